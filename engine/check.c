@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The invariants, checked. With the engine at rest the result is exact. While
+ * slots are being freed, live counts are compared with a bound that holds
+ * then; while pages are written or moved, the caller should stop that first
+ * (zse_set_gc(), no submissions), or it will see what only seems wrong.
+ */
+#include "internal.h"
+
+struct check {
+	struct zse_engine *e;
+	zse_say_fn say;
+	void *arg;
+	u32 violations;
+};
+
+static void violation(struct check *ck, const char *what, u32 where, u64 is,
+		      u64 want)
+{
+	ck->violations++;
+	if (ck->say)
+		ck->say(ck->arg, what, where, is, want);
+}
+
+/* forward[s] = b: b is in a zone that can hold data, and reverse[b] = s. */
+static void check_slots(struct check *ck)
+{
+	struct zse_engine *e = ck->e;
+	u32 slot;
+
+	for (slot = 0; slot < e->cfg.nr_slots; slot++) {
+		u32 b = zp_load(&e->fwd[slot]), s, state;
+
+		if (b >= ZSE_TAG_BASE)
+			continue;
+		if (b >= e->nr_blocks) {
+			violation(ck, "slot maps beyond the device", slot, b,
+				  e->nr_blocks);
+			continue;
+		}
+		s = zp_load(&e->rev[b]);
+		state = zp_load(&e->zones[zse_block_zone(e, b)].state);
+		if (!map_is(e, slot, b))
+			continue;	/* changed meanwhile */
+		if (s != slot)
+			violation(ck, "reverse map names another slot", b, s,
+				  slot);
+		if (state == ZSE_ZONE_EMPTY || state == ZSE_ZONE_DRAINED ||
+		    state == ZSE_ZONE_RESETTING || state == ZSE_ZONE_RETIRED)
+			violation(ck, "slot maps into a zone without data",
+				  slot, b, state);
+	}
+}
+
+/* Blocks of @zone that the forward map points to, by looking at each. */
+u32 check_count_live(const struct zse_engine *e, u32 zone)
+{
+	u32 base = zone * e->cfg.zone_blocks, live = 0, i;
+
+	for (i = 0; i < e->zones[zone].cap; i++) {
+		u32 slot = zp_load(&e->rev[base + i]);
+
+		if (slot != ZSE_NONE && map_is(e, slot, base + i))
+			live++;
+	}
+	return live;
+}
+
+/*
+ * A zone's live count is the number of its live blocks. Frees only lower it,
+ * after they changed the map: what was counted lies between the live counts
+ * before and after; try again if a free was caught between its two steps.
+ */
+static void check_zone_live(struct check *ck, u32 zone)
+{
+	const struct zse_zone *z = &ck->e->zones[zone];
+	u32 before, counted, after, tries = 8;
+
+	do {
+		before = zp_load(&z->live);
+		counted = check_count_live(ck->e, zone);
+		after = zp_load(&z->live);
+		if (after <= counted && counted <= before)
+			return;
+	} while (--tries);
+	violation(ck, "live count of a zone is off", zone, before, counted);
+}
+
+/* What one zone says of itself. Wants the engine lock. */
+static void check_zone_fields(struct check *ck, u32 zone)
+{
+	const struct zse_zone *z = &ck->e->zones[zone];
+
+	if (z->alloc > z->cap)
+		violation(ck, "more allocated than fits", zone, z->alloc,
+			  z->cap);
+	if (z->written > z->alloc)
+		violation(ck, "more written than allocated", zone, z->written,
+			  z->alloc);
+	if (zp_load(&z->live) > z->cap)
+		violation(ck, "more live than fits", zone, zp_load(&z->live),
+			  z->cap);
+	if (z->appends && z->state != ZSE_ZONE_OPEN &&
+	    z->state != ZSE_ZONE_CLOSING)
+		violation(ck, "append to a zone that takes none", zone,
+			  z->state, ZSE_ZONE_OPEN);
+	if (z->moving && z->state != ZSE_ZONE_VICTIM)
+		violation(ck, "GC moves from a zone that is no victim", zone,
+			  z->state, ZSE_ZONE_VICTIM);
+	if (z->state == ZSE_ZONE_FULL && !z->bad && z->written != z->cap)
+		violation(ck, "full zone not written in full", zone,
+			  z->written, z->cap);
+}
+
+/* Counters of zones against the zones; limits of the device. */
+static void check_zones(struct check *ck)
+{
+	struct zse_engine *e = ck->e;
+	u32 count[ZSE_NR_ZONE_STATES] = { 0 }, appends = 0, active, i;
+	unsigned long flags;
+
+	zp_lock(&e->lock, flags);
+	for (i = 0; i < e->cfg.nr_zones; i++) {
+		count[e->zones[i].state]++;
+		appends += e->zones[i].appends;
+		check_zone_fields(ck, i);
+	}
+	for (i = 0; i < ZSE_NR_ZONE_STATES; i++)
+		if (count[i] != e->nr_state[i])
+			violation(ck, "number of zones in a state", i,
+				  e->nr_state[i], count[i]);
+	if (appends != e->appends)
+		violation(ck, "number of appends in flight", 0, e->appends,
+			  appends);
+	active = count[ZSE_ZONE_OPEN] + count[ZSE_ZONE_CLOSING] +
+		 count[ZSE_ZONE_FINISH] + count[ZSE_ZONE_FINISHING];
+	if (e->cfg.max_active && active > e->cfg.max_active)
+		violation(ck, "more active zones than the device allows", 0,
+			  active, e->cfg.max_active);
+	zp_unlock(&e->lock, flags);
+}
+
+static u64 slots_used(const struct zse_engine *e)
+{
+	u64 used = 0;
+	u32 i;
+
+	for (i = 0; i < ZSE_SHARDS; i++)
+		used += zp_count_read(&e->shards[i].used);
+	return used;
+}
+
+/* At rest, slots in use are those that the forward map knows. */
+static void check_totals(struct check *ck)
+{
+	struct zse_engine *e = ck->e;
+	u64 used = slots_used(e), mapped = 0;
+	u32 i;
+
+	for (i = 0; i < e->cfg.nr_slots; i++)
+		mapped += !map_is(e, i, ZSE_NONE);
+	if (zse_idle(e) && slots_used(e) == used && used != mapped)
+		violation(ck, "number of slots in use", 0, used, mapped);
+}
+
+/**
+ * zse_check() - walk the maps and compare them with every counter
+ * @e:	 engine
+ * @say: called for each violation, may be NULL; holding the engine lock
+ * @arg: passed to @say
+ *
+ * Context: takes time in proportion to the device.
+ * Return: number of violations.
+ */
+u32 zse_check(struct zse_engine *e, zse_say_fn say, void *arg)
+{
+	struct check ck = { .e = e, .say = say, .arg = arg };
+	u32 i;
+
+	check_slots(&ck);
+	for (i = 0; i < e->cfg.nr_zones; i++)
+		check_zone_live(&ck, i);
+	check_zones(&ck);
+	check_totals(&ck);
+	return ck.violations;
+}

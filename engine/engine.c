@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Life cycle of the engine, its settings and its statistics.
+ */
+#include "internal.h"
+
+/* Zones that swap-out and GC may hold without their being full. */
+static u32 zones_not_full(const struct zse_config *cfg)
+{
+	return cfg->reserve + zse_nr_streams(cfg) + 1;
+}
+
+/**
+ * zse_max_slots() - the largest swap area on which GC always finds a victim
+ * @cfg: configuration; nr_slots is not looked at
+ *
+ * When swap-out has to wait, at most the reserve is empty and each stream and
+ * GC hold one open zone; the other zones are full. If the slots are fewer
+ * than what these could hold with a write unit less each, at least one of
+ * them has a whole unit of dead blocks.
+ *
+ * Return: slots, 0 if there are too few zones for any.
+ */
+u32 zse_max_slots(const struct zse_config *cfg)
+{
+	u32 cap = cfg->zone_blocks, i, zones = zones_not_full(cfg);
+	u64 slots;
+
+	if (cfg->nr_zones <= zones)
+		return 0;
+	for (i = 0; cfg->zone_caps && i < cfg->nr_zones; i++)
+		if (cfg->zone_caps[i] < cap)
+			cap = cfg->zone_caps[i];
+	slots = (u64)(cfg->nr_zones - zones) * (cap - cfg->write_unit);
+	return slots < ZSE_MAX_BLOCKS ? (u32)slots : ZSE_MAX_BLOCKS;
+}
+
+static enum zse_refusal config_check(const struct zse_config *cfg)
+{
+	u32 entries;
+
+	if (!cfg->chunk_blocks || !cfg->write_unit ||
+	    cfg->chunk_blocks % cfg->write_unit ||
+	    cfg->chunk_blocks > cfg->zone_blocks)
+		return ZSE_BAD_CHUNK;
+	if (cfg->max_active == 1)
+		return ZSE_TOO_FEW_OPEN;
+	if ((u64)cfg->nr_zones * cfg->zone_blocks > ZSE_MAX_BLOCKS)
+		return ZSE_TOO_MANY_BLOCKS;
+	if (!cfg->reserve || !cfg->nr_cpus || !cfg->nr_chunks ||
+	    !cfg->nr_gc_chunks || cfg->policy >= ZSE_NR_POLICIES)
+		return ZSE_BAD_SETTING;
+	if (!zse_max_slots(cfg))
+		return ZSE_TOO_FEW_ZONES;
+	if (!cfg->nr_slots || cfg->nr_slots > zse_max_slots(cfg))
+		return ZSE_TOO_MANY_SLOTS;
+	entries = cfg->nr_chunks + cfg->nr_gc_chunks;
+	if ((u64)entries * cfg->chunk_blocks > ZSE_MAX_ENTRIES)
+		return ZSE_TOO_MANY_CHUNKS;
+	return ZSE_OK;
+}
+
+static bool engine_alloc(struct zse_engine *e)
+{
+	const struct zse_config *cfg = &e->cfg;
+	size_t chunks = (size_t)cfg->nr_chunks + cfg->nr_gc_chunks;
+
+	e->fwd = zp_alloc(sizeof(*e->fwd) * cfg->nr_slots);
+	e->rev = zp_alloc(sizeof(*e->rev) * e->nr_blocks);
+	e->zones = zp_alloc(sizeof(*e->zones) * cfg->nr_zones);
+	e->streams = zp_alloc(sizeof(*e->streams) * e->nr_streams);
+	e->chunks = zp_alloc(sizeof(*e->chunks) * chunks);
+	e->entries = zp_alloc(sizeof(*e->entries) * chunks *
+			      cfg->chunk_blocks);
+	e->map_bytes = sizeof(*e->fwd) * (u64)cfg->nr_slots +
+		       sizeof(*e->rev) * (u64)e->nr_blocks +
+		       sizeof(*e->zones) * (u64)cfg->nr_zones;
+	return e->fwd && e->rev && e->zones && e->streams && e->chunks &&
+	       e->entries;
+}
+
+static void pool_init(struct zse_engine *e)
+{
+	u32 i;
+
+	for (i = 0; i < e->cfg.nr_chunks + e->cfg.nr_gc_chunks; i++) {
+		struct zse_chunk *c = &e->chunks[i];
+
+		c->id = i;
+		c->gc = i >= e->cfg.nr_chunks;
+		c->zone = ZSE_NONE;
+		c->entries = e->entries + (size_t)i * e->cfg.chunk_blocks;
+		list_add_tail(&c->link,
+			      c->gc ? &e->free_gc_chunks : &e->free_chunks);
+	}
+}
+
+static void engine_init(struct zse_engine *e)
+{
+	u32 i;
+
+	zp_lock_init(&e->lock);
+	INIT_LIST_HEAD(&e->empty);
+	INIT_LIST_HEAD(&e->drained);
+	INIT_LIST_HEAD(&e->to_finish);
+	INIT_LIST_HEAD(&e->free_chunks);
+	INIT_LIST_HEAD(&e->free_gc_chunks);
+	INIT_LIST_HEAD(&e->stalled);
+	INIT_LIST_HEAD(&e->gc_ready);
+	INIT_LIST_HEAD(&e->failed);
+	e->gc_zone = ZSE_NONE;
+	e->victim = ZSE_NONE;
+	e->gc_on = true;
+	for (i = 0; i < e->nr_streams; i++) {
+		zp_lock_init(&e->streams[i].lock);
+		e->streams[i].zone = ZSE_NONE;
+	}
+	map_clear(e);
+	zones_init(e);
+	pool_init(e);
+}
+
+/**
+ * zse_create() - an engine for a device whose zones are all empty
+ * @cfg: device and settings; copied
+ * @why: set in any case
+ *
+ * Context: sleeps.
+ * Return: the engine, or NULL and the reason in @why.
+ */
+struct zse_engine *zse_create(const struct zse_config *cfg,
+			      enum zse_refusal *why)
+{
+	struct zse_engine *e;
+
+	*why = config_check(cfg);
+	if (*why != ZSE_OK)
+		return NULL;
+	e = zp_alloc(sizeof(*e));
+	if (!e) {
+		*why = ZSE_NO_MEMORY;
+		return NULL;
+	}
+	e->cfg = *cfg;
+	e->nr_streams = zse_nr_streams(cfg);
+	e->nr_blocks = cfg->nr_zones * cfg->zone_blocks;
+	e->gc_low = cfg->gc_low;
+	e->gc_high = cfg->gc_high;
+	if (!policy_watermarks(e, &e->gc_low, &e->gc_high))
+		*why = ZSE_BAD_SETTING;
+	else if (!engine_alloc(e))
+		*why = ZSE_NO_MEMORY;
+	if (*why != ZSE_OK) {
+		zse_destroy(e);
+		return NULL;
+	}
+	engine_init(e);
+	e->cfg.zone_caps = NULL;
+	return e;
+}
+
+/**
+ * zse_destroy() - free an engine; nothing may be under way
+ * @e: engine, also a half-built one, or NULL
+ *
+ * Context: sleeps.
+ */
+void zse_destroy(struct zse_engine *e)
+{
+	if (!e)
+		return;
+	zp_free(e->fwd);
+	zp_free(e->rev);
+	zp_free(e->zones);
+	zp_free(e->streams);
+	zp_free(e->chunks);
+	zp_free(e->entries);
+	zp_free(e);
+}
+
+/* The configuration in force; zone_caps is NULL, watermarks as configured. */
+const struct zse_config *zse_get_config(const struct zse_engine *e)
+{
+	return &e->cfg;
+}
+
+/**
+ * zse_set_watermarks() - change when GC runs
+ * @e:	  engine
+ * @low:  GC starts when fewer zones are empty; 0: the default
+ * @high: and stops at this many; 0: @low + 1
+ *
+ * Return: false, and nothing changed, unless reserve < low < high < zones.
+ */
+bool zse_set_watermarks(struct zse_engine *e, u32 low, u32 high)
+{
+	unsigned long flags;
+
+	if (!policy_watermarks(e, &low, &high))
+		return false;
+	zp_lock(&e->lock, flags);
+	e->gc_low = low;
+	e->gc_high = high;
+	zp_unlock(&e->lock, flags);
+	return true;
+}
+
+/* The watermarks in force. */
+void zse_get_watermarks(struct zse_engine *e, u32 *low, u32 *high)
+{
+	*low = zp_load(&e->gc_low);
+	*high = zp_load(&e->gc_high);
+}
+
+/**
+ * zse_get_stats() - counters and gauges
+ * @e:	engine
+ * @st: filled in
+ *
+ * Reads the live count of every zone. Gauges that others change meanwhile
+ * need not fit together; at rest they do.
+ */
+void zse_get_stats(struct zse_engine *e, struct zse_stats *st)
+{
+	unsigned long flags;
+	u32 i;
+
+	zp_lock(&e->lock, flags);
+	*st = e->counters;
+	st->zones_total = e->cfg.nr_zones;
+	st->zones_empty = e->nr_state[ZSE_ZONE_EMPTY];
+	st->zones_full = e->nr_state[ZSE_ZONE_FULL];
+	st->zones_retired = e->nr_state[ZSE_ZONE_RETIRED];
+	st->blocks_total = e->usable_blocks;
+	zp_unlock(&e->lock, flags);
+
+	st->zones_open = st->zones_total - st->zones_empty - st->zones_full -
+			 st->zones_retired;
+	st->streams = e->nr_streams;
+	st->map_bytes = e->map_bytes;
+	for (i = 0; i < ZSE_SHARDS; i++) {
+		st->slots_used += zp_count_read(&e->shards[i].used);
+		st->slots_freed += zp_count_read(&e->shards[i].freed);
+	}
+	for (i = 0; i < e->cfg.nr_zones; i++)
+		st->live_blocks += zp_load(&e->zones[i].live);
+}
+
+/* A swap-in read of a block failed; for the statistics. */
+void zse_read_failed(struct zse_engine *e)
+{
+	unsigned long flags;
+
+	zp_lock(&e->lock, flags);
+	e->counters.read_errors++;
+	zp_unlock(&e->lock, flags);
+}
+
+/**
+ * zse_idle() - is nothing under way?
+ * @e: engine
+ *
+ * Return: true if no chunk is in use (none filling, waiting or in flight) and
+ * no zone on its way to another state.
+ */
+bool zse_idle(struct zse_engine *e)
+{
+	unsigned long flags;
+	bool idle;
+
+	zp_lock(&e->lock, flags);
+	idle = !e->nr_used_chunks && !e->nr_used_gc_chunks && !e->appends &&
+	       !e->nr_state[ZSE_ZONE_CLOSING] &&
+	       !e->nr_state[ZSE_ZONE_FINISH] &&
+	       !e->nr_state[ZSE_ZONE_FINISHING] &&
+	       !e->nr_state[ZSE_ZONE_VICTIM] &&
+	       !e->nr_state[ZSE_ZONE_DRAINED] &&
+	       !e->nr_state[ZSE_ZONE_RESETTING];
+	zp_unlock(&e->lock, flags);
+	return idle;
+}
+
+/* Chunk @id of the pool, for hosts to attach what is theirs; or NULL. */
+struct zse_chunk *zse_chunk_get(struct zse_engine *e, u32 id)
+{
+	if (id >= e->cfg.nr_chunks + e->cfg.nr_gc_chunks)
+		return NULL;
+	return &e->chunks[id];
+}
+
+static const char *const zone_state_names[ZSE_NR_ZONE_STATES] = {
+	[ZSE_ZONE_EMPTY] = "empty",
+	[ZSE_ZONE_OPEN] = "open",
+	[ZSE_ZONE_CLOSING] = "closing",
+	[ZSE_ZONE_FINISH] = "finish",
+	[ZSE_ZONE_FINISHING] = "finishing",
+	[ZSE_ZONE_FULL] = "full",
+	[ZSE_ZONE_VICTIM] = "victim",
+	[ZSE_ZONE_DRAINED] = "drained",
+	[ZSE_ZONE_RESETTING] = "resetting",
+	[ZSE_ZONE_RETIRED] = "retired",
+};
+
+/* A row of the zone table; false beyond its end. */
+bool zse_get_zone(struct zse_engine *e, u32 zone, struct zse_zone_info *zi)
+{
+	const struct zse_zone *z;
+	unsigned long flags;
+
+	if (zone >= e->cfg.nr_zones)
+		return false;
+	z = &e->zones[zone];
+	zp_lock(&e->lock, flags);
+	zi->state = zone_state_names[z->state];
+	zi->capacity = z->cap;
+	zi->written = z->written;
+	zi->live = zp_load(&z->live);
+	zi->bad = z->bad;
+	zp_unlock(&e->lock, flags);
+	return true;
+}

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Garbage collection, and the order in which deferred work is done.
+ *
+ * GC takes a full zone (the victim), reads its live blocks into GC chunks,
+ * appends these to its own open zone, and moves the forward map of each page
+ * that is still wanted by compare-and-swap. When the last entry read from the
+ * victim is settled and nothing in it is live, the zone waits for swap-in
+ * reads under way and is reset. Several chunks are in flight, and the next
+ * victim is begun while the last one's copies are still being written.
+ *
+ * Why it always finishes. GC needs no memory but its chunks. It needs zones:
+ * its open one and the reserve, which swap-out may not open. A victim is only
+ * begun when all its live blocks fit the room in these two, less what is
+ * promised to entries that have no zone yet. A victim gains at least one
+ * write unit, so after its reset the room is larger than before, and with
+ * each round closer to a zone for swap-out. zse_max_slots() is such that
+ * some full zone has a dead unit whenever swap-out has to wait.
+ *
+ * If zones were lost to errors, that may no longer hold. Then, and only when
+ * nothing is under way that could help, waiting chunks fail (next_failed()).
+ *
+ * What a bad zone holds is copied out like any victim's, whatever it gains.
+ *
+ * Reading out a victim looks at many entries of the maps. That is done
+ * without the engine lock; the zone cannot leave the state VICTIM while
+ * e->victim names it.
+ */
+#include "internal.h"
+
+/* Is GC to read on? Between the watermarks it goes on if it has begun. */
+static void gc_update_running(struct zse_engine *e)
+{
+	u32 soon = zones_soon_empty(e);
+
+	if (soon < e->gc_low)
+		e->gc_running = true;
+	else if (soon >= e->gc_high)
+		e->gc_running = false;
+}
+
+/**
+ * zse_gc_due() - is there cause to call zse_next_op() for GC's sake?
+ * @e: engine
+ *
+ * A hint without the lock, for the swap-out path.
+ */
+bool zse_gc_due(struct zse_engine *e)
+{
+	return zp_load(&e->nr_state[ZSE_ZONE_EMPTY]) < e->gc_low;
+}
+
+/*
+ * Blocks that GC can surely write: the rest of its zone and the reserve,
+ * without what its unplaced entries will take.
+ */
+static u32 gc_room(const struct zse_engine *e)
+{
+	u32 zones = e->nr_state[ZSE_ZONE_EMPTY];
+	u32 room = zone_room(e, e->gc_zone), taken;
+
+	if (zones > e->cfg.reserve)
+		zones = e->cfg.reserve;
+	room += zones * e->min_cap;
+	taken = round_up_unit(e, e->gc_unplaced);
+	return room > taken ? room - taken : 0;
+}
+
+/*
+ * Is there a victim, or can one be begun? Its survivors must have room. Takes
+ * a chunk for them as well. Wants the engine lock.
+ */
+static bool gc_prepare(struct zse_engine *e, struct zse_chunk **c)
+{
+	if (!*c && list_empty(&e->free_gc_chunks))
+		return false;
+	if (e->victim == ZSE_NONE) {
+		u32 zone;
+
+		gc_update_running(e);
+		if (!e->gc_on || !e->gc_running)
+			return false;
+		zone = policy_victim(e, gc_room(e));
+		if (zone == ZSE_NONE)
+			return false;
+		zone_set_state(e, zone, ZSE_ZONE_VICTIM);
+		e->victim = zone;
+		e->cursor = 0;
+	}
+	if (!*c) {
+		*c = list_first_entry(&e->free_gc_chunks, struct zse_chunk,
+				      link);
+		list_del_init(&(*c)->link);
+		e->nr_used_gc_chunks++;
+	}
+	return true;
+}
+
+/*
+ * Add live blocks of the victim to the chunk, from the cursor on. Blocks that
+ * were never written (a zone that failed early) are not in the forward map.
+ * Without the lock. Returns how many were added.
+ */
+static u32 gc_read_out(struct zse_engine *e, struct zse_chunk *c)
+{
+	const struct zse_zone *z = &e->zones[e->victim];
+	u32 base = e->victim * e->cfg.zone_blocks, nr = c->nr;
+
+	while (c->nr < e->cfg.chunk_blocks && e->cursor < z->cap &&
+	       zp_load(&z->live)) {
+		u32 block = base + e->cursor++;
+		u32 slot = zp_load(&e->rev[block]);
+		struct zse_entry *entry = &c->entries[c->nr];
+
+		if (slot == ZSE_NONE || !map_is(e, slot, block))
+			continue;
+		entry->slot = slot;
+		entry->expect = block;
+		entry->page = c->nr++;
+	}
+	return c->nr - nr;
+}
+
+/* Account for @nr entries just read out. Wants the engine lock. */
+static void gc_read_settle(struct zse_engine *e, u32 nr)
+{
+	struct zse_zone *z = &e->zones[e->victim];
+	u32 zone = e->victim;
+
+	z->moving += nr;
+	e->gc_unplaced += nr;
+	e->counters.gc_read_blocks += nr;
+	if (e->cursor == z->cap || !zp_load(&z->live)) {
+		e->victim = ZSE_NONE;
+		zone_check_drained(e, zone);
+	}
+}
+
+/*
+ * Fill a GC chunk. On a device with a write unit, survivors of the next
+ * victim are added where padding would be; otherwise the chunk ends with its
+ * victim.
+ */
+static bool gc_fill(struct zse_engine *e, struct zse_op *op)
+{
+	struct zse_chunk *c = NULL;
+	unsigned long flags;
+	u32 nr;
+
+	for (;;) {
+		zp_lock(&e->lock, flags);
+		if (!gc_prepare(e, &c))
+			break;
+		zp_unlock(&e->lock, flags);
+
+		nr = gc_read_out(e, c);
+
+		zp_lock(&e->lock, flags);
+		gc_read_settle(e, nr);
+		if (c->nr == e->cfg.chunk_blocks ||
+		    (e->victim == ZSE_NONE && c->nr &&
+		     c->nr % e->cfg.write_unit == 0))
+			break;
+		zp_unlock(&e->lock, flags);
+	}
+	if (c && !c->nr) {
+		chunk_release(e, c);
+		c = NULL;
+	}
+	zp_unlock(&e->lock, flags);
+	if (!c)
+		return false;
+
+	op->kind = ZSE_OP_READ;
+	op->chunk = c;
+	op->first = 0;
+	op->nr = c->nr;
+	return true;
+}
+
+/* Forget entries @from and up: they stay where they are. */
+static void gc_drop_entries(struct zse_engine *e, struct zse_chunk *c, u32 from)
+{
+	u32 i;
+
+	for (i = from; i < c->nr; i++)
+		zone_moved(e, zse_block_zone(e, c->entries[i].expect), 1);
+	e->gc_unplaced -= c->nr - from;
+	c->nr = from;
+}
+
+/**
+ * zse_gc_entry_lost() - a block could not be read
+ * @e:	   engine
+ * @c:	   chunk of ZSE_OP_READ, not yet reported as read
+ * @index: entry
+ *
+ * Return: true if the page was still wanted; its slot reads as an error now.
+ */
+bool zse_gc_entry_lost(struct zse_engine *e, struct zse_chunk *c, u32 index)
+{
+	zse_read_failed(e);
+	return map_lose(e, c->entries[index].slot, c->entries[index].expect);
+}
+
+/**
+ * zse_gc_read_done() - the blocks of a GC chunk are in memory
+ * @e: engine
+ * @c: chunk of ZSE_OP_READ
+ *
+ * Pages that were freed or written again meanwhile are dropped here, so that
+ * none is copied that GC could know to be dead.
+ *
+ * Return: true, zse_next_op() has its append.
+ */
+bool zse_gc_read_done(struct zse_engine *e, struct zse_chunk *c)
+{
+	unsigned long flags;
+	u32 i, kept = 0;
+
+	zp_lock(&e->lock, flags);
+	for (i = 0; i < c->nr; i++) {
+		struct zse_entry entry = c->entries[i];
+
+		if (!map_is(e, entry.slot, entry.expect))
+			continue;
+		c->entries[i] = c->entries[kept];
+		c->entries[kept++] = entry;
+	}
+	gc_drop_entries(e, c, kept);
+	if (kept)
+		list_add_tail(&c->link, &e->gc_ready);
+	else
+		chunk_release(e, c);
+	zp_unlock(&e->lock, flags);
+	return true;
+}
+
+static bool next_gc_append(struct zse_engine *e, struct zse_op *op)
+{
+	struct zse_chunk *c;
+
+	while (!list_empty(&e->gc_ready)) {
+		c = list_first_entry(&e->gc_ready, struct zse_chunk, link);
+		if (c->retries > ZSE_MAX_RETRIES) {
+			list_del_init(&c->link);
+			gc_drop_entries(e, c, c->done);
+			chunk_release(e, c);
+			continue;
+		}
+		if (!chunk_assign(e, c, op))
+			return false;
+		list_del_init(&c->link);
+		return true;
+	}
+	return false;
+}
+
+static bool next_stalled(struct zse_engine *e, struct zse_op *op)
+{
+	struct zse_chunk *c;
+
+	if (list_empty(&e->stalled))
+		return false;
+	c = list_first_entry(&e->stalled, struct zse_chunk, link);
+	if (!chunk_assign(e, c, op))
+		return false;
+	list_del_init(&c->link);
+	return true;
+}
+
+static bool next_reset(struct zse_engine *e, struct zse_op *op)
+{
+	struct zse_zone *z;
+
+	if (e->nr_state[ZSE_ZONE_RESETTING] >= ZSE_MAX_RESETTING)
+		return false;
+	list_for_each_entry(z, &e->drained, link) {
+		/* Pairs with zse_read_begin(): live was seen 0 before. */
+		zp_mb();
+		if (zp_load(&z->readers))
+			continue;
+		op->kind = ZSE_OP_RESET;
+		op->zone = z - e->zones;
+		zone_set_state(e, op->zone, ZSE_ZONE_RESETTING);
+		return true;
+	}
+	return false;
+}
+
+static bool next_finish(struct zse_engine *e, struct zse_op *op)
+{
+	if (list_empty(&e->to_finish))
+		return false;
+	op->kind = ZSE_OP_FINISH;
+	op->zone = list_first_entry(&e->to_finish, struct zse_zone, link) -
+		   e->zones;
+	zone_set_state(e, op->zone, ZSE_ZONE_FINISHING);
+	return true;
+}
+
+/* Is anything under way whose end could give a waiting chunk its zone? */
+static bool hope_left(struct zse_engine *e)
+{
+	return e->appends || e->victim != ZSE_NONE ||
+	       e->nr_used_gc_chunks || !e->gc_on ||
+	       e->nr_state[ZSE_ZONE_VICTIM] ||
+	       e->nr_state[ZSE_ZONE_DRAINED] ||
+	       e->nr_state[ZSE_ZONE_RESETTING] ||
+	       e->nr_state[ZSE_ZONE_FINISH] ||
+	       e->nr_state[ZSE_ZONE_FINISHING];
+}
+
+static void lose_entries(struct zse_engine *e, struct zse_chunk *c)
+{
+	u32 i;
+
+	for (i = c->done; i < c->nr; i++)
+		map_lose(e, c->entries[i].slot, c->entries[i].expect);
+}
+
+static bool next_failed(struct zse_engine *e, struct zse_op *op)
+{
+	struct list_head *from = &e->failed;
+	struct zse_chunk *c;
+
+	if (list_empty(from)) {
+		if (list_empty(&e->stalled) || hope_left(e))
+			return false;
+		from = &e->stalled;
+	}
+	c = list_first_entry(from, struct zse_chunk, link);
+	list_del_init(&c->link);
+	lose_entries(e, c);
+	op->kind = ZSE_OP_FAIL;
+	op->chunk = c;
+	op->first = c->done;
+	op->nr = c->nr - c->done;
+	return true;
+}
+
+/*
+ * GC chunks that wait for a zone though nothing can give them one: only after
+ * the reserve was lost to errors. Their pages stay in their victims.
+ */
+static void gc_give_up(struct zse_engine *e)
+{
+	struct zse_chunk *c;
+
+	if (e->appends || e->nr_state[ZSE_ZONE_DRAINED] ||
+	    e->nr_state[ZSE_ZONE_RESETTING] || e->nr_state[ZSE_ZONE_FINISH] ||
+	    e->nr_state[ZSE_ZONE_FINISHING])
+		return;
+	while (!list_empty(&e->gc_ready)) {
+		c = list_first_entry(&e->gc_ready, struct zse_chunk, link);
+		list_del_init(&c->link);
+		gc_drop_entries(e, c, c->done);
+		chunk_release(e, c);
+	}
+}
+
+/**
+ * zse_next_op() - what is to be done next
+ * @e:	engine
+ * @op: filled in when true
+ *
+ * To be called, by one caller at a time and until it answers false, after
+ * anything that said so. GC's appends come first, since swap-out may wait for
+ * the zones they free; then chunks that wait, resets, and new reads of GC.
+ *
+ * Return: false if there is nothing to do until the next event.
+ */
+bool zse_next_op(struct zse_engine *e, struct zse_op *op)
+{
+	unsigned long flags;
+	bool more;
+
+	*op = (struct zse_op){ .kind = ZSE_OP_NONE };
+	zp_lock(&e->lock, flags);
+	more = next_gc_append(e, op) || next_stalled(e, op) ||
+	       next_reset(e, op) || next_finish(e, op);
+	zp_unlock(&e->lock, flags);
+	if (more || gc_fill(e, op))
+		return true;
+
+	/* GC may have drained victims in which nothing was live. */
+	zp_lock(&e->lock, flags);
+	more = next_reset(e, op);
+	if (!more) {
+		gc_give_up(e);
+		more = next_failed(e, op);
+	}
+	zp_unlock(&e->lock, flags);
+	return more;
+}
+
+/**
+ * zse_set_gc() - let GC begin victims, or not
+ * @e:	engine
+ * @on: false: finish what was begun, then rest; for detach and checks
+ */
+void zse_set_gc(struct zse_engine *e, bool on)
+{
+	unsigned long flags;
+
+	zp_lock(&e->lock, flags);
+	e->gc_on = on;
+	zp_unlock(&e->lock, flags);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the engine's files share. README.md in this directory tells which file
+ * does what; the rules of access are here, beside the fields.
+ *
+ * Lock order: stream lock, then engine lock. The maps and the per-zone
+ * counters live and readers are not under any lock; map.c has their argument.
+ */
+#ifndef ZNSAGE_ENGINE_INTERNAL_H
+#define ZNSAGE_ENGINE_INTERNAL_H
+
+#include "engine.h"
+
+/* Appends of one chunk that may fail before its pages do. */
+#define ZSE_MAX_RETRIES		3
+/* Resets in flight: enough to hide one's latency, too few to hurt reads. */
+#define ZSE_MAX_RESETTING	4
+/* Shards of the counters that swap_slot_free_notify touches. */
+#define ZSE_SHARDS		16
+
+enum zse_zone_state {
+	ZSE_ZONE_EMPTY,
+	ZSE_ZONE_OPEN,		/* a stream allocates from it */
+	ZSE_ZONE_CLOSING,	/* allocated in full, appends in flight */
+	ZSE_ZONE_FINISH,	/* written, the device has yet to be told */
+	ZSE_ZONE_FINISHING,
+	ZSE_ZONE_FULL,
+	ZSE_ZONE_VICTIM,	/* GC reads it or moves what it read */
+	ZSE_ZONE_DRAINED,	/* nothing live; waits for readers, then reset */
+	ZSE_ZONE_RESETTING,
+	ZSE_ZONE_RETIRED,	/* failed; holds nothing */
+	ZSE_NR_ZONE_STATES
+};
+
+/**
+ * struct zse_zone - one zone
+ * @live:    blocks the forward map points to; atomic. Raised before the map
+ *	     says so and lowered after: never below the truth, so 0 is certain.
+ * @readers: swap-in reads in flight; atomic
+ * @state:   enum zse_zone_state; changed by zone_set_state() under the engine
+ *	     lock, read anywhere
+ * @cap:     blocks that fit
+ * @link:    list of empty, drained or to-be-finished zones
+ *
+ * Under the engine lock:
+ * @alloc:   blocks given to appends since the reset
+ * @written: blocks acknowledged
+ * @appends: in flight
+ * @moving:  entries of GC chunks that were read from here and not yet settled
+ * @bad:     an append failed: it is read out and then retired
+ */
+struct zse_zone {
+	u32 live;
+	u32 readers;
+	u32 state;
+	u32 cap;
+	struct list_head link;
+	u32 alloc;
+	u32 written;
+	u32 appends;
+	u32 moving;
+	bool bad;
+};
+
+/**
+ * struct zse_stream - a source of appends
+ * @lock:  guards @chunk and its entries while it fills
+ * @chunk: being filled, or NULL
+ * @zone:  open zone or ZSE_NONE; under the engine lock
+ */
+struct zse_stream {
+	zp_lock_t lock;
+	struct zse_chunk *chunk;
+	u32 zone;
+};
+
+struct zse_shard {
+	u64 used;		/* slots filled minus slots freed, modulo 2^64 */
+	u64 freed;
+	u64 pad[6];		/* a cache line of its own */
+};
+
+/**
+ * struct zse_engine - one device
+ *
+ * Written once by zse_create(): @cfg, @nr_streams, @min_cap, @nr_blocks,
+ * @map_bytes and the pointers to the arrays. @fwd and @rev: see map.c.
+ *
+ * Under @lock:
+ * @counters:	  but slots_freed, which is the shards'
+ * @nr_state:	  zones in each state; zone_set_state() alone changes it
+ * @empty, @drained, @to_finish: zones in these states, oldest first
+ * @free_chunks, @free_gc_chunks: the pool
+ * @stalled:	  swap-out chunks that wait for a zone, in order
+ * @gc_ready:	  GC chunks that were read (or wait for a zone), in order
+ * @failed:	  swap-out chunks given up
+ * @nr_used_chunks, @nr_used_gc_chunks: not in the pool
+ * @appends:	  in flight over all zones
+ * @gc_zone:	  survivors go here; ZSE_NONE if none is open
+ * @gc_unplaced:  entries of GC chunks that have no zone yet
+ * @gc_on, @gc_running: allowed to run; between the watermarks
+ * @gc_low, @gc_high: watermarks
+ *
+ * @victim:	  zone that is being read out; changed only by the caller of
+ *		  zse_next_op()
+ *
+ * Only the caller of zse_next_op():
+ * @cursor:	  next block to look at in @victim
+ */
+struct zse_engine {
+	struct zse_config cfg;
+	u32 nr_streams;
+	u32 min_cap;
+	u32 nr_blocks;
+	u64 usable_blocks;
+	u64 map_bytes;
+	u32 *fwd;
+	u32 *rev;
+	struct zse_zone *zones;
+	struct zse_stream *streams;
+	struct zse_chunk *chunks;
+	struct zse_entry *entries;
+	struct zse_shard shards[ZSE_SHARDS];
+
+	zp_lock_t lock;
+	struct zse_stats counters;
+	u32 nr_state[ZSE_NR_ZONE_STATES];
+	struct list_head empty;
+	struct list_head drained;
+	struct list_head to_finish;
+	struct list_head free_chunks;
+	struct list_head free_gc_chunks;
+	struct list_head stalled;
+	struct list_head gc_ready;
+	struct list_head failed;
+	u32 nr_used_chunks;
+	u32 nr_used_gc_chunks;
+	u32 appends;
+	u32 gc_zone;
+	u32 gc_unplaced;
+	bool gc_on;
+	bool gc_running;
+	u32 gc_low;
+	u32 gc_high;
+
+	u32 victim;
+	u32 cursor;
+};
+
+static inline u32 round_up_unit(const struct zse_engine *e, u32 blocks)
+{
+	u32 unit = e->cfg.write_unit;
+
+	return (blocks + unit - 1) / unit * unit;
+}
+
+/* map.c */
+void map_clear(struct zse_engine *e);
+u32 map_tag(const struct zse_engine *e, const struct zse_chunk *c, u32 index);
+void map_begin_write(struct zse_engine *e, u32 slot, u32 tag);
+u32 map_publish(struct zse_engine *e, const struct zse_chunk *c, u32 first,
+		u32 nr, u32 block);
+bool map_lose(struct zse_engine *e, u32 slot, u32 expect);
+bool map_is(const struct zse_engine *e, u32 slot, u32 value);
+
+/* zone.c; all but zones_init() want the engine lock */
+void zones_init(struct zse_engine *e);
+void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to);
+u32 zone_room(const struct zse_engine *e, u32 zone);
+u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c);
+void zone_append_ended(struct zse_engine *e, u32 zone, u32 blocks, bool ok);
+void zone_moved(struct zse_engine *e, u32 zone, u32 entries);
+void zone_check_drained(struct zse_engine *e, u32 zone);
+u32 zones_soon_empty(const struct zse_engine *e);
+
+/* stream.c; want the engine lock */
+void chunk_release(struct zse_engine *e, struct zse_chunk *c);
+bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,
+		  struct zse_op *op);
+
+/* policy.c; policy_victim() wants the engine lock */
+u32 policy_place(const struct zse_engine *e, u32 cpu);
+bool policy_watermarks(const struct zse_engine *e, u32 *low, u32 *high);
+u32 policy_victim(struct zse_engine *e, u32 room);
+
+/* check.c */
+u32 check_count_live(const struct zse_engine *e, u32 zone);
+
+#endif /* ZNSAGE_ENGINE_INTERNAL_H */

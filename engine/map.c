@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Forward map (slot -> block) and reverse map (block -> slot).
+ *
+ * Four parties change the forward map of a slot, none of them under a lock:
+ *
+ *   swap-out     xchg(tag)               a block that was there dies
+ *   append ends  cas(tag -> block)       fails if the slot was freed or
+ *                                        written again: the new block is dead
+ *   GC's ends    cas(old -> new block)   likewise
+ *   free         xchg(none)              a block that was there dies
+ *
+ * Each value leaves the map exactly once, by the exchange that returns it, so
+ * exactly one party sees a block die and lowers its zone's live count. A tag
+ * names an entry of the chunk pool; the entry is not used again before its
+ * append has ended, and that replaced the tag or found it gone, so a tag is
+ * never stale. A block number returns only after its zone was reset, which
+ * waits until no entry of the map names the zone and no GC chunk was read
+ * from it; so old -> new cannot be fooled by the number coming back.
+ *
+ * The old block of a slot that is written again dies when the write is
+ * submitted, not when it is acknowledged: the kernel's copy in memory is the
+ * newer one, and GC need not move what is about to be replaced. If the write
+ * fails, the kernel keeps the page in memory and the slot reads as an error.
+ *
+ * live counts: raised before a block number enters the map, lowered after it
+ * left. At rest they are exact; at any time a count of 0 is certain.
+ *
+ * The reverse map is written before the block enters the forward map, by the
+ * party that owns the append, and read once the zone is full: the engine
+ * lock, taken in between, orders the two.
+ */
+#include "internal.h"
+
+static struct zse_shard *shard(struct zse_engine *e)
+{
+	return &e->shards[zp_shard() % ZSE_SHARDS];
+}
+
+static void block_died(struct zse_engine *e, u32 block)
+{
+	struct zse_zone *z = &e->zones[zse_block_zone(e, block)];
+	u32 left = zp_sub_return(&z->live, 1);
+
+	zp_warn(left > z->cap);
+}
+
+void map_clear(struct zse_engine *e)
+{
+	u32 i;
+
+	for (i = 0; i < e->cfg.nr_slots; i++)
+		e->fwd[i] = ZSE_NONE;
+	for (i = 0; i < e->nr_blocks; i++)
+		e->rev[i] = ZSE_NONE;
+}
+
+/* Value of the forward map while entry @index of @c is being written. */
+u32 map_tag(const struct zse_engine *e, const struct zse_chunk *c, u32 index)
+{
+	return ZSE_TAG_BASE + c->id * e->cfg.chunk_blocks + index;
+}
+
+/* @slot is being written from now on, as @tag. */
+void map_begin_write(struct zse_engine *e, u32 slot, u32 tag)
+{
+	u32 old = zp_xchg(&e->fwd[slot], tag);
+
+	if (old < ZSE_TAG_BASE)
+		block_died(e, old);
+	else if (old == ZSE_NONE)
+		zp_count(&shard(e)->used, 1);
+}
+
+/**
+ * map_publish() - entries of a chunk are on the device
+ * @e:	   engine
+ * @c:	   chunk
+ * @first: first of the entries
+ * @nr:	   how many
+ * @block: where the first of them is; the others follow
+ *
+ * Return: how many of them were still wanted and are live now.
+ */
+u32 map_publish(struct zse_engine *e, const struct zse_chunk *c, u32 first,
+		u32 nr, u32 block)
+{
+	struct zse_zone *z = &e->zones[zse_block_zone(e, block)];
+	u32 i, dead = 0;
+
+	zp_add(&z->live, nr);
+	for (i = 0; i < nr; i++) {
+		const struct zse_entry *entry = &c->entries[first + i];
+
+		zp_store(&e->rev[block + i], entry->slot);
+		if (!zp_cas(&e->fwd[entry->slot], entry->expect, block + i))
+			dead++;
+		else if (c->gc)
+			block_died(e, entry->expect);
+	}
+	if (dead)
+		zp_sub_return(&z->live, dead);
+	return nr - dead;
+}
+
+/**
+ * map_lose() - the data of a slot is gone
+ * @e:	    engine
+ * @slot:   slot
+ * @expect: what its forward map says if the data was still wanted
+ *
+ * Return: true if it was wanted; reading the slot is an error from now on.
+ */
+bool map_lose(struct zse_engine *e, u32 slot, u32 expect)
+{
+	if (!zp_cas(&e->fwd[slot], expect, ZSE_LOST))
+		return false;
+	if (expect < ZSE_TAG_BASE)
+		block_died(e, expect);
+	return true;
+}
+
+bool map_is(const struct zse_engine *e, u32 slot, u32 value)
+{
+	return zp_load(&e->fwd[slot]) == value;
+}
+
+/**
+ * zse_free() - the kernel freed a slot, or discarded it
+ * @e:	  engine
+ * @slot: below nr_slots
+ *
+ * Context: any, also under locks of the caller. O(1), takes no lock.
+ */
+void zse_free(struct zse_engine *e, u32 slot)
+{
+	u32 old;
+
+	if (map_is(e, slot, ZSE_NONE))
+		return;
+	old = zp_xchg(&e->fwd[slot], ZSE_NONE);
+	if (old == ZSE_NONE)
+		return;
+	if (old < ZSE_TAG_BASE)
+		block_died(e, old);
+	zp_count(&shard(e)->used, -1ULL);
+	zp_count(&shard(e)->freed, 1);
+}
+
+/**
+ * zse_read_begin() - where the page of a slot is
+ * @e:	   engine
+ * @slot:  below nr_slots
+ * @block: set for ZSE_READ_BLOCK
+ * @kick:  set to true if zse_next_op() may have something new, else untouched
+ *
+ * After ZSE_READ_BLOCK the block stays as it is until zse_read_end(): its
+ * zone is not reset. That holds because the reader is counted before the map
+ * is looked at a second time, while a reset first sees that the map has no
+ * block of the zone (live is 0) and then looks at the readers, with a full
+ * barrier between the two on both sides.
+ *
+ * Return: what to do, see enum zse_read.
+ */
+enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 *block,
+			     bool *kick)
+{
+	for (;;) {
+		u32 b = zp_load(&e->fwd[slot]);
+		struct zse_zone *z;
+
+		if (b == ZSE_NONE)
+			return ZSE_READ_ZERO;
+		if (b == ZSE_LOST)
+			return ZSE_READ_LOST;
+		if (b >= ZSE_TAG_BASE)
+			return ZSE_READ_BUSY;
+
+		z = &e->zones[zse_block_zone(e, b)];
+		zp_add(&z->readers, 1);
+		if (map_is(e, slot, b)) {
+			*block = b;
+			return ZSE_READ_BLOCK;
+		}
+		if (zse_read_end(e, b))
+			*kick = true;
+	}
+}
+
+/**
+ * zse_read_end() - a read begun by zse_read_begin() has ended
+ * @e:	   engine
+ * @block: as given by zse_read_begin()
+ *
+ * Return: true if zse_next_op() may have something new: the zone's reset was
+ * waiting for this reader.
+ */
+bool zse_read_end(struct zse_engine *e, u32 block)
+{
+	struct zse_zone *z = &e->zones[zse_block_zone(e, block)];
+
+	return !zp_sub_return(&z->readers, 1) &&
+	       zp_load(&z->state) == ZSE_ZONE_DRAINED;
+}
+
+/* Zone of a block. */
+u32 zse_block_zone(const struct zse_engine *e, u32 block)
+{
+	return block / e->cfg.zone_blocks;
+}
+
+/* Offset of a block in its zone, in blocks. */
+u32 zse_block_offset(const struct zse_engine *e, u32 block)
+{
+	return block % e->cfg.zone_blocks;
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Choices that are matters of policy, apart from the machinery that carries
+ * them out: which stream a page goes to, which zone GC empties next, and when
+ * GC runs.
+ */
+#include "internal.h"
+
+/**
+ * zse_nr_streams() - streams that a configuration gets
+ * @cfg: configuration
+ *
+ * Each stream keeps a zone open, GC another; one more place is left free if
+ * the device has it, so that a stream can open its next zone while the last
+ * appends to the old one are in flight. Where that leaves fewer places than
+ * CPUs, CPUs share. Zones bound them too: at least half are to be full, or
+ * GC has nothing to choose from.
+ */
+u32 zse_nr_streams(const struct zse_config *cfg)
+{
+	u32 nr = cfg->policy == ZSE_POLICY_CPU ? cfg->nr_cpus : 1;
+	u32 most = cfg->nr_zones / 8;
+
+	if (cfg->max_active) {
+		u32 active = cfg->max_active > 2 ? cfg->max_active - 2 : 1;
+
+		if (most > active)
+			most = active;
+	}
+	if (nr > most)
+		nr = most;
+	return nr ? nr : 1;
+}
+
+u32 policy_place(const struct zse_engine *e, u32 cpu)
+{
+	return cpu % e->nr_streams;
+}
+
+/*
+ * Watermarks, checked and with 0 replaced by the default. GC starts while
+ * there is still one zone beyond the reserve, so that swap-out does not wait
+ * while the first victim is read, and stops one zone later: each zone kept
+ * empty is one that dead blocks cannot gather in, and at 90 % utilization a
+ * percent of the device costs a fifth of the WAF.
+ */
+bool policy_watermarks(const struct zse_engine *e, u32 *low, u32 *high)
+{
+	if (!*low)
+		*low = e->cfg.reserve + 2;
+	if (!*high)
+		*high = *low + 1;
+	return *low > e->cfg.reserve && *high > *low &&
+	       *high < e->cfg.nr_zones;
+}
+
+/**
+ * policy_victim() - the zone that GC should empty next
+ * @e:	  engine; locked
+ * @room: blocks that GC can write
+ *
+ * Greedy: the full zone with the fewest live blocks, if they fit. A zone in
+ * which not even one write unit is dead is no use: cleaning it would gain
+ * nothing. A zone that failed is emptied first, to save what is in it; since
+ * that gains nothing either, only while swap-out has a zone left.
+ *
+ * Return: the zone or ZSE_NONE.
+ */
+u32 policy_victim(struct zse_engine *e, u32 room)
+{
+	bool rescue = e->nr_state[ZSE_ZONE_EMPTY] > e->cfg.reserve;
+	u32 best = ZSE_NONE, best_live = ~0u, i;
+
+	for (i = 0; i < e->cfg.nr_zones; i++) {
+		const struct zse_zone *z = &e->zones[i];
+		u32 live;
+
+		if (z->state != ZSE_ZONE_FULL)
+			continue;
+		live = round_up_unit(e, zp_load(&z->live));
+		if (live > room)
+			continue;
+		if (z->bad && rescue)
+			return i;
+		if (live < z->cap && live < best_live) {
+			best = i;
+			best_live = live;
+		}
+	}
+	return best;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The seam between the engine and its host: everything that engine/ uses and
+ * does not define is listed here. An implementation is a header <zport.h>
+ * found by the include path (port/kernel/ or port/user/). The engine includes
+ * no other header of a system and has no conditional on its host.
+ *
+ * What <zport.h> provides:
+ *
+ *   types      u8, u16, u32, u64, bool, size_t, NULL, true, false
+ *
+ *   memory     void *zp_alloc(size_t bytes)	zeroed, or NULL; may sleep; only
+ *						called by zse_create()
+ *              void zp_free(void *p)		p may be NULL; may sleep
+ *
+ *   lock       zp_lock_t			a lock that completions may take
+ *              zp_lock_init(zp_lock_t *)
+ *              zp_lock(zp_lock_t *, flags)	flags: unsigned long, by name;
+ *              zp_unlock(zp_lock_t *, flags)	safe in any context
+ *
+ *   atomics    u32 zp_load(const u32 *)	relaxed, never torn
+ *              void zp_store(u32 *, u32)	relaxed, never torn
+ *              u32 zp_xchg(u32 *, u32)		full barrier
+ *              bool zp_cas(u32 *, u32 old, u32 new)
+ *						true if it was old and is now
+ *						new; full barrier when true
+ *              void zp_add(u32 *, u32)		atomic, full barrier
+ *              u32 zp_sub_return(u32 *, u32)	atomic, full barrier
+ *              void zp_mb(void)		full barrier
+ *
+ *   counters   u32 zp_shard(void)		any number that tends to differ
+ *						between CPUs that run at once
+ *              void zp_count(u64 *, u64)	atomic add, no ordering
+ *              u64 zp_count_read(const u64 *)
+ *
+ *   lists      struct list_head and the usual list_*() helpers
+ *
+ *   checking   zp_warn(cond)			reports a broken invariant and
+ *						evaluates to cond
+ *              ZP_DEBUG			1 in builds that check as they
+ *						run, else 0
+ */
+#ifndef ZNSAGE_PORT_H
+#define ZNSAGE_PORT_H
+
+#include <zport.h>
+
+#endif /* ZNSAGE_PORT_H */

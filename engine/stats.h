@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The engine's counters, one table: the structure, the sysfs files of the
+ * module and the names in `znsage status` follow it.
+ */
+#ifndef ZNSAGE_STATS_H
+#define ZNSAGE_STATS_H
+
+/* X(name): monotonic since attach; blocks are pages of data. */
+#define ZSE_COUNTERS(X)							\
+	X(host_blocks)		/* swapped out and acknowledged */	\
+	X(gc_blocks)		/* copied by GC and acknowledged */	\
+	X(padding_blocks)	/* filling up a write unit */		\
+	X(gc_read_blocks)	/* read by GC, live when it chose them */ \
+	X(chunks)		/* appends acknowledged */		\
+	X(zone_resets)							\
+	X(slots_freed)		/* slots with data that were freed */	\
+	X(read_errors)		/* blocks that could not be read */	\
+	X(write_errors)		/* appends, resets, finishes that failed */ \
+	X(stalls)		/* swap-out chunks that waited for a zone */
+
+/* X(name): what is true now. */
+#define ZSE_GAUGES(X)							\
+	X(slots_used)		/* slots that hold data or are being written */ \
+	X(live_blocks)							\
+	X(zones_total)		/* managed: empty + open + full + retired */ \
+	X(zones_empty)							\
+	X(zones_open)		/* being written, cleaned or reset */	\
+	X(zones_full)							\
+	X(zones_retired)						\
+	X(blocks_total)		/* zones that can be used, times capacity */ \
+	X(streams)							\
+	X(map_bytes)
+
+#define ZSE_STAT_MEMBER(name) u64 name;
+
+struct zse_stats {
+	ZSE_COUNTERS(ZSE_STAT_MEMBER)
+	ZSE_GAUGES(ZSE_STAT_MEMBER)
+};
+
+#endif /* ZNSAGE_STATS_H */

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Streams and chunks: pages gather in the chunk of their stream, the chunk is
+ * appended to the stream's zone, and its end puts them into the maps.
+ *
+ *	pool -> filling in a stream -> [stalled] -> append in flight -> pool
+ *
+ * A chunk that finds no zone waits in a queue, first come first served; one
+ * that does not fit the rest of its zone is appended in two parts; one whose
+ * append failed tries another zone. If nothing the engine waits for can give
+ * it a zone, it fails (see gc.c).
+ */
+#include "internal.h"
+
+/* Stream for a page swapped out on @cpu; below the number of streams. */
+u32 zse_place(struct zse_engine *e, u32 cpu)
+{
+	return policy_place(e, cpu);
+}
+
+static struct zse_chunk *chunk_take_free(struct zse_engine *e, u32 stream)
+{
+	struct zse_chunk *c = NULL;
+	unsigned long flags;
+
+	zp_lock(&e->lock, flags);
+	if (!list_empty(&e->free_chunks)) {
+		c = list_first_entry(&e->free_chunks, struct zse_chunk, link);
+		list_del_init(&c->link);
+		e->nr_used_chunks++;
+		c->stream = stream;
+	}
+	zp_unlock(&e->lock, flags);
+	return c;
+}
+
+/* Back to the pool. Wants the engine lock. */
+void chunk_release(struct zse_engine *e, struct zse_chunk *c)
+{
+	c->nr = 0;
+	c->done = 0;
+	c->retries = 0;
+	c->zone = ZSE_NONE;
+	c->nr_inflight = 0;
+	c->nr_padding = 0;
+	if (c->gc) {
+		e->nr_used_gc_chunks--;
+		list_add(&c->link, &e->free_gc_chunks);
+	} else {
+		e->nr_used_chunks--;
+		list_add(&c->link, &e->free_chunks);
+	}
+}
+
+/**
+ * zse_stream_begin() - lock a stream to add pages
+ * @e:	    engine
+ * @stream: from zse_place()
+ * @flags:  for zse_stream_end()
+ *
+ * Return: the chunk, with room for a page; or NULL, with the stream not
+ * locked, if all chunks are in use: try again when zse_chunk_put() was called.
+ */
+struct zse_chunk *zse_stream_begin(struct zse_engine *e, u32 stream,
+				   unsigned long *flags)
+{
+	struct zse_stream *st = &e->streams[stream];
+
+	zp_lock(&st->lock, *flags);
+	if (!st->chunk)
+		st->chunk = chunk_take_free(e, stream);
+	if (!st->chunk)
+		zp_unlock(&st->lock, *flags);
+	return st->chunk;
+}
+
+/**
+ * zse_chunk_add() - add a page to the chunk of a stream
+ * @e:	  engine
+ * @c:	  from zse_stream_begin(), not full
+ * @slot: below nr_slots; what it held is dead from now on
+ *
+ * Context: between zse_stream_begin() and zse_stream_end().
+ * Return: index of the entry, under which the host keeps the page.
+ */
+u32 zse_chunk_add(struct zse_engine *e, struct zse_chunk *c, u32 slot)
+{
+	struct zse_entry *entry = &c->entries[c->nr];
+
+	entry->slot = slot;
+	entry->page = c->nr;
+	entry->expect = map_tag(e, c, c->nr);
+	map_begin_write(e, slot, entry->expect);
+	return c->nr++;
+}
+
+/**
+ * zse_stream_end() - unlock a stream
+ * @e:	    engine
+ * @stream: stream
+ * @flags:  from zse_stream_begin()
+ *
+ * Return: the chunk if it is full; it is the caller's, to append.
+ */
+struct zse_chunk *zse_stream_end(struct zse_engine *e, u32 stream,
+				 unsigned long *flags)
+{
+	struct zse_stream *st = &e->streams[stream];
+	struct zse_chunk *c = st->chunk;
+
+	if (c->nr < e->cfg.chunk_blocks)
+		c = NULL;
+	else
+		st->chunk = NULL;
+	zp_unlock(&st->lock, *flags);
+	return c;
+}
+
+/**
+ * zse_stream_take() - take the unfilled chunk of a stream
+ * @e:		 engine
+ * @stream:	 stream
+ * @units:	 only if it needs no padding
+ * @born_before: only if its first page came before; ~0 for any
+ *
+ * Return: the chunk, to append, or NULL.
+ */
+struct zse_chunk *zse_stream_take(struct zse_engine *e, u32 stream,
+				  bool units, u64 born_before)
+{
+	struct zse_stream *st = &e->streams[stream];
+	struct zse_chunk *c;
+	unsigned long flags;
+
+	zp_lock(&st->lock, flags);
+	c = st->chunk;
+	if (!c || !c->nr || c->born >= born_before ||
+	    (units && c->nr % e->cfg.write_unit))
+		c = NULL;
+	else
+		st->chunk = NULL;
+	zp_unlock(&st->lock, flags);
+	return c;
+}
+
+/*
+ * Give @c a zone and fill in @op, or return false. Wants the engine lock.
+ */
+bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,
+		  struct zse_op *op)
+{
+	if (zone_for_append(e, c) == ZSE_NONE)
+		return false;
+	if (c->gc)
+		e->gc_unplaced -= c->nr_inflight;
+	op->kind = ZSE_OP_APPEND;
+	op->chunk = c;
+	op->zone = c->zone;
+	op->first = c->done;
+	op->nr = c->nr_inflight;
+	op->padding = c->nr_padding;
+	return true;
+}
+
+/**
+ * zse_append_start() - append a chunk that was taken from its stream
+ * @e:	engine
+ * @c:	chunk; the caller's
+ * @op: filled in when true
+ *
+ * Return: true: do @op. False: no zone now; the chunk is the engine's and
+ * comes back by zse_next_op(), which is to be called.
+ */
+bool zse_append_start(struct zse_engine *e, struct zse_chunk *c,
+		      struct zse_op *op)
+{
+	unsigned long flags;
+	bool ok;
+
+	zp_lock(&e->lock, flags);
+	ok = list_empty(&e->stalled) && chunk_assign(e, c, op);
+	if (!ok) {
+		e->counters.stalls++;
+		list_add_tail(&c->link, &e->stalled);
+	}
+	zp_unlock(&e->lock, flags);
+	return ok;
+}
+
+/* The append of @c failed: another zone, or none. Wants the engine lock. */
+static void chunk_retry(struct zse_engine *e, struct zse_chunk *c)
+{
+	c->retries++;
+	if (c->gc) {
+		e->gc_unplaced += c->nr_inflight;
+		list_add(&c->link, &e->gc_ready);
+	} else if (c->retries > ZSE_MAX_RETRIES) {
+		list_add_tail(&c->link, &e->failed);
+	} else {
+		list_add(&c->link, &e->stalled);
+	}
+}
+
+static void count_append(struct zse_engine *e, const struct zse_chunk *c)
+{
+	e->counters.chunks++;
+	e->counters.padding_blocks += c->nr_padding;
+	if (c->gc)
+		e->counters.gc_blocks += c->nr_inflight;
+	else
+		e->counters.host_blocks += c->nr_inflight;
+}
+
+/**
+ * zse_append_done() - an append has ended
+ * @e:	      engine
+ * @c:	      its chunk
+ * @ok:	      the device acknowledged it
+ * @offset:   where in the zone its first block is
+ * @finished: set if the chunk has nothing left to append: end it with
+ *	      zse_chunk_put(). Otherwise it is the engine's again.
+ *
+ * If @ok the pages of this append (op.first, op.nr) can be read from the
+ * device on return; if not, they are tried again.
+ *
+ * Return: true if zse_next_op() may have something new.
+ */
+bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool ok,
+		     u32 offset, bool *finished)
+{
+	u32 zone = c->zone, nr = c->nr_inflight, first = c->done;
+	u32 blocks = nr + c->nr_padding, i;
+	unsigned long flags;
+	bool more;
+
+	if (zp_warn(ok && offset + blocks > e->zones[zone].cap))
+		ok = false;
+	if (ok)
+		map_publish(e, c, first, nr,
+			    zone * e->cfg.zone_blocks + offset);
+
+	zp_lock(&e->lock, flags);
+	zone_append_ended(e, zone, blocks, ok);
+	if (ok) {
+		count_append(e, c);
+		c->done += nr;
+		for (i = first; c->gc && i < c->done; i++)
+			zone_moved(e, zse_block_zone(e, c->entries[i].expect),
+				   1);
+	}
+	*finished = c->done == c->nr;
+	if (!ok)
+		chunk_retry(e, c);
+	else if (!*finished)
+		list_add(&c->link, c->gc ? &e->gc_ready : &e->stalled);
+	more = !*finished || c->gc || !list_empty(&e->stalled) ||
+	       !list_empty(&e->to_finish) || !list_empty(&e->gc_ready);
+	zp_unlock(&e->lock, flags);
+	return more;
+}
+
+/**
+ * zse_chunk_put() - the host is done with a chunk that has ended
+ * @e: engine
+ * @c: chunk; after zse_append_done() said finished, or after ZSE_OP_FAIL
+ *
+ * Return: true if zse_next_op() may have something new.
+ */
+bool zse_chunk_put(struct zse_engine *e, struct zse_chunk *c)
+{
+	unsigned long flags;
+	bool gc = c->gc;
+
+	zp_lock(&e->lock, flags);
+	chunk_release(e, c);
+	zp_unlock(&e->lock, flags);
+	return gc;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The engine's port in the kernel. See engine/port.h.
+ */
+#ifndef ZNSAGE_ZPORT_H
+#define ZNSAGE_ZPORT_H
+
+#include <linux/atomic.h>
+#include <linux/bug.h>
+#include <linux/list.h>
+#include <linux/smp.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+#include <linux/vmalloc.h>
+
+#ifdef ZNSAGE_DEBUG
+#define ZP_DEBUG	1
+#else
+#define ZP_DEBUG	0
+#endif
+
+static inline void *zp_alloc(size_t bytes)
+{
+	return vzalloc(bytes);
+}
+
+static inline void zp_free(void *p)
+{
+	vfree(p);
+}
+
+typedef spinlock_t zp_lock_t;
+
+#define zp_lock_init(l)		spin_lock_init(l)
+#define zp_lock(l, flags)	spin_lock_irqsave(l, flags)
+#define zp_unlock(l, flags)	spin_unlock_irqrestore(l, flags)
+
+static inline u32 zp_load(const u32 *p)
+{
+	return READ_ONCE(*p);
+}
+
+static inline void zp_store(u32 *p, u32 v)
+{
+	WRITE_ONCE(*p, v);
+}
+
+static inline u32 zp_xchg(u32 *p, u32 v)
+{
+	return xchg(p, v);
+}
+
+static inline bool zp_cas(u32 *p, u32 old, u32 new)
+{
+	return cmpxchg(p, old, new) == old;
+}
+
+/*
+ * The kernel has no atomic add on a plain word; atomic_t is one in a struct.
+ */
+static inline void zp_add(u32 *p, u32 v)
+{
+	BUILD_BUG_ON(sizeof(atomic_t) != sizeof(u32));
+	atomic_add_return(v, (atomic_t *)p);
+}
+
+static inline u32 zp_sub_return(u32 *p, u32 v)
+{
+	return atomic_sub_return(v, (atomic_t *)p);
+}
+
+static inline void zp_mb(void)
+{
+	smp_mb();
+}
+
+static inline u32 zp_shard(void)
+{
+	return raw_smp_processor_id();
+}
+
+static inline void zp_count(u64 *p, u64 v)
+{
+	BUILD_BUG_ON(sizeof(atomic64_t) != sizeof(u64));
+	atomic64_add(v, (atomic64_t *)p);
+}
+
+static inline u64 zp_count_read(const u64 *p)
+{
+	return READ_ONCE(*p);
+}
+
+#define zp_warn(cond)	WARN_ONCE(cond, "znsage: invariant broken: " #cond)
+
+#endif /* ZNSAGE_ZPORT_H */
