@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# The commands of the project; `make help` lists them. Every target does its
+# own set-up: on a fresh Debian 12 with Rust by rustup, any of them just works.
+
+# Kernels that the module is built for and tested on.
+KERNELS ?= 6.1 6.12
+# DEBUG=1: the module checks the engine's invariants as it runs.
+DEBUG ?= 0
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+export PATH := $(PATH):$(HOME)/.cargo/bin
+export DEBUG
+# One virtual machine, and one build, has the machine for itself.
+.NOTPARALLEL:
+.PHONY: help setup kernels kmod tools test test-engine test-rust test-vm demo bench lint clean distclean
+
+SCRIPTS := vm/lib.sh vm/devices.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* .ci/* bench/* tests/* 2>/dev/null)
+ENGINE := $(wildcard engine/*.c port/user/*.c)
+# The engine is built into the kernel and into user space, so it is held to
+# what both compilers can check.
+STRICT := -std=gnu11 -O2 -Wall -Wextra -Werror -Iengine -Iport/user -fsyntax-only
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+
+setup: ## install what this machine lacks, virtme-ng into build/venv
+	@vm/setup
+
+kernels: ## fetch the stock kernels into build/kernels
+	@vm/setup vm
+	@vm/kernels $(KERNELS)
+
+kmod: ## build the module for all kernels (DEBUG=1: with checks) into build/kmod
+	@for kernel in $(KERNELS); do vm/module $$kernel; done
+
+tools: ## build the command and the tools into target/release
+	@vm/setup rust
+	cargo build --release --workspace
+
+test: test-engine test-rust test-vm ## everything that proves it works
+
+test-engine: ## the engine: property tests, stress under sanitizers
+	@vm/setup test rust
+
+test-rust: ## the Rust crates' tests
+	@vm/setup test rust
+	cargo test --workspace
+
+test-vm: ## the module on stock kernels, in virtual machines
+	@vm/setup
+	vm/selftest $(KERNELS)
+
+demo: kmod tools ## stock swap and znsage side by side, in one virtual machine
+	@vm/setup
+	bench/demo
+
+bench: kmod tools ## measure what README.md claims
+	@vm/setup
+	bench/run
+
+lint: ## formatting, clippy, shellcheck, strict gcc and clang, sparse
+	@vm/setup test module rust
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	shellcheck -x $(SCRIPTS)
+ifneq ($(ENGINE),)
+	for cc in gcc clang; do $$cc $(STRICT) $(ENGINE); done
+endif
+ifneq ($(wildcard kmod/Kbuild),)
+	vm/module 6.12 C=2 CF=-Wsparse-error
+endif
+
+clean: ## remove what was built
+	rm -rf target build/kmod build/vm
+
+distclean: clean ## remove what was fetched, too
+	rm -rf build
