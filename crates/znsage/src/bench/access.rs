@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Which page is next, and is it written?
+
+use rand::rngs::SmallRng;
+use rand::{Rng, RngExt, SeedableRng};
+use rand_distr::{Distribution, Zipf};
+
+use crate::cli::Pattern;
+
+/// The skew of YCSB and of most papers that measure with Zipf.
+const ZIPF_EXPONENT: f64 = 0.99;
+
+/// A prime above any number of pages' factors: rank times this, modulo the
+/// number of pages, visits every page once.
+const SCATTER: u64 = 2_654_435_761;
+
+enum Order {
+    Random,
+    Sequential { next: usize },
+    Zipf(Zipf<f64>),
+}
+
+/// The sequence of accesses of one thread.
+pub struct Chooser {
+    rng: SmallRng,
+    pages: usize,
+    order: Order,
+    /// A random 32-bit number below this means: write.
+    write_below: u64,
+}
+
+impl Chooser {
+    /// `pages` is at least 1.
+    pub fn new(pattern: Pattern, write_ratio: f64, pages: usize, seed: u64) -> Self {
+        let order = match pattern {
+            Pattern::Random => Order::Random,
+            Pattern::Sequential => Order::Sequential { next: 0 },
+            Pattern::Zipf => Order::Zipf(
+                Zipf::new(pages as f64, ZIPF_EXPONENT).expect("at least one page, exponent > 0"),
+            ),
+        };
+        Chooser {
+            rng: SmallRng::seed_from_u64(seed),
+            pages,
+            order,
+            write_below: (write_ratio * (1u64 << 32) as f64) as u64,
+        }
+    }
+
+    pub fn next_page(&mut self) -> usize {
+        match &mut self.order {
+            Order::Random => self.rng.random_range(0..self.pages),
+            Order::Sequential { next } => {
+                let page = *next;
+                *next = (page + 1) % self.pages;
+                page
+            }
+            Order::Zipf(zipf) => {
+                let rank = zipf.sample(&mut self.rng) as u64 - 1;
+                // Pages often used shall not be neighbours.
+                (u128::from(rank) * u128::from(SCATTER) % self.pages as u128) as usize
+            }
+        }
+    }
+
+    pub fn is_write(&mut self) -> bool {
+        u64::from(self.rng.next_u32()) < self.write_below
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn histogram(pattern: Pattern, pages: usize, draws: usize) -> Vec<usize> {
+        let mut chooser = Chooser::new(pattern, 0.5, pages, 42);
+        let mut count = vec![0; pages];
+        for _ in 0..draws {
+            count[chooser.next_page()] += 1;
+        }
+        count
+    }
+
+    #[test]
+    fn sequential_visits_each_in_turn() {
+        let mut chooser = Chooser::new(Pattern::Sequential, 0.0, 3, 1);
+        let seen: Vec<usize> = (0..7).map(|_| chooser.next_page()).collect();
+        assert_eq!(seen, [0, 1, 2, 0, 1, 2, 0]);
+    }
+
+    #[test]
+    fn random_is_even() {
+        let count = histogram(Pattern::Random, 100, 100_000);
+        assert!(count.iter().all(|&n| (800..1200).contains(&n)));
+    }
+
+    #[test]
+    fn zipf_is_skewed_and_scattered() {
+        let mut count = histogram(Pattern::Zipf, 1000, 100_000);
+        let hottest = count[0];
+        assert!(count[1] < hottest / 2, "the second rank is elsewhere");
+        count.sort_unstable();
+        assert_eq!(count[999], hottest);
+        // 1 / H(1000, 0.99) is about 0.13.
+        assert!((12_000..15_000).contains(&hottest), "{hottest}");
+    }
+
+    #[test]
+    fn one_page_is_enough() {
+        for pattern in [Pattern::Random, Pattern::Sequential, Pattern::Zipf] {
+            assert_eq!(Chooser::new(pattern, 0.5, 1, 1).next_page(), 0);
+        }
+    }
+
+    #[test]
+    fn write_ratio_is_kept() {
+        for (ratio, range) in [(0.0, 0..1), (0.3, 2800..3200), (1.0, 10_000..10_001)] {
+            let mut chooser = Chooser::new(Pattern::Random, ratio, 10, 7);
+            let writes = (0..10_000).filter(|_| chooser.is_write()).count();
+            assert!(range.contains(&writes), "{ratio}: {writes}");
+        }
+    }
+}

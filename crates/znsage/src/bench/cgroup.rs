@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A cgroup with a memory limit that lives as long as the benchmark.
+
+use std::io;
+use std::time::Duration;
+
+use crate::error::{Error, Kind, Result};
+use crate::sys::Sys;
+
+const USUAL_MOUNT: &str = "/sys/fs/cgroup";
+
+/// The group of a process that just died may be busy for a moment.
+const REMOVE_TRIES: u32 = 50;
+const REMOVE_PAUSE: Duration = Duration::from_millis(100);
+
+pub struct Cgroup<'a> {
+    sys: &'a dyn Sys,
+    path: String,
+}
+
+impl<'a> Cgroup<'a> {
+    /// Swap is not limited, and zswap is kept out of the way: pages are to
+    /// reach the device.
+    pub fn create(sys: &'a dyn Sys, limit: u64) -> Result<Self> {
+        let mount = hierarchy(sys)?;
+        let path = format!("{mount}/znsage-bench-{}", std::process::id());
+        sys.mkdir(&path).map_err(|e| refused(sys, &path, e))?;
+        let group = Cgroup { sys, path };
+        group.set("memory.max", &limit.to_string())?;
+        for (file, value) in [("memory.swap.max", "max"), ("memory.zswap.max", "0")] {
+            if sys.exists(&format!("{}/{file}", group.path)) {
+                group.set(file, value)?;
+            }
+        }
+        Ok(group)
+    }
+
+    fn set(&self, file: &str, value: &str) -> Result<()> {
+        let path = format!("{}/{file}", self.path);
+        let written = self.sys.write(&path, value);
+        written.map_err(|e| refused(self.sys, &path, e))
+    }
+
+    /// Where a process writes "0" to enter.
+    pub fn procs(&self) -> String {
+        format!("{}/cgroup.procs", self.path)
+    }
+
+    /// A number from one of its flat tables ("key value" a line).
+    pub fn number(&self, file: &str, key: &str) -> Option<u64> {
+        let text = self.sys.read(&format!("{}/{file}", self.path)).ok()?;
+        lookup(&text, key)
+    }
+
+    pub fn oom_kills(&self) -> u64 {
+        self.number("memory.events", "oom_kill").unwrap_or(0)
+    }
+}
+
+impl Drop for Cgroup<'_> {
+    fn drop(&mut self) {
+        for _ in 0..REMOVE_TRIES {
+            match self.sys.rmdir(&self.path) {
+                Err(e) if e.raw_os_error() == Some(libc::EBUSY) => self.sys.sleep(REMOVE_PAUSE),
+                _ => return,
+            }
+        }
+    }
+}
+
+pub fn lookup(table: &str, key: &str) -> Option<u64> {
+    table
+        .lines()
+        .find_map(|l| l.strip_prefix(key)?.strip_prefix(' '))
+        .and_then(|n| n.trim().parse().ok())
+}
+
+fn refused(sys: &dyn Sys, path: &str, e: io::Error) -> Error {
+    match e.kind() {
+        io::ErrorKind::PermissionDenied => Error::new(
+            Kind::Environment,
+            "a memory limit needs a cgroup, and only root may make one",
+        )
+        .hint("run it with sudo"),
+        _ => Error::io("set up", &sys.at(path), e),
+    }
+}
+
+/// The mount point of cgroup v2, with the memory controller handed down.
+fn hierarchy(sys: &dyn Sys) -> Result<String> {
+    let mounted = || {
+        let mounts = sys.read("/proc/mounts").unwrap_or_default();
+        let mut lines = mounts.lines().map(|l| l.split(' '));
+        lines.find_map(|mut f| {
+            let point = f.nth(1)?.to_string();
+            (f.next() == Some("cgroup2")).then_some(point)
+        })
+    };
+    let mount = match mounted() {
+        Some(point) => point,
+        None => {
+            let done = sys.mount("cgroup2", USUAL_MOUNT);
+            done.map_err(|e| refused(sys, USUAL_MOUNT, e))?;
+            USUAL_MOUNT.to_string()
+        }
+    };
+    let controllers = sys.read(&format!("{mount}/cgroup.controllers")).unwrap_or_default();
+    if !controllers.split_whitespace().any(|c| c == "memory") {
+        return Err(Error::new(
+            Kind::Environment,
+            format!("cgroup v2 on {mount} has no memory controller"),
+        )
+        .hint("boot with systemd.unified_cgroup_hierarchy=1 and without cgroup_disable=memory,\nor measure without a limit: --memory-limit none"));
+    }
+    let subtree = format!("{mount}/cgroup.subtree_control");
+    let given = sys.read(&subtree).unwrap_or_default();
+    if !given.split_whitespace().any(|c| c == "memory") {
+        sys.write(&subtree, "+memory").map_err(|e| refused(sys, &subtree, e))?;
+    }
+    Ok(mount)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::fake::Fake;
+
+    fn tree(controllers: &str) -> Fake {
+        let fake = Fake::new();
+        fake.put("/proc/mounts", "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n");
+        fake.put("/sys/fs/cgroup/cgroup.controllers", controllers);
+        fake.put("/sys/fs/cgroup/cgroup.subtree_control", "");
+        fake
+    }
+
+    #[test]
+    fn a_limit_is_set_and_the_group_goes_away() {
+        let fake = tree("cpu io memory pids\n");
+        fake.on_mkdir(|fake, path| {
+            fake.put(&format!("{path}/memory.max"), "max");
+            fake.put(&format!("{path}/memory.swap.max"), "0");
+        });
+        let group = Cgroup::create(&fake, 1 << 28).unwrap();
+        let read = |file: &str| fake.read(&format!("{}/{file}", group.path)).unwrap();
+        assert_eq!(read("memory.max"), "268435456");
+        assert_eq!(read("memory.swap.max"), "max");
+        assert_eq!(fake.read("/sys/fs/cgroup/cgroup.subtree_control").unwrap(), "+memory");
+        let path = group.path.clone();
+        drop(group);
+        assert!(!fake.exists(&path));
+    }
+
+    #[test]
+    fn no_memory_controller_is_an_environment_error() {
+        let fake = tree("cpu io\n");
+        let e = Cgroup::create(&fake, 1 << 28).err().unwrap();
+        assert_eq!(e.kind, Kind::Environment);
+        assert!(e.message.contains("memory controller"));
+    }
+
+    #[test]
+    fn a_group_that_cannot_be_set_up_is_removed() {
+        let fake = tree("memory\n");
+        fake.fail_at("memory.max", libc::EIO);
+        assert!(Cgroup::create(&fake, 1 << 28).is_err());
+        assert_eq!(fake.list("/sys/fs/cgroup"), ["cgroup.controllers", "cgroup.subtree_control"]);
+    }
+
+    #[test]
+    fn tables_are_read() {
+        let table = "oom 3\noom_kill 1\noom_kill_x 7\n";
+        assert_eq!(lookup(table, "oom_kill"), Some(1));
+        assert_eq!(lookup(table, "none"), None);
+    }
+}

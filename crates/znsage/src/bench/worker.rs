@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The process whose memory is limited. Does what the parent orders, one
+//! phase at a time, and ends when its standard input does.
+
+use std::io::{self, BufRead, Write};
+use std::process::ExitCode;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use super::arena::{self, Arena};
+use super::phase::{self, Running, Share};
+use super::protocol::{Event, Order, Outcome, Setup};
+
+/// How often the parent hears of progress.
+const TICK: Duration = Duration::from_millis(100);
+
+struct Worker {
+    setup: Setup,
+    orders: Receiver<Order>,
+    arena: Arena,
+    /// Generation of each page; 0 before it is filled.
+    generations: Vec<u8>,
+    /// Filled so far.
+    pages: usize,
+    /// Phases begun; gives each its own sequence of accesses.
+    phases: u64,
+}
+
+pub fn main() -> ExitCode {
+    // The worker must not outlive a parent that was killed.
+    let _ = nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL);
+    match serve() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            let _ = say(&Event::Failed { message });
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn say(event: &Event) -> Result<(), String> {
+    let mut line = serde_json::to_string(event).map_err(|e| e.to_string())?;
+    line.push('\n');
+    let mut out = io::stdout().lock();
+    out.write_all(line.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(|e| format!("the parent does not listen: {e}"))
+}
+
+fn serve() -> Result<(), String> {
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line).map_err(|e| format!("no setup: {e}"))?;
+    let setup: Setup = serde_json::from_str(&line).map_err(|e| format!("bad setup: {e}"))?;
+    if let Some(procs) = &setup.cgroup_procs {
+        std::fs::write(procs, "0").map_err(|e| format!("cannot enter {procs}: {e}"))?;
+    }
+    let mut worker = Worker::new(setup)?;
+    say(&Event::Ready)?;
+    while let Ok(order) = worker.orders.recv() {
+        if let Some(outcome) = worker.obey(order)? {
+            say(&Event::Done(outcome))?;
+        }
+    }
+    Ok(())
+}
+
+/// Orders come through a thread of their own, so that `Stop` is heard while
+/// a phase runs.
+fn listen() -> Receiver<Order> {
+    let (sender, orders) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in io::stdin().lines().map_while(Result::ok) {
+            let Ok(order) = serde_json::from_str(&line) else {
+                break;
+            };
+            if sender.send(order).is_err() {
+                break;
+            }
+        }
+    });
+    orders
+}
+
+impl Worker {
+    fn new(setup: Setup) -> Result<Worker, String> {
+        let generations = vec![0; setup.max_pages as usize];
+        let orders = listen();
+        // Everything but the arena stays in memory: map that one later.
+        arena::lock_present_memory();
+        let bytes = (setup.max_pages * setup.page_bytes) as usize;
+        let arena = Arena::map(bytes, setup.huge_pages)
+            .map_err(|e| format!("cannot map {bytes} bytes of memory: {e}"))?;
+        Ok(Worker { setup, orders, arena, generations, pages: 0, phases: 0 })
+    }
+
+    fn page_words(&self) -> usize {
+        self.setup.page_bytes as usize / size_of::<u64>()
+    }
+
+    fn obey(&mut self, order: Order) -> Result<Option<Outcome>, String> {
+        self.phases += 1;
+        let outcome = match order {
+            Order::Resize { pages } if pages as usize >= self.pages => {
+                let old = std::mem::replace(&mut self.pages, pages as usize);
+                self.run(old, &|share, running| phase::fill(share, running))?
+            }
+            Order::Resize { pages } => self.trim(pages as usize)?,
+            Order::Verify => self.run(0, &|share, running| phase::verify(share, running))?,
+            Order::Access { pattern, write_ratio, seconds } => {
+                let end = Instant::now() + Duration::from_secs_f64(seconds);
+                self.run(0, &|share, running| {
+                    phase::access(share, running, pattern, write_ratio, end)
+                })?
+            }
+            // A late one: the phase ended by itself.
+            Order::Stop => return Ok(None),
+        };
+        Ok(Some(outcome))
+    }
+
+    fn trim(&mut self, pages: usize) -> Result<Outcome, String> {
+        let words = self.page_words();
+        self.arena
+            .discard(pages * words..self.pages * words)
+            .map_err(|e| format!("cannot give memory back: {e}"))?;
+        self.generations[pages..self.pages].fill(0);
+        self.pages = pages;
+        Ok(Outcome::default())
+    }
+
+    /// Runs a job on all threads, each with its own share of the pages from
+    /// `first` on, and reports progress meanwhile.
+    fn run(&mut self, first: usize, job: phase::Job) -> Result<Outcome, String> {
+        let running = Running::new(self.setup.threads as usize);
+        let shares = Share::split(
+            &mut self.arena[first * self.setup.page_bytes as usize / 8..],
+            &mut self.generations[first..self.pages],
+            first,
+            &self.setup,
+            self.phases,
+        );
+        let start = Instant::now();
+        let orders = &self.orders;
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = shares
+                .into_iter()
+                .map(|share| {
+                    let running = &running;
+                    scope.spawn(move || job(share, running))
+                })
+                .collect();
+            while !threads.iter().all(|t| t.is_finished()) {
+                match orders.recv_timeout(TICK) {
+                    Err(RecvTimeoutError::Timeout) => {}
+                    // Stop, or the parent is gone.
+                    _ => running.stop(),
+                }
+                for what in running.take_findings() {
+                    say(&Event::Corrupt { what })?;
+                }
+                say(&Event::Tick { ops: running.ops() })?;
+            }
+            let mut total = phase::Tally::default();
+            for thread in threads {
+                let tally = thread.join().map_err(|_| "a thread of the worker died")?;
+                total.add(tally);
+            }
+            for what in running.take_findings() {
+                say(&Event::Corrupt { what })?;
+            }
+            Ok(total.outcome(start))
+        })
+    }
+}

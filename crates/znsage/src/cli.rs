@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::{Deserialize, Serialize};
+
+use crate::units::parse_size;
+
+const STATUS: &str = "\
+Exit status:
+  0    done, nothing wrong
+  1    damage found: a corrupt page, a violated invariant
+  2    the command line makes no sense
+  3    environment: not root, module missing or for another kernel, missing tool
+  4    the device cannot be used, or not with these settings
+  5    the device is in use or holds something
+  6    not enough memory or swap space
+  7    the kernel refused, or an I/O error
+  130  interrupted; what had been done was undone
+
+Environment:
+  ZNSAGE_MODULE  path of a znsage.ko to load instead of the installed module";
+
+/// Swap on zoned block devices.
+#[derive(Debug, Parser)]
+#[command(version, after_help = STATUS)]
+pub struct Cli {
+    /// Print one JSON document and nothing else on standard output
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Turn a zoned device into swap and enable it
+    On(OnArgs),
+    /// Disable the swap, give the device back, empty it
+    Off(OffArgs),
+    /// Show the devices and their counters
+    Status,
+    /// Walk the maps of live devices and report every violated invariant
+    Check(CheckArgs),
+    /// Swap real memory under a limit, verify every page, measure
+    Bench(BenchArgs),
+    /// The process whose memory `bench` limits
+    #[command(hide = true)]
+    BenchWorker,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Policy {
+    /// All pages in one stream
+    Single,
+    /// Each CPU its own stream
+    Cpu,
+}
+
+impl Policy {
+    pub fn name(self) -> &'static str {
+        match self {
+            Policy::Single => "single",
+            Policy::Cpu => "cpu",
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct OnArgs {
+    /// A zoned block device, e.g. /dev/nvme1n1
+    pub device: String,
+
+    /// Swap space, e.g. 8G [default: what over-provisioning leaves]
+    #[arg(long, value_parser = parse_size)]
+    pub size: Option<u64>,
+
+    /// Percent of the device held back to keep garbage collection cheap
+    #[arg(long, value_name = "PERCENT", default_value_t = 12,
+          value_parser = clap::value_parser!(u8).range(0..=90))]
+    pub over_provisioning: u8,
+
+    /// What decides which pages are written together
+    #[arg(long, value_enum, default_value_t = Policy::Cpu)]
+    pub policy: Policy,
+
+    /// Bytes in one append [default: what the device prefers]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub chunk: Option<u64>,
+
+    /// Pad appends to a multiple of this, for devices that take whole units
+    /// only [default: one page]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub write_unit: Option<u64>,
+
+    /// Priority among swap areas, 0 to 32767 [default: the kernel's, below
+    /// all present areas]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=32767))]
+    pub priority: Option<u16>,
+
+    /// Longest time a page waits for its chunk to fill [default: 1000]
+    #[arg(long, value_name = "N")]
+    pub deadline_us: Option<u32>,
+
+    /// Zones that only garbage collection may open [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub reserve: Option<u32>,
+
+    /// Take the device although it holds something; all of it is lost
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct OffArgs {
+    /// /dev/znsageN or the backing device [default: all]
+    pub device: Option<String>,
+
+    /// Try even if memory seems too short to take the pages back
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// /dev/znsageN or the backing device [default: all]
+    pub device: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pattern {
+    /// Every page equally likely
+    Random,
+    /// Each thread walks through its share again and again
+    Sequential,
+    /// Few pages often, most seldom (exponent 0.99)
+    Zipf,
+}
+
+impl Pattern {
+    pub fn name(self) -> &'static str {
+        match self {
+            Pattern::Random => "random",
+            Pattern::Sequential => "sequential",
+            Pattern::Zipf => "zipf",
+        }
+    }
+}
+
+/// The memory that the worker may keep: bytes, or `none`.
+pub fn parse_limit(text: &str) -> Result<u64, String> {
+    match text {
+        "none" => Ok(u64::MAX),
+        size => parse_size(size),
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// Memory to fill and access [default: four times the limit]
+    #[arg(long, value_parser = parse_size, conflicts_with = "utilization")]
+    pub size: Option<u64>,
+
+    /// Memory that may stay resident; `none` runs without a limit
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = parse_limit)]
+    pub memory_limit: u64,
+
+    /// Threads that access the memory [default: one per CPU]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+
+    /// Order of the accesses
+    #[arg(long, value_enum, default_value_t = Pattern::Random)]
+    pub pattern: Pattern,
+
+    /// Share of the accesses that change the page, 0 to 1
+    #[arg(long, value_name = "RATIO", default_value_t = 0.5, value_parser = parse_ratio)]
+    pub write_ratio: f64,
+
+    /// How long to access the memory after the fill
+    #[arg(long, value_name = "N", default_value_t = 30.0, value_parser = parse_seconds)]
+    pub seconds: f64,
+
+    /// Access the memory this long before measuring begins
+    #[arg(long, value_name = "N", default_value_t = 0.0, value_parser = parse_seconds)]
+    pub warmup: f64,
+
+    /// Choose the size so that live blocks fill this share of the znsage device
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
+    pub utilization: Option<f64>,
+
+    /// Stop accessing once the znsage device was written this many times over,
+    /// at the latest after --seconds
+    #[arg(long, value_name = "TIMES", value_parser = parse_seconds)]
+    pub rewrites: Option<f64>,
+
+    /// Fill the memory and stop
+    #[arg(long)]
+    pub fill_only: bool,
+
+    /// Read and verify every page once more at the end
+    #[arg(long)]
+    pub verify: bool,
+
+    /// Let the kernel use huge pages
+    #[arg(long)]
+    pub thp: bool,
+
+    /// Write a line of JSON to FILE every half second
+    #[arg(long, value_name = "FILE")]
+    pub samples: Option<PathBuf>,
+
+    /// Number that the contents and the accesses derive from [default: the time]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+fn parse_within(text: &str, max: f64) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(n) if (0.0..=max).contains(&n) => Ok(n),
+        _ => Err(format!("`{text}` is no number from 0 to {max}")),
+    }
+}
+
+fn parse_ratio(text: &str) -> Result<f64, String> {
+    parse_within(text, 1.0)
+}
+
+fn parse_percent(text: &str) -> Result<f64, String> {
+    parse_within(text, 100.0)
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    parse_within(text, 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_grammar_is_sound() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn json_is_understood_everywhere() {
+        for words in [&["znsage", "--json", "status"], &["znsage", "status", "--json"]] {
+            assert!(Cli::try_parse_from(words).unwrap().json);
+        }
+    }
+}

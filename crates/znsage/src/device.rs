@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The zoned device: may it be taken, and what does it offer? Nothing here
+//! writes to it.
+
+use crate::counters;
+use crate::error::{reason, Error, Kind, Result};
+use crate::sys::Sys;
+use crate::units;
+use crate::zones::{State, Zone};
+
+/// Zones beside the reserve that swap-out needs at the least: one being
+/// written and one that GC can empty meanwhile.
+const MIN_WORKING_ZONES: u64 = 2;
+
+/// Block numbers have 32 bits.
+pub const MAX_BLOCKS: u64 = 1 << 32;
+
+/// A zoned device that passed the checks.
+#[derive(Debug)]
+pub struct Backing {
+    pub path: String,
+    /// The kernel's name, e.g. nvme1n1.
+    pub name: String,
+    /// Longest append.
+    pub append_bytes: u64,
+    /// Capacity of the largest zone that can be used.
+    pub zone_bytes: u64,
+    pub usable_zones: u64,
+    /// Capacity of all zones that can be used.
+    pub usable_bytes: u64,
+}
+
+/// Path and kernel name of a block device.
+pub fn locate(sys: &dyn Sys, device: &str) -> Result<(String, String)> {
+    let path = match device.contains('/') {
+        true => device.to_string(),
+        false => format!("/dev/{device}"),
+    };
+    let numbers = sys.block_device(&path).map_err(|e| {
+        Error::new(Kind::Device, format!("{path}: {}", reason(&e)))
+            .hint("`lsblk -o NAME,SIZE,ZONED` lists the block devices of this machine")
+    })?;
+    let (major, minor) =
+        numbers.ok_or_else(|| Error::new(Kind::Device, format!("{path} is not a block device")))?;
+    let link = format!("/sys/dev/block/{major}:{minor}");
+    let name = sys.link_name(&link).map_err(|e| Error::io("resolve", &sys.at(&link), e))?;
+    Ok((path, name))
+}
+
+/// Every check that does not depend on the settings, cheapest first.
+/// `force` allows a device that holds something; never one in use.
+pub fn inspect(sys: &dyn Sys, device: &str, force: bool) -> Result<Backing> {
+    let (path, name) = locate(sys, device)?;
+    let append_bytes = check_kind(sys, &path, &name)?;
+    check_unused(sys, &path, &name)?;
+    if !force {
+        check_signature(sys, &path)?;
+    }
+    let zones =
+        sys.zones(&path).map_err(|e| Error::io("report the zones of", &sys.at(&path), e))?;
+    let usable: Vec<Zone> =
+        zones.iter().copied().filter(|z| z.sequential && z.state != State::Dead).collect();
+    if !force {
+        check_empty(&path, &usable)?;
+    }
+    Ok(Backing {
+        append_bytes,
+        zone_bytes: usable.iter().map(|z| z.capacity).max().unwrap_or(0),
+        usable_zones: usable.len() as u64,
+        usable_bytes: usable.iter().map(|z| z.capacity).sum(),
+        path,
+        name,
+    })
+}
+
+fn queue(sys: &dyn Sys, name: &str, attribute: &str) -> Option<String> {
+    let text = sys.read(&format!("/sys/block/{name}/queue/{attribute}"));
+    text.ok().map(|t| t.trim().to_string())
+}
+
+/// A zoned disk with zone append; returns how much one append may carry.
+fn check_kind(sys: &dyn Sys, path: &str, name: &str) -> Result<u64> {
+    let refuse = |message: String| Error::new(Kind::Device, message);
+    if !sys.exists(&format!("/sys/block/{name}")) {
+        return Err(refuse(format!("{path} is a partition"))
+            .hint("znsage takes whole devices; zoned devices have no partitions"));
+    }
+    match queue(sys, name, "zoned").as_deref() {
+        Some("host-managed") => {}
+        Some("host-aware") => {
+            return Err(refuse(format!("{path} is host-aware, not host-managed"))
+                .hint("a host-aware disk takes random writes: use it for swap directly"));
+        }
+        _ => {
+            return Err(refuse(format!("{path} is not a zoned device"))
+                .hint("`lsblk -o NAME,SIZE,ZONED` shows which devices are (host-managed)"));
+        }
+    }
+    if sys.read(&format!("/sys/block/{name}/ro")).is_ok_and(|t| t.trim() == "1") {
+        return Err(refuse(format!("{path} is read-only")));
+    }
+    let append =
+        queue(sys, name, "zone_append_max_bytes").and_then(|t| t.parse().ok()).unwrap_or(0);
+    if append == 0 {
+        return Err(refuse(format!("{path} has no zone append command")).hint(format!(
+            "/sys/block/{name}/queue/zone_append_max_bytes is 0 or missing; \
+             znsage writes by zone append only"
+        )));
+    }
+    Ok(append)
+}
+
+/// Not swap already, not mounted, not below another device, not open
+/// exclusively by anything else.
+fn check_unused(sys: &dyn Sys, path: &str, name: &str) -> Result<()> {
+    let busy = |message: String| Error::new(Kind::Busy, message);
+    for device in counters::all(sys)? {
+        if device.backing == name {
+            return Err(busy(format!("{path} is the backing device of {}", device.name)).hint(
+                format!("`znsage off {}` turns it off; `znsage status` shows it", device.name),
+            ));
+        }
+    }
+    let mounts = sys.read("/proc/mounts").unwrap_or_default();
+    for line in mounts.lines() {
+        let mut fields = line.split(' ');
+        let (source, target) = (fields.next(), fields.next().unwrap_or("?"));
+        if source == Some(path) || source == Some(&format!("/dev/{name}")) {
+            return Err(busy(format!("{path} is mounted on {target}"))
+                .hint(format!("`umount {target}` first")));
+        }
+    }
+    if let Some(holder) = sys.list(&format!("/sys/block/{name}/holders")).first() {
+        return Err(busy(format!("{path} is in use by {holder}"))
+            .hint(format!("take {holder} down first (`lsblk {path}`)")));
+    }
+    sys.claim(path).map_err(|e| match e.raw_os_error() {
+        Some(libc::EBUSY) => busy(format!("{path} is in use by another program"))
+            .hint(format!("`fuser -v {path}` and `lsblk {path}` tell by which")),
+        _ => Error::io("open", &sys.at(path), e),
+    })
+}
+
+/// A file system, a RAID member or a partition table that somebody may miss.
+fn check_signature(sys: &dyn Sys, path: &str) -> Result<()> {
+    let ran = sys.run(&["blkid", "-p", "-o", "export", path], &mut || ()).map_err(|e| {
+        Error::new(Kind::Environment, format!("cannot run blkid: {}", reason(&e)))
+            .hint("blkid is in the package util-linux; --force goes without it")
+    })?;
+    // 2: nothing found; 8: several signatures that contradict each other.
+    if ran.status == Some(2) {
+        return Ok(());
+    }
+    let what: Vec<&str> = ["TYPE=", "PTTYPE="]
+        .iter()
+        .filter_map(|key| ran.stdout.lines().find_map(|l| l.strip_prefix(key)))
+        .collect();
+    let message = match (ran.status, what.as_slice()) {
+        (Some(0), [what, ..]) => format!("{path} carries a signature of `{what}`"),
+        (Some(0 | 8), _) => format!("{path} carries signatures of something"),
+        _ => {
+            return Err(Error::new(
+                Kind::Kernel,
+                format!("cannot look for signatures: {}", ran.complaint()),
+            ));
+        }
+    };
+    Err(Error::new(Kind::Busy, message).hint(LOSES_ALL))
+}
+
+const LOSES_ALL: &str = "--force takes the device anyway; everything on it is lost";
+
+fn check_empty(path: &str, usable: &[Zone]) -> Result<()> {
+    let written = usable.iter().filter(|z| z.state == State::Written).count();
+    if written == 0 {
+        return Ok(());
+    }
+    Err(Error::new(
+        Kind::Busy,
+        format!("{path}: {written} of {} zones are not empty", usable.len()),
+    )
+    .hint(format!("`blkzone reset {path}` empties it; {LOSES_ALL}")))
+}
+
+/// Enough zones to swap and to collect at the same time.
+pub fn check_zones(backing: &Backing, reserve: u64) -> Result<()> {
+    let need = reserve + MIN_WORKING_ZONES;
+    if backing.usable_zones >= need {
+        return Ok(());
+    }
+    Err(Error::new(
+        Kind::Device,
+        format!(
+            "{} has {} zones that can be used; {need} are needed with a reserve of {reserve}",
+            backing.path, backing.usable_zones
+        ),
+    )
+    .hint("conventional, read-only and offline zones cannot be used"))
+}
+
+/// Block numbers reach 16 TiB with pages of 4 KiB.
+pub fn check_reach(backing: &Backing, size: Option<u64>, page: u64) -> Result<()> {
+    let reach = MAX_BLOCKS * page;
+    if backing.usable_bytes <= reach || size.is_some() {
+        return Ok(());
+    }
+    Err(Error::new(
+        Kind::Device,
+        format!(
+            "{} has {}; znsage can address {}",
+            backing.path,
+            units::size(backing.usable_bytes),
+            units::size(reach)
+        ),
+    )
+    .hint("--size SIZE uses the first part of the device"))
+}

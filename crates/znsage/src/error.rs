@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! One error type for the whole command: what is wrong and where, what to do
+//! about it, and the exit status that tells scripts which sort it is.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use serde::Serialize;
+
+/// The sort of an error. Its number is the exit status; scripts rely on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A check or a benchmark found damage.
+    Failure = 1,
+    /// The command line makes no sense.
+    Usage = 2,
+    /// Not root, no module, a module for another kernel, a missing tool.
+    Environment = 3,
+    /// The device cannot be used, or not with these settings.
+    Device = 4,
+    /// The device is in use or holds something.
+    Busy = 5,
+    /// Memory or swap space does not suffice.
+    Space = 6,
+    /// The kernel refused, or an I/O error.
+    Kernel = 7,
+    /// Ctrl-C or SIGTERM.
+    Interrupted = 130,
+}
+
+#[derive(Clone, Debug)]
+pub struct Error {
+    pub kind: Kind,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Error { kind, message: message.into(), hint: None }
+    }
+
+    /// What the reader can do about it.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// A file operation that should have worked.
+    pub fn io(verb: &str, path: &Path, e: io::Error) -> Self {
+        Error::new(Kind::Kernel, format!("cannot {verb} {}: {}", path.display(), reason(&e)))
+    }
+
+    pub fn interrupted() -> Self {
+        Error::new(Kind::Interrupted, "interrupted")
+    }
+
+    /// The document that `--json` prints instead of a result.
+    pub fn to_json(&self) -> serde_json::Value {
+        serde_json::json!({"error": {
+            "kind": self.kind,
+            "status": self.kind as i32,
+            "message": self.message,
+            "hint": self.hint,
+        }})
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// The text of an OS error without Rust's "(os error N)".
+pub fn reason(e: &io::Error) -> String {
+    match e.raw_os_error() {
+        Some(n) => nix::errno::Errno::from_raw(n).desc().to_string(),
+        None => e.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_names_kind_and_status() {
+        let e = Error::new(Kind::Busy, "sda is mounted").hint("unmount it");
+        let j = e.to_json();
+        assert_eq!(j["error"]["kind"], "busy");
+        assert_eq!(j["error"]["status"], 5);
+        assert_eq!(j["error"]["hint"], "unmount it");
+    }
+
+    #[test]
+    fn os_errors_read_like_text() {
+        let e =
+            Error::io("write", Path::new("/x/power"), io::Error::from_raw_os_error(libc::EBUSY));
+        assert_eq!(e.message, "cannot write /x/power: Device or resource busy");
+    }
+}

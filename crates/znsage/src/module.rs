@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The kernel module: is there one for this kernel, load it, unload it.
+
+use crate::error::{reason, Error, Kind, Result};
+use crate::sys::Sys;
+
+/// Path of a znsage.ko to use instead of the installed one.
+pub const MODULE_ENV: &str = "ZNSAGE_MODULE";
+
+const LOADED: &str = "/sys/module/znsage";
+
+/// Where the module is going to come from.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Source {
+    Loaded,
+    File(String),
+    Installed,
+}
+
+/// Finds the module without loading it, and makes sure that it is built for
+/// the running kernel.
+pub fn find(sys: &dyn Sys) -> Result<Source> {
+    if sys.exists(LOADED) {
+        return Ok(Source::Loaded);
+    }
+    if let Some(path) = sys.env(MODULE_ENV) {
+        check_file(sys, &path)?;
+        return Ok(Source::File(path));
+    }
+    let found = sys.run(&["modprobe", "--dry-run", "znsage"], &mut || ()).map_err(no_kmod)?;
+    match found.ok() {
+        true => Ok(Source::Installed),
+        false => Err(missing(sys)),
+    }
+}
+
+fn no_kmod(e: std::io::Error) -> Error {
+    Error::new(Kind::Environment, format!("cannot run modprobe: {}", reason(&e)))
+        .hint("it is in the package kmod")
+}
+
+/// `make` in the source tree builds for one kernel; a file for another one is
+/// the most likely mistake, and insmod's message about it is poor.
+fn check_file(sys: &dyn Sys, path: &str) -> Result<()> {
+    let image = sys.read_bytes(path).map_err(|e| {
+        Error::new(Kind::Environment, format!("cannot read the module {path}: {}", reason(&e)))
+            .hint(format!("{MODULE_ENV} names the znsage.ko to load"))
+    })?;
+    let release = sys.release();
+    match vermagic(&image) {
+        Some(built) if built == release => Ok(()),
+        Some(built) => Err(Error::new(
+            Kind::Environment,
+            format!("{path} is built for kernel {built}, but {release} is running"),
+        )
+        .hint(format!("build the module against the headers of {release}"))),
+        None => Err(Error::new(Kind::Environment, format!("{path} is not a kernel module"))),
+    }
+}
+
+/// The kernel release in a module's "vermagic=RELEASE FLAGS..." record.
+fn vermagic(image: &[u8]) -> Option<String> {
+    const KEY: &[u8] = b"vermagic=";
+    let start = image.windows(KEY.len()).position(|w| w == KEY)? + KEY.len();
+    let release = image[start..].split(|&b| b == b' ' || b == 0).next()?;
+    String::from_utf8(release.to_vec()).ok()
+}
+
+/// The module is not installed for this kernel; maybe for another one.
+fn missing(sys: &dyn Sys) -> Error {
+    let release = sys.release();
+    let others: Vec<String> = sys
+        .list("/lib/modules")
+        .into_iter()
+        .filter(|kernel| *kernel != release && holds_module(sys, kernel))
+        .collect();
+    let message = match others.as_slice() {
+        [] => format!("the kernel module znsage is not installed for kernel {release}"),
+        some => format!(
+            "the kernel module znsage is installed for {}, but kernel {release} is running",
+            some.join(", ")
+        ),
+    };
+    Error::new(Kind::Environment, message).hint(format!(
+        "build it for {release} and install it, or set {MODULE_ENV} to the path of a znsage.ko"
+    ))
+}
+
+fn holds_module(sys: &dyn Sys, kernel: &str) -> bool {
+    sys.read(&format!("/lib/modules/{kernel}/modules.dep")).is_ok_and(|t| t.contains("/znsage.ko"))
+}
+
+/// Loads the module; says whether it was not there before.
+pub fn load(sys: &dyn Sys, source: &Source) -> Result<bool> {
+    let argv: &[&str] = match source {
+        Source::Loaded => return Ok(false),
+        Source::File(path) => {
+            // insmod knows no dependencies. configfs may be built in, so
+            // that a failure here means nothing yet.
+            let _ = sys.run(&["modprobe", "configfs"], &mut || ());
+            &["insmod", path]
+        }
+        Source::Installed => &["modprobe", "znsage"],
+    };
+    let ran = sys.run(argv, &mut || ()).map_err(no_kmod)?;
+    if ran.ok() {
+        return Ok(true);
+    }
+    let mut e = Error::new(
+        Kind::Environment,
+        format!("the kernel {} does not take the module: {}", sys.release(), ran.complaint()),
+    );
+    if ran.complaint().contains("Key was rejected") {
+        e = e.hint("Secure Boot is on: sign the module with an enrolled key");
+    } else {
+        e = e.hint("`dmesg` may tell more");
+    }
+    Err(e)
+}
+
+/// Unloads the module. It stays, without harm, while somebody uses it.
+pub fn unload(sys: &dyn Sys) -> std::result::Result<(), String> {
+    match sys.run(&["rmmod", "znsage"], &mut || ()) {
+        Ok(ran) if ran.ok() => Ok(()),
+        Ok(ran) => Err(ran.complaint()),
+        Err(e) => Err(reason(&e)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vermagic_is_found() {
+        let image =
+            b"\x7fELF..\0license=GPL\0vermagic=6.1.0-30-amd64 SMP mod_unload\0name=znsage\0";
+        assert_eq!(vermagic(image).as_deref(), Some("6.1.0-30-amd64"));
+        assert_eq!(vermagic(b"no such thing"), None);
+    }
+}

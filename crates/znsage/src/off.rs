@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `znsage off`: the pages come back to memory, the device is emptied.
+
+use serde_json::json;
+
+use crate::cli::OffArgs;
+use crate::counters::{self, Device};
+use crate::error::{Error, Kind, Result};
+use crate::on::require_root;
+use crate::progress::Progress;
+use crate::sys::Sys;
+use crate::{configfs, module, swaps, units};
+
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Devices turned off: name and backing device.
+    pub off: Vec<(String, String)>,
+    pub module_unloaded: bool,
+    /// Why the module is still loaded although nothing uses it.
+    pub module_stays: Option<String>,
+}
+
+pub fn run(sys: &dyn Sys, args: &OffArgs) -> Result<Report> {
+    require_root(sys, "turn a swap device off")?;
+    let mut report = Report::default();
+    let devices = match &args.device {
+        None => counters::all(sys)?,
+        Some(wanted) if drop_unpowered(sys, wanted)? => Vec::new(),
+        Some(wanted) => vec![counters::find(sys, wanted)?],
+    };
+    if !args.force {
+        check_memory(sys, &devices)?;
+    }
+    for device in &devices {
+        turn_off(sys, device)?;
+        report.off.push((device.name.clone(), device.backing.clone()));
+    }
+    if args.device.is_none() {
+        for name in configfs::items(sys) {
+            drop_unpowered(sys, &name)?;
+        }
+    }
+    release_module(sys, &mut report);
+    Ok(report)
+}
+
+/// Removes what a killed `znsage on` may have left behind.
+fn drop_unpowered(sys: &dyn Sys, wanted: &str) -> Result<bool> {
+    let name = wanted.trim_start_matches("/dev/");
+    let left = configfs::items(sys).iter().any(|n| n == name);
+    if !left || configfs::powered(sys, name) {
+        return Ok(false);
+    }
+    configfs::remove(sys, name)?;
+    Ok(true)
+}
+
+/// All pages on the devices have to fit in memory and on the other areas.
+fn check_memory(sys: &dyn Sys, devices: &[Device]) -> Result<()> {
+    let (ours, others): (Vec<_>, Vec<_>) =
+        swaps::areas(sys).into_iter().partition(|a| devices.iter().any(|d| d.name == a.name()));
+    let used: u64 = ours.iter().map(|a| a.used_bytes).sum();
+    let memory = swaps::available_memory(sys)?;
+    let swap: u64 = others.iter().map(|a| a.free_bytes()).sum();
+    if used <= memory.saturating_add(swap) {
+        return Ok(());
+    }
+    Err(Error::new(
+        Kind::Space,
+        format!(
+            "{} are swapped out, but only {} of memory and {} of other swap are free",
+            units::size(used),
+            units::size(memory),
+            units::size(swap)
+        ),
+    )
+    .hint("end programs, add swap elsewhere, or try all the same with --force"))
+}
+
+fn turn_off(sys: &dyn Sys, device: &Device) -> Result<()> {
+    if let Some(area) = swaps::area(sys, &device.name) {
+        bring_back(sys, device, area.used_bytes)?;
+    }
+    configfs::power_off(sys, &device.config)?;
+    configfs::remove(sys, &device.config)
+}
+
+/// swapoff, with a look at how many slots are still in use.
+fn bring_back(sys: &dyn Sys, device: &Device, used_bytes: u64) -> Result<()> {
+    let mut progress = Progress::new();
+    let start = device.slots_used.max(1);
+    let mut tick = || {
+        let left: u64 = counters::value(sys, &device.name, "slots_used").unwrap_or(0);
+        let percent = 100 * start.saturating_sub(left) / start;
+        progress.show(|| {
+            format!("{}: {percent} % of {} back in memory", device.name, units::size(used_bytes))
+        });
+    };
+    swaps::disable(sys, &format!("/dev/{}", device.name), &mut tick).map_err(|e| match e.kind {
+        Kind::Kernel => e.hint(format!("{} stays in use as swap", device.name)),
+        Kind::Interrupted => e.hint(format!("{} is still in use as swap", device.name)),
+        _ => e,
+    })
+}
+
+/// With the last device the module goes. It is no error if it cannot: the
+/// devices are off, which is what was asked for.
+fn release_module(sys: &dyn Sys, report: &mut Report) {
+    let in_use = !configfs::items(sys).is_empty() || !counters::names(sys).is_empty();
+    if in_use || !sys.exists("/sys/module/znsage") {
+        return;
+    }
+    match module::unload(sys) {
+        Ok(()) => report.module_unloaded = true,
+        Err(why) => report.module_stays = Some(why),
+    }
+}
+
+impl Report {
+    pub fn to_json(&self) -> serde_json::Value {
+        let off: Vec<_> = self
+            .off
+            .iter()
+            .map(|(name, backing)| json!({"name": name, "backing": backing}))
+            .collect();
+        json!({
+            "version": 1,
+            "off": off,
+            "module_unloaded": self.module_unloaded,
+            "module_stays": self.module_stays,
+        })
+    }
+
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        for (name, backing) in &self.off {
+            text += &format!("{name} is off, {backing} is empty\n");
+        }
+        if self.off.is_empty() {
+            text += "no znsage device is on\n";
+        }
+        if let Some(why) = &self.module_stays {
+            text += &format!("the module stays loaded: {why}\n");
+        }
+        text
+    }
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `znsage on`: look at everything first, then set up step by step; whatever
+//! goes wrong takes back the steps done so far.
+
+use std::io;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::cli::OnArgs;
+use crate::counters::{self, Device};
+use crate::device::{self, Backing};
+use crate::error::{reason, Error, Kind, Result};
+use crate::module::{self, Source};
+use crate::sys::Sys;
+use crate::undo::Undo;
+use crate::{configfs, swaps, units};
+
+/// Forward and reverse map, 4 bytes each.
+const MAP_BYTES_PER_BLOCK: u64 = 8;
+
+/// mkswap refuses anything smaller.
+const MIN_PAGES: u64 = 10;
+
+/// devtmpfs makes the node at once; a slow udev may still be renaming.
+const NODE_TRIES: u32 = 100;
+const NODE_PAUSE: Duration = Duration::from_millis(50);
+
+/// What was set up, to tell the user.
+#[derive(Debug)]
+pub struct Report {
+    pub device: Device,
+    pub backing_path: String,
+    pub priority: Option<i64>,
+}
+
+pub fn run(sys: &dyn Sys, args: &OnArgs, page: u64) -> Result<Report> {
+    require_root(sys, "set up a swap device")?;
+    let backing = device::inspect(sys, &args.device, args.force)?;
+    check_settings(args, &backing, page)?;
+    check_memory(sys, &backing, page)?;
+    let source = module::find(sys)?;
+
+    let mut undo = Undo::new(sys);
+    match set_up(sys, args, &backing, &source, &mut undo) {
+        Ok(report) => Ok(report),
+        Err(e) => Err(undo.roll_back(e)),
+    }
+}
+
+pub fn require_root(sys: &dyn Sys, purpose: &str) -> Result<()> {
+    match sys.is_root() {
+        true => Ok(()),
+        false => Err(Error::new(Kind::Environment, format!("only root can {purpose}"))
+            .hint("run it with sudo")),
+    }
+}
+
+/// Settings against the device. The module checks again; what it would call
+/// "invalid argument" gets its own sentence here.
+fn check_settings(args: &OnArgs, backing: &Backing, page: u64) -> Result<()> {
+    let reserve = u64::from(args.reserve.unwrap_or(1));
+    device::check_zones(backing, reserve)?;
+    device::check_reach(backing, args.size, page)?;
+    let unit = args.write_unit.unwrap_or(page);
+    check_write_size("--write-unit", unit, page, page, backing)?;
+    if let Some(chunk) = args.chunk {
+        check_write_size("--chunk", chunk, unit, page, backing)?;
+    }
+    let Some(size) = args.size else {
+        return Ok(());
+    };
+    if size < MIN_PAGES * page {
+        return Err(Error::new(
+            Kind::Device,
+            format!("--size: {} is too small", units::size(size)),
+        )
+        .hint(format!("swap space starts at {}", units::size(MIN_PAGES * page))));
+    }
+    let most = backing.usable_bytes.saturating_sub(reserve * backing.zone_bytes);
+    if size > most {
+        return Err(Error::new(
+            Kind::Space,
+            format!(
+                "--size: {} do not fit on {}, which has room for {}",
+                units::size(size),
+                backing.path,
+                units::size(most)
+            ),
+        )
+        .hint("leave --size out to use what over-provisioning leaves"));
+    }
+    Ok(())
+}
+
+/// A chunk or write unit: whole `unit`s, in one append, within a zone.
+fn check_write_size(
+    option: &str,
+    bytes: u64,
+    unit: u64,
+    page: u64,
+    backing: &Backing,
+) -> Result<()> {
+    let refuse = |why: String| {
+        Err(Error::new(Kind::Device, format!("{option}: {why}")).hint(format!(
+            "{} takes appends of up to {} and has zones of {}",
+            backing.path,
+            units::size(backing.append_bytes),
+            units::size(backing.zone_bytes)
+        )))
+    };
+    let shown = units::size(bytes);
+    if bytes == 0 || bytes % page != 0 {
+        refuse(format!("{bytes} bytes are not a multiple of the page ({})", units::size(page)))
+    } else if bytes % unit != 0 {
+        refuse(format!("{shown} are not a multiple of the write unit ({})", units::size(unit)))
+    } else if bytes > backing.append_bytes {
+        refuse(format!("{shown} do not fit in one append"))
+    } else if bytes > backing.zone_bytes {
+        refuse(format!("{shown} do not fit in a zone"))
+    } else {
+        Ok(())
+    }
+}
+
+fn check_memory(sys: &dyn Sys, backing: &Backing, page: u64) -> Result<()> {
+    let blocks = (backing.usable_bytes / page).min(device::MAX_BLOCKS);
+    let need = blocks * MAP_BYTES_PER_BLOCK;
+    let have = swaps::available_memory(sys)?;
+    if need <= have {
+        return Ok(());
+    }
+    Err(Error::new(
+        Kind::Space,
+        format!(
+            "the map of {} takes {} of memory; {} are available",
+            backing.path,
+            units::size(need),
+            units::size(have)
+        ),
+    )
+    .hint("a device can be used in part: --size SIZE"))
+}
+
+/// The steps that change something, each with its way back.
+fn set_up(
+    sys: &dyn Sys,
+    args: &OnArgs,
+    backing: &Backing,
+    source: &Source,
+    undo: &mut Undo,
+) -> Result<Report> {
+    let name = backing.name.as_str();
+    if module::load(sys, source)? {
+        undo.push("unload the module", |sys| {
+            module::unload(sys).map_err(|e| Error::new(Kind::Kernel, e))
+        });
+    }
+    go_on(sys)?;
+    configfs::ensure_mounted(sys)?;
+    drop_leftover(sys, name)?;
+    configfs::create(sys, name)?;
+    undo.push("remove the configuration", {
+        let name = name.to_string();
+        move |sys| configfs::remove(sys, &name)
+    });
+    for (attribute, value) in settings(args, &backing.path) {
+        configfs::set(sys, name, attribute, &value)?;
+    }
+    go_on(sys)?;
+    attach(sys, args, backing)?;
+    undo.push("detach the device", {
+        let name = name.to_string();
+        move |sys| configfs::power_off(sys, &name)
+    });
+    go_on(sys)?;
+    enable(sys, args, backing, undo)
+}
+
+/// A signal is taken between steps: the last step is complete or not begun.
+fn go_on(sys: &dyn Sys) -> Result<()> {
+    match sys.interrupted() {
+        true => Err(Error::interrupted()),
+        false => Ok(()),
+    }
+}
+
+/// An item that was made but never powered: `znsage on` was killed. The lock
+/// of on and off makes sure that nobody is working on it now.
+fn drop_leftover(sys: &dyn Sys, name: &str) -> Result<()> {
+    let left = configfs::items(sys).iter().any(|n| n == name);
+    match left && !configfs::powered(sys, name) {
+        true => configfs::remove(sys, name),
+        false => Ok(()),
+    }
+}
+
+/// Attributes to write. What the user left open stays with the module.
+fn settings(args: &OnArgs, path: &str) -> Vec<(&'static str, String)> {
+    let mut list = vec![
+        ("backing", path.to_string()),
+        ("over_provisioning", args.over_provisioning.to_string()),
+        ("policy", args.policy.name().to_string()),
+    ];
+    let numbers = [
+        ("size", args.size),
+        ("chunk", args.chunk),
+        ("write_unit", args.write_unit),
+        ("reserve", args.reserve.map(u64::from)),
+        ("deadline_us", args.deadline_us.map(u64::from)),
+        ("force", args.force.then_some(1)),
+    ];
+    list.extend(
+        numbers.into_iter().filter_map(|(attribute, value)| Some((attribute, value?.to_string()))),
+    );
+    list
+}
+
+/// power=1, and the module's reason if it refuses.
+fn attach(sys: &dyn Sys, args: &OnArgs, backing: &Backing) -> Result<()> {
+    let seen = sys.kernel_log().last().map_or(0, |l| l.number);
+    configfs::power_on(sys, &backing.name).map_err(|e| {
+        let prefix = format!("znsage: {}: ", backing.name);
+        let logged = sys
+            .kernel_log()
+            .into_iter()
+            .filter(|l| l.number > seen)
+            .filter_map(|l| l.text.split_once(&prefix).map(|(_, why)| why.to_string()))
+            .next_back();
+        refused(&e, args, &backing.path, logged)
+    })
+}
+
+fn refused(e: &io::Error, args: &OnArgs, path: &str, logged: Option<String>) -> Error {
+    let (kind, hint) = match e.raw_os_error() {
+        Some(libc::EBUSY) => (Kind::Busy, "the device is in use"),
+        Some(libc::ENOTEMPTY) => {
+            (Kind::Busy, "--force takes the device anyway; everything on it is lost")
+        }
+        Some(libc::ENOENT | libc::ENODEV | libc::ENXIO | libc::ENOTBLK) => {
+            (Kind::Device, "is it still there?")
+        }
+        Some(libc::EOPNOTSUPP) => (Kind::Device, "a zoned device with zone append is needed"),
+        Some(libc::EFBIG) => (Kind::Device, "--size SIZE uses the first part of the device"),
+        Some(libc::EINVAL) => (Kind::Device, "the settings do not fit the device"),
+        Some(libc::ENOSPC) if args.size.is_some() => {
+            (Kind::Space, "choose a smaller --size, or leave it out")
+        }
+        Some(libc::ENOSPC) => (Kind::Device, "fewer streams need fewer zones: --policy single"),
+        Some(libc::ENOMEM) => (Kind::Space, "the map takes 8 bytes of memory for each page"),
+        _ => (Kind::Kernel, "the kernel log (`dmesg`) may tell more"),
+    };
+    let why = logged.unwrap_or_else(|| reason(e));
+    Error::new(kind, format!("cannot attach {path}: {why}")).hint(hint)
+}
+
+/// From the attached disk to the enabled swap area.
+fn enable(sys: &dyn Sys, args: &OnArgs, backing: &Backing, undo: &mut Undo) -> Result<Report> {
+    let name = format!("znsage{}", configfs::index(sys, &backing.name)?);
+    let node = format!("/dev/{name}");
+    wait_for(sys, &node)?;
+    swaps::make(sys, &node)?;
+    swaps::enable(sys, &node, args.priority)?;
+    undo.push("disable the swap", {
+        let node = node.clone();
+        move |sys| swaps::disable(sys, &node, &mut || ())
+    });
+    go_on(sys)?;
+    Ok(Report {
+        device: counters::read(sys, &name)?,
+        backing_path: backing.path.clone(),
+        priority: swaps::area(sys, &name).map(|a| a.priority),
+    })
+}
+
+fn wait_for(sys: &dyn Sys, node: &str) -> Result<()> {
+    for _ in 0..NODE_TRIES {
+        if sys.exists(node) {
+            return Ok(());
+        }
+        go_on(sys)?;
+        sys.sleep(NODE_PAUSE);
+    }
+    Err(Error::new(Kind::Kernel, format!("{node} did not appear"))
+        .hint("is devtmpfs mounted on /dev, or udev running?"))
+}
+
+impl Report {
+    pub fn to_json(&self) -> serde_json::Value {
+        json!({"version": 1, "priority": self.priority, "device": self.device})
+    }
+
+    pub fn to_text(&self) -> String {
+        let d = &self.device;
+        let priority = match self.priority {
+            Some(n) => format!(", priority {n}"),
+            None => String::new(),
+        };
+        format!(
+            "{} on {}: {} of swap{priority}\n\
+             policy {} ({} streams), chunks of {}, {} zones of {}\n\
+             {} of memory for the map\n",
+            d.name,
+            self.backing_path,
+            units::size(d.size_bytes),
+            d.policy,
+            d.streams,
+            units::size(d.chunk_bytes),
+            d.zones.total,
+            units::size(d.zone_bytes),
+            units::size(d.map_bytes),
+        )
+    }
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `off`, `status` and `check` on a device that is on.
+
+use super::machine::*;
+use crate::error::Kind;
+use crate::status;
+use crate::sys::Sys;
+
+#[test]
+fn off_knows_every_name_of_a_device() {
+    for name in ["znsage0", "/dev/znsage0", "nvme1n1", "/dev/nvme1n1"] {
+        let fake = machine();
+        turn_on(&fake, &[]).unwrap();
+        assert_eq!(turn_off(&fake, &[name]).unwrap().off.len(), 1, "{name}");
+    }
+    let fake = machine();
+    turn_on(&fake, &[]).unwrap();
+    let e = turn_off(&fake, &["znsage7"]).unwrap_err();
+    assert_eq!(e.kind, Kind::Device);
+    assert_eq!(e.hint.unwrap(), "there is: znsage0");
+}
+
+#[test]
+fn off_without_devices_is_fine() {
+    let report = turn_off(&machine(), &[]).unwrap();
+    assert_eq!(report.to_text(), "no znsage device is on\n");
+}
+
+#[test]
+fn off_needs_room_for_the_pages() {
+    let fake = machine();
+    turn_on(&fake, &[]).unwrap();
+    fake.put("/proc/meminfo", "MemAvailable: 900 kB\n");
+    let before = fake.snapshot();
+    let e = turn_off(&fake, &[]).unwrap_err();
+    assert_eq!(e.kind, Kind::Space);
+    assert_eq!(
+        e.message,
+        "1000 KiB are swapped out, but only 900 KiB of memory and 0 B of other swap are free"
+    );
+    assert_eq!(fake.snapshot(), before);
+    turn_off(&fake, &["--force"]).unwrap();
+}
+
+#[test]
+fn other_swap_counts_as_room() {
+    let fake = machine();
+    turn_on(&fake, &[]).unwrap();
+    fake.put("/proc/meminfo", "MemAvailable: 900 kB\n");
+    let swaps = fake.read("/proc/swaps").unwrap();
+    fake.put("/proc/swaps", &(swaps + "/dev/sda2 partition 2000 1800 -3\n"));
+    turn_off(&fake, &[]).unwrap();
+}
+
+#[test]
+fn a_failing_swapoff_leaves_everything_on() {
+    let fake = machine();
+    turn_on(&fake, &[]).unwrap();
+    fake.on_run(|fake, argv| match argv[0] {
+        "swapoff" => ended(4, "swapoff: /dev/znsage0: swapoff failed: Cannot allocate memory\n"),
+        _ => program(fake, argv),
+    });
+    let before = fake.snapshot();
+    let e = turn_off(&fake, &[]).unwrap_err();
+    assert_eq!(e.kind, Kind::Kernel);
+    assert!(e.message.contains("Cannot allocate memory"));
+    assert_eq!(fake.snapshot(), before);
+}
+
+#[test]
+fn a_module_in_use_may_stay() {
+    let fake = machine();
+    turn_on(&fake, &[]).unwrap();
+    fake.on_run(|fake, argv| match argv[0] {
+        "rmmod" => ended(1, "rmmod: ERROR: Module znsage is in use\n"),
+        _ => program(fake, argv),
+    });
+    let report = turn_off(&fake, &[]).unwrap();
+    assert!(report.to_text().contains("the module stays loaded: rmmod: ERROR"));
+}
+
+#[test]
+fn status_has_all_that_is_promised() {
+    let fake = machine();
+    let report = status::run(&fake, PAGE).unwrap();
+    assert_eq!(report.to_text(), "no znsage device is on\n");
+    turn_on(&fake, &[]).unwrap();
+    let report = status::run(&fake, PAGE).unwrap();
+    let json = report.to_json();
+    let device = &json["devices"][0];
+    for key in "name backing size_bytes policy slots_used live_blocks host_blocks gc_blocks \
+                padding_blocks waf chunks zone_resets slots_freed read_errors write_errors \
+                map_bytes chunk_bytes blocks_total utilization streams stalls"
+        .split_whitespace()
+    {
+        assert!(!device[key].is_null(), "{key}");
+    }
+    for key in ["total", "empty", "open", "full", "retired", "unused"] {
+        assert!(device["zones"][key].is_u64(), "{key}");
+    }
+    assert_eq!(device["waf"], 1.25);
+    assert_eq!(device["utilization"], 0.25);
+    assert_eq!(
+        report.to_text(),
+        "NAME     BACKING  POLICY     SIZE    USED    UTIL  ZONES  EMPTY       OUT    COPIED   WAF      MAP\n\
+         znsage0  nvme1n1  cpu     225 MiB  64 MiB  25.0 %     64     40  78.1 MiB  15.6 MiB  1.25  512 KiB\n"
+    );
+}
+
+#[test]
+fn troubles_show_below_the_table() {
+    let fake = machine();
+    turn_on(&fake, &[]).unwrap();
+    fake.put("/sys/block/znsage0/znsage/read_errors", "3\n");
+    fake.put("/sys/block/znsage0/znsage/zones_retired", "1\n");
+    let text = status::run(&fake, PAGE).unwrap().to_text();
+    assert!(text.ends_with("\nznsage0: 3 read errors, 1 zones retired\n"));
+}
+
+#[test]
+fn waf_is_null_before_the_first_page() {
+    let fake = machine();
+    turn_on(&fake, &[]).unwrap();
+    fake.put("/sys/block/znsage0/znsage/host_blocks", "0\n");
+    let report = status::run(&fake, PAGE).unwrap();
+    assert!(report.to_json()["devices"][0]["waf"].is_null());
+    assert!(report.to_text().contains("  -  "));
+}
+
+#[test]
+fn counters_of_another_version_are_named() {
+    let fake = machine();
+    turn_on(&fake, &[]).unwrap();
+    fake.put("/sys/block/znsage0/znsage/chunks", "many\n");
+    let e = status::run(&fake, PAGE).err().unwrap();
+    assert!(e.message.contains("/sys/block/znsage0/znsage/chunks holds `many`"));
+}
+
+#[test]
+fn check_counts_violations() {
+    let fake = machine();
+    assert_eq!(run_check(&fake).unwrap_err().kind, Kind::Device);
+    turn_on(&fake, &[]).unwrap();
+    fake.put("/sys/block/znsage0/znsage/check", "ok\n");
+    assert!(run_check(&fake).unwrap().clean());
+    fake.put(
+        "/sys/block/znsage0/znsage/check",
+        "zone 3: live 5, counted 4\nslot 7: block 9 is not its own\n",
+    );
+    let report = run_check(&fake).unwrap();
+    assert!(!report.clean());
+    assert_eq!(report.devices[0].1.len(), 2);
+    assert!(report.to_text().starts_with("znsage0: 2 violations\n  zone 3"));
+}

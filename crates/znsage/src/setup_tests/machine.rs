@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The machine that the tests set up: a kernel with the module, down to what
+//! its attributes do, and the programs that the command runs.
+
+use std::io;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+use crate::error::Result;
+use crate::sys::fake::Fake;
+use crate::sys::{Ran, Sys};
+use crate::zones::{State, Zone};
+use crate::{check, off, on};
+
+pub const PAGE: u64 = 4096;
+pub const MIB: u64 = 1 << 20;
+pub const CONFIG: &str = "/sys/kernel/config/znsage";
+pub const NO_SWAP: &str = "Filename\tType\tSize\tUsed\tPriority\n";
+
+/// A machine with one zoned device, nvme1n1: 64 zones of 4 MiB, and the
+/// module installed.
+pub fn machine() -> Fake {
+    let fake = Fake::new();
+    fake.put("/dev/nvme1n1", "");
+    fake.put("/dev/tty", "");
+    fake.blocks.borrow_mut().insert("/dev/nvme1n1".into(), (259, 1));
+    fake.put("/sys/block/nvme1n1/queue/zoned", "host-managed\n");
+    fake.put("/sys/block/nvme1n1/queue/zone_append_max_bytes", "131072\n");
+    fake.put("/sys/block/nvme1n1/ro", "0\n");
+    fake.put_dir("/sys/block/nvme1n1/holders");
+    fake.put_link("/sys/dev/block/259:1", "/sys/block/nvme1n1");
+    fake.put("/proc/swaps", NO_SWAP);
+    fake.put("/proc/meminfo", "MemTotal: 1000000 kB\nMemAvailable: 500000 kB\n");
+    fake.put("/proc/mounts", "configfs /sys/kernel/config configfs rw 0 0\n");
+    fake.put("/lib/modules/6.12.0-test/modules.dep", "extra/znsage.ko:\n");
+    fake.put_dir("/sys/module");
+    fake.put_dir("/sys/kernel/config");
+    *fake.zones.borrow_mut() = vec![zone(State::Empty); 64];
+    fake.on_run(program);
+    fake.on_mkdir(|fake, path| {
+        for (file, value) in ATTRIBUTES {
+            fake.put(&format!("{path}/{file}"), value);
+        }
+    });
+    fake.on_write(attribute);
+    fake
+}
+
+pub const ATTRIBUTES: [(&str, &str); 13] = [
+    ("backing", "\n"),
+    ("size", "0\n"),
+    ("over_provisioning", "12\n"),
+    ("policy", "cpu\n"),
+    ("chunk", "0\n"),
+    ("write_unit", "0\n"),
+    ("reserve", "1\n"),
+    ("gc_low", "0\n"),
+    ("gc_high", "0\n"),
+    ("deadline_us", "1000\n"),
+    ("force", "0\n"),
+    ("power", "0\n"),
+    ("index", "-1\n"),
+];
+
+pub fn zone(state: State) -> Zone {
+    Zone { capacity: 4 * MIB, sequential: true, state }
+}
+
+pub fn set_zones(fake: &Fake, zones: Vec<Zone>) {
+    *fake.zones.borrow_mut() = zones;
+}
+
+pub fn ended(status: i32, stderr: &str) -> Ran {
+    Ran { status: Some(status), stdout: String::new(), stderr: stderr.to_string() }
+}
+
+/// The programs that the command runs.
+pub fn program(fake: &Fake, argv: &[&str]) -> Ran {
+    match argv {
+        ["blkid", ..] => return ended(2, ""),
+        ["modprobe", "--dry-run", "znsage"] => {
+            let here = fake.exists("/lib/modules/6.12.0-test/modules.dep");
+            return ended(i32::from(!here), "");
+        }
+        ["modprobe", "configfs"] | ["mkswap", _] => {}
+        ["modprobe", "znsage"] | ["insmod", _] => {
+            fake.put("/sys/module/znsage/refcnt", "0\n");
+            fake.put_dir(CONFIG);
+        }
+        ["rmmod", "znsage"] => {
+            fake.remove("/sys/module/znsage");
+            fake.remove(CONFIG);
+        }
+        ["swapon", .., node] => {
+            let priority = if argv.len() > 2 { argv[2] } else { "-2" };
+            let line = format!("{node} partition 230000 1000 {priority}\n");
+            fake.put("/proc/swaps", &(NO_SWAP.to_string() + &line));
+        }
+        ["swapoff", _] => fake.put("/proc/swaps", NO_SWAP),
+        other => panic!("unexpected program: {other:?}"),
+    }
+    ended(0, "")
+}
+
+/// What the module does when its attributes are written.
+pub fn attribute(fake: &Fake, path: &str, text: &str) -> io::Result<()> {
+    let Some(item) = path.strip_suffix("/power") else {
+        return Ok(());
+    };
+    let (sysfs, node) = ("/sys/block/znsage0", "/dev/znsage0");
+    if text == "1" {
+        for (file, value) in COUNTERS {
+            fake.put(&format!("{sysfs}/znsage/{file}"), &format!("{value}\n"));
+        }
+        fake.put(node, "");
+        fake.put(&format!("{item}/index"), "0\n");
+    } else if fake.read("/proc/swaps")? != NO_SWAP {
+        return Err(io::Error::from_raw_os_error(libc::EBUSY));
+    } else {
+        fake.remove(sysfs);
+        fake.remove(node);
+        fake.put(&format!("{item}/index"), "-1\n");
+    }
+    Ok(())
+}
+
+pub const COUNTERS: [(&str, &str); 31] = [
+    ("backing", "nvme1n1"),
+    ("config", "nvme1n1"),
+    ("policy", "cpu"),
+    ("size_bytes", "235929600"),
+    ("chunk_bytes", "131072"),
+    ("write_unit_bytes", "4096"),
+    ("zone_bytes", "4194304"),
+    ("blocks_total", "65536"),
+    ("zones_total", "64"),
+    ("zones_empty", "40"),
+    ("zones_open", "3"),
+    ("zones_full", "21"),
+    ("zones_retired", "0"),
+    ("zones_unused", "0"),
+    ("streams", "2"),
+    ("slots_used", "16384"),
+    ("live_blocks", "16384"),
+    ("host_blocks", "20000"),
+    ("gc_blocks", "4000"),
+    ("padding_blocks", "1000"),
+    ("gc_read_blocks", "4000"),
+    ("chunks", "700"),
+    ("zone_resets", "5"),
+    ("slots_freed", "3616"),
+    ("read_errors", "0"),
+    ("write_errors", "0"),
+    ("stalls", "0"),
+    ("map_bytes", "524288"),
+    ("gc_low", "2"),
+    ("gc_high", "4"),
+    ("deadline_us", "1000"),
+];
+
+pub fn parse(words: &[&str]) -> Command {
+    Cli::try_parse_from(["znsage"].iter().chain(words)).unwrap().command
+}
+
+pub fn turn_on(fake: &Fake, options: &[&str]) -> Result<on::Report> {
+    match parse(&[&["on", "/dev/nvme1n1"], options].concat()) {
+        Command::On(args) => on::run(fake, &args, PAGE),
+        _ => unreachable!(),
+    }
+}
+
+pub fn turn_off(fake: &Fake, words: &[&str]) -> Result<off::Report> {
+    match parse(&[&["off"], words].concat()) {
+        Command::Off(args) => off::run(fake, &args),
+        _ => unreachable!(),
+    }
+}
+
+pub fn run_check(fake: &Fake) -> Result<check::Report> {
+    match parse(&["check"]) {
+        Command::Check(args) => check::run(fake, &args),
+        _ => unreachable!(),
+    }
+}

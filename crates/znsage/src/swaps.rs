@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Swap areas and memory as /proc shows them; mkswap, swapon and swapoff.
+
+use serde::Serialize;
+
+use crate::error::{reason, Error, Kind, Result};
+use crate::sys::{Ran, Sys};
+
+/// A line of /proc/swaps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Area {
+    pub path: String,
+    pub bytes: u64,
+    pub used_bytes: u64,
+    pub priority: i64,
+}
+
+impl Area {
+    /// The name without /dev/.
+    pub fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or(&self.path)
+    }
+
+    pub fn free_bytes(&self) -> u64 {
+        self.bytes.saturating_sub(self.used_bytes)
+    }
+}
+
+pub fn areas(sys: &dyn Sys) -> Vec<Area> {
+    let text = sys.read("/proc/swaps").unwrap_or_default();
+    text.lines().skip(1).filter_map(parse_area).collect()
+}
+
+fn parse_area(line: &str) -> Option<Area> {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let [path, _kind, size, used, priority] = fields[..] else {
+        return None;
+    };
+    Some(Area {
+        path: path.to_string(),
+        bytes: size.parse::<u64>().ok()? * 1024,
+        used_bytes: used.parse::<u64>().ok()? * 1024,
+        priority: priority.parse().ok()?,
+    })
+}
+
+/// The swap area on /dev/`name`, if it is one.
+pub fn area(sys: &dyn Sys, name: &str) -> Option<Area> {
+    areas(sys).into_iter().find(|a| a.name() == name)
+}
+
+/// MemAvailable: what can be taken without swapping.
+pub fn available_memory(sys: &dyn Sys) -> Result<u64> {
+    let text = sys.read("/proc/meminfo").unwrap_or_default();
+    text.lines()
+        .find_map(|l| l.strip_prefix("MemAvailable:"))
+        .and_then(|l| l.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok())
+        .map(|kib| kib * 1024)
+        .ok_or_else(|| Error::new(Kind::Kernel, "/proc/meminfo shows no MemAvailable"))
+}
+
+/// Runs a tool of util-linux that has to succeed.
+fn tool(sys: &dyn Sys, argv: &[&str], tick: &mut dyn FnMut()) -> Result<Ran> {
+    let ran = sys.run(argv, tick).map_err(|e| {
+        Error::new(Kind::Environment, format!("cannot run {}: {}", argv[0], reason(&e)))
+            .hint(format!("install the package that has `{}`", argv[0]))
+    })?;
+    if sys.interrupted() && !ran.ok() {
+        return Err(Error::interrupted());
+    }
+    match ran.ok() {
+        true => Ok(ran),
+        false => Err(Error::new(Kind::Kernel, format!("{} failed: {}", argv[0], ran.complaint()))),
+    }
+}
+
+pub fn make(sys: &dyn Sys, node: &str) -> Result<()> {
+    tool(sys, &["mkswap", node], &mut || ()).map(drop)
+}
+
+/// Without a priority the kernel gives the area one below all present ones.
+pub fn enable(sys: &dyn Sys, node: &str, priority: Option<u16>) -> Result<()> {
+    let number = priority.map(|p| p.to_string());
+    let mut argv = vec!["swapon"];
+    if let Some(number) = &number {
+        argv.extend(["-p", number]);
+    }
+    argv.push(node);
+    tool(sys, &argv, &mut || ()).map(drop)
+}
+
+/// May take long: every page has to come back first.
+pub fn disable(sys: &dyn Sys, node: &str, tick: &mut dyn FnMut()) -> Result<()> {
+    tool(sys, &["swapoff", node], tick).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proc_swaps_is_parsed() {
+        let area = parse_area("/dev/znsage0    partition\t230396\t\t1024\t\t-2").unwrap();
+        assert_eq!(area.name(), "znsage0");
+        assert_eq!(area.bytes, 230_396 * 1024);
+        assert_eq!(area.used_bytes, 1 << 20);
+        assert_eq!(area.priority, -2);
+        assert_eq!(parse_area("garbage"), None);
+    }
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A machine for tests: a directory stands for /sys, /proc and /dev, hooks
+//! stand for what a kernel or a program would do, and any step can be made
+//! to fail.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::{LogLine, Ran, Sys};
+use crate::zones::Zone;
+
+type PathHook = Box<dyn Fn(&Fake, &str)>;
+type WriteHook = Box<dyn Fn(&Fake, &str, &str) -> io::Result<()>>;
+type RunHook = Box<dyn Fn(&Fake, &[&str]) -> Ran>;
+
+pub struct Fake {
+    dir: TempDir,
+    pub root_user: Cell<bool>,
+    pub env: RefCell<BTreeMap<String, String>>,
+    /// Block devices by path.
+    pub blocks: RefCell<BTreeMap<String, (u64, u64)>>,
+    pub claim_error: Cell<Option<i32>>,
+    pub zones: RefCell<Vec<Zone>>,
+    pub log: RefCell<Vec<LogLine>>,
+    /// Everything that was done, in order.
+    pub effects: RefCell<Vec<String>>,
+    /// Fails the effect with this index.
+    pub fail_effect: Cell<Option<usize>>,
+    /// A signal comes with the effect with this index.
+    pub signal_effect: Cell<Option<usize>>,
+    faults: RefCell<Vec<(String, i32)>>,
+    mkdir_hook: RefCell<Option<PathHook>>,
+    mount_hook: RefCell<Option<PathHook>>,
+    write_hook: RefCell<Option<WriteHook>>,
+    run_hook: RefCell<Option<RunHook>>,
+}
+
+impl Fake {
+    pub fn new() -> Self {
+        Fake {
+            dir: TempDir::new().expect("a place for temporary files"),
+            root_user: Cell::new(true),
+            env: RefCell::default(),
+            blocks: RefCell::default(),
+            claim_error: Cell::default(),
+            zones: RefCell::default(),
+            log: RefCell::default(),
+            effects: RefCell::default(),
+            fail_effect: Cell::default(),
+            signal_effect: Cell::default(),
+            faults: RefCell::default(),
+            mkdir_hook: RefCell::default(),
+            mount_hook: RefCell::default(),
+            write_hook: RefCell::default(),
+            run_hook: RefCell::default(),
+        }
+    }
+
+    /// Makes a file, with its directories.
+    pub fn put(&self, path: &str, text: &str) {
+        let full = self.at(path);
+        fs::create_dir_all(full.parent().expect("below the root")).unwrap();
+        fs::write(full, text).unwrap();
+    }
+
+    pub fn put_dir(&self, path: &str) {
+        fs::create_dir_all(self.at(path)).unwrap();
+    }
+
+    pub fn put_link(&self, path: &str, target: &str) {
+        let full = self.at(path);
+        fs::create_dir_all(full.parent().expect("below the root")).unwrap();
+        std::os::unix::fs::symlink(self.at(target), full).unwrap();
+    }
+
+    pub fn remove(&self, path: &str) {
+        let full = self.at(path);
+        match full.is_dir() {
+            true => fs::remove_dir_all(full).unwrap(),
+            false => fs::remove_file(full).unwrap(),
+        }
+    }
+
+    pub fn on_mkdir(&self, hook: impl Fn(&Fake, &str) + 'static) {
+        *self.mkdir_hook.borrow_mut() = Some(Box::new(hook));
+    }
+
+    pub fn on_mount(&self, hook: impl Fn(&Fake, &str) + 'static) {
+        *self.mount_hook.borrow_mut() = Some(Box::new(hook));
+    }
+
+    pub fn on_write(&self, hook: impl Fn(&Fake, &str, &str) -> io::Result<()> + 'static) {
+        *self.write_hook.borrow_mut() = Some(Box::new(hook));
+    }
+
+    pub fn on_run(&self, hook: impl Fn(&Fake, &[&str]) -> Ran + 'static) {
+        *self.run_hook.borrow_mut() = Some(Box::new(hook));
+    }
+
+    /// Every effect whose description contains `what` fails with `errno`.
+    pub fn fail_at(&self, what: &str, errno: i32) {
+        self.faults.borrow_mut().push((what.to_string(), errno));
+    }
+
+    /// All files and their contents, all directories.
+    pub fn snapshot(&self) -> BTreeMap<String, String> {
+        fn walk(base: &Path, dir: &Path, found: &mut BTreeMap<String, String>) {
+            for entry in fs::read_dir(dir).unwrap().flatten() {
+                let path = entry.path();
+                let name = path.strip_prefix(base).unwrap().display().to_string();
+                if path.is_dir() && !path.is_symlink() {
+                    found.insert(name, "directory".into());
+                    walk(base, &path, found);
+                } else {
+                    found.insert(name, fs::read_to_string(&path).unwrap_or_default());
+                }
+            }
+        }
+        let mut found = BTreeMap::new();
+        walk(self.dir.path(), self.dir.path(), &mut found);
+        found
+    }
+
+    fn effect(&self, what: String) -> io::Result<()> {
+        let index = self.effects.borrow().len();
+        let fault = self.faults.borrow().iter().find(|(part, _)| what.contains(part)).map(|f| f.1);
+        self.effects.borrow_mut().push(what);
+        match fault.or((self.fail_effect.get() == Some(index)).then_some(libc::EIO)) {
+            Some(errno) => Err(io::Error::from_raw_os_error(errno)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Sys for Fake {
+    fn root(&self) -> &Path {
+        self.dir.path()
+    }
+
+    fn is_root(&self) -> bool {
+        self.root_user.get()
+    }
+
+    fn release(&self) -> String {
+        "6.12.0-test".to_string()
+    }
+
+    fn env(&self, name: &str) -> Option<String> {
+        self.env.borrow().get(name).cloned()
+    }
+
+    fn block_device(&self, path: &str) -> io::Result<Option<(u64, u64)>> {
+        if !self.exists(path) {
+            return Err(io::Error::from_raw_os_error(libc::ENOENT));
+        }
+        Ok(self.blocks.borrow().get(path).copied())
+    }
+
+    fn claim(&self, _path: &str) -> io::Result<()> {
+        match self.claim_error.get() {
+            Some(errno) => Err(io::Error::from_raw_os_error(errno)),
+            None => Ok(()),
+        }
+    }
+
+    fn zones(&self, _path: &str) -> io::Result<Vec<Zone>> {
+        Ok(self.zones.borrow().clone())
+    }
+
+    fn kernel_log(&self) -> Vec<LogLine> {
+        self.log.borrow().clone()
+    }
+
+    fn interrupted(&self) -> bool {
+        let signal = self.signal_effect.get();
+        signal.is_some_and(|index| self.effects.borrow().len() > index)
+    }
+
+    fn write(&self, path: &str, text: &str) -> io::Result<()> {
+        self.effect(format!("write {path} {}", text.trim()))?;
+        if !self.exists(path) {
+            return Err(io::Error::from_raw_os_error(libc::ENOENT));
+        }
+        if let Some(hook) = &*self.write_hook.borrow() {
+            hook(self, path, text.trim())?;
+        }
+        if self.exists(path) {
+            self.put(path, text);
+        }
+        Ok(())
+    }
+
+    fn mkdir(&self, path: &str) -> io::Result<()> {
+        self.effect(format!("mkdir {path}"))?;
+        fs::create_dir(self.at(path))?;
+        if let Some(hook) = &*self.mkdir_hook.borrow() {
+            hook(self, path);
+        }
+        Ok(())
+    }
+
+    /// As in configfs and cgroupfs, the files go with their directory.
+    fn rmdir(&self, path: &str) -> io::Result<()> {
+        self.effect(format!("rmdir {path}"))?;
+        fs::remove_dir_all(self.at(path))
+    }
+
+    fn mount(&self, fstype: &str, path: &str) -> io::Result<()> {
+        self.effect(format!("mount {fstype} {path}"))?;
+        if let Some(hook) = &*self.mount_hook.borrow() {
+            hook(self, path);
+        }
+        Ok(())
+    }
+
+    fn run(&self, argv: &[&str], tick: &mut dyn FnMut()) -> io::Result<Ran> {
+        self.effect(format!("run {}", argv.join(" ")))?;
+        tick();
+        match &*self.run_hook.borrow() {
+            Some(hook) => Ok(hook(self, argv)),
+            None => panic!("unexpected program: {argv:?}"),
+        }
+    }
+
+    fn sleep(&self, _time: Duration) {}
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The machine as the command sees it. Everything that reads or changes the
+//! system goes through [`Sys`], so that a test can stand in for a kernel: a
+//! directory for /sys, /proc and configfs, and a script for the rest.
+
+#[cfg(test)]
+pub mod fake;
+mod real;
+
+pub use real::Real;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::zones::Zone;
+
+/// What a program said before it ended.
+#[derive(Clone, Debug, Default)]
+pub struct Ran {
+    /// Exit status; None if a signal ended it.
+    pub status: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ran {
+    pub fn ok(&self) -> bool {
+        self.status == Some(0)
+    }
+
+    /// The last thing it complained about, without "program: " in front.
+    pub fn complaint(&self) -> String {
+        let text = if self.stderr.trim().is_empty() { &self.stdout } else { &self.stderr };
+        match text.lines().rev().find(|l| !l.trim().is_empty()) {
+            Some(line) => line.trim().to_string(),
+            None => match self.status {
+                Some(n) => format!("exit status {n}"),
+                None => "it was killed".to_string(),
+            },
+        }
+    }
+}
+
+/// A line of the kernel's log and its running number.
+#[derive(Clone, Debug)]
+pub struct LogLine {
+    pub number: u64,
+    pub text: String,
+}
+
+pub trait Sys {
+    /// The directory that holds /sys, /proc and /dev: "/", or a fixture.
+    fn root(&self) -> &Path;
+
+    /// A path below the root; `path` is absolute.
+    fn at(&self, path: &str) -> PathBuf {
+        self.root().join(path.trim_start_matches('/'))
+    }
+
+    // Looking in.
+
+    fn read(&self, path: &str) -> io::Result<String> {
+        std::fs::read_to_string(self.at(path))
+    }
+
+    fn read_bytes(&self, path: &str) -> io::Result<Vec<u8>> {
+        std::fs::read(self.at(path))
+    }
+
+    fn exists(&self, path: &str) -> bool {
+        self.at(path).exists()
+    }
+
+    /// The names in a directory, sorted; nothing if it does not exist.
+    fn list(&self, path: &str) -> Vec<String> {
+        let mut names: Vec<String> = std::fs::read_dir(self.at(path))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// The last component of where a symbolic link leads.
+    fn link_name(&self, path: &str) -> io::Result<String> {
+        let full = std::fs::canonicalize(self.at(path))?;
+        let name = full.file_name().unwrap_or_default();
+        Ok(name.to_string_lossy().into_owned())
+    }
+
+    fn is_root(&self) -> bool;
+    /// `uname -r`.
+    fn release(&self) -> String;
+    fn env(&self, name: &str) -> Option<String>;
+    /// Major and minor number if `path` is a block device, else None.
+    fn block_device(&self, path: &str) -> io::Result<Option<(u64, u64)>>;
+    /// Opens the device exclusively and closes it again: EBUSY if in use.
+    fn claim(&self, path: &str) -> io::Result<()>;
+    fn zones(&self, path: &str) -> io::Result<Vec<Zone>>;
+    /// The kernel log's lines that name znsage; empty where it is locked.
+    fn kernel_log(&self) -> Vec<LogLine>;
+    /// Ctrl-C was pressed, or SIGTERM came.
+    fn interrupted(&self) -> bool;
+
+    // Changing things.
+
+    fn write(&self, path: &str, text: &str) -> io::Result<()>;
+    fn mkdir(&self, path: &str) -> io::Result<()>;
+    fn rmdir(&self, path: &str) -> io::Result<()>;
+    fn mount(&self, fstype: &str, path: &str) -> io::Result<()>;
+    /// Runs a program to its end and calls `tick` some times a second.
+    fn run(&self, argv: &[&str], tick: &mut dyn FnMut()) -> io::Result<Ran>;
+    fn sleep(&self, time: Duration);
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The running system.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::{LogLine, Ran, Sys};
+use crate::interrupt;
+use crate::zones::{self, Zone};
+
+/// How often a running program is looked after.
+const TICK: Duration = Duration::from_millis(50);
+
+pub struct Real;
+
+impl Sys for Real {
+    fn root(&self) -> &Path {
+        Path::new("/")
+    }
+
+    fn is_root(&self) -> bool {
+        nix::unistd::geteuid().is_root()
+    }
+
+    fn release(&self) -> String {
+        nix::sys::utsname::uname()
+            .map(|u| u.release().to_string_lossy().into_owned())
+            .unwrap_or_default()
+    }
+
+    fn env(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok().filter(|v| !v.is_empty())
+    }
+
+    fn block_device(&self, path: &str) -> io::Result<Option<(u64, u64)>> {
+        let meta = fs::metadata(path)?;
+        let dev = meta.rdev();
+        Ok(meta
+            .file_type()
+            .is_block_device()
+            .then(|| (nix::sys::stat::major(dev), nix::sys::stat::minor(dev))))
+    }
+
+    fn claim(&self, path: &str) -> io::Result<()> {
+        // For a block device O_EXCL without O_CREAT means: nobody else's.
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_EXCL | libc::O_CLOEXEC)
+            .open(path)
+            .map(drop)
+    }
+
+    fn zones(&self, path: &str) -> io::Result<Vec<Zone>> {
+        zones::report(&File::open(path)?)
+    }
+
+    fn kernel_log(&self) -> Vec<LogLine> {
+        read_kmsg().unwrap_or_default()
+    }
+
+    fn interrupted(&self) -> bool {
+        interrupt::seen()
+    }
+
+    fn write(&self, path: &str, text: &str) -> io::Result<()> {
+        // One write(2): an attribute of configfs or sysfs takes no pieces.
+        OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes())
+    }
+
+    fn mkdir(&self, path: &str) -> io::Result<()> {
+        fs::create_dir(path)
+    }
+
+    fn rmdir(&self, path: &str) -> io::Result<()> {
+        fs::remove_dir(path)
+    }
+
+    fn mount(&self, fstype: &str, path: &str) -> io::Result<()> {
+        use nix::mount::{mount, MsFlags};
+        let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+        Ok(mount(Some(fstype), path, Some(fstype), flags, None::<&str>)?)
+    }
+
+    fn run(&self, argv: &[&str], tick: &mut dyn FnMut()) -> io::Result<Ran> {
+        let mut child = Command::new(argv[0])
+            .args(&argv[1..])
+            .env("PATH", search_path())
+            .env("LC_ALL", "C")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        // The programs run here print less than a pipe holds, so reading
+        // after the end does not block them.
+        let status = loop {
+            match child.try_wait()? {
+                Some(status) => break status,
+                None => std::thread::sleep(TICK),
+            }
+            tick();
+        };
+        let text = |from: Option<&mut dyn Read>| -> io::Result<String> {
+            let mut bytes = Vec::new();
+            if let Some(from) = from {
+                from.read_to_end(&mut bytes)?;
+            }
+            Ok(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        Ok(Ran {
+            status: status.code(),
+            stdout: text(child.stdout.as_mut().map(|s| s as &mut dyn Read))?,
+            stderr: text(child.stderr.as_mut().map(|s| s as &mut dyn Read))?,
+        })
+    }
+
+    fn sleep(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
+}
+
+/// `su` without `-` leaves a PATH without the system's programs.
+fn search_path() -> String {
+    let path = std::env::var("PATH").unwrap_or_default();
+    format!("{path}:/usr/sbin:/usr/bin:/sbin:/bin")
+}
+
+/// Reads the log that is there now. A record is "prefix,number,...;text".
+fn read_kmsg() -> io::Result<Vec<LogLine>> {
+    let mut log = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg")?;
+    let mut lines = Vec::new();
+    let mut record = [0u8; 8192];
+    loop {
+        match log.read(&mut record) {
+            Ok(0) => break,
+            Ok(n) => lines.extend(parse_record(&String::from_utf8_lossy(&record[..n]))),
+            // Records were overwritten while reading: go on with the next.
+            Err(e) if e.raw_os_error() == Some(libc::EPIPE) => continue,
+            Err(_) => break,
+        }
+    }
+    Ok(lines)
+}
+
+fn parse_record(record: &str) -> Option<LogLine> {
+    let (head, text) = record.split_once(';')?;
+    let number = head.split(',').nth(1)?.parse().ok()?;
+    let text = text.lines().next()?.to_string();
+    text.contains("znsage").then_some(LogLine { number, text })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernel_log_records_are_parsed() {
+        let line = parse_record("6,339,5140900,-;znsage: nvme1n1: zone 3 is not empty\n SUB=x\n");
+        let line = line.unwrap();
+        assert_eq!(line.number, 339);
+        assert_eq!(line.text, "znsage: nvme1n1: zone 3 is not empty");
+        assert!(parse_record("6,340,1,-;nvme: other").is_none());
+        assert!(parse_record("junk").is_none());
+    }
+
+    #[test]
+    fn programs_run_and_tick() {
+        let mut ticks = 0;
+        let ran = Real
+            .run(&["sh", "-c", "sleep 0.2; echo out; echo bad >&2; exit 3"], &mut || ticks += 1)
+            .unwrap();
+        assert_eq!(ran.status, Some(3));
+        assert_eq!(ran.stdout, "out\n");
+        assert_eq!(ran.complaint(), "bad");
+        assert!(ticks > 0);
+    }
+}

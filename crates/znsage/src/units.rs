@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Sizes as people write and read them.
+
+/// Suffixes as in coreutils: K, M, ... and KiB, MiB, ... count in 1024,
+/// KB, MB, ... in 1000.
+fn multiplier(suffix: &str) -> Option<u64> {
+    let lower = suffix.to_ascii_lowercase();
+    let (letter, rest) = match lower.chars().next() {
+        None => return Some(1),
+        Some('b') if lower.len() == 1 => return Some(1),
+        Some(c) => (c, &lower[c.len_utf8()..]),
+    };
+    let base: u64 = match rest {
+        "" | "ib" => 1024,
+        "b" => 1000,
+        _ => return None,
+    };
+    let power = "kmgtp".find(letter)? as u32 + 1;
+    Some(base.pow(power))
+}
+
+/// Parses `4K`, `1M`, `1.5G`, `2GiB`, `500MB`, `4096`.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let bad = || format!("`{text}` is no size; write for example 4096, 64K, 1.5G or 2TiB");
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, suffix) = text.split_at(split);
+    let mult = multiplier(suffix.trim_start()).ok_or_else(bad)?;
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() || fraction.len() > 9 || fraction.contains('.') {
+        return Err(bad());
+    }
+    let whole: u128 = whole.parse().map_err(|_| bad())?;
+    let scale = 10u128.pow(fraction.len() as u32);
+    let fraction: u128 = match fraction {
+        "" => 0,
+        f => f.parse().map_err(|_| bad())?,
+    };
+    let bytes = (whole.checked_mul(scale).and_then(|w| w.checked_add(fraction)))
+        .and_then(|n| n.checked_mul(mult.into()))
+        .ok_or_else(bad)?;
+    if bytes % scale != 0 {
+        return Err(format!("`{text}` is no whole number of bytes"));
+    }
+    u64::try_from(bytes / scale).map_err(|_| format!("`{text}` is too large"))
+}
+
+/// A size for people, in binary units: `128 KiB`, `1.5 GiB`.
+pub fn size(bytes: u64) -> String {
+    const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let mut unit = 0;
+    let mut value = bytes as f64;
+    // 1023.95 would be shown as 1024.0, so the next unit starts there.
+    while value >= 1023.95 && unit < UNITS.len() - 1 {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let text = match unit == 0 || value >= 99.95 {
+        true => format!("{value:.0}"),
+        false => format!("{value:.1}"),
+    };
+    format!("{} {}", text.strip_suffix(".0").unwrap_or(&text), UNITS[unit])
+}
+
+/// A time in microseconds for people.
+pub fn micros(us: f64) -> String {
+    if us < 10.0 {
+        format!("{us:.1} us")
+    } else if us < 1e4 {
+        format!("{us:.0} us")
+    } else if us < 1e7 {
+        format!("{:.1} ms", us / 1e3)
+    } else {
+        format!("{:.1} s", us / 1e6)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("4096", 4096),
+            ("512b", 512),
+            ("4K", 4096),
+            ("4k", 4096),
+            ("192KiB", 196_608),
+            ("1M", 1 << 20),
+            ("2G", 2 << 30),
+            ("1GiB", 1 << 30),
+            ("1 GiB", 1 << 30),
+            ("1.5G", 3 << 29),
+            ("0.5K", 512),
+            ("500MB", 500_000_000),
+            ("16T", 16 << 40),
+            ("1P", 1 << 50),
+        ] {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in [
+            "",
+            "G",
+            "1X",
+            "1KK",
+            "-1",
+            "1..5G",
+            "1.5.5G",
+            ".5G",
+            "1.1",
+            "0.3K",
+            "20000000P",
+            "99999999999999999999999999999999999999999",
+            "1é",
+            "4Ki",
+        ] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_shown() {
+        assert_eq!(size(0), "0 B");
+        assert_eq!(size(1023), "1023 B");
+        assert_eq!(size(128 << 10), "128 KiB");
+        assert_eq!(size((1 << 20) - 1), "1 MiB");
+        assert_eq!(size(3 << 29), "1.5 GiB");
+        assert_eq!(size(u64::MAX), "16 EiB");
+    }
+
+    #[test]
+    fn times_are_shown() {
+        assert_eq!(micros(1.26), "1.3 us");
+        assert_eq!(micros(850.4), "850 us");
+        assert_eq!(micros(12_345.0), "12.3 ms");
+        assert_eq!(micros(12_345_678.0), "12.3 s");
+    }
+}

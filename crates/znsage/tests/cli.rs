@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The command as a shell sees it: help, usage errors, exit statuses.
+
+use std::process::{Command, Output};
+
+fn znsage(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_znsage")).args(args).output().expect("the command runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn help_names_every_command_and_exit_status() {
+    let out = znsage(&["--help"]);
+    assert_eq!(out.status.code(), Some(0));
+    let help = text(&out.stdout);
+    for word in ["on ", "off ", "status ", "check ", "bench ", "Exit status:", "ZNSAGE_MODULE"] {
+        assert!(help.contains(word), "{word} in:\n{help}");
+    }
+    assert!(!help.contains("worker"), "the worker is nobody's business");
+}
+
+#[test]
+fn usage_errors_exit_with_2() {
+    for args in [
+        &[][..],
+        &["frobnicate"],
+        &["on"],
+        &["on", "/dev/x", "--size", "12Q"],
+        &["on", "/dev/x", "--policy", "psychic"],
+        &["on", "/dev/x", "--over-provisioning", "91"],
+        &["on", "/dev/x", "--reserve", "0"],
+        &["on", "/dev/x", "--priority", "40000"],
+        &["bench", "--write-ratio", "1.5"],
+        &["bench", "--pattern", "backwards"],
+        &["bench", "--size", "1G", "--utilization", "40"],
+        &["bench", "--threads", "0"],
+    ] {
+        let out = znsage(args);
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        assert!(out.stdout.is_empty(), "{args:?}");
+        assert!(!out.stderr.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn usage_errors_can_be_json() {
+    let out = znsage(&["--json", "on", "/dev/x", "--size", "12Q"]);
+    assert_eq!(out.status.code(), Some(2));
+    let doc: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(doc["error"]["kind"], "usage");
+    assert_eq!(doc["error"]["status"], 2);
+    let message = doc["error"]["message"].as_str().unwrap();
+    assert!(message.contains("`12Q` is no size"), "{message}");
+}
+
+#[test]
+fn refusals_are_one_json_document() {
+    let out = znsage(&["--json", "bench", "--memory-limit", "1M"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(out.stderr.is_empty(), "{}", text(&out.stderr));
+    let doc: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(doc["error"]["kind"], "usage");
+}
+
+#[test]
+fn version_is_printed() {
+    let out = znsage(&["--version"]);
+    assert_eq!(text(&out.stdout), format!("znsage {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+/// Without a limit the benchmark needs neither root nor swap nor a cgroup.
+#[test]
+fn bench_runs_and_reports() {
+    let out = znsage(&[
+        "bench",
+        "--json",
+        "--memory-limit",
+        "none",
+        "--size",
+        "4M",
+        "--threads",
+        "2",
+        "--seconds",
+        "0.3",
+        "--warmup",
+        "0.1",
+        "--pattern",
+        "zipf",
+        "--verify",
+    ]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    let doc: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let phases: Vec<_> = doc["phases"].as_array().unwrap().iter().collect();
+    let names: Vec<_> = phases.iter().map(|p| p["phase"].as_str().unwrap()).collect();
+    assert_eq!(names, ["fill", "zipf", "verify"]);
+    assert_eq!(phases[0]["ops"], 1024);
+    assert!(phases[1]["latency_us"]["p99"].as_f64().unwrap() > 0.0);
+    assert_eq!(doc["corrupt_pages"], 0);
+}
+
+#[test]
+fn bench_writes_samples() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("samples.jsonl");
+    let out = znsage(&[
+        "bench",
+        "--memory-limit",
+        "none",
+        "--size",
+        "1M",
+        "--seconds",
+        "1.2",
+        "--samples",
+        file.to_str().unwrap(),
+    ]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    let samples = std::fs::read_to_string(file).unwrap();
+    let last: serde_json::Value = serde_json::from_str(samples.lines().last().unwrap()).unwrap();
+    assert_eq!(last["phase"], "random");
+    assert!(samples.lines().count() >= 3, "{samples}");
+    assert!(last["t"].as_f64().unwrap() > 1.0);
+}
