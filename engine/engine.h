@@ -181,8 +181,10 @@ struct zse_chunk *zse_stream_end(struct zse_engine *e, u32 stream,
 				 unsigned long *flags);
 struct zse_chunk *zse_stream_take(struct zse_engine *e, u32 stream,
 				  bool units, u64 born_before);
+u64 zse_stream_born(struct zse_engine *e, u32 stream);
 bool zse_append_start(struct zse_engine *e, struct zse_chunk *c,
 		      struct zse_op *op);
+bool zse_has_chunk(struct zse_engine *e);
 
 /*
  * Ends of what the engine asked for. Each returns true if zse_next_op() may
@@ -211,6 +213,7 @@ enum zse_read {
 enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 *block,
 			     bool *kick);
 bool zse_read_end(struct zse_engine *e, u32 block);
+bool zse_is_busy(struct zse_engine *e, u32 slot);
 void zse_read_failed(struct zse_engine *e);
 
 /* Slot-free callback, discard. */

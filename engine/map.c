@@ -203,6 +203,14 @@ bool zse_read_end(struct zse_engine *e, u32 block)
 	       zp_load(&z->state) == ZSE_ZONE_DRAINED;
 }
 
+/* Is a slot being written, so that a read of it would have to wait? */
+bool zse_is_busy(struct zse_engine *e, u32 slot)
+{
+	u32 b = zp_load(&e->fwd[slot]);
+
+	return b >= ZSE_TAG_BASE && b < ZSE_LOST;
+}
+
 /* Zone of a block. */
 u32 zse_block_zone(const struct zse_engine *e, u32 block)
 {

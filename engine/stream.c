@@ -143,6 +143,32 @@ struct zse_chunk *zse_stream_take(struct zse_engine *e, u32 stream,
 	return c;
 }
 
+/* When the first page came that waits in the stream's chunk; 0 if none does. */
+u64 zse_stream_born(struct zse_engine *e, u32 stream)
+{
+	struct zse_stream *st = &e->streams[stream];
+	unsigned long flags;
+	u64 born = 0;
+
+	zp_lock(&st->lock, flags);
+	if (st->chunk && st->chunk->nr)
+		born = st->chunk->born;
+	zp_unlock(&st->lock, flags);
+	return born;
+}
+
+/* Would zse_stream_begin() find a chunk for a stream that has none? A hint. */
+bool zse_has_chunk(struct zse_engine *e)
+{
+	unsigned long flags;
+	bool has;
+
+	zp_lock(&e->lock, flags);
+	has = !list_empty(&e->free_chunks);
+	zp_unlock(&e->lock, flags);
+	return has;
+}
+
 /*
  * Give @c a zone and fill in @op, or return false. Wants the engine lock.
  */

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Differences between the kernels the module builds for, 6.1 to 6.12. Nothing
+ * else in kmod/ looks at the version.
+ */
+#ifndef ZNSAGE_COMPAT_H
+#define ZNSAGE_COMPAT_H
+
+#include <linux/blkdev.h>
+#include <linux/version.h>
+
+/* An exclusively opened block device. */
+struct znsage_backing {
+	struct block_device *bdev;
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
+	struct file *file;
+#endif
+};
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
+
+static inline int znsage_backing_open(struct znsage_backing *b,
+				      const char *path, void *holder)
+{
+	struct file *file = bdev_file_open_by_path(path, BLK_OPEN_READ |
+						   BLK_OPEN_WRITE, holder,
+						   NULL);
+
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	b->file = file;
+	b->bdev = file_bdev(file);
+	return 0;
+}
+
+static inline void znsage_backing_close(struct znsage_backing *b)
+{
+	bdev_fput(b->file);
+}
+
+static inline int znsage_zone_mgmt(struct block_device *bdev, enum req_op op,
+				   sector_t sector, sector_t nr)
+{
+	return blkdev_zone_mgmt(bdev, op, sector, nr);
+}
+
+#else /* < 6.9 */
+
+#define ZNSAGE_OPEN_MODE	(FMODE_READ | FMODE_WRITE | FMODE_EXCL)
+
+static inline int znsage_backing_open(struct znsage_backing *b,
+				      const char *path, void *holder)
+{
+	struct block_device *bdev = blkdev_get_by_path(path, ZNSAGE_OPEN_MODE,
+						       holder);
+
+	if (IS_ERR(bdev))
+		return PTR_ERR(bdev);
+	b->bdev = bdev;
+	return 0;
+}
+
+static inline void znsage_backing_close(struct znsage_backing *b)
+{
+	blkdev_put(b->bdev, ZNSAGE_OPEN_MODE);
+}
+
+static inline int znsage_zone_mgmt(struct block_device *bdev, enum req_op op,
+				   sector_t sector, sector_t nr)
+{
+	return blkdev_zone_mgmt(bdev, op, sector, nr, GFP_KERNEL);
+}
+
+#endif
+
+/* block_device_operations.open: (gendisk, mode) since 6.5. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
+#define ZNSAGE_OPEN_ARGS	struct gendisk *disk, blk_mode_t mode
+#define ZNSAGE_OPEN_DISK	disk
+#else
+#define ZNSAGE_OPEN_ARGS	struct block_device *bdev, fmode_t mode
+#define ZNSAGE_OPEN_DISK	(bdev->bd_disk)
+#endif
+
+/*
+ * A disk whose I/O comes in whole, aligned pages. It is not marked synchronous
+ * (swap would then wait for each page) and has no write cache to flush.
+ */
+static inline struct gendisk *znsage_alloc_disk(bool stable_writes)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
+	struct queue_limits lim = {
+		.logical_block_size = PAGE_SIZE,
+		.physical_block_size = PAGE_SIZE,
+		.io_min = PAGE_SIZE,
+		.dma_alignment = PAGE_SIZE - 1,
+		.max_hw_discard_sectors = UINT_MAX >> SECTOR_SHIFT,
+		.max_write_zeroes_sectors = UINT_MAX >> SECTOR_SHIFT,
+		.discard_granularity = PAGE_SIZE,
+		.features = stable_writes ? BLK_FEAT_STABLE_WRITES : 0,
+	};
+
+	return blk_alloc_disk(&lim, NUMA_NO_NODE);
+#else
+	struct gendisk *disk = blk_alloc_disk(NUMA_NO_NODE);
+
+	if (!disk)
+		return ERR_PTR(-ENOMEM);
+	blk_queue_logical_block_size(disk->queue, PAGE_SIZE);
+	blk_queue_physical_block_size(disk->queue, PAGE_SIZE);
+	blk_queue_io_min(disk->queue, PAGE_SIZE);
+	blk_queue_dma_alignment(disk->queue, PAGE_SIZE - 1);
+	disk->queue->limits.discard_granularity = PAGE_SIZE;
+	blk_queue_max_discard_sectors(disk->queue, UINT_MAX >> SECTOR_SHIFT);
+	blk_queue_max_write_zeroes_sectors(disk->queue,
+					   UINT_MAX >> SECTOR_SHIFT);
+	blk_queue_flag_set(QUEUE_FLAG_NONROT, disk->queue);
+	blk_queue_flag_clear(QUEUE_FLAG_ADD_RANDOM, disk->queue);
+	if (stable_writes)
+		blk_queue_flag_set(QUEUE_FLAG_STABLE_WRITES, disk->queue);
+	return disk;
+#endif
+}
+
+#endif /* ZNSAGE_COMPAT_H */

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * /sys/kernel/config/znsage/NAME/: a directory is a device to be set up, its
+ * files are the settings, and power starts and ends it.
+ */
+#include <linux/configfs.h>
+#include <linux/kstrtox.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+
+#include "znsage.h"
+
+/* Defaults; the papers have 12 % of over-provisioning. */
+#define DEFAULT_OVER_PROVISIONING	12
+#define DEFAULT_RESERVE			1
+#define DEFAULT_DEADLINE_US		1000
+
+#define MAX_OVER_PROVISIONING		90
+#define MAX_RESERVE			64
+
+const char *const znsage_policy_names[ZSE_NR_POLICIES] = {
+	[ZSE_POLICY_SINGLE] = "single",
+	[ZSE_POLICY_CPU] = "cpu",
+};
+
+/**
+ * struct znsage_item - a directory
+ * @item: configfs' part
+ * @lock: guards the rest
+ * @set:  settings; not changed while @zd runs
+ * @zd:	  running device or NULL
+ */
+struct znsage_item {
+	struct config_item item;
+	struct mutex lock;
+	struct znsage_settings set;
+	struct znsage_device *zd;
+};
+
+static struct configfs_subsystem znsage_subsys;
+
+static struct znsage_item *to_znsage(struct config_item *item)
+{
+	return container_of(item, struct znsage_item, item);
+}
+
+static int set_string(char *value, const char *page, size_t len)
+{
+	if (len && page[len - 1] == '\n')
+		len--;
+	if (!len || len >= ZNSAGE_MAX_PATH)
+		return -EINVAL;
+	memcpy(value, page, len);
+	value[len] = '\0';
+	return 0;
+}
+
+static int set_u64(u64 *value, const char *page, u64 low, u64 high)
+{
+	u64 v;
+	int err = kstrtou64(page, 0, &v);
+
+	if (err)
+		return err;
+	if (v < low || v > high)
+		return -EINVAL;
+	*value = v;
+	return 0;
+}
+
+static int set_u32(u32 *value, const char *page, u32 low, u32 high)
+{
+	u64 v;
+	int err = set_u64(&v, page, low, high);
+
+	if (!err)
+		*value = v;
+	return err;
+}
+
+static int set_pages(u32 *value, const char *page)
+{
+	u32 v;
+	int err = set_u32(&v, page, 0, BIO_MAX_VECS * PAGE_SIZE);
+
+	if (err)
+		return err;
+	if (v % PAGE_SIZE)
+		return -EINVAL;
+	*value = v;
+	return 0;
+}
+
+static int set_policy(enum zse_policy *value, const char *page)
+{
+	int i = __sysfs_match_string(znsage_policy_names, ZSE_NR_POLICIES,
+				     page);
+
+	if (i < 0)
+		return i;
+	*value = i;
+	return 0;
+}
+
+/*
+ * A setting: @_parse stores @page into set->_name and returns 0 or an errno.
+ */
+#define SETTING(_name, _format, _value, _parse)				\
+static ssize_t znsage_##_name##_show(struct config_item *item,		\
+				     char *page)			\
+{									\
+	const struct znsage_settings *set = &to_znsage(item)->set;	\
+									\
+	return sysfs_emit(page, _format "\n", _value);			\
+}									\
+									\
+static ssize_t znsage_##_name##_store(struct config_item *item,		\
+				      const char *page, size_t len)	\
+{									\
+	struct znsage_item *zi = to_znsage(item);			\
+	struct znsage_settings *set = &zi->set;				\
+	int err = -EBUSY;						\
+									\
+	mutex_lock(&zi->lock);						\
+	if (!zi->zd)							\
+		err = _parse;						\
+	mutex_unlock(&zi->lock);					\
+	return err ? err : len;						\
+}									\
+CONFIGFS_ATTR(znsage_, _name)
+
+SETTING(backing, "%s", set->backing, set_string(set->backing, page, len));
+SETTING(size, "%llu", set->size, set_u64(&set->size, page, 0, S64_MAX));
+SETTING(over_provisioning, "%u", set->over_provisioning,
+	set_u32(&set->over_provisioning, page, 0, MAX_OVER_PROVISIONING));
+SETTING(policy, "%s", znsage_policy_names[set->policy],
+	set_policy(&set->policy, page));
+SETTING(chunk, "%u", set->chunk, set_pages(&set->chunk, page));
+SETTING(write_unit, "%u", set->write_unit, set_pages(&set->write_unit, page));
+SETTING(reserve, "%u", set->reserve,
+	set_u32(&set->reserve, page, 1, MAX_RESERVE));
+SETTING(gc_low, "%u", set->gc_low, set_u32(&set->gc_low, page, 0, U32_MAX));
+SETTING(gc_high, "%u", set->gc_high, set_u32(&set->gc_high, page, 0, U32_MAX));
+SETTING(deadline_us, "%u", set->deadline_us,
+	set_u32(&set->deadline_us, page, 1, ZNSAGE_MAX_DEADLINE_US));
+SETTING(force, "%d", set->force, kstrtobool(page, &set->force));
+
+static ssize_t znsage_index_show(struct config_item *item, char *page)
+{
+	struct znsage_item *zi = to_znsage(item);
+	int index;
+
+	mutex_lock(&zi->lock);
+	index = zi->zd ? zi->zd->index : -1;
+	mutex_unlock(&zi->lock);
+	return sysfs_emit(page, "%d\n", index);
+}
+CONFIGFS_ATTR_RO(znsage_, index);
+
+static ssize_t znsage_power_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%d\n", READ_ONCE(to_znsage(item)->zd) != NULL);
+}
+
+/* While the device runs, its directory stays: rmdir says EBUSY. */
+static int power_on(struct znsage_item *zi)
+{
+	struct znsage_device *zd;
+	int err;
+
+	if (!zi->set.backing[0])
+		return -EINVAL;
+	err = configfs_depend_item_unlocked(&znsage_subsys, &zi->item);
+	if (err)
+		return err;
+	zd = znsage_attach(config_item_name(&zi->item), &zi->set);
+	if (IS_ERR(zd)) {
+		configfs_undepend_item(&zi->item);
+		return PTR_ERR(zd);
+	}
+	WRITE_ONCE(zi->zd, zd);
+	return 0;
+}
+
+static int power_off(struct znsage_item *zi)
+{
+	int err = znsage_detach(zi->zd);
+
+	if (err)
+		return err;
+	WRITE_ONCE(zi->zd, NULL);
+	configfs_undepend_item(&zi->item);
+	return 0;
+}
+
+static ssize_t znsage_power_store(struct config_item *item, const char *page,
+				  size_t len)
+{
+	struct znsage_item *zi = to_znsage(item);
+	bool on;
+	int err = kstrtobool(page, &on);
+
+	if (err)
+		return err;
+	mutex_lock(&zi->lock);
+	if (on && !zi->zd)
+		err = power_on(zi);
+	else if (!on && zi->zd)
+		err = power_off(zi);
+	mutex_unlock(&zi->lock);
+	return err ? err : len;
+}
+CONFIGFS_ATTR(znsage_, power);
+
+static struct configfs_attribute *znsage_item_attrs[] = {
+	&znsage_attr_backing,
+	&znsage_attr_size,
+	&znsage_attr_over_provisioning,
+	&znsage_attr_policy,
+	&znsage_attr_chunk,
+	&znsage_attr_write_unit,
+	&znsage_attr_reserve,
+	&znsage_attr_gc_low,
+	&znsage_attr_gc_high,
+	&znsage_attr_deadline_us,
+	&znsage_attr_force,
+	&znsage_attr_index,
+	&znsage_attr_power,
+	NULL
+};
+
+static void znsage_item_release(struct config_item *item)
+{
+	kfree(to_znsage(item));
+}
+
+static struct configfs_item_operations znsage_item_ops = {
+	.release = znsage_item_release,
+};
+
+static const struct config_item_type znsage_item_type = {
+	.ct_item_ops = &znsage_item_ops,
+	.ct_attrs = znsage_item_attrs,
+	.ct_owner = THIS_MODULE,
+};
+
+static struct config_item *znsage_make_item(struct config_group *group,
+					    const char *name)
+{
+	struct znsage_item *zi = kzalloc(sizeof(*zi), GFP_KERNEL);
+
+	if (!zi)
+		return ERR_PTR(-ENOMEM);
+	mutex_init(&zi->lock);
+	zi->set.over_provisioning = DEFAULT_OVER_PROVISIONING;
+	zi->set.reserve = DEFAULT_RESERVE;
+	zi->set.deadline_us = DEFAULT_DEADLINE_US;
+	zi->set.policy = ZSE_POLICY_CPU;
+	config_item_init_type_name(&zi->item, name, &znsage_item_type);
+	return &zi->item;
+}
+
+static struct configfs_group_operations znsage_group_ops = {
+	.make_item = znsage_make_item,
+};
+
+static const struct config_item_type znsage_group_type = {
+	.ct_group_ops = &znsage_group_ops,
+	.ct_owner = THIS_MODULE,
+};
+
+static struct configfs_subsystem znsage_subsys = {
+	.su_group = {
+		.cg_item = {
+			.ci_namebuf = "znsage",
+			.ci_type = &znsage_group_type,
+		},
+	},
+};
+
+int znsage_config_register(void)
+{
+	config_group_init(&znsage_subsys.su_group);
+	mutex_init(&znsage_subsys.su_mutex);
+	return configfs_register_subsystem(&znsage_subsys);
+}
+
+void znsage_config_unregister(void)
+{
+	configfs_unregister_subsystem(&znsage_subsys);
+}

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Attach and detach: a running device is made here and taken apart here, in
+ * the reverse order. Nothing on the backing device means anything before an
+ * attach or after a detach: the zones used are reset at both.
+ */
+#include <linux/blkdev.h>
+#include <linux/delay.h>
+#include <linux/idr.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "znsage.h"
+
+/* Bios kept ready in each set; more are allocated while there is memory. */
+#define BIO_POOL	64
+
+static const char *const refusals[] = {
+	[ZSE_OK] = "",
+	[ZSE_NO_MEMORY] = "not enough memory for the maps",
+	[ZSE_BAD_CHUNK] = "the chunk does not fit a zone or the write unit",
+	[ZSE_TOO_FEW_ZONES] = "too few zones for streams, GC and the reserve",
+	[ZSE_TOO_FEW_OPEN] = "the device opens fewer than two zones",
+	[ZSE_TOO_MANY_BLOCKS] = "the device is too large",
+	[ZSE_TOO_MANY_SLOTS] = "the size leaves too little over-provisioning",
+	[ZSE_TOO_MANY_CHUNKS] = "the chunk is too large",
+	[ZSE_BAD_SETTING] = "a watermark is out of range (reserve < gc_low < gc_high < zones)",
+};
+
+static void ref_release(struct percpu_ref *ref)
+{
+	struct znsage_device *zd = container_of(ref, struct znsage_device, ref);
+
+	complete(&zd->released);
+}
+
+static int open_backing(struct znsage_device *zd, const char *path)
+{
+	int err = znsage_backing_open(&zd->backing, path, zd);
+
+	if (err == -EBUSY)
+		znsage_err(zd->name, "%s is in use", path);
+	else if (err)
+		znsage_err(zd->name, "%s cannot be opened (%d)", path, err);
+	return err;
+}
+
+static int reset_zone(struct znsage_device *zd, u32 zone)
+{
+	int err = znsage_zone_mgmt(zd->backing.bdev, REQ_OP_ZONE_RESET,
+				   znsage_zone_start(zd, zone),
+				   zd->zone_sectors);
+
+	if (err)
+		znsage_err(zd->name, "reset of zone %u failed (%d)",
+			   zd->zone_nr[zone], err);
+	cond_resched();
+	return err;
+}
+
+static int reset_dirty(struct znsage_device *zd,
+		       const struct znsage_geometry *geo)
+{
+	u32 zone;
+	int err = 0;
+
+	for_each_set_bit(zone, geo->dirty, geo->cfg.nr_zones) {
+		err = reset_zone(zd, zone);
+		if (err)
+			break;
+	}
+	return err;
+}
+
+/* So that no memory content stays behind. Goes on after an error. */
+static void reset_written(struct znsage_device *zd)
+{
+	struct zse_zone_info zi;
+	u32 zone;
+
+	for (zone = 0; zse_get_zone(zd->engine, zone, &zi); zone++)
+		if (zi.written || zi.bad)
+			reset_zone(zd, zone);
+}
+
+static void chunk_free(struct znsage_chunk *zc, u32 nr_pages)
+{
+	u32 i;
+
+	for (i = 0; zc->pages && zc->core->gc && i < nr_pages; i++)
+		if (zc->pages[i])
+			__free_page(zc->pages[i]);
+	kvfree(zc->pages);
+	kvfree(zc->parents);
+	kvfree(zc->vecs);
+}
+
+/* Accepts what chunks_alloc() left half done. */
+static void chunks_free(struct znsage_device *zd)
+{
+	u32 i;
+
+	for (i = 0; zd->chunks && i < zd->nr_chunks; i++)
+		chunk_free(&zd->chunks[i], zd->chunk_blocks);
+	kvfree(zd->chunks);
+}
+
+static int chunk_alloc(struct znsage_device *zd, struct znsage_chunk *zc)
+{
+	u32 nr = zd->chunk_blocks, i;
+
+	zc->zd = zd;
+	zc->vecs = kvcalloc(nr, sizeof(*zc->vecs), GFP_KERNEL);
+	zc->pages = kvcalloc(nr, sizeof(*zc->pages), GFP_KERNEL);
+	if (!zc->vecs || !zc->pages)
+		return -ENOMEM;
+	if (!zc->core->gc) {
+		zc->parents = kvcalloc(nr, sizeof(*zc->parents), GFP_KERNEL);
+		return zc->parents ? 0 : -ENOMEM;
+	}
+	for (i = 0; i < nr; i++) {
+		zc->pages[i] = alloc_page(GFP_KERNEL);
+		if (!zc->pages[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int chunks_alloc(struct znsage_device *zd, const struct zse_config *cfg)
+{
+	u32 nr = cfg->nr_chunks + cfg->nr_gc_chunks, i;
+	int err;
+
+	zd->chunks = kvcalloc(nr, sizeof(*zd->chunks), GFP_KERNEL);
+	if (!zd->chunks)
+		return -ENOMEM;
+	zd->nr_chunks = nr;
+	for (i = 0; i < nr; i++) {
+		struct zse_chunk *c = zse_chunk_get(zd->engine, i);
+
+		zd->chunks[i].core = c;
+		c->priv = &zd->chunks[i];
+	}
+	for (i = 0; i < nr; i++) {
+		err = chunk_alloc(zd, &zd->chunks[i]);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int make_engine(struct znsage_device *zd, struct znsage_geometry *geo)
+{
+	enum zse_refusal why;
+
+	zd->engine = zse_create(&geo->cfg, &why);
+	if (!zd->engine) {
+		znsage_err(zd->name, "%s", refusals[why]);
+		return why == ZSE_NO_MEMORY ? -ENOMEM :
+		       why == ZSE_TOO_FEW_ZONES ? -ENOSPC : -EINVAL;
+	}
+	zd->zone_nr = geo->zone_nr;
+	geo->zone_nr = NULL;
+	zd->zone_sectors = bdev_zone_sectors(zd->backing.bdev);
+	zd->nr_unused = geo->nr_unused;
+	zd->chunk_blocks = geo->cfg.chunk_blocks;
+	zd->write_unit = geo->cfg.write_unit;
+	zd->nr_slots = geo->cfg.nr_slots;
+	return chunks_alloc(zd, &geo->cfg);
+}
+
+/* What I/O needs beside the engine. */
+static int make_io(struct znsage_device *zd)
+{
+	int err;
+
+	zd->junk = alloc_page(GFP_KERNEL);
+	if (!zd->junk)
+		return -ENOMEM;
+	err = bioset_init(&zd->read_bios, BIO_POOL, znsage_read_pad,
+			  BIOSET_NEED_RESCUER);
+	if (err)
+		return err;
+	err = bioset_init(&zd->worker_bios, BIO_POOL, znsage_worker_pad,
+			  BIOSET_NEED_BVECS);
+	if (err)
+		return err;
+	zd->wq = alloc_workqueue("znsage/%s", WQ_MEM_RECLAIM | WQ_HIGHPRI |
+				 WQ_UNBOUND, 1, zd->name);
+	return zd->wq ? 0 : -ENOMEM;
+}
+
+/* Free all of a device that has no disk and no I/O; also a half-built one. */
+static void device_free(struct znsage_device *zd)
+{
+	if (zd->wq)
+		destroy_workqueue(zd->wq);
+	bioset_exit(&zd->worker_bios);
+	bioset_exit(&zd->read_bios);
+	if (zd->junk)
+		__free_page(zd->junk);
+	chunks_free(zd);
+	zse_destroy(zd->engine);
+	kvfree(zd->zone_nr);
+	if (zd->backing.bdev)
+		znsage_backing_close(&zd->backing);
+	if (zd->index >= 0)
+		ida_free(&znsage_ida, zd->index);
+	percpu_ref_exit(&zd->ref);
+	kfree(zd);
+}
+
+static struct znsage_device *device_alloc(const char *name,
+					  const struct znsage_settings *set)
+{
+	struct znsage_device *zd = kzalloc(sizeof(*zd), GFP_KERNEL);
+
+	if (!zd)
+		return NULL;
+	strscpy(zd->name, name, sizeof(zd->name));
+	zd->deadline_us = set->deadline_us;
+	zd->policy = set->policy;
+	spin_lock_init(&zd->lock);
+	bio_list_init(&zd->pending);
+	bio_list_init(&zd->busy_reads);
+	INIT_LIST_HEAD(&zd->gc_retry);
+	INIT_WORK(&zd->work, znsage_work);
+	hrtimer_init(&zd->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+	zd->timer.function = znsage_deadline;
+	init_completion(&zd->released);
+	if (percpu_ref_init(&zd->ref, ref_release, 0, GFP_KERNEL)) {
+		kfree(zd);
+		return NULL;
+	}
+	zd->index = ida_alloc(&znsage_ida, GFP_KERNEL);
+	return zd;
+}
+
+static int device_build(struct znsage_device *zd,
+			const struct znsage_settings *set)
+{
+	struct znsage_geometry geo;
+	int err;
+
+	if (zd->index < 0)
+		return zd->index;
+	err = open_backing(zd, set->backing);
+	if (err)
+		return err;
+	err = znsage_geometry_read(zd->name, zd->backing.bdev, set, &geo);
+	if (!err)
+		err = make_engine(zd, &geo);
+	if (!err)
+		err = make_io(zd);
+	/* Only now is anything written. */
+	if (!err)
+		err = reset_dirty(zd, &geo);
+	if (!err)
+		err = znsage_disk_add(zd);
+	znsage_geometry_free(&geo);
+	return err;
+}
+
+/**
+ * znsage_attach() - start a device
+ * @name: for messages
+ * @set:  settings
+ *
+ * Context: sleeps, for as long as resetting the zones takes.
+ * Return: the device or an ERR_PTR; then nothing was written unless a reset
+ * failed, and the log says why.
+ */
+struct znsage_device *znsage_attach(const char *name,
+				    const struct znsage_settings *set)
+{
+	struct znsage_device *zd = device_alloc(name, set);
+	struct zse_stats st;
+	int err;
+
+	if (!zd)
+		return ERR_PTR(-ENOMEM);
+	err = device_build(zd, set);
+	if (err) {
+		device_free(zd);
+		return ERR_PTR(err);
+	}
+	zse_get_stats(zd->engine, &st);
+	znsage_info(name, "%s on %pg: %llu MiB in %llu zones, %u streams, chunk %lu KiB, maps %llu KiB",
+		    zd->disk->disk_name, zd->backing.bdev,
+		    (u64)zd->nr_slots * PAGE_SIZE >> 20, st.zones_total,
+		    (u32)st.streams, zd->chunk_blocks * PAGE_SIZE >> 10,
+		    st.map_bytes >> 10);
+	return zd;
+}
+
+/**
+ * znsage_quiesce() - wait until nothing is under way
+ * @zd: device, to which nothing is submitted
+ *
+ * GC is off afterwards; zse_set_gc() lets it go on.
+ */
+void znsage_quiesce(struct znsage_device *zd)
+{
+	zse_set_gc(zd->engine, false);
+	while (READ_ONCE(zd->starved) || !zse_idle(zd->engine)) {
+		atomic_set(&zd->flush, 1);
+		znsage_kick(zd);
+		usleep_range(200, 1000);
+	}
+}
+
+/**
+ * znsage_detach() - end a device
+ * @zd: device; freed on success
+ *
+ * Context: sleeps, for as long as resetting the zones takes.
+ * Return: 0, or -EBUSY if the disk is open; then nothing has changed.
+ */
+int znsage_detach(struct znsage_device *zd)
+{
+	int err = znsage_disk_claim(zd);
+
+	if (err)
+		return err;
+	del_gendisk(zd->disk);
+	znsage_quiesce(zd);
+	percpu_ref_kill(&zd->ref);
+	wait_for_completion(&zd->released);
+	hrtimer_cancel(&zd->timer);
+	cancel_work_sync(&zd->work);
+	put_disk(zd->disk);
+	reset_written(zd);
+	znsage_info(zd->name, "detached");
+	device_free(zd);
+	return 0;
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The disk in front: /dev/znsageN. Bios and freed slots come in here.
+ */
+#include <linux/blkdev.h>
+
+#include "znsage.h"
+
+/* Free the slots that lie whole in the bio. */
+static void discard(struct znsage_device *zd, struct bio *bio)
+{
+	sector_t sector = bio->bi_iter.bi_sector;
+	u32 slot = DIV_ROUND_UP_SECTOR_T(sector, ZNSAGE_PAGE_SECTORS);
+	u32 end = bio_end_sector(bio) / ZNSAGE_PAGE_SECTORS;
+
+	for (; slot < end; slot++) {
+		zse_free(zd->engine, slot);
+		if (!(slot % 4096))
+			cond_resched();
+	}
+	bio_endio(bio);
+}
+
+static void znsage_submit_bio(struct bio *bio)
+{
+	struct znsage_device *zd = bio->bi_bdev->bd_disk->private_data;
+
+	percpu_ref_get(&zd->ref);
+	switch (bio_op(bio)) {
+	case REQ_OP_WRITE:
+		znsage_write(zd, bio);
+		break;
+	case REQ_OP_READ:
+		znsage_read(zd, bio);
+		break;
+	case REQ_OP_DISCARD:
+	case REQ_OP_WRITE_ZEROES:
+		discard(zd, bio);
+		break;
+	default:
+		bio->bi_status = BLK_STS_NOTSUPP;
+		bio_endio(bio);
+	}
+	percpu_ref_put(&zd->ref);
+}
+
+static int znsage_open(ZNSAGE_OPEN_ARGS)
+{
+	struct znsage_device *zd = ZNSAGE_OPEN_DISK->private_data;
+
+	return zd->claimed ? -EBUSY : 0;
+}
+
+static void znsage_slot_free_notify(struct block_device *bdev,
+				    unsigned long slot)
+{
+	struct znsage_device *zd = bdev->bd_disk->private_data;
+
+	if (slot < zd->nr_slots)
+		zse_free(zd->engine, slot);
+}
+
+static const struct block_device_operations znsage_fops = {
+	.owner = THIS_MODULE,
+	.open = znsage_open,
+	.submit_bio = znsage_submit_bio,
+	.swap_slot_free_notify = znsage_slot_free_notify,
+};
+
+/**
+ * znsage_disk_add() - make the disk appear
+ * @zd: device, ready for I/O
+ *
+ * Return: 0 or an errno; then there is no disk.
+ */
+int znsage_disk_add(struct znsage_device *zd)
+{
+	struct gendisk *disk;
+	int err;
+
+	disk = znsage_alloc_disk(bdev_stable_writes(zd->backing.bdev));
+	if (IS_ERR(disk))
+		return PTR_ERR(disk);
+	disk->major = znsage_major;
+	disk->first_minor = zd->index;
+	disk->minors = 1;
+	disk->flags |= GENHD_FL_NO_PART;
+	disk->fops = &znsage_fops;
+	disk->private_data = zd;
+	snprintf(disk->disk_name, sizeof(disk->disk_name), "znsage%d",
+		 zd->index);
+	set_capacity(disk, (sector_t)zd->nr_slots * ZNSAGE_PAGE_SECTORS);
+	zd->disk = disk;
+	err = device_add_disk(NULL, disk, znsage_disk_groups);
+	if (err) {
+		put_disk(disk);
+		zd->disk = NULL;
+	}
+	return err;
+}
+
+/**
+ * znsage_disk_claim() - make sure that nobody uses the disk, now and later
+ * @zd: device
+ *
+ * Return: 0, or -EBUSY if it is open.
+ */
+int znsage_disk_claim(struct znsage_device *zd)
+{
+	int err = 0;
+
+	mutex_lock(&zd->disk->open_mutex);
+	if (zd->claimed || disk_openers(zd->disk))
+		err = -EBUSY;
+	else
+		zd->claimed = true;
+	mutex_unlock(&zd->disk->open_mutex);
+	return err;
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The zones of the backing device, and what the engine is given of them.
+ *
+ * Only sequential zones that can be written are used; conventional,
+ * read-only and offline ones are left alone, and so are zones beyond what a
+ * given size needs: each block costs memory for its map.
+ */
+#include <linux/bitmap.h>
+#include <linux/blkdev.h>
+#include <linux/sizes.h>
+#include <linux/vmalloc.h>
+
+#include "znsage.h"
+
+/* One batch of 32 pages of reclaim (SWAP_CLUSTER_MAX) on 4 KiB pages. */
+#define DEFAULT_CHUNK		SZ_128K
+/* Chunks for swap-out: enough appends in flight to saturate a device. */
+#define NR_CHUNKS		64
+/* Chunks for GC: 1 MiB of pages with the default chunk. */
+#define NR_GC_CHUNKS		8
+
+struct report {
+	struct znsage_geometry *geo;
+	u32 unit;
+	u32 max_zones;
+};
+
+static int report_zone(struct blk_zone *z, unsigned int idx, void *data)
+{
+	struct report *rep = data;
+	struct znsage_geometry *geo = rep->geo;
+	u32 i = geo->cfg.nr_zones, blocks;
+	sector_t capacity = z->capacity ? z->capacity : z->len;
+
+	blocks = capacity / ZNSAGE_PAGE_SECTORS / rep->unit * rep->unit;
+	if (z->type == BLK_ZONE_TYPE_CONVENTIONAL || !blocks ||
+	    z->cond == BLK_ZONE_COND_READONLY ||
+	    z->cond == BLK_ZONE_COND_OFFLINE || i == rep->max_zones) {
+		geo->nr_unused++;
+		return 0;
+	}
+	geo->zone_nr[i] = idx;
+	geo->zone_caps[i] = blocks;
+	if ((sector_t)blocks * ZNSAGE_PAGE_SECTORS != capacity)
+		geo->cfg.finish = true;
+	if (blocks > geo->cfg.zone_blocks)
+		geo->cfg.zone_blocks = blocks;
+	if (z->cond != BLK_ZONE_COND_EMPTY) {
+		__set_bit(i, geo->dirty);
+		geo->nr_dirty++;
+	}
+	geo->cfg.nr_zones++;
+	return 0;
+}
+
+static int report_zones(const char *name, struct block_device *bdev,
+			struct znsage_geometry *geo)
+{
+	u32 nr = bdev_nr_zones(bdev);
+	struct report rep = {
+		.geo = geo,
+		.unit = geo->cfg.write_unit,
+		.max_zones = nr,
+	};
+	int err;
+
+	geo->zone_nr = kvcalloc(nr, sizeof(*geo->zone_nr), GFP_KERNEL);
+	geo->zone_caps = kvcalloc(nr, sizeof(*geo->zone_caps), GFP_KERNEL);
+	geo->dirty = kvcalloc(BITS_TO_LONGS(nr), sizeof(long), GFP_KERNEL);
+	if (!geo->zone_nr || !geo->zone_caps || !geo->dirty)
+		return -ENOMEM;
+	err = blkdev_report_zones(bdev, 0, BLK_ALL_ZONES, report_zone, &rep);
+	if (err < 0) {
+		znsage_err(name, "the zones cannot be read (%d)", err);
+		return err;
+	}
+	if (!geo->cfg.nr_zones) {
+		znsage_err(name, "no sequential zone that can be written");
+		return -ENOSPC;
+	}
+	return 0;
+}
+
+/* The device's limit on open or active zones, 0 for none. */
+static u32 active_limit(struct block_device *bdev)
+{
+	u32 open = bdev_max_open_zones(bdev), active = bdev_max_active_zones(bdev);
+
+	if (!open || (active && active < open))
+		return active;
+	return open;
+}
+
+/* Longest append in blocks: never split by the block layer on its way. */
+static u32 append_limit(struct block_device *bdev)
+{
+	struct request_queue *q = bdev_get_queue(bdev);
+	u32 sectors = min(bdev_max_zone_append_sectors(bdev),
+			  queue_max_sectors(q));
+
+	return min3(sectors / (u32)ZNSAGE_PAGE_SECTORS,
+		    (u32)queue_max_segments(q), (u32)BIO_MAX_VECS);
+}
+
+static int choose_chunk(const char *name, struct block_device *bdev,
+			const struct znsage_settings *set,
+			struct znsage_geometry *geo)
+{
+	u32 unit = geo->cfg.write_unit, limit = append_limit(bdev);
+	u32 bytes = set->chunk, blocks;
+
+	if (!bytes) {
+		bytes = bdev_io_opt(bdev);
+		if (bytes < unit * PAGE_SIZE || bytes % PAGE_SIZE)
+			bytes = max_t(u32, DEFAULT_CHUNK, unit * PAGE_SIZE);
+		bytes = min3(bytes, limit * (u32)PAGE_SIZE,
+			     geo->cfg.zone_blocks * (u32)PAGE_SIZE);
+		bytes -= bytes % (unit * PAGE_SIZE);
+	}
+	blocks = bytes / PAGE_SIZE;
+	if (!blocks || bytes % PAGE_SIZE || blocks % unit || blocks > limit ||
+	    blocks > geo->cfg.zone_blocks) {
+		znsage_err(name, "chunk of %u bytes: it must be a multiple of %lu and at most %lu (append limit) and %lu (zone)",
+			   bytes, unit * PAGE_SIZE, limit * PAGE_SIZE,
+			   geo->cfg.zone_blocks * PAGE_SIZE);
+		return -EINVAL;
+	}
+	geo->cfg.chunk_blocks = blocks;
+	return 0;
+}
+
+/* Slots for @nr_zones: what over-provisioning leaves and GC can live with. */
+static u64 slots_of(const struct znsage_geometry *geo, u32 nr_zones,
+		    u32 over_provisioning)
+{
+	struct zse_config cfg = geo->cfg;
+	u64 slots = 0;
+	u32 i;
+
+	for (i = 0; i < nr_zones; i++)
+		slots += geo->zone_caps[i];
+	slots = div_u64(slots * (100 - over_provisioning), 100);
+	cfg.nr_zones = nr_zones;
+	cfg.zone_caps = geo->zone_caps;
+	return min_t(u64, slots, zse_max_slots(&cfg));
+}
+
+/* The fewest zones that hold @slots, or 0; more zones never hold less. */
+static u32 zones_for(const struct znsage_geometry *geo, u64 slots,
+		     u32 over_provisioning)
+{
+	u32 low = 1, high = geo->cfg.nr_zones;
+
+	if (slots_of(geo, high, over_provisioning) < slots)
+		return 0;
+	while (low < high) {
+		u32 mid = low + (high - low) / 2;
+
+		if (slots_of(geo, mid, over_provisioning) < slots)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return high;
+}
+
+static int choose_size(const char *name, const struct znsage_settings *set,
+		       struct znsage_geometry *geo)
+{
+	struct zse_config *cfg = &geo->cfg;
+	u64 slots = set->size >> PAGE_SHIFT, most;
+	u32 limit = ZSE_MAX_BLOCKS / cfg->zone_blocks, nr;
+
+	if (cfg->nr_zones > limit) {
+		if (!slots) {
+			znsage_err(name, "larger than %llu GiB: give a size to use a part of it",
+				   (u64)ZSE_MAX_BLOCKS * PAGE_SIZE >> 30);
+			return -EFBIG;
+		}
+		geo->nr_unused += cfg->nr_zones - limit;
+		cfg->nr_zones = limit;
+	}
+	most = slots_of(geo, cfg->nr_zones, set->over_provisioning);
+	if (!most) {
+		znsage_err(name, "%u zones are too few for %u streams, GC and a reserve of %u",
+			   cfg->nr_zones, zse_nr_streams(cfg), cfg->reserve);
+		return -ENOSPC;
+	}
+	if (!slots) {
+		cfg->nr_slots = most;
+		return 0;
+	}
+	nr = zones_for(geo, slots, set->over_provisioning);
+	if (!nr) {
+		znsage_err(name, "size %llu: with %u %% over-provisioning the device holds %llu",
+			   set->size, set->over_provisioning,
+			   most << PAGE_SHIFT);
+		return -ENOSPC;
+	}
+	geo->nr_unused += cfg->nr_zones - nr;
+	cfg->nr_zones = nr;
+	cfg->nr_slots = slots;
+	return 0;
+}
+
+static u32 dirty_zones(const struct znsage_geometry *geo)
+{
+	return bitmap_weight(geo->dirty, geo->cfg.nr_zones);
+}
+
+/**
+ * znsage_geometry_read() - look at a device and decide how to use it
+ * @name: for messages
+ * @bdev: zoned device
+ * @set:  settings
+ * @geo:  filled in; znsage_geometry_free() in any case
+ *
+ * Writes nothing. Return: 0 or an errno; the log says why.
+ */
+int znsage_geometry_read(const char *name, struct block_device *bdev,
+			 const struct znsage_settings *set,
+			 struct znsage_geometry *geo)
+{
+	struct zse_config *cfg = &geo->cfg;
+	int err;
+
+	memset(geo, 0, sizeof(*geo));
+	if (!bdev_is_zoned(bdev)) {
+		znsage_err(name, "%pg is not a zoned device", bdev);
+		return -EOPNOTSUPP;
+	}
+	if (!bdev_max_zone_append_sectors(bdev)) {
+		znsage_err(name, "%pg has no zone append", bdev);
+		return -EOPNOTSUPP;
+	}
+	cfg->write_unit = set->write_unit ? set->write_unit / PAGE_SIZE : 1;
+	cfg->reserve = set->reserve;
+	cfg->gc_low = set->gc_low;
+	cfg->gc_high = set->gc_high;
+	cfg->policy = set->policy;
+	cfg->nr_cpus = num_possible_cpus();
+	cfg->nr_gc_chunks = NR_GC_CHUNKS;
+	cfg->max_active = active_limit(bdev);
+	if (cfg->max_active == 1) {
+		znsage_err(name, "%pg can keep one zone open; two are needed",
+			   bdev);
+		return -ENOSPC;
+	}
+
+	err = report_zones(name, bdev, geo);
+	if (!err)
+		err = choose_chunk(name, bdev, set, geo);
+	if (!err)
+		err = choose_size(name, set, geo);
+	if (err)
+		return err;
+	cfg->zone_caps = geo->zone_caps;
+	cfg->nr_chunks = max_t(u32, NR_CHUNKS, 4 * zse_nr_streams(cfg));
+	geo->nr_dirty = dirty_zones(geo);
+	if (geo->nr_dirty && !set->force) {
+		znsage_err(name, "%u zones are not empty; reset them or set force",
+			   geo->nr_dirty);
+		return -ENOTEMPTY;
+	}
+	return 0;
+}
+
+/* Free what is left in @geo; fields that were handed on are NULL. */
+void znsage_geometry_free(struct znsage_geometry *geo)
+{
+	kvfree(geo->zone_caps);
+	kvfree(geo->zone_nr);
+	kvfree(geo->dirty);
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The worker: everything that cannot be done where it came up (in interrupt
+ * context, or inside submit_bio()), and GC's I/O. One work item a device, so
+ * zse_next_op() has one caller.
+ *
+ * Nothing here waits for I/O. Bios come from a set of their own, whose
+ * reserve refills as they end, which needs nothing from the worker; GC's
+ * pages were allocated at attach. The workqueue has a rescuer. So the worker
+ * gets on whatever the memory situation.
+ *
+ * GC reads. Live blocks of a victim that are close together are read by one
+ * bio; the few dead blocks between them go to a junk page. If such a bio
+ * fails, its chunk is read again block by block, and only what fails then is
+ * lost.
+ */
+#include <linux/blkdev.h>
+
+#include "znsage.h"
+
+/* Dead blocks that are cheaper to read over than to start another read. */
+#define READ_OVER	8
+/* Pages in one read of GC. */
+#define READ_MAX	BIO_MAX_VECS
+
+/**
+ * struct worker_bio - a GC read, a reset or a finish
+ * @zd:	   device, held
+ * @zc:	   chunk that is read into, or NULL
+ * @first: first entry read; or the zone
+ * @nr:	   how many entries
+ * @bio:   last, as bio_set wants it
+ */
+struct worker_bio {
+	struct znsage_device *zd;
+	struct znsage_chunk *zc;
+	u32 first;
+	u32 nr;
+	struct bio bio;
+};
+
+/* For bioset_init(). */
+const unsigned int znsage_worker_pad = offsetof(struct worker_bio, bio);
+
+static struct worker_bio *worker_bio_alloc(struct znsage_device *zd, u32 vecs,
+					   enum req_op op)
+{
+	struct bio *bio = bio_alloc_bioset(zd->backing.bdev, vecs, op, GFP_NOIO,
+					   &zd->worker_bios);
+	struct worker_bio *wb = container_of(bio, struct worker_bio, bio);
+
+	percpu_ref_get(&zd->ref);
+	wb->zd = zd;
+	wb->zc = NULL;
+	return wb;
+}
+
+static void worker_bio_put(struct worker_bio *wb)
+{
+	struct znsage_device *zd = wb->zd;
+
+	bio_put(&wb->bio);
+	percpu_ref_put(&zd->ref);
+}
+
+/* The last bio of a chunk's read has ended; or there was none. */
+static void gc_read_ended(struct znsage_chunk *zc)
+{
+	struct znsage_device *zd = zc->zd;
+	unsigned long flags;
+
+	if (!atomic_dec_and_test(&zc->reads))
+		return;
+	if (zc->failed && !zc->single) {
+		spin_lock_irqsave(&zd->lock, flags);
+		list_add_tail(&zc->link, &zd->gc_retry);
+		spin_unlock_irqrestore(&zd->lock, flags);
+	} else {
+		zse_gc_read_done(zd->engine, zc->core);
+	}
+	znsage_kick(zd);
+}
+
+static void gc_read_end_io(struct bio *bio)
+{
+	struct worker_bio *wb = container_of(bio, struct worker_bio, bio);
+	struct znsage_chunk *zc = wb->zc;
+
+	if (bio->bi_status) {
+		zc->failed = true;
+		if (zc->single)
+			zse_gc_entry_lost(zc->zd->engine, zc->core, wb->first);
+	}
+	gc_read_ended(zc);
+	worker_bio_put(wb);
+}
+
+/*
+ * Entries from @first on that one bio is to read, and in @pages how many
+ * pages that is with the dead blocks between them.
+ */
+static u32 gc_read_span(const struct znsage_chunk *zc, u32 first, u32 *pages)
+{
+	struct zse_engine *e = zc->zd->engine;
+	const struct zse_entry *entry = zc->core->entries;
+	u32 zone = zse_block_zone(e, entry[first].expect), i;
+
+	*pages = 1;
+	if (zc->single)
+		return 1;
+	for (i = first + 1; i < zc->core->nr; i++) {
+		u32 step = entry[i].expect - entry[i - 1].expect;
+
+		if (zse_block_zone(e, entry[i].expect) != zone ||
+		    step > READ_OVER + 1 || *pages + step > READ_MAX)
+			break;
+		*pages += step;
+	}
+	return i - first;
+}
+
+static void gc_read_bio(struct znsage_chunk *zc, u32 first, u32 nr, u32 pages)
+{
+	struct znsage_device *zd = zc->zd;
+	const struct zse_entry *entry = &zc->core->entries[first];
+	struct worker_bio *wb = worker_bio_alloc(zd, pages, REQ_OP_READ);
+	u32 block = entry->expect, i;
+
+	wb->zc = zc;
+	wb->first = first;
+	wb->nr = nr;
+	wb->bio.bi_iter.bi_sector = znsage_block_sector(zd, block);
+	wb->bio.bi_end_io = gc_read_end_io;
+	for (i = 0; i < nr; i++, block++) {
+		for (; block < entry[i].expect; block++)
+			__bio_add_page(&wb->bio, zd->junk, PAGE_SIZE, 0);
+		__bio_add_page(&wb->bio, zc->pages[entry[i].page], PAGE_SIZE,
+			       0);
+	}
+	atomic_inc(&zc->reads);
+	submit_bio_noacct(&wb->bio);
+}
+
+/* ZSE_OP_READ, and its second try. */
+static void gc_read(struct znsage_chunk *zc, bool single)
+{
+	u32 first = 0, nr, pages;
+
+	zc->single = single;
+	zc->failed = false;
+	atomic_set(&zc->reads, 1);
+	while (first < zc->core->nr) {
+		nr = gc_read_span(zc, first, &pages);
+		gc_read_bio(zc, first, nr, pages);
+		first += nr;
+	}
+	gc_read_ended(zc);
+}
+
+static void gc_read_retry(struct znsage_device *zd)
+{
+	struct znsage_chunk *zc, *next;
+	unsigned long flags;
+	LIST_HEAD(list);
+
+	spin_lock_irqsave(&zd->lock, flags);
+	list_splice_init(&zd->gc_retry, &list);
+	spin_unlock_irqrestore(&zd->lock, flags);
+	list_for_each_entry_safe(zc, next, &list, link)
+		gc_read(zc, true);
+}
+
+static void zone_end_io(struct bio *bio)
+{
+	struct worker_bio *wb = container_of(bio, struct worker_bio, bio);
+	struct znsage_device *zd = wb->zd;
+	bool reset = bio_op(bio) == REQ_OP_ZONE_RESET;
+	bool ok = !bio->bi_status;
+
+	if (!ok)
+		pr_warn_ratelimited("znsage: %s: %s of zone %u failed (%d)\n",
+				    zd->name, reset ? "reset" : "finish",
+				    zd->zone_nr[wb->first],
+				    blk_status_to_errno(bio->bi_status));
+	if (reset)
+		zse_reset_done(zd->engine, wb->first, ok);
+	else
+		zse_finish_done(zd->engine, wb->first, ok);
+	znsage_kick(zd);
+	worker_bio_put(wb);
+}
+
+static void zone_mgmt(struct znsage_device *zd, u32 zone, enum req_op op)
+{
+	struct worker_bio *wb = worker_bio_alloc(zd, 0, op);
+
+	wb->first = zone;
+	wb->bio.bi_opf |= REQ_SYNC;
+	wb->bio.bi_iter.bi_sector = znsage_zone_start(zd, zone);
+	wb->bio.bi_end_io = zone_end_io;
+	submit_bio_noacct(&wb->bio);
+}
+
+static void fail_chunk(struct znsage_device *zd, const struct zse_op *op)
+{
+	pr_err_ratelimited("znsage: %s: swap-out of %u pages failed: no zone can be written\n",
+			   zd->name, op->nr);
+	znsage_end_pages(op->chunk->priv, op->first, op->nr, BLK_STS_IOERR);
+	zse_chunk_put(zd->engine, op->chunk);
+}
+
+static void do_op(struct znsage_device *zd, const struct zse_op *op)
+{
+	switch (op->kind) {
+	case ZSE_OP_APPEND:
+		znsage_append(zd, op);
+		break;
+	case ZSE_OP_READ:
+		gc_read(op->chunk->priv, false);
+		break;
+	case ZSE_OP_RESET:
+		zone_mgmt(zd, op->zone, REQ_OP_ZONE_RESET);
+		break;
+	case ZSE_OP_FINISH:
+		zone_mgmt(zd, op->zone, REQ_OP_ZONE_FINISH);
+		break;
+	case ZSE_OP_FAIL:
+		fail_chunk(zd, op);
+		break;
+	case ZSE_OP_NONE:
+		break;
+	}
+}
+
+void znsage_work(struct work_struct *work)
+{
+	struct znsage_device *zd = container_of(work, struct znsage_device,
+						work);
+	struct zse_op op;
+
+	gc_read_retry(zd);
+	znsage_write_pending(zd);
+	znsage_write_flush(zd);
+	while (zse_next_op(zd->engine, &op)) {
+		do_op(zd, &op);
+		cond_resched();
+	}
+	znsage_read_busy(zd);
+}

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Swap-out.
+ *
+ * Pages of the bios that come in gather in the chunk of a stream; the append
+ * carries these very pages. A chunk goes out when it is full, when the plug
+ * of its submitter ends (reclaim works under one), at once if there is no
+ * plug, or when the deadline has passed. On a device with a write unit, a
+ * chunk that would need padding waits for the deadline even then: the next
+ * batch of reclaim usually fills it.
+ *
+ * submit_bio() of a stacked disk must not wait for I/O that it submitted
+ * itself (that is still on current->bio_list). So nothing here waits: a bio
+ * that finds all chunks in use is put on the pending list, and the worker
+ * goes on with it when an append ends. Nothing is allocated either, but the
+ * plug's callback, without which the chunk goes out at once.
+ */
+#include <linux/blkdev.h>
+#include <linux/highmem.h>
+#include <linux/ktime.h>
+
+#include "znsage.h"
+
+/**
+ * struct znsage_plug - our part in a task's plug
+ * @cb:	    the block layer's part; its data is the device, which is held
+ * @begun:  @stream is set; a plug stays with its stream if the task moves
+ */
+struct znsage_plug {
+	struct blk_plug_cb cb;
+	bool begun;
+	u32 stream;
+};
+
+/* End the pages [first, first + nr) of a swap-out chunk. */
+void znsage_end_pages(struct znsage_chunk *zc, u32 first, u32 nr,
+		      blk_status_t status)
+{
+	u32 i;
+
+	for (i = first; i < first + nr; i++) {
+		struct bio *bio = zc->parents[i];
+
+		if (status)
+			bio->bi_status = status;
+		bio_endio(bio);
+	}
+}
+
+static void append_end_io(struct bio *bio)
+{
+	struct znsage_chunk *zc = bio->bi_private;
+	struct znsage_device *zd = zc->zd;
+	struct zse_chunk *c = zc->core;
+	sector_t sectors = bio->bi_iter.bi_sector -
+			   znsage_zone_start(zd, c->zone);
+	bool ok = !bio->bi_status && !(sectors % ZNSAGE_PAGE_SECTORS);
+	u32 first = zc->first, nr = zc->nr;
+	bool more, finished;
+
+	if (bio->bi_status)
+		pr_warn_ratelimited("znsage: %s: append to zone %u failed (%d)\n",
+				    zd->name, zd->zone_nr[c->zone],
+				    blk_status_to_errno(bio->bi_status));
+	bio_uninit(bio);
+
+	/* If not finished, the chunk is not ours any more; its parents are. */
+	more = zse_append_done(zd->engine, c, ok,
+			       sectors / ZNSAGE_PAGE_SECTORS, &finished);
+	if (ok && !c->gc)
+		znsage_end_pages(zc, first, nr, BLK_STS_OK);
+	if (finished) {
+		more |= zse_chunk_put(zd->engine, c);
+		/* Pairs with the barrier in znsage_write_pending(). */
+		smp_mb();
+	}
+	if (more || READ_ONCE(zd->starved) ||
+	    !bio_list_empty(&zd->busy_reads))
+		znsage_kick(zd);
+	percpu_ref_put(&zd->ref);
+}
+
+/**
+ * znsage_append() - do a ZSE_OP_APPEND
+ * @zd: device
+ * @op: what to append where
+ *
+ * Context: process; does not sleep under submit_bio(), else it may, for a
+ * request of the backing device.
+ */
+void znsage_append(struct znsage_device *zd, const struct zse_op *op)
+{
+	struct znsage_chunk *zc = op->chunk->priv;
+	struct bio *bio = &zc->bio;
+	u32 i;
+
+	percpu_ref_get(&zd->ref);
+	zc->first = op->first;
+	zc->nr = op->nr;
+	bio_init(bio, zd->backing.bdev, zc->vecs, zd->chunk_blocks,
+		 REQ_OP_ZONE_APPEND);
+	bio->bi_iter.bi_sector = znsage_zone_start(zd, op->zone);
+	bio->bi_private = zc;
+	bio->bi_end_io = append_end_io;
+	for (i = op->first; i < op->first + op->nr; i++)
+		__bio_add_page(bio, zc->pages[op->chunk->entries[i].page],
+			       PAGE_SIZE, 0);
+	for (i = 0; i < op->padding; i++)
+		__bio_add_page(bio, ZERO_PAGE(0), PAGE_SIZE, 0);
+	submit_bio_noacct(bio);
+}
+
+/* Append a chunk that was taken from its stream; or the worker will. */
+static void chunk_go(struct znsage_device *zd, struct zse_chunk *c)
+{
+	struct zse_op op;
+
+	if (zse_append_start(zd->engine, c, &op))
+		znsage_append(zd, &op);
+	else
+		znsage_kick(zd);
+	if (zse_gc_due(zd->engine))
+		znsage_kick(zd);
+}
+
+static void flush_stream(struct znsage_device *zd, u32 stream)
+{
+	struct zse_chunk *c = zse_stream_take(zd->engine, stream,
+					      zd->write_unit > 1, ~0ULL);
+
+	if (c)
+		chunk_go(zd, c);
+}
+
+static u64 deadline_ns(const struct znsage_device *zd)
+{
+	return (u64)READ_ONCE(zd->deadline_us) * NSEC_PER_USEC;
+}
+
+/*
+ * The deadline timer. It stays off while no chunk is filling. timer_on is
+ * cleared before the streams are looked at and set after a page was added, so
+ * one of the two sides always sees the other.
+ */
+enum hrtimer_restart znsage_deadline(struct hrtimer *timer)
+{
+	struct znsage_device *zd = container_of(timer, struct znsage_device,
+						timer);
+	u64 limit = ktime_get_ns() - deadline_ns(zd);
+	bool filling = false, late = false;
+	u32 i;
+
+	atomic_set(&zd->timer_on, 0);
+	/* Pairs with the exchange in deadline_arm(). */
+	smp_mb__after_atomic();
+	for (i = 0; i < zse_nr_streams(zse_get_config(zd->engine)); i++) {
+		u64 born = zse_stream_born(zd->engine, i);
+
+		filling |= born != 0;
+		late |= born && born <= limit;
+	}
+	if (late)
+		znsage_kick(zd);
+	if (!filling || atomic_xchg(&zd->timer_on, 1))
+		return HRTIMER_NORESTART;
+	hrtimer_forward_now(timer, ns_to_ktime(deadline_ns(zd)));
+	return HRTIMER_RESTART;
+}
+
+static void deadline_arm(struct znsage_device *zd)
+{
+	if (!atomic_xchg(&zd->timer_on, 1))
+		hrtimer_start(&zd->timer, ns_to_ktime(deadline_ns(zd)),
+			      HRTIMER_MODE_REL);
+}
+
+/* Append the chunks whose deadline has passed, or all if told to. */
+void znsage_write_flush(struct znsage_device *zd)
+{
+	u64 before = ktime_get_ns() - deadline_ns(zd) + 1;
+	u32 i;
+
+	if (atomic_xchg(&zd->flush, 0))
+		before = ~0ULL;
+	for (i = 0; i < zse_nr_streams(zse_get_config(zd->engine)); i++) {
+		struct zse_chunk *c = zse_stream_take(zd->engine, i, false,
+						      before);
+
+		if (c)
+			chunk_go(zd, c);
+	}
+}
+
+/*
+ * Add pages of @bio from @iter on to the stream's chunk, up to its end or the
+ * chunk's. The last page takes over the reference that the bio came with, so
+ * the bio may be gone when the stream is unlocked.
+ */
+static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
+		      struct bio *bio, struct bvec_iter *iter)
+{
+	struct znsage_chunk *zc = c->priv;
+
+	if (!c->nr)
+		c->born = ktime_get_ns();
+	while (iter->bi_size && c->nr < zd->chunk_blocks) {
+		struct bio_vec bv = bio_iter_iovec(bio, *iter);
+		u32 slot = iter->bi_sector / ZNSAGE_PAGE_SECTORS;
+		u32 i = zse_chunk_add(zd->engine, c, slot);
+
+		bio_advance_iter_single(bio, iter, PAGE_SIZE);
+		if (iter->bi_size)
+			bio_inc_remaining(bio);
+		zc->pages[i] = bv.bv_page;
+		zc->parents[i] = bio;
+	}
+}
+
+/* Returns false if chunks ran out; bio->bi_iter is then what is left. */
+static bool write_bio(struct znsage_device *zd, struct bio *bio, u32 stream)
+{
+	struct bvec_iter iter = bio->bi_iter;
+
+	while (iter.bi_size) {
+		unsigned long flags;
+		struct zse_chunk *c = zse_stream_begin(zd->engine, stream,
+						       &flags);
+		bool first;
+
+		if (!c) {
+			bio->bi_iter = iter;
+			return false;
+		}
+		first = !c->nr;
+		chunk_add_pages(zd, c, bio, &iter);
+		c = zse_stream_end(zd->engine, stream, &flags);
+		if (c)
+			chunk_go(zd, c);
+		else if (first)
+			deadline_arm(zd);
+	}
+	return true;
+}
+
+static void bio_wait_for_chunk(struct znsage_device *zd, struct bio *bio,
+			       bool first)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&zd->lock, flags);
+	if (first)
+		bio_list_add_head(&zd->pending, bio);
+	else
+		bio_list_add(&zd->pending, bio);
+	WRITE_ONCE(zd->starved, true);
+	spin_unlock_irqrestore(&zd->lock, flags);
+}
+
+static struct bio *pending_pop(struct znsage_device *zd)
+{
+	unsigned long flags;
+	struct bio *bio;
+
+	spin_lock_irqsave(&zd->lock, flags);
+	bio = bio_list_pop(&zd->pending);
+	if (!bio)
+		WRITE_ONCE(zd->starved, false);
+	spin_unlock_irqrestore(&zd->lock, flags);
+	return bio;
+}
+
+/**
+ * znsage_write_pending() - go on with bios that found no chunk
+ * @zd: device
+ *
+ * Context: the worker.
+ */
+void znsage_write_pending(struct znsage_device *zd)
+{
+	struct bio *bio;
+
+	if (!READ_ONCE(zd->starved))
+		return;
+	while ((bio = pending_pop(zd))) {
+		u32 stream = zse_place(zd->engine, raw_smp_processor_id());
+
+		if (write_bio(zd, bio, stream))
+			continue;
+		bio_wait_for_chunk(zd, bio, true);
+		/* Pairs with append_end_io(): chunk put, then starved read. */
+		smp_mb();
+		if (!zse_has_chunk(zd->engine))
+			return;
+	}
+	atomic_set(&zd->flush, 1);
+}
+
+static void unplug(struct blk_plug_cb *cb, bool from_schedule)
+{
+	struct znsage_plug *plug = container_of(cb, struct znsage_plug, cb);
+	struct znsage_device *zd = cb->data;
+
+	if (from_schedule || current->bio_list) {
+		/* The task is going to sleep, or is inside submit_bio(). */
+		atomic_set(&zd->flush, 1);
+		znsage_kick(zd);
+	} else {
+		flush_stream(zd, plug->stream);
+	}
+	kfree(plug);
+	percpu_ref_put(&zd->ref);
+}
+
+/* Whole pages only: the pages themselves go into the chunk. */
+static bool pages_are_whole(struct bio *bio)
+{
+	struct bvec_iter iter;
+	struct bio_vec bv;
+
+	bio_for_each_segment(bv, bio, iter)
+		if (bv.bv_offset || bv.bv_len != PAGE_SIZE)
+			return false;
+	return true;
+}
+
+/**
+ * znsage_write() - a swap-out bio
+ * @zd:	 device; held by the caller
+ * @bio: whole slots; ended when all its pages are on the device
+ *
+ * Context: process, does not sleep, may hold no lock of the device.
+ */
+void znsage_write(struct znsage_device *zd, struct bio *bio)
+{
+	struct znsage_plug *plug = NULL;
+	struct blk_plug_cb *cb;
+	u32 stream;
+
+	if (!pages_are_whole(bio)) {
+		pr_warn_ratelimited("znsage: %s: write of a part of a page refused\n",
+				    zd->name);
+		bio->bi_status = BLK_STS_NOTSUPP;
+		bio_endio(bio);
+		return;
+	}
+	if (READ_ONCE(zd->starved)) {
+		bio_wait_for_chunk(zd, bio, false);
+		znsage_kick(zd);
+		return;
+	}
+
+	stream = zse_place(zd->engine, raw_smp_processor_id());
+	cb = blk_check_plugged(unplug, zd, sizeof(*plug));
+	if (cb) {
+		plug = container_of(cb, struct znsage_plug, cb);
+		if (!plug->begun) {
+			percpu_ref_get(&zd->ref);
+			plug->begun = true;
+			plug->stream = stream;
+		}
+		stream = plug->stream;
+	}
+	if (!write_bio(zd, bio, stream)) {
+		bio_wait_for_chunk(zd, bio, false);
+		znsage_kick(zd);
+	} else if (!plug) {
+		flush_stream(zd, stream);
+	}
+}
