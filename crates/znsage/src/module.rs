@@ -9,6 +9,10 @@ pub const MODULE_ENV: &str = "ZNSAGE_MODULE";
 
 const LOADED: &str = "/sys/module/znsage";
 
+pub fn loaded(sys: &dyn Sys) -> bool {
+    sys.exists(LOADED)
+}
+
 /// Where the module is going to come from.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Source {
@@ -20,7 +24,7 @@ pub enum Source {
 /// Finds the module without loading it, and makes sure that it is built for
 /// the running kernel.
 pub fn find(sys: &dyn Sys) -> Result<Source> {
-    if sys.exists(LOADED) {
+    if loaded(sys) {
         return Ok(Source::Loaded);
     }
     if let Some(path) = sys.env(MODULE_ENV) {
@@ -90,10 +94,10 @@ fn holds_module(sys: &dyn Sys, kernel: &str) -> bool {
     sys.read(&format!("/lib/modules/{kernel}/modules.dep")).is_ok_and(|t| t.contains("/znsage.ko"))
 }
 
-/// Loads the module; says whether it was not there before.
-pub fn load(sys: &dyn Sys, source: &Source) -> Result<bool> {
+/// Loads the module unless it is there.
+pub fn load(sys: &dyn Sys, source: &Source) -> Result<()> {
     let argv: &[&str] = match source {
-        Source::Loaded => return Ok(false),
+        Source::Loaded => return Ok(()),
         Source::File(path) => {
             // insmod knows no dependencies. configfs may be built in, so
             // that a failure here means nothing yet.
@@ -104,7 +108,10 @@ pub fn load(sys: &dyn Sys, source: &Source) -> Result<bool> {
     };
     let ran = sys.run(argv, &mut || ()).map_err(no_kmod)?;
     if ran.ok() {
-        return Ok(true);
+        return Ok(());
+    }
+    if sys.interrupted() {
+        return Err(Error::interrupted());
     }
     let mut e = Error::new(
         Kind::Environment,

@@ -107,7 +107,7 @@ fn bring_back(sys: &dyn Sys, device: &Device, used_bytes: u64) -> Result<()> {
 /// devices are off, which is what was asked for.
 fn release_module(sys: &dyn Sys, report: &mut Report) {
     let in_use = !configfs::items(sys).is_empty() || !counters::names(sys).is_empty();
-    if in_use || !sys.exists("/sys/module/znsage") {
+    if in_use || !module::loaded(sys) {
         return;
     }
     match module::unload(sys) {

@@ -77,18 +77,19 @@ fn check_settings(args: &OnArgs, backing: &Backing, page: u64) -> Result<()> {
         )
         .hint(format!("swap space starts at {}", units::size(MIN_PAGES * page))));
     }
-    let most = backing.usable_bytes.saturating_sub(reserve * backing.zone_bytes);
+    let held_back = args.over_provisioning;
+    let most = backing.usable_bytes / 100 * u64::from(100 - held_back);
     if size > most {
         return Err(Error::new(
             Kind::Space,
             format!(
-                "--size: {} do not fit on {}, which has room for {}",
+                "--size: {} do not fit on {}: with {held_back} % over-provisioning it holds {}",
                 units::size(size),
                 backing.path,
                 units::size(most)
             ),
         )
-        .hint("leave --size out to use what over-provisioning leaves"));
+        .hint("choose a smaller --size, or leave it out to use all"));
     }
     Ok(())
 }
@@ -151,10 +152,14 @@ fn set_up(
     undo: &mut Undo,
 ) -> Result<Report> {
     let name = backing.name.as_str();
-    if module::load(sys, source)? {
-        undo.push("unload the module", |sys| {
-            module::unload(sys).map_err(|e| Error::new(Kind::Kernel, e))
+    // A program may be killed after it did its work, so what a program does
+    // gets its way back before it runs.
+    if *source != Source::Loaded {
+        undo.push("unload the module", |sys| match module::loaded(sys) {
+            true => module::unload(sys).map_err(|e| Error::new(Kind::Kernel, e)),
+            false => Ok(()),
         });
+        module::load(sys, source)?;
     }
     go_on(sys)?;
     configfs::ensure_mounted(sys)?;
@@ -246,7 +251,9 @@ fn refused(e: &io::Error, args: &OnArgs, path: &str, logged: Option<String>) -> 
         Some(libc::ENOSPC) if args.size.is_some() => {
             (Kind::Space, "choose a smaller --size, or leave it out")
         }
-        Some(libc::ENOSPC) => (Kind::Device, "fewer streams need fewer zones: --policy single"),
+        Some(libc::ENOSPC) => {
+            (Kind::Device, "--policy single and a smaller --reserve need fewer zones")
+        }
         Some(libc::ENOMEM) => (Kind::Space, "the map takes 8 bytes of memory for each page"),
         _ => (Kind::Kernel, "the kernel log (`dmesg`) may tell more"),
     };
@@ -260,11 +267,14 @@ fn enable(sys: &dyn Sys, args: &OnArgs, backing: &Backing, undo: &mut Undo) -> R
     let node = format!("/dev/{name}");
     wait_for(sys, &node)?;
     swaps::make(sys, &node)?;
-    swaps::enable(sys, &node, args.priority)?;
     undo.push("disable the swap", {
-        let node = node.clone();
-        move |sys| swaps::disable(sys, &node, &mut || ())
+        let (name, node) = (name.clone(), node.clone());
+        move |sys| match swaps::area(sys, &name) {
+            Some(_) => swaps::disable(sys, &node, &mut || ()),
+            None => Ok(()),
+        }
     });
+    swaps::enable(sys, &node, args.priority)?;
     go_on(sys)?;
     Ok(Report {
         device: counters::read(sys, &name)?,

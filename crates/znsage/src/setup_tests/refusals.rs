@@ -159,7 +159,13 @@ const REFUSALS: &[Refusal] = &[
         Kind::Device,
         "multiple of the write unit",
     ),
-    refusal("size above the device", |_| (), &["--size", "1G"], Kind::Space, "do not fit"),
+    refusal(
+        "size above what over-provisioning leaves",
+        |_| (),
+        &["--size", "240M"],
+        Kind::Space,
+        "240 MiB do not fit on /dev/nvme1n1: with 12 % over-provisioning it holds 225 MiB",
+    ),
     refusal("size of nothing", |_| (), &["--size", "4K"], Kind::Device, "too small"),
     refusal(
         "no memory for the map",

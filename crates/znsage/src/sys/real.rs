@@ -8,6 +8,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use nix::sys::signal::{kill, Signal};
+use nix::unistd::Pid;
+
 use super::{LogLine, Ran, Sys};
 use crate::interrupt;
 use crate::zones::{self, Zone};
@@ -95,6 +98,9 @@ impl Sys for Real {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
+        // A signal to this process alone is passed on, once. If it came
+        // before, the program is part of the way back and has to finish.
+        let mut pass_on = !interrupt::seen();
         // The programs run here print less than a pipe holds, so reading
         // after the end does not block them.
         let status = loop {
@@ -103,6 +109,10 @@ impl Sys for Real {
                 None => std::thread::sleep(TICK),
             }
             tick();
+            if pass_on && interrupt::seen() {
+                pass_on = false;
+                let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
+            }
         };
         let text = |from: Option<&mut dyn Read>| -> io::Result<String> {
             let mut bytes = Vec::new();
