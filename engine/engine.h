@@ -107,6 +107,7 @@ struct zse_entry {
  * @id:		index in the pool; GC chunks come after those for swap-out
  * @gc:		holds survivors of GC
  * @nr:		entries in use
+ * @max:	entries it takes: chunk_blocks, or what is left of its zone
  * @done:	entries whose append has ended; above 0 after a chunk had to be
  *		split at the end of a zone
  * @entries:	chunk_blocks of them
@@ -120,6 +121,7 @@ struct zse_chunk {
 	u32 id;
 	bool gc;
 	u32 nr;
+	u32 max;
 	u32 done;
 	struct zse_entry *entries;
 	u64 born;

@@ -5,9 +5,10 @@
  *
  *	pool -> filling in a stream -> [stalled] -> append in flight -> pool
  *
- * A chunk that finds no zone waits in a queue, first come first served; one
- * that does not fit the rest of its zone is appended in two parts; one whose
- * append failed tries another zone. If nothing the engine waits for can give
+ * A chunk ends where its stream's zone does, so that it is one append. One
+ * that finds no zone waits in a queue, first come first served, and may then
+ * have to be appended in two parts; one whose append failed tries another
+ * zone. If nothing the engine waits for can give
  * it a zone, it fails (see gc.c).
  */
 #include "internal.h"
@@ -22,6 +23,7 @@ static struct zse_chunk *chunk_take_free(struct zse_engine *e, u32 stream)
 {
 	struct zse_chunk *c = NULL;
 	unsigned long flags;
+	u32 room;
 
 	zp_lock(&e->lock, flags);
 	if (!list_empty(&e->free_chunks)) {
@@ -29,6 +31,9 @@ static struct zse_chunk *chunk_take_free(struct zse_engine *e, u32 stream)
 		list_del_init(&c->link);
 		e->nr_used_chunks++;
 		c->stream = stream;
+		room = zone_room(e, e->streams[stream].zone);
+		c->max = room && room < e->cfg.chunk_blocks ?
+				 room : e->cfg.chunk_blocks;
 	}
 	zp_unlock(&e->lock, flags);
 	return c;
@@ -108,7 +113,7 @@ struct zse_chunk *zse_stream_end(struct zse_engine *e, u32 stream,
 	struct zse_stream *st = &e->streams[stream];
 	struct zse_chunk *c = st->chunk;
 
-	if (c->nr < e->cfg.chunk_blocks)
+	if (c->nr < c->max)
 		c = NULL;
 	else
 		st->chunk = NULL;

@@ -203,7 +203,7 @@ static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
 
 	if (!c->nr)
 		c->born = ktime_get_ns();
-	while (iter->bi_size && c->nr < zd->chunk_blocks) {
+	while (iter->bi_size && c->nr < c->max) {
 		struct bio_vec bv = bio_iter_iovec(bio, *iter);
 		u32 slot = iter->bi_sector / ZNSAGE_PAGE_SECTORS;
 		u32 i = zse_chunk_add(zd->engine, c, slot);
