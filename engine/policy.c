@@ -42,12 +42,14 @@ u32 policy_place(const struct zse_engine *e, u32 cpu)
  * there is still one zone beyond the reserve, so that swap-out does not wait
  * while the first victim is read, and stops one zone later: each zone kept
  * empty is one that dead blocks cannot gather in, and at 90 % utilization a
- * percent of the device costs a fifth of the WAF.
+ * percent of the device costs a fifth of the WAF. On a device of very few zones
+ * there may be no zone between the two; zse_max_slots() leaves room for one.
  */
 bool policy_watermarks(const struct zse_engine *e, u32 *low, u32 *high)
 {
 	if (!*low)
-		*low = e->cfg.reserve + 2;
+		*low = e->cfg.reserve + (e->cfg.reserve + 3 < e->cfg.nr_zones ?
+					 2 : 1);
 	if (!*high)
 		*high = *low + 1;
 	return *low > e->cfg.reserve && *high > *low &&
