@@ -341,22 +341,37 @@ static bool next_failed(struct zse_engine *e, struct zse_op *op)
 
 /*
  * GC chunks that wait for a zone though nothing can give them one: only after
- * the reserve was lost to errors. Their pages stay in their victims.
+ * the reserve was lost to errors. Their pages stay in their victims. Returns
+ * true if there were any: what that set free may be of use.
  */
-static void gc_give_up(struct zse_engine *e)
+static bool gc_give_up(struct zse_engine *e)
 {
 	struct zse_chunk *c;
 
-	if (e->appends || e->nr_state[ZSE_ZONE_DRAINED] ||
-	    e->nr_state[ZSE_ZONE_RESETTING] || e->nr_state[ZSE_ZONE_FINISH] ||
-	    e->nr_state[ZSE_ZONE_FINISHING])
-		return;
+	if (list_empty(&e->gc_ready) || e->appends ||
+	    e->nr_state[ZSE_ZONE_DRAINED] || e->nr_state[ZSE_ZONE_RESETTING] ||
+	    e->nr_state[ZSE_ZONE_FINISH] || e->nr_state[ZSE_ZONE_FINISHING])
+		return false;
 	while (!list_empty(&e->gc_ready)) {
 		c = list_first_entry(&e->gc_ready, struct zse_chunk, link);
 		list_del_init(&c->link);
 		gc_drop_entries(e, c, c->done);
 		chunk_release(e, c);
 	}
+	return true;
+}
+
+/* What needs no reading by GC. */
+static bool next_ready(struct zse_engine *e, struct zse_op *op)
+{
+	unsigned long flags;
+	bool ready;
+
+	zp_lock(&e->lock, flags);
+	ready = next_gc_append(e, op) || next_stalled(e, op) ||
+		next_reset(e, op) || next_finish(e, op);
+	zp_unlock(&e->lock, flags);
+	return ready;
 }
 
 /**
@@ -373,24 +388,21 @@ static void gc_give_up(struct zse_engine *e)
 bool zse_next_op(struct zse_engine *e, struct zse_op *op)
 {
 	unsigned long flags;
-	bool more;
+	bool more, again;
 
 	*op = (struct zse_op){ .kind = ZSE_OP_NONE };
-	zp_lock(&e->lock, flags);
-	more = next_gc_append(e, op) || next_stalled(e, op) ||
-	       next_reset(e, op) || next_finish(e, op);
-	zp_unlock(&e->lock, flags);
-	if (more || gc_fill(e, op))
-		return true;
+	do {
+		if (next_ready(e, op) || gc_fill(e, op))
+			return true;
 
-	/* GC may have drained victims in which nothing was live. */
-	zp_lock(&e->lock, flags);
-	more = next_reset(e, op);
-	if (!more) {
-		gc_give_up(e);
-		more = next_failed(e, op);
-	}
-	zp_unlock(&e->lock, flags);
+		zp_lock(&e->lock, flags);
+		/* GC may have drained victims in which nothing was live. */
+		more = next_reset(e, op);
+		again = !more && gc_give_up(e);
+		if (!more && !again)
+			more = next_failed(e, op);
+		zp_unlock(&e->lock, flags);
+	} while (again);
 	return more;
 }
 
