@@ -70,13 +70,15 @@ struct zse_chunk *zse_stream_begin(struct zse_engine *e, u32 stream,
 				   unsigned long *flags)
 {
 	struct zse_stream *st = &e->streams[stream];
+	struct zse_chunk *c;
 
 	zp_lock(&st->lock, *flags);
 	if (!st->chunk)
 		st->chunk = chunk_take_free(e, stream);
-	if (!st->chunk)
+	c = st->chunk;
+	if (!c)
 		zp_unlock(&st->lock, *flags);
-	return st->chunk;
+	return c;
 }
 
 /**
