@@ -67,26 +67,34 @@ static u32 gc_room(const struct zse_engine *e)
 }
 
 /*
- * Is there a victim, or can one be begun? Its survivors must have room. Takes
- * a chunk for them as well. Wants the engine lock.
+ * Is there a victim, or can one be begun? Its survivors must have room. Wants
+ * the engine lock.
  */
+static bool gc_has_victim(struct zse_engine *e)
+{
+	u32 zone;
+
+	if (e->victim != ZSE_NONE)
+		return true;
+	gc_update_running(e);
+	if (!e->gc_on || !e->gc_running)
+		return false;
+	zone = policy_victim(e, gc_room(e));
+	if (zone == ZSE_NONE)
+		return false;
+	zone_set_state(e, zone, ZSE_ZONE_VICTIM);
+	e->victim = zone;
+	e->cursor = 0;
+	return true;
+}
+
+/* Is there a victim to read and a chunk to read it into? Likewise. */
 static bool gc_prepare(struct zse_engine *e, struct zse_chunk **c)
 {
 	if (!*c && list_empty(&e->free_gc_chunks))
 		return false;
-	if (e->victim == ZSE_NONE) {
-		u32 zone;
-
-		gc_update_running(e);
-		if (!e->gc_on || !e->gc_running)
-			return false;
-		zone = policy_victim(e, gc_room(e));
-		if (zone == ZSE_NONE)
-			return false;
-		zone_set_state(e, zone, ZSE_ZONE_VICTIM);
-		e->victim = zone;
-		e->cursor = 0;
-	}
+	if (!gc_has_victim(e))
+		return false;
 	if (!*c) {
 		*c = list_first_entry(&e->free_gc_chunks, struct zse_chunk,
 				      link);
@@ -364,14 +372,25 @@ static bool gc_give_up(struct zse_engine *e)
 /* What needs no reading by GC. */
 static bool next_ready(struct zse_engine *e, struct zse_op *op)
 {
-	unsigned long flags;
-	bool ready;
+	return next_gc_append(e, op) || next_stalled(e, op) ||
+	       next_reset(e, op) || next_finish(e, op);
+}
 
-	zp_lock(&e->lock, flags);
-	ready = next_gc_append(e, op) || next_stalled(e, op) ||
-		next_reset(e, op) || next_finish(e, op);
-	zp_unlock(&e->lock, flags);
-	return ready;
+/*
+ * GC had nothing to read. If that is still so, and nothing else can be done,
+ * see what must fail. Others did not stand still since zse_next_op() looked:
+ * everything is looked at once more, at one moment, before a page is failed
+ * that a zone just reset or a victim just filled could have saved. Sets @again
+ * if GC has something to do after all. Wants the engine lock.
+ */
+static bool next_or_fail(struct zse_engine *e, struct zse_op *op, bool *again)
+{
+	*again = false;
+	if (next_ready(e, op))
+		return true;
+	*again = (!list_empty(&e->free_gc_chunks) && gc_has_victim(e)) ||
+		 gc_give_up(e);
+	return !*again && next_failed(e, op);
 }
 
 /**
@@ -392,15 +411,14 @@ bool zse_next_op(struct zse_engine *e, struct zse_op *op)
 
 	*op = (struct zse_op){ .kind = ZSE_OP_NONE };
 	do {
-		if (next_ready(e, op) || gc_fill(e, op))
+		zp_lock(&e->lock, flags);
+		more = next_ready(e, op);
+		zp_unlock(&e->lock, flags);
+		if (more || gc_fill(e, op))
 			return true;
 
 		zp_lock(&e->lock, flags);
-		/* GC may have drained victims in which nothing was live. */
-		more = next_reset(e, op);
-		again = !more && gc_give_up(e);
-		if (!more && !again)
-			more = next_failed(e, op);
+		more = next_or_fail(e, op, &again);
 		zp_unlock(&e->lock, flags);
 	} while (again);
 	return more;
