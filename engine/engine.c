@@ -199,8 +199,8 @@ bool zse_set_watermarks(struct zse_engine *e, u32 low, u32 high)
 	if (!policy_watermarks(e, &low, &high))
 		return false;
 	zp_lock(&e->lock, flags);
-	e->gc_low = low;
-	e->gc_high = high;
+	zp_store(&e->gc_low, low);
+	zp_store(&e->gc_high, high);
 	zp_unlock(&e->lock, flags);
 	return true;
 }

@@ -47,7 +47,7 @@ static void gc_update_running(struct zse_engine *e)
  */
 bool zse_gc_due(struct zse_engine *e)
 {
-	return zp_load(&e->nr_state[ZSE_ZONE_EMPTY]) < e->gc_low;
+	return zp_load(&e->nr_state[ZSE_ZONE_EMPTY]) < zp_load(&e->gc_low);
 }
 
 /*

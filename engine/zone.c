@@ -27,8 +27,9 @@ void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to)
 {
 	struct zse_zone *z = &e->zones[zone];
 
-	e->nr_state[z->state]--;
-	e->nr_state[to]++;
+	/* zse_gc_due() reads these without the lock. */
+	zp_store(&e->nr_state[z->state], e->nr_state[z->state] - 1);
+	zp_store(&e->nr_state[to], e->nr_state[to] + 1);
 	list_del_init(&z->link);
 	zp_store(&z->state, to);
 
