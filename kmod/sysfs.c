@@ -159,11 +159,13 @@ static ssize_t check_show(struct device *dev, struct device_attribute *attr,
 
 	if (!percpu_ref_tryget_live(&zd->ref))
 		return -ENODEV;
+	mutex_lock(&zd->check_lock);
 	blk_mq_freeze_queue(zd->disk->queue);
 	znsage_quiesce(zd);
 	zse_check(zd->engine, report_violation, &rep);
 	zse_set_gc(zd->engine, true);
 	blk_mq_unfreeze_queue(zd->disk->queue);
+	mutex_unlock(&zd->check_lock);
 	znsage_kick(zd);
 	percpu_ref_put(&zd->ref);
 

@@ -21,6 +21,7 @@
 #include <linux/completion.h>
 #include <linux/hrtimer.h>
 #include <linux/kernel.h>
+#include <linux/mutex.h>
 #include <linux/percpu-refcount.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
@@ -104,6 +105,7 @@ struct znsage_chunk {
  *		each comes back without the worker's help
  * @flush:	the worker is to take unfilled chunks without waiting
  * @timer_on:	the deadline timer runs or is about to
+ * @check_lock:	one check at a time; each holds back I/O and GC
  * @claimed:	detach has begun, under the disk's open_mutex
  *
  * Under @lock:
@@ -147,6 +149,7 @@ struct znsage_device {
 	struct list_head gc_retry;
 	bool starved;
 
+	struct mutex check_lock;
 	bool claimed;
 };
 
