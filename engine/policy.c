@@ -84,6 +84,8 @@ u32 policy_victim(struct zse_engine *e, u32 room)
 			continue;
 		if (z->bad && rescue)
 			return i;
+		if (z->bad)
+			continue;
 		if (live < z->cap && live < best_live) {
 			best = i;
 			best_live = live;
