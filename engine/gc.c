@@ -52,17 +52,19 @@ bool zse_gc_due(struct zse_engine *e)
 
 /*
  * Blocks that GC can surely write: the rest of its zone and the reserve,
- * without what its unplaced entries will take.
+ * without what its unplaced entries will take. Each chunk is padded for
+ * itself, and may lose entries before that.
  */
 static u32 gc_room(const struct zse_engine *e)
 {
 	u32 zones = e->nr_state[ZSE_ZONE_EMPTY];
 	u32 room = zone_room(e, e->gc_zone), taken;
+	u32 padding = e->nr_used_gc_chunks * (e->cfg.write_unit - 1);
 
 	if (zones > e->cfg.reserve)
 		zones = e->cfg.reserve;
 	room += zones * e->min_cap;
-	taken = round_up_unit(e, e->gc_unplaced);
+	taken = round_up_unit(e, e->gc_unplaced + padding);
 	return room > taken ? room - taken : 0;
 }
 
