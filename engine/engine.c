@@ -31,17 +31,31 @@ u32 zse_max_slots(const struct zse_config *cfg)
 	for (i = 0; cfg->zone_caps && i < cfg->nr_zones; i++)
 		if (cfg->zone_caps[i] < cap)
 			cap = cfg->zone_caps[i];
+	if (cap <= cfg->write_unit)
+		return 0;
 	slots = (u64)(cfg->nr_zones - zones) * (cap - cfg->write_unit);
 	return slots < ZSE_MAX_BLOCKS ? (u32)slots : ZSE_MAX_BLOCKS;
 }
 
+/* Every zone has room for a write unit, and for whole ones only. */
+static bool zones_in_units(const struct zse_config *cfg)
+{
+	u32 unit = cfg->write_unit, i;
+
+	for (i = 0; cfg->zone_caps && i < cfg->nr_zones; i++)
+		if (!cfg->zone_caps[i] || cfg->zone_caps[i] % unit ||
+		    cfg->zone_caps[i] > cfg->zone_blocks)
+			return false;
+	return !(cfg->zone_blocks % unit);
+}
+
 static enum zse_refusal config_check(const struct zse_config *cfg)
 {
-	u32 entries;
+	u64 chunks = (u64)cfg->nr_chunks + cfg->nr_gc_chunks;
 
 	if (!cfg->chunk_blocks || !cfg->write_unit ||
 	    cfg->chunk_blocks % cfg->write_unit ||
-	    cfg->chunk_blocks > cfg->zone_blocks)
+	    cfg->chunk_blocks > cfg->zone_blocks || !zones_in_units(cfg))
 		return ZSE_BAD_CHUNK;
 	if (cfg->max_active == 1)
 		return ZSE_TOO_FEW_OPEN;
@@ -54,8 +68,8 @@ static enum zse_refusal config_check(const struct zse_config *cfg)
 		return ZSE_TOO_FEW_ZONES;
 	if (!cfg->nr_slots || cfg->nr_slots > zse_max_slots(cfg))
 		return ZSE_TOO_MANY_SLOTS;
-	entries = cfg->nr_chunks + cfg->nr_gc_chunks;
-	if ((u64)entries * cfg->chunk_blocks > ZSE_MAX_ENTRIES)
+	if (chunks > ZSE_MAX_ENTRIES ||
+	    chunks * cfg->chunk_blocks > ZSE_MAX_ENTRIES)
 		return ZSE_TOO_MANY_CHUNKS;
 	return ZSE_OK;
 }

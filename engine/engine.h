@@ -41,7 +41,7 @@ enum zse_policy {
 enum zse_refusal {
 	ZSE_OK,
 	ZSE_NO_MEMORY,
-	ZSE_BAD_CHUNK,		/* zero, not in write units, or above a zone */
+	ZSE_BAD_CHUNK,		/* it or a zone not in write units, or above one */
 	ZSE_TOO_FEW_ZONES,	/* for streams, GC and the reserve */
 	ZSE_TOO_FEW_OPEN,	/* the device opens fewer than two zones */
 	ZSE_TOO_MANY_BLOCKS,	/* more than ZSE_MAX_BLOCKS */
