@@ -1,0 +1,679 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The safe wrapper.
+
+use std::ffi::{c_char, c_void, CStr};
+use std::fmt;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::sys::{self, zse_chunk, zse_entry, zse_op, zse_stats};
+
+/// Which stream a page goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    Single = sys::ZSE_POLICY_SINGLE as isize,
+    Cpu = sys::ZSE_POLICY_CPU as isize,
+}
+
+/// Why a configuration is refused; the values are those of `enum zse_refusal`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    NoMemory = 1,
+    BadChunk,
+    TooFewZones,
+    TooFewOpen,
+    TooManyBlocks,
+    TooManySlots,
+    TooManyChunks,
+    BadSetting,
+}
+
+impl Refusal {
+    fn from_c(why: u32) -> Self {
+        use Refusal::*;
+        let all = [
+            NoMemory,
+            BadChunk,
+            TooFewZones,
+            TooFewOpen,
+            TooManyBlocks,
+            TooManySlots,
+            TooManyChunks,
+            BadSetting,
+        ];
+        *all.iter()
+            .find(|r| **r as u32 == why)
+            .unwrap_or_else(|| panic!("the engine refused for an unknown reason, {why}"))
+    }
+}
+
+/// Device and settings; see `struct zse_config` in engine.h.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub nr_zones: u32,
+    pub zone_blocks: u32,
+    /// Empty if all zones hold `zone_blocks`, else one for each zone.
+    pub zone_caps: Vec<u32>,
+    pub finish: bool,
+    pub max_active: u32,
+    pub nr_slots: u32,
+    pub chunk_blocks: u32,
+    pub write_unit: u32,
+    pub nr_chunks: u32,
+    pub nr_gc_chunks: u32,
+    pub reserve: u32,
+    pub nr_cpus: u32,
+    pub policy: Policy,
+    pub gc_low: u32,
+    pub gc_high: u32,
+}
+
+impl Config {
+    /// # Panics
+    /// If `zone_caps` is neither empty nor of one element for each zone.
+    fn to_c(&self) -> sys::zse_config {
+        let caps = &self.zone_caps;
+        assert!(
+            caps.is_empty() || caps.len() == self.nr_zones as usize,
+            "a capacity for each zone or for none"
+        );
+        sys::zse_config {
+            nr_zones: self.nr_zones,
+            zone_blocks: self.zone_blocks,
+            zone_caps: if caps.is_empty() { ptr::null() } else { caps.as_ptr() },
+            finish: self.finish,
+            max_active: self.max_active,
+            nr_slots: self.nr_slots,
+            chunk_blocks: self.chunk_blocks,
+            write_unit: self.write_unit,
+            nr_chunks: self.nr_chunks,
+            nr_gc_chunks: self.nr_gc_chunks,
+            reserve: self.reserve,
+            nr_cpus: self.nr_cpus,
+            policy: self.policy as u32,
+            gc_low: self.gc_low,
+            gc_high: self.gc_high,
+        }
+    }
+
+    /// The largest `nr_slots` that is accepted; it is not looked at itself.
+    pub fn max_slots(&self) -> u32 {
+        // SAFETY: zone_caps has nr_zones elements or is NULL.
+        unsafe { sys::zse_max_slots(&self.to_c()) }
+    }
+
+    pub fn nr_streams(&self) -> u32 {
+        // SAFETY: as above.
+        unsafe { sys::zse_nr_streams(&self.to_c()) }
+    }
+
+    /// Blocks of a zone.
+    pub fn cap(&self, zone: u32) -> u32 {
+        match self.zone_caps.get(zone as usize) {
+            Some(cap) => *cap,
+            None => self.zone_blocks,
+        }
+    }
+}
+
+/// A chunk, owned. `owner` is the engine it belongs to: the pointer is only
+/// followed after a look at it, so it cannot outlive the engine's memory.
+struct Chunk {
+    ptr: NonNull<zse_chunk>,
+    owner: u64,
+}
+
+impl Chunk {
+    fn new(e: &Engine, ptr: *mut zse_chunk) -> Option<Self> {
+        let owner = e.id;
+        NonNull::new(ptr).map(|ptr| Chunk { ptr, owner })
+    }
+
+    fn get<'a>(&'a self, e: &'a Engine) -> &'a zse_chunk {
+        assert_eq!(self.owner, e.id, "chunk of another engine");
+        // SAFETY: the engine lives, so its pool does; the chunk is owned by
+        // the value that holds self, so nobody writes to it meanwhile.
+        unsafe { self.ptr.as_ref() }
+    }
+
+    fn into_raw(self, e: &Engine) -> *mut zse_chunk {
+        assert_eq!(self.owner, e.id, "chunk of another engine");
+        self.ptr.as_ptr()
+    }
+
+    fn entries<'a>(&'a self, e: &'a Engine, first: u32, nr: u32) -> &'a [zse_entry] {
+        let c = self.get(e);
+        // SAFETY: the chunk has nr entries and they are as little written to
+        // as the chunk itself.
+        let all = unsafe { std::slice::from_raw_parts(c.entries, c.nr as usize) };
+        &all[first as usize..(first + nr) as usize]
+    }
+}
+
+macro_rules! chunk_value {
+    ($(#[$doc:meta])* $name:ident { $($field:ident),* }) => {
+        $(#[$doc])*
+        #[must_use]
+        pub struct $name {
+            chunk: Chunk,
+            $(pub $field: u32,)*
+        }
+
+        impl $name {
+            /// Index of the chunk in the pool.
+            pub fn id(&self, e: &Engine) -> u32 {
+                self.chunk.get(e).id
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.debug_struct(stringify!($name))
+                    $(.field(stringify!($field), &self.$field))*
+                    .finish_non_exhaustive()
+            }
+        }
+    };
+}
+
+chunk_value! {
+    /// A chunk that was taken from its stream: [`Engine::append_start`].
+    Filled {}
+}
+chunk_value! {
+    /// Append the entries, then `padding` blocks, to `zone`:
+    /// [`Engine::append_done`].
+    Append { zone, first, nr, padding }
+}
+chunk_value! {
+    /// A chunk with nothing left to append: [`Engine::chunk_put`].
+    Ended {}
+}
+chunk_value! {
+    /// End these pages with an error: [`Engine::failed_put`].
+    Failed { first, nr }
+}
+chunk_value! {
+    /// Read the blocks `expect` of the entries into the buffers `page`:
+    /// [`Engine::gc_read_done`].
+    GcRead { nr }
+}
+
+impl Append {
+    pub fn entries<'a>(&'a self, e: &'a Engine) -> &'a [zse_entry] {
+        self.chunk.entries(e, self.first, self.nr)
+    }
+
+    /// Does it hold survivors of GC?
+    pub fn gc(&self, e: &Engine) -> bool {
+        self.chunk.get(e).gc
+    }
+}
+
+impl Failed {
+    pub fn entries<'a>(&'a self, e: &'a Engine) -> &'a [zse_entry] {
+        self.chunk.entries(e, self.first, self.nr)
+    }
+}
+
+impl GcRead {
+    pub fn entries<'a>(&'a self, e: &'a Engine) -> &'a [zse_entry] {
+        self.chunk.entries(e, 0, self.nr)
+    }
+}
+
+impl Filled {
+    /// Pages in it.
+    pub fn len(&self, e: &Engine) -> u32 {
+        self.chunk.get(e).nr
+    }
+}
+
+macro_rules! zone_value {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[must_use]
+        #[derive(Debug)]
+        pub struct $name {
+            zone: u32,
+            owner: u64,
+        }
+
+        impl $name {
+            pub fn zone(&self) -> u32 {
+                self.zone
+            }
+        }
+    };
+}
+
+zone_value! {
+    /// Reset a zone: [`Engine::reset_done`].
+    Reset
+}
+zone_value! {
+    /// Finish a zone: [`Engine::finish_done`].
+    Finish
+}
+
+/// What the host is to do.
+#[must_use]
+#[derive(Debug)]
+pub enum Op {
+    Append(Append),
+    Fail(Failed),
+    Read(GcRead),
+    Reset(Reset),
+    Finish(Finish),
+}
+
+/// Where a page that was added is kept, and the chunk if it is full now.
+#[must_use]
+#[derive(Debug)]
+pub struct Added {
+    pub chunk: u32,
+    pub page: u32,
+    /// Pages that the chunk takes besides.
+    pub room: u32,
+    pub full: Option<Filled>,
+}
+
+/// The end of an append.
+#[must_use]
+#[derive(Debug)]
+pub struct AppendEnd {
+    /// [`Engine::next_op`] may have something new.
+    pub more: bool,
+    /// Set if the chunk has nothing left to append.
+    pub ended: Option<Ended>,
+}
+
+/// A block that stays as it is: [`Engine::read_end`].
+#[must_use]
+#[derive(Debug)]
+pub struct ReadHold {
+    block: u32,
+    owner: u64,
+}
+
+impl ReadHold {
+    pub fn block(&self) -> u32 {
+        self.block
+    }
+}
+
+/// Where the page of a slot is.
+#[must_use]
+#[derive(Debug)]
+pub enum Read {
+    Zero,
+    Block(ReadHold),
+    Busy,
+    Lost,
+}
+
+/// What [`Engine::check`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    pub what: String,
+    pub at: u32,
+    pub is: u64,
+    pub want: u64,
+}
+
+/// A row of the zone table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneInfo {
+    pub state: &'static str,
+    pub capacity: u32,
+    pub written: u32,
+    pub live: u32,
+    pub bad: bool,
+}
+
+unsafe extern "C" fn collect(arg: *mut c_void, what: *const c_char, at: u32, is: u64, want: u64) {
+    // SAFETY: arg is the Vec that check() passed; what is a literal of
+    // check.c.
+    let (found, what) = unsafe { (&mut *arg.cast::<Vec<Violation>>(), CStr::from_ptr(what)) };
+    found.push(Violation { what: what.to_string_lossy().into_owned(), at, is, want });
+}
+
+/// An engine, driven by one thread at a time.
+pub struct Engine {
+    raw: NonNull<sys::zse_engine>,
+    id: u64,
+    nr_zones: u32,
+    zone_blocks: u32,
+    nr_slots: u32,
+    streams: u32,
+}
+
+// SAFETY: the C code keeps nothing in thread-local storage but the number of
+// the shard it counts in, which may be any.
+unsafe impl Send for Engine {}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // SAFETY: created by zse_create(); what was handed out cannot be used
+        // without the engine.
+        unsafe { sys::zse_destroy(self.raw.as_ptr()) }
+    }
+}
+
+impl Engine {
+    pub fn new(cfg: &Config) -> Result<Self, Refusal> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let mut why = 0;
+        // SAFETY: zone_caps is NULL or has nr_zones elements, and is only
+        // read by the call.
+        let raw = unsafe { sys::zse_create(&cfg.to_c(), &mut why) };
+        match NonNull::new(raw) {
+            None => Err(Refusal::from_c(why)),
+            Some(raw) => Ok(Engine {
+                raw,
+                id: NEXT.fetch_add(1, Ordering::Relaxed),
+                nr_zones: cfg.nr_zones,
+                zone_blocks: cfg.zone_blocks,
+                nr_slots: cfg.nr_slots,
+                streams: cfg.nr_streams(),
+            }),
+        }
+    }
+
+    fn p(&self) -> *mut sys::zse_engine {
+        self.raw.as_ptr()
+    }
+
+    fn own(&self, owner: u64) {
+        assert_eq!(owner, self.id, "handed out by another engine");
+    }
+
+    fn slot(&self, slot: u32) {
+        assert!(slot < self.nr_slots, "slot {slot} of {}", self.nr_slots);
+    }
+
+    fn stream(&self, stream: u32) {
+        assert!(stream < self.streams, "stream {stream} of {}", self.streams);
+    }
+
+    /// Zone and offset of a block.
+    pub fn locate(&self, block: u32) -> (u32, u32) {
+        (block / self.zone_blocks, block % self.zone_blocks)
+    }
+
+    /// Stream for a page swapped out on `cpu`.
+    pub fn place(&self, cpu: u32) -> u32 {
+        // SAFETY: the engine lives; any number is a CPU.
+        unsafe { sys::zse_place(self.p(), cpu) }
+    }
+
+    /// Adds a page to the chunk of `stream`, or returns None if all chunks are
+    /// in use. `now` becomes the chunk's birth if the page is its first.
+    pub fn add(&mut self, stream: u32, slot: u32, now: u64) -> Option<Added> {
+        self.stream(stream);
+        self.slot(slot);
+        let mut flags = 0;
+        // SAFETY: stream and slot are in range; the chunk has room, since a
+        // full one leaves its stream; it is ours until zse_stream_end().
+        unsafe {
+            let c = sys::zse_stream_begin(self.p(), stream, &mut flags);
+            if c.is_null() {
+                return None;
+            }
+            if (*c).nr == 0 {
+                (*c).born = now;
+            }
+            let chunk = (*c).id;
+            let page = sys::zse_chunk_add(self.p(), c, slot);
+            let room = (*c).max - (*c).nr;
+            let full = sys::zse_stream_end(self.p(), stream, &mut flags);
+            Some(Added {
+                chunk,
+                page,
+                room,
+                full: Chunk::new(self, full).map(|chunk| Filled { chunk }),
+            })
+        }
+    }
+
+    /// Takes the unfilled chunk of a stream: with `units` only if it needs no
+    /// padding, and only if it was born before `born_before`.
+    pub fn take(&mut self, stream: u32, units: bool, born_before: u64) -> Option<Filled> {
+        self.stream(stream);
+        // SAFETY: stream is in range.
+        let c = unsafe { sys::zse_stream_take(self.p(), stream, units, born_before) };
+        Chunk::new(self, c).map(|chunk| Filled { chunk })
+    }
+
+    /// When the first page came that waits in the stream's chunk, or 0.
+    pub fn born(&self, stream: u32) -> u64 {
+        self.stream(stream);
+        // SAFETY: stream is in range.
+        unsafe { sys::zse_stream_born(self.p(), stream) }
+    }
+
+    /// Would [`Engine::add`] find a chunk for a stream that has none?
+    pub fn has_chunk(&self) -> bool {
+        // SAFETY: the engine lives.
+        unsafe { sys::zse_has_chunk(self.p()) }
+    }
+
+    fn op_append(&self, op: &zse_op) -> Append {
+        Append {
+            chunk: Chunk::new(self, op.chunk).expect("an append has a chunk"),
+            zone: op.zone,
+            first: op.first,
+            nr: op.nr,
+            padding: op.padding,
+        }
+    }
+
+    fn empty_op() -> zse_op {
+        zse_op {
+            kind: sys::ZSE_OP_NONE,
+            chunk: ptr::null_mut(),
+            zone: 0,
+            first: 0,
+            nr: 0,
+            padding: 0,
+        }
+    }
+
+    /// Gives a chunk its zone. None: the engine keeps it until there is one;
+    /// [`Engine::next_op`] is to be called.
+    pub fn append_start(&mut self, filled: Filled) -> Option<Append> {
+        let mut op = Self::empty_op();
+        let c = filled.chunk.into_raw(self);
+        // SAFETY: the chunk was taken from its stream and not started yet.
+        unsafe { sys::zse_append_start(self.p(), c, &mut op) }.then(|| self.op_append(&op))
+    }
+
+    /// An append has ended: `at` is the offset in the zone of its first block,
+    /// or None if it failed.
+    pub fn append_done(&mut self, append: Append, at: Option<u32>) -> AppendEnd {
+        let blocks = append.nr + append.padding;
+        if let Some(offset) = at {
+            assert!(
+                offset <= self.zone_blocks - blocks,
+                "append at {offset} does not fit the zone"
+            );
+        }
+        let c = append.chunk.into_raw(self);
+        let mut finished = false;
+        // SAFETY: the append was in flight and ends now; it is inside the zone.
+        let more = unsafe {
+            sys::zse_append_done(self.p(), c, at.is_some(), at.unwrap_or(0), &mut finished)
+        };
+        let ended = if finished { Chunk::new(self, c) } else { None };
+        AppendEnd { more, ended: ended.map(|chunk| Ended { chunk }) }
+    }
+
+    /// Returns true if [`Engine::next_op`] may have something new.
+    pub fn chunk_put(&mut self, ended: Ended) -> bool {
+        let c = ended.chunk.into_raw(self);
+        // SAFETY: the chunk has ended and was not put before.
+        unsafe { sys::zse_chunk_put(self.p(), c) }
+    }
+
+    /// [`Engine::chunk_put`] for a chunk whose pages failed.
+    pub fn failed_put(&mut self, failed: Failed) -> bool {
+        let c = failed.chunk.into_raw(self);
+        // SAFETY: as above.
+        unsafe { sys::zse_chunk_put(self.p(), c) }
+    }
+
+    /// A block of a GC read is unreadable. True if its slot still wanted it.
+    pub fn gc_entry_lost(&mut self, read: &GcRead, index: u32) -> bool {
+        assert!(index < read.nr, "entry {index} of {}", read.nr);
+        assert_eq!(read.chunk.owner, self.id, "chunk of another engine");
+        // SAFETY: the chunk is being read and has this entry.
+        unsafe { sys::zse_gc_entry_lost(self.p(), read.chunk.ptr.as_ptr(), index) }
+    }
+
+    /// Returns true if [`Engine::next_op`] may have something new.
+    pub fn gc_read_done(&mut self, read: GcRead) -> bool {
+        let c = read.chunk.into_raw(self);
+        // SAFETY: the chunk was being read.
+        unsafe { sys::zse_gc_read_done(self.p(), c) }
+    }
+
+    /// Returns true if [`Engine::next_op`] may have something new.
+    pub fn reset_done(&mut self, reset: Reset, ok: bool) -> bool {
+        self.own(reset.owner);
+        // SAFETY: the zone was being reset.
+        unsafe { sys::zse_reset_done(self.p(), reset.zone, ok) }
+    }
+
+    /// Returns true if [`Engine::next_op`] may have something new.
+    pub fn finish_done(&mut self, finish: Finish, ok: bool) -> bool {
+        self.own(finish.owner);
+        // SAFETY: the zone was being finished.
+        unsafe { sys::zse_finish_done(self.p(), finish.zone, ok) }
+    }
+
+    /// What is to be done next; call it until it answers None.
+    pub fn next_op(&mut self) -> Option<Op> {
+        let mut op = Self::empty_op();
+        // SAFETY: &mut self makes this the only caller.
+        if !unsafe { sys::zse_next_op(self.p(), &mut op) } {
+            return None;
+        }
+        let (zone, owner) = (op.zone, self.id);
+        let chunk = || Chunk::new(self, op.chunk).expect("this kind has a chunk");
+        Some(match op.kind {
+            sys::ZSE_OP_APPEND => Op::Append(self.op_append(&op)),
+            sys::ZSE_OP_FAIL => Op::Fail(Failed { chunk: chunk(), first: op.first, nr: op.nr }),
+            sys::ZSE_OP_READ => Op::Read(GcRead { chunk: chunk(), nr: op.nr }),
+            sys::ZSE_OP_RESET => Op::Reset(Reset { zone, owner }),
+            sys::ZSE_OP_FINISH => Op::Finish(Finish { zone, owner }),
+            kind => panic!("the engine asks for the unknown, {kind}"),
+        })
+    }
+
+    /// Is there cause to call [`Engine::next_op`] for GC's sake?
+    pub fn gc_due(&self) -> bool {
+        // SAFETY: the engine lives.
+        unsafe { sys::zse_gc_due(self.p()) }
+    }
+
+    /// Where the page of a slot is; `kick` is set if [`Engine::next_op`] may
+    /// have something new.
+    pub fn read_begin(&mut self, slot: u32, kick: &mut bool) -> Read {
+        self.slot(slot);
+        let (mut block, owner) = (0, self.id);
+        // SAFETY: slot is in range.
+        match unsafe { sys::zse_read_begin(self.p(), slot, &mut block, kick) } {
+            sys::ZSE_READ_ZERO => Read::Zero,
+            sys::ZSE_READ_BLOCK => Read::Block(ReadHold { block, owner }),
+            sys::ZSE_READ_BUSY => Read::Busy,
+            sys::ZSE_READ_LOST => Read::Lost,
+            other => panic!("the engine reads the unknown, {other}"),
+        }
+    }
+
+    /// Returns true if [`Engine::next_op`] may have something new.
+    pub fn read_end(&mut self, hold: ReadHold) -> bool {
+        self.own(hold.owner);
+        // SAFETY: begun by read_begin(), ended once.
+        unsafe { sys::zse_read_end(self.p(), hold.block) }
+    }
+
+    /// Is the slot being written?
+    pub fn is_busy(&self, slot: u32) -> bool {
+        self.slot(slot);
+        // SAFETY: slot is in range.
+        unsafe { sys::zse_is_busy(self.p(), slot) }
+    }
+
+    /// A swap-in read failed.
+    pub fn read_failed(&mut self) {
+        // SAFETY: the engine lives.
+        unsafe { sys::zse_read_failed(self.p()) }
+    }
+
+    pub fn free(&mut self, slot: u32) {
+        self.slot(slot);
+        // SAFETY: slot is in range.
+        unsafe { sys::zse_free(self.p(), slot) }
+    }
+
+    pub fn stats(&self) -> zse_stats {
+        let mut st = zse_stats::default();
+        // SAFETY: the structure is that of C.
+        unsafe { sys::zse_get_stats(self.p(), &mut st) };
+        st
+    }
+
+    /// False, and nothing changed, if they are out of range.
+    pub fn set_watermarks(&mut self, low: u32, high: u32) -> bool {
+        // SAFETY: the engine lives.
+        unsafe { sys::zse_set_watermarks(self.p(), low, high) }
+    }
+
+    /// (low, high)
+    pub fn watermarks(&self) -> (u32, u32) {
+        let (mut low, mut high) = (0, 0);
+        // SAFETY: the engine lives.
+        unsafe { sys::zse_get_watermarks(self.p(), &mut low, &mut high) };
+        (low, high)
+    }
+
+    pub fn set_gc(&mut self, on: bool) {
+        // SAFETY: the engine lives.
+        unsafe { sys::zse_set_gc(self.p(), on) }
+    }
+
+    /// Is nothing under way?
+    pub fn idle(&self) -> bool {
+        // SAFETY: the engine lives.
+        unsafe { sys::zse_idle(self.p()) }
+    }
+
+    pub fn zone(&self, zone: u32) -> ZoneInfo {
+        assert!(zone < self.nr_zones, "zone {zone} of {}", self.nr_zones);
+        let mut zi =
+            sys::zse_zone_info { state: ptr::null(), capacity: 0, written: 0, live: 0, bad: false };
+        // SAFETY: the zone exists, so all is filled in; the state's name is a
+        // literal of engine.c.
+        let state = unsafe {
+            sys::zse_get_zone(self.p(), zone, &mut zi);
+            CStr::from_ptr(zi.state)
+        };
+        ZoneInfo {
+            state: state.to_str().expect("an ASCII literal"),
+            capacity: zi.capacity,
+            written: zi.written,
+            live: zi.live,
+            bad: zi.bad,
+        }
+    }
+
+    /// Walks all invariants.
+    pub fn check(&self) -> Vec<Violation> {
+        let mut found = Vec::new();
+        // SAFETY: collect() gets the Vec, and only during the call.
+        let nr = unsafe { sys::zse_check(self.p(), Some(collect), (&raw mut found).cast()) };
+        assert_eq!(nr as usize, found.len());
+        found
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the C compiler thinks of the structures and constants that src/sys.rs
+ * repeats by hand. A test compares the two lists, name by name.
+ */
+#include <stddef.h>
+
+#include "engine.h"
+
+struct zse_fact {
+	const char *name;
+	u64 value;
+};
+
+extern const struct zse_fact zse_facts[];
+extern const u32 zse_nr_facts;
+
+#define SIZE(type)		{ "sizeof " #type, sizeof(struct type) },
+#define AT(type, member)	{ #type "." #member, offsetof(struct type, member) },
+#define IS(name)		{ #name, name },
+#define STAT(name)		AT(zse_stats, name)
+
+const struct zse_fact zse_facts[] = {
+	SIZE(zse_config)
+	AT(zse_config, nr_zones)
+	AT(zse_config, zone_blocks)
+	AT(zse_config, zone_caps)
+	AT(zse_config, finish)
+	AT(zse_config, max_active)
+	AT(zse_config, nr_slots)
+	AT(zse_config, chunk_blocks)
+	AT(zse_config, write_unit)
+	AT(zse_config, nr_chunks)
+	AT(zse_config, nr_gc_chunks)
+	AT(zse_config, reserve)
+	AT(zse_config, nr_cpus)
+	AT(zse_config, policy)
+	AT(zse_config, gc_low)
+	AT(zse_config, gc_high)
+	{ "sizeof zse_config.policy", sizeof(enum zse_policy) },
+
+	SIZE(zse_entry)
+	AT(zse_entry, slot)
+	AT(zse_entry, expect)
+	AT(zse_entry, page)
+
+	/* Of a chunk, what hosts may touch; the rest is the engine's. */
+	SIZE(zse_chunk)
+	AT(zse_chunk, id)
+	AT(zse_chunk, gc)
+	AT(zse_chunk, nr)
+	AT(zse_chunk, max)
+	AT(zse_chunk, done)
+	AT(zse_chunk, entries)
+	AT(zse_chunk, born)
+	AT(zse_chunk, priv)
+
+	SIZE(zse_op)
+	AT(zse_op, kind)
+	AT(zse_op, chunk)
+	AT(zse_op, zone)
+	AT(zse_op, first)
+	AT(zse_op, nr)
+	AT(zse_op, padding)
+
+	SIZE(zse_zone_info)
+	AT(zse_zone_info, state)
+	AT(zse_zone_info, capacity)
+	AT(zse_zone_info, written)
+	AT(zse_zone_info, live)
+	AT(zse_zone_info, bad)
+
+	SIZE(zse_stats)
+	ZSE_COUNTERS(STAT)
+	ZSE_GAUGES(STAT)
+
+	IS(ZSE_TAG_BASE)
+	IS(ZSE_MAX_BLOCKS)
+	IS(ZSE_MAX_ENTRIES)
+
+	IS(ZSE_POLICY_SINGLE)
+	IS(ZSE_POLICY_CPU)
+	IS(ZSE_NR_POLICIES)
+
+	IS(ZSE_OK)
+	IS(ZSE_NO_MEMORY)
+	IS(ZSE_BAD_CHUNK)
+	IS(ZSE_TOO_FEW_ZONES)
+	IS(ZSE_TOO_FEW_OPEN)
+	IS(ZSE_TOO_MANY_BLOCKS)
+	IS(ZSE_TOO_MANY_SLOTS)
+	IS(ZSE_TOO_MANY_CHUNKS)
+	IS(ZSE_BAD_SETTING)
+
+	IS(ZSE_OP_NONE)
+	IS(ZSE_OP_APPEND)
+	IS(ZSE_OP_FAIL)
+	IS(ZSE_OP_READ)
+	IS(ZSE_OP_RESET)
+	IS(ZSE_OP_FINISH)
+
+	IS(ZSE_READ_ZERO)
+	IS(ZSE_READ_BLOCK)
+	IS(ZSE_READ_BUSY)
+	IS(ZSE_READ_LOST)
+};
+
+const u32 zse_nr_facts = sizeof(zse_facts) / sizeof(zse_facts[0]);

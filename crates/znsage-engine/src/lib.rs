@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The engine of znsage (`engine/`, portable C) for Rust: tests and the
+//! simulator drive it as the kernel module does.
+//!
+//! [`Engine`] is a thin safe wrapper: a call of it is a call of the C function
+//! of the same name, nothing is allocated. What the engine hands out (a chunk
+//! to append, a zone to reset) is a value that cannot be copied, and reporting
+//! its end takes the value back. So the rules that engine.h states in words
+//! (a chunk has one owner, an append ends once) are kept by the compiler.
+//!
+//! All unsafe code of the engine's users is here.
+
+mod engine;
+pub mod last_words;
+mod sys;
+
+pub use engine::{
+    Added, Append, AppendEnd, Config, Ended, Engine, Failed, Filled, Finish, GcRead, Op, Policy,
+    Read, ReadHold, Refusal, Reset, Violation, ZoneInfo,
+};
+pub use sys::{zse_entry as Entry, zse_stats as Stats};
+pub use sys::{ZSE_MAX_BLOCKS as MAX_BLOCKS, ZSE_MAX_ENTRIES as MAX_ENTRIES};

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! engine/engine.h by hand. The test at the end compares every size, offset
+//! and constant here with what the C compiler says in `layout.c`.
+#![allow(non_camel_case_types)]
+
+use std::ffi::{c_char, c_ulong, c_void};
+use std::marker::{PhantomData, PhantomPinned};
+
+pub const ZSE_TAG_BASE: u32 = 0xfff0_0000;
+pub const ZSE_MAX_BLOCKS: u32 = ZSE_TAG_BASE;
+pub const ZSE_MAX_ENTRIES: u32 = 0xf_fffe;
+
+pub const ZSE_POLICY_SINGLE: u32 = 0;
+pub const ZSE_POLICY_CPU: u32 = 1;
+
+pub const ZSE_OP_NONE: u32 = 0;
+pub const ZSE_OP_APPEND: u32 = 1;
+pub const ZSE_OP_FAIL: u32 = 2;
+pub const ZSE_OP_READ: u32 = 3;
+pub const ZSE_OP_RESET: u32 = 4;
+pub const ZSE_OP_FINISH: u32 = 5;
+
+pub const ZSE_READ_ZERO: u32 = 0;
+pub const ZSE_READ_BLOCK: u32 = 1;
+pub const ZSE_READ_BUSY: u32 = 2;
+pub const ZSE_READ_LOST: u32 = 3;
+
+/// Only ever behind a pointer.
+#[repr(C)]
+pub struct zse_engine {
+    opaque: [u8; 0],
+    marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
+#[repr(C)]
+pub struct zse_config {
+    pub nr_zones: u32,
+    pub zone_blocks: u32,
+    pub zone_caps: *const u32,
+    pub finish: bool,
+    pub max_active: u32,
+    pub nr_slots: u32,
+    pub chunk_blocks: u32,
+    pub write_unit: u32,
+    pub nr_chunks: u32,
+    pub nr_gc_chunks: u32,
+    pub reserve: u32,
+    pub nr_cpus: u32,
+    pub policy: u32,
+    pub gc_low: u32,
+    pub gc_high: u32,
+}
+
+/// One page of a chunk.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct zse_entry {
+    /// Whose page it is.
+    pub slot: u32,
+    /// Tag of the entry; in a GC chunk the block it is read from.
+    pub expect: u32,
+    /// Index of the page's buffer.
+    pub page: u32,
+}
+
+/// The engine's own fields follow and are of no concern here; chunks are only
+/// ever reached by pointers that the engine gave, so their size does not
+/// matter. It is compared all the same: a change of it asks for a look.
+#[repr(C)]
+pub struct zse_chunk {
+    pub id: u32,
+    pub gc: bool,
+    pub nr: u32,
+    pub max: u32,
+    pub done: u32,
+    pub entries: *mut zse_entry,
+    pub born: u64,
+    pub priv_: *mut c_void,
+    rest: [u64; 5],
+}
+
+#[repr(C)]
+pub struct zse_op {
+    pub kind: u32,
+    pub chunk: *mut zse_chunk,
+    pub zone: u32,
+    pub first: u32,
+    pub nr: u32,
+    pub padding: u32,
+}
+
+#[repr(C)]
+pub struct zse_zone_info {
+    pub state: *const c_char,
+    pub capacity: u32,
+    pub written: u32,
+    pub live: u32,
+    pub bad: bool,
+}
+
+/// Counters (since creation) and gauges (now); see engine/stats.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct zse_stats {
+    pub host_blocks: u64,
+    pub gc_blocks: u64,
+    pub padding_blocks: u64,
+    pub gc_read_blocks: u64,
+    pub chunks: u64,
+    pub zone_resets: u64,
+    pub slots_freed: u64,
+    pub read_errors: u64,
+    pub write_errors: u64,
+    pub stalls: u64,
+    pub slots_used: u64,
+    pub live_blocks: u64,
+    pub zones_total: u64,
+    pub zones_empty: u64,
+    pub zones_open: u64,
+    pub zones_full: u64,
+    pub zones_retired: u64,
+    pub blocks_total: u64,
+    pub streams: u64,
+    pub map_bytes: u64,
+}
+
+pub type zse_say_fn =
+    unsafe extern "C" fn(arg: *mut c_void, what: *const c_char, at: u32, is: u64, want: u64);
+
+extern "C" {
+    pub fn zse_create(cfg: *const zse_config, why: *mut u32) -> *mut zse_engine;
+    pub fn zse_destroy(e: *mut zse_engine);
+    pub fn zse_max_slots(cfg: *const zse_config) -> u32;
+    pub fn zse_nr_streams(cfg: *const zse_config) -> u32;
+
+    pub fn zse_place(e: *mut zse_engine, cpu: u32) -> u32;
+    pub fn zse_stream_begin(e: *mut zse_engine, stream: u32, flags: *mut c_ulong)
+        -> *mut zse_chunk;
+    pub fn zse_chunk_add(e: *mut zse_engine, c: *mut zse_chunk, slot: u32) -> u32;
+    pub fn zse_stream_end(e: *mut zse_engine, stream: u32, flags: *mut c_ulong) -> *mut zse_chunk;
+    pub fn zse_stream_take(
+        e: *mut zse_engine,
+        stream: u32,
+        units: bool,
+        born_before: u64,
+    ) -> *mut zse_chunk;
+    pub fn zse_stream_born(e: *mut zse_engine, stream: u32) -> u64;
+    pub fn zse_append_start(e: *mut zse_engine, c: *mut zse_chunk, op: *mut zse_op) -> bool;
+    pub fn zse_has_chunk(e: *mut zse_engine) -> bool;
+
+    pub fn zse_append_done(
+        e: *mut zse_engine,
+        c: *mut zse_chunk,
+        ok: bool,
+        offset: u32,
+        finished: *mut bool,
+    ) -> bool;
+    pub fn zse_chunk_put(e: *mut zse_engine, c: *mut zse_chunk) -> bool;
+    pub fn zse_gc_entry_lost(e: *mut zse_engine, c: *mut zse_chunk, index: u32) -> bool;
+    pub fn zse_gc_read_done(e: *mut zse_engine, c: *mut zse_chunk) -> bool;
+    pub fn zse_reset_done(e: *mut zse_engine, zone: u32, ok: bool) -> bool;
+    pub fn zse_finish_done(e: *mut zse_engine, zone: u32, ok: bool) -> bool;
+
+    pub fn zse_next_op(e: *mut zse_engine, op: *mut zse_op) -> bool;
+    pub fn zse_gc_due(e: *mut zse_engine) -> bool;
+
+    pub fn zse_read_begin(e: *mut zse_engine, slot: u32, block: *mut u32, kick: *mut bool) -> u32;
+    pub fn zse_read_end(e: *mut zse_engine, block: u32) -> bool;
+    pub fn zse_is_busy(e: *mut zse_engine, slot: u32) -> bool;
+    pub fn zse_read_failed(e: *mut zse_engine);
+    pub fn zse_free(e: *mut zse_engine, slot: u32);
+
+    pub fn zse_get_stats(e: *mut zse_engine, st: *mut zse_stats);
+    pub fn zse_set_watermarks(e: *mut zse_engine, low: u32, high: u32) -> bool;
+    pub fn zse_get_watermarks(e: *mut zse_engine, low: *mut u32, high: *mut u32);
+    pub fn zse_set_gc(e: *mut zse_engine, on: bool);
+    pub fn zse_idle(e: *mut zse_engine) -> bool;
+    pub fn zse_get_zone(e: *mut zse_engine, zone: u32, zi: *mut zse_zone_info) -> bool;
+    pub fn zse_check(e: *mut zse_engine, say: Option<zse_say_fn>, arg: *mut c_void) -> u32;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Refusal;
+    use std::collections::BTreeMap;
+    use std::ffi::CStr;
+    use std::mem::{offset_of, size_of};
+
+    #[repr(C)]
+    struct zse_fact {
+        name: *const c_char,
+        value: u64,
+    }
+
+    extern "C" {
+        static zse_facts: [zse_fact; 0];
+        static zse_nr_facts: u32;
+    }
+
+    fn facts_of_c() -> BTreeMap<String, u64> {
+        // SAFETY: layout.c defines an array of zse_nr_facts facts whose names
+        // are string literals.
+        let facts = unsafe {
+            std::slice::from_raw_parts((&raw const zse_facts).cast(), zse_nr_facts as usize)
+        };
+        let name = |f: &zse_fact| {
+            // SAFETY: see above.
+            unsafe { CStr::from_ptr(f.name) }.to_str().unwrap().into()
+        };
+        facts.iter().map(|f| (name(f), f.value)).collect()
+    }
+
+    macro_rules! layout {
+        ($map:ident, $type:ident { $($member:ident $(as $name:literal)?),* $(,)? }) => {
+            $map.insert(concat!("sizeof ", stringify!($type)).into(),
+                        size_of::<$type>() as u64);
+            $($map.insert(layout!(@name $type $member $($name)?).into(),
+                          offset_of!($type, $member) as u64);)*
+        };
+        (@name $type:ident $member:ident) => {
+            concat!(stringify!($type), ".", stringify!($member))
+        };
+        (@name $type:ident $member:ident $name:literal) => {
+            concat!(stringify!($type), ".", $name)
+        };
+    }
+
+    macro_rules! constants {
+        ($map:ident, $($name:ident),* $(,)?) => {
+            $($map.insert(stringify!($name).into(), u64::from($name));)*
+        };
+    }
+
+    fn structures(map: &mut BTreeMap<String, u64>) {
+        layout!(
+            map,
+            zse_config {
+                nr_zones,
+                zone_blocks,
+                zone_caps,
+                finish,
+                max_active,
+                nr_slots,
+                chunk_blocks,
+                write_unit,
+                nr_chunks,
+                nr_gc_chunks,
+                reserve,
+                nr_cpus,
+                policy,
+                gc_low,
+                gc_high,
+            }
+        );
+        map.insert("sizeof zse_config.policy".into(), size_of::<u32>() as u64);
+        layout!(map, zse_entry { slot, expect, page });
+        layout!(map, zse_chunk { id, gc, nr, max, done, entries, born, priv_ as "priv" });
+        layout!(map, zse_op { kind, chunk, zone, first, nr, padding });
+        layout!(map, zse_zone_info { state, capacity, written, live, bad });
+        layout!(
+            map,
+            zse_stats {
+                host_blocks,
+                gc_blocks,
+                padding_blocks,
+                gc_read_blocks,
+                chunks,
+                zone_resets,
+                slots_freed,
+                read_errors,
+                write_errors,
+                stalls,
+                slots_used,
+                live_blocks,
+                zones_total,
+                zones_empty,
+                zones_open,
+                zones_full,
+                zones_retired,
+                blocks_total,
+                streams,
+                map_bytes,
+            }
+        );
+    }
+
+    fn facts_of_rust() -> BTreeMap<String, u64> {
+        let mut map = BTreeMap::new();
+        structures(&mut map);
+        constants!(
+            map,
+            ZSE_TAG_BASE,
+            ZSE_MAX_BLOCKS,
+            ZSE_MAX_ENTRIES,
+            ZSE_POLICY_SINGLE,
+            ZSE_POLICY_CPU,
+            ZSE_OP_NONE,
+            ZSE_OP_APPEND,
+            ZSE_OP_FAIL,
+            ZSE_OP_READ,
+            ZSE_OP_RESET,
+            ZSE_OP_FINISH,
+            ZSE_READ_ZERO,
+            ZSE_READ_BLOCK,
+            ZSE_READ_BUSY,
+            ZSE_READ_LOST,
+        );
+        map.insert("ZSE_NR_POLICIES".into(), 2);
+        map.insert("ZSE_OK".into(), 0);
+        for (name, why) in [
+            ("ZSE_NO_MEMORY", Refusal::NoMemory),
+            ("ZSE_BAD_CHUNK", Refusal::BadChunk),
+            ("ZSE_TOO_FEW_ZONES", Refusal::TooFewZones),
+            ("ZSE_TOO_FEW_OPEN", Refusal::TooFewOpen),
+            ("ZSE_TOO_MANY_BLOCKS", Refusal::TooManyBlocks),
+            ("ZSE_TOO_MANY_SLOTS", Refusal::TooManySlots),
+            ("ZSE_TOO_MANY_CHUNKS", Refusal::TooManyChunks),
+            ("ZSE_BAD_SETTING", Refusal::BadSetting),
+        ] {
+            map.insert(name.into(), why as u64);
+        }
+        map
+    }
+
+    #[test]
+    fn layout_is_that_of_c() {
+        assert_eq!(facts_of_c(), facts_of_rust());
+    }
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A zoned device in memory: write pointers, limits, and content that is the
+//! name of a page, (slot, version). What no real device would allow panics.
+//!
+//! It is strict about time: an append holds its place among active zones from
+//! the moment it is submitted, and writes where the write pointer is when it
+//! completes.
+
+use znsage_engine::Config;
+
+/// A page: slot and version.
+pub type Page = (u32, u64);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Empty,
+    Active,
+    Full,
+    Resetting,
+    Finishing,
+    /// Failed for good; takes nothing any more.
+    Dead,
+}
+
+struct Zone {
+    state: State,
+    wp: u32,
+    cap: u32,
+    appends: u32,
+    /// Blocks of the appends in flight.
+    coming: u32,
+    readers: u32,
+    /// The engine was told that an append failed.
+    bad: bool,
+    content: Vec<Option<Page>>,
+}
+
+pub struct Device {
+    zones: Vec<Zone>,
+    zone_blocks: u32,
+    write_unit: u32,
+    max_active: u32,
+}
+
+/// What becomes of an append.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Done,
+    /// An error, and nothing was written.
+    Refused,
+    /// An error, though all was written.
+    Garbled,
+}
+
+impl Device {
+    pub fn new(cfg: &Config) -> Self {
+        // A zone that has to be finished has blocks that no write unit fills.
+        let rest = u32::from(cfg.finish);
+        let zone = |i| Zone {
+            state: State::Empty,
+            wp: 0,
+            cap: cfg.cap(i) + rest,
+            appends: 0,
+            coming: 0,
+            readers: 0,
+            bad: false,
+            content: vec![None; cfg.cap(i) as usize],
+        };
+        Device {
+            zones: (0..cfg.nr_zones).map(zone).collect(),
+            zone_blocks: cfg.zone_blocks,
+            write_unit: cfg.write_unit,
+            max_active: cfg.max_active,
+        }
+    }
+
+    fn at(&mut self, zone: u32) -> &mut Zone {
+        &mut self.zones[zone as usize]
+    }
+
+    fn active(&self) -> u32 {
+        let holds = |z: &&Zone| matches!(z.state, State::Active | State::Finishing);
+        self.zones.iter().filter(holds).count() as u32
+    }
+
+    pub fn submit_append(&mut self, zone: u32, blocks: u32) {
+        let unit = self.write_unit;
+        let z = self.at(zone);
+        assert!(!z.bad, "append to zone {zone}, which failed");
+        assert!(
+            matches!(z.state, State::Empty | State::Active),
+            "append to zone {zone}, which is {:?}",
+            z.state
+        );
+        assert!(blocks > 0 && blocks % unit == 0, "append of {blocks}");
+        z.state = State::Active;
+        z.appends += 1;
+        z.coming += blocks;
+        assert!(
+            z.wp + z.coming <= z.content.len() as u32,
+            "append of {blocks} does not fit zone {zone}: {} written, {} coming",
+            z.wp,
+            z.coming
+        );
+        let active = self.active();
+        assert!(self.max_active == 0 || active <= self.max_active, "{active} active zones");
+    }
+
+    /// Returns the offset if all went well.
+    pub fn complete_append(
+        &mut self,
+        zone: u32,
+        pages: &[Page],
+        padding: u32,
+        fate: Fate,
+    ) -> Option<u32> {
+        let z = self.at(zone);
+        let blocks = pages.len() as u32 + padding;
+        let offset = z.wp;
+        z.appends -= 1;
+        z.coming -= blocks;
+        if fate != Fate::Refused {
+            let at = offset as usize;
+            for (i, page) in pages.iter().enumerate() {
+                z.content[at + i] = (fate == Fate::Done).then_some(*page);
+            }
+            z.wp += blocks;
+        }
+        if z.wp == z.cap {
+            z.state = State::Full;
+        }
+        z.bad |= fate != Fate::Done;
+        (fate == Fate::Done).then_some(offset)
+    }
+
+    pub fn submit_reset(&mut self, zone: u32) {
+        let z = self.at(zone);
+        assert!(!z.bad, "reset of zone {zone}, which failed");
+        assert_eq!(z.state, State::Full, "reset of zone {zone}");
+        assert_eq!(z.appends, 0, "reset of zone {zone}: appends in flight");
+        assert_eq!(z.readers, 0, "reset of zone {zone}: reads in flight");
+        z.state = State::Resetting;
+    }
+
+    pub fn complete_reset(&mut self, zone: u32, ok: bool) {
+        let z = self.at(zone);
+        z.content.fill(None);
+        z.wp = 0;
+        z.state = if ok { State::Empty } else { State::Dead };
+    }
+
+    pub fn submit_finish(&mut self, zone: u32) {
+        let z = self.at(zone);
+        assert!(
+            matches!(z.state, State::Active | State::Full),
+            "finish of zone {zone}, which is {:?}",
+            z.state
+        );
+        assert_eq!(z.appends, 0, "finish of zone {zone}: appends in flight");
+        z.state = State::Finishing;
+    }
+
+    pub fn complete_finish(&mut self, zone: u32, ok: bool) {
+        let z = self.at(zone);
+        z.state = if ok { State::Full } else { State::Dead };
+        z.bad |= !ok;
+    }
+
+    /// A read of `block` is under way until [`Device::end_read`].
+    pub fn begin_read(&mut self, block: u32) {
+        let zone = block / self.zone_blocks;
+        let z = self.at(zone);
+        assert!(
+            !matches!(z.state, State::Empty | State::Resetting),
+            "read of block {block} in a zone that is {:?}",
+            z.state
+        );
+        z.readers += 1;
+    }
+
+    pub fn end_read(&mut self, block: u32) -> Option<Page> {
+        let (zone, offset) = (block / self.zone_blocks, block % self.zone_blocks);
+        let z = self.at(zone);
+        z.readers -= 1;
+        z.content[offset as usize]
+    }
+
+    pub fn peek(&self, block: u32) -> Option<Page> {
+        let (zone, offset) = (block / self.zone_blocks, block % self.zone_blocks);
+        self.zones[zone as usize].content[offset as usize]
+    }
+}

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Cases with a name, step by step. The model watches here as well.
+
+use znsage_engine::{Config, Policy};
+
+use crate::device::Fate;
+use crate::host::{Host, Slot};
+use crate::refusals::plain;
+
+fn host(change: impl FnOnce(&mut Config)) -> Host {
+    let mut cfg = plain();
+    change(&mut cfg);
+    Host::new(&cfg)
+}
+
+/// A device of 8 zones on which GC runs when 3 of them hold something.
+fn eager(c: &mut Config) {
+    (c.nr_zones, c.nr_slots) = (8, 155);
+    (c.gc_low, c.gc_high) = (6, 7);
+}
+
+/// Two zones full of pages that stay, for GC to become eager.
+fn fill_two_zones(h: &mut Host) {
+    write(h, 70..134);
+}
+
+fn write(h: &mut Host, slots: std::ops::Range<u32>) {
+    for slot in slots {
+        assert!(h.write(0, slot), "no chunk for slot {slot}");
+        h.end_appends();
+    }
+}
+
+fn finish(mut h: Host) {
+    h.run_idle();
+    h.check_at_rest();
+}
+
+#[test]
+fn padding_is_counted() {
+    let mut h = host(|c| (c.write_unit, c.chunk_blocks) = (4, 8));
+    assert!(h.write(0, 1));
+    h.flush(0, true, u64::MAX); // would need padding: stays
+    assert!(h.appends.is_empty());
+    h.flush(0, false, u64::MAX);
+    assert_eq!((h.appends[0].nr, h.appends[0].padding), (1, 3));
+    h.end_appends();
+    let st = h.e.stats();
+    assert_eq!((st.host_blocks, st.padding_blocks, st.live_blocks), (1, 3, 1));
+    finish(h);
+}
+
+#[test]
+fn chunk_ends_where_its_zone_does() {
+    let mut h = host(|c| c.zone_blocks = 10);
+    write(&mut h, 0..10);
+    assert_eq!(h.e.stats().chunks, 3, "4 + 4 + 2");
+    assert_eq!(h.e.zone(0).state, "full");
+    finish(h);
+}
+
+#[test]
+fn gc_chunk_is_split_at_the_end_of_a_zone() {
+    let mut h = host(|c| {
+        c.zone_blocks = 10;
+        (c.gc_low, c.gc_high) = (14, 15);
+    });
+    h.set_gc(false);
+    write(&mut h, 0..80);
+    // One of each zone dies: 9 survivors of each, 4 to a chunk.
+    (0..8).for_each(|zone| h.free(zone * 10));
+    h.set_gc(true);
+    h.run_idle();
+    assert!(h.splits > 0);
+    finish(h);
+}
+
+#[test]
+fn overlapping_writes_end_in_any_order() {
+    for newest_first in [true, false] {
+        let mut h = host(|c| c.chunk_blocks = 1);
+        assert!(h.write(0, 5) && h.write(0, 5));
+        let i = usize::from(newest_first);
+        let one = h.appends.swap_remove(i);
+        h.end_append(one, Fate::Done);
+        assert_eq!(matches!(h.slots[5], Slot::Stored { .. }), newest_first);
+        h.end_appends();
+        h.begin_read(5);
+        h.end_read(0);
+        assert_eq!(h.e.stats().live_blocks, 1);
+        finish(h);
+    }
+}
+
+#[test]
+fn freed_while_being_written() {
+    let mut h = host(|c| c.chunk_blocks = 1);
+    assert!(h.write(0, 5));
+    h.free(5);
+    h.end_appends();
+    assert_eq!((h.e.stats().slots_used, h.e.stats().live_blocks), (0, 0));
+    finish(h);
+}
+
+#[test]
+fn failed_append_moves_to_another_zone() {
+    for fate in [Fate::Refused, Fate::Garbled] {
+        let mut h = host(eager);
+        for slot in 0..4 {
+            assert!(h.write(0, slot));
+        }
+        let append = h.appends.pop().expect("a full chunk");
+        let zone = append.zone;
+        h.end_append(append, fate);
+        h.pump();
+        assert_eq!(h.finishes.len(), 1, "no longer active on the device");
+        assert_eq!(h.finishes[0].zone(), zone);
+        assert_ne!(h.appends[0].zone, zone);
+        h.end_appends();
+        fill_two_zones(&mut h);
+        h.run_idle();
+        assert_eq!(h.e.zone(zone).state, "retired");
+        assert_eq!(h.e.stats().live_blocks, 4 + 64);
+        finish(h);
+    }
+}
+
+#[test]
+fn what_a_failed_zone_holds_is_saved() {
+    let mut h = host(eager);
+    write(&mut h, 0..4);
+    for slot in 4..8 {
+        assert!(h.write(0, slot));
+    }
+    let append = h.appends.pop().unwrap();
+    let zone = append.zone;
+    h.end_append(append, Fate::Refused);
+    h.run_idle();
+    fill_two_zones(&mut h);
+    h.run_idle();
+    assert_eq!(h.e.zone(zone).state, "retired");
+    assert_eq!((h.e.stats().gc_blocks, h.e.stats().live_blocks), (4, 8 + 64));
+    finish(h);
+}
+
+#[test]
+fn append_that_always_fails_is_given_up() {
+    let mut h = host(|_| ());
+    for slot in 0..4 {
+        assert!(h.write(0, slot));
+    }
+    let mut tries = 0;
+    while let Some(append) = h.appends.pop() {
+        h.end_append(append, Fate::Refused);
+        h.pump();
+        tries += 1;
+    }
+    assert_eq!((tries, h.failed_chunks), (4, 1), "one try and three more");
+    assert!(h.slots[..4].iter().all(|s| *s == Slot::Lost));
+    (0..4).for_each(|slot| h.begin_read(slot));
+    write(&mut h, 0..4);
+    assert!(h.slots[..4].iter().all(|s| *s != Slot::Lost), "written again");
+    finish(h);
+}
+
+#[test]
+fn unreadable_block_is_lost_and_no_other() {
+    let mut h = host(eager);
+    write(&mut h, 0..32);
+    fill_two_zones(&mut h);
+    h.free(0);
+    h.pump();
+    let read = h.gc_reads.remove(0);
+    let mut first = true;
+    h.end_gc_read(read, || std::mem::take(&mut first));
+    h.run_idle();
+    let lost = h.slots.iter().filter(|s| **s == Slot::Lost).count();
+    assert_eq!(lost, 1);
+    assert_eq!(h.e.stats().live_blocks, 30 + 64);
+    (0..32).for_each(|slot| h.begin_read(slot));
+    (0..h.reads()).rev().for_each(|i| h.end_read(i));
+    finish(h);
+}
+
+#[test]
+fn freed_before_the_read_ended_is_not_copied() {
+    let mut h = host(eager);
+    write(&mut h, 0..32);
+    fill_two_zones(&mut h);
+    h.free(0);
+    h.pump();
+    (1..30).for_each(|slot| h.free(slot));
+    h.run_idle();
+    assert_eq!(h.e.stats().gc_blocks, 2);
+    finish(h);
+}
+
+#[test]
+fn reader_delays_the_reset() {
+    let mut h = host(eager);
+    write(&mut h, 0..32);
+    fill_two_zones(&mut h);
+    h.begin_read(7);
+    (0..32).for_each(|slot| h.free(slot));
+    h.pump();
+    assert_eq!(h.e.zone(0).state, "drained");
+    assert!(h.resets.is_empty());
+    h.end_read(0);
+    assert!(h.kick, "the last reader has to say so");
+    h.pump();
+    assert_eq!(h.resets.len(), 1);
+    h.pump();
+    assert_eq!(h.resets.len(), 1, "once");
+    assert_eq!(h.e.zone(0).state, "resetting");
+    finish(h);
+}
+
+#[test]
+fn failed_reset_retires() {
+    let mut h = host(eager);
+    write(&mut h, 0..32);
+    fill_two_zones(&mut h);
+    (0..32).for_each(|slot| h.free(slot));
+    h.pump();
+    let reset = h.resets.pop().unwrap();
+    h.end_reset(reset, false);
+    assert_eq!(h.e.zone(0).state, "retired");
+    finish(h);
+}
+
+#[test]
+fn failed_finish_retires() {
+    let mut h = host(|c| {
+        c.finish = true;
+        eager(c);
+    });
+    write(&mut h, 0..32);
+    h.pump();
+    let end = h.finishes.pop().unwrap();
+    h.end_finish(end, false);
+    fill_two_zones(&mut h);
+    h.run_idle();
+    assert_eq!(h.e.zone(0).state, "retired");
+    assert_eq!(h.e.stats().live_blocks, 32 + 64);
+    finish(h);
+}
+
+#[test]
+fn without_gc_swap_out_waits() {
+    let mut h = host(|c| c.nr_slots = c.max_slots());
+    h.set_gc(false);
+    let slots = h.cfg.nr_slots;
+    let mut slot = 0;
+    while h.want.stalls == 0 {
+        assert!(h.write(0, slot % slots));
+        h.end_appends();
+        slot += 1;
+    }
+    h.pump();
+    assert!(h.nothing_outstanding() && !h.e.idle());
+    assert_eq!(h.e.stats().zones_empty, 1, "the reserve");
+    h.set_gc(true);
+    finish(h);
+}
+
+#[test]
+fn failed_zone_is_no_victim_while_swap_out_waits() {
+    // Zone 0 fails with a page in it, so it would be the cheapest victim; but
+    // it gives nothing back.
+    let mut h = host(|c| c.nr_slots = c.max_slots());
+    h.set_gc(false);
+    write(&mut h, 0..4);
+    (1..4).for_each(|slot| h.free(slot));
+    for slot in 4..8 {
+        assert!(h.write(0, slot));
+    }
+    let append = h.appends.pop().unwrap();
+    h.end_append(append, Fate::Refused);
+    h.pump();
+    h.end_finishes();
+    write(&mut h, 8..380);
+    for slot in (8..380).step_by(4) {
+        if h.want.stalls == 0 {
+            write(&mut h, slot..slot + 1);
+        }
+    }
+    assert!(h.want.stalls > 0);
+    h.set_gc(true);
+    h.pump();
+    let entry = h.gc_reads[0].entries(&h.e)[0];
+    assert_ne!(h.e.locate(entry.expect).0, 0);
+    h.run_idle();
+    assert_eq!(h.failed_chunks, 0);
+    finish(h);
+}
+
+#[test]
+fn streams_write_to_zones_of_their_own() {
+    let mut h = host(|c| (c.policy, c.nr_cpus, c.chunk_blocks) = (Policy::Cpu, 2, 1));
+    assert!(h.write(0, 0) && h.write(1, 1) && h.write(2, 2));
+    let zones: Vec<u32> = h.appends.iter().map(|a| a.zone).collect();
+    assert_ne!(zones[0], zones[1]);
+    assert_eq!(zones[0], zones[2], "CPUs share");
+    h.end_appends();
+    finish(h);
+}
+
+#[test]
+fn chunks_run_out_and_come_back() {
+    let mut h = host(|c| (c.nr_chunks, c.chunk_blocks) = (2, 1));
+    assert!(h.write(0, 0) && h.write(0, 1) && !h.write(0, 2));
+    h.end_appends();
+    assert!(h.e.has_chunk() && h.write(0, 2));
+    h.end_appends();
+    finish(h);
+}
+
+#[test]
+fn pages_of_two_victims_share_a_unit() {
+    // 2 survivors of each zone, units of 4: two victims fill a chunk.
+    let mut h = host(|c| {
+        eager(c);
+        (c.chunk_blocks, c.write_unit, c.nr_slots) = (4, 4, 140);
+    });
+    h.set_gc(false);
+    write(&mut h, 0..64);
+    fill_two_zones(&mut h);
+    (0..64).filter(|s| s % 32 > 1).for_each(|slot| h.free(slot));
+    h.set_gc(true);
+    h.pump();
+    assert_eq!(h.gc_reads[0].nr, 4);
+    h.run_idle();
+    assert_eq!(h.e.stats().padding_blocks, 0);
+    finish(h);
+}

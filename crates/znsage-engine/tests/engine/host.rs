@@ -1,0 +1,613 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A host of the engine, and the reference model: what each slot must hold is
+//! known exactly at any time, so every answer of the engine is compared with
+//! the one answer that is right. Whatever is wrong panics.
+
+use std::collections::VecDeque;
+
+use znsage_engine::{
+    Append, Config, Engine, Entry, Failed, Filled, Finish, GcRead, Op, Read, ReadHold, Reset, Stats,
+};
+
+use crate::device::{Device, Fate, Page};
+
+/// What a slot must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slot {
+    Zero,
+    Writing { version: u64 },
+    Stored { version: u64, block: u32 },
+    Lost,
+}
+
+struct Reading {
+    hold: ReadHold,
+    page: Page,
+}
+
+/// The pages of a chunk that is filling.
+#[derive(Clone, Copy, Default)]
+struct Filling {
+    nr: u32,
+    /// Pages that it takes; fewer than a chunk's where a zone ends.
+    max: u32,
+    born: u64,
+}
+
+pub struct Host {
+    pub e: Engine,
+    pub dev: Device,
+    pub cfg: Config,
+    pub slots: Vec<Slot>,
+    /// What the engine's counters must say.
+    pub want: Stats,
+    /// Errors so far; without any, nothing may fail.
+    pub errors: u32,
+    pub failed_chunks: u32,
+    /// Appends of a part of a chunk.
+    pub splits: u32,
+    /// A hint asked for next_op().
+    pub kick: bool,
+    /// The clock: chunks are born at it.
+    pub now: u64,
+    pub gc_on: bool,
+
+    pub appends: Vec<Append>,
+    pub gc_reads: Vec<GcRead>,
+    pub resets: Vec<Reset>,
+    pub finishes: Vec<Finish>,
+    reads: Vec<Reading>,
+
+    filling: Vec<Filling>,
+    /// Buffers of each chunk.
+    pages: Vec<Vec<Option<Page>>>,
+    /// Of each GC chunk, what its read left in it.
+    kept: Vec<Vec<Entry>>,
+    /// Pages that GC reads left, in all.
+    kept_pages: u64,
+    live: Vec<u32>,
+    used_chunks: u32,
+    versions: u64,
+    trace: VecDeque<String>,
+}
+
+macro_rules! trace {
+    ($host:expr, $($arg:tt)*) => {
+        $host.trace(format_args!($($arg)*))
+    };
+}
+
+const TRACE_LINES: usize = 60;
+
+impl Host {
+    pub fn new(cfg: &Config) -> Self {
+        let e = Engine::new(cfg).unwrap_or_else(|why| panic!("refused: {why:?} for {cfg:?}"));
+        let chunks = (cfg.nr_chunks + cfg.nr_gc_chunks) as usize;
+        Host {
+            dev: Device::new(cfg),
+            slots: vec![Slot::Zero; cfg.nr_slots as usize],
+            want: Stats::default(),
+            errors: 0,
+            failed_chunks: 0,
+            splits: 0,
+            kick: false,
+            now: 1,
+            gc_on: true,
+            appends: Vec::new(),
+            gc_reads: Vec::new(),
+            resets: Vec::new(),
+            finishes: Vec::new(),
+            reads: Vec::new(),
+            filling: vec![Filling::default(); cfg.nr_streams() as usize],
+            pages: vec![vec![None; cfg.chunk_blocks as usize]; chunks],
+            kept: vec![Vec::new(); chunks],
+            kept_pages: 0,
+            live: vec![0; cfg.nr_zones as usize],
+            used_chunks: 0,
+            versions: 0,
+            trace: VecDeque::with_capacity(TRACE_LINES),
+            cfg: cfg.clone(),
+            e,
+        }
+    }
+
+    fn trace(&mut self, what: std::fmt::Arguments) {
+        use std::fmt::Write;
+
+        let mut line = match self.trace.len() {
+            TRACE_LINES => self.trace.pop_front().unwrap_or_default(),
+            _ => String::new(),
+        };
+        line.clear();
+        let _ = write!(line, "{} {what}", self.now);
+        self.trace.push_back(line);
+    }
+
+    /// The last steps, for a report.
+    pub fn print_trace(&self) {
+        for line in &self.trace {
+            eprintln!("    {line}");
+        }
+    }
+
+    /// The only place where the model of a slot changes.
+    fn set(&mut self, slot: u32, to: Slot) {
+        let was = std::mem::replace(&mut self.slots[slot as usize], to);
+        if let Slot::Stored { block, .. } = was {
+            self.live[self.e.locate(block).0 as usize] -= 1;
+        }
+        if let Slot::Stored { block, .. } = to {
+            self.live[self.e.locate(block).0 as usize] += 1;
+        }
+    }
+
+    // ---- swap-out
+
+    /// Writes a slot. False: all chunks are in use.
+    pub fn write(&mut self, cpu: u32, slot: u32) -> bool {
+        let stream = self.e.place(cpu);
+        let Some(added) = self.e.add(stream, slot, self.now) else {
+            assert_eq!(self.filling[stream as usize].nr, 0, "a chunk was filling");
+            assert_eq!(self.used_chunks, self.cfg.nr_chunks, "chunks were free");
+            assert!(!self.e.has_chunk());
+            return false;
+        };
+        let filling = &mut self.filling[stream as usize];
+        if filling.nr == 0 {
+            filling.born = self.now;
+            filling.max = 1 + added.room;
+            assert!(filling.max <= self.cfg.chunk_blocks);
+            assert_eq!(filling.max % self.cfg.write_unit, 0);
+            self.used_chunks += 1;
+        }
+        assert_eq!(added.page, filling.nr, "entries are numbered in order");
+        filling.nr += 1;
+        assert_eq!(filling.max, filling.nr + added.room);
+        let full = added.room == 0;
+        assert_eq!(added.full.is_some(), full);
+
+        self.versions += 1;
+        let version = self.versions;
+        trace!(self, "write {slot} v{version} stream {stream}");
+        self.pages[added.chunk as usize][added.page as usize] = Some((slot, version));
+        self.set(slot, Slot::Writing { version });
+        if let Some(chunk) = added.full {
+            self.start(stream, chunk);
+        }
+        true
+    }
+
+    /// Takes the chunk of a stream, if it is to be taken, and appends it.
+    pub fn flush(&mut self, stream: u32, units: bool, born_before: u64) {
+        let f = self.filling[stream as usize];
+        let unit = self.cfg.write_unit;
+        let due = f.nr > 0 && f.born < born_before && !(units && f.nr % unit != 0);
+        assert_eq!(self.e.born(stream), if f.nr > 0 { f.born } else { 0 });
+        match self.e.take(stream, units, born_before) {
+            None => assert!(!due, "the chunk of stream {stream} was to be taken"),
+            Some(chunk) => {
+                assert!(due, "the chunk of stream {stream} was not to be taken");
+                assert_eq!(chunk.len(&self.e), f.nr);
+                self.start(stream, chunk);
+            }
+        }
+    }
+
+    /// Chunks with pages that wait for more.
+    pub fn chunks_filling(&self) -> usize {
+        self.filling.iter().filter(|f| f.nr > 0).count()
+    }
+
+    /// Chunks that a page can be added to, though not on every CPU.
+    pub fn chunks_left(&self) -> usize {
+        (self.cfg.nr_chunks - self.used_chunks) as usize + self.chunks_filling()
+    }
+
+    pub fn flush_all(&mut self) {
+        for stream in 0..self.filling.len() as u32 {
+            self.flush(stream, false, u64::MAX);
+        }
+    }
+
+    fn start(&mut self, stream: u32, chunk: Filled) {
+        self.filling[stream as usize] = Filling::default();
+        match self.e.append_start(chunk) {
+            Some(append) => self.submit(append),
+            None => {
+                trace!(self, "  stalls");
+                self.want.stalls += 1;
+                self.kick = true;
+            }
+        }
+        self.kick |= self.e.gc_due();
+    }
+
+    /// The pages that an append carries.
+    fn pages_of(&self, append: &Append) -> Vec<Page> {
+        let buffers = &self.pages[append.id(&self.e) as usize];
+        let page = |entry: &Entry| {
+            let page = buffers[entry.page as usize].expect("a buffer that was filled");
+            assert_eq!(page.0, entry.slot, "the buffer of another slot");
+            page
+        };
+        append.entries(&self.e).iter().map(page).collect()
+    }
+
+    fn submit(&mut self, append: Append) {
+        let Append { zone, first, nr, padding, .. } = append;
+        let id = append.id(&self.e);
+        trace!(self, "  append chunk {id} [{first}+{nr}] padding {padding} zone {zone}");
+        assert!(nr > 0, "an append without pages");
+        self.splits += u32::from(first > 0);
+        assert!(padding < self.cfg.write_unit, "padding of a whole unit");
+        if append.gc(&self.e) {
+            for entry in append.entries(&self.e) {
+                assert!(
+                    self.kept[id as usize].contains(entry),
+                    "GC copies {entry:?}, dead when it was read"
+                );
+            }
+        }
+        self.dev.submit_append(zone, nr + padding);
+        self.appends.push(append);
+    }
+
+    /// An append ends. What it carried is on the device, if all is well.
+    pub fn end_append(&mut self, append: Append, fate: Fate) {
+        let pages = self.pages_of(&append);
+        let entries = append.entries(&self.e).to_vec();
+        let (gc, id, zone) = (append.gc(&self.e), append.id(&self.e), append.zone);
+        let padding = append.padding;
+        let at = self.dev.complete_append(zone, &pages, padding, fate);
+        trace!(self, "append of chunk {id} zone {zone}: {fate:?} at {at:?}");
+        let end = self.e.append_done(append, at);
+        self.kick |= end.more;
+
+        if let Some(offset) = at {
+            self.want.chunks += 1;
+            self.want.padding_blocks += u64::from(padding);
+            if gc {
+                self.want.gc_blocks += entries.len() as u64;
+            } else {
+                self.want.host_blocks += entries.len() as u64;
+            }
+            let base = zone * self.cfg.zone_blocks + offset;
+            for (i, entry) in entries.iter().enumerate() {
+                self.published(entry, pages[i], gc, base + i as u32);
+            }
+        } else {
+            self.want.write_errors += 1;
+            self.errors += 1;
+            assert!(end.ended.is_none() && end.more, "what failed is tried again");
+        }
+        if let Some(ended) = end.ended {
+            self.kick |= self.e.chunk_put(ended);
+            self.used_chunks -= u32::from(!gc);
+        }
+    }
+
+    /// A page is at `block`; does its slot point there?
+    fn published(&mut self, entry: &Entry, page: Page, gc: bool, block: u32) {
+        let (slot, version) = page;
+        match self.slots[slot as usize] {
+            Slot::Writing { version: v } if !gc && v == version => {
+                self.set(slot, Slot::Stored { version, block });
+            }
+            Slot::Stored { version: v, block: old } if gc && old == entry.expect => {
+                assert_eq!(v, version, "GC read another version of slot {slot}");
+                self.set(slot, Slot::Stored { version, block });
+            }
+            _ => (),
+        }
+    }
+
+    fn fail(&mut self, failed: Failed) {
+        trace!(self, "  fail {failed:?}");
+        assert!(self.errors > 0, "swap-out failed though the device did not");
+        self.failed_chunks += 1;
+        let entries = failed.entries(&self.e).to_vec();
+        let id = failed.id(&self.e);
+        for entry in entries {
+            let page = self.pages[id as usize][entry.page as usize].expect("a page");
+            let version = page.1;
+            if self.slots[page.0 as usize] == (Slot::Writing { version }) {
+                self.set(page.0, Slot::Lost);
+            }
+        }
+        self.kick |= self.e.failed_put(failed);
+        self.used_chunks -= 1;
+    }
+
+    // ---- what the worker does
+
+    /// One operation of next_op(). False: there is none.
+    pub fn next_op(&mut self) -> bool {
+        let op = self.e.next_op();
+        trace!(self, "next_op: {op:?}");
+        match op {
+            None => {
+                self.kick = false;
+                return false;
+            }
+            Some(Op::Append(append)) => self.submit(append),
+            Some(Op::Fail(failed)) => self.fail(failed),
+            Some(Op::Read(read)) => {
+                let blocks: Vec<u32> = read.entries(&self.e).iter().map(|e| e.expect).collect();
+                for block in blocks {
+                    self.dev.begin_read(block);
+                    self.want.gc_read_blocks += 1;
+                }
+                self.gc_reads.push(read);
+            }
+            Some(Op::Reset(reset)) => {
+                assert_eq!(self.live[reset.zone() as usize], 0, "reset of live blocks");
+                self.dev.submit_reset(reset.zone());
+                self.resets.push(reset);
+            }
+            Some(Op::Finish(finish)) => {
+                self.dev.submit_finish(finish.zone());
+                self.finishes.push(finish);
+            }
+        }
+        true
+    }
+
+    pub fn pump(&mut self) {
+        while self.next_op() {}
+    }
+
+    /// A GC read ends; `lost` tells which of its entries could not be read.
+    pub fn end_gc_read(&mut self, read: GcRead, mut lost: impl FnMut() -> bool) {
+        let entries = read.entries(&self.e).to_vec();
+        let id = read.id(&self.e) as usize;
+        trace!(self, "gc read of chunk {id}: {entries:?}");
+        for (i, entry) in entries.iter().enumerate() {
+            let content = self.dev.end_read(entry.expect);
+            if lost() {
+                self.lose(&read, i as u32, entry);
+                continue;
+            }
+            let page = content.expect("GC reads a block that was written");
+            assert_eq!(page.0, entry.slot, "GC reads a page of another slot");
+            self.pages[id][entry.page as usize] = Some(page);
+        }
+        let kept = entries.into_iter().filter(|e| self.wants(e));
+        self.kept[id] = kept.collect();
+        self.kept_pages += self.kept[id].len() as u64;
+        self.kick |= self.e.gc_read_done(read);
+    }
+
+    /// Is the block that GC reads for `entry` still the slot's?
+    fn wants(&self, entry: &Entry) -> bool {
+        matches!(self.slots[entry.slot as usize],
+                 Slot::Stored { block, .. } if block == entry.expect)
+    }
+
+    fn lose(&mut self, read: &GcRead, index: u32, entry: &Entry) {
+        trace!(self, "  lost {entry:?}");
+        self.errors += 1;
+        self.want.read_errors += 1;
+        let wanted = self.wants(entry);
+        assert_eq!(self.e.gc_entry_lost(read, index), wanted);
+        if wanted {
+            self.set(entry.slot, Slot::Lost);
+        }
+    }
+
+    pub fn end_reset(&mut self, reset: Reset, ok: bool) {
+        trace!(self, "{reset:?} ok {ok}");
+        self.dev.complete_reset(reset.zone(), ok);
+        if ok {
+            self.want.zone_resets += 1;
+        } else {
+            self.want.write_errors += 1;
+            self.errors += 1;
+        }
+        self.kick |= self.e.reset_done(reset, ok);
+    }
+
+    pub fn end_finish(&mut self, finish: Finish, ok: bool) {
+        trace!(self, "{finish:?} ok {ok}");
+        self.dev.complete_finish(finish.zone(), ok);
+        if !ok {
+            self.want.write_errors += 1;
+            self.errors += 1;
+        }
+        self.kick |= self.e.finish_done(finish, ok);
+    }
+
+    // ---- swap-in, free
+
+    /// Looks a slot up, which must give what the model says; a read that goes
+    /// to the device is under way until [`Host::end_read`].
+    pub fn begin_read(&mut self, slot: u32) {
+        let mut kick = false;
+        let read = self.e.read_begin(slot, &mut kick);
+        self.kick |= kick;
+        let want = self.slots[slot as usize];
+        let writing = matches!(want, Slot::Writing { .. });
+        assert_eq!(self.e.is_busy(slot), writing);
+        match (read, want) {
+            (Read::Block(hold), Slot::Stored { version, block }) => {
+                assert_eq!(hold.block(), block, "slot {slot} is elsewhere");
+                self.dev.begin_read(block);
+                let page = (slot, version);
+                self.reads.push(Reading { hold, page });
+            }
+            (Read::Zero, Slot::Zero) | (Read::Lost, Slot::Lost) => (),
+            (Read::Busy, Slot::Writing { .. }) => (),
+            (is, want) => panic!("slot {slot} reads {is:?}, should be {want:?}"),
+        }
+    }
+
+    pub fn end_read(&mut self, index: usize) {
+        let Reading { hold, page } = self.reads.swap_remove(index);
+        trace!(self, "end of read of slot {} at {}", page.0, hold.block());
+        let content = self.dev.end_read(hold.block());
+        assert_eq!(content, Some(page), "content of block {}", hold.block());
+        self.kick |= self.e.read_end(hold);
+    }
+
+    pub fn reads(&self) -> usize {
+        self.reads.len()
+    }
+
+    pub fn free(&mut self, slot: u32) {
+        trace!(self, "free {slot}");
+        if self.slots[slot as usize] != Slot::Zero {
+            self.want.slots_freed += 1;
+        }
+        self.e.free(slot);
+        self.set(slot, Slot::Zero);
+    }
+
+    // ---- settings
+
+    pub fn set_gc(&mut self, on: bool) {
+        trace!(self, "gc {on}");
+        self.e.set_gc(on);
+        self.gc_on = on;
+        self.kick = true;
+    }
+
+    pub fn set_watermarks(&mut self, low: u32, high: u32) {
+        trace!(self, "watermarks {low} {high}");
+        let valid = low > self.cfg.reserve && high > low && high < self.cfg.nr_zones;
+        let before = self.e.watermarks();
+        assert_eq!(self.e.set_watermarks(low, high), valid);
+        let want = if valid { (low, high) } else { before };
+        assert_eq!(self.e.watermarks(), want);
+        self.kick = true;
+    }
+
+    // ---- looking
+
+    /// The engine's invariants.
+    pub fn check(&self) {
+        let found = self.e.check();
+        assert!(found.is_empty(), "zse_check: {found:?}");
+    }
+
+    /// Every counter, exactly; gauges that the model knows.
+    pub fn check_stats(&self) {
+        let st = self.e.stats();
+        let used = self.slots.iter().filter(|s| **s != Slot::Zero).count() as u64;
+        let live: u32 = self.live.iter().sum();
+        let want = Stats {
+            slots_used: used,
+            live_blocks: u64::from(live),
+            zones_total: u64::from(self.cfg.nr_zones),
+            zones_open: st.zones_open,
+            zones_full: st.zones_full,
+            zones_empty: st.zones_empty,
+            zones_retired: st.zones_retired,
+            blocks_total: st.blocks_total,
+            streams: self.filling.len() as u64,
+            map_bytes: st.map_bytes,
+            ..self.want
+        };
+        assert_eq!(st, want, "statistics: is, should be");
+        assert_eq!(
+            st.zones_total,
+            st.zones_empty + st.zones_open + st.zones_full + st.zones_retired
+        );
+        self.check_zones(&st);
+    }
+
+    fn check_zones(&self, st: &Stats) {
+        let (mut usable, mut retired) = (0, 0);
+        for zone in 0..self.cfg.nr_zones {
+            let zi = self.e.zone(zone);
+            assert_eq!(zi.live, self.live[zone as usize], "live of zone {zone}");
+            assert_eq!(zi.capacity, self.cfg.cap(zone));
+            if zi.state == "retired" {
+                retired += 1;
+            } else {
+                usable += u64::from(zi.capacity);
+            }
+        }
+        assert_eq!((st.blocks_total, st.zones_retired), (usable, retired));
+        assert!(retired == 0 || self.errors > 0, "zones retired for nothing");
+    }
+
+    /// Each slot that holds data is on the device, as the model says.
+    pub fn check_content(&self) {
+        for (slot, state) in self.slots.iter().enumerate() {
+            if let Slot::Stored { version, block } = *state {
+                let want = Some((slot as u32, version));
+                assert_eq!(self.dev.peek(block), want, "block {block}");
+            }
+        }
+    }
+
+    // ---- all at once, for tests that are not about order
+
+    pub fn end_appends(&mut self) {
+        while let Some(append) = self.appends.pop() {
+            self.end_append(append, Fate::Done);
+        }
+    }
+
+    pub fn end_finishes(&mut self) {
+        while let Some(finish) = self.finishes.pop() {
+            self.end_finish(finish, true);
+        }
+    }
+
+    /// Does what the device is to do and the worker has to, until both rest.
+    pub fn run_device(&mut self) {
+        loop {
+            if self.kick {
+                self.pump();
+            }
+            self.end_appends();
+            self.end_finishes();
+            while let Some(read) = self.gc_reads.pop() {
+                self.end_gc_read(read, || false);
+            }
+            while let Some(reset) = self.resets.pop() {
+                self.end_reset(reset, true);
+            }
+            let idle = self.appends.is_empty() && self.gc_reads.is_empty();
+            if idle && self.resets.is_empty() && !self.kick {
+                return;
+            }
+        }
+    }
+
+    /// Besides, takes chunks that are not full and ends reads.
+    pub fn run_idle(&mut self) {
+        while !self.reads.is_empty() {
+            self.end_read(0);
+        }
+        self.flush_all();
+        self.kick = true;
+        self.run_device();
+    }
+
+    /// Nothing that the host was asked for is under way.
+    pub fn nothing_outstanding(&self) -> bool {
+        self.appends.is_empty()
+            && self.gc_reads.is_empty()
+            && self.resets.is_empty()
+            && self.finishes.is_empty()
+            && self.reads.is_empty()
+    }
+
+    /// All is written, nothing is under way: what must be true then.
+    pub fn check_at_rest(&self) {
+        for (slot, state) in self.slots.iter().enumerate() {
+            assert!(!matches!(state, Slot::Writing { .. }), "the write of slot {slot} is stuck");
+        }
+        assert_eq!(self.used_chunks, 0, "chunks in use");
+        assert!(self.e.idle(), "not idle: {:?}", self.e.stats());
+        if self.errors == 0 {
+            assert_eq!(self.failed_chunks, 0);
+            assert_eq!(self.kept_pages, self.want.gc_blocks, "GC gave up");
+            assert!(self.e.stats().zones_empty > 0, "the reserve is gone");
+        }
+        self.check();
+        self.check_stats();
+        self.check_content();
+    }
+}

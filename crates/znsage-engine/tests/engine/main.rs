@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Tests of the engine against a reference model.
+//!
+//! `host` drives the engine as the module does and knows, after every step,
+//! what must be true; `device` is a zoned device that refuses what a real one
+//! would. `property` lets chance choose the steps, `directed` walks through
+//! the cases that deserve a name.
+
+mod device;
+mod directed;
+mod host;
+mod options;
+mod property;
+mod refusals;
+mod rng;
+mod waf;

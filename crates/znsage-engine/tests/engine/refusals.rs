@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What zse_create() refuses, and why; the largest that it accepts.
+
+use znsage_engine::{Config, Engine, Policy, Refusal, MAX_BLOCKS, MAX_ENTRIES};
+
+/// A device of 16 zones of 32 blocks that everybody accepts.
+pub fn plain() -> Config {
+    Config {
+        nr_zones: 16,
+        zone_blocks: 32,
+        zone_caps: Vec::new(),
+        finish: false,
+        max_active: 0,
+        nr_slots: 100,
+        chunk_blocks: 4,
+        write_unit: 1,
+        nr_chunks: 4,
+        nr_gc_chunks: 2,
+        reserve: 1,
+        nr_cpus: 1,
+        policy: Policy::Single,
+        gc_low: 0,
+        gc_high: 0,
+    }
+}
+
+fn refusal(change: impl FnOnce(&mut Config)) -> Option<Refusal> {
+    let mut cfg = plain();
+    change(&mut cfg);
+    Engine::new(&cfg).err()
+}
+
+#[test]
+fn plain_is_accepted() {
+    assert_eq!(refusal(|_| ()), None);
+}
+
+#[test]
+fn bad_chunk() {
+    let bad: [fn(&mut Config); 8] = [
+        |c| c.chunk_blocks = 0,
+        |c| c.write_unit = 0,
+        |c| c.write_unit = 8,                        // above the chunk
+        |c| (c.chunk_blocks, c.write_unit) = (6, 4), // no multiple
+        |c| c.chunk_blocks = 33,                     // above a zone
+        |c| (c.zone_blocks, c.write_unit) = (30, 4), // a zone in no units
+        |c| c.zone_caps = vec![0; 16],               // a zone of nothing
+        |c| c.zone_caps = [vec![32; 15], vec![33]].concat(),
+    ];
+    for (i, change) in bad.into_iter().enumerate() {
+        assert_eq!(refusal(change), Some(Refusal::BadChunk), "case {i}");
+    }
+    assert_eq!(refusal(|c| c.chunk_blocks = 32), None);
+}
+
+#[test]
+fn too_few_zones() {
+    // The reserve, a zone for the stream, one for GC; data needs a fourth.
+    for nr_zones in [0, 1, 3] {
+        assert_eq!(refusal(|c| c.nr_zones = nr_zones), Some(Refusal::TooFewZones));
+    }
+    let small = |c: &mut Config| (c.nr_zones, c.nr_slots) = (4, 31);
+    assert_eq!(refusal(small), None, "default watermarks must fit");
+    assert_eq!(refusal(|c| c.reserve = 14), Some(Refusal::TooFewZones));
+    // A unit of every zone is held back: nothing is left of these.
+    let units = |c: &mut Config| (c.chunk_blocks, c.write_unit) = (32, 32);
+    assert_eq!(refusal(units), Some(Refusal::TooFewZones));
+}
+
+#[test]
+fn too_few_open() {
+    assert_eq!(refusal(|c| c.max_active = 1), Some(Refusal::TooFewOpen));
+    assert_eq!(refusal(|c| c.max_active = 2), None);
+}
+
+#[test]
+fn too_many_blocks() {
+    let blocks = |c: &mut Config| (c.nr_zones, c.zone_blocks) = (MAX_BLOCKS / 32 + 1, 32);
+    assert_eq!(refusal(blocks), Some(Refusal::TooManyBlocks));
+    let wraps = |c: &mut Config| (c.nr_zones, c.zone_blocks) = (1 << 16, 1 << 16);
+    assert_eq!(refusal(wraps), Some(Refusal::TooManyBlocks));
+}
+
+#[test]
+fn too_many_slots() {
+    let most = plain().max_slots();
+    // 16 zones without reserve, stream and GC, and a block less of each.
+    assert_eq!(most, (16 - 3) * 31);
+    assert_eq!(refusal(|c| c.nr_slots = most), None);
+    assert_eq!(refusal(|c| c.nr_slots = most + 1), Some(Refusal::TooManySlots));
+    assert_eq!(refusal(|c| c.nr_slots = 0), Some(Refusal::TooManySlots));
+    // The smallest zone counts.
+    let caps = |c: &mut Config| {
+        c.zone_caps = [vec![32; 15], vec![8]].concat();
+        c.nr_slots = 13 * 7 + 1;
+    };
+    assert_eq!(refusal(caps), Some(Refusal::TooManySlots));
+}
+
+#[test]
+fn too_many_chunks() {
+    let most = MAX_ENTRIES / 4 - 2;
+    assert_eq!(refusal(|c| c.nr_chunks = most), None);
+    assert_eq!(refusal(|c| c.nr_chunks = most + 1), Some(Refusal::TooManyChunks));
+    let wraps = |c: &mut Config| (c.nr_chunks, c.nr_gc_chunks) = (u32::MAX, 2);
+    assert_eq!(refusal(wraps), Some(Refusal::TooManyChunks));
+}
+
+#[test]
+fn bad_setting() {
+    let bad: [fn(&mut Config); 8] = [
+        |c| c.reserve = 0,
+        |c| c.nr_cpus = 0,
+        |c| c.nr_chunks = 0,
+        |c| c.nr_gc_chunks = 0,
+        |c| c.gc_low = 1,                   // not above the reserve
+        |c| (c.gc_low, c.gc_high) = (4, 4), // not above gc_low
+        |c| c.gc_high = 16,                 // all zones
+        |c| c.gc_low = u32::MAX,
+    ];
+    for (i, change) in bad.into_iter().enumerate() {
+        assert_eq!(refusal(change), Some(Refusal::BadSetting), "case {i}");
+    }
+    assert_eq!(refusal(|c| (c.gc_low, c.gc_high) = (2, 15)), None);
+}
+
+#[test]
+fn watermarks() {
+    let mut e = Engine::new(&plain()).unwrap();
+    assert_eq!(e.watermarks(), (3, 4));
+    for (low, high, ok) in [
+        (2, 3, true),
+        (14, 15, true),
+        (1, 5, false),
+        (5, 5, false),
+        (5, 4, false),
+        (5, 16, false),
+        (u32::MAX, 0, false),
+    ] {
+        let before = e.watermarks();
+        assert_eq!(e.set_watermarks(low, high), ok, "{low} {high}");
+        assert_eq!(e.watermarks(), if ok { (low, high) } else { before });
+    }
+    assert!(e.set_watermarks(0, 0));
+    assert_eq!(e.watermarks(), (3, 4));
+    assert!(e.set_watermarks(5, 0));
+    assert_eq!(e.watermarks(), (5, 6));
+}
+
+#[test]
+fn streams() {
+    let streams = |change: fn(&mut Config)| {
+        let mut cfg = plain();
+        (cfg.policy, cfg.nr_cpus, cfg.nr_zones) = (Policy::Cpu, 8, 80);
+        change(&mut cfg);
+        cfg.nr_streams()
+    };
+    assert_eq!(streams(|_| ()), 8);
+    assert_eq!(streams(|c| c.policy = Policy::Single), 1);
+    assert_eq!(streams(|c| c.nr_zones = 16), 2);
+    assert_eq!(streams(|c| c.max_active = 4), 2);
+    assert_eq!(streams(|c| c.max_active = 2), 1);
+}
