@@ -88,7 +88,7 @@ fn troubles(d: &Device) -> String {
     ]
     .into_iter()
     .filter(|(n, _)| *n > 0)
-    .map(|(n, what)| format!("{n} {what}"))
+    .map(|(n, what)| format!("{what}: {n}"))
     .collect();
     match list.is_empty() {
         true => String::new(),

@@ -7,6 +7,9 @@ use std::time::Duration;
 use crate::error::{Error, Kind, Result};
 use crate::sys::Sys;
 
+/// The group's name without the process id of the benchmark.
+const PREFIX: &str = "znsage-bench-";
+
 const USUAL_MOUNT: &str = "/sys/fs/cgroup";
 
 /// The group of a process that just died may be busy for a moment.
@@ -23,7 +26,8 @@ impl<'a> Cgroup<'a> {
     /// reach the device.
     pub fn create(sys: &'a dyn Sys, limit: u64) -> Result<Self> {
         let mount = hierarchy(sys)?;
-        let path = format!("{mount}/znsage-bench-{}", std::process::id());
+        remove_orphans(sys, &mount);
+        let path = format!("{mount}/{PREFIX}{}", std::process::id());
         sys.mkdir(&path).map_err(|e| refused(sys, &path, e))?;
         let group = Cgroup { sys, path };
         group.set("memory.max", &limit.to_string())?;
@@ -64,6 +68,19 @@ impl Drop for Cgroup<'_> {
                 Err(e) if e.raw_os_error() == Some(libc::EBUSY) => self.sys.sleep(REMOVE_PAUSE),
                 _ => return,
             }
+        }
+    }
+}
+
+/// Groups of benchmarks that were killed too hard to clean up.
+fn remove_orphans(sys: &dyn Sys, mount: &str) {
+    for name in sys.list(mount) {
+        let Some(pid) = name.strip_prefix(PREFIX) else {
+            continue;
+        };
+        if !sys.exists(&format!("/proc/{pid}")) {
+            // Not empty, or gone already: somebody else's business.
+            let _ = sys.rmdir(&format!("{mount}/{name}"));
         }
     }
 }
@@ -164,6 +181,19 @@ mod tests {
         fake.fail_at("memory.max", libc::EIO);
         assert!(Cgroup::create(&fake, 1 << 28).is_err());
         assert_eq!(fake.list("/sys/fs/cgroup"), ["cgroup.controllers", "cgroup.subtree_control"]);
+    }
+
+    #[test]
+    fn groups_of_dead_benchmarks_go() {
+        let fake = tree("memory\n");
+        fake.on_mkdir(|fake, path| fake.put(&format!("{path}/memory.max"), "max"));
+        fake.put_dir("/sys/fs/cgroup/znsage-bench-1111");
+        fake.put_dir("/sys/fs/cgroup/znsage-bench-2222");
+        fake.put_dir("/proc/2222");
+        let group = Cgroup::create(&fake, 1 << 28).unwrap();
+        assert!(!fake.exists("/sys/fs/cgroup/znsage-bench-1111"));
+        assert!(fake.exists("/sys/fs/cgroup/znsage-bench-2222"));
+        drop(group);
     }
 
     #[test]

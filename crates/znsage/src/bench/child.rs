@@ -86,7 +86,10 @@ pub fn obituary(status: ExitStatus, oom_kills: u64) -> Error {
             Kind::Space,
             "the kernel killed the worker: no memory, and no swap space left",
         )
-        .hint("choose a smaller --size, or add swap"),
+        .hint(
+            "choose a smaller --size, or add swap; on a nearly full device also turn off\n\
+             swap readahead, whose copies hold both memory and swap: sysctl vm.page-cluster=0",
+        ),
         Some(libc::SIGBUS) => Error::new(
             Kind::Failure,
             "a swapped-out page could not be read back (the worker got SIGBUS)",

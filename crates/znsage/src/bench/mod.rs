@@ -103,6 +103,10 @@ pub fn run(sys: &dyn Sys, args: &BenchArgs, page: u64) -> Result<Report> {
         utilization_percent: args.utilization,
         seed,
         thp: args.thp,
+        page_cluster: sys
+            .read("/proc/sys/vm/page-cluster")
+            .ok()
+            .and_then(|text| text.trim().parse().ok()),
     };
     Ok(bench.report(areas, config))
 }

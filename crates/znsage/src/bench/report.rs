@@ -95,6 +95,8 @@ pub struct Config {
     pub utilization_percent: Option<f64>,
     pub seed: u64,
     pub thp: bool,
+    /// vm.page-cluster: swap-in reads up to 2^this pages ahead.
+    pub page_cluster: Option<u32>,
 }
 
 #[derive(Debug)]

@@ -114,7 +114,7 @@ fn troubles_show_below_the_table() {
     fake.put("/sys/block/znsage0/znsage/read_errors", "3\n");
     fake.put("/sys/block/znsage0/znsage/zones_retired", "1\n");
     let text = status::run(&fake, PAGE).unwrap().to_text();
-    assert!(text.ends_with("\nznsage0: 3 read errors, 1 zones retired\n"));
+    assert!(text.ends_with("\nznsage0: read errors: 3, zones retired: 1\n"));
 }
 
 #[test]
