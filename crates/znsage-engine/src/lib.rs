@@ -10,13 +10,16 @@
 //!
 //! All unsafe code of the engine's users is here.
 
+mod config;
 mod engine;
+mod handed;
 pub mod last_words;
 mod sys;
 
-pub use engine::{
-    Added, Append, AppendEnd, Config, Ended, Engine, Failed, Filled, Finish, GcRead, Op, Policy,
-    Read, ReadHold, Refusal, Reset, Violation, ZoneInfo,
+pub use config::{Config, Policy, Refusal};
+pub use engine::{Engine, Violation, ZoneInfo};
+pub use handed::{
+    Added, Append, AppendEnd, Ended, Failed, Filled, Finish, GcRead, Op, Read, ReadHold, Reset,
 };
 pub use sys::{zse_entry as Entry, zse_stats as Stats};
 pub use sys::{ZSE_MAX_BLOCKS as MAX_BLOCKS, ZSE_MAX_ENTRIES as MAX_ENTRIES};
