@@ -114,9 +114,10 @@ static int choose_chunk(const char *name, struct block_device *bdev,
 		bytes = bdev_io_opt(bdev);
 		if (bytes < unit * PAGE_SIZE || bytes % PAGE_SIZE)
 			bytes = max_t(u32, DEFAULT_CHUNK, unit * PAGE_SIZE);
-		bytes = min3(bytes, limit * (u32)PAGE_SIZE,
-			     geo->cfg.zone_blocks * (u32)PAGE_SIZE);
-		bytes -= bytes % (unit * PAGE_SIZE);
+		/* In blocks: a zone may have 4 GiB and more. */
+		blocks = min3(bytes / (u32)PAGE_SIZE, limit,
+			      geo->cfg.zone_blocks);
+		bytes = (blocks - blocks % unit) * PAGE_SIZE;
 	}
 	blocks = bytes / PAGE_SIZE;
 	if (!blocks || bytes % PAGE_SIZE || blocks % unit || blocks > limit ||
