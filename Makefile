@@ -48,9 +48,17 @@ test-rust: ## the Rust crates' tests
 	@vm/setup test rust
 	cargo test --workspace
 
-test-vm: ## the module on stock kernels, in virtual machines
+# CASES=NAME runs only the cases with that in their names; tests/README.md.
+test-vm: tools ## the module on stock kernels, in virtual machines
 	@vm/setup
+	@for kernel in $(KERNELS); do DEBUG=1 vm/module $$kernel; done
+ifeq ($(CASES),)
 	vm/selftest $(KERNELS)
+endif
+	@status=0; for kernel in $(KERNELS); do \
+		echo "vm-suite on $$kernel"; \
+		tests/run $$kernel $(CASES) || status=1; \
+	done; exit $$status
 
 demo: kmod tools ## stock swap and znsage side by side, in one virtual machine
 	@vm/setup

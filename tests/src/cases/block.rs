@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The disk as a block device: reads, writes and discards of any size and
+//! order, against a model of what each slot holds.
+
+use std::ops::Range;
+use std::thread;
+
+use super::devices::MAIN;
+use crate::device::Device;
+use crate::direct::Disk;
+use crate::ensure;
+use crate::guest;
+use crate::kmsg::Log;
+use crate::memory::Memory;
+use crate::outcome::{Context, Outcome};
+use crate::pattern::{Random, PAGE, ZERO};
+
+crate::cases![block:
+    random_requests, never_written_reads_zero, discard_frees, overlapping_writes,
+    unaligned_is_refused, huge_pages, medium_folios];
+
+/// A small device: 24 MiB of slots, so that GC runs soon.
+fn attach(policy: &str) -> Outcome<Device> {
+    Device::attach(&guest::device(MAIN)?, &[("size", "25165824"), ("policy", policy)])
+}
+
+/// What each slot of a disk holds, and a buffer to move it with.
+struct Model {
+    disk: Disk,
+    keys: Vec<u64>,
+    buffer: Memory,
+}
+
+impl Model {
+    fn new(disk: Disk) -> Outcome<Model> {
+        let slots = disk.slots();
+        Ok(Model { keys: vec![ZERO; slots], buffer: Memory::new(slots * PAGE)?, disk })
+    }
+
+    fn write(&mut self, slots: Range<usize>, key: u64) -> Outcome {
+        self.buffer.fill(slots.clone(), key);
+        self.keys[slots.clone()].fill(key);
+        self.disk.write_slots(&self.buffer, slots.clone()).context(format!("write {slots:?}"))
+    }
+
+    fn verify(&mut self, slots: Range<usize>) -> Outcome {
+        self.disk.read_slots(&mut self.buffer, slots.clone()).context(format!("read {slots:?}"))?;
+        slots.into_iter().try_for_each(|s| self.buffer.verify(s..s + 1, self.keys[s]))
+    }
+
+    fn discard(&mut self, slots: Range<usize>) -> Outcome {
+        self.keys[slots.clone()].fill(ZERO);
+        self.disk.discard((slots.start * PAGE) as u64, (slots.len() * PAGE) as u64)
+    }
+
+    fn verify_all(&mut self) -> Outcome {
+        let all = self.keys.len();
+        (0..all).step_by(256).try_for_each(|s| self.verify(s..(s + 256).min(all)))
+    }
+
+    /// Slots that hold something.
+    fn used(&self) -> u64 {
+        self.keys.iter().filter(|&&key| key != ZERO).count() as u64
+    }
+}
+
+/// Some slots in a row: mostly one, or 64 KiB, or 1 MiB; at times in between.
+fn some_slots(random: &mut Random, all: usize) -> Range<usize> {
+    let n = match random.below(8) {
+        0..3 => 1,
+        3..5 => 16,
+        5..7 => 256,
+        _ => 1 + random.below(256),
+    };
+    let start = random.below(all - n + 1);
+    start..start + n
+}
+
+fn random_requests(_: &mut Log) -> Outcome {
+    for policy in ["single", "cpu"] {
+        let device = attach(policy)?;
+        let mut model = Model::new(device.disk()?)?;
+        let mut random = Random::new(7);
+        let all = model.keys.len();
+        for key in 1..900 {
+            let slots = some_slots(&mut random, all);
+            match random.below(10) {
+                0..6 => model.write(slots, key)?,
+                6 => model.discard(slots)?,
+                _ => model.verify(slots)?,
+            }
+        }
+        model.verify_all()?;
+        ensure!(device.counter("gc_blocks")? > 0, "GC did not run");
+        let (live, used) = (device.counter("live_blocks")?, model.used());
+        ensure!(live == used, "{live} blocks live, {used} slots hold something");
+        model.discard(0..all)?;
+        model.verify_all()?;
+        ensure!(device.counter("live_blocks")? == 0, "blocks live after a discard of all");
+        drop(model);
+        device.finish_sound()?;
+    }
+    Ok(())
+}
+
+fn never_written_reads_zero(_: &mut Log) -> Outcome {
+    let device = attach("cpu")?;
+    let mut model = Model::new(device.disk()?)?;
+    model.verify_all()?;
+    model.write(10..11, 1)?;
+    model.write(300..316, 2)?;
+    // Requests that go over the borders of what was written.
+    model.verify(0..256)?;
+    model.verify(290..320)?;
+    model.verify_all()?;
+    ensure!(device.counter("live_blocks")? == 17, "live_blocks");
+    drop(model);
+    device.finish_sound()
+}
+
+fn discard_frees(_: &mut Log) -> Outcome {
+    let device = attach("single")?;
+    let mut model = Model::new(device.disk()?)?;
+    model.write(0..1024, 1)?;
+    let live = |wanted: u64, after: &str| -> Outcome {
+        let (live, used) = (device.counter("live_blocks")?, device.counter("slots_used")?);
+        ensure!((live, used) == (wanted, wanted), "{after}: {live} live, {used} used");
+        Ok(())
+    };
+    live(1024, "after writes")?;
+    model.discard(0..1)?;
+    live(1023, "one slot discarded")?;
+    model.discard(0..512)?;
+    live(512, "half discarded")?;
+    model.discard(256..600)?;
+    live(424, "overlapping ranges discarded")?;
+    model.discard(2000..3000)?;
+    live(424, "never written slots discarded")?;
+    model.verify_all()?;
+    guest::ok(&["blkdiscard", "-f", "-o", "4194304", "-l", "1048576", &device.node()])?;
+    model.keys[1024..1280].fill(ZERO);
+    guest::ok(&["blkdiscard", "-f", "-z", "-o", "2621440", "-l", "1048576", &device.node()])?;
+    model.keys[640..896].fill(ZERO);
+    model.verify_all()?;
+    live(model.used(), "blkdiscard, with and without --zeroout")?;
+    ensure!(device.counter("slots_freed")? == 1024 - model.used(), "slots_freed");
+    drop(model);
+    device.finish_sound()
+}
+
+/// Writers of the same slots at the same time: any of them may win, but each
+/// page is whole, and the maps are sound.
+fn overlapping_writes(_: &mut Log) -> Outcome {
+    const SLOTS: usize = 512;
+    const WRITERS: u64 = 4;
+    let device = attach("cpu")?;
+    let node = device.node();
+    let write = |writer: u64| -> Outcome {
+        let disk = Disk::open(&node)?;
+        let mut memory = Memory::new(SLOTS * PAGE)?;
+        let mut random = Random::new(writer);
+        memory.fill(0..SLOTS, writer);
+        for _ in 0..150 {
+            let n = [1, 3, 16, 64][random.below(4)];
+            let start = random.below(SLOTS - n + 1);
+            disk.write_slots(&memory, start..start + n).context("write")?;
+            if random.below(4) == 0 {
+                disk.discard((start * PAGE) as u64, (n * PAGE) as u64)?;
+            }
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let writers: Vec<_> = (1..=WRITERS).map(|w| scope.spawn(move || write(w))).collect();
+        let wait = |w: thread::ScopedJoinHandle<Outcome>| w.join().expect("no panic");
+        writers.into_iter().map(wait).collect::<Outcome<Vec<()>>>()
+    })?;
+    device.check()?;
+    let disk = device.disk()?;
+    let mut memory = Memory::new(SLOTS * PAGE)?;
+    disk.read_slots(&mut memory, 0..SLOTS).context("read")?;
+    for slot in 0..SLOTS {
+        let whole = (ZERO..=WRITERS).any(|key| memory.verify(slot..slot + 1, key).is_ok());
+        ensure!(whole, "slot {slot} holds {}", crate::pattern::describe(memory.page(slot)));
+    }
+    drop(disk);
+    device.finish_sound()
+}
+
+/// Pages are not copied, so a request that is not made of pages is refused
+/// before it gets here; nothing happens to what is there.
+fn unaligned_is_refused(log: &mut Log) -> Outcome {
+    let device = attach("cpu")?;
+    let mut model = Model::new(device.disk()?)?;
+    model.write(0..64, 1)?;
+    log.allow("part of a page refused");
+    let memory = Memory::new(16 * PAGE)?;
+    for (what, bytes, offset) in [
+        ("a sector", 0..512, 0),
+        ("half a page", 0..PAGE / 2, 0),
+        ("an offset in a page", 0..PAGE, 512),
+        ("memory in the middle of a page", 512..512 + PAGE, 0),
+        ("several pages of such memory", 2048..2048 + 4 * PAGE, 0),
+    ] {
+        let error = model.disk.write_at(&memory.bytes()[bytes], offset).err();
+        ensure!(
+            error.as_ref().is_some_and(|e| e.raw_os_error() == Some(libc::EINVAL)),
+            "a write of {what} gives {error:?}"
+        );
+    }
+    let beyond = model.disk.write_at(&memory.bytes()[..PAGE], model.disk.bytes());
+    ensure!(beyond.is_err(), "a write beyond the end works");
+    model.verify(0..64)?;
+    drop(model);
+    device.finish_sound()
+}
+
+/// Has a process whose memory is in huge pages swapped out; the growth of a
+/// counter of the kernel must tell that they went out in one piece.
+fn swaps_huge(device: &Device, counter: impl Fn() -> Outcome<u64>) -> Outcome {
+    const SIZE: usize = 32 << 20;
+    let before = counter()?;
+    let group = crate::child::Group::new("huge", 256 << 20)?;
+    let child = crate::child::spawn(Some(&group), |_| {
+        let mut memory = Memory::new(SIZE)?;
+        memory.huge_pages(true)?;
+        for key in 1..3 {
+            memory.fill(0..SIZE / PAGE, key);
+            memory.page_out()?;
+            memory.verify(0..SIZE / PAGE, key)?;
+        }
+        Ok(())
+    })?;
+    child.join()?;
+    let whole = counter()? - before;
+    ensure!(whole > 0, "no large page was swapped out in one piece");
+    ensure!(device.counter("host_blocks")? > (SIZE / PAGE) as u64, "too little was swapped out");
+    Ok(())
+}
+
+const THP: &str = "/sys/kernel/mm/transparent_hugepage";
+
+fn huge_pages(_: &mut Log) -> Outcome {
+    let device = Device::on(&guest::device(MAIN)?, &[])?;
+    guest::write(&format!("{THP}/enabled"), "madvise").context(THP)?;
+    swaps_huge(&device, || guest::table("/proc/vmstat", "thp_swpout"))?;
+    device.bench(&["--thp", "--size", "48M", "--seconds", "3"])?;
+    device.finish_sound()
+}
+
+/// Sizes between a page and a huge page, which Linux has since 6.8 and swaps
+/// out whole since 6.10.
+fn medium_folios(_: &mut Log) -> Outcome {
+    let sizes = format!("{THP}/hugepages-64kB");
+    if !guest::exists(&sizes) {
+        ensure!(guest::kernel() < (6, 8), "{sizes} is missing");
+        return Ok(());
+    }
+    let device = Device::on(&guest::device(MAIN)?, &[])?;
+    guest::write(&format!("{sizes}/enabled"), "madvise").context(&sizes)?;
+    let outcome = swaps_huge_or_not(&device, &sizes);
+    guest::write(&format!("{sizes}/enabled"), "never").context(&sizes)?;
+    outcome?;
+    device.finish_sound()
+}
+
+fn swaps_huge_or_not(device: &Device, sizes: &str) -> Outcome {
+    // Huge pages would be taken instead.
+    let pmd = format!("{THP}/hugepages-2048kB/enabled");
+    guest::write(&pmd, "never").context(&pmd)?;
+    let outcome = swaps_huge(device, || guest::read_number(&format!("{sizes}/stats/swpout")))
+        .and_then(|()| device.bench(&["--thp", "--size", "48M", "--seconds", "3"]).map(drop));
+    guest::write(&pmd, "inherit").context(&pmd)?;
+    outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_stay_within_the_disk() {
+        let mut random = Random::new(1);
+        for _ in 0..1000 {
+            let slots = some_slots(&mut random, 300);
+            assert!(slots.start < slots.end && slots.end <= 300);
+        }
+    }
+}

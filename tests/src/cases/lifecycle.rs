@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Turning on and off, and what is left afterwards: nothing.
+
+use std::fs::{self, File};
+
+use super::devices::{MAIN, MEDIUM};
+use crate::child::{spawn, Group};
+use crate::cleanup;
+use crate::device::{module_path, Device, CONFIG};
+use crate::ensure;
+use crate::guest;
+use crate::kmsg::Log;
+use crate::memory::Memory;
+use crate::outcome::{Context, Outcome};
+use crate::pattern::PAGE;
+
+crate::cases![lifecycle:
+    on_and_off, status_tells, detach_in_use_is_refused, two_devices, twenty_times_without_a_leak];
+
+/// Has a process put some pages on the device and take them back.
+fn use_it(bytes: usize) -> Outcome {
+    let group = Group::new("use", 256 << 20)?;
+    let child = spawn(Some(&group), |_| {
+        let mut memory = Memory::new(bytes)?;
+        memory.fill(0..bytes / PAGE, 1);
+        memory.page_out()?;
+        memory.verify(0..bytes / PAGE, 1)
+    })?;
+    child.join()
+}
+
+fn on_and_off(_: &mut Log) -> Outcome {
+    let before = cleanup::traces();
+    ensure!(before.is_empty(), "there already is: {}", before.join(", "));
+    let device = Device::on(&guest::device(MAIN)?, &[])?;
+    use_it(8 << 20)?;
+    ensure!(device.counter("host_blocks")? >= 2048, "nothing was swapped out");
+    device.finish_sound()?;
+    // `znsage off` has unloaded the module.
+    let after = cleanup::traces();
+    ensure!(after.is_empty(), "left behind: {}", after.join(", "));
+    Ok(())
+}
+
+fn status_tells(_: &mut Log) -> Outcome {
+    let device = Device::on(&guest::device(MAIN)?, &["--policy", "single"])?;
+    use_it(4 << 20)?;
+    let status = crate::device::znsage_json(&["status"])?;
+    let shown = &status["devices"][0];
+    for key in [
+        "size_bytes",
+        "slots_used",
+        "live_blocks",
+        "host_blocks",
+        "gc_blocks",
+        "padding_blocks",
+        "waf",
+        "chunks",
+        "zone_resets",
+        "slots_freed",
+        "read_errors",
+        "write_errors",
+        "map_bytes",
+    ] {
+        ensure!(shown[key].is_number(), "status --json shows {key} as {}", shown[key]);
+    }
+    ensure!(shown["policy"] == "single", "policy is {}", shown["policy"]);
+    ensure!(shown["name"] == device.name.as_str(), "name is {}", shown["name"]);
+    ensure!(device.backing.ends_with(shown["backing"].as_str().unwrap_or("?")), "backing");
+    let zones = &shown["zones"];
+    let sum: u64 =
+        ["empty", "open", "full", "retired"].iter().filter_map(|k| zones[k].as_u64()).sum();
+    ensure!(zones["total"] == 256 && sum == 256, "256 zones are shown as {zones}");
+    // 8 bytes a page of the device and a percent.
+    let most = 8 * device.counter("blocks_total")? * 101 / 100;
+    ensure!(device.counter("map_bytes")? <= most, "maps take more than {most} bytes");
+    device.finish_sound()
+}
+
+fn detach_in_use_is_refused(_: &mut Log) -> Outcome {
+    let device = Device::on(&guest::device(MAIN)?, &[])?;
+    let item = format!("{CONFIG}/{}", guest::read(&device.attribute("config"))?);
+    let power = format!("{item}/power");
+    let busy = |when: &str| -> Outcome {
+        guest::refuses(&power, "0", libc::EBUSY).context(when)?;
+        let removed = fs::remove_dir(&item).map_err(|e| e.raw_os_error());
+        ensure!(removed == Err(Some(libc::EBUSY)), "{when}: rmdir: {removed:?}");
+        let unloaded = guest::run(&["rmmod", "znsage"])?;
+        ensure!(unloaded.status != 0, "{when}: rmmod works");
+        ensure!(unloaded.stderr.contains("in use"), "{when}: rmmod: {}", unloaded.said());
+        Ok(())
+    };
+    busy("as swap")?;
+    for setting in ["backing", "policy", "size"] {
+        guest::refuses(&format!("{item}/{setting}"), "1", libc::EBUSY)?;
+    }
+    use_it(4 << 20)?;
+    device.swapoff()?;
+    let open = File::open(device.node()).context("open the disk")?;
+    busy("as an open file")?;
+    drop(open);
+    guest::refuses(&format!("{item}/over_provisioning"), "20", libc::EBUSY)?;
+    device.nothing_lives()?;
+    device.finish_sound()
+}
+
+fn two_devices(_: &mut Log) -> Outcome {
+    let one = Device::on(&guest::device(MAIN)?, &["--priority", "5"])?;
+    let two = Device::on(&guest::device(MEDIUM)?, &["--priority", "5", "--size", "64M"])?;
+    ensure!(one.name != two.name, "both are {}", one.name);
+    use_it(16 << 20)?;
+    for device in [&one, &two] {
+        ensure!(device.counter("host_blocks")? > 100, "{} was not used", device.name);
+    }
+    one.finish_sound()?;
+    use_it(4 << 20)?;
+    two.finish_sound()
+}
+
+/// Growth that is no leak: caches of the kernel, of per-CPU pages, of slabs.
+const SLACK: u64 = 3 << 20;
+
+/// Memory of the kernel's own that does not go away by itself.
+fn kernel_memory() -> Outcome<Vec<(&'static str, u64)>> {
+    guest::write("/proc/sys/vm/drop_caches", "3").context("drop_caches")?;
+    // Freed by RCU and by workers a moment later.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    ["SUnreclaim", "VmallocUsed", "Percpu", "KernelStack"]
+        .into_iter()
+        .map(|key| Ok((key, guest::memory(key)?)))
+        .collect()
+}
+
+/// Module, disk and swap come and go; each round would leak megabytes if a
+/// map, a chunk or a pool stayed.
+fn twenty_times_without_a_leak(_: &mut Log) -> Outcome {
+    let backing = guest::device(MAIN)?;
+    let module = module_path()?;
+    let round = |by_command: bool| -> Outcome {
+        let device = match by_command {
+            true => Device::on(&backing, &[])?,
+            false => {
+                let device = Device::attach(&backing, &[])?;
+                guest::ok(&["mkswap", &device.node()])?;
+                guest::ok(&["swapon", &device.node()])?;
+                device
+            }
+        };
+        use_it(1 << 20)?;
+        device.swapoff()?;
+        guest::ok(&["znsage", "off"]).map(drop)
+    };
+    round(true)?;
+    round(false)?;
+    let before = kernel_memory()?;
+    for i in 0..20 {
+        round(i % 4 == 0).context(format!("round {i}"))?;
+    }
+    for ((key, was), (_, is)) in before.iter().zip(kernel_memory()?) {
+        ensure!(is <= was + SLACK, "{key} grew from {was} to {is} bytes");
+    }
+    ensure!(guest::exists(&module), "{module} is gone");
+    crate::zones::all_empty(&backing)
+}

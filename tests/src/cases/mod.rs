@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The cases, in the order in which they run: what everything else needs
+//! first.
+
+mod block;
+mod errors;
+mod kernel;
+mod lifecycle;
+mod process;
+mod refusals;
+mod shapes;
+mod utilization;
+
+use crate::runner::Case;
+
+/// Devices that tests/run asks vm/run for.
+mod devices {
+    /// 128 MiB, zones of 512 KiB, no limits.
+    pub const MAIN: &str = "ZNS0";
+    /// 64 MiB, blocks of 512 bytes, zones of 1 MiB of which 896 KiB can be
+    /// used, 4 open and active.
+    pub const TIGHT: &str = "ZNS1";
+    /// 256 MiB, zones of 4 MiB.
+    pub const MEDIUM: &str = "ZNS2";
+    /// 1 GiB, zones of 64 MiB.
+    pub const LARGE: &str = "ZNS3";
+    /// 256 MiB, conventional.
+    pub const CONVENTIONAL: &str = "CONV0";
+}
+
+pub fn all() -> Vec<Case> {
+    [
+        lifecycle::CASES,
+        utilization::CASES,
+        process::CASES,
+        block::CASES,
+        shapes::CASES,
+        errors::CASES,
+        refusals::CASES,
+        kernel::CASES,
+    ]
+    .concat()
+}

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Bad input: what is wrong is said, with the right exit status; nothing is
+//! written, nothing is set up.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::process::Command;
+
+use super::devices::{CONVENTIONAL, LARGE, MAIN, TIGHT};
+use crate::child::{spawn, Group};
+use crate::cleanup::{self, MAPPER, MOUNT};
+use crate::device::{load_module, module_path, Device, CONFIG};
+use crate::ensure;
+use crate::guest::{self, Ran};
+use crate::kmsg::Log;
+use crate::memory::Memory;
+use crate::null_blk::NullBlk;
+use crate::outcome::{Context, Outcome};
+use crate::pattern::PAGE;
+use crate::zones;
+
+crate::cases![refusals:
+    not_zoned, no_such_device, already_on, open_elsewhere, mapped, mounted, signature,
+    zones_not_empty, too_few_zones, chunk_does_not_fit, size_does_not_fit, unknown_by_command,
+    unknown_by_configfs, configfs_power, too_large, not_root, module_missing,
+    module_of_another_kernel, off_without_memory, nothing_is_on];
+
+/// The exit statuses of `znsage`.
+const USAGE: i32 = 2;
+const ENVIRONMENT: i32 = 3;
+const DEVICE: i32 = 4;
+const BUSY: i32 = 5;
+const SPACE: i32 = 6;
+
+/// All that a failed `on` could change.
+fn picture(backing: &str) -> Vec<String> {
+    let mut picture = cleanup::traces();
+    picture.extend(guest::list(CONFIG));
+    picture.extend(guest::swaps());
+    picture.extend(zones::report(backing));
+    picture
+}
+
+fn judge(ran: &Ran, status: i32, words: &[&str]) -> Outcome {
+    let said = ran.said();
+    ensure!(ran.status == status, "exit status {} instead of {status}: {said}", ran.status);
+    for word in words {
+        ensure!(ran.stderr.contains(word), "the message lacks `{word}`: {said}");
+    }
+    Ok(())
+}
+
+/// `command` has to fail like this, and to leave everything as it was.
+fn refuses(mut command: Command, backing: &str, status: i32, words: &[&str]) -> Outcome {
+    let before = picture(backing);
+    let ran: Ran = command.output().map(Ran::from).context("run znsage")?;
+    judge(&ran, status, words)?;
+    ensure!(picture(backing) == before, "refused, but something has changed: {}", ran.said());
+    Ok(())
+}
+
+fn on_refused(backing: &str, options: &[&str], status: i32, words: &[&str]) -> Outcome {
+    let command = guest::command(&[&["znsage", "on", backing], options].concat());
+    refuses(command, backing, status, words).context(format!("on {}", options.join(" ")))
+}
+
+fn not_zoned(_: &mut Log) -> Outcome {
+    let backing = guest::device(CONVENTIONAL)?;
+    on_refused(&backing, &[], DEVICE, &["is not a zoned device", "lsblk"])?;
+    on_refused(&backing, &["--force"], DEVICE, &["is not a zoned device"])
+}
+
+fn no_such_device(_: &mut Log) -> Outcome {
+    on_refused("/dev/nvme77n1", &[], DEVICE, &["No such file"])?;
+    on_refused("/dev/null", &[], DEVICE, &["not a block device"])
+}
+
+fn already_on(_: &mut Log) -> Outcome {
+    let device = Device::on(&guest::device(MAIN)?, &[])?;
+    on_refused(&device.backing, &[], BUSY, &["backing device of znsage0", "znsage off"])?;
+    on_refused(&device.backing, &["--force"], BUSY, &["backing device of znsage0"])?;
+    // The kernel's own words, past the command.
+    let item = format!("{CONFIG}/twice");
+    fs::create_dir(&item).context(&item)?;
+    guest::write(&format!("{item}/backing"), &device.backing).context(&item)?;
+    guest::refuses(&format!("{item}/power"), "1", libc::EBUSY)?;
+    fs::remove_dir(&item).context(&item)?;
+    device.finish_sound()
+}
+
+fn open_elsewhere(_: &mut Log) -> Outcome {
+    let backing = guest::device(MAIN)?;
+    let mut options = OpenOptions::new();
+    let held = options.read(true).custom_flags(libc::O_EXCL).open(&backing).context(&backing)?;
+    on_refused(&backing, &[], BUSY, &["in use"])?;
+    on_refused(&backing, &["--force"], BUSY, &["in use"])?;
+    drop(held);
+    Device::on(&backing, &[])?.finish_sound()
+}
+
+fn mapped(_: &mut Log) -> Outcome {
+    let backing = guest::device(TIGHT)?;
+    let sectors = guest::ok(&["blockdev", "--getsz", &backing])?;
+    let table = format!("0 {} linear {backing} 0", sectors.trim());
+    guest::ok(&["dmsetup", "create", "--noudevsync", MAPPER, "--table", &table])?;
+    on_refused(&backing, &[], BUSY, &["in use by dm-"])?;
+    guest::ok(&["dmsetup", "remove", "--noudevsync", MAPPER]).map(drop)
+}
+
+/// A zoned device with a file system, in its conventional zones.
+fn mounted(_: &mut Log) -> Outcome {
+    let null = with_conventional_zones()?;
+    guest::ok(&["mkfs.ext4", "-q", "-F", "-E", "nodiscard", &null.node(), "12M"])?;
+    fs::create_dir_all(MOUNT).context(MOUNT)?;
+    guest::ok(&["mount", &null.node(), MOUNT])?;
+    on_refused(&null.node(), &[], BUSY, &["is mounted on", MOUNT])?;
+    on_refused(&null.node(), &["--force"], BUSY, &["is mounted on"])?;
+    guest::ok(&["umount", MOUNT])?;
+    on_refused(&null.node(), &[], BUSY, &["signature of `ext4`", "--force"])
+}
+
+fn with_conventional_zones() -> Outcome<NullBlk> {
+    NullBlk::zoned(&[("size", "64"), ("zone_size", "1"), ("zone_nr_conv", "16")])
+}
+
+fn signature(_: &mut Log) -> Outcome {
+    let null = with_conventional_zones()?;
+    guest::ok(&["mkswap", &null.node()])?;
+    on_refused(&null.node(), &[], BUSY, &["signature of `swap`", "--force"])?;
+    Device::on(&null.node(), &["--force"])?.finish_sound()?;
+    let found = guest::ok(&["blkid", "-p", &null.node()])?;
+    ensure!(found.contains("swap"), "the conventional zones were written");
+    Ok(())
+}
+
+fn zones_not_empty(log: &mut Log) -> Outcome {
+    let backing = guest::device(MAIN)?;
+    guest::ok(&[
+        "dd",
+        "if=/dev/urandom",
+        &format!("of={backing}"),
+        "bs=4K",
+        "count=3",
+        "oflag=direct",
+        "conv=notrunc",
+        "status=none",
+    ])?;
+    on_refused(&backing, &[], BUSY, &["1 of 256 zones are not empty", "--force"])?;
+    // The module does not rely on the command.
+    load_module()?;
+    let item = format!("{CONFIG}/suite");
+    fs::create_dir(&item).context(&item)?;
+    guest::write(&format!("{item}/backing"), &backing).context(&item)?;
+    guest::refuses(&format!("{item}/power"), "1", libc::ENOTEMPTY)?;
+    ensure!(log.has("1 zones are not empty"), "the log does not say why");
+    fs::remove_dir(&item).context(&item)?;
+    Device::on(&backing, &["--force"])?.finish_sound()
+}
+
+fn too_few_zones(log: &mut Log) -> Outcome {
+    log.allow("too few");
+    let null = NullBlk::zoned(&[("size", "2"), ("zone_size", "1")])?;
+    on_refused(&null.node(), &[], DEVICE, &["2 zones", "3 are needed"])?;
+    drop(null);
+    let null = NullBlk::zoned(&[("size", "3"), ("zone_size", "1")])?;
+    on_refused(&null.node(), &[], DEVICE, &["too few"])?;
+    drop(null);
+    // The smallest that works, works.
+    let null = NullBlk::zoned(&[("size", "4"), ("zone_size", "1")])?;
+    Device::on(&null.node(), &[])?.finish_sound()
+}
+
+fn chunk_does_not_fit(log: &mut Log) -> Outcome {
+    let backing = guest::device(MAIN)?;
+    for (options, words) in [
+        (&["--chunk", "5000"][..], "not a multiple of the page"),
+        (&["--chunk", "4M"], "do not fit in one append"),
+        (&["--chunk", "64K", "--write-unit", "48K"], "not a multiple of the write unit"),
+        (&["--write-unit", "100"], "not a multiple of the page"),
+    ] {
+        on_refused(&backing, options, DEVICE, &[words])?;
+    }
+    // What only the module sees.
+    log.allow("chunk of");
+    load_module()?;
+    for (setting, value, when_set) in
+        [("chunk", "5000", true), ("write_unit", "6000", true), ("chunk", "1048576", false)]
+    {
+        let item = format!("{CONFIG}/suite");
+        fs::create_dir(&item).context(&item)?;
+        guest::write(&format!("{item}/backing"), &backing).context(&item)?;
+        let path = format!("{item}/{setting}");
+        if when_set {
+            guest::refuses(&path, value, libc::EINVAL)?;
+        } else {
+            guest::write(&path, value).context(path)?;
+            guest::refuses(&format!("{item}/power"), "1", libc::EINVAL)?;
+        }
+        fs::remove_dir(&item).context(&item)?;
+    }
+    guest::ok(&["rmmod", "znsage"]).map(drop)
+}
+
+fn size_does_not_fit(_: &mut Log) -> Outcome {
+    let backing = guest::device(MAIN)?;
+    on_refused(&backing, &["--size", "4K"], DEVICE, &["too small"])?;
+    on_refused(&backing, &["--size", "1G"], SPACE, &["do not fit"])?;
+    on_refused(&backing, &["--size", "127M"], SPACE, &["smaller --size"])
+}
+
+fn unknown_by_command(_: &mut Log) -> Outcome {
+    let backing = guest::device(MAIN)?;
+    on_refused(&backing, &["--policy", "psychic"], USAGE, &["psychic", "single", "cpu"])?;
+    on_refused(&backing, &["--colour", "red"], USAGE, &["--colour"])?;
+    on_refused(&backing, &["--over-provisioning", "91"], USAGE, &["91"])?;
+    on_refused(&backing, &["--size", "12Q"], USAGE, &["12Q"])
+}
+
+fn unknown_by_configfs(_: &mut Log) -> Outcome {
+    load_module()?;
+    let item = format!("{CONFIG}/suite");
+    fs::create_dir(&item).context(&item)?;
+    for (setting, value) in [
+        ("policy", "psychic"),
+        ("over_provisioning", "91"),
+        ("over_provisioning", "-1"),
+        ("reserve", "0"),
+        ("reserve", "1000"),
+        ("size", "much"),
+        ("deadline_us", "0"),
+        ("deadline_us", "2000000"),
+        ("force", "perhaps"),
+        ("power", "yes please?"),
+        ("backing", ""),
+    ] {
+        let path = format!("{item}/{setting}");
+        let before = guest::read(&path)?;
+        if value.is_empty() {
+            guest::refuses(&path, "\n", libc::EINVAL)?;
+        } else {
+            guest::refuses(&path, value, libc::EINVAL)?;
+        }
+        ensure!(guest::read(&path)? == before, "{setting} was refused, but has changed");
+    }
+    let created = fs::write(format!("{item}/colour"), "red");
+    ensure!(created.is_err(), "there is a setting `colour`");
+    guest::refuses(&format!("{item}/power"), "1", libc::EINVAL).context("without a device")?;
+    ensure!(guest::read(&format!("{item}/index"))? == "-1", "index");
+    fs::remove_dir(&item).context(&item)?;
+    guest::ok(&["rmmod", "znsage"]).map(drop)
+}
+
+/// What `power` answers for devices that do not do.
+fn configfs_power(log: &mut Log) -> Outcome {
+    log.allow("cannot be opened");
+    log.allow("size");
+    load_module()?;
+    let conventional = guest::device(CONVENTIONAL)?;
+    let zoned = guest::device(MAIN)?;
+    for (backing, setting, errno) in [
+        ("/dev/nvme77n1", ("force", "0"), libc::ENOENT),
+        ("/dev/null", ("force", "0"), libc::ENOTBLK),
+        (conventional.as_str(), ("force", "1"), libc::EOPNOTSUPP),
+        (&zoned, ("size", "1073741824"), libc::ENOSPC),
+        (&zoned, ("gc_low", "5000"), libc::EINVAL),
+    ] {
+        let item = format!("{CONFIG}/suite");
+        fs::create_dir(&item).context(&item)?;
+        guest::write(&format!("{item}/backing"), backing).context(&item)?;
+        guest::write(&format!("{item}/{}", setting.0), setting.1).context(setting.0)?;
+        guest::refuses(&format!("{item}/power"), "1", errno).context(backing)?;
+        ensure!(guest::read(&format!("{item}/power"))? == "0", "refused, but powered");
+        fs::remove_dir(&item).context(&item)?;
+    }
+    guest::ok(&["rmmod", "znsage"])?;
+    zones::all_empty(&zoned)
+}
+
+/// 17 TiB that hold nothing: block numbers reach 16.
+fn too_large(_: &mut Log) -> Outcome {
+    let null =
+        NullBlk::zoned(&[("memory_backed", "0"), ("size", "17825792"), ("zone_size", "16384")])?;
+    on_refused(&null.node(), &[], DEVICE, &["17 TiB", "16 TiB", "--size"])?;
+    load_module()?;
+    let item = format!("{CONFIG}/suite");
+    fs::create_dir(&item).context(&item)?;
+    guest::write(&format!("{item}/backing"), &null.node()).context(&item)?;
+    guest::refuses(&format!("{item}/power"), "1", libc::EFBIG)?;
+    fs::remove_dir(&item).context(&item)?;
+    guest::ok(&["rmmod", "znsage"])?;
+    // A part of it can be used; nothing that is written would be there later.
+    let ran = crate::device::znsage(&["on", &null.node(), "--size", "256M"])?;
+    ensure!(ran.status == 0, "--size 256M: {}", ran.said());
+    ensure!(guest::read_number("/sys/block/znsage0/znsage/zones_unused")? > 1000, "zones_unused");
+    guest::ok(&["znsage", "off"])?;
+    zones::all_empty(&null.node())
+}
+
+fn not_root(_: &mut Log) -> Outcome {
+    let backing = guest::device(MAIN)?;
+    // The repository may be where only root can look.
+    let copy = "/tmp/znsage";
+    let original = guest::ok(&["sh", "-c", "command -v znsage"])?;
+    fs::copy(original.trim(), copy).context(copy)?;
+    fs::set_permissions(copy, fs::Permissions::from_mode(0o755)).context(copy)?;
+    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", copy];
+    for (arguments, purpose) in [
+        (&["on", backing.as_str()][..], "only root can set up"),
+        (&["off"], "only root can turn"),
+        (&["check"], "only root can read"),
+    ] {
+        let command = guest::command(&[&nobody, arguments].concat());
+        refuses(command, &backing, ENVIRONMENT, &[purpose, "sudo"])?;
+    }
+    fs::remove_file(copy).context(copy)
+}
+
+fn module_missing(_: &mut Log) -> Outcome {
+    let backing = guest::device(MAIN)?;
+    let mut command = guest::command(&["znsage", "on", &backing]);
+    command.env_remove("ZNSAGE_MODULE");
+    let release = guest::read("/proc/sys/kernel/osrelease")?;
+    let words = ["not installed for kernel", &release, "ZNSAGE_MODULE"];
+    refuses(command, &backing, ENVIRONMENT, &words)?;
+    let mut command = guest::command(&["znsage", "on", &backing]);
+    command.env("ZNSAGE_MODULE", "/nowhere/znsage.ko");
+    refuses(command, &backing, ENVIRONMENT, &["/nowhere/znsage.ko", "No such file"])?;
+    let mut command = guest::command(&["znsage", "on", &backing]);
+    command.env("ZNSAGE_MODULE", "/etc/passwd");
+    refuses(command, &backing, ENVIRONMENT, &["not a kernel module"])
+}
+
+/// The module as if it was built for another kernel.
+fn module_of_another_kernel(_: &mut Log) -> Outcome {
+    let backing = guest::device(MAIN)?;
+    let release = guest::read("/proc/sys/kernel/osrelease")?;
+    let other = release.replacen('6', "5", 1);
+    let mut image = fs::read(module_path()?).context("read the module")?;
+    let (from, to) = (format!("vermagic={release} "), format!("vermagic={other} "));
+    let at = image.windows(from.len()).position(|w| w == from.as_bytes());
+    let at = at.ok_or("the module has no vermagic of this kernel")?;
+    image[at..at + to.len()].copy_from_slice(to.as_bytes());
+    let path = "/tmp/znsage.ko";
+    fs::write(path, image).context(path)?;
+    let mut command = guest::command(&["znsage", "on", &backing]);
+    command.env("ZNSAGE_MODULE", path);
+    refuses(command, &backing, ENVIRONMENT, &["built for kernel", &other, &release])?;
+    fs::remove_file(path).context(path)
+}
+
+/// More is swapped out than there is memory: `off` says so instead of
+/// having the kernel kill somebody.
+fn off_without_memory(_: &mut Log) -> Outcome {
+    const SWAPPED: usize = 280 << 20;
+    const LEFT: u64 = 130 << 20;
+    let device = Device::on(&guest::device(LARGE)?, &["--size", "400M"])?;
+    let group = Group::new("away", 24 << 20)?;
+    let mut away = spawn(Some(&group), |link| {
+        let mut memory = Memory::new(SWAPPED)?;
+        memory.fill(0..SWAPPED / PAGE, 1);
+        link.point()?;
+        memory.verify(0..SWAPPED / PAGE, 1)
+    })?;
+    away.reach()?;
+    let hog_group = Group::new("hog", 4 << 30)?;
+    hog_group.set("memory.swap.max", "0")?;
+    let mut hog = spawn(Some(&hog_group), |link| {
+        let available = guest::memory("MemAvailable")?;
+        let mut memory = Memory::new(available.saturating_sub(LEFT) as usize / PAGE * PAGE)?;
+        for page in 0..memory.pages() {
+            memory.fill(page..page + 1, 1);
+        }
+        link.point()
+    })?;
+    hog.reach()?;
+    let before = picture(&device.backing).len();
+    let ran = crate::device::znsage(&["off"])?;
+    judge(&ran, SPACE, &["are swapped out", "of memory", "--force"])?;
+    ensure!(picture(&device.backing).len() == before, "refused, but something has changed");
+    ensure!(guest::swaps().contains(&device.node()), "the swap is gone");
+    hog.go_on()?;
+    hog.join()?;
+    away.go_on()?;
+    away.join()?;
+    device.finish_sound()
+}
+
+fn nothing_is_on(_: &mut Log) -> Outcome {
+    let backing = guest::device(MAIN)?;
+    refuses(guest::command(&["znsage", "check"]), &backing, DEVICE, &["no znsage device is on"])?;
+    let command = guest::command(&["znsage", "off", &backing]);
+    refuses(command, &backing, DEVICE, &["is no znsage device"])?;
+    let said = guest::ok(&["znsage", "off"])?;
+    ensure!(said.contains("no znsage device is on"), "off: {said}");
+    Ok(())
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Devices of many shapes: each swaps with GC at about 70 % utilization, and
+//! its limits on open and active zones hold: a write beyond them would fail,
+//! and be counted.
+
+use super::devices::{LARGE, MAIN, MEDIUM, TIGHT};
+use crate::device::{Bench, Device};
+use crate::ensure;
+use crate::guest;
+use crate::kmsg::Log;
+use crate::null_blk::NullBlk;
+use crate::outcome::Outcome;
+
+crate::cases![shapes:
+    tight_limits_512_byte_blocks, zones_of_4_mib, large_zones, write_unit_192k, large_chunks,
+    policy_single, null_blk_capacity, null_blk_conventional_zones, null_blk_three_open];
+
+fn swap_on(device: &Device, utilization: &str) -> Outcome<Bench> {
+    let bench = device.bench(&[
+        "--utilization",
+        utilization,
+        "--rewrites",
+        "1.1",
+        "--seconds",
+        "60",
+        "--write-ratio",
+        "1",
+    ])?;
+    for counter in ["zone_resets", "gc_blocks"] {
+        ensure!(device.counter(counter)? > 0, "GC did not run: {counter} is 0");
+    }
+    Ok(bench)
+}
+
+fn equal(device: &Device, file: &str, wanted: u64) -> Outcome {
+    let is = device.counter(file)?;
+    ensure!(is == wanted, "{file} is {is}, not {wanted}");
+    Ok(())
+}
+
+/// Capacity below the zone's size, and four open zones: two are for streams.
+fn tight_limits_512_byte_blocks(_: &mut Log) -> Outcome {
+    let device = Device::on(&guest::device(TIGHT)?, &["--policy", "cpu"])?;
+    equal(&device, "zone_bytes", 896 << 10)?;
+    equal(&device, "streams", 2)?;
+    swap_on(&device, "70")?;
+    device.finish_sound()
+}
+
+fn zones_of_4_mib(_: &mut Log) -> Outcome {
+    let device = Device::on(&guest::device(MEDIUM)?, &["--size", "48M"])?;
+    equal(&device, "zone_bytes", 4 << 20)?;
+    let (used, unused) = (device.counter("zones_total")?, device.counter("zones_unused")?);
+    ensure!(used + unused == 64 && unused > 0, "{used} zones used, {unused} unused");
+    swap_on(&device, "65")?;
+    device.finish_sound()
+}
+
+/// Few and large zones: one stream, and a third of the device as room.
+fn large_zones(_: &mut Log) -> Outcome {
+    let device = Device::on(&guest::device(LARGE)?, &["--size", "180M"])?;
+    equal(&device, "zone_bytes", 64 << 20)?;
+    swap_on(&device, "40")?;
+    device.finish_sound()
+}
+
+/// Units that do not divide the zone: the rest of each zone stays empty, and
+/// the zone is finished. Short batches are padded, which the WAF shows.
+fn write_unit_192k(_: &mut Log) -> Outcome {
+    let options = ["--write-unit", "192K", "--chunk", "192K"];
+    let device = Device::on(&guest::device(MAIN)?, &options)?;
+    equal(&device, "write_unit_bytes", 192 << 10)?;
+    equal(&device, "zone_bytes", 384 << 10)?;
+    let bench = swap_on(&device, "60")?;
+    let (host, gc) = (device.counter("host_blocks")?, device.counter("gc_blocks")?);
+    let padding = device.counter("padding_blocks")?;
+    ensure!(padding > 0, "nothing was padded");
+    ensure!((host + gc + padding) % 48 == 0, "{host} + {gc} + {padding} are no whole units");
+    ensure!(bench.waf() > 1.0, "the WAF leaves padding out");
+    device.finish_sound()
+}
+
+/// Reclaim hands over 32 pages at a time; here a chunk takes 128.
+fn large_chunks(_: &mut Log) -> Outcome {
+    let device = Device::on(&guest::device(MEDIUM)?, &["--size", "48M", "--chunk", "512K"])?;
+    equal(&device, "chunk_bytes", 512 << 10)?;
+    swap_on(&device, "65")?;
+    device.finish_sound()
+}
+
+fn policy_single(_: &mut Log) -> Outcome {
+    let device = Device::on(&guest::device(TIGHT)?, &["--policy", "single", "--chunk", "64K"])?;
+    equal(&device, "streams", 1)?;
+    swap_on(&device, "70")?;
+    device.finish_sound()
+}
+
+fn null_blk_capacity(_: &mut Log) -> Outcome {
+    let null = NullBlk::zoned(&[("size", "64"), ("zone_size", "2"), ("zone_capacity", "1")])?;
+    let device = Device::on(&null.node(), &[])?;
+    equal(&device, "zone_bytes", 1 << 20)?;
+    swap_on(&device, "70")?;
+    device.finish_sound()
+}
+
+/// Conventional zones are left alone, with all that is in them.
+fn null_blk_conventional_zones(_: &mut Log) -> Outcome {
+    let null = NullBlk::zoned(&[("size", "64"), ("zone_size", "1"), ("zone_nr_conv", "8")])?;
+    guest::ok(&[
+        "dd",
+        "if=/dev/urandom",
+        &format!("of={}", null.node()),
+        "bs=64K",
+        "count=128",
+        "oflag=direct",
+        "conv=notrunc",
+        "status=none",
+    ])?;
+    let sum = || guest::ok(&["sh", "-c", &format!("head -c 8M {} | md5sum", null.node())]);
+    let before = sum()?;
+    let device = Device::on(&null.node(), &[])?;
+    equal(&device, "zones_unused", 8)?;
+    equal(&device, "zones_total", 56)?;
+    swap_on(&device, "70")?;
+    device.finish_sound()?;
+    ensure!(sum()? == before, "the conventional zones have changed");
+    Ok(())
+}
+
+/// Three open zones leave one stream, however many CPUs there are.
+fn null_blk_three_open(_: &mut Log) -> Outcome {
+    let null = NullBlk::zoned(&[
+        ("size", "64"),
+        ("zone_size", "1"),
+        ("zone_max_open", "3"),
+        ("zone_max_active", "3"),
+    ])?;
+    let device = Device::on(&null.node(), &["--policy", "cpu"])?;
+    equal(&device, "streams", 1)?;
+    swap_on(&device, "70")?;
+    device.finish_sound()
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A znsage device that a case has turned on.
+
+use serde_json::Value;
+
+use crate::direct::Disk;
+use crate::ensure;
+use crate::guest::{self, Ran};
+use crate::outcome::{Context, Outcome};
+use crate::pattern::PAGE;
+use crate::zones;
+
+pub const CONFIG: &str = "/sys/kernel/config/znsage";
+
+pub fn znsage(arguments: &[&str]) -> Outcome<Ran> {
+    guest::run(&[&["znsage"], arguments].concat())
+}
+
+/// The document of a `znsage ... --json` that has to succeed.
+pub fn znsage_json(arguments: &[&str]) -> Outcome<Value> {
+    let text = guest::ok(&[&["znsage", "--json"], arguments].concat())?;
+    serde_json::from_str(&text).context(format!("znsage {} prints no JSON", arguments[0]))
+}
+
+pub fn module_path() -> Outcome<String> {
+    std::env::var("ZNSAGE_MODULE").map_err(|_| "ZNSAGE_MODULE is not set: build it".to_string())
+}
+
+pub fn load_module() -> Outcome {
+    if !guest::exists("/sys/module/znsage") {
+        guest::ok(&["insmod", &module_path()?])?;
+    }
+    Ok(())
+}
+
+pub struct Device {
+    /// znsage0
+    pub name: String,
+    /// The path of the device below.
+    pub backing: String,
+}
+
+impl Device {
+    /// Turns swap on, by the command.
+    pub fn on(backing: &str, options: &[&str]) -> Outcome<Device> {
+        let report = znsage_json(&[&["on", backing], options].concat())?;
+        let name = report["device"]["name"].as_str().ok_or("`on --json` tells no name")?;
+        let device = Device { name: name.to_string(), backing: backing.to_string() };
+        ensure!(guest::swaps().contains(&device.node()), "{name} is not in /proc/swaps");
+        Ok(device)
+    }
+
+    /// Attaches by configfs, without making it swap.
+    pub fn attach(backing: &str, settings: &[(&str, &str)]) -> Outcome<Device> {
+        load_module()?;
+        let item = format!("{CONFIG}/suite");
+        std::fs::create_dir(&item).context(&item)?;
+        for (attribute, value) in [&[("backing", backing)], settings, &[("power", "1")]].concat() {
+            let path = format!("{item}/{attribute}");
+            guest::write(&path, value).context(format!("{path} := {value}"))?;
+        }
+        let index = guest::read(&format!("{item}/index"))?;
+        Ok(Device { name: format!("znsage{index}"), backing: backing.to_string() })
+    }
+
+    pub fn node(&self) -> String {
+        format!("/dev/{}", self.name)
+    }
+
+    pub fn attribute(&self, file: &str) -> String {
+        format!("/sys/block/{}/znsage/{file}", self.name)
+    }
+
+    pub fn counter(&self, file: &str) -> Outcome<u64> {
+        guest::read_number(&self.attribute(file))
+    }
+
+    pub fn disk(&self) -> Outcome<Disk> {
+        Disk::open(&self.node())
+    }
+
+    /// `znsage check`.
+    pub fn check(&self) -> Outcome {
+        let said = guest::ok(&["znsage", "check", &self.node()])?;
+        ensure!(said == format!("{}: ok\n", self.name), "znsage check: {said}");
+        Ok(())
+    }
+
+    pub fn swapoff(&self) -> Outcome {
+        guest::ok(&["swapoff", &self.node()]).map(drop)
+    }
+
+    /// After swapoff: nobody is left but the page with the header of mkswap,
+    /// and after a discard of everything not even that.
+    pub fn nothing_lives(&self) -> Outcome {
+        for file in ["live_blocks", "slots_used"] {
+            let left = self.counter(file)?;
+            ensure!(left <= 1, "after swapoff, {file} is {left}");
+        }
+        let disk = self.disk()?;
+        disk.discard(0, disk.bytes())?;
+        for file in ["live_blocks", "slots_used"] {
+            let left = self.counter(file)?;
+            ensure!(left == 0, "after swapoff and a discard, {file} is {left}");
+        }
+        Ok(())
+    }
+
+    /// How every case ends: the maps are sound, the swap goes, nothing lives,
+    /// the device below is empty.
+    pub fn finish(self) -> Outcome {
+        self.check()?;
+        if guest::swaps().contains(&self.node()) {
+            self.swapoff()?;
+            self.nothing_lives()?;
+            self.check()?;
+        }
+        guest::ok(&["znsage", "off", &self.node()])?;
+        zones::all_empty(&self.backing)
+    }
+
+    /// As `finish()`, and the device had no trouble.
+    pub fn finish_sound(self) -> Outcome {
+        for file in ["write_errors", "read_errors", "zones_retired"] {
+            let n = self.counter(file)?;
+            ensure!(n == 0, "{file} is {n}");
+        }
+        self.finish()
+    }
+
+    /// Runs `znsage bench` with a small limit; no page may be corrupt.
+    pub fn bench(&self, arguments: &[&str]) -> Outcome<Bench> {
+        let common = ["bench", "--memory-limit", "20M", "--verify"];
+        let report = znsage_json(&[&common, arguments].concat())?;
+        ensure!(report["corrupt_pages"] == 0, "corrupt pages: {}", report["corrupt"]);
+        let phases = report["phases"].as_array().ok_or("the report has no phases")?;
+        let access = phases.iter().find(|p| !p["device"].is_null() && !p["latency_us"].is_null());
+        let access = access.ok_or("the report has no access phase")?;
+        ensure!(phases.iter().any(|p| p["phase"] == "verify"), "the report has no verification");
+        Ok(Bench { access: access.clone() })
+    }
+}
+
+/// The accesses of a benchmark.
+pub struct Bench {
+    access: Value,
+}
+
+impl Bench {
+    fn device(&self, counter: &str) -> u64 {
+        self.access["device"][counter].as_u64().unwrap_or(0)
+    }
+
+    pub fn waf(&self) -> f64 {
+        self.access["waf"].as_f64().unwrap_or(f64::NAN)
+    }
+
+    pub fn utilization(&self) -> f64 {
+        self.access["utilization"]["mean"].as_f64().unwrap_or(f64::NAN)
+    }
+
+    /// How many times over the device was written.
+    pub fn rewrites(&self) -> f64 {
+        let written =
+            self.device("host_blocks") + self.device("gc_blocks") + self.device("padding_blocks");
+        written as f64 / self.device("blocks_total").max(1) as f64
+    }
+}
+
+/// Blocks of so many bytes.
+pub const fn blocks(bytes: u64) -> u64 {
+    bytes / PAGE as u64
+}

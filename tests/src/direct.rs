@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Direct I/O on a disk: past the page cache, so that what is verified was
+//! on the device.
+#![allow(unsafe_code)]
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek, SeekFrom};
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+
+use crate::memory::Memory;
+use crate::outcome::{Context, Outcome};
+use crate::pattern::PAGE;
+
+// SAFETY (of the function that the macro makes): the kernel reads two u64
+// where the pointer points.
+nix::ioctl_write_ptr_bad!(blk_discard, 0x1277, [u64; 2]);
+
+pub struct Disk {
+    file: File,
+    bytes: u64,
+}
+
+impl Disk {
+    pub fn open(path: &str) -> Outcome<Disk> {
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).custom_flags(libc::O_DIRECT).open(path);
+        let mut file = file.context(path)?;
+        let bytes = file.seek(SeekFrom::End(0)).context(path)?;
+        Ok(Disk { file, bytes })
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub fn slots(&self) -> usize {
+        (self.bytes / PAGE as u64) as usize
+    }
+
+    /// A request as it is, for those that are to be refused.
+    pub fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_all_at(bytes, offset)
+    }
+
+    pub fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_exact_at(bytes, offset)
+    }
+
+    /// Writes the pages `slots` of `from` to these very slots.
+    pub fn write_slots(&self, from: &Memory, slots: Range<usize>) -> io::Result<()> {
+        let bytes = slots.start * PAGE..slots.end * PAGE;
+        self.write_at(&from.bytes()[bytes.clone()], bytes.start as u64)
+    }
+
+    pub fn read_slots(&self, to: &mut Memory, slots: Range<usize>) -> io::Result<()> {
+        let bytes = slots.start * PAGE..slots.end * PAGE;
+        self.read_at(&mut to.bytes_mut()[bytes.clone()], bytes.start as u64)
+    }
+
+    pub fn discard(&self, offset: u64, bytes: u64) -> Outcome {
+        let range = [offset, bytes];
+        // SAFETY: `range` is two u64, and lives until the call returns.
+        unsafe { blk_discard(self.file.as_raw_fd(), &range) }
+            .map(drop)
+            .context(format!("discard of {bytes} bytes at {offset}"))
+    }
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The machine that the cases run on: files, programs, devices, memory.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::ensure;
+use crate::outcome::{Context, Outcome};
+
+/// Seconds after which a program that a case runs is killed.
+const PATIENCE: &str = "150";
+
+/// What a program said and how it ended.
+#[derive(Debug)]
+pub struct Ran {
+    /// Exit status; of a signal 128 and its number, as in a shell.
+    pub status: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ran {
+    pub fn said(&self) -> String {
+        format!("{}{}", self.stdout, self.stderr).trim().replace('\n', " | ")
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(out: Output) -> Self {
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        let status = out.status;
+        Ran {
+            status: status.code().unwrap_or(128 + status.signal().unwrap_or(0)),
+            stdout: text(&out.stdout),
+            stderr: text(&out.stderr),
+        }
+    }
+}
+
+/// A command that does not wait for ever.
+pub fn command(argv: &[&str]) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["--kill-after=5", PATIENCE]).args(argv);
+    command
+}
+
+pub fn run(argv: &[&str]) -> Outcome<Ran> {
+    command(argv).output().map(Ran::from).context(format!("run {}", argv[0]))
+}
+
+/// Runs a program that has to succeed; returns its output.
+pub fn ok(argv: &[&str]) -> Outcome<String> {
+    let ran = run(argv)?;
+    ensure!(ran.status == 0, "`{}`: status {}: {}", argv.join(" "), ran.status, ran.said());
+    Ok(ran.stdout)
+}
+
+pub fn read(path: &str) -> Outcome<String> {
+    fs::read_to_string(path).map(|t| t.trim_end().to_string()).context(path)
+}
+
+pub fn read_number(path: &str) -> Outcome<u64> {
+    let text = read(path)?;
+    text.parse().context(format!("{path} holds `{text}`"))
+}
+
+/// One write(2), as attributes of sysfs and configfs want it.
+pub fn write(path: &str, text: &str) -> io::Result<()> {
+    OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes())
+}
+
+/// A write that the kernel has to refuse with `errno`.
+pub fn refuses(path: &str, text: &str, errno: i32) -> Outcome {
+    let wanted = io::Error::from_raw_os_error(errno);
+    match write(path, text) {
+        Ok(()) => Err(format!("{path} took `{text}` instead of: {wanted}")),
+        Err(e) if e.raw_os_error() == Some(errno) => Ok(()),
+        Err(e) => Err(format!("{path}: `{text}` is refused with `{e}` instead of `{wanted}`")),
+    }
+}
+
+pub fn exists(path: &str) -> bool {
+    Path::new(path).exists()
+}
+
+/// The names in a directory, sorted; none if it does not exist.
+pub fn list(path: &str) -> Vec<String> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names
+}
+
+/// A device that vm/run made, by the name it gave it: ZNS0, CONV0, ...
+pub fn device(name: &str) -> Outcome<String> {
+    std::env::var(name).map_err(|_| format!("this case needs ${name}; see tests/run"))
+}
+
+/// The major and minor version of the kernel.
+pub fn kernel() -> (u32, u32) {
+    let release = read("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split('.').map_while(|n| n.parse().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
+/// A line "KEY: NUMBER" or "KEY NUMBER" of a table such as /proc/meminfo.
+pub fn table(path: &str, key: &str) -> Outcome<u64> {
+    let text = read(path)?;
+    lookup(&text, key).ok_or_else(|| format!("{path} has no {key}"))
+}
+
+fn lookup(text: &str, key: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let mut words = line.split_whitespace();
+        let name = words.next()?.trim_end_matches(':');
+        (name == key).then(|| words.next()?.parse().ok())?
+    })
+}
+
+/// Bytes of a line of /proc/meminfo.
+pub fn memory(key: &str) -> Outcome<u64> {
+    Ok(table("/proc/meminfo", key)? * 1024)
+}
+
+/// Waits until something is so; false if it does not come about.
+pub fn eventually(seconds: f64, mut so: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + Duration::from_secs_f64(seconds);
+    loop {
+        if so() {
+            return true;
+        }
+        if Instant::now() >= end {
+            return false;
+        }
+        sleep(Duration::from_millis(20));
+    }
+}
+
+/// The path of a swap area in use with this name, e.g. znsage0.
+pub fn swaps() -> Vec<String> {
+    let text = read("/proc/swaps").unwrap_or_default();
+    let paths = text.lines().skip(1).filter_map(|l| l.split_whitespace().next());
+    paths.map(str::to_string).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_read() {
+        let text = "MemFree:  12 kB\nthp_swpout 3\nthp_swpout_fallback 4\n";
+        assert_eq!(lookup(text, "MemFree"), Some(12));
+        assert_eq!(lookup(text, "thp_swpout"), Some(3));
+        assert_eq!(lookup(text, "thp"), None);
+    }
+
+    #[test]
+    fn programs_are_run() {
+        let ran = run(&["sh", "-c", "echo out; echo bad >&2; exit 3"]).unwrap();
+        assert_eq!((ran.status, ran.said().as_str()), (3, "out | bad"));
+        assert_eq!(ok(&["echo", "x"]).unwrap(), "x\n");
+        assert!(ok(&["sh", "-c", "echo why; exit 4"]).unwrap_err().contains("status 4: why"));
+    }
+}

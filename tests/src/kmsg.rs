@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The kernel's log. A line that sounds an alarm fails the case that ran when
+//! it came, unless the case has said that it would.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+
+use crate::outcome::{Context, Outcome};
+
+/// Words of lines that no healthy kernel writes.
+const ALARMS: &[&str] = &[
+    "WARNING:",
+    "BUG:",
+    "BUG ",
+    "Oops",
+    "Call Trace",
+    "general protection",
+    "Kernel panic",
+    "INFO: task",
+    "blocked for more than",
+    "soft lockup",
+    "hard LOCKUP",
+    "rcu: INFO",
+    "rcu_sched",
+    "possible recursive locking",
+    "circular locking",
+    "inconsistent lock state",
+    "suspicious RCU",
+    "sleeping function called",
+    "KASAN",
+    "UBSAN",
+    "refcount_t",
+    "corruption",
+    "invariant broken",
+    "allocation failure",
+    "Out of memory",
+    "oom-kill",
+    "Bad swap",
+    "Bad page",
+    "on swap-device",
+    "Unused swap offset",
+    "I/O error",
+    "scheduling while atomic",
+];
+
+/// Of the module's own lines, these do.
+const OWN_ALARMS: &[&str] = &["failed", "refused", "cannot", "not enough"];
+
+/// What the kernel says of every module that its makers did not sign.
+const UNSIGNED: &str = "module verification failed";
+
+pub fn alarming(line: &str) -> bool {
+    if line.contains(UNSIGNED) {
+        return false;
+    }
+    ALARMS.iter().any(|words| line.contains(words))
+        || line.starts_with("znsage") && OWN_ALARMS.iter().any(|words| line.contains(words))
+}
+
+pub struct Log {
+    kmsg: File,
+    allowed: Vec<String>,
+    /// Lines since the case began.
+    lines: Vec<String>,
+    /// The kernel overwrote lines before they were read.
+    lost: bool,
+}
+
+impl Log {
+    /// Begins with what comes from now on.
+    pub fn open() -> Outcome<Log> {
+        let mut options = OpenOptions::new();
+        let kmsg = options.read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg");
+        let mut kmsg = kmsg.context("/dev/kmsg")?;
+        kmsg.seek(SeekFrom::End(0)).context("/dev/kmsg")?;
+        Ok(Log { kmsg, allowed: Vec::new(), lines: Vec::new(), lost: false })
+    }
+
+    /// Lines with these words are no alarm until the case ends.
+    pub fn allow(&mut self, words: &str) {
+        self.allowed.push(words.to_string());
+    }
+
+    /// Has a line with these words come since the case began?
+    pub fn has(&mut self, words: &str) -> bool {
+        self.drain();
+        self.lines.iter().any(|line| line.contains(words))
+    }
+
+    /// Ends a case: the alarms that it did not allow.
+    pub fn alarms(&mut self) -> Vec<String> {
+        self.drain();
+        let allowed = std::mem::take(&mut self.allowed);
+        let lines = std::mem::take(&mut self.lines);
+        let mut alarms: Vec<String> = lines
+            .into_iter()
+            .filter(|line| alarming(line) && !allowed.iter().any(|words| line.contains(words)))
+            .collect();
+        if std::mem::take(&mut self.lost) {
+            alarms.push("(lines were lost: the log was overwritten)".to_string());
+        }
+        alarms
+    }
+
+    fn drain(&mut self) {
+        let mut record = [0; 8192];
+        loop {
+            match self.kmsg.read(&mut record) {
+                Ok(0) => return,
+                Ok(n) => self.lines.extend(text_of(&String::from_utf8_lossy(&record[..n]))),
+                Err(e) if e.kind() == ErrorKind::BrokenPipe => self.lost = true,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+/// A record is "priority,number,time,flags;text" and lines of details.
+fn text_of(record: &str) -> Option<String> {
+    let (_, text) = record.split_once(';')?;
+    Some(text.lines().next()?.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_taken_apart() {
+        let record = "6,339,5140900,-;znsage: a: b; c\n SUBSYSTEM=block\n";
+        assert_eq!(text_of(record).as_deref(), Some("znsage: a: b; c"));
+        assert_eq!(text_of("junk"), None);
+    }
+
+    #[test]
+    fn alarms_are_told_from_news() {
+        for line in [
+            "WARNING: CPU: 0 PID: 12 at mm/swapfile.c:1",
+            "znsage: invariant broken: z->moving < entries",
+            "znsage: nvme0n1: append to zone 3 failed (-5)",
+            "INFO: task swapoff:1 blocked for more than 30 seconds.",
+        ] {
+            assert!(alarming(line), "{line}");
+        }
+        for line in [
+            "znsage: nvme0n1: znsage0 on nvme0n1: 100 MiB in 128 zones",
+            "Adding 100000k swap on /dev/znsage0.  Priority:-2 extents:1 across:100000k SS",
+            "null_blk: disk nullb0 created",
+            "znsage: module verification failed: signature and/or required key missing",
+        ] {
+            assert!(!alarming(line), "{line}");
+        }
+    }
+}

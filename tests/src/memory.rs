@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Anonymous memory that is filled, swapped out and verified; also the
+//! page-aligned buffers of direct I/O.
+#![allow(unsafe_code)]
+
+use std::num::NonZeroUsize;
+use std::ops::{Deref, DerefMut, Range};
+use std::ptr::NonNull;
+
+use nix::sys::mman::{madvise, mmap_anonymous, munmap, MapFlags, MmapAdvise, ProtFlags};
+
+use crate::ensure;
+use crate::outcome::{Context, Outcome};
+use crate::pattern::{self, PAGE, WORDS};
+
+pub struct Memory {
+    start: NonNull<u64>,
+    pages: usize,
+}
+
+impl Memory {
+    pub fn new(bytes: usize) -> Outcome<Memory> {
+        let length = NonZeroUsize::new(bytes).ok_or("no memory asked for")?;
+        let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: a new private mapping, where the kernel likes it.
+        let start = unsafe { mmap_anonymous(None, length, access, MapFlags::MAP_PRIVATE) };
+        let start = start.context(format!("map {bytes} bytes"))?.cast();
+        Ok(Memory { start, pages: bytes / PAGE })
+    }
+
+    pub fn pages(&self) -> usize {
+        self.pages
+    }
+
+    fn advise(&self, advice: MmapAdvise) -> nix::Result<()> {
+        // SAFETY: the range is this mapping; the advices used here leave the
+        // contents as they are.
+        unsafe { madvise(self.start.cast(), self.pages * PAGE, advice) }
+    }
+
+    /// Lets the kernel use huge pages for it, or not.
+    pub fn huge_pages(&self, wanted: bool) -> Outcome {
+        let advice = match wanted {
+            true => MmapAdvise::MADV_HUGEPAGE,
+            false => MmapAdvise::MADV_NOHUGEPAGE,
+        };
+        self.advise(advice).context("madvise about huge pages")
+    }
+
+    /// Has the kernel swap out what it can of it.
+    pub fn page_out(&self) -> Outcome {
+        self.advise(MmapAdvise::MADV_PAGEOUT).context("madvise(MADV_PAGEOUT)")
+    }
+
+    pub fn page(&self, page: usize) -> &[u64] {
+        &self[page * WORDS..][..WORDS]
+    }
+
+    /// Fills pages; `key` tells one filling from the next.
+    pub fn fill(&mut self, pages: Range<usize>, key: u64) {
+        for page in pages {
+            pattern::write(&mut self[page * WORDS..][..WORDS], key, page);
+        }
+    }
+
+    pub fn verify(&self, pages: Range<usize>, key: u64) -> Outcome {
+        for page in pages {
+            let words = self.page(page);
+            ensure!(
+                pattern::holds(words, key, page),
+                "corrupt: page {page} of key {key} holds {}",
+                pattern::describe(words)
+            );
+        }
+        Ok(())
+    }
+
+    /// As bytes, for direct I/O.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: all of the mapping, which any byte value suits.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.pages * PAGE) }
+    }
+
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.pages * PAGE) }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the mapping belongs to this value, whose borrows have ended.
+        let _ = unsafe { munmap(self.start.cast(), self.pages * PAGE) };
+    }
+}
+
+impl Deref for Memory {
+    type Target = [u64];
+
+    fn deref(&self) -> &[u64] {
+        // SAFETY: the mapping is aligned, and zeroed by the kernel.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.pages * WORDS) }
+    }
+}
+
+impl DerefMut for Memory {
+    fn deref_mut(&mut self) -> &mut [u64] {
+        // SAFETY: as above, and borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.pages * WORDS) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_filled_verifies() {
+        let mut memory = Memory::new(8 * PAGE).unwrap();
+        memory.verify(0..8, pattern::ZERO).unwrap();
+        memory.fill(0..8, 5);
+        memory.fill(2..4, 6);
+        memory.verify(0..2, 5).unwrap();
+        memory.verify(2..4, 6).unwrap();
+        let e = memory.verify(0..8, 5).unwrap_err();
+        assert!(e.contains("page 2 of key 5 holds another page"), "{e}");
+    }
+}

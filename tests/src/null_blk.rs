@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Zoned devices of the kernel's null_blk driver: any shape, and errors on
+//! demand.
+
+use std::fs;
+
+use crate::guest;
+use crate::outcome::{Context, Outcome};
+
+const GROUP: &str = "/sys/kernel/config/nullb";
+
+/// Kernels name the disk after the directory or by its index: let both agree.
+/// There is one at a time.
+const NAME: &str = "nullb0";
+
+pub struct NullBlk {
+    path: String,
+}
+
+impl NullBlk {
+    /// A zoned device that keeps what is written; `settings` as in
+    /// Documentation/block/null_blk.rst, sizes in MiB.
+    pub fn zoned(settings: &[(&str, &str)]) -> Outcome<NullBlk> {
+        if !guest::exists(GROUP) {
+            guest::ok(&["modprobe", "null_blk", "nr_devices=0"])?;
+        }
+        let path = format!("{GROUP}/{NAME}");
+        fs::create_dir(&path).context(&path)?;
+        let device = NullBlk { path };
+        let common = [("blocksize", "4096"), ("memory_backed", "1"), ("zoned", "1")];
+        for (attribute, value) in [&common, settings, &[("power", "1")]].concat() {
+            device.set(attribute, value)?;
+        }
+        Ok(device)
+    }
+
+    fn set(&self, attribute: &str, value: &str) -> Outcome {
+        let path = format!("{}/{attribute}", self.path);
+        guest::write(&path, value).context(format!("{path} := {value}"))
+    }
+
+    pub fn node(&self) -> String {
+        format!("/dev/{NAME}")
+    }
+
+    /// From now on, what touches these sectors fails.
+    pub fn break_sectors(&self, first: u64, last: u64) -> Outcome {
+        self.set("badblocks", &format!("+{first}-{last}"))
+    }
+
+    pub fn mend_sectors(&self, first: u64, last: u64) -> Outcome {
+        self.set("badblocks", &format!("-{first}-{last}"))
+    }
+}
+
+impl Drop for NullBlk {
+    fn drop(&mut self) {
+        remove_all();
+    }
+}
+
+/// Takes down what a case has left; says whether nothing is left.
+pub fn remove_all() -> bool {
+    guest::list(GROUP).iter().filter(|name| *name != "features").all(|name| {
+        let path = format!("{GROUP}/{name}");
+        let _ = guest::write(&format!("{path}/power"), "0");
+        fs::remove_dir(&path).is_ok()
+    })
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Runs cases one after the other and prints what became of them.
+
+use std::io::{stdout, Write};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::process::exit;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::cleanup;
+use crate::guest;
+use crate::kmsg::Log;
+use crate::outcome::Outcome;
+
+/// One case: a name such as `block::discard`, and what it does.
+#[derive(Clone, Copy)]
+pub struct Case {
+    pub name: &'static str,
+    pub run: fn(&mut Log) -> Outcome,
+}
+
+/// `cases![area: one, two]` is the list of the functions `one` and `two`.
+#[macro_export]
+macro_rules! cases {
+    ($area:ident: $($case:ident),+ $(,)?) => {
+        pub const CASES: &[$crate::runner::Case] = &[
+            $($crate::runner::Case {
+                name: concat!(stringify!($area), "::", stringify!($case)),
+                run: $case,
+            }),+
+        ];
+    };
+}
+
+/// A case that takes longer hangs; then nothing more can be trusted.
+const LONGEST: Duration = Duration::from_secs(200);
+
+static PASSED: AtomicUsize = AtomicUsize::new(0);
+static FAILED: AtomicUsize = AtomicUsize::new(0);
+
+/// The time of the case's begin, in milliseconds since the suite's.
+static BEGAN: AtomicU64 = AtomicU64::new(0);
+static EPOCH: OnceLock<Instant> = OnceLock::new();
+
+fn clock() -> Duration {
+    EPOCH.get_or_init(Instant::now).elapsed()
+}
+
+/// Runs the cases; the number of failures.
+pub fn run(cases: &[Case]) -> Outcome<usize> {
+    let mut log = Log::open()?;
+    clock();
+    thread::spawn(watch);
+    println!("running {} cases", cases.len());
+    for case in cases {
+        BEGAN.store(clock().as_millis() as u64, Relaxed);
+        print!("test {} ... ", case.name);
+        let _ = stdout().flush();
+        let begin = clock();
+        let reasons = run_one(case, &mut log);
+        print_verdict(&reasons, clock() - begin);
+    }
+    print_closing();
+    Ok(FAILED.load(Relaxed))
+}
+
+/// All that is wrong; nothing if the case passed.
+fn run_one(case: &Case, log: &mut Log) -> Vec<String> {
+    let outcome = catch_unwind(AssertUnwindSafe(|| (case.run)(log)));
+    let outcome = outcome.unwrap_or_else(|_| Err("it panicked".to_string()));
+    let failed = outcome.is_err();
+    let mut reasons: Vec<String> = outcome.err().into_iter().collect();
+    let left = cleanup::clean();
+    // After a failure it is no news that something was left.
+    if !failed || left.iter().any(|what| what.contains("status")) {
+        reasons.extend(left);
+    }
+    reasons.extend(log.alarms().into_iter().map(|line| format!("kernel: {line}")));
+    reasons
+}
+
+/// Reasons that are printed; a broken kernel has many.
+const MOST_REASONS: usize = 25;
+
+fn print_verdict(reasons: &[String], took: Duration) {
+    let seconds = took.as_secs_f64();
+    if reasons.is_empty() {
+        PASSED.fetch_add(1, Relaxed);
+        println!("ok ({seconds:.1} s)");
+        return;
+    }
+    FAILED.fetch_add(1, Relaxed);
+    println!("FAILED ({seconds:.1} s)");
+    for reason in reasons.iter().take(MOST_REASONS) {
+        println!("    {reason}");
+    }
+}
+
+fn print_closing() {
+    println!("\nvm-suite: {} passed, {} failed", PASSED.load(Relaxed), FAILED.load(Relaxed));
+}
+
+/// Ends the suite when a case hangs, with the stacks of what hangs.
+fn watch() {
+    loop {
+        thread::sleep(Duration::from_secs(1));
+        let began = Duration::from_millis(BEGAN.load(Relaxed));
+        if clock() - began < LONGEST {
+            continue;
+        }
+        println!("FAILED (hangs for {} s; blocked tasks follow)", LONGEST.as_secs());
+        let _ = guest::write("/proc/sysrq-trigger", "w");
+        thread::sleep(Duration::from_secs(1));
+        if let Ok(log) = guest::ok(&["dmesg"]) {
+            let lines: Vec<&str> = log.lines().collect();
+            println!("{}", lines[lines.len().saturating_sub(150)..].join("\n"));
+        }
+        FAILED.fetch_add(1, Relaxed);
+        print_closing();
+        exit(1);
+    }
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The zones of a backing device, as `blkzone report` shows them.
+
+use crate::ensure;
+use crate::guest;
+use crate::outcome::Outcome;
+
+/// All that the device tells about its zones: to see that nothing changed.
+pub fn report(device: &str) -> Outcome<String> {
+    guest::ok(&["blkzone", "report", device])
+}
+
+/// Zones that hold something; conventional ones, which have no state, do not
+/// count.
+fn written(report: &str) -> Vec<&str> {
+    let zones = report.lines().filter(|l| l.contains("zcond:"));
+    zones.filter(|l| !l.contains("(em)") && !l.contains("(nw)")).collect()
+}
+
+pub fn all_empty(device: &str) -> Outcome {
+    let report = report(device)?;
+    let written = written(&report);
+    ensure!(
+        written.is_empty(),
+        "{device}: {} zones are not empty, first:{}",
+        written.len(),
+        written[0]
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn written_zones_are_found() {
+        let report = "\
+  start: 0x000000000, len 0x000800, cap 0x000700, wptr 0x000000 reset:0 non-seq:0, zcond: 0(nw) [type: 1(CONVENTIONAL)]
+  start: 0x000000800, len 0x000800, cap 0x000700, wptr 0x000000 reset:0 non-seq:0, zcond: 1(em) [type: 2(SEQ_WRITE_REQUIRED)]
+  start: 0x000001000, len 0x000800, cap 0x000700, wptr 0x000008 reset:0 non-seq:0, zcond: 2(oi) [type: 2(SEQ_WRITE_REQUIRED)]
+";
+        let found = written(report);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].contains("0x000001000"));
+    }
+}
