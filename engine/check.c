@@ -132,6 +132,9 @@ static void check_zones(struct check *ck)
 	if (appends != e->appends)
 		violation(ck, "number of appends in flight", 0, e->appends,
 			  appends);
+	if (!e->nr_used_gc_chunks && e->gc_unplaced)
+		violation(ck, "entries without a zone in no chunk of GC", 0,
+			  e->gc_unplaced, 0);
 	active = count[ZSE_ZONE_OPEN] + count[ZSE_ZONE_CLOSING] +
 		 count[ZSE_ZONE_FINISH] + count[ZSE_ZONE_FINISHING];
 	if (e->cfg.max_active && active > e->cfg.max_active)
