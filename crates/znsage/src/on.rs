@@ -38,7 +38,7 @@ pub fn run(sys: &dyn Sys, args: &OnArgs, page: u64) -> Result<Report> {
     require_root(sys, "set up a swap device")?;
     let backing = device::inspect(sys, &args.device, args.force)?;
     check_settings(args, &backing, page)?;
-    check_memory(sys, &backing, page)?;
+    check_memory(sys, args, &backing, page)?;
     let source = module::find(sys)?;
 
     let mut undo = Undo::new(sys);
@@ -124,9 +124,11 @@ fn check_write_size(
     }
 }
 
-fn check_memory(sys: &dyn Sys, backing: &Backing, page: u64) -> Result<()> {
-    let blocks = (backing.usable_bytes / page).min(device::MAX_BLOCKS);
-    let need = blocks * MAP_BYTES_PER_BLOCK;
+fn check_memory(sys: &dyn Sys, args: &OnArgs, backing: &Backing, page: u64) -> Result<()> {
+    // Of a part, the module also maps the zones to work with; it is the one
+    // to count them.
+    let bytes = args.size.unwrap_or(backing.usable_bytes).min(backing.usable_bytes);
+    let need = (bytes / page).min(device::MAX_BLOCKS) * MAP_BYTES_PER_BLOCK;
     let have = swaps::available_memory(sys)?;
     if need <= have {
         return Ok(());

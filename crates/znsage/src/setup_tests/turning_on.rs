@@ -105,6 +105,15 @@ fn a_size_makes_a_huge_device_usable() {
 }
 
 #[test]
+fn the_map_of_a_part_needs_no_memory_for_the_rest() {
+    let fake = machine();
+    let huge = Zone { capacity: 1 << 40, ..zone(State::Empty) };
+    set_zones(&fake, vec![huge; 17]);
+    fake.put("/proc/meminfo", "MemAvailable: 900000 kB\n");
+    turn_on(&fake, &["--size", "64G"]).unwrap();
+}
+
+#[test]
 fn a_module_file_is_loaded_by_insmod() {
     let fake = machine();
     fake.put("/src/znsage.ko", "vermagic=6.12.0-test SMP\0");
