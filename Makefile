@@ -43,10 +43,12 @@ test: test-engine test-rust test-vm ## everything that proves it works
 
 test-engine: ## the engine: property tests, stress under sanitizers
 	@vm/setup test rust
+	$(MAKE) -C engine/tests
+	cargo test -p znsage-engine
 
 test-rust: ## the Rust crates' tests
 	@vm/setup test rust
-	cargo test --workspace
+	cargo test --workspace --exclude znsage-engine
 
 # CASES=NAME runs only the cases with that in their names; tests/README.md.
 test-vm: tools ## the module on stock kernels, in virtual machines
