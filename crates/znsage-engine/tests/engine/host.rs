@@ -78,6 +78,8 @@ macro_rules! trace {
 }
 
 const TRACE_LINES: usize = 60;
+/// What no loop over the engine's work comes near.
+pub const ENDLESS: u32 = 1_000_000;
 
 impl Host {
     pub fn new(cfg: &Config) -> Self {
@@ -353,7 +355,11 @@ impl Host {
     }
 
     pub fn pump(&mut self) {
-        while self.next_op() {}
+        let mut ops = 0;
+        while self.next_op() {
+            ops += 1;
+            assert!(ops < ENDLESS, "next_op() never answers None");
+        }
     }
 
     /// A GC read ends; `lost` tells which of its entries could not be read.
@@ -496,7 +502,7 @@ impl Host {
 
     /// Does what the device is to do and the worker has to, until both rest.
     pub fn run_device(&mut self) {
-        loop {
+        for _ in 0..ENDLESS {
             if self.kick {
                 self.pump();
             }
@@ -513,6 +519,7 @@ impl Host {
                 return;
             }
         }
+        panic!("the engine never comes to rest");
     }
 
     /// Besides, takes chunks that are not full and ends reads.

@@ -65,7 +65,7 @@ fn draw_config(r: &mut Rng) -> Config {
         chunk_blocks: r.up_to(1, &[1, 2, 4, 8, 64]).min(zone_units) * unit,
         write_unit: unit,
         nr_chunks: r.up_to(1, &[1, 4, 12]),
-        nr_gc_chunks: r.up_to(1, &[1, 2, 6]),
+        nr_gc_chunks: r.up_to(1, &[1, 2, 6, 24]),
         reserve: r.pick(&[1, 1, 2, 3]),
         nr_cpus: r.between(1, 8),
         policy: r.pick(&[Policy::Single, Policy::Cpu, Policy::Cpu]),

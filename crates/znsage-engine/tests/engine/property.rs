@@ -10,7 +10,7 @@ use std::env;
 use znsage_engine::last_words;
 
 use crate::device::Fate;
-use crate::host::Host;
+use crate::host::{Host, ENDLESS};
 use crate::options::{Errors, Options, Weights};
 use crate::rng::Rng;
 
@@ -236,8 +236,10 @@ impl Run {
     /// Lets everything end. No write may be left behind.
     fn settle(&mut self) {
         self.host.set_gc(true);
+        let start = self.host.now;
         loop {
             self.host.now += 1;
+            assert!(self.host.now - start < ENDLESS.into(), "never comes to rest");
             if self.host.kick || !self.opt.hints {
                 self.host.pump();
             }
