@@ -103,6 +103,20 @@ static u32 append_limit(struct block_device *bdev)
 		    (u32)queue_max_segments(q), (u32)BIO_MAX_VECS);
 }
 
+/*
+ * What the device prefers to be given at once. Some drivers say a block when
+ * they mean that they do not know.
+ */
+static u32 preferred_chunk(struct block_device *bdev, u32 unit_bytes)
+{
+	u32 bytes = bdev_io_opt(bdev);
+
+	if (bytes <= bdev_physical_block_size(bdev) || bytes <= PAGE_SIZE ||
+	    bytes % PAGE_SIZE)
+		bytes = DEFAULT_CHUNK;
+	return max(bytes, unit_bytes);
+}
+
 static int choose_chunk(const char *name, struct block_device *bdev,
 			const struct znsage_settings *set,
 			struct znsage_geometry *geo)
