@@ -125,9 +125,7 @@ static int choose_chunk(const char *name, struct block_device *bdev,
 	u32 bytes = set->chunk, blocks;
 
 	if (!bytes) {
-		bytes = bdev_io_opt(bdev);
-		if (bytes < unit * PAGE_SIZE || bytes % PAGE_SIZE)
-			bytes = max_t(u32, DEFAULT_CHUNK, unit * PAGE_SIZE);
+		bytes = preferred_chunk(bdev, unit * PAGE_SIZE);
 		/* In blocks: a zone may have 4 GiB and more. */
 		blocks = min3(bytes / (u32)PAGE_SIZE, limit,
 			      geo->cfg.zone_blocks);
