@@ -17,6 +17,9 @@
  *              zp_lock_init(zp_lock_t *)
  *              zp_lock(zp_lock_t *, flags)	flags: unsigned long, by name;
  *              zp_unlock(zp_lock_t *, flags)	safe in any context
+ *              zp_acquires(lock), zp_releases(lock)
+ *						marks of a function that keeps
+ *						or gives back a lock
  *
  *   atomics    u32 zp_load(const u32 *)	relaxed, never torn
  *              void zp_store(u32 *, u32)	relaxed, never torn

@@ -61,24 +61,21 @@ void chunk_release(struct zse_engine *e, struct zse_chunk *c)
  * zse_stream_begin() - lock a stream to add pages
  * @e:	    engine
  * @stream: from zse_place()
- * @flags:  for zse_stream_end()
+ * @flags:  for zse_stream_end(), which is to be called in any case
  *
- * Return: the chunk, with room for a page; or NULL, with the stream not
- * locked, if all chunks are in use: try again when zse_chunk_put() was called.
+ * Return: the chunk, with room for a page; or NULL if all chunks are in use:
+ * try again when zse_chunk_put() was called.
  */
 struct zse_chunk *zse_stream_begin(struct zse_engine *e, u32 stream,
 				   unsigned long *flags)
+	zp_acquires(&e->streams[stream].lock)
 {
 	struct zse_stream *st = &e->streams[stream];
-	struct zse_chunk *c;
 
 	zp_lock(&st->lock, *flags);
 	if (!st->chunk)
 		st->chunk = chunk_take_free(e, stream);
-	c = st->chunk;
-	if (!c)
-		zp_unlock(&st->lock, *flags);
-	return c;
+	return st->chunk;
 }
 
 /**
@@ -111,11 +108,12 @@ u32 zse_chunk_add(struct zse_engine *e, struct zse_chunk *c, u32 slot)
  */
 struct zse_chunk *zse_stream_end(struct zse_engine *e, u32 stream,
 				 unsigned long *flags)
+	zp_releases(&e->streams[stream].lock)
 {
 	struct zse_stream *st = &e->streams[stream];
 	struct zse_chunk *c = st->chunk;
 
-	if (c->nr < c->max)
+	if (c && c->nr < c->max)
 		c = NULL;
 	else
 		st->chunk = NULL;

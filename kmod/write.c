@@ -228,6 +228,7 @@ static bool write_bio(struct znsage_device *zd, struct bio *bio, u32 stream)
 		bool first;
 
 		if (!c) {
+			zse_stream_end(zd->engine, stream, &flags);
 			bio->bi_iter = iter;
 			return false;
 		}

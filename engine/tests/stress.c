@@ -275,8 +275,10 @@ static bool write_slot(struct test *t, u32 cpu, u32 slot)
 	unsigned long flags;
 	struct zse_chunk *c = zse_stream_begin(t->e, stream, &flags);
 
-	if (!c)
+	if (!c) {
+		zse_stream_end(t->e, stream, &flags);
 		return false;
+	}
 	if (!c->nr)
 		c->born = 1;
 	/* The tag gives the entry's buffer its owner: fill it before. */

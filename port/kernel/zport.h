@@ -34,6 +34,8 @@ typedef spinlock_t zp_lock_t;
 #define zp_lock_init(l)		spin_lock_init(l)
 #define zp_lock(l, flags)	spin_lock_irqsave(l, flags)
 #define zp_unlock(l, flags)	spin_unlock_irqrestore(l, flags)
+#define zp_acquires(l)		__acquires(l)
+#define zp_releases(l)		__releases(l)
 
 static inline u32 zp_load(const u32 *p)
 {

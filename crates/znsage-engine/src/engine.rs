@@ -119,6 +119,7 @@ impl Engine {
         unsafe {
             let c = sys::zse_stream_begin(self.p(), stream, &mut flags);
             if c.is_null() {
+                sys::zse_stream_end(self.p(), stream, &mut flags);
                 return None;
             }
             if (*c).nr == 0 {
