@@ -5,6 +5,9 @@
 
 # Kernels that the module is built for and tested on.
 KERNELS ?= 6.1 6.12
+# What `make bench` measures, and how often.
+FIGURES ?= all
+ROUNDS ?= 3
 # DEBUG=1: the module checks the engine's invariants as it runs.
 DEBUG ?= 0
 
@@ -14,7 +17,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 export DEBUG
 # One virtual machine, and one build, has the machine for itself.
 .NOTPARALLEL:
-.PHONY: help setup kernels kmod tools test test-engine test-rust test-vm demo bench lint clean distclean
+.PHONY: help setup kernels kmod tools test test-engine test-rust test-vm demo bench lab lint clean distclean
 
 SCRIPTS := vm/lib.sh vm/devices.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* .ci/* bench/* tests/* 2>/dev/null)
 ENGINE := $(wildcard engine/*.c port/user/*.c)
@@ -62,13 +65,18 @@ endif
 		tests/run $$kernel $(CASES) || status=1; \
 	done; exit $$status
 
-demo: kmod tools ## stock swap and znsage side by side, in one virtual machine
-	@vm/setup
-	bench/demo
+demo: lab ## stock swap and znsage side by side, in one virtual machine
+	target/release/znsage-lab demo
 
-bench: kmod tools ## measure what README.md claims
+# FIGURES=seq,waf ROUNDS=5: bench/README.md.
+bench: lab ## measure what README.md claims
+	target/release/znsage-lab bench --figures='$(FIGURES)' --rounds='$(ROUNDS)'
+
+# What demo and bench run: a module without checks, for one kernel.
+lab:
 	@vm/setup
-	bench/run
+	@DEBUG=0 vm/module 6.12
+	cargo build --release -p znsage -p znsage-lab
 
 lint: ## formatting, clippy, shellcheck, strict gcc and clang, sparse
 	@vm/setup test module rust

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `znsage-lab bench`: measures the figures, in one boot, and says which of
+//! the targets are met.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::figures::{outcome, select, Figure, Measurements, Outcome, Target};
+use crate::load::warning;
+use crate::table::Table;
+use crate::vm::{self, Vm};
+use crate::Result;
+
+/// The first pair is for the comparison with stock swap; the second zoned
+/// device, of smaller zones, for the WAF: small, so that it is written over
+/// many times in a minute, and with 256 zones, so that the few that are kept
+/// empty do not count.
+const CONVENTIONAL: &str = "size=512M";
+const ZNS: [&str; 2] = ["size=512M,zone=2M", "size=256M,zone=1M"];
+
+const TIMEOUT: u32 = 3600;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Which ones, by name or how it begins: seq, random40, waf, ... [default: all]
+    #[arg(long, value_name = "NAME,...")]
+    figures: Vec<String>,
+
+    /// Times that comparisons are repeated, in turns; their medians count
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+}
+
+/// result.json
+#[derive(Serialize)]
+struct Document {
+    kernel: String,
+    machine: String,
+    /// Of the machine's CPU time, what other programs took meanwhile.
+    others_cpu_share: Option<f64>,
+    rounds: u32,
+    figures: Vec<Outcome>,
+    measurements: Measurements,
+}
+
+pub fn run(args: &Args) -> Result<bool> {
+    let figures = select(&args.figures)?;
+    let out = Path::new("build/bench");
+    let names: Vec<&str> = figures.iter().map(|f| f.name()).collect();
+    let harvest = vm::collect::<Measurements>(&Vm {
+        conventional: vec![CONVENTIONAL],
+        zns: ZNS.to_vec(),
+        job: "bench",
+        arguments: vec![
+            format!("--figures={}", names.join(",")),
+            format!("--rounds={}", args.rounds),
+        ],
+        out,
+        timeout: TIMEOUT,
+    })?;
+    let measured = harvest.document;
+    let document = Document {
+        kernel: measured.kernel.clone(),
+        machine: vm::machine(),
+        others_cpu_share: harvest.others,
+        rounds: args.rounds,
+        figures: figures.iter().map(|&f: &Figure| outcome(f, &measured)).collect(),
+        measurements: measured,
+    };
+    vm::write_json(&out.join("result.json"), &document)?;
+    println!("\n{}", to_text(&document));
+    if let Some(warning) = warning(document.others_cpu_share) {
+        println!("{warning}");
+    }
+    println!("numbers: {}/result.json; what they mean: bench/README.md", out.display());
+    Ok(true)
+}
+
+fn to_text(document: &Document) -> String {
+    let mut table = Table::new(&["figure", "value", "target", "met", "measured"]);
+    for figure in &document.figures {
+        let target = match figure.target {
+            Target::AtLeast(limit) => format!(">= {limit:.2}"),
+            Target::AtMost(limit) => format!("<= {limit:.2}"),
+        };
+        table.row([
+            figure.title.to_string(),
+            figure.value.map_or("-".to_string(), |v| format!("{v:.2}")),
+            target,
+            if figure.met { "yes" } else { "NO" }.to_string(),
+            figure.detail.clone(),
+        ]);
+    }
+    format!("Linux {}; {}\n\n{}", document.kernel, document.machine, table.to_text())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::Maps;
+
+    #[test]
+    fn the_table_says_what_is_met() {
+        let measured = Measurements {
+            map: Some(Maps { map_bytes: 7900, blocks_total: 1000 }),
+            ..Measurements::default()
+        };
+        let document = Document {
+            kernel: "6.12-test".to_string(),
+            machine: "a test".to_string(),
+            others_cpu_share: None,
+            rounds: 3,
+            figures: [Figure::Map, Figure::Waf80].map(|f| outcome(f, &measured)).into(),
+            measurements: measured,
+        };
+        let text = to_text(&document);
+        assert!(text.contains("|  7.90 | <= 8.08 | yes | 7900 bytes for 1000 pages |"), "{text}");
+        assert!(text.contains("|     - | <= 2.70 |  NO |"), "{text}");
+        let json = serde_json::to_value(&document).unwrap();
+        assert_eq!(json["figures"][0]["target"]["at_most"], 8.08);
+        assert_eq!(json["figures"][0]["met"], true);
+    }
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! From counters noted twice a second to the course of a rate.
+
+use crate::model::{Phase, Point, Sample, MIB, PAGE};
+
+/// The points of the last phase of a name in a file of samples, counted from
+/// its begin. What was noted before it ends where it begins; if nothing was,
+/// the phase's totals tell what the counters were.
+pub fn points(samples: &[Sample], name: &str, totals: &Phase) -> Vec<Point> {
+    let Some(last) = samples.iter().rposition(|s| s.phase == name) else {
+        return Vec::new();
+    };
+    let first = samples[..=last].iter().rposition(|s| s.phase != name).map_or(0, |i| i + 1);
+    let base = match first {
+        0 => begin(&samples[last], totals),
+        n => absolute(&samples[n - 1]),
+    };
+    let since = |s: &Sample| {
+        let p = absolute(s);
+        Point {
+            t: p.t - base.t,
+            bytes_in: p.bytes_in.saturating_sub(base.bytes_in),
+            bytes_out: p.bytes_out.saturating_sub(base.bytes_out),
+            host_blocks: p.host_blocks.saturating_sub(base.host_blocks),
+            written_blocks: p.written_blocks.saturating_sub(base.written_blocks),
+        }
+    };
+    std::iter::once(Point::default())
+        .chain(samples[first..=last].iter().map(since).filter(|p| p.t > 0.0))
+        .collect()
+}
+
+fn absolute(s: &Sample) -> Point {
+    let host = s.host_blocks.unwrap_or(0);
+    Point {
+        t: s.t,
+        bytes_in: s.bytes_in,
+        bytes_out: s.bytes_out,
+        host_blocks: host,
+        written_blocks: host + s.gc_blocks.unwrap_or(0) + s.padding_blocks.unwrap_or(0),
+    }
+}
+
+/// The counters when a phase began that ended with `last`.
+fn begin(last: &Sample, totals: &Phase) -> Point {
+    let end = absolute(last);
+    let device = totals.device.unwrap_or_default();
+    let written = device.host_blocks + device.gc_blocks + device.padding_blocks;
+    Point {
+        t: (end.t - totals.seconds).max(0.0),
+        bytes_in: end.bytes_in.saturating_sub(totals.pages_swapped_in * PAGE),
+        bytes_out: end.bytes_out.saturating_sub(totals.pages_swapped_out * PAGE),
+        host_blocks: end.host_blocks.saturating_sub(device.host_blocks),
+        written_blocks: end.written_blocks.saturating_sub(written),
+    }
+}
+
+/// For each moment the pair of points around it that are `width` seconds
+/// apart (less at the ends), and the middle between them.
+fn windows(points: &[Point], width: f64) -> Vec<(f64, Point, Point)> {
+    let end = points.last().map_or(0.0, |p| p.t);
+    let mut windows = Vec::new();
+    for p in points {
+        let (from, to) = ((p.t - width / 2.0).max(0.0), (p.t + width / 2.0).min(end));
+        let a = points.iter().rfind(|q| q.t <= from);
+        let b = points.iter().find(|q| q.t >= to);
+        if let (Some(&a), Some(&b)) = (a, b) {
+            if b.t - a.t > width / 8.0 {
+                windows.push((p.t, a, b));
+            }
+        }
+    }
+    windows
+}
+
+/// Seconds and MiB/s, in and out together.
+pub fn bandwidth(points: &[Point], width: f64) -> Vec<(f64, f64)> {
+    let bytes = |p: &Point| (p.bytes_in + p.bytes_out) as f64;
+    let rate = |(t, a, b): (f64, Point, Point)| (t, (bytes(&b) - bytes(&a)) / MIB / (b.t - a.t));
+    windows(points, width).into_iter().map(rate).collect()
+}
+
+/// Seconds and WAF; nothing on a system that does not count.
+pub fn waf(points: &[Point], width: f64) -> Vec<(f64, f64)> {
+    let ratio = |(t, a, b): (f64, Point, Point)| {
+        let host = b.host_blocks - a.host_blocks;
+        (host > 0).then(|| (t, (b.written_blocks - a.written_blocks) as f64 / host as f64))
+    };
+    windows(points, width).into_iter().filter_map(ratio).collect()
+}
+
+/// MiB/s that the device took (as it acknowledged them) while it was at work
+/// all the time: between the first and the last point that bring something.
+pub fn steady_written(points: &[Point]) -> Option<f64> {
+    let first = points.iter().find(|p| p.written_blocks > 0)?;
+    let last = points.windows(2).rfind(|w| w[1].written_blocks > w[0].written_blocks)?[0];
+    let seconds = last.t - first.t;
+    let blocks = last.written_blocks.checked_sub(first.written_blocks)?;
+    (seconds > 0.0).then(|| (blocks * PAGE) as f64 / MIB / seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(t: f64, phase: &str, mib_out: u64, gc: u64) -> Sample {
+        Sample {
+            t,
+            phase: phase.to_string(),
+            bytes_in: 0,
+            bytes_out: mib_out << 20,
+            host_blocks: Some(mib_out * 256),
+            gc_blocks: Some(gc),
+            padding_blocks: Some(0),
+        }
+    }
+
+    fn totals(seconds: f64, mib_out: u64) -> Phase {
+        serde_json::from_value(serde_json::json!({
+            "phase": "fill", "seconds": seconds, "ops": 0, "writes": 0, "ops_per_s": 0.0,
+            "mib_per_s": 0.0, "latency_us": null, "pages_swapped_in": 0,
+            "pages_swapped_out": mib_out * 256, "swap_in_mib_per_s": 0.0,
+            "swap_out_mib_per_s": 0.0, "corrupt_pages": 0, "waf": null,
+            "utilization": null, "device": null,
+        }))
+        .unwrap()
+    }
+
+    fn point(t: f64, mib: u64, written: u64) -> Point {
+        Point {
+            t,
+            bytes_in: 0,
+            bytes_out: mib << 20,
+            host_blocks: mib * 256,
+            written_blocks: written,
+        }
+    }
+
+    #[test]
+    fn a_first_phase_begins_where_its_totals_say() {
+        let samples = [sample(0.7, "fill", 105, 0), sample(1.2, "fill", 120, 0)];
+        let got = points(&samples, "fill", &totals(1.0, 20));
+        let times: Vec<f64> = got.iter().map(|p| (p.t * 10.0).round() / 10.0).collect();
+        assert_eq!(times, [0.0, 0.5, 1.0]);
+        assert_eq!(got[2].bytes_out, 20 << 20);
+    }
+
+    #[test]
+    fn a_later_phase_begins_where_the_one_before_ended() {
+        let samples = [
+            sample(1.0, "fill", 10, 0),
+            sample(2.0, "warmup", 20, 100),
+            sample(3.0, "random", 24, 356),
+            sample(4.0, "random", 28, 612),
+            sample(5.0, "verify", 28, 612),
+        ];
+        let got = points(&samples, "random", &totals(99.0, 99));
+        assert_eq!(got.len(), 3);
+        assert_eq!(got[0], Point::default());
+        assert_eq!((got[2].t, got[2].bytes_out), (2.0, 8 << 20));
+        assert_eq!(got[2].written_blocks, 2048 + 512);
+        assert!(points(&samples, "other", &totals(1.0, 1)).is_empty());
+    }
+
+    #[test]
+    fn rates_are_differences() {
+        let points: Vec<Point> =
+            (0..=8).map(|i| point(f64::from(i) / 2.0, 5 * i as u64, 1920 * i as u64)).collect();
+        let rates = bandwidth(&points, 1.0);
+        assert_eq!(rates.len(), 9);
+        assert!(rates.iter().all(|r| (r.1 - 10.0).abs() < 1e-9), "{rates:?}");
+        assert!(waf(&points, 1.0).iter().all(|r| (r.1 - 1.5).abs() < 1e-9));
+    }
+
+    #[test]
+    fn without_counters_there_is_no_waf() {
+        let points = [Point::default(), Point { t: 1.0, bytes_out: 9, ..Point::default() }];
+        assert!(waf(&points, 1.0).is_empty());
+        assert!(steady_written(&points).is_none());
+    }
+
+    #[test]
+    fn steady_leaves_begin_and_end_out() {
+        let points = [
+            point(0.0, 0, 0),
+            point(0.5, 0, 0),
+            point(1.0, 1, 256),
+            point(2.0, 11, 11 * 256),
+            point(3.0, 21, 21 * 256),
+            point(4.0, 22, 22 * 256),
+        ];
+        assert_eq!(steady_written(&points), Some(10.0));
+    }
+}

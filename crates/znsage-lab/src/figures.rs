@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The figures that znsage is held against: what each is, its target, and
+//! its value from what was measured. How each is measured, and why so, is in
+//! bench/README.md.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Run, System};
+use crate::stats::median;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Figure {
+    Seq,
+    Random40,
+    Random80,
+    Waf40,
+    Waf60,
+    Waf80,
+    Waf90,
+    Map,
+    DeviceBound,
+}
+
+use Figure::*;
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+impl Target {
+    pub fn met(self, value: f64) -> bool {
+        match self {
+            Target::AtLeast(limit) => value >= limit,
+            Target::AtMost(limit) => value <= limit,
+        }
+    }
+}
+
+impl Figure {
+    pub const ALL: [Figure; 9] =
+        [Seq, Random40, Random80, Waf40, Waf60, Waf80, Waf90, Map, DeviceBound];
+
+    /// For FIGURES= and result.json.
+    pub fn name(self) -> &'static str {
+        match self {
+            Seq => "seq",
+            Random40 => "random40",
+            Random80 => "random80",
+            Waf40 => "waf40",
+            Waf60 => "waf60",
+            Waf80 => "waf80",
+            Waf90 => "waf90",
+            Map => "map",
+            DeviceBound => "bound",
+        }
+    }
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Seq => "Sequential swap-out, znsage / stock",
+            Random40 => "Random access at 40 %, znsage / stock",
+            Random80 => "Random access at 80 %, znsage / stock",
+            Waf40 => "WAF at 40 %, uniform random",
+            Waf60 => "WAF at 60 %",
+            Waf80 => "WAF at 80 %",
+            Waf90 => "WAF at 90 %, over-provisioning 7 %",
+            Map => "Maps, bytes a page of the device",
+            DeviceBound => "Throttled device, znsage / fio",
+        }
+    }
+
+    pub fn target(self) -> Target {
+        match self {
+            Seq => Target::AtLeast(1.2),
+            Random40 => Target::AtLeast(1.0),
+            Random80 => Target::AtLeast(0.6),
+            Waf40 => Target::AtMost(1.12),
+            Waf60 => Target::AtMost(1.48),
+            Waf80 => Target::AtMost(2.7),
+            Waf90 => Target::AtMost(5.2),
+            // Eight bytes, and one percent.
+            Map => Target::AtMost(8.08),
+            DeviceBound => Target::AtLeast(0.95),
+        }
+    }
+
+    /// The utilization at which a WAF is measured, and the over-provisioning.
+    pub fn waf_setting(self) -> Option<(u64, u64)> {
+        match self {
+            Waf40 => Some((40, 12)),
+            Waf60 => Some((60, 12)),
+            Waf80 => Some((80, 12)),
+            Waf90 => Some((90, 7)),
+            _ => None,
+        }
+    }
+
+    /// The phase that a ratio to stock swap is of.
+    pub fn ratio_phase(self) -> Option<&'static str> {
+        match self {
+            Seq => Some("fill"),
+            Random40 => Some("random40"),
+            Random80 => Some("random80"),
+            _ => None,
+        }
+    }
+}
+
+/// The figures whose names begin with one of the words: `waf` is all four.
+pub fn select(words: &[String]) -> Result<Vec<Figure>, String> {
+    let mut chosen = Vec::new();
+    for word in words.iter().flat_map(|w| w.split([',', ' '])).filter(|w| !w.is_empty()) {
+        let before = chosen.len();
+        chosen.extend(
+            Figure::ALL.into_iter().filter(|f| word == "all" || f.name().starts_with(word)),
+        );
+        if chosen.len() == before {
+            let names = Figure::ALL.map(Figure::name).join(", ");
+            return Err(format!("no figure is called `{word}`; there are {names} and all"));
+        }
+    }
+    chosen.sort();
+    chosen.dedup();
+    Ok(if chosen.is_empty() { Figure::ALL.to_vec() } else { chosen })
+}
+
+/// What the guest measured.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Measurements {
+    pub kernel: String,
+    /// Stock swap and znsage in turns.
+    pub runs: Vec<Run>,
+    pub waf: Vec<Amplification>,
+    pub map: Option<Maps>,
+    /// The throttled device, fio and znsage in turns.
+    pub bound: Vec<Bound>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Amplification {
+    pub utilization_percent: u64,
+    pub over_provisioning_percent: u64,
+    pub run: Run,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Maps {
+    pub map_bytes: u64,
+    pub blocks_total: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bound {
+    pub writer: Writer,
+    pub mib_per_s: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Writer {
+    Fio,
+    Znsage,
+}
+
+/// A figure's value, and the single measurements behind it.
+#[derive(Debug, Serialize)]
+pub struct Outcome {
+    pub name: &'static str,
+    pub title: &'static str,
+    /// None: it could not be measured.
+    pub value: Option<f64>,
+    pub target: Target,
+    pub met: bool,
+    pub detail: String,
+}
+
+pub fn outcome(figure: Figure, measured: &Measurements) -> Outcome {
+    let value = value(figure, measured);
+    let (value, detail) = value.map_or((None, String::new()), |(v, d)| (Some(v), d));
+    let target = figure.target();
+    Outcome {
+        name: figure.name(),
+        title: figure.title(),
+        value,
+        target,
+        met: value.is_some_and(|v| target.met(v)),
+        detail,
+    }
+}
+
+fn value(figure: Figure, measured: &Measurements) -> Option<(f64, String)> {
+    if let Some(phase) = figure.ratio_phase() {
+        let of = |system| -> Vec<f64> {
+            let runs = measured.runs.iter().filter(|r| r.system == system && r.phase == phase);
+            runs.map(|r| if figure == Seq { r.measured.mib_per_s } else { r.measured.ops_per_s })
+                .collect()
+        };
+        let unit = if figure == Seq { "MiB/s" } else { "pages/s" };
+        return ratio(("znsage", of(System::Znsage)), ("stock", of(System::Stock)), unit);
+    }
+    if let Some((percent, _)) = figure.waf_setting() {
+        let found = measured.waf.iter().find(|w| w.utilization_percent == percent)?;
+        return amplification(found);
+    }
+    if figure == Map {
+        let Maps { map_bytes, blocks_total } = measured.map?;
+        let detail = format!("{map_bytes} bytes for {blocks_total} pages");
+        return Some((map_bytes as f64 / blocks_total as f64, detail));
+    }
+    let of = |writer| -> Vec<f64> {
+        measured.bound.iter().filter(|b| b.writer == writer).map(|b| b.mib_per_s).collect()
+    };
+    ratio(("znsage", of(Writer::Znsage)), ("fio", of(Writer::Fio)), "MiB/s")
+}
+
+type Named<'a> = (&'a str, Vec<f64>);
+
+fn ratio(ours: Named, theirs: Named, unit: &str) -> Option<(f64, String)> {
+    if ours.1.is_empty() || theirs.1.is_empty() {
+        return None;
+    }
+    let list = |(name, values): &Named| {
+        let values: Vec<String> = values.iter().map(|v| format!("{v:.0}")).collect();
+        format!("{name} {}", values.join(" "))
+    };
+    let detail = format!("{unit}: {}; {}", list(&ours), list(&theirs));
+    Some((median(&ours.1) / median(&theirs.1), detail))
+}
+
+fn amplification(found: &Amplification) -> Option<(f64, String)> {
+    let run = &found.run.measured;
+    let device = run.device?;
+    let written = device.host_blocks + device.gc_blocks + device.padding_blocks;
+    let detail = format!(
+        "{:.1} % live, {:.1} times rewritten, {} resets",
+        100.0 * run.utilization.map_or(f64::NAN, |u| u.mean),
+        written as f64 / device.blocks_total as f64,
+        device.zone_resets,
+    );
+    Some((run.waf?, detail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_choose_figures() {
+        let select = |text: &str| select(&[text.to_string()]);
+        assert_eq!(select("").unwrap().len(), 9);
+        assert_eq!(select("all").unwrap().len(), 9);
+        assert_eq!(select("waf").unwrap(), [Waf40, Waf60, Waf80, Waf90]);
+        assert_eq!(select("random40,seq").unwrap(), [Seq, Random40]);
+        assert_eq!(select("waf80 waf").unwrap().len(), 4);
+        assert!(select("fast").unwrap_err().contains("`fast`"));
+    }
+
+    #[test]
+    fn ratios_are_of_medians() {
+        let bound = |writer, mib_per_s| Bound { writer, mib_per_s };
+        let measured = Measurements {
+            bound: vec![
+                bound(Writer::Fio, 20.0),
+                bound(Writer::Znsage, 19.0),
+                bound(Writer::Fio, 25.0),
+                bound(Writer::Znsage, 1.0),
+                bound(Writer::Fio, 20.0),
+                bound(Writer::Znsage, 19.8),
+            ],
+            ..Measurements::default()
+        };
+        let got = outcome(DeviceBound, &measured);
+        assert_eq!(got.value, Some(0.95));
+        assert!(got.met);
+        assert_eq!(got.detail, "MiB/s: znsage 19 1 20; fio 20 25 20");
+    }
+
+    #[test]
+    fn maps_are_bytes_a_page() {
+        let maps = |map_bytes| Measurements {
+            map: Some(Maps { map_bytes, blocks_total: 1000 }),
+            ..Measurements::default()
+        };
+        assert!(outcome(Map, &maps(8080)).met);
+        assert!(!outcome(Map, &maps(8081)).met);
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_met() {
+        for figure in Figure::ALL {
+            let got = outcome(figure, &Measurements::default());
+            assert!(got.value.is_none() && !got.met, "{}", got.name);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The device-bound case: a zoned null_blk that takes a fixed number of
+//! bytes a second, far less than the CPU could bring. fio shows what it
+//! takes; znsage is to come near that.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::swap::{self, Swap};
+use super::work::{measure as bench, Work};
+use super::{call, say};
+use crate::course::steady_written;
+use crate::figures::{Bound, Writer};
+use crate::model::{System, MIB};
+use crate::Result;
+
+const NAME: &str = "nullb0";
+const DEVICE: &str = "/dev/nullb0";
+const SIZE_MIB: u64 = 384;
+const ZONE_MIB: u64 = 4;
+
+/// The throttle hands out a fiftieth of this every 20 ms. It is chosen so that
+/// four appends of 128 KiB fit into it with little left over: 25 MiB/s.
+const MBPS: u64 = 26;
+
+/// What is written: about eight seconds' worth.
+const WRITE_MIB: u64 = 200;
+const LIMIT_MIB: u64 = 64;
+
+/// fio writes to as many zones at a time as znsage has streams: one a CPU.
+const JOBS: u64 = 2;
+
+pub fn measure(out: &Path, rounds: u32) -> Result<Vec<Bound>> {
+    let _device = NullBlk::new()?;
+    let mut results = Vec::new();
+    // The size of an append, which is to be fio's too.
+    let swap = Swap::znsage(DEVICE, &[])?;
+    let chunk = swap::status()?.chunk_bytes;
+    swap.off()?;
+    for round in 0..rounds {
+        say(&format!("[throttled device, round {} of {rounds}]", round + 1));
+        for writer in [Writer::Fio, Writer::Znsage] {
+            let mib_per_s = match writer {
+                Writer::Fio => fio(chunk)?,
+                Writer::Znsage => znsage(out)?,
+            };
+            say(&format!("  {writer:?}: {mib_per_s:.2} MiB/s written"));
+            results.push(Bound { writer, mib_per_s });
+        }
+    }
+    Ok(results)
+}
+
+/// Fills memory, so that pages go out in sequence, and looks at what the
+/// device acknowledged while it had work all the time.
+fn znsage(out: &Path) -> Result<f64> {
+    let swap = Swap::znsage(DEVICE, &["--force"])?;
+    let arguments = vec![
+        "--fill-only".to_string(),
+        "--threads=4".to_string(),
+        format!("--memory-limit={LIMIT_MIB}M"),
+        format!("--size={}M", LIMIT_MIB + WRITE_MIB),
+    ];
+    let work = Work { system: System::Znsage, phase: "bound", arguments };
+    let run = bench(&work, out)?.run("fill", "bound")?;
+    swap.off()?;
+    steady_written(&run.course).ok_or("too short to measure".to_string())
+}
+
+/// Writes to the zones in sequence, and directly.
+fn fio(chunk: u64) -> Result<f64> {
+    let share = WRITE_MIB / JOBS / ZONE_MIB * ZONE_MIB;
+    let text = call(
+        "fio",
+        &[
+            "--name=zones",
+            &format!("--filename={DEVICE}"),
+            "--rw=write",
+            "--direct=1",
+            "--zonemode=zbd",
+            "--ioengine=psync",
+            &format!("--bs={chunk}"),
+            &format!("--numjobs={JOBS}"),
+            &format!("--size={share}M"),
+            &format!("--offset_increment={share}M"),
+            "--group_reporting",
+            "--output-format=json",
+        ],
+    )?;
+    parse_fio(&text)
+}
+
+fn parse_fio(text: &str) -> Result<f64> {
+    #[derive(Deserialize)]
+    struct Document {
+        jobs: Vec<Job>,
+    }
+    #[derive(Deserialize)]
+    struct Job {
+        write: Write,
+    }
+    #[derive(Deserialize)]
+    struct Write {
+        bw_bytes: f64,
+    }
+    // Notes for people may come before the document.
+    let json = text.find('{').map_or("", |at| &text[at..]);
+    let document: Document = serde_json::from_str(json).map_err(|e| format!("fio: {e}"))?;
+    let job = document.jobs.first().ok_or("fio reports no job")?;
+    Ok(job.write.bw_bytes / MIB)
+}
+
+/// Exists for as long as the value.
+struct NullBlk {
+    directory: String,
+}
+
+impl NullBlk {
+    fn new() -> Result<NullBlk> {
+        call("modprobe", &["null_blk", "nr_devices=0"])?;
+        let directory = format!("/sys/kernel/config/nullb/{NAME}");
+        fs::create_dir(&directory).map_err(|e| format!("cannot make {directory}: {e}"))?;
+        let device = NullBlk { directory };
+        for (attribute, value) in [
+            ("size", SIZE_MIB),
+            ("blocksize", 4096),
+            ("zoned", 1),
+            ("zone_size", ZONE_MIB),
+            ("memory_backed", 1),
+            ("submit_queues", JOBS),
+            ("mbps", MBPS),
+            ("power", 1),
+        ] {
+            device.set(attribute, value)?;
+        }
+        Ok(device)
+    }
+
+    fn set(&self, attribute: &str, value: u64) -> Result<()> {
+        let path = format!("{}/{attribute}", self.directory);
+        fs::write(&path, value.to_string()).map_err(|e| format!("cannot set {path}: {e}"))
+    }
+}
+
+impl Drop for NullBlk {
+    fn drop(&mut self) {
+        let _ = self.set("power", 0);
+        let _ = fs::remove_dir(&self.directory);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fio_is_understood() {
+        let text = "note: something\n{\"jobs\": [{\"write\": {\"bw_bytes\": 26214400, \"x\": 1}}]}";
+        assert_eq!(parse_fio(text), Ok(25.0));
+        assert!(parse_fio("no document").is_err());
+    }
+}

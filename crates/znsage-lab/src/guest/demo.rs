@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The demo: for each system fill, random access at 40 %, then at 80 %.
+
+use std::path::Path;
+
+use super::say;
+use super::swap::{self, memory, Swap};
+use super::work::{measure, Work};
+use crate::demo::PHASES;
+use crate::model::{Runs, System, PAGE};
+use crate::vm::write_json;
+use crate::Result;
+
+const LIMIT: u64 = 64 << 20;
+const THREADS: &str = "4";
+
+/// Seconds of random access that are measured, and before that so many that
+/// are not. At 80 % the warm-up takes the last fresh zones, so that GC runs
+/// from the first moment that is measured.
+const SECONDS_40: (u32, u32) = (5, 20);
+const SECONDS_80: (u32, u32) = (12, 30);
+
+pub fn run(out: &Path) -> Result<()> {
+    let number = device_blocks()?;
+    let mut runs = Runs { device_bytes: number * PAGE, ..Runs::default() };
+    let steps = System::BOTH.len() * PHASES.len();
+    for system in System::BOTH {
+        let swap = Swap::on(system, 0)?;
+        for (phase, title) in PHASES {
+            say(&format!("[{}/{steps}] {}: {title}", runs.runs.len() + 1, system.name()));
+            let work = Work { system, phase, arguments: arguments(phase, number) };
+            let name = if phase == "fill" { "fill" } else { "random" };
+            let measured = measure(&work, out)?;
+            let mut run = measured.run(name, phase)?;
+            // Those of the phases that are not shown belong to it too.
+            run.measured.corrupt_pages = measured.report.corrupt_pages;
+            runs.kernel = measured.report.kernel;
+            runs.runs.push(run);
+        }
+        swap.off()?;
+    }
+    write_json(&out.join("runs.json"), &runs)
+}
+
+/// Both systems get memory of the same size; it is derived from what the
+/// zoned device can hold.
+fn device_blocks() -> Result<u64> {
+    let swap = Swap::on(System::Znsage, 0)?;
+    let blocks = swap::status()?.blocks_total;
+    swap.off()?;
+    Ok(blocks)
+}
+
+fn arguments(phase: &str, blocks: u64) -> Vec<String> {
+    let percent = if phase == "random40" { 40 } else { 80 };
+    let size = memory(blocks, percent, LIMIT);
+    let mut list = vec!["--size".to_string(), size.to_string()];
+    let mut add = |option: &str, value: String| list.extend([option.to_string(), value]);
+    add("--memory-limit", LIMIT.to_string());
+    add("--threads", THREADS.to_string());
+    add("--seed", "1".to_string());
+    let (warmup, seconds) = if percent == 40 { SECONDS_40 } else { SECONDS_80 };
+    add("--warmup", warmup.to_string());
+    add("--seconds", seconds.to_string());
+    if phase == "fill" {
+        list.push("--fill-only".to_string());
+    }
+    if phase == "random80" {
+        list.push("--verify".to_string());
+    }
+    list
+}
