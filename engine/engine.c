@@ -17,7 +17,8 @@ static u32 zones_not_full(const struct zse_config *cfg)
  * When swap-out has to wait, at most the reserve is empty and each stream and
  * GC hold one open zone; the other zones are full. If the slots are fewer
  * than what these could hold with a write unit less each, at least one of
- * them has a whole unit of dead blocks.
+ * them has a whole unit of dead blocks. GC sees it by the live counts, which
+ * each CPU in the middle of a free or a write may leave one too high.
  *
  * Return: slots, 0 if there are too few zones for any.
  */
@@ -34,6 +35,7 @@ u32 zse_max_slots(const struct zse_config *cfg)
 	if (cap <= cfg->write_unit)
 		return 0;
 	slots = (u64)(cfg->nr_zones - zones) * (cap - cfg->write_unit);
+	slots = slots > cfg->nr_cpus ? slots - cfg->nr_cpus : 0;
 	return slots < ZSE_MAX_BLOCKS ? (u32)slots : ZSE_MAX_BLOCKS;
 }
 

@@ -218,18 +218,27 @@ bool zse_gc_entry_lost(struct zse_engine *e, struct zse_chunk *c, u32 index)
  * @e: engine
  * @c: chunk of ZSE_OP_READ
  *
- * Pages that were freed or written again meanwhile are dropped here, so that
- * none is copied that GC could know to be dead.
- *
  * Return: true, zse_next_op() has its append.
  */
 bool zse_gc_read_done(struct zse_engine *e, struct zse_chunk *c)
 {
 	unsigned long flags;
-	u32 i, kept = 0;
 
 	zp_lock(&e->lock, flags);
-	for (i = 0; i < c->nr; i++) {
+	list_add_tail(&c->link, &e->gc_ready);
+	zp_unlock(&e->lock, flags);
+	return true;
+}
+
+/*
+ * Drop pages that were freed or written again since GC chose them. Done right
+ * before the append, so that none is copied that GC could know to be dead.
+ */
+static void gc_drop_dead(struct zse_engine *e, struct zse_chunk *c)
+{
+	u32 i, kept = c->done;
+
+	for (i = c->done; i < c->nr; i++) {
 		struct zse_entry entry = c->entries[i];
 
 		if (!map_is(e, entry.slot, entry.expect))
@@ -238,12 +247,6 @@ bool zse_gc_read_done(struct zse_engine *e, struct zse_chunk *c)
 		c->entries[kept++] = entry;
 	}
 	gc_drop_entries(e, c, kept);
-	if (kept)
-		list_add_tail(&c->link, &e->gc_ready);
-	else
-		chunk_release(e, c);
-	zp_unlock(&e->lock, flags);
-	return true;
 }
 
 static bool next_gc_append(struct zse_engine *e, struct zse_op *op)
@@ -252,16 +255,16 @@ static bool next_gc_append(struct zse_engine *e, struct zse_op *op)
 
 	while (!list_empty(&e->gc_ready)) {
 		c = list_first_entry(&e->gc_ready, struct zse_chunk, link);
-		if (c->retries > ZSE_MAX_RETRIES) {
-			list_del_init(&c->link);
+		if (c->retries > ZSE_MAX_RETRIES)
 			gc_drop_entries(e, c, c->done);
-			chunk_release(e, c);
-			continue;
-		}
-		if (!chunk_assign(e, c, op))
+		else
+			gc_drop_dead(e, c);
+		if (c->nr > c->done && !chunk_assign(e, c, op))
 			return false;
 		list_del_init(&c->link);
-		return true;
+		if (op->kind == ZSE_OP_APPEND)
+			return true;
+		chunk_release(e, c);
 	}
 	return false;
 }

@@ -15,7 +15,7 @@ fn host(change: impl FnOnce(&mut Config)) -> Host {
 
 /// A device of 8 zones on which GC runs when 3 of them hold something.
 fn eager(c: &mut Config) {
-    (c.nr_zones, c.nr_slots) = (8, 155);
+    (c.nr_zones, c.nr_slots) = (8, 154);
     (c.gc_low, c.gc_high) = (6, 7);
 }
 
@@ -320,7 +320,7 @@ fn pages_of_two_victims_share_a_unit() {
     // 2 survivors of each zone, units of 4: two victims fill a chunk.
     let mut h = host(|c| {
         eager(c);
-        (c.chunk_blocks, c.write_unit, c.nr_slots) = (4, 4, 140);
+        (c.chunk_blocks, c.write_unit, c.nr_slots) = (4, 4, 139);
     });
     h.set_gc(false);
     write(&mut h, 0..64);

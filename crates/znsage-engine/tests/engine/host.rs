@@ -61,10 +61,8 @@ pub struct Host {
     pub filling: Vec<Filling>,
     /// Buffers of each chunk.
     pages: Vec<Vec<Option<Page>>>,
-    /// Of each GC chunk, what its read left in it.
-    kept: Vec<Vec<Entry>>,
-    /// Pages that GC reads left, in all.
-    pub kept_pages: u64,
+    /// Of each GC chunk, what was read and not appended.
+    left: Vec<Vec<(Entry, Page)>>,
     pub live: Vec<u32>,
     pub used_chunks: u32,
     versions: u64,
@@ -102,8 +100,7 @@ impl Host {
             reads: Vec::new(),
             filling: vec![Filling::default(); cfg.nr_streams() as usize],
             pages: vec![vec![None; cfg.chunk_blocks as usize]; chunks],
-            kept: vec![Vec::new(); chunks],
-            kept_pages: 0,
+            left: vec![Vec::new(); chunks],
             live: vec![0; cfg.nr_zones as usize],
             used_chunks: 0,
             versions: 0,
@@ -243,12 +240,12 @@ impl Host {
         self.splits += u32::from(first > 0);
         assert!(padding < self.cfg.write_unit, "padding of a whole unit");
         if append.gc(&self.e) {
-            for entry in append.entries(&self.e) {
-                assert!(
-                    self.kept[id as usize].contains(entry),
-                    "GC copies {entry:?}, dead when it was read"
-                );
+            let entries = append.entries(&self.e);
+            for entry in entries {
+                assert!(self.wants(entry), "GC copies {entry:?}, which is dead");
             }
+            let entries = entries.to_vec();
+            self.left[id as usize].retain(|(e, _)| !entries.contains(e));
         }
         self.dev.submit_append(zone, nr + padding);
         self.appends.push(append);
@@ -377,10 +374,28 @@ impl Host {
             assert_eq!(page.0, entry.slot, "GC reads a page of another slot");
             self.pages[id][entry.page as usize] = Some(page);
         }
-        let kept = entries.into_iter().filter(|e| self.wants(e));
-        self.kept[id] = kept.collect();
-        self.kept_pages += self.kept[id].len() as u64;
+        self.check_left(id);
+        let pages = &self.pages[id];
+        let with_page = |e: Entry| pages[e.page as usize].map(|page| (e, page));
+        self.left[id] = entries.into_iter().filter_map(with_page).collect();
         self.kick |= self.e.gc_read_done(read);
+    }
+
+    /// Without errors, what GC read into a chunk and did not append has died.
+    fn check_left(&self, id: usize) {
+        for (entry, page) in &self.left[id] {
+            // By its version: the slot may have come to the same block again.
+            let Slot::Stored { version, block } = self.slots[entry.slot as usize] else {
+                continue;
+            };
+            let same = block == entry.expect && version == page.1;
+            assert!(self.errors > 0 || !same, "GC gave up {entry:?}");
+        }
+    }
+
+    /// No GC chunk is in use: see that GC did all it had begun.
+    pub fn check_all_left(&self) {
+        (0..self.left.len()).for_each(|id| self.check_left(id));
     }
 
     /// Is the block that GC reads for `entry` still the slot's?
