@@ -5,7 +5,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 use serde::de::DeserializeOwned;
@@ -17,6 +17,13 @@ use crate::Result;
 
 const KERNEL: &str = "6.12";
 const CPUS: u32 = 2;
+
+/// vm/run's exit status for a guest that crashed or did not start.
+const STATUS_VM: i32 = 125;
+const ATTEMPTS: u32 = 3;
+
+/// In the guest's directory once it has begun its work.
+const STARTED: &str = "started";
 
 /// One boot.
 pub struct Vm<'a> {
@@ -55,7 +62,28 @@ pub fn collect<T: DeserializeOwned>(vm: &Vm) -> Result<Harvest<T>> {
     Ok(Harvest { document, others })
 }
 
+/// An emulated kernel now and then dies on its way up, from a race between
+/// the emulator's CPUs while the kernel patches its own code (`Oops: int3`).
+/// That says nothing about what is to be measured: boot again. Once the guest
+/// has begun its work nothing is tried twice.
 fn boot(vm: &Vm, raw: &Path) -> Result<()> {
+    let start = Instant::now();
+    for attempt in 1.. {
+        show(start, &format!("booting Debian's kernel {KERNEL} in QEMU"));
+        let status = boot_once(vm, raw, start)?;
+        if status.success() {
+            break;
+        }
+        let died_early = status.code() == Some(STATUS_VM) && !raw.join(STARTED).exists();
+        if !died_early || attempt == ATTEMPTS {
+            return Err(format!("the guest did not finish its work ({status})"));
+        }
+        show(start, "the guest did not come up; once more");
+    }
+    Ok(())
+}
+
+fn boot_once(vm: &Vm, raw: &Path, start: Instant) -> Result<ExitStatus> {
     let program = std::env::current_exe().map_err(|e| format!("where am I: {e}"))?;
     let mut command = Command::new("vm/run");
     command.args(["--kernel", KERNEL, "--cpus", &CPUS.to_string()]);
@@ -68,9 +96,6 @@ fn boot(vm: &Vm, raw: &Path) -> Result<()> {
     }
     command.arg("--").arg(program).args(["guest", vm.job, "--out"]).arg(raw);
     command.args(&vm.arguments);
-
-    let start = Instant::now();
-    show(start, &format!("booting Debian's kernel {KERNEL} in QEMU"));
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -80,11 +105,12 @@ fn boot(vm: &Vm, raw: &Path) -> Result<()> {
     if let Some(errors) = child.stderr.take() {
         relay(start, errors);
     }
-    let status = child.wait().map_err(|e| format!("vm/run: {e}"))?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(format!("the guest did not finish its work ({status})")),
-    }
+    child.wait().map_err(|e| format!("vm/run: {e}"))
+}
+
+/// Called in the guest: from here on it is not the emulator's fault.
+pub fn started(raw: &Path) -> Result<()> {
+    fs::write(raw.join(STARTED), "").map_err(|e| format!("cannot write to {}: {e}", raw.display()))
 }
 
 /// Everything that the guest says, with the time at which it came.

@@ -10,6 +10,7 @@ mod work;
 use std::path::PathBuf;
 use std::process::Command;
 
+use crate::vm::started;
 use crate::Result;
 
 #[derive(clap::Args)]
@@ -38,6 +39,8 @@ enum Job {
 }
 
 pub fn run(args: &Args) -> Result<()> {
+    let (Job::Demo { out } | Job::Bench { out, .. }) = &args.job;
+    started(out)?;
     match &args.job {
         Job::Demo { out } => demo::run(out),
         Job::Bench { out, figures, rounds } => bench::run(out, figures, *rounds),
