@@ -7,6 +7,17 @@ bytes() {
 	[[ $1 =~ ^[0-9]+[KMGTkmgt]?$ ]] && numfmt --from=iec "${1^^}" 2> /dev/null
 }
 
+# Sum of the sizes in the given texts, in bytes.
+total_size() {
+	local spec size total=0
+	for spec in "$@"; do
+		size=512M
+		[[ ,$spec, =~ ,size=([^,]*), ]] && size=${BASH_REMATCH[1]}
+		total=$((total + $(bytes "$size" || echo 0)))
+	done
+	echo "$total"
+}
+
 # device_arguments KIND INDEX SPEC DIRECTORY: one argument a line.
 device_arguments() {
 	local kind=$1 id=$1$2 spec=$3 image=$4/$1$2.img blocks
