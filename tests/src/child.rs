@@ -54,6 +54,16 @@ impl Drop for Group {
     }
 }
 
+/// Asks the group of this process for memory. It gives what it has.
+pub fn reclaim(bytes: usize) -> Outcome {
+    let line = guest::read("/proc/self/cgroup")?;
+    let group = line.strip_prefix("0::").ok_or("there is no cgroup v2")?;
+    match guest::write(&format!("{GROUPS}{group}/memory.reclaim"), &bytes.to_string()) {
+        Err(e) if e.raw_os_error() != Some(libc::EAGAIN) => Err(format!("memory.reclaim: {e}")),
+        _ => Ok(()),
+    }
+}
+
 /// Kills what is in a group and removes it.
 pub fn remove_group(path: &str) -> bool {
     let _ = fs::write(format!("{path}/cgroup.kill"), "1");

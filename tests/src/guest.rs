@@ -128,6 +128,16 @@ pub fn memory(key: &str) -> Outcome<u64> {
     Ok(table("/proc/meminfo", key)? * 1024)
 }
 
+/// Swap readahead off while `body` runs.
+pub fn without_read_ahead<T>(body: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
+    const SETTING: &str = "/proc/sys/vm/page-cluster";
+    let usual = read(SETTING)?;
+    write(SETTING, "0").context(SETTING)?;
+    let outcome = body();
+    write(SETTING, &usual).context(SETTING)?;
+    outcome
+}
+
 /// Waits until something is so; false if it does not come about.
 pub fn eventually(seconds: f64, mut so: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + Duration::from_secs_f64(seconds);

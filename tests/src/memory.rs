@@ -6,12 +6,21 @@
 use std::num::NonZeroUsize;
 use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
+use std::thread::sleep;
+use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::sys::mman::{madvise, mmap_anonymous, munmap, MapFlags, MmapAdvise, ProtFlags};
 
+use crate::child;
 use crate::ensure;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::{self, PAGE, WORDS};
+
+/// Pages that lie in another CPU's batch, where reclaim does not find them.
+const STAYING: usize = 64;
+const PAGE_OUT_TRIES: u32 = 20;
+const PAGE_OUT_PAUSE: Duration = Duration::from_millis(20);
 
 pub struct Memory {
     start: NonNull<u64>,
@@ -47,9 +56,37 @@ impl Memory {
         self.advise(advice).context("madvise about huge pages")
     }
 
-    /// Has the kernel swap out what it can of it.
+    /// Has the kernel swap it out, in a process that is in a group. The advice
+    /// starts the writing; what has been written stays as a copy in the swap
+    /// cache, until the group is asked for memory.
     pub fn page_out(&self) -> Outcome {
+        self.start_page_out()?;
+        let mut left = self.pages;
+        for _ in 0..PAGE_OUT_TRIES {
+            sleep(PAGE_OUT_PAUSE);
+            left = self.resident()?;
+            if left <= STAYING {
+                return Ok(());
+            }
+            child::reclaim(left * PAGE)?;
+        }
+        Err(format!("{left} of {} pages are not swapped out", self.pages))
+    }
+
+    /// Does not wait, and does not mind pages that stay because others share
+    /// them.
+    pub fn start_page_out(&self) -> Outcome {
         self.advise(MmapAdvise::MADV_PAGEOUT).context("madvise(MADV_PAGEOUT)")
+    }
+
+    /// Pages that are in memory, even if only in the swap cache.
+    pub fn resident(&self) -> Outcome<usize> {
+        let mut flags = vec![0; self.pages];
+        let start = self.start.as_ptr().cast();
+        // SAFETY: `flags` has a byte for each page of this mapping.
+        let result = unsafe { libc::mincore(start, self.pages * PAGE, flags.as_mut_ptr()) };
+        Errno::result(result).context("mincore")?;
+        Ok(flags.iter().filter(|&&flag| flag & 1 == 1).count())
     }
 
     pub fn page(&self, page: usize) -> &[u64] {
@@ -122,6 +159,7 @@ mod tests {
         memory.fill(2..4, 6);
         memory.verify(0..2, 5).unwrap();
         memory.verify(2..4, 6).unwrap();
+        assert_eq!(memory.resident().unwrap(), 8);
         let e = memory.verify(0..8, 5).unwrap_err();
         assert!(e.contains("page 2 of key 5 holds another page"), "{e}");
     }

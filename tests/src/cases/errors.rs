@@ -35,16 +35,18 @@ fn failed_appends(log: &mut Log) -> Outcome {
     log.allow("failed (-5)");
     log.allow("I/O error, dev nullb0");
     let device = Device::on(&null.node(), &[])?;
-    device.bench(&[
-        "--utilization",
-        "60",
-        "--rewrites",
-        "2.5",
-        "--seconds",
-        "60",
-        "--write-ratio",
-        "1",
-    ])?;
+    guest::without_read_ahead(|| {
+        device.bench(&[
+            "--utilization",
+            "60",
+            "--rewrites",
+            "2.5",
+            "--seconds",
+            "60",
+            "--write-ratio",
+            "1",
+        ])
+    })?;
     ensure!(log.has("append to zone 5 failed"), "the log does not tell of zone 5");
     let (errors, retired) = (device.counter("write_errors")?, device.counter("zones_retired")?);
     ensure!(errors >= 3, "write_errors is {errors}");
@@ -106,7 +108,6 @@ fn failed_read_of_a_process(log: &mut Log) -> Outcome {
     unlucky.reach()?;
     let mut lucky = swapped(2)?;
     lucky.reach()?;
-    ensure!(device.counter("slots_used")? >= (2 * SIZE / PAGE) as u64 - 64, "not swapped out");
 
     // In the second zone that was written: pages of the first process.
     log.allow("I/O error, dev nullb0");

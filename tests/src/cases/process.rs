@@ -63,7 +63,7 @@ fn fork_shares_swapped_pages(_: &mut Log) -> Outcome {
         })?;
         memory.verify(all.clone(), 1)?;
         child.reach()?;
-        memory.page_out()?;
+        memory.start_page_out()?;
         memory.verify(all.clone(), 1)?;
         child.go_on()?;
         memory.fill(rest, 3);

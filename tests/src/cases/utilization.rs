@@ -11,35 +11,49 @@ use crate::outcome::Outcome;
 
 crate::cases![utilization: percent_20, percent_40, percent_60, percent_80, percent_90];
 
-/// How far from the wanted utilization the accesses may be, of 1.
-const NEAR: f64 = 0.03;
+/// How far from the wanted utilization the accesses' mean may be, of 1.
+const NEAR: f64 = 0.04;
+/// Above it while swap is less than half full: until then the kernel lets the
+/// pages in memory, 20 of 128 MiB, keep their slots.
+const FEW_FREED: f64 = 0.16;
 
 fn at(percent: u32, over_provisioning: &str, rewrites: f64, most_waf: f64) -> Outcome {
-    let device = Device::on(&guest::device(MAIN)?, &["--over-provisioning", over_provisioning])?;
-    let bench = device.bench(&[
-        "--utilization",
-        &percent.to_string(),
-        "--rewrites",
-        &rewrites.to_string(),
-        "--seconds",
-        "90",
-        "--write-ratio",
-        "0.9",
-    ])?;
+    let options = ["--over-provisioning", over_provisioning];
+    let device = Device::on(&guest::device(MAIN)?, &options)?;
+    // What is read ahead is a copy that holds both memory and a slot: so
+    // small a device would be fuller than asked for, or too full.
+    let bench = guest::without_read_ahead(|| {
+        device.bench(&[
+            "--utilization",
+            &percent.to_string(),
+            "--rewrites",
+            &rewrites.to_string(),
+            "--seconds",
+            "120",
+            // The first accesses free what the fill left twice.
+            "--warmup",
+            "3",
+            "--write-ratio",
+            "0.9",
+        ])
+    })?;
     let (waf, done, used) = (bench.waf(), bench.rewrites(), bench.utilization());
+    print!("WAF {waf:.2} ... ");
     ensure!(done >= rewrites, "the device was written {done:.2} times, not {rewrites}");
-    ensure!((used - f64::from(percent) / 100.0).abs() < NEAR, "utilization was {used:.3}");
+    let above = used - f64::from(percent) / 100.0;
+    let most_above = if percent < 40 { FEW_FREED } else { NEAR };
+    ensure!(-NEAR < above && above < most_above, "utilization was {used:.3}");
     ensure!(waf <= most_waf, "WAF {waf:.2}, at most {most_waf} is allowed");
     ensure!(device.counter("zone_resets")? > 0, "no zone was reset");
     device.finish_sound()
 }
 
 fn percent_20(_: &mut Log) -> Outcome {
-    at(20, "12", 1.2, 1.12)
+    at(20, "12", 1.1, 1.12)
 }
 
 fn percent_40(_: &mut Log) -> Outcome {
-    at(40, "12", 2.0, 1.12)
+    at(40, "12", 1.5, 1.12)
 }
 
 fn percent_60(_: &mut Log) -> Outcome {
