@@ -14,7 +14,8 @@
 /* Defaults; the papers have 12 % of over-provisioning. */
 #define DEFAULT_OVER_PROVISIONING	12
 #define DEFAULT_RESERVE			1
-#define DEFAULT_DEADLINE_US		1000
+/* Longer than a batch of reclaim takes even on a slow CPU. */
+#define DEFAULT_DEADLINE_US		5000
 
 #define MAX_OVER_PROVISIONING		90
 #define MAX_RESERVE			64
