@@ -14,10 +14,10 @@ use crate::Result;
 
 /// The first pair is for the comparison with stock swap; the second zoned
 /// device, of smaller zones, for the WAF: small, so that it is written over
-/// many times in a minute, and with 256 zones, so that the few that are kept
-/// empty do not count.
+/// many times in a minute, and with 1024 zones, as large devices have, so that
+/// the few that are kept empty count for little.
 const CONVENTIONAL: &str = "size=512M";
-const ZNS: [&str; 2] = ["size=512M,zone=2M", "size=256M,zone=1M"];
+const ZNS: [&str; 2] = ["size=512M,zone=512K", "size=256M,zone=256K"];
 
 const TIMEOUT: u32 = 3600;
 
@@ -86,7 +86,7 @@ fn to_text(document: &Document) -> String {
         };
         table.row([
             figure.title.to_string(),
-            figure.value.map_or("-".to_string(), |v| format!("{v:.2}")),
+            figure.value.map_or("-".to_string(), |v| format!("{v:.3}")),
             target,
             if figure.met { "yes" } else { "NO" }.to_string(),
             figure.detail.clone(),
@@ -115,7 +115,7 @@ mod tests {
             measurements: measured,
         };
         let text = to_text(&document);
-        assert!(text.contains("|  7.90 | <= 8.08 | yes | 7900 bytes for 1000 pages |"), "{text}");
+        assert!(text.contains("| 7.900 | <= 8.08 | yes | 7900 bytes for 1000 pages |"), "{text}");
         assert!(text.contains("|     - | <= 2.70 |  NO |"), "{text}");
         let json = serde_json::to_value(&document).unwrap();
         assert_eq!(json["figures"][0]["target"]["at_most"], 8.08);

@@ -90,7 +90,7 @@ fn write_unit_192k(_: &mut Log) -> Outcome {
 
 /// Reclaim hands over 32 pages at a time; here a chunk takes 128.
 fn large_chunks(_: &mut Log) -> Outcome {
-    let device = Device::on(&guest::device(MEDIUM)?, &["--size", "48M", "--chunk", "512K"])?;
+    let device = Device::on(&guest::device(MEDIUM)?, &["--size", "48M", "--chunk", "384K"])?;
     equal(&device, "chunk_bytes", 512 << 10)?;
     swap_on(&device, "65")?;
     device.finish_sound()

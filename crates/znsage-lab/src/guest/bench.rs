@@ -15,6 +15,9 @@ use crate::Result;
 const LIMIT: u64 = 64 << 20;
 const THREADS: u32 = 4;
 
+/// Fills in a round: they are short.
+const FILLS: usize = 2;
+
 /// Seconds of random access: not measured at first (at 80 % until GC has
 /// taken up its work), then measured.
 const SECONDS_40: (u32, u32) = (3, 15);
@@ -60,62 +63,63 @@ impl Lab<'_> {
     }
 
     fn compare(&mut self, figures: &[Figure], rounds: u32) -> Result<()> {
-        if !figures.iter().any(|f| f.ratio_phase().is_some()) {
-            return Ok(());
-        }
+        let wants = |f| figures.contains(&f);
         for round in 0..rounds {
             // In turns, and each of them first in its turn.
             let mut systems = System::BOTH;
             systems.rotate_left(round as usize % 2);
-            for system in systems {
-                say(&format!("[round {} of {rounds}] {}", round + 1, system.name()));
-                let swap = Swap::on(system, 0)?;
-                self.compared(figures, system)?;
-                swap.off()?;
+            if wants(Figure::Seq) {
+                say(&format!("[round {} of {rounds}] sequential", round + 1));
+                for system in systems.repeat(FILLS) {
+                    self.with(system, |lab| lab.fill(system))?;
+                }
+            }
+            if wants(Figure::Random40) || wants(Figure::Random80) {
+                say(&format!("[round {} of {rounds}] random", round + 1));
+                for system in systems {
+                    self.with(system, |lab| lab.random(system, figures))?;
+                }
             }
         }
         Ok(())
     }
 
-    /// One system's part of a round, on a device that is empty at first.
-    fn compared(&mut self, figures: &[Figure], system: System) -> Result<()> {
-        let wants = |f| figures.contains(&f);
-        if wants(Figure::Seq) || wants(Figure::Random80) {
-            let only_fill = !wants(Figure::Random80);
-            self.random(system, 80, SECONDS_80, only_fill)?;
-        }
-        if wants(Figure::Random40) {
-            self.random(system, 40, SECONDS_40, false)?;
-        }
+    fn with(&mut self, system: System, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let swap = Swap::on(system, 0)?;
+        work(self)?;
+        swap.off()
+    }
+
+    fn size(&self, percent: u64) -> String {
+        let blocks = self.measured.map.map_or(0, |m| m.blocks_total);
+        format!("--size={}", memory(blocks, percent, LIMIT))
+    }
+
+    fn fill(&mut self, system: System) -> Result<()> {
+        let mut arguments = common();
+        arguments.extend([self.size(80), "--fill-only".to_string()]);
+        let work = Work { system, phase: "fill", arguments };
+        let measured = measure(&work, self.out)?;
+        sound(&measured)?;
+        self.measured.runs.push(measured.run("fill", "fill")?);
         Ok(())
     }
 
-    /// Fills, and accesses at random. The fill of the larger memory is the
-    /// sequential swap-out that is measured.
-    fn random(
-        &mut self,
-        system: System,
-        percent: u64,
-        (warmup, seconds): (u32, u32),
-        only_fill: bool,
-    ) -> Result<()> {
-        let blocks = self.measured.map.map_or(0, |m| m.blocks_total);
-        let mut arguments = common();
-        arguments.push(format!("--size={}", memory(blocks, percent, LIMIT)));
-        arguments.push(format!("--warmup={warmup}"));
-        arguments.push(format!("--seconds={seconds}"));
-        if only_fill {
-            arguments.push("--fill-only".to_string());
-        }
-        let phase = format!("random{percent}");
-        let work = Work { system, phase: &phase, arguments };
-        let measured = measure(&work, self.out)?;
-        sound(&measured)?;
-        if percent == 80 {
-            self.measured.runs.push(measured.run("fill", "fill")?);
-        }
-        if !only_fill {
-            self.measured.runs.push(measured.run("random", &phase)?);
+    fn random(&mut self, system: System, figures: &[Figure]) -> Result<()> {
+        for (figure, percent, (warmup, seconds)) in
+            [(Figure::Random40, 40, SECONDS_40), (Figure::Random80, 80, SECONDS_80)]
+        {
+            if !figures.contains(&figure) {
+                continue;
+            }
+            let mut arguments = common();
+            arguments.push(self.size(percent));
+            arguments.push(format!("--warmup={warmup}"));
+            arguments.push(format!("--seconds={seconds}"));
+            let work = Work { system, phase: figure.name(), arguments };
+            let measured = measure(&work, self.out)?;
+            sound(&measured)?;
+            self.measured.runs.push(measured.run("random", figure.name())?);
         }
         Ok(())
     }

@@ -62,7 +62,7 @@ pub fn draw(document: &Document) -> String {
 fn heading(svg: &mut Svg, document: &Document) {
     let text = "The same memory, swapped by stock Linux and by znsage";
     svg.text(28.0, 44.0, Style::new(24.0, INK).bold(), text);
-    let config = document.runs.first().map(|r| &r.config);
+    let config = document.runs.last().map(|r| &r.config);
     let memory = config.and_then(|c| c.memory_limit_bytes).map_or("no limit".to_string(), size);
     let text = format!(
         "Unmodified Debian kernel {}. Two {} NVMe SSDs emulated by QEMU: stock swap on the conventional one, \
