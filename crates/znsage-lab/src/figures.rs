@@ -137,6 +137,8 @@ pub struct Measurements {
     pub map: Option<Maps>,
     /// The throttled device, fio and znsage in turns.
     pub bound: Vec<Bound>,
+    /// Why something could not be measured.
+    pub problems: Vec<String>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

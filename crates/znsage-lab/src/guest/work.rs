@@ -30,8 +30,9 @@ pub struct Measured {
 pub fn measure(work: &Work, raw: &Path) -> Result<Measured> {
     let file = raw.join(format!("{:?}-{}.samples", work.system, work.phase).to_lowercase());
     let text = bench(work, &file)?;
-    let report: Report = serde_json::from_str(&text)
-        .map_err(|_| format!("`znsage bench {}` failed: {text}", work.arguments.join(" ")))?;
+    let report: Report = serde_json::from_str(&text).map_err(|_| {
+        format!("`znsage bench {}` failed: {}", work.arguments.join(" "), complaint(&text))
+    })?;
     for phase in &report.phases {
         say(&format!("  {}: {}: {}", work.system.name(), phase.name, summary(phase)));
     }
@@ -61,6 +62,12 @@ fn bench(work: &Work, samples: &Path) -> Result<String> {
     child.wait().map_err(failed)?;
     let _ = relay.join();
     Ok(text)
+}
+
+/// The message in the document that stands for a report when there is none.
+fn complaint(text: &str) -> String {
+    let document: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+    document["error"]["message"].as_str().unwrap_or(text.trim()).to_string()
 }
 
 impl Measured {
