@@ -20,10 +20,10 @@ pub const PHASES: [(&str, &str); 3] = [
     ("random80", "Random access, 80 % full, GC at work"),
 ];
 
-/// Both devices. Zones of 2 MiB make this a device of many zones, as real
-/// ones are, and small enough for an emulated CPU to fill it in seconds.
+/// Both devices. Zones of 512 KiB make this a device of 1024 zones, as real
+/// ones have, and small enough for an emulated CPU to fill it in seconds.
 const SIZE: &str = "size=512M";
-const ZONES: &str = "size=512M,zone=2M";
+const ZONES: &str = "size=512M,zone=512K";
 
 /// Far above what it takes: a machine that hangs shall not stay for ever.
 const TIMEOUT: u32 = 1200;

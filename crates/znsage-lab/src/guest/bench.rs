@@ -25,7 +25,7 @@ const SECONDS_80: (u32, u32) = (12, 15);
 
 /// For the WAF: how often the device is written over before, and then while,
 /// it is measured; and seconds after which a slow machine need not go on.
-const REWRITES: f64 = 2.0;
+const REWRITES: f64 = 2.5;
 const PATIENCE: u32 = 180;
 
 pub fn run(out: &Path, figures: &[String], rounds: u32) -> Result<()> {
@@ -107,7 +107,7 @@ impl Lab<'_> {
     }
 
     fn fill(&mut self, system: System) -> Result<()> {
-        let mut arguments = common(1);
+        let mut arguments = common();
         arguments.extend([self.size(80), "--fill-only".to_string()]);
         let work = Work { system, phase: "fill", arguments };
         let measured = measure(&work, self.out)?;
@@ -123,7 +123,7 @@ impl Lab<'_> {
             if !figures.contains(&figure) {
                 continue;
             }
-            let mut arguments = common(THREADS);
+            let mut arguments = common();
             arguments.push(self.size(percent));
             arguments.push(format!("--warmup={warmup}"));
             arguments.push(format!("--seconds={seconds}"));
@@ -140,7 +140,7 @@ impl Lab<'_> {
         let device = swap::device("ZNS1")?;
         let held_back = over_provisioning.to_string();
         let swap = Swap::znsage(&device, &["--over-provisioning", &held_back])?;
-        let mut arguments = common(THREADS);
+        let mut arguments = common();
         arguments.push(format!("--utilization={utilization}"));
         arguments.push("--write-ratio=1".to_string());
         arguments.push(format!("--rewrites={REWRITES}"));
@@ -159,8 +159,8 @@ impl Lab<'_> {
     }
 }
 
-fn common(threads: u32) -> Vec<String> {
-    vec![format!("--memory-limit={LIMIT}"), format!("--threads={threads}"), "--seed=1".to_string()]
+fn common() -> Vec<String> {
+    vec![format!("--memory-limit={LIMIT}"), format!("--threads={THREADS}"), "--seed=1".to_string()]
 }
 
 /// A figure of a system that loses data is worth nothing.

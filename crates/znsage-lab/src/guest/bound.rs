@@ -22,7 +22,7 @@ const SIZE_MIB: u64 = 384;
 const ZONE_MIB: u64 = 4;
 
 /// The throttle hands out a fiftieth of this every 20 ms. It is chosen so that
-/// four appends of 128 KiB fit into it with little left over: 25 MiB/s.
+/// two appends of 256 KiB fit into it with little left over: 25 MiB/s.
 const MBPS: u64 = 26;
 
 /// What is written: about eight seconds' worth.
@@ -30,7 +30,7 @@ const WRITE_MIB: u64 = 200;
 const LIMIT_MIB: u64 = 64;
 
 /// fio writes to as many zones at a time as znsage has streams: one a CPU.
-const JOBS: u64 = 2;
+const JOBS: u64 = 1;
 
 pub fn measure(out: &Path, rounds: u32, results: &mut Vec<Bound>) -> Result<()> {
     let _device = NullBlk::new()?;
@@ -58,7 +58,7 @@ fn znsage(out: &Path) -> Result<f64> {
     let swap = Swap::znsage(DEVICE, &["--force"])?;
     let arguments = vec![
         "--fill-only".to_string(),
-        "--threads=1".to_string(),
+        "--threads=4".to_string(),
         format!("--memory-limit={LIMIT_MIB}M"),
         format!("--size={}M", LIMIT_MIB + WRITE_MIB),
     ];

@@ -57,10 +57,7 @@ fn arguments(phase: &str, blocks: u64) -> Vec<String> {
     let mut list = vec!["--size".to_string(), size.to_string()];
     let mut add = |option: &str, value: String| list.extend([option.to_string(), value]);
     add("--memory-limit", LIMIT.to_string());
-    // One thread shows what a swap-out costs; of several, two emulated CPUs
-    // mostly show how long they wait for each other (bench/README.md).
-    let threads = if phase == "fill" { 1 } else { THREADS };
-    add("--threads", threads.to_string());
+    add("--threads", THREADS.to_string());
     add("--seed", "1".to_string());
     let (warmup, seconds) = if percent == 40 { SECONDS_40 } else { SECONDS_80 };
     add("--warmup", warmup.to_string());
