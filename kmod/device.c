@@ -224,6 +224,7 @@ static struct znsage_device *device_alloc(const char *name,
 	bio_list_init(&zd->pending);
 	bio_list_init(&zd->busy_reads);
 	INIT_LIST_HEAD(&zd->gc_retry);
+	init_waitqueue_head(&zd->fed);
 	mutex_init(&zd->check_lock);
 	INIT_WORK(&zd->work, znsage_work);
 	hrtimer_init(&zd->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);

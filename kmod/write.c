@@ -9,15 +9,22 @@
  * chunk that would need padding waits for the deadline even then: the next
  * batch of reclaim usually fills it.
  *
- * submit_bio() of a stacked disk must not wait for I/O that it submitted
- * itself (that is still on current->bio_list). So nothing here waits: a bio
- * that finds all chunks in use is put on the pending list, and the worker
- * goes on with it when an append ends. Nothing is allocated either, but the
- * plug's callback, without which the chunk goes out at once.
+ * When all chunks are in use, the submitter waits, as it would for a request
+ * of any other device: without that, reclaim would put all of memory under
+ * writeback before it noticed that the device is slow. Chunks come back as
+ * appends end, or when GC, which needs no chunk of these, has made room. But
+ * submit_bio() of a stacked disk must not wait for I/O that the task itself
+ * has yet to submit (it is on current->bio_list). In that case, and when the
+ * chunks run out in the middle of a bio, the bio is put on the pending list,
+ * and the worker, which never waits, goes on with it.
+ *
+ * Nothing is allocated but the plug's callback, without which the chunk goes
+ * out at once.
  */
 #include <linux/blkdev.h>
 #include <linux/highmem.h>
 #include <linux/ktime.h>
+#include <linux/wait.h>
 
 #include "znsage.h"
 
@@ -267,6 +274,8 @@ static struct bio *pending_pop(struct znsage_device *zd)
 	if (!bio)
 		WRITE_ONCE(zd->starved, false);
 	spin_unlock_irqrestore(&zd->lock, flags);
+	if (!bio)
+		wake_up_all(&zd->fed);
 	return bio;
 }
 
@@ -312,6 +321,14 @@ static void unplug(struct blk_plug_cb *cb, bool from_schedule)
 	percpu_ref_put(&zd->ref);
 }
 
+/* Is there nothing that this task submitted and that has not gone out? */
+static bool may_wait(void)
+{
+	const struct bio_list *list = current->bio_list;
+
+	return !list || (bio_list_empty(&list[0]) && bio_list_empty(&list[1]));
+}
+
 /* Whole pages only: the pages themselves go into the chunk. */
 static bool pages_are_whole(struct bio *bio)
 {
@@ -329,7 +346,7 @@ static bool pages_are_whole(struct bio *bio)
  * @zd:	 device; held by the caller
  * @bio: whole slots; ended when all its pages are on the device
  *
- * Context: process, does not sleep, may hold no lock of the device.
+ * Context: process; may sleep until a chunk is free.
  */
 void znsage_write(struct znsage_device *zd, struct bio *bio)
 {
@@ -344,6 +361,8 @@ void znsage_write(struct znsage_device *zd, struct bio *bio)
 		bio_endio(bio);
 		return;
 	}
+	if (READ_ONCE(zd->starved) && may_wait())
+		wait_event(zd->fed, !READ_ONCE(zd->starved));
 	if (READ_ONCE(zd->starved)) {
 		bio_wait_for_chunk(zd, bio, false);
 		znsage_kick(zd);

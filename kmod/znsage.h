@@ -24,6 +24,7 @@
 #include <linux/mutex.h>
 #include <linux/percpu-refcount.h>
 #include <linux/spinlock.h>
+#include <linux/wait.h>
 #include <linux/workqueue.h>
 
 #include "compat.h"
@@ -113,6 +114,7 @@ struct znsage_chunk {
  * @busy_reads:	swap-in bios of slots that are being written
  * @gc_retry:	GC chunks to be read block by block
  * @starved:	@pending waits for a chunk; written under @lock
+ * @fed:	submitters wait here until it is false
  */
 struct znsage_device {
 	char name[64];
@@ -148,6 +150,7 @@ struct znsage_device {
 	struct bio_list busy_reads;
 	struct list_head gc_retry;
 	bool starved;
+	wait_queue_head_t fed;
 
 	struct mutex check_lock;
 	bool claimed;

@@ -88,10 +88,10 @@ fn write_unit_192k(_: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
-/// Reclaim hands over 32 pages at a time; here a chunk takes 128.
+/// Reclaim hands over 32 pages at a time; here a chunk takes 96.
 fn large_chunks(_: &mut Log) -> Outcome {
     let device = Device::on(&guest::device(MEDIUM)?, &["--size", "48M", "--chunk", "384K"])?;
-    equal(&device, "chunk_bytes", 512 << 10)?;
+    equal(&device, "chunk_bytes", 384 << 10)?;
     swap_on(&device, "65")?;
     device.finish_sound()
 }

@@ -38,7 +38,7 @@ fn at(percent: u32, over_provisioning: &str, rewrites: f64, most_waf: f64) -> Ou
         ])
     })?;
     let (waf, done, used) = (bench.waf(), bench.rewrites(), bench.utilization());
-    print!("WAF {waf:.2} ... ");
+    print!("{:.1} % full, WAF {waf:.2} ... ", 100.0 * used);
     ensure!(done >= rewrites, "the device was written {done:.2} times, not {rewrites}");
     let above = used - f64::from(percent) / 100.0;
     let most_above = if percent < 40 { FEW_FREED } else { NEAR };
