@@ -354,8 +354,8 @@ fn module_of_another_kernel(_: &mut Log) -> Outcome {
 /// More is swapped out than there is memory: `off` says so instead of
 /// having the kernel kill somebody.
 fn off_without_memory(_: &mut Log) -> Outcome {
-    const SWAPPED: usize = 280 << 20;
-    const LEFT: u64 = 130 << 20;
+    const SWAPPED: usize = 220 << 20;
+    const LEFT: u64 = 110 << 20;
     let device = Device::on(&guest::device(LARGE)?, &["--size", "400M"])?;
     let group = Group::new("away", 24 << 20)?;
     let mut away = spawn(Some(&group), |link| {

@@ -15,9 +15,9 @@ crate::cases![shapes:
     tight_limits_512_byte_blocks, zones_of_4_mib, large_zones, write_unit_192k, large_chunks,
     policy_single, null_blk_capacity, null_blk_conventional_zones, null_blk_three_open];
 
-/// Swaps until the device was written once over and some more.
+/// Swaps until GC has emptied several zones: the fill takes 70 % of them.
 fn swap_on(device: &Device, utilization: &str) -> Outcome<Bench> {
-    swap_for(device, utilization, "1.1")
+    swap_for(device, utilization, "0.8")
 }
 
 fn swap_for(device: &Device, utilization: &str, rewrites: &str) -> Outcome<Bench> {
