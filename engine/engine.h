@@ -207,13 +207,19 @@ bool zse_gc_due(struct zse_engine *e);
 /* Swap-in. */
 enum zse_read {
 	ZSE_READ_ZERO,		/* nothing was written: a page of zeros */
-	ZSE_READ_BLOCK,		/* read *block, then zse_read_end() */
+	ZSE_READ_BLOCK,		/* read *run, then zse_read_end() */
 	ZSE_READ_BUSY,		/* being written: ask again when a chunk ended */
 	ZSE_READ_LOST,		/* an I/O error took the data */
 };
 
-enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 *block,
-			     bool *kick);
+/* Blocks of one zone that follow one another. */
+struct zse_run {
+	u32 block;
+	u32 nr;
+};
+
+enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 max,
+			     struct zse_run *run, bool *kick);
 bool zse_read_end(struct zse_engine *e, u32 block);
 bool zse_is_busy(struct zse_engine *e, u32 slot);
 void zse_read_failed(struct zse_engine *e);

@@ -147,23 +147,37 @@ void zse_free(struct zse_engine *e, u32 slot)
 	zp_count(&shard(e)->freed, 1);
 }
 
+/* How many slots from @slot on, at most @max, are in blocks from @block on. */
+static u32 run_length(const struct zse_engine *e, u32 slot, u32 max, u32 block)
+{
+	u32 room = e->cfg.zone_blocks - zse_block_offset(e, block), nr = 0;
+
+	if (max > room)
+		max = room;
+	while (nr < max && map_is(e, slot + nr, block + nr))
+		nr++;
+	return nr;
+}
+
 /**
- * zse_read_begin() - where the page of a slot is
- * @e:	   engine
- * @slot:  below nr_slots
- * @block: set for ZSE_READ_BLOCK
- * @kick:  set to true if zse_next_op() may have something new, else untouched
+ * zse_read_begin() - where the pages of slots are
+ * @e:	  engine
+ * @slot: the first
+ * @max:  how many are wanted, at least 1; all below nr_slots
+ * @run:  set for ZSE_READ_BLOCK: the blocks of as many of them as follow one
+ *	  another on the device
+ * @kick: set to true if zse_next_op() may have something new, else untouched
  *
- * After ZSE_READ_BLOCK the block stays as it is until zse_read_end(): its
- * zone is not reset. That holds because the reader is counted before the map
- * is looked at a second time, while a reset first sees that the map has no
- * block of the zone (live is 0) and then looks at the readers, with a full
- * barrier between the two on both sides.
+ * After ZSE_READ_BLOCK the run stays as it is until zse_read_end(): its zone
+ * is not reset. That holds because the reader is counted before the map is
+ * looked at again, while a reset first sees that the map has no block of the
+ * zone (live is 0) and then looks at the readers, with a full barrier between
+ * the two on both sides. Any other answer is for @slot alone.
  *
  * Return: what to do, see enum zse_read.
  */
-enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 *block,
-			     bool *kick)
+enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 max,
+			     struct zse_run *run, bool *kick)
 {
 	for (;;) {
 		u32 b = zp_load(&e->fwd[slot]);
@@ -178,10 +192,10 @@ enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 *block,
 
 		z = &e->zones[zse_block_zone(e, b)];
 		zp_add(&z->readers, 1);
-		if (map_is(e, slot, b)) {
-			*block = b;
+		run->block = b;
+		run->nr = run_length(e, slot, max, b);
+		if (run->nr)
 			return ZSE_READ_BLOCK;
-		}
 		if (zse_read_end(e, b))
 			*kick = true;
 	}
@@ -190,7 +204,7 @@ enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 *block,
 /**
  * zse_read_end() - a read begun by zse_read_begin() has ended
  * @e:	   engine
- * @block: as given by zse_read_begin()
+ * @block: first of the run, as given by zse_read_begin()
  *
  * Return: true if zse_next_op() may have something new: the zone's reset was
  * waiting for this reader.

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::config::{Config, Refusal};
 use crate::handed::{
-    Added, Append, AppendEnd, Chunk, Ended, Failed, Filled, Finish, GcRead, Op, Read, ReadHold,
-    Reset,
+    Added, AddedAll, Append, AppendEnd, Chunk, Ended, Failed, Filled, Finish, GcRead, Op, Read,
+    ReadHold, Reset,
 };
 use crate::sys::{self, zse_op, zse_stats};
 
@@ -111,11 +111,23 @@ impl Engine {
     /// Adds a page to the chunk of `stream`, or returns None if all chunks are
     /// in use. `now` becomes the chunk's birth if the page is its first.
     pub fn add(&mut self, stream: u32, slot: u32, now: u64) -> Option<Added> {
+        let AddedAll { chunk, page, room, full, .. } = self.add_all(stream, &[slot], now)?;
+        Some(Added { chunk, page, room, full })
+    }
+
+    /// Adds pages to the chunk of `stream`, as many as it has room for, or
+    /// returns None if all chunks are in use. The stream's lock is taken once
+    /// for all of them.
+    ///
+    /// # Panics
+    /// If there are no slots, or one is out of range.
+    pub fn add_all(&mut self, stream: u32, slots: &[u32], now: u64) -> Option<AddedAll> {
         self.stream(stream);
-        self.slot(slot);
+        assert!(!slots.is_empty(), "no pages to add");
+        slots.iter().for_each(|&slot| self.slot(slot));
         let mut flags = 0;
-        // SAFETY: stream and slot are in range; the chunk has room, since a
-        // full one leaves its stream; it is ours until zse_stream_end().
+        // SAFETY: stream and slots are in range; no more pages are added than
+        // the chunk has room for; it is ours until zse_stream_end().
         unsafe {
             let c = sys::zse_stream_begin(self.p(), stream, &mut flags);
             if c.is_null() {
@@ -125,16 +137,15 @@ impl Engine {
             if (*c).nr == 0 {
                 (*c).born = now;
             }
-            let chunk = (*c).id;
-            let page = sys::zse_chunk_add(self.p(), c, slot);
+            let (chunk, page) = ((*c).id, (*c).nr);
+            let nr = ((*c).max - page).min(slots.len() as u32);
+            for &slot in &slots[..nr as usize] {
+                sys::zse_chunk_add(self.p(), c, slot);
+            }
             let room = (*c).max - (*c).nr;
             let full = sys::zse_stream_end(self.p(), stream, &mut flags);
-            Some(Added {
-                chunk,
-                page,
-                room,
-                full: Chunk::new(self, full).map(|chunk| Filled { chunk }),
-            })
+            let full = Chunk::new(self, full).map(|chunk| Filled { chunk });
+            Some(AddedAll { chunk, page, nr, room, full })
         }
     }
 
@@ -278,15 +289,17 @@ impl Engine {
         unsafe { sys::zse_gc_due(self.p()) }
     }
 
-    /// Where the page of a slot is; `kick` is set if [`Engine::next_op`] may
-    /// have something new.
-    pub fn read_begin(&mut self, slot: u32, kick: &mut bool) -> Read {
+    /// Where the pages of up to `max` slots from `slot` on are; `kick` is set
+    /// if [`Engine::next_op`] may have something new.
+    pub fn read_begin(&mut self, slot: u32, max: u32, kick: &mut bool) -> Read {
+        assert!(max > 0, "a read of nothing");
         self.slot(slot);
-        let (mut block, owner) = (0, self.id);
-        // SAFETY: slot is in range.
-        match unsafe { sys::zse_read_begin(self.p(), slot, &mut block, kick) } {
+        self.slot(slot + (max - 1));
+        let (mut run, owner) = (sys::zse_run::default(), self.id);
+        // SAFETY: the slots are in range.
+        match unsafe { sys::zse_read_begin(self.p(), slot, max, &mut run, kick) } {
             sys::ZSE_READ_ZERO => Read::Zero,
-            sys::ZSE_READ_BLOCK => Read::Block(ReadHold { block, owner }),
+            sys::ZSE_READ_BLOCK => Read::Block(ReadHold { block: run.block, nr: run.nr, owner }),
             sys::ZSE_READ_BUSY => Read::Busy,
             sys::ZSE_READ_LOST => Read::Lost,
             other => panic!("the engine reads the unknown, {other}"),

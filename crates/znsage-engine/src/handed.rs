@@ -170,6 +170,21 @@ pub struct Added {
     pub full: Option<Filled>,
 }
 
+/// Where pages that were added together are kept, and the chunk if it is full
+/// now.
+#[must_use]
+#[derive(Debug)]
+pub struct AddedAll {
+    pub chunk: u32,
+    /// Of the first page; the others follow.
+    pub page: u32,
+    /// How many were added: all, or as many as the chunk had room for.
+    pub nr: u32,
+    /// Pages that the chunk takes besides.
+    pub room: u32,
+    pub full: Option<Filled>,
+}
+
 /// The end of an append.
 #[must_use]
 #[derive(Debug)]
@@ -180,17 +195,24 @@ pub struct AppendEnd {
     pub ended: Option<Ended>,
 }
 
-/// A block that stays as it is: [`Engine::read_end`].
+/// Blocks that stay as they are: [`Engine::read_end`].
 #[must_use]
 #[derive(Debug)]
 pub struct ReadHold {
     pub(crate) block: u32,
+    pub(crate) nr: u32,
     pub(crate) owner: u64,
 }
 
 impl ReadHold {
+    /// The first of them.
     pub fn block(&self) -> u32 {
         self.block
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u32 {
+        self.nr
     }
 }
 

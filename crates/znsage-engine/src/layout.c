@@ -39,6 +39,10 @@ const struct zse_fact zse_facts[] = {
 	AT(zse_config, gc_high)
 	{ "sizeof zse_config.policy", sizeof(enum zse_policy) },
 
+	SIZE(zse_run)
+	AT(zse_run, block)
+	AT(zse_run, nr)
+
 	SIZE(zse_entry)
 	AT(zse_entry, slot)
 	AT(zse_entry, expect)

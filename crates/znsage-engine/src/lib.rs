@@ -19,7 +19,8 @@ mod sys;
 pub use config::{Config, Policy, Refusal};
 pub use engine::{Engine, Violation, ZoneInfo};
 pub use handed::{
-    Added, Append, AppendEnd, Ended, Failed, Filled, Finish, GcRead, Op, Read, ReadHold, Reset,
+    Added, AddedAll, Append, AppendEnd, Ended, Failed, Filled, Finish, GcRead, Op, Read, ReadHold,
+    Reset,
 };
 pub use sys::{zse_entry as Entry, zse_stats as Stats};
 pub use sys::{ZSE_MAX_BLOCKS as MAX_BLOCKS, ZSE_MAX_ENTRIES as MAX_ENTRIES};

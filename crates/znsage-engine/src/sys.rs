@@ -51,6 +51,14 @@ pub struct zse_config {
     pub gc_high: u32,
 }
 
+/// Blocks of one zone that follow one another.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct zse_run {
+    pub block: u32,
+    pub nr: u32,
+}
+
 /// One page of a chunk.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,7 +172,13 @@ extern "C" {
     pub fn zse_next_op(e: *mut zse_engine, op: *mut zse_op) -> bool;
     pub fn zse_gc_due(e: *mut zse_engine) -> bool;
 
-    pub fn zse_read_begin(e: *mut zse_engine, slot: u32, block: *mut u32, kick: *mut bool) -> u32;
+    pub fn zse_read_begin(
+        e: *mut zse_engine,
+        slot: u32,
+        max: u32,
+        run: *mut zse_run,
+        kick: *mut bool,
+    ) -> u32;
     pub fn zse_read_end(e: *mut zse_engine, block: u32) -> bool;
     pub fn zse_is_busy(e: *mut zse_engine, slot: u32) -> bool;
     pub fn zse_read_failed(e: *mut zse_engine);
@@ -255,6 +269,7 @@ mod tests {
         );
         map.insert("sizeof zse_config.policy".into(), size_of::<u32>() as u64);
         layout!(map, zse_entry { slot, expect, page });
+        layout!(map, zse_run { block, nr });
         layout!(map, zse_chunk { id, gc, nr, max, done, entries, born, priv_ as "priv" });
         layout!(map, zse_op { kind, chunk, zone, first, nr, padding });
         layout!(map, zse_zone_info { state, capacity, written, live, bad });

@@ -85,7 +85,7 @@ fn overlapping_writes_end_in_any_order() {
         h.end_append(one, Fate::Done);
         assert_eq!(matches!(h.slots[5], Slot::Stored { .. }), newest_first);
         h.end_appends();
-        h.begin_read(5);
+        h.begin_read(5, 1);
         h.end_read(0);
         assert_eq!(h.e.stats().live_blocks, 1);
         finish(h);
@@ -157,7 +157,7 @@ fn append_that_always_fails_is_given_up() {
     }
     assert_eq!((tries, h.failed_chunks), (4, 1), "one try and three more");
     assert!(h.slots[..4].iter().all(|s| *s == Slot::Lost));
-    (0..4).for_each(|slot| h.begin_read(slot));
+    (0..4).for_each(|slot| h.begin_read(slot, 1));
     write(&mut h, 0..4);
     assert!(h.slots[..4].iter().all(|s| *s != Slot::Lost), "written again");
     finish(h);
@@ -177,7 +177,7 @@ fn unreadable_block_is_lost_and_no_other() {
     let lost = h.slots.iter().filter(|s| **s == Slot::Lost).count();
     assert_eq!(lost, 1);
     assert_eq!(h.e.stats().live_blocks, 30 + 64);
-    (0..32).for_each(|slot| h.begin_read(slot));
+    (0..32).for_each(|slot| h.begin_read(slot, 1));
     (0..h.reads()).rev().for_each(|i| h.end_read(i));
     finish(h);
 }
@@ -200,7 +200,7 @@ fn reader_delays_the_reset() {
     let mut h = host(eager);
     write(&mut h, 0..32);
     fill_two_zones(&mut h);
-    h.begin_read(7);
+    h.begin_read(7, 1);
     (0..32).for_each(|slot| h.free(slot));
     h.pump();
     assert_eq!(h.e.zone(0).state, "drained");

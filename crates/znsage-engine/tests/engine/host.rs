@@ -22,7 +22,7 @@ pub enum Slot {
 
 pub struct Reading {
     hold: ReadHold,
-    page: Page,
+    pages: Vec<Page>,
 }
 
 /// The pages of a chunk that is filling.
@@ -439,21 +439,24 @@ impl Host {
 
     // ---- swap-in, free
 
-    /// Looks a slot up, which must give what the model says; a read that goes
-    /// to the device is under way until [`Host::end_read`].
-    pub fn begin_read(&mut self, slot: u32) {
+    /// Looks up to `max` slots up, which must give what the model says; a read
+    /// that goes to the device is under way until [`Host::end_read`].
+    pub fn begin_read(&mut self, slot: u32, max: u32) {
         let mut kick = false;
-        let read = self.e.read_begin(slot, &mut kick);
+        let max = max.min(self.cfg.nr_slots - slot);
+        let read = self.e.read_begin(slot, max, &mut kick);
         self.kick |= kick;
         let want = self.slots[slot as usize];
         let writing = matches!(want, Slot::Writing { .. });
         assert_eq!(self.e.is_busy(slot), writing);
         match (read, want) {
-            (Read::Block(hold), Slot::Stored { version, block }) => {
-                assert_eq!(hold.block(), block, "slot {slot} is elsewhere");
-                self.dev.begin_read(block);
-                let page = (slot, version);
-                self.reads.push(Reading { hold, page });
+            (Read::Block(hold), Slot::Stored { .. }) => {
+                let pages = self.want_run(slot, max);
+                assert_eq!(hold.block(), pages[0].0, "slot {slot} is elsewhere");
+                assert_eq!(hold.count() as usize, pages.len(), "run from slot {slot} on");
+                pages.iter().for_each(|&(block, _)| self.dev.begin_read(block));
+                let pages = pages.into_iter().map(|(_, page)| page).collect();
+                self.reads.push(Reading { hold, pages });
             }
             (Read::Zero, Slot::Zero) | (Read::Lost, Slot::Lost) => (),
             (Read::Busy, Slot::Writing { .. }) => (),
@@ -461,11 +464,30 @@ impl Host {
         }
     }
 
+    /// The blocks, and what they hold, that slots from `slot` on are read from
+    /// in one go.
+    fn want_run(&self, slot: u32, max: u32) -> Vec<(u32, Page)> {
+        let mut run: Vec<(u32, Page)> = Vec::new();
+        for slot in slot..slot + max {
+            let Slot::Stored { version, block } = self.slots[slot as usize] else { break };
+            let follows = run
+                .last()
+                .is_none_or(|&(last, _)| block == last + 1 && block % self.cfg.zone_blocks != 0);
+            if !follows {
+                break;
+            }
+            run.push((block, (slot, version)));
+        }
+        run
+    }
+
     pub fn end_read(&mut self, index: usize) {
-        let Reading { hold, page } = self.reads.swap_remove(index);
-        trace!(self, "end of read of slot {} at {}", page.0, hold.block());
-        let content = self.dev.end_read(hold.block());
-        assert_eq!(content, Some(page), "content of block {}", hold.block());
+        let Reading { hold, pages } = self.reads.swap_remove(index);
+        trace!(self, "end of read of {} slots at {}", pages.len(), hold.block());
+        for (block, page) in (hold.block()..).zip(pages) {
+            let content = self.dev.end_read(block);
+            assert_eq!(content, Some(page), "content of block {block}");
+        }
         self.kick |= self.e.read_end(hold);
     }
 

@@ -6,6 +6,7 @@
 //! would. `property` lets chance choose the steps, `directed` walks through
 //! the cases that deserve a name.
 
+mod batch;
 mod check;
 mod device;
 mod directed;

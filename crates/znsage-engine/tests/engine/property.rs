@@ -143,8 +143,8 @@ impl Run {
     }
 
     fn begin_read(&mut self) {
-        let slot = self.slot();
-        self.host.begin_read(slot);
+        let (slot, max) = (self.slot(), 1 + self.rng.below(16));
+        self.host.begin_read(slot, max);
     }
 
     fn end_read(&mut self) {
@@ -223,7 +223,7 @@ impl Run {
         self.host.check();
         let slot = self.rng.below(self.opt.cfg.nr_slots);
         let reads = self.host.reads();
-        self.host.begin_read(slot);
+        self.host.begin_read(slot, 1);
         if self.host.reads() > reads {
             self.host.end_read(reads);
         }
