@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The stress test's threads: the host and the device of an engine.
+ *
+ * Who may do what to a slot: each slot has one writer thread and one freer
+ * thread, which race with each other and with everybody's reads. Versions of
+ * a slot therefore grow, and a reader knows between which two its page must
+ * be; see verify_read().
+ */
+#include <sched.h>
+#include <time.h>
+
+#include "stress.h"
+
+#define READ_MAX	4	/* slots in a read */
+
+static u64 xorshift(u64 *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+static u64 seed_for(u32 kind, u32 index)
+{
+	return 0x9e3779b97f4a7c15ull * (kind * 64 + index + 1);
+}
+
+static bool stopped(const u32 *flag)
+{
+	return zp_load(flag);
+}
+
+void kick(struct test *t)
+{
+	pthread_mutex_lock(&t->lock);
+	t->kicked = true;
+	pthread_cond_signal(&t->cond);
+	pthread_mutex_unlock(&t->lock);
+}
+
+/* Raise @p to @v. */
+static void raise_to(u32 *p, u32 v)
+{
+	u32 old = zp_load(p);
+
+	while (old < v && !zp_cas(p, old, v))
+		old = zp_load(p);
+}
+
+void fault(struct test *t, const char *what, u64 slot, u64 is, u64 want)
+{
+	fprintf(stderr, "%s: %s: slot %llu is %llu, want %llu\n", t->sc->name,
+		what, (unsigned long long)slot, (unsigned long long)is,
+		(unsigned long long)want);
+	zp_add(&t->errors, 1);
+}
+
+/* ---- what the worker and submitters ask of the device */
+
+static void submit_append(struct test *t, const struct zse_op *op)
+{
+	struct request rq = {
+		.kind = ZSE_OP_APPEND,
+		.chunk = op->chunk,
+		.zone = op->zone,
+		.first = op->first,
+		.nr = op->nr,
+		.padding = op->padding,
+	};
+
+	device_submit(t->dev, &rq);
+}
+
+static void append(struct test *t, struct zse_chunk *c)
+{
+	struct zse_op op;
+
+	if (zse_append_start(t->e, c, &op))
+		submit_append(t, &op);
+	else
+		kick(t);
+	if (zse_gc_due(t->e))
+		kick(t);
+}
+
+static void fail_pages(struct test *t, const struct zse_op *op)
+{
+	zp_add(&t->failed_pages, op->nr);
+	if (zse_chunk_put(t->e, op->chunk))
+		kick(t);
+}
+
+static void do_op(struct test *t, const struct zse_op *op)
+{
+	struct request rq = {
+		.kind = op->kind,
+		.chunk = op->chunk,
+		.zone = op->zone,
+		.nr = op->nr,
+	};
+
+	if (op->kind == ZSE_OP_APPEND)
+		submit_append(t, op);
+	else if (op->kind == ZSE_OP_FAIL)
+		fail_pages(t, op);
+	else
+		device_submit(t->dev, &rq);
+}
+
+void *worker(void *p)
+{
+	struct test *t = p;
+	struct zse_op op;
+
+	while (!stopped(&t->stop_all)) {
+		pthread_mutex_lock(&t->lock);
+		while (!t->kicked && !stopped(&t->stop_all))
+			pthread_cond_wait(&t->cond, &t->lock);
+		t->kicked = false;
+		pthread_mutex_unlock(&t->lock);
+		while (zse_next_op(t->e, &op))
+			do_op(t, &op);
+	}
+	return NULL;
+}
+
+/* ---- the device answers */
+
+static bool fails(struct test *t, u64 *rng)
+{
+	const struct scenario *sc = t->sc;
+
+	return sc->fail_one_in && !(xorshift(rng) % sc->fail_one_in) &&
+	       device_may_fail(t->dev, sc->max_failures);
+}
+
+static void complete_append(struct test *t, const struct request *rq, bool ok)
+{
+	struct zse_chunk *c = rq->chunk;
+	const u64 *buffers = t->buffers[c->id];
+	u64 pages[rq->nr];
+	bool gc = c->gc, finished, more;
+	u32 offset, i;
+
+	for (i = 0; i < rq->nr; i++)
+		pages[i] = buffers[c->entries[rq->first + i].page];
+	offset = device_append(t->dev, rq->zone, pages, rq->nr, rq->padding,
+			       ok);
+	more = zse_append_done(t->e, c, ok, offset, &finished);
+	for (i = 0; ok && !gc && i < rq->nr; i++)
+		raise_to(&t->pages[page_slot(pages[i])].acked,
+			 page_version(pages[i]));
+	if (finished)
+		more |= zse_chunk_put(t->e, c);
+	if (more)
+		kick(t);
+}
+
+static void complete_gc_read(struct test *t, const struct request *rq, u64 *rng)
+{
+	struct zse_chunk *c = rq->chunk;
+	u32 i;
+
+	for (i = 0; i < rq->nr; i++) {
+		const struct zse_entry *entry = &c->entries[i];
+		u64 page = device_read(t->dev, entry->expect);
+
+		if (fails(t, rng)) {
+			if (zse_gc_entry_lost(t->e, c, i))
+				zp_add(&t->lost, 1);
+			continue;
+		}
+		if (page_slot(page) != entry->slot)
+			fault(t, "GC read another page", entry->slot,
+			      page_slot(page), entry->slot);
+		t->buffers[c->id][entry->page] = page;
+	}
+	if (zse_gc_read_done(t->e, c))
+		kick(t);
+}
+
+void *completer(void *p)
+{
+	struct worker_arg *arg = p;
+	struct test *t = arg->t;
+	u64 rng = seed_for(1, arg->index);
+	struct request rq;
+
+	while (device_next(t->dev, xorshift(&rng), &rq)) {
+		bool ok = rq.kind == ZSE_OP_READ || !fails(t, &rng);
+		bool more = false;
+
+		if (rq.kind == ZSE_OP_APPEND) {
+			complete_append(t, &rq, ok);
+		} else if (rq.kind == ZSE_OP_READ) {
+			complete_gc_read(t, &rq, &rng);
+		} else if (rq.kind == ZSE_OP_RESET) {
+			device_reset(t->dev, rq.zone);
+			more = zse_reset_done(t->e, rq.zone, ok);
+		} else {
+			more = zse_finish_done(t->e, rq.zone, ok);
+		}
+		if (more)
+			kick(t);
+		device_end(t->dev);
+	}
+	return NULL;
+}
+
+/* ---- swap-out, free, swap-in */
+
+/* Add a page of @slot to a stream; false if all chunks are in use. */
+static bool write_slot(struct test *t, u32 cpu, u32 slot)
+{
+	struct page_state *ps = &t->pages[slot];
+	u32 stream = zse_place(t->e, cpu), version = ps->submitted + 1, i;
+	unsigned long flags;
+	struct zse_chunk *c = zse_stream_begin(t->e, stream, &flags);
+
+	if (!c) {
+		zse_stream_end(t->e, stream, &flags);
+		return false;
+	}
+	if (!c->nr)
+		c->born = 1;
+	/* The tag gives the entry's buffer its owner: fill it before. */
+	i = c->nr;
+	t->buffers[c->id][i] = make_page(slot, version);
+	zp_store(&ps->submitted, version);
+	if (zse_chunk_add(t->e, c, slot) != i)
+		fault(t, "entry out of order", slot, i, i);
+	c = zse_stream_end(t->e, stream, &flags);
+	if (c)
+		append(t, c);
+	zp_add(&t->writes, 1);
+	return true;
+}
+
+void *writer(void *p)
+{
+	struct worker_arg *arg = p;
+	struct test *t = arg->t;
+	u64 rng = seed_for(2, arg->index);
+	u32 own = (t->nr_slots - arg->index + NR_WRITERS - 1) / NR_WRITERS;
+
+	while (!stopped(&t->stop_io)) {
+		u32 nth = xorshift(&rng) % own, cpu = xorshift(&rng) % 8;
+		struct zse_chunk *c;
+		u32 i, batch = 1 + xorshift(&rng) % 16;
+
+		for (i = 0; i < batch; i++)
+			if (!write_slot(t, cpu, (nth + i) % own * NR_WRITERS +
+						arg->index))
+				break;
+		if (i < batch)
+			sched_yield();
+		/* The end of a plug. */
+		c = zse_stream_take(t->e, zse_place(t->e, cpu), true, ~0ull);
+		if (c)
+			append(t, c);
+	}
+	return NULL;
+}
+
+void flush_all(struct test *t)
+{
+	u32 i, streams = zse_nr_streams(&t->sc->cfg);
+
+	for (i = 0; i < streams; i++) {
+		struct zse_chunk *c = zse_stream_take(t->e, i, false, ~0ull);
+
+		if (c)
+			append(t, c);
+	}
+}
+
+void *flusher(void *p)
+{
+	struct test *t = p;
+	struct timespec ms = { .tv_nsec = 1000000 };
+	struct zse_stats st;
+	u32 low, high;
+
+	while (!stopped(&t->stop_io)) {
+		nanosleep(&ms, NULL);
+		flush_all(t);
+		/* Somebody also looks at the statistics and turns knobs. */
+		zse_get_stats(t->e, &st);
+		zse_get_watermarks(t->e, &low, &high);
+		zse_set_watermarks(t->e, low, low + 1 + st.stalls % 2);
+	}
+	return NULL;
+}
+
+void free_slot(struct test *t, u32 slot)
+{
+	struct page_state *ps = &t->pages[slot];
+
+	zp_store(&ps->freed, FREE_RUNS);
+	zse_free(t->e, slot);
+	/* Whatever the call hit had been submitted before. */
+	zp_store(&ps->freed, zp_load(&ps->submitted));
+}
+
+void *freer(void *p)
+{
+	struct worker_arg *arg = p;
+	struct test *t = arg->t;
+	u64 rng = seed_for(3, arg->index);
+	u32 own = t->nr_slots / NR_FREERS;
+
+	while (!stopped(&t->stop_io)) {
+		u32 nth = xorshift(&rng) % own;
+
+		free_slot(t, nth * NR_FREERS + arg->index);
+		zp_add(&t->frees, 1);
+		if (xorshift(&rng) % 4)
+			sched_yield();
+	}
+	return NULL;
+}
+
+/*
+ * What a read of @slot may give. @acked was looked at before: that version or
+ * a later one, or zeros if it was freed.
+ */
+static void verify_read(struct test *t, u32 slot, u32 acked,
+			enum zse_read result, u64 page)
+{
+	const struct page_state *ps = &t->pages[slot];
+	u32 submitted = zp_load(&ps->submitted), version = page_version(page);
+
+	if (result == ZSE_READ_ZERO) {
+		if (zp_load(&ps->freed) < acked)
+			fault(t, "zeros where a page was", slot, 0, acked);
+	} else if (result == ZSE_READ_LOST) {
+		if (!t->sc->fail_one_in)
+			fault(t, "lost without an error", slot, 0, acked);
+	} else if (page_slot(page) != slot) {
+		fault(t, "page of another slot", slot, page_slot(page), slot);
+	} else if (version > submitted || version < acked) {
+		fault(t, "stale page", slot, version, acked);
+	}
+}
+
+/* Read up to @max slots from @slot on; the device takes @delay. */
+static void read_run(struct test *t, u32 slot, u32 max, u32 delay)
+{
+	u32 acked[READ_MAX], i;
+	struct zse_run run;
+	bool more = false;
+	enum zse_read r;
+
+	for (i = 0; i < max; i++)
+		acked[i] = zp_load(&t->pages[slot + i].acked);
+	r = zse_read_begin(t->e, slot, max, &run, &more);
+	if (r == ZSE_READ_BLOCK) {
+		while (delay--)
+			sched_yield();
+		for (i = 0; i < run.nr; i++)
+			verify_read(t, slot + i, acked[i], r,
+				    device_read(t->dev, run.block + i));
+		more |= zse_read_end(t->e, run.block);
+	} else {
+		run.nr = 1;
+		if (r != ZSE_READ_BUSY)
+			verify_read(t, slot, acked[0], r, 0);
+	}
+	if (more)
+		kick(t);
+	zp_add(&t->reads, run.nr);
+}
+
+void read_slot(struct test *t, u32 slot)
+{
+	read_run(t, slot, 1, 0);
+}
+
+void *reader(void *p)
+{
+	struct worker_arg *arg = p;
+	struct test *t = arg->t;
+	u64 rng = seed_for(4, arg->index);
+
+	while (!stopped(&t->stop_io)) {
+		u32 slot = xorshift(&rng) % t->nr_slots;
+		u32 max = 1 + xorshift(&rng) % READ_MAX;
+
+		if (max > t->nr_slots - slot)
+			max = t->nr_slots - slot;
+		read_run(t, slot, max, xorshift(&rng) % 64 ? 0 : 100);
+	}
+	return NULL;
+}
