@@ -3,6 +3,7 @@
  * The disk in front: /dev/znsageN. Bios and freed slots come in here.
  */
 #include <linux/blkdev.h>
+#include <linux/part_stat.h>
 
 #include "znsage.h"
 
@@ -21,11 +22,23 @@ static void discard(struct znsage_device *zd, struct bio *bio)
 	bio_endio(bio);
 }
 
+/* For iostat. Not how long it took: that would cost time for every page. */
+static void account(struct bio *bio)
+{
+	int group = op_stat_group(bio_op(bio));
+
+	part_stat_lock();
+	part_stat_inc(bio->bi_bdev, ios[group]);
+	part_stat_add(bio->bi_bdev, sectors[group], bio_sectors(bio));
+	part_stat_unlock();
+}
+
+/* The block layer holds the queue for the call, so del_gendisk() waits. */
 static void znsage_submit_bio(struct bio *bio)
 {
 	struct znsage_device *zd = bio->bi_bdev->bd_disk->private_data;
 
-	percpu_ref_get(&zd->ref);
+	account(bio);
 	switch (bio_op(bio)) {
 	case REQ_OP_WRITE:
 		znsage_write(zd, bio);
@@ -41,7 +54,6 @@ static void znsage_submit_bio(struct bio *bio)
 		bio->bi_status = BLK_STS_NOTSUPP;
 		bio_endio(bio);
 	}
-	percpu_ref_put(&zd->ref);
 }
 
 static int znsage_open(ZNSAGE_OPEN_ARGS)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Swap-in. Each run of slots whose blocks follow one another on the device is
- * one clone of the bio. The zone of a block that is being read is not reset:
- * the engine counts readers.
+ * Swap-in. A bio whose slots are in blocks that follow one another is sent to
+ * the backing device itself, with another end; that is how nearly all of swap's
+ * come, one page each. Of others each such run is read by a clone. The zone of
+ * blocks that are being read is not reset: the engine counts readers.
  *
  * A slot that is being written has no block yet. The kernel does not read
  * one (it has the page), but other users of the disk may; such a bio waits
@@ -10,59 +11,77 @@
  */
 #include <linux/blkdev.h>
 #include <linux/highmem.h>
+#include <linux/slab.h>
 
 #include "znsage.h"
 
 /**
- * struct znsage_read - a clone that reads a run of blocks
- * @zd:	    device, held
- * @parent: bio to end
- * @block:  first of the run
- * @nr:	    how many; the engine counts each as a reader
- * @clone:  last, as bio_set wants it
+ * struct znsage_read - a run of blocks that is being read
+ * @zd:	   device, held
+ * @bio:   to end
+ * @block: first of the run
+ * @bdev, @end_io, @private: the bio's own, if it went to the backing device
+ * @clone: if not. Last, as bio_set wants it; a bio that went itself has none
  */
 struct znsage_read {
 	struct znsage_device *zd;
-	struct bio *parent;
+	struct bio *bio;
 	u32 block;
-	u32 nr;
+	struct block_device *bdev;
+	bio_end_io_t *end_io;
+	void *private;
 	struct bio clone;
 };
 
 /* For bioset_init(): what the clones of read_bios have in front of them. */
 const unsigned int znsage_read_pad = offsetof(struct znsage_read, clone);
 
-static void read_end_io(struct bio *clone)
+static void run_ended(struct znsage_device *zd, struct bio *bio, u32 block,
+		      blk_status_t status)
 {
-	struct znsage_read *rd = container_of(clone, struct znsage_read, clone);
-	struct znsage_device *zd = rd->zd;
-	struct bio *parent = rd->parent;
-	bool more = false;
-	u32 i;
-
-	if (clone->bi_status) {
-		parent->bi_status = clone->bi_status;
+	if (status)
 		zse_read_failed(zd->engine);
-	}
-	for (i = 0; i < rd->nr; i++)
-		more |= zse_read_end(zd->engine, rd->block + i);
-	bio_put(clone);
-	bio_endio(parent);
-	if (more)
+	if (zse_read_end(zd->engine, block))
 		znsage_kick(zd);
+	bio_endio(bio);
 	percpu_ref_put(&zd->ref);
 }
 
-/* A run of blocks, and where in the bio its pages are. */
+static void clone_end_io(struct bio *clone)
+{
+	struct znsage_read *rd = container_of(clone, struct znsage_read, clone);
+	struct znsage_device *zd = rd->zd;
+	struct bio *bio = rd->bio;
+	blk_status_t status = clone->bi_status;
+	u32 block = rd->block;
+
+	if (status)
+		bio->bi_status = status;
+	bio_put(clone);
+	run_ended(zd, bio, block, status);
+}
+
+static void remapped_end_io(struct bio *bio)
+{
+	struct znsage_read *rd = bio->bi_private;
+	struct znsage_device *zd = rd->zd;
+	u32 block = rd->block;
+
+	bio->bi_bdev = rd->bdev;
+	bio->bi_end_io = rd->end_io;
+	bio->bi_private = rd->private;
+	kfree(rd);
+	run_ended(zd, bio, block, bio->bi_status);
+}
+
+/* Blocks to read, and where in the bio their pages are. */
 struct run {
+	struct zse_run blocks;
 	struct bvec_iter iter;
-	u32 block;
-	u32 nr;
 };
 
-/* Read a run; it takes over a reference of @bio. */
-static void submit_run(struct znsage_device *zd, struct bio *bio,
-		       const struct run *run)
+static void submit_clone(struct znsage_device *zd, struct bio *bio,
+			 const struct run *run)
 {
 	struct bio *clone = bio_alloc_clone(zd->backing.bdev, bio, GFP_NOIO,
 					    &zd->read_bios);
@@ -70,23 +89,50 @@ static void submit_run(struct znsage_device *zd, struct bio *bio,
 
 	percpu_ref_get(&zd->ref);
 	rd->zd = zd;
-	rd->parent = bio;
-	rd->block = run->block;
-	rd->nr = run->nr;
+	rd->bio = bio;
+	rd->block = run->blocks.block;
 	clone->bi_iter = run->iter;
-	clone->bi_iter.bi_size = run->nr * PAGE_SIZE;
-	clone->bi_iter.bi_sector = znsage_block_sector(zd, run->block);
-	clone->bi_end_io = read_end_io;
+	clone->bi_iter.bi_size = run->blocks.nr * PAGE_SIZE;
+	clone->bi_iter.bi_sector = znsage_block_sector(zd, rd->block);
+	clone->bi_end_io = clone_end_io;
 	submit_bio_noacct(clone);
 }
 
-/* Can @block be read in one go with @run? */
-static bool extends_run(struct znsage_device *zd, const struct run *run,
-			u32 block)
+/*
+ * Send @bio itself, all of which is @run. Only if there is memory at once:
+ * waiting for it is what the clones' bio_set is made for.
+ */
+static bool submit_remapped(struct znsage_device *zd, struct bio *bio,
+			    const struct run *run)
 {
-	return run->nr && block == run->block + run->nr &&
-	       zse_block_zone(zd->engine, block) ==
-	       zse_block_zone(zd->engine, run->block);
+	struct znsage_read *rd = kmalloc(offsetof(struct znsage_read, clone),
+					 GFP_NOWAIT | __GFP_NOWARN);
+
+	if (!rd)
+		return false;
+	percpu_ref_get(&zd->ref);
+	rd->zd = zd;
+	rd->bio = bio;
+	rd->block = run->blocks.block;
+	rd->bdev = bio->bi_bdev;
+	rd->end_io = bio->bi_end_io;
+	rd->private = bio->bi_private;
+	bio_set_dev(bio, zd->backing.bdev);
+	bio->bi_iter.bi_sector = znsage_block_sector(zd, rd->block);
+	bio->bi_end_io = remapped_end_io;
+	bio->bi_private = rd;
+	submit_bio_noacct(bio);
+	return true;
+}
+
+/* Read a run; it takes over a reference of @bio. */
+static void submit_run(struct znsage_device *zd, struct bio *bio,
+		       const struct run *run)
+{
+	bool whole = run->blocks.nr * PAGE_SIZE == bio->bi_iter.bi_size;
+
+	if (!whole || !submit_remapped(zd, bio, run))
+		submit_clone(zd, bio, run);
 }
 
 /*
@@ -123,62 +169,50 @@ static void zero_page_at(struct bio *bio, struct bvec_iter iter)
 	}
 }
 
-/*
- * Read the slots of @bio; @run is what was not yet submitted at the end.
- * Returns false if the bio has to wait: it may be gone then.
- */
-static bool read_slots(struct znsage_device *zd, struct bio *bio,
-		       struct run *run, bool *kick)
-{
-	struct bvec_iter iter = bio->bi_iter;
-
-	while (iter.bi_size) {
-		u32 slot = iter.bi_sector / ZNSAGE_PAGE_SECTORS, block;
-		enum zse_read r = zse_read_begin(zd->engine, slot, &block,
-						 kick);
-
-		if (run->nr && !(r == ZSE_READ_BLOCK &&
-				 extends_run(zd, run, block))) {
-			bio_inc_remaining(bio);
-			submit_run(zd, bio, run);
-			run->nr = 0;
-		}
-		if (r == ZSE_READ_BUSY) {
-			bio->bi_iter = iter;
-			wait_for_write(zd, bio, slot);
-			return false;
-		}
-		if (r == ZSE_READ_ZERO)
-			zero_page_at(bio, iter);
-		else if (r == ZSE_READ_LOST)
-			bio->bi_status = BLK_STS_IOERR;
-		else if (!run->nr++) {
-			run->iter = iter;
-			run->block = block;
-		}
-		bio_advance_iter(bio, &iter, PAGE_SIZE);
-	}
-	return true;
-}
-
 /**
  * znsage_read() - a swap-in bio
- * @zd:	 device; held by the caller
+ * @zd:	 device
  * @bio: whole slots
+ *
+ * The reference that @bio came with is held until all of it is under way.
  *
  * Context: process; may sleep for a clone, which comes back by itself.
  */
 void znsage_read(struct znsage_device *zd, struct bio *bio)
 {
-	struct run run = { .nr = 0 };
+	struct run run = { .iter = bio->bi_iter };
 	bool kick = false;
 
-	if (read_slots(zd, bio, &run, &kick)) {
-		if (run.nr)
+	while (run.iter.bi_size) {
+		u32 slot = run.iter.bi_sector / ZNSAGE_PAGE_SECTORS;
+		u32 max = run.iter.bi_size / PAGE_SIZE, nr = 1;
+
+		switch (zse_read_begin(zd->engine, slot, max, &run.blocks,
+				       &kick)) {
+		case ZSE_READ_BLOCK:
+			nr = run.blocks.nr;
+			if (nr == max) {
+				submit_run(zd, bio, &run);
+				goto out;
+			}
+			bio_inc_remaining(bio);
 			submit_run(zd, bio, &run);
-		else
-			bio_endio(bio);
+			break;
+		case ZSE_READ_ZERO:
+			zero_page_at(bio, run.iter);
+			break;
+		case ZSE_READ_LOST:
+			bio->bi_status = BLK_STS_IOERR;
+			break;
+		case ZSE_READ_BUSY:
+			bio->bi_iter = run.iter;
+			wait_for_write(zd, bio, slot);
+			goto out;
+		}
+		bio_advance_iter(bio, &run.iter, nr * PAGE_SIZE);
 	}
+	bio_endio(bio);
+out:
 	if (kick)
 		znsage_kick(zd);
 }

@@ -343,7 +343,7 @@ static bool pages_are_whole(struct bio *bio)
 
 /**
  * znsage_write() - a swap-out bio
- * @zd:	 device; held by the caller
+ * @zd:	 device; its queue is held by the caller
  * @bio: whole slots; ended when all its pages are on the device
  *
  * Context: process; may sleep until a chunk is free.

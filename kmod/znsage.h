@@ -98,8 +98,8 @@ struct znsage_chunk {
  * @zone_nr:	number on the backing device of each zone of the engine
  * @zone_sectors: size of a zone of the backing device
  * @nr_unused:	zones of the backing device that are not used
- * @ref:	held by every bio, plug and call under way; the last one that
- *		goes lets detach free the device
+ * @ref:	held by every bio and plug under way; the last one that goes
+ *		lets detach free the device
  * @junk:	where GC reads dead blocks into, between live ones
  * @read_bios:	clones for swap-in
  * @worker_bios: GC reads, resets, finishes; the worker alone allocates, and
