@@ -9,7 +9,7 @@ use crate::error::{Error, Kind, Result};
 use crate::on::require_root;
 use crate::progress::Progress;
 use crate::sys::Sys;
-use crate::{configfs, module, swaps, units};
+use crate::{configfs, module, scheduler, swaps, units};
 
 #[derive(Debug, Default)]
 pub struct Report {
@@ -82,7 +82,8 @@ fn turn_off(sys: &dyn Sys, device: &Device) -> Result<()> {
         bring_back(sys, device, area.used_bytes)?;
     }
     configfs::power_off(sys, &device.config)?;
-    configfs::remove(sys, &device.config)
+    configfs::remove(sys, &device.config)?;
+    scheduler::restore(sys, &device.backing)
 }
 
 /// swapoff, with a look at how many slots are still in use.

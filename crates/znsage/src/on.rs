@@ -14,7 +14,7 @@ use crate::error::{reason, Error, Kind, Result};
 use crate::module::{self, Source};
 use crate::sys::Sys;
 use crate::undo::Undo;
-use crate::{configfs, swaps, units};
+use crate::{configfs, scheduler, swaps, units};
 
 /// Forward and reverse map, 4 bytes each.
 const MAP_BYTES_PER_BLOCK: u64 = 8;
@@ -180,6 +180,7 @@ fn set_up(
         let name = name.to_string();
         move |sys| configfs::power_off(sys, &name)
     });
+    scheduler::set_none(sys, name, undo)?;
     go_on(sys)?;
     enable(sys, args, backing, undo)
 }

@@ -16,6 +16,7 @@ use crate::{check, off, on};
 pub const PAGE: u64 = 4096;
 pub const MIB: u64 = 1 << 20;
 pub const CONFIG: &str = "/sys/kernel/config/znsage";
+pub const SCHEDULERS: &str = "[mq-deadline] none\n";
 pub const NO_SWAP: &str = "Filename\tType\tSize\tUsed\tPriority\n";
 
 /// A machine with one zoned device, nvme1n1: 64 zones of 4 MiB, and the
@@ -27,6 +28,8 @@ pub fn machine() -> Fake {
     fake.blocks.borrow_mut().insert("/dev/nvme1n1".into(), (259, 1));
     fake.put("/sys/block/nvme1n1/queue/zoned", "host-managed\n");
     fake.put("/sys/block/nvme1n1/queue/zone_append_max_bytes", "131072\n");
+    fake.put("/sys/block/nvme1n1/queue/scheduler", SCHEDULERS);
+    fake.put_dir("/run/znsage");
     fake.put("/sys/block/nvme1n1/ro", "0\n");
     fake.put_dir("/sys/block/nvme1n1/holders");
     fake.put_link("/sys/dev/block/259:1", "/sys/block/nvme1n1");
@@ -105,6 +108,9 @@ pub fn program(fake: &Fake, argv: &[&str]) -> Ran {
 
 /// What the module does when its attributes are written.
 pub fn attribute(fake: &Fake, path: &str, text: &str) -> io::Result<()> {
+    if path.ends_with("/scheduler") {
+        fake.put(path, &SCHEDULERS.replace(['[', ']'], "").replace(text, &format!("[{text}]")));
+    }
     let Some(item) = path.strip_suffix("/power") else {
         return Ok(());
     };

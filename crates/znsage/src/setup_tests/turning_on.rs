@@ -48,6 +48,22 @@ fn settings_reach_the_module() {
 }
 
 #[test]
+fn the_device_has_no_scheduler_while_it_is_on() {
+    let fake = machine();
+    let attribute = "/sys/block/nvme1n1/queue/scheduler";
+    turn_on(&fake, &[]).unwrap();
+    assert_eq!(fake.read(attribute).unwrap(), "mq-deadline [none]\n");
+    turn_off(&fake, &[]).unwrap();
+    assert_eq!(fake.read(attribute).unwrap(), SCHEDULERS);
+
+    // What the user chose stays.
+    fake.put(attribute, "mq-deadline [none]\n");
+    turn_on(&fake, &[]).unwrap();
+    turn_off(&fake, &[]).unwrap();
+    assert_eq!(fake.read(attribute).unwrap(), "mq-deadline [none]\n");
+}
+
+#[test]
 fn a_failure_at_any_step_is_undone() {
     let whole = machine();
     turn_on(&whole, &[]).unwrap();

@@ -184,14 +184,25 @@ impl Sys for Fake {
 
     fn write(&self, path: &str, text: &str) -> io::Result<()> {
         self.effect(format!("write {path} {}", text.trim()))?;
-        if !self.exists(path) {
-            return Err(io::Error::from_raw_os_error(libc::ENOENT));
+        let before = self.read(path)?;
+        self.put(path, text);
+        match &*self.write_hook.borrow() {
+            // An attribute may read back as something else, or refuse.
+            Some(hook) => hook(self, path, text.trim()).inspect_err(|_| self.put(path, &before)),
+            None => Ok(()),
         }
-        if let Some(hook) = &*self.write_hook.borrow() {
-            hook(self, path, text.trim())?;
-        }
+    }
+
+    fn save(&self, path: &str, text: &str) -> io::Result<()> {
+        self.effect(format!("save {path} {text}"))?;
+        self.put(path, text);
+        Ok(())
+    }
+
+    fn forget(&self, path: &str) -> io::Result<()> {
         if self.exists(path) {
-            self.put(path, text);
+            self.effect(format!("forget {path}"))?;
+            self.remove(path);
         }
         Ok(())
     }

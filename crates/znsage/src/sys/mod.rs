@@ -108,6 +108,10 @@ pub trait Sys {
     // Changing things.
 
     fn write(&self, path: &str, text: &str) -> io::Result<()>;
+    /// Makes a file of our own below /run, with its directory.
+    fn save(&self, path: &str, text: &str) -> io::Result<()>;
+    /// Removes such a file; it need not be there.
+    fn forget(&self, path: &str) -> io::Result<()>;
     fn mkdir(&self, path: &str) -> io::Result<()>;
     fn rmdir(&self, path: &str) -> io::Result<()>;
     fn mount(&self, fstype: &str, path: &str) -> io::Result<()>;

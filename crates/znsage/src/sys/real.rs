@@ -75,6 +75,20 @@ impl Sys for Real {
         OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes())
     }
 
+    fn save(&self, path: &str, text: &str) -> io::Result<()> {
+        if let Some(directory) = Path::new(path).parent() {
+            fs::create_dir_all(directory)?;
+        }
+        fs::write(path, text)
+    }
+
+    fn forget(&self, path: &str) -> io::Result<()> {
+        match fs::remove_file(path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            done => done,
+        }
+    }
+
     fn mkdir(&self, path: &str) -> io::Result<()> {
         fs::create_dir(path)
     }
