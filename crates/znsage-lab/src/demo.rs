@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::load::warning;
 use crate::model::{Phase, Run, Runs, System};
 use crate::table::{micros, thousands, Table};
-use crate::vm::{self, Vm};
+use crate::vm::{self, Clock, Vm};
 use crate::{picture, Result};
 
 /// Phases of the demo, in order, as result.json and as people call them.
@@ -43,6 +43,7 @@ pub struct Document {
 pub fn run() -> Result<bool> {
     let out = Path::new("build/demo");
     let harvest = vm::collect::<Runs>(&Vm {
+        clock: Clock::Real,
         conventional: vec![SIZE],
         zns: vec![ZONES],
         job: "demo",

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Run, System};
 use crate::stats::median;
+use crate::vm::Clock;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Figure {
@@ -87,6 +88,15 @@ impl Figure {
         }
     }
 
+    /// Comparisons of two systems on one emulated CPU are of what they have to
+    /// do. The last figure is of a device's time.
+    pub fn clock(self) -> Clock {
+        match self.ratio_phase() {
+            Some(_) => Clock::Instructions,
+            None => Clock::Real,
+        }
+    }
+
     /// The utilization at which a WAF is measured, and the over-provisioning.
     pub fn waf_setting(self) -> Option<(u64, u64)> {
         match self {
@@ -139,6 +149,18 @@ pub struct Measurements {
     pub bound: Vec<Bound>,
     /// Why something could not be measured.
     pub problems: Vec<String>,
+}
+
+impl Measurements {
+    /// Takes in what another boot measured.
+    pub fn merge(&mut self, other: Measurements) {
+        self.kernel = other.kernel;
+        self.runs.extend(other.runs);
+        self.waf.extend(other.waf);
+        self.map = other.map.or(self.map);
+        self.bound.extend(other.bound);
+        self.problems.extend(other.problems);
+    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

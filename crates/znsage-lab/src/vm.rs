@@ -27,8 +27,18 @@ const ATTEMPTS: u32 = 3;
 /// In the guest's directory once it has begun its work.
 const STARTED: &str = "started";
 
+/// What the guest's time is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// This machine's.
+    Real,
+    /// Instructions done: the same on a busy machine as on an idle one.
+    Instructions,
+}
+
 /// One boot.
 pub struct Vm<'a> {
+    pub clock: Clock,
     pub conventional: Vec<&'a str>,
     pub zns: Vec<&'a str>,
     /// What the guest is to do: `znsage-lab guest JOB`.
@@ -89,6 +99,9 @@ fn boot_once(vm: &Vm, raw: &Path, start: Instant) -> Result<ExitStatus> {
     let program = std::env::current_exe().map_err(|e| format!("where am I: {e}"))?;
     let mut command = Command::new("vm/run");
     command.args(["--kernel", KERNEL, "--cpus", &CPUS.to_string()]);
+    if vm.clock == Clock::Instructions {
+        command.args(["--clock", "instructions"]);
+    }
     command.args(["--timeout", &vm.timeout.to_string()]);
     for spec in &vm.conventional {
         command.args(["--conventional", spec]);

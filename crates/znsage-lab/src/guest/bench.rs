@@ -4,24 +4,24 @@
 
 use std::path::Path;
 
-use super::swap::{self, memory, Swap};
+use super::swap::{self, memory, Status, Swap};
 use super::work::{measure, Measured, Work};
-use super::{bound, say};
+use super::{bound, call, say};
 use crate::figures::{select, Amplification, Figure, Maps, Measurements};
-use crate::model::System;
+use crate::model::{Run, System};
 use crate::vm::write_json;
 use crate::Result;
 
 const LIMIT: u64 = 64 << 20;
 const THREADS: u32 = 4;
 
-/// Fills in a round: they are short.
-const FILLS: usize = 2;
-
 /// Seconds of random access: not measured at first (at 80 % until GC has
 /// taken up its work), then measured.
-const SECONDS_40: (u32, u32) = (3, 15);
-const SECONDS_80: (u32, u32) = (12, 15);
+const SECONDS_40: (u32, u32) = (2, 5);
+const SECONDS_80: (u32, u32) = (5, 5);
+
+/// How often a measurement is made before it is given up.
+const ATTEMPTS: u32 = 8;
 
 /// For the WAF: how often the device is written over before, and then while,
 /// it is measured; and seconds after which a slow machine need not go on.
@@ -30,8 +30,9 @@ const PATIENCE: u32 = 180;
 
 pub fn run(out: &Path, figures: &[String], rounds: u32) -> Result<()> {
     let figures = select(figures)?;
-    let mut lab = Lab { out, measured: Measurements::default() };
-    lab.maps()?;
+    let offered = swap::offered()?;
+    let mut lab = Lab { out, area: offered.size_bytes, measured: Measurements::default() };
+    lab.maps(&offered);
     // What goes wrong with one figure is no reason not to measure the others.
     let done = lab.compare(&figures, rounds);
     lab.note("the comparison with stock swap", done);
@@ -50,6 +51,8 @@ pub fn run(out: &Path, figures: &[String], rounds: u32) -> Result<()> {
 
 struct Lab<'a> {
     out: &'a Path,
+    /// Bytes of the swap area that both systems get.
+    area: u64,
     measured: Measurements,
 }
 
@@ -62,77 +65,72 @@ impl Lab<'_> {
     }
 
     /// Also tells the size of memory that both systems get.
-    fn maps(&mut self) -> Result<()> {
-        let swap = Swap::on(System::Znsage, 0)?;
-        let status = swap::status()?;
-        swap.off()?;
+    fn maps(&mut self, offered: &Status) {
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         self.measured.kernel = kernel.trim().to_string();
         self.measured.map =
-            Some(Maps { map_bytes: status.map_bytes, blocks_total: status.blocks_total });
-        Ok(())
+            Some(Maps { map_bytes: offered.map_bytes, blocks_total: offered.blocks_total });
     }
 
     fn compare(&mut self, figures: &[Figure], rounds: u32) -> Result<()> {
-        let wants = |f| figures.contains(&f);
         for round in 0..rounds {
             // In turns, and each of them first in its turn.
             let mut systems = System::BOTH;
             systems.rotate_left(round as usize % 2);
-            if wants(Figure::Seq) {
-                say(&format!("[round {} of {rounds}] sequential", round + 1));
-                for system in systems.repeat(FILLS) {
-                    self.with(system, |lab| lab.fill(system))?;
-                }
-            }
-            if wants(Figure::Random40) || wants(Figure::Random80) {
-                say(&format!("[round {} of {rounds}] random", round + 1));
+            for &figure in figures.iter().filter(|f| f.ratio_phase().is_some()) {
+                say(&format!("[round {} of {rounds}] {}", round + 1, figure.title()));
                 for system in systems {
-                    self.with(system, |lab| lab.random(system, figures))?;
+                    let run = self.undisturbed(|lab| lab.one(system, figure))?;
+                    self.measured.runs.push(run);
                 }
             }
         }
         Ok(())
     }
 
-    fn with(&mut self, system: System, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
-        let swap = Swap::on(system, 0)?;
-        work(self)?;
-        swap.off()
+    /// Measures again if the emulator lost a command of a device meanwhile:
+    /// the guest then waited until that timed out.
+    fn undisturbed(&self, work: impl Fn(&Self) -> Result<Run>) -> Result<Run> {
+        for _ in 0..ATTEMPTS {
+            let before = timeouts()?;
+            let run = work(self)?;
+            if timeouts()? == before {
+                return Ok(run);
+            }
+            say("  the emulator lost a command; once more");
+        }
+        Err(format!("the emulator lost commands in {ATTEMPTS} attempts"))
+    }
+
+    fn one(&self, system: System, figure: Figure) -> Result<Run> {
+        let swap = Swap::on(system, self.area)?;
+        let mut arguments = common();
+        let phase = match figure {
+            Figure::Seq => {
+                arguments.extend([self.size(80), "--fill-only".to_string()]);
+                "fill"
+            }
+            _ => {
+                let (percent, (warmup, seconds)) = match figure {
+                    Figure::Random40 => (40, SECONDS_40),
+                    _ => (80, SECONDS_80),
+                };
+                arguments.push(self.size(percent));
+                arguments.push(format!("--warmup={warmup}"));
+                arguments.push(format!("--seconds={seconds}"));
+                "random"
+            }
+        };
+        let work = Work { system, phase: figure.name(), arguments };
+        let measured = measure(&work, self.out)?;
+        sound(&measured)?;
+        swap.off()?;
+        measured.run(phase, figure.ratio_phase().unwrap_or(phase))
     }
 
     fn size(&self, percent: u64) -> String {
         let blocks = self.measured.map.map_or(0, |m| m.blocks_total);
         format!("--size={}", memory(blocks, percent, LIMIT))
-    }
-
-    fn fill(&mut self, system: System) -> Result<()> {
-        let mut arguments = common();
-        arguments.extend([self.size(80), "--fill-only".to_string()]);
-        let work = Work { system, phase: "fill", arguments };
-        let measured = measure(&work, self.out)?;
-        sound(&measured)?;
-        self.measured.runs.push(measured.run("fill", "fill")?);
-        Ok(())
-    }
-
-    fn random(&mut self, system: System, figures: &[Figure]) -> Result<()> {
-        for (figure, percent, (warmup, seconds)) in
-            [(Figure::Random40, 40, SECONDS_40), (Figure::Random80, 80, SECONDS_80)]
-        {
-            if !figures.contains(&figure) {
-                continue;
-            }
-            let mut arguments = common();
-            arguments.push(self.size(percent));
-            arguments.push(format!("--warmup={warmup}"));
-            arguments.push(format!("--seconds={seconds}"));
-            let work = Work { system, phase: figure.name(), arguments };
-            let measured = measure(&work, self.out)?;
-            sound(&measured)?;
-            self.measured.runs.push(measured.run("random", figure.name())?);
-        }
-        Ok(())
     }
 
     fn amplification(&mut self, utilization: u64, over_provisioning: u64) -> Result<()> {
@@ -161,6 +159,12 @@ impl Lab<'_> {
 
 fn common() -> Vec<String> {
     vec![format!("--memory-limit={LIMIT}"), format!("--threads={THREADS}"), "--seed=1".to_string()]
+}
+
+/// Commands of devices that timed out since the boot.
+fn timeouts() -> Result<usize> {
+    let log = call("dmesg", &[])?;
+    Ok(log.lines().filter(|l| l.contains(" nvme") && l.contains(" timeout, ")).count())
 }
 
 /// A figure of a system that loses data is worth nothing.

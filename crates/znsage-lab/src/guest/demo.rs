@@ -21,11 +21,13 @@ const SECONDS_40: (u32, u32) = (5, 20);
 const SECONDS_80: (u32, u32) = (12, 30);
 
 pub fn run(out: &Path) -> Result<()> {
-    let number = device_blocks()?;
+    // Both systems get a swap area and memory of the same size.
+    let offered = swap::offered()?;
+    let number = offered.blocks_total;
     let mut runs = Runs { device_bytes: number * PAGE, ..Runs::default() };
     let steps = System::BOTH.len() * PHASES.len();
     for system in System::BOTH {
-        let swap = Swap::on(system, 0)?;
+        let swap = Swap::on(system, offered.size_bytes)?;
         for (phase, title) in PHASES {
             say(&format!("[{}/{steps}] {}: {title}", runs.runs.len() + 1, system.name()));
             let work = Work { system, phase, arguments: arguments(phase, number) };
@@ -40,15 +42,6 @@ pub fn run(out: &Path) -> Result<()> {
         swap.off()?;
     }
     write_json(&out.join("runs.json"), &runs)
-}
-
-/// Both systems get memory of the same size; it is derived from what the
-/// zoned device can hold.
-fn device_blocks() -> Result<u64> {
-    let swap = Swap::on(System::Znsage, 0)?;
-    let blocks = swap::status()?.blocks_total;
-    swap.off()?;
-    Ok(blocks)
 }
 
 fn arguments(phase: &str, blocks: u64) -> Vec<String> {

@@ -15,6 +15,8 @@ pub fn device(name: &str) -> Result<String> {
 /// A znsage device as `znsage status --json` shows it.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Status {
+    /// Of the swap area.
+    pub size_bytes: u64,
     pub blocks_total: u64,
     pub map_bytes: u64,
     pub chunk_bytes: u64,
@@ -28,9 +30,13 @@ pub struct Swap {
 }
 
 impl Swap {
-    /// Just as anybody would: mkswap, swapon.
-    pub fn stock(device: &str) -> Result<Swap> {
-        call("mkswap", &[device])?;
+    /// Just as anybody would: mkswap, swapon; but of `area` bytes, as large
+    /// as znsage's on a zoned device of this size. What znsage holds back for
+    /// its GC, an SSD holds back inside. And the kernel treats a swap area
+    /// that is more than half full differently: pages that were read back
+    /// lose their slots, and are written again even if they did not change.
+    pub fn stock(device: &str, area: u64) -> Result<Swap> {
+        call("mkswap", &[device, &(area >> 10).to_string()])?;
         call("swapon", &[device])?;
         Ok(Swap { system: System::Stock, device: device.to_string(), off: false })
     }
@@ -40,10 +46,11 @@ impl Swap {
         Ok(Swap { system: System::Znsage, device: device.to_string(), off: false })
     }
 
-    pub fn on(system: System, number: u32) -> Result<Swap> {
+    /// `area` is the size of a stock swap area.
+    pub fn on(system: System, area: u64) -> Result<Swap> {
         match system {
-            System::Stock => Swap::stock(&device(&format!("CONV{number}"))?),
-            System::Znsage => Swap::znsage(&device(&format!("ZNS{number}"))?, &[]),
+            System::Stock => Swap::stock(&device("CONV0")?, area),
+            System::Znsage => Swap::znsage(&device("ZNS0")?, &[]),
         }
     }
 
@@ -68,6 +75,14 @@ impl Drop for Swap {
         // On an error's way out; that error is the one to show.
         let _ = self.turn_off();
     }
+}
+
+/// What a znsage device offers here; it is turned on and off for that.
+pub fn offered() -> Result<Status> {
+    let swap = Swap::znsage(&device("ZNS0")?, &[])?;
+    let status = status()?;
+    swap.off()?;
+    Ok(status)
 }
 
 /// The one znsage device that is on.
