@@ -67,6 +67,11 @@ fn status_tells(_: &mut Log) -> Outcome {
     ensure!(shown["policy"] == "single", "policy is {}", shown["policy"]);
     ensure!(shown["name"] == device.name.as_str(), "name is {}", shown["name"]);
     ensure!(device.backing.ends_with(shown["backing"].as_str().unwrap_or("?")), "backing");
+    // iostat's view of the disk: sectors written.
+    let stat = guest::read(&format!("/sys/block/{}/stat", device.name))?;
+    let sectors: u64 = stat.split_whitespace().nth(6).and_then(|n| n.parse().ok()).unwrap_or(0);
+    let blocks = device.counter("host_blocks")?;
+    ensure!(sectors == 8 * blocks, "{sectors} sectors in stat, {blocks} blocks written");
     let zones = &shown["zones"];
     let sum: u64 =
         ["empty", "open", "full", "retired"].iter().filter_map(|k| zones[k].as_u64()).sum();

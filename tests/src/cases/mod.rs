@@ -15,8 +15,8 @@ use crate::runner::Case;
 
 /// Devices that tests/run asks vm/run for.
 mod devices {
-    /// 128 MiB, zones of 256 KiB, no limits. With many zones, those that are kept
-    /// empty or open take little of it.
+    /// 128 MiB, zones of 128 KiB, no limits. With 1024 zones, as many as large
+    /// devices have, those that are kept empty or open take little of it.
     pub const MAIN: &str = "ZNS0";
     /// 64 MiB, blocks of 512 bytes, zones of 1 MiB of which 896 KiB can be
     /// used, 4 open and active.

@@ -146,7 +146,7 @@ fn zones_not_empty(log: &mut Log) -> Outcome {
         "conv=notrunc",
         "status=none",
     ])?;
-    on_refused(&backing, &[], BUSY, &["1 of 512 zones are not empty", "--force"])?;
+    on_refused(&backing, &[], BUSY, &["1 of 1024 zones are not empty", "--force"])?;
     // The module does not rely on the command.
     load_module()?;
     let item = format!("{CONFIG}/suite");

@@ -17,12 +17,6 @@ const NEAR: f64 = 0.04;
 /// pages in memory, 20 of 128 MiB, keep their slots.
 const FEW_FREED: f64 = 0.16;
 
-/// The bounds are for a device of which every zone can hold data. Of the 512
-/// zones here, six are empty or open at any time: 1.2 % of the device, which
-/// lifts the bound by 1 to 13 % from 60 to 90 % full. `make bench` holds the
-/// WAF against the bounds themselves, on a device of 1024 zones.
-const SMALL_DEVICE: f64 = 1.05;
-
 fn at(percent: u32, over_provisioning: &str, rewrites: f64, most_waf: f64) -> Outcome {
     let options = ["--over-provisioning", over_provisioning];
     let device = Device::on(&guest::device(MAIN)?, &options)?;
@@ -49,8 +43,7 @@ fn at(percent: u32, over_provisioning: &str, rewrites: f64, most_waf: f64) -> Ou
     let above = used - f64::from(percent) / 100.0;
     let most_above = if percent < 40 { FEW_FREED } else { NEAR };
     ensure!(-NEAR < above && above < most_above, "utilization was {used:.3}");
-    let most = most_waf * SMALL_DEVICE;
-    ensure!(waf <= most, "WAF {waf:.3}, at most {most:.3} is allowed");
+    ensure!(waf <= most_waf, "WAF {waf:.3}, at most {most_waf:.3} is allowed");
     ensure!(device.counter("zone_resets")? > 0, "no zone was reset");
     device.finish_sound()
 }
