@@ -47,6 +47,11 @@ pub enum Command {
     Check(CheckArgs),
     /// Swap real memory under a limit, verify every page, measure
     Bench(BenchArgs),
+    /// Simulate swap on an SSD, in virtual time
+    Sim {
+        #[command(subcommand)]
+        command: crate::sim::Command,
+    },
     /// The process whose memory `bench` limits
     #[command(hide = true)]
     BenchWorker,
@@ -101,7 +106,7 @@ pub struct OnArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=32767))]
     pub priority: Option<u16>,
 
-    /// Longest time a page waits for its chunk to fill [default: 1000]
+    /// Longest time a page waits for its chunk to fill [default: 5000]
     #[arg(long, value_name = "N")]
     pub deadline_us: Option<u32>,
 

@@ -15,6 +15,8 @@ mod module;
 mod off;
 mod on;
 mod progress;
+mod scheduler;
+mod sim;
 mod status;
 mod swaps;
 mod sys;
@@ -100,6 +102,10 @@ fn run(command: &Command) -> Result<Outcome> {
                 damage: report.corrupt_pages > 0,
                 ..Outcome::fine(report.to_text(), report.to_json())
             }
+        }
+        Command::Sim { command } => {
+            let report = sim::run(command)?;
+            Outcome { damage: report.damage, ..Outcome::fine(report.text, report.json) }
         }
         Command::BenchWorker => unreachable!("handled in main"),
     })

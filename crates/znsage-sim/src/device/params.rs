@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What a device is made from: the schema of the parameter files.
+//!
+//! A user copies a file of `devices/` and edits it. In each of them every
+//! value carries its source or is marked as assumed. How they are read is in
+//! `load.rs`, what is refused in `check.rs`.
+
+use serde::{Deserialize, Deserializer};
+
+use crate::time::{from_us, Ns, BLOCK};
+
+/// What a device is to the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Interface {
+    /// Zones that are appended to and reset: needs the table `[zoned]`.
+    Zoned,
+    /// Any block may be written at any time: needs `[conventional]`.
+    Conventional,
+}
+
+/// A parameter set.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    /// A short name, for reports.
+    pub name: String,
+    /// What it stands for, in a line.
+    pub about: String,
+    /// What it is to the host.
+    pub interface: Interface,
+    /// The flash chips.
+    pub media: Media,
+    /// What is between the chips and the host.
+    pub controller: Controller,
+    /// The zoned interface.
+    pub zoned: Option<Zoned>,
+    /// The flash translation layer of a conventional SSD.
+    pub conventional: Option<Conventional>,
+    /// The commands of ZNS+, if the zoned device has them.
+    pub zns_plus: Option<ZnsPlus>,
+}
+
+/// The flash chips.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Media {
+    /// Buses between the controller and the chips.
+    pub channels: u32,
+    /// Dies in all; die `d` is on channel `d % channels`.
+    pub dies: u32,
+    /// Planes of a die: they read and program together.
+    pub planes: u32,
+    /// Flash page of one plane, bytes.
+    #[serde(deserialize_with = "bytes")]
+    pub page: u64,
+    /// Pages of a plane that one program operation writes: 1 for SLC, 3 for
+    /// TLC that is programmed in one shot.
+    pub pages_per_program: u32,
+    /// Reading a block of 4 KiB or less from the cells.
+    #[serde(rename = "read_us", deserialize_with = "us")]
+    pub read: Ns,
+    /// Reading more than a block of a page (of all planes) from the cells.
+    #[serde(rename = "read_page_us", deserialize_with = "us")]
+    pub read_page: Ns,
+    /// One program operation.
+    #[serde(rename = "program_us", deserialize_with = "us")]
+    pub program: Ns,
+    /// A program operation can be suspended for one read after each such
+    /// span; 0: a read waits for its end.
+    #[serde(rename = "program_slice_us", deserialize_with = "us")]
+    pub program_slice: Ns,
+    /// What a program operation loses by being suspended.
+    #[serde(rename = "program_resume_us", deserialize_with = "us")]
+    pub program_resume: Ns,
+    /// Reads that a suspended operation waits for, at most.
+    pub reads_per_suspend: u32,
+    /// Erasing an erase block.
+    #[serde(rename = "erase_us", deserialize_with = "us")]
+    pub erase: Ns,
+    /// Bytes a second of a channel, in 10^6.
+    #[serde(rename = "channel_mb_s", deserialize_with = "mb_s")]
+    pub channel: u64,
+}
+
+/// What is between the chips and the host.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Controller {
+    /// Commands that the device works on at a time; 0: no limit.
+    pub queue_depth: u32,
+    /// Latency of a read that is neither media nor transfer.
+    #[serde(rename = "read_us", deserialize_with = "us")]
+    pub read: Ns,
+    /// Latency of a write into the write buffer, before its transfer.
+    #[serde(rename = "write_us", deserialize_with = "us")]
+    pub write: Ns,
+    /// What an append takes longer than a write.
+    #[serde(rename = "append_extra_us", deserialize_with = "us")]
+    pub append_extra: Ns,
+    /// For how long a read command occupies the controller: the reciprocal of
+    /// the largest command rate.
+    #[serde(rename = "read_command_us", deserialize_with = "us")]
+    pub read_command: Ns,
+    /// For how much longer for each 4 KiB after the first.
+    #[serde(rename = "read_command_block_us", deserialize_with = "us")]
+    pub read_command_block: Ns,
+    /// The same of a write.
+    #[serde(rename = "write_command_us", deserialize_with = "us")]
+    pub write_command: Ns,
+    /// The same of an append.
+    #[serde(rename = "append_command_us", deserialize_with = "us")]
+    pub append_command: Ns,
+    /// A write or append below this size is transferred as if it had it, ...
+    #[serde(deserialize_with = "bytes")]
+    pub small_write: u64,
+    /// ... and occupies the controller for so much longer.
+    #[serde(rename = "small_write_command_us", deserialize_with = "us")]
+    pub small_write_command: Ns,
+    /// What a write takes longer while another one is under way.
+    #[serde(rename = "overlap_us", deserialize_with = "us")]
+    pub overlap: Ns,
+    /// Bytes a second to the host, in 10^6.
+    #[serde(rename = "link_read_mb_s", deserialize_with = "mb_s")]
+    pub link_read: u64,
+    /// Bytes a second from the host, in 10^6.
+    #[serde(rename = "link_write_mb_s", deserialize_with = "mb_s")]
+    pub link_write: u64,
+    /// Bytes a second from the write buffer to all chips, in 10^6; 0: only
+    /// the chips limit it.
+    #[serde(rename = "drain_mb_s", deserialize_with = "mb_s")]
+    pub drain: u64,
+    /// Write buffer, bytes.
+    #[serde(deserialize_with = "bytes")]
+    pub buffer: u64,
+    /// Is a write complete once it is in the buffer?
+    pub early_completion: bool,
+    /// Places for writes that wait for room in the buffer, of 256 KiB each. A
+    /// read passes them; if more wait, it waits for a place.
+    pub waiting_writes: u32,
+}
+
+/// The zoned interface.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Zoned {
+    /// Zones.
+    pub zones: u32,
+    /// Distance of two zones' first blocks, bytes.
+    #[serde(deserialize_with = "bytes")]
+    pub zone_size: u64,
+    /// Bytes of a zone that can be written.
+    #[serde(deserialize_with = "bytes")]
+    pub zone_capacity: u64,
+    /// Writes are of whole units, bytes.
+    #[serde(deserialize_with = "bytes")]
+    pub write_unit: u64,
+    /// Open zones at a time; 0: no limit.
+    pub max_open: u32,
+    /// Active zones at a time; 0: no limit.
+    pub max_active: u32,
+    /// Largest append, bytes.
+    #[serde(deserialize_with = "bytes")]
+    pub max_append: u64,
+    /// Dies that a zone is striped over.
+    pub dies_per_zone: u32,
+    /// Latency of an explicit open.
+    #[serde(rename = "open_us", deserialize_with = "us")]
+    pub open: Ns,
+    /// Latency of an explicit close.
+    #[serde(rename = "close_us", deserialize_with = "us")]
+    pub close: Ns,
+    /// What the first write to an empty zone takes longer.
+    #[serde(rename = "first_write_us", deserialize_with = "us")]
+    pub first_write: Ns,
+    /// Reset of a zone that is full or partly written: (occupancy from 0 to
+    /// 1, microseconds), in between along straight lines.
+    pub reset_us: Vec<(f64, f64)>,
+    /// Reset of a zone that was finished, by what was written before.
+    pub reset_finished_us: Vec<(f64, f64)>,
+    /// Rate at which finish fills what is left of a zone, in 10^6 bytes a
+    /// second; 0: it fills nothing.
+    #[serde(rename = "finish_mb_s", deserialize_with = "mb_s")]
+    pub finish: u64,
+    /// Finish of an empty zone, which is not filled.
+    #[serde(rename = "finish_empty_us", deserialize_with = "us")]
+    pub finish_empty: Ns,
+    /// Shortest finish of one that is not empty.
+    #[serde(rename = "finish_us", deserialize_with = "us")]
+    pub finish_min: Ns,
+    /// Does a reset take the time of the zone's dies, or is erasing put off
+    /// to when nobody notices?
+    pub reset_occupies_dies: bool,
+}
+
+/// Which full superblock garbage collection empties.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Victim {
+    /// The one with the fewest valid blocks.
+    Greedy,
+    /// The oldest.
+    Fifo,
+}
+
+/// The commands of ZNS+ (`zone_compaction`, `TL_open`).
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ZnsPlus {
+    /// May data move within a chip without leaving it?
+    pub copyback: bool,
+    /// Latency of `zone_compaction` and of opening and closing a zone for
+    /// threaded logging, besides what it sets going.
+    #[serde(rename = "command_us", deserialize_with = "us")]
+    pub command: Ns,
+}
+
+/// The flash translation layer of a conventional SSD.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Conventional {
+    /// Bytes of flash.
+    #[serde(deserialize_with = "bytes")]
+    pub flash: u64,
+    /// What of it the host does not see, as a part of what it sees.
+    pub over_provisioning: f64,
+    /// Bytes of a superblock, the unit of garbage collection: an erase block
+    /// of each plane of each die.
+    #[serde(deserialize_with = "bytes")]
+    pub superblock: u64,
+    /// Garbage collection begins when no more superblocks are free.
+    pub gc_low: u32,
+    /// Which full superblock is emptied.
+    pub gc_victim: Victim,
+    /// When the emptying is done.
+    pub gc_pace: Pace,
+    /// Latency of a TRIM command, for which it occupies the controller, ...
+    #[serde(rename = "trim_us", deserialize_with = "us")]
+    pub trim: Ns,
+    /// ... and of each 4 KiB of it.
+    #[serde(rename = "trim_block_us", deserialize_with = "us")]
+    pub trim_block: Ns,
+    /// TRIM frees only whole, aligned ranges of this size, bytes.
+    #[serde(deserialize_with = "bytes")]
+    pub trim_granularity: u64,
+}
+
+/// When garbage collection empties its victim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pace {
+    /// All of it at once, while writes wait.
+    Burst,
+    /// A little with each write, so that it is empty when its room is needed.
+    Even,
+}
+
+/// A duration: a number of microseconds, with or without a fraction.
+fn us<'de, D: Deserializer<'de>>(d: D) -> Result<Ns, D::Error> {
+    let us = f64::deserialize(d)?;
+    match (0.0..1e12).contains(&us) {
+        true => Ok(from_us(us)),
+        false => Err(serde::de::Error::custom(format!("{us} is no number of microseconds"))),
+    }
+}
+
+/// A rate: a number of 10^6 bytes a second.
+fn mb_s<'de, D: Deserializer<'de>>(d: D) -> Result<u64, D::Error> {
+    let mb = f64::deserialize(d)?;
+    match (0.0..1e9).contains(&mb) {
+        true => Ok((mb * 1e6).round() as u64),
+        false => Err(serde::de::Error::custom(format!("{mb} is no rate in MB/s"))),
+    }
+}
+
+/// A size: bytes as a number, or a string such as "192 KiB" or "1 TB".
+pub(crate) fn bytes<'de, D: Deserializer<'de>>(d: D) -> Result<u64, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "expected a size: a number of bytes or a string like \"96 MiB\"")]
+    enum Size {
+        Number(u64),
+        Text(String),
+    }
+    match Size::deserialize(d)? {
+        Size::Number(n) => Ok(n),
+        Size::Text(t) => parse_size(&t).ok_or_else(|| {
+            serde::de::Error::custom(format!("\"{t}\" is no size; try \"96 MiB\" or \"1 TB\""))
+        }),
+    }
+}
+
+/// Bytes of "4096", "192 KiB" or "96M" (binary), "1 TB" (decimal). A fraction
+/// is taken if whole bytes come out.
+pub fn parse_size(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number: f64 = text[..digits].parse().ok()?;
+    let unit = match text[digits..].trim() {
+        "" | "B" => 1,
+        "K" | "KiB" => 1 << 10,
+        "M" | "MiB" => 1 << 20,
+        "G" | "GiB" => 1 << 30,
+        "T" | "TiB" => 1 << 40,
+        "KB" | "kB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "TB" => 1_000_000_000_000u64,
+        _ => return None,
+    };
+    let bytes = number * unit as f64;
+    (bytes.fract() == 0.0 && bytes < 2f64.powi(63)).then_some(bytes as u64)
+}
+
+impl Media {
+    /// Bytes that one read of the cells brings: a page of each plane.
+    pub fn sense(&self) -> u64 {
+        self.page * u64::from(self.planes)
+    }
+
+    /// Bytes that one program operation writes.
+    pub fn program_unit(&self) -> u64 {
+        self.sense() * u64::from(self.pages_per_program)
+    }
+}
+
+/// Blocks of a size in bytes, which the checks have found to be whole ones.
+pub(crate) fn blocks(bytes: u64) -> u32 {
+    (bytes / BLOCK) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_size;
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [
+            ("4096", 4096),
+            ("192 KiB", 192 << 10),
+            ("96M", 96 << 20),
+            ("1.5 GiB", 3 << 29),
+            ("1 TB", 1_000_000_000_000),
+        ] {
+            assert_eq!(parse_size(text), Some(bytes), "{text}");
+        }
+        for text in ["", "MiB", "-1", "1 PiB", "0.3 B", "1e3", "9999999 TiB"] {
+            assert_eq!(parse_size(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Copying within a ZNS SSD: NVMe Copy, and the commands of ZNS+.
+//!
+//! ZNS+ (Han et al., OSDI 2021) adds two commands. `zone_compaction` copies
+//! valid blocks to a zone; a whole program unit that stays on its chip moves
+//! there by copyback, without the channel. `TL_open` opens a full zone for
+//! threaded logging: the host overwrites dead blocks in ascending order, and
+//! the device fills the holes with the live ones, so that it programs one
+//! unit after the other of fresh flash (internal plugging).
+
+use super::faults::Asks;
+use super::flash::{Ingest, Way};
+use super::params::ZnsPlus;
+use super::zns::ZnsSsd;
+use super::{Appended, Extent, Fault, FaultKind, ZoneState};
+use crate::time::Ns;
+
+/// The part of a device that has the commands.
+#[derive(Clone, Debug)]
+pub(super) struct Plus {
+    params: ZnsPlus,
+    /// Zones open for threaded logging.
+    logs: Vec<Log>,
+}
+
+/// A zone open for threaded logging.
+#[derive(Clone, Debug)]
+struct Log {
+    zone: u32,
+    /// What was live when it was opened, a bit a block.
+    valid: Vec<u64>,
+    /// Everything before is in its new place.
+    at: u32,
+    /// Was a block of the present unit written by the host?
+    written: bool,
+}
+
+/// A part of a copy: of one unit at the source and at the destination.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    blocks: u32,
+    /// When it is in the controller.
+    ready: Ns,
+    copyback: bool,
+}
+
+impl Plus {
+    pub fn new(params: ZnsPlus) -> Plus {
+        Plus { params, logs: Vec::new() }
+    }
+}
+
+impl Log {
+    /// Live blocks from `from` to `end`.
+    fn live(&self, from: u32, end: u32) -> u32 {
+        (from..end).filter(|b| self.valid[*b as usize / 64] >> (b % 64) & 1 == 1).count() as u32
+    }
+}
+
+impl ZnsSsd {
+    /// NVMe Copy: the device itself appends `from`, in this order, to
+    /// `to_zone`.
+    ///
+    /// # Errors
+    /// As [`ZnsSsd::append`] and [`ZnsSsd::read`].
+    pub fn copy(&mut self, now: Ns, from: &[Extent], to_zone: u32) -> Result<Appended, Fault> {
+        self.transfer(now, from, to_zone, 0, false)
+    }
+
+    /// `zone_compaction`: as Copy, and a program unit whose source is a whole
+    /// one on the same chip moves by copyback.
+    ///
+    /// # Errors
+    /// As [`ZnsSsd::copy`], and if the device does not have the command.
+    pub fn zone_compaction(
+        &mut self,
+        now: Ns,
+        from: &[Extent],
+        to_zone: u32,
+    ) -> Result<Appended, Fault> {
+        let Some(plus) = &self.plus else {
+            return Err(self.fault(now, FaultKind::Unsupported, to_zone, 0));
+        };
+        let (latency, copyback) = (plus.params.command, plus.params.copyback);
+        self.transfer(now, from, to_zone, latency, copyback)
+    }
+
+    fn transfer(
+        &mut self,
+        now: Ns,
+        from: &[Extent],
+        zone: u32,
+        latency: Ns,
+        copyback: bool,
+    ) -> Result<Appended, Fault> {
+        let blocks = from.iter().fold(0u32, |sum, e| sum.saturating_add(e.blocks));
+        let offset = self.begin(now, zone, blocks)?;
+        for e in from {
+            self.readable(now, *e)?;
+        }
+        for e in from {
+            self.meet(now, e.zone, Asks::Read, 0)?;
+        }
+        self.meet(now, zone, Asks::Write, blocks)?;
+        self.pad(now);
+        let mut w = self.flash.write(now, blocks, Way::Copy);
+        // All is read before anything is programmed: a read would wait behind
+        // the programs of its own command.
+        let mut pieces = std::mem::take(&mut self.pieces);
+        let (began, mut to) = (w.at, offset);
+        for e in from {
+            let mut e = *e;
+            while e.blocks > 0 {
+                pieces.push(self.read_piece(began, &mut e, zone, to, copyback));
+                to += pieces[pieces.len() - 1].blocks;
+            }
+        }
+        for p in pieces.drain(..) {
+            self.write_piece(&mut w, began, zone, p);
+        }
+        self.pieces = pieces;
+        self.counters.copied_blocks += u64::from(blocks);
+        Ok(Appended { offset, done: self.flash.written(&w, 0) + latency })
+    }
+
+    /// Reads the first blocks of an extent, up to the end of a unit at the
+    /// source or at the destination, block `to` of `zone`.
+    fn read_piece(
+        &mut self,
+        began: Ns,
+        e: &mut Extent,
+        zone: u32,
+        to: u32,
+        copyback: bool,
+    ) -> Piece {
+        let unit = self.flash.unit_blocks();
+        let blocks = e.blocks.min(unit - e.offset % unit).min(unit - to % unit);
+        let from = Extent { blocks, ..*e };
+        e.offset += blocks;
+        e.blocks -= blocks;
+        let same_die = self.place(e.zone, from.offset).0 == self.place(zone, to).0;
+        let copyback = copyback && blocks == unit && same_die;
+        let ready = if copyback { began } else { self.fetch(began, from) };
+        Piece { blocks, ready, copyback }
+    }
+
+    fn write_piece(&mut self, w: &mut Ingest, began: Ns, zone: u32, p: Piece) {
+        if !p.copyback {
+            w.at = w.at.max(p.ready);
+            self.store(w, zone, p.blocks);
+            return;
+        }
+        let (die, _) = self.place(zone, self.zones[zone as usize].written);
+        w.programmed = w.programmed.max(self.flash.copyback(began, die));
+        self.make_open(zone, false);
+        self.advance(zone, p.blocks);
+        self.counters.copyback_blocks += u64::from(p.blocks);
+        self.counters.programmed_blocks = self.flash.programmed;
+    }
+
+    /// Is the zone open for threaded logging?
+    pub(super) fn logs(&self, zone: u32) -> bool {
+        self.plus.as_ref().is_some_and(|p| p.logs.iter().any(|log| log.zone == zone))
+    }
+
+    pub(super) fn forget_log(&mut self, zone: u32) {
+        if let Some(plus) = &mut self.plus {
+            plus.logs.retain(|log| log.zone != zone);
+        }
+    }
+
+    /// `TL_open`: opens a full zone for threaded logging. `valid` has a bit
+    /// for each block of the zone, from the lowest bit of the first word:
+    /// those that are live. The dead ones can be written in ascending order
+    /// by [`ZnsSsd::write`]; the live ones stay readable all the time. Ends
+    /// with [`ZnsSsd::tl_close`]. Returns when the zone is open.
+    ///
+    /// # Errors
+    /// If the zone is not full, the limits forbid it, the bitmap has another
+    /// length, or the device does not have the command.
+    pub fn tl_open(&mut self, now: Ns, zone: u32, valid: &[u64]) -> Result<Ns, Fault> {
+        let Some(plus) = &self.plus else {
+            return Err(self.fault(now, FaultKind::Unsupported, zone, 0));
+        };
+        let latency = plus.params.command;
+        let words = self.geometry.zone_blocks.div_ceil(64) as usize;
+        let kind = match self.zones.get(zone as usize) {
+            None => Some(FaultKind::OutOfRange),
+            Some(_) if valid.len() != words => Some(FaultKind::OutOfRange),
+            Some(z) if z.state != ZoneState::Full || z.written != self.geometry.zone_blocks => {
+                Some(FaultKind::WrongState)
+            }
+            Some(_) => self.may_open(zone).err(),
+        };
+        if let Some(kind) = kind {
+            return Err(self.fault(now, kind, zone, 0));
+        }
+        // By command: the device must not close it.
+        self.make_open(zone, true);
+        let log = Log { zone, valid: valid.to_vec(), at: 0, written: false };
+        self.plus.as_mut().expect("checked above").logs.push(log);
+        Ok(self.flash.command(now, latency) + latency)
+    }
+
+    /// A write to a zone open for threaded logging.
+    pub(super) fn log_write(
+        &mut self,
+        now: Ns,
+        zone: u32,
+        offset: u32,
+        blocks: u32,
+    ) -> Result<Ns, Fault> {
+        let capacity = u64::from(self.geometry.zone_blocks);
+        let log = self.log(zone);
+        let end = u64::from(offset) + u64::from(blocks);
+        let kind = if blocks == 0 || end > capacity {
+            Some(FaultKind::OutOfRange)
+        } else if offset < log.at {
+            Some(FaultKind::NotAtWritePointer)
+        } else if log.live(offset, end as u32) > 0 {
+            Some(FaultKind::Overwrite)
+        } else {
+            None
+        };
+        if let Some(kind) = kind {
+            return Err(self.fault(now, kind, zone, offset));
+        }
+        self.meet(now, zone, Asks::Write, 0)?;
+        self.pad(now);
+        let mut w = self.flash.write(now, blocks, Way::Write);
+        self.plug(&mut w, zone, offset, false);
+        self.plug(&mut w, zone, offset + blocks, true);
+        self.counters.writes += 1;
+        self.counters.written_blocks += u64::from(blocks);
+        Ok(self.flash.written(&w, blocks))
+    }
+
+    fn log(&mut self, zone: u32) -> &mut Log {
+        let plus = self.plus.as_mut().expect("only asked of a device that has logs");
+        plus.logs.iter_mut().find(|log| log.zone == zone).expect("only asked of a log")
+    }
+
+    /// Brings a log up to `end`, by blocks the host writes or by live ones.
+    fn plug(&mut self, w: &mut Ingest, zone: u32, end: u32, host: bool) {
+        let unit = self.flash.unit_blocks();
+        let capacity = self.geometry.zone_blocks;
+        loop {
+            let log = self.log(zone);
+            let at = log.at;
+            if at == end {
+                return;
+            }
+            let next = (at - at % unit + unit).min(end);
+            log.written |= host;
+            log.at = next;
+            if host {
+                self.flash.admit(w, next - at);
+            }
+            if next % unit == 0 || next == capacity {
+                self.plug_unit(w, zone, (next - 1) / unit * unit, next);
+            }
+        }
+    }
+
+    /// Programs a unit of a log: what the host wrote of it, and the live
+    /// blocks that were there.
+    fn plug_unit(&mut self, w: &mut Ingest, zone: u32, first: u32, end: u32) {
+        let log = self.log(zone);
+        let live = log.live(first, end);
+        let written = std::mem::take(&mut log.written);
+        let (die, id) = self.place(zone, first);
+        if !written && live == 0 {
+            return;
+        }
+        self.counters.copied_blocks += u64::from(live);
+        let copyback = self.plus.as_ref().is_some_and(|plus| plus.params.copyback);
+        if !written && copyback {
+            w.programmed = w.programmed.max(self.flash.copyback(w.at, die));
+            self.counters.copyback_blocks += u64::from(live);
+        } else {
+            if live > 0 {
+                w.at = w.at.max(self.fetch_plug(w.at, zone, first, end));
+            }
+            w.programmed = w.programmed.max(self.flash.program(w.at, die, id));
+        }
+        self.counters.programmed_blocks = self.flash.programmed;
+    }
+
+    fn fetch_plug(&mut self, at: Ns, zone: u32, first: u32, end: u32) -> Ns {
+        let page = self.flash.sense_blocks();
+        let mut ready = at;
+        for from in (first..end).step_by(page as usize) {
+            let live = self.log(zone).live(from, (from + page).min(end));
+            if live > 0 {
+                let (die, _) = self.place(zone, from);
+                ready = ready.max(self.flash.sense(at, die, u64::MAX, live));
+            }
+        }
+        ready
+    }
+
+    /// Ends threaded logging in a zone: what is live behind the last write
+    /// moves to its new place, and the old flash is erased. Returns when the
+    /// zone is full again.
+    ///
+    /// # Errors
+    /// If the zone is not open for threaded logging.
+    pub fn tl_close(&mut self, now: Ns, zone: u32) -> Result<Ns, Fault> {
+        if !self.logs(zone) {
+            return Err(self.fault(now, FaultKind::WrongState, zone, 0));
+        }
+        self.pad(now);
+        let mut w = self.flash.write(now, 0, Way::Copy);
+        self.plug(&mut w, zone, self.geometry.zone_blocks, false);
+        self.forget_log(zone);
+        self.make_inactive(zone, ZoneState::Full);
+        self.counters.erases += u64::from(self.zone_dies());
+        let latency = self.plus.as_ref().map_or(0, |plus| plus.params.command);
+        Ok(w.at.max(w.programmed) + latency)
+    }
+}

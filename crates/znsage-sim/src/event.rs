@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The one queue of events: what happens next, and when.
+//!
+//! Events at the same time come in the order in which they were added, so a
+//! run is the same on every machine.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use crate::time::Ns;
+
+/// What happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A task that has a CPU goes on.
+    Task(u32),
+    /// Something of the system's own, numbered by it: the end of a command,
+    /// a timer.
+    System(u64),
+}
+
+struct Entry {
+    at: Ns,
+    seq: u64,
+    event: Event,
+}
+
+// The heap gives the largest first: earlier is larger.
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.seq).cmp(&(self.at, self.seq))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.seq == other.seq
+    }
+}
+
+impl Eq for Entry {}
+
+/// Events in order of time.
+#[derive(Default)]
+pub struct Queue {
+    heap: BinaryHeap<Entry>,
+    seq: u64,
+}
+
+impl Queue {
+    /// Adds an event.
+    pub fn push(&mut self, at: Ns, event: Event) {
+        self.seq += 1;
+        self.heap.push(Entry { at, seq: self.seq, event });
+    }
+
+    /// Takes the next event.
+    pub fn pop(&mut self) -> Option<(Ns, Event)> {
+        self.heap.pop().map(|e| (e.at, e.event))
+    }
+
+    /// Events taken and yet to come.
+    pub fn total(&self) -> u64 {
+        self.seq
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_come_in_order_of_time_then_of_adding() {
+        let mut q = Queue::default();
+        for (i, at) in [5, 3, 5, 1, 3, 5].into_iter().enumerate() {
+            q.push(at, Event::Task(i as u32));
+        }
+        let order: Vec<_> = std::iter::from_fn(|| q.pop()).collect();
+        let want = [(1, 3), (3, 1), (3, 4), (5, 0), (5, 2), (5, 5)];
+        assert_eq!(order, want.map(|(at, i)| (at, Event::Task(i))));
+        assert_eq!(q.total(), 6);
+    }
+}

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Memory of a cgroup and its reclaim, in the main that of `mm/vmscan.c` with
+//! the classic LRU: an active and an inactive list; a page that was referenced
+//! is spared for another trip around the inactive list, and activated the
+//! second time; a page that comes back soon after its eviction is active at
+//! once (`mm/workingset.c`). Memory is charged to the cgroup and only reclaimed
+//! when the limit is reached, by the task that wants more.
+//!
+//! Each frame is on one list at most; lists are arrays, since nothing is taken
+//! out of their middle.
+
+use std::collections::VecDeque;
+
+use super::page::{
+    Place, Pte, ACTIVE, ISOLATED, NEW, NONE, NO_TASK, READAHEAD, READING, REFERENCED, WRITEBACK,
+};
+use super::Host;
+
+/// Pages that reclaim deals with at a time: `SWAP_CLUSTER_MAX`.
+pub const BATCH: usize = 32;
+
+/// Memory of a cgroup.
+pub(super) struct Group {
+    limit: u32,
+    free: Vec<u32>,
+    inactive: VecDeque<u32>,
+    active: VecDeque<u32>,
+    /// Written and unmapped: to be freed by the next reclaim.
+    clean: VecDeque<u32>,
+    /// Tasks that wait for a frame.
+    waiters: VecDeque<u32>,
+    /// Evictions and activations, modulo 2^32: the age that refaults are
+    /// measured in.
+    age: u32,
+    /// Active pages for each inactive one.
+    ratio: usize,
+    /// Pages under writeback.
+    writeback: u32,
+}
+
+impl Group {
+    pub(super) fn new(first: u32, limit: u32) -> Self {
+        // inactive_is_low(): the square root of ten times the gigabytes.
+        let gigabytes = u64::from(limit) >> 18;
+        let ratio = if gigabytes == 0 { 1 } else { (10 * gigabytes).isqrt() as usize };
+        Group {
+            limit,
+            free: (first..first + limit).rev().collect(),
+            inactive: VecDeque::with_capacity(limit as usize),
+            active: VecDeque::new(),
+            clean: VecDeque::new(),
+            waiters: VecDeque::new(),
+            age: 0,
+            ratio,
+            writeback: 0,
+        }
+    }
+}
+
+impl Host {
+    fn group_of(&mut self, frame: u32) -> &mut Group {
+        &mut self.groups[self.frames[frame as usize].group as usize]
+    }
+
+    /// A free frame of a cgroup.
+    pub fn take_frame(&mut self, group: u8) -> Option<u32> {
+        self.groups[group as usize].free.pop()
+    }
+
+    /// Frames that could be taken.
+    pub fn free_frames(&self, group: u8) -> usize {
+        self.groups[group as usize].free.len()
+    }
+
+    /// A frame is not needed any more: whoever waits gets it.
+    fn put_frame(&mut self, frame: u32) {
+        let f = &mut self.frames[frame as usize];
+        debug_assert_eq!(f.waiter, NO_TASK);
+        (f.page, f.slot, f.flags) = (NONE, NONE, 0);
+        let group = self.group_of(frame);
+        match group.waiters.pop_front() {
+            Some(task) => {
+                self.tasks[task as usize].granted = frame;
+                self.wake(task);
+            }
+            None => group.free.push(frame),
+        }
+    }
+
+    /// `task` waits for a frame. False: none is on its way.
+    pub fn wait_for_memory(&mut self, task: u32) -> bool {
+        let group = self.tasks[task as usize].group;
+        let g = &mut self.groups[group as usize];
+        if g.writeback == 0 {
+            return false;
+        }
+        g.waiters.push_back(task);
+        self.count.memory_waits += 1;
+        self.block(task);
+        true
+    }
+
+    pub(super) fn add_inactive(&mut self, frame: u32) {
+        let f = &mut self.frames[frame as usize];
+        f.flags &= !(ACTIVE | NEW);
+        self.group_of(frame).inactive.push_back(frame);
+    }
+
+    fn add_active(&mut self, frame: u32) {
+        let f = &mut self.frames[frame as usize];
+        f.flags = f.flags & !(REFERENCED | NEW) | ACTIVE;
+        let group = self.group_of(frame);
+        group.age = group.age.wrapping_add(1);
+        group.active.push_back(frame);
+    }
+
+    /// A page gets its first frame, zeroed.
+    pub fn map_new(&mut self, page: u32, frame: u32) {
+        let f = &mut self.frames[frame as usize];
+        (f.page, f.slot, f.flags, f.history) = (page, NONE, 0, 0);
+        self.pages[page as usize].pte = Pte::mapped(frame, true);
+        self.add_inactive(frame);
+    }
+
+    /// A read that somebody waited for has ended.
+    #[cfg(test)]
+    pub fn read_done_for_test(&mut self, frame: u32) {
+        self.frames[frame as usize].flags &= !READING;
+    }
+
+    /// The page in `slot` is read into `frame`.
+    pub fn begin_read(&mut self, page: u32, slot: u32, frame: u32, ahead: bool) {
+        self.shares(slot, true);
+        let f = &mut self.frames[frame as usize];
+        (f.page, f.slot, f.history) = (page, slot, 0);
+        f.flags = READING | NEW | if ahead { READAHEAD } else { 0 };
+        self.pages[page as usize].pte = Pte::cached(frame);
+    }
+
+    /// Maps a page that is in memory but not mapped. True: it had been read
+    /// ahead.
+    pub fn map_cached(&mut self, frame: u32, write: bool, cpu: u32) -> bool {
+        let f = &mut self.frames[frame as usize];
+        let ahead = f.flags & READAHEAD != 0;
+        let new = f.flags & NEW != 0;
+        f.flags &= !READAHEAD;
+        self.map(frame, write, cpu);
+        if new {
+            self.add_read(frame);
+        }
+        ahead
+    }
+
+    /// A page that was read goes on the active list if it was evicted not long
+    /// ago: if it would not have been, were the inactive list as much longer
+    /// as the active one is.
+    fn add_read(&mut self, frame: u32) {
+        let page = self.frames[frame as usize].page;
+        let evicted_at = self.pages[page as usize].evicted_at;
+        let group = self.group_of(frame);
+        let distance = group.age.wrapping_sub(evicted_at) as usize;
+        if distance <= group.active.len() {
+            self.add_active(frame);
+        } else {
+            self.add_inactive(frame);
+        }
+    }
+
+    /// Maps a page. Its slot is freed if the access is a write
+    /// (`should_try_to_free_swap()`), or if more than half of swap is used.
+    fn map(&mut self, frame: u32, write: bool, cpu: u32) {
+        let f = self.frames[frame as usize];
+        debug_assert!(f.flags & READING == 0);
+        let mut dirty = write || f.slot == NONE;
+        if f.slot != NONE && (write || self.slots.half_full()) {
+            dirty |= self.free_slot_of(frame, cpu);
+        }
+        self.pages[f.page as usize].pte = Pte::mapped(frame, dirty);
+    }
+
+    /// Frees the slot of a page in memory, which then is the only copy. False:
+    /// it is being written, which has to end first.
+    pub fn free_slot_of(&mut self, frame: u32, cpu: u32) -> bool {
+        let f = &mut self.frames[frame as usize];
+        if f.flags & WRITEBACK != 0 {
+            return false;
+        }
+        let slot = std::mem::replace(&mut f.slot, NONE);
+        debug_assert_ne!(slot, NONE);
+        self.shares(slot, false);
+        self.count.slots_freed += 1;
+        self.slots.give_back(cpu as usize, slot, &mut self.freed);
+        true
+    }
+
+    /// The content of `slot` is needed no more, since its page is in memory,
+    /// unchanged: the page is dirty from now on. The slot is the caller's.
+    pub fn forget_slot(&mut self, page: u32) {
+        let p = &mut self.pages[page as usize];
+        let frame = p.pte.frame();
+        match p.pte.place() {
+            Place::Mapped(_) => p.pte = p.pte.with_dirty(true),
+            // Unmapped, and its slot is gone: reclaim is to write it anew, so
+            // it is as if it were mapped but not accessed.
+            Place::Cached(_) => p.pte = Pte::mapped(frame, true).aged(),
+            _ => debug_assert!(false, "the page is not in memory"),
+        }
+        let slot = std::mem::replace(&mut self.frames[frame as usize].slot, NONE);
+        self.shares(slot, false);
+    }
+
+    // ---- reclaim
+
+    /// Frees up to `most` frames whose writeback has ended. Returns how many.
+    pub fn reap(&mut self, group: u8, most: usize) -> usize {
+        let mut freed = 0;
+        while freed < most {
+            let Some(frame) = self.groups[group as usize].clean.pop_front() else { break };
+            let page = self.frames[frame as usize].page;
+            match self.pages[page as usize].pte.place() {
+                // A fault found it in the swap cache meanwhile.
+                Place::Mapped(_) => self.add_inactive(frame),
+                _ => {
+                    self.evict(frame);
+                    freed += 1;
+                }
+            }
+        }
+        freed
+    }
+
+    /// Takes a batch of pages that were not used lately off the inactive list,
+    /// into `out`. Returns how many pages it looked at.
+    pub fn isolate(&mut self, group: u8, out: &mut Vec<u32>) -> usize {
+        let g = &mut self.groups[group as usize];
+        // Every page is met three times at most: referenced on the active
+        // list, then twice on the inactive one.
+        let limit = 3 * g.limit as usize;
+        let mut scanned = 0;
+        while out.len() < BATCH && scanned < limit {
+            scanned += self.balance(group);
+            let n = self.look_at(group, BATCH - out.len(), out);
+            if n == 0 {
+                break;
+            }
+            scanned += n;
+        }
+        self.count.scanned += scanned as u64;
+        scanned
+    }
+
+    /// Moves a batch of active pages to the inactive list if that is low.
+    fn balance(&mut self, group: u8) -> usize {
+        let g = &mut self.groups[group as usize];
+        if g.inactive.len() * g.ratio >= g.active.len() {
+            return 0;
+        }
+        let n = g.active.len().min(BATCH);
+        for _ in 0..n {
+            let frame = g.active.pop_front().expect("n of them");
+            let f = &mut self.frames[frame as usize];
+            f.flags &= !ACTIVE;
+            let pte = &mut self.pages[f.page as usize].pte;
+            *pte = pte.aged();
+            g.inactive.push_back(frame);
+        }
+        n
+    }
+
+    /// Looks at `n` pages at the tail of the inactive list.
+    fn look_at(&mut self, group: u8, n: usize, out: &mut Vec<u32>) -> usize {
+        let mut batch = [(NONE, NONE, Pte::EMPTY); BATCH];
+        let g = &mut self.groups[group as usize];
+        let n = n.min(g.inactive.len());
+        let batch = &mut batch[..n];
+        // One thing at a time for all of them, so that the processor waits
+        // for memory once and not for each.
+        for (b, frame) in batch.iter_mut().zip(g.inactive.drain(..n)) {
+            b.0 = frame;
+        }
+        for b in batch.iter_mut() {
+            b.1 = self.frames[b.0 as usize].page;
+        }
+        for b in batch.iter_mut() {
+            b.2 = self.pages[b.1 as usize].pte;
+        }
+        for &mut (frame, page, pte) in batch {
+            let f = &mut self.frames[frame as usize];
+            f.history <<= 1;
+            if !(pte.is_mapped() && pte.is_accessed()) {
+                f.flags = f.flags & !REFERENCED | ISOLATED;
+                out.push(frame);
+                continue;
+            }
+            f.history |= 1;
+            self.pages[page as usize].pte = pte.aged();
+            if f.flags & REFERENCED == 0 {
+                f.flags |= REFERENCED;
+                self.add_inactive(frame);
+            } else {
+                self.add_active(frame);
+            }
+        }
+        n
+    }
+
+    /// An isolated page goes back: it could not be swapped out.
+    pub fn put_back(&mut self, frame: u32) {
+        self.frames[frame as usize].flags &= !ISOLATED;
+        self.add_active(frame);
+    }
+
+    /// Drops an isolated page if its slot has the same content.
+    pub fn drop_clean(&mut self, frame: u32) -> bool {
+        let f = self.frames[frame as usize];
+        let pte = self.pages[f.page as usize].pte;
+        if f.slot == NONE || (pte.is_mapped() && pte.is_dirty()) {
+            return false;
+        }
+        self.count.dropped_clean += 1;
+        self.evict(frame);
+        true
+    }
+
+    /// An isolated page is unmapped and its write to `slot` begins.
+    pub fn begin_write(&mut self, frame: u32, slot: u32) {
+        self.shares(slot, true);
+        let f = &mut self.frames[frame as usize];
+        debug_assert!(f.flags & ISOLATED != 0 && f.slot == NONE);
+        f.slot = slot;
+        f.flags = WRITEBACK;
+        self.pages[f.page as usize].pte = Pte::cached(frame);
+        self.groups[f.group as usize].writeback += 1;
+        self.by_group[f.group as usize].swapped_out += 1;
+        self.count.swapped_out += 1;
+        if let Some(versions) = &mut self.versions {
+            versions[f.page as usize] += 1;
+        }
+    }
+
+    /// The write of a page has ended.
+    pub fn write_done(&mut self, frame: u32, cpu: u32) {
+        let f = &mut self.frames[frame as usize];
+        debug_assert!(f.flags & WRITEBACK != 0);
+        f.flags &= !WRITEBACK;
+        let pte = self.pages[f.page as usize].pte;
+        let group = f.group;
+        self.groups[group as usize].writeback -= 1;
+        if pte.is_mapped() {
+            if pte.is_dirty() {
+                self.free_slot_of(frame, cpu);
+            }
+            self.add_inactive(frame);
+        } else if self.group_of(frame).waiters.is_empty() {
+            self.group_of(frame).clean.push_back(frame);
+        } else {
+            self.evict(frame);
+        }
+        let g = &mut self.groups[group as usize];
+        if g.writeback == 0 {
+            // Pages that were mapped again freed no frame: whoever still
+            // waits has to reclaim others.
+            for task in std::mem::take(&mut g.waiters) {
+                self.wake(task);
+            }
+        }
+    }
+
+    /// The write of a page has failed: the kernel keeps it in memory.
+    pub fn write_failed(&mut self, frame: u32, cpu: u32) {
+        let page = self.frames[frame as usize].page;
+        let p = &mut self.pages[page as usize];
+        p.pte = Pte::mapped(frame, true);
+        self.write_done(frame, cpu);
+    }
+
+    /// The page of `frame` is in its slot only.
+    fn evict(&mut self, frame: u32) {
+        let f = self.frames[frame as usize];
+        debug_assert_ne!(f.slot, NONE);
+        self.shares(f.slot, false);
+        let group = &mut self.groups[f.group as usize];
+        let evicted_at = group.age;
+        group.age = group.age.wrapping_add(1);
+        let p = &mut self.pages[f.page as usize];
+        p.pte = Pte::slot(f.slot);
+        p.evicted_at = evicted_at;
+        self.put_frame(frame);
+    }
+
+    /// Counts where all frames are: every one must be somewhere, once.
+    pub fn check_memory(&self) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let mut seen = vec![0u8; self.frames.len()];
+        for g in &self.groups {
+            let lists = [&g.inactive, &g.active, &g.clean];
+            let listed = lists.into_iter().flatten().chain(&g.free);
+            listed.for_each(|&f| seen[f as usize] += 1);
+        }
+        for (frame, (f, seen)) in self.frames.iter().zip(seen).enumerate() {
+            let busy = f.flags & (READING | WRITEBACK | ISOLATED | NEW) != 0;
+            let granted = self.tasks.iter().any(|t| t.granted == frame as u32);
+            let want = u8::from(!busy && !granted);
+            if seen != want {
+                wrong.push(format!("frame {frame} is on {seen} lists, should be on {want}: {f:?}"));
+            }
+            if f.page == NONE {
+                continue;
+            }
+            match self.pages[f.page as usize].pte.place() {
+                Place::Cached(at) | Place::Mapped(at) if at == frame as u32 => (),
+                other => wrong.push(format!("frame {frame}: page {} is {other:?}", f.page)),
+            }
+        }
+        wrong
+    }
+
+    /// Checks that no two pages have the same slot, and that all slots in use
+    /// are some page's.
+    pub fn check_slots(&self) -> Vec<String> {
+        let mut seen = vec![0u64; self.slots.total().div_ceil(64) as usize + 1];
+        let (mut held, mut wrong) = (0, Vec::new());
+        let mut hold = |slot: u32| {
+            let (word, bit) = (slot as usize / 64, 1 << (slot % 64));
+            if word >= seen.len() {
+                // The system's slots are blocks, and some are held back.
+                seen.resize(word + 1, 0);
+            }
+            if seen[word] & bit != 0 {
+                wrong.push(format!("slot {slot} is held twice"));
+            }
+            seen[word] |= bit;
+            held += 1;
+        };
+        for page in &self.pages {
+            if let Place::Slot(slot) = page.pte.place() {
+                hold(slot);
+            }
+        }
+        self.frames.iter().map(|f| f.slot).filter(|&s| s != NONE).for_each(&mut hold);
+        if held != self.slots.used() {
+            wrong.push(format!("{held} slots are held, {} in use", self.slots.used()));
+        }
+        wrong
+    }
+}

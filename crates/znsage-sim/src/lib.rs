@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Swap on zoned and conventional SSDs in virtual time.
+//!
+//! A run puts a *system* (how pages are swapped) between a *workload* (who
+//! touches which page) and a *device*. Time is virtual and counted in integer
+//! nanoseconds ([`time::Ns`]); the same seed gives the same result, bit for
+//! bit, on every machine.
+
+#![forbid(unsafe_code)]
+
+pub mod device;
+pub mod event;
+pub mod host;
+pub mod result;
+pub mod rng;
+pub mod run;
+pub mod sim;
+pub mod spec;
+pub mod system;
+pub mod time;
+pub mod workload;
+
+pub use result::RunResult;
+pub use run::{run, RunError};
+pub use spec::Spec;

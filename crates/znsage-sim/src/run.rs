@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! One run, from a spec to a result.
+
+use std::fmt;
+
+use crate::device::params::Interface;
+use crate::device::{ConventionalSsd, ParamError, Params, ZnsSsd};
+use crate::host::slots::Slots;
+use crate::host::{Host, Shape};
+use crate::result::{self, Latency, Mapping, RunResult};
+use crate::sim::{Limits, Sim, Stuck};
+use crate::spec::{Spec, SpecError, SystemKind};
+use crate::system::media::Zoned;
+use crate::system::stock::Stock;
+use crate::system::znsage::Znsage;
+use crate::system::znsplus::ZnsPlus;
+use crate::system::zonelog::ZoneLog;
+use crate::system::{SlotSource, System};
+use crate::time::{Ns, SEC};
+use crate::workload::Workload;
+
+/// Why there is no result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunError {
+    /// A value of the spec.
+    Spec(SpecError),
+    /// A value of the device's parameter set.
+    Device(ParamError),
+    /// The run began but could not go on.
+    Stuck(Stuck),
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            RunError::Spec(e) => e.fmt(f),
+            RunError::Device(e) => e.fmt(f),
+            RunError::Stuck(e) => e.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+impl From<SpecError> for RunError {
+    fn from(e: SpecError) -> Self {
+        RunError::Spec(e)
+    }
+}
+
+impl From<ParamError> for RunError {
+    fn from(e: ParamError) -> Self {
+        RunError::Device(e)
+    }
+}
+
+impl From<Stuck> for RunError {
+    fn from(e: Stuck) -> Self {
+        RunError::Stuck(e)
+    }
+}
+
+fn refuse<T>(key: &str, what: impl Into<String>) -> Result<T, RunError> {
+    Err(SpecError { key: key.into(), what: what.into() }.into())
+}
+
+/// Runs a spec.
+pub fn run(spec: &Spec) -> Result<RunResult, RunError> {
+    spec.check()?;
+    let params = Params::load(&spec.device, &spec.device_set)?;
+    match spec.system {
+        SystemKind::ZnSage => {
+            let media = zoned(spec, &params)?;
+            run_system(spec, &params, Znsage::new(media, &spec.znsage, spec.host.cpus)?)
+        }
+        SystemKind::Stock | SystemKind::StockTrim => {
+            if params.interface != Interface::Conventional {
+                return refuse("device", format!("{} needs a conventional one", spec.system));
+            }
+            let dev = ConventionalSsd::new(&params, spec.size, spec.seed)?;
+            let trim = spec.system == SystemKind::StockTrim;
+            let system = Stock::new(dev, trim, &spec.published, spec.run.shadow)?;
+            run_system(spec, &params, system)
+        }
+        SystemKind::ZnSwap | SystemKind::SmallZone | SystemKind::ZnSage2025 => {
+            let media = zoned(spec, &params)?;
+            let system = ZoneLog::new(spec.system, media, &spec.published, spec.host.cpus)?;
+            run_system(spec, &params, system)
+        }
+        SystemKind::ZnsPlus => {
+            let media = zoned(spec, &params)?;
+            let system = ZnsPlus::new(media, &spec.published, params.zns_plus.is_some())?;
+            run_system(spec, &params, system)
+        }
+    }
+}
+
+fn zoned(spec: &Spec, params: &Params) -> Result<Zoned, RunError> {
+    if params.interface != Interface::Zoned {
+        return refuse("device", format!("{} needs a zoned one", spec.system));
+    }
+    Ok(Zoned::new(ZnsSsd::new(params, spec.size, spec.seed)?, spec.run.shadow))
+}
+
+fn run_system<S: System>(spec: &Spec, params: &Params, system: S) -> Result<RunResult, RunError> {
+    let capacity = system.capacity();
+    let live = (capacity as f64 * spec.utilization / 100.0) as u64;
+    let (slots, cpus, batch) = (system.slots(), spec.host.cpus, spec.host.slot_batch as usize);
+    let total = match slots {
+        SlotSource::Kernel { total, .. } | SlotSource::System { total, .. } => total,
+    };
+    // Pages under writeback, and slots on their way back, need slots as well.
+    let slack = u64::from(spec.host.threads) * 64 + u64::from(cpus) * 64;
+    if live + slack > u64::from(total) {
+        return refuse(
+            "utilization",
+            format!("{live} pages and {slack} under way do not fit the {total} slots that over-provisioning leaves"),
+        );
+    }
+    let (slots, count_cached) = match slots {
+        SlotSource::Kernel { total, discards } => {
+            let slots = Slots::new(total, cpus as usize, batch, discards);
+            (slots.with_search(spec.host.slot_search), None)
+        }
+        SlotSource::System { total, zones, zone_blocks } => {
+            (Slots::counted(total, cpus as usize), Some((zones, zone_blocks)))
+        }
+    };
+    let w = Workload::new(spec, spec.frames(), live as u32);
+    let shape = Shape {
+        cpus,
+        groups: w.groups.clone(),
+        threads: w.threads.clone(),
+        vmas: w.vmas.clone(),
+        vma_groups: w.vma_groups.clone(),
+        costs: spec.costs.clone(),
+    };
+    let has_requests = w.has_requests();
+    let mut host = Host::new(&shape, slots, spec.run.shadow);
+    if let Some((zones, zone_blocks)) = count_cached {
+        host.count_cached(zones, zone_blocks);
+    }
+    let limits = Limits {
+        warmup: (capacity as f64 * spec.run.warmup) as u64,
+        measure: (capacity as f64 * spec.run.measure) as u64,
+        time: (spec.run.seconds * SEC as f64) as Ns,
+        lookahead: spec.host.lookahead,
+        page_cluster: spec.host.page_cluster,
+    };
+    let mut sim = Sim::new(host, system, w, limits);
+    let (a, b) = sim.run()?;
+    let wrong = check(&sim);
+
+    let time = b.at - a.at;
+    let counts = result::counts(&a, &b);
+    let swapped_in = counts.major_faults + counts.readahead;
+    let (tenants, fault_latency) = result::tenants(&a, &b, &sim.latencies);
+    let (end, all) = (sim.s.stats(), sim.h.count);
+    Ok(RunResult {
+        system: spec.system,
+        device: params.name.clone(),
+        workload: spec.workload,
+        utilization: spec.utilization,
+        seed: spec.seed,
+        capacity_blocks: capacity,
+        slots: u64::from(total),
+        pages: sim.h.pages.len() as u64,
+        frames: u64::from(spec.frames()),
+        seconds: crate::time::to_secs(time),
+        before_seconds: crate::time::to_secs(a.at),
+        swap_out_mb_s: result::mb_s(counts.swapped_out, time),
+        swap_in_mb_s: result::mb_s(swapped_in, time),
+        bandwidth_mb_s: result::mb_s(counts.swapped_out + swapped_in, time),
+        operations_s: result::per_second(b.count.operations - a.count.operations, time),
+        fault_latency,
+        tenants,
+        request_latency: has_requests.then(|| Latency::of(&sim.latencies.requests)),
+        waf: result::waf(&a, &b),
+        cpu: result::cpu(&a, &b),
+        locks: result::locks(&a, &b),
+        mapping: Mapping {
+            ram_bytes: end.map_bytes,
+            ram_per_page: end.map_bytes as f64 / f64::from(total),
+            device_per_page: end.device_map_bytes as f64 / f64::from(total),
+        },
+        counts,
+        page_operations: all.swapped_out + all.major_faults + all.readahead + end.gc_blocks,
+        events: sim.h.queue.total(),
+        wrong,
+    })
+}
+
+/// Every invariant of host and system, when all is at rest.
+fn check<S: System>(sim: &Sim<S>) -> Vec<String> {
+    let mut wrong = sim.h.check_memory();
+    wrong.extend(sim.h.check_slots());
+    wrong.extend(sim.s.check(&sim.h).into_iter().map(|w| w.0));
+    wrong
+}

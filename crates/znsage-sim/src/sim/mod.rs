@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A run in motion: the loop over events, and what tasks do.
+
+mod fault;
+mod reclaim;
+
+use std::fmt;
+
+use hdrhistogram::Histogram;
+
+use crate::event::Event;
+use crate::host::cpu::Cpus;
+use crate::host::lock::LockStats;
+use crate::host::readahead::Readahead;
+use crate::host::task::Next;
+use crate::host::{Counters, GroupCounters, Host};
+use crate::system::{System, SystemStats};
+use crate::time::{Ns, MS, SEC};
+use crate::workload::{Access, Step, Workload};
+
+/// A task that others wait for may keep its CPU so long: the kernel's default
+/// base slice.
+const SLICE: Ns = 3 * MS;
+
+/// What a run does now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    /// Threads fill the memory.
+    Fill,
+    /// They run, but nothing is measured yet.
+    Warm,
+    /// They run and are measured.
+    Measure,
+    /// What is under way comes to its end.
+    Wind,
+}
+
+/// How long phases last.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Pages swapped out while warming up.
+    pub warmup: u64,
+    /// Pages swapped out while measuring.
+    pub measure: u64,
+    /// Either ends after so long.
+    pub time: Ns,
+    /// How far a thread runs ahead of the events.
+    pub lookahead: Ns,
+    /// Largest readahead window, 2^this.
+    pub page_cluster: u32,
+}
+
+/// What was counted at a moment.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// The moment.
+    pub at: Ns,
+    /// The host's counters.
+    pub count: Counters,
+    /// ... of each cgroup.
+    pub by_group: Vec<GroupCounters>,
+    /// Locks.
+    pub locks: LockStats,
+    /// CPU time of all threads.
+    pub threads_cpu: Ns,
+    /// CPU time of the system's kernel thread.
+    pub worker_cpu: Ns,
+    /// CPU time of interrupts.
+    pub irq: Ns,
+    /// The system's counters.
+    pub system: SystemStats,
+}
+
+/// A run that cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stuck {
+    /// When.
+    pub at: Ns,
+    /// Why.
+    pub what: String,
+}
+
+impl fmt::Display for Stuck {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "after {} s of virtual time: {}", crate::time::to_secs(self.at), self.what)
+    }
+}
+
+impl std::error::Error for Stuck {}
+
+/// Latencies in nanoseconds.
+pub struct Latencies {
+    /// Faults that read from the device, of each cgroup.
+    pub major: Vec<Histogram<u64>>,
+    /// Requests of a workload that has them.
+    pub requests: Histogram<u64>,
+}
+
+impl Latencies {
+    fn new(groups: usize) -> Self {
+        let new = || Histogram::new_with_bounds(1, 3600 * SEC, 3).expect("these bounds are valid");
+        Latencies { major: (0..groups).map(|_| new()).collect(), requests: new() }
+    }
+
+    fn reset(&mut self) {
+        self.major.iter_mut().for_each(Histogram::reset);
+        self.requests.reset();
+    }
+}
+
+/// A run.
+pub struct Sim<S> {
+    /// The machine.
+    pub h: Host,
+    /// How pages are swapped.
+    pub s: S,
+    /// Latencies while measuring.
+    pub latencies: Latencies,
+    w: Workload,
+    limits: Limits,
+    readahead: Vec<Readahead>,
+    phase: Phase,
+    phase_until: Ns,
+    phase_pages: u64,
+    parked: u32,
+    begin: Option<Snapshot>,
+    end: Option<Snapshot>,
+    failed: Option<String>,
+}
+
+impl<S: System> Sim<S> {
+    /// A run that has not begun.
+    pub fn new(h: Host, s: S, w: Workload, limits: Limits) -> Self {
+        let vmas = w.vmas.len();
+        Sim {
+            h,
+            s,
+            latencies: Latencies::new(w.groups.len()),
+            w,
+            limits,
+            readahead: vec![Readahead::default(); vmas],
+            phase: Phase::Fill,
+            phase_until: Ns::MAX,
+            phase_pages: u64::MAX,
+            parked: 0,
+            begin: None,
+            end: None,
+            failed: None,
+        }
+    }
+
+    /// Runs to the end. Returns what was counted when measuring began and
+    /// when it ended.
+    pub fn run(&mut self) -> Result<(Snapshot, Snapshot), Stuck> {
+        for thread in 0..self.h.worker() {
+            self.h.wake(thread);
+        }
+        self.settle();
+        self.drain()?;
+        // The slots that CPUs still collect come back, which may mean work.
+        self.h.slots.flush(&mut self.h.freed);
+        self.settle();
+        self.drain()?;
+        match (self.begin.take(), self.end.take()) {
+            (Some(begin), Some(end)) if self.phase == Phase::Wind => Ok((begin, end)),
+            _ => Err(self.stuck("every task waits for another".into())),
+        }
+    }
+
+    /// Lets events happen until there are none.
+    fn drain(&mut self) -> Result<(), Stuck> {
+        while let Some((at, event)) = self.h.queue.pop() {
+            debug_assert!(at >= self.h.now);
+            self.h.now = at;
+            if at >= self.phase_until && self.phase != Phase::Wind {
+                self.next_phase();
+            }
+            match event {
+                Event::Task(task) => self.step(task, at),
+                Event::System(what) => {
+                    self.s.event(&mut self.h, what);
+                    self.h.take_spent();
+                }
+            }
+            self.settle();
+            if let Some(what) = self.failed.take() {
+                return Err(self.stuck(what));
+            }
+        }
+        Ok(())
+    }
+
+    fn stuck(&self, what: String) -> Stuck {
+        Stuck { at: self.h.now, what }
+    }
+
+    /// Lets tasks begin that got a CPU, and tells the system of freed slots.
+    fn settle(&mut self) {
+        loop {
+            if !self.h.freed.is_empty() {
+                self.release_slots();
+            }
+            let Some((task, begun)) = self.h.cpus.next_to_run() else { break };
+            self.h.tasks[task as usize].slice_end = begun + SLICE;
+            self.step(task, begun);
+        }
+    }
+
+    fn release_slots(&mut self) {
+        let mut freed = std::mem::take(&mut self.h.freed);
+        self.h.slots_come_back(freed.len());
+        for slot in freed.drain(..) {
+            self.s.free(&mut self.h, slot);
+            let what = self.h.slots.release(slot);
+            self.s.released(&mut self.h, slot, what);
+        }
+        self.h.take_spent();
+        self.h.freed = freed;
+    }
+
+    /// A task goes on at `begun`, with its CPU.
+    fn step(&mut self, task: u32, begun: Ns) {
+        match self.h.tasks[task as usize].next {
+            Next::Work => self.work(task, begun),
+            Next::SwapOut => self.swap_out(task, begun),
+            Next::Map => self.map(task, begun),
+            _ if self.phase == Phase::Wind => self.h.block(task),
+            Next::Run => {
+                let over = begun >= self.h.tasks[task as usize].slice_end;
+                if over && self.h.cpus.contended() {
+                    self.h.yield_cpu(task);
+                } else {
+                    self.access(task, begun, begun);
+                }
+            }
+            Next::Fault => self.fault(task, begun),
+            Next::Park => unreachable!("a parked thread is woken by park(), as one that runs"),
+        }
+    }
+
+    /// One step of the kernel thread.
+    fn work(&mut self, task: u32, begun: Ns) {
+        self.h.looks();
+        let more = self.s.work(&mut self.h);
+        let spent = self.h.take_spent();
+        if more {
+            self.h.kick();
+        }
+        if self.h.kicked() {
+            if spent == 0 && self.h.cpus.contended() {
+                self.h.yield_cpu(task);
+            } else {
+                self.h.go_on(task, begun, begun + spent, Next::Work);
+            }
+        } else {
+            self.h.uses(task, spent);
+            self.h.block(task);
+        }
+    }
+
+    /// A thread makes accesses from `at` on, until one needs the kernel.
+    fn access(&mut self, task: u32, begun: Ns, mut at: Ns) {
+        let ahead = begun + self.limits.lookahead;
+        let requests = self.w.has_requests();
+        while at < ahead {
+            let a = match self.w.next(task) {
+                Step::Access(a) => a,
+                Step::Filled => return self.park(task, begun, at),
+            };
+            at += a.think;
+            let page = &mut self.h.pages[a.page as usize];
+            if !page.pte.is_mapped() {
+                return self.enter_fault(task, begun, at, a);
+            }
+            if a.write && !page.pte.is_dirty() {
+                at += self.reuse(task, a.page);
+            }
+            let page = &mut self.h.pages[a.page as usize];
+            page.pte = page.pte.touched(a.write);
+            at += self.h.costs.touch;
+            self.accessed(task, at, a.last, requests);
+        }
+        self.h.go_on(task, begun, at, Next::Run);
+    }
+
+    /// A page is written that has the same content as its slot.
+    fn reuse(&mut self, task: u32, page: u32) -> Ns {
+        let frame = self.h.pages[page as usize].pte.frame();
+        if self.h.frame(frame).slot == crate::host::page::NONE {
+            return 0;
+        }
+        let cpu = self.h.tasks[task as usize].cpu;
+        self.h.free_slot_of(frame, cpu);
+        self.h.count.reuse_faults += 1;
+        self.h.costs.minor
+    }
+
+    /// An access has been made.
+    #[inline]
+    fn accessed(&mut self, task: u32, at: Ns, last: bool, requests: bool) {
+        self.h.count.accesses += 1;
+        if !last {
+            return;
+        }
+        self.h.count.operations += 1;
+        let t = &mut self.h.tasks[task as usize];
+        self.h.by_group[t.group as usize].operations += 1;
+        if requests {
+            let latency = at - std::mem::replace(&mut t.op_begun, at);
+            if self.phase == Phase::Measure {
+                self.latencies.requests.saturating_record(latency);
+            }
+        }
+    }
+
+    /// A thread has filled its part; when all have, they begin.
+    fn park(&mut self, task: u32, begun: Ns, at: Ns) {
+        self.h.tasks[task as usize].next = Next::Park;
+        self.h.uses(task, at - begun);
+        self.h.block(task);
+        self.parked += 1;
+        if self.parked < self.h.worker() {
+            return;
+        }
+        self.next_phase();
+        for thread in 0..self.h.worker() {
+            let t = &mut self.h.tasks[thread as usize];
+            (t.next, t.op_begun) = (Next::Run, at);
+            self.h.wake(thread);
+        }
+    }
+
+    // ---- phases
+
+    fn next_phase(&mut self) {
+        self.phase = match self.phase {
+            Phase::Fill => Phase::Warm,
+            Phase::Warm => Phase::Measure,
+            Phase::Measure | Phase::Wind => Phase::Wind,
+        };
+        let pages = match self.phase {
+            Phase::Warm => self.limits.warmup,
+            Phase::Measure => {
+                self.latencies.reset();
+                self.begin = Some(self.snapshot());
+                self.limits.measure
+            }
+            _ => {
+                self.end = Some(self.snapshot());
+                self.s.wind_down(&mut self.h);
+                self.h.take_spent();
+                u64::MAX
+            }
+        };
+        self.phase_until = self.h.now.saturating_add(self.limits.time);
+        self.phase_pages = self.h.count.swapped_out.saturating_add(pages);
+    }
+
+    /// Pages were swapped out: is the phase over?
+    fn check_phase(&mut self) {
+        if self.h.count.swapped_out >= self.phase_pages && self.phase != Phase::Wind {
+            self.next_phase();
+        }
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let threads = &self.h.tasks[..self.h.threads()];
+        Snapshot {
+            at: self.h.now,
+            count: self.h.count,
+            by_group: self.h.by_group.clone(),
+            locks: self.h.locks,
+            threads_cpu: threads.iter().map(|t| t.cpu_time).sum(),
+            worker_cpu: self.h.tasks[self.h.worker() as usize].cpu_time,
+            irq: Cpus::irq_time(&self.h.cpus),
+            system: self.s.stats(),
+        }
+    }
+}
+
+impl From<Access> for crate::host::task::Fault {
+    fn from(a: Access) -> Self {
+        crate::host::task::Fault {
+            page: a.page,
+            vma: a.vma,
+            write: a.write,
+            last: a.last,
+            reclaimed: 0,
+            begun: 0,
+        }
+    }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Devices with, if wanted, a shadow: what each block holds, so that a read of
+//! the wrong place shows.
+
+use super::Wrong;
+use crate::device::ZnsSsd;
+
+/// Reports of a shadow before it stops to list them.
+const MOST: usize = 20;
+
+/// What a block holds that nothing was written to.
+const NOTHING: u64 = u64::MAX;
+
+/// The content of blocks: which page, which version of it.
+#[derive(Default)]
+pub struct Shadow {
+    content: Option<Vec<u64>>,
+    wrong: Vec<Wrong>,
+}
+
+impl Shadow {
+    /// For so many blocks; or one that follows nothing.
+    pub fn new(blocks: u64, on: bool) -> Self {
+        Shadow { content: on.then(|| vec![NOTHING; blocks as usize]), wrong: Vec::new() }
+    }
+
+    /// Does it follow the content?
+    pub fn on(&self) -> bool {
+        self.content.is_some()
+    }
+
+    /// `block` was written.
+    pub fn write(&mut self, block: u64, content: u64) {
+        if let Some(all) = &mut self.content {
+            all[block as usize] = content;
+        }
+    }
+
+    /// The content of `from` was written to `to` as well.
+    pub fn copy(&mut self, from: u64, to: u64) {
+        if let Some(all) = &mut self.content {
+            all[to as usize] = all[from as usize];
+        }
+    }
+
+    /// Blocks lost what they held.
+    pub fn clear(&mut self, first: u64, nr: u64) {
+        if let Some(all) = &mut self.content {
+            all[first as usize..(first + nr) as usize].fill(NOTHING);
+        }
+    }
+
+    /// `block` was read, and should have held `want`.
+    pub fn check(&mut self, block: u64, want: u64) {
+        let Some(all) = &self.content else { return };
+        let is = all[block as usize];
+        if is != want && self.wrong.len() < MOST {
+            let name = |c: u64| match c {
+                NOTHING => "nothing".into(),
+                c => format!("page {} version {}", c >> 32, c as u32),
+            };
+            self.wrong.push(Wrong(format!(
+                "block {block} holds {}, should hold {}",
+                name(is),
+                name(want)
+            )));
+        }
+    }
+
+    /// What was found wrong.
+    pub fn wrong(&self) -> &[Wrong] {
+        &self.wrong
+    }
+}
+
+/// A zoned device and its shadow. Blocks are numbered by zone times capacity.
+pub struct Zoned {
+    /// The device.
+    pub dev: ZnsSsd,
+    /// What is on it.
+    pub shadow: Shadow,
+    /// Blocks of a zone.
+    pub zone_blocks: u32,
+}
+
+impl Zoned {
+    /// A device, and a shadow if wanted.
+    pub fn new(dev: ZnsSsd, shadow: bool) -> Self {
+        let g = dev.geometry();
+        let zone_blocks = g.zone_blocks - g.zone_blocks % g.write_unit;
+        let blocks = u64::from(g.zones) * u64::from(zone_blocks);
+        Zoned { shadow: Shadow::new(blocks, shadow), dev, zone_blocks }
+    }
+
+    /// Usable blocks.
+    pub fn blocks(&self) -> u64 {
+        u64::from(self.dev.geometry().zones) * u64::from(self.zone_blocks)
+    }
+
+    /// The number of a block.
+    pub fn block(&self, zone: u32, offset: u32) -> u64 {
+        u64::from(zone) * u64::from(self.zone_blocks) + u64::from(offset)
+    }
+
+    /// The zone lost what it held.
+    pub fn cleared(&mut self, zone: u32) {
+        self.shadow.clear(self.block(zone, 0), u64::from(self.zone_blocks));
+    }
+
+    /// Zones that may be open or active at a time, 0 for any number.
+    pub fn max_active(&self) -> u32 {
+        let g = self.dev.geometry();
+        match (g.max_open, g.max_active) {
+            (0, n) | (n, 0) => n,
+            (a, b) => a.min(b),
+        }
+    }
+}

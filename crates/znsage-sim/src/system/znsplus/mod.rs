@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Swap on a log-structured layer over ZNS+ (Han et al., OSDI 2021): the
+//! device copies valid blocks itself (`zone_compaction`), or takes new ones
+//! into the dead places of a full zone (`TL_open`, threaded logging), and a
+//! hybrid policy chooses between the two.
+//!
+//! ZNS+ was built for a file system. Here its log holds swap slots: slots are
+//! the kernel's, and a map in RAM says where each is, 4 bytes for each slot and
+//! 4 for each block. On a device without the commands NVMe Copy does the
+//! copying, and there is no threaded logging.
+
+mod check;
+mod recycle;
+
+use slab::Slab;
+
+use super::media::Zoned;
+use super::{In, SlotSource, System, SystemStats, Taken, Wrong};
+use crate::event::Event;
+use crate::host::lock::Lock;
+use crate::host::page::{MAX_SLOTS, NONE};
+use crate::host::task::By;
+use crate::host::Host;
+use crate::spec::{PublishedSpec, SpecError};
+use crate::time::Ns;
+use recycle::Recycler;
+
+/// Pages of a write: a batch of reclaim fits.
+const WRITE: u32 = 64;
+
+// Kinds of events, above the index of what they are about.
+const WRITTEN: u64 = 0 << 32;
+const READ: u64 = 1 << 32;
+const COMPACTED: u64 = 2 << 32;
+const RESET: u64 = 3 << 32;
+const OPENED: u64 = 4 << 32;
+const CLOSED: u64 = 5 << 32;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Free,
+    /// Appended to.
+    Open,
+    Full,
+    /// Its blocks are being copied away.
+    Victim,
+    /// Being opened or closed for threaded logging, or open.
+    Threaded,
+    Resetting,
+}
+
+struct Zone {
+    state: State,
+    /// Blocks given to appends.
+    given: u32,
+    /// Blocks that slots are in.
+    live: u32,
+    /// Writes under way.
+    writes: u32,
+    readers: u32,
+}
+
+/// A zone open for threaded logging: the dead blocks that can be written, as
+/// runs in ascending order.
+struct Threaded {
+    zone: u32,
+    runs: std::collections::VecDeque<(u32, u32)>,
+}
+
+struct Writing {
+    zone: u32,
+    frames: Vec<u32>,
+    cpu: u32,
+}
+
+struct Reading {
+    zone: u32,
+    first: u64,
+    frames: Vec<u32>,
+    cpu: u32,
+}
+
+#[derive(Default)]
+struct Counts {
+    host: u64,
+    moved: u64,
+    resets: u64,
+    stalls: u64,
+}
+
+/// The system.
+pub struct ZnsPlus {
+    set: PublishedSpec,
+    media: Zoned,
+    zones: Vec<Zone>,
+    /// The block of each slot, and the slot of each block.
+    map: Vec<u32>,
+    owner: Vec<u32>,
+    /// The zone that swap-out appends to.
+    head: u32,
+    /// Zones open for threaded logging, the first one in use.
+    threaded: std::collections::VecDeque<Threaded>,
+    free: Vec<u32>,
+    open: u32,
+    max_open: u32,
+    low: u32,
+    to_reset: Vec<u32>,
+    /// Zones that wait for their reset or are being reset.
+    resetting: u32,
+    recycler: Recycler,
+    writes: Slab<Writing>,
+    reads: Slab<Reading>,
+    slots: Vec<u32>,
+    lock: Lock,
+    count: Counts,
+}
+
+impl ZnsPlus {
+    /// The system on a device; `commands`: it has those of ZNS+.
+    pub fn new(media: Zoned, set: &PublishedSpec, commands: bool) -> Result<Self, SpecError> {
+        let refuse = |key: &str, what: String| Err(SpecError { key: key.into(), what });
+        let g = media.dev.geometry();
+        if g.write_unit > 1 {
+            let unit = g.write_unit;
+            return refuse(
+                "device",
+                format!("zns-plus writes pages; the device takes units of {unit}"),
+            );
+        }
+        if media.blocks() >= MAX_SLOTS {
+            return refuse("size", format!("{} slots are the most", MAX_SLOTS - 1));
+        }
+        let nr = g.zones;
+        let low = nr.div_ceil(50).max(3);
+        if nr < low + 8 {
+            return refuse("device", format!("{nr} zones are too few; at least {}", low + 8));
+        }
+        let max_open = match media.max_active() {
+            0 => nr,
+            n if n < 3 => {
+                return refuse("device", format!("{n} open zones are too few; 3 are needed"))
+            }
+            n => n,
+        };
+        let zone = || Zone { state: State::Free, given: 0, live: 0, writes: 0, readers: 0 };
+        let left = media.blocks() as f64 * (100.0 - set.over_provisioning) / 100.0;
+        Ok(ZnsPlus {
+            zones: (0..nr).map(|_| zone()).collect(),
+            map: vec![NONE; left as usize],
+            owner: vec![NONE; media.blocks() as usize],
+            head: NONE,
+            threaded: Default::default(),
+            free: (0..nr).rev().collect(),
+            open: 0,
+            max_open,
+            low,
+            to_reset: Vec::new(),
+            resetting: 0,
+            recycler: Recycler::new(commands),
+            writes: Slab::new(),
+            reads: Slab::new(),
+            slots: Vec::new(),
+            lock: Lock::default(),
+            count: Counts::default(),
+            set: set.clone(),
+            media,
+        })
+    }
+
+    fn zone_of(&self, block: u32) -> u32 {
+        block / self.media.zone_blocks
+    }
+
+    /// A free zone, to be written; `kept` places among the open zones are for
+    /// others.
+    fn take_free(&mut self, kept: u32) -> Option<u32> {
+        if self.open + kept >= self.max_open {
+            return None;
+        }
+        let zone = self.free.pop()?;
+        self.zones[zone as usize].state = State::Open;
+        self.open += 1;
+        Some(zone)
+    }
+
+    // ---- writing
+
+    /// Where up to `nr` pages can be written together: the first block, and
+    /// how many. One free zone is left to compaction.
+    fn place(&mut self, h: &mut Host, nr: u32) -> Option<(u32, u32)> {
+        let cap = self.media.zone_blocks;
+        let kept = u32::from(self.recycler.head() == NONE);
+        if self.head == NONE && self.free.len() as u32 > self.low {
+            self.head = self.take_free(kept).unwrap_or(NONE);
+        }
+        if self.head == NONE {
+            if let Some(t) = self.threaded.front_mut() {
+                let (first, len) = t.runs.front_mut().expect("a log that is used up is closed");
+                let n = nr.min(*len);
+                let at = t.zone * cap + *first;
+                (*first, *len) = (*first + n, *len - n);
+                if *len == 0 {
+                    t.runs.pop_front();
+                }
+                return Some((at, n));
+            }
+            h.kick();
+            if self.free.len() <= 1 {
+                return None;
+            }
+            self.head = self.take_free(kept)?;
+        }
+        let z = &mut self.zones[self.head as usize];
+        let n = nr.min(cap - z.given);
+        let at = self.head * cap + z.given;
+        z.given += n;
+        if z.given == cap {
+            self.head = NONE;
+        }
+        Some((at, n))
+    }
+
+    fn write(&mut self, h: &mut Host, by: By, at: u32, frames: &[u32]) {
+        let (zone, offset) = (self.zone_of(at), at % self.media.zone_blocks);
+        let nr = frames.len() as u32;
+        h.spent += h.costs.write + Ns::from(nr) * h.costs.segment;
+        let z = &mut self.zones[zone as usize];
+        z.writes += 1;
+        z.live += nr;
+        let done = match z.state {
+            State::Threaded => self.media.dev.write(h.now, zone, offset, nr),
+            _ => self.media.dev.append(h.now, zone, nr).map(|a| {
+                assert_eq!(a.offset, offset, "an append is where it was placed");
+                a.done
+            }),
+        };
+        let done = done.unwrap_or_else(|fault| panic!("zns-plus: write: {fault}"));
+        if self.media.shadow.on() {
+            for (block, &frame) in (u64::from(at)..).zip(frames) {
+                self.media.shadow.write(block, h.content(frame));
+            }
+        }
+        let i = self.writes.insert(Writing { zone, frames: frames.to_vec(), cpu: by.cpu });
+        h.queue.push(done, Event::System(WRITTEN | i as u64));
+        // A log whose places are used up ends when its writes do.
+        let used_up = self.threaded.front().is_some_and(|t| t.zone == zone && t.runs.is_empty());
+        if used_up {
+            self.threaded.pop_front();
+        }
+    }
+
+    fn written(&mut self, h: &mut Host, i: usize) {
+        let w = self.writes.remove(i);
+        h.interrupt(w.cpu, w.frames.len() as u32);
+        self.count.host += w.frames.len() as u64;
+        for frame in w.frames {
+            h.write_done(frame, w.cpu);
+        }
+        self.zones[w.zone as usize].writes -= 1;
+        self.check_written(h, w.zone);
+    }
+
+    /// Is all of a zone written?
+    fn check_written(&mut self, h: &mut Host, zone: u32) {
+        let z = &mut self.zones[zone as usize];
+        if z.writes > 0 {
+            return;
+        }
+        match z.state {
+            State::Open if z.given == self.media.zone_blocks => {
+                z.state = State::Full;
+                self.open -= 1;
+                self.check_empty(h, zone);
+                h.has_room();
+                h.kick();
+            }
+            State::Threaded if !self.threaded.iter().any(|t| t.zone == zone) => {
+                self.close_log(h, zone);
+            }
+            _ => (),
+        }
+    }
+
+    /// A block is dead.
+    fn kill(&mut self, h: &mut Host, block: u32) {
+        self.owner[block as usize] = NONE;
+        let zone = self.zone_of(block);
+        self.zones[zone as usize].live -= 1;
+        self.check_empty(h, zone);
+    }
+
+    fn check_empty(&mut self, h: &mut Host, zone: u32) {
+        let z = &self.zones[zone as usize];
+        if z.state == State::Full && z.live == 0 {
+            self.zones[zone as usize].state = State::Resetting;
+            self.to_reset.push(zone);
+            self.resetting += 1;
+            h.kick();
+        } else if h.wants_room() {
+            // There may be something to recycle now.
+            h.kick();
+        }
+    }
+
+    // ---- reading
+
+    fn read(&mut self, h: &mut Host, by: By, first: u32, frames: Vec<u32>) {
+        let (zone, offset) = (self.zone_of(first), first % self.media.zone_blocks);
+        let nr = frames.len() as u32;
+        h.spent += h.costs.read + Ns::from(nr) * h.costs.segment;
+        let done = self.media.dev.read(h.now, zone, offset, nr);
+        let done = done.unwrap_or_else(|fault| panic!("zns-plus: read: {fault}"));
+        self.zones[zone as usize].readers += 1;
+        let i = self.reads.insert(Reading { zone, first: first.into(), frames, cpu: by.cpu });
+        h.queue.push(done, Event::System(READ | i as u64));
+    }
+
+    fn read_ended(&mut self, h: &mut Host, i: usize) {
+        let r = self.reads.remove(i);
+        h.interrupt(r.cpu, r.frames.len() as u32);
+        for (block, frame) in (r.first..).zip(r.frames) {
+            if self.media.shadow.on() {
+                self.media.shadow.check(block, h.content(frame));
+            }
+            h.read_done(frame);
+        }
+        let z = &mut self.zones[r.zone as usize];
+        z.readers -= 1;
+        if z.readers == 0 && !self.to_reset.is_empty() {
+            h.kick();
+        }
+    }
+}
+
+impl System for ZnsPlus {
+    fn slots(&self) -> SlotSource {
+        SlotSource::Kernel { total: self.map.len() as u32, discards: false }
+    }
+
+    fn capacity(&self) -> u64 {
+        self.media.blocks()
+    }
+
+    fn swap_out(&mut self, h: &mut Host, by: By, frames: &[u32]) -> Taken {
+        let mut slots = std::mem::take(&mut self.slots);
+        slots.clear();
+        h.alloc_slots(by.cpu, frames.len(), &mut slots);
+        let (mut done, nr) = (0, slots.len());
+        while done < nr {
+            let Some((at, n)) = self.place(h, (nr - done).min(WRITE as usize) as u32) else {
+                break;
+            };
+            h.lock(&mut self.lock, Ns::from(n) * self.set.lock_hold);
+            let end = done + n as usize;
+            for ((&frame, &slot), block) in
+                frames[done..end].iter().zip(&slots[done..end]).zip(at..)
+            {
+                h.begin_write(frame, slot);
+                self.map[slot as usize] = block;
+                self.owner[block as usize] = slot;
+            }
+            self.write(h, by, at, &frames[done..end]);
+            done = end;
+        }
+        for &slot in &slots[done..] {
+            h.slots.release(slot);
+        }
+        self.slots = slots;
+        if done == frames.len() {
+            Taken::All
+        } else if done < nr {
+            self.count.stalls += 1;
+            Taken::Wait(done)
+        } else {
+            Taken::NoSlot(done)
+        }
+    }
+
+    fn unplug(&mut self, _h: &mut Host, _by: By) {}
+
+    fn swap_in(&mut self, h: &mut Host, by: By, pages: &[In]) {
+        let cap = self.media.zone_blocks;
+        let mut run: Vec<u32> = Vec::new();
+        let mut first = NONE;
+        for page in pages {
+            let block = self.map[page.slot as usize];
+            debug_assert_ne!(block, NONE, "the kernel reads no slot that is free");
+            let follows = !run.is_empty() && block == first + run.len() as u32 && block % cap != 0;
+            if !follows {
+                if !run.is_empty() {
+                    self.read(h, by, first, std::mem::take(&mut run));
+                }
+                first = block;
+            }
+            run.push(page.frame);
+        }
+        self.read(h, by, first, run);
+    }
+
+    fn free(&mut self, h: &mut Host, slot: u32) {
+        let block = std::mem::replace(&mut self.map[slot as usize], NONE);
+        self.kill(h, block);
+    }
+
+    fn event(&mut self, h: &mut Host, what: u64) {
+        let i = what as u32;
+        match what & !u64::from(u32::MAX) {
+            WRITTEN => self.written(h, i as usize),
+            READ => self.read_ended(h, i as usize),
+            COMPACTED => self.compacted(h),
+            RESET => self.was_reset(h, i),
+            OPENED => self.log_opened(h, i),
+            _ => self.log_closed(h, i),
+        }
+    }
+
+    fn work(&mut self, h: &mut Host) -> bool {
+        self.reset_one(h) || self.recycle(h)
+    }
+
+    fn wind_down(&mut self, _h: &mut Host) {}
+
+    fn stats(&self) -> SystemStats {
+        SystemStats {
+            host_blocks: self.count.host,
+            gc_read_blocks: self.count.moved,
+            resets: self.count.resets,
+            stalls: self.count.stalls,
+            map_bytes: 4 * (self.map.len() + self.owner.len()) as u64,
+            device: self.media.dev.counters().clone(),
+            ..SystemStats::default()
+        }
+    }
+
+    fn check(&self, h: &Host) -> Vec<Wrong> {
+        self.check_all(h)
+    }
+}

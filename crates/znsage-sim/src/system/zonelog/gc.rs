@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Garbage collection: one thread, one victim, a batch at a time
+//! (acsl-technion/znswap@4d384595, `kznsd_gc()`).
+//!
+//! ```text
+//! Idle -> Reading -> Read -> Writing -> Written -> Idle
+//! ```
+//!
+//! It runs when free zones are at the low watermark, until they are at the
+//! high one. Survivors go to the zone that the victim's stream has open, or
+//! to any that is open; only if there is none it opens one.
+
+use super::{Entry, State, ZoneLog, GC_READ, RESET};
+use crate::event::Event;
+use crate::host::page::NONE;
+use crate::host::{Holds, Host};
+use crate::time::Ns;
+
+/// Pages of a batch: `ZNS_GC_PAGES`, 4 MiB.
+const BATCH: usize = 1024;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Idle,
+    Reading,
+    Read,
+    Writing,
+    Written,
+}
+
+/// State of garbage collection.
+pub(super) struct Gc {
+    stage: Stage,
+    victim: u32,
+    /// The stream that wrote the victim.
+    stream: usize,
+    /// Next block of the victim to look at.
+    at: u32,
+    /// Pages read, by slot, and how many were dealt with.
+    batch: Vec<(u32, u32)>,
+    next: usize,
+    /// Pages that are written: page, from, to.
+    moves: Vec<(u32, u32, u32)>,
+    pending: usize,
+    /// Between the watermarks.
+    running: bool,
+}
+
+impl Default for Gc {
+    fn default() -> Self {
+        Gc {
+            stage: Stage::Idle,
+            victim: NONE,
+            stream: 0,
+            at: 0,
+            batch: Vec::new(),
+            next: 0,
+            moves: Vec::new(),
+            pending: 0,
+            running: false,
+        }
+    }
+}
+
+impl Gc {
+    pub(super) fn victim(&self) -> u32 {
+        self.victim
+    }
+
+    pub(super) fn stream(&self) -> usize {
+        self.stream
+    }
+
+    pub(super) fn at_rest(&self) -> bool {
+        self.stage == Stage::Idle && self.victim == NONE
+    }
+
+    /// Is the page of a slot in its memory?
+    pub(super) fn has(&self, slot: u32) -> bool {
+        matches!(self.stage, Stage::Read | Stage::Writing | Stage::Written)
+            && self.batch.binary_search_by_key(&slot, |&(_, from)| from).is_ok()
+    }
+
+    /// The batch has been read.
+    pub(super) fn read(&mut self, h: &mut Host) {
+        self.stage = Stage::Read;
+        h.kick();
+    }
+
+    /// A page has been written.
+    pub(super) fn written(&mut self, h: &mut Host) {
+        self.pending -= 1;
+        if self.pending == 0 && self.stage == Stage::Writing {
+            self.stage = Stage::Written;
+            h.kick();
+        }
+    }
+}
+
+impl ZoneLog {
+    /// Resets a zone that waits for it and is not read.
+    pub(super) fn reset_one(&mut self, h: &mut Host) -> bool {
+        let idle = |&zone: &u32| self.zones[zone as usize].readers == 0;
+        let Some(i) = self.to_reset.iter().position(idle) else { return false };
+        let zone = self.to_reset.swap_remove(i);
+        h.spent += h.costs.write;
+        let done = self.media.dev.reset(h.now, zone);
+        let done = done.unwrap_or_else(|fault| panic!("{}: reset: {fault}", self.traits.kind));
+        self.media.cleared(zone);
+        h.queue.push(done, Event::System(RESET | u64::from(zone)));
+        true
+    }
+
+    /// A step of garbage collection; false if it has to wait or rests.
+    pub(super) fn collect(&mut self, h: &mut Host) -> bool {
+        match self.gc.stage {
+            Stage::Idle => self.read_batch(h),
+            Stage::Read => self.write_batch(h),
+            Stage::Written => {
+                self.remap(h);
+                true
+            }
+            Stage::Reading | Stage::Writing => false,
+        }
+    }
+
+    /// What full zones could give, in zones (`gc_calc_potential()`).
+    fn potential(&self, h: &Host) -> u64 {
+        let gain = |(i, z): (usize, &super::Zone)| match z.state {
+            State::Full => u64::from(self.gain(h, i as u32)),
+            _ => 0,
+        };
+        let sum: u64 = self.zones.iter().enumerate().map(gain).sum();
+        sum / u64::from(self.media.zone_blocks)
+    }
+
+    /// Blocks of a zone that need no copy.
+    fn gain(&self, h: &Host, zone: u32) -> u32 {
+        self.media.zone_blocks - self.zones[zone as usize].live + h.cached_in(zone)
+    }
+
+    /// Is it to go on (`prepare_kznsd_sleep()`)?
+    fn is_due(&mut self, h: &mut Host) -> bool {
+        if self.free > self.low && self.emergency.is_some() && self.suspended {
+            self.suspended = false;
+            h.has_room();
+        }
+        let coming = self.free + self.resetting;
+        if coming <= self.low + u32::from(self.emergency.is_none()) {
+            self.gc.running = true;
+            return true;
+        }
+        if self.gc.running && coming < self.high && self.potential(h) >= 2 {
+            return true;
+        }
+        self.gc.running = false;
+        false
+    }
+
+    fn find_victim(&self, h: &Host) -> Option<u32> {
+        let full = (0..self.zones.len() as u32).filter(|&i| {
+            let z = &self.zones[i as usize];
+            z.state == State::Full && z.live > 0
+        });
+        // The first of the best.
+        let best = full.map(|i| (self.gain(h, i), i)).min_by_key(|&(gain, i)| (!gain, i))?;
+        (best.0 > 0).then_some(best.1)
+    }
+
+    /// Reads what is in use of the victim, up to a batch.
+    fn read_batch(&mut self, h: &mut Host) -> bool {
+        if self.gc.victim == NONE {
+            if !self.is_due(h) {
+                return false;
+            }
+            let Some(victim) = self.find_victim(h) else { return false };
+            (self.gc.victim, self.gc.at) = (victim, 0);
+            self.gc.stream = self.zones[victim as usize].stream as usize;
+        }
+        let base = self.gc.victim * self.media.zone_blocks;
+        let mut done = h.now;
+        self.gc.batch.clear();
+        while self.gc.at < self.media.zone_blocks && self.gc.batch.len() < BATCH {
+            let slot = base + self.gc.at;
+            self.gc.at += 1;
+            let page = self.owner[slot as usize];
+            if page == NONE || self.drop_cached(h, page, slot) {
+                continue;
+            }
+            self.gc.batch.push((page, slot));
+            h.spent += h.costs.read;
+            let read = self.media.dev.read(h.now, self.gc.victim, slot - base, 1);
+            let read = read.unwrap_or_else(|fault| panic!("{}: GC: {fault}", self.traits.kind));
+            done = done.max(read);
+        }
+        let nr = self.gc.batch.len();
+        self.count.gc_read += nr as u64;
+        self.gc.next = 0;
+        if nr == 0 {
+            self.end_batch(h);
+            return true;
+        }
+        h.spent += nr as Ns * h.costs.irq;
+        self.gc.stage = Stage::Reading;
+        h.queue.push(done, Event::System(GC_READ));
+        true
+    }
+
+    /// A page that is in memory, unchanged, needs no copy: its slot is dropped.
+    fn drop_cached(&mut self, h: &mut Host, page: u32, slot: u32) -> bool {
+        if h.holds(page, slot) != Holds::Cached {
+            return false;
+        }
+        h.forget_slot(page);
+        h.slots.release(slot);
+        self.kill(h, slot);
+        self.count.dropped += 1;
+        true
+    }
+
+    /// Writes what is still in use of the batch.
+    fn write_batch(&mut self, h: &mut Host) -> bool {
+        let cpu = h.tasks[h.worker() as usize].cpu;
+        while self.gc.next < self.gc.batch.len() {
+            let (page, from) = self.gc.batch[self.gc.next];
+            if self.owner[from as usize] != page || self.drop_cached(h, page, from) {
+                self.gc.next += 1;
+                continue;
+            }
+            let Some(head) = self.gc_head(h) else { return false };
+            h.lock(&mut self.locks[0], self.set.lock_hold);
+            let to = self.give(h, head, Entry::Moved(from)).expect("the stream has a zone");
+            self.gc.next += 1;
+            self.gc.moves.push((page, from, to));
+            self.charge_moved(h, page);
+            self.gc.pending += 1;
+            if self.is_full(head) {
+                self.append(h, head, cpu);
+            }
+        }
+        self.gc.stage = if self.gc.pending == 0 { Stage::Written } else { Stage::Writing };
+        true
+    }
+
+    /// The stream that survivors go to (`gc_swap_zone_slot()`).
+    fn gc_head(&mut self, h: &mut Host) -> Option<usize> {
+        let own = self.streams as usize;
+        if self.heads[own].zone != NONE {
+            return Some(own);
+        }
+        let first = self.gc.stream.min(own - 1);
+        let open = |&i: &usize| self.heads[i].zone != NONE;
+        if let Some(i) = (0..own).map(|i| (first + i) % own).find(open) {
+            return Some(i);
+        }
+        self.heads[own].zone = self.open_zone(h, own)?;
+        Some(own)
+    }
+
+    /// Page tables get the new places.
+    fn remap(&mut self, h: &mut Host) {
+        for (page, from, to) in std::mem::take(&mut self.gc.moves) {
+            let wanted = self.owner[from as usize] == page && h.holds(page, from) != Holds::No;
+            if !wanted {
+                h.slots.release(to);
+                self.kill(h, to);
+                continue;
+            }
+            h.spent += self.set.remap_cost;
+            h.moved(page, from, to);
+            self.owner[to as usize] = page;
+            self.count.remapped += 1;
+            h.slots.release(from);
+            self.kill(h, from);
+        }
+        self.end_batch(h);
+    }
+
+    fn end_batch(&mut self, h: &mut Host) {
+        self.gc.stage = Stage::Idle;
+        self.gc.batch.clear();
+        if self.gc.at == self.media.zone_blocks {
+            let victim = std::mem::replace(&mut self.gc.victim, NONE);
+            self.gc.at = 0;
+            self.check_empty(h, victim);
+        }
+    }
+}

@@ -1,0 +1,552 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The published systems that swap on zones: ZNSwap, its version for small
+//! zones, and ZNSage.
+//!
+//! A slot is a block of the device: page tables hold physical places. Garbage
+//! collection therefore has to rewrite them, one thread with one victim at a
+//! time. It reads a batch of the victim, waits, writes what is still needed,
+//! waits, and only then rewrites the page tables (acsl-technion/znswap@4d384595,
+//! `kznsd_gc()` and what it calls). Slots whose page is in memory too are
+//! dropped instead of copied.
+//!
+//! | | appends | reverse map | while GC copies |
+//! | --- | --- | --- | --- |
+//! | znswap | of a page | 24 B in the 64 B beside each block | |
+//! | small-zone | of a chunk that GC and swap-out fill together | RAM, 24 B; or the last page of each chunk | |
+//! | znsage-2025 | likewise | RAM, 24 B | faults get the page from GC's memory |
+//!
+//! What differs from the originals: their code calls BUG() or hangs when GC
+//! finds no zone to write to; here it waits for its reset. A zone that is being
+//! reset counts as free for the watermarks, or GC would empty ever fuller zones
+//! where a reset takes longer than to fill a zone. Slots come back at once and
+//! not in batches, which GC would have to wait for.
+
+mod check;
+mod gc;
+mod isolate;
+mod place;
+
+use slab::Slab;
+
+use super::media::Zoned;
+use super::{In, SlotSource, System, SystemStats, Taken, Wrong};
+use crate::event::Event;
+use crate::host::lock::Lock;
+use crate::host::page::{MAX_SLOTS, NONE};
+use crate::host::task::By;
+use crate::host::Host;
+use crate::spec::{PolicyKind, PublishedSpec, SpecError, SystemKind};
+use crate::time::{Ns, US};
+use gc::Gc;
+
+/// Pages of a chunk: 192 KiB.
+const CHUNK: u32 = 48;
+/// Bytes of a reverse map entry.
+const ENTRY: u64 = 24;
+/// Bytes of metadata that the device keeps beside a block of ZNSwap's format.
+const BESIDE: u64 = 64;
+/// A page from GC's memory instead of the device: a copy. Assumed.
+const FROM_MEMORY: Ns = US;
+
+// Kinds of events, above the index of what they are about.
+const WRITTEN: u64 = 0 << 32;
+const READ: u64 = 1 << 32;
+const GC_READ: u64 = 2 << 32;
+const RESET: u64 = 3 << 32;
+const FLUSH: u64 = 4 << 32;
+const FROM_GC: u64 = 5 << 32;
+const PAID: u64 = 6 << 32;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Free,
+    /// Kept for garbage collection.
+    Emergency,
+    /// Being written.
+    Open,
+    Full,
+    Resetting,
+}
+
+struct Zone {
+    state: State,
+    /// Blocks given to pages.
+    given: u32,
+    /// Blocks written.
+    done: u32,
+    /// Blocks whose slot is in use, or will be when GC has moved a page there.
+    live: u32,
+    /// Reads under way.
+    readers: u32,
+    /// The stream it was written by.
+    stream: u32,
+}
+
+/// A page of a chunk.
+#[derive(Clone, Copy)]
+enum Entry {
+    /// Swapped out from this frame.
+    Out(u32),
+    /// Moved by garbage collection from this slot.
+    Moved(u32),
+}
+
+/// Where a stream writes: its zone and the chunk that fills.
+#[derive(Clone)]
+struct Head {
+    zone: u32,
+    chunk: Vec<Entry>,
+    /// Slot of the chunk's first page.
+    first: u32,
+    /// Pages that it takes, a page for the map included.
+    max: u32,
+    /// Counts chunks, for the timer.
+    chunks: u32,
+}
+
+struct Writing {
+    zone: u32,
+    blocks: u32,
+    entries: Vec<Entry>,
+    cpu: u32,
+}
+
+struct Reading {
+    zone: u32,
+    first: u32,
+    frames: Vec<u32>,
+    cpu: u32,
+}
+
+/// What one of the systems is.
+#[derive(Clone, Debug)]
+struct Traits {
+    kind: SystemKind,
+    /// Pages of an append.
+    chunk: u32,
+    /// Its last page holds the reverse maps of the others.
+    map_in_chunk: bool,
+    /// Faults get pages from GC's memory.
+    from_gc: bool,
+}
+
+#[derive(Default)]
+struct Counts {
+    host: u64,
+    gc: u64,
+    gc_read: u64,
+    padding: u64,
+    metadata: u64,
+    resets: u64,
+    remapped: u64,
+    dropped: u64,
+    stalls: u64,
+}
+
+/// One of the systems.
+pub struct ZoneLog {
+    traits: Traits,
+    set: PublishedSpec,
+    media: Zoned,
+    unit: u32,
+    zones: Vec<Zone>,
+    /// The page of each slot in use.
+    owner: Vec<u32>,
+    /// The streams, and behind them garbage collection's own.
+    heads: Vec<Head>,
+    streams: u32,
+    free: u32,
+    open: u32,
+    max_open: u32,
+    last_opened: u32,
+    emergency: Option<u32>,
+    low: u32,
+    high: u32,
+    /// Swap-out waits until GC has caught up.
+    suspended: bool,
+    to_reset: Vec<u32>,
+    /// Zones that wait for their reset or are being reset.
+    resetting: u32,
+    gc: Gc,
+    vmas: place::Vmas,
+    limits: isolate::Limits,
+    writes: Slab<Writing>,
+    reads: Slab<Reading>,
+    locks: Vec<Lock>,
+    count: Counts,
+}
+
+impl ZoneLog {
+    /// The system `kind` on a device.
+    pub fn new(
+        kind: SystemKind,
+        media: Zoned,
+        set: &PublishedSpec,
+        cpus: u32,
+    ) -> Result<Self, SpecError> {
+        let refuse = |key: &str, what: String| Err(SpecError { key: key.into(), what });
+        let g = media.dev.geometry();
+        let (unit, nr) = (g.write_unit, g.zones);
+        let traits = match kind {
+            SystemKind::ZnSwap => Traits { kind, chunk: 1, map_in_chunk: false, from_gc: false },
+            SystemKind::SmallZone => {
+                Traits { kind, chunk: CHUNK, map_in_chunk: set.map_in_chunk, from_gc: false }
+            }
+            _ => Traits { kind, chunk: CHUNK, map_in_chunk: false, from_gc: true },
+        };
+        if traits.chunk % unit != 0 || traits.chunk > g.max_append {
+            return refuse(
+                "device",
+                format!(
+                    "{kind} appends {} blocks; the device takes units of {unit} up to {}",
+                    traits.chunk, g.max_append
+                ),
+            );
+        }
+        if media.blocks() >= MAX_SLOTS {
+            return refuse("size", format!("{} slots are the most", MAX_SLOTS - 1));
+        }
+        let max_open = match media.max_active() {
+            0 => nr,
+            1 => return refuse("device", "one open zone is too few".into()),
+            n => n,
+        };
+        // All but one of the open zones are streams; where the device sets no
+        // limit, as many as there are CPUs, or more for other policies.
+        let wanted = if set.policy == PolicyKind::Single { 1 } else { cpus.max(16) };
+        let streams = wanted.min(max_open - 1).min(nr / 8).max(1);
+        let low = nr.div_ceil(50).max(2);
+        let high = nr.div_ceil(25).max(low + 2);
+        if nr < high + streams + 2 {
+            return refuse("device", format!("{nr} zones are too few for {streams} streams and watermarks of {low} and {high}"));
+        }
+        let zone = |i| Zone {
+            state: if i == nr - 1 { State::Emergency } else { State::Free },
+            given: 0,
+            done: 0,
+            live: 0,
+            readers: 0,
+            stream: 0,
+        };
+        let head = Head { zone: NONE, chunk: Vec::new(), first: 0, max: 0, chunks: 0 };
+        Ok(ZoneLog {
+            zones: (0..nr).map(zone).collect(),
+            owner: vec![NONE; media.blocks() as usize],
+            heads: vec![head; streams as usize + 1],
+            streams,
+            free: nr - 1,
+            open: 0,
+            max_open,
+            last_opened: nr - 1,
+            emergency: Some(nr - 1),
+            low,
+            high,
+            suspended: false,
+            to_reset: Vec::new(),
+            resetting: 0,
+            gc: Gc::default(),
+            vmas: place::Vmas::new(streams),
+            limits: isolate::Limits::default(),
+            writes: Slab::new(),
+            reads: Slab::new(),
+            locks: vec![Lock::default(); streams as usize + 1],
+            count: Counts::default(),
+            traits,
+            set: set.clone(),
+            media,
+            unit,
+        })
+    }
+
+    fn zone_of(&self, slot: u32) -> u32 {
+        slot / self.media.zone_blocks
+    }
+
+    // ---- writing
+
+    /// A place in a stream's zone; None if it has none and none can be opened.
+    fn give(&mut self, h: &mut Host, head: usize, entry: Entry) -> Option<u32> {
+        if self.heads[head].zone == NONE {
+            self.heads[head].zone = self.open_zone(h, head)?;
+        }
+        let zone = self.heads[head].zone;
+        let cap = self.media.zone_blocks;
+        let z = &mut self.zones[zone as usize];
+        let slot = zone * cap + z.given;
+        let hd = &mut self.heads[head];
+        if hd.chunk.is_empty() {
+            hd.first = slot;
+            hd.max = self.traits.chunk.min(cap - z.given);
+            hd.chunks += 1;
+            if self.traits.chunk > 1 {
+                let timer = FLUSH | (head as u64) << 24 | u64::from(hd.chunks & 0xff_ffff);
+                h.queue.push(h.now + self.set.flush_after, Event::System(timer));
+            }
+        }
+        z.given += 1;
+        z.live += 1;
+        hd.chunk.push(entry);
+        h.slots.handed_out();
+        Some(slot)
+    }
+
+    /// Is the chunk of a stream full?
+    fn is_full(&self, head: usize) -> bool {
+        let hd = &self.heads[head];
+        let map = u32::from(self.traits.map_in_chunk);
+        !hd.chunk.is_empty() && hd.chunk.len() as u32 + map >= hd.max
+    }
+
+    /// Appends the chunk of a stream, full or not.
+    fn append(&mut self, h: &mut Host, head: usize, cpu: u32) {
+        let hd = &mut self.heads[head];
+        let entries = std::mem::take(&mut hd.chunk);
+        let (zone, first, max) = (hd.zone, hd.first, hd.max);
+        let nr = entries.len() as u32;
+        let map = u32::from(self.traits.map_in_chunk).min(max - nr);
+        let blocks = (nr + map).next_multiple_of(self.unit);
+        self.count.metadata += u64::from(map);
+        self.count.padding += u64::from(blocks - nr - map);
+        let cost = h.costs.write + Ns::from(blocks) * h.costs.segment;
+        if self.traits.chunk > 1 {
+            // It is submitted under the lock that guards the chunks.
+            h.lock(&mut self.locks[0], cost);
+        } else {
+            h.spent += cost;
+        }
+        let appended = self.media.dev.append(h.now, zone, blocks);
+        let a = appended.unwrap_or_else(|fault| panic!("{}: append: {fault}", self.traits.kind));
+        assert_eq!(a.offset, first % self.media.zone_blocks, "slots are where they were given");
+        if self.media.shadow.on() {
+            for (slot, entry) in (u64::from(first)..).zip(&entries) {
+                match *entry {
+                    Entry::Out(frame) => self.media.shadow.write(slot, h.content(frame)),
+                    Entry::Moved(from) => self.media.shadow.copy(u64::from(from), slot),
+                }
+            }
+        }
+        let z = &mut self.zones[zone as usize];
+        z.given += blocks - nr;
+        if z.given == self.media.zone_blocks {
+            self.heads[head].zone = NONE;
+            self.vmas.zone_ended(head as u32);
+        }
+        let i = self.writes.insert(Writing { zone, blocks, entries, cpu });
+        h.queue.push(a.done, Event::System(WRITTEN | i as u64));
+    }
+
+    fn written(&mut self, h: &mut Host, i: usize) {
+        let w = self.writes.remove(i);
+        h.interrupt(w.cpu, w.entries.len() as u32);
+        for entry in w.entries {
+            match entry {
+                Entry::Out(frame) => {
+                    self.count.host += 1;
+                    h.write_done(frame, w.cpu);
+                }
+                Entry::Moved(_) => {
+                    self.count.gc += 1;
+                    self.gc.written(h);
+                }
+            }
+        }
+        let z = &mut self.zones[w.zone as usize];
+        z.done += w.blocks;
+        if z.done == self.media.zone_blocks {
+            z.state = State::Full;
+            self.open -= 1;
+            self.check_empty(h, w.zone);
+            h.has_room();
+            h.kick();
+        }
+    }
+
+    /// The slot is not in use any more.
+    fn kill(&mut self, h: &mut Host, slot: u32) {
+        self.owner[slot as usize] = NONE;
+        let zone = self.zone_of(slot);
+        self.zones[zone as usize].live -= 1;
+        self.check_empty(h, zone);
+    }
+
+    /// A full zone with nothing in use is reset, without being a victim.
+    fn check_empty(&mut self, h: &mut Host, zone: u32) {
+        let z = &mut self.zones[zone as usize];
+        if z.state == State::Full && z.live == 0 && zone != self.gc.victim() {
+            z.state = State::Resetting;
+            self.to_reset.push(zone);
+            self.resetting += 1;
+            h.kick();
+        } else if self.suspended {
+            // There may be a victim now.
+            h.kick();
+        }
+    }
+
+    fn was_reset(&mut self, h: &mut Host, zone: u32) {
+        let z = &mut self.zones[zone as usize];
+        (z.given, z.done) = (0, 0);
+        self.count.resets += 1;
+        self.resetting -= 1;
+        if self.emergency.is_none() {
+            z.state = State::Emergency;
+            self.emergency = Some(zone);
+        } else {
+            z.state = State::Free;
+            self.free += 1;
+        }
+        h.kick();
+    }
+
+    // ---- reading
+
+    fn read(&mut self, h: &mut Host, by: By, pages: &[In]) {
+        let (first, nr) = (pages[0].slot, pages.len() as u32);
+        let (zone, offset) = (self.zone_of(first), first % self.media.zone_blocks);
+        h.spent += h.costs.read + Ns::from(nr) * h.costs.segment;
+        let done = self.media.dev.read(h.now, zone, offset, nr);
+        let done = done.unwrap_or_else(|fault| panic!("{}: read: {fault}", self.traits.kind));
+        self.zones[zone as usize].readers += 1;
+        let frames = pages.iter().map(|p| p.frame).collect();
+        let i = self.reads.insert(Reading { zone, first, frames, cpu: by.cpu });
+        h.queue.push(done, Event::System(READ | i as u64));
+    }
+
+    fn read_ended(&mut self, h: &mut Host, i: usize) {
+        let r = self.reads.remove(i);
+        h.interrupt(r.cpu, r.frames.len() as u32);
+        for (slot, frame) in (u64::from(r.first)..).zip(r.frames) {
+            if self.media.shadow.on() {
+                self.media.shadow.check(slot, h.content(frame));
+            }
+            h.read_done(frame);
+        }
+        let z = &mut self.zones[r.zone as usize];
+        z.readers -= 1;
+        if z.readers == 0 && !self.to_reset.is_empty() {
+            h.kick();
+        }
+    }
+
+    fn flush(&mut self, h: &mut Host, what: u32) {
+        let (head, chunk) = ((what >> 24) as usize, what & 0xff_ffff);
+        let hd = &self.heads[head];
+        if hd.chunks & 0xff_ffff == chunk && !hd.chunk.is_empty() {
+            self.append(h, head, h.tasks[h.worker() as usize].cpu);
+        }
+    }
+}
+
+impl System for ZoneLog {
+    fn slots(&self) -> SlotSource {
+        let left = self.media.blocks() as f64 * (100.0 - self.set.over_provisioning) / 100.0;
+        SlotSource::System {
+            total: left as u32,
+            zones: self.zones.len() as u32,
+            zone_blocks: self.media.zone_blocks,
+        }
+    }
+
+    fn capacity(&self) -> u64 {
+        self.media.blocks()
+    }
+
+    fn swap_out(&mut self, h: &mut Host, by: By, frames: &[u32]) -> Taken {
+        if self.over_limit(h, by.group) {
+            return Taken::Wait(0);
+        }
+        self.charge_pages(h, by.group, frames.len());
+        for (i, &frame) in frames.iter().enumerate() {
+            if h.slots.used() >= h.slots.total() {
+                return Taken::NoSlot(i);
+            }
+            let head = self.place(h, by, frame);
+            // One lock for all chunks where they are shared; the zone's else.
+            let lock = if self.traits.chunk > 1 { 0 } else { head };
+            h.lock(&mut self.locks[lock], self.set.lock_hold);
+            let Some(slot) = self.give(h, head, Entry::Out(frame)) else {
+                self.count.stalls += 1;
+                return Taken::Wait(i);
+            };
+            self.owner[slot as usize] = h.frame(frame).page;
+            h.begin_write(frame, slot);
+            if self.is_full(head) {
+                self.append(h, head, by.cpu);
+            }
+        }
+        Taken::All
+    }
+
+    fn unplug(&mut self, _h: &mut Host, _by: By) {}
+
+    fn swap_in(&mut self, h: &mut Host, by: By, pages: &[In]) {
+        let zone = |slot| slot / self.media.zone_blocks;
+        let follows = |a: &In, b: &In| a.slot + 1 == b.slot && zone(a.slot) == zone(b.slot);
+        let runs: Vec<&[In]> = pages.chunk_by(follows).collect();
+        for run in runs {
+            if run.len() == 1 && self.traits.from_gc && self.gc.has(run[0].slot) {
+                let event = FROM_GC | u64::from(run[0].frame);
+                h.queue.push(h.now + FROM_MEMORY, Event::System(event));
+            } else {
+                self.read(h, by, run);
+            }
+        }
+    }
+
+    fn free(&mut self, h: &mut Host, slot: u32) {
+        self.kill(h, slot);
+    }
+
+    fn event(&mut self, h: &mut Host, what: u64) {
+        let i = what as u32;
+        match what & !u64::from(u32::MAX) {
+            WRITTEN => self.written(h, i as usize),
+            READ => self.read_ended(h, i as usize),
+            GC_READ => self.gc.read(h),
+            RESET => self.was_reset(h, i),
+            FLUSH => self.flush(h, i),
+            PAID => self.limit_timer(h),
+            _ => h.read_done(i),
+        }
+    }
+
+    fn work(&mut self, h: &mut Host) -> bool {
+        self.reset_one(h) || self.collect(h)
+    }
+
+    fn wind_down(&mut self, h: &mut Host) {
+        for head in 0..self.heads.len() {
+            if !self.heads[head].chunk.is_empty() {
+                self.append(h, head, 0);
+            }
+        }
+    }
+
+    fn stats(&self) -> SystemStats {
+        let blocks = self.media.blocks();
+        let (map_bytes, device_map_bytes) = match self.traits.kind {
+            SystemKind::ZnSwap => (0, blocks * BESIDE),
+            _ if self.traits.map_in_chunk => (0, blocks / u64::from(CHUNK) * crate::time::BLOCK),
+            _ => (blocks * ENTRY, 0),
+        };
+        SystemStats {
+            host_blocks: self.count.host,
+            gc_blocks: self.count.gc,
+            padding_blocks: self.count.padding,
+            metadata_blocks: self.count.metadata,
+            gc_read_blocks: self.count.gc_read,
+            resets: self.count.resets,
+            remapped: self.count.remapped,
+            dropped_cached: self.count.dropped,
+            stalls: self.count.stalls,
+            trims: 0,
+            map_bytes,
+            device_map_bytes,
+            device: self.media.dev.counters().clone(),
+        }
+    }
+
+    fn check(&self, h: &Host) -> Vec<Wrong> {
+        self.check_all(h)
+    }
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The workloads: which thread touches which page when.
+//!
+//! All are closed loops: a thread makes its next access when the last one has
+//! come back. First every thread fills its part of the memory, page by page;
+//! then all of them begin.
+
+pub mod dist;
+pub mod pattern;
+pub mod store;
+
+use crate::rng;
+use crate::spec::{Load, Spec, WorkloadKind};
+use crate::time::Ns;
+use dist::{Scatter, Zipf};
+use pattern::{Order, Part};
+use store::{Mix, Store, StoreShape};
+
+/// What a thread does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It touches a page.
+    Access(Access),
+    /// It has filled its part.
+    Filled,
+}
+
+/// An access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The page.
+    pub page: u32,
+    /// The mapping it is in.
+    pub vma: u16,
+    /// Does it change the page?
+    pub write: bool,
+    /// Is it the last one of its request?
+    pub last: bool,
+    /// Time the thread computes before it.
+    pub think: Ns,
+}
+
+enum Kind {
+    Parts(Vec<Part>),
+    Store(Box<Store>),
+}
+
+/// A workload.
+pub struct Workload {
+    kind: Kind,
+    /// Pages of all processes.
+    pub pages: u32,
+    /// Mappings: their pages.
+    pub vmas: Vec<std::ops::Range<u32>>,
+    /// Of each mapping, the cgroup it is charged to.
+    pub vma_groups: Vec<u8>,
+    /// Of each thread, its cgroup.
+    pub threads: Vec<u8>,
+    /// Frames of each cgroup.
+    pub groups: Vec<u32>,
+}
+
+/// Random numbers of the threads; 0 is the device's.
+const STREAM: u64 = 1000;
+
+impl Workload {
+    /// A workload of the spec's kind on a host with `frames` of memory, which
+    /// puts `live` pages on the device.
+    pub fn new(spec: &Spec, frames: u32, live: u32) -> Self {
+        let pages = frames + live;
+        let threads = spec.host.threads;
+        let mut w = Workload {
+            kind: Kind::Parts(Vec::new()),
+            pages,
+            vmas: std::iter::once(0..pages).collect(),
+            vma_groups: vec![0],
+            threads: vec![0; threads as usize],
+            groups: vec![frames],
+        };
+        match spec.workload {
+            WorkloadKind::Uniform => w.own_parts(spec, |_| Order::Uniform),
+            WorkloadKind::Sequential => w.own_parts(spec, |_| Order::Sequential),
+            WorkloadKind::Zipf => w.shared(spec),
+            WorkloadKind::TwoTenants => w.tenants(spec),
+            WorkloadKind::Etc => w.store(spec, Mix::Etc, spec.load.zipf),
+            WorkloadKind::YcsbA | WorkloadKind::YcsbB => {
+                let mix =
+                    if spec.workload == WorkloadKind::YcsbA { Mix::YcsbA } else { Mix::YcsbB };
+                w.store(spec, mix, Some(spec.load.zipf.unwrap_or(store::YCSB_ZIPF)));
+            }
+        }
+        w
+    }
+
+    /// Each thread has a part of the pages, and a mapping, for itself.
+    fn own_parts(&mut self, spec: &Spec, order: impl Fn(u32) -> Order) {
+        let threads = spec.host.threads;
+        let all = self.pages;
+        let parts = (0..threads).map(|t| {
+            let (first, pages) = share(0, all, t, threads);
+            part(&spec.load, first, pages, t, order(pages), spec.seed)
+        });
+        self.set_parts(parts.collect());
+    }
+
+    /// All threads access all pages, a few of them often.
+    fn shared(&mut self, spec: &Spec) {
+        let (threads, pages) = (spec.host.threads, self.pages);
+        let s = spec.load.zipf.unwrap_or(store::YCSB_ZIPF);
+        let order =
+            Order::Zipf(Zipf::new(u64::from(pages), s), Scatter::new(u64::from(pages), spec.seed));
+        let parts = (0..threads).map(|t| {
+            let mut part = part(&spec.load, 0, pages, t, order.clone(), spec.seed);
+            let (first, pages) = share(0, pages, t, threads);
+            part.fill = first..first + pages;
+            part.vma = 0;
+            part
+        });
+        self.kind = Kind::Parts(parts.collect());
+    }
+
+    /// Half of the threads read in one cgroup, the others write in another;
+    /// each has half of the memory.
+    fn tenants(&mut self, spec: &Spec) {
+        let threads = spec.host.threads;
+        let readers = (threads / 2).max(1);
+        let half = self.pages / 2;
+        self.groups = vec![self.groups[0] / 2, self.groups[0] - self.groups[0] / 2];
+        self.threads = (0..threads).map(|t| u8::from(t >= readers)).collect();
+        let all = self.pages;
+        let parts = (0..threads).map(|t| {
+            let reads = t < readers;
+            let (first, pages) = if reads {
+                share(0, half, t, readers)
+            } else {
+                share(half, all - half, t - readers, threads - readers)
+            };
+            let mut part = part(&spec.load, first, pages, t, Order::Uniform, spec.seed);
+            part.writes = if reads { 0 } else { u64::MAX };
+            part
+        });
+        self.set_parts(parts.collect());
+    }
+
+    /// Threads that each have a mapping of their own.
+    fn set_parts(&mut self, parts: Vec<Part>) {
+        self.vmas = parts.iter().map(|p| p.first..p.first + p.pages).collect();
+        self.vma_groups.clone_from(&self.threads);
+        self.kind = Kind::Parts(parts);
+    }
+
+    fn store(&mut self, spec: &Spec, mix: Mix, zipf: Option<f64>) {
+        let shape = StoreShape {
+            mix,
+            pages: self.pages,
+            threads: spec.host.threads,
+            zipf,
+            get_writes: spec.load.get_writes,
+            service: spec.load.service,
+            seed: rng::mix(spec.seed ^ STREAM),
+        };
+        self.kind = Kind::Store(Box::new(Store::new(&shape)));
+    }
+
+    /// What a thread does next.
+    #[inline]
+    pub fn next(&mut self, thread: u32) -> Step {
+        match &mut self.kind {
+            Kind::Parts(parts) => parts[thread as usize].next(),
+            Kind::Store(store) => store.next(thread as usize),
+        }
+    }
+
+    /// Are its operations requests, whose latency is of interest?
+    pub fn has_requests(&self) -> bool {
+        matches!(self.kind, Kind::Store(_))
+    }
+}
+
+/// The `i`-th of `n` shares of `pages` from `first` on.
+fn share(first: u32, pages: u32, i: u32, n: u32) -> (u32, u32) {
+    let at = |i: u32| (u64::from(pages) * u64::from(i) / u64::from(n)) as u32;
+    (first + at(i), at(i + 1) - at(i))
+}
+
+fn part(load: &Load, first: u32, pages: u32, thread: u32, order: Order, seed: u64) -> Part {
+    let rng = rng::stream(seed, STREAM + u64::from(thread));
+    let mut part = Part::new(first, pages, thread as u16, order, rng);
+    part.writes = pattern::threshold(load.write_ratio);
+    part.think = load.think;
+    part
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workload(kind: WorkloadKind) -> Workload {
+        let mut spec = Spec { workload: kind, ..Spec::default() };
+        spec.host.threads = 5;
+        Workload::new(&spec, 300, 1700)
+    }
+
+    #[test]
+    fn every_workload_fills_every_page_once() {
+        for kind in WorkloadKind::ALL {
+            let mut w = workload(kind);
+            let mut seen = vec![0u8; w.pages as usize];
+            for t in 0..5 {
+                while let Step::Access(a) = w.next(t) {
+                    assert!(a.write && w.vmas[a.vma as usize].contains(&a.page));
+                    seen[a.page as usize] += 1;
+                }
+            }
+            assert!(seen.iter().all(|&n| n == 1), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn tenants_keep_to_themselves() {
+        let mut w = workload(WorkloadKind::TwoTenants);
+        assert_eq!(w.groups, [150, 150]);
+        assert_eq!(w.threads, [0, 0, 1, 1, 1]);
+        for t in 0..5 {
+            while w.next(t) != Step::Filled {}
+            for _ in 0..1000 {
+                let Step::Access(a) = w.next(t) else { panic!("filled twice") };
+                assert_eq!(a.write, t >= 2);
+                assert_eq!(a.page >= 1000, t >= 2);
+            }
+        }
+    }
+
+    #[test]
+    fn threads_draw_for_themselves() {
+        let (mut a, mut b) = (workload(WorkloadKind::Uniform), workload(WorkloadKind::Uniform));
+        for t in [1, 2] {
+            while a.next(t) != Step::Filled {}
+            while b.next(t) != Step::Filled {}
+        }
+        // What thread 2 does in between changes nothing for thread 1.
+        for _ in 0..100 {
+            b.next(2);
+            assert_eq!(a.next(1), b.next(1));
+        }
+    }
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Every system, with the content of every page followed: what is read is what
+//! was written, and at the end all that is counted adds up.
+
+use znsage_sim::spec::{PolicyKind, SystemKind, WorkloadKind};
+use znsage_sim::{run, RunResult, Spec};
+
+fn device_of(system: SystemKind) -> &'static str {
+    match system {
+        SystemKind::Stock | SystemKind::StockTrim => "conventional",
+        SystemKind::ZnsPlus => "zns-plus",
+        _ => "zn540",
+    }
+}
+
+fn small(system: SystemKind) -> Spec {
+    let mut spec = Spec { system, device: device_of(system).into(), ..Spec::default() };
+    spec.size = Some(512 << 20);
+    spec.host.memory = 16 << 20;
+    spec.host.cpus = 4;
+    (spec.run.warmup, spec.run.measure) = (1.0, 1.0);
+    spec.run.shadow = true;
+    if spec.device != "conventional" {
+        // 136 zones of whole chunks.
+        spec.set("device.zoned.zone_capacity", "3840 KiB").unwrap();
+    }
+    spec
+}
+
+/// Runs it and looks at what must hold in any run.
+fn sound(spec: &Spec) -> RunResult {
+    let name = format!("{} {} {} %", spec.system, spec.workload, spec.utilization);
+    let r = run(spec).unwrap_or_else(|e| panic!("{name}: {e}"));
+    assert!(r.wrong.is_empty(), "{name}: {:#?}", r.wrong);
+    let w = &r.waf;
+    let sum = w.host + w.gc + w.padding + w.metadata + w.device;
+    assert!((sum - w.total).abs() < 1e-9, "{name}: {w:?}");
+    r
+}
+
+#[test]
+fn every_system_keeps_every_page() {
+    for system in SystemKind::ALL {
+        for utilization in [20.0, 60.0, 80.0] {
+            let r = sound(&Spec { utilization, ..small(system) });
+            let c = &r.counts;
+            assert!(c.swapped_out > 100_000 && c.major_faults > 100_000, "{system}: {c:?}");
+            assert_eq!(c.no_slot, 0, "{system}");
+            assert!(r.waf.total >= 1.0 && r.waf.total < 8.0, "{system}: {:?}", r.waf);
+        }
+    }
+}
+
+#[test]
+fn every_system_runs_every_workload() {
+    for system in SystemKind::ALL {
+        for workload in WorkloadKind::ALL {
+            let mut spec = Spec { workload, utilization: 40.0, ..small(system) };
+            (spec.run.warmup, spec.run.measure) = (0.2, 0.3);
+            let r = sound(&spec);
+            let requests =
+                matches!(workload, WorkloadKind::Etc | WorkloadKind::YcsbA | WorkloadKind::YcsbB);
+            assert_eq!(r.request_latency.is_some(), requests);
+            assert!(r.operations_s > 100.0, "{system} {workload}: {r:?}");
+        }
+    }
+}
+
+#[test]
+fn every_policy_of_the_published_systems_works() {
+    for policy in PolicyKind::ALL {
+        for system in [SystemKind::ZnSwap, SystemKind::SmallZone] {
+            for workload in [WorkloadKind::Uniform, WorkloadKind::TwoTenants] {
+                let mut spec = Spec { workload, ..small(system) };
+                spec.published.policy = policy;
+                spec.run.measure = 0.5;
+                sound(&spec);
+            }
+        }
+    }
+}
+
+#[test]
+fn fine_trim_lowers_the_device_waf_and_costs_cpu() {
+    let cluster = sound(&Spec { utilization: 50.0, ..small(SystemKind::StockTrim) });
+    let mut fine = small(SystemKind::StockTrim);
+    fine.utilization = 50.0;
+    fine.published.trim_pages = 1;
+    let fine = sound(&fine);
+    assert!(fine.waf.total < 0.8 * cluster.waf.total, "{:?} {:?}", fine.waf, cluster.waf);
+    assert!(fine.cpu.gc > cluster.cpu.gc + 1.0, "{:?} {:?}", fine.cpu, cluster.cpu);
+}
+
+#[test]
+fn garbage_collection_drops_what_is_in_memory_too() {
+    // Reads leave pages in the swap cache, as long as swap is not half full.
+    let mut spec = small(SystemKind::ZnSwap);
+    spec.workload = WorkloadKind::Zipf;
+    spec.utilization = 42.0;
+    spec.load.write_ratio = 0.3;
+    spec.run.measure = 2.0;
+    let r = sound(&spec);
+    assert!(r.counts.dropped_cached > 0, "{:?}", r.counts);
+    assert!(r.counts.dropped_clean > 0, "{:?}", r.counts);
+}
+
+#[test]
+fn maps_in_chunks_are_written_and_counted() {
+    let mut spec = small(SystemKind::SmallZone);
+    spec.published.map_in_chunk = true;
+    // Chunks that are flushed before they are full have a map each as well.
+    spec.published.flush_after = 50_000_000;
+    let r = sound(&spec);
+    // One page of 48, for each page that is written.
+    let written = 1.0 + r.waf.gc;
+    assert!((r.waf.metadata - written / 47.0).abs() < 0.003, "{:?}", r.waf);
+    assert_eq!(r.mapping.ram_bytes, 0);
+}
+
+#[test]
+fn a_write_unit_is_kept_by_padding() {
+    for system in [SystemKind::ZnSage, SystemKind::SmallZone, SystemKind::ZnSage2025] {
+        let mut spec = small(system);
+        spec.set("device.zoned.write_unit", "192 KiB").unwrap();
+        // One thread does not fill a chunk before its time is over.
+        spec.host.threads = 1;
+        spec.run.measure = 0.3;
+        let r = sound(&spec);
+        assert!(r.waf.padding > 0.0, "{system}: {:?}", r.waf);
+    }
+}
+
+#[test]
+fn a_cgroup_pays_for_its_garbage() {
+    let limited = |isolate| {
+        let mut spec = small(SystemKind::ZnSwap);
+        spec.workload = WorkloadKind::TwoTenants;
+        spec.utilization = 75.0;
+        spec.published.policy = PolicyKind::Cgroup;
+        spec.published.isolate = isolate;
+        spec.published.cgroup_mb_s = 30;
+        sound(&spec)
+    };
+    let (with, without) = (limited(true), limited(false));
+    assert!(with.waf.gc > 0.5, "{:?}", with.waf);
+    // More than half of the swap area is in use, so both tenants write.
+    for tenant in &without.tenants {
+        assert!((27.0..31.0).contains(&tenant.swap_out_mb_s), "{tenant:?}");
+    }
+    let all = with.tenants.iter().map(|t| t.swap_out_mb_s).sum::<f64>() * with.waf.total;
+    assert!((54.0..62.0).contains(&all), "{all} MB/s, garbage collection included");
+}
+
+#[test]
+fn tenants_add_up() {
+    let mut spec = small(SystemKind::ZnSage);
+    spec.workload = WorkloadKind::TwoTenants;
+    let r = sound(&spec);
+    let sum = |f: fn(&znsage_sim::result::Tenant) -> f64| r.tenants.iter().map(f).sum::<f64>();
+    let near = |a: f64, b: f64| (a - b).abs() < 1e-6 * b;
+    assert!(near(sum(|t| t.operations_s), r.operations_s));
+    assert!(near(sum(|t| t.swap_out_mb_s), r.swap_out_mb_s));
+    let faults: u64 = r.tenants.iter().map(|t| t.fault_latency.count).sum();
+    assert_eq!(faults, r.fault_latency.count);
+}
+
+#[test]
+fn maps_cost_what_they_should() {
+    let bytes = |system| {
+        let mut spec = small(system);
+        (spec.run.warmup, spec.run.measure) = (0.0, 0.05);
+        sound(&spec).mapping
+    };
+    // Slots are 88 % of the blocks.
+    let znsage = bytes(SystemKind::ZnSage);
+    assert!((znsage.ram_per_page - (4.0 + 4.0 / 0.88)).abs() < 0.1, "{znsage:?}");
+    for system in [SystemKind::SmallZone, SystemKind::ZnSage2025] {
+        let m = bytes(system);
+        assert!((m.ram_per_page - 24.0 / 0.88).abs() < 0.1, "{m:?}");
+    }
+    let znswap = bytes(SystemKind::ZnSwap);
+    assert_eq!(znswap.ram_bytes, 0);
+    assert!((znswap.device_per_page - 64.0 / 0.88).abs() < 0.1, "{znswap:?}");
+}

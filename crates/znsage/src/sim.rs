@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `znsage sim`: swap in virtual time, by the simulator in crates/znsage-sim.
+
+use std::fmt::Write;
+use std::fs;
+use std::time::Instant;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+use znsage_sim::device::Params;
+use znsage_sim::result::{Latency, RunResult};
+use znsage_sim::spec::SystemKind;
+use znsage_sim::{RunError, Spec};
+
+use crate::error::{reason, Error, Kind, Result};
+use crate::units;
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// One system on one device under one workload
+    Run(RunArgs),
+    /// The built-in devices, or one of them as the file to copy and edit
+    Devices {
+        /// Which one to print
+        name: Option<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// How pages are swapped: znsage, stock, znswap, ... [default: znsage]
+    #[arg(long)]
+    pub system: Option<String>,
+
+    /// A built-in device (`znsage sim devices`) or the path of a file
+    /// [default: one of the kind that the system is for]
+    #[arg(long)]
+    pub device: Option<String>,
+
+    /// Size of the device, e.g. 16G [default: 64G]
+    #[arg(long)]
+    pub size: Option<String>,
+
+    /// Who touches which page: uniform, sequential, zipf, etc, ycsb-a, ...
+    #[arg(long)]
+    pub workload: Option<String>,
+
+    /// Pages on the device, percent of its capacity
+    #[arg(long, value_name = "PERCENT")]
+    pub utilization: Option<String>,
+
+    /// Placement, for systems that have a choice
+    #[arg(long)]
+    pub policy: Option<String>,
+
+    /// Of all random numbers: the same seed gives the same result
+    #[arg(long)]
+    pub seed: Option<String>,
+
+    /// Any value of the run or (`device.KEY`) of the device
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+
+    /// A TOML file of values to begin with
+    #[arg(long, value_name = "FILE")]
+    pub spec: Option<std::path::PathBuf>,
+}
+
+pub struct Report {
+    pub text: String,
+    pub json: serde_json::Value,
+    /// The state at the end violates an invariant.
+    pub damage: bool,
+}
+
+pub fn run(command: &Command) -> Result<Report> {
+    match command {
+        Command::Run(args) => simulate(args),
+        Command::Devices { name: None } => Ok(list()),
+        Command::Devices { name: Some(name) } => print(name),
+    }
+}
+
+fn list() -> Report {
+    let names: Vec<&str> = Params::names().collect();
+    Report {
+        text: names.join("\n") + "\n",
+        json: json!({"version": 1, "devices": names}),
+        damage: false,
+    }
+}
+
+fn print(name: &str) -> Result<Report> {
+    let Some(text) = Params::text(name) else {
+        let known: Vec<&str> = Params::names().collect();
+        return Err(Error::new(Kind::Usage, format!("no device is called `{name}`"))
+            .hint(format!("there are {}", known.join(", "))));
+    };
+    let json = json!({"version": 1, "name": name, "toml": text});
+    Ok(Report { text: text.to_string(), json, damage: false })
+}
+
+fn simulate(args: &RunArgs) -> Result<Report> {
+    let spec = spec(args)?;
+    let begun = Instant::now();
+    let result = znsage_sim::run(&spec).map_err(|e| {
+        let kind = match e {
+            RunError::Spec(_) => Kind::Usage,
+            RunError::Device(_) => Kind::Device,
+            RunError::Stuck(_) => Kind::Failure,
+        };
+        Error::new(kind, e.to_string())
+    })?;
+    let mut text = to_text(&result);
+    let took = begun.elapsed().as_secs_f64();
+    let speed = result.page_operations as f64 / took / 1e6;
+    let _ = writeln!(text, "simulated in {took:.1} s, {speed:.2} million page operations a second");
+    let json = json!({"version": 1, "result": result});
+    Ok(Report { text, json, damage: !result.wrong.is_empty() })
+}
+
+fn spec(args: &RunArgs) -> Result<Spec> {
+    let wrong = |e: String| Error::new(Kind::Usage, e);
+    let mut spec = match &args.spec {
+        Some(path) => {
+            let text = fs::read_to_string(path)
+                .map_err(|e| wrong(format!("{}: {}", path.display(), reason(&e))))?;
+            Spec::parse(&text).map_err(|e| wrong(format!("{}: {e}", path.display())))?
+        }
+        None => Spec::default(),
+    };
+    if let Some(system) = &args.system {
+        spec.set("system", system).map_err(|e| wrong(format!("--{e}")))?;
+    }
+    if args.device.is_none() && args.spec.is_none() {
+        spec.device = device_for(spec.system).to_string();
+    }
+    let named = [
+        ("device", &args.device),
+        ("size", &args.size),
+        ("workload", &args.workload),
+        ("utilization", &args.utilization),
+        ("seed", &args.seed),
+    ];
+    for (key, value) in named {
+        if let Some(value) = value {
+            spec.set(key, value).map_err(|e| wrong(format!("--{e}")))?;
+        }
+    }
+    if let Some(policy) = &args.policy {
+        let of = if spec.system == SystemKind::ZnSage { "znsage" } else { "published" };
+        spec.set(&format!("{of}.policy"), policy)
+            .map_err(|e| wrong(format!("--policy: {}", e.what)))?;
+    }
+    for pair in &args.set {
+        let (key, value) = pair
+            .split_once('=')
+            .ok_or_else(|| wrong(format!("--set {pair}: KEY=VALUE is expected")))?;
+        spec.set(key, value).map_err(|e| wrong(format!("--set {e}")))?;
+    }
+    Ok(spec)
+}
+
+/// Of the zoned ones that with small zones: a small device has enough of them.
+fn device_for(system: SystemKind) -> &'static str {
+    match system {
+        SystemKind::Stock | SystemKind::StockTrim => "conventional",
+        SystemKind::ZnsPlus => "zns-plus",
+        _ => "hynix",
+    }
+}
+
+fn to_text(r: &RunResult) -> String {
+    let mut text = format!(
+        "{} on {}, {}, {} % of {} full\n",
+        r.system,
+        r.device,
+        r.workload,
+        r.utilization,
+        units::size(r.capacity_blocks * znsage_sim::time::BLOCK),
+    );
+    let mut line = |label: &str, what: String| {
+        let _ = writeln!(text, "{label:<12}{what}");
+    };
+    line("measured", format!("{:.3} s, after {:.3} s", r.seconds, r.before_seconds));
+    line(
+        "swapped",
+        format!(
+            "out {:.1} MB/s, in {:.1} MB/s; {:.0} operations/s",
+            r.swap_out_mb_s, r.swap_in_mb_s, r.operations_s
+        ),
+    );
+    let w = &r.waf;
+    line(
+        "WAF",
+        format!(
+            "{:.3}: pages 1, GC {:.3}, padding {:.3}, mappings {:.3}, device {:.3}",
+            w.total, w.gc, w.padding, w.metadata, w.device
+        ),
+    );
+    line("fault", percentiles(&r.fault_latency));
+    if let Some(latency) = &r.request_latency {
+        line("request", percentiles(latency));
+    }
+    line(
+        "CPU",
+        format!(
+            "threads {:.1} %, GC {:.2} %, interrupts {:.1} %; {:.1} ns for locks a page",
+            r.cpu.threads, r.cpu.gc, r.cpu.irq, r.locks.wait_ns_per_page
+        ),
+    );
+    line(
+        "mapping",
+        format!(
+            "{:.2} bytes a page in RAM, {:.2} on the device",
+            r.mapping.ram_per_page, r.mapping.device_per_page
+        ),
+    );
+    for wrong in &r.wrong {
+        line("wrong", wrong.to_string());
+    }
+    text
+}
+
+fn percentiles(l: &Latency) -> String {
+    format!(
+        "p50 {}, p99 {}, p99.9 {}, max {}",
+        units::micros(l.p50_us),
+        units::micros(l.p99_us),
+        units::micros(l.p999_us),
+        units::micros(l.max_us)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    fn sim(words: &[&str]) -> Result<Report> {
+        let words = ["znsage", "sim"].iter().chain(words);
+        match crate::cli::Cli::try_parse_from(words).unwrap().command {
+            crate::cli::Command::Sim { command } => run(&command),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_run_has_a_result() {
+        for system in ["znsage", "stock", "zns-plus"] {
+            let words = format!("run --system {system} --size 2G --utilization 40 --seed 7");
+            let report = sim(&words.split(' ').collect::<Vec<_>>()).unwrap();
+            assert!(!report.damage, "{}", report.text);
+            assert!(report.text.contains("\nWAF         1."), "{}", report.text);
+            assert!(report.json["result"]["waf"]["total"].as_f64().unwrap() >= 1.0);
+        }
+    }
+
+    #[test]
+    fn devices_are_files_to_copy() {
+        let names = sim(&["devices"]).unwrap().text;
+        for name in names.lines() {
+            let text = sim(&["devices", name]).unwrap().text;
+            Params::parse(name, &text, &[]).unwrap();
+        }
+        let e = sim(&["devices", "floppy"]).err().unwrap();
+        assert!(e.hint.unwrap().contains("zn540"));
+    }
+
+    #[test]
+    fn wrong_values_are_named() {
+        for (words, part) in [
+            ("run --system swapfile", "--system: "),
+            ("run --workload idle", "--workload: "),
+            ("run --set size", "--set size: KEY=VALUE"),
+            ("run --set host.mood=good", "--set host.mood: "),
+            ("run --device floppy", "no such device; there are"),
+            ("run --spec /no/such/file", "/no/such/file: No such file"),
+        ] {
+            let e = sim(&words.split(' ').collect::<Vec<_>>()).err().unwrap();
+            assert!(e.message.contains(part), "{words}: {}", e.message);
+        }
+    }
+}
