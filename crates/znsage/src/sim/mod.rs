@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `znsage sim`: swap in virtual time, by the simulator in crates/znsage-sim.
+
+mod run;
+
+use clap::Subcommand;
+use serde_json::json;
+use znsage_sim::device::Params;
+
+use crate::error::{Error, Kind, Result};
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// One system on one device under one workload
+    Run(run::RunArgs),
+    /// The built-in devices, or one of them as the file to copy and edit
+    Devices {
+        /// Which one to print
+        name: Option<String>,
+    },
+}
+
+pub struct Report {
+    pub text: String,
+    pub json: serde_json::Value,
+    /// The state at the end violates an invariant.
+    pub damage: bool,
+}
+
+pub fn run(command: &Command) -> Result<Report> {
+    match command {
+        Command::Run(args) => run::simulate(args),
+        Command::Devices { name: None } => Ok(list()),
+        Command::Devices { name: Some(name) } => print(name),
+    }
+}
+
+fn list() -> Report {
+    let names: Vec<&str> = Params::names().collect();
+    Report {
+        text: names.join("\n") + "\n",
+        json: json!({"version": 1, "devices": names}),
+        damage: false,
+    }
+}
+
+fn print(name: &str) -> Result<Report> {
+    let Some(text) = Params::text(name) else {
+        let known: Vec<&str> = Params::names().collect();
+        return Err(Error::new(Kind::Usage, format!("no device is called `{name}`"))
+            .hint(format!("there are {}", known.join(", "))));
+    };
+    let json = json!({"version": 1, "name": name, "toml": text});
+    Ok(Report { text: text.to_string(), json, damage: false })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    fn sim(words: &[&str]) -> Result<Report> {
+        let words = ["znsage", "sim"].iter().chain(words);
+        match crate::cli::Cli::try_parse_from(words).unwrap().command {
+            crate::cli::Command::Sim { command } => run(&command),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_run_has_a_result() {
+        for system in ["znsage", "stock", "zns-plus"] {
+            let words = format!("run --system {system} --size 2G --utilization 40 --seed 7");
+            let report = sim(&words.split(' ').collect::<Vec<_>>()).unwrap();
+            assert!(!report.damage, "{}", report.text);
+            assert!(report.text.contains("\nWAF         1."), "{}", report.text);
+            assert!(report.json["result"]["waf"]["total"].as_f64().unwrap() >= 1.0);
+        }
+    }
+
+    #[test]
+    fn devices_are_files_to_copy() {
+        let names = sim(&["devices"]).unwrap().text;
+        for name in names.lines() {
+            let text = sim(&["devices", name]).unwrap().text;
+            Params::parse(name, &text, &[]).unwrap();
+        }
+        let e = sim(&["devices", "floppy"]).err().unwrap();
+        assert!(e.hint.unwrap().contains("zn540"));
+    }
+
+    #[test]
+    fn wrong_values_are_named() {
+        for (words, part) in [
+            ("run --system swapfile", "--system: "),
+            ("run --workload idle", "--workload: "),
+            ("run --set size", "--set size: KEY=VALUE"),
+            ("run --set host.mood=good", "--set host.mood: "),
+            ("run --device floppy", "no such device; there are"),
+            ("run --spec /no/such/file", "/no/such/file: No such file"),
+        ] {
+            let e = sim(&words.split(' ').collect::<Vec<_>>()).err().unwrap();
+            assert!(e.message.contains(part), "{words}: {}", e.message);
+        }
+    }
+}
