@@ -134,6 +134,7 @@ static void engine_init(struct zse_engine *e)
 	map_clear(e);
 	zones_init(e);
 	pool_init(e);
+	window_init(e);
 }
 
 /**
@@ -248,6 +249,7 @@ void zse_get_stats(struct zse_engine *e, struct zse_stats *st)
 	st->zones_full = e->nr_state[ZSE_ZONE_FULL];
 	st->zones_retired = e->nr_state[ZSE_ZONE_RETIRED];
 	st->blocks_total = e->usable_blocks;
+	st->write_window = e->window;
 	zp_unlock(&e->lock, flags);
 
 	st->zones_open = st->zones_total - st->zones_empty - st->zones_full -

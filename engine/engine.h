@@ -112,6 +112,7 @@ struct zse_entry {
  *		split at the end of a zone
  * @entries:	chunk_blocks of them
  * @born:	for the host: when the first page came, in a unit of its own
+ * @sent:	for the host: when it was taken from its stream, in ns, or 0
  * @priv:	for the host
  *
  * The rest belongs to the engine. A chunk is touched by one party at a time:
@@ -125,6 +126,7 @@ struct zse_chunk {
 	u32 done;
 	struct zse_entry *entries;
 	u64 born;
+	u64 sent;
 	void *priv;
 
 	struct list_head link;
@@ -194,7 +196,7 @@ bool zse_has_chunk(struct zse_engine *e);
  */
 bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool ok,
 		     u32 offset, bool *finished);
-bool zse_chunk_put(struct zse_engine *e, struct zse_chunk *c);
+bool zse_chunk_put(struct zse_engine *e, struct zse_chunk *c, u64 now);
 bool zse_gc_entry_lost(struct zse_engine *e, struct zse_chunk *c, u32 index);
 bool zse_gc_read_done(struct zse_engine *e, struct zse_chunk *c);
 bool zse_reset_done(struct zse_engine *e, u32 zone, bool ok);

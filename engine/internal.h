@@ -95,6 +95,9 @@ struct zse_shard {
  * @gc_ready:	  GC chunks that were read (or wait for a zone), in order
  * @failed:	  swap-out chunks given up
  * @nr_used_chunks, @nr_used_gc_chunks: not in the pool
+ * @window:	  so many chunks may be used at once, see window.c
+ * @window_in_time: chunks since it last changed that were in time
+ * @window_cut:	  when it last shrank
  * @appends:	  in flight over all zones
  * @gc_zone:	  survivors go here; ZSE_NONE if none is open
  * @gc_unplaced:  entries of GC chunks that have no zone yet
@@ -135,6 +138,9 @@ struct zse_engine {
 	struct list_head failed;
 	u32 nr_used_chunks;
 	u32 nr_used_gc_chunks;
+	u32 window;
+	u32 window_in_time;
+	u64 window_cut;
 	u32 appends;
 	u32 gc_zone;
 	u32 gc_unplaced;
@@ -177,6 +183,11 @@ u32 zones_soon_empty(const struct zse_engine *e);
 void chunk_release(struct zse_engine *e, struct zse_chunk *c);
 bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,
 		  struct zse_op *op);
+
+/* window.c; all but window_init() want the engine lock */
+void window_init(struct zse_engine *e);
+bool window_open(const struct zse_engine *e);
+void window_update(struct zse_engine *e, u64 sent, u64 now);
 
 /* policy.c; policy_victim() wants the engine lock */
 u32 policy_place(const struct zse_engine *e, u32 cpu);

@@ -30,6 +30,7 @@
 	X(zones_retired)						\
 	X(blocks_total)		/* zones that can be used, times capacity */ \
 	X(streams)							\
+	X(write_window)		/* chunks that may be under way */	\
 	X(map_bytes)
 
 #define ZSE_STAT_MEMBER(name) u64 name;

@@ -26,7 +26,7 @@ static struct zse_chunk *chunk_take_free(struct zse_engine *e, u32 stream)
 	u32 room;
 
 	zp_lock(&e->lock, flags);
-	if (!list_empty(&e->free_chunks)) {
+	if (!list_empty(&e->free_chunks) && window_open(e)) {
 		c = list_first_entry(&e->free_chunks, struct zse_chunk, link);
 		list_del_init(&c->link);
 		e->nr_used_chunks++;
@@ -44,6 +44,7 @@ void chunk_release(struct zse_engine *e, struct zse_chunk *c)
 {
 	c->nr = 0;
 	c->done = 0;
+	c->sent = 0;
 	c->retries = 0;
 	c->zone = ZSE_NONE;
 	c->nr_inflight = 0;
@@ -63,7 +64,7 @@ void chunk_release(struct zse_engine *e, struct zse_chunk *c)
  * @stream: from zse_place()
  * @flags:  for zse_stream_end(), which is to be called in any case
  *
- * Return: the chunk, with room for a page; or NULL if all chunks are in use:
+ * Return: the chunk, with room for a page; or NULL if the window is full:
  * try again when zse_chunk_put() was called.
  */
 struct zse_chunk *zse_stream_begin(struct zse_engine *e, u32 stream,
@@ -169,7 +170,7 @@ bool zse_has_chunk(struct zse_engine *e)
 	bool has;
 
 	zp_lock(&e->lock, flags);
-	has = !list_empty(&e->free_chunks);
+	has = !list_empty(&e->free_chunks) && window_open(e);
 	zp_unlock(&e->lock, flags);
 	return has;
 }
@@ -294,15 +295,19 @@ bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool ok,
  * zse_chunk_put() - the host is done with a chunk that has ended
  * @e: engine
  * @c: chunk; after zse_append_done() said finished, or after ZSE_OP_FAIL
+ * @now: by the clock of @c->sent, from which it follows how many chunks may
+ *	 be under way; not looked at if that is 0
  *
  * Return: true if zse_next_op() may have something new.
  */
-bool zse_chunk_put(struct zse_engine *e, struct zse_chunk *c)
+bool zse_chunk_put(struct zse_engine *e, struct zse_chunk *c, u64 now)
 {
 	unsigned long flags;
 	bool gc = c->gc;
 
 	zp_lock(&e->lock, flags);
+	if (!gc)
+		window_update(e, c->sent, now);
 	chunk_release(e, c);
 	zp_unlock(&e->lock, flags);
 	return gc;

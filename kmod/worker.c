@@ -206,7 +206,7 @@ static void fail_chunk(struct znsage_device *zd, const struct zse_op *op)
 	pr_err_ratelimited("znsage: %s: swap-out of %u pages failed: no zone can be written\n",
 			   zd->name, op->nr);
 	znsage_end_pages(op->chunk->priv, op->first, op->nr, BLK_STS_IOERR);
-	zse_chunk_put(zd->engine, op->chunk);
+	zse_chunk_put(zd->engine, op->chunk, 0);
 }
 
 static void do_op(struct znsage_device *zd, const struct zse_op *op)

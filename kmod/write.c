@@ -9,9 +9,9 @@
  * chunk that would need padding waits for the deadline even then: the next
  * batch of reclaim usually fills it.
  *
- * When all chunks are in use, the submitter waits, as it would for a request
- * of any other device: without that, reclaim would put all of memory under
- * writeback before it noticed that the device is slow. Chunks come back as
+ * When as many chunks are in use as may be, the submitter waits, as it would
+ * for a request of any other device: without that, reclaim would put all of
+ * memory under writeback before it noticed that the device is slow. Chunks come back as
  * appends end, or when GC, which needs no chunk of these, has made room. But
  * submit_bio() of a stacked disk must not wait for I/O that the task itself
  * has yet to submit (it is on current->bio_list). In that case, and when the
@@ -77,7 +77,7 @@ static void append_end_io(struct bio *bio)
 	if (ok && !c->gc)
 		znsage_end_pages(zc, first, nr, BLK_STS_OK);
 	if (finished) {
-		more |= zse_chunk_put(zd->engine, c);
+		more |= zse_chunk_put(zd->engine, c, ktime_get_ns());
 		/* Pairs with the barrier in znsage_write_pending(). */
 		smp_mb();
 	}
@@ -122,6 +122,7 @@ static void chunk_go(struct znsage_device *zd, struct zse_chunk *c)
 {
 	struct zse_op op;
 
+	c->sent = ktime_get_ns();
 	if (zse_append_start(zd->engine, c, &op))
 		znsage_append(zd, &op);
 	else

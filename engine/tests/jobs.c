@@ -88,7 +88,7 @@ static void append(struct test *t, struct zse_chunk *c)
 static void fail_pages(struct test *t, const struct zse_op *op)
 {
 	zp_add(&t->failed_pages, op->nr);
-	if (zse_chunk_put(t->e, op->chunk))
+	if (zse_chunk_put(t->e, op->chunk, 0))
 		kick(t);
 }
 
@@ -153,7 +153,7 @@ static void complete_append(struct test *t, const struct request *rq, bool ok)
 		raise_to(&t->pages[page_slot(pages[i])].acked,
 			 page_version(pages[i]));
 	if (finished)
-		more |= zse_chunk_put(t->e, c);
+		more |= zse_chunk_put(t->e, c, 0);
 	if (more)
 		kick(t);
 }

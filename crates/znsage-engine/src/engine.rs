@@ -194,11 +194,15 @@ impl Engine {
 
     /// Gives a chunk its zone. None: the engine keeps it until there is one;
     /// [`Engine::next_op`] is to be called.
-    pub fn append_start(&mut self, filled: Filled) -> Option<Append> {
+    pub fn append_start(&mut self, filled: Filled, now: u64) -> Option<Append> {
         let mut op = Self::empty_op();
         let c = filled.chunk.into_raw(self);
         // SAFETY: the chunk was taken from its stream and not started yet.
-        unsafe { sys::zse_append_start(self.p(), c, &mut op) }.then(|| self.op_append(&op))
+        unsafe {
+            (*c).sent = now;
+            sys::zse_append_start(self.p(), c, &mut op)
+        }
+        .then(|| self.op_append(&op))
     }
 
     /// An append has ended: `at` is the offset in the zone of its first block,
@@ -222,17 +226,17 @@ impl Engine {
     }
 
     /// Returns true if [`Engine::next_op`] may have something new.
-    pub fn chunk_put(&mut self, ended: Ended) -> bool {
+    pub fn chunk_put(&mut self, ended: Ended, now: u64) -> bool {
         let c = ended.chunk.into_raw(self);
         // SAFETY: the chunk has ended and was not put before.
-        unsafe { sys::zse_chunk_put(self.p(), c) }
+        unsafe { sys::zse_chunk_put(self.p(), c, now) }
     }
 
     /// [`Engine::chunk_put`] for a chunk whose pages failed.
     pub fn failed_put(&mut self, failed: Failed) -> bool {
         let c = failed.chunk.into_raw(self);
         // SAFETY: as above.
-        unsafe { sys::zse_chunk_put(self.p(), c) }
+        unsafe { sys::zse_chunk_put(self.p(), c, 0) }
     }
 
     /// A block of a GC read is unreadable. True if its slot still wanted it.

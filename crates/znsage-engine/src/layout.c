@@ -57,6 +57,7 @@ const struct zse_fact zse_facts[] = {
 	AT(zse_chunk, done)
 	AT(zse_chunk, entries)
 	AT(zse_chunk, born)
+	AT(zse_chunk, sent)
 	AT(zse_chunk, priv)
 
 	SIZE(zse_op)

@@ -83,6 +83,7 @@ pub struct zse_chunk {
     pub done: u32,
     pub entries: *mut zse_entry,
     pub born: u64,
+    pub sent: u64,
     pub priv_: *mut c_void,
     rest: [u64; 5],
 }
@@ -129,6 +130,7 @@ pub struct zse_stats {
     pub zones_retired: u64,
     pub blocks_total: u64,
     pub streams: u64,
+    pub write_window: u64,
     pub map_bytes: u64,
 }
 
@@ -163,7 +165,7 @@ extern "C" {
         offset: u32,
         finished: *mut bool,
     ) -> bool;
-    pub fn zse_chunk_put(e: *mut zse_engine, c: *mut zse_chunk) -> bool;
+    pub fn zse_chunk_put(e: *mut zse_engine, c: *mut zse_chunk, now: u64) -> bool;
     pub fn zse_gc_entry_lost(e: *mut zse_engine, c: *mut zse_chunk, index: u32) -> bool;
     pub fn zse_gc_read_done(e: *mut zse_engine, c: *mut zse_chunk) -> bool;
     pub fn zse_reset_done(e: *mut zse_engine, zone: u32, ok: bool) -> bool;
@@ -270,7 +272,7 @@ mod tests {
         map.insert("sizeof zse_config.policy".into(), size_of::<u32>() as u64);
         layout!(map, zse_entry { slot, expect, page });
         layout!(map, zse_run { block, nr });
-        layout!(map, zse_chunk { id, gc, nr, max, done, entries, born, priv_ as "priv" });
+        layout!(map, zse_chunk { id, gc, nr, max, done, entries, born, sent, priv_ as "priv" });
         layout!(map, zse_op { kind, chunk, zone, first, nr, padding });
         layout!(map, zse_zone_info { state, capacity, written, live, bad });
         layout!(
@@ -295,6 +297,7 @@ mod tests {
                 zones_retired,
                 blocks_total,
                 streams,
+                write_window,
                 map_bytes,
             }
         );

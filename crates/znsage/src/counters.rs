@@ -34,6 +34,8 @@ pub struct Device {
     pub zone_bytes: u64,
     pub blocks_total: u64,
     pub streams: u64,
+    /// Chunks that may be under way at once.
+    pub write_window: u64,
     pub slots_used: u64,
     pub live_blocks: u64,
     /// live_blocks / blocks_total, 0 to 1.
@@ -116,6 +118,7 @@ pub fn read(sys: &dyn Sys, name: &str) -> Result<Device> {
         zone_bytes: number("zone_bytes")?,
         blocks_total: number("blocks_total")?,
         streams: number("streams")?,
+        write_window: number("write_window")?,
         slots_used: number("slots_used")?,
         live_blocks: number("live_blocks")?,
         utilization: 0.0,

@@ -20,12 +20,12 @@ impl Direct {
     }
 
     fn append(&mut self, chunk: Filled) {
-        let append = self.e.append_start(chunk).expect("there are empty zones");
+        let append = self.e.append_start(chunk, 0).expect("there are empty zones");
         let (zone, blocks) = (append.zone as usize, append.nr + append.padding);
         let at = self.written[zone];
         self.written[zone] += blocks;
         let end = self.e.append_done(append, Some(at));
-        self.e.chunk_put(end.ended.expect("all of it was appended"));
+        self.e.chunk_put(end.ended.expect("all of it was appended"), 0);
     }
 
     fn add_one_by_one(&mut self, slots: &[u32]) {

@@ -210,7 +210,7 @@ impl Host {
 
     fn start(&mut self, stream: u32, chunk: Filled) {
         self.filling[stream as usize] = Filling::default();
-        match self.e.append_start(chunk) {
+        match self.e.append_start(chunk, 0) {
             Some(append) => self.submit(append),
             None => {
                 trace!(self, "  stalls");
@@ -280,7 +280,7 @@ impl Host {
             assert!(end.ended.is_none() && end.more, "what failed is tried again");
         }
         if let Some(ended) = end.ended {
-            self.kick |= self.e.chunk_put(ended);
+            self.kick |= self.e.chunk_put(ended, 0);
             self.used_chunks -= u32::from(!gc);
         }
     }

@@ -16,3 +16,4 @@ mod property;
 mod refusals;
 mod rng;
 mod waf;
+mod window;

@@ -175,7 +175,7 @@ impl Znsage {
     /// it when there is a zone.
     fn chunk_go(&mut self, h: &mut Host, chunk: Filled, cpu: u32) {
         h.lock(&mut self.lock, self.set.lock_hold);
-        match self.e.append_start(chunk) {
+        match self.e.append_start(chunk, h.now) {
             Some(append) => self.append(h, append, cpu),
             None => h.kick(),
         }
@@ -224,7 +224,7 @@ impl Znsage {
         let end = self.e.append_done(append, at);
         let mut more = end.more;
         if let Some(ended) = end.ended {
-            more |= self.e.chunk_put(ended);
+            more |= self.e.chunk_put(ended, h.now);
             if !gc && h.wants_room() {
                 h.has_room();
             }

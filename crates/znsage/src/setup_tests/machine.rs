@@ -131,7 +131,7 @@ pub fn attribute(fake: &Fake, path: &str, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-pub const COUNTERS: [(&str, &str); 31] = [
+pub const COUNTERS: [(&str, &str); 32] = [
     ("backing", "nvme1n1"),
     ("config", "nvme1n1"),
     ("policy", "cpu"),
@@ -147,6 +147,7 @@ pub const COUNTERS: [(&str, &str); 31] = [
     ("zones_retired", "0"),
     ("zones_unused", "0"),
     ("streams", "2"),
+    ("write_window", "64"),
     ("slots_used", "16384"),
     ("live_blocks", "16384"),
     ("host_blocks", "20000"),
