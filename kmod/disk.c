@@ -7,6 +7,9 @@
 
 #include "znsage.h"
 
+#define CREATE_TRACE_POINTS
+#include "trace.h"
+
 /* Free the slots that lie whole in the bio. */
 static void discard(struct znsage_device *zd, struct bio *bio)
 {
@@ -14,6 +17,8 @@ static void discard(struct znsage_device *zd, struct bio *bio)
 	u32 slot = DIV_ROUND_UP_SECTOR_T(sector, ZNSAGE_PAGE_SECTORS);
 	u32 end = bio_end_sector(bio) / ZNSAGE_PAGE_SECTORS;
 
+	if (slot < end)
+		trace_znsage_slot_free(zd->index, slot, end - slot);
 	for (; slot < end; slot++) {
 		zse_free(zd->engine, slot);
 		if (!(slot % 4096))
@@ -37,13 +42,17 @@ static void account(struct bio *bio)
 static void znsage_submit_bio(struct bio *bio)
 {
 	struct znsage_device *zd = bio->bi_bdev->bd_disk->private_data;
+	u32 slot = bio->bi_iter.bi_sector / ZNSAGE_PAGE_SECTORS;
+	u32 nr = bio_sectors(bio) / ZNSAGE_PAGE_SECTORS;
 
 	account(bio);
 	switch (bio_op(bio)) {
 	case REQ_OP_WRITE:
+		trace_znsage_swap_out(zd->index, slot, nr);
 		znsage_write(zd, bio);
 		break;
 	case REQ_OP_READ:
+		trace_znsage_swap_in(zd->index, slot, nr);
 		znsage_read(zd, bio);
 		break;
 	case REQ_OP_DISCARD:
@@ -68,8 +77,10 @@ static void znsage_slot_free_notify(struct block_device *bdev,
 {
 	struct znsage_device *zd = bdev->bd_disk->private_data;
 
-	if (slot < zd->nr_slots)
-		zse_free(zd->engine, slot);
+	if (slot >= zd->nr_slots)
+		return;
+	trace_znsage_slot_free(zd->index, slot, 1);
+	zse_free(zd->engine, slot);
 }
 
 static const struct block_device_operations znsage_fops = {

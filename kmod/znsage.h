@@ -13,6 +13,7 @@
  *	read.c		swap-in
  *	worker.c	deferred work; GC reads, resets, finishes
  *	sysfs.c		statistics and settings of a running device
+ *	trace.h		tracepoints
  */
 #ifndef ZNSAGE_H
 #define ZNSAGE_H

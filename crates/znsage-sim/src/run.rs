@@ -8,8 +8,9 @@ use crate::device::{ConventionalSsd, ParamError, Params, ZnsSsd};
 use crate::host::slots::Slots;
 use crate::host::{Host, Shape};
 use crate::result::{self, Latency, Mapping, RunResult};
-use crate::sim::{Limits, Sim, Stuck};
-use crate::spec::{Spec, SpecError, SystemKind};
+use crate::sim::replay::{Replay, ReplayError};
+use crate::sim::{Latencies, Limits, Sim, Snapshot, Stuck};
+use crate::spec::{Spec, SpecError, SystemKind, WorkloadKind};
 use crate::system::media::Zoned;
 use crate::system::stock::Stock;
 use crate::system::znsage::Znsage;
@@ -17,6 +18,7 @@ use crate::system::znsplus::ZnsPlus;
 use crate::system::zonelog::ZoneLog;
 use crate::system::{SlotSource, System};
 use crate::time::{Ns, SEC};
+use crate::trace::{self, TraceError};
 use crate::workload::Workload;
 
 /// Why there is no result.
@@ -26,6 +28,8 @@ pub enum RunError {
     Spec(SpecError),
     /// A value of the device's parameter set.
     Device(ParamError),
+    /// The trace of the workload.
+    Trace(TraceError),
     /// The run began but could not go on.
     Stuck(Stuck),
 }
@@ -35,6 +39,7 @@ impl fmt::Display for RunError {
         match self {
             RunError::Spec(e) => e.fmt(f),
             RunError::Device(e) => e.fmt(f),
+            RunError::Trace(e) => e.fmt(f),
             RunError::Stuck(e) => e.fmt(f),
         }
     }
@@ -51,6 +56,12 @@ impl From<SpecError> for RunError {
 impl From<ParamError> for RunError {
     fn from(e: ParamError) -> Self {
         RunError::Device(e)
+    }
+}
+
+impl From<TraceError> for RunError {
+    fn from(e: TraceError) -> Self {
+        RunError::Trace(e)
     }
 }
 
@@ -102,33 +113,63 @@ fn zoned(spec: &Spec, params: &Params) -> Result<Zoned, RunError> {
     Ok(Zoned::new(ZnsSsd::new(params, spec.size, spec.seed)?, spec.run.shadow))
 }
 
+/// The slots of a system's swap area, and what it wants to know of them.
+struct Area {
+    total: u32,
+    slots: Slots,
+    count_cached: Option<(u32, u32)>,
+}
+
+impl Area {
+    fn new(spec: &Spec, system: &impl System) -> Self {
+        let (cpus, batch) = (spec.host.cpus as usize, spec.host.slot_batch as usize);
+        match system.slots() {
+            SlotSource::Kernel { total, discards } => {
+                let slots = Slots::new(total, cpus, batch, discards);
+                let slots = slots.with_search(spec.host.slot_search);
+                Area { total, slots, count_cached: None }
+            }
+            SlotSource::System { total, zones, zone_blocks } => {
+                let slots = Slots::counted(total, cpus);
+                Area { total, slots, count_cached: Some((zones, zone_blocks)) }
+            }
+        }
+    }
+
+    fn host(self, shape: &Shape, shadow: bool) -> Host {
+        let mut host = Host::new(shape, self.slots, shadow);
+        if let Some((zones, zone_blocks)) = self.count_cached {
+            host.count_cached(zones, zone_blocks);
+        }
+        host
+    }
+
+    /// Pages under writeback, and slots on their way back, need slots as well.
+    fn refuse_if_too_small(&self, key: &str, spec: &Spec, live: u64) -> Result<(), RunError> {
+        let slack = u64::from(spec.host.threads) * 64 + u64::from(spec.host.cpus) * 64;
+        if live + slack <= u64::from(self.total) {
+            return Ok(());
+        }
+        let total = self.total;
+        refuse(
+            key,
+            format!("{live} pages and {slack} under way do not fit the {total} slots that over-provisioning leaves"),
+        )
+    }
+}
+
 fn run_system<S: System>(spec: &Spec, params: &Params, system: S) -> Result<RunResult, RunError> {
+    if spec.workload == WorkloadKind::Trace {
+        return replay(spec, params, system);
+    }
     let capacity = system.capacity();
     let live = (capacity as f64 * spec.utilization / 100.0) as u64;
-    let (slots, cpus, batch) = (system.slots(), spec.host.cpus, spec.host.slot_batch as usize);
-    let total = match slots {
-        SlotSource::Kernel { total, .. } | SlotSource::System { total, .. } => total,
-    };
-    // Pages under writeback, and slots on their way back, need slots as well.
-    let slack = u64::from(spec.host.threads) * 64 + u64::from(cpus) * 64;
-    if live + slack > u64::from(total) {
-        return refuse(
-            "utilization",
-            format!("{live} pages and {slack} under way do not fit the {total} slots that over-provisioning leaves"),
-        );
-    }
-    let (slots, count_cached) = match slots {
-        SlotSource::Kernel { total, discards } => {
-            let slots = Slots::new(total, cpus as usize, batch, discards);
-            (slots.with_search(spec.host.slot_search), None)
-        }
-        SlotSource::System { total, zones, zone_blocks } => {
-            (Slots::counted(total, cpus as usize), Some((zones, zone_blocks)))
-        }
-    };
+    let area = Area::new(spec, &system);
+    area.refuse_if_too_small("utilization", spec, live)?;
+    let total = area.total;
     let w = Workload::new(spec, spec.frames(), live as u32);
     let shape = Shape {
-        cpus,
+        cpus: spec.host.cpus,
         groups: w.groups.clone(),
         threads: w.threads.clone(),
         vmas: w.vmas.clone(),
@@ -136,10 +177,7 @@ fn run_system<S: System>(spec: &Spec, params: &Params, system: S) -> Result<RunR
         costs: spec.costs.clone(),
     };
     let has_requests = w.has_requests();
-    let mut host = Host::new(&shape, slots, spec.run.shadow);
-    if let Some((zones, zone_blocks)) = count_cached {
-        host.count_cached(zones, zone_blocks);
-    }
+    let host = area.host(&shape, spec.run.shadow);
     let limits = Limits {
         warmup: (capacity as f64 * spec.run.warmup) as u64,
         measure: (capacity as f64 * spec.run.measure) as u64,
@@ -148,52 +186,98 @@ fn run_system<S: System>(spec: &Spec, params: &Params, system: S) -> Result<RunR
         page_cluster: spec.host.page_cluster,
     };
     let mut sim = Sim::new(host, system, w, limits);
-    let (a, b) = sim.run()?;
-    let wrong = check(&sim);
-
-    let time = b.at - a.at;
-    let counts = result::counts(&a, &b);
-    let swapped_in = counts.major_faults + counts.readahead;
-    let (tenants, fault_latency) = result::tenants(&a, &b, &sim.latencies);
-    let (end, all) = (sim.s.stats(), sim.h.count);
-    Ok(RunResult {
-        system: spec.system,
-        device: params.name.clone(),
-        workload: spec.workload,
-        utilization: spec.utilization,
-        seed: spec.seed,
-        capacity_blocks: capacity,
-        slots: u64::from(total),
-        pages: sim.h.pages.len() as u64,
-        frames: u64::from(spec.frames()),
-        seconds: crate::time::to_secs(time),
-        before_seconds: crate::time::to_secs(a.at),
-        swap_out_mb_s: result::mb_s(counts.swapped_out, time),
-        swap_in_mb_s: result::mb_s(swapped_in, time),
-        bandwidth_mb_s: result::mb_s(counts.swapped_out + swapped_in, time),
-        operations_s: result::per_second(b.count.operations - a.count.operations, time),
-        fault_latency,
-        tenants,
-        request_latency: has_requests.then(|| Latency::of(&sim.latencies.requests)),
-        waf: result::waf(&a, &b),
-        cpu: result::cpu(&a, &b),
-        locks: result::locks(&a, &b),
-        mapping: Mapping {
-            ram_bytes: end.map_bytes,
-            ram_per_page: end.map_bytes as f64 / f64::from(total),
-            device_per_page: end.device_map_bytes as f64 / f64::from(total),
-        },
-        counts,
-        page_operations: all.swapped_out + all.major_faults + all.readahead + end.gc_blocks,
-        events: sim.h.queue.total(),
-        wrong,
-    })
+    let between = sim.run()?;
+    let ended = Ended { h: &sim.h, s: &sim.s, latencies: &sim.latencies, between };
+    Ok(ended.result(spec, params, total, has_requests))
 }
 
-/// Every invariant of host and system, when all is at rest.
-fn check<S: System>(sim: &Sim<S>) -> Vec<String> {
-    let mut wrong = sim.h.check_memory();
-    wrong.extend(sim.h.check_slots());
-    wrong.extend(sim.s.check(&sim.h).into_iter().map(|w| w.0));
-    wrong
+fn replay<S: System>(spec: &Spec, params: &Params, system: S) -> Result<RunResult, RunError> {
+    let Some(path) = &spec.load.trace else {
+        return refuse("load.trace", "the workload `trace` wants the path of one");
+    };
+    let needs = trace::survey(path)?;
+    let input = trace::Reader::open(path)?;
+    let area = Area::new(spec, &system);
+    area.refuse_if_too_small("size", spec, u64::from(needs.most_used))?;
+    let total = area.total;
+    let shape = Shape {
+        cpus: spec.host.cpus,
+        groups: vec![needs.slots],
+        threads: vec![0; needs.cpus as usize],
+        vmas: std::iter::once(0..needs.slots).collect(),
+        vma_groups: vec![0],
+        costs: spec.costs.clone(),
+    };
+    let host = area.host(&shape, spec.run.shadow);
+    let mut sim = Replay::new(host, system, input, &needs, spec.load.recorded_times);
+    let between = sim.run(&needs.before).map_err(|e| match e {
+        ReplayError::Trace(e) => RunError::Trace(e),
+        ReplayError::Stuck(e) => RunError::Stuck(e),
+    })?;
+    let ended = Ended { h: &sim.h, s: &sim.s, latencies: &sim.latencies, between };
+    let mut result = ended.result(spec, params, total, false);
+    result.utilization = 100.0 * f64::from(needs.most_used) / sim.s.capacity() as f64;
+    result.pages = needs.most_used.into();
+    Ok(result)
+}
+
+/// A run that is at its end.
+struct Ended<'a, S> {
+    h: &'a Host,
+    s: &'a S,
+    latencies: &'a Latencies,
+    /// When measuring began and ended.
+    between: (Snapshot, Snapshot),
+}
+
+impl<S: System> Ended<'_, S> {
+    fn result(self, spec: &Spec, params: &Params, total: u32, has_requests: bool) -> RunResult {
+        let wrong = self.check();
+        let (a, b) = self.between;
+        let time = b.at - a.at;
+        let counts = result::counts(&a, &b);
+        let swapped_in = counts.major_faults + counts.readahead;
+        let (tenants, fault_latency) = result::tenants(&a, &b, self.latencies);
+        let (end, all) = (self.s.stats(), self.h.count);
+        RunResult {
+            system: spec.system,
+            device: params.name.clone(),
+            workload: spec.workload,
+            utilization: spec.utilization,
+            seed: spec.seed,
+            capacity_blocks: self.s.capacity(),
+            slots: u64::from(total),
+            pages: self.h.pages.len() as u64,
+            frames: u64::from(spec.frames()),
+            seconds: crate::time::to_secs(time),
+            before_seconds: crate::time::to_secs(a.at),
+            swap_out_mb_s: result::mb_s(counts.swapped_out, time),
+            swap_in_mb_s: result::mb_s(swapped_in, time),
+            bandwidth_mb_s: result::mb_s(counts.swapped_out + swapped_in, time),
+            operations_s: result::per_second(b.count.operations - a.count.operations, time),
+            fault_latency,
+            tenants,
+            request_latency: has_requests.then(|| Latency::of(&self.latencies.requests)),
+            waf: result::waf(&a, &b),
+            cpu: result::cpu(&a, &b),
+            locks: result::locks(&a, &b),
+            mapping: Mapping {
+                ram_bytes: end.map_bytes,
+                ram_per_page: end.map_bytes as f64 / f64::from(total),
+                device_per_page: end.device_map_bytes as f64 / f64::from(total),
+            },
+            counts,
+            page_operations: all.swapped_out + all.major_faults + all.readahead + end.gc_blocks,
+            events: self.h.queue.total(),
+            wrong,
+        }
+    }
+
+    /// Every invariant of host and system, when all is at rest.
+    fn check(&self) -> Vec<String> {
+        let mut wrong = self.h.check_memory();
+        wrong.extend(self.h.check_slots());
+        wrong.extend(self.s.check(self.h).into_iter().map(|w| w.0));
+        wrong
+    }
 }

@@ -5,6 +5,7 @@
 //! default; [`Spec::set`] changes one by its name.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -80,6 +81,8 @@ kinds! {
         YcsbB = "ycsb-b",
         /// A reading and a writing cgroup.
         TwoTenants = "two-tenants",
+        /// What was recorded of a swap area (docs/trace-format.md).
+        Trace = "trace",
     }
 }
 
@@ -174,6 +177,11 @@ pub struct Load {
     pub service: Ns,
     /// Does a GET write to the item? memcached counts references in it.
     pub get_writes: bool,
+    /// The file, of workload trace.
+    pub trace: Option<PathBuf>,
+    /// Nothing comes before its time in the trace. False: as fast as it can,
+    /// in the order of the trace.
+    pub recorded_times: bool,
 }
 
 /// How long it runs.
@@ -291,7 +299,15 @@ impl Default for HostSpec {
 
 impl Default for Load {
     fn default() -> Self {
-        Load { write_ratio: 1.0, zipf: None, think: 0, service: 10 * US, get_writes: true }
+        Load {
+            write_ratio: 1.0,
+            zipf: None,
+            think: 0,
+            service: 10 * US,
+            get_writes: true,
+            trace: None,
+            recorded_times: true,
+        }
     }
 }
 

@@ -351,7 +351,7 @@ impl Host {
                 self.free_slot_of(frame, cpu);
             }
             self.add_inactive(frame);
-        } else if self.group_of(frame).waiters.is_empty() {
+        } else if self.group_of(frame).waiters.is_empty() && !self.keeps_no_pages {
             self.group_of(frame).clean.push_back(frame);
         } else {
             self.evict(frame);
@@ -375,7 +375,7 @@ impl Host {
     }
 
     /// The page of `frame` is in its slot only.
-    fn evict(&mut self, frame: u32) {
+    pub(super) fn evict(&mut self, frame: u32) {
         let f = self.frames[frame as usize];
         debug_assert_ne!(f.slot, NONE);
         self.shares(f.slot, false);
@@ -386,6 +386,34 @@ impl Host {
         p.pte = Pte::slot(f.slot);
         p.evicted_at = evicted_at;
         self.put_frame(frame);
+    }
+
+    // ---- replay of a trace: no lists, no faults
+
+    /// From now on a page leaves memory when its read or write has ended.
+    pub fn keep_no_pages(&mut self) {
+        self.keeps_no_pages = true;
+    }
+
+    /// Gives `page`, which is not in memory, new content to be swapped out
+    /// from the frame that is returned.
+    pub fn fill_page(&mut self, page: u32, cpu: u32) -> u32 {
+        self.drop_page(page, cpu);
+        let frame = self.take_frame(0).expect("there is a frame for each page");
+        let f = &mut self.frames[frame as usize];
+        (f.page, f.slot, f.flags) = (page, NONE, ISOLATED);
+        self.pages[page as usize].pte = Pte::mapped(frame, true);
+        frame
+    }
+
+    /// The content of `page`, which is not in memory, is needed no more.
+    pub fn drop_page(&mut self, page: u32, cpu: u32) {
+        let pte = &mut self.pages[page as usize].pte;
+        if let Place::Slot(slot) = pte.place() {
+            *pte = Pte::EMPTY;
+            self.count.slots_freed += 1;
+            self.slots.give_back(cpu as usize, slot, &mut self.freed);
+        }
     }
 
     /// Counts where all frames are: every one must be somewhere, once.

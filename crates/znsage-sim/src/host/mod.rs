@@ -131,6 +131,7 @@ pub struct Host {
     vma_ends: Vec<u32>,
     vma_groups: Vec<u8>,
     cached: Option<CachedSlots>,
+    keeps_no_pages: bool,
 }
 
 /// Of each zone, the slots whose page is in memory too.
@@ -186,6 +187,7 @@ impl Host {
             vma_ends: shape.vmas.iter().map(|v| v.end).collect(),
             vma_groups: shape.vma_groups.clone(),
             cached: None,
+            keeps_no_pages: false,
         }
     }
 
@@ -352,6 +354,7 @@ impl Host {
         f.flags &= !page::READING;
         let waiter = std::mem::replace(&mut f.waiter, NO_TASK);
         match waiter {
+            NO_TASK if self.keeps_no_pages => self.evict(frame),
             NO_TASK => self.add_inactive(frame),
             MANY_TASKS => {
                 let of = |t: &Task| t.waits_for == frame;

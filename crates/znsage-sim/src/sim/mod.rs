@@ -3,6 +3,7 @@
 
 mod fault;
 mod reclaim;
+pub mod replay;
 
 use std::fmt;
 
@@ -78,6 +79,22 @@ pub struct Stuck {
     pub at: Ns,
     /// Why.
     pub what: String,
+}
+
+impl Snapshot {
+    fn of<S: System>(h: &Host, s: &S) -> Self {
+        let threads = &h.tasks[..h.threads()];
+        Snapshot {
+            at: h.now,
+            count: h.count,
+            by_group: h.by_group.clone(),
+            locks: h.locks,
+            threads_cpu: threads.iter().map(|t| t.cpu_time).sum(),
+            worker_cpu: h.tasks[h.worker() as usize].cpu_time,
+            irq: Cpus::irq_time(&h.cpus),
+            system: s.stats(),
+        }
+    }
 }
 
 impl fmt::Display for Stuck {
@@ -198,7 +215,7 @@ impl<S: System> Sim<S> {
     fn settle(&mut self) {
         loop {
             if !self.h.freed.is_empty() {
-                self.release_slots();
+                release_slots(&mut self.h, &mut self.s);
             }
             let Some((task, begun)) = self.h.cpus.next_to_run() else { break };
             self.h.tasks[task as usize].slice_end = begun + SLICE;
@@ -206,22 +223,10 @@ impl<S: System> Sim<S> {
         }
     }
 
-    fn release_slots(&mut self) {
-        let mut freed = std::mem::take(&mut self.h.freed);
-        self.h.slots_come_back(freed.len());
-        for slot in freed.drain(..) {
-            self.s.free(&mut self.h, slot);
-            let what = self.h.slots.release(slot);
-            self.s.released(&mut self.h, slot, what);
-        }
-        self.h.take_spent();
-        self.h.freed = freed;
-    }
-
     /// A task goes on at `begun`, with its CPU.
     fn step(&mut self, task: u32, begun: Ns) {
         match self.h.tasks[task as usize].next {
-            Next::Work => self.work(task, begun),
+            Next::Work => work(&mut self.h, &mut self.s, task, begun),
             Next::SwapOut => self.swap_out(task, begun),
             Next::Map => self.map(task, begun),
             _ if self.phase == Phase::Wind => self.h.block(task),
@@ -235,26 +240,6 @@ impl<S: System> Sim<S> {
             }
             Next::Fault => self.fault(task, begun),
             Next::Park => unreachable!("a parked thread is woken by park(), as one that runs"),
-        }
-    }
-
-    /// One step of the kernel thread.
-    fn work(&mut self, task: u32, begun: Ns) {
-        self.h.looks();
-        let more = self.s.work(&mut self.h);
-        let spent = self.h.take_spent();
-        if more {
-            self.h.kick();
-        }
-        if self.h.kicked() {
-            if spent == 0 && self.h.cpus.contended() {
-                self.h.yield_cpu(task);
-            } else {
-                self.h.go_on(task, begun, begun + spent, Next::Work);
-            }
-        } else {
-            self.h.uses(task, spent);
-            self.h.block(task);
         }
     }
 
@@ -342,11 +327,11 @@ impl<S: System> Sim<S> {
             Phase::Warm => self.limits.warmup,
             Phase::Measure => {
                 self.latencies.reset();
-                self.begin = Some(self.snapshot());
+                self.begin = Some(Snapshot::of(&self.h, &self.s));
                 self.limits.measure
             }
             _ => {
-                self.end = Some(self.snapshot());
+                self.end = Some(Snapshot::of(&self.h, &self.s));
                 self.s.wind_down(&mut self.h);
                 self.h.take_spent();
                 u64::MAX
@@ -362,19 +347,38 @@ impl<S: System> Sim<S> {
             self.next_phase();
         }
     }
+}
 
-    fn snapshot(&self) -> Snapshot {
-        let threads = &self.h.tasks[..self.h.threads()];
-        Snapshot {
-            at: self.h.now,
-            count: self.h.count,
-            by_group: self.h.by_group.clone(),
-            locks: self.h.locks,
-            threads_cpu: threads.iter().map(|t| t.cpu_time).sum(),
-            worker_cpu: self.h.tasks[self.h.worker() as usize].cpu_time,
-            irq: Cpus::irq_time(&self.h.cpus),
-            system: self.s.stats(),
+/// Slots that were given back are free, and the system is told.
+fn release_slots<S: System>(h: &mut Host, s: &mut S) {
+    let mut freed = std::mem::take(&mut h.freed);
+    h.slots_come_back(freed.len());
+    for slot in freed.drain(..) {
+        s.free(h, slot);
+        let what = h.slots.release(slot);
+        s.released(h, slot, what);
+    }
+    h.take_spent();
+    h.freed = freed;
+}
+
+/// One step of the kernel thread.
+fn work<S: System>(h: &mut Host, s: &mut S, task: u32, begun: Ns) {
+    h.looks();
+    let more = s.work(h);
+    let spent = h.take_spent();
+    if more {
+        h.kick();
+    }
+    if h.kicked() {
+        if spent == 0 && h.cpus.contended() {
+            h.yield_cpu(task);
+        } else {
+            h.go_on(task, begun, begun + spent, Next::Work);
         }
+    } else {
+        h.uses(task, spent);
+        h.block(task);
     }
 }
 
