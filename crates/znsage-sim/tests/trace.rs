@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use znsage_sim::spec::{SystemKind, WorkloadKind};
 use znsage_sim::time::US;
-use znsage_sim::trace::{Line, Op, Record, Writer};
+use znsage_sim::trace::{Line, Op, Reader, Record, Writer};
 use znsage_sim::{run, RunError, RunResult, Spec};
 
 const SLOTS: u32 = 60_000;
@@ -132,4 +132,42 @@ fn what_cannot_be_replayed_is_refused() {
     without.load.trace = None;
     let e = run(&without).unwrap_err();
     assert!(matches!(&e, RunError::Spec(e) if e.key == "load.trace"), "{e}");
+}
+
+/// Of a mark, a counter of the module.
+fn fact(lines: &[Line], mark: &str, key: &str) -> f64 {
+    let facts = lines.iter().find_map(|l| match l {
+        Line::Mark { name, facts, .. } if name == mark => Some(facts),
+        _ => None,
+    });
+    let value = facts.and_then(|f| f.iter().find(|(k, _)| k == key));
+    value.and_then(|(_, v)| v.parse().ok()).unwrap_or_else(|| panic!("{mark} has no {key}"))
+}
+
+/// The same zones and chunks as the virtual machine had; the flash behind them
+/// differs, which the WAF does not depend on.
+#[test]
+fn the_waf_is_that_of_the_module() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/vm-uniform-80.trace.gz");
+    let lines: Vec<Line> = Reader::open(&path).unwrap().map(|l| l.unwrap()).collect();
+    let between = |key| fact(&lines, "end", key) - fact(&lines, "measure", key);
+    let written = between("host_blocks") + between("gc_blocks") + between("padding_blocks");
+    let measured = written / between("host_blocks");
+
+    let mut spec = spec(SystemKind::ZnSage, &path);
+    spec.size = Some(128 << 20);
+    spec.device_set.clear();
+    for (key, value) in [
+        ("device.zoned.zone_size", "128 KiB"),
+        ("device.zoned.zone_capacity", "128 KiB"),
+        ("device.zoned.max_append", "128 KiB"),
+        ("device.zoned.max_open", "0"),
+        ("device.zoned.max_active", "0"),
+        ("znsage.chunk", "128K"),
+    ] {
+        spec.set(key, value).unwrap();
+    }
+    let simulated = sound(&spec).waf.total;
+    println!("WAF measured {measured:.3}, simulated {simulated:.3}");
+    assert!((simulated / measured - 1.0).abs() < 0.03, "{measured} {simulated}");
 }

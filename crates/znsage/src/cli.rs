@@ -219,6 +219,11 @@ pub struct BenchArgs {
     #[arg(long, value_name = "FILE")]
     pub samples: Option<PathBuf>,
 
+    /// Record what the kernel asks of the znsage device, for `znsage sim run
+    /// --trace`; a name that ends in .gz is compressed
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+
     /// Number that the contents and the accesses derive from [default: the time]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

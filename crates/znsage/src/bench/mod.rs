@@ -10,6 +10,7 @@ mod pattern;
 mod phase;
 mod plan;
 mod protocol;
+mod record;
 mod report;
 mod sampler;
 pub mod worker;
@@ -26,6 +27,7 @@ use cgroup::Cgroup;
 use child::Worker;
 use plan::Plan;
 use protocol::{Event, Order, Setup};
+use record::Recorder;
 use report::{Config, Phase, Report};
 use sampler::{Sampler, Snapshot, Totals};
 
@@ -46,6 +48,7 @@ struct Bench<'a> {
     worker: Worker,
     group: Option<Cgroup<'a>>,
     sampler: Sampler<'a>,
+    recorder: Option<Recorder>,
     progress: Progress,
     /// Filled now.
     pages: u64,
@@ -67,6 +70,10 @@ pub fn run(sys: &dyn Sys, args: &BenchArgs, page: u64) -> Result<Report> {
         now.as_nanos() as u64
     });
     let sampler = Sampler::new(sys, args.samples.as_deref(), page)?;
+    let recorder = match &args.trace {
+        Some(path) => Some(Recorder::start(sys, path, &counters::all(sys)?, page)?),
+        None => None,
+    };
     let group = match plan.limit {
         Some(limit) => Some(Cgroup::create(sys, limit)?),
         None => None,
@@ -87,6 +94,7 @@ pub fn run(sys: &dyn Sys, args: &BenchArgs, page: u64) -> Result<Report> {
         worker,
         group,
         sampler,
+        recorder,
         progress: Progress::new(),
         pages: 0,
         phases: Vec::new(),
@@ -94,6 +102,9 @@ pub fn run(sys: &dyn Sys, args: &BenchArgs, page: u64) -> Result<Report> {
         corrupt_pages: 0,
     };
     bench.work()?;
+    if let Some(recorder) = bench.recorder.take() {
+        recorder.finish()?;
+    }
     let config = Config {
         size_bytes: bench.pages * page,
         memory_limit_bytes: bench.plan.limit,
@@ -178,6 +189,8 @@ impl Bench<'_> {
     /// Has the worker do something, and watches until it is done.
     fn phase(&mut self, name: &str, order: &Order, report: bool) -> Result<()> {
         let before = self.look();
+        let measures = matches!(order, Order::Access { .. }) && report;
+        self.mark(if measures { "measure" } else { name }, &before);
         let mut watch = Watch::new(&before);
         self.worker.order(order);
         let outcome = loop {
@@ -198,6 +211,9 @@ impl Bench<'_> {
             self.show(name, order, &watch);
         };
         let after = self.look();
+        if measures {
+            self.mark("end", &after);
+        }
         self.sampler.record(name, outcome.ops, &after)?;
         self.corrupt_pages += outcome.corrupt;
         if report {
@@ -206,6 +222,12 @@ impl Bench<'_> {
             self.phases.push(phase);
         }
         Ok(())
+    }
+
+    fn mark(&self, name: &str, now: &Snapshot) {
+        if let Some(recorder) = &self.recorder {
+            recorder.mark(name, now.device.as_ref());
+        }
     }
 
     /// Was the device written as often as --rewrites wants?

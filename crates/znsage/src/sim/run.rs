@@ -3,13 +3,15 @@
 
 use std::fmt::Write;
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
 use serde_json::json;
 use znsage_sim::result::{Latency, RunResult};
-use znsage_sim::spec::SystemKind;
-use znsage_sim::{RunError, Spec};
+use znsage_sim::spec::{SystemKind, WorkloadKind};
+use znsage_sim::time::BLOCK;
+use znsage_sim::{trace, RunError, Spec};
 
 use super::Report;
 use crate::error::{reason, Error, Kind, Result};
@@ -26,13 +28,18 @@ pub struct RunArgs {
     #[arg(long)]
     pub device: Option<String>,
 
-    /// Size of the device, e.g. 16G [default: 64G]
+    /// Size of the device, e.g. 16G [default: 64G, or what
+    /// a trace wants]
     #[arg(long)]
     pub size: Option<String>,
 
     /// Who touches which page: uniform, sequential, zipf, etc, ycsb-a, ...
     #[arg(long)]
     pub workload: Option<String>,
+
+    /// Replay what `znsage bench --trace` or trace/record recorded
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "utilization"])]
+    pub trace: Option<PathBuf>,
 
     /// Pages on the device, percent of its capacity
     #[arg(long, value_name = "PERCENT")]
@@ -52,7 +59,7 @@ pub struct RunArgs {
 
     /// A TOML file of values to begin with
     #[arg(long, value_name = "FILE")]
-    pub spec: Option<std::path::PathBuf>,
+    pub spec: Option<PathBuf>,
 }
 
 pub fn simulate(args: &RunArgs) -> Result<Report> {
@@ -60,7 +67,7 @@ pub fn simulate(args: &RunArgs) -> Result<Report> {
     let begun = Instant::now();
     let result = znsage_sim::run(&spec).map_err(|e| {
         let kind = match e {
-            RunError::Spec(_) => Kind::Usage,
+            RunError::Spec(_) | RunError::Trace(_) => Kind::Usage,
             RunError::Device(_) => Kind::Device,
             RunError::Stuck(_) => Kind::Failure,
         };
@@ -102,6 +109,13 @@ fn spec(args: &RunArgs) -> Result<Spec> {
             spec.set(key, value).map_err(|e| wrong(format!("--{e}")))?;
         }
     }
+    if let Some(path) = &args.trace {
+        spec.workload = WorkloadKind::Trace;
+        spec.load.trace = Some(path.clone());
+        if args.size.is_none() && args.spec.is_none() {
+            spec.size = Some(size_for(path, &spec)?);
+        }
+    }
     if let Some(policy) = &args.policy {
         let of = if spec.system == SystemKind::ZnSage { "znsage" } else { "published" };
         spec.set(&format!("{of}.policy"), policy)
@@ -116,6 +130,17 @@ fn spec(args: &RunArgs) -> Result<Spec> {
     Ok(spec)
 }
 
+/// The device that has the slots of a trace when the share that is held back
+/// has been taken off.
+fn size_for(path: &Path, spec: &Spec) -> Result<u64> {
+    let trace = trace::Reader::open(path).map_err(|e| Error::new(Kind::Usage, e.to_string()))?;
+    let held_back = match spec.system {
+        SystemKind::ZnSage => spec.znsage.over_provisioning,
+        _ => spec.published.over_provisioning,
+    };
+    Ok((f64::from(trace.slots()) * BLOCK as f64 / (1.0 - held_back / 100.0)) as u64)
+}
+
 /// Of the zoned ones that with small zones: a small device has enough of them.
 fn device_for(system: SystemKind) -> &'static str {
     match system {
@@ -127,7 +152,7 @@ fn device_for(system: SystemKind) -> &'static str {
 
 fn to_text(r: &RunResult) -> String {
     let mut text = format!(
-        "{} on {}, {}, {} % of {} full\n",
+        "{} on {}, {}, {:.1} % of {} full\n",
         r.system,
         r.device,
         r.workload,
