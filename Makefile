@@ -19,7 +19,7 @@ export DEBUG
 .NOTPARALLEL:
 .PHONY: help setup kernels kmod tools test test-engine test-rust test-vm demo bench lab lint clean distclean
 
-SCRIPTS := vm/lib.sh vm/devices.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* .ci/* bench/* tests/* 2>/dev/null)
+SCRIPTS := vm/lib.sh vm/devices.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* .ci/* bench/* tests/* trace/* 2>/dev/null)
 ENGINE := $(wildcard engine/*.c port/user/*.c)
 # The engine is built into the kernel and into user space, so it is held to
 # what both compilers can check.

@@ -11,7 +11,7 @@ use crate::figures::{outcome, select, Figure, Measurements, Outcome, Target};
 use crate::load::warning;
 use crate::table::Table;
 use crate::vm::{self, Clock, Harvest, Vm};
-use crate::Result;
+use crate::{simulator, Result};
 
 /// The first pair is for the comparison with stock swap; the second zoned
 /// device, of smaller zones, for the WAF: small, so that it is written over
@@ -51,12 +51,16 @@ pub fn run(args: &Args) -> Result<bool> {
     let mut measured = Measurements::default();
     let mut others = None;
     for clock in [Clock::Instructions, Clock::Real] {
-        let chosen: Vec<Figure> = figures.iter().copied().filter(|f| f.clock() == clock).collect();
+        let chosen: Vec<Figure> =
+            figures.iter().copied().filter(|f| f.clock() == Some(clock)).collect();
         if !chosen.is_empty() {
             let harvest = boot(&chosen, clock, args.rounds, out)?;
             measured.merge(harvest.document);
             others = others.into_iter().chain(harvest.others).reduce(f64::max);
         }
+    }
+    if figures.iter().any(|f| f.clock().is_none()) {
+        measured.simulator = Some(simulator::measure()?);
     }
     let document = Document {
         kernel: measured.kernel.clone(),
@@ -111,7 +115,11 @@ fn to_text(document: &Document) -> String {
             figure.detail.clone(),
         ]);
     }
-    format!("Linux {}; {}\n\n{}", document.kernel, document.machine, table.to_text())
+    let kernel = match document.kernel.as_str() {
+        "" => String::new(),
+        kernel => format!("Linux {kernel}; "),
+    };
+    format!("{kernel}{}\n\n{}", document.machine, table.to_text())
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Run, System};
+use crate::simulator::Simulations;
 use crate::stats::median;
 use crate::vm::Clock;
 
@@ -20,6 +21,9 @@ pub enum Figure {
     Waf90,
     Map,
     DeviceBound,
+    SimSpeed,
+    SimMemory,
+    SimLarge,
 }
 
 use Figure::*;
@@ -41,8 +45,20 @@ impl Target {
 }
 
 impl Figure {
-    pub const ALL: [Figure; 9] =
-        [Seq, Random40, Random80, Waf40, Waf60, Waf80, Waf90, Map, DeviceBound];
+    pub const ALL: [Figure; 12] = [
+        Seq,
+        Random40,
+        Random80,
+        Waf40,
+        Waf60,
+        Waf80,
+        Waf90,
+        Map,
+        DeviceBound,
+        SimSpeed,
+        SimMemory,
+        SimLarge,
+    ];
 
     /// For FIGURES= and result.json.
     pub fn name(self) -> &'static str {
@@ -56,6 +72,9 @@ impl Figure {
             Waf90 => "waf90",
             Map => "map",
             DeviceBound => "bound",
+            SimSpeed => "sim-speed",
+            SimMemory => "sim-memory",
+            SimLarge => "sim-512g",
         }
     }
 
@@ -70,6 +89,9 @@ impl Figure {
             Waf90 => "WAF at 90 %, over-provisioning 7 %",
             Map => "Maps, bytes a page of the device",
             DeviceBound => "Throttled device, znsage / fio",
+            SimSpeed => "Simulator, million page operations a second",
+            SimMemory => "Simulator, bytes a page beside the engine's",
+            SimLarge => "Simulator, GiB of memory for 512 GiB of swap",
         }
     }
 
@@ -85,15 +107,19 @@ impl Figure {
             // Eight bytes, and one percent.
             Map => Target::AtMost(8.08),
             DeviceBound => Target::AtLeast(0.95),
+            SimSpeed => Target::AtLeast(2.0),
+            SimMemory => Target::AtMost(16.0),
+            SimLarge => Target::AtMost(8.0),
         }
     }
 
     /// Comparisons of two systems on one emulated CPU are of what they have to
-    /// do. The last figure is of a device's time.
-    pub fn clock(self) -> Clock {
-        match self.ratio_phase() {
-            Some(_) => Clock::Instructions,
-            None => Clock::Real,
+    /// do. None: it needs no virtual machine.
+    pub fn clock(self) -> Option<Clock> {
+        match self {
+            Seq | Random40 | Random80 => Some(Clock::Instructions),
+            SimSpeed | SimMemory | SimLarge => None,
+            _ => Some(Clock::Real),
         }
     }
 
@@ -137,7 +163,7 @@ pub fn select(words: &[String]) -> Result<Vec<Figure>, String> {
     Ok(if chosen.is_empty() { Figure::ALL.to_vec() } else { chosen })
 }
 
-/// What the guest measured.
+/// What was measured, most of it in a guest.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Measurements {
     pub kernel: String,
@@ -147,6 +173,7 @@ pub struct Measurements {
     pub map: Option<Maps>,
     /// The throttled device, fio and znsage in turns.
     pub bound: Vec<Bound>,
+    pub simulator: Option<Simulations>,
     /// Why something could not be measured.
     pub problems: Vec<String>,
 }
@@ -159,6 +186,7 @@ impl Measurements {
         self.waf.extend(other.waf);
         self.map = other.map.or(self.map);
         self.bound.extend(other.bound);
+        self.simulator = other.simulator.or(self.simulator);
         self.problems.extend(other.problems);
     }
 }
@@ -234,6 +262,12 @@ fn value(figure: Figure, measured: &Measurements) -> Option<(f64, String)> {
         let detail = format!("{map_bytes} bytes for {blocks_total} pages");
         return Some((map_bytes as f64 / blocks_total as f64, detail));
     }
+    match figure {
+        SimSpeed => return measured.simulator.map(|s| s.speed()),
+        SimMemory => return measured.simulator.map(|s| s.bytes_a_page()),
+        SimLarge => return measured.simulator.map(|s| s.large_gib()),
+        _ => (),
+    }
     let of = |writer| -> Vec<f64> {
         measured.bound.iter().filter(|b| b.writer == writer).map(|b| b.mib_per_s).collect()
     };
@@ -274,8 +308,9 @@ mod tests {
     #[test]
     fn words_choose_figures() {
         let select = |text: &str| select(&[text.to_string()]);
-        assert_eq!(select("").unwrap().len(), 9);
-        assert_eq!(select("all").unwrap().len(), 9);
+        assert_eq!(select("").unwrap().len(), 12);
+        assert_eq!(select("all").unwrap().len(), 12);
+        assert_eq!(select("sim").unwrap(), [SimSpeed, SimMemory, SimLarge]);
         assert_eq!(select("waf").unwrap(), [Waf40, Waf60, Waf80, Waf90]);
         assert_eq!(select("random40,seq").unwrap(), [Seq, Random40]);
         assert_eq!(select("waf80 waf").unwrap().len(), 4);

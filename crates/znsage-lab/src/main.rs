@@ -11,6 +11,7 @@ mod guest;
 mod load;
 mod model;
 mod picture;
+mod simulator;
 mod stats;
 mod table;
 mod vm;

@@ -159,6 +159,8 @@ fn processor(cpuinfo: &str) -> String {
 
 pub fn write_json(path: &Path, document: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(document).expect("plain data");
+    let dir = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
     fs::write(path, text + "\n").map_err(|e| format!("cannot write {}: {e}", path.display()))
 }
 

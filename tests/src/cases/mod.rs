@@ -9,6 +9,7 @@ mod lifecycle;
 mod process;
 mod refusals;
 mod shapes;
+mod trace;
 mod utilization;
 
 use crate::runner::Case;
@@ -33,6 +34,7 @@ pub fn all() -> Vec<Case> {
     [
         lifecycle::CASES,
         utilization::CASES,
+        trace::CASES,
         process::CASES,
         block::CASES,
         shapes::CASES,

@@ -12,7 +12,7 @@ use crate::error::{Error, Kind, Result};
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// One system on one device under one workload
-    Run(run::RunArgs),
+    Run(Box<run::RunArgs>),
     /// The built-in devices, or one of them as the file to copy and edit
     Devices {
         /// Which one to print
