@@ -16,11 +16,12 @@ pub mod rng;
 pub mod run;
 pub mod sim;
 pub mod spec;
+pub mod sweep;
 pub mod system;
 pub mod time;
 pub mod trace;
 pub mod workload;
 
 pub use result::RunResult;
-pub use run::{run, RunError};
+pub use run::{check, run, RunError};
 pub use spec::Spec;

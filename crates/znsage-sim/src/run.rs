@@ -2,6 +2,7 @@
 //! One run, from a spec to a result.
 
 use std::fmt;
+use std::path::Path;
 
 use crate::device::params::Interface;
 use crate::device::{ConventionalSsd, ParamError, Params, ZnsSsd};
@@ -76,13 +77,59 @@ fn refuse<T>(key: &str, what: impl Into<String>) -> Result<T, RunError> {
 }
 
 /// Runs a spec.
+///
+/// # Errors
+/// If [`check()`] refuses it, or the run could not go on.
 pub fn run(spec: &Spec) -> Result<RunResult, RunError> {
+    build(spec, Run)
+}
+
+/// Does everything that comes before a run, and says whether it could begin.
+///
+/// # Errors
+/// If the spec or the device's parameter set cannot be, or not together.
+pub fn check(spec: &Spec) -> Result<(), RunError> {
+    build(spec, Check)
+}
+
+/// What to do with a system once it is built: systems differ in type.
+trait Then {
+    type Out;
+    fn then<S: System>(self, spec: &Spec, params: &Params, s: S) -> Result<Self::Out, RunError>;
+}
+
+struct Run;
+
+impl Then for Run {
+    type Out = RunResult;
+    fn then<S: System>(self, spec: &Spec, params: &Params, s: S) -> Result<RunResult, RunError> {
+        match spec.workload {
+            WorkloadKind::Trace => replay(spec, params, s),
+            _ => run_system(spec, params, s),
+        }
+    }
+}
+
+struct Check;
+
+impl Then for Check {
+    type Out = ();
+    fn then<S: System>(self, spec: &Spec, _: &Params, s: S) -> Result<(), RunError> {
+        let area = Area::new(spec, &s);
+        match spec.workload {
+            WorkloadKind::Trace => area.for_trace(spec).map(drop),
+            _ => area.for_workload(spec, s.capacity()).map(drop),
+        }
+    }
+}
+
+fn build<T: Then>(spec: &Spec, next: T) -> Result<T::Out, RunError> {
     spec.check()?;
     let params = Params::load(&spec.device, &spec.device_set)?;
     match spec.system {
         SystemKind::ZnSage => {
             let media = zoned(spec, &params)?;
-            run_system(spec, &params, Znsage::new(media, &spec.znsage, spec.host.cpus)?)
+            next.then(spec, &params, Znsage::new(media, &spec.znsage, spec.host.cpus)?)
         }
         SystemKind::Stock | SystemKind::StockTrim => {
             if params.interface != Interface::Conventional {
@@ -91,17 +138,17 @@ pub fn run(spec: &Spec) -> Result<RunResult, RunError> {
             let dev = ConventionalSsd::new(&params, spec.size, spec.seed)?;
             let trim = spec.system == SystemKind::StockTrim;
             let system = Stock::new(dev, trim, &spec.published, spec.run.shadow)?;
-            run_system(spec, &params, system)
+            next.then(spec, &params, system)
         }
         SystemKind::ZnSwap | SystemKind::SmallZone | SystemKind::ZnSage2025 => {
             let media = zoned(spec, &params)?;
             let system = ZoneLog::new(spec.system, media, &spec.published, spec.host.cpus)?;
-            run_system(spec, &params, system)
+            next.then(spec, &params, system)
         }
         SystemKind::ZnsPlus => {
             let media = zoned(spec, &params)?;
             let system = ZnsPlus::new(media, &spec.published, params.zns_plus.is_some())?;
-            run_system(spec, &params, system)
+            next.then(spec, &params, system)
         }
     }
 }
@@ -144,6 +191,24 @@ impl Area {
         host
     }
 
+    /// Pages of the workload on the device: what utilization asks for, if there
+    /// are slots for it.
+    fn for_workload(&self, spec: &Spec, capacity: u64) -> Result<u64, RunError> {
+        let live = (capacity as f64 * spec.utilization / 100.0) as u64;
+        self.refuse_if_too_small("utilization", spec, live)?;
+        Ok(live)
+    }
+
+    /// What the trace of the workload needs, if there are slots for it.
+    fn for_trace<'a>(&self, spec: &'a Spec) -> Result<(&'a Path, trace::Needs), RunError> {
+        let Some(path) = &spec.load.trace else {
+            return refuse("load.trace", "the workload `trace` wants the path of one");
+        };
+        let needs = trace::survey(path)?;
+        self.refuse_if_too_small("size", spec, u64::from(needs.most_used))?;
+        Ok((path, needs))
+    }
+
     /// Pages under writeback, and slots on their way back, need slots as well.
     fn refuse_if_too_small(&self, key: &str, spec: &Spec, live: u64) -> Result<(), RunError> {
         let slack = u64::from(spec.host.threads) * 64 + u64::from(spec.host.cpus) * 64;
@@ -159,13 +224,9 @@ impl Area {
 }
 
 fn run_system<S: System>(spec: &Spec, params: &Params, system: S) -> Result<RunResult, RunError> {
-    if spec.workload == WorkloadKind::Trace {
-        return replay(spec, params, system);
-    }
     let capacity = system.capacity();
-    let live = (capacity as f64 * spec.utilization / 100.0) as u64;
     let area = Area::new(spec, &system);
-    area.refuse_if_too_small("utilization", spec, live)?;
+    let live = area.for_workload(spec, capacity)?;
     let total = area.total;
     let w = Workload::new(spec, spec.frames(), live as u32);
     let shape = Shape {
@@ -192,13 +253,9 @@ fn run_system<S: System>(spec: &Spec, params: &Params, system: S) -> Result<RunR
 }
 
 fn replay<S: System>(spec: &Spec, params: &Params, system: S) -> Result<RunResult, RunError> {
-    let Some(path) = &spec.load.trace else {
-        return refuse("load.trace", "the workload `trace` wants the path of one");
-    };
-    let needs = trace::survey(path)?;
-    let input = trace::Reader::open(path)?;
     let area = Area::new(spec, &system);
-    area.refuse_if_too_small("size", spec, u64::from(needs.most_used))?;
+    let (path, needs) = area.for_trace(spec)?;
+    let input = trace::Reader::open(path)?;
     let total = area.total;
     let shape = Shape {
         cpus: spec.host.cpus,

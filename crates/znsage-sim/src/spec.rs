@@ -388,21 +388,38 @@ impl Spec {
 
     /// Changes a value by its key: `host.memory=1G`, `device.zoned.zones=64`.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), SpecError> {
+        match key.starts_with(DEVICE) {
+            true => self.set_value(key, toml::Value::String(value.into())),
+            false => self.set_value(key, literal(value)),
+        }
+    }
+
+    /// The same with a value of TOML.
+    pub fn set_value(&mut self, key: &str, value: toml::Value) -> Result<(), SpecError> {
         if let Some(key) = key.strip_prefix(DEVICE) {
-            self.device_set.push((key.into(), value.into()));
+            let text = match value {
+                toml::Value::String(text) => text,
+                other => other.to_string(),
+            };
+            self.device_set.push((key.into(), text));
             return Ok(());
         }
         let mut doc = toml::Table::try_from(&*self).expect("a spec is a table");
+        let tables: Vec<_> = doc.iter().filter(|(_, v)| v.is_table()).map(|(k, _)| k).collect();
+        let tables = format!("no such table; there are {}", join(tables));
         let mut table = &mut doc;
         let mut path: Vec<&str> = key.split('.').collect();
         let last = path.pop().expect("split gives one at least");
         for name in path {
             table = match table.get_mut(name) {
                 Some(toml::Value::Table(t)) => t,
-                _ => return refuse(key, "no such table"),
+                _ => return refuse(key, tables),
             };
         }
-        table.insert(last.into(), literal(value));
+        if matches!(table.get(last), Some(toml::Value::Table(_))) {
+            return refuse(key, "a table; name a key in it");
+        }
+        table.insert(last.into(), value);
         match toml::Value::Table(doc).try_into() {
             Ok(spec) => {
                 *self = spec;
@@ -460,6 +477,10 @@ impl Spec {
     }
 }
 
+fn join(names: Vec<&String>) -> String {
+    names.iter().map(|n| n.as_str()).collect::<Vec<_>>().join(", ")
+}
+
 /// The TOML value that a text means: a number, a truth value, else a string.
 fn literal(text: &str) -> toml::Value {
     if let Ok(n) = text.parse::<i64>() {
@@ -508,7 +529,10 @@ mod tests {
         assert!(e.what.contains("`cpus`"), "{e}");
         let e = spec.set("system", "znfast").unwrap_err();
         assert!(e.what.contains("`znsage-2025`"), "{e}");
-        assert_eq!(spec.set("hosts.cpus", "3").unwrap_err().what, "no such table");
+        let e = spec.set("hosts.cpus", "3").unwrap_err();
+        assert!(e.what.contains("there are costs, host, "), "{e}");
+        let e = spec.set("host", "3").unwrap_err();
+        assert!(e.what.contains("a table"), "{e}");
         assert_eq!(spec, Spec::default(), "nothing was changed");
     }
 

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Many runs from one file: the cross product of lists, on all cores or spread
+//! over machines, into tables.
+//!
+//! [`Sweep`] is the file, expanded into points. [`Store`] keeps what is
+//! finished, a line a run, so that a sweep can stop and go on at any time.
+//! [`Shard`] is one machine's part of the points. [`pool`] runs them; [`table`],
+//! [`parquet`] and [`output`] are what comes out, the same bytes whatever the
+//! number of threads, shards and interruptions.
+
+mod error;
+mod file;
+pub mod merge;
+pub mod output;
+pub mod parquet;
+pub mod pool;
+mod shard;
+mod store;
+pub mod table;
+
+pub use error::SweepError;
+pub use file::{Point, Sweep, MAX_POINTS};
+pub use shard::Shard;
+pub use store::{Entry, Header, Outcome, Store};

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What is finished of a sweep: a file to which lines of JSON are appended.
+//!
+//! The first line is the [`Header`], each other one an [`Entry`]. A line is on
+//! the disk before the next run is counted as begun, so whatever ends the
+//! process, no finished run is lost; a last line that was cut off is dropped.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::SweepError;
+use crate::result::RunResult;
+
+/// Of the layout of the lines.
+const FORMAT: u32 = 1;
+
+/// The first line: which sweep it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Header {
+    /// The layout of the lines.
+    znsage_sweep: u32,
+    /// The simulator's version: another one may have other results.
+    version: String,
+    /// Of all specs and parameter sets.
+    digest: String,
+    /// How many points the sweep has.
+    pub points: usize,
+}
+
+impl Header {
+    pub(super) fn new(digest: &str, points: usize) -> Self {
+        let version = env!("CARGO_PKG_VERSION").into();
+        Header { znsage_sweep: FORMAT, version, digest: digest.into(), points }
+    }
+}
+
+/// How a point ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It ran.
+    Result(Box<RunResult>),
+    /// It cannot be run, and why.
+    Impossible(String),
+    /// It ran, but not to its end, and why.
+    Stuck(String),
+}
+
+/// A point that is finished.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// Its number.
+    pub index: usize,
+    /// What describes it, by the keys of the spec.
+    pub point: Map<String, Value>,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// A file of finished points.
+#[derive(Debug)]
+pub struct Store {
+    path: PathBuf,
+    file: Flock<File>,
+    entries: BTreeMap<usize, Entry>,
+}
+
+/// What a file holds, and how many of its bytes are whole lines.
+struct Content {
+    header: Option<Header>,
+    entries: BTreeMap<usize, Entry>,
+    whole: usize,
+}
+
+impl Store {
+    /// Opens the store of a sweep, or begins it. No other process can, until
+    /// this one is dropped.
+    ///
+    /// # Errors
+    /// If the file is damaged, or of another sweep, or in use.
+    pub fn open(path: &Path, header: &Header) -> Result<Store, SweepError> {
+        let file = OpenOptions::new().create(true).append(true).open(path);
+        let file = file.map_err(SweepError::io("open", path))?;
+        let file = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, e)| match e {
+            Errno::EWOULDBLOCK => SweepError::Busy(path.into()),
+            e => SweepError::io("lock", path)(e.into()),
+        })?;
+        let content = read(path)?;
+        if let Some(found) = &content.header {
+            same_sweep(path, header, found)?;
+        }
+        file.set_len(content.whole as u64).map_err(SweepError::io("write", path))?;
+        let mut store = Store { path: path.into(), file, entries: content.entries };
+        if content.header.is_none() {
+            store.line(header)?;
+            // The file's name must last as long as its lines.
+            if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
+                File::open(dir).and_then(|d| d.sync_all()).map_err(SweepError::io("write", dir))?;
+            }
+        }
+        Ok(store)
+    }
+
+    /// Opens the store of a sweep to look into it: what is in it, nothing if
+    /// there is none.
+    ///
+    /// # Errors
+    /// If the file is damaged, or of another sweep.
+    pub fn finished(
+        path: &Path,
+        header: &Header,
+    ) -> Result<BTreeMap<usize, Entry>, SweepError> {
+        if !path.exists() {
+            return Ok(BTreeMap::new());
+        }
+        let content = read(path)?;
+        if let Some(found) = &content.header {
+            same_sweep(path, header, found)?;
+        }
+        Ok(content.entries)
+    }
+
+    /// What a store of any sweep holds.
+    ///
+    /// # Errors
+    /// If the file is no store, or damaged.
+    pub fn read(path: &Path) -> Result<(Header, BTreeMap<usize, Entry>), SweepError> {
+        let content = read(path)?;
+        let header = content.header.ok_or_else(|| {
+            damaged(path, "there is no first line".into(), "the sweep has not begun; leave it out")
+        })?;
+        Ok((header, content.entries))
+    }
+
+    /// Adds a finished point; on return it is on the disk.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn append(&mut self, entry: Entry) -> Result<(), SweepError> {
+        self.line(&entry)?;
+        self.entries.insert(entry.index, entry);
+        Ok(())
+    }
+
+    /// All finished points.
+    pub fn entries(&self) -> &BTreeMap<usize, Entry> {
+        &self.entries
+    }
+
+    fn line(&mut self, what: &impl Serialize) -> Result<(), SweepError> {
+        let mut line = serde_json::to_vec(what).expect("it is plain data");
+        line.push(b'\n');
+        self.file
+            .write_all(&line)
+            .and_then(|()| self.file.sync_data())
+            .map_err(SweepError::io("write", &self.path))
+    }
+}
+
+fn damaged(path: &Path, what: String, hint: &str) -> SweepError {
+    SweepError::Store { path: path.into(), what, hint: hint.into() }
+}
+
+/// Refuses results of another sweep than the one that is wanted.
+pub(super) fn same_sweep(path: &Path, want: &Header, found: &Header) -> Result<(), SweepError> {
+    if want == found {
+        return Ok(());
+    }
+    let what = if (want.znsage_sweep, &want.version) != (found.znsage_sweep, &found.version) {
+        format!("written by znsage {}, this is {}", found.version, want.version)
+    } else {
+        format!("holds results of another sweep, of {} points", found.points)
+    };
+    let hint = "the sweep file or a device's file was changed since; take it back, or give another --out, or remove the results";
+    Err(damaged(path, what, hint))
+}
+
+fn read(path: &Path) -> Result<Content, SweepError> {
+    let bytes = fs::read(path).map_err(SweepError::io("read", path))?;
+    let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+    let mut content = Content { header: None, entries: BTreeMap::new(), whole };
+    let lines = bytes[..whole].split_inclusive(|b| *b == b'\n');
+    for (i, line) in lines.enumerate() {
+        let wrong = |what: &dyn std::fmt::Display| {
+            let hint = "it is damaged, or no store of a sweep; remove it and what it holds runs again";
+            damaged(path, format!("line {}: {what}", i + 1), hint)
+        };
+        let Some(header) = &content.header else {
+            content.header = Some(serde_json::from_slice(line).map_err(|e| wrong(&e))?);
+            continue;
+        };
+        let entry: Entry = serde_json::from_slice(line).map_err(|e| wrong(&e))?;
+        if entry.index >= header.points {
+            return Err(wrong(&format!("point {} of {}", entry.index, header.points)));
+        }
+        insert(&mut content.entries, entry).map_err(|index| {
+            wrong(&format!("a second, different result for point {index}"))
+        })?;
+    }
+    Ok(content)
+}
+
+/// Adds an entry; one that is there already must be the same.
+pub(super) fn insert(all: &mut BTreeMap<usize, Entry>, entry: Entry) -> Result<(), usize> {
+    match all.get(&entry.index) {
+        Some(old) if *old != entry => Err(entry.index),
+        Some(_) => Ok(()),
+        None => {
+            all.insert(entry.index, entry);
+            Ok(())
+        }
+    }
+}
