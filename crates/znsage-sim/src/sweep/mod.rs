@@ -4,10 +4,12 @@
 //!
 //! [`Sweep`] is the file, expanded into points. [`Store`] keeps what is
 //! finished, a line a run, so that a sweep can stop and go on at any time.
-//! [`Shard`] is one machine's part of the points. [`pool`] runs them; [`table`],
+//! [`Shard`] is one machine's part of the points. [`drive()`] runs what is left
+//! of them on the threads of [`pool`], [`merge`] joins parts. [`table`],
 //! [`parquet`] and [`output`] are what comes out, the same bytes whatever the
 //! number of threads, shards and interruptions.
 
+mod drive;
 mod error;
 mod file;
 pub mod merge;
@@ -18,6 +20,7 @@ mod shard;
 mod store;
 pub mod table;
 
+pub use drive::{default_dir, drive, Driven, Plan, Progress, Stage};
 pub use error::SweepError;
 pub use file::{Point, Sweep, MAX_POINTS};
 pub use shard::Shard;

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! From a sweep to finished points: looks at all, runs what is left.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::pool::{self, End};
+use super::store::{Entry, Outcome, Store};
+use super::{Point, Shard, Sweep, SweepError};
+use crate::run::{check, run, RunError};
+use crate::spec::Spec;
+
+/// What is to be done, and where to.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Which part of the points.
+    pub shard: Shard,
+    /// Where the stores are; made if it is not there.
+    pub dir: PathBuf,
+    /// Runs at a time.
+    pub jobs: usize,
+}
+
+/// What is being done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Looking whether all points can be.
+    Checking,
+    /// Running them.
+    Running,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// What is being done.
+    pub stage: Stage,
+    /// Points done in this stage.
+    pub done: usize,
+    /// Points to do in this stage.
+    pub todo: usize,
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub struct Driven {
+    /// Finished points of this part.
+    pub entries: BTreeMap<usize, Entry>,
+    /// Points of this part.
+    pub points: usize,
+    /// Finished before.
+    pub before: usize,
+    /// What tells the points apart whose runs panicked. They are not counted
+    /// as finished.
+    pub panicked: Vec<String>,
+    /// Was it stopped?
+    pub stopped: bool,
+}
+
+impl Driven {
+    /// Are all points of this part finished?
+    pub fn complete(&self) -> bool {
+        self.entries.len() == self.points
+    }
+}
+
+/// Does what is left of a part of a sweep. Asks `stop` now and then whether to
+/// leave the rest; `show` learns how far it is.
+///
+/// # Errors
+/// Before the first run, if a point of the part cannot be and the sweep does
+/// not allow that; if the store is of another sweep, in use, or cannot be
+/// written.
+pub fn drive(
+    sweep: &Sweep,
+    plan: &Plan,
+    mut stop: impl FnMut() -> bool,
+    mut show: impl FnMut(Progress),
+) -> Result<Driven, SweepError> {
+    let path = plan.dir.join(plan.shard.file_name());
+    let header = sweep.header();
+    let finished = Store::finished(&path, &header)?;
+    let all: Vec<&Point> = sweep.points.iter().filter(|p| plan.shard.has(p.index)).collect();
+    let left = left(&all, &finished);
+    let Some(refused) = refused(&left, plan.jobs, &mut stop, &mut show) else {
+        return Ok(Driven {
+            before: finished.len(),
+            entries: finished,
+            points: all.len(),
+            panicked: Vec::new(),
+            stopped: true,
+        });
+    };
+    if let Some((index, e)) = refused.first_key_value().filter(|_| !sweep.skip_impossible) {
+        return Err(sweep.locate(&sweep.points[*index], e.clone()));
+    }
+
+    fs::create_dir_all(&plan.dir).map_err(SweepError::io("make", &plan.dir))?;
+    let mut store = Store::open(&path, &header)?;
+    let before = store.entries().len();
+    let entry = |index: usize, outcome| {
+        Entry { index, point: sweep.label(&sweep.points[index]), outcome }
+    };
+    for (index, e) in refused {
+        if !store.entries().contains_key(&index) {
+            store.append(entry(index, Outcome::Impossible(e.to_string())))?;
+        }
+    }
+    let todo = self::left(&all, store.entries());
+    let mut progress = Progress { stage: Stage::Running, done: 0, todo: todo.len() };
+    let mut panicked = Vec::new();
+    show(progress);
+    let end = pool::each(plan.jobs, todo, |(_, spec)| run(spec), stop, |(index, _), result| {
+        match result {
+            None => panicked.push(sweep.describe(&sweep.points[index])),
+            Some(result) => store.append(entry(index, outcome(result)))?,
+        }
+        progress.done += 1;
+        show(progress);
+        Ok(())
+    })?;
+    Ok(Driven {
+        entries: store.entries().clone(),
+        points: all.len(),
+        before,
+        panicked,
+        stopped: end == End::Stopped,
+    })
+}
+
+fn outcome(result: Result<crate::RunResult, RunError>) -> Outcome {
+    match result {
+        Ok(result) => Outcome::Result(Box::new(result)),
+        Err(RunError::Stuck(e)) => Outcome::Stuck(e.to_string()),
+        Err(e) => unreachable!("it could be run when it was checked: {e}"),
+    }
+}
+
+fn left(all: &[&Point], finished: &BTreeMap<usize, Entry>) -> Vec<(usize, Spec)> {
+    let left = all.iter().filter(|p| !finished.contains_key(&p.index));
+    left.map(|p| (p.index, p.spec.clone())).collect()
+}
+
+/// Points that cannot be, and why; None if it was stopped. They are built as
+/// for a run, which takes memory and some milliseconds each.
+fn refused(
+    left: &[(usize, Spec)],
+    jobs: usize,
+    stop: impl FnMut() -> bool,
+    mut show: impl FnMut(Progress),
+) -> Option<BTreeMap<usize, RunError>> {
+    let mut refused = BTreeMap::new();
+    let mut progress = Progress { stage: Stage::Checking, done: 0, todo: left.len() };
+    let end = pool::each(jobs, left.to_vec(), |(_, spec)| check(spec), stop, |(index, _), result| {
+        match result {
+            Some(Ok(())) => {}
+            Some(Err(e)) => drop(refused.insert(index, e)),
+            None => panic!("the check of point {index} panicked"),
+        }
+        progress.done += 1;
+        show(progress);
+        Ok::<_, std::convert::Infallible>(())
+    });
+    (end == Ok(End::Done)).then_some(refused)
+}
+
+/// The default place for what a sweep file brings: beside it, `NAME.sweep`.
+pub fn default_dir(file: &Path) -> PathBuf {
+    file.with_extension("sweep")
+}
