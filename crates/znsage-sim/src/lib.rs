@@ -8,9 +8,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod chart;
 pub mod device;
 pub mod event;
 pub mod host;
+pub mod html;
 pub mod result;
 pub mod rng;
 pub mod run;

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Bar charts.
+
+use plotters::style::text_anchor::{HPos, VPos};
+use plotters::style::Color;
+
+use super::frame::{
+    box_of, fit, picture, text, text_upwards, text_width, Area, Frame, Key, Plot, INK, PX, SMALL,
+};
+use super::{difference, number, Axis, Look};
+
+/// Groups of bars.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BarChart {
+    /// What it shows.
+    pub title: String,
+    /// How it was found.
+    pub subtitle: String,
+    /// Upwards; it should begin at 0.
+    pub y: Axis,
+    /// What the bars of a group are.
+    pub series: Vec<BarSeries>,
+    /// From left to right.
+    pub groups: Vec<Group>,
+}
+
+/// One bar of each group.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BarSeries {
+    /// For the legend.
+    pub label: String,
+    /// What was published and simulated of one thing has the same look.
+    pub look: Look,
+    /// Published, not simulated.
+    pub published: bool,
+}
+
+/// Bars that stand together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// Stands below them.
+    pub label: String,
+    /// One for each series; None where it has no value.
+    pub bars: Vec<Option<Bar>>,
+}
+
+/// A bar: a value or, where a range was published, both its ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bar {
+    /// The value, or the smallest.
+    pub low: f64,
+    /// The value, or the largest.
+    pub high: f64,
+}
+
+impl Bar {
+    /// A single value.
+    pub fn of(value: f64) -> Bar {
+        Bar { low: value, high: value }
+    }
+
+    fn text(&self) -> String {
+        match self.low == self.high {
+            true => number(self.high),
+            false => format!("{} - {}", number(self.low), number(self.high)),
+        }
+    }
+}
+
+impl BarChart {
+    /// The picture.
+    pub fn svg(&self) -> String {
+        let bars = self.groups.iter().flat_map(|g| g.bars.iter().flatten());
+        let highest = bars.clone().map(|b| b.high).fold(0.0, f64::max);
+        // Room for the numbers above the bars.
+        let values = bars.map(|b| b.low).chain([highest * 1.2]);
+        let (y_range, y_ticks) = fit(&self.y, values);
+        let x = Axis::default();
+        let labels = self.groups.iter().enumerate();
+        let legend = self.series.iter().map(|s| Key {
+            label: &s.label,
+            look: s.look,
+            published: s.published,
+            line: false,
+        });
+        let frame = Frame {
+            title: &self.title,
+            subtitle: &self.subtitle,
+            x: &x,
+            y: &self.y,
+            x_range: -0.5..self.groups.len() as f64 - 0.5,
+            y_range,
+            x_ticks: labels.map(|(i, g)| (i as f64, g.label.clone())).collect(),
+            y_ticks,
+            legend: legend.collect(),
+        };
+        picture(&frame, |area, plot| self.draw(area, plot))
+    }
+
+    fn draw(&self, area: &Area, plot: &Plot) {
+        let one = f64::from(plot.width().end - plot.width().start) / self.groups.len() as f64;
+        let width = (one * 0.86 / self.series.len() as f64).min(f64::from(72 * PX)) as i32;
+        for (g, group) in self.groups.iter().enumerate() {
+            let middle = plot.at(g as f64, 0.0).0;
+            let first = middle - width * self.series.len() as i32 / 2;
+            for (i, bar) in group.bars.iter().enumerate() {
+                let Some(bar) = bar else { continue };
+                let (left, right) = (first + i as i32 * width, first + (i as i32 + 1) * width);
+                self.bar(area, plot, (left + PX, right - PX), (group, i), bar);
+            }
+        }
+    }
+
+    fn bar(
+        &self,
+        area: &Area,
+        plot: &Plot,
+        (left, right): (i32, i32),
+        (group, i): (&Group, usize),
+        bar: &Bar,
+    ) {
+        let series = &self.series[i];
+        let base = self.y.from.unwrap_or(0.0);
+        let (top, foot) = (plot.at(0.0, bar.high).1, plot.at(0.0, base).1);
+        // A range is a bar from its one end to the other.
+        let foot = if bar.low < bar.high { plot.at(0.0, bar.low).1 } else { foot };
+        box_of(area, (left, top), (right, foot), series.look, series.published);
+        let value = bar.text();
+        let off = self.partner(group, i).map(|p| difference(p.high, bar.high));
+        let widest =
+            text_width(&value, SMALL).max(off.as_ref().map_or(0, |o| text_width(o, SMALL)));
+        let (middle, above) = ((left + right) / 2, top - 3 * PX);
+        if widest > right - left + 2 * PX {
+            let both = off.map_or(value.clone(), |off| format!("{value} ({off})"));
+            return text_upwards(area, &both, (middle, above), SMALL, &INK);
+        }
+        let place = (HPos::Center, VPos::Bottom);
+        match off {
+            None => text(area, &value, (middle, above), SMALL, &INK, place),
+            Some(off) => {
+                text(area, &value, (middle, above - 13 * PX), SMALL, &INK, place);
+                text(area, &off, (middle, above), SMALL, &INK.mix(0.75), place);
+            }
+        }
+    }
+
+    /// The published single value that bar `i` is held against.
+    fn partner<'a>(&self, group: &'a Group, i: usize) -> Option<&'a Bar> {
+        if self.series[i].published {
+            return None;
+        }
+        let same = |s: &BarSeries| s.published && s.look == self.series[i].look;
+        let at = self.series.iter().position(same)?;
+        group.bars[at].as_ref().filter(|b| b.low == b.high)
+    }
+}
