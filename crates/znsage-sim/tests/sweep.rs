@@ -93,9 +93,13 @@ fn several_tables_are_united() {
     let label = |i: usize| serde_json::to_string(&sweep.label(&sweep.points[i])).unwrap();
     // 128 KiB with a reserve of 1 is there already.
     assert_eq!(sweep.points.len(), 4);
-    assert!(label(2).ends_with(
-        r#""znsage.chunk":196608,"device.zoned.max_append":"192 KiB","znsage.reserve":1}"#
-    ), "{}", label(2));
+    assert!(
+        label(2).ends_with(
+            r#""znsage.chunk":196608,"device.zoned.max_append":"192 KiB","znsage.reserve":1}"#
+        ),
+        "{}",
+        label(2)
+    );
     assert!(label(3).contains(r#""znsage.chunk":131072,"device.zoned.max_append":null"#));
 }
 
@@ -108,19 +112,52 @@ fn what_is_wrong_is_named_with_its_line() {
         ("[sweep]\nseed = []", "file.toml:2: seed: the list is empty"),
         ("sweep = 3", "file.toml:1: sweep: a table of lists is expected"),
         ("skip-impossible = 1\n[sweep]\nseed = [1]", "file.toml:1: skip-impossible: true or false"),
-        ("host.cpu = 2\n[sweep]\nseed = [1]", "file.toml:1: host.cpu: unknown field `cpu`, expected one of `cpus`"),
-        ("[sweep]\nsystem = ['stock',\n 'znfast']", "file.toml:3: system: unknown variant `znfast`, expected one of `stock`"),
-        ("[sweep]\nhosts.cpus = [1]", "file.toml:2: hosts.cpus: no such table; there are costs, host"),
-        ("[sweep]\nhost.cpus = [1, 2,\n 65]", "file.toml:3: host.cpus: 65 is not from 1 to 64 (host.cpus=65)"),
-        ("[sweep]\ndevice = ['zn540', 'floppy']", "file.toml:2: device: floppy: no such device; there are zn540"),
-        ("[sweep]\n'device.zoned.zoned' = [1]", "file.toml:2: device.zoned.zoned: unknown field `zoned`, expected one of `zones`"),
-        ("[sweep]\n'device.zoned.zone_capacity' = [\n'1G',\n'3 GiB']", "file.toml:4: device.zoned.zone_capacity: 3 GiB is more than the zone size, 2 GiB"),
-        ("'device.zoned.zone_capacity' = '3 GiB'\n[sweep]\nseed = [1]", "file.toml:1: device.zoned.zone_capacity: 3 GiB is more than the zone size, 2 GiB"),
+        (
+            "host.cpu = 2\n[sweep]\nseed = [1]",
+            "file.toml:1: host.cpu: unknown field `cpu`, expected one of `cpus`",
+        ),
+        (
+            "[sweep]\nsystem = ['stock',\n 'znfast']",
+            "file.toml:3: system: unknown variant `znfast`, expected one of `stock`",
+        ),
+        (
+            "[sweep]\nhosts.cpus = [1]",
+            "file.toml:2: hosts.cpus: no such table; there are costs, host",
+        ),
+        (
+            "[sweep]\nhost.cpus = [1, 2,\n 65]",
+            "file.toml:3: host.cpus: 65 is not from 1 to 64 (host.cpus=65)",
+        ),
+        (
+            "[sweep]\ndevice = ['zn540', 'floppy']",
+            "file.toml:2: device: floppy: no such device; there are zn540",
+        ),
+        (
+            "[sweep]\n'device.zoned.zoned' = [1]",
+            "file.toml:2: device.zoned.zoned: unknown field `zoned`, expected one of `zones`",
+        ),
+        (
+            "[sweep]\n'device.zoned.zone_capacity' = [\n'1G',\n'3 GiB']",
+            "file.toml:4: device.zoned.zone_capacity: 3 GiB is more than the zone size, 2 GiB",
+        ),
+        (
+            "'device.zoned.zone_capacity' = '3 GiB'\n[sweep]\nseed = [1]",
+            "file.toml:1: device.zoned.zone_capacity: 3 GiB is more than the zone size, 2 GiB",
+        ),
         // What needs the device or the system to be made.
         ("[sweep]\nsize = ['64G', '1G']", "file.toml:2: size: zn540: gives 0 zones"),
-        ("[sweep]\nznsage.chunk = ['256K',\n'2M']", "file.toml:3: znsage.chunk: must be a multiple of 1 blocks of 4 KiB and at most 256"),
-        ("utilization = 70\n[sweep]\nznsage.over-provisioning = [12, 35]", "file.toml:1: utilization: "),
-        ("[sweep]\nsystem = ['znsage', 'stock']", "file.toml: device: stock needs a conventional one"),
+        (
+            "[sweep]\nznsage.chunk = ['256K',\n'2M']",
+            "file.toml:3: znsage.chunk: must be a multiple of 1 blocks of 4 KiB and at most 256",
+        ),
+        (
+            "utilization = 70\n[sweep]\nznsage.over-provisioning = [12, 35]",
+            "file.toml:1: utilization: ",
+        ),
+        (
+            "[sweep]\nsystem = ['znsage', 'stock']",
+            "file.toml: device: stock needs a conventional one",
+        ),
     ];
     for (text, want) in cases {
         let is = message(text);
@@ -272,6 +309,13 @@ fn the_example_runs_and_its_tables_can_be_read() {
     let table = Table::of(driven.entries.values());
     same_as_csv(&table, &dir.path().join(output::CSV));
     same_as_parquet(&table, dir.path().join(output::PARQUET));
+    let html = fs::read_to_string(dir.path().join(output::REPORT)).unwrap();
+    let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+    let page = roxmltree::Document::parse_with_options(&html, options).unwrap();
+    let count = |name: &str| page.descendants().filter(|n| n.has_tag_name(name)).count();
+    // Utilization, chunk, over-provisioning; a superblock and a capacity are text.
+    assert_eq!(count("svg"), 3 * 4);
+    assert_eq!(count("tr"), 1 + table.rows);
 }
 
 fn same_as_csv(table: &Table, path: &Path) {

@@ -18,7 +18,7 @@ Exit status:
   5    the device is in use or holds something
   6    not enough memory or swap space
   7    the kernel refused, or an I/O error
-  130  interrupted; what had been done was undone
+  130  interrupted; what had been done was undone, or (sim sweep) is kept
 
 Environment:
   ZNSAGE_MODULE  path of a znsage.ko to load instead of the installed module";

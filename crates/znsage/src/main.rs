@@ -104,6 +104,9 @@ fn run(command: &Command) -> Result<Outcome> {
             }
         }
         Command::Sim { command } => {
+            if command.heeds_interrupts() {
+                interrupt::catch();
+            }
             let report = sim::run(command)?;
             Outcome { damage: report.damage, ..Outcome::fine(report.text, report.json) }
         }

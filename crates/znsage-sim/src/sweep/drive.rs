@@ -99,9 +99,8 @@ pub fn drive(
     fs::create_dir_all(&plan.dir).map_err(SweepError::io("make", &plan.dir))?;
     let mut store = Store::open(&path, &header)?;
     let before = store.entries().len();
-    let entry = |index: usize, outcome| {
-        Entry { index, point: sweep.label(&sweep.points[index]), outcome }
-    };
+    let entry =
+        |index: usize, outcome| Entry { index, point: sweep.label(&sweep.points[index]), outcome };
     for (index, e) in refused {
         if !store.entries().contains_key(&index) {
             store.append(entry(index, Outcome::Impossible(e.to_string())))?;
@@ -111,15 +110,21 @@ pub fn drive(
     let mut progress = Progress { stage: Stage::Running, done: 0, todo: todo.len() };
     let mut panicked = Vec::new();
     show(progress);
-    let end = pool::each(plan.jobs, todo, |(_, spec)| run(spec), stop, |(index, _), result| {
-        match result {
-            None => panicked.push(sweep.describe(&sweep.points[index])),
-            Some(result) => store.append(entry(index, outcome(result)))?,
-        }
-        progress.done += 1;
-        show(progress);
-        Ok(())
-    })?;
+    let end = pool::each(
+        plan.jobs,
+        todo,
+        |(_, spec)| run(spec),
+        stop,
+        |(index, _), result| {
+            match result {
+                None => panicked.push(sweep.describe(&sweep.points[index])),
+                Some(result) => store.append(entry(index, outcome(result)))?,
+            }
+            progress.done += 1;
+            show(progress);
+            Ok(())
+        },
+    )?;
     Ok(Driven {
         entries: store.entries().clone(),
         points: all.len(),
@@ -152,16 +157,22 @@ fn refused(
 ) -> Option<BTreeMap<usize, RunError>> {
     let mut refused = BTreeMap::new();
     let mut progress = Progress { stage: Stage::Checking, done: 0, todo: left.len() };
-    let end = pool::each(jobs, left.to_vec(), |(_, spec)| check(spec), stop, |(index, _), result| {
-        match result {
-            Some(Ok(())) => {}
-            Some(Err(e)) => drop(refused.insert(index, e)),
-            None => panic!("the check of point {index} panicked"),
-        }
-        progress.done += 1;
-        show(progress);
-        Ok::<_, std::convert::Infallible>(())
-    });
+    let end = pool::each(
+        jobs,
+        left.to_vec(),
+        |(_, spec)| check(spec),
+        stop,
+        |(index, _), result| {
+            match result {
+                Some(Ok(())) => {}
+                Some(Err(e)) => drop(refused.insert(index, e)),
+                None => panic!("the check of point {index} panicked"),
+            }
+            progress.done += 1;
+            show(progress);
+            Ok::<_, std::convert::Infallible>(())
+        },
+    );
     (end == Ok(End::Done)).then_some(refused)
 }
 

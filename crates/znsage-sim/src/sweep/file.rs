@@ -43,6 +43,9 @@ pub struct Point {
     given: Vec<(String, usize)>,
 }
 
+/// What a device is made from: its name, and the values that are replaced.
+type Device<'a> = (&'a str, &'a [(String, String)]);
+
 /// A sweep file, expanded.
 #[derive(Clone, Debug)]
 pub struct Sweep {
@@ -192,8 +195,7 @@ impl Sweep {
     /// point, and makes the digest of all; returns the errors.
     fn look_at_all(&mut self) -> BTreeMap<usize, RunError> {
         let mut hash = Sha256::new();
-        let mut known: BTreeMap<(&str, &[(String, String)]), Result<Params, ParamError>> =
-            BTreeMap::new();
+        let mut known: BTreeMap<Device, Result<Params, ParamError>> = BTreeMap::new();
         let mut refused = BTreeMap::new();
         for Point { index, spec, .. } in &self.points {
             let params = known

@@ -6,7 +6,7 @@
 //! finished, a line a run, so that a sweep can stop and go on at any time.
 //! [`Shard`] is one machine's part of the points. [`drive()`] runs what is left
 //! of them on the threads of [`pool`], [`merge`] joins parts. [`table`],
-//! [`parquet`] and [`output`] are what comes out, the same bytes whatever the
+//! [`parquet`], [`report`] and [`output`] are what comes out, the same bytes whatever the
 //! number of threads, shards and interruptions.
 
 mod drive;
@@ -16,6 +16,7 @@ pub mod merge;
 pub mod output;
 pub mod parquet;
 pub mod pool;
+pub mod report;
 mod shard;
 mod store;
 pub mod table;

@@ -6,24 +6,29 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::parquet;
 use super::store::Entry;
 use super::table::Table;
-use super::SweepError;
+use super::{parquet, report, SweepError};
 
 /// Comma-separated values.
 pub const CSV: &str = "results.csv";
 /// The same as Parquet.
 pub const PARQUET: &str = "results.parquet";
+/// Charts and a table, for a browser.
+pub const REPORT: &str = "report.html";
 
-/// Writes the tables of the points into a directory, each file as a whole or
+/// Writes the tables and the report of the points into a directory, each file as a whole or
 /// not at all. What is in them depends on the points alone.
 ///
 /// # Errors
 /// If a file cannot be written.
 pub fn write(dir: &Path, entries: &BTreeMap<usize, Entry>) -> Result<Vec<PathBuf>, SweepError> {
     let table = Table::of(entries.values());
-    let files = [(CSV, table.to_csv()), (PARQUET, parquet::file(&table))];
+    let files = [
+        (CSV, table.to_csv()),
+        (PARQUET, parquet::file(&table)),
+        (REPORT, report::page(&table).into_bytes()),
+    ];
     let mut paths = Vec::new();
     for (name, bytes) in files {
         let path = dir.join(name);

@@ -116,10 +116,16 @@ mod tests {
     fn a_panic_is_one_items_own() {
         let mut bad = Vec::new();
         let work = |i: &u32| assert_ne!(*i, 3, "a panic that belongs to the test");
-        let end = each(2, (0..6).collect(), work, || false, |i, result| {
-            bad.extend(result.is_none().then_some(i));
-            Ok::<_, Infallible>(())
-        });
+        let end = each(
+            2,
+            (0..6).collect(),
+            work,
+            || false,
+            |i, result| {
+                bad.extend(result.is_none().then_some(i));
+                Ok::<_, Infallible>(())
+            },
+        );
         assert_eq!((end, bad), (Ok(End::Done), vec![3]));
     }
 
@@ -128,10 +134,16 @@ mod tests {
         let mut seen = 0;
         let asked = std::cell::Cell::new(0);
         let stop = || asked.replace(asked.get() + 1) >= 5;
-        let end = each(1, (0..1000).collect(), |_: &u32| (), stop, |_, _| {
-            seen += 1;
-            Ok::<_, Infallible>(())
-        });
+        let end = each(
+            1,
+            (0..1000).collect(),
+            |_: &u32| (),
+            stop,
+            |_, _| {
+                seen += 1;
+                Ok::<_, Infallible>(())
+            },
+        );
         assert_eq!(end, Ok(End::Stopped));
         assert!(seen < 10);
         let end = each(2, vec![1, 2, 3], |_| (), || false, |i, _| Err(i));

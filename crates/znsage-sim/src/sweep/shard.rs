@@ -45,7 +45,8 @@ impl FromStr for Shard {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+        let parts =
+            text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
         match parts {
             Some((part, of)) if (1..=of).contains(&part) => Ok(Shard { part, of }),
             _ => Err(format!("`{text}` is no part I/N with I from 1 to N, such as 1/3")),

@@ -90,10 +90,11 @@ impl Store {
     pub fn open(path: &Path, header: &Header) -> Result<Store, SweepError> {
         let file = OpenOptions::new().create(true).append(true).open(path);
         let file = file.map_err(SweepError::io("open", path))?;
-        let file = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, e)| match e {
-            Errno::EWOULDBLOCK => SweepError::Busy(path.into()),
-            e => SweepError::io("lock", path)(e.into()),
-        })?;
+        let file =
+            Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, e)| match e {
+                Errno::EWOULDBLOCK => SweepError::Busy(path.into()),
+                e => SweepError::io("lock", path)(e.into()),
+            })?;
         let content = read(path)?;
         if let Some(found) = &content.header {
             same_sweep(path, header, found)?;
@@ -115,10 +116,7 @@ impl Store {
     ///
     /// # Errors
     /// If the file is damaged, or of another sweep.
-    pub fn finished(
-        path: &Path,
-        header: &Header,
-    ) -> Result<BTreeMap<usize, Entry>, SweepError> {
+    pub fn finished(path: &Path, header: &Header) -> Result<BTreeMap<usize, Entry>, SweepError> {
         if !path.exists() {
             return Ok(BTreeMap::new());
         }
@@ -191,7 +189,8 @@ fn read(path: &Path) -> Result<Content, SweepError> {
     let lines = bytes[..whole].split_inclusive(|b| *b == b'\n');
     for (i, line) in lines.enumerate() {
         let wrong = |what: &dyn std::fmt::Display| {
-            let hint = "it is damaged, or no store of a sweep; remove it and what it holds runs again";
+            let hint =
+                "it is damaged, or no store of a sweep; remove it and what it holds runs again";
             damaged(path, format!("line {}: {what}", i + 1), hint)
         };
         let Some(header) = &content.header else {
@@ -202,9 +201,8 @@ fn read(path: &Path) -> Result<Content, SweepError> {
         if entry.index >= header.points {
             return Err(wrong(&format!("point {} of {}", entry.index, header.points)));
         }
-        insert(&mut content.entries, entry).map_err(|index| {
-            wrong(&format!("a second, different result for point {index}"))
-        })?;
+        insert(&mut content.entries, entry)
+            .map_err(|index| wrong(&format!("a second, different result for point {index}")))?;
     }
     Ok(content)
 }

@@ -2,6 +2,7 @@
 //! `znsage sim`: swap in virtual time, by the simulator in crates/znsage-sim.
 
 mod run;
+mod sweep;
 
 use clap::Subcommand;
 use serde_json::json;
@@ -13,11 +14,22 @@ use crate::error::{Error, Kind, Result};
 pub enum Command {
     /// One system on one device under one workload
     Run(Box<run::RunArgs>),
+    /// All combinations of lists of values, into tables and a report
+    Sweep(sweep::SweepArgs),
+    /// Join the parts of a sweep that ran in several places
+    Merge(sweep::MergeArgs),
     /// The built-in devices, or one of them as the file to copy and edit
     Devices {
         /// Which one to print
         name: Option<String>,
     },
+}
+
+impl Command {
+    /// Does it look whether Ctrl-C was pressed? Others are ended by it.
+    pub fn heeds_interrupts(&self) -> bool {
+        matches!(self, Command::Sweep(_))
+    }
 }
 
 pub struct Report {
@@ -30,6 +42,8 @@ pub struct Report {
 pub fn run(command: &Command) -> Result<Report> {
     match command {
         Command::Run(args) => run::simulate(args),
+        Command::Sweep(args) => sweep::sweep(args),
+        Command::Merge(args) => sweep::merge(args),
         Command::Devices { name: None } => Ok(list()),
         Command::Devices { name: Some(name) } => print(name),
     }
@@ -59,7 +73,7 @@ mod tests {
     use super::*;
     use clap::Parser;
 
-    fn sim(words: &[&str]) -> Result<Report> {
+    pub fn sim(words: &[&str]) -> Result<Report> {
         let words = ["znsage", "sim"].iter().chain(words);
         match crate::cli::Cli::try_parse_from(words).unwrap().command {
             crate::cli::Command::Sim { command } => run(&command),

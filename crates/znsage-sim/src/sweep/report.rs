@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A sweep as a page: charts of the main results, and a table of all points.
+//!
+//! A number that varies gets a chart of each result, with the values of what
+//! else varies as lines; runs that differ in their seed only are averaged. If
+//! only names vary, the charts have bars.
+
+use std::collections::BTreeSet;
+
+use super::table::{Column, Table};
+use crate::chart::{number, Axis, Bar, BarChart, BarSeries, Group, LineChart, Look, Scale, Series};
+use crate::html::{Block, Cell, CellKind, Page, Section, Table as HtmlTable};
+use crate::spec::SystemKind;
+
+/// Lines of a chart at most: there are as many looks.
+const MOST_SERIES: usize = 7;
+/// Rows of the table at most: all are in the other files.
+const MOST_ROWS: usize = 2000;
+/// Values on an axis that are ticks each.
+const MOST_TICKS: usize = 12;
+/// An axis whose values differ by so much is logarithmic.
+const WIDE: f64 = 16.0;
+
+/// A result that has charts.
+struct Metric {
+    column: &'static str,
+    title: &'static str,
+    axis: &'static str,
+    scale: Scale,
+}
+
+const METRICS: [Metric; 4] = [
+    Metric {
+        column: "bandwidth_mb_s",
+        title: "Swap bandwidth, in and out",
+        axis: "MB/s",
+        scale: Scale::Linear,
+    },
+    Metric {
+        column: "waf_total",
+        title: "Write amplification",
+        axis: "blocks programmed for each page swapped out",
+        scale: Scale::Linear,
+    },
+    Metric {
+        column: "fault_latency_p99_us",
+        title: "99 % of page faults take at most",
+        axis: "us",
+        scale: Scale::Log,
+    },
+    Metric {
+        column: "operations_s",
+        title: "Accesses or requests of the workload",
+        axis: "1/s",
+        scale: Scale::Linear,
+    },
+];
+
+/// The page of a table. Its bytes depend on nothing else.
+pub fn page(table: &Table) -> String {
+    let keys = varying(table);
+    let names: Vec<&str> = keys.iter().map(|c| c.name.as_str()).collect();
+    let mut intro = vec![Block::Text(match names.is_empty() {
+        true => "One point.".into(),
+        false => format!("What varies: {}.", names.join(", ")),
+    })];
+    for (outcome, what) in [
+        ("impossible", "cannot be run; the table says why"),
+        ("stuck", "began but could not go on; the table says why"),
+    ] {
+        let n = (0..table.rows).filter(|row| text(table, "outcome", *row) == outcome).count();
+        if n > 0 {
+            intro.push(Block::Text(format!("{n} of {} points {what}.", table.rows)));
+        }
+    }
+    let seeds = keys.iter().any(|c| c.name == "seed");
+    if seeds {
+        let what = "Charts show means over the seeds.";
+        intro.push(Block::Small(what.into()));
+    }
+    let keys: Vec<&Column> = keys.into_iter().filter(|c| c.name != "seed").collect();
+    let mut sections = charts(table, &keys);
+    sections.push(points(table));
+    let title = format!("Sweep of {} points", table.rows);
+    Page { title, intro, sections }.render()
+}
+
+/// Columns of the spec whose value is not the same in all rows.
+fn varying(table: &Table) -> Vec<&Column> {
+    let spec = table.columns.iter().skip(1).take_while(|c| c.name != "outcome");
+    let varies = |c: &&Column| (1..table.rows).any(|row| c.cells.text(row) != c.cells.text(0));
+    spec.filter(varies).collect()
+}
+
+fn text(table: &Table, name: &str, row: usize) -> String {
+    table.column(name).map_or(String::new(), |c| c.cells.text(row))
+}
+
+fn is_number(column: &Column, rows: usize) -> bool {
+    (0..rows).all(|row| column.cells.number(row).is_some() || column.cells.text(row).is_empty())
+}
+
+/// A section for each number that varies; if none does, one for all names.
+fn charts(table: &Table, keys: &[&Column]) -> Vec<Section> {
+    let numbers: Vec<&Column> = keys.iter().copied().filter(|c| is_number(c, table.rows)).collect();
+    let mut sections: Vec<Section> = numbers.iter().map(|x| lines(table, keys, x)).collect();
+    if let (true, Some(names)) = (numbers.is_empty(), keys.first()) {
+        sections.push(bars(table, keys, names));
+    }
+    sections
+}
+
+/// Rows that have one line or colour: their label and look.
+struct Line {
+    label: String,
+    look: Look,
+    rows: Vec<usize>,
+}
+
+/// Rows by what varies besides `x`; and how many lines are left out.
+fn split(table: &Table, keys: &[&Column], x: &Column) -> (Vec<Line>, usize) {
+    let others: Vec<&&Column> = keys.iter().filter(|c| c.name != x.name).collect();
+    let mut lines: Vec<Line> = Vec::new();
+    for row in (0..table.rows).filter(|row| text(table, "outcome", *row) == "result") {
+        let values: Vec<String> = others.iter().filter_map(|c| value(c, row)).collect();
+        let label = values.join(", ");
+        match lines.iter_mut().find(|line| line.label == label) {
+            Some(line) => line.rows.push(row),
+            None => {
+                let look = look(&others, row, lines.len());
+                lines.push(Line { label, look, rows: vec![row] });
+            }
+        }
+    }
+    let more = lines.len().saturating_sub(MOST_SERIES);
+    lines.truncate(MOST_SERIES);
+    if let [line] = &mut lines[..] {
+        if line.label.is_empty() {
+            line.label = text(table, "system", line.rows[0]);
+        }
+    }
+    (lines, more)
+}
+
+/// A value for a label: names speak for themselves.
+fn value(column: &Column, row: usize) -> Option<String> {
+    let text = column.cells.text(row);
+    match column.name.as_str() {
+        _ if text.is_empty() => None,
+        "system" | "device" | "workload" => Some(text),
+        name => Some(format!("{name} {}", shown(column, row).unwrap_or(text))),
+    }
+}
+
+/// Sizes as people write them.
+fn shown(column: &Column, row: usize) -> Option<String> {
+    column.cells.number(row).map(|x| tick(&column.name, x))
+}
+
+fn tick(name: &str, x: f64) -> String {
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let unit = units.iter().find(|(shift, _)| x >= (1u64 << shift) as f64);
+    match unit.filter(|_| name.ends_with("_bytes")) {
+        Some((shift, unit)) => format!("{} {unit}", number(x / (1u64 << shift) as f64)),
+        None => number(x),
+    }
+}
+
+/// A system has the look that it has everywhere, if that tells the lines apart.
+fn look(others: &[&&Column], row: usize, n: usize) -> Look {
+    let [only] = others else { return Look::other(n) };
+    let name = only.cells.text(row);
+    let system = SystemKind::ALL.into_iter().find(|s| only.name == "system" && s.name() == name);
+    system.map_or(Look::other(n), Look::system)
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+fn left_out(more: usize) -> Option<Block> {
+    (more > 0).then(|| {
+        let what = "more are in the tables; a chart has room for";
+        Block::Small(format!("{more} {what} {MOST_SERIES}."))
+    })
+}
+
+fn lines(table: &Table, keys: &[&Column], x: &Column) -> Section {
+    let (lines, more) = split(table, keys, x);
+    let mut blocks: Vec<Block> = left_out(more).into_iter().collect();
+    for metric in &METRICS {
+        let Some(y) = table.column(metric.column) else { continue };
+        let series: Vec<Series> = lines.iter().filter_map(|l| line(l, x, y, metric)).collect();
+        if series.is_empty() {
+            continue;
+        }
+        let y_axis = match metric.scale {
+            Scale::Log => Axis::log(metric.axis),
+            Scale::Linear => Axis::from_zero(metric.axis),
+        };
+        let chart = LineChart {
+            title: metric.title.into(),
+            subtitle: format!("by {}", x.name),
+            x: x_axis(x, &series),
+            y: y_axis,
+            series,
+        };
+        blocks.push(Block::Svg(chart.svg()));
+    }
+    Section { id: x.name.replace('_', "-"), title: x.name.clone(), blocks }
+}
+
+/// The means of a line's rows at each place, from left to right.
+fn line(line: &Line, x: &Column, y: &Column, metric: &Metric) -> Option<Series> {
+    let mut at: Vec<(f64, Vec<f64>)> = Vec::new();
+    for row in &line.rows {
+        let (Some(x), Some(y)) = (x.cells.number(*row), y.cells.number(*row)) else { continue };
+        match at.iter_mut().find(|(there, _)| *there == x) {
+            Some((_, values)) => values.push(y),
+            None => at.push((x, vec![y])),
+        }
+    }
+    at.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let points = at.iter().filter_map(|(x, values)| Some((*x, mean(values)?)));
+    // Nothing faulted: there is no latency.
+    let points: Vec<_> = points.filter(|p| metric.scale == Scale::Linear || p.1 > 0.0).collect();
+    (!points.is_empty()).then(|| Series {
+        label: line.label.clone(),
+        look: line.look,
+        published: false,
+        line: true,
+        points,
+    })
+}
+
+fn x_axis(x: &Column, series: &[Series]) -> Axis {
+    let mut values: Vec<f64> = series.iter().flat_map(|s| &s.points).map(|p| p.0).collect();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    let (first, last) = (values[0], values[values.len() - 1]);
+    let mut axis = match first > 0.0 && last / first >= WIDE {
+        true => Axis::log(&x.name),
+        false => Axis::new(&x.name),
+    };
+    if values.len() <= MOST_TICKS {
+        axis.ticks = values.into_iter().map(|v| (v, tick(&x.name, v))).collect();
+    }
+    axis
+}
+
+fn bars(table: &Table, keys: &[&Column], names: &Column) -> Section {
+    let (lines, more) = split(table, keys, names);
+    let mut blocks: Vec<Block> = left_out(more).into_iter().collect();
+    let mut groups: Vec<String> = Vec::new();
+    for row in lines.iter().flat_map(|line| &line.rows) {
+        let name = names.cells.text(*row);
+        if !groups.contains(&name) {
+            groups.push(name);
+        }
+    }
+    for metric in &METRICS {
+        let Some(y) = table.column(metric.column) else { continue };
+        let bar = |line: &Line, name: &str| {
+            let rows = line.rows.iter().filter(|row| names.cells.text(**row) == name);
+            let values: Vec<f64> = rows.filter_map(|row| y.cells.number(*row)).collect();
+            mean(&values).map(Bar::of)
+        };
+        let group = |name: &String| Group {
+            label: name.clone(),
+            bars: lines.iter().map(|line| bar(line, name)).collect(),
+        };
+        let series = |line: &Line| BarSeries {
+            label: line.label.clone(),
+            look: line.look,
+            published: false,
+        };
+        let chart = BarChart {
+            title: metric.title.into(),
+            subtitle: format!("by {}", names.name),
+            y: Axis::from_zero(metric.axis),
+            series: lines.iter().map(series).collect(),
+            groups: groups.iter().map(group).collect(),
+        };
+        blocks.push(Block::Svg(chart.svg()));
+    }
+    Section { id: names.name.replace('_', "-"), title: names.name.clone(), blocks }
+}
+
+/// All points: what varies, the main results, why there are none.
+fn points(table: &Table) -> Section {
+    let mut columns: Vec<&Column> = table.columns.iter().take(1).chain(varying(table)).collect();
+    let more = METRICS.iter().map(|m| m.column).chain(["counts_stalls", "outcome", "why"]);
+    let seen: BTreeSet<String> = columns.iter().map(|c| c.name.clone()).collect();
+    columns.extend(more.filter(|name| !seen.contains(*name)).filter_map(|n| table.column(n)));
+    let cell = |column: &&Column, row: usize| match column.cells.number(row) {
+        Some(_) if column.name == "index" || column.name == "seed" => {
+            Cell::number(column.cells.text(row))
+        }
+        Some(x) => Cell::number(tick(&column.name, x)),
+        None => {
+            let text = Cell::text(column.cells.text(row));
+            match text.text.as_str() {
+                "impossible" => text.kind(CellKind::Fair),
+                "stuck" => text.kind(CellKind::Bad),
+                _ => text,
+            }
+        }
+    };
+    let rows = 0..table.rows.min(MOST_ROWS);
+    let html = HtmlTable {
+        head: columns.iter().map(|c| c.name.clone()).collect(),
+        rows: rows.map(|row| columns.iter().map(|c| cell(c, row)).collect()).collect(),
+    };
+    let mut blocks = vec![Block::Table(html)];
+    if table.rows > MOST_ROWS {
+        let what = format!("The first {MOST_ROWS} of {} points.", table.rows);
+        blocks.insert(0, Block::Small(what));
+    }
+    let what = "All columns are in results.csv and results.parquet.";
+    blocks.push(Block::Small(what.into()));
+    Section { id: "points".into(), title: "Points".into(), blocks }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sweep::table::column_name;
+    use crate::sweep::{Entry, Outcome};
+    use serde_json::json;
+
+    fn entry(index: usize, point: serde_json::Value, why: &str) -> Entry {
+        let serde_json::Value::Object(point) = point else { panic!("a point is a table") };
+        Entry { index, point, outcome: Outcome::Impossible(why.into()) }
+    }
+
+    #[test]
+    fn names_of_columns_have_units() {
+        for (key, name) in [
+            ("znsage.over-provisioning", "znsage_over_provisioning_percent"),
+            ("host.memory", "host_memory_bytes"),
+            ("costs.touch", "costs_touch_ns"),
+            ("device.zoned.reset_us", "device_zoned_reset_us"),
+            ("seed", "seed"),
+        ] {
+            assert_eq!(column_name(key), name);
+        }
+        assert_eq!(tick("znsage_chunk_bytes", 196608.0), "192 KiB");
+        assert_eq!(tick("utilization_percent", 60.0), "60");
+    }
+
+    #[test]
+    fn a_page_without_a_result_says_why() {
+        let entries = [
+            entry(0, json!({"system": "a", "utilization": 60.0}), "no <room>"),
+            entry(1, json!({"system": "a", "utilization": 70.0}), "none either"),
+        ];
+        let html = page(&Table::of(entries.iter()));
+        assert!(html.contains("What varies: utilization_percent."), "{html}");
+        assert!(html.contains("2 of 2 points cannot be run"), "{html}");
+        assert!(html.contains("no &lt;room&gt;"), "{html}");
+    }
+}
