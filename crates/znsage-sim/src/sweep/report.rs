@@ -117,11 +117,13 @@ struct Line {
     rows: Vec<usize>,
 }
 
-/// Rows by what varies besides `x`; and how many lines are left out.
-fn split(table: &Table, keys: &[&Column], x: &Column) -> (Vec<Line>, usize) {
-    let others: Vec<&&Column> = keys.iter().filter(|c| c.name != x.name).collect();
+/// Rows with a result, by what varies besides `x`.
+fn split(table: &Table, keys: &[&Column], x: &Column) -> Vec<Line> {
+    let rows: Vec<usize> =
+        (0..table.rows).filter(|row| text(table, "outcome", *row) == "result").collect();
+    let others = telling(keys.iter().copied().filter(|c| c.name != x.name), &rows);
     let mut lines: Vec<Line> = Vec::new();
-    for row in (0..table.rows).filter(|row| text(table, "outcome", *row) == "result") {
+    for row in rows {
         let values: Vec<String> = others.iter().filter_map(|c| value(c, row)).collect();
         let label = values.join(", ");
         match lines.iter_mut().find(|line| line.label == label) {
@@ -132,14 +134,38 @@ fn split(table: &Table, keys: &[&Column], x: &Column) -> (Vec<Line>, usize) {
             }
         }
     }
-    let more = lines.len().saturating_sub(MOST_SERIES);
-    lines.truncate(MOST_SERIES);
     if let [line] = &mut lines[..] {
         if line.label.is_empty() {
             line.label = text(table, "system", line.rows[0]);
         }
     }
-    (lines, more)
+    lines
+}
+
+/// Of columns those that tell apart what the ones before do not: with the
+/// system may go a device.
+fn telling<'a>(columns: impl Iterator<Item = &'a Column>, rows: &[usize]) -> Vec<&'a Column> {
+    let mut kept = Vec::new();
+    let mut parts: Vec<String> = vec![String::new(); rows.len()];
+    let count = |parts: &[String]| parts.iter().collect::<BTreeSet<_>>().len();
+    for column in columns {
+        let with = rows.iter().zip(&parts);
+        let finer: Vec<_> =
+            with.map(|(row, part)| format!("{part}\n{}", column.cells.text(*row))).collect();
+        if count(&finer) > count(&parts) {
+            kept.push(column);
+            parts = finer;
+        }
+    }
+    kept
+}
+
+/// As many lines as a chart has room for, and what is said of the others.
+fn fit(mut lines: Vec<Line>) -> (Vec<Line>, Option<Block>) {
+    let more = lines.len().saturating_sub(MOST_SERIES);
+    lines.truncate(MOST_SERIES);
+    let what = "more are in the tables; a chart has room for";
+    (lines, (more > 0).then(|| Block::Small(format!("{more} {what} {MOST_SERIES}."))))
 }
 
 /// A value for a label: names speak for themselves.
@@ -167,7 +193,7 @@ fn tick(name: &str, x: f64) -> String {
 }
 
 /// A system has the look that it has everywhere, if that tells the lines apart.
-fn look(others: &[&&Column], row: usize, n: usize) -> Look {
+fn look(others: &[&Column], row: usize, n: usize) -> Look {
     let [only] = others else { return Look::other(n) };
     let name = only.cells.text(row);
     let system = SystemKind::ALL.into_iter().find(|s| only.name == "system" && s.name() == name);
@@ -178,16 +204,17 @@ fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-fn left_out(more: usize) -> Option<Block> {
-    (more > 0).then(|| {
-        let what = "more are in the tables; a chart has room for";
-        Block::Small(format!("{more} {what} {MOST_SERIES}."))
-    })
-}
-
 fn lines(table: &Table, keys: &[&Column], x: &Column) -> Section {
-    let (lines, more) = split(table, keys, x);
-    let mut blocks: Vec<Block> = left_out(more).into_iter().collect();
+    let mut all = split(table, keys, x);
+    // Where it does not vary there is nothing to see, unless it varies nowhere.
+    let places = |line: &Line| {
+        line.rows.iter().map(|row| x.cells.text(*row)).collect::<BTreeSet<_>>().len()
+    };
+    if all.iter().any(|line| places(line) > 1) {
+        all.retain(|line| places(line) > 1);
+    }
+    let (lines, left_out) = fit(all);
+    let mut blocks: Vec<Block> = left_out.into_iter().collect();
     for metric in &METRICS {
         let Some(y) = table.column(metric.column) else { continue };
         let series: Vec<Series> = lines.iter().filter_map(|l| line(l, x, y, metric)).collect();
@@ -249,8 +276,8 @@ fn x_axis(x: &Column, series: &[Series]) -> Axis {
 }
 
 fn bars(table: &Table, keys: &[&Column], names: &Column) -> Section {
-    let (lines, more) = split(table, keys, names);
-    let mut blocks: Vec<Block> = left_out(more).into_iter().collect();
+    let (lines, left_out) = fit(split(table, keys, names));
+    let mut blocks: Vec<Block> = left_out.into_iter().collect();
     let mut groups: Vec<String> = Vec::new();
     for row in lines.iter().flat_map(|line| &line.rows) {
         let name = names.cells.text(*row);
