@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod advise;
 pub mod chart;
 pub mod device;
 pub mod event;

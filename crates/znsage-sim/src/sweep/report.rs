@@ -207,9 +207,8 @@ fn mean(values: &[f64]) -> Option<f64> {
 fn lines(table: &Table, keys: &[&Column], x: &Column) -> Section {
     let mut all = split(table, keys, x);
     // Where it does not vary there is nothing to see, unless it varies nowhere.
-    let places = |line: &Line| {
-        line.rows.iter().map(|row| x.cells.text(*row)).collect::<BTreeSet<_>>().len()
-    };
+    let places =
+        |line: &Line| line.rows.iter().map(|row| x.cells.text(*row)).collect::<BTreeSet<_>>().len();
     if all.iter().any(|line| places(line) > 1) {
         all.retain(|line| places(line) > 1);
     }

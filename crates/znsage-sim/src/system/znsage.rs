@@ -75,15 +75,20 @@ fn refuse<T>(key: &str, what: impl Into<String>) -> Result<T, SpecError> {
     Err(SpecError { key: key.into(), what: what.into() })
 }
 
+/// Blocks of a chunk if nothing else is said, on a device that takes multiples
+/// of `unit` up to `most`.
+pub(crate) fn default_chunk(unit: u32, most: u32) -> u32 {
+    let chunk = ((DEFAULT_CHUNK / BLOCK) as u32).max(unit).min(most);
+    chunk - chunk % unit
+}
+
 /// The engine's configuration for a device, as the module chooses it.
 fn configure(media: &Zoned, set: &ZnsageSpec, cpus: u32) -> Result<Config, SpecError> {
     let g = media.dev.geometry();
     let unit = g.write_unit;
     let mut chunk = (set.chunk / BLOCK) as u32;
     if set.chunk == 0 {
-        let most = g.max_append.min(media.zone_blocks);
-        chunk = ((DEFAULT_CHUNK / BLOCK) as u32).max(unit).min(most);
-        chunk -= chunk % unit;
+        chunk = default_chunk(unit, g.max_append.min(media.zone_blocks));
     }
     if chunk == 0 || chunk % unit != 0 || chunk > g.max_append || chunk > media.zone_blocks {
         return refuse(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `znsage sim`: swap in virtual time, by the simulator in crates/znsage-sim.
 
+mod advise;
 mod run;
 mod sweep;
 
@@ -18,6 +19,8 @@ pub enum Command {
     Sweep(sweep::SweepArgs),
     /// Join the parts of a sweep that ran in several places
     Merge(sweep::MergeArgs),
+    /// Try settings of znsage for a device and a workload, and recommend some
+    Advise(advise::AdviseArgs),
     /// The built-in devices, or one of them as the file to copy and edit
     Devices {
         /// Which one to print
@@ -28,7 +31,7 @@ pub enum Command {
 impl Command {
     /// Does it look whether Ctrl-C was pressed? Others are ended by it.
     pub fn heeds_interrupts(&self) -> bool {
-        matches!(self, Command::Sweep(_))
+        matches!(self, Command::Sweep(_) | Command::Advise(_))
     }
 }
 
@@ -44,6 +47,7 @@ pub fn run(command: &Command) -> Result<Report> {
         Command::Run(args) => run::simulate(args),
         Command::Sweep(args) => sweep::sweep(args),
         Command::Merge(args) => sweep::merge(args),
+        Command::Advise(args) => advise::advise(args),
         Command::Devices { name: None } => Ok(list()),
         Command::Devices { name: Some(name) } => print(name),
     }

@@ -23,13 +23,24 @@ pub struct RunArgs {
     #[arg(long)]
     pub system: Option<String>,
 
+    /// Placement, for systems that have a choice
+    #[arg(long)]
+    pub policy: Option<String>,
+
+    #[command(flatten)]
+    pub what: SpecArgs,
+}
+
+/// What is simulated, whatever the system.
+#[derive(Debug, Args)]
+pub struct SpecArgs {
     /// A built-in device (`znsage sim devices`) or the path of a file
     /// [default: one of the kind that the system is for]
     #[arg(long)]
     pub device: Option<String>,
 
-    /// Size of the device, e.g. 16G [default: 64G, or what
-    /// a trace wants]
+    /// Size of the device, e.g. 16G [default: 64G, or what a trace wants, or
+    /// what `advise` scales to]
     #[arg(long)]
     pub size: Option<String>,
 
@@ -45,10 +56,6 @@ pub struct RunArgs {
     #[arg(long, value_name = "PERCENT")]
     pub utilization: Option<String>,
 
-    /// Placement, for systems that have a choice
-    #[arg(long)]
-    pub policy: Option<String>,
-
     /// Of all random numbers: the same seed gives the same result
     #[arg(long)]
     pub seed: Option<String>,
@@ -63,16 +70,9 @@ pub struct RunArgs {
 }
 
 pub fn simulate(args: &RunArgs) -> Result<Report> {
-    let spec = spec(args)?;
+    let spec = args.what.spec(args.system.as_deref(), args.policy.as_deref())?;
     let begun = Instant::now();
-    let result = znsage_sim::run(&spec).map_err(|e| {
-        let kind = match e {
-            RunError::Spec(_) | RunError::Trace(_) => Kind::Usage,
-            RunError::Device(_) => Kind::Device,
-            RunError::Stuck(_) => Kind::Failure,
-        };
-        Error::new(kind, e.to_string())
-    })?;
+    let result = znsage_sim::run(&spec).map_err(|e| failed(&e))?;
     let mut text = to_text(&result);
     let took = begun.elapsed().as_secs_f64();
     let speed = result.page_operations as f64 / took / 1e6;
@@ -81,53 +81,72 @@ pub fn simulate(args: &RunArgs) -> Result<Report> {
     Ok(Report { text, json, damage: !result.wrong.is_empty() })
 }
 
-fn spec(args: &RunArgs) -> Result<Spec> {
-    let wrong = |e: String| Error::new(Kind::Usage, e);
-    let mut spec = match &args.spec {
-        Some(path) => {
-            let text = fs::read_to_string(path)
-                .map_err(|e| wrong(format!("{}: {}", path.display(), reason(&e))))?;
-            Spec::parse(&text).map_err(|e| wrong(format!("{}: {e}", path.display())))?
+impl SpecArgs {
+    /// The spec of a system; None if the file names it, or it is the default.
+    pub fn spec(&self, system: Option<&str>, policy: Option<&str>) -> Result<Spec> {
+        let wrong = |e: String| Error::new(Kind::Usage, e);
+        let mut spec = match &self.spec {
+            Some(path) => {
+                let text = fs::read_to_string(path)
+                    .map_err(|e| wrong(format!("{}: {}", path.display(), reason(&e))))?;
+                Spec::parse(&text).map_err(|e| wrong(format!("{}: {e}", path.display())))?
+            }
+            None => Spec::default(),
+        };
+        if let Some(system) = system {
+            spec.set("system", system).map_err(|e| wrong(format!("--{e}")))?;
         }
-        None => Spec::default(),
+        if self.device.is_none() && self.spec.is_none() {
+            spec.device = device_for(spec.system).to_string();
+        }
+        let named = [
+            ("device", &self.device),
+            ("size", &self.size),
+            ("workload", &self.workload),
+            ("utilization", &self.utilization),
+            ("seed", &self.seed),
+        ];
+        for (key, value) in named {
+            if let Some(value) = value {
+                spec.set(key, value).map_err(|e| wrong(format!("--{e}")))?;
+            }
+        }
+        if let Some(path) = &self.trace {
+            spec.workload = WorkloadKind::Trace;
+            spec.load.trace = Some(path.clone());
+            if self.size.is_none() && self.spec.is_none() {
+                spec.size = Some(size_for(path, &spec)?);
+            }
+        }
+        if let Some(policy) = policy {
+            let of = if spec.system == SystemKind::ZnSage { "znsage" } else { "published" };
+            spec.set(&format!("{of}.policy"), policy)
+                .map_err(|e| wrong(format!("--policy: {}", e.what)))?;
+        }
+        for pair in &self.set {
+            let (key, value) = pair
+                .split_once('=')
+                .ok_or_else(|| wrong(format!("--set {pair}: KEY=VALUE is expected")))?;
+            spec.set(key, value).map_err(|e| wrong(format!("--set {e}")))?;
+        }
+        Ok(spec)
+    }
+
+    /// Does it say how large the device is?
+    pub fn has_size(&self) -> bool {
+        let set = self.set.iter().any(|pair| pair.starts_with("size="));
+        self.size.is_some() || self.spec.is_some() || self.trace.is_some() || set
+    }
+}
+
+/// Why a run is refused or failed.
+pub fn failed(e: &RunError) -> Error {
+    let kind = match e {
+        RunError::Spec(_) | RunError::Trace(_) => Kind::Usage,
+        RunError::Device(_) => Kind::Device,
+        RunError::Stuck(_) => Kind::Failure,
     };
-    if let Some(system) = &args.system {
-        spec.set("system", system).map_err(|e| wrong(format!("--{e}")))?;
-    }
-    if args.device.is_none() && args.spec.is_none() {
-        spec.device = device_for(spec.system).to_string();
-    }
-    let named = [
-        ("device", &args.device),
-        ("size", &args.size),
-        ("workload", &args.workload),
-        ("utilization", &args.utilization),
-        ("seed", &args.seed),
-    ];
-    for (key, value) in named {
-        if let Some(value) = value {
-            spec.set(key, value).map_err(|e| wrong(format!("--{e}")))?;
-        }
-    }
-    if let Some(path) = &args.trace {
-        spec.workload = WorkloadKind::Trace;
-        spec.load.trace = Some(path.clone());
-        if args.size.is_none() && args.spec.is_none() {
-            spec.size = Some(size_for(path, &spec)?);
-        }
-    }
-    if let Some(policy) = &args.policy {
-        let of = if spec.system == SystemKind::ZnSage { "znsage" } else { "published" };
-        spec.set(&format!("{of}.policy"), policy)
-            .map_err(|e| wrong(format!("--policy: {}", e.what)))?;
-    }
-    for pair in &args.set {
-        let (key, value) = pair
-            .split_once('=')
-            .ok_or_else(|| wrong(format!("--set {pair}: KEY=VALUE is expected")))?;
-        spec.set(key, value).map_err(|e| wrong(format!("--set {e}")))?;
-    }
-    Ok(spec)
+    Error::new(kind, e.to_string())
 }
 
 /// The device that has the slots of a trace when the share that is held back

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Is what the search found better by more than chance?
+
+use super::runs::Runs;
+use super::setting::{Choice, SETTINGS};
+use super::{AdviceError, Measured};
+
+/// Runs of each choice, each with a seed of its own.
+pub const SEEDS: usize = 5;
+/// Student's t for a two-sided interval of 95 % and 4 degrees of freedom.
+const T: f64 = 2.776;
+/// Less than this, in percent, is not worth a setting, be it ever so certain.
+const WORTH: f64 = 0.5;
+
+/// By how many percent the goal is better: the mean over the seeds, and the
+/// interval that holds the true one with 95 % confidence. Runs are compared
+/// seed by seed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gain {
+    /// The mean.
+    pub percent: f64,
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+impl Gain {
+    /// Is it clear of the noise, and enough to matter?
+    pub fn counts(&self) -> bool {
+        self.low > 0.0 && self.percent >= WORTH
+    }
+}
+
+/// What is advised, taken back one setting.
+pub(super) struct Without {
+    pub setting: usize,
+    /// None if that cannot be.
+    pub gain: Option<Gain>,
+    pub mean: Option<Measured>,
+}
+
+pub(super) struct Proven {
+    pub best: Choice,
+    pub before: Measured,
+    pub after: Measured,
+    pub gain: Option<Gain>,
+    pub without: Vec<Without>,
+    pub noise_percent: f64,
+}
+
+/// Takes back what does not help, and says what the rest brings.
+pub(super) fn prove(
+    runs: &mut Runs,
+    start: &Choice,
+    mut best: Choice,
+) -> Result<Proven, AdviceError> {
+    runs.doing = "comparing over several seeds";
+    let without = loop {
+        let changed = changed(start, &best);
+        let one_back: Vec<Choice> = changed.iter().map(|&i| best.with(i, start.value(i))).collect();
+        let all = [start, &best].into_iter().chain(&one_back);
+        let wanted: Vec<_> =
+            all.flat_map(|c| runs.seeds().iter().map(move |s| (c.clone(), *s))).collect();
+        runs.make(&wanted)?;
+        if best != *start && runs.all(&best).is_none() {
+            // With another seed it gets stuck: nobody should use it.
+            best = start.clone();
+            continue;
+        }
+        let compare = |(&setting, back): (&usize, &Choice)| Without {
+            setting,
+            gain: gain(runs, &best, back),
+            mean: runs.all(back).map(|all| Measured::mean(&all)),
+        };
+        let without: Vec<Without> = changed.iter().zip(&one_back).map(compare).collect();
+        let idle = without.iter().filter(|w| w.gain.is_some_and(|g| !g.counts()));
+        let least = idle.min_by(|a, b| {
+            let percent = |w: &Without| w.gain.map_or(0.0, |g| g.percent);
+            percent(a).total_cmp(&percent(b))
+        });
+        match least {
+            // One at a time: two may do the same thing.
+            Some(w) => best = best.with(w.setting, start.value(w.setting)),
+            None => break without,
+        }
+    };
+    let mean = |c: &Choice| runs.all(c).map(|all| Measured::mean(&all)).unwrap_or_default();
+    Ok(Proven {
+        before: mean(start),
+        after: mean(&best),
+        gain: (best != *start).then(|| gain(runs, &best, start)).flatten(),
+        noise_percent: noise(runs, start),
+        without,
+        best,
+    })
+}
+
+fn changed(start: &Choice, best: &Choice) -> Vec<usize> {
+    (0..SETTINGS.len()).filter(|&i| start.value(i) != best.value(i)).collect()
+}
+
+/// What `a` brings compared with `b`; None if one of them cannot be.
+fn gain(runs: &Runs, a: &Choice, b: &Choice) -> Option<Gain> {
+    let goal = runs.goal();
+    let (a, b) = (runs.all(a)?, runs.all(b)?);
+    let ratios = a.iter().zip(&b).map(|(a, b)| libm::log(goal.score(a) / goal.score(b)));
+    let (mean, deviation) = moments(&ratios.collect::<Vec<_>>());
+    let half = T * deviation / (SEEDS as f64).sqrt();
+    Some(Gain { percent: percent(mean), low: percent(mean - half), high: percent(mean + half) })
+}
+
+fn noise(runs: &Runs, choice: &Choice) -> f64 {
+    let Some(all) = runs.all(choice) else { return 0.0 };
+    let logs: Vec<f64> = all.iter().map(|m| libm::log(runs.goal().score(m))).collect();
+    percent(moments(&logs).1)
+}
+
+/// Mean and standard deviation of a sample.
+fn moments(sample: &[f64]) -> (f64, f64) {
+    let n = sample.len() as f64;
+    let mean = sample.iter().sum::<f64>() / n;
+    let squares: f64 = sample.iter().map(|x| (x - mean) * (x - mean)).sum();
+    (mean, (squares / (n - 1.0)).sqrt())
+}
+
+/// The logarithm of a ratio as the percents that it is above 1.
+pub(super) fn percent(log: f64) -> f64 {
+    libm::expm1(log) * 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_is_students() {
+        let (mean, deviation) = moments(&[1.0, 2.0, 3.0, 4.0, 5.0]);
+        assert_eq!((mean, deviation), (3.0, 2.5f64.sqrt()));
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        assert!(near(percent(libm::log(1.25)), 25.0));
+    }
+
+    #[test]
+    fn small_or_doubtful_gains_do_not_count() {
+        let gain = |percent, half| Gain { percent, low: percent - half, high: percent + half };
+        assert!(gain(3.0, 1.0).counts());
+        assert!(!gain(3.0, 4.0).counts(), "doubtful");
+        assert!(!gain(0.3, 0.1).counts(), "small");
+        assert!(!gain(-3.0, 1.0).counts(), "worse");
+    }
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Runs of choices, each made once.
+
+use std::collections::BTreeMap;
+
+use super::proof::{percent, SEEDS};
+use super::setting::SETTINGS;
+use super::{AdviceError, Choice, Goal, Measured, Question, Tried};
+use crate::run::{check, run, RunError};
+use crate::spec::Spec;
+use crate::sweep::pool::{self, End};
+
+/// How far it is. How many runs there will be is not known before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Runs made.
+    pub done: usize,
+    /// What they are for.
+    pub doing: &'static str,
+}
+
+/// What a choice brought, or why it cannot be.
+type Outcome = Result<Measured, String>;
+
+/// All runs so far.
+pub(super) struct Runs<'a> {
+    question: &'a Question,
+    stop: &'a mut dyn FnMut() -> bool,
+    show: &'a mut dyn FnMut(Progress),
+    known: BTreeMap<(Choice, u64), Outcome>,
+    seeds: Vec<u64>,
+    made: usize,
+    pub doing: &'static str,
+}
+
+impl<'a> Runs<'a> {
+    pub fn new(
+        question: &'a Question,
+        stop: &'a mut dyn FnMut() -> bool,
+        show: &'a mut dyn FnMut(Progress),
+    ) -> Self {
+        let first = question.spec.seed;
+        let seeds = (0..SEEDS as u64).map(|i| first.wrapping_add(i)).collect();
+        Runs { question, stop, show, known: BTreeMap::new(), seeds, made: 0, doing: "searching" }
+    }
+
+    pub fn spec(&self) -> &'a Spec {
+        &self.question.spec
+    }
+
+    pub fn goal(&self) -> Goal {
+        self.question.goal
+    }
+
+    pub fn made(&self) -> usize {
+        self.made
+    }
+
+    /// Seeds of the comparisons; the search uses the first.
+    pub fn seeds(&self) -> &[u64] {
+        &self.seeds
+    }
+
+    /// May the search make so many more runs?
+    pub fn affords(&self, more: usize) -> bool {
+        self.made + more <= self.question.budget
+    }
+
+    /// Which of the choices have not run with a seed, and can.
+    pub fn unknown(&self, choices: &[Choice], seed: u64) -> usize {
+        let unknown = |c: &&Choice| !self.known.contains_key(&((*c).clone(), seed));
+        choices.iter().filter(unknown).filter(|c| check(&c.spec(self.spec(), seed)).is_ok()).count()
+    }
+
+    /// Runs what has not run yet.
+    pub fn make(&mut self, wanted: &[(Choice, u64)]) -> Result<(), AdviceError> {
+        let mut todo = Vec::new();
+        for key in wanted {
+            if self.known.contains_key(key) || todo.iter().any(|(k, _)| k == key) {
+                continue;
+            }
+            let spec = key.0.spec(self.spec(), key.1);
+            match check(&spec) {
+                Ok(()) => todo.push((key.clone(), spec)),
+                Err(e) => drop(self.known.insert(key.clone(), Err(e.to_string()))),
+            }
+        }
+        let Runs { known, made, show, stop, doing, .. } = self;
+        let end = pool::each(
+            self.question.jobs,
+            todo,
+            |(_, spec)| run(spec),
+            &mut *stop,
+            |(key, spec), result| {
+                let result = result.ok_or_else(|| AdviceError::Panicked(settings(&spec)))?;
+                known.insert(key, outcome(result)?);
+                *made += 1;
+                show(Progress { done: *made, doing });
+                Ok::<_, AdviceError>(())
+            },
+        )?;
+        match end {
+            End::Done => Ok(()),
+            End::Stopped => Err(AdviceError::Stopped),
+        }
+    }
+
+    /// What a choice brought with a seed, if it ran.
+    pub fn get(&self, choice: &Choice, seed: u64) -> Option<&Outcome> {
+        self.known.get(&(choice.clone(), seed))
+    }
+
+    pub fn score(&self, choice: &Choice, seed: u64) -> Option<f64> {
+        let measured = self.get(choice, seed)?.as_ref().ok()?;
+        Some(self.goal().score(measured))
+    }
+
+    /// What a choice brought with each seed, if it ran with all.
+    pub fn all(&self, choice: &Choice) -> Option<Vec<Measured>> {
+        let one = |seed: &u64| self.get(choice, *seed)?.as_ref().ok().copied();
+        self.seeds.iter().map(one).collect()
+    }
+
+    /// The other values that a setting had, everything else being as chosen.
+    pub fn neighbours(&self, best: &Choice, setting: usize) -> Vec<Tried> {
+        let seed = self.seeds[0];
+        let Some(score) = self.score(best, seed) else { return Vec::new() };
+        let mut tried = Vec::new();
+        for ((choice, of), outcome) in &self.known {
+            let value = choice.value(setting);
+            if *of != seed || choice == best || *choice != best.with(setting, value) {
+                continue;
+            }
+            let gain = outcome.as_ref().map(|m| percent(libm::log(self.goal().score(m) / score)));
+            tried.push(Tried { value: value.into(), gain: gain.map_err(Clone::clone) });
+        }
+        // Numbers by their size.
+        tried.sort_by_key(|t| (t.value.parse::<u64>().ok(), t.value.clone()));
+        tried
+    }
+}
+
+fn outcome(result: Result<crate::RunResult, RunError>) -> Result<Outcome, AdviceError> {
+    match result {
+        Ok(r) => Ok(Ok(Measured::of(&r))),
+        Err(RunError::Stuck(e)) => Ok(Err(e.to_string())),
+        Err(e) => Err(e.into()),
+    }
+}
+
+fn settings(spec: &Spec) -> String {
+    let choice = Choice::of(spec).expect("it could be run");
+    let one = |(i, s): (usize, &super::Setting)| format!("{}={}", s.key, choice.value(i));
+    SETTINGS.iter().enumerate().map(one).collect::<Vec<_>>().join(" ")
+}

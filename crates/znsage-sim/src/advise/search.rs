@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Coordinate descent: a setting at a time.
+
+use super::runs::Runs;
+use super::setting::{values, Choice, SETTINGS};
+use super::AdviceError;
+use crate::run::{check, RunError};
+use crate::spec::Spec;
+
+/// Another value must be better by so much, or the search would follow noise.
+const STEP: f64 = 1.003;
+/// Times that all settings are gone through at most. Mostly the second time
+/// changes nothing.
+const ROUNDS: usize = 4;
+
+/// Where the search ended.
+pub(super) struct Found {
+    pub best: Choice,
+    pub cut_short: bool,
+}
+
+/// Where the search begins: with the default settings or, if their
+/// over-provisioning leaves too few slots, with the largest that is possible;
+/// then also why.
+pub(super) fn start(
+    spec: &Spec,
+    default: &Choice,
+) -> Result<(Choice, Option<String>), AdviceError> {
+    let possible = |c: &Choice| check(&c.spec(spec, spec.seed));
+    let why = match possible(default) {
+        Ok(()) => return Ok((default.clone(), None)),
+        Err(RunError::Spec(e)) if e.key == "utilization" => e,
+        Err(e) => return Err(e.into()),
+    };
+    let key = "znsage.over-provisioning";
+    let setting = SETTINGS.iter().position(|s| s.key == key).expect("it is one");
+    let percents = (0..=90).rev().map(|percent: u32| default.with(setting, &percent.to_string()));
+    let most = percents.into_iter().find(|c| possible(c).is_ok());
+    let Some(most) = most else { return Err(RunError::Spec(why).into()) };
+    let instead = format!(
+        "over-provisioning of {} % does not leave enough slots; compared with {} %",
+        default.value(setting),
+        most.value(setting)
+    );
+    Ok((most, Some(instead)))
+}
+
+/// The best settings that are found from `start` on.
+pub(super) fn search(runs: &mut Runs, start: &Choice) -> Result<Found, AdviceError> {
+    let seed = runs.seeds()[0];
+    let values = values(runs.spec())?;
+    let mut best = start.clone();
+    runs.make(&[(best.clone(), seed)])?;
+    if let Some(Err(why)) = runs.get(&best, seed) {
+        let what = format!("it cannot be run with the default settings: {why}");
+        let key = "workload".into();
+        return Err(RunError::Spec(crate::spec::SpecError { key, what }).into());
+    }
+    for _ in 0..ROUNDS {
+        let before = best.clone();
+        for (setting, values) in values.iter().enumerate() {
+            let others: Vec<Choice> = values.iter().map(|v| best.with(setting, v)).collect();
+            if !runs.affords(runs.unknown(&others, seed)) {
+                return Ok(Found { best, cut_short: true });
+            }
+            let wanted: Vec<_> = others.iter().map(|c| (c.clone(), seed)).collect();
+            runs.make(&wanted)?;
+            let now = runs.score(&best, seed).expect("it ran");
+            let scores = others.into_iter().filter_map(|c| Some((runs.score(&c, seed)?, c)));
+            let top = scores.max_by(|a, b| a.0.total_cmp(&b.0));
+            if let Some((score, choice)) = top.filter(|(score, _)| *score > now * STEP) {
+                debug_assert!(score > now);
+                best = choice;
+            }
+        }
+        if best == before {
+            break;
+        }
+    }
+    Ok(Found { best, cut_short: false })
+}

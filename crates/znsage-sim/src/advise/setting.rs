@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What can be set, and to what.
+
+use super::AdviceError;
+use crate::device::Params;
+use crate::spec::{PolicyKind, Spec};
+use crate::system::znsage::default_chunk;
+use crate::time::{BLOCK, MS};
+
+/// How a setting is made on a real device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Where {
+    /// An option of `znsage on`.
+    Option(&'static str),
+    /// A file in the device's sysfs directory, while it is on.
+    Sysfs(&'static str),
+}
+
+/// A setting.
+#[derive(Debug)]
+pub struct Setting {
+    /// Its key in the spec.
+    pub key: &'static str,
+    /// How it is made.
+    pub place: Where,
+    /// Values that are worth trying on a device, as the spec has them; which
+    /// of them can be is found out by trying.
+    values: fn(&Params) -> Vec<String>,
+}
+
+impl PartialEq for Setting {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+/// All settings, in the order in which they are tried: the first ones have the
+/// most to do with the others.
+pub const SETTINGS: [Setting; 7] = [
+    Setting { key: "znsage.policy", place: Where::Option("--policy"), values: policies },
+    Setting { key: "znsage.chunk", place: Where::Option("--chunk"), values: chunks },
+    Setting {
+        key: "znsage.over-provisioning",
+        place: Where::Option("--over-provisioning"),
+        values: |_| texts([7, 12, 20, 28]),
+    },
+    Setting {
+        key: "znsage.reserve",
+        place: Where::Option("--reserve"),
+        values: |_| texts([1, 2, 4]),
+    },
+    // The defaults of the watermarks, 0, are two and three zones above the
+    // reserve (engine/policy.c).
+    Setting { key: "znsage.gc-low", place: Where::Sysfs("gc_low"), values: |_| texts([0, 5, 8]) },
+    Setting {
+        key: "znsage.gc-high",
+        place: Where::Sysfs("gc_high"),
+        values: |_| texts([0, 6, 12]),
+    },
+    Setting {
+        key: "znsage.deadline",
+        place: Where::Option("--deadline-us"),
+        values: |_| texts([MS, 5 * MS, 20 * MS]),
+    },
+];
+
+fn texts<T: ToString, const N: usize>(all: [T; N]) -> Vec<String> {
+    all.iter().map(T::to_string).collect()
+}
+
+/// All that have a name; the system says which it knows.
+fn policies(_: &Params) -> Vec<String> {
+    PolicyKind::ALL.map(|p| p.to_string()).to_vec()
+}
+
+/// Doublings of the write unit, from 16 KiB to what the device takes.
+fn chunks(params: &Params) -> Vec<String> {
+    const LEAST: u64 = 16 << 10;
+    let Some(z) = &params.zoned else { return Vec::new() };
+    let doublings = std::iter::successors(Some(z.write_unit), |n| Some(n * 2));
+    let most = z.max_append.min(z.zone_capacity);
+    doublings
+        .skip_while(|n| *n < LEAST.min(most))
+        .take_while(|n| *n <= most)
+        .map(|n| n.to_string())
+        .collect()
+}
+
+/// A value for each setting.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Choice(Vec<String>);
+
+impl Choice {
+    /// The values that a spec has. A chunk of the default size is named by it.
+    pub(super) fn of(spec: &Spec) -> Result<Choice, AdviceError> {
+        let doc = serde_json::to_value(spec).expect("a spec is JSON");
+        let value = |s: &Setting| {
+            let found = s.key.split('.').try_fold(&doc, |doc, name| doc.get(name));
+            match found.expect("every setting is a key of the spec") {
+                serde_json::Value::String(text) => text.clone(),
+                other => other.to_string(),
+            }
+        };
+        let mut choice = Choice(SETTINGS.iter().map(value).collect());
+        // 12.0 is 12 to people.
+        for value in &mut choice.0 {
+            if let Some(whole) = value.strip_suffix(".0") {
+                *value = whole.into();
+            }
+        }
+        let chunk = SETTINGS.iter().position(|s| s.key == "znsage.chunk").expect("it is one");
+        if choice.0[chunk] == "0" {
+            let params = params(spec)?;
+            if let Some(z) = &params.zoned {
+                let blocks = |bytes: u64| (bytes / BLOCK) as u32;
+                let most = blocks(z.max_append.min(z.zone_capacity));
+                let default = default_chunk(blocks(z.write_unit), most);
+                choice.0[chunk] = (u64::from(default) * BLOCK).to_string();
+            }
+        }
+        Ok(choice)
+    }
+
+    /// The value of a setting.
+    pub fn value(&self, setting: usize) -> &str {
+        &self.0[setting]
+    }
+
+    /// The same with another value.
+    pub(super) fn with(&self, setting: usize, value: &str) -> Choice {
+        let mut choice = self.clone();
+        choice.0[setting] = value.into();
+        choice
+    }
+
+    /// The spec with these settings and a seed.
+    pub(super) fn spec(&self, spec: &Spec, seed: u64) -> Spec {
+        let mut spec = Spec { seed, ..spec.clone() };
+        for (setting, value) in SETTINGS.iter().zip(&self.0) {
+            spec.set(setting.key, value).expect("values are of the setting's kind");
+        }
+        spec
+    }
+}
+
+pub(super) fn params(spec: &Spec) -> Result<Params, AdviceError> {
+    Params::load(&spec.device, &spec.device_set).map_err(|e| AdviceError::Run(e.into()))
+}
+
+/// Values of each setting that are worth trying.
+pub(super) fn values(spec: &Spec) -> Result<Vec<Vec<String>>, AdviceError> {
+    let params = params(spec)?;
+    Ok(SETTINGS.iter().map(|s| (s.values)(&params)).collect())
+}

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `znsage sim advise`: settings for a device and a workload, and why.
+
+use std::fmt::Write;
+use std::time::Instant;
+
+use clap::{Args, ValueEnum};
+use serde_json::{json, Value};
+use znsage_sim::advise::{
+    self, Advice, AdviceError, Advised, Gain, Goal, Measured, Question, Scaled, Tried, Where,
+};
+use znsage_sim::spec::SystemKind;
+use znsage_sim::Spec;
+
+use super::run::{failed, SpecArgs};
+use super::{sweep, Report};
+use crate::error::{Error, Kind, Result};
+use crate::{interrupt, progress, units};
+
+#[derive(Debug, Args)]
+pub struct AdviseArgs {
+    #[command(flatten)]
+    pub what: SpecArgs,
+
+    /// What is to be best
+    #[arg(long = "for", value_name = "GOAL", value_enum, default_value_t = For::Speed)]
+    pub goal: For,
+
+    /// Runs of the search; comparing what it finds takes 10 to 50 more
+    #[arg(long, value_name = "N", default_value_t = 60,
+          value_parser = clap::value_parser!(u16).range(1..))]
+    pub budget: u16,
+
+    /// Runs at a time [default: one for each CPU]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum For {
+    /// Accesses or requests of the workload a second
+    Speed,
+    /// The 99th percentile of page faults
+    Latency,
+    /// Write amplification
+    Wear,
+}
+
+impl For {
+    fn goal(self) -> Goal {
+        match self {
+            For::Speed => Goal::Speed,
+            For::Latency => Goal::Latency,
+            For::Wear => Goal::Wear,
+        }
+    }
+
+    /// What a gain of one percent is a percent of.
+    fn name(self) -> &'static str {
+        match self {
+            For::Speed => "speed",
+            For::Latency => "latency",
+            For::Wear => "flash life",
+        }
+    }
+}
+
+pub fn advise(args: &AdviseArgs) -> Result<Report> {
+    let mut spec = args.what.spec(None, None)?;
+    if spec.system != SystemKind::ZnSage {
+        return Err(Error::new(
+            Kind::Usage,
+            format!("system: advice is on znsage, not {}", spec.system),
+        ));
+    }
+    let scaled = match args.what.has_size() {
+        true => None,
+        false => Scaled::apply(&mut spec).map_err(error)?,
+    };
+    let question = Question {
+        spec,
+        goal: args.goal.goal(),
+        budget: args.budget.into(),
+        jobs: sweep::jobs(args.jobs),
+    };
+    let begun = Instant::now();
+    let advice = {
+        let mut line = progress::Progress::new();
+        let mut show = |p: advise::Progress| line.show(|| format!("{}: {} runs", p.doing, p.done));
+        advise::advise(&question, &mut interrupt::seen, &mut show).map_err(error)?
+    };
+    let mut text = to_text(args.goal, &question.spec, scaled.as_ref(), &advice);
+    let (runs, took) = (advice.runs, begun.elapsed().as_secs_f64());
+    let _ = writeln!(
+        text,
+        "\n{runs} runs in {took:.0} s, those compared with seeds {}",
+        seeds(&advice)
+    );
+    let json = to_json(args.goal, &question.spec, scaled.as_ref(), &advice);
+    Ok(Report { text, json, damage: false })
+}
+
+fn error(e: AdviceError) -> Error {
+    match &e {
+        AdviceError::Run(e) => failed(e),
+        AdviceError::Stopped => Error::interrupted(),
+        AdviceError::Panicked(_) => Error::new(Kind::Failure, e.to_string()),
+    }
+}
+
+fn seeds(advice: &Advice) -> String {
+    let (first, last) = (advice.seeds[0], advice.seeds[advice.seeds.len() - 1]);
+    format!("{first} to {last}")
+}
+
+/// The name of a setting, as its option or file has it.
+fn name(s: &Advised) -> &'static str {
+    match s.setting.place {
+        Where::Option(name) | Where::Sysfs(name) => name,
+    }
+}
+
+/// A value as the option takes it.
+fn value(s: &Advised, value: &str) -> String {
+    let number = || value.parse::<u64>().expect("it is a whole number");
+    match s.setting.key {
+        "znsage.chunk" => match number() {
+            n if n % 1024 == 0 => format!("{}K", n / 1024),
+            n => n.to_string(),
+        },
+        "znsage.deadline" => (number() / 1000).to_string(),
+        _ => value.to_string(),
+    }
+}
+
+/// The same for people: 0 is the default of the watermarks.
+fn shown(s: &Advised, of: &str) -> String {
+    match (s.setting.place, of) {
+        (Where::Sysfs(_), "0") => "the default".into(),
+        _ => value(s, of),
+    }
+}
+
+fn changed(advice: &Advice) -> impl Iterator<Item = &Advised> {
+    advice.settings.iter().filter(|s| s.value != s.default)
+}
+
+/// The command that makes the settings, and what is to be written afterwards.
+fn commands(advice: &Advice) -> Vec<String> {
+    let mut on = "znsage on DEVICE".to_string();
+    let mut after = Vec::new();
+    for s in changed(advice) {
+        match s.setting.place {
+            Where::Option(name) => {
+                let _ = write!(on, " {name} {}", value(s, &s.value));
+            }
+            Where::Sysfs(name) => {
+                let file = format!("/sys/block/znsageN/znsage/{name}");
+                after.push(format!("echo {} > {file}", value(s, &s.value)));
+            }
+        }
+    }
+    // A high watermark must be above the low one at any time.
+    after.reverse();
+    after.insert(0, on);
+    after
+}
+
+fn interval(g: &Gain) -> String {
+    format!("{:+.1} % ({:+.1} to {:+.1})", g.percent, g.low, g.high)
+}
+
+fn to_text(goal: For, spec: &Spec, scaled: Option<&Scaled>, advice: &Advice) -> String {
+    let mut text = String::new();
+    for command in commands(advice) {
+        let _ = writeln!(text, "{command}");
+    }
+    text.push('\n');
+    let _ = writeln!(
+        text,
+        "best {} of {} under {}, {} % in use",
+        goal.name(),
+        spec.device,
+        spec.workload,
+        spec.utilization
+    );
+    if let Some(s) = scaled {
+        let _ = writeln!(
+            text,
+            "scaled: {} zones of {} for {} of {}, with {} of memory; a zone kept empty (reserve,\n\
+             watermarks) costs more here than there; --size SIZE is not scaled",
+            s.zones,
+            units::size(s.zone_capacity),
+            s.of_zones,
+            units::size(s.of_zone_capacity),
+            units::size(s.memory)
+        );
+    }
+    if let Some(instead) = &advice.instead {
+        let _ = writeln!(text, "{instead}");
+    }
+    table(&mut text, &advice.before, &advice.after);
+    why(&mut text, goal, advice);
+    others(&mut text, goal, advice);
+    if advice.cut_short {
+        text += "the search ended with its budget; --budget N gives it more\n";
+    }
+    text
+}
+
+fn table(text: &mut String, before: &Measured, after: &Measured) {
+    let _ = writeln!(text, "\n{:24}{:>12}{:>12}", "", "default", "advised");
+    let mut row = |name: &str, of: fn(&Measured) -> f64, digits: usize| {
+        let (a, b) = (of(before), of(after));
+        let change = match a == 0.0 {
+            true => String::new(),
+            false => format!("{:+.1} %", (b / a - 1.0) * 100.0),
+        };
+        let line = format!("{name:24}{a:>12.digits$}{b:>12.digits$}  {change:>8}");
+        let _ = writeln!(text, "{}", line.trim_end());
+    };
+    row("operations/s", |m| m.operations_s, 0);
+    row("bandwidth, MB/s", |m| m.bandwidth_mb_s, 1);
+    row("WAF", |m| m.waf, 3);
+    row("fault p99, us", |m| m.p99_us, 0);
+    row("stalls of swap-out", |m| m.stalls, 0);
+    row("swap space, % of device", |m| m.space_percent, 1);
+}
+
+fn why(text: &mut String, goal: For, advice: &Advice) {
+    let noise = advice.noise_percent;
+    let Some(gain) = &advice.gain else {
+        let _ = writeln!(
+            text,
+            "\nno setting makes {} better by more than the noise ({noise:.1} % between seeds): keep the default",
+            goal.name()
+        );
+        return;
+    };
+    let _ = writeln!(
+        text,
+        "\n{} {} with 95 % confidence; {noise:.1} % between seeds",
+        goal.name(),
+        interval(gain)
+    );
+    for s in changed(advice) {
+        let (is, was) = (shown(s, &s.value), shown(s, &s.default));
+        let _ = write!(text, "  {} {is} instead of {was}: ", name(s));
+        let _ = match (&s.gain, &s.without) {
+            (Some(gain), Some(without)) => writeln!(
+                text,
+                "{} {}; without it {:.1} MB/s, WAF {:.3}, p99 {:.0} us, {:.0} stalls",
+                goal.name(),
+                interval(gain),
+                without.bandwidth_mb_s,
+                without.waf,
+                without.p99_us,
+                without.stalls
+            ),
+            _ => writeln!(text, "{was} cannot be"),
+        };
+    }
+}
+
+/// What was tried besides.
+fn others(text: &mut String, goal: For, advice: &Advice) {
+    let _ =
+        writeln!(text, "\ntried, {} with it instead of what is advised, one seed:", goal.name());
+    for s in &advice.settings {
+        let one = |t: &Tried| match &t.gain {
+            Ok(gain) => Some(format!("{} {gain:+.1} %", shown(s, &t.value))),
+            Err(_) => None,
+        };
+        let could: Vec<String> = s.tried.iter().filter_map(one).collect();
+        let not = s.tried.iter().filter(|t| t.gain.is_err()).map(|t| shown(s, &t.value));
+        let not: Vec<String> = not.collect();
+        let _ = write!(text, "  {} {}", name(s), shown(s, &s.value));
+        if !could.is_empty() {
+            let _ = write!(text, "; {}", could.join(", "));
+        }
+        if !not.is_empty() {
+            let _ = write!(text, "; not possible: {}", not.join(", "));
+        }
+        text.push('\n');
+    }
+}
+
+fn to_json(goal: For, spec: &Spec, scaled: Option<&Scaled>, advice: &Advice) -> Value {
+    let measured = |m: &Measured| {
+        json!({
+            "operations_s": m.operations_s,
+            "bandwidth_mb_s": m.bandwidth_mb_s,
+            "waf": m.waf,
+            "fault_p99_us": m.p99_us,
+            "stalls": m.stalls,
+            "swap_space_percent": m.space_percent,
+        })
+    };
+    let gain = |g: &Gain| json!({"percent": g.percent, "low": g.low, "high": g.high});
+    let tried = |s: &Advised, t: &Tried| match &t.gain {
+        Ok(gain) => json!({"value": value(s, &t.value), "gain_percent": gain}),
+        Err(why) => json!({"value": value(s, &t.value), "impossible": why}),
+    };
+    let setting = |s: &Advised| {
+        json!({
+            "setting": name(s).trim_start_matches('-'),
+            "key": s.setting.key,
+            "default": value(s, &s.default),
+            "advised": value(s, &s.value),
+            "gain": s.gain.as_ref().map(gain),
+            "without": s.without.as_ref().map(measured),
+            "tried": s.tried.iter().map(|t| tried(s, t)).collect::<Vec<_>>(),
+        })
+    };
+    let smaller = |s: &Scaled| {
+        json!({
+            "zones": s.zones,
+            "zone_bytes": s.zone_capacity,
+            "of_zones": s.of_zones,
+            "of_zone_bytes": s.of_zone_capacity,
+            "memory_bytes": s.memory,
+        })
+    };
+    json!({
+        "version": 1,
+        "commands": commands(advice),
+        "goal": goal.name(),
+        "spec": spec,
+        "scaled": scaled.map(smaller),
+        "instead": advice.instead,
+        "default": measured(&advice.before),
+        "advised": measured(&advice.after),
+        "gain": advice.gain.as_ref().map(gain),
+        "noise_percent": advice.noise_percent,
+        "settings": advice.settings.iter().map(setting).collect::<Vec<_>>(),
+        "runs": advice.runs,
+        "seeds": advice.seeds,
+        "cut_short": advice.cut_short,
+    })
+}
