@@ -5,8 +5,11 @@
 //! others staying; the best one is kept, and so on until none is better
 //! (`search`). What was found runs again with several seeds, beside the default
 //! settings and beside itself with one setting taken back; a setting whose gain
-//! is not clear of the noise is taken back for good (`proof`).
+//! is not clear of the noise is taken back for good (`proof`). At last swap is
+//! filled to the brim with less and more over-provisioning (`full`): that
+//! decides how full it can get, and so how slow.
 
+mod full;
 mod proof;
 mod runs;
 mod scale;
@@ -19,6 +22,7 @@ use crate::result::RunResult;
 use crate::run::RunError;
 use crate::spec::Spec;
 
+pub use full::Full;
 pub use proof::{Gain, SEEDS};
 pub use runs::Progress;
 pub use scale::Scaled;
@@ -103,6 +107,8 @@ pub struct Advice {
     pub instead: Option<String>,
     /// Each setting.
     pub settings: Vec<Advised>,
+    /// As advised, but full, with several amounts of over-provisioning.
+    pub full: Vec<Full>,
     /// With the default settings.
     pub before: Measured,
     /// With what is advised.
@@ -203,6 +209,10 @@ pub fn advise(
     let found = search::search(&mut runs, &start)?;
     let cut_short = found.cut_short;
     let proven = proof::prove(&mut runs, &start, found.best)?;
+    if !cut_short {
+        search::look_around(&mut runs, &proven.best)?;
+    }
+    let full = full::full(&mut runs, &proven.best)?;
     let settings = SETTINGS.iter().enumerate().map(|(i, setting)| {
         let without = proven.without.iter().find(|w| w.setting == i);
         Advised {
@@ -217,6 +227,7 @@ pub fn advise(
     Ok(Advice {
         instead,
         settings: settings.collect(),
+        full,
         before: proven.before,
         after: proven.after,
         gain: proven.gain,

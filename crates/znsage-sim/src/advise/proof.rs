@@ -10,7 +10,7 @@ pub const SEEDS: usize = 5;
 /// Student's t for a two-sided interval of 95 % and 4 degrees of freedom.
 const T: f64 = 2.776;
 /// Less than this, in percent, is not worth a setting, be it ever so certain.
-const WORTH: f64 = 0.5;
+const WORTH: f64 = 1.0;
 
 /// By how many percent the goal is better: the mean over the seeds, and the
 /// interval that holds the true one with 95 % confidence. Runs are compared
@@ -146,7 +146,7 @@ mod tests {
         let gain = |percent, half| Gain { percent, low: percent - half, high: percent + half };
         assert!(gain(3.0, 1.0).counts());
         assert!(!gain(3.0, 4.0).counts(), "doubtful");
-        assert!(!gain(0.3, 0.1).counts(), "small");
+        assert!(!gain(0.9, 0.1).counts(), "small");
         assert!(!gain(-3.0, 1.0).counts(), "worse");
     }
 }

@@ -22,12 +22,15 @@ pub struct Progress {
 /// What a choice brought, or why it cannot be.
 type Outcome = Result<Measured, String>;
 
+/// Choices with their seeds, and what they brought.
+type Known = BTreeMap<(Choice, u64), Outcome>;
+
 /// All runs so far.
 pub(super) struct Runs<'a> {
     question: &'a Question,
     stop: &'a mut dyn FnMut() -> bool,
     show: &'a mut dyn FnMut(Progress),
-    known: BTreeMap<(Choice, u64), Outcome>,
+    known: Known,
     seeds: Vec<u64>,
     made: usize,
     pub doing: &'static str,
@@ -40,7 +43,7 @@ impl<'a> Runs<'a> {
         show: &'a mut dyn FnMut(Progress),
     ) -> Self {
         let first = question.spec.seed;
-        let seeds = (0..SEEDS as u64).map(|i| first.wrapping_add(i)).collect();
+        let seeds = (1..=SEEDS as u64).map(|i| first.wrapping_add(i)).collect();
         Runs { question, stop, show, known: BTreeMap::new(), seeds, made: 0, doing: "searching" }
     }
 
@@ -56,7 +59,13 @@ impl<'a> Runs<'a> {
         self.made
     }
 
-    /// Seeds of the comparisons; the search uses the first.
+    /// The seed of the search.
+    pub fn seed(&self) -> u64 {
+        self.question.spec.seed
+    }
+
+    /// Seeds of the comparisons. The search has another one: it takes what
+    /// looks best with that, which may be luck.
     pub fn seeds(&self) -> &[u64] {
         &self.seeds
     }
@@ -66,10 +75,17 @@ impl<'a> Runs<'a> {
         self.made + more <= self.question.budget
     }
 
-    /// Which of the choices have not run with a seed, and can.
-    pub fn unknown(&self, choices: &[Choice], seed: u64) -> usize {
+    /// How many of the choices the search has not run yet, but can.
+    pub fn unknown(&self, choices: &[Choice]) -> usize {
+        let seed = self.seed();
         let unknown = |c: &&Choice| !self.known.contains_key(&((*c).clone(), seed));
         choices.iter().filter(unknown).filter(|c| check(&c.spec(self.spec(), seed)).is_ok()).count()
+    }
+
+    /// Runs choices with the seed of the search.
+    pub fn look(&mut self, choices: Vec<Choice>) -> Result<(), AdviceError> {
+        let seed = self.seed();
+        self.make(&choices.into_iter().map(|c| (c, seed)).collect::<Vec<_>>())
     }
 
     /// Runs what has not run yet.
@@ -85,6 +101,14 @@ impl<'a> Runs<'a> {
                 Err(e) => drop(self.known.insert(key.clone(), Err(e.to_string()))),
             }
         }
+        self.run(todo, |known, key, outcome| drop(known.insert(key, outcome)))
+    }
+
+    fn run<K: Send + 'static>(
+        &mut self,
+        todo: Vec<(K, Spec)>,
+        mut keep: impl FnMut(&mut Known, K, Outcome),
+    ) -> Result<(), AdviceError> {
         let Runs { known, made, show, stop, doing, .. } = self;
         let end = pool::each(
             self.question.jobs,
@@ -93,7 +117,7 @@ impl<'a> Runs<'a> {
             &mut *stop,
             |(key, spec), result| {
                 let result = result.ok_or_else(|| AdviceError::Panicked(settings(&spec)))?;
-                known.insert(key, outcome(result)?);
+                keep(known, key, outcome(result)?);
                 *made += 1;
                 show(Progress { done: *made, doing });
                 Ok::<_, AdviceError>(())
@@ -105,13 +129,26 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// What a choice brought with a seed, if it ran.
+    /// Runs specs that are no choices, and returns what those brought that
+    /// could go on to their end, in the order of their keys.
+    pub fn others<K: Copy + Ord + Send + 'static>(
+        &mut self,
+        specs: Vec<(K, Spec)>,
+    ) -> Result<Vec<(K, Measured)>, AdviceError> {
+        let mut all = Vec::new();
+        self.run(specs, |_, key, outcome| all.extend(outcome.ok().map(|m| (key, m))))?;
+        all.sort_by_key(|(key, _)| *key);
+        Ok(all)
+    }
+
+    /// What a choice brought with a seed, if that was looked at.
     pub fn get(&self, choice: &Choice, seed: u64) -> Option<&Outcome> {
         self.known.get(&(choice.clone(), seed))
     }
 
-    pub fn score(&self, choice: &Choice, seed: u64) -> Option<f64> {
-        let measured = self.get(choice, seed)?.as_ref().ok()?;
+    /// How good a choice was in the search, if it ran.
+    pub fn score(&self, choice: &Choice) -> Option<f64> {
+        let measured = self.get(choice, self.seed())?.as_ref().ok()?;
         Some(self.goal().score(measured))
     }
 
@@ -123,8 +160,8 @@ impl<'a> Runs<'a> {
 
     /// The other values that a setting had, everything else being as chosen.
     pub fn neighbours(&self, best: &Choice, setting: usize) -> Vec<Tried> {
-        let seed = self.seeds[0];
-        let Some(score) = self.score(best, seed) else { return Vec::new() };
+        let seed = self.seed();
+        let Some(score) = self.score(best) else { return Vec::new() };
         let mut tried = Vec::new();
         for ((choice, of), outcome) in &self.known {
             let value = choice.value(setting);

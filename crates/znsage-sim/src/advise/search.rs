@@ -47,11 +47,10 @@ pub(super) fn start(
 
 /// The best settings that are found from `start` on.
 pub(super) fn search(runs: &mut Runs, start: &Choice) -> Result<Found, AdviceError> {
-    let seed = runs.seeds()[0];
     let values = values(runs.spec())?;
     let mut best = start.clone();
-    runs.make(&[(best.clone(), seed)])?;
-    if let Some(Err(why)) = runs.get(&best, seed) {
+    runs.look(vec![best.clone()])?;
+    if let Some(Err(why)) = runs.get(&best, runs.seed()) {
         let what = format!("it cannot be run with the default settings: {why}");
         let key = "workload".into();
         return Err(RunError::Spec(crate::spec::SpecError { key, what }).into());
@@ -60,16 +59,14 @@ pub(super) fn search(runs: &mut Runs, start: &Choice) -> Result<Found, AdviceErr
         let before = best.clone();
         for (setting, values) in values.iter().enumerate() {
             let others: Vec<Choice> = values.iter().map(|v| best.with(setting, v)).collect();
-            if !runs.affords(runs.unknown(&others, seed)) {
+            if !runs.affords(runs.unknown(&others)) {
                 return Ok(Found { best, cut_short: true });
             }
-            let wanted: Vec<_> = others.iter().map(|c| (c.clone(), seed)).collect();
-            runs.make(&wanted)?;
-            let now = runs.score(&best, seed).expect("it ran");
-            let scores = others.into_iter().filter_map(|c| Some((runs.score(&c, seed)?, c)));
+            runs.look(others.clone())?;
+            let now = runs.score(&best).expect("it ran");
+            let scores = others.into_iter().filter_map(|c| Some((runs.score(&c)?, c)));
             let top = scores.max_by(|a, b| a.0.total_cmp(&b.0));
-            if let Some((score, choice)) = top.filter(|(score, _)| *score > now * STEP) {
-                debug_assert!(score > now);
+            if let Some((_, choice)) = top.filter(|(score, _)| *score > now * STEP) {
                 best = choice;
             }
         }
@@ -78,4 +75,16 @@ pub(super) fn search(runs: &mut Runs, start: &Choice) -> Result<Found, AdviceErr
         }
     }
     Ok(Found { best, cut_short: false })
+}
+
+/// Every value of each setting beside what is advised, if the proof took
+/// something back: the search had them beside something else.
+pub(super) fn look_around(runs: &mut Runs, best: &Choice) -> Result<(), AdviceError> {
+    let values = values(runs.spec())?;
+    let others =
+        values.iter().enumerate().flat_map(|(i, values)| values.iter().map(move |v| (i, v)));
+    let mut wanted: Vec<Choice> = others.map(|(i, value)| best.with(i, value)).collect();
+    wanted.push(best.clone());
+    runs.doing = "looking at what is next to it";
+    runs.look(wanted)
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use clap::{Args, ValueEnum};
 use serde_json::{json, Value};
 use znsage_sim::advise::{
-    self, Advice, AdviceError, Advised, Gain, Goal, Measured, Question, Scaled, Tried, Where,
+    self, Advice, AdviceError, Advised, Full, Gain, Goal, Measured, Question, Scaled, Tried, Where,
 };
 use znsage_sim::spec::SystemKind;
 use znsage_sim::Spec;
@@ -26,7 +26,7 @@ pub struct AdviseArgs {
     #[arg(long = "for", value_name = "GOAL", value_enum, default_value_t = For::Speed)]
     pub goal: For,
 
-    /// Runs of the search; comparing what it finds takes 10 to 50 more
+    /// Runs of the search; comparing what it finds takes some dozens more
     #[arg(long, value_name = "N", default_value_t = 60,
           value_parser = clap::value_parser!(u16).range(1..))]
     pub budget: u16,
@@ -202,6 +202,7 @@ fn to_text(goal: For, spec: &Spec, scaled: Option<&Scaled>, advice: &Advice) -> 
     table(&mut text, &advice.before, &advice.after);
     why(&mut text, goal, advice);
     others(&mut text, goal, advice);
+    full(&mut text, advice);
     if advice.cut_short {
         text += "the search ended with its budget; --budget N gives it more\n";
     }
@@ -243,6 +244,9 @@ fn why(text: &mut String, goal: For, advice: &Advice) {
         goal.name(),
         interval(gain)
     );
+    if let Some(price) = price(advice) {
+        let _ = writeln!(text, "the price: {price}");
+    }
     for s in changed(advice) {
         let (is, was) = (shown(s, &s.value), shown(s, &s.default));
         let _ = write!(text, "  {} {is} instead of {was}: ", name(s));
@@ -262,10 +266,49 @@ fn why(text: &mut String, goal: For, advice: &Advice) {
     }
 }
 
+/// What becomes worse by more than a few percent.
+fn price(advice: &Advice) -> Option<String> {
+    const SMALL: f64 = 3.0;
+    let (a, b) = (&advice.before, &advice.after);
+    let worse = [
+        ("operations", a.operations_s / b.operations_s),
+        ("WAF", b.waf / a.waf),
+        ("fault p99", b.p99_us / a.p99_us),
+    ];
+    let all = worse.into_iter().filter_map(|(name, ratio)| {
+        let percent = (ratio - 1.0) * 100.0;
+        (percent.is_finite() && percent > SMALL).then(|| format!("{name} worse by {percent:.0} %"))
+    });
+    let all: Vec<String> = all.collect();
+    (!all.is_empty()).then(|| all.join(", "))
+}
+
+/// What over-provisioning decides.
+fn full(text: &mut String, advice: &Advice) {
+    if advice.full.is_empty() {
+        return;
+    }
+    *text += "\nas advised, with swap full: what over-provisioning decides\n";
+    let _ = writeln!(
+        text,
+        "  {:>17}{:>10}{:>8}{:>10}{:>14}{:>16}",
+        "over-provisioning", "in use", "WAF", "MB/s", "operations/s", "fault p99, us"
+    );
+    for f in &advice.full {
+        let (m, held) = (&f.measured, format!("{} %", f.over_provisioning));
+        let used = format!("{} %", f.utilization);
+        let _ = writeln!(
+            text,
+            "  {held:>17}{used:>10}{:>8.2}{:>10.1}{:>14.0}{:>16.0}",
+            m.waf, m.bandwidth_mb_s, m.operations_s, m.p99_us
+        );
+    }
+}
+
 /// What was tried besides.
 fn others(text: &mut String, goal: For, advice: &Advice) {
     let _ =
-        writeln!(text, "\ntried, {} with it instead of what is advised, one seed:", goal.name());
+        writeln!(text, "\ntried, {} with it instead of what is advised, by one seed:", goal.name());
     for s in &advice.settings {
         let one = |t: &Tried| match &t.gain {
             Ok(gain) => Some(format!("{} {gain:+.1} %", shown(s, &t.value))),
@@ -312,6 +355,13 @@ fn to_json(goal: For, spec: &Spec, scaled: Option<&Scaled>, advice: &Advice) -> 
             "tried": s.tried.iter().map(|t| tried(s, t)).collect::<Vec<_>>(),
         })
     };
+    let full = |f: &Full| {
+        json!({
+            "over_provisioning_percent": f.over_provisioning,
+            "utilization_percent": f.utilization,
+            "measured": measured(&f.measured),
+        })
+    };
     let smaller = |s: &Scaled| {
         json!({
             "zones": s.zones,
@@ -332,6 +382,7 @@ fn to_json(goal: For, spec: &Spec, scaled: Option<&Scaled>, advice: &Advice) -> 
         "advised": measured(&advice.after),
         "gain": advice.gain.as_ref().map(gain),
         "noise_percent": advice.noise_percent,
+        "full": advice.full.iter().map(full).collect::<Vec<_>>(),
         "settings": advice.settings.iter().map(setting).collect::<Vec<_>>(),
         "runs": advice.runs,
         "seeds": advice.seeds,

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What over-provisioning is for: as long as the pages are the same, more of it
+//! changes little; but the less there is, the fuller swap can get.
+
+use super::runs::Runs;
+use super::setting::{values, Choice, SETTINGS};
+use super::{AdviceError, Measured};
+use crate::run::check;
+use crate::spec::Spec;
+
+/// Swap space that is full.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Full {
+    /// Percent of the device held back.
+    pub over_provisioning: u32,
+    /// Pages on the device, percent of it.
+    pub utilization: u32,
+    /// How it does.
+    pub measured: Measured,
+}
+
+/// Fills swap with each over-provisioning that is worth trying.
+pub(super) fn full(runs: &mut Runs, best: &Choice) -> Result<Vec<Full>, AdviceError> {
+    let key = "znsage.over-provisioning";
+    let setting = SETTINGS.iter().position(|s| s.key == key).expect("it is one");
+    let mut percents = values(runs.spec())?.swap_remove(setting);
+    percents.push(best.value(setting).into());
+    let mut percents: Vec<u32> = percents.iter().filter_map(|p| p.parse().ok()).collect();
+    percents.sort_unstable();
+    percents.dedup();
+    let specs = percents.into_iter().filter_map(|percent| {
+        let spec = best.with(setting, &percent.to_string()).spec(runs.spec(), runs.seed());
+        fill(spec).map(|(utilization, spec)| ((percent, utilization), spec))
+    });
+    let specs = specs.collect();
+    runs.doing = "filling swap";
+    let measured = runs.others(specs)?;
+    let full = |((over_provisioning, utilization), measured)| Full {
+        over_provisioning,
+        utilization,
+        measured,
+    };
+    Ok(measured.into_iter().map(full).collect())
+}
+
+/// The spec with the most pages that there are slots for.
+fn fill(spec: Spec) -> Option<(u32, Spec)> {
+    let full = |percent| Spec { utilization: f64::from(percent), ..spec.clone() };
+    (1..=99).rev().map(|p| (p, full(p))).find(|(_, spec)| check(spec).is_ok())
+}
