@@ -6,7 +6,7 @@ use super::runs::Runs;
 use super::setting::{values, Choice, SETTINGS};
 use super::{AdviceError, Measured};
 use crate::run::check;
-use crate::spec::Spec;
+use crate::spec::{Spec, WorkloadKind};
 
 /// Swap space that is full.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,8 +19,12 @@ pub struct Full {
     pub measured: Measured,
 }
 
-/// Fills swap with each over-provisioning that is worth trying.
+/// Fills swap with each over-provisioning that is worth trying. A trace says
+/// itself how full it gets.
 pub(super) fn full(runs: &mut Runs, best: &Choice) -> Result<Vec<Full>, AdviceError> {
+    if runs.spec().workload == WorkloadKind::Trace {
+        return Ok(Vec::new());
+    }
     let key = "znsage.over-provisioning";
     let setting = SETTINGS.iter().position(|s| s.key == key).expect("it is one");
     let mut percents = values(runs.spec())?.swap_remove(setting);

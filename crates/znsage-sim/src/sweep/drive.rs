@@ -138,7 +138,8 @@ fn outcome(result: Result<crate::RunResult, RunError>) -> Outcome {
     match result {
         Ok(result) => Outcome::Result(Box::new(result)),
         Err(RunError::Stuck(e)) => Outcome::Stuck(e.to_string()),
-        Err(e) => unreachable!("it could be run when it was checked: {e}"),
+        // It was found possible before; a file may have changed since.
+        Err(e) => Outcome::Impossible(e.to_string()),
     }
 }
 

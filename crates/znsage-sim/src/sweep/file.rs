@@ -9,6 +9,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -20,7 +23,7 @@ use super::store::Header;
 use super::SweepError;
 use crate::device::{ParamError, Params};
 use crate::run::RunError;
-use crate::spec::Spec;
+use crate::spec::{Spec, WorkloadKind};
 
 /// So many points at most: a list too many is more likely than the wish.
 pub const MAX_POINTS: usize = 100_000;
@@ -131,7 +134,12 @@ impl Sweep {
     /// What a point is: the keys that describe any run, and those that vary.
     pub fn label(&self, point: &Point) -> Map<String, Value> {
         let more = self.varying.iter().map(String::as_str).filter(|key| !ALWAYS.contains(key));
-        label(&point.spec, ALWAYS.into_iter().chain(more))
+        let mut label = label(&point.spec, ALWAYS.into_iter().chain(more));
+        if point.spec.workload == WorkloadKind::Trace {
+            // The trace says how many pages there are, and the result.
+            label.shift_remove("utilization");
+        }
+        label
     }
 
     /// What tells a point from the others: `system=znsage, utilization=60`.
@@ -149,6 +157,7 @@ impl Sweep {
         let (key, what) = match error {
             RunError::Spec(e) => (e.key, e.what),
             RunError::Device(e) => return self.locate_param(point, e),
+            RunError::Trace(e) => ("load.trace".into(), e.to_string()),
             RunError::Stuck(e) => (String::new(), e.to_string()),
         };
         let line = self.line(point, &key);
@@ -196,6 +205,7 @@ impl Sweep {
     fn look_at_all(&mut self) -> BTreeMap<usize, RunError> {
         let mut hash = Sha256::new();
         let mut known: BTreeMap<Device, Result<Params, ParamError>> = BTreeMap::new();
+        let mut traces = BTreeMap::new();
         let mut refused = BTreeMap::new();
         for Point { index, spec, .. } in &self.points {
             let params = known
@@ -207,8 +217,11 @@ impl Sweep {
                 refused.insert(*index, e.clone().into());
             }
             hash.update(serde_json::to_vec(spec).expect("a spec is JSON"));
-            // A device's file may change while its name does not.
+            // A device's file may change while its name does not, and a trace.
             hash.update(format!("{params:?}"));
+            if let Some(path) = &spec.load.trace {
+                hash.update(traces.entry(path).or_insert_with(|| digest_of(path)));
+            }
         }
         self.digest = hash.finalize().iter().fold(String::new(), |mut text, byte| {
             let _ = write!(text, "{byte:02x}");
@@ -303,6 +316,19 @@ impl Expand<'_> {
         }
         Ok(())
     }
+}
+
+/// The digest of a file; of nothing if it cannot be read, which is refused when
+/// its points are checked.
+fn digest_of(path: &Path) -> Vec<u8> {
+    let mut hash = Sha256::new();
+    if let Ok(mut file) = File::open(path) {
+        let mut buffer = vec![0; 1 << 16];
+        while let Ok(n @ 1..) = file.read(&mut buffer) {
+            hash.update(&buffer[..n]);
+        }
+    }
+    hash.finalize().to_vec()
 }
 
 fn line_of(text: &str, at: usize) -> usize {

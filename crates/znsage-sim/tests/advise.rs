@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Advice on settings: what is plainly wrong is found, what is noise is not
+//! sold, and it is the same however many threads look for it.
+
+use znsage_sim::advise::{advise, Advice, AdviceError, Advised, Goal, Question, Scaled, SEEDS};
+use znsage_sim::Spec;
+
+/// Runs of some milliseconds.
+fn spec() -> Spec {
+    let mut spec = Spec { device: "zn540".into(), size: Some(384 << 20), ..Spec::default() };
+    (spec.host.memory, spec.host.cpus, spec.host.threads) = (8 << 20, 2, 8);
+    (spec.run.warmup, spec.run.measure) = (0.3, 0.3);
+    spec.set("device.zoned.zone_capacity", "3 MiB").unwrap();
+    spec
+}
+
+fn ask(spec: Spec, goal: Goal, jobs: usize) -> Result<Advice, AdviceError> {
+    let question = Question { spec, goal, budget: 60, jobs };
+    advise(&question, &mut || false, &mut |_| {})
+}
+
+fn of<'a>(advice: &'a Advice, key: &str) -> &'a Advised {
+    advice.settings.iter().find(|s| s.setting.key == key).unwrap()
+}
+
+#[test]
+fn a_bad_setting_is_found_and_its_gain_is_proven() {
+    let mut spec = spec();
+    spec.set("znsage.chunk", "4K").unwrap();
+    let advice = ask(spec.clone(), Goal::Speed, 2).unwrap();
+    let chunk = of(&advice, "znsage.chunk");
+    assert_eq!(chunk.default, "4096");
+    assert!(chunk.value.parse::<u64>().unwrap() >= 32 << 10, "{chunk:?}");
+    let gain = chunk.gain.unwrap();
+    assert!(gain.counts() && gain.low < gain.percent && gain.percent < gain.high, "{gain:?}");
+    assert!(advice.gain.unwrap().counts());
+    assert!(advice.after.operations_s > advice.before.operations_s);
+    assert_eq!(advice.seeds.len(), SEEDS);
+    assert!(!advice.seeds.contains(&spec.seed), "the search had that one");
+
+    // Every change that is advised counts, and what does not is left alone.
+    for s in &advice.settings {
+        assert_eq!(s.value != s.default, s.gain.is_some_and(|g| g.counts()), "{s:?}");
+        assert!(!s.tried.is_empty(), "{s:?}");
+    }
+    // The policies that the system does not know are told.
+    let unknown = of(&advice, "znsage.policy").tried.iter().filter(|t| t.gain.is_err()).count();
+    let policies = znsage_sim::spec::PolicyKind::ALL.len();
+    assert!(unknown < policies - 1, "some are known: {unknown}");
+
+    // The less is held back, the fuller swap gets, and the more GC there is.
+    assert!(advice.full.len() >= 3, "{:?}", advice.full);
+    let pairs = advice.full.iter().zip(&advice.full[1..]);
+    for (less, more) in pairs {
+        assert!(less.over_provisioning < more.over_provisioning);
+        assert!(less.utilization > more.utilization);
+        assert!(less.measured.waf > more.measured.waf, "{less:?} {more:?}");
+    }
+
+    let again = ask(spec, Goal::Speed, 1).unwrap();
+    assert_eq!(format!("{advice:?}"), format!("{again:?}"), "threads change nothing");
+}
+
+#[test]
+fn over_provisioning_that_does_not_fit_is_replaced() {
+    let advice = ask(Spec { utilization: 88.0, ..spec() }, Goal::Wear, 1).unwrap();
+    let instead = advice.instead.as_ref().unwrap();
+    assert!(instead.starts_with("over-provisioning of 12 % does not leave"), "{instead}");
+    let over = of(&advice, "znsage.over-provisioning");
+    assert!(over.value.parse::<u32>().unwrap() < 12, "{over:?}");
+    assert!(over.gain.is_none(), "there is nothing to compare with");
+}
+
+#[test]
+fn what_cannot_be_run_is_refused() {
+    let refused = |key: &str, value: &str| {
+        let mut spec = spec();
+        spec.set(key, value).unwrap();
+        ask(spec, Goal::Speed, 1).unwrap_err().to_string()
+    };
+    assert!(refused("device", "floppy").contains("no such device"));
+    assert!(refused("host.cpus", "0").starts_with("host.cpus: "));
+    assert!(refused("utilization", "99").starts_with("utilization: "));
+    let mut spec = spec();
+    (spec.device, spec.device_set) = ("conventional".into(), vec![]);
+    let e = ask(spec, Goal::Speed, 1).unwrap_err().to_string();
+    assert_eq!(e, "device: znsage needs a zoned one");
+}
+
+#[test]
+fn it_can_be_stopped() {
+    let question = Question { spec: spec(), goal: Goal::Latency, budget: 60, jobs: 1 };
+    let runs = std::cell::Cell::new(0);
+    let e = advise(&question, &mut || runs.get() >= 3, &mut |p| runs.set(p.done)).unwrap_err();
+    assert!(matches!(e, AdviceError::Stopped));
+    assert!(runs.get() < 6);
+}
+
+#[test]
+fn a_large_device_is_made_smaller() {
+    let mut spec = Spec { device: "zn540".into(), ..Spec::default() };
+    let scaled = Scaled::apply(&mut spec).unwrap().unwrap();
+    assert_eq!((scaled.of_zones, scaled.of_zone_capacity), (904, 1077 << 20));
+    assert_eq!((scaled.zones, scaled.zone_capacity), (128, 32 << 20));
+    assert_eq!(spec.size, Some(4 << 30));
+    znsage_sim::check(&spec).unwrap();
+    // Whole write units of 192 KiB.
+    let mut spec = Spec { device: "hynix".into(), ..Spec::default() };
+    let scaled = Scaled::apply(&mut spec).unwrap().unwrap();
+    assert_eq!(scaled.zone_capacity % (192 << 10), 0);
+    znsage_sim::check(&spec).unwrap();
+}
