@@ -30,7 +30,7 @@ fn a_bad_setting_is_found_and_its_gain_is_proven() {
     let advice = ask(spec.clone(), Goal::Speed, 2).unwrap();
     let chunk = of(&advice, "znsage.chunk");
     assert_eq!(chunk.default, "4096");
-    assert!(chunk.value.parse::<u64>().unwrap() >= 32 << 10, "{chunk:?}");
+    assert!(chunk.value.parse::<u64>().unwrap() >= 16 << 10, "{chunk:?}");
     let gain = chunk.gain.unwrap();
     assert!(gain.counts() && gain.low < gain.percent && gain.percent < gain.high, "{gain:?}");
     assert!(advice.gain.unwrap().counts());

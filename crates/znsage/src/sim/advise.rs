@@ -389,3 +389,60 @@ fn to_json(goal: For, spec: &Spec, scaled: Option<&Scaled>, advice: &Advice) -> 
         "cut_short": advice.cut_short,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::tests::sim;
+
+    const SMALL: &str = "--device zn540 --size 384M --set device.zoned.zone_capacity=3M \
+        --set host.memory=8M --set host.threads=8 --set host.cpus=2 --set run.warmup=0.2 \
+        --set run.measure=0.2 --jobs 2";
+
+    fn ask(words: &str) -> Result<Report> {
+        let words = format!("advise {words}");
+        sim(&words.split_whitespace().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn advice_is_a_command_and_its_reason() {
+        let report = ask(&format!("{SMALL} --set znsage.chunk=4K --seed 3")).unwrap();
+        let first = report.text.lines().next().unwrap();
+        assert!(first.starts_with("znsage on DEVICE") && first.contains(" --chunk "), "{first}");
+        // What is advised can be typed: after DEVICE come options of `on`.
+        let words: Vec<&str> = first.split(' ').collect();
+        <crate::cli::Cli as clap::Parser>::try_parse_from(words).unwrap();
+        for part in ["default     advised", "% confidence", "--chunk", "swap full", "seeds 4 to 8"]
+        {
+            assert!(report.text.contains(part), "{part} in:\n{}", report.text);
+        }
+        assert!(!report.text.contains("scaled:"), "--size was given");
+        let j = &report.json;
+        assert_eq!(j["commands"][0], first);
+        assert!(j["advised"]["operations_s"].as_f64() > j["default"]["operations_s"].as_f64());
+        let chunk = &j["settings"][1];
+        assert_eq!((&chunk["setting"], &chunk["default"]), (&json!("chunk"), &json!("4K")));
+        assert!(chunk["gain"]["low"].as_f64().unwrap() > 0.0);
+    }
+
+    #[test]
+    fn a_short_search_says_so() {
+        let report = ask(&format!("{SMALL} --budget 3 --for wear")).unwrap();
+        assert!(report.text.contains("the search ended with its budget"), "{}", report.text);
+        assert_eq!(report.json["cut_short"], true);
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for (words, kind, part) in [
+            ("--device conventional", Kind::Usage, "device: znsage needs a zoned one"),
+            ("--device floppy", Kind::Device, "no such device; there are zn540"),
+            ("--set system=stock", Kind::Usage, "advice is on znsage, not stock"),
+            ("--utilization 120", Kind::Usage, "utilization: 120 is not"),
+        ] {
+            let e = ask(words).err().unwrap();
+            assert_eq!(e.kind, kind, "{}", e.message);
+            assert!(e.message.contains(part), "{}", e.message);
+        }
+    }
+}
