@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The command as a shell sees it: help, usage errors, exit statuses.
 
-use std::process::{Command, Output};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{kill, Signal};
+use nix::unistd::Pid;
 
 fn znsage(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_znsage")).args(args).output().expect("the command runs")
@@ -122,4 +127,55 @@ fn bench_writes_samples() {
     assert_eq!(last["phase"], "random");
     assert!(samples.lines().count() >= 3, "{samples}");
     assert!(last["t"].as_f64().unwrap() > 1.0);
+}
+
+/// A sweep of short runs.
+const SWEEP: &str = r#"
+    device = "zn540"
+    size = "256M"
+    host = { memory = "8M", threads = 4, cpus = 2 }
+    "device.zoned.zone_capacity" = "3 MiB"
+    [sweep]
+    utilization = [30, 40, 50, 60]
+    seed = [1, 2, 3]
+"#;
+
+/// Starts the sweep and sends a signal once three more runs are finished;
+/// returns its status and what it said.
+fn sweep_until(file: &Path, store: &Path, signal: Signal) -> (Option<i32>, String) {
+    let lines = || std::fs::read_to_string(store).map_or(0, |text| text.lines().count());
+    let before = lines().max(1);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_znsage"))
+        .args(["sim", "sweep", "--jobs", "1"])
+        .arg(file)
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command runs");
+    while lines() < before + 3 {
+        assert_eq!(child.try_wait().unwrap(), None, "it ended before");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    kill(Pid::from_raw(child.id() as i32), signal).unwrap();
+    let out = child.wait_with_output().unwrap();
+    (out.status.code(), text(&out.stderr))
+}
+
+#[test]
+fn a_sweep_goes_on_after_signals() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, out) = (dir.path().join("a.toml"), dir.path().join("a.sweep"));
+    std::fs::write(&file, SWEEP).unwrap();
+    let (code, said) = sweep_until(&file, &out.join("runs.jsonl"), Signal::SIGINT);
+    assert_eq!(code, Some(130), "{said}");
+    assert!(said.contains(" of 12 points done\n  the same command goes on"), "{said}");
+    assert!(!out.join("results.csv").exists(), "nothing half done");
+    let (code, _) = sweep_until(&file, &out.join("runs.jsonl"), Signal::SIGKILL);
+    assert_eq!(code, None);
+    let done = znsage(&["sim", "sweep", file.to_str().unwrap(), "--jobs", "1"]);
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    let said = text(&done.stdout);
+    let before = said.strip_prefix("12 points, ").and_then(|s| s.split(' ').next());
+    assert!(before.unwrap().parse::<u32>().unwrap() >= 6, "{said}");
+    let csv = std::fs::read_to_string(out.join("results.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 1 + 12);
 }
