@@ -10,7 +10,7 @@ use parquet::record::Field;
 use znsage_sim::sweep::merge::Merged;
 use znsage_sim::sweep::table::{Cells, Table};
 use znsage_sim::sweep::{
-    drive, output, Driven, Outcome, Plan, Progress, Shard, Stage, Store, Sweep, SweepError,
+    drive, output, report, Driven, Outcome, Plan, Progress, Shard, Stage, Store, Sweep, SweepError,
 };
 
 /// Twelve short runs.
@@ -289,6 +289,19 @@ fn one_process_at_a_time_writes_a_store() {
     assert!(matches!(e, SweepError::Busy(_)), "{e}");
     drop(store);
     assert!(Store::open(&dir.path().join("runs.jsonl"), &sweep.header()).is_ok());
+}
+
+#[test]
+fn without_a_number_that_varies_there_are_bars() {
+    let text = SMALL.replace("utilization = [40, 70]", "").replace("[1, 2, 3]", "[1, 2]");
+    let sweep = parse(&text).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let driven = whole(&sweep, &plan(dir.path(), "1/1", 1));
+    let html = report::page(&Table::of(driven.entries.values()));
+    assert!(html.contains("What varies: system, seed."), "{html}");
+    let bars: Vec<_> = html.match_indices("by system").collect();
+    assert_eq!(bars.len(), 4, "one chart a result");
+    assert!(html.contains("means over the seeds"));
 }
 
 /// The example is the documentation of the format; the tables of it are read

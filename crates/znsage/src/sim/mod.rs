@@ -20,7 +20,7 @@ pub enum Command {
     /// Join the parts of a sweep that ran in several places
     Merge(sweep::MergeArgs),
     /// Try settings of znsage for a device and a workload, and recommend some
-    Advise(advise::AdviseArgs),
+    Advise(Box<advise::AdviseArgs>),
     /// The built-in devices, or one of them as the file to copy and edit
     Devices {
         /// Which one to print
