@@ -304,6 +304,31 @@ fn without_a_number_that_varies_there_are_bars() {
     assert!(html.contains("means over the seeds"));
 }
 
+#[test]
+fn another_trace_or_device_is_another_sweep() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let (trace, device) = (path("a.trace"), path("a.toml"));
+    let sweep = || {
+        let text = format!(
+            "workload = 'trace'\nload.trace = '{trace}'\n[sweep]\ndevice = ['{device}', 'zn540']"
+        );
+        parse(&text).unwrap()
+    };
+    fs::write(&trace, "one").unwrap();
+    fs::write(&device, "base = 'hynix'\nname = 'mine'").unwrap();
+    let first = sweep();
+    assert_eq!(first.header(), sweep().header());
+    // Utilization is what the trace makes it.
+    let label: Vec<String> = first.label(&first.points[0]).into_iter().map(|(k, _)| k).collect();
+    assert_eq!(label, ["system", "device", "workload", "seed"]);
+    fs::write(&trace, "two").unwrap();
+    let second = sweep();
+    assert_ne!(first.header(), second.header());
+    fs::write(&device, "base = 'hynix'\nname = 'mine'\n[zoned]\nzones = 9").unwrap();
+    assert_ne!(second.header(), sweep().header());
+}
+
 /// The example is the documentation of the format; the tables of it are read
 /// back, by another implementation where there is one.
 #[test]
