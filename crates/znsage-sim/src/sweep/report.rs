@@ -113,6 +113,8 @@ fn charts(table: &Table, keys: &[&Column]) -> Vec<Section> {
 /// Rows that have one line or colour: their label and look.
 struct Line {
     label: String,
+    /// The system, if that is all that tells it from the others.
+    system: Option<SystemKind>,
     look: Look,
     rows: Vec<usize>,
 }
@@ -129,8 +131,8 @@ fn split(table: &Table, keys: &[&Column], x: &Column) -> Vec<Line> {
         match lines.iter_mut().find(|line| line.label == label) {
             Some(line) => line.rows.push(row),
             None => {
-                let look = look(&others, row, lines.len());
-                lines.push(Line { label, look, rows: vec![row] });
+                let system = system(&others, row);
+                lines.push(Line { label, system, look: Look::other(0), rows: vec![row] });
             }
         }
     }
@@ -160,10 +162,14 @@ fn telling<'a>(columns: impl Iterator<Item = &'a Column>, rows: &[usize]) -> Vec
     kept
 }
 
-/// As many lines as a chart has room for, and what is said of the others.
+/// As many lines as a chart has room for, each with a look of its own, and what
+/// is said of the others.
 fn fit(mut lines: Vec<Line>) -> (Vec<Line>, Option<Block>) {
     let more = lines.len().saturating_sub(MOST_SERIES);
     lines.truncate(MOST_SERIES);
+    for (n, line) in lines.iter_mut().enumerate() {
+        line.look = line.system.map_or(Look::other(n), Look::system);
+    }
     let what = "more are in the tables; a chart has room for";
     (lines, (more > 0).then(|| Block::Small(format!("{more} {what} {MOST_SERIES}."))))
 }
@@ -193,11 +199,10 @@ fn tick(name: &str, x: f64) -> String {
 }
 
 /// A system has the look that it has everywhere, if that tells the lines apart.
-fn look(others: &[&Column], row: usize, n: usize) -> Look {
-    let [only] = others else { return Look::other(n) };
+fn system(others: &[&Column], row: usize) -> Option<SystemKind> {
+    let [only] = others else { return None };
     let name = only.cells.text(row);
-    let system = SystemKind::ALL.into_iter().find(|s| only.name == "system" && s.name() == name);
-    system.map_or(Look::other(n), Look::system)
+    SystemKind::ALL.into_iter().find(|s| only.name == "system" && s.name() == name)
 }
 
 fn mean(values: &[f64]) -> Option<f64> {
