@@ -69,6 +69,15 @@ static u32 gc_room(const struct zse_engine *e)
 }
 
 /*
+ * May GC begin a victim? Switched off it rests, unless chunks wait for a zone:
+ * who waits until the engine is idle waits for them as well.
+ */
+static bool gc_allowed(const struct zse_engine *e)
+{
+	return e->gc_on || !list_empty(&e->stalled);
+}
+
+/*
  * Is there a victim, or can one be begun? Its survivors must have room. Wants
  * the engine lock.
  */
@@ -79,7 +88,7 @@ static bool gc_has_victim(struct zse_engine *e)
 	if (e->victim != ZSE_NONE)
 		return true;
 	gc_update_running(e);
-	if (!e->gc_on || !e->gc_running)
+	if (!gc_allowed(e) || !e->gc_running)
 		return false;
 	zone = policy_victim(e, gc_room(e));
 	if (zone == ZSE_NONE)
@@ -316,7 +325,7 @@ static bool next_finish(struct zse_engine *e, struct zse_op *op)
 static bool hope_left(struct zse_engine *e)
 {
 	return e->appends || e->victim != ZSE_NONE ||
-	       e->nr_used_gc_chunks || !e->gc_on ||
+	       e->nr_used_gc_chunks ||
 	       e->nr_state[ZSE_ZONE_VICTIM] ||
 	       e->nr_state[ZSE_ZONE_DRAINED] ||
 	       e->nr_state[ZSE_ZONE_RESETTING] ||
@@ -432,7 +441,8 @@ bool zse_next_op(struct zse_engine *e, struct zse_op *op)
 /**
  * zse_set_gc() - let GC begin victims, or not
  * @e:	engine
- * @on: false: finish what was begun, then rest; for detach and checks
+ * @on: false: finish what was begun, then rest; for detach and checks. Chunks
+ *	that wait for a zone still get one.
  */
 void zse_set_gc(struct zse_engine *e, bool on)
 {

@@ -101,7 +101,7 @@ struct zse_shard {
  * @appends:	  in flight over all zones
  * @gc_zone:	  survivors go here; ZSE_NONE if none is open
  * @gc_unplaced:  entries of GC chunks that have no zone yet
- * @gc_on, @gc_running: allowed to run; between the watermarks
+ * @gc_on, @gc_running: allowed to run ahead; between the watermarks
  * @gc_low, @gc_high: watermarks
  *
  * @victim:	  zone that is being read out; changed only by the caller of
