@@ -146,7 +146,7 @@ struct zse_chunk {
  *		   then zse_chunk_put()
  * @ZSE_OP_READ:   read the blocks entries[].expect of the GC chunk into the
  *		   buffers entries[].page; zse_gc_read_done()
- * @ZSE_OP_RESET:  reset zone; zse_reset_done()
+ * @ZSE_OP_RESET:  reset zone, which may be one that failed; zse_reset_done()
  * @ZSE_OP_FINISH: finish zone; zse_finish_done()
  */
 enum zse_op_kind {

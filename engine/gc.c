@@ -20,7 +20,8 @@
  * If zones were lost to errors, that may no longer hold. Then, and only when
  * nothing is under way that could help, waiting chunks fail (next_failed()).
  *
- * What a bad zone holds is copied out like any victim's, whatever it gains.
+ * What a bad zone holds is copied out like any victim's, whatever it gains; at
+ * once if the zone still holds its place among the active ones.
  *
  * Reading out a victim looks at many entries of the maps. That is done
  * without the engine lock; the zone cannot leave the state VICTIM while
@@ -61,6 +62,8 @@ static u32 gc_room(const struct zse_engine *e)
 	u32 room = zone_room(e, e->gc_zone), taken;
 	u32 padding = e->nr_used_gc_chunks * (e->cfg.write_unit - 1);
 
+	if (e->gc_zone == ZSE_NONE && !zone_may_open(e, true))
+		return 0;
 	if (zones > e->cfg.reserve)
 		zones = e->cfg.reserve;
 	room += zones * e->min_cap;
@@ -88,9 +91,9 @@ static bool gc_has_victim(struct zse_engine *e)
 	if (e->victim != ZSE_NONE)
 		return true;
 	gc_update_running(e);
-	if (!gc_allowed(e) || !e->gc_running)
+	if (!gc_allowed(e) || (!e->gc_running && !e->nr_held))
 		return false;
-	zone = policy_victim(e, gc_room(e));
+	zone = policy_victim(e, gc_room(e), e->gc_running);
 	if (zone == ZSE_NONE)
 		return false;
 	zone_set_state(e, zone, ZSE_ZONE_VICTIM);

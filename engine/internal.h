@@ -11,7 +11,7 @@
 
 #include "engine.h"
 
-/* Appends of one chunk that may fail before its pages do. */
+/* Times that an append, a finish or a reset that failed is tried again. */
 #define ZSE_MAX_RETRIES		3
 /* Resets in flight: enough to hide one's latency, too few to hurt reads. */
 #define ZSE_MAX_RESETTING	4
@@ -48,6 +48,9 @@ enum zse_zone_state {
  * @appends: in flight
  * @moving:  entries of GC chunks that were read from here and not yet settled
  * @bad:     an append failed: it is read out and then retired
+ * @held:    no finish came to pass: the device may count it as active until it
+ *	     is reset
+ * @tries:   finishes or resets in a row that failed
  */
 struct zse_zone {
 	u32 live;
@@ -59,7 +62,9 @@ struct zse_zone {
 	u32 written;
 	u32 appends;
 	u32 moving;
+	u32 tries;
 	bool bad;
+	bool held;
 };
 
 /**
@@ -89,6 +94,7 @@ struct zse_shard {
  * Under @lock:
  * @counters:	  but slots_freed, which is the shards'
  * @nr_state:	  zones in each state; zone_set_state() alone changes it
+ * @nr_held:	  zones that are held
  * @empty, @drained, @to_finish: zones in these states, oldest first
  * @free_chunks, @free_gc_chunks: the pool
  * @stalled:	  swap-out chunks that wait for a zone, in order
@@ -128,6 +134,7 @@ struct zse_engine {
 	zp_lock_t lock;
 	struct zse_stats counters;
 	u32 nr_state[ZSE_NR_ZONE_STATES];
+	u32 nr_held;
 	struct list_head empty;
 	struct list_head drained;
 	struct list_head to_finish;
@@ -173,6 +180,7 @@ bool map_is(const struct zse_engine *e, u32 slot, u32 value);
 void zones_init(struct zse_engine *e);
 void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to);
 u32 zone_room(const struct zse_engine *e, u32 zone);
+bool zone_may_open(const struct zse_engine *e, bool gc);
 u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c);
 void zone_append_ended(struct zse_engine *e, u32 zone, u32 blocks, bool ok);
 void zone_moved(struct zse_engine *e, u32 zone, u32 entries);
@@ -192,7 +200,7 @@ void window_update(struct zse_engine *e, u64 sent, u64 now);
 /* policy.c; policy_victim() wants the engine lock */
 u32 policy_place(const struct zse_engine *e, u32 cpu);
 bool policy_watermarks(const struct zse_engine *e, u32 *low, u32 *high);
-u32 policy_victim(struct zse_engine *e, u32 room);
+u32 policy_victim(struct zse_engine *e, u32 room, bool any);
 
 /* check.c */
 u32 check_count_live(const struct zse_engine *e, u32 zone);

@@ -60,15 +60,17 @@ bool policy_watermarks(const struct zse_engine *e, u32 *low, u32 *high)
  * policy_victim() - the zone that GC should empty next
  * @e:	  engine; locked
  * @room: blocks that GC can write
+ * @any:  false: only one that failed
  *
  * Greedy: the full zone with the fewest live blocks, if they fit. A zone in
  * which not even one write unit is dead is no use: cleaning it would gain
  * nothing. A zone that failed is emptied first, to save what is in it; since
- * that gains nothing either, only while swap-out has a zone left.
+ * that gains nothing either, only while swap-out has a zone left, or if there
+ * is nothing to save.
  *
  * Return: the zone or ZSE_NONE.
  */
-u32 policy_victim(struct zse_engine *e, u32 room)
+u32 policy_victim(struct zse_engine *e, u32 room, bool any)
 {
 	bool rescue = e->nr_state[ZSE_ZONE_EMPTY] > e->cfg.reserve;
 	u32 best = ZSE_NONE, best_live = ~0u, i;
@@ -82,9 +84,9 @@ u32 policy_victim(struct zse_engine *e, u32 room)
 		live = round_up_unit(e, zp_load(&z->live));
 		if (live > room)
 			continue;
-		if (z->bad && rescue)
+		if (z->bad && (rescue || !live))
 			return i;
-		if (z->bad)
+		if (z->bad || !any)
 			continue;
 		if (live < z->cap && live < best_live) {
 			best = i;

@@ -5,13 +5,17 @@
  *	EMPTY -> OPEN -> CLOSING [-> FINISH -> FINISHING] -> FULL
  *	FULL -> VICTIM -> DRAINED -> RESETTING -> EMPTY
  *	VICTIM -> FULL when something in it could not be moved
+ *	FINISHING -> FINISH, RESETTING -> DRAINED to try again after an error
  *	RETIRED instead of DRAINED or EMPTY after an error
  *
  * zone_set_state() is the only place that changes a state or counts zones.
  *
  * A zone is open or active on the device from its first append to its last
  * block or its finish: in the states OPEN to FINISHING. Their number stays
- * below max_active, and one of these places is always left to GC.
+ * below max_active, and one of these places is always left to GC. A zone that
+ * the device does not finish has failed, and may be active or not. It holds
+ * its place until GC has moved what is in it, and it was reset before it is
+ * retired.
  *
  * Everything here runs under the engine lock.
  */
@@ -20,7 +24,8 @@
 static u32 zones_active(const struct zse_engine *e)
 {
 	return e->nr_state[ZSE_ZONE_OPEN] + e->nr_state[ZSE_ZONE_CLOSING] +
-	       e->nr_state[ZSE_ZONE_FINISH] + e->nr_state[ZSE_ZONE_FINISHING];
+	       e->nr_state[ZSE_ZONE_FINISH] +
+	       e->nr_state[ZSE_ZONE_FINISHING] + e->nr_held;
 }
 
 void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to)
@@ -47,6 +52,8 @@ void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to)
 		break;
 	case ZSE_ZONE_RETIRED:
 		e->usable_blocks -= z->cap;
+		e->nr_held -= z->held;
+		z->held = false;
 		break;
 	default:
 		break;
@@ -86,7 +93,8 @@ u32 zones_soon_empty(const struct zse_engine *e)
 	       e->nr_state[ZSE_ZONE_DRAINED] + e->nr_state[ZSE_ZONE_RESETTING];
 }
 
-static bool may_open(const struct zse_engine *e, bool gc)
+/* Is there an empty zone for swap-out, or for GC, and a place to open it? */
+bool zone_may_open(const struct zse_engine *e, bool gc)
 {
 	u32 kept_zones = gc ? 0 : e->cfg.reserve;
 	u32 kept_active = !gc && e->gc_zone == ZSE_NONE;
@@ -135,7 +143,7 @@ u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c)
 	struct zse_zone *z;
 
 	if (*open == ZSE_NONE) {
-		if (!may_open(e, c->gc))
+		if (!zone_may_open(e, c->gc))
 			return ZSE_NONE;
 		z = list_first_entry(&e->empty, struct zse_zone, link);
 		*open = z - e->zones;
@@ -210,28 +218,41 @@ void zone_check_drained(struct zse_engine *e, u32 zone)
 	}
 	if (ZP_DEBUG)
 		zp_warn(check_count_live(e, zone));
-	zone_set_state(e, zone,
-		       z->bad ? ZSE_ZONE_RETIRED : ZSE_ZONE_DRAINED);
+	zone_set_state(e, zone, z->bad && !z->held ? ZSE_ZONE_RETIRED :
+						     ZSE_ZONE_DRAINED);
+}
+
+/* A finish or reset of @z has ended. Is it to be tried again? */
+static bool zone_try_again(struct zse_engine *e, struct zse_zone *z, bool ok)
+{
+	if (!ok)
+		e->counters.write_errors++;
+	if (!ok && z->tries++ < ZSE_MAX_RETRIES)
+		return true;
+	z->tries = 0;
+	return false;
 }
 
 /**
  * zse_reset_done() - a reset asked for by ZSE_OP_RESET has ended
  * @e:	  engine
  * @zone: zone
- * @ok:	  false: the device refused; the zone is retired
+ * @ok:	  false: the device refused; after some tries the zone is retired
  *
  * Return: true, chunks may have waited for it.
  */
 bool zse_reset_done(struct zse_engine *e, u32 zone, bool ok)
 {
+	struct zse_zone *z = &e->zones[zone];
 	unsigned long flags;
 
 	zp_lock(&e->lock, flags);
-	if (ok)
-		e->counters.zone_resets++;
+	e->counters.zone_resets += ok;
+	if (zone_try_again(e, z, ok))
+		zone_set_state(e, zone, ZSE_ZONE_DRAINED);
 	else
-		e->counters.write_errors++;
-	zone_set_state(e, zone, ok ? ZSE_ZONE_EMPTY : ZSE_ZONE_RETIRED);
+		zone_set_state(e, zone, ok && !z->bad ? ZSE_ZONE_EMPTY :
+							ZSE_ZONE_RETIRED);
 	zp_unlock(&e->lock, flags);
 	return true;
 }
@@ -240,20 +261,27 @@ bool zse_reset_done(struct zse_engine *e, u32 zone, bool ok)
  * zse_finish_done() - a finish asked for by ZSE_OP_FINISH has ended
  * @e:	  engine
  * @zone: zone
- * @ok:	  false: the device refused; the zone takes no more appends either way
+ * @ok:	  false: the device refused, which is tried again; the zone takes no
+ *	  more appends either way
  *
  * Return: true, chunks may have waited for the place among active zones.
  */
 bool zse_finish_done(struct zse_engine *e, u32 zone, bool ok)
 {
+	struct zse_zone *z = &e->zones[zone];
 	unsigned long flags;
 
 	zp_lock(&e->lock, flags);
-	if (!ok) {
-		e->counters.write_errors++;
-		e->zones[zone].bad = true;
+	if (zone_try_again(e, z, ok)) {
+		zone_set_state(e, zone, ZSE_ZONE_FINISH);
+	} else {
+		if (!ok) {
+			z->bad = true;
+			z->held = true;
+			e->nr_held++;
+		}
+		zone_set_state(e, zone, ZSE_ZONE_FULL);
 	}
-	zone_set_state(e, zone, ZSE_ZONE_FULL);
 	zp_unlock(&e->lock, flags);
 	return true;
 }

@@ -31,6 +31,9 @@ fn write(h: &mut Host, slots: std::ops::Range<u32>) {
     }
 }
 
+/// Once, and as often again as the engine tries.
+const TRIES: u32 = 4;
+
 fn finish(mut h: Host) {
     h.run_idle();
     h.check_at_rest();
@@ -222,9 +225,26 @@ fn failed_reset_retires() {
     fill_two_zones(&mut h);
     (0..32).for_each(|slot| h.free(slot));
     h.pump();
+    for _ in 0..TRIES {
+        let reset = h.resets.pop().unwrap();
+        h.end_reset(reset, false);
+        h.pump();
+    }
+    assert_eq!(h.e.zone(0).state, "retired");
+    finish(h);
+}
+
+#[test]
+fn reset_that_fails_once_is_tried_again() {
+    let mut h = host(eager);
+    write(&mut h, 0..32);
+    fill_two_zones(&mut h);
+    (0..32).for_each(|slot| h.free(slot));
+    h.pump();
     let reset = h.resets.pop().unwrap();
     h.end_reset(reset, false);
-    assert_eq!(h.e.zone(0).state, "retired");
+    h.run_idle();
+    assert_eq!(h.e.zone(0).state, "empty");
     finish(h);
 }
 
@@ -236,12 +256,67 @@ fn failed_finish_retires() {
     });
     write(&mut h, 0..32);
     h.pump();
-    let end = h.finishes.pop().unwrap();
-    h.end_finish(end, false);
+    never_finish(&mut h);
     fill_two_zones(&mut h);
     h.run_idle();
     assert_eq!(h.e.zone(0).state, "retired");
     assert_eq!(h.e.stats().live_blocks, 32 + 64);
+    finish(h);
+}
+
+/// All tries to finish a zone fail.
+fn never_finish(h: &mut Host) {
+    for _ in 0..TRIES {
+        let end = h.finishes.pop().expect("it is tried again");
+        h.end_finish(end, false);
+        h.pump();
+    }
+    assert!(h.finishes.is_empty());
+}
+
+#[test]
+fn zone_that_is_not_finished_keeps_its_place() {
+    // One place for swap-out, one for GC. The zone of swap-out fails, and is
+    // active on the device until it is reset, which is done at once: nothing
+    // else would give the place back.
+    let mut h = host(|c| c.max_active = 2);
+    write(&mut h, 0..4);
+    for slot in 4..8 {
+        assert!(h.write(0, slot));
+    }
+    let append = h.appends.pop().unwrap();
+    let zone = append.zone;
+    h.end_append(append, Fate::Refused);
+    h.pump();
+    assert!(h.appends.is_empty(), "no place");
+    never_finish(&mut h);
+    assert!(h.appends.is_empty(), "no place yet");
+    h.run_idle();
+    assert_eq!(h.e.zone(zone).state, "retired");
+    assert_eq!((h.e.stats().live_blocks, h.failed_chunks), (8, 0));
+    finish(h);
+}
+
+#[test]
+fn gcs_zone_that_is_not_finished_is_reset() {
+    // GC's zone fails as well: no place is left at all. Nothing is in it.
+    let mut h = host(|c| c.max_active = 2);
+    write(&mut h, 0..4);
+    for first in [4, 8] {
+        (first..first + 4).for_each(|slot| assert!(h.write(0, slot)));
+        h.pump();
+        let append = h.appends.pop().expect("swap-out's, then GC's");
+        h.end_append(append, Fate::Refused);
+        h.pump();
+        never_finish(&mut h);
+        while let Some(read) = h.gc_reads.pop() {
+            h.end_gc_read(read, || false);
+            h.pump();
+        }
+    }
+    h.run_idle();
+    assert!(h.e.idle());
+    assert_eq!((h.e.stats().live_blocks, h.failed_chunks), (12, 0));
     finish(h);
 }
 
