@@ -107,7 +107,7 @@ static void check_zone_fields(struct check *ck, u32 zone)
 	if (z->moving && z->state != ZSE_ZONE_VICTIM)
 		violation(ck, "GC moves from a zone that is no victim", zone,
 			  z->state, ZSE_ZONE_VICTIM);
-	if (z->held && (!z->bad || z->state == ZSE_ZONE_OPEN ||
+	if (z->held && (!z->bad || !z->active || z->state == ZSE_ZONE_OPEN ||
 			z->state == ZSE_ZONE_EMPTY ||
 			z->state == ZSE_ZONE_RETIRED))
 		violation(ck, "zone holds a place that it cannot have", zone,

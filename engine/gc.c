@@ -18,7 +18,9 @@
  * some full zone has a dead unit whenever swap-out has to wait.
  *
  * If zones were lost to errors, that may no longer hold. Then, and only when
- * nothing is under way that could help, waiting chunks fail (next_failed()).
+ * nothing is under way that could help, GC takes what it can get: the place of
+ * a zone that failed, the zone of a stream (gc_improvise()). If that is no use
+ * either, waiting chunks fail (next_failed()).
  *
  * What a bad zone holds is copied out like any victim's, whatever it gains; at
  * once if the zone still holds its place among the active ones.
@@ -386,6 +388,17 @@ static bool gc_give_up(struct zse_engine *e)
 	return true;
 }
 
+/*
+ * Chunks wait, and nothing is under way that could help. Returns true if
+ * something was found that may.
+ */
+static bool gc_improvise(struct zse_engine *e)
+{
+	if (list_empty(&e->stalled) || hope_left(e))
+		return false;
+	return zone_let_go(e) || zone_swap_for_gc(e);
+}
+
 /* What needs no reading by GC. */
 static bool next_ready(struct zse_engine *e, struct zse_op *op)
 {
@@ -406,7 +419,7 @@ static bool next_or_fail(struct zse_engine *e, struct zse_op *op, bool *again)
 	if (next_ready(e, op))
 		return true;
 	*again = (!list_empty(&e->free_gc_chunks) && gc_has_victim(e)) ||
-		 gc_give_up(e);
+		 gc_give_up(e) || gc_improvise(e);
 	return !*again && next_failed(e, op);
 }
 

@@ -47,10 +47,11 @@ enum zse_zone_state {
  * @written: blocks acknowledged
  * @appends: in flight
  * @moving:  entries of GC chunks that were read from here and not yet settled
- * @bad:     an append failed: it is read out and then retired
- * @held:    no finish came to pass: the device may count it as active until it
- *	     is reset
  * @tries:   finishes or resets in a row that failed
+ * @bad:     an append failed: it is read out and then retired
+ * @active:  no finish came to pass: the device may count it as active until it
+ *	     is reset, which is done before it is retired
+ * @held:    counted as active for that
  */
 struct zse_zone {
 	u32 live;
@@ -64,6 +65,7 @@ struct zse_zone {
 	u32 moving;
 	u32 tries;
 	bool bad;
+	bool active;
 	bool held;
 };
 
@@ -184,6 +186,8 @@ bool zone_may_open(const struct zse_engine *e, bool gc);
 u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c);
 void zone_append_ended(struct zse_engine *e, u32 zone, u32 blocks, bool ok);
 void zone_moved(struct zse_engine *e, u32 zone, u32 entries);
+bool zone_let_go(struct zse_engine *e);
+bool zone_swap_for_gc(struct zse_engine *e);
 void zone_check_drained(struct zse_engine *e, u32 zone);
 u32 zones_soon_empty(const struct zse_engine *e);
 

@@ -13,9 +13,9 @@
  * A zone is open or active on the device from its first append to its last
  * block or its finish: in the states OPEN to FINISHING. Their number stays
  * below max_active, and one of these places is always left to GC. A zone that
- * the device does not finish has failed, and may be active or not. It holds
- * its place until GC has moved what is in it, and it was reset before it is
- * retired.
+ * the device does not finish has failed, and may be active or, more likely,
+ * read-only. It holds its place until GC has moved what is in it, and it was
+ * reset before it is retired; or until nothing else is left to try.
  *
  * Everything here runs under the engine lock.
  */
@@ -169,6 +169,46 @@ u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c)
 	return c->zone;
 }
 
+/*
+ * Take a zone that the device did not finish for inactive. Returns false if
+ * there is none.
+ */
+bool zone_let_go(struct zse_engine *e)
+{
+	u32 i;
+
+	for (i = 0; e->nr_held && i < e->cfg.nr_zones; i++) {
+		if (!e->zones[i].held)
+			continue;
+		e->zones[i].held = false;
+		e->nr_held--;
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Let GC have the zone of the stream that has most room in its, in exchange
+ * for GC's. Returns false if none has more than that.
+ */
+bool zone_swap_for_gc(struct zse_engine *e)
+{
+	u32 room = zone_room(e, e->gc_zone), best = ZSE_NONE, i;
+
+	for (i = 0; i < e->nr_streams; i++) {
+		if (zone_room(e, e->streams[i].zone) <= room)
+			continue;
+		room = zone_room(e, e->streams[i].zone);
+		best = i;
+	}
+	if (best == ZSE_NONE)
+		return false;
+	i = e->streams[best].zone;
+	e->streams[best].zone = e->gc_zone;
+	e->gc_zone = i;
+	return true;
+}
+
 /* An append of @blocks (data and padding) to @zone has ended. */
 void zone_append_ended(struct zse_engine *e, u32 zone, u32 blocks, bool ok)
 {
@@ -218,8 +258,8 @@ void zone_check_drained(struct zse_engine *e, u32 zone)
 	}
 	if (ZP_DEBUG)
 		zp_warn(check_count_live(e, zone));
-	zone_set_state(e, zone, z->bad && !z->held ? ZSE_ZONE_RETIRED :
-						     ZSE_ZONE_DRAINED);
+	zone_set_state(e, zone, z->bad && !z->active ? ZSE_ZONE_RETIRED :
+						       ZSE_ZONE_DRAINED);
 }
 
 /* A finish or reset of @z has ended. Is it to be tried again? */
@@ -277,6 +317,7 @@ bool zse_finish_done(struct zse_engine *e, u32 zone, bool ok)
 	} else {
 		if (!ok) {
 			z->bad = true;
+			z->active = true;
 			z->held = true;
 			e->nr_held++;
 		}

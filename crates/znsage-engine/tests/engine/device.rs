@@ -31,6 +31,7 @@ struct Zone {
     /// The engine was told that an append failed.
     bad: bool,
     finished: bool,
+    read_only: bool,
     /// Finishes in a row that failed.
     refused: u32,
     content: Vec<Option<Page>>,
@@ -39,8 +40,8 @@ struct Zone {
 impl Zone {
     /// What it is when nothing is done to it.
     fn back(&mut self) {
-        let full = self.finished || self.wp == self.cap;
-        self.state = if full { State::Full } else { State::Active };
+        let inactive = self.finished || self.read_only || self.wp == self.cap;
+        self.state = if inactive { State::Full } else { State::Active };
     }
 }
 
@@ -74,6 +75,7 @@ impl Device {
             readers: 0,
             bad: false,
             finished: false,
+            read_only: false,
             refused: 0,
             content: vec![None; cfg.cap(i) as usize],
         };
@@ -144,9 +146,16 @@ impl Device {
         (fate == Fate::Done).then_some(offset)
     }
 
+    /// Nothing can be done to a zone any more but read it. It is not active.
+    pub fn turn_read_only(&mut self, zone: u32) {
+        let z = self.at(zone);
+        z.read_only = true;
+        z.back();
+    }
+
     pub fn submit_reset(&mut self, zone: u32) {
         let z = self.at(zone);
-        let held = z.state == State::Active && z.refused > 1;
+        let held = z.refused > 1;
         assert!(!z.bad || held, "reset of zone {zone}, which failed");
         assert!(z.state == State::Full || held, "reset of zone {zone}, which is {:?}", z.state);
         assert_eq!(z.appends, 0, "reset of zone {zone}: appends in flight");

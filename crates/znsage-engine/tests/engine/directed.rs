@@ -321,6 +321,75 @@ fn gcs_zone_that_is_not_finished_is_reset() {
 }
 
 #[test]
+fn places_of_failed_zones_are_taken_back_before_swap_out_fails() {
+    // Swap-out's zone and GC's become read-only with pages in them. All other
+    // zones are empty.
+    let mut h = host(|c| c.max_active = 2);
+    write(&mut h, 0..8);
+    (8..12).for_each(|slot| assert!(h.write(0, slot)));
+    for copied in [false, true] {
+        if copied {
+            copy_once(&mut h);
+        }
+        h.pump();
+        let append = h.appends.pop().expect("swap-out's, then GC's");
+        h.dev.turn_read_only(append.zone);
+        h.end_append(append, Fate::Refused);
+        h.pump();
+        never_finish(&mut h);
+        end_gc_reads(&mut h);
+    }
+    h.run_idle();
+    assert!(h.e.idle());
+    assert_eq!((h.e.stats().live_blocks, h.failed_chunks), (12, 0));
+    finish(h);
+}
+
+fn end_gc_reads(h: &mut Host) {
+    while let Some(read) = h.gc_reads.pop() {
+        h.end_gc_read(read, || false);
+    }
+    h.pump();
+}
+
+/// GC reads, and the first of its appends is done.
+fn copy_once(h: &mut Host) {
+    end_gc_reads(h);
+    let append = h.appends.remove(0);
+    h.end_append(append, Fate::Done);
+}
+
+#[test]
+fn gc_takes_a_streams_zone_when_its_last_one_failed() {
+    let mut h = host(|c| {
+        (c.policy, c.nr_cpus) = (Policy::Cpu, 2);
+        c.nr_slots = c.max_slots();
+    });
+    // The second stream has a zone with room.
+    (0..4).for_each(|slot| assert!(h.write(1, slot)));
+    h.end_appends();
+    // The first one writes until it finds no zone: only the reserve is left.
+    // A page in four dies, so that no zone is free for nothing.
+    let all = 4..h.cfg.nr_slots;
+    for slot in all.clone().chain(all.step_by(4)) {
+        if h.want.stalls == 0 {
+            write(&mut h, slot..slot + 1);
+        }
+    }
+    assert!(h.want.stalls > 0);
+    h.pump();
+    end_gc_reads(&mut h);
+    let append = h.appends.remove(0);
+    let zone = append.zone;
+    h.end_append(append, Fate::Refused);
+    assert_eq!(h.e.stats().zones_empty, 0, "that was the reserve");
+    h.run_idle();
+    assert!(h.e.idle());
+    assert_eq!((h.failed_chunks, h.e.zone(zone).bad), (0, true));
+    finish(h);
+}
+
+#[test]
 fn gc_that_is_off_works_for_what_waits() {
     let mut h = host(|c| c.nr_slots = c.max_slots());
     h.set_gc(false);
