@@ -18,6 +18,7 @@ pub mod sim;
 pub mod spec;
 pub mod system;
 pub mod time;
+pub mod torture;
 pub mod trace;
 pub mod workload;
 

@@ -2,6 +2,7 @@
 //! `znsage sim`: swap in virtual time, by the simulator in crates/znsage-sim.
 
 mod run;
+mod torture;
 
 use clap::Subcommand;
 use serde_json::json;
@@ -13,6 +14,9 @@ use crate::error::{Error, Kind, Result};
 pub enum Command {
     /// One system on one device under one workload
     Run(Box<run::RunArgs>),
+    /// The engine under errors, late completions, frees at the worst moment:
+    /// random seeds until told to stop
+    Torture(torture::TortureArgs),
     /// The built-in devices, or one of them as the file to copy and edit
     Devices {
         /// Which one to print
@@ -27,9 +31,10 @@ pub struct Report {
     pub damage: bool,
 }
 
-pub fn run(command: &Command) -> Result<Report> {
+pub fn run(command: &Command, json: bool) -> Result<Report> {
     match command {
         Command::Run(args) => run::simulate(args),
+        Command::Torture(args) => torture::torture(args, json),
         Command::Devices { name: None } => Ok(list()),
         Command::Devices { name: Some(name) } => print(name),
     }
@@ -62,7 +67,7 @@ mod tests {
     fn sim(words: &[&str]) -> Result<Report> {
         let words = ["znsage", "sim"].iter().chain(words);
         match crate::cli::Cli::try_parse_from(words).unwrap().command {
-            crate::cli::Command::Sim { command } => run(&command),
+            crate::cli::Command::Sim { command } => run(&command, false),
             other => panic!("{other:?}"),
         }
     }
