@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use znsage_sim::torture::{self, Campaign, Counts, Sabotage, Summary};
 
 /// Seeds of the fixed range: a minute or so on one CPU.
-const SEEDS: u64 = 2_000;
+const SEEDS: u64 = 3_000;
 /// A mutant has to be found within so many.
 const MUTANT: u64 = 300;
 

@@ -56,6 +56,8 @@ pub(super) struct Bio {
     pub failed: bool,
     /// The device refused to read a block of it.
     pub device_error: bool,
+    /// Events before it came.
+    since: u64,
 }
 
 /// What happens.
@@ -172,6 +174,7 @@ impl Run {
             left,
             failed: false,
             device_error: false,
+            since: self.events,
         })
     }
 
@@ -233,6 +236,10 @@ impl Run {
 
     pub fn check(&mut self) {
         self.n.checks += 1;
+        let oldest = self.bios.iter().map(|(_, b)| b.since).min();
+        if oldest.is_some_and(|since| self.events - since > CIRCLES) {
+            self.wrong.push(format!("a bio waits since {CIRCLES} events, and others get on"));
+        }
         self.wrong.append(&mut self.media.wrong);
         let wrong = self.model.check(&mut self.e, &self.media);
         self.wrong.extend(wrong);

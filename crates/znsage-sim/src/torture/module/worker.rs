@@ -3,11 +3,12 @@
 
 use std::mem;
 
-use znsage_engine::Op;
+use znsage_engine::{Entry, Op};
 
 use super::{Cmd, GcReading, Stage, TRIES};
 use crate::time::US;
 use crate::torture::media::{Ticket, Verb};
+use crate::torture::model::Slot;
 use crate::torture::run::{Ev, Run};
 use crate::torture::{trace, Sabotage};
 
@@ -98,17 +99,29 @@ impl Run {
         self.kick();
     }
 
+    /// The slots of entries that GC is about to do something with: they must
+    /// still have the very blocks that it takes for theirs.
+    fn wanted(&mut self, entries: Vec<Entry>, does: &str) -> Vec<u32> {
+        for entry in &entries {
+            let is = self.model.get(entry.slot);
+            if is != Slot::Stored(self.media.content(entry.expect)) {
+                self.wrong.push(format!("GC {does} {entry:?}, but the slot is {is:?}"));
+            }
+        }
+        entries.into_iter().map(|e| e.slot).collect()
+    }
+
     fn do_op(&mut self, op: Op) {
         match op {
             Op::Append(append) => {
                 if append.gc(&self.e) {
-                    let slots: Vec<u32> = append.entries(&self.e).iter().map(|e| e.slot).collect();
+                    let slots = self.wanted(append.entries(&self.e).to_vec(), "copies");
                     self.worst("copy begins", &slots, Some(append.zone));
                 }
                 self.append(append);
             }
             Op::Read(read) => {
-                let slots: Vec<u32> = read.entries(&self.e).iter().map(|e| e.slot).collect();
+                let slots = self.wanted(read.entries(&self.e).to_vec(), "reads");
                 let zone = self.e.locate(read.entries(&self.e)[0].expect).0;
                 self.worst("GC read begins", &slots, Some(zone));
                 let r = GcReading { read, left: 0, failed: false, single: false };
