@@ -18,8 +18,10 @@ mod model;
 mod module;
 mod run;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::{Mutex, PoisonError};
 
 pub use campaign::{Campaign, Summary};
 pub use counts::Counts;
@@ -96,8 +98,22 @@ pub fn replay(seed: u64) -> String {
     format!("znsage sim torture --seed {seed} --trace")
 }
 
+static UNDER_WAY: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
+
+/// The seeds that run now: should one of them never end, it can be named.
+pub fn under_way() -> Vec<u64> {
+    UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
+}
+
+fn note(change: impl FnOnce(&mut BTreeSet<u64>)) {
+    change(&mut UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner));
+}
+
 /// Runs a seed.
 pub fn run(seed: u64, sabotage: Sabotage, trace: Option<Trace>) -> Outcome {
+    note(|seeds| {
+        seeds.insert(seed);
+    });
     let plan = Scenario::draw(seed);
     let scenario = plan.to_string();
     let words = format!("seed {seed} failed; again: {}\n{scenario}\n", replay(seed));
@@ -106,6 +122,9 @@ pub fn run(seed: u64, sabotage: Sabotage, trace: Option<Trace>) -> Outcome {
     // The engine's wrapper panics when it is asked for what cannot be.
     let panic = panic::catch_unwind(AssertUnwindSafe(|| run.run())).err();
     last_words::set("");
+    note(|seeds| {
+        seeds.remove(&seed);
+    });
     let mut wrong = std::mem::take(&mut run.wrong);
     if let Some(panic) = panic {
         let what = panic.downcast_ref::<String>().map(String::as_str);

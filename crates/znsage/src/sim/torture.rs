@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
@@ -15,6 +17,9 @@ use super::Report;
 use crate::error::{Error, Kind, Result};
 use crate::interrupt;
 use crate::progress::Progress;
+
+/// So long nothing may have come of any seed.
+const STUCK: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Args)]
 pub struct TortureArgs {
@@ -104,7 +109,9 @@ fn many(args: &TortureArgs) -> Summary {
     let limit = args.seconds.map(u64::from).or(minutes).map(Duration::from_secs);
     let begun = Instant::now();
     let mut progress = Progress::new();
+    let alive = watch();
     campaign.run(|so_far| {
+        alive.fetch_add(1, Ordering::Relaxed);
         progress.show(|| line(so_far, begun.elapsed()));
         if interrupt::seen() || limit.is_some_and(|limit| begun.elapsed() >= limit) {
             ControlFlow::Break(())
@@ -112,6 +119,32 @@ fn many(args: &TortureArgs) -> Summary {
             ControlFlow::Continue(())
         }
     })
+}
+
+/// Seeds take a fraction of a second. After a minute in which none has ended,
+/// one never will: an endless loop in the engine. Nothing but the end of the
+/// process ends that. Who is alive changes the number returned, or drops it.
+fn watch() -> Arc<AtomicU64> {
+    let alive = Arc::new(AtomicU64::new(0));
+    let watched = Arc::downgrade(&alive);
+    std::thread::spawn(move || {
+        let now = || watched.upgrade().map(|n| n.load(Ordering::Relaxed));
+        let mut before = now();
+        loop {
+            std::thread::sleep(STUCK);
+            match now() {
+                None => return,
+                is if is == before => break,
+                is => before = is,
+            }
+        }
+        for seed in torture::under_way() {
+            let again = torture::replay(seed);
+            eprintln!("seed {seed} does not end; to see it again: {again}");
+        }
+        std::process::exit(Kind::Failure as i32);
+    });
+    alive
 }
 
 fn line(s: &Summary, took: Duration) -> String {
