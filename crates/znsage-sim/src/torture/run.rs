@@ -367,8 +367,13 @@ impl Run {
         }
     }
 
-    /// From the first page to the last.
+    /// From the first page to the last, or until something is wrong.
     pub fn run(&mut self) {
+        self.go();
+        self.account();
+    }
+
+    fn go(&mut self) {
         for actor in 0..self.k.actors() {
             let at = self.now + self.delay(10 * US);
             self.queue.push(at, Ev::Actor(actor));
@@ -390,7 +395,6 @@ impl Run {
         self.kick();
         self.settle();
         self.check_totals();
-        self.account();
     }
 
     /// All is over: what the engine counted, against what was seen of it.
