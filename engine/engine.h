@@ -68,6 +68,8 @@ enum zse_refusal {
  * @reserve:	 zones that only GC may open, at least 1
  * @nr_cpus:	 streams that policy cpu would like to have
  * @policy:	 which stream a page goes to
+ * @stripe:	 zones that each stream writes at a time; 0: what the limits and
+ *		 the zones allow
  * @gc_low:	 GC starts when fewer zones are empty; 0: the default
  * @gc_high:	 and stops at this many; 0: the default
  */
@@ -85,6 +87,7 @@ struct zse_config {
 	u32 reserve;
 	u32 nr_cpus;
 	enum zse_policy policy;
+	u32 stripe;
 	u32 gc_low;
 	u32 gc_high;
 };
@@ -131,6 +134,7 @@ struct zse_chunk {
 
 	struct list_head link;
 	u32 stream;
+	u32 lane;		/* of the stripe, see stripe.c */
 	u32 zone;		/* of the append in flight, else ZSE_NONE */
 	u32 nr_inflight;	/* entries in it */
 	u32 nr_padding;		/* blocks behind them */
@@ -175,6 +179,7 @@ struct zse_engine *zse_create(const struct zse_config *cfg,
 void zse_destroy(struct zse_engine *e);
 u32 zse_max_slots(const struct zse_config *cfg);
 u32 zse_nr_streams(const struct zse_config *cfg);
+void zse_lanes(const struct zse_config *cfg, u32 *stream, u32 *gc);
 
 /* Swap-out: fill a chunk, take it when it is to go, append it. */
 u32 zse_place(struct zse_engine *e, u32 cpu);

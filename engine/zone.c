@@ -96,8 +96,8 @@ u32 zones_soon_empty(const struct zse_engine *e)
 /* Is there an empty zone for swap-out, or for GC, and a place to open it? */
 bool zone_may_open(const struct zse_engine *e, bool gc)
 {
-	u32 kept_zones = gc ? 0 : e->cfg.reserve;
-	u32 kept_active = !gc && e->gc_zone == ZSE_NONE;
+	u32 kept_zones = gc ? 0 : e->cfg.reserve + stripe_missing(&e->gc_stripe);
+	u32 kept_active = !gc && !stripe_is_open(&e->gc_stripe);
 
 	if (e->nr_state[ZSE_ZONE_EMPTY] <= kept_zones)
 		return false;
@@ -105,9 +105,10 @@ bool zone_may_open(const struct zse_engine *e, bool gc)
 	       zones_active(e) + kept_active < e->cfg.max_active;
 }
 
-static u32 *zone_of_chunk(struct zse_engine *e, const struct zse_chunk *c)
+static struct zse_stripe *stripe_of(struct zse_engine *e,
+				    const struct zse_chunk *c)
 {
-	return c->gc ? &e->gc_zone : &e->streams[c->stream].zone;
+	return c->gc ? &e->gc_stripe : &e->streams[c->stream].stripe;
 }
 
 /*
@@ -138,13 +139,15 @@ static void zone_close(struct zse_engine *e, u32 zone)
  */
 u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c)
 {
-	u32 *open = zone_of_chunk(e, c);
-	u32 nr = c->nr - c->done, blocks;
+	struct zse_stripe *s = stripe_of(e, c);
+	u32 lane = stripe_usable(e, s, c->lane, c->gc);
+	u32 nr = c->nr - c->done, blocks, *open;
 	struct zse_zone *z;
 
+	if (lane == ZSE_NONE)
+		return ZSE_NONE;
+	open = &s->zone[lane];
 	if (*open == ZSE_NONE) {
-		if (!zone_may_open(e, c->gc))
-			return ZSE_NONE;
 		z = list_first_entry(&e->empty, struct zse_zone, link);
 		*open = z - e->zones;
 		zone_set_state(e, *open, ZSE_ZONE_OPEN);
@@ -188,24 +191,32 @@ bool zone_let_go(struct zse_engine *e)
 }
 
 /*
- * Let GC have the zone of the stream that has most room in its, in exchange
- * for GC's. Returns false if none has more than that.
+ * Let GC have the zone with most room that a stream has open, in exchange for
+ * one of its own. Returns false if none has more than that.
  */
 bool zone_swap_for_gc(struct zse_engine *e)
 {
-	u32 room = zone_room(e, e->gc_zone), best = ZSE_NONE, i;
+	u32 *least = &e->gc_stripe.zone[0], *best = NULL, room, i, k;
 
+	for (k = 1; k < e->gc_stripe.nr; k++)
+		if (zone_room(e, e->gc_stripe.zone[k]) < zone_room(e, *least))
+			least = &e->gc_stripe.zone[k];
+	room = zone_room(e, *least);
 	for (i = 0; i < e->nr_streams; i++) {
-		if (zone_room(e, e->streams[i].zone) <= room)
-			continue;
-		room = zone_room(e, e->streams[i].zone);
-		best = i;
+		struct zse_stripe *s = &e->streams[i].stripe;
+
+		for (k = 0; k < s->nr; k++) {
+			if (zone_room(e, s->zone[k]) <= room)
+				continue;
+			room = zone_room(e, s->zone[k]);
+			best = &s->zone[k];
+		}
 	}
-	if (best == ZSE_NONE)
+	if (!best)
 		return false;
-	i = e->streams[best].zone;
-	e->streams[best].zone = e->gc_zone;
-	e->gc_zone = i;
+	i = *best;
+	*best = *least;
+	*least = i;
 	return true;
 }
 
@@ -223,10 +234,8 @@ void zone_append_ended(struct zse_engine *e, u32 zone, u32 blocks, bool ok)
 		z->bad = true;
 		e->counters.write_errors++;
 		for (i = 0; i < e->nr_streams; i++)
-			if (e->streams[i].zone == zone)
-				e->streams[i].zone = ZSE_NONE;
-		if (e->gc_zone == zone)
-			e->gc_zone = ZSE_NONE;
+			stripe_forget(&e->streams[i].stripe, zone);
+		stripe_forget(&e->gc_stripe, zone);
 	}
 	if (z->bad || z->state == ZSE_ZONE_CLOSING)
 		zone_close(e, zone);
@@ -250,7 +259,7 @@ void zone_check_drained(struct zse_engine *e, u32 zone)
 {
 	struct zse_zone *z = &e->zones[zone];
 
-	if (z->state != ZSE_ZONE_VICTIM || zone == e->victim || z->moving)
+	if (z->state != ZSE_ZONE_VICTIM || gc_is_reading(e, zone) || z->moving)
 		return;
 	if (zp_load(&z->live)) {
 		zone_set_state(e, zone, ZSE_ZONE_FULL);

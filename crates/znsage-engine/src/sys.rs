@@ -47,6 +47,7 @@ pub struct zse_config {
     pub reserve: u32,
     pub nr_cpus: u32,
     pub policy: u32,
+    pub stripe: u32,
     pub gc_low: u32,
     pub gc_high: u32,
 }
@@ -142,6 +143,7 @@ extern "C" {
     pub fn zse_destroy(e: *mut zse_engine);
     pub fn zse_max_slots(cfg: *const zse_config) -> u32;
     pub fn zse_nr_streams(cfg: *const zse_config) -> u32;
+    pub fn zse_lanes(cfg: *const zse_config, stream: *mut u32, gc: *mut u32);
 
     pub fn zse_place(e: *mut zse_engine, cpu: u32) -> u32;
     pub fn zse_stream_begin(e: *mut zse_engine, stream: u32, flags: *mut c_ulong)
@@ -265,6 +267,7 @@ mod tests {
                 reserve,
                 nr_cpus,
                 policy,
+                stripe,
                 gc_low,
                 gc_high,
             }

@@ -222,6 +222,8 @@ pub struct ZnsageSpec {
     pub gc_chunks: u32,
     /// Which stream a page goes to.
     pub policy: PolicyKind,
+    /// Zones that each stream writes at a time; 0: the default.
+    pub stripe: u32,
     /// CPU time of the map for a page that is added, read or freed,
     /// nanoseconds. Assumed: a cache miss or two.
     pub map_cost: Ns,
@@ -329,6 +331,7 @@ impl Default for ZnsageSpec {
             chunks: 0,
             gc_chunks: 8,
             policy: PolicyKind::Cpu,
+            stripe: 0,
             map_cost: 100,
             lock_hold: 100,
         }

@@ -113,6 +113,7 @@ fn configure(media: &Zoned, set: &ZnsageSpec, cpus: u32) -> Result<Config, SpecE
         reserve: set.reserve,
         nr_cpus: cpus,
         policy,
+        stripe: set.stripe,
         gc_low: set.gc_low,
         gc_high: set.gc_high,
     };

@@ -141,6 +141,7 @@ fn draw_config(r: &mut Draw, unit: u32, units: u32, capacity: u32, limit: u32) -
         reserve: r.pick(&[1, 1, 1, 2, 3]),
         nr_cpus: r.between(1, 8),
         policy: r.pick(&[Policy::Single, Policy::Cpu, Policy::Cpu]),
+        stripe: r.pick(&[0, 0, 1, 2, 3, 5]),
         gc_low: 0,
         gc_high: 0,
     };
@@ -149,7 +150,7 @@ fn draw_config(r: &mut Draw, unit: u32, units: u32, capacity: u32, limit: u32) -
         cfg.finish = true;
     }
     if r.percent(30) {
-        cfg.gc_low = r.up_to(cfg.reserve + 1, &[nr_zones / 2, nr_zones - 2]);
+        cfg.gc_low = r.up_to(cfg.least_gc_low(), &[nr_zones / 2, nr_zones - 2]);
         cfg.gc_high = r.up_to(cfg.gc_low + 1, &[nr_zones / 2, nr_zones - 1]);
     }
     cfg
