@@ -253,6 +253,8 @@ void zse_get_stats(struct zse_engine *e, struct zse_stats *st)
 	st->zones_retired = e->nr_state[ZSE_ZONE_RETIRED];
 	st->blocks_total = e->usable_blocks;
 	st->write_window = e->window;
+	st->stripe = e->streams[0].stripe.nr;
+	st->gc_stripe = e->gc_stripe.nr;
 	zp_unlock(&e->lock, flags);
 
 	st->zones_open = st->zones_total - st->zones_empty - st->zones_full -

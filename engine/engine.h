@@ -50,6 +50,9 @@ enum zse_refusal {
 	ZSE_BAD_SETTING,	/* a watermark, the policy, ... out of range */
 };
 
+/* Zones that a stream, or GC, writes at a time, at most. */
+#define ZSE_MAX_LANES		16
+
 /**
  * struct zse_config - device and settings
  * @nr_zones:	 zones that the engine may use, numbered from 0

@@ -19,8 +19,9 @@
  * some full zone has a dead unit whenever swap-out has to wait.
  *
  * If zones were lost to errors, that may no longer hold. Then, and only when
- * nothing is under way that could help, GC takes what it can get: the place of
- * a zone that failed, the zone of a stream (gc_improvise()). If that is no use
+ * nothing is under way that could help, GC makes do with fewer lanes and takes
+ * what it can get: the place of a zone that failed, the zone of a stream
+ * (gc_improvise()). If that is no use
  * either, waiting chunks fail (next_failed()).
  *
  * What a bad zone holds is copied out like any victim's, whatever it gains; at
@@ -107,7 +108,7 @@ static bool gc_has_victim(struct zse_engine *e)
 	u32 zone;
 
 	gc_update_running(e);
-	if (e->nr_victims == e->gc_stripe.nr || !gc_allowed(e) ||
+	if (e->nr_victims >= e->gc_stripe.nr || !gc_allowed(e) ||
 	    (!e->gc_running && !e->nr_held))
 		return e->nr_victims;
 	zone = policy_victim(e, gc_room(e), e->gc_running);
@@ -420,7 +421,8 @@ static bool gc_improvise(struct zse_engine *e)
 {
 	if (list_empty(&e->stalled) || hope_left(e))
 		return false;
-	return zone_let_go(e) || zone_swap_for_gc(e);
+	return stripe_narrow(&e->gc_stripe) || zone_let_go(e) ||
+	       zone_swap_for_gc(e);
 }
 
 /* What needs no reading by GC. */

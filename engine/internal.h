@@ -13,8 +13,6 @@
 
 /* Times that an append, a finish or a reset that failed is tried again. */
 #define ZSE_MAX_RETRIES		3
-/* Zones that a stream, or GC, writes at a time. */
-#define ZSE_MAX_LANES		16
 /* Resets in flight: enough to hide one's latency, too few to hurt reads. */
 #define ZSE_MAX_RESETTING	4
 /* Shards of the counters that swap_slot_free_notify touches. */
@@ -219,6 +217,7 @@ u32 zones_soon_empty(const struct zse_engine *e);
 void stripe_init(struct zse_stripe *s, u32 nr);
 u32 stripe_turn(struct zse_stripe *s);
 u32 stripe_missing(const struct zse_stripe *s);
+bool stripe_narrow(struct zse_stripe *s);
 bool stripe_is_open(const struct zse_stripe *s);
 u32 stripe_room(const struct zse_engine *e, const struct zse_stripe *s);
 u32 stripe_usable(const struct zse_engine *e, const struct zse_stripe *s,

@@ -89,12 +89,33 @@ u32 stripe_usable(const struct zse_engine *e, const struct zse_stripe *s,
 {
 	u32 i;
 
+	if (lane >= s->nr)
+		lane = 0;
 	if (s->zone[lane] != ZSE_NONE || stripe_may_open(e, s, gc))
 		return lane;
 	for (i = 0; i < s->nr; i++)
 		if (s->zone[i] != ZSE_NONE)
 			return i;
 	return ZSE_NONE;
+}
+
+/*
+ * Do with a lane less for good, if one has no zone. The zone that was kept for
+ * it is free to others. Returns false if there is none.
+ */
+bool stripe_narrow(struct zse_stripe *s)
+{
+	u32 i;
+
+	if (!stripe_missing(s))
+		return false;
+	for (i = 0; s->zone[i] != ZSE_NONE; i++)
+		;
+	s->nr--;
+	s->zone[i] = s->zone[s->nr];
+	s->zone[s->nr] = ZSE_NONE;
+	s->next = 0;
+	return true;
 }
 
 /* @zone takes no more appends. */

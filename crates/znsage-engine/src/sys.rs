@@ -131,6 +131,8 @@ pub struct zse_stats {
     pub zones_retired: u64,
     pub blocks_total: u64,
     pub streams: u64,
+    pub stripe: u64,
+    pub gc_stripe: u64,
     pub write_window: u64,
     pub map_bytes: u64,
 }
@@ -300,6 +302,8 @@ mod tests {
                 zones_retired,
                 blocks_total,
                 streams,
+                stripe,
+                gc_stripe,
                 write_window,
                 map_bytes,
             }

@@ -218,7 +218,7 @@ pub struct ZnsageSpec {
     pub deadline: Ns,
     /// Chunks for swap-out; 0: the default.
     pub chunks: u32,
-    /// Chunks for garbage collection.
+    /// Chunks for garbage collection; 0: the default.
     pub gc_chunks: u32,
     /// Which stream a page goes to.
     pub policy: PolicyKind,
@@ -329,7 +329,7 @@ impl Default for ZnsageSpec {
             gc_high: 0,
             deadline: 5 * MS,
             chunks: 0,
-            gc_chunks: 8,
+            gc_chunks: 0,
             policy: PolicyKind::Cpu,
             stripe: 0,
             map_cost: 100,
