@@ -107,6 +107,11 @@ static void check_zone_fields(struct check *ck, u32 zone)
 	if (z->moving && z->state != ZSE_ZONE_VICTIM)
 		violation(ck, "GC moves from a zone that is no victim", zone,
 			  z->state, ZSE_ZONE_VICTIM);
+	if (z->held && (!z->bad || !z->active || z->state == ZSE_ZONE_OPEN ||
+			z->state == ZSE_ZONE_EMPTY ||
+			z->state == ZSE_ZONE_RETIRED))
+		violation(ck, "zone holds a place that it cannot have", zone,
+			  z->state, ZSE_ZONE_FULL);
 	if (z->state == ZSE_ZONE_FULL && !z->bad && z->written != z->cap)
 		violation(ck, "full zone not written in full", zone,
 			  z->written, z->cap);
@@ -116,13 +121,15 @@ static void check_zone_fields(struct check *ck, u32 zone)
 static void check_zones(struct check *ck)
 {
 	struct zse_engine *e = ck->e;
-	u32 count[ZSE_NR_ZONE_STATES] = { 0 }, appends = 0, active, i;
+	u32 count[ZSE_NR_ZONE_STATES] = { 0 }, appends = 0, held = 0, active;
+	u32 i;
 	unsigned long flags;
 
 	zp_lock(&e->lock, flags);
 	for (i = 0; i < e->cfg.nr_zones; i++) {
 		count[e->zones[i].state]++;
 		appends += e->zones[i].appends;
+		held += e->zones[i].held;
 		check_zone_fields(ck, i);
 	}
 	for (i = 0; i < ZSE_NR_ZONE_STATES; i++)
@@ -132,11 +139,14 @@ static void check_zones(struct check *ck)
 	if (appends != e->appends)
 		violation(ck, "number of appends in flight", 0, e->appends,
 			  appends);
+	if (held != e->nr_held)
+		violation(ck, "number of zones that hold a place", 0,
+			  e->nr_held, held);
 	if (!e->nr_used_gc_chunks && e->gc_unplaced)
 		violation(ck, "entries without a zone in no chunk of GC", 0,
 			  e->gc_unplaced, 0);
 	active = count[ZSE_ZONE_OPEN] + count[ZSE_ZONE_CLOSING] +
-		 count[ZSE_ZONE_FINISH] + count[ZSE_ZONE_FINISHING];
+		 count[ZSE_ZONE_FINISH] + count[ZSE_ZONE_FINISHING] + held;
 	if (e->cfg.max_active && active > e->cfg.max_active)
 		violation(ck, "more active zones than the device allows", 0,
 			  active, e->cfg.max_active);

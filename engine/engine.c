@@ -7,15 +7,18 @@
 /* Zones that swap-out and GC may hold without their being full. */
 static u32 zones_not_full(const struct zse_config *cfg)
 {
-	return cfg->reserve + zse_nr_streams(cfg) + 1;
+	u32 lanes, gc_lanes;
+
+	zse_lanes(cfg, &lanes, &gc_lanes);
+	return cfg->reserve + zse_nr_streams(cfg) * lanes + gc_lanes;
 }
 
 /**
  * zse_max_slots() - the largest swap area on which GC always finds a victim
  * @cfg: configuration; nr_slots is not looked at
  *
- * When swap-out has to wait, at most the reserve is empty and each stream and
- * GC hold one open zone; the other zones are full. If the slots are fewer
+ * When swap-out has to wait, at most the reserve is empty and each lane of a
+ * stream or of GC holds one open zone; the other zones are full. If the slots are fewer
  * than what these could hold with a write unit less each, at least one of
  * them has a whole unit of dead blocks. GC sees it by the live counts, which
  * each CPU in the middle of a free or a write may leave one too high.
@@ -113,8 +116,9 @@ static void pool_init(struct zse_engine *e)
 
 static void engine_init(struct zse_engine *e)
 {
-	u32 i;
+	u32 lanes, gc_lanes, i;
 
+	zse_lanes(&e->cfg, &lanes, &gc_lanes);
 	zp_lock_init(&e->lock);
 	INIT_LIST_HEAD(&e->empty);
 	INIT_LIST_HEAD(&e->drained);
@@ -124,12 +128,11 @@ static void engine_init(struct zse_engine *e)
 	INIT_LIST_HEAD(&e->stalled);
 	INIT_LIST_HEAD(&e->gc_ready);
 	INIT_LIST_HEAD(&e->failed);
-	e->gc_zone = ZSE_NONE;
-	e->victim = ZSE_NONE;
+	stripe_init(&e->gc_stripe, gc_lanes);
 	e->gc_on = true;
 	for (i = 0; i < e->nr_streams; i++) {
 		zp_lock_init(&e->streams[i].lock);
-		e->streams[i].zone = ZSE_NONE;
+		stripe_init(&e->streams[i].stripe, lanes);
 	}
 	map_clear(e);
 	zones_init(e);
@@ -250,6 +253,8 @@ void zse_get_stats(struct zse_engine *e, struct zse_stats *st)
 	st->zones_retired = e->nr_state[ZSE_ZONE_RETIRED];
 	st->blocks_total = e->usable_blocks;
 	st->write_window = e->window;
+	st->stripe = e->streams[0].stripe.nr;
+	st->gc_stripe = e->gc_stripe.nr;
 	zp_unlock(&e->lock, flags);
 
 	st->zones_open = st->zones_total - st->zones_empty - st->zones_full -

@@ -50,6 +50,9 @@ enum zse_refusal {
 	ZSE_BAD_SETTING,	/* a watermark, the policy, ... out of range */
 };
 
+/* Zones that a stream, or GC, writes at a time, at most. */
+#define ZSE_MAX_LANES		16
+
 /**
  * struct zse_config - device and settings
  * @nr_zones:	 zones that the engine may use, numbered from 0
@@ -68,6 +71,8 @@ enum zse_refusal {
  * @reserve:	 zones that only GC may open, at least 1
  * @nr_cpus:	 streams that policy cpu would like to have
  * @policy:	 which stream a page goes to
+ * @stripe:	 zones that each stream writes at a time; 0: what the limits and
+ *		 the zones allow
  * @gc_low:	 GC starts when fewer zones are empty; 0: the default
  * @gc_high:	 and stops at this many; 0: the default
  */
@@ -85,6 +90,7 @@ struct zse_config {
 	u32 reserve;
 	u32 nr_cpus;
 	enum zse_policy policy;
+	u32 stripe;
 	u32 gc_low;
 	u32 gc_high;
 };
@@ -131,6 +137,7 @@ struct zse_chunk {
 
 	struct list_head link;
 	u32 stream;
+	u32 lane;		/* of the stripe, see stripe.c */
 	u32 zone;		/* of the append in flight, else ZSE_NONE */
 	u32 nr_inflight;	/* entries in it */
 	u32 nr_padding;		/* blocks behind them */
@@ -146,7 +153,7 @@ struct zse_chunk {
  *		   then zse_chunk_put()
  * @ZSE_OP_READ:   read the blocks entries[].expect of the GC chunk into the
  *		   buffers entries[].page; zse_gc_read_done()
- * @ZSE_OP_RESET:  reset zone; zse_reset_done()
+ * @ZSE_OP_RESET:  reset zone, which may be one that failed; zse_reset_done()
  * @ZSE_OP_FINISH: finish zone; zse_finish_done()
  */
 enum zse_op_kind {
@@ -175,6 +182,7 @@ struct zse_engine *zse_create(const struct zse_config *cfg,
 void zse_destroy(struct zse_engine *e);
 u32 zse_max_slots(const struct zse_config *cfg);
 u32 zse_nr_streams(const struct zse_config *cfg);
+void zse_lanes(const struct zse_config *cfg, u32 *stream, u32 *gc);
 
 /* Swap-out: fill a chunk, take it when it is to go, append it. */
 u32 zse_place(struct zse_engine *e, u32 cpu);

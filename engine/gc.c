@@ -12,19 +12,26 @@
  * Why it always finishes. GC needs no memory but its chunks. It needs zones:
  * its open one and the reserve, which swap-out may not open. A victim is only
  * begun when all its live blocks fit the room in these two, less what is
- * promised to entries that have no zone yet. A victim gains at least one
+ * promised to entries that have no zone yet, or are still to be read from other
+ * victims. A victim gains at least one
  * write unit, so after its reset the room is larger than before, and with
  * each round closer to a zone for swap-out. zse_max_slots() is such that
  * some full zone has a dead unit whenever swap-out has to wait.
  *
  * If zones were lost to errors, that may no longer hold. Then, and only when
- * nothing is under way that could help, waiting chunks fail (next_failed()).
+ * nothing is under way that could help, GC makes do with fewer lanes and takes
+ * what it can get: the place of a zone that failed, the zone of a stream
+ * (gc_improvise()). If that is no use
+ * either, waiting chunks fail (next_failed()).
  *
- * What a bad zone holds is copied out like any victim's, whatever it gains.
+ * What a bad zone holds is copied out like any victim's, whatever it gains; at
+ * once if the zone still holds its place among the active ones.
  *
  * Reading out a victim looks at many entries of the maps. That is done
- * without the engine lock; the zone cannot leave the state VICTIM while
- * e->victim names it.
+ * without the engine lock; a zone cannot leave the state VICTIM while it is one
+ * of e->victims. Of these there are as many as GC has lanes, and chunks are
+ * filled from one after the other: what is read in parallel is not all on the
+ * same dies.
  */
 #include "internal.h"
 
@@ -58,35 +65,57 @@ bool zse_gc_due(struct zse_engine *e)
 static u32 gc_room(const struct zse_engine *e)
 {
 	u32 zones = e->nr_state[ZSE_ZONE_EMPTY];
-	u32 room = zone_room(e, e->gc_zone), taken;
+	u32 room = stripe_room(e, &e->gc_stripe), taken, i;
 	u32 padding = e->nr_used_gc_chunks * (e->cfg.write_unit - 1);
 
+	if (!stripe_is_open(&e->gc_stripe) && !zone_may_open(e, true))
+		return 0;
 	if (zones > e->cfg.reserve)
 		zones = e->cfg.reserve;
 	room += zones * e->min_cap;
 	taken = round_up_unit(e, e->gc_unplaced + padding);
+	for (i = 0; i < e->nr_victims; i++)
+		taken += round_up_unit(e, zp_load(&e->zones[e->victims[i].zone].live));
 	return room > taken ? room - taken : 0;
 }
 
 /*
- * Is there a victim, or can one be begun? Its survivors must have room. Wants
- * the engine lock.
+ * May GC begin a victim? Switched off it rests, unless chunks wait for a zone:
+ * who waits until the engine is idle waits for them as well.
+ */
+static bool gc_allowed(const struct zse_engine *e)
+{
+	return e->gc_on || !list_empty(&e->stalled);
+}
+
+/* Is there more to read from @zone, a victim? */
+bool gc_is_reading(const struct zse_engine *e, u32 zone)
+{
+	u32 i;
+
+	for (i = 0; i < e->nr_victims; i++)
+		if (e->victims[i].zone == zone)
+			return true;
+	return false;
+}
+
+/*
+ * Is there a victim to read? Another one is begun if GC is to go on, and the
+ * survivors have room. Wants the engine lock.
  */
 static bool gc_has_victim(struct zse_engine *e)
 {
 	u32 zone;
 
-	if (e->victim != ZSE_NONE)
-		return true;
 	gc_update_running(e);
-	if (!e->gc_on || !e->gc_running)
-		return false;
-	zone = policy_victim(e, gc_room(e));
+	if (e->nr_victims >= e->gc_stripe.nr || !gc_allowed(e) ||
+	    (!e->gc_running && !e->nr_held))
+		return e->nr_victims;
+	zone = policy_victim(e, gc_room(e), e->gc_running);
 	if (zone == ZSE_NONE)
-		return false;
+		return e->nr_victims;
 	zone_set_state(e, zone, ZSE_ZONE_VICTIM);
-	e->victim = zone;
-	e->cursor = 0;
+	e->victims[e->nr_victims++] = (struct zse_victim){ .zone = zone };
 	return true;
 }
 
@@ -102,6 +131,7 @@ static bool gc_prepare(struct zse_engine *e, struct zse_chunk **c)
 				      link);
 		list_del_init(&(*c)->link);
 		e->nr_used_gc_chunks++;
+		(*c)->lane = stripe_turn(&e->gc_stripe);
 	}
 	return true;
 }
@@ -111,14 +141,15 @@ static bool gc_prepare(struct zse_engine *e, struct zse_chunk **c)
  * were never written (a zone that failed early) are not in the forward map.
  * Without the lock. Returns how many were added.
  */
-static u32 gc_read_out(struct zse_engine *e, struct zse_chunk *c)
+static u32 gc_read_out(struct zse_engine *e, struct zse_victim *v,
+		       struct zse_chunk *c)
 {
-	const struct zse_zone *z = &e->zones[e->victim];
-	u32 base = e->victim * e->cfg.zone_blocks, nr = c->nr;
+	const struct zse_zone *z = &e->zones[v->zone];
+	u32 base = v->zone * e->cfg.zone_blocks, nr = c->nr;
 
-	while (c->nr < e->cfg.chunk_blocks && e->cursor < z->cap &&
+	while (c->nr < e->cfg.chunk_blocks && v->cursor < z->cap &&
 	       zp_load(&z->live)) {
-		u32 block = base + e->cursor++;
+		u32 block = base + v->cursor++;
 		u32 slot = zp_load(&e->rev[block]);
 		struct zse_entry *entry = &c->entries[c->nr];
 
@@ -131,19 +162,23 @@ static u32 gc_read_out(struct zse_engine *e, struct zse_chunk *c)
 	return c->nr - nr;
 }
 
-/* Account for @nr entries just read out. Wants the engine lock. */
-static void gc_read_settle(struct zse_engine *e, u32 nr)
+/*
+ * Account for @nr entries just read out. Returns true if that was the last of
+ * this victim. Wants the engine lock.
+ */
+static bool gc_read_settle(struct zse_engine *e, struct zse_victim *v, u32 nr)
 {
-	struct zse_zone *z = &e->zones[e->victim];
-	u32 zone = e->victim;
+	u32 zone = v->zone;
+	struct zse_zone *z = &e->zones[zone];
 
 	z->moving += nr;
 	e->gc_unplaced += nr;
 	e->counters.gc_read_blocks += nr;
-	if (e->cursor == z->cap || !zp_load(&z->live)) {
-		e->victim = ZSE_NONE;
-		zone_check_drained(e, zone);
-	}
+	if (v->cursor != z->cap && zp_load(&z->live))
+		return false;
+	*v = e->victims[--e->nr_victims];
+	zone_check_drained(e, zone);
+	return true;
 }
 
 /*
@@ -155,24 +190,28 @@ static bool gc_fill(struct zse_engine *e, struct zse_op *op)
 {
 	struct zse_chunk *c = NULL;
 	unsigned long flags;
-	u32 nr;
 
 	for (;;) {
+		struct zse_victim *v;
+		bool last;
+		u32 nr;
+
 		zp_lock(&e->lock, flags);
 		if (!gc_prepare(e, &c))
 			break;
+		v = &e->victims[e->turn % e->nr_victims];
 		zp_unlock(&e->lock, flags);
 
-		nr = gc_read_out(e, c);
+		nr = gc_read_out(e, v, c);
 
 		zp_lock(&e->lock, flags);
-		gc_read_settle(e, nr);
+		last = gc_read_settle(e, v, nr);
 		if (c->nr == e->cfg.chunk_blocks ||
-		    (e->victim == ZSE_NONE && c->nr &&
-		     c->nr % e->cfg.write_unit == 0))
+		    (last && c->nr && c->nr % e->cfg.write_unit == 0))
 			break;
 		zp_unlock(&e->lock, flags);
 	}
+	e->turn++;
 	if (c && !c->nr) {
 		chunk_release(e, c);
 		c = NULL;
@@ -315,8 +354,8 @@ static bool next_finish(struct zse_engine *e, struct zse_op *op)
 /* Is anything under way whose end could give a waiting chunk its zone? */
 static bool hope_left(struct zse_engine *e)
 {
-	return e->appends || e->victim != ZSE_NONE ||
-	       e->nr_used_gc_chunks || !e->gc_on ||
+	return e->appends || e->nr_victims ||
+	       e->nr_used_gc_chunks ||
 	       e->nr_state[ZSE_ZONE_VICTIM] ||
 	       e->nr_state[ZSE_ZONE_DRAINED] ||
 	       e->nr_state[ZSE_ZONE_RESETTING] ||
@@ -374,6 +413,18 @@ static bool gc_give_up(struct zse_engine *e)
 	return true;
 }
 
+/*
+ * Chunks wait, and nothing is under way that could help. Returns true if
+ * something was found that may.
+ */
+static bool gc_improvise(struct zse_engine *e)
+{
+	if (list_empty(&e->stalled) || hope_left(e))
+		return false;
+	return stripe_narrow(&e->gc_stripe) || zone_let_go(e) ||
+	       zone_swap_for_gc(e);
+}
+
 /* What needs no reading by GC. */
 static bool next_ready(struct zse_engine *e, struct zse_op *op)
 {
@@ -394,7 +445,7 @@ static bool next_or_fail(struct zse_engine *e, struct zse_op *op, bool *again)
 	if (next_ready(e, op))
 		return true;
 	*again = (!list_empty(&e->free_gc_chunks) && gc_has_victim(e)) ||
-		 gc_give_up(e);
+		 gc_give_up(e) || gc_improvise(e);
 	return !*again && next_failed(e, op);
 }
 
@@ -432,7 +483,8 @@ bool zse_next_op(struct zse_engine *e, struct zse_op *op)
 /**
  * zse_set_gc() - let GC begin victims, or not
  * @e:	engine
- * @on: false: finish what was begun, then rest; for detach and checks
+ * @on: false: finish what was begun, then rest; for detach and checks. Chunks
+ *	that wait for a zone still get one.
  */
 void zse_set_gc(struct zse_engine *e, bool on)
 {

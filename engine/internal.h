@@ -11,7 +11,7 @@
 
 #include "engine.h"
 
-/* Appends of one chunk that may fail before its pages do. */
+/* Times that an append, a finish or a reset that failed is tried again. */
 #define ZSE_MAX_RETRIES		3
 /* Resets in flight: enough to hide one's latency, too few to hurt reads. */
 #define ZSE_MAX_RESETTING	4
@@ -47,7 +47,11 @@ enum zse_zone_state {
  * @written: blocks acknowledged
  * @appends: in flight
  * @moving:  entries of GC chunks that were read from here and not yet settled
+ * @tries:   finishes or resets in a row that failed
  * @bad:     an append failed: it is read out and then retired
+ * @active:  no finish came to pass: the device may count it as active until it
+ *	     is reset, which is done before it is retired
+ * @held:    counted as active for that
  */
 struct zse_zone {
 	u32 live;
@@ -59,19 +63,44 @@ struct zse_zone {
 	u32 written;
 	u32 appends;
 	u32 moving;
+	u32 tries;
 	bool bad;
+	bool active;
+	bool held;
+};
+
+/**
+ * struct zse_stripe - zones that are written in turn, see stripe.c
+ * @nr:	  lanes
+ * @next: lane of the next chunk
+ * @zone: of each lane, its open zone or ZSE_NONE
+ */
+struct zse_stripe {
+	u32 nr;
+	u32 next;
+	u32 zone[ZSE_MAX_LANES];
+};
+
+/**
+ * struct zse_victim - a zone that is being read out
+ * @zone:   which
+ * @cursor: next block to look at; only the caller of zse_next_op() does
+ */
+struct zse_victim {
+	u32 zone;
+	u32 cursor;
 };
 
 /**
  * struct zse_stream - a source of appends
- * @lock:  guards @chunk and its entries while it fills
- * @chunk: being filled, or NULL
- * @zone:  open zone or ZSE_NONE; under the engine lock
+ * @lock:   guards @chunk and its entries while it fills
+ * @chunk:  being filled, or NULL
+ * @stripe: its open zones; under the engine lock
  */
 struct zse_stream {
 	zp_lock_t lock;
 	struct zse_chunk *chunk;
-	u32 zone;
+	struct zse_stripe stripe;
 };
 
 struct zse_shard {
@@ -89,6 +118,7 @@ struct zse_shard {
  * Under @lock:
  * @counters:	  but slots_freed, which is the shards'
  * @nr_state:	  zones in each state; zone_set_state() alone changes it
+ * @nr_held:	  zones that are held
  * @empty, @drained, @to_finish: zones in these states, oldest first
  * @free_chunks, @free_gc_chunks: the pool
  * @stalled:	  swap-out chunks that wait for a zone, in order
@@ -99,16 +129,15 @@ struct zse_shard {
  * @window_in_time: chunks since it last changed that were in time
  * @window_cut:	  when it last shrank
  * @appends:	  in flight over all zones
- * @gc_zone:	  survivors go here; ZSE_NONE if none is open
+ * @gc_stripe:	  survivors go here
  * @gc_unplaced:  entries of GC chunks that have no zone yet
- * @gc_on, @gc_running: allowed to run; between the watermarks
+ * @gc_on, @gc_running: allowed to run ahead; between the watermarks
  * @gc_low, @gc_high: watermarks
  *
- * @victim:	  zone that is being read out; changed only by the caller of
- *		  zse_next_op()
- *
- * Only the caller of zse_next_op():
- * @cursor:	  next block to look at in @victim
+ * @victims:	  zones that are being read out, the first @nr_victims; changed
+ *		  only by the caller of zse_next_op(), who may look at them
+ *		  without the lock
+ * @turn:	  of these, the one that the next GC chunk begins with; likewise
  */
 struct zse_engine {
 	struct zse_config cfg;
@@ -128,6 +157,7 @@ struct zse_engine {
 	zp_lock_t lock;
 	struct zse_stats counters;
 	u32 nr_state[ZSE_NR_ZONE_STATES];
+	u32 nr_held;
 	struct list_head empty;
 	struct list_head drained;
 	struct list_head to_finish;
@@ -142,15 +172,16 @@ struct zse_engine {
 	u32 window_in_time;
 	u64 window_cut;
 	u32 appends;
-	u32 gc_zone;
+	struct zse_stripe gc_stripe;
 	u32 gc_unplaced;
 	bool gc_on;
 	bool gc_running;
 	u32 gc_low;
 	u32 gc_high;
 
-	u32 victim;
-	u32 cursor;
+	struct zse_victim victims[ZSE_MAX_LANES];
+	u32 nr_victims;
+	u32 turn;
 };
 
 static inline u32 round_up_unit(const struct zse_engine *e, u32 blocks)
@@ -173,11 +204,28 @@ bool map_is(const struct zse_engine *e, u32 slot, u32 value);
 void zones_init(struct zse_engine *e);
 void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to);
 u32 zone_room(const struct zse_engine *e, u32 zone);
+bool zone_may_open(const struct zse_engine *e, bool gc);
 u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c);
 void zone_append_ended(struct zse_engine *e, u32 zone, u32 blocks, bool ok);
 void zone_moved(struct zse_engine *e, u32 zone, u32 entries);
+bool zone_let_go(struct zse_engine *e);
+bool zone_swap_for_gc(struct zse_engine *e);
 void zone_check_drained(struct zse_engine *e, u32 zone);
 u32 zones_soon_empty(const struct zse_engine *e);
+
+/* stripe.c; want the engine lock */
+void stripe_init(struct zse_stripe *s, u32 nr);
+u32 stripe_turn(struct zse_stripe *s);
+u32 stripe_missing(const struct zse_stripe *s);
+bool stripe_narrow(struct zse_stripe *s);
+bool stripe_is_open(const struct zse_stripe *s);
+u32 stripe_room(const struct zse_engine *e, const struct zse_stripe *s);
+u32 stripe_usable(const struct zse_engine *e, const struct zse_stripe *s,
+		  u32 lane, bool gc);
+void stripe_forget(struct zse_stripe *s, u32 zone);
+
+/* gc.c; wants the engine lock */
+bool gc_is_reading(const struct zse_engine *e, u32 zone);
 
 /* stream.c; want the engine lock */
 void chunk_release(struct zse_engine *e, struct zse_chunk *c);
@@ -192,7 +240,7 @@ void window_update(struct zse_engine *e, u64 sent, u64 now);
 /* policy.c; policy_victim() wants the engine lock */
 u32 policy_place(const struct zse_engine *e, u32 cpu);
 bool policy_watermarks(const struct zse_engine *e, u32 *low, u32 *high);
-u32 policy_victim(struct zse_engine *e, u32 room);
+u32 policy_victim(struct zse_engine *e, u32 room, bool any);
 
 /* check.c */
 u32 check_count_live(const struct zse_engine *e, u32 zone);

@@ -30,6 +30,8 @@
 	X(zones_retired)						\
 	X(blocks_total)		/* zones that can be used, times capacity */ \
 	X(streams)							\
+	X(stripe)		/* zones that a stream writes at a time */ \
+	X(gc_stripe)		/* ... and GC */			\
 	X(write_window)		/* chunks that may be under way */	\
 	X(map_bytes)
 

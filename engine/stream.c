@@ -5,7 +5,7 @@
  *
  *	pool -> filling in a stream -> [stalled] -> append in flight -> pool
  *
- * A chunk ends where its stream's zone does, so that it is one append. One
+ * A chunk ends where the zone of its lane does, so that it is one append. One
  * that finds no zone waits in a queue, first come first served, and may then
  * have to be appended in two parts; one whose append failed tries another
  * zone. If nothing the engine waits for can give
@@ -31,7 +31,8 @@ static struct zse_chunk *chunk_take_free(struct zse_engine *e, u32 stream)
 		list_del_init(&c->link);
 		e->nr_used_chunks++;
 		c->stream = stream;
-		room = zone_room(e, e->streams[stream].zone);
+		c->lane = stripe_turn(&e->streams[stream].stripe);
+		room = zone_room(e, e->streams[stream].stripe.zone[c->lane]);
 		c->max = room && room < e->cfg.chunk_blocks ?
 				 room : e->cfg.chunk_blocks;
 	}

@@ -141,6 +141,8 @@ SETTING(chunk, "%u", set->chunk, set_pages(&set->chunk, page));
 SETTING(write_unit, "%u", set->write_unit, set_pages(&set->write_unit, page));
 SETTING(reserve, "%u", set->reserve,
 	set_u32(&set->reserve, page, 1, MAX_RESERVE));
+SETTING(stripe, "%u", set->stripe,
+	set_u32(&set->stripe, page, 0, ZSE_MAX_LANES));
 SETTING(gc_low, "%u", set->gc_low, set_u32(&set->gc_low, page, 0, U32_MAX));
 SETTING(gc_high, "%u", set->gc_high, set_u32(&set->gc_high, page, 0, U32_MAX));
 SETTING(deadline_us, "%u", set->deadline_us,
@@ -222,6 +224,7 @@ static struct configfs_attribute *znsage_item_attrs[] = {
 	&znsage_attr_chunk,
 	&znsage_attr_write_unit,
 	&znsage_attr_reserve,
+	&znsage_attr_stripe,
 	&znsage_attr_gc_low,
 	&znsage_attr_gc_high,
 	&znsage_attr_deadline_us,

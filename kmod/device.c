@@ -24,7 +24,7 @@ static const char *const refusals[] = {
 	[ZSE_TOO_MANY_BLOCKS] = "the device is too large",
 	[ZSE_TOO_MANY_SLOTS] = "the size leaves too little over-provisioning",
 	[ZSE_TOO_MANY_CHUNKS] = "the chunk is too large",
-	[ZSE_BAD_SETTING] = "a watermark is out of range (reserve < gc_low < gc_high < zones)",
+	[ZSE_BAD_SETTING] = "a watermark is out of range (reserve + GC's zones <= gc_low < gc_high < zones)",
 };
 
 static void ref_release(struct percpu_ref *ref)

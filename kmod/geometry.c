@@ -243,6 +243,7 @@ int znsage_geometry_read(const char *name, struct block_device *bdev,
 			 struct znsage_geometry *geo)
 {
 	struct zse_config *cfg = &geo->cfg;
+	u32 lanes, gc_lanes;
 	int err;
 
 	memset(geo, 0, sizeof(*geo));
@@ -260,7 +261,7 @@ int znsage_geometry_read(const char *name, struct block_device *bdev,
 	cfg->gc_high = set->gc_high;
 	cfg->policy = set->policy;
 	cfg->nr_cpus = num_possible_cpus();
-	cfg->nr_gc_chunks = NR_GC_CHUNKS;
+	cfg->stripe = set->stripe;
 	cfg->max_active = active_limit(bdev);
 	if (cfg->max_active == 1) {
 		znsage_err(name, "%pg can keep one zone open; two are needed",
@@ -276,7 +277,10 @@ int znsage_geometry_read(const char *name, struct block_device *bdev,
 	if (err)
 		return err;
 	cfg->zone_caps = geo->zone_caps;
-	cfg->nr_chunks = max_t(u32, NR_CHUNKS, 4 * zse_nr_streams(cfg));
+	zse_lanes(cfg, &lanes, &gc_lanes);
+	cfg->nr_chunks = max_t(u32, NR_CHUNKS,
+			       4 * lanes * zse_nr_streams(cfg));
+	cfg->nr_gc_chunks = max_t(u32, NR_GC_CHUNKS, 2 * gc_lanes);
 	geo->nr_dirty = dirty_zones(geo);
 	if (geo->nr_dirty && !set->force) {
 		znsage_err(name, "%u zones are not empty; reset them or set force",

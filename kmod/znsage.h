@@ -43,6 +43,7 @@
  * @chunk:	       bytes of an append, 0: the device's preferred size
  * @write_unit:	       bytes, appends are padded to a multiple; 0: a page
  * @reserve:	       zones that only GC may open
+ * @stripe:	       zones that each stream writes at a time, 0: default
  * @gc_low, @gc_high:  watermarks in empty zones, 0: default
  * @deadline_us:       how long a page may wait for its chunk to fill
  * @policy:	       see enum zse_policy
@@ -55,6 +56,7 @@ struct znsage_settings {
 	u32 chunk;
 	u32 write_unit;
 	u32 reserve;
+	u32 stripe;
 	u32 gc_low;
 	u32 gc_high;
 	u32 deadline_us;

@@ -61,6 +61,8 @@ pub struct Config {
     pub reserve: u32,
     pub nr_cpus: u32,
     pub policy: Policy,
+    /// Zones that each stream writes at a time; 0: the default.
+    pub stripe: u32,
     pub gc_low: u32,
     pub gc_high: u32,
 }
@@ -88,6 +90,7 @@ impl Config {
             reserve: self.reserve,
             nr_cpus: self.nr_cpus,
             policy: self.policy as u32,
+            stripe: self.stripe,
             gc_low: self.gc_low,
             gc_high: self.gc_high,
         }
@@ -102,6 +105,19 @@ impl Config {
     pub fn nr_streams(&self) -> u32 {
         // SAFETY: as above.
         unsafe { sys::zse_nr_streams(&self.to_c()) }
+    }
+
+    /// Zones that are written at a time by each stream, and by GC.
+    pub fn lanes(&self) -> (u32, u32) {
+        let (mut stream, mut gc) = (0, 0);
+        // SAFETY: as above; both are written.
+        unsafe { sys::zse_lanes(&self.to_c(), &mut stream, &mut gc) };
+        (stream, gc)
+    }
+
+    /// The lowest `gc_low` that is accepted.
+    pub fn least_gc_low(&self) -> u32 {
+        self.reserve + self.lanes().1
     }
 
     /// Blocks of a zone.

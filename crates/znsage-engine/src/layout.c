@@ -35,6 +35,7 @@ const struct zse_fact zse_facts[] = {
 	AT(zse_config, reserve)
 	AT(zse_config, nr_cpus)
 	AT(zse_config, policy)
+	AT(zse_config, stripe)
 	AT(zse_config, gc_low)
 	AT(zse_config, gc_high)
 	{ "sizeof zse_config.policy", sizeof(enum zse_policy) },

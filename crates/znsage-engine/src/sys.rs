@@ -47,6 +47,7 @@ pub struct zse_config {
     pub reserve: u32,
     pub nr_cpus: u32,
     pub policy: u32,
+    pub stripe: u32,
     pub gc_low: u32,
     pub gc_high: u32,
 }
@@ -130,6 +131,8 @@ pub struct zse_stats {
     pub zones_retired: u64,
     pub blocks_total: u64,
     pub streams: u64,
+    pub stripe: u64,
+    pub gc_stripe: u64,
     pub write_window: u64,
     pub map_bytes: u64,
 }
@@ -142,6 +145,7 @@ extern "C" {
     pub fn zse_destroy(e: *mut zse_engine);
     pub fn zse_max_slots(cfg: *const zse_config) -> u32;
     pub fn zse_nr_streams(cfg: *const zse_config) -> u32;
+    pub fn zse_lanes(cfg: *const zse_config, stream: *mut u32, gc: *mut u32);
 
     pub fn zse_place(e: *mut zse_engine, cpu: u32) -> u32;
     pub fn zse_stream_begin(e: *mut zse_engine, stream: u32, flags: *mut c_ulong)
@@ -265,6 +269,7 @@ mod tests {
                 reserve,
                 nr_cpus,
                 policy,
+                stripe,
                 gc_low,
                 gc_high,
             }
@@ -297,6 +302,8 @@ mod tests {
                 zones_retired,
                 blocks_total,
                 streams,
+                stripe,
+                gc_stripe,
                 write_window,
                 map_bytes,
             }

@@ -19,49 +19,54 @@ pub enum Event {
     System(u64),
 }
 
-struct Entry {
+struct Entry<E> {
     at: Ns,
     seq: u64,
-    event: Event,
+    event: E,
 }
 
 // The heap gives the largest first: earlier is larger.
-impl Ord for Entry {
+impl<E> Ord for Entry<E> {
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.seq).cmp(&(self.at, self.seq))
     }
 }
 
-impl PartialOrd for Entry {
+impl<E> PartialOrd for Entry<E> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Entry {
+impl<E> PartialEq for Entry<E> {
     fn eq(&self, other: &Self) -> bool {
         self.seq == other.seq
     }
 }
 
-impl Eq for Entry {}
+impl<E> Eq for Entry<E> {}
 
 /// Events in order of time.
-#[derive(Default)]
-pub struct Queue {
-    heap: BinaryHeap<Entry>,
+pub struct Queue<E = Event> {
+    heap: BinaryHeap<Entry<E>>,
     seq: u64,
 }
 
-impl Queue {
+impl<E> Default for Queue<E> {
+    fn default() -> Self {
+        Queue { heap: BinaryHeap::new(), seq: 0 }
+    }
+}
+
+impl<E> Queue<E> {
     /// Adds an event.
-    pub fn push(&mut self, at: Ns, event: Event) {
+    pub fn push(&mut self, at: Ns, event: E) {
         self.seq += 1;
         self.heap.push(Entry { at, seq: self.seq, event });
     }
 
     /// Takes the next event.
-    pub fn pop(&mut self) -> Option<(Ns, Event)> {
+    pub fn pop(&mut self) -> Option<(Ns, E)> {
         self.heap.pop().map(|e| (e.at, e.event))
     }
 

@@ -22,6 +22,7 @@ pub mod spec;
 pub mod sweep;
 pub mod system;
 pub mod time;
+pub mod torture;
 pub mod trace;
 pub mod workload;
 

@@ -218,10 +218,12 @@ pub struct ZnsageSpec {
     pub deadline: Ns,
     /// Chunks for swap-out; 0: the default.
     pub chunks: u32,
-    /// Chunks for garbage collection.
+    /// Chunks for garbage collection; 0: the default.
     pub gc_chunks: u32,
     /// Which stream a page goes to.
     pub policy: PolicyKind,
+    /// Zones that each stream writes at a time; 0: the default.
+    pub stripe: u32,
     /// CPU time of the map for a page that is added, read or freed,
     /// nanoseconds. Assumed: a cache miss or two.
     pub map_cost: Ns,
@@ -327,8 +329,9 @@ impl Default for ZnsageSpec {
             gc_high: 0,
             deadline: 5 * MS,
             chunks: 0,
-            gc_chunks: 8,
+            gc_chunks: 0,
             policy: PolicyKind::Cpu,
+            stripe: 0,
             map_cost: 100,
             lock_hold: 100,
         }

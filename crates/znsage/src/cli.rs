@@ -114,6 +114,11 @@ pub struct OnArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub reserve: Option<u32>,
 
+    /// Zones that each stream writes at a time [default: what the device's limit
+    /// on open zones and the number of its zones allow]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
+    pub stripe: Option<u32>,
+
     /// Take the device although it holds something; all of it is lost
     #[arg(long)]
     pub force: bool,

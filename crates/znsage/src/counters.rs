@@ -34,6 +34,10 @@ pub struct Device {
     pub zone_bytes: u64,
     pub blocks_total: u64,
     pub streams: u64,
+    /// Zones that a stream writes at a time.
+    pub stripe: u64,
+    /// ... and GC.
+    pub gc_stripe: u64,
     /// Chunks that may be under way at once.
     pub write_window: u64,
     pub slots_used: u64,
@@ -118,6 +122,8 @@ pub fn read(sys: &dyn Sys, name: &str) -> Result<Device> {
         zone_bytes: number("zone_bytes")?,
         blocks_total: number("blocks_total")?,
         streams: number("streams")?,
+        stripe: number("stripe")?,
+        gc_stripe: number("gc_stripe")?,
         write_window: number("write_window")?,
         slots_used: number("slots_used")?,
         live_blocks: number("live_blocks")?,

@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     if matches!(cli.command, Command::BenchWorker) {
         return bench::worker::main();
     }
-    match run(&cli.command) {
+    match run(&cli.command, cli.json) {
         Ok(outcome) => {
             match cli.json {
                 true => print(&format!("{:#}\n", outcome.json)),
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: &Command) -> Result<Outcome> {
+fn run(command: &Command, json: bool) -> Result<Outcome> {
     let sys = &sys::Real;
     let page = page_size();
     Ok(match command {
@@ -107,7 +107,7 @@ fn run(command: &Command) -> Result<Outcome> {
             if command.heeds_interrupts() {
                 interrupt::catch();
             }
-            let report = sim::run(command)?;
+            let report = sim::run(command, json)?;
             Outcome { damage: report.damage, ..Outcome::fine(report.text, report.json) }
         }
         Command::BenchWorker => unreachable!("handled in main"),

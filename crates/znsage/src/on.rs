@@ -215,6 +215,7 @@ fn settings(args: &OnArgs, path: &str) -> Vec<(&'static str, String)> {
         ("chunk", args.chunk),
         ("write_unit", args.write_unit),
         ("reserve", args.reserve.map(u64::from)),
+        ("stripe", args.stripe.map(u64::from)),
         ("deadline_us", args.deadline_us.map(u64::from)),
         ("force", args.force.then_some(1)),
     ];
@@ -311,13 +312,16 @@ impl Report {
         };
         format!(
             "{} on {}: {} of swap{priority}\n\
-             policy {} ({} streams), chunks of {}, {} zones of {}\n\
+             policy {} ({} streams), zones written at a time {} and {} by GC\n\
+             chunks of {}, {} zones of {}\n\
              {} of memory for the map\n",
             d.name,
             self.backing_path,
             units::size(d.size_bytes),
             d.policy,
             d.streams,
+            d.streams * d.stripe,
+            d.gc_stripe,
             units::size(d.chunk_bytes),
             d.zones.total,
             units::size(d.zone_bytes),

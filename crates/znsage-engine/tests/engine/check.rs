@@ -27,6 +27,8 @@ impl Host {
             zones_retired: st.zones_retired,
             blocks_total: st.blocks_total,
             streams: self.filling.len() as u64,
+            stripe: st.stripe,
+            gc_stripe: st.gc_stripe,
             write_window: st.write_window,
             map_bytes: st.map_bytes,
             ..self.want

@@ -18,8 +18,6 @@ enum State {
     Full,
     Resetting,
     Finishing,
-    /// Failed for good; takes nothing any more.
-    Dead,
 }
 
 struct Zone {
@@ -32,7 +30,19 @@ struct Zone {
     readers: u32,
     /// The engine was told that an append failed.
     bad: bool,
+    finished: bool,
+    read_only: bool,
+    /// Finishes in a row that failed.
+    refused: u32,
     content: Vec<Option<Page>>,
+}
+
+impl Zone {
+    /// What it is when nothing is done to it.
+    fn back(&mut self) {
+        let inactive = self.finished || self.read_only || self.wp == self.cap;
+        self.state = if inactive { State::Full } else { State::Active };
+    }
 }
 
 pub struct Device {
@@ -64,6 +74,9 @@ impl Device {
             coming: 0,
             readers: 0,
             bad: false,
+            finished: false,
+            read_only: false,
+            refused: 0,
             content: vec![None; cfg.cap(i) as usize],
         };
         Device {
@@ -133,10 +146,18 @@ impl Device {
         (fate == Fate::Done).then_some(offset)
     }
 
+    /// Nothing can be done to a zone any more but read it. It is not active.
+    pub fn turn_read_only(&mut self, zone: u32) {
+        let z = self.at(zone);
+        z.read_only = true;
+        z.back();
+    }
+
     pub fn submit_reset(&mut self, zone: u32) {
         let z = self.at(zone);
-        assert!(!z.bad, "reset of zone {zone}, which failed");
-        assert_eq!(z.state, State::Full, "reset of zone {zone}");
+        let held = z.refused > 1;
+        assert!(!z.bad || held, "reset of zone {zone}, which failed");
+        assert!(z.state == State::Full || held, "reset of zone {zone}, which is {:?}", z.state);
         assert_eq!(z.appends, 0, "reset of zone {zone}: appends in flight");
         assert_eq!(z.readers, 0, "reset of zone {zone}: reads in flight");
         z.state = State::Resetting;
@@ -144,9 +165,11 @@ impl Device {
 
     pub fn complete_reset(&mut self, zone: u32, ok: bool) {
         let z = self.at(zone);
+        if !ok {
+            return z.back();
+        }
         z.content.fill(None);
-        z.wp = 0;
-        z.state = if ok { State::Empty } else { State::Dead };
+        (z.wp, z.state, z.finished) = (0, State::Empty, false);
     }
 
     pub fn submit_finish(&mut self, zone: u32) {
@@ -162,8 +185,9 @@ impl Device {
 
     pub fn complete_finish(&mut self, zone: u32, ok: bool) {
         let z = self.at(zone);
-        z.state = if ok { State::Full } else { State::Dead };
-        z.bad |= !ok;
+        z.finished |= ok;
+        z.refused = if ok { 0 } else { z.refused + 1 };
+        z.back();
     }
 
     /// A read of `block` is under way until [`Device::end_read`].

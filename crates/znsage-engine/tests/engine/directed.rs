@@ -31,6 +31,9 @@ fn write(h: &mut Host, slots: std::ops::Range<u32>) {
     }
 }
 
+/// Once, and as often again as the engine tries.
+const TRIES: u32 = 4;
+
 fn finish(mut h: Host) {
     h.run_idle();
     h.check_at_rest();
@@ -222,9 +225,26 @@ fn failed_reset_retires() {
     fill_two_zones(&mut h);
     (0..32).for_each(|slot| h.free(slot));
     h.pump();
+    for _ in 0..TRIES {
+        let reset = h.resets.pop().unwrap();
+        h.end_reset(reset, false);
+        h.pump();
+    }
+    assert_eq!(h.e.zone(0).state, "retired");
+    finish(h);
+}
+
+#[test]
+fn reset_that_fails_once_is_tried_again() {
+    let mut h = host(eager);
+    write(&mut h, 0..32);
+    fill_two_zones(&mut h);
+    (0..32).for_each(|slot| h.free(slot));
+    h.pump();
     let reset = h.resets.pop().unwrap();
     h.end_reset(reset, false);
-    assert_eq!(h.e.zone(0).state, "retired");
+    h.run_idle();
+    assert_eq!(h.e.zone(0).state, "empty");
     finish(h);
 }
 
@@ -236,8 +256,7 @@ fn failed_finish_retires() {
     });
     write(&mut h, 0..32);
     h.pump();
-    let end = h.finishes.pop().unwrap();
-    h.end_finish(end, false);
+    never_finish(&mut h);
     fill_two_zones(&mut h);
     h.run_idle();
     assert_eq!(h.e.zone(0).state, "retired");
@@ -245,8 +264,133 @@ fn failed_finish_retires() {
     finish(h);
 }
 
+/// All tries to finish a zone fail.
+fn never_finish(h: &mut Host) {
+    for _ in 0..TRIES {
+        let end = h.finishes.pop().expect("it is tried again");
+        h.end_finish(end, false);
+        h.pump();
+    }
+    assert!(h.finishes.is_empty());
+}
+
 #[test]
-fn without_gc_swap_out_waits() {
+fn zone_that_is_not_finished_keeps_its_place() {
+    // One place for swap-out, one for GC. The zone of swap-out fails, and is
+    // active on the device until it is reset, which is done at once: nothing
+    // else would give the place back.
+    let mut h = host(|c| c.max_active = 2);
+    write(&mut h, 0..4);
+    for slot in 4..8 {
+        assert!(h.write(0, slot));
+    }
+    let append = h.appends.pop().unwrap();
+    let zone = append.zone;
+    h.end_append(append, Fate::Refused);
+    h.pump();
+    assert!(h.appends.is_empty(), "no place");
+    never_finish(&mut h);
+    assert!(h.appends.is_empty(), "no place yet");
+    h.run_idle();
+    assert_eq!(h.e.zone(zone).state, "retired");
+    assert_eq!((h.e.stats().live_blocks, h.failed_chunks), (8, 0));
+    finish(h);
+}
+
+#[test]
+fn gcs_zone_that_is_not_finished_is_reset() {
+    // GC's zone fails as well: no place is left at all. Nothing is in it.
+    let mut h = host(|c| c.max_active = 2);
+    write(&mut h, 0..4);
+    for first in [4, 8] {
+        (first..first + 4).for_each(|slot| assert!(h.write(0, slot)));
+        h.pump();
+        let append = h.appends.pop().expect("swap-out's, then GC's");
+        h.end_append(append, Fate::Refused);
+        h.pump();
+        never_finish(&mut h);
+        while let Some(read) = h.gc_reads.pop() {
+            h.end_gc_read(read, || false);
+            h.pump();
+        }
+    }
+    h.run_idle();
+    assert!(h.e.idle());
+    assert_eq!((h.e.stats().live_blocks, h.failed_chunks), (12, 0));
+    finish(h);
+}
+
+#[test]
+fn places_of_failed_zones_are_taken_back_before_swap_out_fails() {
+    // Swap-out's zone and GC's become read-only with pages in them. All other
+    // zones are empty.
+    let mut h = host(|c| c.max_active = 2);
+    write(&mut h, 0..8);
+    (8..12).for_each(|slot| assert!(h.write(0, slot)));
+    for copied in [false, true] {
+        if copied {
+            copy_once(&mut h);
+        }
+        h.pump();
+        let append = h.appends.pop().expect("swap-out's, then GC's");
+        h.dev.turn_read_only(append.zone);
+        h.end_append(append, Fate::Refused);
+        h.pump();
+        never_finish(&mut h);
+        end_gc_reads(&mut h);
+    }
+    h.run_idle();
+    assert!(h.e.idle());
+    assert_eq!((h.e.stats().live_blocks, h.failed_chunks), (12, 0));
+    finish(h);
+}
+
+fn end_gc_reads(h: &mut Host) {
+    while let Some(read) = h.gc_reads.pop() {
+        h.end_gc_read(read, || false);
+    }
+    h.pump();
+}
+
+/// GC reads, and the first of its appends is done.
+fn copy_once(h: &mut Host) {
+    end_gc_reads(h);
+    let append = h.appends.remove(0);
+    h.end_append(append, Fate::Done);
+}
+
+#[test]
+fn gc_takes_a_streams_zone_when_its_last_one_failed() {
+    let mut h = host(|c| {
+        (c.policy, c.nr_cpus) = (Policy::Cpu, 2);
+        c.nr_slots = c.max_slots();
+    });
+    // The second stream has a zone with room.
+    (0..4).for_each(|slot| assert!(h.write(1, slot)));
+    h.end_appends();
+    // The first one writes until it finds no zone: only the reserve is left.
+    // A page in four dies, so that no zone is free for nothing.
+    let all = 4..h.cfg.nr_slots;
+    for slot in all.clone().chain(all.step_by(4)) {
+        if h.want.stalls == 0 {
+            write(&mut h, slot..slot + 1);
+        }
+    }
+    assert!(h.want.stalls > 0);
+    h.pump();
+    end_gc_reads(&mut h);
+    let append = h.appends.remove(0);
+    let zone = append.zone;
+    h.end_append(append, Fate::Refused);
+    assert_eq!(h.e.stats().zones_empty, 0, "that was the reserve");
+    h.run_idle();
+    assert!(h.e.idle());
+    assert_eq!((h.failed_chunks, h.e.zone(zone).bad), (0, true));
+    finish(h);
+}
+
+#[test]
+fn gc_that_is_off_works_for_what_waits() {
     let mut h = host(|c| c.nr_slots = c.max_slots());
     h.set_gc(false);
     let slots = h.cfg.nr_slots;
@@ -256,9 +400,13 @@ fn without_gc_swap_out_waits() {
         h.end_appends();
         slot += 1;
     }
-    h.pump();
-    assert!(h.nothing_outstanding() && !h.e.idle());
     assert_eq!(h.e.stats().zones_empty, 1, "the reserve");
+    h.run_idle();
+    assert!(h.e.idle(), "a check of a live device would wait for ever");
+    assert!(h.e.stats().zone_resets > 0 && h.failed_chunks == 0);
+    let moved = h.e.stats().gc_blocks;
+    h.pump();
+    assert_eq!(h.e.stats().gc_blocks, moved, "and then it rests");
     h.set_gc(true);
     finish(h);
 }

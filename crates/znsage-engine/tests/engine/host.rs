@@ -515,7 +515,7 @@ impl Host {
 
     pub fn set_watermarks(&mut self, low: u32, high: u32) {
         trace!(self, "watermarks {low} {high}");
-        let valid = low > self.cfg.reserve && high > low && high < self.cfg.nr_zones;
+        let valid = low >= self.cfg.least_gc_low() && high > low && high < self.cfg.nr_zones;
         let before = self.e.watermarks();
         assert_eq!(self.e.set_watermarks(low, high), valid);
         let want = if valid { (low, high) } else { before };

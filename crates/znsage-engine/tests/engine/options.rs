@@ -69,6 +69,7 @@ fn draw_config(r: &mut Rng) -> Config {
         reserve: r.pick(&[1, 1, 2, 3]),
         nr_cpus: r.between(1, 8),
         policy: r.pick(&[Policy::Single, Policy::Cpu, Policy::Cpu]),
+        stripe: r.pick(&[0, 0, 1, 2, 3, 5]),
         gc_low: 0,
         gc_high: 0,
     };
@@ -77,7 +78,7 @@ fn draw_config(r: &mut Rng) -> Config {
         cfg.zone_caps = (0..nr_zones).map(&mut cap).collect();
     }
     if r.percent(30) {
-        cfg.gc_low = r.up_to(cfg.reserve + 1, &[nr_zones - 2]);
+        cfg.gc_low = r.up_to(cfg.least_gc_low(), &[nr_zones - 2]);
         cfg.gc_high = r.up_to(cfg.gc_low + 1, &[nr_zones - 1]);
     }
     cfg

@@ -19,6 +19,7 @@ pub fn plain() -> Config {
         reserve: 1,
         nr_cpus: 1,
         policy: Policy::Single,
+        stripe: 0,
         gc_low: 0,
         gc_high: 0,
     }

@@ -20,6 +20,7 @@ use crate::time::{Ns, BLOCK};
 // As in the module: kmod/geometry.c, kmod/worker.c.
 const DEFAULT_CHUNK: u64 = 256 << 10;
 const NR_CHUNKS: u32 = 64;
+const NR_GC_CHUNKS: u32 = 8;
 const READ_OVER: u32 = 8;
 const READ_MAX: u32 = 256;
 
@@ -118,11 +119,15 @@ fn configure(media: &Zoned, set: &ZnsageSpec, cpus: u32) -> Result<Config, SpecE
         reserve: set.reserve,
         nr_cpus: cpus,
         policy,
+        stripe: set.stripe,
         gc_low: set.gc_low,
         gc_high: set.gc_high,
     };
     if cfg.nr_chunks == 0 {
-        cfg.nr_chunks = NR_CHUNKS.max(4 * cfg.nr_streams());
+        cfg.nr_chunks = NR_CHUNKS.max(4 * cfg.nr_streams() * cfg.lanes().0);
+    }
+    if cfg.nr_gc_chunks == 0 {
+        cfg.nr_gc_chunks = NR_GC_CHUNKS.max(2 * cfg.lanes().1);
     }
     let left = media.blocks() as f64 * (100.0 - set.over_provisioning) / 100.0;
     cfg.nr_slots = (left as u64).min(u64::from(cfg.max_slots())) as u32;

@@ -50,7 +50,7 @@ pub fn machine() -> Fake {
     fake
 }
 
-pub const ATTRIBUTES: [(&str, &str); 13] = [
+pub const ATTRIBUTES: [(&str, &str); 14] = [
     ("backing", "\n"),
     ("size", "0\n"),
     ("over_provisioning", "12\n"),
@@ -58,6 +58,7 @@ pub const ATTRIBUTES: [(&str, &str); 13] = [
     ("chunk", "0\n"),
     ("write_unit", "0\n"),
     ("reserve", "1\n"),
+    ("stripe", "0\n"),
     ("gc_low", "0\n"),
     ("gc_high", "0\n"),
     ("deadline_us", "1000\n"),
@@ -131,7 +132,7 @@ pub fn attribute(fake: &Fake, path: &str, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-pub const COUNTERS: [(&str, &str); 32] = [
+pub const COUNTERS: [(&str, &str); 34] = [
     ("backing", "nvme1n1"),
     ("config", "nvme1n1"),
     ("policy", "cpu"),
@@ -147,6 +148,8 @@ pub const COUNTERS: [(&str, &str); 32] = [
     ("zones_retired", "0"),
     ("zones_unused", "0"),
     ("streams", "2"),
+    ("stripe", "1"),
+    ("gc_stripe", "1"),
     ("write_window", "64"),
     ("slots_used", "16384"),
     ("live_blocks", "16384"),

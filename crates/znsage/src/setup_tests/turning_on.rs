@@ -28,7 +28,7 @@ fn on_and_off_leave_the_machine_as_it_was() {
 fn settings_reach_the_module() {
     let fake = machine();
     let options = "--size 100M --over-provisioning 7 --policy single --chunk 64K \
-                   --write-unit 32K --priority 5 --deadline-us 500 --reserve 3 --force";
+                   --write-unit 32K --priority 5 --deadline-us 500 --reserve 3 --stripe 2 --force";
     turn_on(&fake, &options.split_whitespace().collect::<Vec<_>>()).unwrap();
     for (file, value) in [
         ("backing", "/dev/nvme1n1"),
@@ -39,6 +39,7 @@ fn settings_reach_the_module() {
         ("write_unit", "32768"),
         ("deadline_us", "500"),
         ("reserve", "3"),
+        ("stripe", "2"),
         ("force", "1"),
     ] {
         let text = fake.read(&format!("{CONFIG}/nvme1n1/{file}")).unwrap();

@@ -4,6 +4,7 @@
 mod advise;
 mod run;
 mod sweep;
+mod torture;
 
 use clap::Subcommand;
 use serde_json::json;
@@ -21,6 +22,9 @@ pub enum Command {
     Merge(sweep::MergeArgs),
     /// Try settings of znsage for a device and a workload, and recommend some
     Advise(Box<advise::AdviseArgs>),
+    /// The engine under errors, late completions, frees at the worst moment:
+    /// random seeds until told to stop
+    Torture(torture::TortureArgs),
     /// The built-in devices, or one of them as the file to copy and edit
     Devices {
         /// Which one to print
@@ -42,12 +46,13 @@ pub struct Report {
     pub damage: bool,
 }
 
-pub fn run(command: &Command) -> Result<Report> {
+pub fn run(command: &Command, json: bool) -> Result<Report> {
     match command {
         Command::Run(args) => run::simulate(args),
         Command::Sweep(args) => sweep::sweep(args),
         Command::Merge(args) => sweep::merge(args),
         Command::Advise(args) => advise::advise(args),
+        Command::Torture(args) => torture::torture(args, json),
         Command::Devices { name: None } => Ok(list()),
         Command::Devices { name: Some(name) } => print(name),
     }
@@ -80,7 +85,7 @@ mod tests {
     pub fn sim(words: &[&str]) -> Result<Report> {
         let words = ["znsage", "sim"].iter().chain(words);
         match crate::cli::Cli::try_parse_from(words).unwrap().command {
-            crate::cli::Command::Sim { command } => run(&command),
+            crate::cli::Command::Sim { command } => run(&command, false),
             other => panic!("{other:?}"),
         }
     }

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What a seed decides: the device, the settings, the load, what goes wrong.
+//! Extremes are drawn on purpose and each class of faults is left out of many
+//! runs (swarm testing): a run without any reset that fails finds other bugs
+//! than one with them.
+
+use std::fmt;
+
+use znsage_engine::{Config, Policy};
+
+use crate::device::{FaultPlan, Params, ZnsSsd};
+use crate::rng::{self, Rng};
+use crate::time::{Ns, BLOCK, MS, US};
+
+/// Blocks of the largest device, so that a check of all of them is cheap.
+const MOST_BLOCKS: u32 = 12_288;
+
+/// In which order free slots are handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reuse {
+    /// The one that was freed last: its old block is often still being moved.
+    Last,
+    First,
+    Any,
+}
+
+/// Who does what how often; shares are percentages, rates are in a million
+/// steps of the actors.
+#[derive(Clone, Debug)]
+pub(super) struct Load {
+    /// Steps of all actors together.
+    pub steps: u32,
+    pub tasks: u32,
+    pub processes: u32,
+    /// Pages of all processes.
+    pub pages: u32,
+    /// Frames of memory.
+    pub frames: u32,
+    /// Slots that are not the kernel's but a user's of the raw disk.
+    pub raw_slots: u32,
+    pub writes: u32,
+    /// Longest pause between two steps of an actor.
+    pub think: Ns,
+    /// Readahead window, 2^this.
+    pub cluster: u32,
+    pub reuse: Reuse,
+    /// Slots that are given back at a time.
+    pub free_batch: u32,
+    /// Batches of reclaim that have a block plug.
+    pub plugged: u32,
+    /// Submitters that must not wait for a chunk.
+    pub nested: u32,
+    pub exits: u32,
+    pub unmaps: u32,
+    pub drains: u32,
+    pub checks: u32,
+    pub tunings: u32,
+    /// Completions at which something is done to their slots just before.
+    pub worst: u32,
+    /// A failed swap-in kills the process, or only the page is gone.
+    pub kill: bool,
+}
+
+/// A run.
+#[derive(Clone, Debug)]
+pub(super) struct Scenario {
+    pub seed: u64,
+    /// The built-in device whose timing is used.
+    pub timing: &'static str,
+    /// Blocks between the starts of two zones, and that a zone holds.
+    pub zone_size: u32,
+    pub capacity: u32,
+    /// Write unit of the device; the engine's is that or a multiple.
+    pub unit: u32,
+    pub max_open: u32,
+    pub max_active: u32,
+    pub cfg: Config,
+    pub deadline: Ns,
+    /// Longest time from a kick to the worker's first step, and between two.
+    pub wake: Ns,
+    pub pause: Ns,
+    pub faults: FaultPlan,
+    /// Zones that fail by themselves, in a million steps: read-only, offline.
+    pub dying: (u32, u32),
+    /// The last reads find a device without faults.
+    pub calm_end: bool,
+    pub load: Load,
+}
+
+struct Draw(Rng);
+
+impl Draw {
+    fn between(&mut self, low: u32, high: u32) -> u32 {
+        low + rng::below(&mut self.0, high - low + 1)
+    }
+
+    fn percent(&mut self, p: u32) -> bool {
+        rng::below(&mut self.0, 100) < p
+    }
+
+    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[rng::below(&mut self.0, of.len() as u32) as usize]
+    }
+
+    /// From `low` to one of `high`, so that small numbers are frequent.
+    fn up_to(&mut self, low: u32, high: &[u32]) -> u32 {
+        let high = self.pick(high).max(low);
+        self.between(low, high)
+    }
+}
+
+/// Zones in write units: how many units, the device's unit and capacity.
+fn draw_shape(r: &mut Draw) -> (u32, u32, u32, u32) {
+    let unit = r.pick(&[1, 1, 1, 1, 2, 4, 4, 48]);
+    let units = match unit {
+        48 => r.between(2, 8),
+        _ => (r.up_to(8, &[16, 40, 100, 400]) / unit).max(2),
+    };
+    // The device may take less than the unit that the engine was told to use;
+    // then its zones need not hold whole units.
+    let of_device = if unit > 1 && r.percent(40) { 1 } else { unit };
+    let rest = if of_device < unit && r.percent(70) { r.between(0, unit - 1) } else { 0 };
+    (unit, of_device, units, units * unit + rest)
+}
+
+fn draw_config(r: &mut Draw, unit: u32, units: u32, capacity: u32, limit: u32) -> Config {
+    let zone_blocks = unit * units;
+    let most = (MOST_BLOCKS / zone_blocks).clamp(8, 200);
+    let nr_zones = r.up_to(8, &[10, 20, 60, 200]).min(most);
+    let mut cfg = Config {
+        nr_zones,
+        zone_blocks,
+        zone_caps: Vec::new(),
+        finish: capacity != zone_blocks,
+        max_active: limit,
+        nr_slots: 0,
+        chunk_blocks: r.up_to(1, &[1, 2, 4, 8, 64]).min(units) * unit,
+        write_unit: unit,
+        nr_chunks: r.up_to(1, &[1, 4, 12, 64]),
+        nr_gc_chunks: r.up_to(1, &[1, 2, 8]),
+        reserve: r.pick(&[1, 1, 1, 2, 3]),
+        nr_cpus: r.between(1, 8),
+        policy: r.pick(&[Policy::Single, Policy::Cpu, Policy::Cpu]),
+        stripe: r.pick(&[0, 0, 1, 2, 3, 5]),
+        gc_low: 0,
+        gc_high: 0,
+    };
+    if r.percent(15) {
+        cfg.zone_caps = (0..nr_zones).map(|_| r.between(2, units) * unit).collect();
+        cfg.finish = true;
+    }
+    if r.percent(30) {
+        cfg.gc_low = r.up_to(cfg.least_gc_low(), &[nr_zones / 2, nr_zones - 2]);
+        cfg.gc_high = r.up_to(cfg.gc_low + 1, &[nr_zones / 2, nr_zones - 1]);
+    }
+    cfg
+}
+
+fn draw_faults(r: &mut Draw) -> (FaultPlan, (u32, u32)) {
+    let mut plan = FaultPlan::default();
+    if r.percent(70) {
+        plan.delay = r.pick(&[0, 10_000, 200_000, 1_000_000]);
+        plan.delay_max = r.pick(&[10 * US, MS, 20 * MS]);
+    }
+    if r.percent(30) {
+        return (plan, (0, 0));
+    }
+    // One class alone, or any of them.
+    let alone = r.percent(40).then(|| r.between(0, 6));
+    let mut rate = |class, of: &[u32]| {
+        let on = alone.map_or_else(|| r.percent(40), |a| a == class);
+        let rate = r.pick(of);
+        if on {
+            rate
+        } else {
+            0
+        }
+    };
+    plan.append = rate(0, &[100, 1_000, 10_000, 100_000]);
+    plan.read = rate(1, &[100, 1_000, 10_000, 100_000]);
+    plan.reset = rate(2, &[1_000, 10_000, 100_000]);
+    plan.finish = rate(3, &[10_000, 100_000, 300_000]);
+    plan.read_only = rate(4, &[20, 200, 2_000]);
+    plan.offline = rate(5, &[10, 100, 1_000]);
+    let dying = rate(6, &[50, 300, 1_000]);
+    (plan, (dying, dying / 2))
+}
+
+fn draw_load(r: &mut Draw, slots: u32) -> Load {
+    let raw_slots = (u64::from(slots) * u64::from(r.pick(&[0u32, 0, 10, 30, 60])) / 100) as u32;
+    let kernel = slots - raw_slots;
+    let frames = r.up_to(48, &[64, 200, 600]);
+    let fill = r.pick(&[30u32, 70, 90, 98, 100, 110]);
+    let mut rate = |p, of: &[u32]| if r.percent(p) { r.pick(of) } else { 0 };
+    let (exits, unmaps) = (rate(50, &[100, 1_000]), rate(70, &[1_000, 20_000]));
+    let (drains, checks) = (rate(20, &[50, 200]), rate(40, &[100, 1_000]));
+    let tunings = rate(30, &[100, 1_000]);
+    Load {
+        steps: r.up_to(3_000, &[5_000, 20_000, 40_000]),
+        tasks: r.up_to(1, &[2, 6, 16]),
+        processes: r.between(1, 4),
+        pages: (u64::from(kernel) * u64::from(fill) / 100) as u32 + frames,
+        frames,
+        raw_slots,
+        writes: r.pick(&[10, 50, 90, 100]),
+        think: r.pick(&[0, US, 20 * US, 200 * US]),
+        cluster: r.between(0, 3),
+        reuse: r.pick(&[Reuse::Last, Reuse::First, Reuse::Any]),
+        free_batch: r.pick(&[1, 1, 8, 64]),
+        plugged: r.pick(&[100, 100, 90, 0]),
+        nested: r.pick(&[0, 0, 5, 50]),
+        exits,
+        unmaps,
+        drains,
+        checks,
+        tunings,
+        worst: r.pick(&[0, 5, 30, 80]),
+        kill: r.percent(50),
+    }
+}
+
+impl Scenario {
+    /// The run of a seed.
+    pub fn draw(seed: u64) -> Scenario {
+        let mut r = Draw(rng::stream(seed, 0));
+        loop {
+            let (unit, of_device, units, capacity) = draw_shape(&mut r);
+            let max_active = r.pick(&[0, 0, 2, 3, 4, 8, 14]);
+            let max_open = match r.percent(30) {
+                true if max_active > 2 => r.between(2, max_active),
+                _ => max_active,
+            };
+            let mut cfg = draw_config(&mut r, unit, units, capacity, max_open);
+            let most = cfg.max_slots();
+            if most < 16 || cfg.gc_high >= cfg.nr_zones {
+                continue;
+            }
+            cfg.nr_slots = match r.between(0, 7) {
+                0 => r.between(16, most),
+                1 | 2 => r.between(most.div_ceil(2).max(16), most),
+                _ => most,
+            };
+            let (faults, dying) = draw_faults(&mut r);
+            return Scenario {
+                seed,
+                timing: r.pick(&["zn540", "hynix", "fast"]),
+                zone_size: capacity + r.pick(&[0, 1, 24]),
+                capacity,
+                unit: of_device,
+                max_open,
+                max_active,
+                deadline: r.pick(&[100 * US, MS, 5 * MS]),
+                wake: r.pick(&[0, US, 50 * US, MS]),
+                pause: r.pick(&[0, 0, US, 50 * US]),
+                faults,
+                dying,
+                calm_end: r.percent(50),
+                load: draw_load(&mut r, cfg.nr_slots),
+                cfg,
+            };
+        }
+    }
+
+    /// The device, with its faults.
+    pub fn device(&self) -> ZnsSsd {
+        let bytes = |blocks: u32| u64::from(blocks) * BLOCK;
+        let mut p = Params::load(self.timing, &[]).expect("a built-in device");
+        let z = p.zoned.as_mut().expect("a zoned one");
+        z.zones = self.cfg.nr_zones;
+        z.zone_size = bytes(self.zone_size);
+        z.zone_capacity = bytes(self.capacity);
+        z.write_unit = bytes(self.unit);
+        z.max_append = bytes(self.cfg.chunk_blocks);
+        (z.max_open, z.max_active) = (self.max_open, self.max_active);
+        let mut dev = ZnsSsd::new(&p, None, rng::mix(self.seed)).expect("there are zones");
+        dev.inject(self.faults.clone());
+        dev
+    }
+}
+
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let c = &self.cfg;
+        writeln!(
+            f,
+            "device   {} zones of {} blocks (size {}, engine uses {}{}), write unit {} (engine {}), open {}, active {}, timing {}",
+            c.nr_zones,
+            self.capacity,
+            self.zone_size,
+            c.zone_blocks,
+            if c.zone_caps.is_empty() { "" } else { " or less" },
+            self.unit,
+            c.write_unit,
+            self.max_open,
+            self.max_active,
+            self.timing
+        )?;
+        writeln!(
+            f,
+            "engine   {} slots, chunk {}, chunks {} + {}, reserve {}, {:?} of {} CPUs, marks {}/{}, finish {}",
+            c.nr_slots,
+            c.chunk_blocks,
+            c.nr_chunks,
+            c.nr_gc_chunks,
+            c.reserve,
+            c.policy,
+            c.nr_cpus,
+            c.gc_low,
+            c.gc_high,
+            c.finish
+        )?;
+        writeln!(
+            f,
+            "module   deadline {} ns, worker wakes within {} ns, pauses {} ns",
+            self.deadline, self.wake, self.pause
+        )?;
+        writeln!(
+            f,
+            "faults   {:?}, zones dying {:?}, calm end {}",
+            self.faults, self.dying, self.calm_end
+        )?;
+        write!(f, "load     {:?}", self.load)
+    }
+}

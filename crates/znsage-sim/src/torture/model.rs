@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What every slot must hold, known without the engine's help: each answer of
+//! the engine is compared with the one that is right.
+
+use znsage_engine::{Engine, Read};
+
+use super::media::{Media, Token};
+
+/// What a slot must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Slot {
+    /// Empty: reads as zeros.
+    Zero,
+    /// Being written.
+    Writing(Token),
+    /// On the device.
+    Stored(Token),
+    /// An error that was reported took it.
+    Lost,
+}
+
+pub(super) struct Model {
+    slots: Vec<Slot>,
+    tokens: u64,
+    /// Slots that are not empty.
+    pub used: u64,
+    /// Slots on the device.
+    pub stored: u64,
+}
+
+impl Model {
+    pub fn new(slots: u32) -> Model {
+        Model { slots: vec![Slot::Zero; slots as usize], tokens: 0, used: 0, stored: 0 }
+    }
+
+    /// A content that nothing had before.
+    pub fn token(&mut self) -> Token {
+        self.tokens += 1;
+        self.tokens
+    }
+
+    pub fn get(&self, slot: u32) -> Slot {
+        self.slots[slot as usize]
+    }
+
+    fn set(&mut self, slot: u32, to: Slot) {
+        let was = std::mem::replace(&mut self.slots[slot as usize], to);
+        let count = |s: Slot| (u64::from(s != Slot::Zero), u64::from(matches!(s, Slot::Stored(_))));
+        let ((used, stored), (used_now, stored_now)) = (count(was), count(to));
+        self.used = self.used + used_now - used;
+        self.stored = self.stored + stored_now - stored;
+    }
+
+    pub fn begin_write(&mut self, slot: u32, token: Token) {
+        self.set(slot, Slot::Writing(token));
+    }
+
+    /// A write was acknowledged. If the slot was freed or written again
+    /// meanwhile, that counts.
+    pub fn written(&mut self, slot: u32, token: Token) {
+        if self.get(slot) == Slot::Writing(token) {
+            self.set(slot, Slot::Stored(token));
+        }
+    }
+
+    /// A write has failed.
+    pub fn not_written(&mut self, slot: u32, token: Token) {
+        if self.get(slot) == Slot::Writing(token) {
+            self.set(slot, Slot::Lost);
+        }
+    }
+
+    /// The block of a slot could not be read by garbage collection. False:
+    /// the slot had none.
+    pub fn lost(&mut self, slot: u32) -> bool {
+        let had = matches!(self.get(slot), Slot::Stored(_));
+        self.set(slot, Slot::Lost);
+        had
+    }
+
+    pub fn free(&mut self, slot: u32) {
+        self.set(slot, Slot::Zero);
+    }
+
+    /// Does the engine say of a slot what it must? Returns what is wrong.
+    fn ask(&self, e: &mut Engine, media: &Media, slot: u32) -> Option<String> {
+        let want = self.get(slot);
+        let mut kick = false;
+        let is = match e.read_begin(slot, 1, &mut kick) {
+            Read::Zero => Slot::Zero,
+            Read::Lost => Slot::Lost,
+            Read::Busy => match want {
+                Slot::Writing(_) => want,
+                _ => return Some(format!("slot {slot} is being written, should be {want:?}")),
+            },
+            Read::Block(hold) => {
+                let content = media.content(hold.block());
+                e.read_end(hold);
+                Slot::Stored(content)
+            }
+        };
+        (is != want).then(|| format!("slot {slot} is {is:?}, should be {want:?}"))
+    }
+
+    /// Every slot, every counter, every invariant of the engine.
+    pub fn check(&self, e: &mut Engine, media: &Media) -> Vec<String> {
+        let mut wrong: Vec<String> = e
+            .check()
+            .into_iter()
+            .map(|v| format!("{} at {}: is {}, should be {}", v.what, v.at, v.is, v.want))
+            .collect();
+        wrong.extend((0..self.slots.len() as u32).filter_map(|slot| self.ask(e, media, slot)));
+        let st = e.stats();
+        for (what, is, want) in [
+            ("slots in use", st.slots_used, self.used),
+            ("live blocks", st.live_blocks, self.stored),
+        ] {
+            if is != want {
+                wrong.push(format!("{what}: {is}, should be {want}"));
+            }
+        }
+        wrong
+    }
+}

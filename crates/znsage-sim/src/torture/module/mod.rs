@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The kernel module's part: the same decisions as `kmod/write.c`, `read.c`
+//! and `worker.c` take, step by step, so that what is found here is true of
+//! the module.
+
+mod read;
+mod worker;
+mod write;
+
+use std::collections::VecDeque;
+
+use znsage_engine::{Append, Config, Finish, GcRead, ReadHold, Reset};
+
+use super::media::{Ticket, Token, NOTHING};
+use super::run::{BioId, Ev, Run};
+use super::Sabotage;
+
+/// As in the engine: what failed is tried again so often.
+const TRIES: u32 = 3;
+
+/// What a command in flight is about.
+pub(super) enum Cmd {
+    Append(Append),
+    /// A run of a bio, from this page on.
+    Read {
+        bio: BioId,
+        first: usize,
+        hold: ReadHold,
+    },
+    /// A part of a GC chunk's read: entries from here on.
+    GcRead {
+        of: usize,
+        first: u32,
+        nr: u32,
+    },
+    Reset(Reset),
+    Finish(Finish),
+}
+
+/// A GC chunk that is being read.
+pub(super) struct GcReading {
+    read: GcRead,
+    /// Commands in flight, and one for who submits them.
+    left: u32,
+    failed: bool,
+    /// Second try: block by block.
+    single: bool,
+}
+
+/// Where the worker is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Retry,
+    Pending,
+    Flush,
+    Ops,
+    Busy,
+}
+
+#[derive(Default)]
+pub(super) struct Module {
+    /// The bio and its page behind each entry of each swap-out chunk.
+    parents: Vec<(BioId, u32)>,
+    /// Finishes of each zone that failed, in a row.
+    unfinished: Vec<u32>,
+    /// Failed appends of each swap-out chunk since it was filled.
+    tries: Vec<u32>,
+    /// The buffers of GC's chunks.
+    gc_pages: Vec<Token>,
+    pub gc_readings: slab::Slab<GcReading>,
+    gc_retry: Vec<usize>,
+    pending: VecDeque<BioId>,
+    pub starved: bool,
+    /// Who waits until it is not.
+    pub fed: Vec<u32>,
+    pub busy_reads: VecDeque<BioId>,
+    pub flush: bool,
+    timer_on: bool,
+    /// The work is queued; the worker runs.
+    queued: bool,
+    stage: Option<Stage>,
+    spins: u32,
+}
+
+/// A block plug with our part in it, if any was begun.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Plug {
+    stream: Option<u32>,
+}
+
+impl Module {
+    pub fn new(cfg: &Config) -> Module {
+        let cb = cfg.chunk_blocks as usize;
+        Module {
+            parents: vec![(0, 0); cfg.nr_chunks as usize * cb],
+            unfinished: vec![0; cfg.nr_zones as usize],
+            tries: vec![0; cfg.nr_chunks as usize],
+            gc_pages: vec![NOTHING; cfg.nr_gc_chunks as usize * cb],
+            ..Module::default()
+        }
+    }
+
+    /// Did all tries to finish a zone fail?
+    pub fn was_tried(&self, zone: u32) -> bool {
+        self.unfinished[zone as usize] > TRIES
+    }
+
+    /// Will the worker or the timer do something by itself?
+    pub fn at_rest(&self) -> bool {
+        !self.queued && self.stage.is_none() && !self.timer_on
+    }
+}
+
+impl Run {
+    /// The worker has something to do.
+    pub(super) fn kick(&mut self) {
+        if self.m.queued || (self.sabotage == Sabotage::LoseKick && self.spoil(200)) {
+            return;
+        }
+        self.m.queued = true;
+        if self.m.stage.is_none() {
+            let at = self.now + self.delay(self.plan.wake);
+            self.queue.push(at, Ev::Work);
+        }
+    }
+
+    /// A command is in flight until its ticket says.
+    fn submit(&mut self, ticket: Ticket, cmd: Cmd) {
+        let at = ticket.done.max(self.now);
+        let i = self.commands.insert((ticket, cmd));
+        self.queue.push(at, Ev::Done(i));
+    }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Swap-in, as kmod/read.c.
+
+use znsage_engine::{Read, ReadHold};
+
+use super::Cmd;
+use crate::torture::media::{name, Ticket, Token};
+use crate::torture::model::Slot;
+use crate::torture::run::{BioId, Run};
+use crate::torture::{trace, Sabotage};
+
+impl Run {
+    pub(in crate::torture) fn read(&mut self, id: BioId) {
+        let mut kick = false;
+        while self.bios[id].at < self.bios[id].slots.len() {
+            let (at, slot) = (self.bios[id].at, self.bios[id].slots[self.bios[id].at]);
+            let max = (self.bios[id].slots.len() - at) as u32;
+            let mut nr = 1;
+            match self.e.read_begin(slot, max, &mut kick) {
+                Read::Block(hold) => {
+                    nr = hold.count() as usize;
+                    self.expect(id, at, nr);
+                    self.bios[id].left += 1;
+                    let t = self.media.read(self.now, hold.block(), hold.count());
+                    trace!(
+                        self,
+                        "read of {nr} from slot {slot} on, zone {} block {}: {:?}",
+                        t.zone,
+                        t.offset,
+                        t.error
+                    );
+                    self.submit(t, Cmd::Read { bio: id, first: at, hold });
+                }
+                Read::Zero => self.must_be(slot, Slot::Zero),
+                Read::Lost => {
+                    self.bios[id].failed = true;
+                    self.must_be(slot, Slot::Lost);
+                }
+                Read::Busy => {
+                    self.n.busy_reads += 1;
+                    self.m.busy_reads.push_back(id);
+                    if !self.e.is_busy(slot) {
+                        self.kick();
+                    }
+                    if kick {
+                        self.kick();
+                    }
+                    return;
+                }
+            }
+            self.bios[id].at += nr;
+        }
+        self.bio_put(id);
+        if kick {
+            self.kick();
+        }
+    }
+
+    /// What the pages of a bio from `at` on must hold when they arrive.
+    fn expect(&mut self, id: BioId, at: usize, nr: usize) {
+        let bio = &mut self.bios[id];
+        for i in at..at + nr {
+            match self.model.get(bio.slots[i]) {
+                Slot::Stored(token) => bio.tokens[i] = token,
+                other => self.wrong.push(format!(
+                    "slot {} is read from the device, should be {other:?}",
+                    bio.slots[i]
+                )),
+            }
+        }
+    }
+
+    fn must_be(&mut self, slot: u32, is: Slot) {
+        let want = self.model.get(slot);
+        if is != want {
+            self.wrong.push(format!("slot {slot} reads as {is:?}, should be {want:?}"));
+        }
+    }
+
+    /// A page of a read has arrived.
+    fn arrived(&mut self, id: BioId, at: usize, token: Token) {
+        let bio = &mut self.bios[id];
+        bio.got[at] = token;
+        self.n.verified += 1;
+        if token != bio.tokens[at] {
+            self.wrong.push(format!(
+                "slot {} was read as {}, should be {}",
+                bio.slots[at],
+                name(token),
+                name(bio.tokens[at])
+            ));
+        }
+    }
+
+    pub(in crate::torture) fn read_ended(
+        &mut self,
+        t: &Ticket,
+        id: BioId,
+        first: usize,
+        hold: ReadHold,
+    ) {
+        let slots = self.bios[id].slots[first..first + hold.count() as usize].to_vec();
+        self.worst("read ends", &slots, Some(t.zone));
+        if self.media.complete(t) {
+            let past = u32::from(self.sabotage == Sabotage::NextBlock && self.spoil(50));
+            let most = self.media.blocks() - 1;
+            for (i, block) in (hold.block()..hold.block() + hold.count()).enumerate() {
+                let token = self.media.content((block + past).min(most));
+                self.arrived(id, first + i, token);
+            }
+        } else {
+            self.n.read_errors += 1;
+            self.bios[id].failed = true;
+            self.bios[id].device_error = true;
+            self.e.read_failed();
+        }
+        if self.e.read_end(hold) {
+            self.kick();
+        }
+        self.bio_put(id);
+    }
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The worker, as kmod/worker.c.
+
+use std::mem;
+
+use znsage_engine::{Entry, Op};
+
+use super::{Cmd, GcReading, Stage, TRIES};
+use crate::time::US;
+use crate::torture::media::{Ticket, Verb};
+use crate::torture::model::Slot;
+use crate::torture::run::{Ev, Run};
+use crate::torture::{trace, Sabotage};
+
+/// As in kmod/worker.c.
+const READ_OVER: u32 = 8;
+const READ_MAX: u32 = 256;
+/// Steps of the worker without any command that ends: it spins.
+const SPINS: u32 = 100_000;
+
+impl Run {
+    fn gc_read(&mut self, of: usize, single: bool) {
+        let r = &mut self.m.gc_readings[of];
+        (r.single, r.failed, r.left) = (single, false, 1);
+        let entries = r.read.entries(&self.e).to_vec();
+        let mut first = 0;
+        while first < entries.len() {
+            let from = entries[first].expect;
+            let zone = self.e.locate(from).0;
+            let (mut end, mut blocks) = (first + 1, 1);
+            while !single && end < entries.len() {
+                let step = entries[end].expect.wrapping_sub(entries[end - 1].expect);
+                let far = step > READ_OVER + 1 || blocks + step > READ_MAX;
+                if self.e.locate(entries[end].expect).0 != zone || far {
+                    break;
+                }
+                blocks += step;
+                end += 1;
+            }
+            self.m.gc_readings[of].left += 1;
+            let t = self.media.read(self.now, from, blocks);
+            trace!(self, "GC reads {blocks} of zone {zone} from {}: {:?}", t.offset, t.error);
+            let nr = (end - first) as u32;
+            self.submit(t, Cmd::GcRead { of, first: first as u32, nr });
+            first = end;
+        }
+        self.gc_read_put(of);
+    }
+
+    pub(in crate::torture) fn gc_part_ended(&mut self, t: &Ticket, of: usize, first: u32, nr: u32) {
+        let range = first as usize..(first + nr) as usize;
+        let entries = self.m.gc_readings[of].read.entries(&self.e)[range].to_vec();
+        let slots: Vec<u32> = entries.iter().map(|e| e.slot).collect();
+        self.worst("GC read ends", &slots, Some(t.zone));
+        let id = self.m.gc_readings[of].read.id(&self.e);
+        if self.media.complete(t) {
+            for entry in &entries {
+                let i = self.gc_page(id, entry.page);
+                self.m.gc_pages[i] = self.media.content(entry.expect);
+            }
+        } else {
+            self.n.gc_read_errors += 1;
+            let r = &mut self.m.gc_readings[of];
+            r.failed = true;
+            if r.single {
+                self.lose(of, first, entries[0].slot);
+            }
+        }
+        self.gc_read_put(of);
+    }
+
+    /// An entry of a GC chunk cannot be read.
+    fn lose(&mut self, of: usize, index: u32, slot: u32) {
+        if self.sabotage == Sabotage::KeepLost && self.spoil(1) {
+            return;
+        }
+        let wanted = self.e.gc_entry_lost(&self.m.gc_readings[of].read, index);
+        trace!(self, "slot {slot} lost by GC, wanted {wanted}");
+        if wanted {
+            self.n.gc_lost += 1;
+            if !self.model.lost(slot) {
+                self.wrong.push(format!("slot {slot} was lost though it had no block"));
+            }
+        }
+    }
+
+    fn gc_read_put(&mut self, of: usize) {
+        let r = &mut self.m.gc_readings[of];
+        r.left -= 1;
+        if r.left > 0 {
+            return;
+        }
+        if r.failed && !r.single {
+            self.m.gc_retry.push(of);
+        } else {
+            let r = self.m.gc_readings.remove(of);
+            self.e.gc_read_done(r.read);
+        }
+        self.kick();
+    }
+
+    /// The slots of entries that GC is about to do something with: they must
+    /// still have the very blocks that it takes for theirs.
+    fn wanted(&mut self, entries: Vec<Entry>, does: &str) -> Vec<u32> {
+        for entry in &entries {
+            let is = self.model.get(entry.slot);
+            if is != Slot::Stored(self.media.content(entry.expect)) {
+                self.wrong.push(format!("GC {does} {entry:?}, but the slot is {is:?}"));
+            }
+        }
+        entries.into_iter().map(|e| e.slot).collect()
+    }
+
+    fn do_op(&mut self, op: Op) {
+        match op {
+            Op::Append(append) => {
+                if append.gc(&self.e) {
+                    let slots = self.wanted(append.entries(&self.e).to_vec(), "copies");
+                    self.worst("copy begins", &slots, Some(append.zone));
+                }
+                self.append(append);
+            }
+            Op::Read(read) => {
+                let slots = self.wanted(read.entries(&self.e).to_vec(), "reads");
+                let zone = self.e.locate(read.entries(&self.e)[0].expect).0;
+                self.worst("GC read begins", &slots, Some(zone));
+                let r = GcReading { read, left: 0, failed: false, single: false };
+                let of = self.m.gc_readings.insert(r);
+                self.gc_read(of, false);
+            }
+            Op::Reset(reset) => {
+                self.worst("reset", &[], Some(reset.zone()));
+                let t = self.media.manage(self.now, reset.zone(), Verb::Reset);
+                trace!(self, "reset of zone {}: {:?}", reset.zone(), t.error);
+                self.submit(t, Cmd::Reset(reset));
+            }
+            Op::Finish(finish) => {
+                let t = self.media.manage(self.now, finish.zone(), Verb::Finish);
+                trace!(self, "finish of zone {}: {:?}", finish.zone(), t.error);
+                self.submit(t, Cmd::Finish(finish));
+            }
+            Op::Fail(failed) => {
+                let id = failed.id(&self.e);
+                let first = self.parent(id, failed.first);
+                trace!(self, "chunk {id} failed: {failed:?}");
+                let tries = mem::take(&mut self.m.tries[id as usize]);
+                if tries <= TRIES {
+                    self.must_be_full();
+                }
+                let parents = self.m.parents[first..first + failed.nr as usize].to_vec();
+                let slots: Vec<u32> = failed.entries(&self.e).iter().map(|e| e.slot).collect();
+                self.n.failed_pages += u64::from(failed.nr);
+                for &(bio, page) in &parents {
+                    let bio = &self.bios[bio];
+                    self.model.not_written(bio.slots[page as usize], bio.tokens[page as usize]);
+                }
+                self.worst("write fails", &slots, None);
+                let ok = self.sabotage == Sabotage::HideFailure && self.spoil(1);
+                self.end_pages(&parents, ok);
+                self.e.failed_put(failed);
+                if self.m.starved && self.sabotage != Sabotage::FailSilently {
+                    self.kick();
+                }
+            }
+        }
+    }
+
+    /// A chunk was given up for want of a zone, with nothing under way. Could
+    /// garbage collection have got one?
+    fn must_be_full(&mut self) {
+        let cfg = &self.plan.cfg;
+        let unit = cfg.write_unit;
+        // GC does not look which zone it would get.
+        let cap = cfg.zone_caps.iter().copied().min().unwrap_or(cfg.zone_blocks);
+        let (mut empty, mut room, mut least) = (0, 0, u32::MAX);
+        for zone in 0..cfg.nr_zones {
+            let z = self.e.zone(zone);
+            let live = z.live.div_ceil(unit) * unit;
+            match z.state {
+                "empty" => (empty, room) = (empty + 1, room.max(cap)),
+                "open" => room = room.max(z.capacity - z.written),
+                "full" if !z.bad && live < z.capacity => least = least.min(live),
+                _ => (),
+            }
+        }
+        if empty > cfg.reserve || least <= room {
+            self.wrong.push(format!(
+                "swap-out failed though {empty} zones are empty, {room} blocks in one, and GC has to move {least} to gain a zone"
+            ));
+        }
+    }
+
+    pub(in crate::torture) fn zone_ended(&mut self, t: &Ticket, cmd: Cmd) {
+        let ok = self.media.complete(t);
+        trace!(self, "{} of zone {} ended, {ok}", t.verb.name(), t.zone);
+        match cmd {
+            Cmd::Reset(reset) => {
+                self.n.resets += 1;
+                self.n.reset_errors += u64::from(!ok);
+                self.e.reset_done(reset, ok);
+            }
+            Cmd::Finish(finish) => {
+                self.n.finish_errors += u64::from(!ok);
+                let failed = &mut self.m.unfinished[t.zone as usize];
+                *failed = if ok { 0 } else { *failed + 1 };
+                self.e.finish_done(finish, ok);
+            }
+            _ => unreachable!("these two are for zones"),
+        }
+        self.kick();
+    }
+
+    /// One step of the worker; false: it has returned.
+    fn work_step(&mut self) -> bool {
+        let Some(stage) = self.m.stage else {
+            self.m.queued = false;
+            self.m.stage = Some(Stage::Retry);
+            return true;
+        };
+        let next = match stage {
+            Stage::Retry => {
+                for of in mem::take(&mut self.m.gc_retry) {
+                    self.gc_read(of, true);
+                }
+                Stage::Pending
+            }
+            Stage::Pending => {
+                self.write_pending();
+                Stage::Flush
+            }
+            Stage::Flush => {
+                self.write_flush();
+                Stage::Ops
+            }
+            Stage::Ops => match self.e.next_op() {
+                Some(op) => {
+                    self.do_op(op);
+                    Stage::Ops
+                }
+                None => Stage::Busy,
+            },
+            Stage::Busy => {
+                for id in mem::take(&mut self.m.busy_reads) {
+                    self.read(id);
+                }
+                self.m.stage = None;
+                return false;
+            }
+        };
+        self.m.stage = Some(next);
+        true
+    }
+
+    pub(in crate::torture) fn work(&mut self) {
+        let pause = self.plan.pause;
+        loop {
+            self.m.spins += 1;
+            if self.m.spins > SPINS {
+                self.wrong.push("the worker spins: it has work and nothing comes of it".into());
+                return;
+            }
+            if !self.work_step() {
+                break;
+            }
+            if pause > 0 {
+                let at = self.now + self.delay(pause);
+                self.queue.push(at, Ev::Work);
+                return;
+            }
+        }
+        if self.m.queued {
+            let at = self.now + self.delay(self.plan.wake.max(US));
+            self.queue.push(at, Ev::Work);
+        }
+    }
+
+    pub(in crate::torture) fn not_spinning(&mut self) {
+        self.m.spins = 0;
+    }
+}

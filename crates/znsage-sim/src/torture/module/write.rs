@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Swap-out, as kmod/write.c.
+
+use znsage_engine::{Append, Filled};
+
+use super::{Cmd, Plug};
+use crate::time::Ns;
+use crate::torture::media::Ticket;
+use crate::torture::run::{Bio, BioId, Ev, Run};
+use crate::torture::{trace, Sabotage};
+
+impl Run {
+    pub(super) fn parent(&self, chunk: u32, entry: u32) -> usize {
+        (chunk * self.plan.cfg.chunk_blocks + entry) as usize
+    }
+
+    pub(super) fn gc_page(&self, chunk: u32, page: u32) -> usize {
+        let first = self.plan.cfg.nr_chunks;
+        ((chunk - first) * self.plan.cfg.chunk_blocks + page) as usize
+    }
+
+    /// Ends pages of a swap-out chunk.
+    pub(super) fn end_pages(&mut self, pages: &[(BioId, u32)], ok: bool) {
+        for &(id, page) in pages {
+            let bio = &mut self.bios[id];
+            let (slot, token) = (bio.slots[page as usize], bio.tokens[page as usize]);
+            bio.failed |= !ok;
+            if ok {
+                self.acknowledged += 1;
+                self.model.written(slot, token);
+            }
+            self.bio_put(id);
+        }
+    }
+
+    pub(in crate::torture) fn append_ended(&mut self, t: &Ticket, append: Append) {
+        let (id, gc) = (append.id(&self.e), append.gc(&self.e));
+        let slots: Vec<u32> = append.entries(&self.e).iter().map(|e| e.slot).collect();
+        let moment = if gc { "copy ends" } else { "write ends" };
+        self.worst(moment, &slots, Some(t.zone));
+        let ok = self.media.complete(t);
+        let first = self.parent(if gc { 0 } else { id }, append.first);
+        let nr = append.nr as usize;
+        let parents = if gc { vec![] } else { self.m.parents[first..first + nr].to_vec() };
+        let mut at = ok.then_some(t.offset);
+        if self.sabotage == Sabotage::WrongPlace && ok && t.offset > 0 && self.spoil(20) {
+            at = Some(t.offset - 1);
+        }
+        if self.sabotage == Sabotage::TrustFailedAppend && !ok && self.spoil(1) {
+            at = Some(t.offset.min(self.plan.cfg.zone_blocks - t.blocks));
+        }
+        trace!(self, "append of chunk {id} to zone {} ended: {at:?}", t.zone);
+        self.n.append_errors += u64::from(!ok);
+        if !gc {
+            self.m.tries[id as usize] += u32::from(!ok);
+        }
+        let end = self.e.append_done(append, at);
+        let mut more = end.more;
+        if at.is_some() && !gc {
+            self.end_pages(&parents, true);
+        }
+        if let Some(ended) = end.ended {
+            if !gc {
+                self.m.tries[id as usize] = 0;
+            }
+            more |= self.e.chunk_put(ended, self.now);
+        }
+        if more || self.m.starved || !self.m.busy_reads.is_empty() {
+            self.kick();
+        }
+    }
+
+    pub(super) fn append(&mut self, append: Append) {
+        let (id, gc) = (append.id(&self.e), append.gc(&self.e));
+        let entries = append.entries(&self.e).to_vec();
+        let mut tokens = Vec::with_capacity(entries.len());
+        for (i, entry) in entries.iter().enumerate() {
+            tokens.push(if gc {
+                self.m.gc_pages[self.gc_page(id, entry.page)]
+            } else {
+                let (bio, page) = self.m.parents[self.parent(id, append.first + i as u32)];
+                let bio = &self.bios[bio];
+                if bio.slots[page as usize] != entry.slot {
+                    self.wrong.push(format!("chunk {id} has the page of another slot"));
+                }
+                bio.tokens[page as usize]
+            });
+        }
+        let t = self.media.append(self.now, append.zone, &tokens, append.padding);
+        trace!(
+            self,
+            "append of chunk {id} ({} + {} blocks{}) to zone {} at {}: {:?}",
+            append.nr,
+            append.padding,
+            if gc { ", GC" } else { "" },
+            append.zone,
+            t.offset,
+            t.error
+        );
+        self.submit(t, Cmd::Append(append));
+    }
+
+    fn chunk_go(&mut self, chunk: Filled) {
+        match self.e.append_start(chunk, self.now) {
+            Some(append) => {
+                let slots: Vec<u32> = append.entries(&self.e).iter().map(|e| e.slot).collect();
+                self.worst("write begins", &slots, Some(append.zone));
+                self.append(append);
+            }
+            None => {
+                self.n.stalls += 1;
+                self.kick();
+            }
+        }
+        if self.e.gc_due() {
+            self.kick();
+        }
+    }
+
+    fn flush_stream(&mut self, stream: u32) {
+        if let Some(chunk) = self.e.take(stream, self.plan.cfg.write_unit > 1, u64::MAX) {
+            self.chunk_go(chunk);
+        }
+    }
+
+    fn deadline_arm(&mut self) {
+        if !self.m.timer_on {
+            self.m.timer_on = true;
+            self.queue.push(self.now + self.plan.deadline, Ev::Deadline);
+        }
+    }
+
+    pub(in crate::torture) fn deadline(&mut self) {
+        self.m.timer_on = false;
+        let (mut filling, mut late) = (false, false);
+        for stream in 0..self.plan.cfg.nr_streams() {
+            let born = self.e.born(stream);
+            filling |= born != 0;
+            late |= born != 0 && born + self.plan.deadline <= self.now;
+        }
+        if late {
+            self.kick();
+        }
+        if filling {
+            self.deadline_arm();
+        }
+    }
+
+    pub(super) fn write_flush(&mut self) {
+        let mut before = (self.now + 1).saturating_sub(self.plan.deadline);
+        if std::mem::take(&mut self.m.flush) {
+            before = Ns::MAX;
+        }
+        for stream in 0..self.plan.cfg.nr_streams() {
+            if let Some(chunk) = self.e.take(stream, false, before) {
+                self.chunk_go(chunk);
+            }
+        }
+    }
+
+    /// False: chunks ran out, and the bio knows how far it came.
+    fn write_bio(&mut self, id: BioId, stream: u32) -> bool {
+        loop {
+            let Bio { slots, tokens, at, .. } = &self.bios[id];
+            if *at == slots.len() {
+                return true;
+            }
+            let (from, rest, tokens) = (*at, slots[*at..].to_vec(), tokens[*at..].to_vec());
+            let Some(added) = self.e.add_all(stream, &rest, self.now) else { return false };
+            let first = self.parent(added.chunk, added.page);
+            for i in 0..added.nr as usize {
+                self.m.parents[first + i] = (id, (from + i) as u32);
+                self.model.begin_write(rest[i], tokens[i]);
+            }
+            self.bios[id].at = from + added.nr as usize;
+            trace!(self, "{} pages from slot {} on in chunk {}", added.nr, rest[0], added.chunk);
+            match added.full {
+                Some(chunk) => self.chunk_go(chunk),
+                None if added.page == 0 => self.deadline_arm(),
+                None => (),
+            }
+        }
+    }
+
+    fn wait_for_chunk(&mut self, id: BioId, first: bool) {
+        match first {
+            true => self.m.pending.push_front(id),
+            false => self.m.pending.push_back(id),
+        }
+        self.m.starved = true;
+        self.n.starved += 1;
+    }
+
+    pub(super) fn write_pending(&mut self) {
+        if !self.m.starved {
+            return;
+        }
+        while let Some(id) = self.m.pending.pop_front() {
+            let cpu = self.draw(self.plan.cfg.nr_cpus);
+            let stream = self.e.place(cpu);
+            if self.write_bio(id, stream) {
+                continue;
+            }
+            self.wait_for_chunk(id, true);
+            if !self.e.has_chunk() {
+                return;
+            }
+        }
+        self.m.starved = false;
+        for actor in std::mem::take(&mut self.m.fed) {
+            self.queue.push(self.now, Ev::Actor(actor));
+        }
+        self.m.flush = true;
+    }
+
+    /// A write bio comes in. Who may wait for a chunk has done so.
+    pub(in crate::torture) fn write(&mut self, id: BioId, cpu: u32, plug: Option<&mut Plug>) {
+        if self.m.starved {
+            self.wait_for_chunk(id, false);
+            self.kick();
+            return;
+        }
+        let mut stream = self.e.place(cpu);
+        let plugged = plug.is_some();
+        if let Some(plug) = plug {
+            stream = *plug.stream.get_or_insert(stream);
+        }
+        if !self.write_bio(id, stream) {
+            self.wait_for_chunk(id, false);
+            self.kick();
+        } else if !plugged {
+            self.flush_stream(stream);
+        }
+    }
+
+    /// A plug ends; `deferred` if its task goes to sleep, or is in the middle
+    /// of a submission.
+    pub(in crate::torture) fn unplug(&mut self, plug: Plug, deferred: bool) {
+        let Some(stream) = plug.stream else { return };
+        if deferred {
+            self.m.flush = true;
+            self.kick();
+        } else {
+            self.flush_stream(stream);
+        }
+    }
+}

@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A run: the loop over events, what is done at the worst moments, and what
+//! must hold.
+
+use std::fmt;
+
+use slab::Slab;
+use znsage_engine::Engine;
+
+use super::counts::Counts;
+use super::draw::Scenario;
+use super::kernel::Kernel;
+use super::media::{Media, Ticket, Token, ZERO};
+use super::model::Model;
+use super::module::{Cmd, Module};
+use super::{trace, Sabotage, Trace};
+use crate::device::ZoneState;
+use crate::event::Queue;
+use crate::rng::{self, Rng};
+use crate::time::{Ns, US};
+
+/// Events between two checks of everything, and between two looks for a hang.
+const CHECK_EVERY: u64 = 2_000;
+const LOOK_EVERY: u64 = 64;
+/// Events without a step of any actor: the rest goes round in circles.
+const CIRCLES: u64 = 500_000;
+/// What is found wrong is listed up to so many.
+const MOST: usize = 8;
+
+pub(super) type BioId = usize;
+
+/// Who submitted a bio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum User {
+    /// The kernel, for a page.
+    Page(u32),
+    /// The same, for swapoff.
+    Swapoff(u32),
+    /// A user of the disk.
+    Raw,
+}
+
+/// Pages that are written or read together.
+pub(super) struct Bio {
+    pub user: User,
+    pub write: bool,
+    pub slots: Vec<u32>,
+    /// What is written, or has to arrive.
+    pub tokens: Vec<Token>,
+    /// What has arrived.
+    pub got: Vec<Token>,
+    /// How far the module is.
+    pub at: usize,
+    /// What has to end yet.
+    pub left: u32,
+    pub failed: bool,
+    /// The device refused to read a block of it.
+    pub device_error: bool,
+    /// Events before it came.
+    since: u64,
+}
+
+/// What happens.
+pub(super) enum Ev {
+    Actor(u32),
+    Done(usize),
+    Work,
+    Deadline,
+    /// The check of a live device looks whether all is quiet.
+    Quiesce,
+}
+
+pub(super) struct Run {
+    pub plan: Scenario,
+    pub now: Ns,
+    pub queue: Queue<Ev>,
+    pub rng: Rng,
+    spoiler: Rng,
+    pub e: Engine,
+    pub media: Media,
+    pub model: Model,
+    pub m: Module,
+    pub k: Kernel,
+    pub bios: Slab<Bio>,
+    pub commands: Slab<(Ticket, Cmd)>,
+    pub n: Counts,
+    pub sabotage: Sabotage,
+    pub trace: Option<Trace>,
+    pub wrong: Vec<String>,
+    /// No bio is let in, a check is under way.
+    pub frozen: bool,
+    /// Times in a row that the check found nothing under way.
+    pub quiet: u32,
+    /// Pages of writes that ended well.
+    pub acknowledged: u64,
+    events_at_step: u64,
+    events: u64,
+}
+
+impl Run {
+    pub fn new(plan: Scenario, sabotage: Sabotage, trace: Option<Trace>) -> Run {
+        let cfg = &plan.cfg;
+        let e = Engine::new(cfg).unwrap_or_else(|why| panic!("{why:?}: {plan}"));
+        Run {
+            now: 1,
+            queue: Queue::default(),
+            rng: rng::stream(plan.seed, 1),
+            spoiler: rng::stream(plan.seed, 2),
+            e,
+            media: Media::new(plan.device(), cfg.zone_blocks, plan.seed),
+            model: Model::new(cfg.nr_slots),
+            m: Module::new(cfg),
+            k: Kernel::new(&plan),
+            bios: Slab::new(),
+            commands: Slab::new(),
+            n: Counts::default(),
+            sabotage,
+            trace,
+            wrong: Vec::new(),
+            frozen: false,
+            quiet: 0,
+            acknowledged: 0,
+            events_at_step: 0,
+            events: 0,
+            plan,
+        }
+    }
+
+    /// A number below `n`.
+    pub fn draw(&mut self, n: u32) -> u32 {
+        rng::below(&mut self.rng, n)
+    }
+
+    pub fn percent(&mut self, p: u32) -> bool {
+        p > 0 && self.draw(100) < p
+    }
+
+    /// A span up to `most`.
+    pub fn delay(&mut self, most: Ns) -> Ns {
+        match most {
+            0 => 0,
+            _ => rng::scale(rand::Rng::next_u64(&mut self.rng), most + 1),
+        }
+    }
+
+    /// Does the sabotage strike now? Once in so many times.
+    pub fn spoil(&mut self, once_in: u32) -> bool {
+        rng::below(&mut self.spoiler, once_in) == 0
+    }
+
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// An actor did something.
+    pub fn stepped(&mut self) {
+        self.events_at_step = self.events;
+    }
+
+    // ---- bios
+
+    pub fn bio(&mut self, user: User, write: bool, slots: Vec<u32>, tokens: Vec<Token>) -> BioId {
+        let nr = slots.len();
+        // A write ends with its last page; a read has a reference for the
+        // time that it is being submitted.
+        let left = if write { nr as u32 } else { 1 };
+        self.bios.insert(Bio {
+            user,
+            write,
+            slots,
+            tokens,
+            got: vec![ZERO; nr],
+            at: 0,
+            left,
+            failed: false,
+            device_error: false,
+            since: self.events,
+        })
+    }
+
+    /// A part of a bio has ended.
+    pub fn bio_put(&mut self, id: BioId) {
+        let bio = &mut self.bios[id];
+        if bio.left == 0 {
+            self.wrong.push("a page ended twice".into());
+            return;
+        }
+        bio.left -= 1;
+        if bio.left == 0 {
+            let bio = self.bios.remove(id);
+            self.bio_ended(bio);
+        }
+    }
+
+    // ---- the worst moments
+
+    /// Something is about to happen to slots: before it does, they are freed,
+    /// written, read, or the zone fails.
+    pub fn worst(&mut self, moment: &'static str, slots: &[u32], zone: Option<u32>) {
+        if !self.percent(self.plan.load.worst) {
+            return;
+        }
+        let (read_only, offline) = self.plan.dying;
+        if let Some(zone) = zone.filter(|_| read_only > 0) {
+            if self.draw(1_000_000) < 20 * read_only {
+                self.zone_dies(zone, ZoneState::ReadOnly);
+            } else if self.draw(1_000_000) < 20 * offline {
+                self.zone_dies(zone, ZoneState::Offline);
+            }
+        }
+        if slots.is_empty() {
+            return;
+        }
+        let all = self.percent(10);
+        let one = self.draw(slots.len() as u32) as usize;
+        let range = if all { 0..slots.len() } else { one..one + 1 };
+        for &slot in &slots[range] {
+            if let Some(what) = self.strike(slot) {
+                trace!(self, "just before {moment}: slot {slot} {what}");
+                *self.n.moments.entry(format!("{moment}: {what}")).or_default() += 1;
+            }
+        }
+    }
+
+    pub fn zone_dies(&mut self, zone: u32, state: ZoneState) {
+        if self.media.kill(zone, state) {
+            trace!(self, "zone {zone} fails: {state:?}");
+            match state {
+                ZoneState::ReadOnly => self.n.zones_read_only += 1,
+                _ => self.n.zones_offline += 1,
+            }
+        }
+    }
+
+    // ---- what must hold
+
+    pub fn check(&mut self) {
+        self.n.checks += 1;
+        let oldest = self.bios.iter().map(|(_, b)| b.since).min();
+        if oldest.is_some_and(|since| self.events - since > CIRCLES) {
+            self.wrong.push(format!("a bio waits since {CIRCLES} events, and others get on"));
+        }
+        self.wrong.append(&mut self.media.wrong);
+        let wrong = self.model.check(&mut self.e, &self.media);
+        self.wrong.extend(wrong);
+        self.check_kernel();
+        self.wrong.truncate(MOST);
+    }
+
+    /// Too many zones are active. The engine may only have taken a risk with
+    /// one that cannot be finished, lest pages fail.
+    fn too_many_active(&mut self) {
+        let mut zones = 0..self.plan.cfg.nr_zones;
+        if zones.any(|zone| self.m.was_tried(zone) && self.media.is_active(zone)) {
+            self.n.refused += self.media.refused.len() as u64;
+            self.media.refused.clear();
+        } else {
+            self.wrong.append(&mut self.media.refused);
+        }
+    }
+
+    /// Is there anything that would still happen?
+    pub fn under_way(&self) -> bool {
+        !self.commands.is_empty() || !self.m.at_rest()
+    }
+
+    /// Bios that nothing will ever end.
+    fn check_hang(&mut self) {
+        if !self.under_way() && !self.bios.is_empty() {
+            let writes = self.bios.iter().filter(|(_, b)| b.write).count();
+            self.wrong.push(format!(
+                "{} writes and {} reads wait, and nothing is under way",
+                writes,
+                self.bios.len() - writes
+            ));
+        }
+        if self.events - self.events_at_step > CIRCLES {
+            self.wrong.push(format!("{CIRCLES} events and no progress"));
+        }
+    }
+
+    /// Nothing is under way: what the device and the engine say of zones.
+    pub fn check_rest(&mut self) {
+        if !self.e.idle() {
+            self.wrong.push("nothing is under way, but the engine is not idle".into());
+        }
+        if let Some(t) = self.k.tasks.iter().find(|t| t.goal.is_some()) {
+            self.wrong.push(format!("a task waits for ever: {t:?}"));
+        }
+        let mut open = 0;
+        for zone in 0..self.plan.cfg.nr_zones {
+            let z = self.e.zone(zone);
+            let (state, written) =
+                (self.media.state(zone), self.media.written(zone).min(z.capacity));
+            // One that failed may hold its place.
+            open += u32::from(z.state == "open" || (z.state == "full" && z.bad));
+            let dead = matches!(state, ZoneState::ReadOnly | ZoneState::Offline);
+            if self.media.in_flight(zone) > 0 {
+                self.wrong.push(format!("zone {zone} has commands in flight"));
+            }
+            if !dead && !z.bad && z.state != "retired" && z.written != written {
+                self.wrong.push(format!(
+                    "zone {zone} is {}, {} written; on the device {state:?}, {written}",
+                    z.state, z.written
+                ));
+            }
+        }
+        if self.plan.cfg.max_active != 0 && self.media.active() > open {
+            self.wrong.push(format!(
+                "{} zones are active on the device, the engine knows of {open}",
+                self.media.active()
+            ));
+        }
+        self.check();
+    }
+
+    // ---- the loop
+
+    /// The next event; false if there is none, or something is wrong.
+    pub fn step(&mut self) -> bool {
+        let Some((at, event)) = self.queue.pop() else { return false };
+        self.now = at;
+        self.events += 1;
+        match event {
+            Ev::Actor(actor) => {
+                self.not_spinning();
+                self.act(actor);
+            }
+            Ev::Done(i) => {
+                let (ticket, cmd) = self.commands.remove(i);
+                self.not_spinning();
+                match cmd {
+                    Cmd::Append(append) => self.append_ended(&ticket, append),
+                    Cmd::Read { bio, first, hold } => self.read_ended(&ticket, bio, first, hold),
+                    Cmd::GcRead { of, first, nr } => self.gc_part_ended(&ticket, of, first, nr),
+                    cmd => self.zone_ended(&ticket, cmd),
+                }
+            }
+            Ev::Work => self.work(),
+            Ev::Deadline => self.deadline(),
+            Ev::Quiesce => self.quiesce(),
+        }
+        if !self.media.refused.is_empty() {
+            self.too_many_active();
+        }
+        if !self.media.wrong.is_empty() {
+            self.wrong.append(&mut self.media.wrong);
+        }
+        if self.events % LOOK_EVERY == 0 {
+            self.check_hang();
+        }
+        if self.events % CHECK_EVERY == 0 {
+            self.check();
+        }
+        self.wrong.is_empty()
+    }
+
+    /// Lets all that is under way end.
+    fn settle(&mut self) {
+        self.stepped();
+        while self.step() {}
+        if self.wrong.is_empty() {
+            self.check_hang();
+        }
+        if self.wrong.is_empty() {
+            self.check_rest();
+        }
+    }
+
+    /// From the first page to the last, or until something is wrong.
+    pub fn run(&mut self) {
+        self.go();
+        self.account();
+    }
+
+    fn go(&mut self) {
+        for actor in 0..self.k.actors() {
+            let at = self.now + self.delay(10 * US);
+            self.queue.push(at, Ev::Actor(actor));
+        }
+        self.settle();
+        if !self.wrong.is_empty() {
+            return;
+        }
+        // Swapoff: every page that is out comes back.
+        if self.plan.calm_end {
+            self.media.calm();
+        }
+        self.begin_drain();
+        self.settle();
+        if !self.wrong.is_empty() {
+            return;
+        }
+        self.free_everything();
+        self.kick();
+        self.settle();
+        self.check_totals();
+    }
+
+    /// All is over: what the engine counted, against what was seen of it.
+    fn check_totals(&mut self) {
+        let (st, n) = (self.e.stats(), &self.n);
+        for (what, is, want) in [
+            ("slots in use", st.slots_used, 0),
+            ("live blocks", st.live_blocks, 0),
+            ("pages written", st.host_blocks, self.acknowledged),
+            ("resets", st.zone_resets, n.resets - n.reset_errors),
+            ("write errors", st.write_errors, n.append_errors + n.reset_errors + n.finish_errors),
+            ("stalls", st.stalls, n.stalls),
+        ] {
+            if is != want {
+                self.wrong.push(format!("at the end, {what}: {is}, should be {want}"));
+            }
+        }
+    }
+
+    /// A line for each zone.
+    pub fn zone_table(&self) -> Vec<String> {
+        let line = |zone| {
+            let z = self.e.zone(zone);
+            format!(
+                "zone {zone}: {}{}, {} of {} written, {} live; on the device {:?}, {} written",
+                z.state,
+                if z.bad { ", bad" } else { "" },
+                z.written,
+                z.capacity,
+                z.live,
+                self.media.state(zone),
+                self.media.written(zone)
+            )
+        };
+        (0..self.plan.cfg.nr_zones).map(line).collect()
+    }
+
+    /// Adds up what others counted.
+    fn account(&mut self) {
+        let st = self.e.stats();
+        let n = &mut self.n;
+        n.events = self.events;
+        n.virtual_us = self.now / US;
+        n.written = st.host_blocks;
+        n.moved = st.gc_blocks;
+        n.zones_retired = st.zones_retired;
+        n.reordered = self.media.reordered;
+        for ((verb, kind), nr) in &self.media.errors {
+            *n.faults.entry(format!("{} {kind}", verb.name())).or_default() += nr;
+        }
+    }
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "run of seed {} at {} ns", self.plan.seed, self.now)
+    }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Deterministic simulation testing: a fixed range of seeds finds nothing
+//! wrong and gets everywhere; what is broken on purpose is found; a seed is
+//! the same run always. `znsage sim torture` runs more of them.
+
+use std::ops::ControlFlow;
+
+use znsage_sim::torture::{self, Campaign, Counts, Sabotage, Summary};
+
+/// Seeds of the fixed range: a minute or so on one CPU.
+const SEEDS: u64 = 3_000;
+/// A mutant has to be found within so many.
+const MUTANT: u64 = 300;
+
+fn campaign(first: u64, seeds: u64, jobs: usize, sabotage: Sabotage) -> Summary {
+    let campaign = Campaign { first, seeds: Some(seeds), jobs, keep_going: false, sabotage };
+    campaign.run(|_| ControlFlow::Continue(()))
+}
+
+fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Each kind of fault, each way it can end and each moment must have come up.
+fn got_everywhere(c: &Counts) {
+    for (what, n) in [
+        ("appends failed", c.append_errors),
+        ("pages given up and kept in memory", c.kept),
+        ("raw writes that failed", c.raw_failed),
+        ("swap-in reads failed", c.read_errors),
+        ("processes that got SIGBUS", c.sigbus),
+        ("GC reads failed", c.gc_read_errors),
+        ("pages lost by GC", c.gc_lost),
+        ("resets failed", c.reset_errors),
+        ("finishes failed", c.finish_errors),
+        ("zones read-only", c.zones_read_only),
+        ("zones offline", c.zones_offline),
+        ("zones given up", c.zones_retired),
+        ("commands out of order", c.reordered),
+        ("waits for a zone", c.stalls),
+        ("waits for a chunk", c.starved),
+        ("reads that wait for a write", c.busy_reads),
+        ("no slot", c.no_slot),
+        ("out of memory", c.oom),
+        ("processes that ended", c.exits),
+        ("swapoffs", c.swapoffs),
+        ("checks of a live device", c.live_checks),
+    ] {
+        assert!(n >= 100, "{what}: only {n}");
+    }
+    for fault in [
+        "append media",
+        "append offline",
+        "append read-only",
+        "append zone failed meanwhile",
+        "finish media",
+        "finish read-only",
+        "read media",
+        "read offline",
+        "reset media",
+        "reset offline",
+        "reset read-only",
+    ] {
+        assert!(c.faults.get(fault).is_some_and(|n| *n >= 10), "{fault}: {:?}", c.faults);
+    }
+    for moment in ["GC read begins", "GC read ends", "copy begins", "copy ends"] {
+        for what in ["is freed", "is read", "is discarded", "is written"] {
+            let key = format!("{moment}: {what}");
+            assert!(c.moments.get(&key).is_some_and(|n| *n >= 100), "{key}: {:?}", c.moments);
+        }
+    }
+    for moment in
+        ["write ends: is discarded", "read ends: is discarded", "write fails: is given up"]
+    {
+        assert!(c.moments.get(moment).is_some_and(|n| *n >= 100), "{moment}: {:?}", c.moments);
+    }
+}
+
+#[test]
+fn a_range_of_seeds() {
+    let sum = campaign(0, SEEDS, cpus(), Sabotage::None);
+    if let Some(f) = sum.failures.first() {
+        let wrong = f.wrong.join("\n  ");
+        panic!("seed {}:\n  {wrong}\n{}\nagain: {}", f.seed, f.scenario, torture::replay(f.seed));
+    }
+    println!("{} seeds: {:#?}", sum.seeds, sum.counts);
+    got_everywhere(&sum.counts);
+}
+
+#[test]
+fn seeds_and_sums_repeat() {
+    assert_eq!(torture::run(11, Sabotage::None, None), torture::run(11, Sabotage::None, None));
+    let one = campaign(20, 24, 1, Sabotage::None);
+    assert_eq!(one, campaign(20, 24, 3, Sabotage::None), "threads");
+    let mut parts = campaign(20, 10, 1, Sabotage::None).counts;
+    parts.add(&campaign(30, 14, 2, Sabotage::None).counts);
+    assert_eq!(one.counts, parts);
+}
+
+/// What is broken is found, and what is said of it has these words.
+fn found(sabotage: Sabotage, words: &[&str]) {
+    let sum = campaign(0, MUTANT, cpus(), sabotage);
+    let f = sum.failures.first();
+    let f = f.unwrap_or_else(|| panic!("{sabotage:?} not found in {MUTANT} seeds"));
+    let said = f.wrong.join("; ");
+    println!("{sabotage:?}: seed {}, {said}", f.seed);
+    assert!(words.iter().any(|w| said.contains(w)), "{sabotage:?}: {said}");
+}
+
+#[test]
+fn mutants_of_the_maps_are_found() {
+    found(Sabotage::ForgetFree, &["should be Zero"]);
+    found(Sabotage::WrongPlace, &["should be Stored", "was read as", "came back", "beyond"]);
+    found(Sabotage::NextBlock, &["was read as"]);
+}
+
+#[test]
+fn mutants_of_errors_are_found() {
+    found(Sabotage::TrustFailedAppend, &["should be Stored", "was read as", "came back"]);
+    found(Sabotage::KeepLost, &["should be Stored", "was read as", "came back"]);
+    found(Sabotage::HideFailure, &["the write of page"]);
+}
+
+#[test]
+fn mutants_that_wait_for_ever_are_found() {
+    found(Sabotage::FailSilently, &["nothing is under way"]);
+    found(Sabotage::LoseKick, &["nothing is under way", "not idle", "waits"]);
+}

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `znsage sim torture`: random seeds until told to stop.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use serde_json::json;
+use znsage_sim::time::{to_secs, Ns};
+use znsage_sim::torture::{self, Campaign, Counts, Failure, Sabotage, Summary};
+
+use super::Report;
+use crate::error::{Error, Kind, Result};
+use crate::interrupt;
+use crate::progress::Progress;
+
+/// So long nothing may have come of any seed.
+const STUCK: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Args)]
+pub struct TortureArgs {
+    /// How many seeds [default: until interrupted]
+    #[arg(long, value_name = "N")]
+    pub seeds: Option<u64>,
+
+    /// The first seed [default: 0 with --seeds, else one that nobody had yet]
+    #[arg(long, value_name = "N")]
+    pub first: Option<u64>,
+
+    /// Stop after this time
+    #[arg(long, value_name = "N", conflicts_with = "minutes",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub seconds: Option<u32>,
+
+    /// Stop after this time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub minutes: Option<u32>,
+
+    /// Seeds at a time; the result is the same [default: one per CPU]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+
+    /// Go on after a seed has failed
+    #[arg(long)]
+    pub keep_going: bool,
+
+    /// This seed alone
+    #[arg(long, value_name = "N", conflicts_with_all = ["seeds", "first", "seconds", "minutes"])]
+    pub seed: Option<u64>,
+
+    /// Print what happens in it
+    #[arg(long, requires = "seed")]
+    pub trace: bool,
+}
+
+pub fn torture(args: &TortureArgs, json: bool) -> Result<Report> {
+    if args.trace && json {
+        return Err(Error::new(Kind::Usage, "--trace prints text: it does not go with --json"));
+    }
+    interrupt::catch();
+    let summary = match args.seed {
+        Some(seed) => one(seed, args.trace),
+        None => many(args),
+    };
+    let mut text = to_text(&summary);
+    if let (Some(_), Some(failure)) = (args.seed, summary.failures.first()) {
+        text += "zones then:\n";
+        failure.zones.iter().for_each(|zone| text += &format!("  {zone}\n"));
+    }
+    let json = json!({"version": 1, "torture": summary});
+    Ok(Report { text, json, damage: !summary.failures.is_empty() })
+}
+
+fn print_event(at: Ns, what: fmt::Arguments) {
+    crate::print(&format!("{:>14.3} {what}\n", at as f64 / 1e3));
+}
+
+fn one(seed: u64, trace: bool) -> Summary {
+    let outcome =
+        torture::run(seed, Sabotage::None, trace.then_some(print_event as torture::Trace));
+    Summary {
+        first: seed,
+        seeds: 1,
+        counts: outcome.counts,
+        failures: outcome.failure.into_iter().collect(),
+    }
+}
+
+/// A seed that most likely nobody has run: the time.
+fn new_seed() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    now.as_millis() as u64
+}
+
+fn many(args: &TortureArgs) -> Summary {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let campaign = Campaign {
+        first: args.first.unwrap_or_else(|| if args.seeds.is_some() { 0 } else { new_seed() }),
+        seeds: args.seeds,
+        jobs: args.jobs.map_or(cpus, usize::from),
+        keep_going: args.keep_going,
+        sabotage: Sabotage::None,
+    };
+    let minutes = args.minutes.map(|m| 60 * u64::from(m));
+    let limit = args.seconds.map(u64::from).or(minutes).map(Duration::from_secs);
+    let begun = Instant::now();
+    let mut progress = Progress::new();
+    let alive = watch();
+    campaign.run(|so_far| {
+        alive.fetch_add(1, Ordering::Relaxed);
+        progress.show(|| line(so_far, begun.elapsed()));
+        if interrupt::seen() || limit.is_some_and(|limit| begun.elapsed() >= limit) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    })
+}
+
+/// Seeds take a fraction of a second. After a minute in which none has ended,
+/// one never will: an endless loop in the engine. Nothing but the end of the
+/// process ends that. Who is alive changes the number returned, or drops it.
+fn watch() -> Arc<AtomicU64> {
+    let alive = Arc::new(AtomicU64::new(0));
+    let watched = Arc::downgrade(&alive);
+    std::thread::spawn(move || {
+        let now = || watched.upgrade().map(|n| n.load(Ordering::Relaxed));
+        let mut before = now();
+        loop {
+            std::thread::sleep(STUCK);
+            match now() {
+                None => return,
+                is if is == before => break,
+                is => before = is,
+            }
+        }
+        for seed in torture::under_way() {
+            let again = torture::replay(seed);
+            eprintln!("seed {seed} does not end; to see it again: {again}");
+        }
+        std::process::exit(Kind::Failure as i32);
+    });
+    alive
+}
+
+fn line(s: &Summary, took: Duration) -> String {
+    let c = &s.counts;
+    format!(
+        "{} seeds, {:.0} a second; {} failed; faults: {} append, {} read, {} reset, {} finish, {} zones; {} million pages verified",
+        s.seeds,
+        s.seeds as f64 / took.as_secs_f64(),
+        s.failures.len(),
+        c.append_errors,
+        c.read_errors + c.gc_read_errors,
+        c.reset_errors,
+        c.finish_errors,
+        c.zones_read_only + c.zones_offline,
+        c.verified / 1_000_000
+    )
+}
+
+fn to_text(s: &Summary) -> String {
+    let mut text = String::new();
+    for failure in &s.failures {
+        describe(&mut text, failure);
+    }
+    let seeds = match s.seeds {
+        0 => "none".into(),
+        1 => format!("{}", s.first),
+        n => format!("{n}, from {} to {}", s.first, s.first + n - 1),
+    };
+    let failed = match s.failures.len() {
+        0 => "nothing wrong".into(),
+        n => format!("{n} failed"),
+    };
+    counts(&mut text, &format!("{seeds}: {failed}"), &s.counts);
+    text
+}
+
+fn describe(text: &mut String, f: &Failure) {
+    let _ = writeln!(text, "seed {} failed after {:.6} s of virtual time:", f.seed, to_secs(f.at));
+    f.wrong.iter().for_each(|wrong| *text += &format!("  {wrong}\n"));
+    *text += "it had drawn:\n";
+    f.scenario.lines().for_each(|line| *text += &format!("  {line}\n"));
+    let _ = writeln!(text, "to see it again: {}\n", torture::replay(f.seed));
+}
+
+fn list(of: &BTreeMap<String, u64>) -> String {
+    match of.is_empty() {
+        true => "none".into(),
+        false => of.iter().map(|(what, n)| format!("{n} {what}")).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// What was done, what was injected, how it ended.
+fn counts(text: &mut String, seeds: &str, c: &Counts) {
+    let mut line = |label: &str, what: String| {
+        let _ = writeln!(text, "{label:<10}{what}");
+    };
+    line("seeds", seeds.into());
+    line(
+        "ran",
+        format!(
+            "{} events, {:.3} s of virtual time, {} checks of everything, {} of them as of a live device",
+            c.events,
+            c.virtual_us as f64 / 1e6,
+            c.checks,
+            c.live_checks
+        ),
+    );
+    line(
+        "pages",
+        format!(
+            "{} swapped out, {} raw, {} acknowledged, {} moved by GC, {} to read, {} verified, {} freed",
+            c.swapped_out, c.raw_written, c.written, c.moved, c.read, c.verified, c.frees
+        ),
+    );
+    line(
+        "waits",
+        format!(
+            "{} for a zone, {} for a chunk, {} for a write; {} commands ended out of order",
+            c.stalls, c.starved, c.busy_reads, c.reordered
+        ),
+    );
+    line("faults", list(&c.faults));
+    line(
+        "appends",
+        format!(
+            "{} failed; {} pages given up: {} kept in memory, {} raw writes refused",
+            c.append_errors, c.failed_pages, c.kept, c.raw_failed
+        ),
+    );
+    line(
+        "reads",
+        format!(
+            "{} failed: {} processes got SIGBUS, {} pages read ahead in vain, {} lost to swapoff, {} raw reads tried by page",
+            c.read_errors, c.sigbus, c.readahead_failed, c.poisoned, c.raw_retried
+        ),
+    );
+    line("GC reads", format!("{} failed: {} pages were lost", c.gc_read_errors, c.gc_lost));
+    line(
+        "zones",
+        format!(
+            "{} resets and {} finishes failed, {} turned read-only and {} offline; {} were given up, {} reset",
+            c.reset_errors,
+            c.finish_errors,
+            c.zones_read_only,
+            c.zones_offline,
+            c.zones_retired,
+            c.resets
+        ),
+    );
+    line(
+        "full",
+        format!("{} pages found no slot, {} times nothing could go out", c.no_slot, c.oom),
+    );
+    line("machine", format!("{} processes ended, {} swapoffs", c.exits, c.swapoffs));
+    line("just before", String::new());
+    for (moment, n) in &c.moments {
+        line("", format!("{n:>9} {moment}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    fn sim(words: &str) -> Result<Report> {
+        let words = ["znsage", "sim", "torture"].into_iter().chain(words.split(' '));
+        match crate::cli::Cli::try_parse_from(words).unwrap().command {
+            crate::cli::Command::Sim { command: super::super::Command::Torture(args) } => {
+                torture(&args, false)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn any_number_of_jobs_says_the_same() {
+        let one = sim("--seeds 6 --jobs 1").unwrap();
+        let three = sim("--seeds 6 --jobs 3 --first 0").unwrap();
+        assert!(!one.damage, "{}", one.text);
+        assert_eq!(one.text, three.text);
+        assert_eq!(one.json, three.json);
+        assert!(one.text.starts_with("seeds     6, from 0 to 5: nothing wrong\n"), "{}", one.text);
+    }
+
+    #[test]
+    fn a_seed_alone_is_the_same_seed() {
+        let alone = sim("--seed 7").unwrap();
+        let among = sim("--seeds 1 --first 7").unwrap();
+        assert_eq!(alone.text, among.text);
+    }
+
+    #[test]
+    fn a_failure_says_how_to_see_it_again() {
+        let failure = Failure {
+            seed: 42,
+            at: 1_500_000,
+            wrong: vec!["slot 3 is Lost".into()],
+            scenario: "device   8 zones\nload     none".into(),
+            zones: vec![],
+        };
+        let s = Summary { first: 40, seeds: 3, failures: vec![failure], ..Summary::default() };
+        let text = to_text(&s);
+        for part in [
+            "seed 42 failed after 0.001500 s of virtual time:\n  slot 3 is Lost\n",
+            "  device   8 zones\n",
+            "to see it again: znsage sim torture --seed 42 --trace\n",
+            "seeds     3, from 40 to 42: 1 failed\n",
+        ] {
+            assert!(text.contains(part), "{part} in:\n{text}");
+        }
+    }
+}
