@@ -207,6 +207,9 @@ static void fail_chunk(struct znsage_device *zd, const struct zse_op *op)
 			   zd->name, op->nr);
 	znsage_end_pages(op->chunk->priv, op->first, op->nr, BLK_STS_IOERR);
 	zse_chunk_put(zd->engine, op->chunk, 0);
+	/* With nothing in flight, nobody else tells who waits for a chunk. */
+	if (READ_ONCE(zd->starved))
+		znsage_kick(zd);
 }
 
 static void do_op(struct znsage_device *zd, const struct zse_op *op)

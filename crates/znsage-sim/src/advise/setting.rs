@@ -36,9 +36,14 @@ impl PartialEq for Setting {
 
 /// All settings, in the order in which they are tried: the first ones have the
 /// most to do with the others.
-pub const SETTINGS: [Setting; 7] = [
+pub const SETTINGS: [Setting; 8] = [
     Setting { key: "znsage.policy", place: Where::Option("--policy"), values: policies },
     Setting { key: "znsage.chunk", place: Where::Option("--chunk"), values: chunks },
+    Setting {
+        key: "znsage.stripe",
+        place: Where::Option("--stripe"),
+        values: |_| texts([0, 1, 2, 4]),
+    },
     Setting {
         key: "znsage.over-provisioning",
         place: Where::Option("--over-provisioning"),
@@ -49,8 +54,8 @@ pub const SETTINGS: [Setting; 7] = [
         place: Where::Option("--reserve"),
         values: |_| texts([1, 2, 4]),
     },
-    // The defaults of the watermarks, 0, are two and three zones above the
-    // reserve (engine/policy.c).
+    // The defaults of the watermarks, 0, are a few zones above the reserve
+    // (engine/policy.c).
     Setting { key: "znsage.gc-low", place: Where::Sysfs("gc_low"), values: |_| texts([0, 5, 8]) },
     Setting {
         key: "znsage.gc-high",
