@@ -12,7 +12,8 @@
  * The window shrinks at most once in the time that a chunk takes, because
  * chunks sent before it shrank tell of the wider one, and at most by half. It
  * grows by one when as many chunks as it is wide were in time and found it used
- * up.
+ * up; with each of them, until it has shrunk for the first time: it begins
+ * narrow, since nothing is known of the device yet.
  */
 #include "internal.h"
 
@@ -28,10 +29,9 @@ static u32 window_min(const struct zse_engine *e)
 	return min < e->cfg.nr_chunks ? min : e->cfg.nr_chunks;
 }
 
-/* All chunks, until they turn out to take too long. */
 void window_init(struct zse_engine *e)
 {
-	e->window = e->cfg.nr_chunks;
+	e->window = window_min(e);
 }
 
 /* May one more chunk be in use? Wants the engine lock. */
@@ -49,7 +49,8 @@ void window_update(struct zse_engine *e, u64 sent, u64 now)
 	if (!sent || now < sent)
 		return;
 	if (took <= LATENCY) {
-		if (window_open(e) || ++e->window_in_time < e->window)
+		if (window_open(e) ||
+		    (e->window_cut && ++e->window_in_time < e->window))
 			return;
 		e->window_in_time = 0;
 		if (e->window < e->cfg.nr_chunks)
