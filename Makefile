@@ -8,6 +8,9 @@ KERNELS ?= 6.1 6.12
 # What `make bench` measures, and how often.
 FIGURES ?= all
 ROUNDS ?= 3
+# Seeds of the torture: how many, and the first.
+SEEDS ?= 8000
+FIRST ?= 100000
 # DEBUG=1: the module checks the engine's invariants as it runs.
 DEBUG ?= 0
 
@@ -17,7 +20,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 export DEBUG
 # One virtual machine, and one build, has the machine for itself.
 .NOTPARALLEL:
-.PHONY: help setup kernels kmod tools test test-engine test-rust test-vm demo bench lab lint clean distclean
+.PHONY: help setup kernels kmod tools test test-engine test-rust test-torture test-vm demo bench lab lint clean distclean
 
 SCRIPTS := vm/lib.sh vm/devices.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* .ci/* bench/* tests/* trace/* 2>/dev/null)
 ENGINE := $(wildcard engine/*.c port/user/*.c)
@@ -42,7 +45,7 @@ tools: ## build the command and the tools into target/release
 	@vm/setup rust
 	cargo build --release --workspace
 
-test: test-engine test-rust test-vm ## everything that proves it works
+test: test-engine test-rust test-torture test-vm ## everything that proves it works
 
 test-engine: ## the engine: property tests, stress under sanitizers
 	@vm/setup test rust
@@ -52,6 +55,12 @@ test-engine: ## the engine: property tests, stress under sanitizers
 test-rust: ## the Rust crates' tests
 	@vm/setup test rust
 	cargo test --workspace --exclude znsage-engine
+
+# SEEDS=N FIRST=N: others than CI's.
+test-torture: ## the engine under simulated faults, by seeds
+	@vm/setup rust
+	cargo build --release -p znsage
+	target/release/znsage sim torture --first $(FIRST) --seeds $(SEEDS)
 
 # CASES=NAME runs only the cases with that in their names; tests/README.md.
 test-vm: tools ## the module on stock kernels, in virtual machines
