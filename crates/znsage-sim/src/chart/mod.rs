@@ -52,7 +52,7 @@ pub struct Look {
 /// apart. Its grey is darker here, to be seen as a thin line on white.
 const VIBRANT: [Look; 7] = [
     Look { colour: (0x00, 0x77, 0xbb), mark: Mark::Circle },
-    Look { colour: (0x80, 0x80, 0x80), mark: Mark::Square },
+    Look { colour: (0x78, 0x78, 0x78), mark: Mark::Square },
     Look { colour: (0xee, 0x77, 0x33), mark: Mark::Triangle },
     Look { colour: (0x00, 0x99, 0x88), mark: Mark::Diamond },
     Look { colour: (0xee, 0x33, 0x77), mark: Mark::Inverted },
@@ -72,6 +72,19 @@ impl Look {
             SystemKind::ZnSage2025 => 5,
             SystemKind::ZnsPlus => 6,
         }]
+    }
+
+    /// For the `n`-th variant of something: the first is paler, the second
+    /// darker.
+    pub fn variant(self, n: u8) -> Look {
+        let (towards, mark) = match n {
+            0 => return self,
+            1 => (0xd0, Mark::Cross),
+            _ => (0x20, Mark::Inverted),
+        };
+        let (r, g, b) = self.colour;
+        let half = |c: u8| ((u16::from(c) + towards) / 2) as u8;
+        Look { colour: (half(r), half(g), half(b)), mark }
     }
 
     /// The `n`-th of series that are no systems.

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The thesis on ZNSwap for small zones: swap-out bandwidth against ZNSwap on
+//! large zones.
+
+use super::model::{Across, Better, Claim, Figure};
+use super::party::{Field, Party};
+use super::published::Publication;
+use super::runs::{Job, Outcomes};
+use super::scale::Scale;
+use super::Definition;
+use crate::chart::Axis;
+use crate::spec::{SystemKind, WorkloadKind};
+
+pub(super) const FIGURES: &[Definition] =
+    &[Definition { id: "thesis-bandwidth", jobs, make: bandwidth }];
+
+const UTILIZATIONS: [f64; 4] = [20.0, 40.0, 60.0, 80.0];
+const LARGE: Party = Party::new("ZNSwap, large zones", SystemKind::ZnSwap, "zn540");
+const SMALL: Party = Party::new("ZNSwap for small zones", SystemKind::SmallZone, "hynix");
+const IN_CHUNK: Party = Party::new("the same, maps in chunks", SystemKind::SmallZone, "hynix")
+    .with(&[("published.map-in-chunk", "true")])
+    .variant(1);
+const ZNSAGE: Party = Party::new("znsage, small zones", SystemKind::ZnSage, "hynix");
+const PARTIES: [Party; 4] = [LARGE, SMALL, IN_CHUNK, ZNSAGE];
+
+fn field() -> Field<'static> {
+    let workload = WorkloadKind::Uniform;
+    Field { parties: &PARTIES, workload, utilizations: &UTILIZATIONS, set: &[] }
+}
+
+fn jobs(scale: &Scale) -> Vec<Job> {
+    field().jobs(scale)
+}
+
+fn bandwidth(scale: &Scale, o: &Outcomes) -> Figure {
+    let (field, p) = (field(), Publication::load("thesis"));
+    let of = |party: &Party| -> Vec<Option<f64>> {
+        let at = |u: &f64| field.result(scale, o, party, *u).map(|r| r.swap_out_mb_s);
+        UTILIZATIONS.iter().map(at).collect()
+    };
+    let mean = |party: &Party| {
+        let all = of(party).into_iter().collect::<Option<Vec<f64>>>()?;
+        Some(all.iter().sum::<f64>() / all.len() as f64)
+    };
+    let last = UTILIZATIONS.len() as f64;
+    let ratio = |a: Option<f64>, b: Option<f64>| Some(a? / b?);
+    let mut names: Vec<String> = UTILIZATIONS.iter().map(|u| format!("{u} %")).collect();
+    names.push("mean".into());
+    let base = of(&LARGE);
+    let series = [SMALL, IN_CHUNK, ZNSAGE].map(|party| {
+        let each = of(&party).into_iter().zip(&base).enumerate();
+        let each = each.map(|(i, (a, b))| (i as f64, ratio(a, *b)));
+        let s = party.series().points(each).point(last, ratio(mean(&party), mean(&LARGE)));
+        if party.name == SMALL.name {
+            return s.publish(last, p.value("ratio"));
+        }
+        s
+    });
+    let most = of(&SMALL).into_iter().flatten().reduce(f64::max);
+    let reason = "The flash of either device is modelled after an emulator and public \
+        measurements, not after the drives of the thesis; what ZNSwap's software costs is assumed. \
+        In the model, a write of 192 KiB to a small zone is complete after 2 ms, and the thesis' \
+        garbage collection is one thread with one victim.";
+    Figure {
+        id: "thesis-bandwidth",
+        title: "Thesis: swap-out bandwidth on small zones, relative to ZNSwap on large ones".into(),
+        source: p.source.clone(),
+        about: vec![field.about()],
+        x: Across::Names(names),
+        y: Axis::from_zero("swap-out over that of ZNSwap, times"),
+        better: Some(Better::More),
+        series: series.into(),
+        claims: vec![
+            Claim::new(p.value("ratio"), ratio(mean(&SMALL), mean(&LARGE)), reason),
+            Claim::new(p.value("bandwidth"), most, reason),
+        ],
+        notes: vec![],
+    }
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! ZNSage (Electronics 2025): figures 7, 8 and 9.
+
+use super::model::{Across, Better, Claim, Figure};
+use super::party::{Field, Party};
+use super::published::Publication;
+use super::runs::{Job, Outcomes};
+use super::scale::Scale;
+use super::Definition;
+use crate::chart::Axis;
+use crate::spec::{SystemKind, WorkloadKind};
+use crate::time::BLOCK;
+use crate::{RunResult, Spec};
+
+pub(super) const FIGURES: &[Definition] = &[
+    Definition { id: "znsage-2025-fig7", jobs: vm_jobs, make: fig7 },
+    Definition { id: "znsage-2025-fig8", jobs: vm_jobs, make: fig8 },
+    Definition { id: "znsage-2025-fig9", jobs: ycsb_jobs, make: fig9 },
+];
+
+const UTILIZATIONS: [f64; 4] = [20.0, 40.0, 60.0, 80.0];
+const ZNSWAP: Party = Party::new("ZNSwap, large zones", SystemKind::ZnSwap, "zn540");
+const THEIRS: Party = Party::new("ZNSage (2025)", SystemKind::ZnSage2025, "hynix");
+const ZNSAGE: Party = Party::new("znsage", SystemKind::ZnSage, "hynix");
+const LARGE: Party = Party::new("znsage, large zones", SystemKind::ZnSage, "zn540").variant(1);
+const PARTIES: [Party; 4] = [ZNSWAP, THEIRS, ZNSAGE, LARGE];
+
+fn vm() -> Field<'static> {
+    let workload = WorkloadKind::Uniform;
+    Field { parties: &PARTIES, workload, utilizations: &UTILIZATIONS, set: &[] }
+}
+
+fn vm_jobs(scale: &Scale) -> Vec<Job> {
+    vm().jobs(scale)
+}
+
+fn published() -> Publication {
+    Publication::load("znsage-2025")
+}
+
+fn swap_out(r: &RunResult) -> Option<f64> {
+    Some(r.swap_out_mb_s)
+}
+
+const FLASH: &str =
+    "The small-zone device is modelled after an emulator of such a drive, not after \
+    the authors' one.";
+
+fn fig7(scale: &Scale, o: &Outcomes) -> Figure {
+    let (vm, p) = (vm(), published());
+    let at = |u| vm.result(scale, o, &THEIRS, u).map(|r| r.swap_out_mb_s);
+    let level = match (at(80.0), at(20.0)) {
+        (Some(a), Some(b)) => Some(a / b),
+        _ => None,
+    };
+    let reason = "At 80 % with 12 % held back, zones that are emptied are still mostly full, and \
+        copying them takes bandwidth from swap-out. The article's runs may have ended before all \
+        zones were written once: then there is nothing to collect.";
+    Figure {
+        id: "znsage-2025-fig7",
+        title: "ZNSage (2025), figure 7: swap bandwidth over utilization".into(),
+        source: p.source.clone(),
+        about: vec![vm.about()],
+        x: Across::Numbers(Axis::new("device utilization, %").with_ticks(UTILIZATIONS)),
+        y: Axis::from_zero("swap-out, MB/s"),
+        better: Some(Better::More),
+        series: vm.series(scale, o, swap_out),
+        claims: vec![Claim::new(p.value("level"), level, reason)],
+        notes: vec!["The text at hand has no absolute bandwidth.".into(), FLASH.into()],
+    }
+}
+
+fn fig8(scale: &Scale, o: &Outcomes) -> Figure {
+    let (vm, p) = (vm(), published());
+    let ratio = |party: &Party, u: f64| vm.ratio(scale, o, (party, &ZNSWAP), u, swap_out);
+    let names = UTILIZATIONS.iter().map(|u| format!("{u} %")).collect();
+    let series = [THEIRS, ZNSAGE, LARGE].map(|party| {
+        let points = UTILIZATIONS.iter().enumerate().map(|(i, u)| (i as f64, ratio(&party, *u)));
+        let mut s = party.series().points(points);
+        if party.name == THEIRS.name {
+            let others = [0.0, 1.0, 3.0].map(|x| (x, p.value("ratio-others").is));
+            s.published.extend(others);
+            s.published.push((2.0, p.value("ratio-60").is));
+        }
+        s
+    });
+    let reason = "The two systems run on different drives, whose models have other sources than \
+        the article's; what their software costs is assumed.";
+    let mut claims = vec![Claim::new(p.value("ratio-60"), ratio(&THEIRS, 60.0), reason)];
+    for u in [20.0, 40.0, 80.0] {
+        let mut claim = Claim::new(p.value("ratio-others"), ratio(&THEIRS, u), reason);
+        claim.published.what = format!("the same at {u} %: similar improvements");
+        claims.push(claim);
+    }
+    Figure {
+        id: "znsage-2025-fig8",
+        title: "ZNSage (2025), figure 8: bandwidth relative to ZNSwap".into(),
+        source: p.source.clone(),
+        about: vec![vm.about()],
+        x: Across::Names(names),
+        y: Axis::from_zero("swap-out over that of ZNSwap, times"),
+        better: Some(Better::More),
+        series: series.into(),
+        claims,
+        notes: vec![FLASH.into()],
+    }
+}
+
+/// The network of the article, 2.5 Gbit/s, carries so many requests a second of
+/// 1 kB and a header: the host's 8 CPUs may not answer more. [derived]
+const SERVICE: &str = "28000";
+const MIXES: [(&str, WorkloadKind, &str); 2] = [
+    ("95 % reads", WorkloadKind::YcsbB, "drop-95"),
+    ("50 % reads", WorkloadKind::YcsbA, "drop-50"),
+];
+const STORES: [Party; 3] = [THEIRS, ZNSWAP, ZNSAGE];
+
+/// A run with all data in memory, or with half of it on the device.
+fn ycsb(scale: &Scale, party: &Party, workload: WorkloadKind, half: bool) -> Spec {
+    let mut spec = scale.spec(party.system, party.device, workload, 0.0);
+    spec.set("load.service", SERVICE).expect("a known key");
+    // Large enough that a percent of the requests hits the same items.
+    spec.host.memory = 4 * scale.memory_mib << 20;
+    match half {
+        true => {
+            let blocks = scale.bytes() / BLOCK;
+            spec.utilization = 100.0 * f64::from(spec.frames()) / blocks as f64;
+            // Zipf's law is level after a few times its data.
+            (spec.run.warmup, spec.run.measure) = (0.5, 0.25);
+        }
+        // Nothing is swapped out: time ends it.
+        false => spec.run.seconds = 1.0,
+    }
+    spec
+}
+
+fn ycsb_jobs(scale: &Scale) -> Vec<Job> {
+    let mut jobs = Vec::new();
+    for (_, workload, _) in MIXES {
+        for party in &STORES {
+            for half in [false, true] {
+                jobs.push(Job::Swap(Box::new(ycsb(scale, party, workload, half))));
+            }
+        }
+    }
+    jobs
+}
+
+fn fig9(scale: &Scale, o: &Outcomes) -> Figure {
+    let p = published();
+    let drop = |party: &Party, workload| {
+        let rate = |half| Some(o.swap(&ycsb(scale, party, workload, half))?.operations_s);
+        Some(100.0 * (1.0 - rate(true)? / rate(false)?))
+    };
+    let series = STORES.map(|party| {
+        let mut s = party.series();
+        for (i, (_, workload, id)) in MIXES.iter().enumerate() {
+            s = s.point(i as f64, drop(&party, *workload));
+            if party.name == THEIRS.name {
+                s = s.publish(i as f64, p.value(id));
+            }
+        }
+        s
+    });
+    let reason = "The article's drop depends on what else bounds the throughput: its clients on \
+        a second machine, its network, memcached's threads. Only the network's rate is known. \
+        Here each of 16 threads waits for its page and does nothing else meanwhile.";
+    let claims =
+        MIXES.map(|(_, workload, id)| Claim::new(p.value(id), drop(&THEIRS, workload), reason));
+    Figure {
+        id: "znsage-2025-fig9",
+        title: "ZNSage (2025), figure 9: memcached, half of its data in swap".into(),
+        source: p.source.clone(),
+        about: vec![format!(
+            "YCSB workloads B and A, Zipf 0.99, records of 1 kB; 16 threads on 8 CPUs. Once all \
+                 data are in memory, once half of them are on the device. A request takes {} us of \
+                 CPU time, so that 8 CPUs answer what a network of 2.5 Gbit/s carries.",
+            SERVICE.parse::<f64>().unwrap_or_default() / 1e3
+        )],
+        x: Across::Names(MIXES.map(|m| m.0.to_string()).into()),
+        y: Axis::from_zero("throughput lost, %"),
+        better: Some(Better::Less),
+        series: series.into(),
+        claims: claims.into(),
+        notes: vec![
+            "The article has the smaller drop where more is written. It does not say why.".into()
+        ],
+    }
+}
