@@ -62,6 +62,7 @@ fn latency(id: &'static str, title: &str, reads: bool, o: &Outcomes) -> Figure {
     Figure {
         id,
         title: title.into(),
+        name: published().name,
         source: published().source,
         about: vec![format!(
             "One request at a time, {what}, half of the device written. As in the survey, relative \
@@ -124,6 +125,7 @@ fn isolation(_: &Scale, o: &Outcomes) -> Figure {
     Figure {
         id: "analysis-isolation",
         title: "ZNS analysis: throughput lost beside other threads".into(),
+        name: p.name.clone(),
         source: p.source.clone(),
         about: vec![
             "A thread writes blocks of 4 KiB, one at a time, beside one and two others that \
@@ -190,6 +192,7 @@ fn bandwidth(scale: &Scale, o: &Outcomes) -> Figure {
     Figure {
         id: "analysis-bandwidth",
         title: "ZNS analysis: bandwidth while 10 GB are written".into(),
+        name: p.name.clone(),
         source: p.source.clone(),
         about: vec![
             "Writes of 128 KiB, 16 at a time, counted each half of a second. On the ZNS SSD \

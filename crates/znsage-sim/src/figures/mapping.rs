@@ -59,6 +59,7 @@ fn memory(scale: &Scale, o: &Outcomes) -> Figure {
     Figure {
         id: "mapping-memory",
         title: "Memory for mappings, a page".into(),
+        name: p.name.clone(),
         source: p.source.clone(),
         about: vec![
             field.about(),

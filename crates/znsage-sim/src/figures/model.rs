@@ -14,6 +14,8 @@ pub struct Figure {
     pub id: &'static str,
     /// What it shows.
     pub title: String,
+    /// Where it was published, in a few words.
+    pub name: String,
     /// Where it was published.
     pub source: String,
     /// What was run to make it, in sentences.
@@ -304,7 +306,7 @@ impl Figure {
         let simulated = self.series.iter().map(|s| line(s, false, s.simulated.clone()));
         let published = self.series.iter().map(|s| line(s, true, stated(s)));
         let series = simulated.chain(published).filter(|s| !s.points.is_empty()).collect();
-        let (title, subtitle) = (self.title.clone(), self.source.clone());
+        let (title, subtitle) = (self.title.clone(), self.name.clone());
         LineChart { title, subtitle, x: x.clone(), y: self.y.clone(), series }
     }
 
@@ -324,7 +326,7 @@ impl Figure {
                 groups.iter_mut().zip(bars).for_each(|(g, bar)| g.bars.push(bar));
             }
         }
-        let (title, subtitle) = (self.title.clone(), self.source.clone());
+        let (title, subtitle) = (self.title.clone(), self.name.clone());
         BarChart { title, subtitle, y: self.y.clone(), series, groups }
     }
 }
@@ -397,6 +399,7 @@ mod tests {
         let figure = Figure {
             id: "x",
             title: String::new(),
+            name: String::new(),
             source: String::new(),
             about: vec![],
             x: Across::Numbers(Axis::new("x")),

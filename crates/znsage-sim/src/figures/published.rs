@@ -58,7 +58,7 @@ pub struct Published {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Publication {
-    /// Its short name.
+    /// Its short name, for pictures.
     pub name: String,
     /// Authors, title, where, when.
     pub source: String,

@@ -64,6 +64,7 @@ fn bandwidth(scale: &Scale, o: &Outcomes) -> Figure {
     Figure {
         id: "thesis-bandwidth",
         title: "Thesis: swap-out bandwidth on small zones, relative to ZNSwap on large ones".into(),
+        name: p.name.clone(),
         source: p.source.clone(),
         about: vec![field.about()],
         x: Across::Names(names),

@@ -59,6 +59,7 @@ fn fig7(scale: &Scale, o: &Outcomes) -> Figure {
     Figure {
         id: "znsage-2025-fig7",
         title: "ZNSage (2025), figure 7: swap bandwidth over utilization".into(),
+        name: p.name.clone(),
         source: p.source.clone(),
         about: vec![vm.about()],
         x: Across::Numbers(Axis::new("device utilization, %").with_ticks(UTILIZATIONS)),
@@ -95,6 +96,7 @@ fn fig8(scale: &Scale, o: &Outcomes) -> Figure {
     Figure {
         id: "znsage-2025-fig8",
         title: "ZNSage (2025), figure 8: bandwidth relative to ZNSwap".into(),
+        name: p.name.clone(),
         source: p.source.clone(),
         about: vec![vm.about()],
         x: Across::Names(names),
@@ -170,6 +172,7 @@ fn fig9(scale: &Scale, o: &Outcomes) -> Figure {
     Figure {
         id: "znsage-2025-fig9",
         title: "ZNSage (2025), figure 9: memcached, half of its data in swap".into(),
+        name: p.name.clone(),
         source: p.source.clone(),
         about: vec![format!(
             "YCSB workloads B and A, Zipf 0.99, records of 1 kB; 16 threads on 8 CPUs. Once all \

@@ -73,6 +73,7 @@ fn figure(id: &'static str, title: &str, y: Axis, about: String) -> Figure {
     Figure {
         id,
         title: title.into(),
+        name: published().name,
         source: published().source,
         about: vec![about],
         x: x_axis(),

@@ -115,3 +115,56 @@ fn to_text(figures: &[Figure]) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    fn figures(words: &[&str]) -> Result<Report> {
+        let words = ["znsage", "sim", "figures"].iter().chain(words);
+        match crate::cli::Cli::try_parse_from(words).unwrap().command {
+            crate::cli::Command::Sim { command } => super::super::run(&command),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn one_figure_is_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("out");
+        let words = ["--quick", "--only", "mapping-memory", "--jobs", "1", "--out"];
+        let report = figures(&[&words[..], &[out.to_str().unwrap()]].concat()).unwrap();
+        assert!(report.text.contains("published 24 "), "{}", report.text);
+        assert_eq!(report.json["figures"][0]["id"], "mapping-memory");
+        assert!(out.join("mapping-memory.svg").exists() && out.join("index.html").exists());
+    }
+
+    #[test]
+    fn figures_are_listed() {
+        let report = figures(&["--list"]).unwrap();
+        assert!(report.text.lines().any(|l| l == "znswap-waf"));
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_said_before_anything_runs() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        std::fs::write(&file, "x").unwrap();
+        let file = file.to_str().unwrap();
+        let below = format!("{file}/below");
+        for (words, kind, part) in [
+            (
+                vec!["--out", "/tmp", "--only", "fig1"],
+                Kind::Usage,
+                "no figure is called `fig1`; there",
+            ),
+            (vec!["--out", file], Kind::Usage, "is a file"),
+            (vec!["--out", &below], Kind::Kernel, "Not a directory"),
+            (vec!["--out", "/proc/no"], Kind::Kernel, "cannot write /proc/no: "),
+        ] {
+            let e = figures(&words).err().unwrap();
+            assert!(e.kind == kind && e.message.contains(part), "{words:?}: {}", e.message);
+        }
+    }
+}
