@@ -75,9 +75,12 @@ enum Dev {
     Conventional(ConventionalSsd),
 }
 
-/// A thread of a benchmark: one command after the other.
+/// Gives a command to a device at a time, and tells when it is done.
+type Issue<'a> = Box<dyn FnMut(&mut Dev, Ns) -> Ns + 'a>;
+
+/// A thread of a benchmark: `depth` commands under way.
 struct Thread<'a> {
-    issue: Box<dyn FnMut(&mut Dev, Ns) -> Ns + 'a>,
+    issue: Issue<'a>,
     depth: u32,
     latencies: Vec<(Ns, Ns)>, // when it was done, how long it took
 }
@@ -147,8 +150,7 @@ impl Dev {
         }
     }
 
-    /// Writes in sequence from the `place`-th 2 GiB on; returns when it is
-    /// done.
+    /// Writes at block `at`, which goes on behind it; returns when it is done.
     fn write_next(&mut self, now: Ns, at: &mut u64, blocks: u32) -> Ns {
         let done = match self {
             Dev::Zns(d) => {

@@ -54,8 +54,6 @@ fn memory(scale: &Scale, o: &Outcomes) -> Figure {
     });
     // 5480 zones of 96 MB, as the thesis has it.
     let total = ram(&SMALL).map(|b| b * 5480.0 * 24576.0 / 1e9);
-    let area =
-        "The model counts the whole metadata area of a block, 64 B, of which ZNSwap uses 24.";
     Figure {
         id: "mapping-memory",
         title: "Memory for mappings, a page".into(),
@@ -72,7 +70,7 @@ fn memory(scale: &Scale, o: &Outcomes) -> Figure {
         better: Some(Better::Less),
         series: series.into(),
         claims: vec![
-            Claim::new(p.value("znswap"), device(&ZNSWAP), area),
+            Claim::new(p.value("znswap"), device(&ZNSWAP), ""),
             Claim::new(p.value("small-zone"), ram(&SMALL), ""),
             Claim::new(p.value("thesis-total"), total, ""),
             Claim::new(p.value("znsage-2025"), ram(&THEIRS), ""),
@@ -84,7 +82,7 @@ fn memory(scale: &Scale, o: &Outcomes) -> Figure {
         ],
         notes: vec![
             "ZNSwap keeps no map in RAM because it rewrites page table entries, and needs a device \
-             with 64 B of metadata for each block. The thesis found that ZNSwap takes 1.1 GB of RAM \
+             with 64 B of metadata for each block; it uses 24 of them. The thesis found that ZNSwap takes 1.1 GB of RAM \
              when its swap area is turned on, which is not modelled."
                 .into(),
         ],

@@ -20,9 +20,7 @@ pub fn page(figures: &[Figure], scale: &Scale) -> Page {
     let mut sections = vec![Section {
         id: "claims".into(),
         title: "All claims".into(),
-        blocks: vec![Block::Table(claims(
-            figures.iter().flat_map(|f| f.claims.iter().map(move |c| (Some(f), c))),
-        ))],
+        blocks: vec![Block::Table(summary_table(figures))],
     }];
     if let Some(section) = losses(figures) {
         sections.push(section);
@@ -48,7 +46,7 @@ fn summary(figures: &[Figure]) -> String {
 fn section(f: &Figure) -> Section {
     let mut blocks = vec![Block::Small(f.source.clone()), Block::Svg(f.svg())];
     if !f.claims.is_empty() {
-        blocks.push(Block::Table(claims(f.claims.iter().map(|c| (None, c)))));
+        blocks.push(Block::Table(claims(&f.claims)));
     }
     blocks.extend(f.about.iter().cloned().map(Block::Text));
     let lost = f.losses();
@@ -64,40 +62,57 @@ fn section(f: &Figure) -> Section {
     Section { id: f.id.into(), title: f.title.clone(), blocks }
 }
 
-fn claims<'a>(all: impl Iterator<Item = (Option<&'a Figure>, &'a Claim)>) -> Table {
-    let head = ["Published", "Value", "Simulated", "Difference", "Verdict", "Likely reason"];
-    let rows = all.map(|(figure, c)| {
-        let p = &c.published;
-        let unit = if p.unit.is_empty() { String::new() } else { format!(" {}", p.unit) };
-        let mark = match p.reading {
-            Reading::Text => "",
-            Reading::Plot => " (read off the plot)",
-            Reading::Derived => " (derived)",
-        };
-        let what = Cell::text(format!("{}{mark}", p.what));
-        let kind = match c.verdict {
-            Verdict::Reproduced => CellKind::Good,
-            Verdict::OtherSize => CellKind::Fair,
-            Verdict::NotReproduced => CellKind::Bad,
-        };
-        let bound = matches!(p.is, Stated::Above(_) | Stated::Below(_));
-        let verdict = match c.verdict {
-            Verdict::Reproduced if bound => "reproduced".into(),
-            v => v.text(c.within),
-        };
-        vec![
-            match figure {
-                Some(f) => what.link(f.id),
-                None => what,
-            },
-            Cell::number(format!("{}{unit}", p.is.text())),
-            Cell::number(c.simulated.map(number).unwrap_or_else(|| "-".into())),
-            Cell::number(c.difference()),
-            Cell::text(verdict).kind(kind),
-            Cell::text(c.reason.clone()),
-        ]
+/// What was published and what came out, without the reasons.
+fn summary_table(figures: &[Figure]) -> Table {
+    let head = ["Figure", "Claim", "Published", "Simulated", "Difference", "Verdict"];
+    let all = figures.iter().flat_map(|f| f.claims.iter().map(move |c| (f, c)));
+    let rows = all.map(|(f, c)| {
+        let mut row = vec![Cell::text(f.id).link(f.id)];
+        row.extend(cells(c));
+        row
     });
     Table { head: head.map(String::from).to_vec(), rows: rows.collect() }
+}
+
+fn claims(all: &[Claim]) -> Table {
+    let head = ["Claim", "Published", "Simulated", "Difference", "Verdict", "Likely reason"];
+    let rows = all.iter().map(|c| {
+        let mut row = cells(c).to_vec();
+        row.push(Cell::text(c.reason.clone()));
+        row
+    });
+    Table { head: head.map(String::from).to_vec(), rows: rows.collect() }
+}
+
+fn cells(c: &Claim) -> [Cell; 5] {
+    let p = &c.published;
+    let unit = match p.unit.as_str() {
+        "" => String::new(),
+        "times" => "x".into(),
+        unit => format!(" {unit}"),
+    };
+    let mark = match p.reading {
+        Reading::Text => "",
+        Reading::Plot => " (read off the plot)",
+        Reading::Derived => " (derived)",
+    };
+    let kind = match c.verdict {
+        Verdict::Reproduced => CellKind::Good,
+        Verdict::OtherSize => CellKind::Fair,
+        Verdict::NotReproduced => CellKind::Bad,
+    };
+    let bound = matches!(p.is, Stated::Above(_) | Stated::Below(_));
+    let verdict = match c.verdict {
+        Verdict::Reproduced if bound => "reproduced".into(),
+        v => v.text(c.within),
+    };
+    [
+        Cell::text(format!("{}{mark}", p.what)),
+        Cell::number(format!("{}{unit}", p.is.text())),
+        Cell::number(c.simulated.map(number).unwrap_or_else(|| "-".into())),
+        Cell::number(c.difference()),
+        Cell::text(verdict).kind(kind),
+    ]
 }
 
 fn values(f: &Figure) -> Table {

@@ -122,7 +122,7 @@ fn ycsb(scale: &Scale, party: &Party, workload: WorkloadKind, half: bool) -> Spe
     let mut spec = scale.spec(party.system, party.device, workload, 0.0);
     spec.set("load.service", SERVICE).expect("a known key");
     // Large enough that a percent of the requests hits the same items.
-    spec.host.memory = 4 * scale.memory_mib << 20;
+    spec.host.memory = (4 * scale.memory_mib) << 20;
     match half {
         true => {
             let blocks = scale.bytes() / BLOCK;
