@@ -12,7 +12,7 @@ use plotters::element::{Circle, PathElement, Polygon, Rectangle, Text};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, FontTransform, IntoFont, RGBAColor, RGBColor, ShapeStyle};
 
-use super::{number, Axis, Look, Mark, Scale};
+use super::{number, to_axis, Axis, Look, Mark, Scale};
 
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
@@ -74,14 +74,6 @@ impl Plot {
     /// Left and right end.
     pub fn width(&self) -> Range<i32> {
         self.pixels.0.clone()
-    }
-}
-
-fn to_axis(v: f64, scale: Scale) -> f64 {
-    match scale {
-        Scale::Linear => v,
-        // The same on every machine.
-        Scale::Log => libm::log10(v.max(1e-12)),
     }
 }
 

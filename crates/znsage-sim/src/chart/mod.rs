@@ -147,6 +147,15 @@ impl Axis {
     }
 }
 
+/// Where a value is on an axis.
+fn to_axis(v: f64, scale: Scale) -> f64 {
+    match scale {
+        Scale::Linear => v,
+        // The same on every machine.
+        Scale::Log => libm::log10(v.max(1e-12)),
+    }
+}
+
 /// A number for people: three digits that count, none after a large one.
 pub fn number(x: f64) -> String {
     let size = x.abs();
@@ -176,7 +185,8 @@ pub fn difference(published: f64, simulated: f64) -> String {
 
 /// A chart as a file of its own: black on white.
 pub fn standalone(svg: &str) -> String {
-    svg.replacen("<svg ", "<svg style=\"color:#1c1c1e;background:#fff\" ", 1)
+    let svg = svg.replacen("<svg ", "<svg style=\"color:#1c1c1e\" ", 1);
+    svg.replacen('>', "><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>", 1)
 }
 
 #[cfg(test)]
@@ -234,7 +244,7 @@ mod tests {
         assert_eq!(svg, example("<a & b>").svg());
         let file = standalone(&svg);
         roxmltree::Document::parse(&file).unwrap();
-        assert!(file.contains("background:#fff"));
+        assert!(file.contains("><rect width=\"100%\""));
     }
 
     #[test]

@@ -59,8 +59,9 @@ fn bandwidth(scale: &Scale, o: &Outcomes) -> Figure {
     let most = of(&SMALL).into_iter().flatten().reduce(f64::max);
     let reason = "The flash of either device is modelled after an emulator and public \
         measurements, not after the drives of the thesis; what ZNSwap's software costs is assumed. \
-        In the model, a write of 192 KiB to a small zone is complete after 2 ms, and the thesis' \
-        garbage collection is one thread with one victim.";
+        In the model, garbage collection writes to one zone, that is, to one die of 91 MB/s; the \
+        thesis says itself that its collection, one thread with one victim, cannot keep up for \
+        long, so that its runs may have ended before much was collected.";
     Figure {
         id: "thesis-bandwidth",
         title: "Thesis: swap-out bandwidth on small zones, relative to ZNSwap on large ones".into(),
