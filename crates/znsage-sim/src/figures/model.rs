@@ -64,9 +64,6 @@ pub struct Series {
     pub ours: bool,
     /// Is it a published system, so that ours is held against it?
     pub rival: bool,
-    /// What it runs on: ours is held against what runs on the same, or on a
-    /// conventional device.
-    pub device: &'static str,
     /// Published values by x.
     pub published: Vec<(f64, Stated)>,
     /// Simulated values by x.
@@ -109,7 +106,6 @@ impl Series {
             look,
             ours: false,
             rival: false,
-            device: "",
             published: Vec::new(),
             simulated: Vec::new(),
         }
@@ -269,8 +265,7 @@ impl Figure {
         };
         let mut losses = Vec::new();
         for (x, our) in &ours.simulated {
-            let same = |s: &&Series| [ours.device, "conventional"].contains(&s.device);
-            let theirs = self.series.iter().filter(|s| s.rival).filter(same);
+            let theirs = self.series.iter().filter(|s| s.rival);
             let there = theirs.flat_map(|s| {
                 s.simulated.iter().filter(|p| p.0 == *x).map(move |p| (s.name.as_str(), p.1))
             });

@@ -56,7 +56,6 @@ impl Party {
         let look = Look::system(self.system);
         let mut s = Series::new(self.name, look.variant(self.variant));
         s.ours = self.system == SystemKind::ZnSage && self.variant == 0;
-        s.device = self.device;
         s.rival = self.system != SystemKind::ZnSage;
         s
     }
