@@ -177,6 +177,7 @@ pub fn difference(published: f64, simulated: f64) -> String {
     let percent = (simulated / published - 1.0) * 100.0;
     match percent.abs() {
         p if !p.is_finite() => "-".into(),
+        p if p < 0.05 => "0 %".into(),
         p if p < 9.95 => format!("{percent:+.1} %"),
         p if p < 999.5 => format!("{percent:+.0} %"),
         _ => format!("{} times", number(simulated / published)),
@@ -214,6 +215,7 @@ mod tests {
     fn differences_have_a_sign() {
         assert_eq!(difference(2.0, 2.2), "+10 %");
         assert_eq!(difference(100.0, 99.0), "-1.0 %");
+        assert_eq!(difference(3.0, 3.001), "0 %");
         assert_eq!(difference(1.0, 20.0), "20 times");
         assert_eq!(difference(0.0, 1.0), "-");
     }

@@ -21,7 +21,7 @@ mod zns_plus;
 mod znsage_2025;
 mod znswap;
 
-pub use model::{Across, Better, Claim, Figure, Row, Series, Verdict};
+pub use model::{Across, Better, Claim, Figure, Loss, Row, Series, Verdict};
 pub use page::page;
 pub use published::{Publication, Published, Reading, Stated};
 pub use runs::{Job, Outcomes};

@@ -98,6 +98,26 @@ pub struct Claim {
     pub reason: String,
 }
 
+/// A place where this project's engine is behind.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Loss {
+    /// Where.
+    pub at: String,
+    /// What it has there.
+    pub ours: f64,
+    /// Which published system is the best there.
+    pub rival: String,
+    /// What that has.
+    pub theirs: f64,
+}
+
+impl Loss {
+    /// For people.
+    pub fn text(&self) -> String {
+        format!("at {}: {}, {} {}", self.at, number(self.ours), self.rival, number(self.theirs))
+    }
+}
+
 impl Series {
     /// A series without points.
     pub fn new(name: impl Into<String>, look: Look) -> Series {
@@ -254,8 +274,9 @@ impl Figure {
         }
     }
 
-    /// Where this project's engine is worse than the best published system.
-    pub fn losses(&self) -> Vec<String> {
+    /// Where this project's engine is worse than the best published system,
+    /// by more than a percent: less is no difference worth words.
+    pub fn losses(&self) -> Vec<Loss> {
         let (Some(better), Some(ours)) = (self.better, self.series.iter().find(|s| s.ours)) else {
             return Vec::new();
         };
@@ -263,22 +284,20 @@ impl Figure {
             Better::More => a < b,
             Better::Less => a > b,
         };
-        let mut losses = Vec::new();
-        for (x, our) in &ours.simulated {
+        let best = |x: f64| {
             let theirs = self.series.iter().filter(|s| s.rival);
             let there = theirs.flat_map(|s| {
-                s.simulated.iter().filter(|p| p.0 == *x).map(move |p| (s.name.as_str(), p.1))
+                s.simulated.iter().filter(|p| p.0 == x).map(move |p| (s.name.as_str(), p.1))
             });
-            let best = there.reduce(|a, b| if worse(a.1, b.1) { b } else { a });
-            // What is less than a percent is no difference worth words.
-            if let Some((name, best)) = best.filter(|b| worse(*our, b.1)) {
-                if (our - best).abs() > best.abs() * 0.01 {
-                    let (our, best) = (number(*our), number(best));
-                    losses.push(format!("at {}: {our}, {name} {best}", self.place(*x)));
-                }
-            }
-        }
-        losses
+            there.reduce(|a, b| if worse(a.1, b.1) { b } else { a })
+        };
+        let lost = ours.simulated.iter().filter_map(|(x, ours)| {
+            let (rival, theirs) = best(*x)?;
+            let lost = worse(*ours, theirs) && (ours - theirs).abs() > theirs.abs() * 0.01;
+            let at = self.place(*x);
+            lost.then(|| Loss { at, ours: *ours, rival: rival.into(), theirs })
+        });
+        lost.collect()
     }
 
     /// The picture.
@@ -404,9 +423,10 @@ mod tests {
             claims: vec![],
             notes: vec![],
         };
-        assert_eq!(figure.losses(), ["at 10: 5, other 6"]);
+        assert_eq!(figure.losses()[0].text(), "at 10: 5, other 6");
+        assert_eq!(figure.losses().len(), 1);
         let less = Figure { better: Some(Better::Less), ..figure.clone() };
-        assert_eq!(less.losses(), ["at 20: 9, other 8"]);
+        assert_eq!(less.losses()[0].text(), "at 20: 9, other 8");
         assert_eq!(figure.rows().len(), 4);
     }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! All figures on one page.
 
-use super::model::{Across, Claim, Figure, Verdict};
+use super::model::{Across, Claim, Figure, Loss, Verdict};
 use super::published::{Reading, Stated};
 use super::scale::Scale;
-use crate::chart::number;
+use crate::chart::{difference, number};
 use crate::device::Params;
 use crate::html::{Block, Cell, CellKind, Page, Section, Table};
 
@@ -49,7 +49,7 @@ fn section(f: &Figure) -> Section {
         blocks.push(Block::Table(claims(&f.claims)));
     }
     blocks.extend(f.about.iter().cloned().map(Block::Text));
-    let lost = f.losses();
+    let lost: Vec<String> = f.losses().iter().map(Loss::text).collect();
     if !lost.is_empty() {
         let text = "Here znsage is behind the best published system: ";
         blocks.push(Block::Text(format!("{text}{}.", lost.join("; "))));
@@ -138,24 +138,26 @@ fn values(f: &Figure) -> Table {
 
 /// Where this project's engine is behind.
 fn losses(figures: &[Figure]) -> Option<Section> {
-    let lost: Vec<String> = figures
-        .iter()
-        .filter_map(|f| {
-            let lost = f.losses();
-            (!lost.is_empty()).then(|| format!("{}: {}.", f.title, lost.join("; ")))
-        })
-        .collect();
-    (!lost.is_empty()).then(|| Section {
+    let head = ["Figure", "At", "znsage", "Best published system", "It has", "znsage is off by"];
+    let all = figures.iter().flat_map(|f| f.losses().into_iter().map(move |l| (f, l)));
+    let row = |(f, l): (&Figure, Loss)| {
+        vec![
+            Cell::text(f.title.clone()).link(f.id),
+            Cell::number(l.at),
+            Cell::number(number(l.ours)),
+            Cell::text(l.rival),
+            Cell::number(number(l.theirs)),
+            Cell::number(difference(l.theirs, l.ours)),
+        ]
+    };
+    let rows: Vec<_> = all.map(row).collect();
+    let text = "Places where a published system, simulated the same way, does better than znsage \
+        by more than 1 %. What is compared, and its unit, is in the figure.";
+    let table = Table { head: head.map(String::from).to_vec(), rows };
+    (!table.rows.is_empty()).then(|| Section {
         id: "behind".into(),
         title: "Where znsage is behind".into(),
-        blocks: vec![
-            Block::Text(
-                "Places where a published system, simulated the same way, does better than \
-                 znsage by more than 1 %."
-                    .into(),
-            ),
-            Block::List(lost),
-        ],
+        blocks: vec![Block::Text(text.into()), Block::Table(table)],
     })
 }
 

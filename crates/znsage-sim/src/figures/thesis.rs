@@ -17,11 +17,12 @@ pub(super) const FIGURES: &[Definition] =
 const UTILIZATIONS: [f64; 4] = [20.0, 40.0, 60.0, 80.0];
 const LARGE: Party = Party::new("ZNSwap, large zones", SystemKind::ZnSwap, "zn540");
 const SMALL: Party = Party::new("ZNSwap for small zones", SystemKind::SmallZone, "hynix");
-const IN_CHUNK: Party = Party::new("the same, maps in chunks", SystemKind::SmallZone, "hynix")
-    .with(&[("published.map-in-chunk", "true")])
-    .variant(1);
+const IN_CHUNK: Party =
+    Party::new("ZNSwap for small zones, maps in chunks", SystemKind::SmallZone, "hynix")
+        .with(&[("published.map-in-chunk", "true")])
+        .variant(1);
 const PATIENT: Party =
-    Party::new("the same, chunks wait up to 10 ms", SystemKind::SmallZone, "hynix")
+    Party::new("ZNSwap for small zones, chunks wait 10 ms", SystemKind::SmallZone, "hynix")
         .with(&[("published.flush-after", "10000000")])
         .variant(2);
 const ZNSAGE: Party = Party::new("znsage, small zones", SystemKind::ZnSage, "hynix");

@@ -10,7 +10,7 @@ use std::time::Instant;
 use clap::Args;
 use serde_json::json;
 use znsage_sim::chart::number;
-use znsage_sim::figures::{self, Figure, Scale, WriteError};
+use znsage_sim::figures::{self, Figure, Loss, Scale, WriteError};
 
 use super::Report;
 use crate::error::{Error, Kind, Result};
@@ -30,7 +30,7 @@ pub struct FiguresArgs {
     #[arg(long)]
     pub quick: bool,
 
-    /// Of all random numbers: the same seed gives the same files
+    /// Of the runs' random numbers: the same seed gives the same files
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 
@@ -105,7 +105,7 @@ fn to_text(figures: &[Figure]) -> String {
                 c.published.what
             );
         }
-        let lost = f.losses();
+        let lost: Vec<String> = f.losses().iter().map(Loss::text).collect();
         if !lost.is_empty() {
             let _ = writeln!(text, "  znsage is behind {}", lost.join("; "));
         }
