@@ -5,7 +5,8 @@ use plotters::style::text_anchor::{HPos, VPos};
 use plotters::style::Color;
 
 use super::frame::{
-    box_of, fit, picture, text, text_upwards, text_width, Area, Frame, Key, Plot, INK, PX, SMALL,
+    box_of, fit, picture, text, text_upwards, text_width, Area, Frame, Key, Kind, Plot, INK, PX,
+    SMALL,
 };
 use super::{difference, number, to_axis, Axis, Look};
 
@@ -83,7 +84,7 @@ impl BarChart {
             label: &s.label,
             look: s.look,
             published: s.published,
-            line: false,
+            kind: Kind::Bars,
         });
         let frame = Frame {
             title: &self.title,

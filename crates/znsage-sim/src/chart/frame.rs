@@ -39,8 +39,15 @@ pub(super) struct Key<'a> {
     pub label: &'a str,
     pub look: Look,
     pub published: bool,
-    /// Lines, or bars.
-    pub line: bool,
+    pub kind: Kind,
+}
+
+/// What a series is drawn as.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Line,
+    Points,
+    Bars,
 }
 
 pub(super) struct Frame<'a> {
@@ -203,13 +210,14 @@ fn legend(area: &Area, rows: &[Vec<(i32, &Key)>]) {
 }
 
 fn swatch(area: &Area, (x, y): At, key: &Key) {
-    match key.line {
-        true => {
-            path(area, &[(x, y), (x + SWATCH, y)], key.look, key.published);
-            mark(area, (x + SWATCH / 2, y), key.look, key.published);
-        }
-        false => box_of(area, (x, y - 6 * PX), (x + SWATCH, y + 6 * PX), key.look, key.published),
+    if key.kind == Kind::Bars {
+        let (a, b) = ((x, y - 6 * PX), (x + SWATCH, y + 6 * PX));
+        return box_of(area, a, b, key.look, key.published);
     }
+    if key.kind == Kind::Line {
+        path(area, &[(x, y), (x + SWATCH, y)], key.look, key.published);
+    }
+    mark(area, (x + SWATCH / 2, y), key.look, key.published);
 }
 
 /// An axis with its ticks where we want them.

@@ -82,7 +82,10 @@ type Issue<'a> = Box<dyn FnMut(&mut Dev, Ns) -> Ns + 'a>;
 struct Thread<'a> {
     issue: Issue<'a>,
     depth: u32,
-    latencies: Vec<(Ns, Ns)>, // when it was done, how long it took
+    /// Commands that it has still to give.
+    left: u64,
+    /// Of each command, when it was done and how long it took.
+    latencies: Vec<(Ns, Ns)>,
 }
 
 impl DeviceJob {
@@ -195,7 +198,7 @@ fn fill_zone(d: &mut ZnsSsd, mut now: Ns, zone: u32) -> Ns {
 
 impl<'a> Thread<'a> {
     fn new(depth: u32, issue: impl FnMut(&mut Dev, Ns) -> Ns + 'a) -> Self {
-        Thread { issue: Box::new(issue), depth, latencies: Vec::new() }
+        Thread { issue: Box::new(issue), depth, left: u64::MAX, latencies: Vec::new() }
     }
 
     /// Of the commands that were done from `from` on.
@@ -204,7 +207,7 @@ impl<'a> Thread<'a> {
     }
 }
 
-/// Runs threads side by side until `end`.
+/// Runs threads side by side until `end`, or all their commands are given.
 fn together(dev: &mut Dev, start: Ns, end: Ns, threads: &mut [Thread]) {
     let (mut queue, mut sequence) = (BinaryHeap::new(), 0u64);
     for (i, thread) in threads.iter().enumerate() {
@@ -217,6 +220,8 @@ fn together(dev: &mut Dev, start: Ns, end: Ns, threads: &mut [Thread]) {
         if now >= end {
             break;
         }
+        let Some(left) = threads[i].left.checked_sub(1) else { continue };
+        threads[i].left = left;
         let done = (threads[i].issue)(dev, now);
         threads[i].latencies.push((done, done - now));
         queue.push(Reverse((done + PAUSE, sequence, i)));
@@ -290,29 +295,23 @@ fn steady(device: &str, fill: u32, units: u32) -> Result<Vec<f64>, String> {
     }
     let start = now + SEC;
     let total = 10_000_000_000 / (u64::from(blocks) * 4096);
-    let (mut at, mut issued) = (written, 0);
-    let mut threads = [Thread::new(depth, |dev: &mut Dev, now| {
-        issued += 1;
-        if issued > total {
-            return Ns::MAX / 2;
-        }
-        match dev {
-            Dev::Zns(_) => dev.write_next(now, &mut at, blocks),
-            Dev::Conventional(d) => {
-                d.write(now, rng.random_range(0..places) * u64::from(blocks), blocks)
-            }
+    let mut at = written;
+    let mut threads = [Thread::new(depth, |dev: &mut Dev, now| match dev {
+        Dev::Zns(_) => dev.write_next(now, &mut at, blocks),
+        Dev::Conventional(d) => {
+            d.write(now, rng.random_range(0..places) * u64::from(blocks), blocks)
         }
     })];
-    together(&mut dev, start, Ns::MAX / 4, &mut threads);
+    threads[0].left = total;
+    together(&mut dev, start, Ns::MAX, &mut threads);
     Ok(halves(start, &threads[0].latencies, u64::from(blocks) * 4096))
 }
 
 /// MB/s in each whole half of a second.
 fn halves(start: Ns, done: &[(Ns, Ns)], bytes: u64) -> Vec<f64> {
-    let done = || done.iter().map(|d| d.0).filter(|d| *d < Ns::MAX / 4);
-    let last = done().max().unwrap_or(start);
+    let last = done.iter().map(|d| d.0).max().unwrap_or(start);
     let mut counts = vec![0u64; ((last - start) / (500 * MS)) as usize];
-    for d in done() {
+    for (d, _) in done {
         if let Some(n) = counts.get_mut(((d - start) / (500 * MS)) as usize) {
             *n += 1;
         }

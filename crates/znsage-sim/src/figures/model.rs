@@ -313,7 +313,8 @@ impl Figure {
             label: if published { format!("{}, published", s.name) } else { s.name.clone() },
             look: s.look,
             published,
-            line: true,
+            // Between single published points nothing is known.
+            line: !published,
             points,
         };
         let stated = |s: &Series| s.published.iter().map(|p| (p.0, p.1.number())).collect();

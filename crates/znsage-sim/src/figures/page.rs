@@ -12,7 +12,7 @@ use crate::html::{Block, Cell, CellKind, Page, Section, Table};
 pub fn page(figures: &[Figure], scale: &Scale) -> Page {
     let mut intro = vec![Block::Text(
         "Published results about swap on SSDs beside what this simulator gives for them. Hollow \
-         and dashed is published, solid is simulated."
+         is published, solid is simulated."
             .into(),
     )];
     intro.push(Block::Text(summary(figures)));
