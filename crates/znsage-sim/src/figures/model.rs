@@ -177,6 +177,17 @@ impl Claim {
         Claim { published: published.clone(), simulated, within, verdict, reason }
     }
 
+    /// The verdict, for people.
+    pub fn verdict_text(&self) -> String {
+        let bound = matches!(self.published.is, Stated::Above(_) | Stated::Below(_));
+        match self.verdict {
+            Verdict::Reproduced if bound => "reproduced".into(),
+            Verdict::Reproduced => format!("reproduced within {} %", number(self.within)),
+            Verdict::OtherSize => "same shape, different size".into(),
+            Verdict::NotReproduced => "not reproduced".into(),
+        }
+    }
+
     /// `+12 %`, or nothing for what was stated as a bound.
     pub fn difference(&self) -> String {
         match (self.published.is, self.simulated) {
@@ -210,17 +221,6 @@ fn judge(stated: Stated, neutral: Option<f64>, s: f64, within: f64) -> Verdict {
         Verdict::OtherSize
     } else {
         Verdict::NotReproduced
-    }
-}
-
-impl Verdict {
-    /// For people.
-    pub fn text(self, within: f64) -> String {
-        match self {
-            Verdict::Reproduced => format!("reproduced within {} %", number(within)),
-            Verdict::OtherSize => "same shape, different size".into(),
-            Verdict::NotReproduced => "not reproduced".into(),
-        }
     }
 }
 

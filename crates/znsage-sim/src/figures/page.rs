@@ -101,17 +101,12 @@ fn cells(c: &Claim) -> [Cell; 5] {
         Verdict::OtherSize => CellKind::Fair,
         Verdict::NotReproduced => CellKind::Bad,
     };
-    let bound = matches!(p.is, Stated::Above(_) | Stated::Below(_));
-    let verdict = match c.verdict {
-        Verdict::Reproduced if bound => "reproduced".into(),
-        v => v.text(c.within),
-    };
     [
         Cell::text(format!("{}{mark}", p.what)),
         Cell::number(format!("{}{unit}", p.is.text())),
         Cell::number(c.simulated.map(number).unwrap_or_else(|| "-".into())),
         Cell::number(c.difference()),
-        Cell::text(verdict).kind(kind),
+        Cell::text(c.verdict_text()).kind(kind),
     ]
 }
 

@@ -101,7 +101,7 @@ fn to_text(figures: &[Figure]) -> String {
                 "  published {:12} simulated {simulated:8} {:9} {}: {}",
                 c.published.is.text(),
                 c.difference(),
-                c.verdict.text(c.within),
+                c.verdict_text(),
                 c.published.what
             );
         }
