@@ -76,7 +76,7 @@ impl BarChart {
         let (mut y_range, y_ticks) = fit(&self.y, values());
         // Room for the numbers above the bars; narrow ones have them upright.
         let highest = to_axis(values().fold(0.0, f64::max), self.y.scale);
-        let room = if self.groups.len() * self.series.len() > 8 { 0.25 } else { 0.13 };
+        let room = if self.groups.len() * self.series.len() > 8 { 0.35 } else { 0.13 };
         y_range.end = y_range.end.max(highest + room * (highest - y_range.start));
         let x = Axis::default();
         let labels = self.groups.iter().enumerate();
