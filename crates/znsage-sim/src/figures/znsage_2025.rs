@@ -214,7 +214,9 @@ fn fig9(scale: &Scale, o: &Outcomes) -> Figure {
         series: series.into(),
         claims: claims.into(),
         notes: vec![
-            "The article has the smaller drop where more is written. It does not say why.".into()
+            "The article has the smaller drop where more is written, and does not say why. Here it \
+             is the other way round: a SET touches more pages than a GET."
+                .into(),
         ],
     }
 }
