@@ -202,6 +202,8 @@ fn gain(scale: &Scale, o: &Outcomes) -> Figure {
     let title = "ZNS+: throughput relative to compaction by the host";
     let axis = Axis::from_zero("swap-out over that with compaction by the host, times");
     let mut f = over_utilization("zns-plus-gain", title, axis);
+    // As in the figure before.
+    f.better = None;
     f.series = field.ratios(scale, o, (&[PLUS, ZNSAGE], &HOST), swap_out);
     let at = |u| field.ratio(scale, o, (&PLUS, &HOST), u, swap_out);
     let grows = match (at(80.0), at(20.0)) {

@@ -119,7 +119,6 @@ fn throughput_ratio(scale: &Scale, o: &Outcomes) -> Figure {
     let axis = Axis::from_zero("swap-out over that of the block SSD, times");
     let title = "ZNSwap: throughput relative to the block SSD";
     let mut f = figure("znswap-throughput-ratio", title, axis, vm.about());
-    f.better = Some(Better::More);
     let others = [TRIM, FINE_TRIM, ZNSWAP, ZNSAGE];
     f.series = vm.ratios(scale, o, (&others, &STOCK), swap_out);
     let at = |a: &Party, u| vm.ratio(scale, o, (a, &STOCK), u, swap_out);
@@ -178,7 +177,6 @@ fn waf_ratio(scale: &Scale, o: &Outcomes) -> Figure {
     let axis = Axis::from_zero("WAF over that of the block SSD, times");
     let title = "ZNSwap: write amplification relative to the block SSD";
     let mut f = figure("znswap-waf-ratio", title, axis, vm.about());
-    f.better = Some(Better::Less);
     f.series = vm.ratios(scale, o, (&[TRIM, FINE_TRIM, ZNSWAP, ZNSAGE], &STOCK), total_waf);
     for s in f.series.iter_mut().filter(|s| s.name == "ZNSwap") {
         s.published.push((50.0, p.value("waf-ratio-50").is));
