@@ -124,7 +124,7 @@ mod tests {
     fn figures(words: &[&str]) -> Result<Report> {
         let words = ["znsage", "sim", "figures"].iter().chain(words);
         match crate::cli::Cli::try_parse_from(words).unwrap().command {
-            crate::cli::Command::Sim { command } => super::super::run(&command),
+            crate::cli::Command::Sim { command } => super::super::run(&command, false),
             other => panic!("{other:?}"),
         }
     }
