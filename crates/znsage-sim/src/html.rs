@@ -129,7 +129,7 @@ const STYLE: &str = "
 @media (prefers-color-scheme: dark) { :root { --paper: #16181c; --ink: #e6e7e9; --soft: #a0a5ac;
   --line: #363a41; --card: #1e2126; --good: #4cc38a; --fair: #e2a336; --bad: #ff7b6b; --link: #6cb6ff } }
 * { box-sizing: border-box }
-body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 60rem; background: var(--paper);
+body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 68rem; background: var(--paper);
   color: var(--ink); font: 16px/1.5 system-ui, sans-serif }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: .5rem 0 1rem }
 h2 { font-size: 1.25rem; margin: 3rem 0 .5rem; padding-top: 1rem; border-top: 1px solid var(--line) }
@@ -147,6 +147,8 @@ table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tab
 th, td { padding: .3rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line) }
 th { font-weight: 600; color: var(--soft); white-space: nowrap }
 td.number { text-align: right; white-space: nowrap }
+td:not(.number) { min-width: 8rem }
+td a { overflow-wrap: anywhere }
 td.good { color: var(--good) } td.fair { color: var(--fair) } td.bad { color: var(--bad) }
 details { margin: .75rem 0 } summary { cursor: pointer; color: var(--link) }
 @media print { details > * { display: block } body { max-width: none } }

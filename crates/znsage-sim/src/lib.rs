@@ -12,6 +12,7 @@ pub mod advise;
 pub mod chart;
 pub mod device;
 pub mod event;
+pub mod figures;
 pub mod host;
 pub mod html;
 pub mod result;

@@ -5,9 +5,10 @@ use plotters::style::text_anchor::{HPos, VPos};
 use plotters::style::Color;
 
 use super::frame::{
-    box_of, fit, picture, text, text_upwards, text_width, Area, Frame, Key, Plot, INK, PX, SMALL,
+    box_of, fit, picture, text, text_upwards, text_width, Area, Frame, Key, Kind, Plot, INK, PX,
+    SMALL,
 };
-use super::{difference, number, Axis, Look};
+use super::{difference, number, to_axis, Axis, Look};
 
 /// Groups of bars.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,17 +72,19 @@ impl BarChart {
     /// The picture.
     pub fn svg(&self) -> String {
         let bars = self.groups.iter().flat_map(|g| g.bars.iter().flatten());
-        let highest = bars.clone().map(|b| b.high).fold(0.0, f64::max);
-        // Room for the numbers above the bars.
-        let values = bars.map(|b| b.low).chain([highest * 1.2]);
-        let (y_range, y_ticks) = fit(&self.y, values);
+        let values = || bars.clone().flat_map(|b| [b.low, b.high]);
+        let (mut y_range, y_ticks) = fit(&self.y, values());
+        // Room for the numbers above the bars; narrow ones have them upright.
+        let highest = to_axis(values().fold(0.0, f64::max), self.y.scale);
+        let room = if self.groups.len() * self.series.len() > 8 { 0.35 } else { 0.13 };
+        y_range.end = y_range.end.max(highest + room * (highest - y_range.start));
         let x = Axis::default();
         let labels = self.groups.iter().enumerate();
         let legend = self.series.iter().map(|s| Key {
             label: &s.label,
             look: s.look,
             published: s.published,
-            line: false,
+            kind: Kind::Bars,
         });
         let frame = Frame {
             title: &self.title,

@@ -12,7 +12,7 @@ use plotters::element::{Circle, PathElement, Polygon, Rectangle, Text};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, FontTransform, IntoFont, RGBAColor, RGBColor, ShapeStyle};
 
-use super::{number, Axis, Look, Mark, Scale};
+use super::{number, to_axis, Axis, Look, Mark, Scale};
 
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
@@ -39,8 +39,15 @@ pub(super) struct Key<'a> {
     pub label: &'a str,
     pub look: Look,
     pub published: bool,
-    /// Lines, or bars.
-    pub line: bool,
+    pub kind: Kind,
+}
+
+/// What a series is drawn as.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Line,
+    Points,
+    Bars,
 }
 
 pub(super) struct Frame<'a> {
@@ -74,14 +81,6 @@ impl Plot {
     /// Left and right end.
     pub fn width(&self) -> Range<i32> {
         self.pixels.0.clone()
-    }
-}
-
-fn to_axis(v: f64, scale: Scale) -> f64 {
-    match scale {
-        Scale::Linear => v,
-        // The same on every machine.
-        Scale::Log => libm::log10(v.max(1e-12)),
     }
 }
 
@@ -211,13 +210,14 @@ fn legend(area: &Area, rows: &[Vec<(i32, &Key)>]) {
 }
 
 fn swatch(area: &Area, (x, y): At, key: &Key) {
-    match key.line {
-        true => {
-            path(area, &[(x, y), (x + SWATCH, y)], key.look, key.published);
-            mark(area, (x + SWATCH / 2, y), key.look, key.published);
-        }
-        false => box_of(area, (x, y - 6 * PX), (x + SWATCH, y + 6 * PX), key.look, key.published),
+    if key.kind == Kind::Bars {
+        let (a, b) = ((x, y - 6 * PX), (x + SWATCH, y + 6 * PX));
+        return box_of(area, a, b, key.look, key.published);
     }
+    if key.kind == Kind::Line {
+        path(area, &[(x, y), (x + SWATCH, y)], key.look, key.published);
+    }
+    mark(area, (x + SWATCH / 2, y), key.look, key.published);
 }
 
 /// An axis with its ticks where we want them.

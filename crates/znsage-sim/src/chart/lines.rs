@@ -4,8 +4,8 @@
 use plotters::style::text_anchor::{HPos, VPos};
 
 use super::frame::{
-    connector, fit, mark, path, picture, text, text_width, Area, At, Frame, Key, Plot, INK, PX,
-    SMALL,
+    connector, fit, mark, path, picture, text, text_width, Area, At, Frame, Key, Kind, Plot, INK,
+    PX, SMALL,
 };
 use super::{difference, Axis, Look};
 
@@ -55,7 +55,7 @@ impl LineChart {
             label: &s.label,
             look: s.look,
             published: s.published,
-            line: true,
+            kind: if s.line { Kind::Line } else { Kind::Points },
         });
         let frame = Frame {
             title: &self.title,

@@ -52,7 +52,7 @@ pub struct Look {
 /// apart. Its grey is darker here, to be seen as a thin line on white.
 const VIBRANT: [Look; 7] = [
     Look { colour: (0x00, 0x77, 0xbb), mark: Mark::Circle },
-    Look { colour: (0x80, 0x80, 0x80), mark: Mark::Square },
+    Look { colour: (0x78, 0x78, 0x78), mark: Mark::Square },
     Look { colour: (0xee, 0x77, 0x33), mark: Mark::Triangle },
     Look { colour: (0x00, 0x99, 0x88), mark: Mark::Diamond },
     Look { colour: (0xee, 0x33, 0x77), mark: Mark::Inverted },
@@ -72,6 +72,19 @@ impl Look {
             SystemKind::ZnSage2025 => 5,
             SystemKind::ZnsPlus => 6,
         }]
+    }
+
+    /// For the `n`-th variant of something: the first is paler, the second
+    /// darker.
+    pub fn variant(self, n: u8) -> Look {
+        let (towards, mark) = match n {
+            0 => return self,
+            1 => (0xd0, Mark::Cross),
+            _ => (0x20, Mark::Inverted),
+        };
+        let (r, g, b) = self.colour;
+        let half = |c: u8| ((u16::from(c) + towards) / 2) as u8;
+        Look { colour: (half(r), half(g), half(b)), mark }
     }
 
     /// The `n`-th of series that are no systems.
@@ -134,6 +147,15 @@ impl Axis {
     }
 }
 
+/// Where a value is on an axis.
+fn to_axis(v: f64, scale: Scale) -> f64 {
+    match scale {
+        Scale::Linear => v,
+        // The same on every machine.
+        Scale::Log => libm::log10(v.max(1e-12)),
+    }
+}
+
 /// A number for people: three digits that count, none after a large one.
 pub fn number(x: f64) -> String {
     let size = x.abs();
@@ -155,6 +177,7 @@ pub fn difference(published: f64, simulated: f64) -> String {
     let percent = (simulated / published - 1.0) * 100.0;
     match percent.abs() {
         p if !p.is_finite() => "-".into(),
+        p if p < 0.05 => "0 %".into(),
         p if p < 9.95 => format!("{percent:+.1} %"),
         p if p < 999.5 => format!("{percent:+.0} %"),
         _ => format!("{} times", number(simulated / published)),
@@ -163,7 +186,8 @@ pub fn difference(published: f64, simulated: f64) -> String {
 
 /// A chart as a file of its own: black on white.
 pub fn standalone(svg: &str) -> String {
-    svg.replacen("<svg ", "<svg style=\"color:#1c1c1e;background:#fff\" ", 1)
+    let svg = svg.replacen("<svg ", "<svg style=\"color:#1c1c1e\" ", 1);
+    svg.replacen('>', "><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>", 1)
 }
 
 #[cfg(test)]
@@ -191,6 +215,7 @@ mod tests {
     fn differences_have_a_sign() {
         assert_eq!(difference(2.0, 2.2), "+10 %");
         assert_eq!(difference(100.0, 99.0), "-1.0 %");
+        assert_eq!(difference(3.0, 3.001), "0 %");
         assert_eq!(difference(1.0, 20.0), "20 times");
         assert_eq!(difference(0.0, 1.0), "-");
     }
@@ -221,7 +246,7 @@ mod tests {
         assert_eq!(svg, example("<a & b>").svg());
         let file = standalone(&svg);
         roxmltree::Document::parse(&file).unwrap();
-        assert!(file.contains("background:#fff"));
+        assert!(file.contains("><rect width=\"100%\""));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! `znsage sim`: swap in virtual time, by the simulator in crates/znsage-sim.
 
 mod advise;
+mod figures;
 mod run;
 mod sweep;
 mod torture;
@@ -25,6 +26,8 @@ pub enum Command {
     /// The engine under errors, late completions, frees at the worst moment:
     /// random seeds until told to stop
     Torture(torture::TortureArgs),
+    /// Published figures, simulated: pictures, tables, and a page with all
+    Figures(figures::FiguresArgs),
     /// The built-in devices, or one of them as the file to copy and edit
     Devices {
         /// Which one to print
@@ -53,6 +56,7 @@ pub fn run(command: &Command, json: bool) -> Result<Report> {
         Command::Merge(args) => sweep::merge(args),
         Command::Advise(args) => advise::advise(args),
         Command::Torture(args) => torture::torture(args, json),
+        Command::Figures(args) => figures::make(args),
         Command::Devices { name: None } => Ok(list()),
         Command::Devices { name: Some(name) } => print(name),
     }

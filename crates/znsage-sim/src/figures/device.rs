@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Runs of a device by itself: what the benchmarks of the publications do to
+//! it, without a host in between.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use rand::RngExt;
+
+use crate::device::params::Interface;
+use crate::device::{ConventionalSsd, Extent, Params, ZnsSsd};
+use crate::host::costs::Costs;
+use crate::rng::{self, Rng};
+use crate::time::{to_secs, to_us, Ns, MS, SEC};
+
+/// What a benchmark spends between two commands: the published rates and
+/// latencies of a ZN540 at depth 1 differ by it (stonet-research/NVMeBenchmarks
+/// @01f40f1c, spdk, writes of 4 KiB: 1 / 85,100/s - 11.36 us).
+const PAUSE: Ns = 390;
+/// Blocks of a MiB.
+const MIB: u32 = 256;
+
+/// A run of a device.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DeviceJob {
+    /// Requests of `blocks`, one at a time: mean latency in microseconds.
+    Latency {
+        /// Its parameter set.
+        device: &'static str,
+        /// Random reads; else writes in sequence.
+        reads: bool,
+        /// 4 KiB blocks of a request.
+        blocks: u32,
+    },
+    /// A thread writes blocks of 4 KiB one at a time, beside others that do
+    /// the same elsewhere: its writes a second.
+    Beside {
+        /// Its parameter set.
+        device: &'static str,
+        /// How many others.
+        others: u32,
+    },
+    /// 10 GB are written to a device that is `fill` percent full and in its
+    /// steady state: MB/s in each half of a second.
+    Steady {
+        /// Its parameter set.
+        device: &'static str,
+        /// Percent.
+        fill: u32,
+        /// Superblocks or zones, of their real size.
+        units: u32,
+    },
+    /// Half of a zone's units of 16 KiB are live and are moved to another
+    /// zone: milliseconds, MB/s, and percent that copyback moved.
+    Compaction {
+        /// Its parameter set.
+        device: &'static str,
+        /// Who moves them.
+        by: Mover,
+    },
+}
+
+/// Who moves live blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mover {
+    /// The host reads and appends.
+    Host,
+    /// The device, asked by `zone_compaction`; the host takes the units in
+    /// the order in which their chips come up in the new zone.
+    Device,
+}
+
+enum Dev {
+    Zns(ZnsSsd),
+    Conventional(ConventionalSsd),
+}
+
+/// Gives a command to a device at a time, and tells when it is done.
+type Issue<'a> = Box<dyn FnMut(&mut Dev, Ns) -> Ns + 'a>;
+
+/// A thread of a benchmark: `depth` commands under way.
+struct Thread<'a> {
+    issue: Issue<'a>,
+    depth: u32,
+    /// Commands that it has still to give.
+    left: u64,
+    /// Of each command, when it was done and how long it took.
+    latencies: Vec<(Ns, Ns)>,
+}
+
+impl DeviceJob {
+    /// For people, on one line.
+    pub fn text(&self) -> String {
+        match self {
+            DeviceJob::Latency { device, reads, blocks } => {
+                let what = if *reads { "reads" } else { "writes" };
+                format!("{device} alone, {what} of {} KiB", blocks * 4)
+            }
+            DeviceJob::Beside { device, others } => {
+                format!("{device} alone, a writer beside {others} others")
+            }
+            DeviceJob::Steady { device, fill, .. } => format!("{device} alone, {fill} % full"),
+            DeviceJob::Compaction { device, by } => format!("{device} alone, compaction, {by:?}"),
+        }
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// If there is no such device, or it refuses a command.
+    pub fn run(&self) -> Result<Vec<f64>, String> {
+        match *self {
+            DeviceJob::Latency { device, reads, blocks } => latency(device, reads, blocks),
+            DeviceJob::Beside { device, others } => beside(device, others),
+            DeviceJob::Steady { device, fill, units } => steady(device, fill, units),
+            DeviceJob::Compaction { device, by } => compaction(device, by),
+        }
+    }
+}
+
+fn open(device: &str, size: Option<u64>, set: &[(String, String)]) -> Result<Dev, String> {
+    let params = Params::load(device, set).map_err(|e| e.to_string())?;
+    let text = |e: crate::device::ParamError| e.to_string();
+    Ok(match params.interface {
+        Interface::Zoned => Dev::Zns(ZnsSsd::new(&params, size, 1).map_err(text)?),
+        Interface::Conventional => {
+            Dev::Conventional(ConventionalSsd::new(&params, size, 1).map_err(text)?)
+        }
+    })
+}
+
+impl Dev {
+    /// Writes the first `part` of the device in sequence, 1 MiB at a time;
+    /// returns when that is done, and how many blocks it is.
+    fn fill(&mut self, part: f64) -> (Ns, u64) {
+        let mut now = 0;
+        match self {
+            Dev::Zns(d) => {
+                let g = d.geometry().clone();
+                let zones = (f64::from(g.zones) * part) as u32;
+                for zone in 0..zones {
+                    now = fill_zone(d, now, zone);
+                }
+                (now, u64::from(zones) * u64::from(g.zone_blocks))
+            }
+            Dev::Conventional(d) => {
+                let chunks = (d.blocks() as f64 * part) as u64 / u64::from(MIB);
+                for chunk in 0..chunks {
+                    now = d.write(now, chunk * u64::from(MIB), MIB);
+                }
+                (now, chunks * u64::from(MIB))
+            }
+        }
+    }
+
+    /// Writes at block `at`, which goes on behind it; returns when it is done.
+    fn write_next(&mut self, now: Ns, at: &mut u64, blocks: u32) -> Ns {
+        let done = match self {
+            Dev::Zns(d) => {
+                let size = u64::from(d.geometry().zone_blocks);
+                // A request does not cross into the next zone.
+                if size - *at % size < u64::from(blocks) {
+                    *at = (*at / size + 1) * size;
+                }
+                d.write(now, (*at / size) as u32, (*at % size) as u32, blocks)
+                    .expect("the place was not written before")
+            }
+            Dev::Conventional(d) => d.write(now, *at % d.blocks(), blocks),
+        };
+        *at += u64::from(blocks);
+        done
+    }
+
+    fn read(&mut self, now: Ns, at: u64, blocks: u32) -> Ns {
+        match self {
+            Dev::Zns(d) => {
+                let size = u64::from(d.geometry().zone_blocks);
+                // A request does not cross into the next zone.
+                let offset = (at % size).min(size - u64::from(blocks));
+                d.read(now, (at / size) as u32, offset as u32, blocks).expect("was written")
+            }
+            Dev::Conventional(d) => d.read(now, at, blocks),
+        }
+    }
+}
+
+fn fill_zone(d: &mut ZnsSsd, mut now: Ns, zone: u32) -> Ns {
+    let g = d.geometry();
+    let (size, most) = (g.zone_blocks, g.max_append);
+    let mut at = 0;
+    while at < size {
+        let blocks = most.min(size - at);
+        now = d.append(now, zone, blocks).expect("an empty zone").done;
+        at += blocks;
+    }
+    now
+}
+
+impl<'a> Thread<'a> {
+    fn new(depth: u32, issue: impl FnMut(&mut Dev, Ns) -> Ns + 'a) -> Self {
+        Thread { issue: Box::new(issue), depth, left: u64::MAX, latencies: Vec::new() }
+    }
+
+    /// Of the commands that were done from `from` on.
+    fn since(&self, from: Ns) -> impl Iterator<Item = Ns> + '_ {
+        self.latencies.iter().filter(move |l| l.0 >= from).map(|l| l.1)
+    }
+}
+
+/// Runs threads side by side until `end`, or all their commands are given.
+fn together(dev: &mut Dev, start: Ns, end: Ns, threads: &mut [Thread]) {
+    let (mut queue, mut sequence) = (BinaryHeap::new(), 0u64);
+    for (i, thread) in threads.iter().enumerate() {
+        for _ in 0..thread.depth {
+            queue.push(Reverse((start + sequence, sequence, i)));
+            sequence += 1;
+        }
+    }
+    while let Some(Reverse((now, _, i))) = queue.pop() {
+        if now >= end {
+            break;
+        }
+        let Some(left) = threads[i].left.checked_sub(1) else { continue };
+        threads[i].left = left;
+        let done = (threads[i].issue)(dev, now);
+        threads[i].latencies.push((done, done - now));
+        queue.push(Reverse((done + PAUSE, sequence, i)));
+        sequence += 1;
+    }
+}
+
+fn generator(seed: u64) -> Rng {
+    rng::stream(1, seed)
+}
+
+/// GiB of a device that only a few GB are written to.
+const SMALL: u64 = 20 << 30;
+
+fn latency(device: &str, reads: bool, blocks: u32) -> Result<Vec<f64>, String> {
+    let mut dev = open(device, Some(SMALL), &[])?;
+    let (filled, written) = dev.fill(0.5);
+    let start = filled + SEC;
+    let (mut at, mut rng) = (written, generator(2));
+    let places = written / u64::from(blocks);
+    let mut threads = [Thread::new(1, |dev: &mut Dev, now| match reads {
+        true => dev.read(now, rng.random_range(0..places) * u64::from(blocks), blocks),
+        false => dev.write_next(now, &mut at, blocks),
+    })];
+    together(&mut dev, start, start + 500 * MS, &mut threads);
+    let (mut sum, mut n) = (0, 0);
+    for l in threads[0].since(start + 100 * MS) {
+        (sum, n) = (sum + l, n + 1);
+    }
+    Ok(vec![to_us(sum) / f64::from(n.max(1))])
+}
+
+fn beside(device: &str, others: u32) -> Result<Vec<f64>, String> {
+    let mut dev = open(device, Some(SMALL), &[])?;
+    let start = SEC;
+    let each = match &dev {
+        Dev::Zns(d) => u64::from(d.geometry().zone_blocks),
+        Dev::Conventional(d) => d.blocks() / 8,
+    };
+    let mut threads: Vec<Thread> = (0..=others)
+        .map(|i| {
+            let mut at = u64::from(i) * each;
+            Thread::new(1, move |dev: &mut Dev, now| dev.write_next(now, &mut at, 1))
+        })
+        .collect();
+    together(&mut dev, start, start + SEC, &mut threads);
+    Ok(vec![threads[0].since(start + 200 * MS).count() as f64 / 0.8])
+}
+
+/// Blocks of a write of [`steady`], and how many are under way.
+const STEADY: (u32, u32) = (32, 16);
+
+fn steady(device: &str, fill: u32, units: u32) -> Result<Vec<f64>, String> {
+    let part = f64::from(fill) / 100.0;
+    let set = |key: &str, mib: u32| vec![(key.to_string(), format!("{mib} MiB"))];
+    let zoned = Params::load(device, &[]).map_err(|e| e.to_string())?.interface == Interface::Zoned;
+    let mut dev = match zoned {
+        true => open(device, Some(u64::from(units) * (1077 << 20)), &[])?,
+        false => open(device, None, &set("conventional.flash", units * 1077))?,
+    };
+    let (mut now, written) = dev.fill(part);
+    let (blocks, depth) = STEADY;
+    let places = written / u64::from(blocks);
+    let mut rng = generator(3);
+    if let Dev::Conventional(d) = &mut dev {
+        // Until the flash was written twice: then garbage collection is in
+        // its steady state.
+        for _ in 0..2 * d.blocks() / u64::from(blocks) {
+            now = d.write(now, rng.random_range(0..places) * u64::from(blocks), blocks);
+        }
+    }
+    let start = now + SEC;
+    let total = 10_000_000_000 / (u64::from(blocks) * 4096);
+    let mut at = written;
+    let mut threads = [Thread::new(depth, |dev: &mut Dev, now| match dev {
+        Dev::Zns(_) => dev.write_next(now, &mut at, blocks),
+        Dev::Conventional(d) => {
+            d.write(now, rng.random_range(0..places) * u64::from(blocks), blocks)
+        }
+    })];
+    threads[0].left = total;
+    together(&mut dev, start, Ns::MAX, &mut threads);
+    Ok(halves(start, &threads[0].latencies, u64::from(blocks) * 4096))
+}
+
+/// MB/s in each whole half of a second.
+fn halves(start: Ns, done: &[(Ns, Ns)], bytes: u64) -> Vec<f64> {
+    let last = done.iter().map(|d| d.0).max().unwrap_or(start);
+    let mut counts = vec![0u64; ((last - start) / (500 * MS)) as usize];
+    for (d, _) in done {
+        if let Some(n) = counts.get_mut(((d - start) / (500 * MS)) as usize) {
+            *n += 1;
+        }
+    }
+    counts.into_iter().map(|n| (n * bytes) as f64 * 2.0 / 1e6).collect()
+}
+
+/// Blocks of a unit, and units that are moved by one command.
+const UNIT: (u32, usize) = (4, 32);
+
+/// What the host's software adds to a command, as in the simulated host.
+fn software(command: Ns, blocks: u32) -> Ns {
+    let c = Costs::default();
+    command + c.irq + c.wake + Ns::from(blocks) * (c.segment + c.end_page)
+}
+
+fn compaction(device: &str, by: Mover) -> Result<Vec<f64>, String> {
+    let Dev::Zns(mut d) = open(device, None, &[])? else {
+        return Err(format!("{device}: not a zoned device"));
+    };
+    let start = fill_zone(&mut d, 0, 0) + SEC;
+    let (unit, batch) = UNIT;
+    let mut rng = generator(4);
+    let units = (0..d.geometry().zone_blocks).step_by(unit as usize);
+    let live = units.filter(|_| rng.random_bool(0.5));
+    let mut live: Vec<Extent> =
+        live.map(|offset| Extent { zone: 0, offset, blocks: unit }).collect();
+    if by == Mover::Device {
+        live = by_chip(&d, live);
+    }
+    let bytes = live.len() as u64 * u64::from(unit) * 4096;
+    let costs = Costs::default();
+    let mut now = start;
+    for some in live.chunks(batch) {
+        let blocks = unit * some.len() as u32;
+        now = match by {
+            Mover::Host => {
+                let mut read = now;
+                for (i, e) in some.iter().enumerate() {
+                    // One CPU submits them one after the other.
+                    let at = now + (i as Ns + 1) * costs.read;
+                    let done = d.read(at, e.zone, e.offset, e.blocks).map_err(|e| e.to_string())?;
+                    read = read.max(done + software(0, e.blocks));
+                }
+                d.append(read, 1, blocks).map_err(|e| e.to_string())?.done
+                    + software(costs.write, blocks)
+            }
+            Mover::Device => {
+                d.zone_compaction(now, some, 1).map_err(|e| e.to_string())?.done
+                    + software(costs.write, 1)
+            }
+        };
+    }
+    let c = d.counters();
+    let share = 100.0 * c.copyback_blocks as f64 / c.copied_blocks.max(1) as f64;
+    let took = now - start;
+    Ok(vec![to_us(took) / 1e3, bytes as f64 / 1e6 / to_secs(took), share])
+}
+
+/// In the order in which their chips come up in the new zone: ZNS+'s
+/// allocation that is aware of copyback.
+fn by_chip(d: &ZnsSsd, mut left: Vec<Extent>) -> Vec<Extent> {
+    let mut chosen: Vec<Extent> = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let chip = d.die(1, UNIT.0 * chosen.len() as u32);
+        let at = left.iter().position(|e| d.die(0, e.offset) == chip).unwrap_or(0);
+        chosen.push(left.remove(at));
+    }
+    chosen
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Every published figure, simulated: what was published, what comes out here,
+//! and the difference.
+//!
+//! One file a publication lists its figures, each with the runs it needs and
+//! how it is made of them. Published values are in `published/`, each with its
+//! source. All runs are made first, each once, then all figures.
+
+mod analysis;
+mod device;
+mod mapping;
+mod model;
+mod page;
+mod party;
+mod published;
+mod runs;
+mod scale;
+mod thesis;
+mod write;
+mod zns_plus;
+mod znsage_2025;
+mod znswap;
+
+pub use model::{Across, Better, Claim, Figure, Loss, Row, Series, Verdict};
+pub use page::page;
+pub use published::{Publication, Published, Reading, Stated};
+pub use runs::{Job, Outcomes};
+pub use scale::Scale;
+pub use write::{prepare, write, WriteError};
+
+/// How a figure is made.
+#[derive(Clone, Copy)]
+pub struct Definition {
+    /// Its name.
+    pub id: &'static str,
+    /// What has to be run.
+    pub jobs: fn(&Scale) -> Vec<Job>,
+    /// The figure, once that was run.
+    pub make: fn(&Scale, &Outcomes) -> Figure,
+}
+
+/// All figures, in the order of the page.
+pub fn all() -> Vec<Definition> {
+    let publications = [
+        znswap::FIGURES,
+        thesis::FIGURES,
+        znsage_2025::FIGURES,
+        analysis::FIGURES,
+        zns_plus::FIGURES,
+        mapping::FIGURES,
+    ];
+    publications.concat()
+}
+
+/// The figures of these names; all, if there are none.
+///
+/// # Errors
+/// If there is no figure of a name; the text lists those that there are.
+pub fn select(ids: &[String]) -> Result<Vec<Definition>, String> {
+    let all = all();
+    if let Some(unknown) = ids.iter().find(|id| all.iter().all(|f| f.id != **id)) {
+        let known: Vec<&str> = all.iter().map(|f| f.id).collect();
+        return Err(format!("no figure is called `{unknown}`; there are {}", known.join(", ")));
+    }
+    Ok(all.into_iter().filter(|f| ids.is_empty() || ids.iter().any(|id| id == f.id)).collect())
+}
+
+/// Runs what the figures need, `threads` runs at a time, and makes them.
+///
+/// # Errors
+/// If the threads cannot be had. A run that fails is no error: its figure
+/// says so.
+pub fn make(
+    definitions: &[Definition],
+    scale: &Scale,
+    threads: usize,
+    progress: &(dyn Fn(usize, usize, &str) + Sync),
+) -> Result<Vec<Figure>, String> {
+    let jobs: Vec<Vec<Job>> = definitions.iter().map(|d| (d.jobs)(scale)).collect();
+    let outcomes = Outcomes::of(&jobs.concat(), threads, progress)?;
+    let figures = definitions.iter().zip(&jobs).map(|(d, jobs)| {
+        let mut figure = (d.make)(scale, &outcomes);
+        let failures = outcomes.failures(jobs).into_iter();
+        figure.notes.extend(failures.map(|f| format!("A run failed: {f}.")));
+        figure
+    });
+    Ok(figures.collect())
+}

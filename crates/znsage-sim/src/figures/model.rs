@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A figure: what was published beside what is simulated, and whether the one
+//! comes out like the other.
+
+use serde::Serialize;
+
+use super::published::{Published, Stated};
+use crate::chart::{self, number, Axis, Bar, BarChart, BarSeries, Group, LineChart, Look};
+
+/// A figure.
+#[derive(Clone, Debug)]
+pub struct Figure {
+    /// Its name: of its files, and for `--only`.
+    pub id: &'static str,
+    /// What it shows.
+    pub title: String,
+    /// Where it was published, in a few words.
+    pub name: String,
+    /// Where it was published.
+    pub source: String,
+    /// What was run to make it, in sentences.
+    pub about: Vec<String>,
+    /// To the right.
+    pub x: Across,
+    /// Upwards, with its unit.
+    pub y: Axis,
+    /// Is more or less of it better? None: neither.
+    pub better: Option<Better>,
+    /// The systems, or what else is compared.
+    pub series: Vec<Series>,
+    /// What the publication says in numbers.
+    pub claims: Vec<Claim>,
+    /// What else is to be known.
+    pub notes: Vec<String>,
+}
+
+/// What is to the right.
+#[derive(Clone, Debug)]
+pub enum Across {
+    /// Numbers: lines.
+    Numbers(Axis),
+    /// Names: bars; `x` of the points is the index.
+    Names(Vec<String>),
+}
+
+/// Which way is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Better {
+    /// More.
+    More,
+    /// Less.
+    Less,
+}
+
+/// What belongs to one system.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// Its name.
+    pub name: String,
+    /// How it looks.
+    pub look: Look,
+    /// Is it this project's engine?
+    pub ours: bool,
+    /// Is it a published system, so that ours is held against it?
+    pub rival: bool,
+    /// Published values by x.
+    pub published: Vec<(f64, Stated)>,
+    /// Simulated values by x.
+    pub simulated: Vec<(f64, f64)>,
+}
+
+/// How well a claim came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Within its tolerance.
+    Reproduced,
+    /// The effect has the published direction but another size; of what is no
+    /// effect: within a factor of two.
+    OtherSize,
+    /// Neither.
+    NotReproduced,
+}
+
+/// A published number and the simulated one.
+#[derive(Clone, Debug, Serialize)]
+pub struct Claim {
+    /// What was published.
+    pub published: Published,
+    /// What the simulator says; None if its run failed.
+    pub simulated: Option<f64>,
+    /// Percent that it may differ by and still counts as reproduced.
+    pub within: f64,
+    /// What follows.
+    pub verdict: Verdict,
+    /// Unless it was reproduced: why it likely was not.
+    pub reason: String,
+}
+
+/// A place where this project's engine is behind.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Loss {
+    /// Where.
+    pub at: String,
+    /// What it has there.
+    pub ours: f64,
+    /// Which published system is the best there.
+    pub rival: String,
+    /// What that has.
+    pub theirs: f64,
+}
+
+impl Loss {
+    /// For people.
+    pub fn text(&self) -> String {
+        format!("at {}: {}, {} {}", self.at, number(self.ours), self.rival, number(self.theirs))
+    }
+}
+
+impl Series {
+    /// A series without points.
+    pub fn new(name: impl Into<String>, look: Look) -> Series {
+        Series {
+            name: name.into(),
+            look,
+            ours: false,
+            rival: false,
+            published: Vec::new(),
+            simulated: Vec::new(),
+        }
+    }
+
+    /// The same with a simulated point, unless there is none.
+    pub fn point(mut self, x: f64, y: Option<f64>) -> Series {
+        self.simulated.extend(y.filter(|y| y.is_finite()).map(|y| (x, y)));
+        self
+    }
+
+    /// The same with simulated points.
+    pub fn points(self, points: impl IntoIterator<Item = (f64, Option<f64>)>) -> Series {
+        points.into_iter().fold(self, |s, (x, y)| s.point(x, y))
+    }
+
+    /// The same with a published point.
+    pub fn publish(mut self, x: f64, value: &Published) -> Series {
+        self.published.push((x, value.is));
+        self
+    }
+}
+
+/// Unless said otherwise, what differs by no more percent is reproduced.
+pub const WITHIN: f64 = 10.0;
+
+impl Claim {
+    /// Holds what was simulated against what was published.
+    pub fn new(published: &Published, simulated: Option<f64>, reason: &str) -> Claim {
+        Claim::within(WITHIN, published, simulated, reason)
+    }
+
+    /// The same with a tolerance in percent.
+    pub fn within(
+        within: f64,
+        published: &Published,
+        simulated: Option<f64>,
+        reason: &str,
+    ) -> Claim {
+        let simulated = simulated.filter(|s| s.is_finite());
+        let verdict = simulated.map_or(Verdict::NotReproduced, |s| {
+            judge(published.is, published.neutral, s, within / 100.0)
+        });
+        let reason = match (simulated, verdict) {
+            (None, _) => "a run it needs failed".into(),
+            (_, Verdict::Reproduced) => String::new(),
+            _ => reason.into(),
+        };
+        Claim { published: published.clone(), simulated, within, verdict, reason }
+    }
+
+    /// The verdict, for people.
+    pub fn verdict_text(&self) -> String {
+        let bound = matches!(self.published.is, Stated::Above(_) | Stated::Below(_));
+        match self.verdict {
+            Verdict::Reproduced if bound => "reproduced".into(),
+            Verdict::Reproduced => format!("reproduced within {} %", number(self.within)),
+            Verdict::OtherSize => "same shape, different size".into(),
+            Verdict::NotReproduced => "not reproduced".into(),
+        }
+    }
+
+    /// `+12 %`, or nothing for what was stated as a bound.
+    pub fn difference(&self) -> String {
+        match (self.published.is, self.simulated) {
+            (Stated::Value(v), Some(s)) => chart::difference(v, s),
+            (Stated::Range(a, _), Some(s)) if s < a => chart::difference(a, s),
+            (Stated::Range(_, b), Some(s)) if s > b => chart::difference(b, s),
+            (Stated::Range(..), Some(_)) => "within".into(),
+            _ => String::new(),
+        }
+    }
+}
+
+fn judge(stated: Stated, neutral: Option<f64>, s: f64, within: f64) -> Verdict {
+    let near = |v: f64| (s - v).abs() <= within * v.abs();
+    let reproduced = match stated {
+        Stated::Value(v) => near(v),
+        Stated::Range(a, b) => (a..=b).contains(&s) || near(a) || near(b),
+        Stated::Above(v) => s > v,
+        Stated::Below(v) => s < v,
+    };
+    if reproduced {
+        return Verdict::Reproduced;
+    }
+    let p = stated.number();
+    let same = match (stated, neutral) {
+        (Stated::Above(_) | Stated::Below(_), _) => false,
+        (_, Some(n)) if p != n => (s - n) * (p - n) > 0.0,
+        _ => s > p / 2.0 && s < p * 2.0,
+    };
+    if same {
+        Verdict::OtherSize
+    } else {
+        Verdict::NotReproduced
+    }
+}
+
+/// A row of a figure's table.
+pub struct Row<'a> {
+    /// Of the series.
+    pub series: &'a Series,
+    /// Where, in words.
+    pub x: String,
+    /// What was published there.
+    pub published: Option<Stated>,
+    /// What was simulated there.
+    pub simulated: Option<f64>,
+}
+
+impl Row<'_> {
+    /// Of what has both, in percent.
+    pub fn difference(&self) -> Option<f64> {
+        match (self.published, self.simulated) {
+            (Some(Stated::Value(p)), Some(s)) if p != 0.0 => Some((s / p - 1.0) * 100.0),
+            _ => None,
+        }
+    }
+}
+
+impl Figure {
+    /// All of its values: those of a series with the same x are in one row.
+    pub fn rows(&self) -> Vec<Row<'_>> {
+        let mut rows = Vec::new();
+        for series in &self.series {
+            let (published, simulated) = (&series.published, &series.simulated);
+            let mut xs: Vec<f64> =
+                published.iter().map(|p| p.0).chain(simulated.iter().map(|p| p.0)).collect();
+            xs.sort_by(f64::total_cmp);
+            xs.dedup();
+            rows.extend(xs.into_iter().map(|x| Row {
+                series,
+                x: self.place(x),
+                published: published.iter().find(|p| p.0 == x).map(|p| p.1),
+                simulated: simulated.iter().find(|p| p.0 == x).map(|p| p.1),
+            }));
+        }
+        rows
+    }
+
+    fn place(&self, x: f64) -> String {
+        match &self.x {
+            Across::Names(names) => names[x as usize].clone(),
+            // In full: 0.75 and 1234.5 are different places.
+            Across::Numbers(_) => format!("{x}"),
+        }
+    }
+
+    /// Where this project's engine is worse than the best published system,
+    /// by more than a percent: less is no difference worth words.
+    pub fn losses(&self) -> Vec<Loss> {
+        let (Some(better), Some(ours)) = (self.better, self.series.iter().find(|s| s.ours)) else {
+            return Vec::new();
+        };
+        let worse = |a: f64, b: f64| match better {
+            Better::More => a < b,
+            Better::Less => a > b,
+        };
+        let best = |x: f64| {
+            let theirs = self.series.iter().filter(|s| s.rival);
+            let there = theirs.flat_map(|s| {
+                s.simulated.iter().filter(|p| p.0 == x).map(move |p| (s.name.as_str(), p.1))
+            });
+            there.reduce(|a, b| if worse(a.1, b.1) { b } else { a })
+        };
+        let lost = ours.simulated.iter().filter_map(|(x, ours)| {
+            let (rival, theirs) = best(*x)?;
+            let lost = worse(*ours, theirs) && (ours - theirs).abs() > theirs.abs() * 0.01;
+            let at = self.place(*x);
+            lost.then(|| Loss { at, ours: *ours, rival: rival.into(), theirs })
+        });
+        lost.collect()
+    }
+
+    /// The picture.
+    pub fn svg(&self) -> String {
+        match &self.x {
+            Across::Numbers(x) => self.lines(x).svg(),
+            Across::Names(names) => self.bars(names).svg(),
+        }
+    }
+
+    fn lines(&self, x: &Axis) -> LineChart {
+        let line = |s: &Series, published: bool, points: Vec<(f64, f64)>| chart::Series {
+            label: if published { format!("{}, published", s.name) } else { s.name.clone() },
+            look: s.look,
+            published,
+            // Between single published points nothing is known.
+            line: !published,
+            points,
+        };
+        let stated = |s: &Series| s.published.iter().map(|p| (p.0, p.1.number())).collect();
+        let simulated = self.series.iter().map(|s| line(s, false, s.simulated.clone()));
+        let published = self.series.iter().map(|s| line(s, true, stated(s)));
+        let series = simulated.chain(published).filter(|s| !s.points.is_empty()).collect();
+        let (title, subtitle) = (self.title.clone(), self.name.clone());
+        LineChart { title, subtitle, x: x.clone(), y: self.y.clone(), series }
+    }
+
+    fn bars(&self, names: &[String]) -> BarChart {
+        let mut series = Vec::new();
+        let mut groups: Vec<Group> =
+            names.iter().map(|n| Group { label: n.clone(), bars: Vec::new() }).collect();
+        for s in &self.series {
+            for published in [true, false] {
+                let bars: Vec<_> = (0..names.len()).map(|x| s.bar(published, x as f64)).collect();
+                if bars.iter().all(Option::is_none) {
+                    continue;
+                }
+                let label =
+                    if published { format!("{}, published", s.name) } else { s.name.clone() };
+                series.push(BarSeries { label, look: s.look, published });
+                groups.iter_mut().zip(bars).for_each(|(g, bar)| g.bars.push(bar));
+            }
+        }
+        let (title, subtitle) = (self.title.clone(), self.name.clone());
+        BarChart { title, subtitle, y: self.y.clone(), series, groups }
+    }
+}
+
+impl Series {
+    fn bar(&self, published: bool, x: f64) -> Option<Bar> {
+        match published {
+            true => self.published.iter().find(|p| p.0 == x).map(|p| match p.1 {
+                Stated::Range(low, high) => Bar { low, high },
+                other => Bar::of(other.number()),
+            }),
+            false => self.simulated.iter().find(|p| p.0 == x).map(|p| Bar::of(p.1)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::published::Reading;
+
+    fn stated(is: Stated, neutral: Option<f64>) -> Published {
+        Published {
+            id: "x".into(),
+            what: "x".into(),
+            is,
+            unit: String::new(),
+            neutral,
+            place: "here".into(),
+            reading: Reading::Text,
+            source: "there".into(),
+        }
+    }
+
+    #[test]
+    fn verdicts() {
+        use Verdict::*;
+        for (is, neutral, simulated, verdict) in [
+            (Stated::Value(2.0), Some(1.0), 1.9, Reproduced),
+            (Stated::Value(2.0), Some(1.0), 5.0, OtherSize),
+            (Stated::Value(2.0), Some(1.0), 0.9, NotReproduced),
+            (Stated::Value(2.0), None, 3.9, OtherSize),
+            (Stated::Value(2.0), None, 4.1, NotReproduced),
+            (Stated::Value(1.0), Some(1.0), 1.5, OtherSize),
+            (Stated::Range(28.0, 52.0), Some(0.0), 40.0, Reproduced),
+            (Stated::Range(28.0, 52.0), Some(0.0), 55.0, Reproduced),
+            (Stated::Range(28.0, 52.0), Some(0.0), 10.0, OtherSize),
+            (Stated::Range(28.0, 52.0), Some(0.0), -10.0, NotReproduced),
+            (Stated::Above(1.0), Some(1.0), 1.01, Reproduced),
+            (Stated::Above(1.0), Some(1.0), 0.99, NotReproduced),
+        ] {
+            let claim = Claim::new(&stated(is, neutral), Some(simulated), "because");
+            assert_eq!(claim.verdict, verdict, "{is:?} {simulated}");
+            assert_eq!(claim.reason.is_empty(), verdict == Reproduced);
+        }
+        let failed = Claim::new(&stated(Stated::Value(1.0), None), None, "because");
+        assert_eq!(
+            (failed.verdict, failed.reason.as_str()),
+            (NotReproduced, "a run it needs failed")
+        );
+    }
+
+    #[test]
+    fn a_loss_is_said() {
+        let look = Look::other(0);
+        let mut ours = Series::new("znsage", look).points([(10.0, Some(5.0)), (20.0, Some(9.0))]);
+        ours.ours = true;
+        let mut theirs = Series::new("other", look).points([(10.0, Some(6.0)), (20.0, Some(8.0))]);
+        theirs.rival = true;
+        let figure = Figure {
+            id: "x",
+            title: String::new(),
+            name: String::new(),
+            source: String::new(),
+            about: vec![],
+            x: Across::Numbers(Axis::new("x")),
+            y: Axis::new("y"),
+            better: Some(Better::More),
+            series: vec![ours, theirs],
+            claims: vec![],
+            notes: vec![],
+        };
+        assert_eq!(figure.losses()[0].text(), "at 10: 5, other 6");
+        assert_eq!(figure.losses().len(), 1);
+        let less = Figure { better: Some(Better::Less), ..figure.clone() };
+        assert_eq!(less.losses()[0].text(), "at 20: 9, other 8");
+        assert_eq!(figure.rows().len(), 4);
+    }
+}

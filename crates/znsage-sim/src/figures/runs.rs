@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The runs behind the figures: a flat list, each once, side by side.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+
+use super::device::DeviceJob;
+use crate::{run, RunResult, Spec};
+
+/// Something to simulate.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Job {
+    /// A system under a workload.
+    Swap(Box<Spec>),
+    /// A device by itself.
+    Device(DeviceJob),
+}
+
+/// What it gave.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// Of a system.
+    Swap(Box<RunResult>),
+    /// Of a device.
+    Device(Vec<f64>),
+    /// It did not run, or what it found is not sound.
+    Failed(String),
+}
+
+/// What all jobs gave.
+#[derive(Clone, Debug, Default)]
+pub struct Outcomes {
+    by_key: BTreeMap<String, Outcome>,
+}
+
+impl Job {
+    /// What tells it from others: all of its settings.
+    fn key(&self) -> String {
+        format!("{self:?}")
+    }
+
+    /// For people, on one line.
+    pub fn text(&self) -> String {
+        match self {
+            Job::Swap(s) => {
+                format!("{} on {}, {}, {} %", s.system, s.device, s.workload, s.utilization)
+            }
+            Job::Device(d) => d.text(),
+        }
+    }
+
+    fn run(&self) -> Outcome {
+        match self {
+            Job::Swap(spec) => match run(spec) {
+                Ok(r) if r.wrong.is_empty() => Outcome::Swap(Box::new(r)),
+                Ok(r) => Outcome::Failed(r.wrong.join("; ")),
+                Err(e) => Outcome::Failed(e.to_string()),
+            },
+            Job::Device(d) => match d.run() {
+                Ok(values) => Outcome::Device(values),
+                Err(e) => Outcome::Failed(e),
+            },
+        }
+    }
+}
+
+impl Outcomes {
+    /// Runs every job once, `threads` of them at a time. `progress` is told
+    /// how many are done, and of how many, and which one was the last.
+    ///
+    /// # Errors
+    /// If the threads cannot be had.
+    pub fn of(
+        jobs: &[Job],
+        threads: usize,
+        progress: &(dyn Fn(usize, usize, &str) + Sync),
+    ) -> Result<Outcomes, String> {
+        let unique: BTreeMap<String, &Job> = jobs.iter().map(|j| (j.key(), j)).collect();
+        let all: Vec<(String, &Job)> = unique.into_iter().collect();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        let pool = pool.build().map_err(|e| e.to_string())?;
+        let done = AtomicUsize::new(0);
+        let one = |(key, job): &(String, &Job)| {
+            let outcome = job.run();
+            progress(done.fetch_add(1, Ordering::Relaxed) + 1, all.len(), &job.text());
+            (key.clone(), outcome)
+        };
+        Ok(Outcomes { by_key: pool.install(|| all.par_iter().map(one).collect()) })
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// Are there none?
+    pub fn is_empty(&self) -> bool {
+        self.by_key.is_empty()
+    }
+
+    fn get(&self, job: &Job) -> &Outcome {
+        self.by_key.get(&job.key()).unwrap_or_else(|| panic!("was not run: {}", job.text()))
+    }
+
+    /// Of a system; None if it failed.
+    ///
+    /// # Panics
+    /// If it is not one of the jobs.
+    pub fn swap(&self, spec: &Spec) -> Option<&RunResult> {
+        match self.get(&Job::Swap(Box::new(spec.clone()))) {
+            Outcome::Swap(r) => Some(r),
+            _ => None,
+        }
+    }
+
+    /// One value of a device; None if it failed.
+    ///
+    /// # Panics
+    /// If it is not one of the jobs.
+    pub fn device(&self, job: &DeviceJob, value: usize) -> Option<f64> {
+        self.values(job).get(value).copied()
+    }
+
+    /// The values of a device; none if it failed.
+    ///
+    /// # Panics
+    /// If it is not one of the jobs.
+    pub fn values(&self, job: &DeviceJob) -> &[f64] {
+        match self.get(&Job::Device(job.clone())) {
+            Outcome::Device(values) => values,
+            _ => &[],
+        }
+    }
+
+    /// Why jobs failed.
+    pub fn failures(&self, jobs: &[Job]) -> Vec<String> {
+        let failed = jobs.iter().filter_map(|j| match self.get(j) {
+            Outcome::Failed(why) => Some(format!("{}: {why}", j.text())),
+            _ => None,
+        });
+        failed.collect()
+    }
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The thesis on ZNSwap for small zones: swap-out bandwidth against ZNSwap on
+//! large zones.
+
+use super::model::{Across, Better, Claim, Figure};
+use super::party::{Field, Party};
+use super::published::Publication;
+use super::runs::{Job, Outcomes};
+use super::scale::Scale;
+use super::Definition;
+use crate::chart::Axis;
+use crate::spec::{SystemKind, WorkloadKind};
+
+pub(super) const FIGURES: &[Definition] =
+    &[Definition { id: "thesis-bandwidth", jobs, make: bandwidth }];
+
+const UTILIZATIONS: [f64; 4] = [20.0, 40.0, 60.0, 80.0];
+const LARGE: Party = Party::new("ZNSwap, large zones", SystemKind::ZnSwap, "zn540");
+const SMALL: Party = Party::new("ZNSwap for small zones", SystemKind::SmallZone, "hynix");
+const IN_CHUNK: Party =
+    Party::new("ZNSwap for small zones, maps in chunks", SystemKind::SmallZone, "hynix")
+        .with(&[("published.map-in-chunk", "true")])
+        .variant(1);
+const PATIENT: Party =
+    Party::new("ZNSwap for small zones, chunks wait 10 ms", SystemKind::SmallZone, "hynix")
+        .with(&[("published.flush-after", "10000000")])
+        .variant(2);
+const ZNSAGE: Party = Party::new("znsage, small zones", SystemKind::ZnSage, "hynix");
+const PARTIES: [Party; 5] = [LARGE, SMALL, IN_CHUNK, PATIENT, ZNSAGE];
+
+fn field() -> Field<'static> {
+    let workload = WorkloadKind::Uniform;
+    Field { parties: &PARTIES, workload, utilizations: &UTILIZATIONS, set: &[] }
+}
+
+fn jobs(scale: &Scale) -> Vec<Job> {
+    field().jobs(scale)
+}
+
+fn bandwidth(scale: &Scale, o: &Outcomes) -> Figure {
+    let (field, p) = (field(), Publication::load("thesis"));
+    let of = |party: &Party| -> Vec<Option<f64>> {
+        let at = |u: &f64| field.result(scale, o, party, *u).map(|r| r.swap_out_mb_s);
+        UTILIZATIONS.iter().map(at).collect()
+    };
+    let mean = |party: &Party| {
+        let all = of(party).into_iter().collect::<Option<Vec<f64>>>()?;
+        Some(all.iter().sum::<f64>() / all.len() as f64)
+    };
+    let last = UTILIZATIONS.len() as f64;
+    let ratio = |a: Option<f64>, b: Option<f64>| Some(a? / b?);
+    let mut names: Vec<String> = UTILIZATIONS.iter().map(|u| format!("{u} %")).collect();
+    names.push("mean".into());
+    let base = of(&LARGE);
+    let series = [SMALL, IN_CHUNK, PATIENT, ZNSAGE].map(|party| {
+        let each = of(&party).into_iter().zip(&base).enumerate();
+        let each = each.map(|(i, (a, b))| (i as f64, ratio(a, *b)));
+        let s = party.series().points(each).point(last, ratio(mean(&party), mean(&LARGE)));
+        if party.name == SMALL.name {
+            return s.publish(last, p.value("ratio"));
+        }
+        s
+    });
+    let most = of(&SMALL).into_iter().flatten().reduce(f64::max);
+    let reason = "The flash of either device is modelled after an emulator and public \
+        measurements, not after the drives of the thesis; what ZNSwap's software costs is assumed. \
+        In the model, garbage collection writes to one zone, that is, to one die of 91 MB/s; the \
+        thesis says itself that its collection, one thread with one victim, cannot keep up for \
+        long, so that its runs may have ended before much was collected.";
+    Figure {
+        id: "thesis-bandwidth",
+        title: "Thesis: swap-out bandwidth on small zones, relative to ZNSwap on large ones".into(),
+        name: p.name.clone(),
+        source: p.source.clone(),
+        about: vec![field.about()],
+        x: Across::Names(names),
+        y: Axis::from_zero("swap-out over that of ZNSwap, times"),
+        better: Some(Better::More),
+        series: series.into(),
+        claims: vec![
+            Claim::new(p.value("ratio"), ratio(mean(&SMALL), mean(&LARGE)), reason),
+            Claim::new(p.value("bandwidth"), most, reason),
+        ],
+        notes: vec![
+            "After how long a partial chunk is flushed is not said in the thesis. 1 ms is assumed; \
+             what 10 ms would give is shown: less padding, so more bandwidth."
+                .into(),
+            "A zone of the ZN540 is over all dies, one of the small-zone drive on one: what writes \
+             to one zone at a time, as garbage collection does, is slow there."
+                .into(),
+        ],
+    }
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Figures as files: `ID.svg` and `ID.csv` each, `index.html` and
+//! `figures.json` for all.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::model::Figure;
+use super::page::page;
+use super::published::Stated;
+use super::scale::Scale;
+use crate::chart::standalone;
+
+/// A file that could not be written.
+#[derive(Debug)]
+pub struct WriteError {
+    /// Which one.
+    pub path: PathBuf,
+    /// Why.
+    pub error: io::Error,
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> WriteError + '_ {
+    move |error| WriteError { path: path.into(), error }
+}
+
+/// Makes the directory, and makes sure that files can be written there:
+/// better before the runs than after.
+///
+/// # Errors
+/// If it is no directory, or nothing can be written there.
+pub fn prepare(dir: &Path) -> Result<(), WriteError> {
+    fs::create_dir_all(dir).map_err(at(dir))?;
+    let probe = dir.join(".figures");
+    fs::write(&probe, b"").map_err(at(dir))?;
+    fs::remove_file(&probe).map_err(at(&probe))
+}
+
+/// Writes the figures to a directory. Files that are there are replaced.
+///
+/// # Errors
+/// If a file cannot be written.
+pub fn write(dir: &Path, figures: &[Figure], scale: &Scale) -> Result<Vec<PathBuf>, WriteError> {
+    let mut written = Vec::new();
+    let mut put = |name: String, text: String| {
+        let path = dir.join(name);
+        fs::write(&path, text).map_err(at(&path))?;
+        written.push(path);
+        Ok(())
+    };
+    for f in figures {
+        put(format!("{}.svg", f.id), standalone(&f.svg()))?;
+        put(format!("{}.csv", f.id), table(f))?;
+    }
+    let json = json!({
+        "version": 1,
+        "scale": scale.name,
+        "seed": scale.seed,
+        "figures": figures.iter().map(Figure::to_json).collect::<Vec<_>>(),
+    });
+    put("figures.json".into(), format!("{json:#}\n"))?;
+    put("index.html".into(), page(figures, scale).render())?;
+    Ok(written)
+}
+
+/// A row for each value. Numbers are in full.
+fn table(f: &Figure) -> String {
+    let mut out = csv::Writer::from_writer(Vec::new());
+    let head = ["series", "x", "published", "published_to", "simulated", "difference_percent"];
+    let number = |v: Option<f64>| v.map(|v| format!("{v}")).unwrap_or_default();
+    let row = |r: &super::model::Row| {
+        let (low, high) = match r.published {
+            Some(Stated::Range(a, b)) => (Some(a), Some(b)),
+            // Bounds are in the claims; a number alone would be misread.
+            Some(Stated::Above(_) | Stated::Below(_)) | None => (None, None),
+            Some(Stated::Value(v)) => (Some(v), None),
+        };
+        let difference = r.difference().map(|d| format!("{d:.2}")).unwrap_or_default();
+        let (x, name) = (r.x.clone(), r.series.name.clone());
+        [name, x, number(low), number(high), number(r.simulated), difference]
+    };
+    let rows = f.rows();
+    let all = std::iter::once(head.map(String::from)).chain(rows.iter().map(row));
+    for record in all {
+        out.write_record(&record).expect("memory takes all");
+    }
+    let bytes = out.into_inner().expect("memory takes all");
+    String::from_utf8(bytes).expect("made of strings")
+}
+
+impl Figure {
+    /// All of it, for programs.
+    pub fn to_json(&self) -> serde_json::Value {
+        let rows = self.rows();
+        let values = rows.iter().map(|r| {
+            json!({
+                "series": r.series.name,
+                "x": r.x,
+                "published": r.published,
+                "simulated": r.simulated,
+                "difference_percent": r.difference(),
+            })
+        });
+        json!({
+            "id": self.id,
+            "title": self.title,
+            "source": self.source,
+            "unit": self.y.label,
+            "better": self.better,
+            "values": values.collect::<Vec<_>>(),
+            "claims": self.claims,
+            "losses": self.losses(),
+            "about": self.about,
+            "notes": self.notes,
+        })
+    }
+}

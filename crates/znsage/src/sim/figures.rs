@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `znsage sim figures`: every published figure, simulated.
+
+use std::fmt::Write;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Instant;
+
+use clap::Args;
+use serde_json::json;
+use znsage_sim::chart::number;
+use znsage_sim::figures::{self, Figure, Loss, Scale, WriteError};
+
+use super::Report;
+use crate::error::{Error, Kind, Result};
+use crate::progress::Progress;
+
+#[derive(Debug, Args)]
+pub struct FiguresArgs {
+    /// Directory for the pictures, tables and index.html; made if missing
+    #[arg(long, value_name = "DIR", required_unless_present = "list")]
+    pub out: Option<PathBuf>,
+
+    /// Only these figures, e.g. znswap-waf,mapping-memory
+    #[arg(long, value_name = "ID,...", value_delimiter = ',')]
+    pub only: Vec<String>,
+
+    /// Smaller devices and shorter runs, to try things: numbers are off
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Of the runs' random numbers: the same seed gives the same files
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+
+    /// Runs at a time [default: one for each CPU]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
+
+    /// List the figures instead
+    #[arg(long)]
+    pub list: bool,
+}
+
+pub fn make(args: &FiguresArgs) -> Result<Report> {
+    let chosen =
+        figures::select(&args.only).map_err(|e| Error::new(Kind::Usage, format!("--only: {e}")))?;
+    if args.list {
+        let ids: Vec<&str> = chosen.iter().map(|f| f.id).collect();
+        let json = json!({"version": 1, "figures": ids});
+        return Ok(Report { text: ids.join("\n") + "\n", json, damage: false });
+    }
+    let out = args.out.as_deref().expect("clap asks for it");
+    figures::prepare(out).map_err(|e| unwritable(out, e))?;
+    let scale = if args.quick { Scale::quick() } else { Scale::full() };
+    let scale = Scale { seed: args.seed, ..scale };
+    let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok());
+    let jobs = jobs.map_or(1, NonZeroUsize::get);
+    let begun = Instant::now();
+    let made = {
+        let progress = Mutex::new(Progress::new());
+        let show = |done: usize, of: usize, last: &str| {
+            if let Ok(mut p) = progress.lock() {
+                p.show(|| format!("{done} of {of} runs done, the last: {last}"));
+            }
+        };
+        figures::make(&chosen, &scale, jobs, &show)
+    };
+    let made = made.map_err(|e| Error::new(Kind::Environment, format!("--jobs {jobs}: {e}")))?;
+    let files = figures::write(out, &made, &scale).map_err(|e| unwritable(out, e))?;
+    let mut text = to_text(&made);
+    let (n, took) = (files.len(), begun.elapsed().as_secs_f64());
+    let page = out.join("index.html");
+    let _ = writeln!(text, "{n} files in {took:.0} s; see {}", page.display());
+    let json = json!({
+        "version": 1,
+        "files": files,
+        "figures": made.iter().map(Figure::to_json).collect::<Vec<_>>(),
+    });
+    Ok(Report { text, json, damage: false })
+}
+
+fn unwritable(out: &Path, e: WriteError) -> Error {
+    let error = match out.exists() && !out.is_dir() {
+        true => return Error::new(Kind::Usage, format!("--out {}: is a file", out.display())),
+        false => Error::io("write", &e.path, e.error),
+    };
+    error.hint("--out names a directory that you may write to")
+}
+
+/// The claims, a line each.
+fn to_text(figures: &[Figure]) -> String {
+    let mut text = String::new();
+    for f in figures {
+        let _ = writeln!(text, "{}: {}", f.id, f.title);
+        for c in &f.claims {
+            let simulated = c.simulated.map(number).unwrap_or_else(|| "-".into());
+            let _ = writeln!(
+                text,
+                "  published {:12} simulated {simulated:8} {:9} {}: {}",
+                c.published.is.text(),
+                c.difference(),
+                c.verdict_text(),
+                c.published.what
+            );
+        }
+        let lost: Vec<String> = f.losses().iter().map(Loss::text).collect();
+        if !lost.is_empty() {
+            let _ = writeln!(text, "  znsage is behind {}", lost.join("; "));
+        }
+        for note in f.notes.iter().filter(|n| n.starts_with("A run failed")) {
+            let _ = writeln!(text, "  {note}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    fn figures(words: &[&str]) -> Result<Report> {
+        let words = ["znsage", "sim", "figures"].iter().chain(words);
+        match crate::cli::Cli::try_parse_from(words).unwrap().command {
+            crate::cli::Command::Sim { command } => super::super::run(&command, false),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn one_figure_is_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("out");
+        let words = ["--quick", "--only", "mapping-memory", "--jobs", "1", "--out"];
+        let report = figures(&[&words[..], &[out.to_str().unwrap()]].concat()).unwrap();
+        assert!(report.text.contains("published 24 "), "{}", report.text);
+        assert_eq!(report.json["figures"][0]["id"], "mapping-memory");
+        assert!(out.join("mapping-memory.svg").exists() && out.join("index.html").exists());
+    }
+
+    #[test]
+    fn figures_are_listed() {
+        let report = figures(&["--list"]).unwrap();
+        assert!(report.text.lines().any(|l| l == "znswap-waf"));
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_said_before_anything_runs() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        std::fs::write(&file, "x").unwrap();
+        let file = file.to_str().unwrap();
+        let below = format!("{file}/below");
+        for (words, kind, part) in [
+            (
+                vec!["--out", "/tmp", "--only", "fig1"],
+                Kind::Usage,
+                "no figure is called `fig1`; there",
+            ),
+            (vec!["--out", file], Kind::Usage, "is a file"),
+            (vec!["--out", &below], Kind::Kernel, "Not a directory"),
+            (vec!["--out", "/proc/no"], Kind::Kernel, "cannot write /proc/no: "),
+        ] {
+            let e = figures(&words).err().unwrap();
+            assert!(e.kind == kind && e.message.contains(part), "{words:?}: {}", e.message);
+        }
+    }
+}
