@@ -13,7 +13,7 @@ use crate::outcome::Outcome;
 
 crate::cases![shapes:
     tight_limits_512_byte_blocks, zones_of_4_mib, large_zones, write_unit_192k, large_chunks,
-    policy_single, null_blk_capacity, null_blk_conventional_zones, null_blk_three_open];
+    stripes, policy_single, null_blk_capacity, null_blk_conventional_zones, null_blk_three_open];
 
 /// Swaps until GC has emptied several zones: the fill takes 70 % of them.
 fn swap_on(device: &Device, utilization: &str) -> Outcome<Bench> {
@@ -85,6 +85,17 @@ fn write_unit_192k(_: &mut Log) -> Outcome {
     let all = host + gc + padding;
     ensure!(all % 48 == 0, "{host} + {gc} + {padding} blocks are no whole units");
     ensure!(bench.waf() > 1.0, "the WAF leaves padding out");
+    device.finish_sound()
+}
+
+/// Two zones at a time for each stream, and four for GC.
+fn stripes(_: &mut Log) -> Outcome {
+    let options = ["--stripe", "2", "--chunk", "64K"];
+    let device = Device::on(&guest::device(MEDIUM)?, &options)?;
+    equal(&device, "streams", 2)?;
+    equal(&device, "stripe", 2)?;
+    equal(&device, "gc_stripe", 4)?;
+    swap_for(&device, "60", "1.1")?;
     device.finish_sound()
 }
 
