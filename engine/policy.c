@@ -35,7 +35,10 @@ u32 zse_nr_streams(const struct zse_config *cfg)
 /* Appends of a chunk that a zone takes, for several zones at a time to help. */
 #define CHUNKS_OF_A_LANE	16
 /* Of all zones, what may be open if the device sets no limit. */
-#define ZONES_OF_A_LANE		64
+#define ZONES_OF_A_LANE		32
+
+/* More would keep more zones empty for GC, and hurt reads. */
+#define MAX_GC_LANES		8
 
 /**
  * zse_lanes() - zones that are written at a time
@@ -79,8 +82,8 @@ void zse_lanes(const struct zse_config *cfg, u32 *stream, u32 *gc)
 		*stream = 1;
 	if (most > streams * *stream)
 		*gc = most - streams * *stream;
-	if (*gc > ZSE_MAX_LANES / 2)
-		*gc = ZSE_MAX_LANES / 2;
+	if (*gc > MAX_GC_LANES)
+		*gc = MAX_GC_LANES;
 }
 
 u32 policy_place(const struct zse_engine *e, u32 cpu)
