@@ -10,6 +10,10 @@ use std::time::Duration;
 use super::protocol::{Event, Order, Setup};
 use crate::error::{Error, Kind, Result};
 
+/// Less free swap space than this is as good as none: CPUs keep some slots for
+/// themselves.
+const SOME_LEFT: u64 = 4 << 20;
+
 /// Killed, if it still runs, when dropped.
 pub struct Worker {
     child: Child,
@@ -80,8 +84,16 @@ fn listen(output: ChildStdout) -> Receiver<Event> {
 }
 
 /// Why a worker that should have gone on did not.
-pub fn obituary(status: ExitStatus, oom_kills: u64) -> Error {
+/// `swap_left` is the least swap space that was seen to be free.
+pub fn obituary(status: ExitStatus, oom_kills: u64, swap_left: Option<u64>) -> Error {
     match status.signal() {
+        Some(libc::SIGKILL) if oom_kills > 0 && swap_left.is_some_and(|left| left > SOME_LEFT) => {
+            Error::new(
+                Kind::Space,
+                "the kernel killed the worker: it found no memory to reclaim within --memory-limit",
+            )
+            .hint("swap space was left, but what was swapped out had not been written yet:\nchoose a larger --memory-limit, or fewer --threads")
+        }
         Some(libc::SIGKILL) if oom_kills > 0 => Error::new(
             Kind::Space,
             "the kernel killed the worker: no memory, and no swap space left",
@@ -109,8 +121,11 @@ mod tests {
     #[test]
     fn deaths_are_told_apart() {
         let by = |signal| ExitStatus::from_raw(signal);
-        assert_eq!(obituary(by(libc::SIGKILL), 1).kind, Kind::Space);
-        assert_eq!(obituary(by(libc::SIGKILL), 0).kind, Kind::Kernel);
-        assert_eq!(obituary(by(libc::SIGBUS), 0).kind, Kind::Failure);
+        assert_eq!(obituary(by(libc::SIGKILL), 1, None).kind, Kind::Space);
+        let full = obituary(by(libc::SIGKILL), 1, Some(1 << 20)).message;
+        let slow = obituary(by(libc::SIGKILL), 1, Some(1 << 30)).message;
+        assert!(full.contains("no swap space left") && slow.contains("--memory-limit"));
+        assert_eq!(obituary(by(libc::SIGKILL), 0, None).kind, Kind::Kernel);
+        assert_eq!(obituary(by(libc::SIGBUS), 0, None).kind, Kind::Failure);
     }
 }

@@ -50,6 +50,8 @@ struct Bench<'a> {
     sampler: Sampler<'a>,
     recorder: Option<Recorder>,
     progress: Progress,
+    /// The least free swap space that was seen.
+    swap_left: Option<u64>,
     /// Filled now.
     pages: u64,
     phases: Vec<Phase>,
@@ -96,6 +98,7 @@ pub fn run(sys: &dyn Sys, args: &BenchArgs, page: u64) -> Result<Report> {
         sampler,
         recorder,
         progress: Progress::new(),
+        swap_left: None,
         pages: 0,
         phases: Vec::new(),
         corrupt: Vec::new(),
@@ -181,7 +184,7 @@ impl Bench<'_> {
             Err(_) if self.sys.interrupted() => Err(Error::interrupted()),
             Err(status) => {
                 let kills = self.group.as_ref().map_or(0, Cgroup::oom_kills);
-                Err(child::obituary(status, kills))
+                Err(child::obituary(status, kills, self.swap_left))
             }
         }
     }
@@ -204,6 +207,8 @@ impl Bench<'_> {
                 let now = self.look();
                 self.sampler.record(name, watch.ops, &now)?;
                 watch.note(&now);
+                let left = swaps::areas(self.sys).iter().map(Area::free_bytes).sum();
+                self.swap_left = Some(self.swap_left.map_or(left, |least| least.min(left)));
                 if self.rewritten(order, &before, &now) {
                     self.worker.order(&Order::Stop);
                 }
