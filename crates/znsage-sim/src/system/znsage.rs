@@ -144,7 +144,7 @@ impl Znsage {
                 return refuse(
                     "device",
                     format!(
-                        "{} zones are too few for {} streams, GC and a reserve of {}",
+                        "{} zones are too few for {} streams, GC and a reserve of {}; a larger size or smaller zones (device.zoned.zone_capacity) would do",
                         cfg.nr_zones,
                         cfg.nr_streams(),
                         cfg.reserve
