@@ -117,6 +117,54 @@ static void check_zone_fields(struct check *ck, u32 zone)
 			  z->written, z->cap);
 }
 
+/* What streams have of GC. Wants the engine lock. */
+static void check_gc_shares(struct check *ck)
+{
+	const struct zse_engine *e = ck->e;
+	u32 chunks = 0, victims = 0, i;
+
+	for (i = 0; i <= ZSE_NOBODY; i++) {
+		chunks += e->gc_shares[i].chunks;
+		victims += e->gc_shares[i].victims;
+	}
+	if (chunks != e->nr_used_gc_chunks)
+		violation(ck, "chunks of GC that streams have", 0, chunks,
+			  e->nr_used_gc_chunks);
+	if (victims != e->nr_state[ZSE_ZONE_VICTIM])
+		violation(ck, "victims that streams have", 0, victims,
+			  e->nr_state[ZSE_ZONE_VICTIM]);
+}
+
+/*
+ * GC has room for all that it has begun: at least for what is in its chunks, and
+ * for what it has not read of what is live. If no zone failed. Swap-out that
+ * writes the same zones has none of its own. Wants the engine lock.
+ */
+static void check_gc_room(struct check *ck)
+{
+	struct zse_engine *e = ck->e;
+	u32 zones = e->nr_state[ZSE_ZONE_EMPTY], i;
+	u64 room = stripe_room(e, &e->gc_stripe), needed = e->gc_unplaced;
+
+	if (!e->shared && zones > e->cfg.reserve)
+		zones = e->cfg.reserve;
+	room += (u64)zones * e->min_cap;
+	for (i = 0; i < e->nr_victims; i++) {
+		const struct zse_zone *z = &e->zones[e->victims[i].zone];
+		u32 live = zp_load(&z->live);
+
+		needed += live > z->moving ? live - z->moving : 0;
+	}
+	if (needed > room && !e->counters.write_errors)
+		violation(ck, "GC has begun more than it has room for", 0,
+			  needed, room);
+	for (i = 0; e->shared && i < e->max_streams; i++)
+		if (stripe_room(e, &e->streams[i].stripe) ||
+		    e->streams[i].stripe.nr)
+			violation(ck, "stream with zones of its own", i,
+				  e->streams[i].stripe.nr, 0);
+}
+
 /* Counters of zones against the zones; limits of the device. */
 static void check_zones(struct check *ck)
 {
@@ -145,6 +193,8 @@ static void check_zones(struct check *ck)
 	if (!e->nr_used_gc_chunks && e->gc_unplaced)
 		violation(ck, "entries without a zone in no chunk of GC", 0,
 			  e->gc_unplaced, 0);
+	check_gc_shares(ck);
+	check_gc_room(ck);
 	active = count[ZSE_ZONE_OPEN] + count[ZSE_ZONE_CLOSING] +
 		 count[ZSE_ZONE_FINISH] + count[ZSE_ZONE_FINISHING] + held;
 	if (e->cfg.max_active && active > e->cfg.max_active)

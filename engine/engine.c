@@ -4,33 +4,26 @@
  */
 #include "internal.h"
 
-/* Zones that swap-out and GC may hold without their being full. */
-static u32 zones_not_full(const struct zse_config *cfg)
-{
-	u32 lanes, gc_lanes;
-
-	zse_lanes(cfg, &lanes, &gc_lanes);
-	return cfg->reserve + zse_nr_streams(cfg) * lanes + gc_lanes;
-}
-
 /**
  * zse_max_slots() - the largest swap area on which GC always finds a victim
  * @cfg: configuration; nr_slots is not looked at
  *
  * When swap-out has to wait, at most the reserve is empty and each lane of a
- * stream or of GC holds one open zone; the other zones are full. If the slots are fewer
- * than what these could hold with a write unit less each, at least one of
- * them has a whole unit of dead blocks. GC sees it by the live counts, which
+ * stream or of GC, or the one that they share, holds one open zone, whatever the
+ * policy; the other zones are full. If the slots are fewer than what these could
+ * hold with a write unit less each, at least one of them has a whole unit of
+ * dead blocks. GC sees it by the live counts, which
  * each CPU in the middle of a free or a write may leave one too high.
  *
  * Return: slots, 0 if there are too few zones for any.
  */
 u32 zse_max_slots(const struct zse_config *cfg)
 {
-	u32 cap = cfg->zone_blocks, i, zones = zones_not_full(cfg);
+	u32 cap = cfg->zone_blocks, i, zones = limits_not_full(cfg);
 	u64 slots;
 
-	if (cfg->nr_zones <= zones)
+	/* Below three beyond the reserve there is no room for watermarks. */
+	if (cfg->nr_zones <= zones || cfg->nr_zones < cfg->reserve + 3)
 		return 0;
 	for (i = 0; cfg->zone_caps && i < cfg->nr_zones; i++)
 		if (cfg->zone_caps[i] < cap)
@@ -62,12 +55,11 @@ static enum zse_refusal config_check(const struct zse_config *cfg)
 	    cfg->chunk_blocks % cfg->write_unit ||
 	    cfg->chunk_blocks > cfg->zone_blocks || !zones_in_units(cfg))
 		return ZSE_BAD_CHUNK;
-	if (cfg->max_active == 1)
-		return ZSE_TOO_FEW_OPEN;
 	if ((u64)cfg->nr_zones * cfg->zone_blocks > ZSE_MAX_BLOCKS)
 		return ZSE_TOO_MANY_BLOCKS;
 	if (!cfg->reserve || !cfg->nr_cpus || !cfg->nr_chunks ||
-	    !cfg->nr_gc_chunks || cfg->policy >= ZSE_NR_POLICIES)
+	    !cfg->nr_gc_chunks || !cfg->policy ||
+	    cfg->victim >= ZSE_NR_VICTIMS || cfg->pace > 100)
 		return ZSE_BAD_SETTING;
 	if (!zse_max_slots(cfg))
 		return ZSE_TOO_FEW_ZONES;
@@ -87,7 +79,7 @@ static bool engine_alloc(struct zse_engine *e)
 	e->fwd = zp_alloc(sizeof(*e->fwd) * cfg->nr_slots);
 	e->rev = zp_alloc(sizeof(*e->rev) * e->nr_blocks);
 	e->zones = zp_alloc(sizeof(*e->zones) * cfg->nr_zones);
-	e->streams = zp_alloc(sizeof(*e->streams) * e->nr_streams);
+	e->streams = zp_alloc(sizeof(*e->streams) * e->max_streams);
 	e->chunks = zp_alloc(sizeof(*e->chunks) * chunks);
 	e->entries = zp_alloc(sizeof(*e->entries) * chunks *
 			      cfg->chunk_blocks);
@@ -116,9 +108,8 @@ static void pool_init(struct zse_engine *e)
 
 static void engine_init(struct zse_engine *e)
 {
-	u32 lanes, gc_lanes, i;
+	u32 i;
 
-	zse_lanes(&e->cfg, &lanes, &gc_lanes);
 	zp_lock_init(&e->lock);
 	INIT_LIST_HEAD(&e->empty);
 	INIT_LIST_HEAD(&e->drained);
@@ -128,15 +119,17 @@ static void engine_init(struct zse_engine *e)
 	INIT_LIST_HEAD(&e->stalled);
 	INIT_LIST_HEAD(&e->gc_ready);
 	INIT_LIST_HEAD(&e->failed);
-	stripe_init(&e->gc_stripe, gc_lanes);
+	stripe_init(&e->gc_stripe, limits_gc_zones(&e->cfg),
+		    zse_gc_lanes(&e->cfg));
 	e->gc_on = true;
-	for (i = 0; i < e->nr_streams; i++) {
+	for (i = 0; i < e->max_streams; i++) {
 		zp_lock_init(&e->streams[i].lock);
-		stripe_init(&e->streams[i].stripe, lanes);
+		stripe_init(&e->streams[i].stripe, 0, 0);
 	}
 	map_clear(e);
 	zones_init(e);
 	pool_init(e);
+	zse_set_policy(e, e->cfg.policy, NULL);
 	window_init(e);
 }
 
@@ -162,11 +155,15 @@ struct zse_engine *zse_create(const struct zse_config *cfg,
 		return NULL;
 	}
 	e->cfg = *cfg;
-	e->nr_streams = zse_nr_streams(cfg);
+	e->max_streams = zse_max_streams(cfg);
+	e->nr_streams = zse_nr_streams(cfg, cfg->policy);
+	e->shared = limits_shared(cfg);
+	e->victim = cfg->victim;
+	e->pace = cfg->pace;
 	e->nr_blocks = cfg->nr_zones * cfg->zone_blocks;
 	e->gc_low = cfg->gc_low;
 	e->gc_high = cfg->gc_high;
-	if (!policy_watermarks(e, &e->gc_low, &e->gc_high))
+	if (!limits_watermarks(e, &e->gc_low, &e->gc_high))
 		*why = ZSE_BAD_SETTING;
 	else if (!engine_alloc(e))
 		*why = ZSE_NO_MEMORY;
@@ -216,7 +213,7 @@ bool zse_set_watermarks(struct zse_engine *e, u32 low, u32 high)
 {
 	unsigned long flags;
 
-	if (!policy_watermarks(e, &low, &high))
+	if (!limits_watermarks(e, &low, &high))
 		return false;
 	zp_lock(&e->lock, flags);
 	zp_store(&e->gc_low, low);
@@ -230,6 +227,17 @@ void zse_get_watermarks(struct zse_engine *e, u32 *low, u32 *high)
 {
 	*low = zp_load(&e->gc_low);
 	*high = zp_load(&e->gc_high);
+}
+
+/* Blocks of a stream's zones that swap-in has read. */
+static u64 blocks_read(const struct zse_engine *e, u32 stream)
+{
+	u64 nr = 0;
+	u32 i;
+
+	for (i = 0; i < ZSE_SHARDS; i++)
+		nr += zp_count_read(&e->shards[i].read_blocks[stream]);
+	return nr;
 }
 
 /**
@@ -253,18 +261,25 @@ void zse_get_stats(struct zse_engine *e, struct zse_stats *st)
 	st->zones_retired = e->nr_state[ZSE_ZONE_RETIRED];
 	st->blocks_total = e->usable_blocks;
 	st->write_window = e->window;
-	st->stripe = e->streams[0].stripe.nr;
-	st->gc_stripe = e->gc_stripe.nr;
+	st->stripe = stripe_of(e, 0)->nr;
+	st->gc_stripe = e->gc_stripe.kept;
+	st->gc_shared = e->shared;
+	st->survivors = e->nr_survivors;
+	st->keys = e->nr_keys;
+	st->keys_sharing = keys_sharing(e);
 	zp_unlock(&e->lock, flags);
 
+	st->policy_refused = zp_count_read(&e->policy_refused);
 	st->zones_open = st->zones_total - st->zones_empty - st->zones_full -
 			 st->zones_retired;
-	st->streams = e->nr_streams;
+	st->streams = zp_load(&e->nr_streams);
 	st->map_bytes = e->map_bytes;
 	for (i = 0; i < ZSE_SHARDS; i++) {
 		st->slots_used += zp_count_read(&e->shards[i].used);
 		st->slots_freed += zp_count_read(&e->shards[i].freed);
 	}
+	for (i = 0; i < e->max_streams; i++)
+		st->read_blocks += blocks_read(e, i);
 	for (i = 0; i < e->cfg.nr_zones; i++)
 		st->live_blocks += zp_load(&e->zones[i].live);
 }
@@ -311,19 +326,6 @@ struct zse_chunk *zse_chunk_get(struct zse_engine *e, u32 id)
 	return &e->chunks[id];
 }
 
-static const char *const zone_state_names[ZSE_NR_ZONE_STATES] = {
-	[ZSE_ZONE_EMPTY] = "empty",
-	[ZSE_ZONE_OPEN] = "open",
-	[ZSE_ZONE_CLOSING] = "closing",
-	[ZSE_ZONE_FINISH] = "finish",
-	[ZSE_ZONE_FINISHING] = "finishing",
-	[ZSE_ZONE_FULL] = "full",
-	[ZSE_ZONE_VICTIM] = "victim",
-	[ZSE_ZONE_DRAINED] = "drained",
-	[ZSE_ZONE_RESETTING] = "resetting",
-	[ZSE_ZONE_RETIRED] = "retired",
-};
-
 /* A row of the zone table; false beyond its end. */
 bool zse_get_zone(struct zse_engine *e, u32 zone, struct zse_zone_info *zi)
 {
@@ -339,6 +341,36 @@ bool zse_get_zone(struct zse_engine *e, u32 zone, struct zse_zone_info *zi)
 	zi->written = z->written;
 	zi->live = zp_load(&z->live);
 	zi->bad = z->bad;
+	zi->mixed = z->mixed;
+	zi->stream = z->stream;
+	zi->moves = z->moves;
+	zi->reads = zp_load(&z->reads);
+	zi->key = z->key;
+	zi->age = zone_age(e, z);
 	zp_unlock(&e->lock, flags);
+	return true;
+}
+
+/* What a stream has done; false beyond the last that there can be. */
+bool zse_get_stream(struct zse_engine *e, u32 stream,
+		    struct zse_stream_info *si)
+{
+	const struct zse_stripe *stripe;
+	const struct zse_stream *st;
+	unsigned long flags;
+	u32 i;
+
+	if (stream >= e->max_streams)
+		return false;
+	st = &e->streams[stream];
+	stripe = stripe_of(e, stream);
+	zp_lock(&e->lock, flags);
+	*si = st->count;
+	si->key = st->key;
+	si->nr_keys = st->nr_keys;
+	for (i = 0; i < ZSE_MAX_LANES; i++)
+		si->zones_open += stripe->zone[i] != ZSE_NONE;
+	zp_unlock(&e->lock, flags);
+	si->read_blocks = blocks_read(e, stream);
 	return true;
 }

@@ -17,6 +17,7 @@
 
 #include "port.h"
 #include "stats.h"
+#include "../include/znsage.h"
 
 /*
  * Values of the forward map. Below ZSE_TAG_BASE: a block. From there up to
@@ -31,11 +32,15 @@
 #define ZSE_MAX_BLOCKS	ZSE_TAG_BASE
 #define ZSE_MAX_ENTRIES	(ZSE_LOST - ZSE_TAG_BASE)
 
-enum zse_policy {
-	ZSE_POLICY_SINGLE,	/* every page in one stream */
-	ZSE_POLICY_CPU,		/* the CPU that swaps out picks the stream */
-	ZSE_NR_POLICIES
+/* How GC chooses a zone if the policy does not; see victim.c. */
+enum zse_victim {
+	ZSE_VICTIM_GREEDY,
+	ZSE_VICTIM_COST_BENEFIT,
+	ZSE_VICTIM_AGE,
+	ZSE_NR_VICTIMS
 };
+
+extern const char *const zse_victim_names[ZSE_NR_VICTIMS];
 
 /* Why zse_create() refuses a configuration. */
 enum zse_refusal {
@@ -43,7 +48,6 @@ enum zse_refusal {
 	ZSE_NO_MEMORY,
 	ZSE_BAD_CHUNK,		/* it or a zone not in write units, or above one */
 	ZSE_TOO_FEW_ZONES,	/* for streams, GC and the reserve */
-	ZSE_TOO_FEW_OPEN,	/* the device opens fewer than two zones */
 	ZSE_TOO_MANY_BLOCKS,	/* more than ZSE_MAX_BLOCKS */
 	ZSE_TOO_MANY_SLOTS,	/* more than zse_max_slots() */
 	ZSE_TOO_MANY_CHUNKS,	/* more than ZSE_MAX_ENTRIES in the pool */
@@ -52,6 +56,7 @@ enum zse_refusal {
 
 /* Zones that a stream, or GC, writes at a time, at most. */
 #define ZSE_MAX_LANES		16
+#define ZSE_MAX_STREAMS		64
 
 /**
  * struct zse_config - device and settings
@@ -70,11 +75,22 @@ enum zse_refusal {
  * @nr_gc_chunks: chunks for GC
  * @reserve:	 zones that only GC may open, at least 1
  * @nr_cpus:	 streams that policy cpu would like to have
- * @policy:	 which stream a page goes to
+ * @policy:	 which stream a page goes to; one without private data
+ * @victim:	 how GC chooses a zone if @policy does not
  * @stripe:	 zones that each stream writes at a time; 0: what the limits and
  *		 the zones allow
  * @gc_low:	 GC starts when fewer zones are empty; 0: the default
  * @gc_high:	 and stops at this many; 0: the default
+ * @pace:	 see zse_set_pace()
+ *
+ * Calls of the host, each may be NULL:
+ * @host:	 given to them
+ * @in_memory:	 GC is about to read the block of @slot, which is live. Makes
+ *		 sure that the kernel has the page in memory and will write it
+ *		 again rather than drop it; or returns false. From zse_next_op(),
+ *		 without a lock.
+ * @zone_event:	 @zone goes from one state to another, by their names; with the
+ *		 engine lock held
  */
 struct zse_config {
 	u32 nr_zones;
@@ -89,10 +105,17 @@ struct zse_config {
 	u32 nr_gc_chunks;
 	u32 reserve;
 	u32 nr_cpus;
-	enum zse_policy policy;
+	const struct znsage_policy *policy;
+	enum zse_victim victim;
 	u32 stripe;
 	u32 gc_low;
 	u32 gc_high;
+	u32 pace;
+
+	void *host;
+	bool (*in_memory)(void *host, u32 slot);
+	void (*zone_event)(void *host, u32 zone, const char *from,
+			   const char *to);
 };
 
 /**
@@ -136,12 +159,19 @@ struct zse_chunk {
 	void *priv;
 
 	struct list_head link;
-	u32 stream;
+	u32 stream;		/* of a GC chunk, that of its first victim */
+	u32 owner;		/* of that, see share.c */
 	u32 lane;		/* of the stripe, see stripe.c */
+	u64 key;		/* of the stream when it was begun, or the victim */
+	bool mixed;
+	u32 moves;		/* that its pages have behind them */
+	u64 written_at;		/* when they were swapped out, by the clock */
 	u32 zone;		/* of the append in flight, else ZSE_NONE */
 	u32 nr_inflight;	/* entries in it */
 	u32 nr_padding;		/* blocks behind them */
 	u32 retries;
+	bool loaded;		/* of GC: its pages are in memory */
+	u32 readers;		/* swap-ins that copy from it */
 };
 
 /**
@@ -181,11 +211,15 @@ struct zse_engine *zse_create(const struct zse_config *cfg,
 			      enum zse_refusal *why);
 void zse_destroy(struct zse_engine *e);
 u32 zse_max_slots(const struct zse_config *cfg);
-u32 zse_nr_streams(const struct zse_config *cfg);
-void zse_lanes(const struct zse_config *cfg, u32 *stream, u32 *gc);
+u32 zse_max_streams(const struct zse_config *cfg);
+u32 zse_nr_streams(const struct zse_config *cfg,
+		   const struct znsage_policy *policy);
+u32 zse_lanes(const struct zse_config *cfg, u32 streams);
+u32 zse_gc_lanes(const struct zse_config *cfg);
+u32 zse_gc_chunks(const struct zse_config *cfg);
 
 /* Swap-out: fill a chunk, take it when it is to go, append it. */
-u32 zse_place(struct zse_engine *e, u32 cpu);
+u32 zse_place(struct zse_engine *e, const struct znsage_page *page);
 struct zse_chunk *zse_stream_begin(struct zse_engine *e, u32 stream,
 				   unsigned long *flags);
 u32 zse_chunk_add(struct zse_engine *e, struct zse_chunk *c, u32 slot);
@@ -196,7 +230,8 @@ struct zse_chunk *zse_stream_take(struct zse_engine *e, u32 stream,
 u64 zse_stream_born(struct zse_engine *e, u32 stream);
 bool zse_append_start(struct zse_engine *e, struct zse_chunk *c,
 		      struct zse_op *op);
-bool zse_has_chunk(struct zse_engine *e);
+void zse_chunk_lose(struct zse_engine *e, struct zse_chunk *c);
+bool zse_has_chunk(struct zse_engine *e, u32 stream);
 
 /*
  * Ends of what the engine asked for. Each returns true if zse_next_op() may
@@ -220,28 +255,51 @@ enum zse_read {
 	ZSE_READ_BLOCK,		/* read *run, then zse_read_end() */
 	ZSE_READ_BUSY,		/* being written: ask again when a chunk ended */
 	ZSE_READ_LOST,		/* an I/O error took the data */
+	ZSE_READ_BUFFER,	/* GC has it: copy, then zse_buffer_end() */
 };
 
-/* Blocks of one zone that follow one another. */
+/**
+ * struct zse_run - blocks of one zone that follow one another
+ * @block: the first
+ * @nr:	   how many; 1 for ZSE_READ_BUFFER
+ * @chunk: chunk of GC that has the block in memory, for ZSE_READ_BUFFER
+ * @page:  its buffer there
+ */
 struct zse_run {
 	u32 block;
 	u32 nr;
+	struct zse_chunk *chunk;
+	u32 page;
 };
 
 enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 max,
 			     struct zse_run *run, bool *kick);
 bool zse_read_end(struct zse_engine *e, u32 block);
+bool zse_buffer_end(struct zse_engine *e, const struct zse_run *run);
 bool zse_is_busy(struct zse_engine *e, u32 slot);
 void zse_read_failed(struct zse_engine *e);
+u32 zse_block_life(const struct zse_engine *e, u32 block);
+u32 zse_block_stream(const struct zse_engine *e, u32 block);
 
 /* Slot-free callback, discard. */
-void zse_free(struct zse_engine *e, u32 slot);
+bool zse_free(struct zse_engine *e, u32 slot);
+
+/* Policies. */
+extern const struct znsage_policy *const zse_builtin_policies[];
+const struct znsage_policy *zse_builtin_policy(const char *name);
+const struct znsage_policy *zse_get_policy(const struct zse_engine *e);
+void zse_set_policy(struct zse_engine *e, const struct znsage_policy *policy,
+		    void *private_data);
+enum zse_victim zse_get_victim(const struct zse_engine *e);
+void zse_set_victim(struct zse_engine *e, enum zse_victim victim);
 
 /* Looking in and tuning. */
 const struct zse_config *zse_get_config(const struct zse_engine *e);
 void zse_get_stats(struct zse_engine *e, struct zse_stats *st);
 bool zse_set_watermarks(struct zse_engine *e, u32 low, u32 high);
 void zse_get_watermarks(struct zse_engine *e, u32 *low, u32 *high);
+bool zse_set_pace(struct zse_engine *e, u32 pace);
+u32 zse_get_pace(const struct zse_engine *e);
 void zse_set_gc(struct zse_engine *e, bool on);
 bool zse_idle(struct zse_engine *e);
 struct zse_chunk *zse_chunk_get(struct zse_engine *e, u32 id);
@@ -255,9 +313,30 @@ struct zse_zone_info {
 	u32 written;
 	u32 live;
 	bool bad;
+	bool mixed;		/* holds pages of other keys than @key */
+	u32 stream;		/* that wrote it first, ZSE_NONE: empty */
+	u32 moves;		/* times that GC moved what is in it */
+	u32 reads;		/* blocks of it that swap-in has read */
+	u64 key;
+	u64 age;		/* by the clock, of its pages on average */
 };
 
 bool zse_get_zone(struct zse_engine *e, u32 zone, struct zse_zone_info *zi);
+
+/* A stream, likewise. Its zones are those it has open. */
+struct zse_stream_info {
+	u64 host_blocks;
+	u64 gc_blocks;		/* moved by GC out of zones that it wrote */
+	u64 padding_blocks;
+	u64 read_blocks;	/* swapped in from zones that it wrote */
+	u64 stalls;
+	u64 key;		/* the last one that it was given to, 0: none */
+	u32 nr_keys;
+	u32 zones_open;
+};
+
+bool zse_get_stream(struct zse_engine *e, u32 stream,
+		    struct zse_stream_info *si);
 
 /* Invariants. @say is called once for each violation. May take long. */
 typedef void (*zse_say_fn)(void *arg, const char *what, u32 where, u64 is,

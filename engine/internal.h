@@ -15,7 +15,7 @@
 #define ZSE_MAX_RETRIES		3
 /* Resets in flight: enough to hide one's latency, too few to hurt reads. */
 #define ZSE_MAX_RESETTING	4
-/* Shards of the counters that swap_slot_free_notify touches. */
+/* Shards of the counters that swap-in and swap_slot_free_notify touch. */
 #define ZSE_SHARDS		16
 
 enum zse_zone_state {
@@ -48,6 +48,10 @@ enum zse_zone_state {
  * @appends: in flight
  * @moving:  entries of GC chunks that were read from here and not yet settled
  * @tries:   finishes or resets in a row that failed
+ * @stream, @moves, @mixed, @key, @born: see zone_describe()
+ * @owner:   stream that it counts for, see share.c; or ZSE_NONE
+ * @reads:   blocks that swap-in has read, since the reset; atomic
+ * @filled:  when it became full, by the clock
  * @bad:     an append failed: it is read out and then retired
  * @active:  no finish came to pass: the device may count it as active until it
  *	     is reset, which is done before it is retired
@@ -67,56 +71,135 @@ struct zse_zone {
 	bool bad;
 	bool active;
 	bool held;
+	bool mixed;
+	u32 stream;
+	u32 moves;
+	u32 reads;
+	u32 owner;
+	u64 key;
+	u64 born;
+	u64 filled;
 };
 
 /**
  * struct zse_stripe - zones that are written in turn, see stripe.c
  * @nr:	  lanes
+ * @kept: of these, so many are to find an empty zone at any time
  * @next: lane of the next chunk
- * @zone: of each lane, its open zone or ZSE_NONE
+ * @zone: of each lane, its open zone or ZSE_NONE; beyond @nr, zones that were
+ *	  left open when it had more lanes
  */
 struct zse_stripe {
 	u32 nr;
+	u32 kept;
 	u32 next;
 	u32 zone[ZSE_MAX_LANES];
 };
 
 /**
- * struct zse_victim - a zone that is being read out
+ * struct zse_reading - a victim that is being read out
  * @zone:   which
  * @cursor: next block to look at; only the caller of zse_next_op() does
+ * @passed: blocks that were looked at and accounted for; under the engine lock
+ * @class:  of its survivors
  */
-struct zse_victim {
+struct zse_reading {
 	u32 zone;
 	u32 cursor;
+	u32 passed;
+	u32 class;
 };
 
 /**
  * struct zse_stream - a source of appends
  * @lock:   guards @chunk and its entries while it fills
  * @chunk:  being filled, or NULL
- * @stripe: its open zones; under the engine lock
+ *
+ * Under the engine lock:
+ * @stripe: its open zones
+ * @nr_keys: keys that have this stream
+ * @key:    the last one that got it
+ * @mixed:  others had it then
+ * @recent: pages, those of long ago counting less
+ * @nr_chunks: in use
+ * @nr_zones: that count for it
+ * @nr_coming: of these, on their way to be empty
+ * @over:   it has used up its share of the zones; read anywhere
+ * @count:  for zse_get_stream()
  */
 struct zse_stream {
 	zp_lock_t lock;
 	struct zse_chunk *chunk;
 	struct zse_stripe stripe;
+	u32 nr_keys;
+	u64 key;
+	bool mixed;
+	u32 recent;
+	u32 nr_chunks;
+	u32 nr_zones;
+	u32 nr_coming;
+	u32 over;
+	struct zse_stream_info count;
+};
+
+/**
+ * struct zse_gc_share - what a stream has of GC, see share.c
+ * @chunks:  with pages of its zones
+ * @victims: of its zones; read anywhere
+ * @slow:    GC goes past it; read anywhere
+ */
+struct zse_gc_share {
+	u32 chunks;
+	u32 victims;
+	u32 slow;
+};
+
+/* Zones that are nobody's have a share together. */
+#define ZSE_NOBODY	ZSE_MAX_STREAMS
+
+/* Places for keys that have a stream, see keys.c. */
+#define ZSE_KEYS	256
+
+/**
+ * struct zse_key - a key that has a stream
+ * @word: hash and stream, or 0; changed under the engine lock, read anywhere
+ * @used: when it last came, by the clock; likewise, but written by anyone
+ */
+struct zse_key {
+	u64 word;
+	u32 used;
 };
 
 struct zse_shard {
 	u64 used;		/* slots filled minus slots freed, modulo 2^64 */
 	u64 freed;
 	u64 pad[6];		/* a cache line of its own */
+	u64 read_blocks[ZSE_MAX_STREAMS];	/* by stream of their zone */
 };
 
 /**
  * struct zse_engine - one device
  *
- * Written once by zse_create(): @cfg, @nr_streams, @min_cap, @nr_blocks,
- * @map_bytes and the pointers to the arrays. @fwd and @rev: see map.c.
+ * Written once by zse_create(): @cfg, @max_streams, @shared, @min_cap,
+ * @nr_blocks, @map_bytes and the pointers to the arrays. @fwd and @rev: see
+ * map.c. @shared: swap-out writes the zones of GC, see limits_shared().
+ *
+ * Written under @lock, read anywhere:
+ * @policy, @policy_private, @nr_streams: see zse_set_policy()
+ * @nr_survivors: classes of survivors
+ * @victim:	  rule, if the policy has none
+ * @clock:	  blocks given to appends of swap-out
+ * @keys:	  see keys.c
+ * @nr_bad:	  full zones that failed
+ * @urgent:	  swap-out waits: victims are those that gain most
+ * @pace:	  see pace.c
+ *
+ * Written anywhere:
+ * @policy_refused: answers of the policy that would not do
+ * @dead:	  a full zone may have no live block left
  *
  * Under @lock:
- * @counters:	  but slots_freed, which is the shards'
+ * @counters:	  but slots_freed and read_blocks, which are the shards'
  * @nr_state:	  zones in each state; zone_set_state() alone changes it
  * @nr_held:	  zones that are held
  * @empty, @drained, @to_finish: zones in these states, oldest first
@@ -129,8 +212,19 @@ struct zse_shard {
  * @window_in_time: chunks since it last changed that were in time
  * @window_cut:	  when it last shrank
  * @appends:	  in flight over all zones
- * @gc_stripe:	  survivors go here
+ * @left_open:	  there may be open zones beyond the lanes of a stream
+ * @nr_keys:	  keys that have a stream
+ * @gc_stripe:	  survivors go here; if @shared, all pages do
+ * @gc_class:	  of each lane of GC, the class of survivors that it is for
+ * @gc_turn:	  which of its lanes the next chunk of a class goes to
  * @gc_unplaced:  entries of GC chunks that have no zone yet
+ * @isolates:	  the policy does; see share.c for this and the next two
+ * @shares_off:	  no stream waits for zones of its own
+ * @gc_for_shares: GC only cleans for those that do; read anywhere
+ * @gc_shares:	  of each stream, and ZSE_NOBODY
+ * @gc_left:	  of its room, what all but the first victim of a stream leave to
+ *		  others; read anywhere
+ * @gc_leave:	  blocks that GC may read now, see pace.c
  * @gc_on, @gc_running: allowed to run ahead; between the watermarks
  * @gc_low, @gc_high: watermarks
  *
@@ -141,7 +235,8 @@ struct zse_shard {
  */
 struct zse_engine {
 	struct zse_config cfg;
-	u32 nr_streams;
+	u32 max_streams;
+	bool shared;
 	u32 min_cap;
 	u32 nr_blocks;
 	u64 usable_blocks;
@@ -153,6 +248,19 @@ struct zse_engine {
 	struct zse_chunk *chunks;
 	struct zse_entry *entries;
 	struct zse_shard shards[ZSE_SHARDS];
+
+	const struct znsage_policy *policy;
+	void *policy_private;
+	u32 nr_streams;
+	u32 nr_survivors;
+	u32 victim;
+	u32 nr_bad;
+	u32 urgent;
+	u32 pace;
+	u64 clock;
+	struct zse_key keys[ZSE_KEYS];
+	u64 policy_refused;
+	u32 dead;
 
 	zp_lock_t lock;
 	struct zse_stats counters;
@@ -172,14 +280,24 @@ struct zse_engine {
 	u32 window_in_time;
 	u64 window_cut;
 	u32 appends;
+	bool left_open;
+	u32 nr_keys;
 	struct zse_stripe gc_stripe;
+	u32 gc_class[ZSE_MAX_LANES];
+	u32 gc_turn;
 	u32 gc_unplaced;
+	bool isolates;
+	bool shares_off;
+	u32 gc_for_shares;
+	u32 gc_left;
+	struct zse_gc_share gc_shares[ZSE_MAX_STREAMS + 1];
+	u64 gc_leave;
 	bool gc_on;
 	bool gc_running;
 	u32 gc_low;
 	u32 gc_high;
 
-	struct zse_victim victims[ZSE_MAX_LANES];
+	struct zse_reading victims[ZSE_MAX_LANES];
 	u32 nr_victims;
 	u32 turn;
 };
@@ -199,6 +317,9 @@ u32 map_publish(struct zse_engine *e, const struct zse_chunk *c, u32 first,
 		u32 nr, u32 block);
 bool map_lose(struct zse_engine *e, u32 slot, u32 expect);
 bool map_is(const struct zse_engine *e, u32 slot, u32 value);
+bool map_drop(struct zse_engine *e, u32 slot, u32 block);
+
+extern const char *const zone_state_names[ZSE_NR_ZONE_STATES];
 
 /* zone.c; all but zones_init() want the engine lock */
 void zones_init(struct zse_engine *e);
@@ -212,9 +333,16 @@ bool zone_let_go(struct zse_engine *e);
 bool zone_swap_for_gc(struct zse_engine *e);
 void zone_check_drained(struct zse_engine *e, u32 zone);
 u32 zones_soon_empty(const struct zse_engine *e);
+void zones_take_dead(struct zse_engine *e);
+
+/* zone.c, without the lock */
+void zone_look(const struct zse_engine *e, u32 zone, struct znsage_zone *z);
+u64 zone_age(const struct zse_engine *e, const struct zse_zone *z);
 
 /* stripe.c; want the engine lock */
-void stripe_init(struct zse_stripe *s, u32 nr);
+struct zse_stripe *stripe_of(struct zse_engine *e, u32 stream);
+void stripe_init(struct zse_stripe *s, u32 nr, u32 kept);
+void stripe_set_lanes(struct zse_stripe *s, u32 nr);
 u32 stripe_turn(struct zse_stripe *s);
 u32 stripe_missing(const struct zse_stripe *s);
 bool stripe_narrow(struct zse_stripe *s);
@@ -223,12 +351,20 @@ u32 stripe_room(const struct zse_engine *e, const struct zse_stripe *s);
 u32 stripe_usable(const struct zse_engine *e, const struct zse_stripe *s,
 		  u32 lane, bool gc);
 void stripe_forget(struct zse_stripe *s, u32 zone);
+u32 stripe_take_left_open(struct zse_engine *e);
 
-/* gc.c; wants the engine lock */
-bool gc_is_reading(const struct zse_engine *e, u32 zone);
+/* clean.c; want the engine lock, but for clean_fill() */
+bool clean_wants_victim(struct zse_engine *e);
+bool clean_can_read(struct zse_engine *e);
+u32 clean_room(const struct zse_engine *e);
+u32 clean_spare(const struct zse_engine *e);
+bool clean_is_reading(const struct zse_engine *e, u32 zone);
+bool clean_buffer(struct zse_engine *e, u32 slot, struct zse_run *run);
+bool clean_fill(struct zse_engine *e, struct zse_op *op);
 
 /* stream.c; want the engine lock */
 void chunk_release(struct zse_engine *e, struct zse_chunk *c);
+bool chunk_copied(struct zse_engine *e, struct zse_chunk *c);
 bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,
 		  struct zse_op *op);
 
@@ -237,10 +373,59 @@ void window_init(struct zse_engine *e);
 bool window_open(const struct zse_engine *e);
 void window_update(struct zse_engine *e, u64 sent, u64 now);
 
-/* policy.c; policy_victim() wants the engine lock */
-u32 policy_place(const struct zse_engine *e, u32 cpu);
-bool policy_watermarks(const struct zse_engine *e, u32 *low, u32 *high);
-u32 policy_victim(struct zse_engine *e, u32 room, bool any);
+/* limits.c */
+bool limits_shared(const struct zse_config *cfg);
+u32 limits_survivors(const struct zse_config *cfg);
+u32 limits_gc_zones(const struct zse_config *cfg);
+u32 limits_not_full(const struct zse_config *cfg);
+bool limits_watermarks(const struct zse_engine *e, u32 *low, u32 *high);
+
+/* share.c; want the engine lock, but for those of victim.c */
+bool share_of_chunks(const struct zse_engine *e, u32 stream);
+bool share_of_zones(struct zse_engine *e, u32 stream);
+bool share_wants_gc(const struct zse_engine *e);
+bool share_may_pass(const struct zse_engine *e, const struct zse_chunk *c);
+bool share_may_clean(const struct zse_engine *e, const struct zse_zone *z);
+bool share_is_slow(const struct zse_engine *e, const struct zse_zone *z);
+u32 share_of_room(const struct zse_engine *e, const struct zse_zone *z,
+		  u32 room);
+bool share_may_read(const struct zse_engine *e, const struct zse_zone *z,
+		    const struct zse_chunk *c);
+void share_gc_taken(struct zse_engine *e, struct zse_chunk *c,
+		    const struct zse_zone *z);
+void share_gc_ended(struct zse_engine *e, const struct zse_chunk *c);
+void share_see_slow(struct zse_engine *e);
+u32 share_stuck(const struct zse_engine *e);
+void share_yield(struct zse_engine *e);
+bool share_give_way(struct zse_engine *e);
+void share_moves(struct zse_engine *e, const struct zse_zone *z,
+		 enum zse_zone_state to);
+void share_own(struct zse_engine *e, struct zse_zone *z, u32 stream);
+void share_open(struct zse_engine *e, struct zse_zone *z,
+		const struct zse_chunk *c);
+void share_clear(struct zse_engine *e);
+
+/* pace.c; want the engine lock */
+void pace_written(struct zse_engine *e, u32 blocks);
+bool pace_holds(const struct zse_engine *e);
+void pace_moved(struct zse_engine *e, u32 blocks);
+
+/* policy.c, heat.c; policy_survivor() and policy_victim() without the lock */
+extern const struct znsage_policy policy_heat;
+u32 policy_survivor(struct zse_engine *e, u32 zone);
+u32 policy_victim(struct zse_engine *e, u32 room);
+void policy_freed(struct zse_engine *e, u32 zone);
+void policy_cleaning(struct zse_engine *e, u32 zone, bool begins);
+
+/* victim.c */
+bool victim_will_do(const struct zse_engine *e, u32 zone, u32 room);
+u32 victim_by_rule(const struct zse_engine *e, u32 room, bool any);
+u32 victim_choose(struct zse_engine *e, u32 room, bool any);
+
+/* keys.c; want the engine lock */
+void keys_count(struct zse_engine *e, u32 stream, u32 nr);
+u32 keys_sharing(const struct zse_engine *e);
+void keys_clear(struct zse_engine *e);
 
 /* check.c */
 u32 check_count_live(const struct zse_engine *e, u32 zone);

@@ -23,6 +23,9 @@
  * newer one, and GC need not move what is about to be replaced. If the write
  * fails, the kernel keeps the page in memory and the slot reads as an error.
  *
+ * GC may also find that the kernel has a page in memory and will write it
+ * again: cas(block -> lost), and the slot must not be read until it did.
+ *
  * live counts: raised before a block number enters the map, lowered after it
  * left. At rest they are exact; at any time a count of 0 is certain.
  *
@@ -37,12 +40,19 @@ static struct zse_shard *shard(struct zse_engine *e)
 	return &e->shards[zp_shard() % ZSE_SHARDS];
 }
 
-static void block_died(struct zse_engine *e, u32 block)
+/* Returns true if that was the last live one of a full zone. */
+static bool block_died(struct zse_engine *e, u32 block)
 {
-	struct zse_zone *z = &e->zones[zse_block_zone(e, block)];
+	u32 zone = zse_block_zone(e, block);
+	struct zse_zone *z = &e->zones[zone];
 	u32 left = zp_sub_return(&z->live, 1);
 
 	zp_warn(left > z->cap);
+	policy_freed(e, zone);
+	if (left || zp_load(&z->state) != ZSE_ZONE_FULL)
+		return false;
+	zp_store(&e->dead, 1);
+	return true;
 }
 
 void map_clear(struct zse_engine *e)
@@ -120,6 +130,19 @@ bool map_lose(struct zse_engine *e, u32 slot, u32 expect)
 	return true;
 }
 
+/*
+ * The content of @block, which is @slot's, is needed no more although @slot is
+ * in use: the kernel has it in memory and will write it again. Returns false if
+ * that is not where the slot is.
+ */
+bool map_drop(struct zse_engine *e, u32 slot, u32 block)
+{
+	if (!zp_cas(&e->fwd[slot], block, ZSE_LOST))
+		return false;
+	block_died(e, block);
+	return true;
+}
+
 bool map_is(const struct zse_engine *e, u32 slot, u32 value)
 {
 	return zp_load(&e->fwd[slot]) == value;
@@ -131,20 +154,23 @@ bool map_is(const struct zse_engine *e, u32 slot, u32 value)
  * @slot: below nr_slots
  *
  * Context: any, also under locks of the caller. O(1), takes no lock.
+ * Return: true if zse_next_op() may have something new: a zone can be reset.
  */
-void zse_free(struct zse_engine *e, u32 slot)
+bool zse_free(struct zse_engine *e, u32 slot)
 {
+	bool empty = false;
 	u32 old;
 
 	if (map_is(e, slot, ZSE_NONE))
-		return;
+		return false;
 	old = zp_xchg(&e->fwd[slot], ZSE_NONE);
 	if (old == ZSE_NONE)
-		return;
+		return false;
 	if (old < ZSE_TAG_BASE)
-		block_died(e, old);
+		empty = block_died(e, old);
 	zp_count(&shard(e)->used, -1ULL);
 	zp_count(&shard(e)->freed, 1);
+	return empty;
 }
 
 /* How many slots from @slot on, at most @max, are in blocks from @block on. */
@@ -159,6 +185,34 @@ static u32 run_length(const struct zse_engine *e, u32 slot, u32 max, u32 block)
 	return nr;
 }
 
+/*
+ * Swap-in reads @nr blocks of @z. The zone is held: it is the same stream's
+ * until the read has ended.
+ */
+static void count_read(struct zse_engine *e, struct zse_zone *z, u32 nr)
+{
+	u32 stream = zp_load(&z->stream);
+
+	zp_store(&z->reads, zp_load(&z->reads) + nr);
+	if (!zp_warn(stream >= e->max_streams))
+		zp_count(&shard(e)->read_blocks[stream], nr);
+}
+
+/* GC may have the first page in memory: then that one is read alone. */
+static enum zse_read read_from(struct zse_engine *e, const struct zse_zone *z,
+			       u32 slot, struct zse_run *run)
+{
+	unsigned long flags;
+	bool found;
+
+	if (zp_load(&z->state) != ZSE_ZONE_VICTIM)
+		return ZSE_READ_BLOCK;
+	zp_lock(&e->lock, flags);
+	found = clean_buffer(e, slot, run);
+	zp_unlock(&e->lock, flags);
+	return found ? ZSE_READ_BUFFER : ZSE_READ_BLOCK;
+}
+
 /**
  * zse_read_begin() - where the pages of slots are
  * @e:	  engine
@@ -168,8 +222,8 @@ static u32 run_length(const struct zse_engine *e, u32 slot, u32 max, u32 block)
  *	  another on the device
  * @kick: set to true if zse_next_op() may have something new, else untouched
  *
- * After ZSE_READ_BLOCK the run stays as it is until zse_read_end(): its zone
- * is not reset. That holds because the reader is counted before the map is
+ * After ZSE_READ_BLOCK or ZSE_READ_BUFFER the run stays as it is until
+ * zse_read_end() or zse_buffer_end(): its zone is not reset. That holds because the reader is counted before the map is
  * looked at again, while a reset first sees that the map has no block of the
  * zone (live is 0) and then looks at the readers, with a full barrier between
  * the two on both sides. Any other answer is for @slot alone.
@@ -182,6 +236,7 @@ enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 max,
 	for (;;) {
 		u32 b = zp_load(&e->fwd[slot]);
 		struct zse_zone *z;
+		enum zse_read from;
 
 		if (b == ZSE_NONE)
 			return ZSE_READ_ZERO;
@@ -194,8 +249,11 @@ enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 max,
 		zp_add(&z->readers, 1);
 		run->block = b;
 		run->nr = run_length(e, slot, max, b);
-		if (run->nr)
-			return ZSE_READ_BLOCK;
+		if (run->nr) {
+			from = read_from(e, z, slot, run);
+			count_read(e, z, run->nr);
+			return from;
+		}
 		if (zse_read_end(e, b))
 			*kick = true;
 	}
@@ -217,12 +275,50 @@ bool zse_read_end(struct zse_engine *e, u32 block)
 	       zp_load(&z->state) == ZSE_ZONE_DRAINED;
 }
 
+/**
+ * zse_buffer_end() - a page was copied out of GC's buffer
+ * @e:	 engine
+ * @run: as set by zse_read_begin()
+ *
+ * Return: true if zse_next_op() may have something new.
+ */
+bool zse_buffer_end(struct zse_engine *e, const struct zse_run *run)
+{
+	unsigned long flags;
+	bool more;
+
+	zp_lock(&e->lock, flags);
+	more = chunk_copied(e, run->chunk);
+	zp_unlock(&e->lock, flags);
+	return zse_read_end(e, run->block) || more;
+}
+
 /* Is a slot being written, so that a read of it would have to wait? */
 bool zse_is_busy(struct zse_engine *e, u32 slot)
 {
 	u32 b = zp_load(&e->fwd[slot]);
 
 	return b >= ZSE_TAG_BASE && b < ZSE_LOST;
+}
+
+/**
+ * zse_block_life() - how long a page has been on the device
+ * @e:	   engine
+ * @block: live, or held by zse_read_begin()
+ *
+ * Return: blocks that were swapped out since it was, as far as its zone tells.
+ */
+u32 zse_block_life(const struct zse_engine *e, u32 block)
+{
+	u64 age = zone_age(e, &e->zones[zse_block_zone(e, block)]);
+
+	return age < ZSE_NONE ? (u32)age : ZSE_NONE - 1;
+}
+
+/* The stream that a block was swapped out by; for what life is, see above. */
+u32 zse_block_stream(const struct zse_engine *e, u32 block)
+{
+	return zp_load(&e->zones[zse_block_zone(e, block)].stream);
 }
 
 /* Zone of a block. */

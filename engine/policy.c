@@ -1,159 +1,319 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Choices that are matters of policy, apart from the machinery that carries
- * them out: which stream a page goes to, which zone GC empties next, and when
- * GC runs.
+ * Placement: which stream a page goes to, and which class of survivors what is
+ * live in a zone goes to. The policies that come along, and the calls of
+ * whichever policy a device has.
+ *
+ * What a policy answers is checked, since it may be anybody's.
  */
 #include "internal.h"
 
-/**
- * zse_nr_streams() - streams that a configuration gets
- * @cfg: configuration
- *
- * Each stream keeps a zone open, GC another; one more place is left free if
- * the device has it, so that a stream can open its next zone while the last
- * appends to the old one are in flight. Where that leaves fewer places than
- * CPUs, CPUs share. Zones bound them too: at least half are to be full, or
- * GC has nothing to choose from.
- */
-u32 zse_nr_streams(const struct zse_config *cfg)
+static u32 single_place(struct zse_engine *e, const struct znsage_page *page)
 {
-	u32 nr = cfg->policy == ZSE_POLICY_CPU ? cfg->nr_cpus : 1;
-	u32 most = cfg->nr_zones / 8;
-
-	if (cfg->max_active) {
-		u32 active = cfg->max_active > 2 ? cfg->max_active - 2 : 1;
-
-		if (most > active)
-			most = active;
-	}
-	if (nr > most)
-		nr = most;
-	return nr ? nr : 1;
+	return 0;
 }
 
-/* Appends of a chunk that a zone takes, for several zones at a time to help. */
-#define CHUNKS_OF_A_LANE	16
-/* Of all zones, what may be open if the device sets no limit. */
-#define ZONES_OF_A_LANE		32
-
-/* More would keep more zones empty for GC, and hurt reads. */
-#define MAX_GC_LANES		8
-
-/**
- * zse_lanes() - zones that are written at a time
- * @cfg:    configuration
- * @stream: by each stream
- * @gc:	    by GC
- *
- * One place among the active zones is left for a zone whose last appends are
- * in flight. Half of the others are for swap-out, the rest for GC, which
- * writes more than swap-out does on a device that is more than about 70 %
- * full. Zones of few chunks follow one another so fast that one at a time is
- * enough. On a device without a limit the number of its zones is one: those
- * that are not full hold no dead blocks.
- */
-void zse_lanes(const struct zse_config *cfg, u32 *stream, u32 *gc)
+static u32 cpu_place(struct zse_engine *e, const struct znsage_page *page)
 {
-	u32 streams = zse_nr_streams(cfg), most = cfg->nr_zones / 8, places;
-
-	*stream = 1;
-	*gc = 1;
-	if (!cfg->stripe &&
-	    cfg->zone_blocks / CHUNKS_OF_A_LANE < cfg->chunk_blocks)
-		return;
-	if (cfg->max_active && cfg->max_active - 1 < most)
-		most = cfg->max_active - 1;
-	if (most > ZSE_MAX_LANES * 2)
-		most = ZSE_MAX_LANES * 2;
-	if (cfg->stripe) {
-		*stream = cfg->stripe;
-		if (*stream > ZSE_MAX_LANES)
-			*stream = ZSE_MAX_LANES;
-		if (streams * *stream >= most)
-			*stream = most ? (most - 1) / streams : 0;
-	} else {
-		places = cfg->max_active ? most : cfg->nr_zones / ZONES_OF_A_LANE;
-		if (places < most)
-			most = places;
-		*stream = most / 2 / streams;
-	}
-	if (!*stream)
-		*stream = 1;
-	if (most > streams * *stream)
-		*gc = most - streams * *stream;
-	if (*gc > MAX_GC_LANES)
-		*gc = MAX_GC_LANES;
+	return page->cpu % zp_load(&e->nr_streams);
 }
 
-u32 policy_place(const struct zse_engine *e, u32 cpu)
+/* Of a page whose owner is not known, the key. */
+#define NOBODY	1
+
+static u32 process_place(struct zse_engine *e, const struct znsage_page *page)
 {
-	return cpu % e->nr_streams;
+	return znsage_stream_of(e, page->process ? page->process : NOBODY);
+}
+
+static u32 vma_place(struct zse_engine *e, const struct znsage_page *page)
+{
+	return znsage_stream_of(e, page->mapping ? page->mapping : NOBODY);
+}
+
+static u32 cgroup_place(struct zse_engine *e, const struct znsage_page *page)
+{
+	return znsage_stream_of(e, page->cgroup ? page->cgroup : NOBODY);
+}
+
+/* Survivors stay with their stream. */
+static u32 stream_survivor(struct zse_engine *e, const struct znsage_zone *z)
+{
+	return z->stream % zp_load(&e->nr_survivors);
+}
+
+static const struct znsage_policy policy_single = {
+	.name = "single",
+	.streams = 1,
+	.place = single_place,
+};
+
+static const struct znsage_policy policy_cpu = {
+	.name = "cpu",
+	.place = cpu_place,
+};
+
+static const struct znsage_policy policy_process = {
+	.name = "process",
+	.streams = ZNSAGE_NONE,
+	.place = process_place,
+};
+
+static const struct znsage_policy policy_vma = {
+	.name = "vma",
+	.streams = ZNSAGE_NONE,
+	.place = vma_place,
+};
+
+static const struct znsage_policy policy_cgroup = {
+	.name = "cgroup",
+	.streams = ZNSAGE_NONE,
+	.isolates = true,
+	.place = cgroup_place,
+	.survivor = stream_survivor,
+};
+
+/* NULL after the last one. */
+const struct znsage_policy *const zse_builtin_policies[] = {
+	&policy_single,
+	&policy_cpu,
+	&policy_process,
+	&policy_vma,
+	&policy_cgroup,
+	&policy_heat,
+	NULL
+};
+
+static bool same_name(const char *a, const char *b)
+{
+	u32 i;
+
+	for (i = 0; i < ZNSAGE_POLICY_NAME && a[i] == b[i]; i++)
+		if (!a[i])
+			return true;
+	return false;
+}
+
+/* A policy that comes along, by its name; or NULL. */
+const struct znsage_policy *zse_builtin_policy(const char *name)
+{
+	u32 i;
+
+	for (i = 0; zse_builtin_policies[i]; i++)
+		if (same_name(zse_builtin_policies[i]->name, name))
+			return zse_builtin_policies[i];
+	return NULL;
+}
+
+static const struct znsage_policy *policy_of(const struct zse_engine *e)
+{
+	return zp_load_ptr(&e->policy);
+}
+
+static void refused(struct zse_engine *e)
+{
+	zp_count(&e->policy_refused, 1);
+}
+
+/**
+ * zse_place() - stream for a page that is swapped out
+ * @e:	  engine
+ * @page: what it belongs to
+ *
+ * Return: below the number of streams.
+ */
+u32 zse_place(struct zse_engine *e, const struct znsage_page *page)
+{
+	u32 nr = zp_load(&e->nr_streams), stream;
+
+	zp_read_lock();
+	stream = policy_of(e)->place(e, page);
+	zp_read_unlock();
+	if (stream < nr)
+		return stream;
+	/* Unless the streams became fewer just now. */
+	if (nr == zp_load(&e->nr_streams))
+		refused(e);
+	return page->cpu % nr;
+}
+
+/* Of the device's blocks, swapped out while the youngest survivors were. */
+#define YOUNG_SHARE	2
+/* Ages of neighbouring classes differ by this factor. */
+#define AGE_SPREAD	3
+
+/*
+ * What has survived for long will survive for long: of pages whose lives
+ * differ, those that live longest are left. So survivors are told apart by age.
+ * Where the steps are hardly matters; the numbers are what did best, by a few
+ * percent, for Zipf's distribution in the simulator.
+ */
+static u32 default_survivor(const struct zse_engine *e,
+			    const struct znsage_zone *z, u32 nr)
+{
+	u64 age = e->usable_blocks / YOUNG_SHARE;
+	u32 class;
+
+	for (class = 0; class < nr - 1 && z->age > age; class++)
+		age *= AGE_SPREAD;
+	return class;
+}
+
+/* Class of what is live in a victim. */
+u32 policy_survivor(struct zse_engine *e, u32 zone)
+{
+	const struct znsage_policy *policy;
+	u32 nr = zp_load(&e->nr_survivors), class = ZNSAGE_NONE;
+	struct znsage_zone z;
+
+	zone_look(e, zone, &z);
+	zp_read_lock();
+	policy = policy_of(e);
+	if (policy->survivor) {
+		class = policy->survivor(e, &z);
+		/* Unless the classes became other ones just now. */
+		if (class >= nr && nr == zp_load(&e->nr_survivors))
+			refused(e);
+	}
+	zp_read_unlock();
+	return class < nr ? class : default_survivor(e, &z, nr);
 }
 
 /*
- * Watermarks, checked and with 0 replaced by the default. GC starts while
- * there is still one zone beyond the reserve, so that swap-out does not wait
- * while the first victim is read, and stops one zone later: each zone kept
- * empty is one that dead blocks cannot gather in, and at 90 % utilization a
- * percent of the device costs a fifth of the WAF. Lanes that fill at the same
- * time need as many zones at once, or they would go on with fewer. On a device
- * of very few zones there may be none to spare; zse_max_slots() leaves room for
- * one.
+ * The policy's choice of a victim, or ZSE_NONE: it has none, or what it
+ * answered will not do.
  */
-bool policy_watermarks(const struct zse_engine *e, u32 *low, u32 *high)
+u32 policy_victim(struct zse_engine *e, u32 room)
 {
-	u32 lanes, gc_lanes, min;
+	const struct znsage_policy *policy;
+	u32 zone = ZSE_NONE;
 
-	zse_lanes(&e->cfg, &lanes, &gc_lanes);
-	/* Above what swap-out leaves to GC, see zone_may_open(). */
-	min = e->cfg.reserve + gc_lanes;
-	if (!*low) {
-		*low = min + 1 + e->nr_streams * (lanes - 1);
-		if (*low + 1 >= e->cfg.nr_zones)
-			*low = min;
-	}
-	if (!*high)
-		*high = *low + 1;
-	return *low >= min && *high > *low && *high < e->cfg.nr_zones;
+	zp_read_lock();
+	policy = policy_of(e);
+	if (policy->victim)
+		zone = policy->victim(e, room);
+	zp_read_unlock();
+	if (zone == ZSE_NONE || victim_will_do(e, zone, room))
+		return zone;
+	refused(e);
+	return ZSE_NONE;
+}
+
+/* A block of @zone died. Any context, lock-free. */
+void policy_freed(struct zse_engine *e, u32 zone)
+{
+	const struct znsage_policy *policy;
+
+	zp_read_lock();
+	policy = policy_of(e);
+	if (policy->freed)
+		policy->freed(e, zone);
+	zp_read_unlock();
+}
+
+/* GC begins or has ended with @zone. */
+void policy_cleaning(struct zse_engine *e, u32 zone, bool begins)
+{
+	const struct znsage_policy *policy;
+
+	zp_read_lock();
+	policy = policy_of(e);
+	if (policy->cleaning)
+		policy->cleaning(e, zone, begins);
+	zp_read_unlock();
 }
 
 /**
- * policy_victim() - the zone that GC should empty next
- * @e:	  engine; locked
- * @room: blocks that GC can write
- * @any:  false: only one that failed
- *
- * Greedy: the full zone with the fewest live blocks, if they fit. A zone in
- * which not even one write unit is dead is no use: cleaning it would gain
- * nothing. A zone that failed is emptied first, to save what is in it; since
- * that gains nothing either, only while swap-out has a zone left, or if there
- * is nothing to save.
- *
- * Return: the zone or ZSE_NONE.
+ * zse_get_policy() - the policy that a device has
+ * @e: engine
  */
-u32 policy_victim(struct zse_engine *e, u32 room, bool any)
+const struct znsage_policy *zse_get_policy(const struct zse_engine *e)
 {
-	bool rescue = e->nr_state[ZSE_ZONE_EMPTY] > e->cfg.reserve;
-	u32 best = ZSE_NONE, best_live = ~0u, i;
+	return policy_of(e);
+}
 
-	for (i = 0; i < e->cfg.nr_zones; i++) {
-		const struct zse_zone *z = &e->zones[i];
-		u32 live;
+/*
+ * Those that suit the streams. zse_gc_due() reads them without the lock: it must
+ * never see one of 0, or nobody would begin GC.
+ */
+static void default_watermarks(struct zse_engine *e)
+{
+	u32 low = 0, high = e->cfg.gc_high;
 
-		if (z->state != ZSE_ZONE_FULL)
-			continue;
-		live = round_up_unit(e, zp_load(&z->live));
-		if (live > room)
-			continue;
-		if (z->bad && (rescue || !live))
-			return i;
-		if (z->bad || !any)
-			continue;
-		if (live < z->cap && live < best_live) {
-			best = i;
-			best_live = live;
-		}
+	if (!limits_watermarks(e, &low, &high)) {
+		high = 0;
+		limits_watermarks(e, &low, &high);
 	}
-	return best;
+	zp_store(&e->gc_low, low);
+	zp_store(&e->gc_high, high);
+}
+
+/**
+ * zse_set_policy() - give a device another policy
+ * @e:		  engine
+ * @policy:	  stays until another one is set
+ * @private_data: what znsage_private() answers from now on
+ *
+ * Calls of the old policy may still be under way when this returns; they are
+ * inside zp_read_lock(), so its host knows how to wait for them. They would see
+ * the new private data: between two policies of which either has any, set one
+ * that looks at none, with the data of the old one, and wait.
+ *
+ * Zones that the old streams have open are written on by those that open one
+ * next; keys are forgotten. What is on the device stays where it is.
+ */
+void zse_set_policy(struct zse_engine *e, const struct znsage_policy *policy,
+		    void *private_data)
+{
+	u32 nr = zse_nr_streams(&e->cfg, policy), i;
+	unsigned long flags;
+
+	zp_lock(&e->lock, flags);
+	zp_store_ptr(&e->policy_private, private_data);
+	zp_mb();
+	zp_store_ptr(&e->policy, policy);
+	zp_store(&e->nr_streams, nr);
+	keys_clear(e);
+	share_clear(e);
+	e->isolates = policy->isolates && nr > 1;
+	zp_store(&e->nr_survivors,
+		 e->isolates ? nr : limits_survivors(&e->cfg));
+	for (i = 0; i < e->max_streams; i++)
+		stripe_set_lanes(&e->streams[i].stripe,
+				 i < nr && !e->shared ?
+				 zse_lanes(&e->cfg, nr) : 0);
+	for (i = 0; i < ZSE_MAX_LANES; i++)
+		e->gc_class[i] = i % e->nr_survivors;
+	e->left_open = true;
+	if (!e->cfg.gc_low)
+		default_watermarks(e);
+	zp_unlock(&e->lock, flags);
+}
+
+void *znsage_private(struct zse_engine *e)
+{
+	return zp_load_ptr(&e->policy_private);
+}
+
+void znsage_get_levels(struct zse_engine *e, struct znsage_levels *levels)
+{
+	*levels = (struct znsage_levels){
+		.zones = e->cfg.nr_zones,
+		.empty = zp_load(&e->nr_state[ZSE_ZONE_EMPTY]),
+		.reserve = e->cfg.reserve,
+		.gc_low = zp_load(&e->gc_low),
+		.gc_high = zp_load(&e->gc_high),
+		.streams = zp_load(&e->nr_streams),
+		.survivors = zp_load(&e->nr_survivors),
+		.clock = zp_load64(&e->clock),
+	};
+}
+
+bool znsage_get_zone(struct zse_engine *e, u32 zone, struct znsage_zone *z)
+{
+	if (zone >= e->cfg.nr_zones ||
+	    zp_load(&e->zones[zone].state) != ZSE_ZONE_FULL)
+		return false;
+	zone_look(e, zone, z);
+	return true;
 }

@@ -30,6 +30,18 @@
  *              void zp_add(u32 *, u32)		atomic, full barrier
  *              u32 zp_sub_return(u32 *, u32)	atomic, full barrier
  *              void zp_mb(void)		full barrier
+ *              u64 zp_load64(const u64 *)	relaxed, never torn
+ *              void zp_store64(u64 *, u64)	relaxed, never torn
+ *              zp_load_ptr(pp)			what it points to can be read
+ *              zp_store_ptr(pp, p)		what was written before is seen
+ *						by who loads p
+ *
+ *   arithmetic u64 zp_div(u64, u32)		quotient
+ *
+ *   policies   zp_read_lock(), zp_read_unlock()
+ *						around the use of a policy; the
+ *						host knows how to wait until
+ *						all that began have ended
  *
  *   counters   u32 zp_shard(void)		any number that tends to differ
  *						between CPUs that run at once

@@ -11,13 +11,19 @@
 	X(host_blocks)		/* swapped out and acknowledged */	\
 	X(gc_blocks)		/* copied by GC and acknowledged */	\
 	X(padding_blocks)	/* filling up a write unit */		\
+	X(read_blocks)		/* swapped in */			\
 	X(gc_read_blocks)	/* read by GC, live when it chose them */ \
 	X(chunks)		/* appends acknowledged */		\
 	X(zone_resets)							\
 	X(slots_freed)		/* slots with data that were freed */	\
 	X(read_errors)		/* blocks that could not be read */	\
 	X(write_errors)		/* appends, resets, finishes that failed */ \
-	X(stalls)		/* swap-out chunks that waited for a zone */
+	X(stalls)		/* swap-out chunks that waited for a zone */ \
+	X(zones_dead)		/* reset without GC: nothing in them was live */ \
+	X(gc_zones)		/* that GC has emptied */		\
+	X(gc_read_hits)		/* pages swapped in from GC's buffer */	\
+	X(gc_skipped_cached)	/* blocks not moved: the page is in memory */ \
+	X(policy_refused)	/* answers of a policy that would not do */
 
 /* X(name): what is true now. */
 #define ZSE_GAUGES(X)							\
@@ -32,6 +38,10 @@
 	X(streams)							\
 	X(stripe)		/* zones that a stream writes at a time */ \
 	X(gc_stripe)		/* ... and GC */			\
+	X(gc_shared)		/* 1: these are the same zones */	\
+	X(survivors)		/* classes of survivors */		\
+	X(keys)			/* that have a stream */		\
+	X(keys_sharing)		/* ... not for themselves */		\
 	X(write_window)		/* chunks that may be under way */	\
 	X(map_bytes)
 

@@ -13,26 +13,27 @@
  */
 #include "internal.h"
 
-/* Stream for a page swapped out on @cpu; below the number of streams. */
-u32 zse_place(struct zse_engine *e, u32 cpu)
-{
-	return policy_place(e, cpu);
-}
-
 static struct zse_chunk *chunk_take_free(struct zse_engine *e, u32 stream)
 {
+	struct zse_stripe *stripe = stripe_of(e, stream);
+	struct zse_stream *st = &e->streams[stream];
 	struct zse_chunk *c = NULL;
 	unsigned long flags;
 	u32 room;
 
 	zp_lock(&e->lock, flags);
-	if (!list_empty(&e->free_chunks) && window_open(e)) {
+	if (!list_empty(&e->free_chunks) && window_open(e) &&
+	    share_of_chunks(e, stream)) {
 		c = list_first_entry(&e->free_chunks, struct zse_chunk, link);
 		list_del_init(&c->link);
 		e->nr_used_chunks++;
+		st->nr_chunks++;
 		c->stream = stream;
-		c->lane = stripe_turn(&e->streams[stream].stripe);
-		room = zone_room(e, e->streams[stream].stripe.zone[c->lane]);
+		c->key = st->key;
+		c->mixed = st->mixed;
+		c->moves = 0;
+		c->lane = stripe_turn(stripe);
+		room = zone_room(e, stripe->zone[c->lane]);
 		c->max = room && room < e->cfg.chunk_blocks ?
 				 room : e->cfg.chunk_blocks;
 	}
@@ -40,9 +41,15 @@ static struct zse_chunk *chunk_take_free(struct zse_engine *e, u32 stream)
 	return c;
 }
 
-/* Back to the pool. Wants the engine lock. */
+/*
+ * Back to the pool; one of GC that swap-in copies from, when that is done.
+ * Wants the engine lock.
+ */
 void chunk_release(struct zse_engine *e, struct zse_chunk *c)
 {
+	c->loaded = false;
+	if (c->readers)
+		return;
 	c->nr = 0;
 	c->done = 0;
 	c->sent = 0;
@@ -52,11 +59,25 @@ void chunk_release(struct zse_engine *e, struct zse_chunk *c)
 	c->nr_padding = 0;
 	if (c->gc) {
 		e->nr_used_gc_chunks--;
+		share_gc_ended(e, c);
 		list_add(&c->link, &e->free_gc_chunks);
 	} else {
 		e->nr_used_chunks--;
+		e->streams[c->stream].nr_chunks--;
 		list_add(&c->link, &e->free_chunks);
 	}
+}
+
+/*
+ * Swap-in has copied a page of @c, a chunk of GC. Returns true if the chunk
+ * went back to the pool. Wants the engine lock.
+ */
+bool chunk_copied(struct zse_engine *e, struct zse_chunk *c)
+{
+	if (--c->readers || c->loaded)
+		return false;
+	chunk_release(e, c);
+	return true;
 }
 
 /**
@@ -164,14 +185,15 @@ u64 zse_stream_born(struct zse_engine *e, u32 stream)
 	return born;
 }
 
-/* Would zse_stream_begin() find a chunk for a stream that has none? A hint. */
-bool zse_has_chunk(struct zse_engine *e)
+/* Would zse_stream_begin() find a chunk if @stream has none? A hint. */
+bool zse_has_chunk(struct zse_engine *e, u32 stream)
 {
 	unsigned long flags;
 	bool has;
 
 	zp_lock(&e->lock, flags);
-	has = !list_empty(&e->free_chunks) && window_open(e);
+	has = !list_empty(&e->free_chunks) && window_open(e) &&
+	      share_of_chunks(e, stream);
 	zp_unlock(&e->lock, flags);
 	return has;
 }
@@ -182,10 +204,22 @@ bool zse_has_chunk(struct zse_engine *e)
 bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,
 		  struct zse_op *op)
 {
+	const struct zse_stream *st = &e->streams[c->stream];
+
+	if (!c->gc) {
+		/* The stream may have got another key while it filled. */
+		c->mixed |= st->mixed || c->key != st->key;
+		c->written_at = e->clock;
+	}
 	if (zone_for_append(e, c) == ZSE_NONE)
 		return false;
-	if (c->gc)
+	if (c->gc) {
 		e->gc_unplaced -= c->nr_inflight;
+	} else {
+		zp_store64(&e->clock, e->clock + c->nr_inflight);
+		pace_written(e, c->nr_inflight);
+		keys_count(e, c->stream, c->nr_inflight);
+	}
 	op->kind = ZSE_OP_APPEND;
 	op->chunk = c;
 	op->zone = c->zone;
@@ -211,13 +245,33 @@ bool zse_append_start(struct zse_engine *e, struct zse_chunk *c,
 	bool ok;
 
 	zp_lock(&e->lock, flags);
-	ok = list_empty(&e->stalled) && chunk_assign(e, c, op);
+	ok = share_may_pass(e, c) && chunk_assign(e, c, op);
 	if (!ok) {
 		e->counters.stalls++;
+		e->streams[c->stream].count.stalls++;
+		/* How long it takes now says nothing of the device. */
+		if (e->streams[c->stream].over)
+			c->sent = 0;
 		list_add_tail(&c->link, &e->stalled);
 	}
 	zp_unlock(&e->lock, flags);
 	return ok;
+}
+
+/**
+ * zse_chunk_lose() - what is left of a chunk will not be appended
+ * @e: engine
+ * @c: chunk; the caller's, taken from its stream. It ends its pages with an
+ *     error and calls zse_chunk_put().
+ *
+ * Reading their slots is an error from now on.
+ */
+void zse_chunk_lose(struct zse_engine *e, struct zse_chunk *c)
+{
+	u32 i;
+
+	for (i = c->done; i < c->nr; i++)
+		map_lose(e, c->entries[i].slot, c->entries[i].expect);
 }
 
 /* The append of @c failed: another zone, or none. Wants the engine lock. */
@@ -236,12 +290,18 @@ static void chunk_retry(struct zse_engine *e, struct zse_chunk *c)
 
 static void count_append(struct zse_engine *e, const struct zse_chunk *c)
 {
+	struct zse_stream_info *count = &e->streams[c->stream].count;
+
 	e->counters.chunks++;
 	e->counters.padding_blocks += c->nr_padding;
-	if (c->gc)
+	count->padding_blocks += c->nr_padding;
+	if (c->gc) {
 		e->counters.gc_blocks += c->nr_inflight;
-	else
+		count->gc_blocks += c->nr_inflight;
+	} else {
 		e->counters.host_blocks += c->nr_inflight;
+		count->host_blocks += c->nr_inflight;
+	}
 }
 
 /**
@@ -287,7 +347,8 @@ bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool ok,
 	else if (!*finished)
 		list_add(&c->link, c->gc ? &e->gc_ready : &e->stalled);
 	more = !*finished || c->gc || !list_empty(&e->stalled) ||
-	       !list_empty(&e->to_finish) || !list_empty(&e->gc_ready);
+	       !list_empty(&e->to_finish) || !list_empty(&e->gc_ready) ||
+	       zp_load(&e->dead);
 	zp_unlock(&e->lock, flags);
 	return more;
 }
@@ -295,7 +356,8 @@ bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool ok,
 /**
  * zse_chunk_put() - the host is done with a chunk that has ended
  * @e: engine
- * @c: chunk; after zse_append_done() said finished, or after ZSE_OP_FAIL
+ * @c: chunk; after zse_append_done() said finished, after ZSE_OP_FAIL or
+ *     zse_chunk_lose()
  * @now: by the clock of @c->sent, from which it follows how many chunks may
  *	 be under way; not looked at if that is 0
  *
@@ -304,12 +366,13 @@ bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool ok,
 bool zse_chunk_put(struct zse_engine *e, struct zse_chunk *c, u64 now)
 {
 	unsigned long flags;
-	bool gc = c->gc;
+	bool gc = c->gc, more;
 
 	zp_lock(&e->lock, flags);
 	if (!gc)
 		window_update(e, c->sent, now);
 	chunk_release(e, c);
+	more = gc || (e->nr_victims && !pace_holds(e));
 	zp_unlock(&e->lock, flags);
-	return gc;
+	return more;
 }

@@ -12,14 +12,28 @@
  */
 #include "internal.h"
 
-void stripe_init(struct zse_stripe *s, u32 nr)
+/* Zones that @stream writes: its own, or those that it shares with GC. */
+struct zse_stripe *stripe_of(struct zse_engine *e, u32 stream)
+{
+	return e->shared ? &e->gc_stripe : &e->streams[stream].stripe;
+}
+
+void stripe_init(struct zse_stripe *s, u32 nr, u32 kept)
 {
 	u32 i;
 
 	s->nr = nr;
+	s->kept = kept;
 	s->next = 0;
 	for (i = 0; i < ZSE_MAX_LANES; i++)
 		s->zone[i] = ZSE_NONE;
+}
+
+/* Another number of lanes; zones beyond it stay open until they are taken. */
+void stripe_set_lanes(struct zse_stripe *s, u32 nr)
+{
+	s->nr = nr;
+	s->next = 0;
 }
 
 /* The lane of a new chunk. */
@@ -52,8 +66,8 @@ u32 stripe_room(const struct zse_engine *e, const struct zse_stripe *s)
 }
 
 /*
- * Zones that it could open beside its first one. Those of GC are kept from
- * swap-out: GC that falls behind with one lane would never get another.
+ * Zones that are to be there for it, beside its first one. Those of GC are kept
+ * from swap-out: GC that falls behind with one lane would never get another.
  */
 u32 stripe_missing(const struct zse_stripe *s)
 {
@@ -61,7 +75,9 @@ u32 stripe_missing(const struct zse_stripe *s)
 
 	for (i = 0; i < s->nr; i++)
 		open += s->zone[i] != ZSE_NONE;
-	return s->nr - (open ? open : 1);
+	if (!open)
+		open = 1;
+	return s->kept > open ? s->kept - open : 0;
 }
 
 /*
@@ -100,21 +116,14 @@ u32 stripe_usable(const struct zse_engine *e, const struct zse_stripe *s,
 }
 
 /*
- * Do with a lane less for good, if one has no zone. The zone that was kept for
- * it is free to others. Returns false if there is none.
+ * Do with a zone less for good. That one is free to others. Returns false if
+ * none was kept.
  */
 bool stripe_narrow(struct zse_stripe *s)
 {
-	u32 i;
-
 	if (!stripe_missing(s))
 		return false;
-	for (i = 0; s->zone[i] != ZSE_NONE; i++)
-		;
-	s->nr--;
-	s->zone[i] = s->zone[s->nr];
-	s->zone[s->nr] = ZSE_NONE;
-	s->next = 0;
+	s->kept--;
 	return true;
 }
 
@@ -123,7 +132,29 @@ void stripe_forget(struct zse_stripe *s, u32 zone)
 {
 	u32 i;
 
-	for (i = 0; i < s->nr; i++)
+	for (i = 0; i < ZSE_MAX_LANES; i++)
 		if (s->zone[i] == zone)
 			s->zone[i] = ZSE_NONE;
+}
+
+/*
+ * An open zone that a stream has no lane for any more, for another one to
+ * write on; or ZSE_NONE.
+ */
+u32 stripe_take_left_open(struct zse_engine *e)
+{
+	u32 i, k, zone;
+
+	for (i = 0; e->left_open && i < e->max_streams; i++) {
+		struct zse_stripe *s = &e->streams[i].stripe;
+
+		for (k = s->nr; k < ZSE_MAX_LANES; k++) {
+			zone = s->zone[k];
+			s->zone[k] = ZSE_NONE;
+			if (zone != ZSE_NONE)
+				return zone;
+		}
+	}
+	e->left_open = false;
+	return ZSE_NONE;
 }

@@ -24,7 +24,7 @@
 
 static u32 window_min(const struct zse_engine *e)
 {
-	u32 min = e->nr_streams + MIN_UNDER_WAY;
+	u32 min = e->max_streams + MIN_UNDER_WAY;
 
 	return min < e->cfg.nr_chunks ? min : e->cfg.nr_chunks;
 }

@@ -211,11 +211,25 @@ void *completer(void *p)
 
 /* ---- swap-out, free, swap-in */
 
+/* 13 mappings, so that policies of keys have more of them than streams. */
+static u32 place(struct test *t, u32 cpu, u32 slot)
+{
+	struct znsage_page page = {
+		.mapping = slot % 13 + 1,
+		.cgroup = slot % 3 + 1,
+		.cpu = cpu,
+		.life = ZNSAGE_NONE,
+		.stream = ZNSAGE_NONE,
+	};
+
+	return zse_place(t->e, &page);
+}
+
 /* Add a page of @slot to a stream; false if all chunks are in use. */
 static bool write_slot(struct test *t, u32 cpu, u32 slot)
 {
 	struct page_state *ps = &t->pages[slot];
-	u32 stream = zse_place(t->e, cpu), version = ps->submitted + 1, i;
+	u32 stream = place(t, cpu, slot), version = ps->submitted + 1, i;
 	unsigned long flags;
 	struct zse_chunk *c = zse_stream_begin(t->e, stream, &flags);
 
@@ -246,18 +260,19 @@ void *writer(void *p)
 	u32 own = (t->nr_slots - arg->index + NR_WRITERS - 1) / NR_WRITERS;
 
 	while (!stopped(&t->stop_io)) {
-		u32 nth = xorshift(&rng) % own, cpu = xorshift(&rng) % 8;
+		u32 nth = xorshift(&rng) % own, cpu = xorshift(&rng) % 8, slot;
 		struct zse_chunk *c;
 		u32 i, batch = 1 + xorshift(&rng) % 16;
 
-		for (i = 0; i < batch; i++)
-			if (!write_slot(t, cpu, (nth + i) % own * NR_WRITERS +
-						arg->index))
+		for (i = 0; i < batch; i++) {
+			slot = (nth + i) % own * NR_WRITERS + arg->index;
+			if (!write_slot(t, cpu, slot))
 				break;
+		}
 		if (i < batch)
 			sched_yield();
 		/* The end of a plug. */
-		c = zse_stream_take(t->e, zse_place(t->e, cpu), true, ~0ull);
+		c = zse_stream_take(t->e, place(t, cpu, slot), true, ~0ull);
 		if (c)
 			append(t, c);
 	}
@@ -266,7 +281,7 @@ void *writer(void *p)
 
 void flush_all(struct test *t)
 {
-	u32 i, streams = zse_nr_streams(&t->sc->cfg);
+	u32 i, streams = zse_max_streams(&t->sc->cfg);
 
 	for (i = 0; i < streams; i++) {
 		struct zse_chunk *c = zse_stream_take(t->e, i, false, ~0ull);
@@ -290,6 +305,40 @@ void *flusher(void *p)
 		zse_get_stats(t->e, &st);
 		zse_get_watermarks(t->e, &low, &high);
 		zse_set_watermarks(t->e, low, low + 1 + st.stalls % 2);
+	}
+	return NULL;
+}
+
+static u32 nr_policies(void)
+{
+	u32 nr = 0;
+
+	while (zse_builtin_policies[nr])
+		nr++;
+	return nr;
+}
+
+/*
+ * Somebody who cannot make up his mind: another policy, which has other streams
+ * and may isolate them, another rule for victims, another pace.
+ */
+void *switcher(void *p)
+{
+	struct test *t = p;
+	u64 rng = seed_for(5, 0);
+
+	while (!stopped(&t->stop_io)) {
+		struct timespec pause = {
+			.tv_nsec = 1000 * (long)(xorshift(&rng) % 2000),
+		};
+		u32 policy = xorshift(&rng) % nr_policies();
+
+		nanosleep(&pause, NULL);
+		zse_set_policy(t->e, zse_builtin_policies[policy], NULL);
+		zse_set_victim(t->e, xorshift(&rng) % ZSE_NR_VICTIMS);
+		zse_set_pace(t->e, xorshift(&rng) % 101);
+		kick(t);
+		zp_add(&t->switches, 1);
 	}
 	return NULL;
 }
@@ -363,6 +412,12 @@ static void read_run(struct test *t, u32 slot, u32 max, u32 delay)
 			verify_read(t, slot + i, acked[i], r,
 				    device_read(t->dev, run.block + i));
 		more |= zse_read_end(t->e, run.block);
+	} else if (r == ZSE_READ_BUFFER) {
+		while (delay--)
+			sched_yield();
+		verify_read(t, slot, acked[0], r,
+			    t->buffers[run.chunk->id][run.page]);
+		more |= zse_buffer_end(t->e, &run);
 	} else {
 		run.nr = 1;
 		if (r != ZSE_READ_BUSY)

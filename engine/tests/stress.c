@@ -2,7 +2,8 @@
 /*
  * Many threads at the engine, as in the kernel: writers swap out, freers free,
  * readers swap in and look at what they get, completion threads are the
- * device, a flusher is the deadline, one worker does what zse_next_op() says.
+ * device, a flusher is the deadline, one worker does what zse_next_op() says, and
+ * in one scenario somebody switches policies.
  * Built for ThreadSanitizer and AddressSanitizer besides plainly; those say
  * whether the engine orders what it must, this file says whether every page
  * is where it should be.
@@ -37,6 +38,44 @@ static bool drain(struct test *t)
 	return false;
 }
 
+/*
+ * A policy whose answers are of no use, most of the time: streams, classes and
+ * zones that there are not, zones that are not full. It is refused, counted, and
+ * the defaults take over.
+ */
+static u32 nonsense(void)
+{
+	static u64 state;
+	/* Knuth's MMIX generator: its upper bits are good. */
+	u64 r = zp_load64(&state) * 6364136223846793005ULL +
+		1442695040888963407ULL;
+
+	zp_store64(&state, r);
+	return (r >> 60) % 3 ? (u32)r : (u32)(r >> 32) % 64;
+}
+
+static u32 nonsense_place(struct zse_engine *e, const struct znsage_page *page)
+{
+	return nonsense();
+}
+
+static u32 nonsense_victim(struct zse_engine *e, u32 room)
+{
+	return nonsense();
+}
+
+static u32 nonsense_survivor(struct zse_engine *e, const struct znsage_zone *z)
+{
+	return nonsense();
+}
+
+static const struct znsage_policy policy_nonsense = {
+	.name = "nonsense",
+	.place = nonsense_place,
+	.victim = nonsense_victim,
+	.survivor = nonsense_survivor,
+};
+
 static void check_at_rest(struct test *t)
 {
 	struct zse_stats st;
@@ -52,6 +91,11 @@ static void check_at_rest(struct test *t)
 		fault(t, "blocks appended", 0,
 		      st.host_blocks + st.gc_blocks + st.padding_blocks,
 		      device_blocks(t->dev));
+	if (t->sc->streams && st.streams != t->sc->streams)
+		fault(t, "streams", 0, st.streams, t->sc->streams);
+	if (!!st.policy_refused != !t->sc->policy)
+		fault(t, "answers refused", 0, st.policy_refused,
+		      !t->sc->policy);
 	if (!t->sc->fail_one_in && (t->failed_pages || st.zones_retired))
 		fault(t, "pages failed", 0, t->failed_pages, 0);
 }
@@ -74,9 +118,9 @@ static void report(struct test *t, bool ok)
 	struct zse_stats st;
 
 	zse_get_stats(t->e, &st);
-	printf("%s %s: %u writes, %u reads, %u frees; %llu blocks by GC, %llu resets, %llu stalls, %llu errors\n",
+	printf("%s %s: %u writes, %u reads, %u frees, %u switches; %llu blocks by GC, %llu resets, %llu stalls, %llu errors\n",
 	       ok ? "ok    " : "FAILED", t->sc->name, t->writes, t->reads,
-	       t->frees, (unsigned long long)st.gc_blocks,
+	       t->frees, t->switches, (unsigned long long)st.gc_blocks,
 	       (unsigned long long)st.zone_resets,
 	       (unsigned long long)st.stalls,
 	       (unsigned long long)(st.write_errors + st.read_errors));
@@ -103,10 +147,16 @@ static void test_init(struct test *t, const struct scenario *sc)
 	struct zse_config cfg = sc->cfg;
 	enum zse_refusal why;
 
+	cfg.policy = sc->policy ? zse_builtin_policy(sc->policy) :
+				  &policy_nonsense;
 	cfg.nr_slots = zse_max_slots(&cfg) / 100.0 * sc->percent;
 	memset(t, 0, sizeof(*t));
 	t->sc = sc;
 	t->nr_slots = cfg.nr_slots;
+	if (cfg.policy->isolates && zse_nr_streams(&cfg, cfg.policy) < 2) {
+		fprintf(stderr, "%s: no streams to isolate\n", sc->name);
+		exit(1);
+	}
 	t->e = zse_create(&cfg, &why);
 	if (!t->e) {
 		fprintf(stderr, "%s: refused, %d\n", sc->name, why);
@@ -151,7 +201,7 @@ static bool run(const struct scenario *sc, double seconds)
 {
 	struct timespec time = { .tv_sec = (time_t)seconds };
 	struct crew io = { .nr = 0 }, device = { .nr = 0 };
-	pthread_t work, flush;
+	pthread_t work, flush, policies;
 	struct test t;
 	bool ok;
 
@@ -159,6 +209,8 @@ static bool run(const struct scenario *sc, double seconds)
 	test_init(&t, sc);
 	if (pthread_create(&work, NULL, worker, &t) ||
 	    pthread_create(&flush, NULL, flusher, &t))
+		abort();
+	if (sc->switches && pthread_create(&policies, NULL, switcher, &t))
 		abort();
 	hire(&device, &t, completer, NR_COMPLETERS);
 	hire(&io, &t, writer, NR_WRITERS);
@@ -169,6 +221,8 @@ static bool run(const struct scenario *sc, double seconds)
 	zp_store(&t.stop_io, 1);
 	wait_for(&io);
 	pthread_join(flush, NULL);
+	if (sc->switches)
+		pthread_join(policies, NULL);
 	ok = drain(&t);
 
 	zp_store(&t.stop_all, 1);
@@ -192,27 +246,66 @@ static bool run(const struct scenario *sc, double seconds)
 static const struct scenario scenarios[] = {
 	{ .name = "one stream", .percent = 80,
 	  .cfg = { COMMON, .nr_zones = 24, .zone_blocks = 64, .chunk_blocks = 8,
-		   .write_unit = 1, .policy = ZSE_POLICY_SINGLE } },
+		   .write_unit = 1 }, .policy = "single" },
 	{ .name = "a stream for each CPU", .percent = 90,
 	  .cfg = { COMMON, .nr_zones = 40, .zone_blocks = 32, .chunk_blocks = 8,
-		   .write_unit = 1, .policy = ZSE_POLICY_CPU } },
+		   .write_unit = 1 }, .policy = "cpu" },
 	{ .name = "full device", .percent = 100,
 	  .cfg = { COMMON, .nr_zones = 16, .zone_blocks = 32, .chunk_blocks = 4,
-		   .write_unit = 1, .policy = ZSE_POLICY_CPU } },
+		   .write_unit = 1 }, .policy = "cpu" },
 	{ .name = "few open zones, write unit, finish", .percent = 90,
 	  .cfg = { COMMON, .nr_zones = 40, .zone_blocks = 32, .chunk_blocks = 8,
-		   .write_unit = 4, .max_active = 4, .finish = true,
-		   .policy = ZSE_POLICY_CPU } },
+		   .write_unit = 4, .max_active = 4, .finish = true },
+	  .policy = "cpu" },
 	{ .name = "few chunks", .percent = 90,
 	  .cfg = { .nr_zones = 24, .zone_blocks = 32, .chunk_blocks = 4,
 		   .write_unit = 1, .max_active = 2, .nr_chunks = 2,
-		   .nr_gc_chunks = 1, .reserve = 1, .nr_cpus = 4,
-		   .policy = ZSE_POLICY_CPU } },
+		   .nr_gc_chunks = 1, .reserve = 1, .nr_cpus = 4 },
+	  .policy = "cpu" },
+	{ .name = "one open zone", .percent = 100,
+	  .cfg = { COMMON, .nr_zones = 24, .zone_blocks = 32, .chunk_blocks = 8,
+		   .write_unit = 1, .max_active = 1, .pace = 50 },
+	  .policy = "cpu" },
+	{ .name = "one open zone, write unit, finish", .percent = 90,
+	  .cfg = { COMMON, .nr_zones = 40, .zone_blocks = 32, .chunk_blocks = 8,
+		   .write_unit = 4, .max_active = 1, .finish = true },
+	  .policy = "vma" },
 	{ .name = "errors", .percent = 60, .fail_one_in = 200,
 	  .max_failures = 6,
 	  .cfg = { COMMON, .nr_zones = 40, .zone_blocks = 32, .chunk_blocks = 8,
-		   .write_unit = 1, .max_active = 6, .finish = true,
-		   .policy = ZSE_POLICY_CPU } },
+		   .write_unit = 1, .max_active = 6, .finish = true },
+	  .policy = "cpu" },
+	{ .name = "more keys than streams", .percent = 90,
+	  .cfg = { COMMON, .nr_zones = 200, .zone_blocks = 32,
+		   .chunk_blocks = 8, .write_unit = 1, .max_active = 7,
+		   .victim = ZSE_VICTIM_AGE }, .policy = "vma" },
+	{ .name = "shares", .percent = 95,
+	  .cfg = { COMMON, .nr_zones = 200, .zone_blocks = 32,
+		   .chunk_blocks = 8, .write_unit = 1, .max_active = 14,
+		   .stripe = 2, .pace = 50 }, .policy = "cgroup" },
+	{ .name = "shares of units, one lane of GC", .percent = 95,
+	  .cfg = { COMMON, .nr_zones = 300, .zone_blocks = 16,
+		   .chunk_blocks = 8, .write_unit = 4, .max_active = 7 },
+	  .policy = "cgroup" },
+	{ .name = "policies that are switched", .percent = 90,
+	  .cfg = { COMMON, .nr_zones = 200, .zone_blocks = 32,
+		   .chunk_blocks = 8, .write_unit = 2, .max_active = 14,
+		   .stripe = 2 }, .policy = "cgroup", .switches = true },
+	{ .name = "shares of three streams", .percent = 95,
+	  .cfg = { COMMON, .nr_zones = 450, .zone_blocks = 32,
+		   .chunk_blocks = 8, .write_unit = 1, .max_active = 14,
+		   .pace = 50 }, .policy = "cgroup", .streams = 3 },
+	{ .name = "classes of survivors, several lanes", .percent = 90,
+	  .cfg = { COMMON, .nr_zones = 450, .zone_blocks = 32,
+		   .chunk_blocks = 2, .write_unit = 1, .max_active = 14,
+		   .victim = ZSE_VICTIM_AGE }, .policy = "vma" },
+	{ .name = "a policy that answers nonsense", .percent = 90,
+	  .cfg = { COMMON, .nr_zones = 200, .zone_blocks = 32,
+		   .chunk_blocks = 8, .write_unit = 1 } },
+	{ .name = "heat", .percent = 90,
+	  .cfg = { COMMON, .nr_zones = 200, .zone_blocks = 32,
+		   .chunk_blocks = 8, .write_unit = 1,
+		   .victim = ZSE_VICTIM_COST_BENEFIT }, .policy = "heat" },
 };
 
 #define NR_SCENARIOS	(sizeof(scenarios) / sizeof(scenarios[0]))

@@ -19,6 +19,9 @@ struct scenario {
 	const char *name;
 	struct zse_config cfg;
 	u32 percent;		/* of zse_max_slots() that is used */
+	const char *policy;	/* NULL: one that answers nonsense */
+	bool switches;		/* to other policies and rules for victims */
+	u32 streams;		/* that the policy is to get; 0: any */
 	u32 fail_one_in;	/* appends, reads of GC, resets, finishes; 0: none */
 	u32 max_failures;
 };
@@ -51,7 +54,7 @@ struct test {
 	bool kicked;
 
 	/* Counted for the report; relaxed. */
-	u32 writes, reads, frees, lost, failed_pages, errors;
+	u32 writes, reads, frees, lost, failed_pages, switches, errors;
 };
 
 struct worker_arg {
@@ -62,9 +65,10 @@ struct worker_arg {
 void fault(struct test *t, const char *what, u64 slot, u64 is, u64 want);
 void kick(struct test *t);
 
-/* Threads. The first two get the test, the others a worker_arg. */
+/* Threads. The first three get the test, the others a worker_arg. */
 void *worker(void *p);
 void *flusher(void *p);
+void *switcher(void *p);
 void *completer(void *p);
 void *writer(void *p);
 void *freer(void *p);

@@ -8,6 +8,8 @@
 #include <linux/atomic.h>
 #include <linux/bug.h>
 #include <linux/list.h>
+#include <linux/math64.h>
+#include <linux/rcupdate.h>
 #include <linux/smp.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
@@ -75,6 +77,27 @@ static inline void zp_mb(void)
 {
 	smp_mb();
 }
+
+static inline u64 zp_load64(const u64 *p)
+{
+	return READ_ONCE(*p);
+}
+
+static inline void zp_store64(u64 *p, u64 v)
+{
+	WRITE_ONCE(*p, v);
+}
+
+static inline u64 zp_div(u64 dividend, u32 divisor)
+{
+	return div_u64(dividend, divisor);
+}
+
+#define zp_load_ptr(pp)		smp_load_acquire(pp)
+#define zp_store_ptr(pp, p)	smp_store_release(pp, p)
+
+#define zp_read_lock()		rcu_read_lock()
+#define zp_read_unlock()	rcu_read_unlock()
 
 static inline u32 zp_shard(void)
 {

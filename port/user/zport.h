@@ -48,31 +48,81 @@ static inline void zp_store(u32 *p, u32 v)
 	__atomic_store_n(p, v, __ATOMIC_RELAXED);
 }
 
-static inline u32 zp_xchg(u32 *p, u32 v)
-{
-	return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);
-}
-
-static inline bool zp_cas(u32 *p, u32 old, u32 new)
-{
-	return __atomic_compare_exchange_n(p, &old, new, false,
-					   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
-}
-
-static inline void zp_add(u32 *p, u32 v)
-{
-	__atomic_fetch_add(p, v, __ATOMIC_SEQ_CST);
-}
-
-static inline u32 zp_sub_return(u32 *p, u32 v)
-{
-	return __atomic_sub_fetch(p, v, __ATOMIC_SEQ_CST);
-}
-
 static inline void zp_mb(void)
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
+
+/*
+ * A read-modify-write of C11 is no full barrier: what is loaded after it may be
+ * older than what it stored. On x86 there is no such machine instruction.
+ */
+static inline void zp_order(void)
+{
+#if !defined(__x86_64__)
+	zp_mb();
+#endif
+}
+
+static inline u32 zp_xchg(u32 *p, u32 v)
+{
+	u32 old;
+
+	zp_order();
+	old = __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);
+	zp_order();
+	return old;
+}
+
+static inline bool zp_cas(u32 *p, u32 old, u32 new)
+{
+	bool done;
+
+	zp_order();
+	done = __atomic_compare_exchange_n(p, &old, new, false,
+					   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+	zp_order();
+	return done;
+}
+
+static inline void zp_add(u32 *p, u32 v)
+{
+	zp_order();
+	__atomic_fetch_add(p, v, __ATOMIC_SEQ_CST);
+	zp_order();
+}
+
+static inline u32 zp_sub_return(u32 *p, u32 v)
+{
+	u32 left;
+
+	zp_order();
+	left = __atomic_sub_fetch(p, v, __ATOMIC_SEQ_CST);
+	zp_order();
+	return left;
+}
+
+static inline u64 zp_load64(const u64 *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+static inline void zp_store64(u64 *p, u64 v)
+{
+	__atomic_store_n(p, v, __ATOMIC_RELAXED);
+}
+
+static inline u64 zp_div(u64 dividend, u32 divisor)
+{
+	return dividend / divisor;
+}
+
+#define zp_load_ptr(pp)		__atomic_load_n((pp), __ATOMIC_ACQUIRE)
+#define zp_store_ptr(pp, p)	__atomic_store_n((pp), (p), __ATOMIC_RELEASE)
+
+/* Policies are not freed here. */
+#define zp_read_lock()		((void)0)
+#define zp_read_unlock()	((void)0)
 
 /* Threads get consecutive numbers, the first time each one counts. */
 static inline u32 zp_shard(void)

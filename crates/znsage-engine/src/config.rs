@@ -1,15 +1,88 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What an engine is made from, and why it may refuse.
 
+use std::ffi::{CStr, CString};
+use std::fmt;
 use std::ptr;
+use std::sync::Once;
 
 use crate::sys;
 
-/// Which stream a page goes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
-    Single = sys::ZSE_POLICY_SINGLE as isize,
-    Cpu = sys::ZSE_POLICY_CPU as isize,
+/// Which stream a page goes to: a policy of the engine, or a registered one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Policy(*const sys::znsage_policy);
+
+// SAFETY: a policy is constant once it is known by its name.
+unsafe impl Send for Policy {}
+// SAFETY: as above.
+unsafe impl Sync for Policy {}
+
+impl fmt::Debug for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Policy {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        // SAFETY: a policy is only known by its name, which ends with a zero.
+        let name = unsafe { CStr::from_ptr(self.get().name.as_ptr()) };
+        name.to_str().unwrap_or("?")
+    }
+
+    pub(crate) fn from_ptr(policy: *const sys::znsage_policy) -> Option<Self> {
+        (!policy.is_null()).then_some(Policy(policy))
+    }
+
+    /// A policy that comes with the engine.
+    pub fn builtin(name: &str) -> Option<Self> {
+        let name = CString::new(name).ok()?;
+        // SAFETY: the name ends with a zero.
+        Self::from_ptr(unsafe { sys::zse_builtin_policy(name.as_ptr()) })
+    }
+
+    /// A policy of the engine, one to compare them with (policies/), or one
+    /// that was loaded.
+    pub fn named(name: &str) -> Option<Self> {
+        static COMPARED: Once = Once::new();
+        COMPARED.call_once(|| {
+            // SAFETY: registers a policy, once.
+            let err = unsafe { sys::znsage_sepbit_init() };
+            assert_eq!(err, 0, "its name is its own");
+        });
+        let name = CString::new(name).ok()?;
+        // SAFETY: the name ends with a zero.
+        Self::from_ptr(unsafe { sys::zse_find_policy(name.as_ptr()) })
+    }
+
+    /// One stream for all.
+    pub fn single() -> Self {
+        Self::builtin("single").expect("the engine has it")
+    }
+
+    /// A stream for each CPU.
+    pub fn cpu() -> Self {
+        Self::builtin("cpu").expect("the engine has it")
+    }
+
+    pub(crate) fn as_ptr(self) -> *const sys::znsage_policy {
+        self.0
+    }
+
+    pub(crate) fn get(&self) -> &'static sys::znsage_policy {
+        // SAFETY: policies stay.
+        unsafe { &*self.0 }
+    }
+}
+
+/// How GC chooses a zone if the policy does not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Victim {
+    #[default]
+    Greedy = sys::ZSE_VICTIM_GREEDY as isize,
+    CostBenefit = sys::ZSE_VICTIM_COST_BENEFIT as isize,
+    Age = sys::ZSE_VICTIM_AGE as isize,
 }
 
 /// Why a configuration is refused; the values are those of `enum zse_refusal`.
@@ -18,7 +91,6 @@ pub enum Refusal {
     NoMemory = 1,
     BadChunk,
     TooFewZones,
-    TooFewOpen,
     TooManyBlocks,
     TooManySlots,
     TooManyChunks,
@@ -32,7 +104,6 @@ impl Refusal {
             NoMemory,
             BadChunk,
             TooFewZones,
-            TooFewOpen,
             TooManyBlocks,
             TooManySlots,
             TooManyChunks,
@@ -61,10 +132,12 @@ pub struct Config {
     pub reserve: u32,
     pub nr_cpus: u32,
     pub policy: Policy,
+    pub victim: Victim,
     /// Zones that each stream writes at a time; 0: the default.
     pub stripe: u32,
     pub gc_low: u32,
     pub gc_high: u32,
+    pub pace: u32,
 }
 
 impl Config {
@@ -89,10 +162,15 @@ impl Config {
             nr_gc_chunks: self.nr_gc_chunks,
             reserve: self.reserve,
             nr_cpus: self.nr_cpus,
-            policy: self.policy as u32,
+            policy: self.policy.as_ptr(),
+            victim: self.victim as u32,
             stripe: self.stripe,
             gc_low: self.gc_low,
             gc_high: self.gc_high,
+            pace: self.pace,
+            host: ptr::null_mut(),
+            in_memory: None,
+            zone_event: None,
         }
     }
 
@@ -102,17 +180,29 @@ impl Config {
         unsafe { sys::zse_max_slots(&self.to_c()) }
     }
 
+    /// Streams that the policy gets.
     pub fn nr_streams(&self) -> u32 {
+        // SAFETY: as above; a policy is valid.
+        unsafe { sys::zse_nr_streams(&self.to_c(), self.policy.as_ptr()) }
+    }
+
+    /// Streams that there can be, whatever the policy.
+    pub fn max_streams(&self) -> u32 {
         // SAFETY: as above.
-        unsafe { sys::zse_nr_streams(&self.to_c()) }
+        unsafe { sys::zse_max_streams(&self.to_c()) }
     }
 
     /// Zones that are written at a time by each stream, and by GC.
     pub fn lanes(&self) -> (u32, u32) {
-        let (mut stream, mut gc) = (0, 0);
-        // SAFETY: as above; both are written.
-        unsafe { sys::zse_lanes(&self.to_c(), &mut stream, &mut gc) };
-        (stream, gc)
+        let cfg = self.to_c();
+        // SAFETY: as above.
+        unsafe { (sys::zse_lanes(&cfg, self.nr_streams()), sys::zse_gc_lanes(&cfg)) }
+    }
+
+    /// Chunks that GC does well with.
+    pub fn gc_chunks(&self) -> u32 {
+        // SAFETY: as above.
+        unsafe { sys::zse_gc_chunks(&self.to_c()) }
     }
 
     /// The lowest `gc_low` that is accepted.

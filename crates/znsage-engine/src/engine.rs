@@ -4,13 +4,15 @@
 use std::ffi::{c_char, c_void, CStr};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
-use crate::config::{Config, Refusal};
+use crate::config::{Config, Policy, Refusal, Victim};
 use crate::handed::{
-    Added, AddedAll, Append, AppendEnd, Chunk, Ended, Failed, Filled, Finish, GcRead, Op, Read,
-    ReadHold, Reset,
+    Added, AddedAll, Append, AppendEnd, BufferHold, Chunk, Ended, Failed, Filled, Finish, GcRead,
+    Op, Read, ReadHold, Reset,
 };
-use crate::sys::{self, zse_op, zse_stats};
+use crate::memory::{self, InMemory};
+use crate::sys::{self, znsage_page as PageOwner, zse_op, zse_stats, zse_stream_info};
 
 /// What [`Engine::check`] found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +31,11 @@ pub struct ZoneInfo {
     pub written: u32,
     pub live: u32,
     pub bad: bool,
+    pub mixed: bool,
+    pub stream: u32,
+    pub moves: u32,
+    pub key: u64,
+    pub age: u64,
 }
 
 unsafe extern "C" fn collect(arg: *mut c_void, what: *const c_char, at: u32, is: u64, want: u64) {
@@ -47,6 +54,11 @@ pub struct Engine {
     zone_blocks: u32,
     nr_slots: u32,
     streams: u32,
+    /// What the policy has for this device.
+    private: *mut c_void,
+    policy: Policy,
+    /// Lives as long as the engine, which has a pointer to it.
+    _memory: Option<Arc<InMemory>>,
 }
 
 // SAFETY: the C code keeps nothing in thread-local storage but the number of
@@ -55,6 +67,7 @@ unsafe impl Send for Engine {}
 
 impl Drop for Engine {
     fn drop(&mut self) {
+        self.detach();
         // SAFETY: created by zse_create(); what was handed out cannot be used
         // without the engine.
         unsafe { sys::zse_destroy(self.raw.as_ptr()) }
@@ -63,22 +76,46 @@ impl Drop for Engine {
 
 impl Engine {
     pub fn new(cfg: &Config) -> Result<Self, Refusal> {
+        Self::create(cfg, None)
+    }
+
+    /// The same for a host that says which pages it has in memory.
+    pub fn with_memory(cfg: &Config, memory: Arc<InMemory>) -> Result<Self, Refusal> {
+        Self::create(cfg, Some(memory))
+    }
+
+    fn create(cfg: &Config, memory: Option<Arc<InMemory>>) -> Result<Self, Refusal> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let mut why = 0;
-        // SAFETY: zone_caps is NULL or has nr_zones elements, and is only
-        // read by the call.
-        let raw = unsafe { sys::zse_create(&cfg.to_c(), &mut why) };
-        match NonNull::new(raw) {
-            None => Err(Refusal::from_c(why)),
-            Some(raw) => Ok(Engine {
-                raw,
-                id: NEXT.fetch_add(1, Ordering::Relaxed),
-                nr_zones: cfg.nr_zones,
-                zone_blocks: cfg.zone_blocks,
-                nr_slots: cfg.nr_slots,
-                streams: cfg.nr_streams(),
-            }),
+        let mut c = cfg.to_c();
+        if let Some(memory) = &memory {
+            c.host = Arc::as_ptr(memory).cast_mut().cast();
+            c.in_memory = Some(memory::in_memory);
         }
+        // A policy that is attached needs the engine for that.
+        let attached = cfg.policy.get().attach.is_some();
+        if attached {
+            c.policy = Policy::single().as_ptr();
+        }
+        // SAFETY: zone_caps is NULL or has nr_zones elements, and is only
+        // read by the call; the set of slots lives as long as the engine.
+        let raw = unsafe { sys::zse_create(&c, &mut why) };
+        let raw = NonNull::new(raw).ok_or_else(|| Refusal::from_c(why))?;
+        let mut e = Engine {
+            raw,
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            nr_zones: cfg.nr_zones,
+            zone_blocks: cfg.zone_blocks,
+            nr_slots: cfg.nr_slots,
+            streams: cfg.max_streams(),
+            private: ptr::null_mut(),
+            policy: if attached { Policy::single() } else { cfg.policy },
+            _memory: memory,
+        };
+        if attached && !e.set_policy(cfg.policy) {
+            return Err(Refusal::NoMemory);
+        }
+        Ok(e)
     }
 
     fn p(&self) -> *mut sys::zse_engine {
@@ -102,10 +139,63 @@ impl Engine {
         (block / self.zone_blocks, block % self.zone_blocks)
     }
 
-    /// Stream for a page swapped out on `cpu`.
-    pub fn place(&self, cpu: u32) -> u32 {
-        // SAFETY: the engine lives; any number is a CPU.
-        unsafe { sys::zse_place(self.p(), cpu) }
+    /// Stream for a page that is swapped out.
+    pub fn place(&mut self, page: &PageOwner) -> u32 {
+        // SAFETY: the engine lives; a page may be anything.
+        unsafe { sys::zse_place(self.p(), page) }
+    }
+
+    /// Another policy. There may be fewer streams, or more, from now on. False,
+    /// and nothing changed, if it cannot be attached.
+    #[must_use]
+    pub fn set_policy(&mut self, policy: Policy) -> bool {
+        let mut private = ptr::null_mut();
+        if let Some(attach) = policy.get().attach {
+            // SAFETY: the engine lives.
+            private = unsafe { attach(self.p()) };
+            if private.is_null() {
+                return false;
+            }
+        }
+        // SAFETY: a policy is valid for good. No call of one is under way, since
+        // the engine is borrowed.
+        unsafe { sys::zse_set_policy(self.p(), policy.as_ptr(), private) }
+        self.detach();
+        (self.policy, self.private) = (policy, private);
+        true
+    }
+
+    /// The policy is not called any more.
+    fn detach(&mut self) {
+        if let Some(detach) = self.policy.get().detach {
+            // SAFETY: private is what its attach() returned for this engine.
+            unsafe { detach(self.p(), self.private) }
+        }
+    }
+
+    /// Another rule for victims.
+    pub fn set_victim(&mut self, victim: Victim) {
+        // SAFETY: the engine lives.
+        unsafe { sys::zse_set_victim(self.p(), victim as u32) }
+    }
+
+    /// How long the page of a block that is being read has been on the device,
+    /// in blocks swapped out, and which stream it was in.
+    pub fn life(&self, hold: &ReadHold) -> (u32, u32) {
+        // SAFETY: the block is held.
+        unsafe {
+            let (e, block) = (self.p(), hold.block);
+            (sys::zse_block_life(e, block), sys::zse_block_stream(e, block))
+        }
+    }
+
+    /// What a stream has done.
+    pub fn stream_info(&self, stream: u32) -> zse_stream_info {
+        self.stream(stream);
+        let mut si = zse_stream_info::default();
+        // SAFETY: the stream exists.
+        unsafe { sys::zse_get_stream(self.p(), stream, &mut si) };
+        si
     }
 
     /// Adds a page to the chunk of `stream`, or returns None if all chunks are
@@ -165,10 +255,11 @@ impl Engine {
         unsafe { sys::zse_stream_born(self.p(), stream) }
     }
 
-    /// Would [`Engine::add`] find a chunk for a stream that has none?
-    pub fn has_chunk(&self) -> bool {
-        // SAFETY: the engine lives.
-        unsafe { sys::zse_has_chunk(self.p()) }
+    /// Would [`Engine::add`] find a chunk if `stream` has none?
+    pub fn has_chunk(&self, stream: u32) -> bool {
+        self.stream(stream);
+        // SAFETY: stream is in range.
+        unsafe { sys::zse_has_chunk(self.p(), stream) }
     }
 
     fn op_append(&self, op: &zse_op) -> Append {
@@ -203,6 +294,15 @@ impl Engine {
             sys::zse_append_start(self.p(), c, &mut op)
         }
         .then(|| self.op_append(&op))
+    }
+
+    /// The host cannot append a chunk: its pages fail, their slots are lost.
+    pub fn chunk_lose(&mut self, filled: Filled) -> Failed {
+        let nr = filled.len(self);
+        let c = filled.chunk.into_raw(self);
+        // SAFETY: the chunk was taken from its stream and not started yet.
+        unsafe { sys::zse_chunk_lose(self.p(), c) };
+        Failed { chunk: Chunk::new(self, c).expect("it was one"), first: 0, nr }
     }
 
     /// An append has ended: `at` is the offset in the zone of its first block,
@@ -306,6 +406,11 @@ impl Engine {
             sys::ZSE_READ_BLOCK => Read::Block(ReadHold { block: run.block, nr: run.nr, owner }),
             sys::ZSE_READ_BUSY => Read::Busy,
             sys::ZSE_READ_LOST => Read::Lost,
+            sys::ZSE_READ_BUFFER => {
+                // SAFETY: the chunk is held until buffer_end(); its id is constant.
+                let chunk = unsafe { (*run.chunk).id };
+                Read::Buffer(BufferHold { run, chunk, owner })
+            }
             other => panic!("the engine reads the unknown, {other}"),
         }
     }
@@ -315,6 +420,14 @@ impl Engine {
         self.own(hold.owner);
         // SAFETY: begun by read_begin(), ended once.
         unsafe { sys::zse_read_end(self.p(), hold.block) }
+    }
+
+    /// The page was copied. Returns true if [`Engine::next_op`] may have
+    /// something new.
+    pub fn buffer_end(&mut self, hold: BufferHold) -> bool {
+        self.own(hold.owner);
+        // SAFETY: set by read_begin(), ended once.
+        unsafe { sys::zse_buffer_end(self.p(), &hold.run) }
     }
 
     /// Is the slot being written?
@@ -330,7 +443,8 @@ impl Engine {
         unsafe { sys::zse_read_failed(self.p()) }
     }
 
-    pub fn free(&mut self, slot: u32) {
+    /// Returns true if [`Engine::next_op`] may have something new.
+    pub fn free(&mut self, slot: u32) -> bool {
         self.slot(slot);
         // SAFETY: slot is in range.
         unsafe { sys::zse_free(self.p(), slot) }
@@ -370,8 +484,19 @@ impl Engine {
 
     pub fn zone(&self, zone: u32) -> ZoneInfo {
         assert!(zone < self.nr_zones, "zone {zone} of {}", self.nr_zones);
-        let mut zi =
-            sys::zse_zone_info { state: ptr::null(), capacity: 0, written: 0, live: 0, bad: false };
+        let mut zi = sys::zse_zone_info {
+            state: ptr::null(),
+            capacity: 0,
+            written: 0,
+            live: 0,
+            bad: false,
+            mixed: false,
+            stream: 0,
+            moves: 0,
+            reads: 0,
+            key: 0,
+            age: 0,
+        };
         // SAFETY: the zone exists, so all is filled in; the state's name is a
         // literal of engine.c.
         let state = unsafe {
@@ -384,6 +509,11 @@ impl Engine {
             written: zi.written,
             live: zi.live,
             bad: zi.bad,
+            mixed: zi.mixed,
+            stream: zi.stream,
+            moves: zi.moves,
+            key: zi.key,
+            age: zi.age,
         }
     }
 

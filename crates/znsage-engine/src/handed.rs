@@ -6,6 +6,7 @@ use std::fmt;
 use std::ptr::NonNull;
 
 use crate::engine::Engine;
+use crate::sys::zse_run;
 use crate::sys::{zse_chunk, zse_entry};
 
 /// A chunk, owned. `owner` is the engine it belongs to: the pointer is only
@@ -224,4 +225,32 @@ pub enum Read {
     Block(ReadHold),
     Busy,
     Lost,
+    /// GC has it in memory.
+    Buffer(BufferHold),
+}
+
+/// A page in the buffer of a GC chunk, to be copied: [`Engine::buffer_end`].
+#[must_use]
+#[derive(Debug)]
+pub struct BufferHold {
+    pub(crate) run: zse_run,
+    pub(crate) chunk: u32,
+    pub(crate) owner: u64,
+}
+
+impl BufferHold {
+    /// The block that holds the same.
+    pub fn block(&self) -> u32 {
+        self.run.block
+    }
+
+    /// The GC chunk.
+    pub fn chunk(&self) -> u32 {
+        self.chunk
+    }
+
+    /// The buffer, as numbered by its entry.
+    pub fn page(&self) -> u32 {
+        self.run.page
+    }
 }

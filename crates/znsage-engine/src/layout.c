@@ -38,11 +38,36 @@ const struct zse_fact zse_facts[] = {
 	AT(zse_config, stripe)
 	AT(zse_config, gc_low)
 	AT(zse_config, gc_high)
-	{ "sizeof zse_config.policy", sizeof(enum zse_policy) },
+	AT(zse_config, victim)
+	AT(zse_config, pace)
+	AT(zse_config, host)
+	AT(zse_config, in_memory)
+	AT(zse_config, zone_event)
+	{ "sizeof zse_config.victim", sizeof(enum zse_victim) },
+
+	SIZE(znsage_page)
+	AT(znsage_page, process)
+	AT(znsage_page, mapping)
+	AT(znsage_page, cgroup)
+	AT(znsage_page, cpu)
+	AT(znsage_page, life)
+	AT(znsage_page, stream)
+	AT(znsage_page, workingset)
+	AT(znsage_page, active)
+
+	SIZE(znsage_policy)
+	AT(znsage_policy, name)
+	AT(znsage_policy, owner)
+	AT(znsage_policy, streams)
+	AT(znsage_policy, isolates)
+	AT(znsage_policy, attach)
+	AT(znsage_policy, detach)
 
 	SIZE(zse_run)
 	AT(zse_run, block)
 	AT(zse_run, nr)
+	AT(zse_run, chunk)
+	AT(zse_run, page)
 
 	SIZE(zse_entry)
 	AT(zse_entry, slot)
@@ -75,6 +100,22 @@ const struct zse_fact zse_facts[] = {
 	AT(zse_zone_info, written)
 	AT(zse_zone_info, live)
 	AT(zse_zone_info, bad)
+	AT(zse_zone_info, mixed)
+	AT(zse_zone_info, stream)
+	AT(zse_zone_info, moves)
+	AT(zse_zone_info, reads)
+	AT(zse_zone_info, key)
+	AT(zse_zone_info, age)
+
+	SIZE(zse_stream_info)
+	AT(zse_stream_info, host_blocks)
+	AT(zse_stream_info, gc_blocks)
+	AT(zse_stream_info, padding_blocks)
+	AT(zse_stream_info, read_blocks)
+	AT(zse_stream_info, stalls)
+	AT(zse_stream_info, key)
+	AT(zse_stream_info, nr_keys)
+	AT(zse_stream_info, zones_open)
 
 	SIZE(zse_stats)
 	ZSE_COUNTERS(STAT)
@@ -84,15 +125,15 @@ const struct zse_fact zse_facts[] = {
 	IS(ZSE_MAX_BLOCKS)
 	IS(ZSE_MAX_ENTRIES)
 
-	IS(ZSE_POLICY_SINGLE)
-	IS(ZSE_POLICY_CPU)
-	IS(ZSE_NR_POLICIES)
+	IS(ZSE_VICTIM_GREEDY)
+	IS(ZSE_VICTIM_COST_BENEFIT)
+	IS(ZSE_VICTIM_AGE)
+	IS(ZSE_NR_VICTIMS)
 
 	IS(ZSE_OK)
 	IS(ZSE_NO_MEMORY)
 	IS(ZSE_BAD_CHUNK)
 	IS(ZSE_TOO_FEW_ZONES)
-	IS(ZSE_TOO_FEW_OPEN)
 	IS(ZSE_TOO_MANY_BLOCKS)
 	IS(ZSE_TOO_MANY_SLOTS)
 	IS(ZSE_TOO_MANY_CHUNKS)
@@ -109,6 +150,7 @@ const struct zse_fact zse_facts[] = {
 	IS(ZSE_READ_BLOCK)
 	IS(ZSE_READ_BUSY)
 	IS(ZSE_READ_LOST)
+	IS(ZSE_READ_BUFFER)
 };
 
 const u32 zse_nr_facts = sizeof(zse_facts) / sizeof(zse_facts[0]);

@@ -14,13 +14,17 @@ mod config;
 mod engine;
 mod handed;
 pub mod last_words;
+mod memory;
+mod source;
 mod sys;
 
-pub use config::{Config, Policy, Refusal};
+pub use config::{Config, Policy, Refusal, Victim};
 pub use engine::{Engine, Violation, ZoneInfo};
 pub use handed::{
-    Added, AddedAll, Append, AppendEnd, Ended, Failed, Filled, Finish, GcRead, Op, Read, ReadHold,
-    Reset,
+    Added, AddedAll, Append, AppendEnd, BufferHold, Ended, Failed, Filled, Finish, GcRead, Op,
+    Read, ReadHold, Reset,
 };
-pub use sys::{zse_entry as Entry, zse_stats as Stats};
+pub use memory::InMemory;
+pub use sys::{znsage_page as PageOwner, zse_entry as Entry, zse_stats as Stats};
+pub use sys::{zse_stream_info as StreamInfo, NONE};
 pub use sys::{ZSE_MAX_BLOCKS as MAX_BLOCKS, ZSE_MAX_ENTRIES as MAX_ENTRIES};

@@ -3,15 +3,20 @@
 //! and constant here with what the C compiler says in `layout.c`.
 #![allow(non_camel_case_types)]
 
-use std::ffi::{c_char, c_ulong, c_void};
+use std::ffi::{c_char, c_int, c_ulong, c_void};
 use std::marker::{PhantomData, PhantomPinned};
+use std::ptr;
 
 pub const ZSE_TAG_BASE: u32 = 0xfff0_0000;
 pub const ZSE_MAX_BLOCKS: u32 = ZSE_TAG_BASE;
 pub const ZSE_MAX_ENTRIES: u32 = 0xf_fffe;
 
-pub const ZSE_POLICY_SINGLE: u32 = 0;
-pub const ZSE_POLICY_CPU: u32 = 1;
+pub const ZSE_VICTIM_GREEDY: u32 = 0;
+pub const ZSE_VICTIM_COST_BENEFIT: u32 = 1;
+pub const ZSE_VICTIM_AGE: u32 = 2;
+
+/// A life, a stream that is not known: `ZNSAGE_NONE`.
+pub const NONE: u32 = u32::MAX;
 
 pub const ZSE_OP_NONE: u32 = 0;
 pub const ZSE_OP_APPEND: u32 = 1;
@@ -24,12 +29,57 @@ pub const ZSE_READ_ZERO: u32 = 0;
 pub const ZSE_READ_BLOCK: u32 = 1;
 pub const ZSE_READ_BUSY: u32 = 2;
 pub const ZSE_READ_LOST: u32 = 3;
+pub const ZSE_READ_BUFFER: u32 = 4;
 
 /// Only ever behind a pointer.
 #[repr(C)]
 pub struct zse_engine {
     opaque: [u8; 0],
     marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
+/// Only some of what a policy has is of concern here.
+#[repr(C)]
+#[allow(dead_code)]
+pub struct znsage_policy {
+    pub name: [c_char; 16],
+    owner: *mut c_void,
+    streams: u32,
+    isolates: bool,
+    calls: [*const c_void; 5],
+    pub attach: Option<unsafe extern "C" fn(dev: *mut zse_engine) -> *mut c_void>,
+    pub detach: Option<unsafe extern "C" fn(dev: *mut zse_engine, private_data: *mut c_void)>,
+}
+
+/// What a page that is swapped out belongs to: `struct znsage_page` in
+/// include/znsage.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct znsage_page {
+    pub process: u64,
+    pub mapping: u64,
+    pub cgroup: u64,
+    pub cpu: u32,
+    pub life: u32,
+    pub stream: u32,
+    pub workingset: bool,
+    pub active: bool,
+}
+
+impl znsage_page {
+    /// A page of which no more is known than the CPU.
+    pub fn of_cpu(cpu: u32) -> Self {
+        znsage_page {
+            process: 0,
+            mapping: 0,
+            cgroup: 0,
+            cpu,
+            life: NONE,
+            stream: NONE,
+            workingset: false,
+            active: false,
+        }
+    }
 }
 
 #[repr(C)]
@@ -46,18 +96,33 @@ pub struct zse_config {
     pub nr_gc_chunks: u32,
     pub reserve: u32,
     pub nr_cpus: u32,
-    pub policy: u32,
+    pub policy: *const znsage_policy,
+    pub victim: u32,
     pub stripe: u32,
     pub gc_low: u32,
     pub gc_high: u32,
+    pub pace: u32,
+    pub host: *mut c_void,
+    pub in_memory: Option<unsafe extern "C" fn(host: *mut c_void, slot: u32) -> bool>,
+    pub zone_event: Option<
+        unsafe extern "C" fn(host: *mut c_void, zone: u32, from: *const c_char, to: *const c_char),
+    >,
 }
 
 /// Blocks of one zone that follow one another.
 #[repr(C)]
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct zse_run {
     pub block: u32,
     pub nr: u32,
+    pub chunk: *mut zse_chunk,
+    pub page: u32,
+}
+
+impl Default for zse_run {
+    fn default() -> Self {
+        zse_run { block: 0, nr: 0, chunk: ptr::null_mut(), page: 0 }
+    }
 }
 
 /// One page of a chunk.
@@ -86,7 +151,7 @@ pub struct zse_chunk {
     pub born: u64,
     pub sent: u64,
     pub priv_: *mut c_void,
-    rest: [u64; 5],
+    rest: [u64; 10],
 }
 
 #[repr(C)]
@@ -106,6 +171,26 @@ pub struct zse_zone_info {
     pub written: u32,
     pub live: u32,
     pub bad: bool,
+    pub mixed: bool,
+    pub stream: u32,
+    pub moves: u32,
+    pub reads: u32,
+    pub key: u64,
+    pub age: u64,
+}
+
+/// What a stream has done.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct zse_stream_info {
+    pub host_blocks: u64,
+    pub gc_blocks: u64,
+    pub padding_blocks: u64,
+    pub read_blocks: u64,
+    pub stalls: u64,
+    pub key: u64,
+    pub nr_keys: u32,
+    pub zones_open: u32,
 }
 
 /// Counters (since creation) and gauges (now); see engine/stats.h.
@@ -115,6 +200,7 @@ pub struct zse_stats {
     pub host_blocks: u64,
     pub gc_blocks: u64,
     pub padding_blocks: u64,
+    pub read_blocks: u64,
     pub gc_read_blocks: u64,
     pub chunks: u64,
     pub zone_resets: u64,
@@ -122,6 +208,11 @@ pub struct zse_stats {
     pub read_errors: u64,
     pub write_errors: u64,
     pub stalls: u64,
+    pub zones_dead: u64,
+    pub gc_zones: u64,
+    pub gc_read_hits: u64,
+    pub gc_skipped_cached: u64,
+    pub policy_refused: u64,
     pub slots_used: u64,
     pub live_blocks: u64,
     pub zones_total: u64,
@@ -133,6 +224,10 @@ pub struct zse_stats {
     pub streams: u64,
     pub stripe: u64,
     pub gc_stripe: u64,
+    pub gc_shared: u64,
+    pub survivors: u64,
+    pub keys: u64,
+    pub keys_sharing: u64,
     pub write_window: u64,
     pub map_bytes: u64,
 }
@@ -144,10 +239,13 @@ extern "C" {
     pub fn zse_create(cfg: *const zse_config, why: *mut u32) -> *mut zse_engine;
     pub fn zse_destroy(e: *mut zse_engine);
     pub fn zse_max_slots(cfg: *const zse_config) -> u32;
-    pub fn zse_nr_streams(cfg: *const zse_config) -> u32;
-    pub fn zse_lanes(cfg: *const zse_config, stream: *mut u32, gc: *mut u32);
+    pub fn zse_max_streams(cfg: *const zse_config) -> u32;
+    pub fn zse_nr_streams(cfg: *const zse_config, policy: *const znsage_policy) -> u32;
+    pub fn zse_lanes(cfg: *const zse_config, streams: u32) -> u32;
+    pub fn zse_gc_lanes(cfg: *const zse_config) -> u32;
+    pub fn zse_gc_chunks(cfg: *const zse_config) -> u32;
 
-    pub fn zse_place(e: *mut zse_engine, cpu: u32) -> u32;
+    pub fn zse_place(e: *mut zse_engine, page: *const znsage_page) -> u32;
     pub fn zse_stream_begin(e: *mut zse_engine, stream: u32, flags: *mut c_ulong)
         -> *mut zse_chunk;
     pub fn zse_chunk_add(e: *mut zse_engine, c: *mut zse_chunk, slot: u32) -> u32;
@@ -160,7 +258,8 @@ extern "C" {
     ) -> *mut zse_chunk;
     pub fn zse_stream_born(e: *mut zse_engine, stream: u32) -> u64;
     pub fn zse_append_start(e: *mut zse_engine, c: *mut zse_chunk, op: *mut zse_op) -> bool;
-    pub fn zse_has_chunk(e: *mut zse_engine) -> bool;
+    pub fn zse_chunk_lose(e: *mut zse_engine, c: *mut zse_chunk);
+    pub fn zse_has_chunk(e: *mut zse_engine, stream: u32) -> bool;
 
     pub fn zse_append_done(
         e: *mut zse_engine,
@@ -185,10 +284,25 @@ extern "C" {
         run: *mut zse_run,
         kick: *mut bool,
     ) -> u32;
+    pub fn zse_buffer_end(e: *mut zse_engine, run: *const zse_run) -> bool;
     pub fn zse_read_end(e: *mut zse_engine, block: u32) -> bool;
     pub fn zse_is_busy(e: *mut zse_engine, slot: u32) -> bool;
     pub fn zse_read_failed(e: *mut zse_engine);
-    pub fn zse_free(e: *mut zse_engine, slot: u32);
+    pub fn zse_free(e: *mut zse_engine, slot: u32) -> bool;
+    pub fn zse_block_life(e: *const zse_engine, block: u32) -> u32;
+    pub fn zse_block_stream(e: *const zse_engine, block: u32) -> u32;
+
+    pub fn zse_builtin_policy(name: *const c_char) -> *const znsage_policy;
+    pub fn zse_find_policy(name: *const c_char) -> *const znsage_policy;
+    pub fn zse_load_policy(path: *const c_char, why: *mut *const c_char) -> *const znsage_policy;
+    pub fn znsage_sepbit_init() -> c_int;
+    pub fn zse_set_policy(
+        e: *mut zse_engine,
+        policy: *const znsage_policy,
+        private_data: *mut c_void,
+    );
+    pub fn zse_set_victim(e: *mut zse_engine, victim: u32);
+    pub fn zse_get_stream(e: *mut zse_engine, stream: u32, si: *mut zse_stream_info) -> bool;
 
     pub fn zse_get_stats(e: *mut zse_engine, st: *mut zse_stats);
     pub fn zse_set_watermarks(e: *mut zse_engine, low: u32, high: u32) -> bool;
@@ -269,23 +383,62 @@ mod tests {
                 reserve,
                 nr_cpus,
                 policy,
+                victim,
                 stripe,
                 gc_low,
                 gc_high,
+                pace,
+                host,
+                in_memory,
+                zone_event,
             }
         );
-        map.insert("sizeof zse_config.policy".into(), size_of::<u32>() as u64);
+        map.insert("sizeof zse_config.victim".into(), size_of::<u32>() as u64);
+        layout!(
+            map,
+            znsage_page { process, mapping, cgroup, cpu, life, stream, workingset, active }
+        );
+        layout!(map, znsage_policy { name, owner, streams, isolates, attach, detach });
         layout!(map, zse_entry { slot, expect, page });
-        layout!(map, zse_run { block, nr });
+        layout!(map, zse_run { block, nr, chunk, page });
         layout!(map, zse_chunk { id, gc, nr, max, done, entries, born, sent, priv_ as "priv" });
         layout!(map, zse_op { kind, chunk, zone, first, nr, padding });
-        layout!(map, zse_zone_info { state, capacity, written, live, bad });
+        layout!(
+            map,
+            zse_zone_info {
+                state,
+                capacity,
+                written,
+                live,
+                bad,
+                mixed,
+                stream,
+                moves,
+                reads,
+                key,
+                age
+            }
+        );
+        layout!(
+            map,
+            zse_stream_info {
+                host_blocks,
+                gc_blocks,
+                padding_blocks,
+                read_blocks,
+                stalls,
+                key,
+                nr_keys,
+                zones_open
+            }
+        );
         layout!(
             map,
             zse_stats {
                 host_blocks,
                 gc_blocks,
                 padding_blocks,
+                read_blocks,
                 gc_read_blocks,
                 chunks,
                 zone_resets,
@@ -293,6 +446,11 @@ mod tests {
                 read_errors,
                 write_errors,
                 stalls,
+                zones_dead,
+                gc_zones,
+                gc_read_hits,
+                gc_skipped_cached,
+                policy_refused,
                 slots_used,
                 live_blocks,
                 zones_total,
@@ -304,6 +462,10 @@ mod tests {
                 streams,
                 stripe,
                 gc_stripe,
+                gc_shared,
+                survivors,
+                keys,
+                keys_sharing,
                 write_window,
                 map_bytes,
             }
@@ -318,8 +480,9 @@ mod tests {
             ZSE_TAG_BASE,
             ZSE_MAX_BLOCKS,
             ZSE_MAX_ENTRIES,
-            ZSE_POLICY_SINGLE,
-            ZSE_POLICY_CPU,
+            ZSE_VICTIM_GREEDY,
+            ZSE_VICTIM_COST_BENEFIT,
+            ZSE_VICTIM_AGE,
             ZSE_OP_NONE,
             ZSE_OP_APPEND,
             ZSE_OP_FAIL,
@@ -330,14 +493,14 @@ mod tests {
             ZSE_READ_BLOCK,
             ZSE_READ_BUSY,
             ZSE_READ_LOST,
+            ZSE_READ_BUFFER,
         );
-        map.insert("ZSE_NR_POLICIES".into(), 2);
+        map.insert("ZSE_NR_VICTIMS".into(), 3);
         map.insert("ZSE_OK".into(), 0);
         for (name, why) in [
             ("ZSE_NO_MEMORY", Refusal::NoMemory),
             ("ZSE_BAD_CHUNK", Refusal::BadChunk),
             ("ZSE_TOO_FEW_ZONES", Refusal::TooFewZones),
-            ("ZSE_TOO_FEW_OPEN", Refusal::TooFewOpen),
             ("ZSE_TOO_MANY_BLOCKS", Refusal::TooManyBlocks),
             ("ZSE_TOO_MANY_SLOTS", Refusal::TooManySlots),
             ("ZSE_TOO_MANY_CHUNKS", Refusal::TooManyChunks),

@@ -94,7 +94,7 @@ fn without_a_chunk_nothing_is_added() {
     while let Some(added) = d.e.add_all(0, &[1, 2, 3, 4], 1) {
         kept.extend(added.full);
     }
-    assert!(!d.e.has_chunk());
+    assert!(!d.e.has_chunk(0));
     assert_eq!(d.e.stats().slots_used, 4);
     assert!(!kept.is_empty());
 }

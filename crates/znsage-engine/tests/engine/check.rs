@@ -26,9 +26,15 @@ impl Host {
             zones_empty: st.zones_empty,
             zones_retired: st.zones_retired,
             blocks_total: st.blocks_total,
-            streams: self.filling.len() as u64,
+            streams: st.streams,
             stripe: st.stripe,
             gc_stripe: st.gc_stripe,
+            gc_shared: u64::from(self.cfg.max_active == 1),
+            survivors: st.survivors,
+            keys: st.keys,
+            keys_sharing: st.keys_sharing,
+            zones_dead: st.zones_dead,
+            gc_zones: st.gc_zones,
             write_window: st.write_window,
             map_bytes: st.map_bytes,
             ..self.want
@@ -38,6 +44,9 @@ impl Host {
             st.zones_total,
             st.zones_empty + st.zones_open + st.zones_full + st.zones_retired
         );
+        for (stream, &reads) in self.stream_reads.iter().enumerate() {
+            assert_eq!(self.e.stream_info(stream as u32).read_blocks, reads, "reads of {stream}");
+        }
         self.check_zones(&st);
     }
 

@@ -6,7 +6,8 @@
 use std::collections::VecDeque;
 
 use znsage_engine::{
-    Append, Config, Engine, Entry, Failed, Filled, Finish, GcRead, Op, Read, ReadHold, Reset, Stats,
+    Append, BufferHold, Config, Engine, Entry, Failed, Filled, Finish, GcRead, Op, PageOwner,
+    Policy, Read, ReadHold, Reset, Stats, Victim, NONE,
 };
 
 use crate::device::{Device, Fate, Page};
@@ -41,8 +42,12 @@ pub struct Host {
     pub slots: Vec<Slot>,
     /// What the engine's counters must say.
     pub want: Stats,
+    /// Of each stream, pages swapped in from its zones.
+    pub stream_reads: Vec<u64>,
     /// Errors so far; without any, nothing may fail.
     pub errors: u32,
+    /// Chunks are not appended: the host cannot make what is to be written.
+    pub refuses: bool,
     pub failed_chunks: u32,
     /// Appends of a part of a chunk.
     pub splits: u32,
@@ -57,6 +62,9 @@ pub struct Host {
     pub resets: Vec<Reset>,
     pub finishes: Vec<Finish>,
     pub reads: Vec<Reading>,
+    policy: Policy,
+    switched: bool,
+    copies: Vec<(BufferHold, Page)>,
 
     pub filling: Vec<Filling>,
     /// Buffers of each chunk.
@@ -87,7 +95,9 @@ impl Host {
             dev: Device::new(cfg),
             slots: vec![Slot::Zero; cfg.nr_slots as usize],
             want: Stats::default(),
+            stream_reads: vec![0; cfg.max_streams() as usize],
             errors: 0,
+            refuses: false,
             failed_chunks: 0,
             splits: 0,
             kick: false,
@@ -98,13 +108,16 @@ impl Host {
             resets: Vec::new(),
             finishes: Vec::new(),
             reads: Vec::new(),
-            filling: vec![Filling::default(); cfg.nr_streams() as usize],
+            copies: Vec::new(),
+            filling: vec![Filling::default(); cfg.max_streams() as usize],
             pages: vec![vec![None; cfg.chunk_blocks as usize]; chunks],
             left: vec![Vec::new(); chunks],
             live: vec![0; cfg.nr_zones as usize],
             used_chunks: 0,
             versions: 0,
             trace: VecDeque::with_capacity(TRACE_LINES),
+            policy: cfg.policy,
+            switched: false,
             cfg: cfg.clone(),
             e,
         }
@@ -142,14 +155,56 @@ impl Host {
 
     // ---- swap-out
 
+    /// Slots in a row are of one mapping; a few mappings are of one process,
+    /// and half of the pages were on the device before.
+    fn owner(&self, cpu: u32, slot: u32) -> PageOwner {
+        let mapping = u64::from(slot / 5 % 11) + 1;
+        let life = match self.now % 2 {
+            0 => NONE,
+            _ => (self.now * 37 % (2 * u64::from(self.cfg.nr_slots))) as u32,
+        };
+        PageOwner {
+            process: mapping % 3,
+            mapping,
+            cgroup: mapping % 5,
+            life,
+            stream: (self.now % 9) as u32,
+            workingset: slot % 3 == 0,
+            ..PageOwner::of_cpu(cpu)
+        }
+    }
+
+    /// The stream that a slot's pages go to, of a policy of keys.
+    pub fn stream_of(&mut self, slot: u32) -> u32 {
+        self.e.place(&self.owner(0, slot))
+    }
+
+    /// Has each stream had zones, and chunks of GC, for itself from the start?
+    fn isolates(&self) -> bool {
+        let cgroup = Policy::builtin("cgroup").unwrap();
+        !self.switched && self.policy == cgroup && self.e.stats().streams > 1
+    }
+
+    /// Another policy and rule for victims.
+    pub fn set_policy(&mut self, policy: Policy, victim: Victim) {
+        trace!(self, "policy {policy:?} {victim:?}");
+        self.policy = policy;
+        self.switched = true;
+        assert!(self.e.set_policy(policy), "it needs no memory");
+        self.e.set_victim(victim);
+    }
+
     /// Writes a slot. False: as many chunks are in use as may be.
     pub fn write(&mut self, cpu: u32, slot: u32) -> bool {
-        let stream = self.e.place(cpu);
+        let stream = self.e.place(&self.owner(cpu, slot));
+        assert!(u64::from(stream) < self.e.stats().streams);
         let Some(added) = self.e.add(stream, slot, self.now) else {
             assert_eq!(self.filling[stream as usize].nr, 0, "a chunk was filling");
             let window = self.e.stats().write_window;
-            assert!(u64::from(self.used_chunks) >= window, "the window was open");
-            assert!(!self.e.has_chunk());
+            // Streams that are isolated have shares of it.
+            let shared = self.policy == Policy::builtin("cgroup").unwrap();
+            assert!(shared || u64::from(self.used_chunks) >= window, "the window was open");
+            assert!(!self.e.has_chunk(stream));
             return false;
         };
         let filling = &mut self.filling[stream as usize];
@@ -211,6 +266,12 @@ impl Host {
 
     fn start(&mut self, stream: u32, chunk: Filled) {
         self.filling[stream as usize] = Filling::default();
+        if self.refuses {
+            self.errors += 1;
+            let failed = self.e.chunk_lose(chunk);
+            self.fail(failed);
+            return;
+        }
         match self.e.append_start(chunk, self.now) {
             Some(append) => self.submit(append),
             None => {
@@ -333,6 +394,9 @@ impl Host {
             Some(Op::Fail(failed)) => self.fail(failed),
             Some(Op::Read(read)) => {
                 let blocks: Vec<u32> = read.entries(&self.e).iter().map(|e| e.expect).collect();
+                let stream = |block: &u32| self.e.zone(self.e.locate(*block).0).stream;
+                let alone = blocks.iter().all(|b| stream(b) == stream(&blocks[0]));
+                assert!(alone || !self.isolates(), "a chunk of GC has pages of two streams");
                 for block in blocks {
                     self.dev.begin_read(block);
                     self.want.gc_read_blocks += 1;
@@ -443,6 +507,7 @@ impl Host {
     /// Looks up to `max` slots up, which must give what the model says; a read
     /// that goes to the device is under way until [`Host::end_read`].
     pub fn begin_read(&mut self, slot: u32, max: u32) {
+        self.end_copies();
         let mut kick = false;
         let max = max.min(self.cfg.nr_slots - slot);
         let read = self.e.read_begin(slot, max, &mut kick);
@@ -456,13 +521,28 @@ impl Host {
                 assert_eq!(hold.block(), pages[0].0, "slot {slot} is elsewhere");
                 assert_eq!(hold.count() as usize, pages.len(), "run from slot {slot} on");
                 pages.iter().for_each(|&(block, _)| self.dev.begin_read(block));
+                self.count_read(pages[0].0, pages.len());
                 let pages = pages.into_iter().map(|(_, page)| page).collect();
                 self.reads.push(Reading { hold, pages });
+            }
+            (Read::Buffer(hold), Slot::Stored { version, block }) => {
+                assert_eq!(hold.block(), block, "slot {slot} is elsewhere");
+                self.want.gc_read_hits += 1;
+                self.count_read(block, 1);
+                self.copies.push((hold, (slot, version)));
             }
             (Read::Zero, Slot::Zero) | (Read::Lost, Slot::Lost) => (),
             (Read::Busy, Slot::Writing { .. }) => (),
             (is, want) => panic!("slot {slot} reads {is:?}, should be {want:?}"),
         }
+    }
+
+    /// Swap-in reads `nr` pages from `block` on.
+    fn count_read(&mut self, block: u32, nr: usize) {
+        let zone = self.e.locate(block).0;
+        let stream = self.e.zone(zone).stream as usize;
+        self.want.read_blocks += nr as u64;
+        self.stream_reads[stream] += nr as u64;
     }
 
     /// The blocks, and what they hold, that slots from `slot` on are read from
@@ -480,6 +560,15 @@ impl Host {
             run.push((block, (slot, version)));
         }
         run
+    }
+
+    /// What is copied out of GC's buffers stays there as long as it takes.
+    pub fn end_copies(&mut self) {
+        for (hold, page) in std::mem::take(&mut self.copies) {
+            let is = self.pages[hold.chunk() as usize][hold.page() as usize];
+            assert_eq!(is, Some(page), "a buffer was used again");
+            self.kick |= self.e.buffer_end(hold);
+        }
     }
 
     pub fn end_read(&mut self, index: usize) {

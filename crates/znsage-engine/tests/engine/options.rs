@@ -3,9 +3,19 @@
 //! step is taken. Extremes are drawn on purpose (swarm testing): a run that
 //! never completes a reset finds other bugs than one that always does.
 
-use znsage_engine::{Config, Policy};
+use znsage_engine::{Config, Policy, Victim};
 
 use crate::rng::Rng;
+
+/// Any policy; those that most devices have more often.
+pub fn any_policy(r: &mut Rng) -> Policy {
+    let names = ["single", "cpu", "cpu", "cpu", "process", "vma", "cgroup", "heat"];
+    Policy::builtin(r.pick(&names)).expect("the engine has it")
+}
+
+pub fn any_victim(r: &mut Rng) -> Victim {
+    r.pick(&[Victim::Greedy, Victim::CostBenefit, Victim::Age])
+}
 
 /// Chances of errors, in 1/10000 of the operations; all 0 in half of the runs.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,6 +42,8 @@ pub struct Weights {
     pub finish_end: u32,
     pub next_op: u32,
     pub tune: u32,
+    /// What GC reads and appends of this stream's zones does not end.
+    pub held_back: Option<u32>,
 }
 
 #[derive(Clone, Debug)]
@@ -51,6 +63,17 @@ pub struct Options {
     pub tuning: bool,
 }
 
+/// Streams are isolated only where there are zones, and places for GC's, for
+/// several of them.
+fn isolate(r: &mut Rng, cfg: &mut Config) {
+    cfg.policy = Policy::builtin("cgroup").expect("the engine has it");
+    cfg.nr_zones = r.pick(&[130, 130, 200]);
+    cfg.zone_blocks = cfg.zone_blocks.min(r.pick(&[8, 16]) * cfg.write_unit);
+    let half = (cfg.zone_blocks / cfg.write_unit / 2).max(1) * cfg.write_unit;
+    cfg.chunk_blocks = cfg.chunk_blocks.min(half);
+    (cfg.max_active, cfg.stripe) = (14, 2);
+}
+
 fn draw_config(r: &mut Rng) -> Config {
     let unit = r.pick(&[1, 1, 1, 2, 4]);
     let zone_units = r.up_to(8, &[8, 16, 32, 64]) / unit;
@@ -60,7 +83,7 @@ fn draw_config(r: &mut Rng) -> Config {
         zone_blocks: zone_units * unit,
         zone_caps: Vec::new(),
         finish: r.percent(20),
-        max_active: r.pick(&[0, 0, 2, 3, 4, 14]),
+        max_active: r.pick(&[0, 0, 1, 1, 2, 3, 4, 14]),
         nr_slots: 0,
         chunk_blocks: r.up_to(1, &[1, 2, 4, 8, 64]).min(zone_units) * unit,
         write_unit: unit,
@@ -68,18 +91,24 @@ fn draw_config(r: &mut Rng) -> Config {
         nr_gc_chunks: r.up_to(1, &[1, 2, 6, 24]),
         reserve: r.pick(&[1, 1, 2, 3]),
         nr_cpus: r.between(1, 8),
-        policy: r.pick(&[Policy::Single, Policy::Cpu, Policy::Cpu]),
+        policy: any_policy(r),
+        victim: any_victim(r),
+        pace: r.pick(&[0, 1, 50, 50, 100]),
         stripe: r.pick(&[0, 0, 1, 2, 3, 5]),
         gc_low: 0,
         gc_high: 0,
     };
-    if r.percent(30) {
-        let mut cap = |_| r.between(2, zone_units) * unit;
-        cfg.zone_caps = (0..nr_zones).map(&mut cap).collect();
+    if r.percent(10) {
+        isolate(r, &mut cfg);
     }
     if r.percent(30) {
-        cfg.gc_low = r.up_to(cfg.least_gc_low(), &[nr_zones - 2]);
-        cfg.gc_high = r.up_to(cfg.gc_low + 1, &[nr_zones - 1]);
+        let units = cfg.zone_blocks / unit;
+        let mut cap = |_| r.between(2.min(units), units) * unit;
+        cfg.zone_caps = (0..cfg.nr_zones).map(&mut cap).collect();
+    }
+    if r.percent(30) {
+        cfg.gc_low = r.up_to(cfg.least_gc_low(), &[cfg.nr_zones - 2]);
+        cfg.gc_high = r.up_to(cfg.gc_low + 1, &[cfg.nr_zones - 1]);
     }
     cfg
 }
@@ -134,6 +163,7 @@ impl Weights {
             // Rarely more than is written, or the device stays empty.
             free: r.pick(&[0, 0, 0, 1, 1, 1, 4, 32]),
             tune: r.pick(&[0, 0, 1]),
+            held_back: r.percent(20).then(|| r.below(4)),
         }
     }
 }

@@ -11,7 +11,7 @@ use znsage_engine::last_words;
 
 use crate::device::Fate;
 use crate::host::{Host, ENDLESS};
-use crate::options::{Errors, Options, Weights};
+use crate::options::{any_policy, any_victim, Errors, Options, Weights};
 use crate::rng::Rng;
 
 const STEPS: u64 = 10_000_000;
@@ -28,6 +28,7 @@ struct Run {
     opt: Options,
     host: Host,
     filled: u32,
+    held_back: Option<u32>,
 }
 
 impl Drop for Run {
@@ -54,7 +55,7 @@ impl Run {
         let opt = Options::draw(&mut rng);
         last_words::set(&how_to_replay(seed, &opt));
         let host = Host::new(&opt.cfg);
-        Run { seed, rng, opt, host, filled: 0 }
+        Run { seed, rng, opt, host, filled: 0, held_back: None }
     }
 
     fn slot(&mut self) -> u32 {
@@ -88,7 +89,7 @@ impl Run {
     }
 
     fn flush(&mut self) {
-        let streams = self.opt.cfg.nr_streams();
+        let streams = self.opt.cfg.max_streams();
         let stream = self.rng.below(streams);
         let units = self.rng.percent(30);
         let age = self.rng.pick(&[0, 0, 20, 100]);
@@ -99,11 +100,20 @@ impl Run {
         self.host.flush(stream, units, before);
     }
 
+    fn is_held_back(&self, zone: u32) -> bool {
+        self.held_back == Some(self.host.e.zone(zone).stream)
+    }
+
     fn end_append(&mut self) {
         if self.host.appends.is_empty() {
             return;
         }
-        let append = self.rng.take(&mut self.host.appends);
+        let i = self.rng.index(self.host.appends.len());
+        let append = &self.host.appends[i];
+        if append.gc(&self.host.e) && self.is_held_back(append.zone) {
+            return;
+        }
+        let append = self.host.appends.swap_remove(i);
         let fate = match self.fails(|e| e.append) {
             false => Fate::Done,
             true => self.rng.pick(&[Fate::Refused, Fate::Garbled]),
@@ -115,7 +125,12 @@ impl Run {
         if self.host.gc_reads.is_empty() {
             return;
         }
-        let read = self.rng.take(&mut self.host.gc_reads);
+        let i = self.rng.index(self.host.gc_reads.len());
+        let block = self.host.gc_reads[i].entries(&self.host.e)[0].expect;
+        if self.is_held_back(self.host.e.locate(block).0) {
+            return;
+        }
+        let read = self.host.gc_reads.swap_remove(i);
         let chance = self.opt.errors.gc_read;
         let mut left = self.opt.errors.most.saturating_sub(self.host.errors);
         let rng = &mut self.rng;
@@ -171,6 +186,9 @@ impl Run {
         if self.rng.percent(50) {
             let on = self.rng.percent(70);
             self.host.set_gc(on);
+        } else if self.rng.percent(20) {
+            let (policy, victim) = (any_policy(&mut self.rng), any_victim(&mut self.rng));
+            self.host.set_policy(policy, victim);
         } else {
             let most = self.opt.cfg.nr_zones + 1;
             let (low, high) = (self.rng.below(most), self.rng.below(most));
@@ -236,8 +254,10 @@ impl Run {
     /// Lets everything end. No write may be left behind.
     fn settle(&mut self) {
         self.host.set_gc(true);
+        self.held_back = None;
         let start = self.host.now;
         loop {
+            self.host.end_copies();
             self.host.now += 1;
             assert!(self.host.now - start < ENDLESS.into(), "never comes to rest");
             if self.host.kick || !self.opt.hints {
@@ -257,6 +277,7 @@ impl Run {
             self.rng.pick(&ends)(self);
             self.check();
         }
+        self.host.end_copies();
         self.host.check_at_rest();
     }
 
@@ -274,6 +295,7 @@ impl Run {
         for step in 0..self.opt.steps {
             if step % self.opt.phase == 0 {
                 weights = Weights::draw(&mut self.rng);
+                self.held_back = weights.held_back;
                 if self.rng.percent(5) {
                     self.settle();
                 }

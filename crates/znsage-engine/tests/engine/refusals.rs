@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What zse_create() refuses, and why; the largest that it accepts.
 
-use znsage_engine::{Config, Engine, Policy, Refusal, MAX_BLOCKS, MAX_ENTRIES};
+use znsage_engine::{Config, Engine, Policy, Refusal, Victim, MAX_BLOCKS, MAX_ENTRIES};
 
 /// A device of 16 zones of 32 blocks that everybody accepts.
 pub fn plain() -> Config {
@@ -18,7 +18,9 @@ pub fn plain() -> Config {
         nr_gc_chunks: 2,
         reserve: 1,
         nr_cpus: 1,
-        policy: Policy::Single,
+        policy: Policy::single(),
+        victim: Victim::Greedy,
+        pace: 0,
         stripe: 0,
         gc_low: 0,
         gc_high: 0,
@@ -69,9 +71,18 @@ fn too_few_zones() {
 }
 
 #[test]
-fn too_few_open() {
-    assert_eq!(refusal(|c| c.max_active = 1), Some(Refusal::TooFewOpen));
-    assert_eq!(refusal(|c| c.max_active = 2), None);
+fn few_open() {
+    // Where swap-out and GC share a zone, one more can hold data.
+    let most = |max_active| Config { max_active, ..plain() }.max_slots();
+    assert_eq!(most(1), (16 - 2) * 31 - 1);
+    assert_eq!(most(2), (16 - 3) * 31 - 1);
+    for max_active in [1, 2] {
+        assert_eq!(refusal(|c| c.max_active = max_active), None);
+        let few = |c: &mut Config| (c.max_active, c.nr_zones, c.nr_slots) = (max_active, 3, 30);
+        assert_eq!(refusal(few), Some(Refusal::TooFewZones));
+        let least = |c: &mut Config| (c.max_active, c.nr_zones, c.nr_slots) = (max_active, 4, 30);
+        assert_eq!(refusal(least), None, "default watermarks must fit");
+    }
 }
 
 #[test]
@@ -153,13 +164,14 @@ fn watermarks() {
 fn streams() {
     let streams = |change: fn(&mut Config)| {
         let mut cfg = plain();
-        (cfg.policy, cfg.nr_cpus, cfg.nr_zones) = (Policy::Cpu, 8, 80);
+        (cfg.policy, cfg.nr_cpus, cfg.nr_zones) = (Policy::cpu(), 8, 80);
         change(&mut cfg);
         cfg.nr_streams()
     };
     assert_eq!(streams(|_| ()), 8);
-    assert_eq!(streams(|c| c.policy = Policy::Single), 1);
+    assert_eq!(streams(|c| c.policy = Policy::single()), 1);
     assert_eq!(streams(|c| c.nr_zones = 16), 2);
     assert_eq!(streams(|c| c.max_active = 4), 2);
     assert_eq!(streams(|c| c.max_active = 2), 1);
+    assert_eq!(streams(|c| c.max_active = 1), 1);
 }

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What a host tells the engine about pages that are in memory as well as on
+//! the device: GC drops those instead of moving them, and the host writes them
+//! again.
+//!
+//! The engine asks in the middle of `zse_next_op()`, when its host is borrowed
+//! by whoever called that. So the host keeps this set up to date and looks
+//! afterwards what was dropped.
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Mutex;
+
+/// Slots whose page is in memory, unchanged.
+#[derive(Debug, Default)]
+pub struct InMemory {
+    words: Vec<AtomicU64>,
+    dropped: Mutex<Vec<u32>>,
+}
+
+impl InMemory {
+    /// None of so many slots.
+    pub fn new(slots: u32) -> Self {
+        let words = (0..slots.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        InMemory { words, dropped: Mutex::default() }
+    }
+
+    fn at(&self, slot: u32) -> (&AtomicU64, u64) {
+        (&self.words[slot as usize / 64], 1 << (slot % 64))
+    }
+
+    /// The page of `slot` is in memory, and would be written again if asked
+    /// for.
+    pub fn insert(&self, slot: u32) {
+        let (word, bit) = self.at(slot);
+        word.fetch_or(bit, Ordering::Relaxed);
+    }
+
+    /// It is not any more.
+    pub fn remove(&self, slot: u32) {
+        let (word, bit) = self.at(slot);
+        word.fetch_and(!bit, Ordering::Relaxed);
+    }
+
+    /// Is it in the set?
+    pub fn contains(&self, slot: u32) -> bool {
+        let (word, bit) = self.at(slot);
+        word.load(Ordering::Relaxed) & bit != 0
+    }
+
+    /// Slots that the engine took out of the set since the last call: what they
+    /// had on the device is gone.
+    pub fn take_dropped(&self) -> Vec<u32> {
+        std::mem::take(&mut self.dropped.lock().expect("nobody panics with it"))
+    }
+
+    /// GC asks.
+    fn drop_block(&self, slot: u32) -> bool {
+        let (word, bit) = self.at(slot);
+        let found = word.fetch_and(!bit, Ordering::Relaxed) & bit != 0;
+        if found {
+            self.dropped.lock().expect("nobody panics with it").push(slot);
+        }
+        found
+    }
+}
+
+pub(crate) unsafe extern "C" fn in_memory(host: *mut c_void, slot: u32) -> bool {
+    // SAFETY: host is the set that Engine::new() passed; the engine holds a
+    // reference to it until zse_destroy().
+    unsafe { &*host.cast::<InMemory>() }.drop_block(slot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_dropped_is_told_once() {
+        let set = InMemory::new(100);
+        for slot in [0, 63, 64, 99] {
+            set.insert(slot);
+        }
+        set.remove(63);
+        assert!(set.contains(64) && !set.contains(63));
+        let asked: Vec<bool> = [0, 63, 99, 99].iter().map(|&s| set.drop_block(s)).collect();
+        assert_eq!(asked, [true, false, true, false]);
+        assert_eq!(set.take_dropped(), [0, 99]);
+        assert!(set.take_dropped().is_empty());
+    }
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A host for the model: a device of a few blocks, and what kmod/ does around
+ * the engine's calls, each step a function that the scenarios put together.
+ *
+ * A page is a word: its slot, and which version of it. 0 is what a block holds
+ * after a reset.
+ */
+#include "internal.h"
+
+#define ZONES		8
+#define ZONE_BLOCKS	2
+#define CHUNKS		4
+#define GC_CHUNKS	2
+
+struct model {
+	struct zse_engine *e;
+	bool drops;		/* all pages are in memory: GC may drop blocks */
+	u32 disk[ZONES * ZONE_BLOCKS];
+	u32 wp[ZONES];
+	u32 pages[CHUNKS + GC_CHUNKS];
+};
+
+static bool in_memory(void *host, u32 slot)
+{
+	return ((struct model *)host)->drops;
+}
+
+/*
+ * A victim that is full again though no block of it is in the map: who frees
+ * its last one has yet to lower the live count. GC comes back to it until that
+ * happened; let it happen.
+ */
+static void zone_event(void *host, u32 zone, const char *from, const char *to)
+{
+	if (from[0] == 'v' && to[0] == 'f')
+		model_yield();
+}
+
+/* Chunks and write units are a block, zones are two, slots are four. */
+struct model *model_create(bool drops)
+{
+	struct model *m = calloc(1, sizeof(*m));
+	struct zse_config cfg = {
+		.nr_zones = ZONES,
+		.zone_blocks = ZONE_BLOCKS,
+		.chunk_blocks = 1,
+		.write_unit = 1,
+		.nr_chunks = CHUNKS,
+		.nr_gc_chunks = GC_CHUNKS,
+		.reserve = 1,
+		.nr_cpus = 1,
+		.policy = zse_builtin_policy("single"),
+		.host = m,
+		.in_memory = in_memory,
+		.zone_event = zone_event,
+	};
+	enum zse_refusal why;
+
+	cfg.nr_slots = zse_max_slots(&cfg);
+	m->drops = drops;
+	m->e = zse_create(&cfg, &why);
+	if (!m->e)
+		model_broken("the model's engine was refused");
+	return m;
+}
+
+void model_destroy(struct model *m)
+{
+	zse_destroy(m->e);
+	free(m);
+}
+
+/* Let GC clean whenever a victim gains anything. */
+void model_eager(struct model *m)
+{
+	if (!zse_set_watermarks(m->e, ZONES - 2, ZONES - 1))
+		model_broken("watermarks were refused");
+}
+
+void model_set_gc(struct model *m, bool on)
+{
+	zse_set_gc(m->e, on);
+}
+
+/* The block that a slot is in. */
+u32 model_block(struct model *m, u32 slot)
+{
+	return m->e->fwd[slot];
+}
+
+/* From now on no page is known to be in memory. */
+void model_drop_no_more(struct model *m)
+{
+	m->drops = false;
+}
+
+/* Word @nr of those that are shared without a lock; NULL beyond the last. */
+u32 *model_shared(struct model *m, u32 nr)
+{
+	struct zse_engine *e = m->e;
+	u32 i = nr;
+
+	if (i < e->cfg.nr_slots)
+		return &e->fwd[i];
+	i -= e->cfg.nr_slots;
+	if (i < e->nr_blocks)
+		return &e->rev[i];
+	i -= e->nr_blocks;
+	if (i < ZONES * 3) {
+		struct zse_zone *z = &e->zones[i / 3];
+
+		return i % 3 == 0 ? &z->live : i % 3 == 1 ? &z->readers :
+							    &z->state;
+	}
+	i -= ZONES * 3;
+	if (i == 0)
+		return &e->dead;
+	i--;
+	/* The device: one word a block, coherent in itself. */
+	if (i < ZONES * ZONE_BLOCKS)
+		return &m->disk[i];
+	return NULL;
+}
+
+u32 model_page(u32 slot, u32 version)
+{
+	return (slot + 1) << 16 | version;
+}
+
+/*
+ * A page is swapped out, up to the submission of its append. Returns the chunk;
+ * *zone is where it goes. As all *kick and returned bools: is the worker to run?
+ */
+u32 model_submit(struct model *m, u32 slot, u32 version, u32 *zone, bool *kick)
+{
+	unsigned long flags;
+	struct zse_chunk *c = zse_stream_begin(m->e, 0, &flags);
+	struct zse_op op;
+
+	if (!c)
+		model_broken("no chunk");
+	zse_chunk_add(m->e, c, slot);
+	m->pages[c->id] = model_page(slot, version);
+	c = zse_stream_end(m->e, 0, &flags);
+	if (!c || !zse_append_start(m->e, c, &op))
+		model_broken("no zone");
+	*zone = op.zone;
+	*kick |= zse_gc_due(m->e);
+	return c->id;
+}
+
+/* The device has appended it, which the engine is told. */
+bool model_appended(struct model *m, u32 chunk, u32 zone)
+{
+	u32 offset = m->wp[zone]++;
+	bool finished;
+
+	model_disk_xchg(&m->disk[zone * ZONE_BLOCKS + offset], m->pages[chunk]);
+	return zse_append_done(m->e, zse_chunk_get(m->e, chunk), true, offset,
+			       &finished);
+}
+
+bool model_put(struct model *m, u32 chunk)
+{
+	return zse_chunk_put(m->e, zse_chunk_get(m->e, chunk), 0);
+}
+
+static bool complete(struct model *m, u32 chunk, u32 zone)
+{
+	bool more = model_appended(m, chunk, zone);
+
+	return model_put(m, chunk) || more;
+}
+
+bool model_free(struct model *m, u32 slot)
+{
+	return zse_free(m->e, slot);
+}
+
+/* A page is read; what zse_read_begin() said is returned, the page in *page. */
+u32 model_read(struct model *m, u32 slot, u32 *page, bool *kick)
+{
+	struct zse_run run;
+	enum zse_read how = zse_read_begin(m->e, slot, 1, &run, kick);
+
+	if (how == ZSE_READ_BLOCK) {
+		*page = model_disk_read(&m->disk[run.block]);
+		*kick |= zse_read_end(m->e, run.block);
+	} else if (how == ZSE_READ_BUFFER) {
+		*page = m->pages[run.chunk->id];
+		*kick |= zse_buffer_end(m->e, &run);
+	}
+	return how;
+}
+
+static void gc_read(struct model *m, struct zse_chunk *c)
+{
+	u32 page = model_disk_read(&m->disk[c->entries[0].expect]);
+
+	if (page >> 16 != c->entries[0].slot + 1)
+		model_broken("GC read another page");
+	m->pages[c->id] = page;
+	zse_gc_read_done(m->e, c);
+}
+
+static void reset(struct model *m, u32 zone)
+{
+	u32 i;
+
+	for (i = 0; i < ZONE_BLOCKS; i++)
+		model_disk_xchg(&m->disk[zone * ZONE_BLOCKS + i], 0);
+	m->wp[zone] = 0;
+	zse_reset_done(m->e, zone, true);
+}
+
+/*
+ * The worker, until it has nothing to do; or, if @until is not ZSE_OP_NONE, an
+ * operation of that kind came up, which is left to the caller: *chunk and *zone
+ * tell. Returns true then.
+ */
+bool model_work(struct model *m, u32 until, u32 *chunk, u32 *zone)
+{
+	struct zse_op op;
+
+	while (zse_next_op(m->e, &op)) {
+		if (op.kind == until) {
+			*chunk = op.chunk ? op.chunk->id : 0;
+			*zone = op.zone;
+			return true;
+		}
+		switch (op.kind) {
+		case ZSE_OP_APPEND:
+			complete(m, op.chunk->id, op.zone);
+			break;
+		case ZSE_OP_READ:
+			gc_read(m, op.chunk);
+			break;
+		case ZSE_OP_RESET:
+			reset(m, op.zone);
+			break;
+		default:
+			model_broken("an operation that has no cause");
+		}
+	}
+	return false;
+}
+
+static void say(void *arg, const char *what, u32 where, u64 is, u64 want)
+{
+	model_broken(what);
+}
+
+/* At rest: every invariant, and no zone that the worker should have taken. */
+void model_check(struct model *m)
+{
+	u32 i;
+
+	zse_check(m->e, say, NULL);
+	for (i = 0; i < ZONES; i++) {
+		const struct zse_zone *z = &m->e->zones[i];
+
+		if (z->readers)
+			model_broken("a reader that has gone is counted");
+		if (z->state == ZSE_ZONE_FULL && !z->live)
+			model_broken("a dead zone was overlooked");
+		if (z->state == ZSE_ZONE_DRAINED)
+			model_broken("a reset was forgotten");
+	}
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The races that matter, explored; and with one operation of the engine made
+//! weaker, which must be found. docs/locking.md has the arguments.
+
+use loom::thread;
+use znsage_model::port::Mutant;
+use znsage_model::port::Operation::{Add, Barrier, CompareAndSwap, Exchange};
+use znsage_model::port::Weaken::{Blind, NoBarrier, Plain, Relaxed};
+use znsage_model::{explore, Found, Model, Until};
+
+/// Sets up what was swapped out before the threads begin, in this order.
+fn written(m: Model, pages: &[(u32, u32)]) {
+    for &(slot, version) in pages {
+        let _ = m.write(slot, version);
+    }
+}
+
+/// At rest, slot 0 must read as this.
+fn ends_with(m: Model, want: &[Found]) {
+    let (found, _) = m.read(0);
+    assert!(want.contains(&found), "slot 0 at rest is {found:?}");
+    m.end();
+}
+
+macro_rules! threads {
+    ($m:ident, $($run:expr),+) => {
+        vec![$(thread::spawn(move || $run)),+]
+    };
+}
+
+fn reads(m: Model, allowed: &[Found]) -> bool {
+    let (found, kick) = m.read(0);
+    assert!(allowed.contains(&found), "slot 0 read as {found:?}");
+    kick
+}
+
+fn works(m: Model) -> bool {
+    m.work();
+    false
+}
+
+/// GC is told that page 0 is in memory, but not of the page that comes then.
+fn drops(m: Model) -> bool {
+    m.work();
+    m.drop_no_more();
+    false
+}
+
+/// The last block of a zone dies while it is read; the zone is reset.
+fn read_free_reset() {
+    let m = Model::new(false);
+    written(m, &[(0, 1), (1, 1), (1, 2)]);
+    m.start();
+    let threads = threads![m, m.free(0), works(m), reads(m, &[Found::Page(0, 1), Found::Zeros])];
+    ends_with(m.settle(threads), &[Found::Zeros]);
+}
+
+/// Two read the same zone.
+fn read_read_reset() {
+    let m = Model::new(false);
+    written(m, &[(0, 1), (1, 1), (1, 2)]);
+    m.start();
+    let threads = threads![
+        m,
+        {
+            let _ = m.free(0);
+            works(m)
+        },
+        reads(m, &[Found::Page(0, 1), Found::Zeros]),
+        reads(m, &[Found::Page(0, 1), Found::Zeros])
+    ];
+    ends_with(m.settle(threads), &[Found::Zeros]);
+}
+
+/// A slot is freed while the append ends that fills its zone.
+fn free_as_zone_fills() {
+    let m = Model::new(false);
+    written(m, &[(1, 1)]);
+    let _ = m.free(1);
+    let append = m.submit(0, 1);
+    m.start();
+    let threads = threads![m, m.complete(append), m.free(0)];
+    ends_with(m.settle(threads), &[Found::Zeros]);
+}
+
+/// A slot is written again while its older page is in flight, and read.
+fn overwrite_in_flight() {
+    let m = Model::new(false);
+    let append = m.submit(0, 1);
+    m.start();
+    let threads = threads![
+        m,
+        m.complete(append),
+        m.write(0, 2),
+        reads(m, &[Found::Busy, Found::Page(0, 1), Found::Page(0, 2)])
+    ];
+    ends_with(m.settle(threads), &[Found::Page(0, 2)]);
+}
+
+fn victim(drops: bool) -> Model {
+    let m = Model::new(drops);
+    written(m, &[(0, 1), (1, 1), (1, 2), (2, 1), (3, 1)]);
+    m.eager();
+    m
+}
+
+/// GC's copy is on the device; its page is freed, and read.
+fn move_free_read() {
+    let m = victim(false);
+    let append = m.work_until(Until::Append);
+    m.start();
+    let threads = threads![
+        m,
+        {
+            let _ = m.complete(append);
+            works(m)
+        },
+        m.free(0),
+        reads(m, &[Found::Page(0, 1), Found::Zeros])
+    ];
+    ends_with(m.settle(threads), &[Found::Zeros]);
+}
+
+/// Likewise, and its page is written again.
+fn move_overwrite_read() {
+    let m = victim(false);
+    let append = m.work_until(Until::Append);
+    m.start();
+    let threads = threads![
+        m,
+        m.complete(append),
+        m.write(0, 2),
+        reads(m, &[Found::Page(0, 1), Found::Busy, Found::Page(0, 2)])
+    ];
+    ends_with(m.settle(threads), &[Found::Page(0, 2)]);
+}
+
+/// GC drops a block whose page is in memory, and which is written again.
+fn drop_overwrite() {
+    let m = victim(true);
+    m.start();
+    let threads = threads![m, drops(m), m.write(0, 2)];
+    ends_with(m.settle(threads), &[Found::Page(0, 2), Found::Lost]);
+}
+
+/// ... and is freed.
+fn drop_free() {
+    let m = victim(true);
+    m.start();
+    let threads = threads![m, drops(m), m.free(0)];
+    ends_with(m.settle(threads), &[Found::Zeros]);
+}
+
+/// Both blocks of a zone die at once.
+fn free_free() {
+    let m = Model::new(false);
+    written(m, &[(0, 1), (1, 1)]);
+    m.start();
+    let threads = threads![m, m.free(0), m.free(1)];
+    ends_with(m.settle(threads), &[Found::Zeros]);
+}
+
+/// Two zones die while the worker looks for dead ones.
+fn two_zones_die() {
+    let m = Model::new(false);
+    written(m, &[(0, 1), (1, 1), (1, 2), (2, 1), (2, 2)]);
+    m.start();
+    let threads = threads![m, m.free(0), m.free(1), works(m)];
+    ends_with(m.settle(threads), &[Found::Zeros]);
+}
+
+/// Two appends to a zone end at once.
+fn complete_complete() {
+    let m = Model::new(false);
+    let (a, b) = (m.submit(0, 1), m.submit(1, 1));
+    m.start();
+    let threads = threads![m, m.complete(a), m.complete(b)];
+    ends_with(m.settle(threads), &[Found::Page(0, 1)]);
+}
+
+/// The last block of a zone dies while it is read, and the worker comes because
+/// of another zone.
+fn read_free_reset_of_two() {
+    let m = Model::new(false);
+    written(m, &[(0, 1), (1, 1), (1, 2), (1, 3)]);
+    assert!(m.free(1));
+    m.start();
+    let threads = threads![
+        m,
+        {
+            m.work();
+            true
+        },
+        reads(m, &[Found::Page(0, 1), Found::Zeros]),
+        m.free(0)
+    ];
+    ends_with(m.settle(threads), &[Found::Zeros]);
+}
+
+macro_rules! hold {
+    ($($scenario:ident),+ $(,)?) => {
+        mod holds {
+            $(#[test]
+            fn $scenario() {
+                znsage_model::explore(None, super::$scenario).unwrap();
+            })+
+        }
+    };
+}
+
+hold!(
+    read_free_reset,
+    read_read_reset,
+    read_free_reset_of_two,
+    free_as_zone_fills,
+    overwrite_in_flight,
+    move_free_read,
+    move_overwrite_read,
+    drop_overwrite,
+    drop_free,
+    free_free,
+    two_zones_die,
+    complete_complete,
+);
+
+/// What is made weaker, where it shows, and how.
+const MUTANTS: &[(Mutant, fn(), &str)] = &[
+    (("next_reset", Barrier, NoBarrier), read_free_reset_of_two, "read as Nothing"),
+    (("next_reset", Barrier, NoBarrier), move_free_read, "a reset was forgotten"),
+    (("zse_read_begin", Add, Relaxed), read_free_reset, "stream >= e->max_streams"),
+    (("zse_read_begin", Add, Plain), read_read_reset, "stream >= e->max_streams"),
+    (("zse_read_end", Add, Relaxed), move_free_read, "a reset was forgotten"),
+    (("zse_read_end", Add, Plain), read_read_reset, "a reader that has gone is counted"),
+    (("zone_set_state", Barrier, NoBarrier), free_as_zone_fills, "a dead zone was overlooked"),
+    (("block_died", Add, Relaxed), free_as_zone_fills, "a dead zone was overlooked"),
+    (("block_died", Add, Plain), free_free, "live count"),
+    (("zse_free", Exchange, Plain), free_as_zone_fills, "live count"),
+    (("zse_free", Exchange, Plain), move_free_read, "left > z->cap"),
+    (("map_begin_write", Exchange, Plain), move_overwrite_read, "left > z->cap"),
+    (("map_publish", Add, Plain), complete_complete, "live count"),
+    (("map_publish", CompareAndSwap, Plain), free_as_zone_fills, "number of slots in use"),
+    (("map_publish", CompareAndSwap, Plain), overwrite_in_flight, "live count"),
+    (("map_publish", CompareAndSwap, Plain), move_free_read, "left > z->cap"),
+    (("map_publish", CompareAndSwap, Blind), overwrite_in_flight, "live count"),
+    (("map_publish", CompareAndSwap, Blind), move_overwrite_read, "left > z->cap"),
+    (("map_publish", CompareAndSwap, Blind), free_as_zone_fills, "number of slots in use"),
+    (("map_drop", CompareAndSwap, Plain), drop_overwrite, "left > z->cap"),
+    (("map_drop", CompareAndSwap, Plain), drop_free, "left > z->cap"),
+    (("zones_take_dead", Exchange, Relaxed), two_zones_die, "a dead zone was overlooked"),
+];
+
+#[test]
+fn weaker_is_found() {
+    for (nr, &(mutant, scenario, violation)) in MUTANTS.iter().enumerate() {
+        let found = explore(Some(mutant), scenario).expect_err("nothing was found");
+        assert!(found.contains(violation), "{nr}: {mutant:?}: {found}");
+    }
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Streams for keys: pages of one key are to share zones with no other, as long
+ * as there are streams.
+ *
+ * The table has one word for each key: a hash of it above, its stream below.
+ * It is read without a lock; a word is right or it is not there. A hash of 58
+ * bits stands for the key: of 1,000 keys two are taken for one another with a
+ * probability of 2^-39, and then share a stream.
+ *
+ * A key that is not in the table gets a stream under the engine lock: one that
+ * no key has; or that of keys with which nothing came for so long that most of
+ * what they wrote is dead or cold; or it shares the one that fewest pages came
+ * to of late. The table has several times as many places as there are streams,
+ * so that most keys that share do so with the same ones as before.
+ */
+#include "internal.h"
+
+#define WAYS		4
+#define BUCKETS		(ZSE_KEYS / WAYS)
+#define STREAM_BITS	6	/* ZSE_MAX_STREAMS */
+#define STREAM_MASK	((1ULL << STREAM_BITS) - 1)
+
+/* Of the device's blocks, what is swapped out until a silent key is dropped. */
+#define SILENT_SHARE	4
+
+/* Multiplicative hashing with 2^64 / golden ratio (Knuth, TAOCP 3, 6.4). */
+static u64 key_hash(u64 key)
+{
+	key *= 0x9e3779b97f4a7c15ULL;
+	return key ^ key >> 32;
+}
+
+/* The word of a key in stream 0; never 0, which is an empty place. */
+static u64 key_word(u64 key)
+{
+	u64 word = key_hash(key) & ~STREAM_MASK;
+
+	return word ? word : STREAM_MASK + 1;
+}
+
+static struct zse_key *key_bucket(struct zse_engine *e, u64 word)
+{
+	return &e->keys[(u32)(word >> 32) % BUCKETS * WAYS];
+}
+
+static struct zse_key *key_find(struct zse_engine *e, u64 word, u32 *stream)
+{
+	struct zse_key *k = key_bucket(e, word);
+	u32 i;
+
+	for (i = 0; i < WAYS; i++) {
+		u64 found = zp_load64(&k[i].word);
+
+		if ((found & ~STREAM_MASK) != word)
+			continue;
+		*stream = found & STREAM_MASK;
+		return &k[i];
+	}
+	return NULL;
+}
+
+static u32 blocks_since(const struct zse_engine *e, const struct zse_key *k)
+{
+	return (u32)zp_load64(&e->clock) - zp_load(&k->used);
+}
+
+static void key_drop(struct zse_engine *e, struct zse_key *k)
+{
+	if (!k->word)
+		return;
+	e->streams[k->word & STREAM_MASK].nr_keys--;
+	e->nr_keys--;
+	zp_store64(&k->word, 0);
+}
+
+static void keys_drop_silent(struct zse_engine *e)
+{
+	u32 silent = (u32)(e->usable_blocks / SILENT_SHARE), i;
+
+	for (i = 0; i < ZSE_KEYS; i++)
+		if (e->keys[i].word && blocks_since(e, &e->keys[i]) > silent)
+			key_drop(e, &e->keys[i]);
+}
+
+/* A stream without keys; else, if @share, the one that is used least. */
+static u32 key_stream(struct zse_engine *e, bool share)
+{
+	u32 best = 0, i;
+
+	for (i = 0; i < e->nr_streams; i++) {
+		if (!e->streams[i].nr_keys)
+			return i;
+		if (e->streams[i].recent < e->streams[best].recent)
+			best = i;
+	}
+	return share ? best : ZSE_NONE;
+}
+
+static u32 key_assign(struct zse_engine *e, u64 key, u64 word)
+{
+	struct zse_key *bucket = key_bucket(e, word), *k = bucket;
+	struct zse_stream *st;
+	u32 stream, i;
+
+	for (i = 1; i < WAYS && k->word; i++)
+		if (!bucket[i].word ||
+		    blocks_since(e, &bucket[i]) > blocks_since(e, k))
+			k = &bucket[i];
+	key_drop(e, k);
+	stream = key_stream(e, false);
+	if (stream == ZSE_NONE) {
+		keys_drop_silent(e);
+		stream = key_stream(e, true);
+	}
+	st = &e->streams[stream];
+	st->mixed = st->nr_keys;
+	st->key = key;
+	st->nr_keys++;
+	e->nr_keys++;
+	zp_store(&k->used, (u32)e->clock);
+	zp_store64(&k->word, word | stream);
+	return stream;
+}
+
+u32 znsage_stream_of(struct zse_engine *e, u64 key)
+{
+	u64 word = key_word(key);
+	unsigned long flags;
+	struct zse_key *k;
+	u32 stream;
+
+	k = key_find(e, word, &stream);
+	if (!k) {
+		zp_lock(&e->lock, flags);
+		k = key_find(e, word, &stream);
+		if (!k)
+			stream = key_assign(e, key, word);
+		zp_unlock(&e->lock, flags);
+	} else if (blocks_since(e, k)) {
+		zp_store(&k->used, (u32)zp_load64(&e->clock));
+	}
+	return stream;
+}
+
+/* Pages of @stream were given to an append; @nr of them. Wants the lock. */
+void keys_count(struct zse_engine *e, u32 stream, u32 nr)
+{
+	struct zse_stream *st = &e->streams[stream];
+	u32 i;
+
+	st->recent += nr;
+	if (st->recent < e->cfg.zone_blocks)
+		return;
+	for (i = 0; i < e->max_streams; i++)
+		e->streams[i].recent /= 2;
+}
+
+/* Keys that share their stream with others. Wants the engine lock. */
+u32 keys_sharing(const struct zse_engine *e)
+{
+	u32 nr = 0, i;
+
+	for (i = 0; i < e->max_streams; i++)
+		if (e->streams[i].nr_keys > 1)
+			nr += e->streams[i].nr_keys;
+	return nr;
+}
+
+/* All keys are forgotten: the streams are another policy's now. Likewise. */
+void keys_clear(struct zse_engine *e)
+{
+	u32 i;
+
+	for (i = 0; i < ZSE_KEYS; i++)
+		key_drop(e, &e->keys[i]);
+	for (i = 0; i < e->max_streams; i++) {
+		e->streams[i].key = 0;
+		e->streams[i].mixed = false;
+	}
+}

@@ -1,0 +1,621 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Parts of the engine that neither chance nor many threads get to: that
+ * zse_check() finds what it is there to find, that memory may run out, what a
+ * policy and a host can ask, and what they are told. One thread, a device that
+ * does at once what it is told to.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+#define NR_ZONES	24
+#define ZONE_BLOCKS	32
+#define CHUNK		8
+
+static u32 failures;
+
+#define must(cond) must_at((cond), #cond, __func__, __LINE__)
+
+static void must_at(bool cond, const char *what, const char *where, int line)
+{
+	if (cond)
+		return;
+	printf("FAILED %s, line %d: %s\n", where, line, what);
+	failures++;
+}
+
+/* ---- memory that runs out: built with -Wl,--wrap=calloc */
+
+static u32 callocs_left = ~0u;
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	if (!callocs_left)
+		return NULL;
+	callocs_left--;
+	return __real_calloc(n, size);
+}
+
+/* ---- a host and its device */
+
+struct host {
+	struct zse_engine *e;
+	u32 wp[NR_ZONES];
+	/* What the engine told. */
+	const char *state[NR_ZONES];
+	u32 events, asked;
+	/* What in_memory() is to answer: yes for even slots. */
+	bool cached;
+	/* It frees the slots that it is asked for, too late to be of use. */
+	bool frees;
+};
+
+static void zone_event(void *host, u32 zone, const char *from, const char *to)
+{
+	struct host *h = host;
+
+	if (h->state[zone])
+		must(!strcmp(h->state[zone], from));
+	h->state[zone] = to;
+	h->events++;
+}
+
+static bool in_memory(void *host, u32 slot)
+{
+	struct host *h = host;
+
+	h->asked++;
+	if (h->frees)
+		zse_free(h->e, slot);
+	return h->cached && !(slot % 2);
+}
+
+static struct zse_config config(struct host *h)
+{
+	return (struct zse_config){
+		.nr_zones = NR_ZONES,
+		.zone_blocks = ZONE_BLOCKS,
+		.chunk_blocks = CHUNK,
+		.write_unit = 1,
+		.nr_chunks = 8,
+		.nr_gc_chunks = 4,
+		.reserve = 1,
+		.nr_cpus = 1,
+		.policy = zse_builtin_policy("single"),
+		.host = h,
+		.zone_event = zone_event,
+		.in_memory = in_memory,
+	};
+}
+
+static void host_init(struct host *h)
+{
+	struct zse_config cfg = config(h);
+	enum zse_refusal why;
+
+	memset(h, 0, sizeof(*h));
+	cfg.nr_slots = zse_max_slots(&cfg);
+	h->e = zse_create(&cfg, &why);
+	if (!h->e)
+		abort();
+}
+
+static void append(struct host *h, const struct zse_op *op)
+{
+	u32 offset = h->wp[op->zone];
+	bool finished;
+
+	h->wp[op->zone] += op->nr + op->padding;
+	zse_append_done(h->e, op->chunk, true, offset, &finished);
+	if (finished)
+		zse_chunk_put(h->e, op->chunk, 0);
+}
+
+/* Does what the engine has to do, to the end. */
+static void work(struct host *h)
+{
+	struct zse_op op;
+
+	while (zse_next_op(h->e, &op)) {
+		if (op.kind == ZSE_OP_APPEND) {
+			append(h, &op);
+		} else if (op.kind == ZSE_OP_READ) {
+			zse_gc_read_done(h->e, op.chunk);
+		} else if (op.kind == ZSE_OP_RESET) {
+			h->wp[op.zone] = 0;
+			zse_reset_done(h->e, op.zone, true);
+		} else {
+			abort();	/* nothing fails or is finished here */
+		}
+	}
+}
+
+static void go(struct host *h, struct zse_chunk *c)
+{
+	struct zse_op op;
+
+	if (c && zse_append_start(h->e, c, &op))
+		append(h, &op);
+	work(h);
+}
+
+static void write_slot(struct host *h, u32 slot)
+{
+	unsigned long flags;
+	struct zse_chunk *c = zse_stream_begin(h->e, 0, &flags);
+
+	if (!c)
+		abort();
+	zse_chunk_add(h->e, c, slot);
+	go(h, zse_stream_end(h->e, 0, &flags));
+}
+
+static void flush(struct host *h)
+{
+	go(h, zse_stream_take(h->e, 0, false, ~0ull));
+}
+
+static u32 nr_slots(const struct host *h)
+{
+	return zse_get_config(h->e)->nr_slots;
+}
+
+/* All slots, and then every third again and again, so that GC has to work. */
+static void fill(struct host *h, u32 rounds)
+{
+	u32 slot, i;
+
+	for (slot = 0; slot < nr_slots(h); slot++)
+		write_slot(h, slot);
+	for (i = 0; i < rounds; i++)
+		for (slot = i % 3; slot < nr_slots(h); slot += 3)
+			write_slot(h, slot);
+	flush(h);
+	must(zse_idle(h->e));
+	must(!zse_check(h->e, NULL, NULL));
+}
+
+/* ---- what zse_check() finds */
+
+static u32 full_zone(const struct zse_engine *e)
+{
+	u32 zone = 0;
+
+	while (e->zones[zone].state != ZSE_ZONE_FULL || !e->zones[zone].live)
+		zone++;
+	return zone;
+}
+
+struct finding {
+	const char *what;
+	u32 times;
+};
+
+static void found(void *arg, const char *what, u32 where, u64 is, u64 want)
+{
+	struct finding *f = arg;
+
+	f->times += !strcmp(what, f->what);
+}
+
+/* @member of a full zone with live blocks is @value. */
+#define DAMAGE_ZONE(member, value, text) do {				\
+		struct zse_zone *z;					\
+									\
+		host_init(&h);						\
+		fill(&h, 0);						\
+		z = &h.e->zones[full_zone(h.e)];			\
+		z->member = (value);					\
+		finds(&h, text);					\
+	} while (0)
+
+/* @statement spoils e, whose slot 0 is in block b of zone z. */
+#define DAMAGE(statement, text) do {					\
+		struct zse_engine *e;					\
+		struct zse_zone *z;					\
+		u32 b;							\
+									\
+		host_init(&h);						\
+		fill(&h, 0);						\
+		e = h.e;						\
+		b = e->fwd[0];						\
+		z = &e->zones[zse_block_zone(e, b)];			\
+		statement;						\
+		(void)z;						\
+		(void)b;						\
+		finds(&h, text);					\
+	} while (0)
+
+static void finds(struct host *h, const char *what)
+{
+	struct finding f = { .what = what };
+
+	must(zse_check(h->e, found, &f));
+	if (!f.times)
+		printf("FAILED %s: not found\n", what);
+	failures += !f.times;
+	zse_destroy(h->e);
+}
+
+static void test_check_of_zones(void)
+{
+	struct host h;
+
+	DAMAGE_ZONE(live, z->live - 1, "live count of a zone is off");
+	DAMAGE_ZONE(live, z->live + 1, "live count of a zone is off");
+	DAMAGE_ZONE(alloc, z->cap + 1, "more allocated than fits");
+	DAMAGE_ZONE(written, z->alloc + 1, "more written than allocated");
+	DAMAGE_ZONE(live, z->cap + 1, "more live than fits");
+	DAMAGE_ZONE(appends, 1, "append to a zone that takes none");
+	DAMAGE_ZONE(moving, 1, "GC moves from a zone that is no victim");
+	DAMAGE_ZONE(held, true, "zone holds a place that it cannot have");
+	DAMAGE_ZONE(written, z->cap - 1, "full zone not written in full");
+	DAMAGE(z->held = true; z->bad = true,
+	       "zone holds a place that it cannot have");
+	DAMAGE(z->held = true; z->bad = true; z->active = true;
+	       z->state = ZSE_ZONE_OPEN,
+	       "zone holds a place that it cannot have");
+	DAMAGE(z->held = true; z->bad = true; z->active = true;
+	       z->state = ZSE_ZONE_RETIRED,
+	       "zone holds a place that it cannot have");
+	DAMAGE(z->held = true; z->bad = true; z->active = true;
+	       z->state = ZSE_ZONE_EMPTY,
+	       "zone holds a place that it cannot have");
+}
+
+static void test_check_of_maps(void)
+{
+	struct host h;
+
+	DAMAGE(e->fwd[0] = e->nr_blocks, "slot maps beyond the device");
+	DAMAGE(e->rev[b] = 1, "reverse map names another slot");
+	DAMAGE(z->state = ZSE_ZONE_EMPTY,
+	       "slot maps into a zone without data");
+	DAMAGE(z->state = ZSE_ZONE_DRAINED,
+	       "slot maps into a zone without data");
+	DAMAGE(z->state = ZSE_ZONE_RESETTING,
+	       "slot maps into a zone without data");
+	DAMAGE(z->state = ZSE_ZONE_RETIRED,
+	       "slot maps into a zone without data");
+}
+
+static void test_check_of_counters(void)
+{
+	struct host h;
+
+	DAMAGE(e->nr_state[ZSE_ZONE_FULL]++, "number of zones in a state");
+	DAMAGE(e->appends++, "number of appends in flight");
+	DAMAGE(e->nr_held++, "number of zones that hold a place");
+	DAMAGE(e->gc_unplaced++,
+	       "entries without a zone in no chunk of GC");
+	DAMAGE(e->cfg.max_active = 1; z->state = ZSE_ZONE_FINISH,
+	       "more active zones than the device allows");
+	DAMAGE(e->shards[0].used++, "number of slots in use");
+	DAMAGE(e->gc_unplaced = NR_ZONES * ZONE_BLOCKS,
+	       "GC has begun more than it has room for");
+	DAMAGE(e->shared = true, "stream with zones of its own");
+}
+
+/* ---- memory */
+
+/* Whichever allocation fails, all the others are given back. */
+static void test_no_memory(void)
+{
+	struct host h;
+	struct zse_config cfg = config(&h);
+	struct zse_engine *e;
+	enum zse_refusal why;
+	u32 i;
+
+	cfg.nr_slots = zse_max_slots(&cfg);
+	for (i = 0; ; i++) {
+		why = ZSE_OK;
+		callocs_left = i;
+		e = zse_create(&cfg, &why);
+		callocs_left = ~0u;
+		if (e)
+			break;
+		must(why == ZSE_NO_MEMORY);
+	}
+	must(i >= 6);
+	zse_destroy(e);
+	zse_destroy(NULL);
+}
+
+/* ---- what can be asked */
+
+static void test_questions(void)
+{
+	struct zse_stream_info si;
+	struct zse_zone_info zi;
+	struct znsage_levels levels;
+	struct znsage_zone z;
+	struct host h;
+	u32 i, full = 0;
+
+	host_init(&h);
+	fill(&h, 3);
+	must(zse_get_config(h.e)->nr_zones == NR_ZONES);
+	for (i = 0; i < 12; i++)
+		must(zse_chunk_get(h.e, i)->id == i &&
+		     zse_chunk_get(h.e, i)->gc == (i >= 8));
+	must(!zse_chunk_get(h.e, 12));
+	must(!zse_get_zone(h.e, NR_ZONES, &zi));
+	must(zse_get_stream(h.e, 0, &si) && si.host_blocks >= nr_slots(&h));
+	must(!zse_get_stream(h.e, 1, &si));
+
+	znsage_get_levels(h.e, &levels);
+	must(levels.zones == NR_ZONES && levels.reserve == 1 &&
+	     levels.streams == 1 && levels.survivors == 1);
+	must(levels.gc_low < levels.gc_high);
+	must(levels.clock == si.host_blocks);
+	for (i = 0; i < NR_ZONES; i++) {
+		must(zse_get_zone(h.e, i, &zi));
+		if (!znsage_get_zone(h.e, i, &z))
+			continue;
+		full++;
+		must(z.live == zi.live && z.capacity == ZONE_BLOCKS);
+	}
+	must(full && full < NR_ZONES);
+	must(!znsage_get_zone(h.e, NR_ZONES, &z));
+	zse_destroy(h.e);
+}
+
+static void test_settings(void)
+{
+	const struct znsage_policy *cpu = zse_builtin_policy("cpu");
+	struct host h;
+	int data;
+
+	host_init(&h);
+	must(zse_set_pace(h.e, 100) && zse_get_pace(h.e) == 100);
+	must(!zse_set_pace(h.e, 101) && zse_get_pace(h.e) == 100);
+	zse_set_victim(h.e, ZSE_VICTIM_AGE);
+	must(zse_get_victim(h.e) == ZSE_VICTIM_AGE);
+	zse_set_policy(h.e, cpu, &data);
+	must(zse_get_policy(h.e) == cpu && znsage_private(h.e) == &data);
+	must(!zse_builtin_policy("") && !zse_builtin_policy("cpus"));
+	zse_destroy(h.e);
+}
+
+/* Numbers that follow from a device of any size are in range. */
+static void test_limits(void)
+{
+	struct host h;
+	struct zse_config cfg = config(&h);
+
+	must(zse_gc_chunks(&cfg) == 8);
+	cfg.max_active = 14;
+	must(zse_gc_chunks(&cfg) == 4);
+	cfg.max_active = 0;
+	cfg.nr_zones = 100000;
+	cfg.zone_blocks = 4096;
+	cfg.nr_cpus = 1000;
+	must(zse_max_streams(&cfg) == ZSE_MAX_STREAMS);
+	must(zse_gc_chunks(&cfg) >= 8);
+	cfg.stripe = 1000;
+	must(zse_lanes(&cfg, 1) == ZSE_MAX_LANES);
+}
+
+/* As many slots and classes as numbers and places allow. */
+static void test_limits_of_slots(void)
+{
+	struct host h;
+	struct zse_config cfg = config(&h);
+
+	cfg.nr_zones = 1 << 20;
+	cfg.zone_blocks = 1 << 13;
+	must(zse_max_slots(&cfg) == ZSE_MAX_BLOCKS);
+	cfg.nr_zones = 3000;
+	cfg.zone_blocks = 4096;
+	cfg.max_active = 1000;
+	must(limits_survivors(&cfg) == 5);
+	cfg.max_active = 3;
+	must(limits_survivors(&cfg) == 1);
+	cfg.max_active = 0;
+	cfg.nr_zones = 1000;
+	must(zse_gc_lanes(&cfg) > 1 && limits_survivors(&cfg) == 1);
+}
+
+/* A watermark that was chosen for another policy gives way. */
+static void test_watermarks(void)
+{
+	struct host h;
+	struct zse_config cfg = config(&h);
+	enum zse_refusal why;
+	struct zse_engine *e;
+	u32 low, high, before;
+
+	cfg.nr_zones = 200;
+	cfg.nr_cpus = 4;
+	cfg.stripe = 2;
+	cfg.nr_slots = zse_max_slots(&cfg) / 2;
+	e = zse_create(&cfg, &why);
+	zse_get_watermarks(e, &before, &high);
+	zse_destroy(e);
+
+	cfg.gc_high = before + 1;
+	e = zse_create(&cfg, &why);
+	zse_set_policy(e, zse_builtin_policy("cpu"), NULL);
+	zse_get_watermarks(e, &low, &high);
+	must(low > before && high > low);
+	zse_destroy(e);
+}
+
+/* More keys than there are places for: a new one takes that of the oldest. */
+static void test_many_keys(void)
+{
+	struct znsage_page page = { 0 };
+	struct zse_config cfg;
+	struct zse_stats st;
+	struct host h;
+	enum zse_refusal why;
+	u64 key;
+
+	cfg = config(&h);
+	cfg.nr_zones = 200;
+	cfg.max_active = 9;
+	cfg.policy = zse_builtin_policy("vma");
+	cfg.nr_slots = 100;
+	h.e = zse_create(&cfg, &why);
+	for (key = 0; key < 20 * ZSE_KEYS; key++) {
+		page.mapping = key;
+		must(zse_place(h.e, &page) < 3);
+	}
+	zse_get_stats(h.e, &st);
+	must(st.keys > ZSE_KEYS / 2 && st.keys <= ZSE_KEYS);
+	must(st.streams == 3 && !st.policy_refused);
+	zse_destroy(h.e);
+}
+
+/* How long blocks have been there, and whose they are. */
+static void test_life(void)
+{
+	struct zse_run run;
+	struct host h;
+	u32 slot, before;
+	bool kick;
+
+	host_init(&h);
+	must(!zse_free(h.e, 0));
+	for (slot = 0; slot < ZONE_BLOCKS; slot++)
+		write_slot(&h, slot);
+	must(zse_read_begin(h.e, 0, 1, &run, &kick) == ZSE_READ_BLOCK);
+	before = zse_block_life(h.e, run.block);
+	must(before <= ZONE_BLOCKS);
+	for (; slot < 3 * ZONE_BLOCKS; slot++)
+		write_slot(&h, slot);
+	must(zse_block_life(h.e, run.block) == before + 2 * ZONE_BLOCKS);
+	must(zse_block_stream(h.e, run.block) == 0);
+	zse_read_end(h.e, run.block);
+	zse_destroy(h.e);
+}
+
+/* ---- what is told */
+
+static u32 freed, begun, ended;
+
+static void told_freed(struct zse_engine *e, u32 zone)
+{
+	must(zone < NR_ZONES);
+	freed++;
+}
+
+static void told_cleaning(struct zse_engine *e, u32 zone, bool begins)
+{
+	must(zone < NR_ZONES);
+	begun += begins;
+	ended += !begins;
+}
+
+static u32 first_stream(struct zse_engine *e, const struct znsage_page *page)
+{
+	return 0;
+}
+
+static const struct znsage_policy listener = {
+	.name = "listener",
+	.streams = 1,
+	.place = first_stream,
+	.freed = told_freed,
+	.cleaning = told_cleaning,
+};
+
+/* Every death, every victim, and states one after the other. */
+static void test_events(void)
+{
+	struct zse_stats st;
+	struct host h;
+
+	host_init(&h);
+	zse_set_policy(h.e, &listener, NULL);
+	fill(&h, 9);
+	zse_get_stats(h.e, &st);
+	must(st.gc_zones && begun == st.gc_zones && ended == begun);
+	must(freed == st.host_blocks + st.gc_blocks - st.live_blocks);
+	must(h.events > st.zone_resets);
+	zse_destroy(h.e);
+}
+
+/* Blocks whose pages are in memory are dropped, those of others are not. */
+static void test_in_memory(void)
+{
+	struct zse_stats st;
+	struct zse_run run;
+	struct host h;
+	u32 slot, lost = 0;
+	bool kick;
+
+	host_init(&h);
+	h.cached = true;
+	fill(&h, 9);
+	zse_get_stats(h.e, &st);
+	must(st.gc_skipped_cached);
+	for (slot = 0; slot < nr_slots(&h); slot++) {
+		enum zse_read is = zse_read_begin(h.e, slot, 1, &run, &kick);
+
+		if (is == ZSE_READ_LOST) {
+			must(!(slot % 2));
+			lost++;
+			continue;
+		}
+		must(is == ZSE_READ_BLOCK);
+		zse_read_end(h.e, run.block);
+	}
+	must(lost && lost <= st.gc_skipped_cached);
+	/* Written again, it is there again. */
+	h.cached = false;
+	for (slot = 0; slot < nr_slots(&h); slot += 2)
+		write_slot(&h, slot);
+	flush(&h);
+	must(!zse_check(h.e, NULL, NULL));
+	zse_get_stats(h.e, &st);
+	must(st.live_blocks == nr_slots(&h));
+	zse_destroy(h.e);
+}
+
+/* A slot that is freed while the engine asks is not dropped a second time. */
+static void test_freed_while_asked(void)
+{
+	struct zse_stats st;
+	struct host h;
+	u32 slot;
+
+	host_init(&h);
+	fill(&h, 0);
+	h.cached = true;
+	h.frees = true;
+	for (slot = 0; slot < nr_slots(&h); slot += 3)
+		write_slot(&h, slot);
+	flush(&h);
+	zse_get_stats(h.e, &st);
+	must(h.asked && !st.gc_skipped_cached);
+	must(!zse_check(h.e, NULL, NULL));
+	zse_destroy(h.e);
+}
+
+int main(void)
+{
+	test_check_of_zones();
+	test_check_of_maps();
+	test_check_of_counters();
+	test_no_memory();
+	test_questions();
+	test_settings();
+	test_limits();
+	test_limits_of_slots();
+	test_watermarks();
+	test_many_keys();
+	test_life();
+	test_events();
+	test_in_memory();
+	test_freed_while_asked();
+	printf("parts: %s\n", failures ? "FAILED" : "ok");
+	return failures ? 1 : 0;
+}

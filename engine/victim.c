@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which zone GC empties next. A policy may choose; else it is one of the rules
+ * here, a setting of the device.
+ *
+ * Only GC takes zones out of the state FULL, and blocks of a full zone only
+ * die. So GC may look for a victim without the engine lock: what it finds can
+ * but get better until it begins.
+ */
+#include "internal.h"
+
+const char *const zse_victim_names[ZSE_NR_VICTIMS] = {
+	[ZSE_VICTIM_GREEDY] = "greedy",
+	[ZSE_VICTIM_COST_BENEFIT] = "cost-benefit",
+	[ZSE_VICTIM_AGE] = "age",
+};
+
+/* Blocks swapped out since @z was full. */
+static u64 since_filled(const struct zse_engine *e, const struct zse_zone *z)
+{
+	u64 now = zp_load64(&e->clock), filled = zp_load64(&z->filled);
+
+	return now > filled ? now - filled : 0;
+}
+
+/*
+ * What speaks for cleaning a zone with @live blocks; larger is better.
+ *
+ * greedy: dead blocks.
+ *
+ * cost-benefit: dead blocks times the time that the zone is full, for live
+ * blocks to be read and written (M. Rosenblum and J. K. Ousterhout, "The Design
+ * and Implementation of a Log-Structured File System", ACM TOCS 10(1), 1992).
+ * Where much died early, more is about to; wait for it. The age of what is in
+ * the zone would not do: what GC moved is older than its zone, which had little
+ * time yet to lose any.
+ *
+ * age: the same for live blocks only.
+ *
+ * While swap-out waits, it is greedy whatever the rule: the clock stands still
+ * then, and what is old but gains next to nothing would be moved for ever.
+ */
+static u64 score(const struct zse_engine *e, const struct zse_zone *z, u32 live)
+{
+	u64 dead = z->cap - live, time = since_filled(e, z) + 1;
+
+	if (zp_load(&e->urgent))
+		return dead;
+	switch (zp_load(&e->victim)) {
+	case ZSE_VICTIM_COST_BENEFIT:
+		return zp_div(dead * time, z->cap + live);
+	case ZSE_VICTIM_AGE:
+		return zp_div(dead * time, live + 1);
+	default:
+		return dead;
+	}
+}
+
+/* Blocks that moving a zone takes. */
+static u32 blocks_to_move(const struct zse_engine *e, const struct zse_zone *z)
+{
+	return round_up_unit(e, zp_load(&z->live));
+}
+
+/* Can @zone be a victim, with no more than @room blocks to move? */
+bool victim_will_do(const struct zse_engine *e, u32 zone, u32 room)
+{
+	const struct zse_zone *z = &e->zones[zone];
+
+	return zone < e->cfg.nr_zones && zp_load(&z->state) == ZSE_ZONE_FULL &&
+	       share_may_clean(e, z) && !share_is_slow(e, z) &&
+	       blocks_to_move(e, z) < z->cap &&
+	       blocks_to_move(e, z) <= share_of_room(e, z, room);
+}
+
+/**
+ * victim_by_rule() - the zone that GC should empty next
+ * @e:	  engine
+ * @room: blocks that GC can write
+ * @any:  false: only one that failed
+ *
+ * A zone in which not even one write unit is dead is no use: cleaning it would
+ * gain nothing. A zone that failed is emptied first, to save what is in it;
+ * since that gains nothing either, only while swap-out has a zone left, or if
+ * there is nothing to save.
+ *
+ * Context: with the engine lock or without. Return: the zone or ZSE_NONE.
+ */
+u32 victim_by_rule(const struct zse_engine *e, u32 room, bool any)
+{
+	bool rescue = zp_load(&e->nr_state[ZSE_ZONE_EMPTY]) > e->cfg.reserve;
+	u32 best = ZSE_NONE, i;
+	u64 best_score = 0;
+
+	for (i = 0; i < e->cfg.nr_zones; i++) {
+		const struct zse_zone *z = &e->zones[i];
+		u32 live;
+		u64 s;
+
+		if (zp_load(&z->state) != ZSE_ZONE_FULL)
+			continue;
+		live = blocks_to_move(e, z);
+		if (live > share_of_room(e, z, room) ||
+		    (live && share_is_slow(e, z)))
+			continue;
+		if (z->bad && (rescue || !live))
+			return i;
+		if (z->bad || !any || live >= z->cap || !share_may_clean(e, z))
+			continue;
+		s = score(e, z, live);
+		if (best == ZSE_NONE || s > best_score) {
+			best = i;
+			best_score = s;
+		}
+	}
+	return best;
+}
+
+/* Which zone GC is to empty next: the policy's choice, or the rule's. */
+u32 victim_choose(struct zse_engine *e, u32 room, bool any)
+{
+	bool free = any && !zp_load(&e->nr_bad) && !zp_load(&e->urgent);
+	u32 zone = free ? policy_victim(e, room) : ZSE_NONE;
+
+	return zone != ZSE_NONE ? zone : victim_by_rule(e, room, any);
+}
+
+/**
+ * zse_set_victim() - choose victims by another rule
+ * @e:	    engine
+ * @victim: rule
+ */
+void zse_set_victim(struct zse_engine *e, enum zse_victim victim)
+{
+	zp_store(&e->victim, victim);
+}
+
+/* The rule that victims are chosen by, if the policy leaves that open. */
+enum zse_victim zse_get_victim(const struct zse_engine *e)
+{
+	return zp_load(&e->victim);
+}
