@@ -7,6 +7,8 @@
 #define ZNSAGE_COMPAT_H
 
 #include <linux/blkdev.h>
+#include <linux/fs.h>
+#include <linux/swap.h>
 #include <linux/version.h>
 
 /* An exclusively opened block device. */
@@ -81,6 +83,26 @@ static inline int znsage_zone_mgmt(struct block_device *bdev, enum req_op op,
 #define ZNSAGE_OPEN_ARGS	struct block_device *bdev, fmode_t mode
 #define ZNSAGE_OPEN_DISK	(bdev->bd_disk)
 #endif
+
+/* The entry under which a folio is in the swap cache. */
+static inline swp_entry_t znsage_folio_swap(struct folio *folio)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 6, 0)
+	return folio->swap;
+#else
+	return folio_swap_entry(folio);
+#endif
+}
+
+/* Is the disk itself a swap area that is in use? */
+static inline bool znsage_is_swap(struct gendisk *disk)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
+	return IS_SWAPFILE(disk->part0->bd_mapping->host);
+#else
+	return IS_SWAPFILE(disk->part0->bd_inode);
+#endif
+}
 
 /*
  * A disk whose I/O comes in whole, aligned pages. It is not marked synchronous

@@ -13,17 +13,17 @@
 
 /* Defaults; the papers have 12 % of over-provisioning. */
 #define DEFAULT_OVER_PROVISIONING	12
-#define DEFAULT_RESERVE			1
+/*
+ * With one, GC that opens it has none left; if that zone fails, nothing can be
+ * written until some other zone is dead as a whole.
+ */
+#define DEFAULT_RESERVE			2
+#define DEFAULT_PACE			50
 /* Longer than a batch of reclaim takes even on a slow CPU. */
 #define DEFAULT_DEADLINE_US		5000
 
 #define MAX_OVER_PROVISIONING		90
 #define MAX_RESERVE			64
-
-const char *const znsage_policy_names[ZSE_NR_POLICIES] = {
-	[ZSE_POLICY_SINGLE] = "single",
-	[ZSE_POLICY_CPU] = "cpu",
-};
 
 /**
  * struct znsage_item - a directory
@@ -93,9 +93,35 @@ static int set_pages(u32 *value, const char *page)
 	return 0;
 }
 
-static int set_policy(enum zse_policy *value, const char *page)
+/* One that is known now; it is looked for again when the device starts. */
+static int set_policy(char *value, const char *page)
 {
-	int i = __sysfs_match_string(znsage_policy_names, ZSE_NR_POLICIES,
+	char name[ZNSAGE_POLICY_NAME + 1];	/* and a newline */
+	const struct znsage_policy *policy;
+
+	if (strscpy(name, page, sizeof(name)) < 0)
+		return -EINVAL;
+	policy = znsage_policy_get(strim(name));
+	if (!policy)
+		return -EINVAL;
+	strscpy(value, policy->name, ZNSAGE_POLICY_NAME);
+	znsage_policy_put(policy);
+	return 0;
+}
+
+static int set_victim(enum zse_victim *value, const char *page)
+{
+	int i = __sysfs_match_string(zse_victim_names, ZSE_NR_VICTIMS, page);
+
+	if (i < 0)
+		return i;
+	*value = i;
+	return 0;
+}
+
+static int set_encrypt(enum znsage_encrypt *value, const char *page)
+{
+	int i = __sysfs_match_string(znsage_encrypt_names, ZNSAGE_NR_ENCRYPTS,
 				     page);
 
 	if (i < 0)
@@ -135,18 +161,22 @@ SETTING(backing, "%s", set->backing, set_string(set->backing, page, len));
 SETTING(size, "%llu", set->size, set_u64(&set->size, page, 0, S64_MAX));
 SETTING(over_provisioning, "%u", set->over_provisioning,
 	set_u32(&set->over_provisioning, page, 0, MAX_OVER_PROVISIONING));
-SETTING(policy, "%s", znsage_policy_names[set->policy],
-	set_policy(&set->policy, page));
+SETTING(policy, "%s", set->policy, set_policy(set->policy, page));
+SETTING(victim, "%s", zse_victim_names[set->victim],
+	set_victim(&set->victim, page));
 SETTING(chunk, "%u", set->chunk, set_pages(&set->chunk, page));
 SETTING(write_unit, "%u", set->write_unit, set_pages(&set->write_unit, page));
 SETTING(reserve, "%u", set->reserve,
 	set_u32(&set->reserve, page, 1, MAX_RESERVE));
+SETTING(pace, "%u", set->pace, set_u32(&set->pace, page, 0, 100));
 SETTING(stripe, "%u", set->stripe,
 	set_u32(&set->stripe, page, 0, ZSE_MAX_LANES));
 SETTING(gc_low, "%u", set->gc_low, set_u32(&set->gc_low, page, 0, U32_MAX));
 SETTING(gc_high, "%u", set->gc_high, set_u32(&set->gc_high, page, 0, U32_MAX));
 SETTING(deadline_us, "%u", set->deadline_us,
 	set_u32(&set->deadline_us, page, 1, ZNSAGE_MAX_DEADLINE_US));
+SETTING(encrypt, "%s", znsage_encrypt_names[set->encrypt],
+	set_encrypt(&set->encrypt, page));
 SETTING(force, "%d", set->force, kstrtobool(page, &set->force));
 
 static ssize_t znsage_index_show(struct config_item *item, char *page)
@@ -221,13 +251,16 @@ static struct configfs_attribute *znsage_item_attrs[] = {
 	&znsage_attr_size,
 	&znsage_attr_over_provisioning,
 	&znsage_attr_policy,
+	&znsage_attr_victim,
 	&znsage_attr_chunk,
 	&znsage_attr_write_unit,
 	&znsage_attr_reserve,
 	&znsage_attr_stripe,
+	&znsage_attr_pace,
 	&znsage_attr_gc_low,
 	&znsage_attr_gc_high,
 	&znsage_attr_deadline_us,
+	&znsage_attr_encrypt,
 	&znsage_attr_force,
 	&znsage_attr_index,
 	&znsage_attr_power,
@@ -259,8 +292,10 @@ static struct config_item *znsage_make_item(struct config_group *group,
 	mutex_init(&zi->lock);
 	zi->set.over_provisioning = DEFAULT_OVER_PROVISIONING;
 	zi->set.reserve = DEFAULT_RESERVE;
+	zi->set.pace = DEFAULT_PACE;
+	zi->set.victim = ZSE_VICTIM_AGE;
 	zi->set.deadline_us = DEFAULT_DEADLINE_US;
-	zi->set.policy = ZSE_POLICY_CPU;
+	strscpy(zi->set.policy, "cpu", sizeof(zi->set.policy));
 	config_item_init_type_name(&zi->item, name, &znsage_item_type);
 	return &zi->item;
 }
@@ -269,8 +304,21 @@ static struct configfs_group_operations znsage_group_ops = {
 	.make_item = znsage_make_item,
 };
 
+/* /sys/kernel/config/znsage/policies: what can be written to policy. */
+static ssize_t znsage_group_policies_show(struct config_item *item, char *page)
+{
+	return znsage_policy_names(page);
+}
+CONFIGFS_ATTR_RO(znsage_group_, policies);
+
+static struct configfs_attribute *znsage_group_attrs[] = {
+	&znsage_group_attr_policies,
+	NULL
+};
+
 static const struct config_item_type znsage_group_type = {
 	.ct_group_ops = &znsage_group_ops,
+	.ct_attrs = znsage_group_attrs,
 	.ct_owner = THIS_MODULE,
 };
 

@@ -7,6 +7,7 @@
 #include <linux/blkdev.h>
 #include <linux/delay.h>
 #include <linux/idr.h>
+#include <linux/random.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
@@ -20,7 +21,6 @@ static const char *const refusals[] = {
 	[ZSE_NO_MEMORY] = "not enough memory for the maps",
 	[ZSE_BAD_CHUNK] = "the chunk does not fit a zone or the write unit",
 	[ZSE_TOO_FEW_ZONES] = "too few zones for streams, GC and the reserve",
-	[ZSE_TOO_FEW_OPEN] = "the device opens fewer than two zones",
 	[ZSE_TOO_MANY_BLOCKS] = "the device is too large",
 	[ZSE_TOO_MANY_SLOTS] = "the size leaves too little over-provisioning",
 	[ZSE_TOO_MANY_CHUNKS] = "the chunk is too large",
@@ -45,13 +45,13 @@ static int open_backing(struct znsage_device *zd, const char *path)
 	return err;
 }
 
-static int reset_zone(struct znsage_device *zd, u32 zone)
+static int reset_zone(struct znsage_device *zd, u32 zone, bool say)
 {
 	int err = znsage_zone_mgmt(zd->backing.bdev, REQ_OP_ZONE_RESET,
 				   znsage_zone_start(zd, zone),
 				   zd->zone_sectors);
 
-	if (err)
+	if (err && say)
 		znsage_err(zd->name, "reset of zone %u failed (%d)",
 			   zd->zone_nr[zone], err);
 	cond_resched();
@@ -65,32 +65,58 @@ static int reset_dirty(struct znsage_device *zd,
 	int err = 0;
 
 	for_each_set_bit(zone, geo->dirty, geo->cfg.nr_zones) {
-		err = reset_zone(zd, zone);
+		err = reset_zone(zd, zone, true);
 		if (err)
 			break;
 	}
 	return err;
 }
 
-/* So that no memory content stays behind. Goes on after an error. */
+/*
+ * So that no memory content stays behind. Goes on after an error; the log tells
+ * of the first one only, since a device that is gone has errors for all zones.
+ */
 static void reset_written(struct znsage_device *zd)
 {
 	struct zse_zone_info zi;
-	u32 zone;
+	u32 zone, failed = 0;
 
 	for (zone = 0; zse_get_zone(zd->engine, zone, &zi); zone++)
 		if (zi.written || zi.bad)
-			reset_zone(zd, zone);
+			failed += reset_zone(zd, zone, !failed) != 0;
+	if (failed)
+		znsage_err(zd->name, "%u zones could not be reset: what was swapped out may still be in them",
+			   failed);
+}
+
+static void pages_free(struct page **pages, u32 nr)
+{
+	u32 i;
+
+	for (i = 0; pages && i < nr; i++)
+		if (pages[i])
+			__free_page(pages[i]);
+}
+
+static int pages_alloc(struct page **pages, u32 nr)
+{
+	u32 i;
+
+	for (i = 0; i < nr; i++) {
+		pages[i] = alloc_page(GFP_KERNEL);
+		if (!pages[i])
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 static void chunk_free(struct znsage_chunk *zc, u32 nr_pages)
 {
-	u32 i;
-
-	for (i = 0; zc->pages && zc->core->gc && i < nr_pages; i++)
-		if (zc->pages[i])
-			__free_page(zc->pages[i]);
+	if (zc->core->gc)
+		pages_free(zc->pages, nr_pages);
+	pages_free(zc->encrypted, nr_pages);
 	kvfree(zc->pages);
+	kvfree(zc->encrypted);
 	kvfree(zc->parents);
 	kvfree(zc->vecs);
 }
@@ -107,23 +133,22 @@ static void chunks_free(struct znsage_device *zd)
 
 static int chunk_alloc(struct znsage_device *zd, struct znsage_chunk *zc)
 {
-	u32 nr = zd->chunk_blocks, i;
+	u32 nr = zd->chunk_blocks;
 
 	zc->zd = zd;
 	zc->vecs = kvcalloc(nr, sizeof(*zc->vecs), GFP_KERNEL);
 	zc->pages = kvcalloc(nr, sizeof(*zc->pages), GFP_KERNEL);
 	if (!zc->vecs || !zc->pages)
 		return -ENOMEM;
-	if (!zc->core->gc) {
-		zc->parents = kvcalloc(nr, sizeof(*zc->parents), GFP_KERNEL);
-		return zc->parents ? 0 : -ENOMEM;
-	}
-	for (i = 0; i < nr; i++) {
-		zc->pages[i] = alloc_page(GFP_KERNEL);
-		if (!zc->pages[i])
-			return -ENOMEM;
-	}
-	return 0;
+	if (zc->core->gc)
+		return pages_alloc(zc->pages, nr);
+	zc->parents = kvcalloc(nr, sizeof(*zc->parents), GFP_KERNEL);
+	if (!zc->parents)
+		return -ENOMEM;
+	if (!zd->crypt)
+		return 0;
+	zc->encrypted = kvcalloc(nr, sizeof(*zc->encrypted), GFP_KERNEL);
+	return zc->encrypted ? pages_alloc(zc->encrypted, nr) : -ENOMEM;
 }
 
 static int chunks_alloc(struct znsage_device *zd, const struct zse_config *cfg)
@@ -153,6 +178,9 @@ static int make_engine(struct znsage_device *zd, struct znsage_geometry *geo)
 {
 	enum zse_refusal why;
 
+	geo->cfg.host = zd;
+	geo->cfg.zone_event = znsage_saw_zone_state;
+	geo->cfg.in_memory = znsage_in_memory;
 	zd->engine = zse_create(&geo->cfg, &why);
 	if (!zd->engine) {
 		znsage_err(zd->name, "%s", refusals[why]);
@@ -166,6 +194,7 @@ static int make_engine(struct znsage_device *zd, struct znsage_geometry *geo)
 	zd->chunk_blocks = geo->cfg.chunk_blocks;
 	zd->write_unit = geo->cfg.write_unit;
 	zd->nr_slots = geo->cfg.nr_slots;
+	zd->nr_streams = zse_max_streams(&geo->cfg);
 	return chunks_alloc(zd, &geo->cfg);
 }
 
@@ -185,6 +214,14 @@ static int make_io(struct znsage_device *zd)
 			  BIOSET_NEED_BVECS);
 	if (err)
 		return err;
+	err = znsage_latency_init(&zd->latency);
+	if (err)
+		return err;
+	zd->time_reads = true;
+	zd->gc_since = kvcalloc(zse_get_config(zd->engine)->nr_zones,
+				sizeof(*zd->gc_since), GFP_KERNEL);
+	if (!zd->gc_since)
+		return -ENOMEM;
 	zd->wq = alloc_workqueue("znsage/%s", WQ_MEM_RECLAIM | WQ_HIGHPRI |
 				 WQ_UNBOUND, 1, zd->name);
 	return zd->wq ? 0 : -ENOMEM;
@@ -195,13 +232,18 @@ static void device_free(struct znsage_device *zd)
 {
 	if (zd->wq)
 		destroy_workqueue(zd->wq);
+	znsage_policy_end(zd);
+	znsage_frames_free(zd);
 	bioset_exit(&zd->worker_bios);
 	bioset_exit(&zd->read_bios);
 	if (zd->junk)
 		__free_page(zd->junk);
 	chunks_free(zd);
+	znsage_crypt_end(zd);
 	zse_destroy(zd->engine);
 	kvfree(zd->zone_nr);
+	kvfree(zd->gc_since);
+	znsage_latency_free(&zd->latency);
 	if (zd->backing.bdev)
 		znsage_backing_close(&zd->backing);
 	if (zd->index >= 0)
@@ -210,22 +252,33 @@ static void device_free(struct znsage_device *zd)
 	kfree(zd);
 }
 
+/* The worker cannot be queued from under the locks of whoever frees a slot. */
+static void irq_kick(struct irq_work *work)
+{
+	znsage_kick(container_of(work, struct znsage_device, irq_kick));
+}
+
 static struct znsage_device *device_alloc(const char *name,
 					  const struct znsage_settings *set)
 {
 	struct znsage_device *zd = kzalloc(sizeof(*zd), GFP_KERNEL);
+	u32 i;
 
 	if (!zd)
 		return NULL;
 	strscpy(zd->name, name, sizeof(zd->name));
 	zd->deadline_us = set->deadline_us;
-	zd->policy = set->policy;
 	spin_lock_init(&zd->lock);
-	bio_list_init(&zd->pending);
+	for (i = 0; i < ZSE_MAX_STREAMS; i++)
+		bio_list_init(&zd->pending[i]);
 	bio_list_init(&zd->busy_reads);
 	INIT_LIST_HEAD(&zd->gc_retry);
 	init_waitqueue_head(&zd->fed);
 	mutex_init(&zd->check_lock);
+	mutex_init(&zd->policy_lock);
+	init_irq_work(&zd->irq_kick, irq_kick);
+	get_random_bytes(&zd->key_secret, sizeof(zd->key_secret));
+	znsage_cached_forget(zd);
 	INIT_WORK(&zd->work, znsage_work);
 	hrtimer_init(&zd->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
 	zd->timer.function = znsage_deadline;
@@ -238,18 +291,16 @@ static struct znsage_device *device_alloc(const char *name,
 	return zd;
 }
 
-static int device_build(struct znsage_device *zd,
-			const struct znsage_settings *set)
+static int device_build_with(struct znsage_device *zd,
+			     const struct znsage_settings *set,
+			     const struct znsage_policy *policy)
 {
 	struct znsage_geometry geo;
-	int err;
+	int err = znsage_geometry_read(zd->name, zd->backing.bdev, set, policy,
+				       &geo);
 
-	if (zd->index < 0)
-		return zd->index;
-	err = open_backing(zd, set->backing);
-	if (err)
-		return err;
-	err = znsage_geometry_read(zd->name, zd->backing.bdev, set, &geo);
+	if (!err)
+		err = znsage_crypt_start(zd, set->encrypt);
 	if (!err)
 		err = make_engine(zd, &geo);
 	if (!err)
@@ -257,10 +308,35 @@ static int device_build(struct znsage_device *zd,
 	/* Only now is anything written. */
 	if (!err)
 		err = reset_dirty(zd, &geo);
-	if (!err)
-		err = znsage_disk_add(zd);
 	znsage_geometry_free(&geo);
+	if (!err)
+		err = znsage_policy_start(zd, policy);
 	return err;
+}
+
+static int device_build(struct znsage_device *zd,
+			const struct znsage_settings *set)
+{
+	const struct znsage_policy *policy;
+	int err;
+
+	if (zd->index < 0)
+		return zd->index;
+	err = open_backing(zd, set->backing);
+	if (err)
+		return err;
+	policy = znsage_policy_get(set->policy);
+	if (!policy) {
+		znsage_err(zd->name, "there is no policy %s", set->policy);
+		return -EINVAL;
+	}
+	err = device_build_with(zd, set, policy);
+	if (err) {
+		znsage_policy_put(policy);
+		return err;
+	}
+	znsage_frames_alloc(zd);
+	return znsage_disk_add(zd);
 }
 
 /**
@@ -275,22 +351,26 @@ static int device_build(struct znsage_device *zd,
 struct znsage_device *znsage_attach(const char *name,
 				    const struct znsage_settings *set)
 {
-	struct znsage_device *zd = device_alloc(name, set);
+	struct znsage_device *zd;
 	struct zse_stats st;
-	int err;
+	int err = znsage_awake_get(name);
 
-	if (!zd)
-		return ERR_PTR(-ENOMEM);
-	err = device_build(zd, set);
+	if (err)
+		return ERR_PTR(err);
+	zd = device_alloc(name, set);
+	err = zd ? device_build(zd, set) : -ENOMEM;
 	if (err) {
-		device_free(zd);
+		if (zd)
+			device_free(zd);
+		znsage_awake_put();
 		return ERR_PTR(err);
 	}
+	znsage_debugfs_add(zd);
 	zse_get_stats(zd->engine, &st);
-	znsage_info(name, "%s on %pg: %llu MiB in %llu zones, %u streams, chunk %lu KiB, maps %llu KiB",
+	znsage_info(name, "%s on %pg: %llu MiB in %llu zones, policy %s, %u streams, chunk %lu KiB, maps %llu KiB",
 		    zd->disk->disk_name, zd->backing.bdev,
 		    (u64)zd->nr_slots * PAGE_SIZE >> 20, st.zones_total,
-		    (u32)st.streams, zd->chunk_blocks * PAGE_SIZE >> 10,
+		    set->policy, (u32)st.streams, zd->chunk_blocks * PAGE_SIZE >> 10,
 		    st.map_bytes >> 10);
 	return zd;
 }
@@ -324,15 +404,18 @@ int znsage_detach(struct znsage_device *zd)
 
 	if (err)
 		return err;
+	znsage_debugfs_remove(zd);
 	del_gendisk(zd->disk);
 	znsage_quiesce(zd);
 	percpu_ref_kill(&zd->ref);
 	wait_for_completion(&zd->released);
 	hrtimer_cancel(&zd->timer);
+	irq_work_sync(&zd->irq_kick);
 	cancel_work_sync(&zd->work);
 	put_disk(zd->disk);
 	reset_written(zd);
 	znsage_info(zd->name, "detached");
 	device_free(zd);
+	znsage_awake_put();
 	return 0;
 }

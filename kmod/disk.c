@@ -16,14 +16,17 @@ static void discard(struct znsage_device *zd, struct bio *bio)
 	sector_t sector = bio->bi_iter.bi_sector;
 	u32 slot = DIV_ROUND_UP_SECTOR_T(sector, ZNSAGE_PAGE_SECTORS);
 	u32 end = bio_end_sector(bio) / ZNSAGE_PAGE_SECTORS;
+	bool kick = false;
 
 	if (slot < end)
 		trace_znsage_slot_free(zd->index, slot, end - slot);
 	for (; slot < end; slot++) {
-		zse_free(zd->engine, slot);
+		kick |= zse_free(zd->engine, slot);
 		if (!(slot % 4096))
 			cond_resched();
 	}
+	if (kick)
+		znsage_kick(zd);
 	bio_endio(bio);
 }
 
@@ -69,9 +72,11 @@ static int znsage_open(ZNSAGE_OPEN_ARGS)
 {
 	struct znsage_device *zd = ZNSAGE_OPEN_DISK->private_data;
 
+	znsage_cached_forget(zd);
 	return zd->claimed ? -EBUSY : 0;
 }
 
+/* Under locks of mm/: nothing here takes another. */
 static void znsage_slot_free_notify(struct block_device *bdev,
 				    unsigned long slot)
 {
@@ -80,7 +85,8 @@ static void znsage_slot_free_notify(struct block_device *bdev,
 	if (slot >= zd->nr_slots)
 		return;
 	trace_znsage_slot_free(zd->index, slot, 1);
-	zse_free(zd->engine, slot);
+	if (zse_free(zd->engine, slot))
+		irq_work_queue(&zd->irq_kick);
 }
 
 static const struct block_device_operations znsage_fops = {

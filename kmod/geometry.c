@@ -24,8 +24,6 @@
  * some 9 ms at the 1.2 GB/s that a ZN540 writes.
  */
 #define NR_CHUNKS		64
-/* Chunks for GC: 2 MiB of pages with the default chunk. */
-#define NR_GC_CHUNKS		8
 
 struct report {
 	struct znsage_geometry *geo;
@@ -204,7 +202,7 @@ static int choose_size(const char *name, const struct znsage_settings *set,
 	most = slots_of(geo, cfg->nr_zones, set->over_provisioning);
 	if (!most) {
 		znsage_err(name, "%u zones are too few for %u streams, GC and a reserve of %u",
-			   cfg->nr_zones, zse_nr_streams(cfg), cfg->reserve);
+			   cfg->nr_zones, zse_max_streams(cfg), cfg->reserve);
 		return -ENOSPC;
 	}
 	if (!slots) {
@@ -224,6 +222,16 @@ static int choose_size(const char *name, const struct znsage_settings *set,
 	return 0;
 }
 
+/* Zones that swap-out may write at a time, whatever the policy. */
+static u32 most_lanes(const struct zse_config *cfg)
+{
+	u32 nr, most = 1;
+
+	for (nr = 1; nr <= zse_max_streams(cfg); nr++)
+		most = max(most, nr * zse_lanes(cfg, nr));
+	return most;
+}
+
 static u32 dirty_zones(const struct znsage_geometry *geo)
 {
 	return bitmap_weight(geo->dirty, geo->cfg.nr_zones);
@@ -234,16 +242,17 @@ static u32 dirty_zones(const struct znsage_geometry *geo)
  * @name: for messages
  * @bdev: zoned device
  * @set:  settings
+ * @policy: that the device begins with
  * @geo:  filled in; znsage_geometry_free() in any case
  *
  * Writes nothing. Return: 0 or an errno; the log says why.
  */
 int znsage_geometry_read(const char *name, struct block_device *bdev,
 			 const struct znsage_settings *set,
+			 const struct znsage_policy *policy,
 			 struct znsage_geometry *geo)
 {
 	struct zse_config *cfg = &geo->cfg;
-	u32 lanes, gc_lanes;
 	int err;
 
 	memset(geo, 0, sizeof(*geo));
@@ -259,15 +268,12 @@ int znsage_geometry_read(const char *name, struct block_device *bdev,
 	cfg->reserve = set->reserve;
 	cfg->gc_low = set->gc_low;
 	cfg->gc_high = set->gc_high;
-	cfg->policy = set->policy;
+	cfg->policy = policy;
+	cfg->victim = set->victim;
 	cfg->nr_cpus = num_possible_cpus();
 	cfg->stripe = set->stripe;
+	cfg->pace = set->pace;
 	cfg->max_active = active_limit(bdev);
-	if (cfg->max_active == 1) {
-		znsage_err(name, "%pg can keep one zone open; two are needed",
-			   bdev);
-		return -ENOSPC;
-	}
 
 	err = report_zones(name, bdev, geo);
 	if (!err)
@@ -277,10 +283,8 @@ int znsage_geometry_read(const char *name, struct block_device *bdev,
 	if (err)
 		return err;
 	cfg->zone_caps = geo->zone_caps;
-	zse_lanes(cfg, &lanes, &gc_lanes);
-	cfg->nr_chunks = max_t(u32, NR_CHUNKS,
-			       4 * lanes * zse_nr_streams(cfg));
-	cfg->nr_gc_chunks = max_t(u32, NR_GC_CHUNKS, 2 * gc_lanes);
+	cfg->nr_chunks = max_t(u32, NR_CHUNKS, 4 * most_lanes(cfg));
+	cfg->nr_gc_chunks = zse_gc_chunks(cfg);
 	geo->nr_dirty = dirty_zones(geo);
 	if (geo->nr_dirty && !set->force) {
 		znsage_err(name, "%u zones are not empty; reset them or set force",

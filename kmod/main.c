@@ -19,15 +19,25 @@ static int __init znsage_init(void)
 	znsage_major = register_blkdev(0, "znsage");
 	if (znsage_major < 0)
 		return znsage_major;
-	err = znsage_config_register();
+	znsage_debugfs_init();
+	err = znsage_hibernate_init();
 	if (err)
-		unregister_blkdev(znsage_major, "znsage");
+		goto out;
+	err = znsage_config_register();
+	if (!err)
+		return 0;
+	znsage_hibernate_exit();
+out:
+	znsage_debugfs_exit();
+	unregister_blkdev(znsage_major, "znsage");
 	return err;
 }
 
 static void __exit znsage_exit(void)
 {
 	znsage_config_unregister();
+	znsage_hibernate_exit();
+	znsage_debugfs_exit();
 	unregister_blkdev(znsage_major, "znsage");
 	ida_destroy(&znsage_ida);
 }

@@ -8,6 +8,10 @@
  * A slot that is being written has no block yet. The kernel does not read
  * one (it has the page), but other users of the disk may; such a bio waits
  * until a chunk has ended.
+ *
+ * If pages are encrypted, they are decrypted in place before their bio ends: by
+ * a workqueue where they come from the device, at once where they are copied
+ * from GC, which has them as they are on the device.
  */
 #include <linux/blkdev.h>
 #include <linux/highmem.h>
@@ -20,58 +24,92 @@
  * @zd:	   device, held
  * @bio:   to end
  * @block: first of the run
- * @bdev, @end_io, @private: the bio's own, if it went to the backing device
+ * @slot:  it is of
+ * @nr:	   blocks
+ * @start: when it was submitted, in ns; 0: not timed
+ * @bdev, @end_io, @private: the bio's own, if it went to the backing device; else
+ *	   @bdev is NULL
+ * @work:  decrypts
+ * @iter:  where the pages are in @bio
  * @clone: if not. Last, as bio_set wants it; a bio that went itself has none
  */
 struct znsage_read {
 	struct znsage_device *zd;
 	struct bio *bio;
 	u32 block;
+	u32 slot;
+	u64 start;
+	u32 nr;
 	struct block_device *bdev;
 	bio_end_io_t *end_io;
 	void *private;
+	struct work_struct work;
+	struct bvec_iter iter;
 	struct bio clone;
 };
 
 /* For bioset_init(): what the clones of read_bios have in front of them. */
 const unsigned int znsage_read_pad = offsetof(struct znsage_read, clone);
 
-static void run_ended(struct znsage_device *zd, struct bio *bio, u32 block,
-		      blk_status_t status)
+static void read_free(struct znsage_read *rd)
 {
-	if (status)
+	struct bio *bio = rd->bio;
+
+	if (!rd->bdev) {
+		bio_put(&rd->clone);
+		return;
+	}
+	bio->bi_bdev = rd->bdev;
+	bio->bi_end_io = rd->end_io;
+	bio->bi_private = rd->private;
+	kfree(rd);
+}
+
+static void run_ended(struct znsage_read *rd, blk_status_t status)
+{
+	struct znsage_device *zd = rd->zd;
+	struct bio *bio = rd->bio;
+	u32 block = rd->block;
+
+	znsage_saw_read_end(zd, rd->slot, rd->nr, status, rd->start);
+	read_free(rd);
+	if (status) {
+		bio->bi_status = status;
 		zse_read_failed(zd->engine);
+	}
 	if (zse_read_end(zd->engine, block))
 		znsage_kick(zd);
 	bio_endio(bio);
 	percpu_ref_put(&zd->ref);
 }
 
+static void decrypt_work(struct work_struct *work)
+{
+	struct znsage_read *rd = container_of(work, struct znsage_read, work);
+
+	run_ended(rd, znsage_decrypt(rd->zd, rd->bio, rd->iter, rd->nr));
+}
+
+/* The device has read it, or failed to. */
+static void run_was_read(struct znsage_read *rd, blk_status_t status)
+{
+	if (status || !rd->zd->crypt) {
+		run_ended(rd, status);
+		return;
+	}
+	INIT_WORK(&rd->work, decrypt_work);
+	znsage_decrypt_later(rd->zd, &rd->work);
+}
+
 static void clone_end_io(struct bio *clone)
 {
-	struct znsage_read *rd = container_of(clone, struct znsage_read, clone);
-	struct znsage_device *zd = rd->zd;
-	struct bio *bio = rd->bio;
-	blk_status_t status = clone->bi_status;
-	u32 block = rd->block;
-
-	if (status)
-		bio->bi_status = status;
-	bio_put(clone);
-	run_ended(zd, bio, block, status);
+	run_was_read(container_of(clone, struct znsage_read, clone),
+		     clone->bi_status);
 }
 
 static void remapped_end_io(struct bio *bio)
 {
-	struct znsage_read *rd = bio->bi_private;
-	struct znsage_device *zd = rd->zd;
-	u32 block = rd->block;
-
-	bio->bi_bdev = rd->bdev;
-	bio->bi_end_io = rd->end_io;
-	bio->bi_private = rd->private;
-	kfree(rd);
-	run_ended(zd, bio, block, bio->bi_status);
+	run_was_read(bio->bi_private, bio->bi_status);
 }
 
 /* Blocks to read, and where in the bio their pages are. */
@@ -79,6 +117,15 @@ struct run {
 	struct zse_run blocks;
 	struct bvec_iter iter;
 };
+
+static void read_begins(struct znsage_read *rd, const struct run *run)
+{
+	rd->block = run->blocks.block;
+	rd->slot = run->iter.bi_sector / ZNSAGE_PAGE_SECTORS;
+	rd->nr = run->blocks.nr;
+	rd->iter = run->iter;
+	rd->start = znsage_saw_read(rd->zd);
+}
 
 static void submit_clone(struct znsage_device *zd, struct bio *bio,
 			 const struct run *run)
@@ -90,7 +137,8 @@ static void submit_clone(struct znsage_device *zd, struct bio *bio,
 	percpu_ref_get(&zd->ref);
 	rd->zd = zd;
 	rd->bio = bio;
-	rd->block = run->blocks.block;
+	rd->bdev = NULL;
+	read_begins(rd, run);
 	clone->bi_iter = run->iter;
 	clone->bi_iter.bi_size = run->blocks.nr * PAGE_SIZE;
 	clone->bi_iter.bi_sector = znsage_block_sector(zd, rd->block);
@@ -113,7 +161,7 @@ static bool submit_remapped(struct znsage_device *zd, struct bio *bio,
 	percpu_ref_get(&zd->ref);
 	rd->zd = zd;
 	rd->bio = bio;
-	rd->block = run->blocks.block;
+	read_begins(rd, run);
 	rd->bdev = bio->bi_bdev;
 	rd->end_io = bio->bi_end_io;
 	rd->private = bio->bi_private;
@@ -125,12 +173,37 @@ static bool submit_remapped(struct znsage_device *zd, struct bio *bio,
 	return true;
 }
 
+/*
+ * Remember which pages a run is read into. Those of a bio that another driver
+ * made of its own are none of the kernel's swap-in.
+ */
+static void note_pages(struct znsage_device *zd, struct bio *bio,
+		       const struct run *run)
+{
+	struct bvec_iter iter = run->iter;
+	u32 i;
+
+	if (!zd->frames || bio_flagged(bio, BIO_CLONED))
+		return;
+	for (i = 0; i < run->blocks.nr; i++) {
+		struct bio_vec bv = bio_iter_iovec(bio, iter);
+		u32 slot = iter.bi_sector / ZNSAGE_PAGE_SECTORS;
+
+		/* Parts of pages come from elsewhere, too. */
+		if (bv.bv_len != PAGE_SIZE)
+			return;
+		znsage_frames_note(zd, bv.bv_page, slot, run->blocks.block + i);
+		bio_advance_iter_single(bio, &iter, PAGE_SIZE);
+	}
+}
+
 /* Read a run; it takes over a reference of @bio. */
 static void submit_run(struct znsage_device *zd, struct bio *bio,
 		       const struct run *run)
 {
 	bool whole = run->blocks.nr * PAGE_SIZE == bio->bi_iter.bi_size;
 
+	note_pages(zd, bio, run);
 	if (!whole || !submit_remapped(zd, bio, run))
 		submit_clone(zd, bio, run);
 }
@@ -169,6 +242,32 @@ static void zero_page_at(struct bio *bio, struct bvec_iter iter)
 	}
 }
 
+/* Copy a page that GC has in memory. */
+static void copy_buffer(struct znsage_device *zd, struct bio *bio,
+			const struct run *run)
+{
+	const struct znsage_chunk *zc = run->blocks.chunk->priv;
+	const char *from = page_address(zc->pages[run->blocks.page]);
+	struct bvec_iter iter = run->iter;
+	u32 left = PAGE_SIZE;
+
+	while (left) {
+		struct bio_vec bv = bio_iter_iovec(bio, iter);
+
+		bv.bv_len = min(bv.bv_len, left);
+		memcpy_to_bvec(&bv, from);
+		from += bv.bv_len;
+		left -= bv.bv_len;
+		bio_advance_iter_single(bio, &iter, bv.bv_len);
+	}
+	if (zse_buffer_end(zd->engine, &run->blocks))
+		znsage_kick(zd);
+	if (zd->crypt && znsage_decrypt(zd, bio, run->iter, 1)) {
+		bio->bi_status = BLK_STS_IOERR;
+		zse_read_failed(zd->engine);
+	}
+}
+
 /**
  * znsage_read() - a swap-in bio
  * @zd:	 device
@@ -197,6 +296,9 @@ void znsage_read(struct znsage_device *zd, struct bio *bio)
 			}
 			bio_inc_remaining(bio);
 			submit_run(zd, bio, &run);
+			break;
+		case ZSE_READ_BUFFER:
+			copy_buffer(zd, bio, &run);
 			break;
 		case ZSE_READ_ZERO:
 			zero_page_at(bio, run.iter);

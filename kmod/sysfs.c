@@ -54,13 +54,15 @@ ZSE_GAUGES(STAT_ATTR)
 
 VALUE_ATTR(backing, "%pg", zd->backing.bdev);
 VALUE_ATTR(config, "%s", zd->name);
-VALUE_ATTR(policy, "%s", znsage_policy_names[zd->policy]);
 VALUE_ATTR(size_bytes, "%llu", (u64)zd->nr_slots * PAGE_SIZE);
 VALUE_ATTR(chunk_bytes, "%lu", zd->chunk_blocks * PAGE_SIZE);
 VALUE_ATTR(write_unit_bytes, "%lu", zd->write_unit * PAGE_SIZE);
 VALUE_ATTR(zone_bytes, "%llu",
 	   (u64)zse_get_config(zd->engine)->zone_blocks * PAGE_SIZE);
 VALUE_ATTR(zones_unused, "%u", zd->nr_unused);
+VALUE_ATTR(encrypt, "%s",
+	   znsage_encrypt_names[zd->crypt ? ZNSAGE_ENCRYPT_AES_XTS :
+				ZNSAGE_ENCRYPT_OFF]);
 
 static ssize_t deadline_us_show(struct device *dev,
 				struct device_attribute *attr, char *buf)
@@ -83,6 +85,52 @@ static ssize_t deadline_us_store(struct device *dev,
 	return len;
 }
 static DEVICE_ATTR_RW(deadline_us);
+
+static ssize_t policy_show(struct device *dev, struct device_attribute *attr,
+			   char *buf)
+{
+	struct znsage_device *zd = dev_to_zd(dev);
+	ssize_t len;
+
+	mutex_lock(&zd->policy_lock);
+	len = sysfs_emit(buf, "%s\n", zd->policy->name);
+	mutex_unlock(&zd->policy_lock);
+	return len;
+}
+
+static ssize_t policy_store(struct device *dev, struct device_attribute *attr,
+			    const char *buf, size_t len)
+{
+	char name[ZNSAGE_POLICY_NAME + 1];	/* and a newline */
+	int err;
+
+	if (strscpy(name, buf, sizeof(name)) < 0)
+		return -EINVAL;
+	err = znsage_policy_switch(dev_to_zd(dev), strim(name));
+	return err ? err : len;
+}
+static DEVICE_ATTR_RW(policy);
+
+static ssize_t victim_show(struct device *dev, struct device_attribute *attr,
+			   char *buf)
+{
+	enum zse_victim victim = zse_get_victim(dev_to_zd(dev)->engine);
+
+	return sysfs_emit(buf, "%s\n", zse_victim_names[victim]);
+}
+
+static ssize_t victim_store(struct device *dev, struct device_attribute *attr,
+			    const char *buf, size_t len)
+{
+	int victim = __sysfs_match_string(zse_victim_names, ZSE_NR_VICTIMS,
+					  buf);
+
+	if (victim < 0)
+		return victim;
+	zse_set_victim(dev_to_zd(dev)->engine, victim);
+	return len;
+}
+static DEVICE_ATTR_RW(victim);
 
 static ssize_t watermark_store(struct device *dev, const char *buf, size_t len,
 			       bool is_low)
@@ -124,6 +172,124 @@ static ssize_t watermark_store(struct device *dev, const char *buf, size_t len,
 
 WATERMARK_ATTR(gc_low, low, true);
 WATERMARK_ATTR(gc_high, high, false);
+
+static ssize_t pace_show(struct device *dev, struct device_attribute *attr,
+			 char *buf)
+{
+	return sysfs_emit(buf, "%u\n", zse_get_pace(dev_to_zd(dev)->engine));
+}
+
+static ssize_t pace_store(struct device *dev, struct device_attribute *attr,
+			  const char *buf, size_t len)
+{
+	struct znsage_device *zd = dev_to_zd(dev);
+	u32 pace;
+	int err = kstrtou32(buf, 0, &pace);
+
+	if (err)
+		return err;
+	if (!zse_set_pace(zd->engine, pace))
+		return -EINVAL;
+	znsage_kick(zd);
+	return len;
+}
+static DEVICE_ATTR_RW(pace);
+
+static ssize_t time_reads_show(struct device *dev,
+			       struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%d\n", dev_to_zd(dev)->time_reads);
+}
+
+static ssize_t time_reads_store(struct device *dev,
+				struct device_attribute *attr,
+				const char *buf, size_t len)
+{
+	bool on;
+	int err = kstrtobool(buf, &on);
+
+	if (err)
+		return err;
+	WRITE_ONCE(dev_to_zd(dev)->time_reads, on);
+	return len;
+}
+static DEVICE_ATTR_RW(time_reads);
+
+/* Histograms; a 0 that is written begins one anew, or with latency all. */
+struct time_attribute {
+	struct device_attribute attr;
+	enum znsage_time what;
+};
+
+static enum znsage_time attr_to_time(struct device_attribute *attr)
+{
+	return container_of(attr, struct time_attribute, attr)->what;
+}
+
+static ssize_t latency_show(struct device *dev, struct device_attribute *attr,
+			    char *buf)
+{
+	struct znsage_latency *lat = &dev_to_zd(dev)->latency;
+	enum znsage_time what = attr_to_time(attr);
+
+	if (what == ZNSAGE_NR_TIMES)
+		return znsage_latency_summary(lat, buf);
+	return znsage_latency_table(lat, what, buf);
+}
+
+static ssize_t latency_store(struct device *dev, struct device_attribute *attr,
+			     const char *buf, size_t len)
+{
+	u32 value;
+	int err = kstrtou32(buf, 0, &value);
+
+	if (!err && value)
+		err = -EINVAL;
+	if (!err)
+		err = znsage_latency_reset(&dev_to_zd(dev)->latency,
+					   attr_to_time(attr));
+	return err ? err : len;
+}
+
+#define TIME_ATTR(_name, _what)						\
+	static struct time_attribute time_##_name = {			\
+		.attr = __ATTR(_name, 0644, latency_show, latency_store), \
+		.what = _what,						\
+	}
+
+TIME_ATTR(latency, ZNSAGE_NR_TIMES);
+TIME_ATTR(latency_swap_out, ZNSAGE_SWAP_OUT);
+TIME_ATTR(latency_swap_in, ZNSAGE_SWAP_IN);
+TIME_ATTR(latency_chunk_wait, ZNSAGE_CHUNK_WAIT);
+TIME_ATTR(latency_submit_wait, ZNSAGE_SUBMIT_WAIT);
+TIME_ATTR(latency_gc, ZNSAGE_GC);
+TIME_ATTR(latency_gc_read, ZNSAGE_GC_READ);
+TIME_ATTR(latency_gc_append, ZNSAGE_GC_APPEND);
+
+/* Tables; see tables.c. */
+#define TABLE_ATTR(_name, _table)					\
+	static ssize_t _name##_show(struct device *dev,			\
+				    struct device_attribute *attr,	\
+				    char *buf)				\
+	{								\
+		return _table(dev_to_zd(dev), buf);			\
+	}								\
+	static DEVICE_ATTR_RO(_name)
+
+TABLE_ATTR(zone_states, znsage_zone_states);
+TABLE_ATTR(live_histogram, znsage_live_histogram);
+
+/* A binary attribute only in that it may be longer than a page. */
+static ssize_t stream_table_read(struct file *file, struct kobject *kobj,
+				 struct bin_attribute *attr, char *buf,
+				 loff_t from, size_t count)
+{
+	if (from > U32_MAX / 2)
+		return 0;
+	return znsage_stream_table(dev_to_zd(kobj_to_dev(kobj)), buf, from,
+				   count);
+}
+static BIN_ATTR_RO(stream_table, 0);
 
 /* Violations found by the checker, as text that fits a page. */
 struct report {
@@ -184,21 +350,41 @@ static struct attribute *znsage_attrs[] = {
 	&dev_attr_backing.attr,
 	&dev_attr_config.attr,
 	&dev_attr_policy.attr,
+	&dev_attr_victim.attr,
 	&dev_attr_size_bytes.attr,
 	&dev_attr_chunk_bytes.attr,
 	&dev_attr_write_unit_bytes.attr,
 	&dev_attr_zone_bytes.attr,
 	&dev_attr_zones_unused.attr,
+	&dev_attr_encrypt.attr,
 	&dev_attr_deadline_us.attr,
 	&dev_attr_gc_low.attr,
 	&dev_attr_gc_high.attr,
+	&dev_attr_pace.attr,
 	&dev_attr_check.attr,
+	&dev_attr_zone_states.attr,
+	&dev_attr_live_histogram.attr,
+	&dev_attr_time_reads.attr,
+	&time_latency.attr.attr,
+	&time_latency_swap_out.attr.attr,
+	&time_latency_swap_in.attr.attr,
+	&time_latency_chunk_wait.attr.attr,
+	&time_latency_submit_wait.attr.attr,
+	&time_latency_gc.attr.attr,
+	&time_latency_gc_read.attr.attr,
+	&time_latency_gc_append.attr.attr,
+	NULL
+};
+
+static struct bin_attribute *znsage_bin_attrs[] = {
+	&bin_attr_stream_table,
 	NULL
 };
 
 static const struct attribute_group znsage_group = {
 	.name = "znsage",
 	.attrs = znsage_attrs,
+	.bin_attrs = znsage_bin_attrs,
 };
 
 const struct attribute_group *znsage_disk_groups[] = {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tracepoints: what the kernel asks of the disk, in slots. `znsage bench
- * --trace` and trace/ read them; the names and fields are an interface.
+ * Tracepoints: what the kernel asks of the disk, in slots, and what becomes of
+ * it. `znsage bench --trace` and trace/ read them; the names and fields are an
+ * interface, which docs/statistics.md describes. A zone goes by its number on
+ * the backing device, as in the kernel's log.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM znsage
@@ -39,6 +41,225 @@ DEFINE_EVENT(znsage_slots, znsage_swap_in,
 /* The kernel needs the content of these slots no more. */
 DEFINE_EVENT(znsage_slots, znsage_slot_free,
 	TP_PROTO(int disk, u32 slot, u32 nr), TP_ARGS(disk, slot, nr));
+
+/* A read of the device for swap-in has ended; it was of [slot, slot + nr). */
+TRACE_EVENT(znsage_swap_in_end,
+	TP_PROTO(int disk, u32 slot, u32 nr, int error, u64 us),
+	TP_ARGS(disk, slot, nr, error, us),
+	TP_STRUCT__entry(
+		__field(int, disk)
+		__field(u32, slot)
+		__field(u32, nr)
+		__field(int, error)
+		__field(u64, us)
+	),
+	TP_fast_assign(
+		__entry->disk = disk;
+		__entry->slot = slot;
+		__entry->nr = nr;
+		__entry->error = error;
+		__entry->us = us;
+	),
+	TP_printk("disk=%d slot=%u nr=%u error=%d us=%llu", __entry->disk,
+		  __entry->slot, __entry->nr, __entry->error, __entry->us)
+);
+
+/*
+ * A policy put the pages from a slot on into a stream; key is the last that the
+ * stream was given to.
+ */
+TRACE_EVENT(znsage_place,
+	TP_PROTO(int disk, u32 slot, u32 stream, u64 key),
+	TP_ARGS(disk, slot, stream, key),
+	TP_STRUCT__entry(
+		__field(int, disk)
+		__field(u32, slot)
+		__field(u32, stream)
+		__field(u64, key)
+	),
+	TP_fast_assign(
+		__entry->disk = disk;
+		__entry->slot = slot;
+		__entry->stream = stream;
+		__entry->key = key;
+	),
+	TP_printk("disk=%d slot=%u stream=%u key=0x%llx", __entry->disk,
+		  __entry->slot, __entry->stream, __entry->key)
+);
+
+/* A task that wants to swap out begins to wait, or (ns) has waited. */
+TRACE_EVENT(znsage_wait,
+	TP_PROTO(int disk, bool begin, u64 ns),
+	TP_ARGS(disk, begin, ns),
+	TP_STRUCT__entry(
+		__field(int, disk)
+		__field(bool, begin)
+		__field(u64, ns)
+	),
+	TP_fast_assign(
+		__entry->disk = disk;
+		__entry->begin = begin;
+		__entry->ns = ns;
+	),
+	TP_printk("disk=%d begin=%d ns=%llu", __entry->disk, __entry->begin,
+		  __entry->ns)
+);
+
+/*
+ * A chunk of swap-out found no zone, or (ns) has one. One whose append failed
+ * or ended with its zone waits without a begin.
+ */
+TRACE_EVENT(znsage_stall,
+	TP_PROTO(int disk, u32 chunk, bool begin, u64 ns),
+	TP_ARGS(disk, chunk, begin, ns),
+	TP_STRUCT__entry(
+		__field(int, disk)
+		__field(u32, chunk)
+		__field(bool, begin)
+		__field(u64, ns)
+	),
+	TP_fast_assign(
+		__entry->disk = disk;
+		__entry->chunk = chunk;
+		__entry->begin = begin;
+		__entry->ns = ns;
+	),
+	TP_printk("disk=%d chunk=%u begin=%d ns=%llu", __entry->disk,
+		  __entry->chunk, __entry->begin, __entry->ns)
+);
+
+/* An append goes to the device: nr pages and padding. */
+TRACE_EVENT(znsage_chunk_submit,
+	TP_PROTO(int disk, u32 chunk, bool gc, u32 zone, u32 nr, u32 padding),
+	TP_ARGS(disk, chunk, gc, zone, nr, padding),
+	TP_STRUCT__entry(
+		__field(int, disk)
+		__field(u32, chunk)
+		__field(bool, gc)
+		__field(u32, zone)
+		__field(u32, nr)
+		__field(u32, padding)
+	),
+	TP_fast_assign(
+		__entry->disk = disk;
+		__entry->chunk = chunk;
+		__entry->gc = gc;
+		__entry->zone = zone;
+		__entry->nr = nr;
+		__entry->padding = padding;
+	),
+	TP_printk("disk=%d chunk=%u gc=%d zone=%u nr=%u padding=%u",
+		  __entry->disk, __entry->chunk, __entry->gc, __entry->zone,
+		  __entry->nr, __entry->padding)
+);
+
+/* It has ended; us since its first page came, or since its submission (gc). */
+TRACE_EVENT(znsage_chunk_complete,
+	TP_PROTO(int disk, u32 chunk, bool gc, u32 zone, u32 nr, u32 padding,
+		 int error, u64 us),
+	TP_ARGS(disk, chunk, gc, zone, nr, padding, error, us),
+	TP_STRUCT__entry(
+		__field(int, disk)
+		__field(u32, chunk)
+		__field(bool, gc)
+		__field(u32, zone)
+		__field(u32, nr)
+		__field(u32, padding)
+		__field(int, error)
+		__field(u64, us)
+	),
+	TP_fast_assign(
+		__entry->disk = disk;
+		__entry->chunk = chunk;
+		__entry->gc = gc;
+		__entry->zone = zone;
+		__entry->nr = nr;
+		__entry->padding = padding;
+		__entry->error = error;
+		__entry->us = us;
+	),
+	TP_printk("disk=%d chunk=%u gc=%d zone=%u nr=%u padding=%u error=%d us=%llu",
+		  __entry->disk, __entry->chunk, __entry->gc, __entry->zone,
+		  __entry->nr, __entry->padding, __entry->error, __entry->us)
+);
+
+/* GC begins to read a victim; live as it is now. */
+TRACE_EVENT(znsage_gc_start,
+	TP_PROTO(int disk, u32 zone, u32 live, u32 capacity),
+	TP_ARGS(disk, zone, live, capacity),
+	TP_STRUCT__entry(
+		__field(int, disk)
+		__field(u32, zone)
+		__field(u32, live)
+		__field(u32, capacity)
+	),
+	TP_fast_assign(
+		__entry->disk = disk;
+		__entry->zone = zone;
+		__entry->live = live;
+		__entry->capacity = capacity;
+	),
+	TP_printk("disk=%d zone=%u live=%u capacity=%u", __entry->disk,
+		  __entry->zone, __entry->live, __entry->capacity)
+);
+
+/* An append of GC copied pages; some may have died since it was submitted. */
+TRACE_EVENT(znsage_gc_move,
+	TP_PROTO(int disk, u32 from, u32 to, u32 nr),
+	TP_ARGS(disk, from, to, nr),
+	TP_STRUCT__entry(
+		__field(int, disk)
+		__field(u32, from)
+		__field(u32, to)
+		__field(u32, nr)
+	),
+	TP_fast_assign(
+		__entry->disk = disk;
+		__entry->from = from;
+		__entry->to = to;
+		__entry->nr = nr;
+	),
+	TP_printk("disk=%d from=%u to=%u nr=%u", __entry->disk, __entry->from,
+		  __entry->to, __entry->nr)
+);
+
+/* A victim was reset; us since GC began to read it. */
+TRACE_EVENT(znsage_gc_finish,
+	TP_PROTO(int disk, u32 zone, u64 us),
+	TP_ARGS(disk, zone, us),
+	TP_STRUCT__entry(
+		__field(int, disk)
+		__field(u32, zone)
+		__field(u64, us)
+	),
+	TP_fast_assign(
+		__entry->disk = disk;
+		__entry->zone = zone;
+		__entry->us = us;
+	),
+	TP_printk("disk=%d zone=%u us=%llu", __entry->disk, __entry->zone,
+		  __entry->us)
+);
+
+/* A zone goes from one state to another. */
+TRACE_EVENT(znsage_zone_state,
+	TP_PROTO(int disk, u32 zone, const char *from, const char *to),
+	TP_ARGS(disk, zone, from, to),
+	TP_STRUCT__entry(
+		__field(int, disk)
+		__field(u32, zone)
+		__array(char, from, 12)
+		__array(char, to, 12)
+	),
+	TP_fast_assign(
+		__entry->disk = disk;
+		__entry->zone = zone;
+		strscpy(__entry->from, from, sizeof(__entry->from));
+		strscpy(__entry->to, to, sizeof(__entry->to));
+	),
+	TP_printk("disk=%d zone=%u from=%s to=%s", __entry->disk, __entry->zone,
+		  __entry->from, __entry->to)
+);
 
 #endif /* ZNSAGE_TRACE_H */
 

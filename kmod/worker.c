@@ -76,6 +76,7 @@ static void gc_read_ended(struct znsage_chunk *zc)
 		list_add_tail(&zc->link, &zd->gc_retry);
 		spin_unlock_irqrestore(&zd->lock, flags);
 	} else {
+		znsage_saw_gc_read_end(zc);
 		zse_gc_read_done(zd->engine, zc->core);
 	}
 	znsage_kick(zd);
@@ -126,6 +127,7 @@ static void gc_read_bio(struct znsage_chunk *zc, u32 first, u32 nr, u32 pages)
 	struct worker_bio *wb = worker_bio_alloc(zd, pages, REQ_OP_READ);
 	u32 block = entry->expect, i;
 
+	znsage_saw_gc(zd, zse_block_zone(zd->engine, block));
 	wb->zc = zc;
 	wb->first = first;
 	wb->nr = nr;
@@ -138,6 +140,7 @@ static void gc_read_bio(struct znsage_chunk *zc, u32 first, u32 nr, u32 pages)
 			       0);
 	}
 	atomic_inc(&zc->reads);
+	znsage_charge(zc, &wb->bio);
 	submit_bio_noacct(&wb->bio);
 }
 
@@ -146,6 +149,8 @@ static void gc_read(struct znsage_chunk *zc, bool single)
 {
 	u32 first = 0, nr, pages;
 
+	if (!single)
+		zc->since = ktime_get_ns();
 	zc->single = single;
 	zc->failed = false;
 	atomic_set(&zc->reads, 1);
@@ -182,6 +187,8 @@ static void zone_end_io(struct bio *bio)
 				    zd->name, reset ? "reset" : "finish",
 				    zd->zone_nr[wb->first],
 				    blk_status_to_errno(bio->bi_status));
+	if (reset && ok)
+		znsage_saw_gc_end(zd, wb->first);
 	if (reset)
 		zse_reset_done(zd->engine, wb->first, ok);
 	else
@@ -206,7 +213,7 @@ static void fail_chunk(struct znsage_device *zd, const struct zse_op *op)
 	pr_err_ratelimited("znsage: %s: swap-out of %u pages failed: no zone can be written\n",
 			   zd->name, op->nr);
 	znsage_end_pages(op->chunk->priv, op->first, op->nr, BLK_STS_IOERR);
-	zse_chunk_put(zd->engine, op->chunk, 0);
+	znsage_chunk_let_go(op->chunk->priv, 1, 0);
 	/* With nothing in flight, nobody else tells who waits for a chunk. */
 	if (READ_ONCE(zd->starved))
 		znsage_kick(zd);
@@ -216,6 +223,7 @@ static void do_op(struct znsage_device *zd, const struct zse_op *op)
 {
 	switch (op->kind) {
 	case ZSE_OP_APPEND:
+		znsage_saw_stall_end(op->chunk->priv);
 		znsage_append(zd, op);
 		break;
 	case ZSE_OP_READ:

@@ -3,20 +3,13 @@
  * Swap-out.
  *
  * Pages of the bios that come in gather in the chunk of a stream; the append
- * carries these very pages. A chunk goes out when it is full, when the plug
- * of its submitter ends (reclaim works under one), at once if there is no
- * plug, or when the deadline has passed. On a device with a write unit, a
- * chunk that would need padding waits for the deadline even then: the next
- * batch of reclaim usually fills it.
+ * carries these very pages, or what they were encrypted to. A chunk goes out
+ * when it is full, when the plug of its submitter ends (reclaim works under
+ * one), at once if there is no plug, or when the deadline has passed. On a
+ * device with a write unit, a chunk that would need padding waits for the
+ * deadline even then: the next batch of reclaim usually fills it.
  *
- * When as many chunks are in use as may be, the submitter waits, as it would
- * for a request of any other device: without that, reclaim would put all of
- * memory under writeback before it noticed that the device is slow. Chunks come back as
- * appends end, or when GC, which needs no chunk of these, has made room. But
- * submit_bio() of a stacked disk must not wait for I/O that the task itself
- * has yet to submit (it is on current->bio_list). In that case, and when the
- * chunks run out in the middle of a bio, the bio is put on the pending list,
- * and the worker, which never waits, goes on with it.
+ * When the stream may have no more chunks, the submitter waits; see wait.c.
  *
  * Nothing is allocated but the plug's callback, without which the chunk goes
  * out at once.
@@ -24,19 +17,22 @@
 #include <linux/blkdev.h>
 #include <linux/highmem.h>
 #include <linux/ktime.h>
-#include <linux/wait.h>
 
 #include "znsage.h"
 
 /**
  * struct znsage_plug - our part in a task's plug
- * @cb:	    the block layer's part; its data is the device, which is held
- * @begun:  @stream is set; a plug stays with its stream if the task moves
+ * @cb:	     the block layer's part; its data is the device, which is held
+ * @begun:   @cpu is set
+ * @cpu:     where the plug began; its pages are taken to come from there if the
+ *	     task moves on
+ * @streams: bitmap of those that pages went to, which wait for the plug's end
  */
 struct znsage_plug {
 	struct blk_plug_cb cb;
 	bool begun;
-	u32 stream;
+	u32 cpu;
+	u64 streams;
 };
 
 /* End the pages [first, first + nr) of a swap-out chunk. */
@@ -54,6 +50,28 @@ void znsage_end_pages(struct znsage_chunk *zc, u32 first, u32 nr,
 	}
 }
 
+static bool chunk_put(struct znsage_chunk *zc, u64 now)
+{
+	bool more = zse_chunk_put(zc->zd->engine, zc->core, now);
+
+	/* Pairs with the barrier in pending_go_on(). */
+	smp_mb();
+	return more;
+}
+
+/**
+ * znsage_chunk_let_go() - end @holds of a chunk
+ * @zc:	   chunk for swap-out
+ * @holds: how many; the chunk goes back to the engine with the last one
+ * @now:   as for zse_chunk_put()
+ *
+ * Context: any. Return: true if the worker is to run.
+ */
+bool znsage_chunk_let_go(struct znsage_chunk *zc, int holds, u64 now)
+{
+	return atomic_sub_and_test(holds, &zc->holds) && chunk_put(zc, now);
+}
+
 static void append_end_io(struct bio *bio)
 {
 	struct znsage_chunk *zc = bio->bi_private;
@@ -63,6 +81,7 @@ static void append_end_io(struct bio *bio)
 			   znsage_zone_start(zd, c->zone);
 	bool ok = !bio->bi_status && !(sectors % ZNSAGE_PAGE_SECTORS);
 	u32 first = zc->first, nr = zc->nr;
+	u64 now = ktime_get_ns();
 	bool more, finished;
 
 	if (bio->bi_status)
@@ -71,16 +90,22 @@ static void append_end_io(struct bio *bio)
 				    blk_status_to_errno(bio->bi_status));
 	bio_uninit(bio);
 
-	/* If not finished, the chunk is not ours any more; its parents are. */
+	znsage_saw_append_end(zc, ok, now);
+	/*
+	 * If not finished, the chunk is not ours any more, and what is left of
+	 * it may have been appended, too, before our pages have been ended:
+	 * their parents stay because we hold the chunk. One of GC has none.
+	 */
+	if (!c->gc)
+		atomic_inc(&zc->holds);
 	more = zse_append_done(zd->engine, c, ok,
 			       sectors / ZNSAGE_PAGE_SECTORS, &finished);
 	if (ok && !c->gc)
 		znsage_end_pages(zc, first, nr, BLK_STS_OK);
-	if (finished) {
-		more |= zse_chunk_put(zd->engine, c, ktime_get_ns());
-		/* Pairs with the barrier in znsage_write_pending(). */
-		smp_mb();
-	}
+	if (!c->gc)
+		more |= znsage_chunk_let_go(zc, finished ? 2 : 1, now);
+	else if (finished)
+		more |= chunk_put(zc, now);
 	if (more || READ_ONCE(zd->starved) ||
 	    !bio_list_empty(&zd->busy_reads))
 		znsage_kick(zd);
@@ -98,6 +123,7 @@ static void append_end_io(struct bio *bio)
 void znsage_append(struct znsage_device *zd, const struct zse_op *op)
 {
 	struct znsage_chunk *zc = op->chunk->priv;
+	struct page **pages = zc->encrypted ? zc->encrypted : zc->pages;
 	struct bio *bio = &zc->bio;
 	u32 i;
 
@@ -110,23 +136,44 @@ void znsage_append(struct znsage_device *zd, const struct zse_op *op)
 	bio->bi_private = zc;
 	bio->bi_end_io = append_end_io;
 	for (i = op->first; i < op->first + op->nr; i++)
-		__bio_add_page(bio, zc->pages[op->chunk->entries[i].page],
+		__bio_add_page(bio, pages[op->chunk->entries[i].page],
 			       PAGE_SIZE, 0);
 	for (i = 0; i < op->padding; i++)
 		__bio_add_page(bio, ZERO_PAGE(0), PAGE_SIZE, 0);
+	znsage_charge(zc, bio);
+	znsage_saw_append(zc, op);
 	submit_bio_noacct(bio);
+}
+
+/* Fail a chunk that was taken from its stream, before it was to be appended. */
+static void chunk_fail(struct znsage_device *zd, struct zse_chunk *c)
+{
+	zse_chunk_lose(zd->engine, c);
+	znsage_end_pages(c->priv, 0, c->nr, BLK_STS_IOERR);
+	zse_chunk_put(zd->engine, c, 0);
+	/* Others may wait for it, as in append_end_io(). */
+	znsage_kick(zd);
 }
 
 /* Append a chunk that was taken from its stream; or the worker will. */
 static void chunk_go(struct znsage_device *zd, struct zse_chunk *c)
 {
+	struct znsage_chunk *zc = c->priv;
 	struct zse_op op;
 
+	if (zc->encrypted && znsage_encrypt(zc)) {
+		chunk_fail(zd, c);
+		return;
+	}
 	c->sent = ktime_get_ns();
-	if (zse_append_start(zd->engine, c, &op))
+	zc->since = c->sent;
+	atomic_set(&zc->holds, 1);
+	if (zse_append_start(zd->engine, c, &op)) {
 		znsage_append(zd, &op);
-	else
+	} else {
+		znsage_saw_stall(zc);
 		znsage_kick(zd);
+	}
 	if (zse_gc_due(zd->engine))
 		znsage_kick(zd);
 }
@@ -160,8 +207,8 @@ enum hrtimer_restart znsage_deadline(struct hrtimer *timer)
 
 	atomic_set(&zd->timer_on, 0);
 	/* Pairs with the exchange in deadline_arm(). */
-	smp_mb__after_atomic();
-	for (i = 0; i < zse_nr_streams(zse_get_config(zd->engine)); i++) {
+	smp_mb();
+	for (i = 0; i < zd->nr_streams; i++) {
 		u64 born = zse_stream_born(zd->engine, i);
 
 		filling |= born != 0;
@@ -190,7 +237,7 @@ void znsage_write_flush(struct znsage_device *zd)
 
 	if (atomic_xchg(&zd->flush, 0))
 		before = ~0ULL;
-	for (i = 0; i < zse_nr_streams(zse_get_config(zd->engine)); i++) {
+	for (i = 0; i < zd->nr_streams; i++) {
 		struct zse_chunk *c = zse_stream_take(zd->engine, i, false,
 						      before);
 
@@ -224,11 +271,23 @@ static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
 	}
 }
 
+/* Stream for what is left of a bio; its first page stands for all of them. */
+u32 znsage_place(struct znsage_device *zd, struct bio *bio, u32 cpu)
+{
+	struct bio_vec bv = bio_iter_iovec(bio, bio->bi_iter);
+	struct znsage_page owner;
+
+	BUILD_BUG_ON(ZSE_MAX_STREAMS > 64);	/* bits in a plug */
+	znsage_page_owner(zd, bv.bv_page, cpu, &owner);
+	return zse_place(zd->engine, &owner);
+}
+
 /* Returns false if chunks ran out; bio->bi_iter is then what is left. */
-static bool write_bio(struct znsage_device *zd, struct bio *bio, u32 stream)
+bool znsage_write_bio(struct znsage_device *zd, struct bio *bio, u32 stream)
 {
 	struct bvec_iter iter = bio->bi_iter;
 
+	znsage_saw_place(zd, bio, stream);
 	while (iter.bi_size) {
 		unsigned long flags;
 		struct zse_chunk *c = zse_stream_begin(zd->engine, stream,
@@ -251,83 +310,22 @@ static bool write_bio(struct znsage_device *zd, struct bio *bio, u32 stream)
 	return true;
 }
 
-static void bio_wait_for_chunk(struct znsage_device *zd, struct bio *bio,
-			       bool first)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&zd->lock, flags);
-	if (first)
-		bio_list_add_head(&zd->pending, bio);
-	else
-		bio_list_add(&zd->pending, bio);
-	WRITE_ONCE(zd->starved, true);
-	spin_unlock_irqrestore(&zd->lock, flags);
-}
-
-static struct bio *pending_pop(struct znsage_device *zd)
-{
-	unsigned long flags;
-	struct bio *bio;
-
-	spin_lock_irqsave(&zd->lock, flags);
-	bio = bio_list_pop(&zd->pending);
-	if (!bio)
-		WRITE_ONCE(zd->starved, false);
-	spin_unlock_irqrestore(&zd->lock, flags);
-	if (!bio)
-		wake_up_all(&zd->fed);
-	return bio;
-}
-
-/**
- * znsage_write_pending() - go on with bios that found no chunk
- * @zd: device
- *
- * Context: the worker.
- */
-void znsage_write_pending(struct znsage_device *zd)
-{
-	struct bio *bio;
-
-	if (!READ_ONCE(zd->starved))
-		return;
-	while ((bio = pending_pop(zd))) {
-		u32 stream = zse_place(zd->engine, raw_smp_processor_id());
-
-		if (write_bio(zd, bio, stream))
-			continue;
-		bio_wait_for_chunk(zd, bio, true);
-		/* Pairs with append_end_io(): chunk put, then starved read. */
-		smp_mb();
-		if (!zse_has_chunk(zd->engine))
-			return;
-	}
-	atomic_set(&zd->flush, 1);
-}
-
 static void unplug(struct blk_plug_cb *cb, bool from_schedule)
 {
 	struct znsage_plug *plug = container_of(cb, struct znsage_plug, cb);
 	struct znsage_device *zd = cb->data;
+	u64 streams = plug->streams;
 
 	if (from_schedule || current->bio_list) {
 		/* The task is going to sleep, or is inside submit_bio(). */
 		atomic_set(&zd->flush, 1);
 		znsage_kick(zd);
 	} else {
-		flush_stream(zd, plug->stream);
+		for (; streams; streams &= streams - 1)
+			flush_stream(zd, __ffs64(streams));
 	}
 	kfree(plug);
 	percpu_ref_put(&zd->ref);
-}
-
-/* Is there nothing that this task submitted and that has not gone out? */
-static bool may_wait(void)
-{
-	const struct bio_list *list = current->bio_list;
-
-	return !list || (bio_list_empty(&list[0]) && bio_list_empty(&list[1]));
 }
 
 /* Whole pages only: the pages themselves go into the chunk. */
@@ -353,7 +351,7 @@ void znsage_write(struct znsage_device *zd, struct bio *bio)
 {
 	struct znsage_plug *plug = NULL;
 	struct blk_plug_cb *cb;
-	u32 stream;
+	u32 cpu = raw_smp_processor_id(), stream;
 
 	if (!pages_are_whole(bio)) {
 		pr_warn_ratelimited("znsage: %s: write of a part of a page refused\n",
@@ -362,29 +360,26 @@ void znsage_write(struct znsage_device *zd, struct bio *bio)
 		bio_endio(bio);
 		return;
 	}
-	if (READ_ONCE(zd->starved) && may_wait())
-		wait_event(zd->fed, !READ_ONCE(zd->starved));
-	if (READ_ONCE(zd->starved)) {
-		bio_wait_for_chunk(zd, bio, false);
-		znsage_kick(zd);
+	stream = znsage_place(zd, bio, cpu);
+	if (!znsage_wait_until_fed(zd, stream)) {
+		znsage_wait_bio(zd, bio, stream);
 		return;
 	}
 
-	stream = zse_place(zd->engine, raw_smp_processor_id());
 	cb = blk_check_plugged(unplug, zd, sizeof(*plug));
 	if (cb) {
 		plug = container_of(cb, struct znsage_plug, cb);
 		if (!plug->begun) {
 			percpu_ref_get(&zd->ref);
 			plug->begun = true;
-			plug->stream = stream;
+			plug->cpu = cpu;
 		}
-		stream = plug->stream;
+		if (plug->cpu != cpu)
+			stream = znsage_place(zd, bio, plug->cpu);
+		plug->streams |= BIT_ULL(stream);
 	}
-	if (!write_bio(zd, bio, stream)) {
-		bio_wait_for_chunk(zd, bio, false);
-		znsage_kick(zd);
-	} else if (!plug) {
+	if (!znsage_write_bio(zd, bio, stream))
+		znsage_wait_bio(zd, bio, stream);
+	else if (!plug)
 		flush_stream(zd, stream);
-	}
 }

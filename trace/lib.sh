@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash
+#
+# What the scripts that look at a znsage device share.
+
+die() {
+	echo "$(basename "$0"): $*" >&2
+	exit 1
+}
+
+# Sets `disk` to N of /dev/znsageN: what was asked for, or the only one.
+find_disk() {
+	local name=${1#/dev/} there
+	if [[ -z $name ]]; then
+		there=$(find /sys/block -maxdepth 1 -name 'znsage*' -printf '%f\n')
+		[[ -n $there ]] || die "no znsage device is on"
+		[[ $there != *$'\n'* ]] || die "which? there are: ${there//$'\n'/ }"
+		name=$there
+	fi
+	[[ $name =~ ^znsage[0-9]+$ && -d /sys/block/$name/znsage ]] || die "$1 is no znsage device that is on"
+	# shellcheck disable=SC2034 # for who sources this
+	disk=${name#znsage}
+}
+
+# Runs bpftrace with a program until Ctrl-C, or for some seconds (0: no end).
+run_bpftrace() {
+	local seconds=$1 program=$2 status=0
+	local -a limit=()
+	[[ $seconds =~ ^[0-9]+$ ]] || die "'$seconds' is no number of seconds"
+	((EUID == 0)) || die "only root may trace the kernel"
+	command -v bpftrace > /dev/null || die "bpftrace is missing (apt-get install bpftrace)"
+	mountpoint -q /sys/kernel/tracing || mount -t tracefs nodev /sys/kernel/tracing
+	((seconds == 0)) || limit=(timeout --foreground --signal=INT "$seconds")
+	# Ctrl-C is for bpftrace, which then says what it found.
+	trap : INT
+	# For the slots that are being read.
+	export BPFTRACE_MAP_KEYS_MAX=65536
+	"${limit[@]}" bpftrace -q --no-warnings -B line -e "$program" || status=$?
+	((status == 0 || status == 124 || status == 130)) || die "bpftrace failed ($status)"
+}
