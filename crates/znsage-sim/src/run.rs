@@ -3,6 +3,9 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
+
+use znsage_engine::InMemory;
 
 use crate::device::params::Interface;
 use crate::device::{ConventionalSsd, ParamError, Params, ZnsSsd};
@@ -165,20 +168,22 @@ struct Area {
     total: u32,
     slots: Slots,
     count_cached: Option<(u32, u32)>,
+    unchanged: Option<Arc<InMemory>>,
 }
 
 impl Area {
     fn new(spec: &Spec, system: &impl System) -> Self {
+        let unchanged = system.unchanged();
         let (cpus, batch) = (spec.host.cpus as usize, spec.host.slot_batch as usize);
         match system.slots() {
             SlotSource::Kernel { total, discards } => {
                 let slots = Slots::new(total, cpus, batch, discards);
                 let slots = slots.with_search(spec.host.slot_search);
-                Area { total, slots, count_cached: None }
+                Area { total, slots, count_cached: None, unchanged }
             }
             SlotSource::System { total, zones, zone_blocks } => {
                 let slots = Slots::counted(total, cpus);
-                Area { total, slots, count_cached: Some((zones, zone_blocks)) }
+                Area { total, slots, count_cached: Some((zones, zone_blocks)), unchanged }
             }
         }
     }
@@ -187,6 +192,9 @@ impl Area {
         let mut host = Host::new(shape, self.slots, shadow);
         if let Some((zones, zone_blocks)) = self.count_cached {
             host.count_cached(zones, zone_blocks);
+        }
+        if let Some(set) = self.unchanged {
+            host.keep_unchanged(set);
         }
         host
     }
@@ -204,7 +212,7 @@ impl Area {
         let Some(path) = &spec.load.trace else {
             return refuse("load.trace", "the workload `trace` wants the path of one");
         };
-        let needs = trace::survey(path)?;
+        let needs = trace::survey(path, trace::Reader::open(path)?, self.total)?;
         self.refuse_if_too_small("size", spec, u64::from(needs.most_used))?;
         Ok((path, needs))
     }
@@ -259,20 +267,21 @@ fn replay<S: System>(spec: &Spec, params: &Params, system: S) -> Result<RunResul
     let total = area.total;
     let shape = Shape {
         cpus: spec.host.cpus,
-        groups: vec![needs.slots],
+        groups: vec![needs.pages()],
         threads: vec![0; needs.cpus as usize],
-        vmas: std::iter::once(0..needs.slots).collect(),
+        vmas: std::iter::once(0..needs.pages()).collect(),
         vma_groups: vec![0],
         costs: spec.costs.clone(),
     };
     let host = area.host(&shape, spec.run.shadow);
-    let mut sim = Replay::new(host, system, input, &needs, spec.load.recorded_times);
-    let between = sim.run(&needs.before).map_err(|e| match e {
+    let mut sim = Replay::new(host, system, input, needs, spec.load.recorded_times);
+    let between = sim.run().map_err(|e| match e {
         ReplayError::Trace(e) => RunError::Trace(e),
         ReplayError::Stuck(e) => RunError::Stuck(e),
     })?;
     let ended = Ended { h: &sim.h, s: &sim.s, latencies: &sim.latencies, between };
     let mut result = ended.result(spec, params, total, false);
+    let needs = sim.needs();
     result.utilization = 100.0 * f64::from(needs.most_used) / sim.s.capacity() as f64;
     result.pages = needs.most_used.into();
     Ok(result)

@@ -104,6 +104,48 @@ kinds! {
     }
 }
 
+kinds! {
+    /// The same for znsage's engine, with one to compare its own with.
+    PlacementKind {
+        /// One stream for all.
+        Single = "single",
+        /// The CPU that swaps it out.
+        Cpu = "cpu",
+        /// The family of mappings that it belongs to.
+        Process = "process",
+        /// The mapping it belongs to.
+        Vma = "vma",
+        /// Its cgroup.
+        Cgroup = "cgroup",
+        /// How long it is expected to stay.
+        Heat = "heat",
+        /// SepBIT's rule; in the simulator only.
+        Sepbit = "sepbit",
+    }
+}
+
+kinds! {
+    /// How znsage's GC chooses a zone.
+    VictimKind {
+        /// The fewest live blocks.
+        Greedy = "greedy",
+        /// Dead blocks times age for live blocks to be moved.
+        CostBenefit = "cost-benefit",
+        /// The same with the cube root of the age.
+        Age = "age",
+    }
+}
+
+impl From<VictimKind> for znsage_engine::Victim {
+    fn from(kind: VictimKind) -> Self {
+        match kind {
+            VictimKind::Greedy => Self::Greedy,
+            VictimKind::CostBenefit => Self::CostBenefit,
+            VictimKind::Age => Self::Age,
+        }
+    }
+}
+
 /// A run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -221,12 +263,25 @@ pub struct ZnsageSpec {
     /// Chunks for garbage collection; 0: the default.
     pub gc_chunks: u32,
     /// Which stream a page goes to.
-    pub policy: PolicyKind,
+    pub policy: PlacementKind,
+    /// A policy's C source, to be used instead.
+    pub policy_source: Option<PathBuf>,
+    /// How GC chooses a zone.
+    pub victim: VictimKind,
+    /// GC drops a page that is in the swap cache, unchanged, to be written
+    /// again, instead of moving it.
+    pub skip_cached: bool,
+    /// By the end of which part of the room that is left GC is to be done,
+    /// percent; 0: as fast as it can.
+    pub pace: u32,
     /// Zones that each stream writes at a time; 0: the default.
     pub stripe: u32,
     /// CPU time of the map for a page that is added, read or freed,
     /// nanoseconds. Assumed: a cache miss or two.
     pub map_cost: Ns,
+    /// CPU time of GC to find a page in the swap cache and mark it dirty,
+    /// nanoseconds. Assumed.
+    pub drop_cost: Ns,
     /// The engine's lock is held so long for a chunk, nanoseconds. Assumed.
     pub lock_hold: Ns,
 }
@@ -324,15 +379,20 @@ impl Default for ZnsageSpec {
         ZnsageSpec {
             over_provisioning: 12.0,
             chunk: 0,
-            reserve: 1,
+            reserve: 2,
             gc_low: 0,
             gc_high: 0,
             deadline: 5 * MS,
             chunks: 0,
             gc_chunks: 0,
-            policy: PolicyKind::Cpu,
+            policy: PlacementKind::Cpu,
+            policy_source: None,
+            victim: VictimKind::Age,
+            skip_cached: true,
+            pace: 50,
             stripe: 0,
             map_cost: 100,
+            drop_cost: 300,
             lock_hold: 100,
         }
     }
@@ -380,13 +440,21 @@ fn refuse<T>(key: &str, what: impl fmt::Display) -> Result<T, SpecError> {
     Err(SpecError { key: key.into(), what: what.to_string() })
 }
 
+/// More than 60 times as many as the engine takes by itself.
+const MAX_CHUNKS: u32 = 1 << 14;
+
 /// Values of the device's parameter set: `device.zoned.zones=64`.
 const DEVICE: &str = "device.";
 
 impl Spec {
     /// The run that a TOML document describes.
     pub fn parse(text: &str) -> Result<Self, toml::de::Error> {
-        toml::from_str(text)
+        let spec: Spec = toml::from_str(text)?;
+        // It may be read where numbers are larger than TOML promises to hold.
+        match toml::Table::try_from(&spec) {
+            Ok(_) => Ok(spec),
+            Err(e) => Err(serde::de::Error::custom(e)),
+        }
     }
 
     /// Changes a value by its key: `host.memory=1G`, `device.zoned.zones=64`.
@@ -452,6 +520,9 @@ impl Spec {
         among("host.threads", h.threads, 1..=1000)?;
         among("host.slot-batch", h.slot_batch, 1..=64)?;
         among("host.page-cluster", h.page_cluster, 0..=crate::host::readahead::MAX_CLUSTER)?;
+        // The engine makes them all when it begins.
+        among("znsage.chunks", self.znsage.chunks, 0..=MAX_CHUNKS)?;
+        among("znsage.gc-chunks", self.znsage.gc_chunks, 0..=MAX_CHUNKS)?;
         if self.workload == WorkloadKind::TwoTenants && h.threads < 2 {
             return refuse("host.threads", "two-tenants needs 2 at least");
         }
@@ -540,6 +611,19 @@ mod tests {
     }
 
     #[test]
+    fn numbers_beyond_toml_are_refused() {
+        for text in ["seed = 18446744073709551615", "[load]\nthink = 9223372036854775808"] {
+            assert!(Spec::parse(text).is_err(), "{text}");
+        }
+        let mut spec = Spec::parse("seed = 9223372036854775807").unwrap();
+        spec.set("host.cpus", "2").unwrap();
+        let value = toml::from_str::<toml::Table>("a = 18446744073709551615");
+        if let Some(value) = value.ok().and_then(|mut t| t.remove("a")) {
+            spec.set_value("seed", value).unwrap_err();
+        }
+    }
+
+    #[test]
     fn what_cannot_be_run_is_refused() {
         let cases = [
             ("host.cpus", "0"),
@@ -549,6 +633,8 @@ mod tests {
             ("utilization", "120"),
             ("load.write-ratio", "1.5"),
             ("load.zipf", "0"),
+            ("znsage.chunks", "4000000000"),
+            ("znsage.gc-chunks", "4000000000"),
         ];
         assert_eq!(Spec::default().check(), Ok(()));
         for (key, value) in cases {

@@ -2,7 +2,7 @@
 //! What no run can beat: log cleaning, the device, the cost of a fault; and
 //! that a run can be repeated.
 
-use znsage_sim::spec::{PolicyKind, SystemKind, WorkloadKind};
+use znsage_sim::spec::{PlacementKind, SystemKind, WorkloadKind};
 use znsage_sim::{run, RunResult, Spec};
 
 fn sound(spec: &Spec) -> RunResult {
@@ -38,7 +38,7 @@ fn znsage_cleans_at_or_below_the_bound() {
         // Resets take as long as those of large zones; time is no matter here.
         spec.set("device.zoned.reset_us", "[[0, 100], [1, 100]]").unwrap();
         spec.znsage.over_provisioning = 2.0;
-        spec.znsage.policy = PolicyKind::Single;
+        spec.znsage.policy = PlacementKind::Single;
         spec.host.slot_batch = 1;
         spec.host.memory = 8 << 20;
         spec.host.threads = 8;

@@ -49,6 +49,20 @@ fn every_built_in_set_makes_a_device() {
     }
 }
 
+#[test]
+fn what_would_take_all_memory_is_refused() {
+    for (from, to, key) in [
+        ("dies = 32 ", "dies = 4000000000 ", "media.dies"),
+        ("waiting_writes = 84", "waiting_writes = 4000000000", "controller.waiting_writes"),
+    ] {
+        let what = refusal(from, to);
+        assert!(what.contains(key) && what.contains("65536"), "{what}");
+    }
+    let set = [("zoned.zones".to_string(), "4000000000".to_string())];
+    let params = Params::load("zn540", &set).unwrap();
+    assert!(ZnsSsd::new(&params, None, 1).is_err());
+}
+
 /// Latency of a read of 4 KiB and rate of writes of 1 MiB, us and MB/s.
 fn speed(name: &str) -> (f64, f64) {
     let mut ssd = ZnsSsd::new(&Params::load(name, &[]).unwrap(), Some(4 << 30), 1).unwrap();

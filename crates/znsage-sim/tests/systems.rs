@@ -2,7 +2,7 @@
 //! Every system, with the content of every page followed: what is read is what
 //! was written, and at the end all that is counted adds up.
 
-use znsage_sim::spec::{PolicyKind, SystemKind, WorkloadKind};
+use znsage_sim::spec::{PlacementKind, PolicyKind, SystemKind, VictimKind, WorkloadKind};
 use znsage_sim::{run, RunResult, Spec};
 
 fn device_of(system: SystemKind) -> &'static str {
@@ -81,6 +81,22 @@ fn every_policy_of_the_published_systems_works() {
 }
 
 #[test]
+fn every_policy_and_every_rule_for_victims_keeps_every_page() {
+    for policy in PlacementKind::ALL {
+        for victim in VictimKind::ALL {
+            for workload in [WorkloadKind::Zipf, WorkloadKind::TwoTenants] {
+                let mut spec = Spec { workload, utilization: 80.0, ..small(SystemKind::ZnSage) };
+                (spec.znsage.policy, spec.znsage.victim) = (policy, victim);
+                (spec.run.warmup, spec.run.measure) = (0.5, 0.3);
+                let r = sound(&spec);
+                let waf = r.waf.total;
+                assert!(waf > 1.1 && waf < 8.0, "{policy} {victim} {workload}: {:?}", r.waf);
+            }
+        }
+    }
+}
+
+#[test]
 fn fine_trim_lowers_the_device_waf_and_costs_cpu() {
     let cluster = sound(&Spec { utilization: 50.0, ..small(SystemKind::StockTrim) });
     let mut fine = small(SystemKind::StockTrim);
@@ -94,14 +110,20 @@ fn fine_trim_lowers_the_device_waf_and_costs_cpu() {
 #[test]
 fn garbage_collection_drops_what_is_in_memory_too() {
     // Reads leave pages in the swap cache, as long as swap is not half full.
-    let mut spec = small(SystemKind::ZnSwap);
-    spec.workload = WorkloadKind::Zipf;
-    spec.utilization = 42.0;
-    spec.load.write_ratio = 0.3;
-    spec.run.measure = 2.0;
-    let r = sound(&spec);
-    assert!(r.counts.dropped_cached > 0, "{:?}", r.counts);
-    assert!(r.counts.dropped_clean > 0, "{:?}", r.counts);
+    for system in [SystemKind::ZnSwap, SystemKind::ZnSage] {
+        let mut spec = small(system);
+        spec.workload = WorkloadKind::Zipf;
+        spec.utilization = 42.0;
+        spec.load.write_ratio = 0.3;
+        spec.run.measure = 2.0;
+        let r = sound(&spec);
+        assert!(r.counts.dropped_cached > 0, "{system}: {:?}", r.counts);
+        assert!(r.counts.dropped_clean > 0, "{system}: {:?}", r.counts);
+        spec.znsage.skip_cached = false;
+        if system == SystemKind::ZnSage {
+            assert_eq!(sound(&spec).counts.dropped_cached, 0);
+        }
+    }
 }
 
 #[test]
@@ -171,9 +193,9 @@ fn maps_cost_what_they_should() {
         (spec.run.warmup, spec.run.measure) = (0.0, 0.05);
         sound(&spec).mapping
     };
-    // Slots are 88 % of the blocks.
+    // Slots are 88 % of the blocks. A zone's record counts on so small zones.
     let znsage = bytes(SystemKind::ZnSage);
-    assert!((znsage.ram_per_page - (4.0 + 4.0 / 0.88)).abs() < 0.1, "{znsage:?}");
+    assert!((znsage.ram_per_page - (4.0 + 4.0 / 0.88)).abs() < 0.15, "{znsage:?}");
     for system in [SystemKind::SmallZone, SystemKind::ZnSage2025] {
         let m = bytes(system);
         assert!((m.ram_per_page - 24.0 / 0.88).abs() < 0.1, "{m:?}");

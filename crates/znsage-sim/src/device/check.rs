@@ -4,6 +4,10 @@
 use super::params::{Controller, Conventional, Interface, Media, Params, Zoned};
 use crate::time::BLOCK;
 
+/// Of each there is a record in memory; no SSD comes near.
+const MAX_DIES: u32 = 1 << 16;
+const MAX_WAITING: u32 = 1 << 16;
+
 /// A key, and what is wrong with it.
 type Refusal = (&'static str, String);
 
@@ -61,6 +65,7 @@ fn media(m: &Media) -> Result<(), Refusal> {
     need(m.dies >= m.channels, "media.dies", || {
         format!("{} dies cannot be on {} channels", m.dies, m.channels)
     })?;
+    need(m.dies <= MAX_DIES, "media.dies", || format!("{MAX_DIES} is the most"))?;
     positive(m.planes.into(), "media.planes")?;
     whole(m.page, "media.page")?;
     positive(m.pages_per_program.into(), "media.pages_per_program")?;
@@ -76,7 +81,9 @@ fn controller(c: &Controller, m: &Media) -> Result<(), Refusal> {
     whole(c.small_write, "controller.small_write")?;
     positive(c.link_read, "controller.link_read_mb_s")?;
     positive(c.link_write, "controller.link_write_mb_s")?;
-    positive(c.waiting_writes.into(), "controller.waiting_writes")?;
+    need((1..=MAX_WAITING).contains(&c.waiting_writes), "controller.waiting_writes", || {
+        format!("must be from 1 to {MAX_WAITING}")
+    })?;
     need(c.buffer >= m.program_unit(), "controller.buffer", || {
         format!(
             "{} does not hold what one program operation writes, {}",

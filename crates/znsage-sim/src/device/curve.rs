@@ -22,7 +22,7 @@ impl Curve {
             return y1;
         }
         let (x0, y0) = self.0[after - 1];
-        let part = |dy: Ns| dy * Ns::from(written - x0) / Ns::from(x1 - x0);
+        let part = |dy: Ns| (u128::from(dy) * u128::from(written - x0) / u128::from(x1 - x0)) as Ns;
         match y1 >= y0 {
             true => y0 + part(y1 - y0),
             false => y0 - part(y0 - y1),
@@ -39,6 +39,9 @@ mod tests {
         let curve = Curve::new(&[(0.0, 1.0), (0.5, 3.0), (1.0, 2.0)], 100);
         let at = [0, 1, 25, 50, 75, 99, 100].map(|written| curve.at(written));
         assert_eq!(at, [1000, 1040, 2000, 3000, 2500, 2020, 2000]);
+        // The largest zone, the longest time.
+        let long = Curve::new(&[(0.0, 1e9), (1.0, 0.0)], 1 << 28);
+        assert_eq!(long.at(1 << 27), 500_000_000_000);
         // Points that fall on the same block.
         let steep = Curve::new(&[(0.0, 1.0), (0.001, 3.0), (1.0, 2.0)], 100);
         assert_eq!([0, 1, 100].map(|written| steep.at(written)), [1000, 2990, 2000]);

@@ -289,13 +289,15 @@ pub(crate) fn bytes<'de, D: Deserializer<'de>>(d: D) -> Result<u64, D::Error> {
     }
 }
 
+/// Digits after the point of a size.
+const MAX_FRACTION: usize = 9;
+
 /// Bytes of "4096", "192 KiB" or "96M" (binary), "1 TB" (decimal). A fraction
 /// is taken if whole bytes come out.
 pub fn parse_size(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let number: f64 = text[..digits].parse().ok()?;
-    let unit = match text[digits..].trim() {
+    let unit: u64 = match text[digits..].trim() {
         "" | "B" => 1,
         "K" | "KiB" => 1 << 10,
         "M" | "MiB" => 1 << 20,
@@ -304,11 +306,17 @@ pub fn parse_size(text: &str) -> Option<u64> {
         "KB" | "kB" => 1_000,
         "MB" => 1_000_000,
         "GB" => 1_000_000_000,
-        "TB" => 1_000_000_000_000u64,
+        "TB" => 1_000_000_000_000,
         _ => return None,
     };
-    let bytes = number * unit as f64;
-    (bytes.fract() == 0.0 && bytes < 2f64.powi(63)).then_some(bytes as u64)
+    let (whole, fraction) = text[..digits].split_once('.').unwrap_or((&text[..digits], ""));
+    if whole.len() + fraction.len() == 0 || fraction.len() > MAX_FRACTION {
+        return None;
+    }
+    // In integers: as a float, 2^53 + 1 bytes would be 2^53.
+    let number: u128 = format!("{whole}{fraction}").parse().ok()?;
+    let (bytes, scale) = (number.checked_mul(unit.into())?, 10u128.pow(fraction.len() as u32));
+    (bytes % scale == 0 && bytes / scale < 1 << 63).then_some((bytes / scale) as u64)
 }
 
 impl Media {
@@ -340,10 +348,25 @@ mod tests {
             ("96M", 96 << 20),
             ("1.5 GiB", 3 << 29),
             ("1 TB", 1_000_000_000_000),
+            ("0.5K", 512),
+            (".5K", 512),
+            ("9007199254740993", (1 << 53) + 1),
+            ("9223372036854775807", i64::MAX as u64),
         ] {
             assert_eq!(parse_size(text), Some(bytes), "{text}");
         }
-        for text in ["", "MiB", "-1", "1 PiB", "0.3 B", "1e3", "9999999 TiB"] {
+        for text in [
+            "",
+            "MiB",
+            "-1",
+            "1 PiB",
+            "0.3 B",
+            "1e3",
+            "9999999 TiB",
+            "1..5K",
+            ".",
+            "9223372036854775808",
+        ] {
             assert_eq!(parse_size(text), None, "{text}");
         }
     }

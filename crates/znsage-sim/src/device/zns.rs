@@ -15,6 +15,9 @@ use super::{
 };
 use crate::time::{transfer, Ns, BLOCK};
 
+/// 16 TiB of zones of 1 MiB; of each there is a record in memory.
+const MAX_ZONES: u32 = 1 << 24;
+
 #[derive(Clone, Debug)]
 pub(super) struct Zone {
     pub state: ZoneState,
@@ -78,7 +81,8 @@ impl ZnsSsd {
             Some(size) => size / zoned.zone_capacity,
             None => zoned.zones.into(),
         };
-        let zones = u32::try_from(zones).ok().filter(|zones| *zones > 0).ok_or_else(|| {
+        let some = |zones: &u32| (1..=MAX_ZONES).contains(zones);
+        let zones = u32::try_from(zones).ok().filter(some).ok_or_else(|| {
             let capacity = zoned.zone_capacity;
             params.refuse("size", format!("gives {zones} zones of {capacity} bytes"))
         })?;

@@ -12,7 +12,8 @@
 use std::collections::VecDeque;
 
 use super::page::{
-    Place, Pte, ACTIVE, ISOLATED, NEW, NONE, NO_TASK, READAHEAD, READING, REFERENCED, WRITEBACK,
+    Place, Pte, Shadow, ACTIVE, ISOLATED, NEW, NONE, NO_TASK, READAHEAD, READING, REFERENCED,
+    REWRITE, WORKINGSET, WRITEBACK,
 };
 use super::Host;
 
@@ -156,11 +157,14 @@ impl Host {
     /// as the active one is.
     fn add_read(&mut self, frame: u32) {
         let page = self.frames[frame as usize].page;
-        let evicted_at = self.pages[page as usize].evicted_at;
+        let shadow = self.pages[page as usize].shadow;
         let group = self.group_of(frame);
-        let distance = group.age.wrapping_sub(evicted_at) as usize;
+        let distance = shadow.distance(group.age) as usize;
         if distance <= group.active.len() {
             self.add_active(frame);
+            if shadow.workingset() {
+                self.frames[frame as usize].flags |= WORKINGSET;
+            }
         } else {
             self.add_inactive(frame);
         }
@@ -174,6 +178,8 @@ impl Host {
         let mut dirty = write || f.slot == NONE;
         if f.slot != NONE && (write || self.slots.half_full()) {
             dirty |= self.free_slot_of(frame, cpu);
+        } else if f.slot != NONE && f.flags & (WRITEBACK | REWRITE) == 0 {
+            self.unchanged(f.slot, true);
         }
         self.pages[f.page as usize].pte = Pte::mapped(frame, dirty);
     }
@@ -187,7 +193,9 @@ impl Host {
         }
         let slot = std::mem::replace(&mut f.slot, NONE);
         debug_assert_ne!(slot, NONE);
+        f.flags &= !REWRITE;
         self.shares(slot, false);
+        self.unchanged(slot, false);
         self.count.slots_freed += 1;
         self.slots.give_back(cpu as usize, slot, &mut self.freed);
         true
@@ -259,7 +267,7 @@ impl Host {
         for _ in 0..n {
             let frame = g.active.pop_front().expect("n of them");
             let f = &mut self.frames[frame as usize];
-            f.flags &= !ACTIVE;
+            f.flags = f.flags & !ACTIVE | WORKINGSET;
             let pte = &mut self.pages[f.page as usize].pte;
             *pte = pte.aged();
             g.inactive.push_back(frame);
@@ -314,7 +322,7 @@ impl Host {
     pub fn drop_clean(&mut self, frame: u32) -> bool {
         let f = self.frames[frame as usize];
         let pte = self.pages[f.page as usize].pte;
-        if f.slot == NONE || (pte.is_mapped() && pte.is_dirty()) {
+        if f.slot == NONE || f.flags & REWRITE != 0 || (pte.is_mapped() && pte.is_dirty()) {
             return false;
         }
         self.count.dropped_clean += 1;
@@ -322,13 +330,18 @@ impl Host {
         true
     }
 
-    /// An isolated page is unmapped and its write to `slot` begins.
+    /// An isolated page is unmapped and its write to `slot` begins; which it
+    /// has already if it is to be written there again.
     pub fn begin_write(&mut self, frame: u32, slot: u32) {
-        self.shares(slot, true);
         let f = &mut self.frames[frame as usize];
-        debug_assert!(f.flags & ISOLATED != 0 && f.slot == NONE);
+        let again = f.flags & REWRITE != 0;
+        debug_assert!(f.flags & ISOLATED != 0 && f.slot == if again { slot } else { NONE });
+        if !again {
+            self.shares(slot, true);
+        }
+        let f = &mut self.frames[frame as usize];
         f.slot = slot;
-        f.flags = WRITEBACK;
+        f.flags = f.flags & WORKINGSET | WRITEBACK;
         self.pages[f.page as usize].pte = Pte::cached(frame);
         self.groups[f.group as usize].writeback += 1;
         self.by_group[f.group as usize].swapped_out += 1;
@@ -347,8 +360,11 @@ impl Host {
         let group = f.group;
         self.groups[group as usize].writeback -= 1;
         if pte.is_mapped() {
+            let slot = f.slot;
             if pte.is_dirty() {
                 self.free_slot_of(frame, cpu);
+            } else {
+                self.unchanged(slot, true);
             }
             self.add_inactive(frame);
         } else if self.group_of(frame).waiters.is_empty() && !self.keeps_no_pages {
@@ -377,14 +393,15 @@ impl Host {
     /// The page of `frame` is in its slot only.
     pub(super) fn evict(&mut self, frame: u32) {
         let f = self.frames[frame as usize];
-        debug_assert_ne!(f.slot, NONE);
+        debug_assert!(f.slot != NONE && f.flags & REWRITE == 0);
         self.shares(f.slot, false);
+        self.unchanged(f.slot, false);
         let group = &mut self.groups[f.group as usize];
-        let evicted_at = group.age;
+        let shadow = Shadow::new(group.age, f.flags & WORKINGSET != 0);
         group.age = group.age.wrapping_add(1);
         let p = &mut self.pages[f.page as usize];
         p.pte = Pte::slot(f.slot);
-        p.evicted_at = evicted_at;
+        p.shadow = shadow;
         self.put_frame(frame);
     }
 

@@ -14,6 +14,9 @@ pub mod task;
 mod tests;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+
+use znsage_engine::InMemory;
 
 use crate::event::{Event, Queue};
 use crate::time::Ns;
@@ -21,7 +24,7 @@ use costs::Costs;
 use cpu::Cpus;
 use lock::{Lock, LockStats};
 use lru::Group;
-use page::{Frame, Page, Place, Pte, MANY_TASKS, NONE, NO_TASK};
+use page::{Frame, Page, Place, Pte, Shadow, MANY_TASKS, NONE, NO_TASK};
 use slots::Slots;
 use task::{By, Next, Task};
 
@@ -131,6 +134,7 @@ pub struct Host {
     vma_ends: Vec<u32>,
     vma_groups: Vec<u8>,
     cached: Option<CachedSlots>,
+    unchanged: Option<Arc<InMemory>>,
     keeps_no_pages: bool,
 }
 
@@ -177,7 +181,7 @@ impl Host {
             slots,
             freed: Vec::new(),
             spent: 0,
-            pages: vec![Page { pte: Pte::EMPTY, evicted_at: 0 }; pages],
+            pages: vec![Page { pte: Pte::EMPTY, shadow: Shadow::default() }; pages],
             frames,
             groups,
             room: VecDeque::new(),
@@ -187,6 +191,7 @@ impl Host {
             vma_ends: shape.vmas.iter().map(|v| v.end).collect(),
             vma_groups: shape.vma_groups.clone(),
             cached: None,
+            unchanged: None,
             keeps_no_pages: false,
         }
     }
@@ -355,7 +360,11 @@ impl Host {
         let waiter = std::mem::replace(&mut f.waiter, NO_TASK);
         match waiter {
             NO_TASK if self.keeps_no_pages => self.evict(frame),
-            NO_TASK => self.add_inactive(frame),
+            NO_TASK => {
+                let slot = f.slot;
+                self.unchanged(slot, true);
+                self.add_inactive(frame);
+            }
             MANY_TASKS => {
                 let of = |t: &Task| t.waits_for == frame;
                 let all: Vec<u32> =
@@ -399,6 +408,40 @@ impl Host {
             let n = &mut c.zones[(slot / c.zone_blocks) as usize];
             *n = if now { *n + 1 } else { *n - 1 };
         }
+    }
+
+    /// Keeps, from now on, the set of slots whose page is in memory, unchanged,
+    /// and about to stay there.
+    pub fn keep_unchanged(&mut self, set: Arc<InMemory>) {
+        self.unchanged = Some(set);
+    }
+
+    /// The page in `slot` is in memory as well; or not, or it has changed.
+    fn unchanged(&mut self, slot: u32, now: bool) {
+        if let Some(set) = &self.unchanged {
+            if now {
+                set.insert(slot);
+            } else {
+                set.remove(slot);
+            }
+        }
+    }
+
+    /// What `slot` had was dropped, since `page` is in memory, unchanged: it is
+    /// to be written there again.
+    pub fn write_again(&mut self, page: u32, slot: u32) {
+        let place = self.pages[page as usize].pte.place();
+        let (Place::Cached(frame) | Place::Mapped(frame)) = place else {
+            unreachable!("page {page} is not in memory");
+        };
+        let f = &mut self.frames[frame as usize];
+        debug_assert!(f.slot == slot && f.flags & (page::READING | page::WRITEBACK) == 0);
+        f.flags |= page::REWRITE;
+    }
+
+    /// Slots that are in use and have nothing on the device.
+    pub fn to_write_again(&self) -> u64 {
+        self.frames.iter().filter(|f| f.flags & page::REWRITE != 0).count() as u64
     }
 
     /// The mapping that a page is in.

@@ -124,25 +124,51 @@ impl Pte {
 pub struct Page {
     /// Where it is.
     pub pte: Pte,
-    /// Evictions of its group when it was evicted, modulo 2^32 (the kernel's
-    /// shadow entry).
-    pub evicted_at: u32,
+    /// What is known of its last eviction.
+    pub shadow: Shadow,
+}
+
+/// What is kept of a page that was evicted: the evictions of its group so far,
+/// modulo 2^31, and whether it was part of the working set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shadow(u32);
+
+impl Shadow {
+    /// An eviction.
+    pub fn new(age: u32, workingset: bool) -> Self {
+        Shadow(age << 1 | u32::from(workingset))
+    }
+
+    /// Evictions of the group since.
+    pub fn distance(self, age: u32) -> u32 {
+        (age << 1).wrapping_sub(self.0 & !1) >> 1
+    }
+
+    /// Was it part of the working set?
+    pub fn workingset(self) -> bool {
+        self.0 & 1 != 0
+    }
 }
 
 /// A frame holds a page that was referenced once since it was last looked at.
-pub const REFERENCED: u8 = 1;
+pub const REFERENCED: u16 = 1;
 /// ... is on the active list.
-pub const ACTIVE: u8 = 2;
+pub const ACTIVE: u16 = 2;
 /// ... is being written to its slot.
-pub const WRITEBACK: u8 = 4;
+pub const WRITEBACK: u16 = 4;
 /// ... is being read from its slot.
-pub const READING: u8 = 8;
+pub const READING: u16 = 8;
 /// ... was read ahead and not asked for yet.
-pub const READAHEAD: u8 = 16;
+pub const READAHEAD: u16 = 16;
 /// ... was taken off its list by reclaim.
-pub const ISOLATED: u8 = 32;
+pub const ISOLATED: u16 = 32;
 /// ... is on no list yet.
-pub const NEW: u8 = 64;
+pub const NEW: u16 = 64;
+/// ... was active before, since it came or before its last eviction.
+pub const WORKINGSET: u16 = 128;
+/// ... keeps its slot, but is to be written there again: what the slot had was
+/// dropped.
+pub const REWRITE: u16 = 256;
 
 /// A page of memory.
 #[derive(Clone, Copy, Debug)]
@@ -154,7 +180,7 @@ pub struct Frame {
     /// The task that waits for its read: a task, [`NO_TASK`], [`MANY_TASKS`].
     pub waiter: u16,
     /// [`REFERENCED`], ...
-    pub flags: u8,
+    pub flags: u16,
     /// The cgroup it is charged to.
     pub group: u8,
     /// When reclaim looked at it, was it accessed? The last 16 times, the
@@ -186,6 +212,17 @@ mod tests {
         assert_eq!(Pte::slot((1 << 31) - 1).place(), Place::Slot((1 << 31) - 1));
         assert_eq!(Pte::EMPTY.place(), Place::Empty);
         assert!(!Pte::EMPTY.is_mapped());
+    }
+
+    #[test]
+    fn shadows_count_around() {
+        for (then, now, distance) in [(0, 0, 0), (5, 12, 7), (u32::MAX, 2, 3), (1 << 31, 3, 3)] {
+            for workingset in [false, true] {
+                let shadow = Shadow::new(then, workingset);
+                assert_eq!(shadow.distance(now), distance);
+                assert_eq!(shadow.workingset(), workingset);
+            }
+        }
     }
 
     #[test]

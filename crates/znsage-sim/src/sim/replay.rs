@@ -44,18 +44,19 @@ struct Lane {
 /// A replay.
 pub struct Replay<S> {
     /// The machine: a thread for each CPU of the trace, and a page for each
-    /// slot.
+    /// slot that it names.
     pub h: Host,
     /// How pages are swapped.
     pub s: S,
     /// Latencies while measuring: of what was waited for.
     pub latencies: Latencies,
     input: Reader,
+    needs: Needs,
+    /// What comes next, with pages in the place of slots.
     ahead: VecDeque<Line>,
     lanes: Vec<Lane>,
     /// The trace's times hold, not only its order.
     paced: bool,
-    measures: bool,
     timer: Ns,
     begin: Option<Snapshot>,
     end: Option<Snapshot>,
@@ -72,7 +73,7 @@ pub enum ReplayError {
 
 impl<S: System> Replay<S> {
     /// A replay that has not begun. The host has `needs.cpus` threads.
-    pub fn new(mut h: Host, s: S, input: Reader, needs: &Needs, paced: bool) -> Self {
+    pub fn new(mut h: Host, s: S, input: Reader, needs: Needs, paced: bool) -> Self {
         h.keep_no_pages();
         Replay {
             h,
@@ -81,24 +82,29 @@ impl<S: System> Replay<S> {
             input,
             ahead: VecDeque::new(),
             lanes: vec![Lane::default(); needs.cpus as usize],
+            needs,
             paced,
-            measures: needs.measures,
             timer: 0,
             begin: None,
             end: None,
         }
     }
 
-    /// Runs to the end; `before` are the pages that are swapped out when the
-    /// trace begins. Returns what was counted when measuring began and when
-    /// it ended.
-    pub fn run(&mut self, before: &[u32]) -> Result<(Snapshot, Snapshot), ReplayError> {
-        for (i, &page) in before.iter().enumerate() {
+    /// What the trace needs, as it was told.
+    pub fn needs(&self) -> &Needs {
+        &self.needs
+    }
+
+    /// Runs to the end. What was in use when the recording began is swapped
+    /// out before. Returns what was counted when measuring began and when it
+    /// ended.
+    pub fn run(&mut self) -> Result<(Snapshot, Snapshot), ReplayError> {
+        for (i, &first) in self.needs.before.iter().enumerate() {
             let (at, cpu) = (0, (i % self.lanes.len()) as u32);
-            let record = Record { at, cpu, op: Op::Out, first: page, nr: 1 };
-            self.ahead.push_back(Line::Record(record));
+            let record = self.needs.translate(Record { at, cpu, op: Op::Out, first, nr: 1 });
+            self.ahead.push_back(Line::Record(record.expect("it is in the trace")));
         }
-        let name = if self.measures { "begin" } else { "measure" };
+        let name = if self.needs.measures { "begin" } else { "measure" };
         self.ahead.push_back(Line::Mark { at: 0, name: name.into(), facts: vec![] });
         self.read_ahead()?;
         self.settle()?;
@@ -126,7 +132,14 @@ impl<S: System> Replay<S> {
     fn read_ahead(&mut self) -> Result<(), ReplayError> {
         while self.ahead.len() < AHEAD {
             match self.input.next() {
-                Some(line) => self.ahead.push_back(line.map_err(ReplayError::Trace)?),
+                Some(line) => {
+                    let line = match line.map_err(ReplayError::Trace)? {
+                        Line::Record(r) => self.needs.translate(r).map(Line::Record),
+                        mark => Some(mark),
+                    };
+                    let changed = || self.input.wrong("was changed while it was read".into());
+                    self.ahead.push_back(line.ok_or_else(|| ReplayError::Trace(changed()))?);
+                }
                 None => break,
             }
         }

@@ -26,7 +26,11 @@ use crate::run::RunError;
 use crate::spec::{Spec, WorkloadKind};
 
 /// So many points at most: a list too many is more likely than the wish.
-pub const MAX_POINTS: usize = 100_000;
+pub const MAX_POINTS: usize = 20_000;
+/// ... and so many lists in a table. There are fewer keys.
+const MAX_LISTS: usize = 200;
+/// Points times lists at most, each of which takes memory and time.
+const MAX_SETTINGS: usize = 300_000;
 
 /// The table, or tables, of lists.
 const SWEEP: &str = "sweep";
@@ -116,6 +120,7 @@ impl Sweep {
             sweep.base.insert(key, at);
         }
         let mut expand = Expand { reader: &reader, points: Vec::new(), seen: HashSet::new() };
+        reader.count(&blocks)?;
         for block in &blocks {
             expand.cross(&spec, block, &mut Vec::new())?;
         }
@@ -296,10 +301,6 @@ impl Expand<'_> {
         given: &mut Vec<(String, usize)>,
     ) -> Result<(), SweepError> {
         let Some((List { key, values }, rest)) = lists.split_first() else {
-            if self.points.len() == MAX_POINTS {
-                let what = format!("more than {MAX_POINTS} points");
-                return Err(self.reader.refuse(SWEEP, None, &what));
-            }
             if self.seen.insert(serde_json::to_string(spec).expect("a spec is JSON")) {
                 let (index, spec) = (self.points.len(), spec.clone());
                 self.points.push(Point { index, spec, given: given.clone() });
@@ -390,6 +391,29 @@ impl<'a> Reader<'a> {
                 .collect(),
             _ => Err(self.refuse(SWEEP, Some(at), "a table of lists is expected")),
         }
+    }
+
+    /// Refuses more combinations than points may be, those that come several
+    /// times included: they are made before they are known to.
+    fn count(&self, blocks: &[Vec<List>]) -> Result<(), SweepError> {
+        let combinations = |block: &Vec<List>| {
+            block.iter().map(|list| list.values.len()).fold(1, usize::saturating_mul)
+        };
+        let all = blocks.iter().map(combinations).fold(0, usize::saturating_add);
+        if all > MAX_POINTS {
+            return Err(self.refuse(SWEEP, None, &format!("more than {MAX_POINTS} points")));
+        }
+        if blocks.iter().any(|block| block.len() > MAX_LISTS) {
+            return Err(self.refuse(SWEEP, None, &format!("more than {MAX_LISTS} lists")));
+        }
+        // No more than both of the above multiplied: no overflow.
+        if blocks.iter().map(|block| combinations(block) * block.len()).sum::<usize>()
+            > MAX_SETTINGS
+        {
+            let what = format!("more than {MAX_SETTINGS} settings, points times lists");
+            return Err(self.refuse(SWEEP, None, &what));
+        }
+        Ok(())
     }
 
     /// The lists of a table. A value that is no list is a list of one.

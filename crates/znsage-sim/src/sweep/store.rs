@@ -15,7 +15,7 @@ use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::SweepError;
+use super::{SweepError, MAX_POINTS};
 use crate::result::RunResult;
 
 /// Of the layout of the lines.
@@ -132,7 +132,18 @@ impl Store {
     /// # Errors
     /// If the file is no store, or damaged.
     pub fn read(path: &Path) -> Result<(Header, BTreeMap<usize, Entry>), SweepError> {
-        let content = read(path)?;
+        Store::parse(path, &fs::read(path).map_err(SweepError::io("read", path))?)
+    }
+
+    /// What the bytes of a store of any sweep hold; `path` is for messages.
+    ///
+    /// # Errors
+    /// If it is no store, or damaged.
+    pub fn parse(
+        path: &Path,
+        bytes: &[u8],
+    ) -> Result<(Header, BTreeMap<usize, Entry>), SweepError> {
+        let content = parse(path, bytes)?;
         let header = content.header.ok_or_else(|| {
             damaged(path, "there is no first line".into(), "the sweep has not begun; leave it out")
         })?;
@@ -183,7 +194,10 @@ pub(super) fn same_sweep(path: &Path, want: &Header, found: &Header) -> Result<(
 }
 
 fn read(path: &Path) -> Result<Content, SweepError> {
-    let bytes = fs::read(path).map_err(SweepError::io("read", path))?;
+    parse(path, &fs::read(path).map_err(SweepError::io("read", path))?)
+}
+
+fn parse(path: &Path, bytes: &[u8]) -> Result<Content, SweepError> {
     let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
     let mut content = Content { header: None, entries: BTreeMap::new(), whole };
     let lines = bytes[..whole].split_inclusive(|b| *b == b'\n');
@@ -194,7 +208,12 @@ fn read(path: &Path) -> Result<Content, SweepError> {
             damaged(path, format!("line {}: {what}", i + 1), hint)
         };
         let Some(header) = &content.header else {
-            content.header = Some(serde_json::from_slice(line).map_err(|e| wrong(&e))?);
+            let header: Header = serde_json::from_slice(line).map_err(|e| wrong(&e))?;
+            // What is missing of them is listed.
+            if header.points > MAX_POINTS {
+                return Err(wrong(&format!("{} points, {MAX_POINTS} is the most", header.points)));
+            }
+            content.header = Some(header);
             continue;
         };
         let entry: Entry = serde_json::from_slice(line).map_err(|e| wrong(&e))?;

@@ -13,6 +13,9 @@ pub mod znsplus;
 pub mod zonelog;
 
 use std::fmt;
+use std::sync::Arc;
+
+use znsage_engine::InMemory;
 
 use crate::device::DeviceCounters;
 use crate::host::slots::Released;
@@ -109,6 +112,11 @@ impl fmt::Display for Wrong {
 pub trait System {
     /// Where slots come from.
     fn slots(&self) -> SlotSource;
+
+    /// A set of slots that the host is to keep; [`Host::keep_unchanged`].
+    fn unchanged(&self) -> Option<Arc<InMemory>> {
+        None
+    }
 
     /// Blocks that the device has room for: what utilization is measured by.
     fn capacity(&self) -> u64;

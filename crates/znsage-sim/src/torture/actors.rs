@@ -3,6 +3,7 @@
 //! the raw disk, and what happens to a machine now and then (processes end,
 //! swapoff, `znsage check`, other settings, zones that fail).
 
+use super::draw::{policy, POLICIES, VICTIMS};
 use super::kernel::{At, Doing, Task};
 use super::media::Token;
 use super::module::Plug;
@@ -283,6 +284,15 @@ impl Run {
             let zones = self.plan.cfg.nr_zones + 1;
             let (low, high) = (self.draw(zones), self.draw(zones));
             self.e.set_watermarks(low, high);
+            self.kick();
+        }
+        if self.chance(load.switches) {
+            self.n.switches += 1;
+            let name = POLICIES[self.draw(POLICIES.len() as u32) as usize];
+            trace!(self, "policy {name}");
+            assert!(self.e.set_policy(policy(name)), "there is memory");
+            let victim = self.draw(VICTIMS.len() as u32) as usize;
+            self.e.set_victim(VICTIMS[victim]);
             self.kick();
         }
         let (read_only, offline) = self.plan.dying;

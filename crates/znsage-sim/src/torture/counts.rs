@@ -108,4 +108,6 @@ counts! {
     swapoffs,
     /// `znsage check` of a live device.
     live_checks,
+    /// Changes of the policy and the rule for victims.
+    switches,
 }

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use znsage_engine::{Config, Policy};
+use znsage_engine::{Config, Policy, Victim};
 
 use crate::device::{FaultPlan, Params, ZnsSsd};
 use crate::rng::{self, Rng};
@@ -14,6 +14,16 @@ use crate::time::{Ns, BLOCK, MS, US};
 
 /// Blocks of the largest device, so that a check of all of them is cheap.
 const MOST_BLOCKS: u32 = 12_288;
+
+/// All policies; those that a device is most likely to have, more often.
+pub(super) const POLICIES: [&str; 10] =
+    ["single", "cpu", "cpu", "cpu", "process", "vma", "cgroup", "cgroup", "heat", "sepbit"];
+pub(super) const VICTIMS: [Victim; 3] = [Victim::Greedy, Victim::CostBenefit, Victim::Age];
+
+/// The policy of a name.
+pub(super) fn policy(name: &str) -> Policy {
+    Policy::named(name).expect("all of them are known")
+}
 
 /// In which order free slots are handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +65,10 @@ pub(super) struct Load {
     pub drains: u32,
     pub checks: u32,
     pub tunings: u32,
+    /// Other policies, other rules for victims.
+    pub switches: u32,
+    /// Owners of pages: mappings, cgroups.
+    pub owners: u32,
     /// Completions at which something is done to their slots just before.
     pub worst: u32,
     /// A failed swap-in kills the process, or only the page is gone.
@@ -140,7 +154,9 @@ fn draw_config(r: &mut Draw, unit: u32, units: u32, capacity: u32, limit: u32) -
         nr_gc_chunks: r.up_to(1, &[1, 2, 8]),
         reserve: r.pick(&[1, 1, 1, 2, 3]),
         nr_cpus: r.between(1, 8),
-        policy: r.pick(&[Policy::Single, Policy::Cpu, Policy::Cpu]),
+        policy: policy(r.pick(&POLICIES)),
+        victim: r.pick(&VICTIMS),
+        pace: r.pick(&[0, 1, 50, 50, 100]),
         stripe: r.pick(&[0, 0, 1, 2, 3, 5]),
         gc_low: 0,
         gc_high: 0,
@@ -195,6 +211,7 @@ fn draw_load(r: &mut Draw, slots: u32) -> Load {
     let (exits, unmaps) = (rate(50, &[100, 1_000]), rate(70, &[1_000, 20_000]));
     let (drains, checks) = (rate(20, &[50, 200]), rate(40, &[100, 1_000]));
     let tunings = rate(30, &[100, 1_000]);
+    let switches = rate(40, &[100, 1_000, 10_000]);
     Load {
         steps: r.up_to(3_000, &[5_000, 20_000, 40_000]),
         tasks: r.up_to(1, &[2, 6, 16]),
@@ -214,6 +231,8 @@ fn draw_load(r: &mut Draw, slots: u32) -> Load {
         drains,
         checks,
         tunings,
+        switches,
+        owners: r.up_to(1, &[2, 10, 400]),
         worst: r.pick(&[0, 5, 30, 80]),
         kill: r.percent(50),
     }
@@ -225,9 +244,9 @@ impl Scenario {
         let mut r = Draw(rng::stream(seed, 0));
         loop {
             let (unit, of_device, units, capacity) = draw_shape(&mut r);
-            let max_active = r.pick(&[0, 0, 2, 3, 4, 8, 14]);
+            let max_active = r.pick(&[0, 0, 1, 1, 2, 3, 4, 8, 14]);
             let max_open = match r.percent(30) {
-                true if max_active > 2 => r.between(2, max_active),
+                true if max_active > 1 => r.between(1, max_active),
                 _ => max_active,
             };
             let mut cfg = draw_config(&mut r, unit, units, capacity, max_open);

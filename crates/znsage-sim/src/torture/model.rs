@@ -98,6 +98,11 @@ impl Model {
                 e.read_end(hold);
                 Slot::Stored(content)
             }
+            Read::Buffer(hold) => {
+                let content = media.content(hold.block());
+                e.buffer_end(hold);
+                Slot::Stored(content)
+            }
         };
         (is != want).then(|| format!("slot {slot} is {is:?}, should be {want:?}"))
     }

@@ -31,6 +31,12 @@ impl Run {
                     );
                     self.submit(t, Cmd::Read { bio: id, first: at, hold });
                 }
+                Read::Buffer(hold) => {
+                    self.expect(id, at, 1);
+                    let token = self.m.gc_pages[self.gc_page(hold.chunk(), hold.page())];
+                    self.arrived(id, at, token);
+                    kick |= self.e.buffer_end(hold);
+                }
                 Read::Zero => self.must_be(slot, Slot::Zero),
                 Read::Lost => {
                     self.bios[id].failed = true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Swap-out, as kmod/write.c.
 
-use znsage_engine::{Append, Filled};
+use znsage_engine::{Append, Filled, PageOwner};
 
 use super::{Cmd, Plug};
 use crate::time::Ns;
@@ -14,7 +14,7 @@ impl Run {
         (chunk * self.plan.cfg.chunk_blocks + entry) as usize
     }
 
-    pub(super) fn gc_page(&self, chunk: u32, page: u32) -> usize {
+    pub(in crate::torture) fn gc_page(&self, chunk: u32, page: u32) -> usize {
         let first = self.plan.cfg.nr_chunks;
         ((chunk - first) * self.plan.cfg.chunk_blocks + page) as usize
     }
@@ -133,7 +133,7 @@ impl Run {
     pub(in crate::torture) fn deadline(&mut self) {
         self.m.timer_on = false;
         let (mut filling, mut late) = (false, false);
-        for stream in 0..self.plan.cfg.nr_streams() {
+        for stream in 0..self.plan.cfg.max_streams() {
             let born = self.e.born(stream);
             filling |= born != 0;
             late |= born != 0 && born + self.plan.deadline <= self.now;
@@ -151,7 +151,7 @@ impl Run {
         if std::mem::take(&mut self.m.flush) {
             before = Ns::MAX;
         }
-        for stream in 0..self.plan.cfg.nr_streams() {
+        for stream in 0..self.plan.cfg.max_streams() {
             if let Some(chunk) = self.e.take(stream, false, before) {
                 self.chunk_go(chunk);
             }
@@ -191,18 +191,34 @@ impl Run {
         self.n.starved += 1;
     }
 
+    /// A stream for a page of anybody, who may have swapped it out before.
+    fn place(&mut self, cpu: u32) -> u32 {
+        let owners = self.plan.load.owners;
+        let mut page = PageOwner::of_cpu(cpu);
+        // Keys of all sizes; 0 is that of nobody.
+        page.mapping = u64::from(self.draw(owners)) * 0x1_0000_0001;
+        page.process = page.mapping / 2;
+        page.cgroup = u64::from(self.draw(owners.min(20)));
+        if self.percent(70) {
+            page.life = self.draw(4 * self.plan.cfg.nr_slots);
+            page.stream = self.draw(self.plan.cfg.max_streams());
+        }
+        (page.workingset, page.active) = (self.percent(30), self.percent(10));
+        self.e.place(&page)
+    }
+
     pub(super) fn write_pending(&mut self) {
         if !self.m.starved {
             return;
         }
         while let Some(id) = self.m.pending.pop_front() {
             let cpu = self.draw(self.plan.cfg.nr_cpus);
-            let stream = self.e.place(cpu);
+            let stream = self.place(cpu);
             if self.write_bio(id, stream) {
                 continue;
             }
             self.wait_for_chunk(id, true);
-            if !self.e.has_chunk() {
+            if !self.e.has_chunk(stream) {
                 return;
             }
         }
@@ -220,7 +236,7 @@ impl Run {
             self.kick();
             return;
         }
-        let mut stream = self.e.place(cpu);
+        let mut stream = self.place(cpu);
         let plugged = plug.is_some();
         if let Some(plug) = plug {
             stream = *plug.stream.get_or_insert(stream);

@@ -11,12 +11,21 @@ use flate2::read::MultiGzDecoder;
 
 use crate::time::{Ns, US};
 
+mod survey;
+
+pub use survey::{survey, Needs};
+
 /// The first line.
 pub const HEADER: &str = "znsage-trace 1";
 /// CPUs that a trace may name.
 pub const MAX_CPUS: u32 = crate::host::cpu::MAX_CPUS;
 /// What a file compressed with gzip begins with.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// Bytes of the longest line. Only marks are longer than a few dozen.
+const MAX_LINE: u64 = 1 << 16;
+/// The end of virtual time, 584 years, is far from what a trace may say: a
+/// replay goes on beyond it.
+pub const MAX_TIME: Ns = u64::MAX / 4;
 
 /// What was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,26 +131,29 @@ pub struct Reader {
 
 impl Reader {
     /// Opens a trace, compressed with gzip or not.
+    ///
+    /// # Errors
+    /// If it cannot be read, or its first two lines are not those of a trace.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
-        let wrong = |what: String| TraceError { path: path.into(), line: 0, what };
-        let mut file = File::open(path).map_err(|e| wrong(e.to_string()))?;
-        let mut magic = Vec::new();
-        Read::by_ref(&mut file)
-            .take(2)
-            .read_to_end(&mut magic)
-            .map_err(|e| wrong(e.to_string()))?;
-        let is_gzip = magic == GZIP;
-        let whole = std::io::Cursor::new(magic).chain(file);
-        let input: Box<dyn BufRead> = if is_gzip {
-            Box::new(BufReader::new(MultiGzDecoder::new(whole)))
-        } else {
-            Box::new(BufReader::new(whole))
-        };
-        Self::new(path, input)
+        let file = File::open(path).map_err(|e| wrong(path, 0, e.to_string()))?;
+        Self::new(path, file)
     }
 
-    /// Reads from anything; `path` is for messages.
-    pub fn new(path: &Path, input: Box<dyn BufRead>) -> Result<Self, TraceError> {
+    /// Reads from anything, compressed with gzip or not; `path` is for
+    /// messages.
+    ///
+    /// # Errors
+    /// As [`Reader::open`].
+    pub fn new(path: &Path, mut input: impl Read + 'static) -> Result<Self, TraceError> {
+        let mut magic = Vec::new();
+        let begun = input.by_ref().take(2).read_to_end(&mut magic);
+        begun.map_err(|e| wrong(path, 0, e.to_string()))?;
+        let is_gzip = magic == GZIP;
+        let whole = std::io::Cursor::new(magic).chain(input);
+        let input: Box<dyn BufRead> = match is_gzip {
+            true => Box::new(BufReader::new(MultiGzDecoder::new(whole))),
+            false => Box::new(BufReader::new(whole)),
+        };
         let text = String::new();
         let mut r = Reader { path: path.into(), input, text, line: 0, last: 0, slots: 0 };
         if !r.next_text()? || r.text.trim() != HEADER {
@@ -163,8 +175,8 @@ impl Reader {
         self.slots
     }
 
-    fn wrong(&self, what: String) -> TraceError {
-        TraceError { path: self.path.clone(), line: self.line, what }
+    pub(crate) fn wrong(&self, what: String) -> TraceError {
+        wrong(&self.path, self.line, what)
     }
 
     /// The next line that is neither empty nor a comment. False: none is left.
@@ -172,9 +184,13 @@ impl Reader {
         loop {
             self.text.clear();
             self.line += 1;
-            match self.input.read_line(&mut self.text) {
+            // A few bytes of gzip may stand for gigabytes without a line's end.
+            match self.input.by_ref().take(MAX_LINE).read_line(&mut self.text) {
                 Err(e) => return Err(self.wrong(e.to_string())),
                 Ok(0) => return Ok(false),
+                Ok(n) if n as u64 == MAX_LINE && !self.text.ends_with('\n') => {
+                    return Err(self.wrong(format!("longer than {MAX_LINE} bytes")));
+                }
                 Ok(_) => (),
             }
             let text = self.text.trim();
@@ -186,7 +202,7 @@ impl Reader {
 
     fn parse(&self) -> Result<Line, String> {
         let mut words = self.text.split_ascii_whitespace();
-        let at = number(words.next(), "the time, in microseconds", u64::MAX / US)? * US;
+        let at = number(words.next(), "the time, in microseconds", MAX_TIME / US)? * US;
         if at < self.last {
             return Err(format!("goes back in time, from {} us", self.last / US));
         }
@@ -215,6 +231,10 @@ impl Reader {
         }
         Ok(Line::Record(Record { at, cpu, op, first: first as u32, nr: nr as u32 }))
     }
+}
+
+fn wrong(path: &Path, line: u64, what: String) -> TraceError {
+    TraceError { path: path.into(), line, what }
 }
 
 fn number(word: Option<&str>, what: &str, most: u64) -> Result<u64, String> {
@@ -278,73 +298,12 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// What a trace needs of the system that it is replayed on.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Needs {
-    /// Slots of the swap area that was recorded.
-    pub slots: u32,
-    /// CPUs.
-    pub cpus: u32,
-    /// Slots that hold data at most.
-    pub most_used: u32,
-    /// Slots that held data when the recording began: their first record
-    /// reads or frees them.
-    pub before: Vec<u32>,
-    /// Pages swapped out.
-    pub written: u64,
-    /// Is there a mark `measure`?
-    pub measures: bool,
-}
-
-/// Reads a trace to its end: the first line that is broken, or what it needs.
-pub fn survey(path: &Path) -> Result<Needs, TraceError> {
-    let reader = Reader::open(path)?;
-    let mut needs = Needs { slots: reader.slots(), ..Needs::default() };
-    let slots = needs.slots as usize;
-    let (mut seen, mut holds) = (vec![false; slots], vec![false; slots]);
-    // Slots that hold data, beyond those that did so before.
-    let (mut more, mut most) = (0i64, 0i64);
-    for line in reader {
-        let r = match line? {
-            Line::Record(r) => r,
-            Line::Mark { name, .. } => {
-                needs.measures |= name == "measure";
-                continue;
-            }
-        };
-        needs.cpus = needs.cpus.max(r.cpu + 1);
-        for slot in r.first..r.first + r.nr {
-            let s = slot as usize;
-            if !std::mem::replace(&mut seen[s], true) && r.op != Op::Out {
-                needs.before.push(slot);
-                holds[s] = true;
-            }
-            match r.op {
-                Op::Out => {
-                    needs.written += 1;
-                    more += i64::from(!std::mem::replace(&mut holds[s], true));
-                }
-                Op::Free => more -= i64::from(std::mem::replace(&mut holds[s], false)),
-                Op::In => (),
-            }
-        }
-        most = most.max(more);
-    }
-    needs.most_used = (most + needs.before.len() as i64) as u32;
-    needs.before.sort_unstable();
-    if needs.cpus == 0 {
-        let what = "there is no record in it".into();
-        return Err(TraceError { path: path.into(), line: 0, what });
-    }
-    Ok(needs)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Vec<Line>, TraceError> {
-        let input = Box::new(std::io::Cursor::new(text.to_string()));
+        let input = std::io::Cursor::new(text.to_string());
         Reader::new(Path::new("t"), input)?.collect()
     }
 
@@ -372,6 +331,7 @@ mod tests {
         for (line, what) in [
             ("x 0 W 1", "the time, in microseconds is `x`"),
             ("3 0 W 1", "goes back in time"),
+            ("18446744073709551 0 W 1", "the most is 4611686018427387"),
             ("9 W 1", "the CPU is `W`"),
             ("9 900 W 1", "the CPU is 900"),
             ("9 0 X 1", "`X` is none of"),
@@ -391,6 +351,26 @@ mod tests {
         }
     }
 
+    /// 64 MiB without the end of a line are 64 KiB of gzip.
+    #[test]
+    fn an_endless_line_is_refused() {
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        gz.write_all(format!("{HEADER}\nslots 50\n#").as_bytes()).unwrap();
+        for _ in 0..64 {
+            gz.write_all(&vec![b'x'; 1 << 20]).unwrap();
+        }
+        let input = std::io::Cursor::new(gz.finish().unwrap());
+        let e = Reader::new(Path::new("t"), input).unwrap().next().unwrap().unwrap_err();
+        assert_eq!((e.line, e.what.as_str()), (3, "longer than 65536 bytes"));
+    }
+
+    #[test]
+    fn a_line_may_be_as_long_as_the_limit() {
+        let comment = "x".repeat(MAX_LINE as usize - 2);
+        let text = format!("{HEADER}\nslots 50\n#{comment}\n0 0 W 1\n");
+        assert_eq!(read(&text).unwrap().len(), 1);
+    }
+
     #[test]
     fn a_wrong_head_is_named() {
         for (text, line) in [
@@ -401,18 +381,5 @@ mod tests {
         ] {
             assert_eq!(read(text).unwrap_err().line, line, "{text:?}");
         }
-    }
-
-    #[test]
-    fn a_survey_finds_what_was_there_before() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("t");
-        std::fs::write(&path, "znsage-trace 1\nslots 9\n1 0 W 0 4\n2 1 R 7\n3 0 F 1 2\n4 0 W 1\n")
-            .unwrap();
-        let needs = survey(&path).unwrap();
-        assert_eq!((needs.cpus, needs.written, needs.before.as_slice()), (2, 5, &[7][..]));
-        assert_eq!((needs.most_used, needs.measures), (5, false));
-        std::fs::write(&path, "znsage-trace 1\nslots 9\n").unwrap();
-        assert!(survey(&path).unwrap_err().what.contains("no record"));
     }
 }

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Chunks, commands to the device and their ends, the deadline, and the
+//! worker's steps.
+
+use znsage_engine::{Append, Filled, GcRead, Op, ReadHold};
+
+use super::{Znsage, APPENDED, DEADLINE, FINISHED, GC_READ, READ, RESET};
+use crate::event::Event;
+use crate::host::Host;
+use crate::time::Ns;
+
+// As in the module: kmod/worker.c.
+const READ_OVER: u32 = 8;
+const READ_MAX: u32 = 256;
+
+pub(super) struct Appending {
+    append: Append,
+    cpu: u32,
+    /// Where it is on the device, or that it failed.
+    at: Option<u32>,
+}
+
+/// A read command of swap-in.
+pub(super) struct Reading {
+    pub(super) hold: ReadHold,
+    pub(super) frame: u32,
+    /// The blocks that follow, if any.
+    pub(super) more: Vec<(ReadHold, u32)>,
+    pub(super) cpu: u32,
+    pub(super) ok: bool,
+}
+
+impl Znsage {
+    // ---- swap-out
+
+    pub(super) fn entry(&self, chunk: u32, page: u32) -> usize {
+        (chunk * self.cfg.chunk_blocks + page) as usize
+    }
+
+    /// A chunk that was taken from its stream is appended, or the worker does
+    /// it when there is a zone.
+    pub(super) fn chunk_go(&mut self, h: &mut Host, chunk: Filled, cpu: u32) {
+        h.lock(&mut self.lock, self.set.lock_hold);
+        match self.e.append_start(chunk, h.now) {
+            Some(append) => self.append(h, append, cpu),
+            None => h.kick(),
+        }
+        if self.e.gc_due() {
+            h.kick();
+        }
+    }
+
+    fn append(&mut self, h: &mut Host, append: Append, cpu: u32) {
+        let blocks = append.nr + append.padding;
+        h.spent += h.costs.write + Ns::from(blocks) * h.costs.segment;
+        let (at, done) = match self.media.dev.append(h.now, append.zone, blocks) {
+            Ok(a) => (Some(a.offset), a.done),
+            Err(fault) => (None, fault.done),
+        };
+        if let Some(offset) = at.filter(|_| self.media.shadow.on()) {
+            self.shadow_append(&append, offset);
+        }
+        let i = self.appends.insert(Appending { append, cpu, at });
+        h.queue.push(done, Event::System(APPENDED | i as u64));
+    }
+
+    fn shadow_append(&mut self, append: &Append, offset: u32) {
+        let (gc, id) = (append.gc(&self.e), append.id(&self.e));
+        for (i, entry) in append.entries(&self.e).iter().enumerate() {
+            let to = self.media.block(append.zone, offset + i as u32);
+            if gc {
+                self.media.shadow.copy(u64::from(entry.expect), to);
+            } else {
+                let content = self.contents[self.entry(id, entry.page)];
+                self.media.shadow.write(to, content);
+            }
+        }
+    }
+
+    pub(super) fn appended(&mut self, h: &mut Host, i: usize) {
+        let Appending { append, cpu, at } = self.appends.remove(i);
+        let gc = append.gc(&self.e);
+        h.interrupt(cpu, append.nr);
+        if !gc && at.is_some() {
+            let first = self.entry(append.id(&self.e), 0);
+            for entry in append.entries(&self.e) {
+                h.write_done(self.frames[first + entry.page as usize], cpu);
+            }
+        }
+        let end = self.e.append_done(append, at);
+        let mut more = end.more;
+        if let Some(ended) = end.ended {
+            more |= self.e.chunk_put(ended, h.now);
+            if !gc && h.wants_room() {
+                h.has_room();
+            }
+        }
+        if more {
+            h.kick();
+        }
+    }
+
+    /// The timer looks whether a chunk is over its deadline.
+    pub(super) fn arm(&mut self, h: &mut Host) {
+        if !self.timer_on {
+            self.timer_on = true;
+            h.queue.push(h.now + self.set.deadline, Event::System(DEADLINE));
+        }
+    }
+
+    pub(super) fn deadline(&mut self, h: &mut Host) {
+        self.timer_on = false;
+        let limit = h.now.saturating_sub(self.set.deadline);
+        let born = (0..self.cfg.max_streams()).map(|s| self.e.born(s)).filter(|&b| b != 0);
+        let (mut filling, mut late) = (false, false);
+        for b in born {
+            filling = true;
+            late |= b <= limit;
+        }
+        if late {
+            self.flush = true;
+            h.kick();
+        }
+        if filling {
+            self.arm(h);
+        }
+    }
+
+    /// Appends chunks that were born before.
+    pub(super) fn flush_before(&mut self, h: &mut Host, before: Ns) {
+        for stream in 0..self.cfg.max_streams() {
+            if let Some(chunk) = self.e.take(stream, false, before) {
+                self.chunk_go(h, chunk, h.tasks[h.worker() as usize].cpu);
+            }
+        }
+    }
+
+    // ---- swap-in
+
+    pub(super) fn read(&mut self, h: &mut Host, mut r: Reading) {
+        let block = r.hold.block();
+        let (zone, offset) = self.e.locate(block);
+        let nr = 1 + r.more.len() as u32;
+        h.spent += h.costs.read + Ns::from(nr) * h.costs.segment;
+        let done = match self.media.dev.read(h.now, zone, offset, nr) {
+            Ok(done) => done,
+            Err(fault) => {
+                r.ok = false;
+                fault.done
+            }
+        };
+        let i = self.reads.insert(r);
+        h.queue.push(done, Event::System(READ | i as u64));
+    }
+
+    pub(super) fn read_ended(&mut self, h: &mut Host, i: usize) {
+        let r = self.reads.remove(i);
+        h.interrupt(r.cpu, 1 + r.more.len() as u32);
+        if !r.ok {
+            self.e.read_failed();
+        }
+        let mut more = false;
+        for (hold, frame) in std::iter::once((r.hold, r.frame)).chain(r.more) {
+            if self.media.shadow.on() {
+                self.media.shadow.check(u64::from(hold.block()), h.content(frame));
+            }
+            more |= self.e.read_end(hold);
+            h.read_done(frame);
+        }
+        if more {
+            h.kick();
+        }
+    }
+
+    // ---- the worker
+
+    /// Reads the blocks of a GC chunk; over short gaps in one command.
+    fn gc_read(&mut self, h: &mut Host, read: GcRead) {
+        let entries = read.entries(&self.e);
+        let (mut first, mut last) = (0, h.now);
+        let mut lost = Vec::new();
+        while first < entries.len() {
+            let from = entries[first].expect;
+            let zone = self.e.locate(from).0;
+            let (mut end, mut nr) = (first + 1, 1);
+            while end < entries.len() {
+                // With a write unit, a chunk goes on with the next victim.
+                if self.e.locate(entries[end].expect).0 != zone {
+                    break;
+                }
+                let step = entries[end].expect - entries[end - 1].expect;
+                if step > READ_OVER + 1 || nr + step > READ_MAX {
+                    break;
+                }
+                nr += step;
+                end += 1;
+            }
+            h.spent += h.costs.read + Ns::from(nr) * h.costs.segment;
+            let offset = self.e.locate(from).1;
+            match self.media.dev.read(h.now, zone, offset, nr) {
+                Ok(done) => last = last.max(done),
+                Err(fault) => {
+                    last = last.max(fault.done);
+                    lost.extend(first as u32..end as u32);
+                }
+            }
+            first = end;
+        }
+        h.spent += entries.len() as Ns * self.set.map_cost;
+        let i = self.gc_reads.insert((read, lost));
+        h.queue.push(last, Event::System(GC_READ | i as u64));
+    }
+
+    pub(super) fn gc_read_ended(&mut self, h: &mut Host, i: usize) {
+        let (read, lost) = self.gc_reads.remove(i);
+        h.interrupt(h.tasks[h.worker() as usize].cpu, read.nr);
+        for index in lost {
+            self.e.gc_entry_lost(&read, index);
+        }
+        if self.e.gc_read_done(read) {
+            h.kick();
+        }
+    }
+
+    pub(super) fn do_op(&mut self, h: &mut Host, op: Op) {
+        let cpu = h.tasks[h.worker() as usize].cpu;
+        h.lock(&mut self.lock, self.set.lock_hold);
+        match op {
+            Op::Append(append) => self.append(h, append, cpu),
+            Op::Read(read) => self.gc_read(h, read),
+            Op::Reset(reset) => {
+                h.spent += h.costs.write;
+                let (ok, done) = match self.media.dev.reset(h.now, reset.zone()) {
+                    Ok(done) => (true, done),
+                    Err(fault) => (false, fault.done),
+                };
+                self.media.cleared(reset.zone());
+                let i = self.resets.insert((reset, ok));
+                h.queue.push(done, Event::System(RESET | i as u64));
+            }
+            Op::Finish(finish) => {
+                h.spent += h.costs.write;
+                let (ok, done) = match self.media.dev.finish(h.now, finish.zone()) {
+                    Ok(done) => (true, done),
+                    Err(fault) => (false, fault.done),
+                };
+                let i = self.finishes.insert((finish, ok));
+                h.queue.push(done, Event::System(FINISHED | i as u64));
+            }
+            Op::Fail(failed) => {
+                let first = self.entry(failed.id(&self.e), 0);
+                for entry in failed.entries(&self.e) {
+                    self.failed_pages += 1;
+                    h.write_failed(self.frames[first + entry.page as usize], cpu);
+                }
+                if self.e.failed_put(failed) {
+                    h.kick();
+                }
+                h.has_room();
+            }
+        }
+    }
+}

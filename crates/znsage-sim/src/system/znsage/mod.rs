@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! This project's engine, the C code of the module, driven as the module
+//! drives it (`kmod/write.c`, `read.c`, `worker.c`).
+
+mod cached;
+mod io;
+mod place;
+
+use std::sync::Arc;
+
+use slab::Slab;
+use znsage_engine::{BufferHold, Config, Engine, Finish, GcRead, InMemory, Read, Reset};
+
+use cached::Cached;
+use io::{Appending, Reading};
+pub(crate) use place::default_chunk;
+use place::Placement;
+
+use super::media::Zoned;
+use super::{In, SlotSource, System, SystemStats, Taken, Wrong};
+use crate::event::Event;
+use crate::host::lock::Lock;
+use crate::host::page::NONE;
+use crate::host::task::By;
+use crate::host::Host;
+use crate::spec::{SpecError, ZnsageSpec};
+use crate::time::Ns;
+
+// Kinds of events, above the index of what they are about.
+const APPENDED: u64 = 0 << 32;
+const READ: u64 = 1 << 32;
+const GC_READ: u64 = 2 << 32;
+const RESET: u64 = 3 << 32;
+const FINISHED: u64 = 4 << 32;
+const DEADLINE: u64 = 5 << 32;
+const COPIED: u64 = 6 << 32;
+
+/// To copy a page out of GC's buffer, nanoseconds. Assumed: 4 KiB at 8 GB/s.
+const COPY: Ns = 500;
+
+/// The system.
+pub struct Znsage {
+    e: Engine,
+    cfg: Config,
+    set: ZnsageSpec,
+    media: Zoned,
+    /// The frame of each entry of each swap-out chunk.
+    frames: Vec<u32>,
+    /// What each held, if the content is followed.
+    contents: Vec<u64>,
+    appends: Slab<Appending>,
+    reads: Slab<Reading>,
+    copies: Slab<(BufferHold, u32)>,
+    gc_reads: Slab<(GcRead, Vec<u32>)>,
+    resets: Slab<(Reset, bool)>,
+    finishes: Slab<(Finish, bool)>,
+    slots: Vec<u32>,
+    placement: Placement,
+    /// If GC drops blocks whose pages are in memory.
+    cached: Option<Cached>,
+    timer_on: bool,
+    flush: bool,
+    stream_locks: Vec<Lock>,
+    lock: Lock,
+    failed_pages: u64,
+}
+
+impl Znsage {
+    /// The engine on a device.
+    pub fn new(media: Zoned, set: &ZnsageSpec, cpus: u32) -> Result<Self, SpecError> {
+        let (cfg, e, memory) = place::engine(&media, set, cpus)?;
+        let entries = (cfg.nr_chunks * cfg.chunk_blocks) as usize;
+        Ok(Znsage {
+            e,
+            frames: vec![NONE; entries],
+            contents: if media.shadow.on() { vec![0; entries] } else { Vec::new() },
+            stream_locks: vec![Lock::default(); cfg.max_streams() as usize],
+            cached: memory.map(|memory| Cached::new(memory, cfg.nr_slots)),
+            cfg,
+            set: set.clone(),
+            media,
+            appends: Slab::new(),
+            reads: Slab::new(),
+            copies: Slab::new(),
+            gc_reads: Slab::new(),
+            resets: Slab::new(),
+            finishes: Slab::new(),
+            slots: Vec::new(),
+            placement: Placement::default(),
+            timer_on: false,
+            flush: false,
+            lock: Lock::default(),
+            failed_pages: 0,
+        })
+    }
+
+    /// Pages whose swap-out failed.
+    pub fn failed_pages(&self) -> u64 {
+        self.failed_pages
+    }
+}
+
+impl System for Znsage {
+    fn slots(&self) -> SlotSource {
+        SlotSource::Kernel { total: self.cfg.nr_slots, discards: false }
+    }
+
+    fn unchanged(&self) -> Option<Arc<InMemory>> {
+        self.cached.as_ref().map(|c| c.memory.clone())
+    }
+
+    fn capacity(&self) -> u64 {
+        self.media.blocks()
+    }
+
+    fn swap_out(&mut self, h: &mut Host, by: By, frames: &[u32]) -> Taken {
+        let nr = self.find_slots(h, by, frames);
+        let mut done = 0;
+        while done < nr {
+            let (stream, nr) = self.place(h, by, &frames[done..nr]);
+            let slots = &self.slots[done..done + nr];
+            let Some(added) = self.e.add_all(stream, slots, h.now) else {
+                for (&frame, &slot) in frames[done..].iter().zip(&self.slots[done..]) {
+                    if h.frame(frame).slot == NONE {
+                        h.slots.release(slot);
+                    }
+                }
+                return Taken::Wait(done);
+            };
+            let hold = Ns::from(added.nr) * self.set.map_cost;
+            h.lock(&mut self.stream_locks[stream as usize], hold);
+            let first = self.entry(added.chunk, added.page);
+            for i in 0..added.nr as usize {
+                let frame = frames[done + i];
+                let slot = self.slots[done + i];
+                h.begin_write(frame, slot);
+                if let Some(cached) = &mut self.cached {
+                    cached.note(slot, h.frame(frame).page);
+                }
+                self.frames[first + i] = frame;
+                if self.media.shadow.on() {
+                    self.contents[first + i] = h.content(frame);
+                }
+            }
+            done += added.nr as usize;
+            match added.full {
+                Some(chunk) => self.chunk_go(h, chunk, by.cpu),
+                None => self.arm(h),
+            }
+        }
+        if done == frames.len() {
+            Taken::All
+        } else {
+            Taken::NoSlot(done)
+        }
+    }
+
+    fn unplug(&mut self, h: &mut Host, by: By) {
+        let mut streams = self.placement.take_streams(by.task);
+        while streams != 0 {
+            let stream = streams.trailing_zeros();
+            streams &= streams - 1;
+            if let Some(chunk) = self.e.take(stream, self.cfg.write_unit > 1, u64::MAX) {
+                self.chunk_go(h, chunk, by.cpu);
+            }
+        }
+    }
+
+    fn swap_in(&mut self, h: &mut Host, by: By, pages: &[In]) {
+        let mut run: Option<Reading> = None;
+        let mut kick = false;
+        for page in pages {
+            h.spent += self.set.map_cost;
+            let hold = match self.e.read_begin(page.slot, 1, &mut kick) {
+                Read::Block(hold) => {
+                    let (life, stream) = self.e.life(&hold);
+                    let of = h.frame(page.frame).page;
+                    self.placement.note_stay(page.frame, of, life, stream);
+                    hold
+                }
+                Read::Buffer(hold) => {
+                    let i = self.copies.insert((hold, page.frame));
+                    h.spent += COPY;
+                    h.queue.push(h.now + COPY, Event::System(COPIED | i as u64));
+                    continue;
+                }
+                // The host reads no slot that is empty or being written; one
+                // that was lost to an error has nothing to read.
+                Read::Zero | Read::Busy | Read::Lost => {
+                    self.e.read_failed();
+                    h.read_done(page.frame);
+                    continue;
+                }
+            };
+            if let Some(r) = &mut run {
+                let next = r.hold.block() + 1 + r.more.len() as u32;
+                if hold.block() == next && self.e.locate(next).1 != 0 {
+                    r.more.push((hold, page.frame));
+                    continue;
+                }
+            }
+            let new = Reading { hold, frame: page.frame, more: vec![], cpu: by.cpu, ok: true };
+            if let Some(r) = run.replace(new) {
+                self.read(h, r);
+            }
+        }
+        if let Some(r) = run {
+            self.read(h, r);
+        }
+        if kick {
+            h.kick();
+        }
+    }
+
+    fn free(&mut self, h: &mut Host, slot: u32) {
+        h.spent += self.set.map_cost;
+        if self.e.free(slot) {
+            h.kick();
+        }
+    }
+
+    fn event(&mut self, h: &mut Host, what: u64) {
+        let i = what as u32 as usize;
+        match what & !u64::from(u32::MAX) {
+            APPENDED => self.appended(h, i),
+            READ => self.read_ended(h, i),
+            GC_READ => self.gc_read_ended(h, i),
+            RESET => {
+                let (reset, ok) = self.resets.remove(i);
+                if self.e.reset_done(reset, ok) {
+                    h.kick();
+                }
+            }
+            FINISHED => {
+                let (finish, ok) = self.finishes.remove(i);
+                if self.e.finish_done(finish, ok) {
+                    h.kick();
+                }
+            }
+            COPIED => {
+                let (hold, frame) = self.copies.remove(i);
+                if self.e.buffer_end(hold) {
+                    h.kick();
+                }
+                h.read_done(frame);
+            }
+            _ => self.deadline(h),
+        }
+    }
+
+    fn work(&mut self, h: &mut Host) -> bool {
+        if std::mem::take(&mut self.flush) {
+            self.flush_before(h, h.now.saturating_sub(self.set.deadline) + 1);
+        }
+        let op = self.e.next_op();
+        self.write_again(h);
+        match op {
+            Some(op) => {
+                self.do_op(h, op);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn wind_down(&mut self, h: &mut Host) {
+        self.flush_before(h, Ns::MAX);
+    }
+
+    fn stats(&self) -> SystemStats {
+        let st = self.e.stats();
+        SystemStats {
+            host_blocks: st.host_blocks,
+            gc_blocks: st.gc_blocks,
+            padding_blocks: st.padding_blocks,
+            gc_read_blocks: st.gc_read_blocks,
+            resets: st.zone_resets,
+            dropped_cached: st.gc_skipped_cached,
+            stalls: st.stalls,
+            map_bytes: st.map_bytes,
+            device: self.media.dev.counters().clone(),
+            ..SystemStats::default()
+        }
+    }
+
+    fn check(&self, h: &Host) -> Vec<Wrong> {
+        let mut wrong = self.media.shadow.wrong().to_vec();
+        let say = |v: znsage_engine::Violation| {
+            Wrong(format!("{} at {}: is {}, should be {}", v.what, v.at, v.is, v.want))
+        };
+        wrong.extend(self.e.check().into_iter().map(say));
+        let mut must = |what: &str, is: u64, want: u64| {
+            if is != want {
+                wrong.push(Wrong(format!("{what}: is {is}, should be {want}")));
+            }
+        };
+        let st = self.e.stats();
+        must("engine at rest", u64::from(self.e.idle()), 1);
+        must("slots in use", st.slots_used, u64::from(h.slots.used()));
+        let live = u64::from(h.slots.used()) - h.to_write_again();
+        must("live blocks", st.live_blocks, live);
+        let c = self.media.dev.counters();
+        let blocks = st.host_blocks + st.gc_blocks + st.padding_blocks;
+        must("blocks on the device", c.written_blocks, blocks);
+        wrong
+    }
+}

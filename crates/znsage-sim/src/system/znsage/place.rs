@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the engine is set up with, and what is kept to place pages: how long
+//! they stayed the last time, and where each task's plug went to.
+
+use std::sync::Arc;
+
+use znsage_engine::{Config, Engine, InMemory, PageOwner, Policy, Refusal};
+
+use super::Znsage;
+use crate::host::page::{ACTIVE, NONE, WORKINGSET};
+use crate::host::task::By;
+use crate::host::Host;
+use crate::spec::{SpecError, ZnsageSpec};
+use crate::system::media::Zoned;
+use crate::time::BLOCK;
+
+// As in the module: kmod/geometry.c.
+const DEFAULT_CHUNK: u64 = 256 << 10;
+const NR_CHUNKS: u32 = 64;
+
+fn refuse<T>(key: &str, what: impl Into<String>) -> Result<T, SpecError> {
+    Err(SpecError { key: key.into(), what: what.into() })
+}
+
+/// Blocks of a chunk if nothing else is said, on a device that takes multiples
+/// of `unit` up to `most`.
+pub(crate) fn default_chunk(unit: u32, most: u32) -> u32 {
+    let chunk = ((DEFAULT_CHUNK / BLOCK) as u32).max(unit).min(most);
+    chunk - chunk % unit
+}
+
+/// The engine's configuration for a device, as the module chooses it.
+fn configure(media: &Zoned, set: &ZnsageSpec, cpus: u32) -> Result<Config, SpecError> {
+    let g = media.dev.geometry();
+    let unit = g.write_unit;
+    let mut chunk = u32::try_from(set.chunk / BLOCK).unwrap_or(u32::MAX);
+    if set.chunk == 0 {
+        chunk = default_chunk(unit, g.max_append.min(media.zone_blocks));
+    }
+    if chunk == 0 || chunk % unit != 0 || chunk > g.max_append || chunk > media.zone_blocks {
+        return refuse(
+            "znsage.chunk",
+            format!(
+                "must be a multiple of {} blocks of 4 KiB and at most {} (append limit) and {} (zone)",
+                unit, g.max_append, media.zone_blocks
+            ),
+        );
+    }
+    let policy = match &set.policy_source {
+        None => Policy::named(set.policy.name()).expect("all of them are known"),
+        Some(path) => match Policy::from_source(path) {
+            Ok(policy) => policy,
+            Err(why) => {
+                return refuse("znsage.policy-source", format!("{}: {why}", path.display()))
+            }
+        },
+    };
+    let mut cfg = Config {
+        nr_zones: g.zones,
+        zone_blocks: media.zone_blocks,
+        zone_caps: Vec::new(),
+        finish: media.zone_blocks != g.zone_blocks,
+        max_active: media.max_active(),
+        nr_slots: 0,
+        chunk_blocks: chunk,
+        write_unit: unit,
+        nr_chunks: set.chunks,
+        nr_gc_chunks: set.gc_chunks,
+        reserve: set.reserve,
+        nr_cpus: cpus,
+        policy,
+        victim: set.victim.into(),
+        pace: set.pace,
+        stripe: set.stripe,
+        gc_low: set.gc_low,
+        gc_high: set.gc_high,
+    };
+    if cfg.nr_chunks == 0 {
+        cfg.nr_chunks = NR_CHUNKS.max(4 * cfg.nr_streams() * cfg.lanes().0);
+    }
+    if cfg.nr_gc_chunks == 0 {
+        cfg.nr_gc_chunks = cfg.gc_chunks();
+    }
+    let left = media.blocks() as f64 * (100.0 - set.over_provisioning) / 100.0;
+    cfg.nr_slots = (left as u64).min(u64::from(cfg.max_slots())) as u32;
+    Ok(cfg)
+}
+
+/// The engine's configuration and the engine, as the module would make them, and
+/// the set that it asks for pages that are in memory, if it is to.
+pub(super) fn engine(
+    media: &Zoned,
+    set: &ZnsageSpec,
+    cpus: u32,
+) -> Result<(Config, Engine, Option<Arc<InMemory>>), SpecError> {
+    let cfg = configure(media, set, cpus)?;
+    let memory = set.skip_cached.then(|| Arc::new(InMemory::new(cfg.nr_slots)));
+    let made = match memory.clone() {
+        Some(memory) => Engine::with_memory(&cfg, memory),
+        None => Engine::new(&cfg),
+    };
+    match made {
+        Ok(e) => Ok((cfg, e, memory)),
+        Err(Refusal::TooFewZones) => refuse(
+            "device",
+            format!(
+                "{} zones are too few for {} streams, GC and a reserve of {}; a larger size or smaller zones (device.zoned.zone_capacity) would do",
+                cfg.nr_zones,
+                cfg.nr_streams(),
+                cfg.reserve
+            ),
+        ),
+        Err(why) => refuse("znsage", format!("the engine refuses it: {why:?}")),
+    }
+}
+
+/// A page's last stay on the device.
+#[derive(Clone, Copy)]
+struct Stay {
+    page: u32,
+    /// How long, in blocks swapped out.
+    life: u32,
+    stream: u32,
+}
+
+const NO_STAY: Stay = Stay { page: NONE, life: NONE, stream: NONE };
+
+/// What placement remembers.
+#[derive(Default)]
+pub(super) struct Placement {
+    /// Of each frame that was swapped in: what its page did the last time.
+    stays: Vec<Stay>,
+    /// Of each task, the streams that its plug went to, as bits.
+    plugs: Vec<u64>,
+}
+
+impl Placement {
+    /// `page` comes into `frame`, after so long a life in `stream`.
+    pub(super) fn note_stay(&mut self, frame: u32, page: u32, life: u32, stream: u32) {
+        let frame = frame as usize;
+        if self.stays.len() <= frame {
+            self.stays.resize(frame + 1, NO_STAY);
+        }
+        self.stays[frame] = Stay { page, life, stream };
+    }
+
+    /// Life and stream of the last stay of `page`, which is in `frame`.
+    fn last_stay(&self, frame: u32, page: u32) -> (u32, u32) {
+        let stay = self.stays.get(frame as usize).filter(|s| s.page == page);
+        let Stay { life, stream, .. } = *stay.unwrap_or(&NO_STAY);
+        (life, stream)
+    }
+
+    /// The plug of `task` has pages of `stream`.
+    fn note_stream(&mut self, task: u32, stream: u32) {
+        let task = task as usize;
+        if self.plugs.len() <= task {
+            self.plugs.resize(task + 1, 0);
+        }
+        self.plugs[task] |= 1 << stream;
+    }
+
+    /// The streams that the plug of `task` went to, as bits; it has none then.
+    pub(super) fn take_streams(&mut self, task: u32) -> u64 {
+        self.plugs.get_mut(task as usize).map_or(0, std::mem::take)
+    }
+}
+
+impl Znsage {
+    /// The stream of the first of `frames`, and how many of them go there.
+    pub(super) fn place(&mut self, h: &Host, by: By, frames: &[u32]) -> (u32, usize) {
+        let stream = self.stream_of(h, by, frames[0]);
+        let mut nr = 1;
+        while nr < frames.len() && self.stream_of(h, by, frames[nr]) == stream {
+            nr += 1;
+        }
+        self.placement.note_stream(by.task, stream);
+        (stream, nr)
+    }
+
+    fn stream_of(&mut self, h: &Host, by: By, frame: u32) -> u32 {
+        let f = h.frame(frame);
+        let (life, stream) = self.placement.last_stay(frame, f.page);
+        let vma = u64::from(h.vma_of(f.page)) + 1;
+        self.e.place(&PageOwner {
+            // No workload forks: each mapping is a family of its own.
+            process: vma,
+            mapping: vma,
+            cgroup: u64::from(f.group) + 1,
+            cpu: by.cpu,
+            life,
+            stream,
+            workingset: f.flags & WORKINGSET != 0,
+            active: f.flags & ACTIVE != 0,
+        })
+    }
+}
