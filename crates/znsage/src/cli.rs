@@ -3,15 +3,15 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
-use crate::units::parse_size;
+use crate::units::{parse_name, parse_size};
 
 const STATUS: &str = "\
 Exit status:
   0    done, nothing wrong
-  1    damage found: a corrupt page, a violated invariant
+  1    something found: a corrupt page, a violated invariant, a problem (doctor)
   2    the command line makes no sense
   3    environment: not root, module missing or for another kernel, missing tool
   4    the device cannot be used, or not with these settings
@@ -22,6 +22,20 @@ Exit status:
 
 Environment:
   ZNSAGE_MODULE  path of a znsage.ko to load instead of the installed module";
+
+const SETTINGS: &str = "\
+Settings:
+  policy=NAME    what decides which pages are written together: single, cpu,
+                 process, vma, cgroup, heat, or that of a module
+  victim=NAME    how garbage collection chooses a zone if the policy does not:
+                 greedy, cost-benefit, age
+  gc-low=ZONES   garbage collection begins when fewer zones are empty ...
+  gc-high=ZONES  ... and ends at so many
+  pace=PERCENT   of the room left, when garbage collection is to be done with a
+                 zone; 0: as fast as it can
+  deadline=TIME  longest time a page waits for its chunk to fill: 500us, 5ms
+
+All are checked before the first is changed; if one fails, all stay.";
 
 /// Swap on zoned block devices.
 #[derive(Debug, Parser)]
@@ -41,8 +55,17 @@ pub enum Command {
     On(OnArgs),
     /// Disable the swap, give the device back, empty it
     Off(OffArgs),
-    /// Show the devices and their counters
-    Status,
+    /// Show all zoned devices, their limits, and which `on` can use
+    List,
+    /// Look at the machine: what is in the way of swap on znsage, and what to do
+    Doctor,
+    /// Show the devices, their counters and latencies
+    Status(StatusArgs),
+    /// Watch the devices live, on a terminal
+    Top(TopArgs),
+    /// Change settings of a device that is on
+    #[command(override_usage = "znsage set [OPTIONS] [DEVICE] KEY=VALUE...", after_help = SETTINGS)]
+    Set(SetArgs),
     /// Walk the maps of live devices and report every violated invariant
     Check(CheckArgs),
     /// Swap real memory under a limit, verify every page, measure
@@ -55,23 +78,6 @@ pub enum Command {
     /// The process whose memory `bench` limits
     #[command(hide = true)]
     BenchWorker,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Policy {
-    /// All pages in one stream
-    Single,
-    /// Each CPU its own stream
-    Cpu,
-}
-
-impl Policy {
-    pub fn name(self) -> &'static str {
-        match self {
-            Policy::Single => "single",
-            Policy::Cpu => "cpu",
-        }
-    }
 }
 
 #[derive(Debug, Args)]
@@ -88,9 +94,15 @@ pub struct OnArgs {
           value_parser = clap::value_parser!(u8).range(0..=90))]
     pub over_provisioning: u8,
 
-    /// What decides which pages are written together
-    #[arg(long, value_enum, default_value_t = Policy::Cpu)]
-    pub policy: Policy,
+    /// What decides which pages are written together: single, cpu, process,
+    /// vma, cgroup, heat, or the policy of a module [default: the module's]
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    pub policy: Option<String>,
+
+    /// How garbage collection chooses a zone if the policy does not: greedy,
+    /// cost-benefit or age [default: the module's]
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    pub victim: Option<String>,
 
     /// Bytes in one append [default: what the device prefers]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
@@ -110,7 +122,7 @@ pub struct OnArgs {
     #[arg(long, value_name = "N")]
     pub deadline_us: Option<u32>,
 
-    /// Zones that only garbage collection may open [default: 1]
+    /// Zones that only garbage collection may open [default: 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub reserve: Option<u32>,
 
@@ -119,9 +131,47 @@ pub struct OnArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
     pub stripe: Option<u32>,
 
+    /// GC is to be done with a zone when swap-out has used up this part of the
+    /// room that is left, in percent; 0: as soon as it can
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub pace: Option<u32>,
+
+    /// Encrypt pages on the device, with a random key that ends with `off`, the
+    /// kernel or the power [default: off]
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub encrypt: Option<Encrypt>,
+
     /// Take the device although it holds something; all of it is lost
     #[arg(long)]
     pub force: bool,
+}
+
+impl OnArgs {
+    /// As `znsage on DEVICE` has them, without further options.
+    pub fn plain(device: &str) -> Self {
+        let words = ["on", "--", device];
+        let matches = Self::augment_args(clap::Command::new("on")).try_get_matches_from(words);
+        let args = matches.and_then(|matches| Self::from_arg_matches(&matches));
+        args.expect("`on` needs nothing but a device")
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Encrypt {
+    /// As they are in memory
+    Off,
+    /// AES-256 in XTS mode
+    AesXts,
+}
+
+impl Encrypt {
+    /// As the module has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Encrypt::Off => "off",
+            Encrypt::AesXts => "aes-xts",
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -132,6 +182,39 @@ pub struct OffArgs {
     /// Try even if memory seems too short to take the pages back
     #[arg(long)]
     pub force: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// Show a row for each stream, too
+    #[arg(long)]
+    pub streams: bool,
+
+    /// Print metrics for Prometheus, in its text format
+    #[arg(long, conflicts_with = "streams")]
+    pub prometheus: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct TopArgs {
+    /// The device to begin with: /dev/znsageN or the backing device [default: the
+    /// first]
+    pub device: Option<String>,
+
+    /// Time from one look to the next, 0.1 to 3600
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = parse_interval)]
+    pub interval: f64,
+
+    /// Draw with nothing but ASCII; where the locale is not UTF-8, this is so anyway
+    #[arg(long)]
+    pub ascii: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct SetArgs {
+    /// /dev/znsageN or the backing device, if there are several; then settings
+    #[arg(value_name = "[DEVICE] KEY=VALUE", required = true)]
+    pub words: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -238,6 +321,13 @@ fn parse_within(text: &str, max: f64) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(n) if (0.0..=max).contains(&n) => Ok(n),
         _ => Err(format!("`{text}` is no number from 0 to {max}")),
+    }
+}
+
+fn parse_interval(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(n) if (0.1..=3600.0).contains(&n) => Ok(n),
+        _ => Err(format!("`{text}` is no number of seconds from 0.1 to 3600")),
     }
 }
 

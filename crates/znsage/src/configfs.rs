@@ -19,6 +19,11 @@ pub fn item(name: &str) -> String {
     format!("{GROUP}/{name}")
 }
 
+/// The names of all policies that a device could have.
+pub fn policies() -> String {
+    format!("{GROUP}/policies")
+}
+
 /// Makes the module's directory visible.
 pub fn ensure_mounted(sys: &dyn Sys) -> Result<()> {
     if sys.exists(GROUP) {

@@ -38,6 +38,8 @@ pub struct Device {
     pub stripe: u64,
     /// ... and GC.
     pub gc_stripe: u64,
+    /// 1: it is these that streams write, too.
+    pub gc_shared: u64,
     /// Chunks that may be under way at once.
     pub write_window: u64,
     pub slots_used: u64,
@@ -63,9 +65,24 @@ pub struct Device {
     pub deadline_us: u64,
 }
 
+impl Device {
+    /// What somebody should look after; nothing on a healthy device.
+    pub fn troubles(&self) -> Vec<String> {
+        [
+            (self.read_errors, "read errors"),
+            (self.write_errors, "write errors"),
+            (self.zones.retired, "zones retired"),
+        ]
+        .into_iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, what)| format!("{what}: {n}"))
+        .collect()
+    }
+}
+
 /// Write amplification; None while nothing was swapped out.
 pub fn waf(host: u64, gc: u64, padding: u64) -> Option<f64> {
-    (host > 0).then(|| (host + gc + padding) as f64 / host as f64)
+    (host > 0).then(|| (host as f64 + gc as f64 + padding as f64) / host as f64)
 }
 
 /// The directory with a device's counters.
@@ -124,6 +141,7 @@ pub fn read(sys: &dyn Sys, name: &str) -> Result<Device> {
         streams: number("streams")?,
         stripe: number("stripe")?,
         gc_stripe: number("gc_stripe")?,
+        gc_shared: number("gc_shared")?,
         write_window: number("write_window")?,
         slots_used: number("slots_used")?,
         live_blocks: number("live_blocks")?,

@@ -67,19 +67,25 @@ pub fn inspect(sys: &dyn Sys, device: &str, force: bool) -> Result<Backing> {
         append_bytes,
         zone_bytes: usable.iter().map(|z| z.capacity).max().unwrap_or(0),
         usable_zones: usable.len() as u64,
-        usable_bytes: usable.iter().map(|z| z.capacity).sum(),
+        usable_bytes: usable.iter().map(|z| z.capacity).fold(0, u64::saturating_add),
         path,
         name,
     })
 }
 
-fn queue(sys: &dyn Sys, name: &str, attribute: &str) -> Option<String> {
+/// An attribute of the device's queue in sysfs.
+pub fn queue(sys: &dyn Sys, name: &str, attribute: &str) -> Option<String> {
     let text = sys.read(&format!("/sys/block/{name}/queue/{attribute}"));
     text.ok().map(|t| t.trim().to_string())
 }
 
+/// A limit on zones, which is 0 in sysfs if there is none.
+pub fn limit(sys: &dyn Sys, name: &str, attribute: &str) -> Option<u64> {
+    queue(sys, name, attribute)?.parse().ok().filter(|&n| n > 0)
+}
+
 /// A zoned disk with zone append; returns how much one append may carry.
-fn check_kind(sys: &dyn Sys, path: &str, name: &str) -> Result<u64> {
+pub fn check_kind(sys: &dyn Sys, path: &str, name: &str) -> Result<u64> {
     let refuse = |message: String| Error::new(Kind::Device, message);
     if !sys.exists(&format!("/sys/block/{name}")) {
         return Err(refuse(format!("{path} is a partition"))
@@ -191,7 +197,7 @@ pub fn check_zones(backing: &Backing, reserve: u64) -> Result<()> {
     Err(Error::new(
         Kind::Device,
         format!(
-            "{} has {} zones that can be used; {need} are needed with a reserve of {reserve}",
+            "{} has {} zones that can be used; at least {need} are needed with a reserve of {reserve}",
             backing.path, backing.usable_zones
         ),
     )

@@ -14,17 +14,32 @@ extern "C" fn note(_signal: libc::c_int) {
     SEEN.store(true, Ordering::Relaxed);
 }
 
+extern "C" fn nothing(_signal: libc::c_int) {}
+
 pub fn seen() -> bool {
     SEEN.load(Ordering::Relaxed)
 }
 
 /// From here on the signals no longer end the process.
 pub fn catch() {
-    let action = SigAction::new(SigHandler::Handler(note), SaFlags::SA_RESTART, SigSet::empty());
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        // SAFETY: the handler only stores to an atomic, which is allowed in
-        // a signal handler, and nothing else in this process has its own.
-        let old = unsafe { sigaction(signal, &action) };
-        debug_assert!(old.is_ok(), "these signals can be caught");
+        handle(signal, note);
     }
+}
+
+/// As `catch`, for who has to give a terminal back. A change of its size wakes
+/// who waits, and so does going on after a stop.
+pub fn catch_on_terminal() {
+    catch();
+    handle(Signal::SIGQUIT, note);
+    handle(Signal::SIGWINCH, nothing);
+    handle(Signal::SIGCONT, nothing);
+}
+
+fn handle(signal: Signal, handler: extern "C" fn(libc::c_int)) {
+    let action = SigAction::new(SigHandler::Handler(handler), SaFlags::SA_RESTART, SigSet::empty());
+    // SAFETY: the handlers at most store to an atomic, which is allowed in
+    // a signal handler, and nothing else in this process has its own.
+    let old = unsafe { sigaction(signal, &action) };
+    debug_assert!(old.is_ok(), "these signals can be caught");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `on` and `off` exclude each other: each looks first and acts then.
+//! `on`, `off` and `set` exclude one another: each looks first and acts then.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -22,7 +22,7 @@ pub fn take() -> Result<Option<Flock<File>>> {
     match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
         Ok(lock) => Ok(Some(lock)),
         Err((_, nix::errno::Errno::EWOULDBLOCK)) => {
-            Err(Error::new(Kind::Busy, "another `znsage on` or `znsage off` is at work")
+            Err(Error::new(Kind::Busy, "another `znsage on`, `off` or `set` is at work")
                 .hint("wait until it is done"))
         }
         Err((_, e)) => Err(Error::io("lock", Path::new(PATH), e.into())),

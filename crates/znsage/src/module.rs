@@ -64,10 +64,31 @@ fn check_file(sys: &dyn Sys, path: &str) -> Result<()> {
 
 /// The kernel release in a module's "vermagic=RELEASE FLAGS..." record.
 fn vermagic(image: &[u8]) -> Option<String> {
-    const KEY: &[u8] = b"vermagic=";
-    let start = image.windows(KEY.len()).position(|w| w == KEY)? + KEY.len();
-    let release = image[start..].split(|&b| b == b' ' || b == 0).next()?;
-    String::from_utf8(release.to_vec()).ok()
+    record(image, "vermagic")
+}
+
+/// The first word of a "KEY=VALUE" record, which is not the end of another
+/// one's key: there is `srcversion` beside `version`.
+fn record(image: &[u8], key: &str) -> Option<String> {
+    let key = format!("{key}=");
+    let mut found = image.windows(key.len()).enumerate().filter(|(_, w)| *w == key.as_bytes());
+    let (at, _) = found.find(|&(at, _)| at == 0 || !image[at - 1].is_ascii_lowercase())?;
+    let word = image[at + key.len()..].split(|&b| b == b' ' || b == 0).next()?;
+    String::from_utf8(word.to_vec()).ok()
+}
+
+/// The version of the module that is, or is going to be, loaded; None if it
+/// does not tell.
+pub fn version(sys: &dyn Sys, source: &Source) -> Option<String> {
+    let text = match source {
+        Source::Loaded => sys.read(&format!("{LOADED}/version")).ok()?,
+        Source::File(path) => record(&sys.read_bytes(path).ok()?, "version")?,
+        Source::Installed => {
+            let ran = sys.run(&["modinfo", "-F", "version", "znsage"], &mut || ()).ok()?;
+            ran.ok().then_some(ran.stdout)?
+        }
+    };
+    Some(text.trim().to_string()).filter(|t| !t.is_empty())
 }
 
 /// The module is not installed for this kernel; maybe for another one.
@@ -143,6 +164,8 @@ mod tests {
         let image =
             b"\x7fELF..\0license=GPL\0vermagic=6.1.0-30-amd64 SMP mod_unload\0name=znsage\0";
         assert_eq!(vermagic(image).as_deref(), Some("6.1.0-30-amd64"));
+        let image = b"\0srcversion=A7\0version=0.1.0\0vermagic=6.1.0 SMP\0";
+        assert_eq!(record(image, "version").as_deref(), Some("0.1.0"));
         assert_eq!(vermagic(b"no such thing"), None);
     }
 }

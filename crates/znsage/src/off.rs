@@ -8,6 +8,7 @@ use crate::counters::{self, Device};
 use crate::error::{Error, Kind, Result};
 use crate::on::require_root;
 use crate::progress::Progress;
+use crate::swaps::Area;
 use crate::sys::Sys;
 use crate::{configfs, module, scheduler, swaps, units};
 
@@ -59,9 +60,12 @@ fn drop_unpowered(sys: &dyn Sys, wanted: &str) -> Result<bool> {
 fn check_memory(sys: &dyn Sys, devices: &[Device]) -> Result<()> {
     let (ours, others): (Vec<_>, Vec<_>) =
         swaps::areas(sys).into_iter().partition(|a| devices.iter().any(|d| d.name == a.name()));
-    let used: u64 = ours.iter().map(|a| a.used_bytes).sum();
+    let sum = |areas: &[Area], bytes: fn(&Area) -> u64| {
+        areas.iter().map(bytes).fold(0, u64::saturating_add)
+    };
+    let used = sum(&ours, |a| a.used_bytes);
     let memory = swaps::available_memory(sys)?;
-    let swap: u64 = others.iter().map(|a| a.free_bytes()).sum();
+    let swap = sum(&others, Area::free_bytes);
     if used <= memory.saturating_add(swap) {
         return Ok(());
     }

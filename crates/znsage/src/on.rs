@@ -14,10 +14,13 @@ use crate::error::{reason, Error, Kind, Result};
 use crate::module::{self, Source};
 use crate::sys::Sys;
 use crate::undo::Undo;
-use crate::{configfs, scheduler, swaps, units};
+use crate::{configfs, resume, scheduler, set, swaps, units};
 
 /// Forward and reverse map, 4 bytes each.
 const MAP_BYTES_PER_BLOCK: u64 = 8;
+
+/// As the module's (kmod/config.c).
+const DEFAULT_RESERVE: u32 = 2;
 
 /// mkswap refuses anything smaller.
 const MIN_PAGES: u64 = 10;
@@ -32,13 +35,13 @@ pub struct Report {
     pub device: Device,
     pub backing_path: String,
     pub priority: Option<i64>,
+    /// How pages are encrypted, if the module tells.
+    pub encrypt: Option<String>,
 }
 
 pub fn run(sys: &dyn Sys, args: &OnArgs, page: u64) -> Result<Report> {
     require_root(sys, "set up a swap device")?;
-    let backing = device::inspect(sys, &args.device, args.force)?;
-    check_settings(args, &backing, page)?;
-    check_memory(sys, args, &backing, page)?;
+    let backing = examine(sys, args, page)?;
     let source = module::find(sys)?;
 
     let mut undo = Undo::new(sys);
@@ -46,6 +49,16 @@ pub fn run(sys: &dyn Sys, args: &OnArgs, page: u64) -> Result<Report> {
         Ok(report) => Ok(report),
         Err(e) => Err(undo.roll_back(e)),
     }
+}
+
+/// All that can be told of a device with such settings before anything is
+/// changed; for root.
+pub fn examine(sys: &dyn Sys, args: &OnArgs, page: u64) -> Result<Backing> {
+    let backing = device::inspect(sys, &args.device, args.force)?;
+    resume::check(sys, &backing.path, &backing.name)?;
+    check_settings(args, &backing, page)?;
+    check_memory(sys, args, &backing, page)?;
+    Ok(backing)
 }
 
 pub fn require_root(sys: &dyn Sys, purpose: &str) -> Result<()> {
@@ -59,7 +72,7 @@ pub fn require_root(sys: &dyn Sys, purpose: &str) -> Result<()> {
 /// Settings against the device. The module checks again; what it would call
 /// "invalid argument" gets its own sentence here.
 fn check_settings(args: &OnArgs, backing: &Backing, page: u64) -> Result<()> {
-    let reserve = u64::from(args.reserve.unwrap_or(1));
+    let reserve = u64::from(args.reserve.unwrap_or(DEFAULT_RESERVE));
     device::check_zones(backing, reserve)?;
     device::check_reach(backing, args.size, page)?;
     let unit = args.write_unit.unwrap_or(page);
@@ -172,7 +185,8 @@ fn set_up(
         move |sys| configfs::remove(sys, &name)
     });
     for (attribute, value) in settings(args, &backing.path) {
-        configfs::set(sys, name, attribute, &value)?;
+        configfs::set(sys, name, attribute, &value)
+            .map_err(|e| set::refused_name(sys, attribute, &value).unwrap_or(e))?;
     }
     go_on(sys)?;
     attach(sys, args, backing)?;
@@ -208,14 +222,17 @@ fn settings(args: &OnArgs, path: &str) -> Vec<(&'static str, String)> {
     let mut list = vec![
         ("backing", path.to_string()),
         ("over_provisioning", args.over_provisioning.to_string()),
-        ("policy", args.policy.name().to_string()),
     ];
+    let names = [("policy", &args.policy), ("victim", &args.victim)];
+    list.extend(names.into_iter().filter_map(|(attribute, name)| Some((attribute, name.clone()?))));
+    list.extend(args.encrypt.map(|how| ("encrypt", how.name().to_string())));
     let numbers = [
         ("size", args.size),
         ("chunk", args.chunk),
         ("write_unit", args.write_unit),
         ("reserve", args.reserve.map(u64::from)),
         ("stripe", args.stripe.map(u64::from)),
+        ("pace", args.pace.map(u64::from)),
         ("deadline_us", args.deadline_us.map(u64::from)),
         ("force", args.force.then_some(1)),
     ];
@@ -243,6 +260,7 @@ fn attach(sys: &dyn Sys, args: &OnArgs, backing: &Backing) -> Result<()> {
 fn refused(e: &io::Error, args: &OnArgs, path: &str, logged: Option<String>) -> Error {
     let (kind, hint) = match e.raw_os_error() {
         Some(libc::EBUSY) => (Kind::Busy, "the device is in use"),
+        Some(libc::EAGAIN) => (Kind::Busy, "try again when the system is back"),
         Some(libc::ENOTEMPTY) => {
             (Kind::Busy, "--force takes the device anyway; everything on it is lost")
         }
@@ -258,6 +276,11 @@ fn refused(e: &io::Error, args: &OnArgs, path: &str, logged: Option<String>) -> 
         Some(libc::ENOSPC) => {
             (Kind::Device, "--policy single and a smaller --reserve need fewer zones")
         }
+        Some(libc::ENOPKG) => (
+            Kind::Environment,
+            "`modprobe xts` and `modprobe aes` have to succeed: the kernel needs CONFIG_CRYPTO_XTS \
+             and CONFIG_CRYPTO_AES; or leave out --encrypt",
+        ),
         Some(libc::ENOMEM) => (Kind::Space, "the map takes 8 bytes of memory for each page"),
         _ => (Kind::Kernel, "the kernel log (`dmesg`) may tell more"),
     };
@@ -284,6 +307,7 @@ fn enable(sys: &dyn Sys, args: &OnArgs, backing: &Backing, undo: &mut Undo) -> R
         device: counters::read(sys, &name)?,
         backing_path: backing.path.clone(),
         priority: swaps::area(sys, &name).map(|a| a.priority),
+        encrypt: counters::value(sys, &name, "encrypt").ok(),
     })
 }
 
@@ -301,7 +325,12 @@ fn wait_for(sys: &dyn Sys, node: &str) -> Result<()> {
 
 impl Report {
     pub fn to_json(&self) -> serde_json::Value {
-        json!({"version": 1, "priority": self.priority, "device": self.device})
+        json!({
+            "version": 1,
+            "priority": self.priority,
+            "encrypt": self.encrypt,
+            "device": self.device,
+        })
     }
 
     pub fn to_text(&self) -> String {
@@ -310,9 +339,17 @@ impl Report {
             Some(n) => format!(", priority {n}"),
             None => String::new(),
         };
+        let encrypted = match self.encrypt.as_deref() {
+            None | Some("off") => "",
+            Some(_) => ", encrypted",
+        };
+        let by_gc = match d.gc_shared {
+            0 => format!(" and {} by GC", d.gc_stripe),
+            _ => ", by GC as well".to_string(),
+        };
         format!(
-            "{} on {}: {} of swap{priority}\n\
-             policy {} ({} streams), zones written at a time {} and {} by GC\n\
+            "{} on {}: {} of swap{priority}{encrypted}\n\
+             policy {} ({} streams), zones written at a time {}{by_gc}\n\
              chunks of {}, {} zones of {}\n\
              {} of memory for the map\n",
             d.name,
@@ -320,8 +357,7 @@ impl Report {
             units::size(d.size_bytes),
             d.policy,
             d.streams,
-            d.streams * d.stripe,
-            d.gc_stripe,
+            d.streams.saturating_mul(d.stripe),
             units::size(d.chunk_bytes),
             d.zones.total,
             units::size(d.zone_bytes),

@@ -49,7 +49,7 @@ fn saved(device: &str) -> String {
 }
 
 /// The one in brackets, if there is a choice that includes none.
-fn chosen(list: &str) -> Option<String> {
+pub fn chosen(list: &str) -> Option<String> {
     let words: Vec<&str> = list.split_whitespace().collect();
     let current = words.iter().find_map(|w| w.strip_prefix('[')?.strip_suffix(']'))?;
     words.iter().any(|w| w.trim_matches(['[', ']']) == NONE).then(|| current.to_string())

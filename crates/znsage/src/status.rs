@@ -1,54 +1,105 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `znsage status`: a row a device.
+//! `znsage status`: a row a device, and below it what is in its zones and how
+//! long things took.
 
-use serde_json::json;
+use std::collections::BTreeMap;
 
+use serde_json::{json, Value};
+
+use crate::cli::StatusArgs;
 use crate::counters::{self, Device};
+use crate::details::{self, Details, LATENCIES};
 use crate::error::Result;
 use crate::sys::Sys;
-use crate::units;
+use crate::{cgroups, prometheus, units};
 
 pub struct Report {
-    pub devices: Vec<Device>,
+    pub devices: Vec<(Device, Details)>,
     page: u64,
+    streams: bool,
+    /// For Prometheus: all cgroups by their numbers.
+    metrics: Option<BTreeMap<u64, String>>,
 }
 
-pub fn run(sys: &dyn Sys, page: u64) -> Result<Report> {
-    Ok(Report { devices: counters::all(sys)?, page })
+pub fn run(sys: &dyn Sys, args: &StatusArgs, page: u64) -> Result<Report> {
+    let devices = devices(sys)?;
+    let by_cgroup = devices.iter().any(|(d, _)| d.policy == "cgroup");
+    let metrics = args.prometheus.then(|| match by_cgroup {
+        true => cgroups::paths(sys),
+        false => BTreeMap::new(),
+    });
+    Ok(Report { devices, page, streams: args.streams, metrics })
 }
 
-const HEADINGS: [&str; 12] = [
-    "NAME", "BACKING", "POLICY", "SIZE", "USED", "UTIL", "ZONES", "EMPTY", "OUT", "COPIED", "WAF",
-    "MAP",
+/// All that the module tells of the devices that are on.
+pub fn devices(sys: &dyn Sys) -> Result<Vec<(Device, Details)>> {
+    let with_details = |d: Device| {
+        let details = details::read(sys, &d.name, &json!(d));
+        (d, details)
+    };
+    Ok(counters::all(sys)?.into_iter().map(with_details).collect())
+}
+
+const HEADINGS: [&str; 13] = [
+    "NAME", "BACKING", "POLICY", "VICTIM", "SIZE", "USED", "UTIL", "ZONES", "EMPTY", "OUT",
+    "COPIED", "WAF", "MAP",
 ];
 
 /// Columns that hold words; the others are numbers, set to the right.
-const WORDS: usize = 3;
+const WORDS: usize = 4;
 
 impl Report {
-    pub fn to_json(&self) -> serde_json::Value {
-        json!({"version": 1, "devices": self.devices})
+    pub fn to_json(&self) -> Value {
+        let devices: Vec<Value> = self
+            .devices
+            .iter()
+            .map(|(device, details)| {
+                let mut all = json!(device);
+                if let (Value::Object(all), Value::Object(more)) = (&mut all, json!(details)) {
+                    // What has been there for longer keeps its meaning.
+                    for (key, value) in more {
+                        all.entry(key).or_insert(value);
+                    }
+                }
+                all
+            })
+            .collect();
+        json!({"version": 1, "devices": devices})
     }
 
     pub fn to_text(&self) -> String {
+        if let Some(cgroups) = &self.metrics {
+            return prometheus::text(&self.devices, self.page, cgroups);
+        }
         if self.devices.is_empty() {
             return "no znsage device is on\n".to_string();
         }
-        let mut rows = vec![HEADINGS.map(str::to_string)];
-        rows.extend(self.devices.iter().map(|d| self.row(d)));
-        let mut text = table(&rows);
-        for device in &self.devices {
+        let mut rows = vec![HEADINGS.map(str::to_string).to_vec()];
+        rows.extend(self.devices.iter().map(|(d, more)| self.row(d, more)));
+        let mut text = table(&rows, WORDS);
+        for (device, details) in &self.devices {
+            if let Some(how) = &details.encrypt {
+                text += &format!("\n{}: encryption: {how}\n", device.name);
+            }
+            text += &latencies(&device.name, details);
+            text += &zones(&device.name, details);
+            if self.streams {
+                text += &streams(&device.name, details);
+            }
+        }
+        for (device, _) in &self.devices {
             text += &troubles(device);
         }
         text
     }
 
-    fn row(&self, d: &Device) -> [String; 12] {
-        let blocks = |n: u64| units::size(n * self.page);
-        [
+    fn row(&self, d: &Device, more: &Details) -> Vec<String> {
+        let blocks = |n: u64| units::size(n.saturating_mul(self.page));
+        vec![
             d.name.clone(),
             d.backing.clone(),
             d.policy.clone(),
+            more.victim.clone().unwrap_or("-".to_string()),
             units::size(d.size_bytes),
             blocks(d.slots_used),
             format!("{:.1} %", 100.0 * d.utilization),
@@ -62,13 +113,15 @@ impl Report {
     }
 }
 
-fn table(rows: &[[String; 12]]) -> String {
+/// The first `words` columns are words, the others numbers.
+pub fn table(rows: &[Vec<String>], words: usize) -> String {
     let mut text = String::new();
     for row in rows {
         let mut line = String::new();
         for (column, cell) in row.iter().enumerate() {
-            let width = rows.iter().map(|r| r[column].len()).max().unwrap_or(0);
-            line += &match column < WORDS {
+            let width = rows.iter().filter_map(|r| r.get(column)).map(String::len).max();
+            let width = width.unwrap_or(0);
+            line += &match column < words {
                 true => format!("{cell:<width$}  "),
                 false => format!("{cell:>width$}  "),
             };
@@ -79,17 +132,59 @@ fn table(rows: &[[String; 12]]) -> String {
     text
 }
 
-/// What somebody should look after; nothing on a healthy device.
+/// What has been timed since attach, or since the histograms were reset.
+fn latencies(name: &str, details: &Details) -> String {
+    let timed = LATENCIES.iter().filter_map(|&what| Some((what, details.latency.get(what)?)));
+    let mut rows =
+        vec![["LATENCY", "COUNT", "MEAN", "P50", "P99", "P99.9"].map(String::from).to_vec()];
+    rows.extend(timed.filter(|(_, l)| l.count > 0).map(|(what, l)| {
+        let times = [l.mean_us, l.p50_us, l.p99_us, l.p999_us].map(units::micros);
+        [vec![what.replace('_', "-"), l.count.to_string()], times.to_vec()].concat()
+    }));
+    match rows.len() {
+        1 => String::new(),
+        _ => format!("\n{name}\n{}", table(&rows, 1)),
+    }
+}
+
+fn zones(name: &str, details: &Details) -> String {
+    let mut text = String::new();
+    if !details.zone_states.is_empty() {
+        let list: Vec<String> =
+            details.zone_states.iter().map(|(state, n)| format!("{n} {state}")).collect();
+        text += &format!("\n{name}: zones: {}\n", list.join(", "));
+    }
+    if details.live_histogram.iter().any(|s| s.zones > 0) {
+        let list: Vec<String> =
+            details.live_histogram.iter().map(|s| s.zones.to_string()).collect();
+        text += &format!(
+            "{name}: full zones by live blocks, from 0 to 100 % in steps of {} %: {}\n",
+            100 / list.len(),
+            list.join(" ")
+        );
+    }
+    text
+}
+
+fn streams(name: &str, details: &Details) -> String {
+    let Some(first) = details.streams.first() else {
+        return format!("\n{name}: this module tells nothing about streams\n");
+    };
+    let columns: Vec<&String> = first.keys().collect();
+    let shown = |v: Option<&Value>| match v {
+        Some(Value::String(s)) => s.clone(),
+        Some(v) => v.to_string(),
+        None => "-".to_string(),
+    };
+    let mut rows = vec![columns.iter().map(|c| c.to_uppercase()).collect::<Vec<_>>()];
+    for row in &details.streams {
+        rows.push(columns.iter().map(|c| shown(row.get(*c))).collect());
+    }
+    format!("\n{name}\n{}", table(&rows, 0))
+}
+
 fn troubles(d: &Device) -> String {
-    let list: Vec<String> = [
-        (d.read_errors, "read errors"),
-        (d.write_errors, "write errors"),
-        (d.zones.retired, "zones retired"),
-    ]
-    .into_iter()
-    .filter(|(n, _)| *n > 0)
-    .map(|(n, what)| format!("{what}: {n}"))
-    .collect();
+    let list = d.troubles();
     match list.is_empty() {
         true => String::new(),
         false => format!("{}: {}\n", d.name, list.join(", ")),

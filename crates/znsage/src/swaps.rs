@@ -38,10 +38,15 @@ fn parse_area(line: &str) -> Option<Area> {
     };
     Some(Area {
         path: path.to_string(),
-        bytes: size.parse::<u64>().ok()? * 1024,
-        used_bytes: used.parse::<u64>().ok()? * 1024,
+        bytes: kib(size)?,
+        used_bytes: kib(used)?,
         priority: priority.parse().ok()?,
     })
+}
+
+/// KiB as bytes; None also if they are more than there can be.
+fn kib(text: &str) -> Option<u64> {
+    text.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// The swap area on /dev/`name`, if it is one.
@@ -54,8 +59,7 @@ pub fn available_memory(sys: &dyn Sys) -> Result<u64> {
     let text = sys.read("/proc/meminfo").unwrap_or_default();
     text.lines()
         .find_map(|l| l.strip_prefix("MemAvailable:"))
-        .and_then(|l| l.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok())
-        .map(|kib| kib * 1024)
+        .and_then(|l| kib(l.trim().strip_suffix(" kB")?.trim()))
         .ok_or_else(|| Error::new(Kind::Kernel, "/proc/meminfo shows no MemAvailable"))
 }
 
@@ -106,5 +110,7 @@ mod tests {
         assert_eq!(area.used_bytes, 1 << 20);
         assert_eq!(area.priority, -2);
         assert_eq!(parse_area("garbage"), None);
+        assert_eq!(parse_area(&format!("/dev/a partition {} 0 -2", u64::MAX)), None);
+        assert_eq!((kib("7"), kib(&u64::MAX.to_string())), (Some(7168), None));
     }
 }

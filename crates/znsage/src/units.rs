@@ -44,6 +44,31 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     u64::try_from(bytes / scale).map_err(|_| format!("`{text}` is too large"))
 }
 
+/// Parses `500us`, `5ms`, `1s`; a number alone is microseconds.
+pub fn parse_micros(text: &str) -> Result<u64, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let factor = match unit.trim_start() {
+        "" | "us" => 1,
+        "ms" => 1000,
+        "s" => 1_000_000,
+        _ => 0,
+    };
+    match number.parse::<u64>().ok().and_then(|n| n.checked_mul(factor)) {
+        Some(us) if factor > 0 => Ok(us),
+        _ => Err(format!("`{text}` is no time; write for example 500us, 5ms or 1s")),
+    }
+}
+
+/// The name of a policy, as the kernel takes it.
+pub fn parse_name(text: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    match !text.is_empty() && text.len() < 16 && text.chars().all(fits) {
+        true => Ok(text.to_string()),
+        false => Err(format!("`{text}` is no name: up to 15 letters, digits, - and _")),
+    }
+}
+
 /// A size for people, in binary units: `128 KiB`, `1.5 GiB`.
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
@@ -131,6 +156,25 @@ mod tests {
         assert_eq!(size((1 << 20) - 1), "1 MiB");
         assert_eq!(size(3 << 29), "1.5 GiB");
         assert_eq!(size(u64::MAX), "16 EiB");
+    }
+
+    #[test]
+    fn times_are_read() {
+        for (text, us) in [("0", 0), ("700", 700), ("5us", 5), ("5 ms", 5000), ("1s", 1_000_000)] {
+            assert_eq!(parse_micros(text), Ok(us), "{text}");
+        }
+        for text in ["", "ms", "1h", "1.5ms", "-1", "99999999999999999999", "18446744073709551615s"]
+        {
+            assert!(parse_micros(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_are_read() {
+        assert_eq!(parse_name("my-policy_2"), Ok("my-policy_2".to_string()));
+        for text in ["", "a b", "a/b", "sixteen-letters-", "é"] {
+            assert!(parse_name(text).is_err(), "{text}");
+        }
     }
 
     #[test]

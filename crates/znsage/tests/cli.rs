@@ -21,7 +21,19 @@ fn help_names_every_command_and_exit_status() {
     let out = znsage(&["--help"]);
     assert_eq!(out.status.code(), Some(0));
     let help = text(&out.stdout);
-    for word in ["on ", "off ", "status ", "check ", "bench ", "Exit status:", "ZNSAGE_MODULE"] {
+    for word in [
+        "list ",
+        "doctor ",
+        "on ",
+        "off ",
+        "status ",
+        "top ",
+        "set ",
+        "check ",
+        "bench ",
+        "Exit status:",
+        "ZNSAGE_MODULE",
+    ] {
         assert!(help.contains(word), "{word} in:\n{help}");
     }
     assert!(!help.contains("worker"), "the worker is nobody's business");
@@ -34,7 +46,14 @@ fn usage_errors_exit_with_2() {
         &["frobnicate"],
         &["on"],
         &["on", "/dev/x", "--size", "12Q"],
-        &["on", "/dev/x", "--policy", "psychic"],
+        &["on", "/dev/x", "--policy", "two words"],
+        &["on", "/dev/x", "--victim", ""],
+        &["set"],
+        &["set", "znsage0"],
+        &["set", "colour=red"],
+        &["set", "gc-low=few"],
+        &["set", "deadline=1h"],
+        &["set", "gc-low=3", "gc_low=4"],
         &["on", "/dev/x", "--over-provisioning", "91"],
         &["on", "/dev/x", "--reserve", "0"],
         &["on", "/dev/x", "--priority", "40000"],
@@ -42,6 +61,11 @@ fn usage_errors_exit_with_2() {
         &["bench", "--pattern", "backwards"],
         &["bench", "--size", "1G", "--utilization", "40"],
         &["bench", "--threads", "0"],
+        &["status", "--prometheus", "--streams"],
+        &["list", "/dev/x"],
+        &["doctor", "all"],
+        &["top", "--interval", "0"],
+        &["top", "--interval", "soon"],
     ] {
         let out = znsage(args);
         assert_eq!(out.status.code(), Some(2), "{args:?}");
@@ -66,6 +90,44 @@ fn refusals_are_one_json_document() {
     let out = znsage(&["--json", "bench", "--memory-limit", "1M"]);
     assert_eq!(out.status.code(), Some(2));
     assert!(out.stderr.is_empty(), "{}", text(&out.stderr));
+    let doc: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(doc["error"]["kind"], "usage");
+}
+
+#[test]
+fn metrics_are_no_json() {
+    let out = znsage(&["--json", "status", "--prometheus"]);
+    assert_eq!(out.status.code(), Some(2));
+    let doc: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(doc["error"]["kind"], "usage");
+    let out = znsage(&["status", "--prometheus"]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    assert!(text(&out.stdout).contains("# TYPE znsage_devices gauge\nznsage_devices "));
+}
+
+/// On whatever machine the tests run.
+#[test]
+fn list_and_doctor_look_at_any_machine() {
+    let out = znsage(&["list", "--json"]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    let doc: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert!(doc["devices"].is_array());
+    let out = znsage(&["doctor", "--json"]);
+    let doc: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert!(doc["findings"].as_array().unwrap().len() >= 10, "{doc}");
+    let status = i32::from(doc["ok"] == false);
+    assert_eq!(out.status.code(), Some(status), "{doc}");
+}
+
+#[test]
+fn top_is_for_people_at_terminals() {
+    let out = znsage(&["top"]);
+    assert_eq!(out.status.code(), Some(3));
+    assert!(out.stdout.is_empty());
+    let said = text(&out.stderr);
+    assert!(said.contains("needs a terminal") && said.contains("znsage status"), "{said}");
+    let out = znsage(&["--json", "top"]);
+    assert_eq!(out.status.code(), Some(2));
     let doc: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
     assert_eq!(doc["error"]["kind"], "usage");
 }

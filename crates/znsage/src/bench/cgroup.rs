@@ -4,6 +4,7 @@
 use std::io;
 use std::time::Duration;
 
+use crate::cgroups;
 use crate::error::{Error, Kind, Result};
 use crate::sys::Sys;
 
@@ -105,15 +106,7 @@ fn refused(sys: &dyn Sys, path: &str, e: io::Error) -> Error {
 
 /// The mount point of cgroup v2, with the memory controller handed down.
 fn hierarchy(sys: &dyn Sys) -> Result<String> {
-    let mounted = || {
-        let mounts = sys.read("/proc/mounts").unwrap_or_default();
-        let mut lines = mounts.lines().map(|l| l.split(' '));
-        lines.find_map(|mut f| {
-            let point = f.nth(1)?.to_string();
-            (f.next() == Some("cgroup2")).then_some(point)
-        })
-    };
-    let mount = match mounted() {
+    let mount = match cgroups::mount(sys) {
         Some(point) => point,
         None => {
             let done = sys.mount("cgroup2", USUAL_MOUNT);
@@ -121,8 +114,7 @@ fn hierarchy(sys: &dyn Sys) -> Result<String> {
             USUAL_MOUNT.to_string()
         }
     };
-    let controllers = sys.read(&format!("{mount}/cgroup.controllers")).unwrap_or_default();
-    if !controllers.split_whitespace().any(|c| c == "memory") {
+    if !cgroups::controllers(sys, &mount).iter().any(|c| c == "memory") {
         return Err(Error::new(
             Kind::Environment,
             format!("cgroup v2 on {mount} has no memory controller"),

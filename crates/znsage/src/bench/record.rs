@@ -195,7 +195,8 @@ fn parse(line: &str, disk: u32) -> std::result::Result<Option<Line>, String> {
     let found = events.iter().find_map(|(name, op)| Some((line.split_once(name)?, *op)));
     let Some(((head, text), op)) = found else { return Ok(None) };
     let strange = || format!("trace_pipe has a line of unknown form: {line}");
-    let at = head.split_ascii_whitespace().last().and_then(micros).ok_or_else(strange)? * US;
+    let at = head.split_ascii_whitespace().last().and_then(micros).ok_or_else(strange)?;
+    let at = at.checked_mul(US).ok_or_else(strange)?;
     let Some(op) = op else {
         return Ok(text.strip_prefix(MARK).map(|text| mark(at, text)));
     };
@@ -226,7 +227,7 @@ fn micros(text: &str) -> Option<u64> {
     if rest.len() != 6 {
         return None;
     }
-    Some(seconds.parse::<u64>().ok()? * 1_000_000 + rest.parse::<u64>().ok()?)
+    seconds.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(rest.parse().ok()?)
 }
 
 /// Sorts lines by time, joins those that belong together, and writes them.
@@ -283,14 +284,26 @@ impl<W: Write> Sink<W> {
     }
 }
 
+/// The trace of the lines of trace_pipe, of the first device, all in memory.
+///
+/// # Errors
+/// If a line has an unknown form.
+pub fn recorded(lines: &str, slots: u32) -> std::result::Result<Vec<u8>, String> {
+    let writer = Writer::new(Vec::new(), slots, "").map_err(|e| reason(&e))?;
+    let mut sink = Sink { writer, disk: 0, first: None, window: Vec::new() };
+    lines.lines().try_for_each(|line| sink.take(line))?;
+    sink.write(sink.window.len())?;
+    Ok(sink.writer.into_inner())
+}
+
 /// Whoever swaps in waits for each bio; others are merely a stream of slots.
 fn follows(last: &Record, next: &Record) -> bool {
     last.op == next.op
         && last.op != Op::In
         && last.cpu == next.cpu
-        && last.first + last.nr == next.first
+        && last.first.checked_add(last.nr) == Some(next.first)
         && next.at - last.at < TOGETHER
-        && last.nr + next.nr <= MOST_TOGETHER
+        && last.nr.saturating_add(next.nr) <= MOST_TOGETHER
 }
 
 #[cfg(test)]
@@ -325,6 +338,8 @@ mod tests {
             " x-1 [000] .... 6.1: znsage_swap_in: disk=0 slot=9 nr=1",
             " x-1 000 .... 6.000001: znsage_swap_in: disk=0 slot=9 nr=1",
             " x-1 [000] .... 6.000001: znsage_swap_in: disk=0 slot=x nr=1",
+            " x-1 [000] .... 18446744073709551.000001: znsage_swap_in: disk=0 slot=1 nr=1",
+            " x-1 [000] .... 18446744073.709552: znsage_swap_in: disk=0 slot=1 nr=1",
         ] {
             assert!(parse(line, 0).unwrap_err().contains("unknown form"), "{line}");
         }
@@ -349,5 +364,15 @@ mod tests {
         let text = String::from_utf8(sink.writer.into_inner()).unwrap();
         let want = "0 1 R 1\n1 1 R 2\n10 0 W 4 2\n20 1 W 6\n";
         assert_eq!(text.split_once("100\n").unwrap().1, want);
+    }
+
+    #[test]
+    fn slots_beyond_all_are_not_joined() {
+        let line = |us, slot, nr| {
+            format!(" c-1 [0] . 1.{us:06}: znsage_swap_out: disk=0 slot={slot} nr={nr}\n")
+        };
+        let text = line(1, u32::MAX, u32::MAX) + &line(2, 5, u32::MAX) + &line(3, 4, 1);
+        let trace = String::from_utf8(recorded(&text, 100).unwrap()).unwrap();
+        assert_eq!(trace.lines().count(), 2 + 3);
     }
 }

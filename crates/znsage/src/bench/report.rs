@@ -244,6 +244,47 @@ mod tests {
         assert!((utilization.mean - 0.6).abs() < 1e-9);
     }
 
+    /// With all that a report may hold, for docs/json.md.
+    #[test]
+    fn the_document_is_what_it_was() {
+        let latency = Latency { mean: 210.5, p50: 200.0, p99: 900.0, p99_9: 1500.0, max: 2000.0 };
+        let outcome =
+            Outcome { seconds: 2.0, ops: 512, writes: 200, corrupt: 1, latency_us: Some(latency) };
+        let none = Snapshot::default();
+        let phase =
+            |name, outcome, before, after| Phase::new(name, 4096, outcome, before, after, None);
+        let area = Area {
+            path: "/dev/znsage0".to_string(),
+            bytes: 1 << 30,
+            used_bytes: 1 << 20,
+            priority: -2,
+        };
+        let config = Config {
+            size_bytes: 1 << 30,
+            memory_limit_bytes: Some(256 << 20),
+            threads: 2,
+            pattern: "random",
+            write_ratio: 0.5,
+            utilization_percent: Some(60.0),
+            seed: 7,
+            thp: false,
+            page_cluster: Some(3),
+        };
+        let report = Report {
+            system: "znsage",
+            kernel: "6.12.0-test".to_string(),
+            swaps: vec![area],
+            config,
+            phases: vec![
+                phase("fill", Outcome::default(), &none, &none),
+                phase("random", outcome, &snapshot(400, 0, 10), &snapshot(800, 200, 522)),
+            ],
+            corrupt_pages: 1,
+            corrupt: vec!["page 7: zeros".to_string()],
+        };
+        crate::setup_tests::compare_json(&report.to_json(), "bench");
+    }
+
     #[test]
     fn without_a_device_there_is_no_waf() {
         let none = Snapshot::default();

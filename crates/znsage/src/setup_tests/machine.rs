@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::sys::fake::Fake;
 use crate::sys::{Ran, Sys};
 use crate::zones::{State, Zone};
-use crate::{check, off, on};
+use crate::{check, doctor, list, off, on, set, status};
 
 pub const PAGE: u64 = 4096;
 pub const MIB: u64 = 1 << 20;
@@ -50,18 +50,21 @@ pub fn machine() -> Fake {
     fake
 }
 
-pub const ATTRIBUTES: [(&str, &str); 14] = [
+pub const ATTRIBUTES: [(&str, &str); 17] = [
     ("backing", "\n"),
     ("size", "0\n"),
     ("over_provisioning", "12\n"),
     ("policy", "cpu\n"),
+    ("victim", "greedy\n"),
     ("chunk", "0\n"),
     ("write_unit", "0\n"),
     ("reserve", "1\n"),
     ("stripe", "0\n"),
+    ("pace", "50\n"),
     ("gc_low", "0\n"),
     ("gc_high", "0\n"),
     ("deadline_us", "1000\n"),
+    ("encrypt", "off\n"),
     ("force", "0\n"),
     ("power", "0\n"),
     ("index", "-1\n"),
@@ -88,6 +91,10 @@ pub fn program(fake: &Fake, argv: &[&str]) -> Ran {
             return ended(i32::from(!here), "");
         }
         ["modprobe", "configfs"] | ["mkswap", _] => {}
+        ["modinfo", "-F", "version", "znsage"] => {
+            let stdout = concat!(env!("CARGO_PKG_VERSION"), "\n").to_string();
+            return Ran { status: Some(0), stdout, stderr: String::new() };
+        }
         ["modprobe", "znsage"] | ["insmod", _] => {
             fake.put("/sys/module/znsage/refcnt", "0\n");
             fake.put_dir(CONFIG);
@@ -120,6 +127,8 @@ pub fn attribute(fake: &Fake, path: &str, text: &str) -> io::Result<()> {
         for (file, value) in COUNTERS {
             fake.put(&format!("{sysfs}/znsage/{file}"), &format!("{value}\n"));
         }
+        let encrypt = fake.read(&format!("{item}/encrypt"))?;
+        fake.put(&format!("{sysfs}/znsage/encrypt"), &encrypt);
         fake.put(node, "");
         fake.put(&format!("{item}/index"), "0\n");
     } else if fake.read("/proc/swaps")? != NO_SWAP {
@@ -132,7 +141,7 @@ pub fn attribute(fake: &Fake, path: &str, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-pub const COUNTERS: [(&str, &str); 34] = [
+pub const COUNTERS: [(&str, &str); 35] = [
     ("backing", "nvme1n1"),
     ("config", "nvme1n1"),
     ("policy", "cpu"),
@@ -150,6 +159,7 @@ pub const COUNTERS: [(&str, &str); 34] = [
     ("streams", "2"),
     ("stripe", "1"),
     ("gc_stripe", "1"),
+    ("gc_shared", "0"),
     ("write_window", "64"),
     ("slots_used", "16384"),
     ("live_blocks", "16384"),
@@ -184,6 +194,93 @@ pub fn turn_off(fake: &Fake, words: &[&str]) -> Result<off::Report> {
     match parse(&[&["off"], words].concat()) {
         Command::Off(args) => off::run(fake, &args),
         _ => unreachable!(),
+    }
+}
+
+pub fn run_status(fake: &Fake, options: &[&str]) -> Result<status::Report> {
+    match parse(&[&["status"], options].concat()) {
+        Command::Status(args) => status::run(fake, &args, PAGE),
+        _ => unreachable!(),
+    }
+}
+
+pub fn run_set(fake: &Fake, words: &[&str]) -> Result<set::Report> {
+    match parse(&[&["set"], words].concat()) {
+        Command::Set(args) => set::run(fake, &args),
+        _ => unreachable!(),
+    }
+}
+
+pub fn run_list(fake: &Fake) -> list::Report {
+    list::run(fake, PAGE).unwrap()
+}
+
+pub fn run_doctor(fake: &Fake) -> doctor::Report {
+    doctor::run(fake, PAGE)
+}
+
+/// What a machine has beyond [`machine`] that is in good order: all that
+/// `doctor` looks at.
+pub fn well(fake: &Fake) {
+    fake.put("/boot/config-6.12.0-test", "CONFIG_SWAP=y\nCONFIG_BLK_DEV_ZONED=y\n");
+    fake.put("/lib/modules/6.12.0-test/build/Makefile", "");
+    for tool in ["blkid", "mkswap", "swapon", "swapoff", "modprobe", "modinfo", "insmod", "rmmod"] {
+        fake.put(&format!("/usr/sbin/{tool}"), "");
+    }
+    let mounts = fake.read("/proc/mounts").unwrap();
+    fake.put("/proc/mounts", &(mounts + "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n"));
+    fake.put("/sys/fs/cgroup/cgroup.controllers", "cpu io memory\n");
+    fake.put("/sys/devices/system/cpu/possible", "0-3\n");
+    fake.put("/proc/sys/vm/swappiness", "60\n");
+    fake.put("/sys/module/zswap/parameters/enabled", "N\n");
+    let device = "/sys/block/nvme1n1";
+    for (file, text) in [
+        ("device/model", "ZN540 (made up)                 \n"),
+        ("size", "524288\n"),
+        ("queue/chunk_sectors", "8192\n"),
+        ("queue/zone_write_granularity", "4096\n"),
+        ("queue/max_open_zones", "14\n"),
+        ("queue/max_active_zones", "14\n"),
+    ] {
+        fake.put(&format!("{device}/{file}"), text);
+    }
+}
+
+/// What a module of today tells of znsage0 beyond [`COUNTERS`].
+pub fn tell_more(fake: &Fake) {
+    let numbers = [
+        ("gc_zones", "4"),
+        ("zones_dead", "1"),
+        ("gc_skipped_cached", "17"),
+        ("read_blocks", "7000"),
+        ("gc_read_hits", "12"),
+        ("policy_refused", "0"),
+        ("keys", "2"),
+        ("keys_sharing", "0"),
+        ("survivors", "3"),
+        ("pace", "50"),
+        ("time_reads", "1"),
+    ];
+    let tables = [
+        ("victim", "age\n"),
+        ("check", "ok\n"),
+        ("zone_states", "state zones\nempty 40\nopen 2\nvictim 1\nfull 21\n"),
+        ("live_histogram", "live_percent zones\n10 3\n20 4\n100 14\n"),
+        (
+            "stream_table",
+            "stream host_blocks gc_blocks padding_blocks read_blocks stalls stall_ns zones keys key\n\
+             0 19000 3900 900 6000 2 1500000 1 1 0x0000000000000000\n\
+             1 1000 100 100 1000 0 0 1 1 0x00000000000000ff\n",
+        ),
+        ("latency", "name count total_ns\nswap_out 100 10000000\nswap_in 4 400000\ngc 0 0\n"),
+        ("latency_swap_out", "below_us count\n4 0\n5 0\n96 98\n112 1\n16777216 0\ninf 1\n"),
+        ("latency_swap_in", "below_us count\n1 0\n80 0\n96 3\n320 0\n384 1\ninf 0\n"),
+        ("latency_gc", "below_us count\n1 0\ninf 0\n"),
+    ];
+    let numbers = numbers.map(|(file, text)| (file, format!("{text}\n")));
+    let tables = tables.map(|(file, text)| (file, text.to_string()));
+    for (file, text) in numbers.into_iter().chain(tables) {
+        fake.put(&format!("/sys/block/znsage0/znsage/{file}"), &text);
     }
 }
 

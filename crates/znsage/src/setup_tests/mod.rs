@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `on`, `off`, `status` and `check` against a machine that behaves like a
+//! The commands but `bench` and `sim` against a machine that behaves like a
 //! kernel with the module, down to the errors.
 
 mod afterwards;
+mod diagnosis;
+mod listing;
 mod machine;
+mod metrics;
+mod printed;
 mod refusals;
+mod schema;
+mod setting;
 mod turning_on;
+
+pub use printed::{compare_json, compare_text};

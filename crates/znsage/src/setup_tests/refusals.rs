@@ -103,11 +103,43 @@ const REFUSALS: &[Refusal] = &[
         "1 of 64 zones are not empty",
     ),
     refusal(
+        "resumed from",
+        |f| f.put("/sys/power/resume", "259:1\n"),
+        &["--force"],
+        Kind::Busy,
+        "/dev/nvme1n1 is where the kernel looks for a hibernated system (/sys/power/resume is 259:1)",
+    ),
+    refusal(
+        "resumed from a partition",
+        |f| {
+            f.put_dir("/sys/block/nvme1n1/nvme1n1p2");
+            f.put_link("/sys/dev/block/259:3", "/sys/block/nvme1n1/nvme1n1p2");
+            f.put("/proc/cmdline", "quiet resume=259:3\n");
+        },
+        &[],
+        Kind::Busy,
+        "a hibernated system (resume=259:3)",
+    ),
+    refusal(
+        "resumed from by its path",
+        |f| f.put("/proc/cmdline", "root=/dev/sda1 resume=/dev/nvme1n1 ro\n"),
+        &[],
+        Kind::Busy,
+        "a hibernated system (resume=/dev/nvme1n1)",
+    ),
+    refusal(
+        "resumed from znsage",
+        |f| f.put("/proc/cmdline", "resume=/dev/sda2 resume=/dev/znsage0\n"),
+        &[],
+        Kind::Busy,
+        "cannot resume from znsage0, as it is told to (resume=/dev/znsage0)",
+    ),
+    refusal(
         "too few zones",
         |f| set_zones(f, vec![zone(State::Empty); 4]),
         &["--reserve", "3"],
         Kind::Device,
-        "has 4 zones that can be used; 5 are needed",
+        "has 4 zones that can be used; at least 5 are needed",
     ),
     refusal(
         "dead and conventional zones only",

@@ -3,7 +3,10 @@
 
 use std::io;
 
+use clap::Parser;
+
 use super::machine::*;
+use crate::cli::Cli;
 use crate::error::{Error, Kind};
 use crate::sys::{LogLine, Sys};
 use crate::zones::{State, Zone};
@@ -16,6 +19,7 @@ fn on_and_off_leave_the_machine_as_it_was() {
     assert_eq!(report.device.name, "znsage0");
     assert_eq!(report.priority, Some(-2));
     assert!(report.to_text().starts_with("znsage0 on /dev/nvme1n1: 225 MiB of swap"));
+    assert!(!report.to_text().contains("encrypted"), "{}", report.to_text());
     assert!(fake.read("/proc/swaps").unwrap().contains("/dev/znsage0"));
 
     let report = turn_off(&fake, &[]).unwrap();
@@ -27,25 +31,86 @@ fn on_and_off_leave_the_machine_as_it_was() {
 #[test]
 fn settings_reach_the_module() {
     let fake = machine();
-    let options = "--size 100M --over-provisioning 7 --policy single --chunk 64K \
-                   --write-unit 32K --priority 5 --deadline-us 500 --reserve 3 --stripe 2 --force";
+    let options = "--size 100M --over-provisioning 7 --policy my-own --victim age --chunk 64K \
+                   --write-unit 32K --priority 5 --deadline-us 500 --reserve 3 --stripe 2 --pace 40 \
+                   --encrypt aes-xts --force";
     turn_on(&fake, &options.split_whitespace().collect::<Vec<_>>()).unwrap();
     for (file, value) in [
         ("backing", "/dev/nvme1n1"),
         ("size", "104857600"),
         ("over_provisioning", "7"),
-        ("policy", "single"),
+        ("policy", "my-own"),
+        ("victim", "age"),
         ("chunk", "65536"),
         ("write_unit", "32768"),
         ("deadline_us", "500"),
         ("reserve", "3"),
         ("stripe", "2"),
+        ("pace", "40"),
+        ("encrypt", "aes-xts"),
         ("force", "1"),
     ] {
         let text = fake.read(&format!("{CONFIG}/nvme1n1/{file}")).unwrap();
         assert_eq!(text.trim(), value, "{file}");
     }
     assert!(fake.effects.borrow().contains(&"run swapon -p 5 /dev/znsage0".to_string()));
+}
+
+#[test]
+fn on_tells_whether_pages_are_encrypted() {
+    for (how, shown) in [("aes-xts", true), ("off", false)] {
+        let report = turn_on(&machine(), &["--encrypt", how]).unwrap();
+        assert_eq!(report.to_json()["encrypt"], how);
+        assert_eq!(report.to_text().contains(", encrypted\n"), shown, "{}", report.to_text());
+    }
+    let e = Cli::try_parse_from(["znsage", "on", "/dev/x", "--encrypt", "rot13"]).unwrap_err();
+    assert!(e.to_string().contains("aes-xts"), "{e}");
+}
+
+#[test]
+fn what_is_not_given_is_the_modules() {
+    let fake = machine();
+    turn_on(&fake, &[]).unwrap();
+    let effects = fake.effects.borrow();
+    for file in ["/policy ", "/victim ", "/encrypt "] {
+        assert!(!effects.iter().any(|e| e.contains(file)), "{file}");
+    }
+}
+
+/// The module refuses `name`, and tells what there is if it `tells`.
+fn refused_policy(name: &str, tells: bool) -> Error {
+    let fake = machine();
+    let before = fake.snapshot();
+    fake.on_write(move |fake, path, text| {
+        if path.ends_with("/policy") && text != "cpu" {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        attribute(fake, path, text)
+    });
+    if tells {
+        fake.on_mkdir(|fake, path| {
+            for (file, value) in ATTRIBUTES {
+                fake.put(&format!("{path}/{file}"), value);
+            }
+            fake.put(&format!("{CONFIG}/policies"), "single\ncpu\nmy-own\n");
+        });
+    }
+    let e = turn_on(&fake, &["--policy", name]).unwrap_err();
+    assert_eq!(fake.snapshot(), before);
+    e
+}
+
+#[test]
+fn an_unknown_policy_is_told_which_there_are() {
+    let e = refused_policy("psychic", true);
+    assert_eq!((e.kind, e.message.as_str()), (Kind::Usage, "policy: there is no `psychic`"));
+    assert!(e.hint.unwrap().starts_with("there is: single, cpu, my-own\n"));
+
+    let e = refused_policy("psychic", false);
+    assert!(e.hint.unwrap().starts_with("there is: single, cpu, process, vma, cgroup, heat\n"));
+
+    // It is there, so something else was wrong.
+    assert_eq!(refused_policy("my-own", true).kind, Kind::Device);
 }
 
 #[test]
@@ -183,6 +248,11 @@ fn the_modules_refusals_are_passed_on() {
     let e = refused_by_kernel(libc::ENOSPC, "znsage: nvme1n1: too large", &["--size", "200M"]);
     assert_eq!(e.kind, Kind::Space);
 
+    let log = "znsage: nvme1n1: the kernel offers no xts(aes) to encrypt with (-2)";
+    let e = refused_by_kernel(libc::ENOPKG, log, &["--encrypt", "aes-xts"]);
+    assert_eq!(e.kind, Kind::Environment);
+    assert!(e.message.contains("offers no xts(aes)") && e.hint.unwrap().contains("modprobe xts"));
+
     let e = refused_by_kernel(libc::ENOTEMPTY, "znsage: nvme9n9: of another", &[]);
     assert_eq!(e.kind, Kind::Busy);
     assert!(e.message.ends_with("Directory not empty"));
@@ -209,4 +279,33 @@ fn a_second_on_is_told_where_the_device_is() {
     let e = turn_on(&fake, &[]).unwrap_err();
     assert_eq!(e.kind, Kind::Busy);
     assert!(e.message.contains("backing device of znsage0"));
+}
+
+#[test]
+fn a_system_that_hibernates_elsewhere_is_left_alone() {
+    for (numbers, line) in [
+        ("0:0", "quiet"),
+        ("8:2", "resume=/dev/sda2 resume_offset=4096"),
+        ("8:2", "resume=UUID=2f6d0f4e-5d2c-4a5e-8a51-000000000001"),
+        // Only the last counts.
+        ("0:0", "resume=/dev/nvme1n1 resume=/dev/sda2"),
+    ] {
+        let fake = machine();
+        fake.put("/dev/sda2", "");
+        fake.blocks.borrow_mut().insert("/dev/sda2".into(), (8, 2));
+        fake.put_dir("/sys/block/sda/sda2");
+        fake.put_link("/sys/dev/block/8:2", "/sys/block/sda/sda2");
+        fake.put("/sys/power/resume", &format!("{numbers}\n"));
+        fake.put("/proc/cmdline", &format!("{line}\n"));
+        turn_on(&fake, &[]).unwrap_or_else(|e| panic!("{numbers}, {line}: {e}"));
+    }
+}
+
+#[test]
+fn a_system_that_hibernates_is_told_to_come_back() {
+    let fake = machine();
+    fake.fail_at("power 1", libc::EAGAIN);
+    let e = turn_on(&fake, &[]).unwrap_err();
+    assert_eq!(e.kind, Kind::Busy);
+    assert_eq!(e.hint.unwrap(), "try again when the system is back");
 }

@@ -62,6 +62,16 @@ pub fn run(command: &Command, json: bool) -> Result<Report> {
     }
 }
 
+/// Only makes the spec of what would be simulated, and says it.
+pub fn look(command: &Command) -> Result<String> {
+    let spec = match command {
+        Command::Run(args) => args.what.spec(args.system.as_deref(), args.policy.as_deref())?,
+        Command::Advise(args) => args.what.spec(None, None)?,
+        _ => return Ok(String::new()),
+    };
+    Ok(format!("{spec:?}"))
+}
+
 fn list() -> Report {
     let names: Vec<&str> = Params::names().collect();
     Report {

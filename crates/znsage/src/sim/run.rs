@@ -27,6 +27,11 @@ pub struct RunArgs {
     #[arg(long)]
     pub policy: Option<String>,
 
+    /// A placement policy of one's own for znsage, as C source
+    /// (include/znsage.h says how); it is compiled with $CC, or cc
+    #[arg(long, value_name = "FILE", conflicts_with = "policy")]
+    pub policy_source: Option<PathBuf>,
+
     #[command(flatten)]
     pub what: SpecArgs,
 }
@@ -70,7 +75,14 @@ pub struct SpecArgs {
 }
 
 pub fn simulate(args: &RunArgs) -> Result<Report> {
-    let spec = args.what.spec(args.system.as_deref(), args.policy.as_deref())?;
+    let mut spec = args.what.spec(args.system.as_deref(), args.policy.as_deref())?;
+    if let Some(path) = &args.policy_source {
+        if spec.system != SystemKind::ZnSage {
+            let what = format!("--policy-source: {} has no such policies", spec.system);
+            return Err(Error::new(Kind::Usage, what));
+        }
+        spec.znsage.policy_source = Some(path.clone());
+    }
     let begun = Instant::now();
     let result = znsage_sim::run(&spec).map_err(|e| failed(&e))?;
     let mut text = to_text(&result);

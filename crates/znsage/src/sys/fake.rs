@@ -169,8 +169,12 @@ impl Sys for Fake {
         }
     }
 
+    /// Only root may open a disk.
     fn zones(&self, _path: &str) -> io::Result<Vec<Zone>> {
-        Ok(self.zones.borrow().clone())
+        match self.root_user.get() {
+            true => Ok(self.zones.borrow().clone()),
+            false => Err(io::Error::from_raw_os_error(libc::EACCES)),
+        }
     }
 
     fn kernel_log(&self) -> Vec<LogLine> {

@@ -7,7 +7,7 @@
 pub mod fake;
 mod real;
 
-pub use real::Real;
+pub use real::{parse_record, Real};
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -82,6 +82,22 @@ pub trait Sys {
             .collect();
         names.sort();
         names
+    }
+
+    /// The directories in a directory, sorted.
+    fn directories(&self, path: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(self.at(path)).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries
+            .filter(|entry| entry.file_type().is_ok_and(|t| t.is_dir()))
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect();
+        names.sort();
+        names
+    }
+
+    fn inode(&self, path: &str) -> io::Result<u64> {
+        use std::os::unix::fs::MetadataExt;
+        Ok(std::fs::metadata(self.at(path))?.ino())
     }
 
     /// The last component of where a symbolic link leads.

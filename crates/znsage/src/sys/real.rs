@@ -49,10 +49,10 @@ impl Sys for Real {
     }
 
     fn claim(&self, path: &str) -> io::Result<()> {
-        // For a block device O_EXCL without O_CREAT means: nobody else's.
+        // For a block device O_EXCL without O_CREAT means: nobody else's. Not
+        // for writing: udev looks anew into what was open for that.
         OpenOptions::new()
             .read(true)
-            .write(true)
             .custom_flags(libc::O_EXCL | libc::O_CLOEXEC)
             .open(path)
             .map(drop)
@@ -170,7 +170,7 @@ fn read_kmsg() -> io::Result<Vec<LogLine>> {
     Ok(lines)
 }
 
-fn parse_record(record: &str) -> Option<LogLine> {
+pub fn parse_record(record: &str) -> Option<LogLine> {
     let (head, text) = record.split_once(';')?;
     let number = head.split(',').nth(1)?.parse().ok()?;
     let text = text.lines().next()?.to_string();

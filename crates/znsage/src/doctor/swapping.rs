@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! How the machine swaps, and how those devices are that are on.
+
+use super::{Finding, Level, Scene};
+use crate::counters::Device;
+use crate::swaps::Area;
+use crate::{resume, scheduler as schedulers, swaps};
+
+const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
+const ZSWAP: &str = "/sys/module/zswap/parameters";
+
+pub fn swappiness(scene: &Scene) -> Vec<Finding> {
+    let Ok(text) = scene.sys.read(SWAPPINESS) else {
+        return vec![Finding::problem("swappiness", "the kernel does not swap")
+            .hint(format!("there is no {SWAPPINESS}: boot a kernel with CONFIG_SWAP"))];
+    };
+    let value = text.trim();
+    vec![match value {
+        "0" => Finding::note(
+            "swappiness",
+            "vm.swappiness is 0: nothing is swapped out until memory is all but used up",
+        )
+        .hint("`sysctl vm.swappiness=60` is the kernel's default; to keep it, /etc/sysctl.d/"),
+        _ => Finding::ok("swappiness", format!("vm.swappiness is {value}")),
+    }]
+}
+
+pub fn zswap(scene: &Scene) -> Vec<Finding> {
+    let parameter = |name: &str| {
+        let text = scene.sys.read(&format!("{ZSWAP}/{name}")).ok()?;
+        Some(text.trim().to_string())
+    };
+    if parameter("enabled").as_deref() != Some("Y") {
+        return vec![Finding::ok("zswap", "off: pages go straight to the device")];
+    }
+    let percent = parameter("max_pool_percent").unwrap_or("?".to_string());
+    vec![Finding::note(
+        "zswap",
+        format!(
+            "on: compressed pages fill up to {percent} % of memory before any reaches the device"
+        ),
+    )
+    .hint(format!("well if that is wanted; `echo N > {ZSWAP}/enabled` turns it off"))]
+}
+
+/// The order in which areas fill: by priority, those of equal ones in turn.
+pub fn areas(scene: &Scene) -> Vec<Finding> {
+    let is_ours = |area: &Area| scene.on.iter().any(|d| d.name == area.name());
+    let (ours, others): (Vec<Area>, Vec<Area>) =
+        swaps::areas(scene.sys).into_iter().partition(is_ours);
+    let mut found: Vec<Finding> = scene
+        .on
+        .iter()
+        .filter(|d| !ours.iter().any(|a| a.name() == d.name))
+        .map(|d| {
+            Finding::problem("swap", format!("/dev/{} is on but not used as swap", d.name))
+                .hint(format!("`swapon /dev/{}`, or `znsage off {}`", d.name, d.name))
+        })
+        .collect();
+    if ours.is_empty() && others.is_empty() && found.is_empty() {
+        found.push(Finding::ok("swap", "no swap area is in use"));
+    } else if ours.is_empty() {
+        found.extend(others.iter().map(before_all));
+    }
+    found.extend(
+        ours.iter()
+            .map(|our| Finding::ok("swap", format!("{} has priority {}", our.path, our.priority))),
+    );
+    found.extend(ours.iter().flat_map(|our| others.iter().map(|other| compare(our, other))));
+    found
+}
+
+/// An area on a machine where nothing of znsage's is in use.
+fn before_all(other: &Area) -> Finding {
+    Finding::note("swap", format!("{} has priority {}", other.path, other.priority))
+        .hint(format!("`znsage on` without --priority goes below it: {} fills first", other.path))
+}
+
+fn compare(our: &Area, other: &Area) -> Finding {
+    let said = format!("{} has priority {}", other.path, other.priority);
+    let first = "`znsage off`, then `znsage on --priority N` with a higher N makes znsage's first";
+    match other.priority.cmp(&our.priority) {
+        std::cmp::Ordering::Less => {
+            Finding::ok("swap", format!("{said}: used when {} is full", our.path))
+        }
+        std::cmp::Ordering::Equal => {
+            Finding::note("swap", format!("{said}: pages go to it and {} in turn", our.path))
+                .hint(first)
+        }
+        std::cmp::Ordering::Greater => {
+            Finding::note("swap", format!("{said}: fills before {}", our.path)).hint(first)
+        }
+    }
+}
+
+/// While a device is on the module refuses it; nothing may resume from one.
+pub fn hibernation(scene: &Scene) -> Vec<Finding> {
+    let refused: Vec<Finding> = scene
+        .zoned
+        .iter()
+        .filter_map(|d| resume::check(scene.sys, &d.path, &d.name).err())
+        .map(|e| Finding::of("hibernation", Level::Problem, e))
+        .collect();
+    if !refused.is_empty() {
+        return refused;
+    }
+    let Some(told) = resume::told(scene.sys).next() else {
+        return vec![Finding::ok("hibernation", "not set up: no device to resume from")];
+    };
+    vec![Finding::note(
+        "hibernation",
+        format!("set up ({}), but refused while a znsage device is on", told.said),
+    )
+    .hint("`znsage off` before hibernating; suspend works")]
+}
+
+pub fn scheduler(scene: &Scene) -> Vec<Finding> {
+    if scene.on.is_empty() {
+        return vec![Finding::ok("scheduler", "`znsage on` sets it to none, `off` puts it back")];
+    }
+    scene.on.iter().map(|d| scheduler_of(scene, d)).collect()
+}
+
+fn scheduler_of(scene: &Scene, d: &Device) -> Finding {
+    let path = format!("/sys/block/{}/queue/scheduler", d.backing);
+    let list = scene.sys.read(&path).unwrap_or_default();
+    match schedulers::chosen(&list) {
+        Some(name) if name != "none" => Finding::note(
+            "scheduler",
+            format!("{} has {name}, which costs and gains nothing", d.backing),
+        )
+        .hint(format!("echo none > {path}")),
+        _ => Finding::ok("scheduler", format!("{} has none", d.backing)),
+    }
+}
+
+/// Errors since the device was turned on.
+pub fn health(scene: &Scene) -> Vec<Finding> {
+    scene.on.iter().map(health_of).collect()
+}
+
+fn health_of(d: &Device) -> Finding {
+    let troubles = d.troubles();
+    if troubles.is_empty() {
+        return Finding::ok("health", format!("{}: no errors, no zone retired", d.name));
+    }
+    Finding::problem("health", format!("{}: {}", d.name, troubles.join(", "))).hint(format!(
+        "`dmesg | grep znsage` tells more, `smartctl -a /dev/{}` what the device says;\n\
+         `znsage off {}` takes the pages back while it can",
+        d.backing, d.name
+    ))
+}

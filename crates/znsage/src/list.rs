@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `znsage list`: all zoned devices of the machine, what they offer, and what
+//! `znsage on` would say to each. Nothing is changed.
+//!
+//! To tell whether a device is in use it is opened exclusively for a moment, as
+//! `on` does; only root can.
+
+use serde::Serialize;
+use serde_json::json;
+
+use crate::cli::OnArgs;
+use crate::counters::{self, Device};
+use crate::device::{self, limit, queue};
+use crate::error::{Error, Kind, Result};
+use crate::status::table;
+use crate::sys::Sys;
+use crate::zones::State;
+use crate::{on, units};
+
+/// What sysfs counts sizes in.
+const SECTOR: u64 = 512;
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Zones {
+    pub total: u64,
+    /// To be written in sequence, and neither read-only nor offline.
+    pub usable: u64,
+    /// Of these, not empty.
+    pub written: u64,
+    /// Bytes that the largest usable zone takes.
+    pub capacity_bytes: u64,
+}
+
+/// A zoned device. What the kernel does not tell is None.
+#[derive(Clone, Debug, Serialize)]
+pub struct Zoned {
+    pub name: String,
+    pub path: String,
+    pub model: Option<String>,
+    /// host-managed or host-aware.
+    pub kind: String,
+    pub size_bytes: Option<u64>,
+    pub zone_bytes: Option<u64>,
+    /// None also for who may not open the device.
+    pub zones: Option<Zones>,
+    /// Writes to a zone are multiples of this.
+    pub write_unit_bytes: Option<u64>,
+    /// Longest append; 0 if the device has none.
+    pub append_max_bytes: Option<u64>,
+    /// None: no limit.
+    pub max_open_zones: Option<u64>,
+    pub max_active_zones: Option<u64>,
+    /// The disk of znsage's that it is behind, if it is on.
+    pub on: Option<String>,
+    /// None if that cannot be told; `problem` says why.
+    pub usable: Option<bool>,
+    #[serde(serialize_with = "problem")]
+    pub problem: Option<Error>,
+}
+
+/// As in the document of an error, without the exit status.
+fn problem<S: serde::Serializer>(e: &Option<Error>, to: S) -> std::result::Result<S::Ok, S::Error> {
+    let shown = e.as_ref().map(|e| json!({"kind": e.kind, "message": e.message, "hint": e.hint}));
+    shown.serialize(to)
+}
+
+#[derive(Debug)]
+pub struct Report {
+    pub devices: Vec<Zoned>,
+}
+
+pub fn run(sys: &dyn Sys, page: u64) -> Result<Report> {
+    Ok(Report { devices: zoned(sys, &counters::all(sys)?, page) })
+}
+
+/// All zoned devices by name; `on` is what is on now.
+pub fn zoned(sys: &dyn Sys, on: &[Device], page: u64) -> Vec<Zoned> {
+    let names = sys.list("/sys/block").into_iter().filter_map(|name| {
+        let kind = queue(sys, &name, "zoned").filter(|kind| kind != "none")?;
+        Some((name, kind))
+    });
+    names.map(|(name, kind)| look(sys, name, kind, on, page)).collect()
+}
+
+fn look(sys: &dyn Sys, name: String, kind: String, on: &[Device], page: u64) -> Zoned {
+    let path = format!("/dev/{name}");
+    let attribute = |file: &str| sys.read(&format!("/sys/block/{name}/{file}")).ok();
+    let number = |file: &str| attribute(file)?.trim().parse::<u64>().ok();
+    let verdict = verdict(sys, &path, &name, page);
+    Zoned {
+        model: attribute("device/model").map(|m| m.trim().to_string()).filter(|m| !m.is_empty()),
+        size_bytes: number("size").and_then(|n| n.checked_mul(SECTOR)),
+        zone_bytes: number("queue/chunk_sectors").and_then(|n| n.checked_mul(SECTOR)),
+        zones: zones(sys, &path),
+        write_unit_bytes: number("queue/zone_write_granularity"),
+        append_max_bytes: number("queue/zone_append_max_bytes"),
+        max_open_zones: limit(sys, &name, "max_open_zones"),
+        max_active_zones: limit(sys, &name, "max_active_zones"),
+        on: on.iter().find(|d| d.backing == name).map(|d| d.name.clone()),
+        usable: match &verdict {
+            Ok(()) => Some(true),
+            Err(e) if e.kind == Kind::Environment => None,
+            Err(_) => Some(false),
+        },
+        problem: verdict.err(),
+        name,
+        path,
+        kind,
+    }
+}
+
+/// What `znsage on` would say to the device, with its default settings.
+fn verdict(sys: &dyn Sys, path: &str, name: &str, page: u64) -> Result<()> {
+    // Others than root learn at least what needs no look into the device.
+    device::check_kind(sys, path, name)?;
+    on::require_root(sys, "tell whether it is in use")?;
+    on::examine(sys, &OnArgs::plain(path), page).map(drop)
+}
+
+fn zones(sys: &dyn Sys, path: &str) -> Option<Zones> {
+    let all = sys.zones(path).ok()?;
+    let usable = || all.iter().filter(|z| z.sequential && z.state != State::Dead);
+    Some(Zones {
+        total: all.len() as u64,
+        usable: usable().count() as u64,
+        written: usable().filter(|z| z.state == State::Written).count() as u64,
+        capacity_bytes: usable().map(|z| z.capacity).max().unwrap_or(0),
+    })
+}
+
+const HEADINGS: [&str; 12] = [
+    "DEVICE", "USE", "MODEL", "SIZE", "ZONES", "ZONE", "CAPACITY", "WRITTEN", "UNIT", "APPEND",
+    "OPEN", "ACTIVE",
+];
+
+/// Columns that hold words.
+const WORDS: usize = 3;
+
+impl Zoned {
+    /// In a word: can it be used?
+    pub fn usage(&self) -> String {
+        match (&self.on, self.usable) {
+            (Some(disk), _) => format!("on: {disk}"),
+            (_, Some(true)) => "yes".to_string(),
+            (_, Some(false)) => "no".to_string(),
+            (_, None) => "?".to_string(),
+        }
+    }
+
+    fn row(&self) -> Vec<String> {
+        let bytes = |n: Option<u64>| n.map_or("?".to_string(), units::size);
+        let zones = |of: fn(&Zones) -> u64| self.zones.as_ref().map(of);
+        let count = |n: Option<u64>| n.map_or("?".to_string(), |n| n.to_string());
+        let most = |n: Option<u64>| n.map_or("-".to_string(), |n| n.to_string());
+        vec![
+            self.path.clone(),
+            self.usage(),
+            self.model.clone().unwrap_or("-".to_string()),
+            bytes(self.size_bytes),
+            count(zones(|z| z.total)),
+            bytes(self.zone_bytes),
+            bytes(zones(|z| z.capacity_bytes)),
+            count(zones(|z| z.written)),
+            bytes(self.write_unit_bytes),
+            bytes(self.append_max_bytes),
+            most(self.max_open_zones),
+            most(self.max_active_zones),
+        ]
+    }
+}
+
+impl Report {
+    pub fn to_json(&self) -> serde_json::Value {
+        json!({"version": 1, "devices": self.devices})
+    }
+
+    pub fn to_text(&self) -> String {
+        if self.devices.is_empty() {
+            return "there is no zoned device\n".to_string();
+        }
+        let mut rows = vec![HEADINGS.map(str::to_string).to_vec()];
+        rows.extend(self.devices.iter().map(Zoned::row));
+        let mut text = table(&rows, WORDS);
+        // Why a device that is on cannot be turned on is in the table.
+        for device in self.devices.iter().filter(|d| d.on.is_none()) {
+            let Some(e) = &device.problem else { continue };
+            text += &match e.message.contains(&device.path) {
+                true => format!("\n{}\n", e.message),
+                false => format!("\n{}: {}\n", device.path, e.message),
+            };
+            for line in e.hint.iter().flat_map(|h| h.lines()) {
+                text += &format!("  {line}\n");
+            }
+        }
+        text
+    }
+}

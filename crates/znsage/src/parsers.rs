@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What reads texts from outside, for those who fuzz it (crates/znsage-fuzz) or
+//! make a manual of it (examples/pages.rs). No interface for anybody else: it changes as the command does.
+
+use clap::Parser;
+use serde_json::Value;
+
+pub use crate::sys::{LogLine, Ran, Sys};
+pub use crate::units::{micros, parse_micros, parse_name, parse_size, size};
+pub use crate::zones::{State, Zone};
+
+use crate::cli::{Cli, Command};
+use crate::error::Error;
+use crate::{
+    bench, check, configfs, doctor, list, off, on, scheduler, set, sim, status, swaps, sys, top,
+};
+
+/// What a command says, as text and as JSON; or why it does not.
+pub type Said = Result<(String, Value), (String, Value)>;
+
+/// Does what a command line asks for on `sys`, which stands for a machine. Of a
+/// simulation only the spec is made.
+pub fn obey(sys: &dyn Sys, words: &[&str], page: u64) -> Said {
+    let cli = Cli::try_parse_from(std::iter::once(&"znsage").chain(words))
+        .map_err(|e| (e.render().to_string(), Value::Null))?;
+    let said = match &cli.command {
+        Command::On(args) => on::run(sys, args, page).map(|r| (r.to_text(), r.to_json())),
+        Command::Off(args) => off::run(sys, args).map(|r| (r.to_text(), r.to_json())),
+        Command::List => list::run(sys, page).map(|r| (r.to_text(), r.to_json())),
+        Command::Doctor => {
+            let report = doctor::run(sys, page);
+            Ok((report.to_text(), report.to_json()))
+        }
+        Command::Status(args) => status::run(sys, args, page).map(|r| (r.to_text(), r.to_json())),
+        Command::Top(args) => top::once(sys, args, page).map(|text| (text, Value::Null)),
+        Command::Set(args) => set::run(sys, args).map(|r| (r.to_text(), r.to_json())),
+        Command::Check(args) => check::run(sys, args).map(|r| (r.to_text(), r.to_json())),
+        Command::Sim { command } => sim::look(command).map(|spec| (spec, Value::Null)),
+        Command::Bench(_) | Command::BenchWorker => Ok(Default::default()),
+    };
+    said.map_err(|e: Error| (e.to_string(), e.to_json()))
+}
+
+/// The command line's grammar, for its manual and its tests.
+pub fn grammar() -> clap::Command {
+    <Cli as clap::CommandFactory>::command()
+}
+
+/// Reads what is not in the way of [`obey`].
+pub fn look_around(sys: &dyn Sys) {
+    let _ = swaps::available_memory(sys);
+    for area in swaps::areas(sys) {
+        let _ = (area.name(), area.free_bytes());
+    }
+    for name in configfs::items(sys) {
+        let _ = (configfs::powered(sys, &name), configfs::index(sys, &name));
+    }
+}
+
+/// The chosen I/O scheduler of a list of them.
+pub fn scheduler(list: &str) -> Option<String> {
+    scheduler::chosen(list)
+}
+
+/// A record of the kernel's log.
+pub fn log_record(record: &str) -> Option<LogLine> {
+    sys::parse_record(record)
+}
+
+/// A value in a table such as memory.stat.
+pub fn lookup(table: &str, key: &str) -> Option<u64> {
+    bench::lookup(table, key)
+}
+
+/// The trace that `znsage bench` makes of the lines of trace_pipe.
+///
+/// # Errors
+/// If a line has an unknown form.
+pub fn recorded(lines: &str, slots: u32) -> Result<Vec<u8>, String> {
+    bench::recorded(lines, slots)
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The cgroups that have memory on swap.
+
+use std::collections::HashSet;
+
+use crate::cgroups;
+use crate::sys::Sys;
+
+/// A cgroup that has no others in it, so that nothing counts twice.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Group {
+    /// Below the root, e.g. "system.slice/cron.service".
+    pub path: String,
+    /// What policies and zones know it by: the inode of its directory.
+    pub id: u64,
+    /// On all swap areas together.
+    pub swap_bytes: u64,
+    /// Swapped in from and out to the device; None where the kernel does not
+    /// count them (the io controller is not on for the group).
+    pub in_bytes: Option<u64>,
+    pub out_bytes: Option<u64>,
+    /// Of the last ten seconds, percent in which a task of it waited for memory.
+    pub pressure: Option<f64>,
+}
+
+/// The tree of groups is looked through once in so many times.
+const LOOKS: u32 = 5;
+/// So many directories at most; a machine with more shows some of its groups.
+const MOST: usize = 1024;
+
+/// Which groups there are.
+#[derive(Default)]
+pub struct Tree {
+    root: Option<String>,
+    leaves: Vec<(String, u64)>,
+    looks: u32,
+}
+
+impl Tree {
+    /// All groups that have anything on swap; `device` is the name of the
+    /// device to count for. None without cgroup v2.
+    pub fn read(&mut self, sys: &dyn Sys, device: &str) -> Option<Vec<Group>> {
+        if self.looks % LOOKS == 0 {
+            self.root = cgroups::mount(sys);
+            self.leaves = self.root.as_ref().map_or(Vec::new(), |root| leaves(sys, root));
+        }
+        self.looks = self.looks.wrapping_add(1);
+        let root = self.root.as_ref()?;
+        let number = sys.read(&format!("/sys/block/{device}/dev")).unwrap_or_default();
+        let groups =
+            self.leaves.iter().filter_map(|(path, id)| group(sys, root, path, *id, number.trim()));
+        Some(groups.collect())
+    }
+}
+
+/// Finds the groups below `root` that count swap and have none such in them.
+fn leaves(sys: &dyn Sys, root: &str) -> Vec<(String, u64)> {
+    let mut todo = vec![String::new()];
+    let mut counting: Vec<(String, u64)> = Vec::new();
+    let mut outer = HashSet::new();
+    let mut seen = 0;
+    while let Some(path) = todo.pop().filter(|_| seen < MOST) {
+        seen += 1;
+        let full = if path.is_empty() { root.to_string() } else { format!("{root}/{path}") };
+        let counts = sys.exists(&format!("{full}/memory.swap.current"));
+        // What does not count has none below that does, but for the root.
+        if counts || path.is_empty() {
+            let join = |name| if path.is_empty() { name } else { format!("{path}/{name}") };
+            todo.extend(sys.directories(&full).into_iter().map(join));
+        }
+        // A group may go while one looks.
+        if let Some(id) = counts.then(|| sys.inode(&full).ok()).flatten() {
+            outer.extend(path.rsplit_once('/').map(|(outer, _)| outer.to_string()));
+            counting.push((path, id));
+        }
+    }
+    counting.retain(|(path, _)| !outer.contains(path));
+    counting
+}
+
+fn group(sys: &dyn Sys, root: &str, path: &str, id: u64, device: &str) -> Option<Group> {
+    let read = |file: &str| sys.read(&format!("{root}/{path}/{file}")).ok();
+    let swap_bytes = read("memory.swap.current")?.trim().parse::<u64>().ok().filter(|n| *n > 0)?;
+    let io = read("io.stat").unwrap_or_default();
+    let line = io.lines().find(|line| line.split(' ').next() == Some(device));
+    let pressure = read("memory.pressure").unwrap_or_default();
+    let some = pressure.lines().find(|line| line.starts_with("some "));
+    Some(Group {
+        path: path.to_string(),
+        id,
+        swap_bytes,
+        in_bytes: line.and_then(|l| word(l, "rbytes")?.parse().ok()),
+        out_bytes: line.and_then(|l| word(l, "wbytes")?.parse().ok()),
+        pressure: some.and_then(|l| word(l, "avg10")?.parse().ok()),
+    })
+}
+
+/// The value of `key` in "key=value key=value".
+fn word<'a>(line: &'a str, key: &str) -> Option<&'a str> {
+    line.split(' ').find_map(|w| w.strip_prefix(key)?.strip_prefix('='))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::fake::Fake;
+
+    const ROOT: &str = "/sys/fs/cgroup";
+
+    fn machine() -> Fake {
+        let fake = Fake::new();
+        fake.put("/proc/mounts", "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n");
+        fake.put("/sys/block/znsage0/dev", "251:0\n");
+        for (group, swap) in [("a", 9), ("a/x", 4), ("a/y", 5), ("a-b", 7), ("idle", 0)] {
+            fake.put(&format!("{ROOT}/{group}/memory.swap.current"), &format!("{swap}\n"));
+        }
+        fake.put_dir(&format!("{ROOT}/a/x/no-memory-here"));
+        fake
+    }
+
+    #[test]
+    fn groups_that_hold_others_are_left_out() {
+        let groups = Tree::default().read(&machine(), "znsage0").unwrap();
+        let mut list: Vec<(&str, u64)> =
+            groups.iter().map(|g| (g.path.as_str(), g.swap_bytes)).collect();
+        list.sort_unstable();
+        assert_eq!(list, [("a-b", 7), ("a/x", 4), ("a/y", 5)]);
+        assert!(groups.iter().all(|g| g.id > 0 && g.in_bytes.is_none() && g.pressure.is_none()));
+    }
+
+    #[test]
+    fn what_the_kernel_counts_is_told() {
+        let fake = machine();
+        fake.put(
+            &format!("{ROOT}/a-b/io.stat"),
+            "8:0 rbytes=1 wbytes=2 rios=1 wios=1\n251:0 rbytes=4096 wbytes=8192 rios=1 wios=1\n",
+        );
+        let pressure = "some avg10=1.25 avg60=0.00 total=5\nfull avg10=0.50 total=1\n";
+        fake.put(&format!("{ROOT}/a-b/memory.pressure"), pressure);
+        let groups = Tree::default().read(&fake, "znsage0").unwrap();
+        let group = groups.iter().find(|g| g.path == "a-b").unwrap();
+        assert_eq!((group.in_bytes, group.out_bytes), (Some(4096), Some(8192)));
+        assert_eq!(group.pressure, Some(1.25));
+    }
+
+    #[test]
+    fn the_tree_is_looked_through_now_and_then() {
+        let (fake, mut tree) = (machine(), Tree::default());
+        tree.read(&fake, "znsage0");
+        fake.put(&format!("{ROOT}/new/memory.swap.current"), "1\n");
+        let mut looks = 1;
+        while tree.read(&fake, "znsage0").unwrap().len() < 4 {
+            looks += 1;
+        }
+        assert_eq!(looks, LOOKS);
+        fake.put("/proc/mounts", "");
+        assert_eq!(Tree::default().read(&fake, "znsage0"), None);
+    }
+}

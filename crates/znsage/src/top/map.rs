@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The zones of a device, and how they become cells of a map.
+//!
+//! Each zone by itself is in debugfs, which only root may read. For others,
+//! and where there is no debugfs, sysfs tells how many are in which state: then
+//! the map is sorted by that.
+
+use std::time::{Duration, Instant};
+
+use crate::details::Details;
+use crate::error::reason;
+use crate::sys::Sys;
+
+/// States that are told apart in the map, the most notable first: a cell of
+/// several zones has the first of these that any of them is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    Retired,
+    /// GC moves what is live.
+    Victim,
+    /// Nothing is live: about to be reset, or being reset.
+    Reset,
+    Open,
+    /// Not to be written any more, but not a victim yet either.
+    Closing,
+    Full,
+    Empty,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Zone {
+    pub state: State,
+    /// Blocks of it that are live, 0 to 1.
+    pub live: f64,
+}
+
+/// A cell: one zone, or several that are next to each other.
+pub type Cell = Zone;
+
+/// What is known of the zones.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Map {
+    /// In the order of the device; or, if `why_sorted`, sorted by state.
+    pub zones: Vec<Zone>,
+    /// Why there is no zone-by-zone table.
+    pub why_sorted: Option<String>,
+    /// When it was read.
+    pub at: Duration,
+}
+
+/// The state by the name that the module gives it.
+fn state(name: &str) -> State {
+    match name {
+        "empty" => State::Empty,
+        "open" => State::Open,
+        "full" => State::Full,
+        "victim" => State::Victim,
+        "drained" | "resetting" => State::Reset,
+        "retired" => State::Retired,
+        _ => State::Closing,
+    }
+}
+
+/// Reads the module's table of zones. None if it is no such table.
+pub fn parse(text: &str) -> Option<Vec<Zone>> {
+    let mut lines = text.lines();
+    let names: Vec<&str> = lines.next()?.split_whitespace().collect();
+    let column = |name: &str| names.iter().position(|n| *n == name);
+    let columns = [column("state")?, column("capacity")?, column("live")?, column("failed")?];
+    lines
+        .map(|line| {
+            let [mut name, mut capacity, mut live, mut failed] = [""; 4];
+            for (i, word) in line.split_whitespace().enumerate() {
+                match columns.iter().position(|c| *c == i) {
+                    Some(0) => name = word,
+                    Some(1) => capacity = word,
+                    Some(2) => live = word,
+                    Some(3) => failed = word,
+                    _ => {}
+                }
+            }
+            let (live, capacity): (f64, f64) = (live.parse().ok()?, capacity.parse().ok()?);
+            let state = if failed == "1" { State::Retired } else { state(name) };
+            Some(Zone { state, live: share(live, capacity) })
+        })
+        .collect()
+}
+
+fn share(part: f64, whole: f64) -> f64 {
+    match whole > 0.0 {
+        true => (part / whole).clamp(0.0, 1.0),
+        false => 0.0,
+    }
+}
+
+/// More than any device has; what a file says is not to cost all memory.
+const MOST_ZONES: u64 = 1 << 22;
+
+/// The zones by what sysfs counts: full ones first, those with most live first.
+pub fn sorted(details: &Details) -> Vec<Zone> {
+    let mut zones = Vec::new();
+    let mut add = |state, live, n: u64| {
+        let n = n.min(MOST_ZONES - zones.len() as u64);
+        zones.extend(std::iter::repeat_n(Zone { state, live }, n as usize));
+    };
+    let step = 1.0 / details.live_histogram.len().max(1) as f64;
+    for (i, row) in details.live_histogram.iter().enumerate().rev() {
+        add(State::Full, (i as f64 + 0.5) * step, row.zones);
+    }
+    for (name, &n) in details.zone_states.iter().filter(|(name, _)| *name != "full") {
+        add(state(name), 0.0, n);
+    }
+    zones.sort_by_key(|z| (z.state != State::Full, z.state));
+    zones
+}
+
+/// Puts zones into at most `room` cells. Returns how many go into each.
+pub fn cells(zones: &[Zone], room: usize) -> (usize, Vec<Cell>) {
+    if zones.is_empty() || room == 0 {
+        return (1, Vec::new());
+    }
+    let each = zones.len().div_ceil(room);
+    let merge = |zones: &[Zone]| Cell {
+        state: zones.iter().map(|z| z.state).min().unwrap_or(State::Empty),
+        live: zones.iter().map(|z| z.live).sum::<f64>() / zones.len() as f64,
+    };
+    (each, zones.chunks(each).map(merge).collect())
+}
+
+/// Of the time, reading zones may take one part in so many: of 40,000 zones
+/// the table has megabytes, and need not be read every second.
+const PART: u32 = 300;
+
+/// Reads the table of zones, of many zones not every time.
+#[derive(Default)]
+pub struct Reader {
+    device: String,
+    map: Map,
+    cost: Duration,
+}
+
+impl Reader {
+    /// The map of a device; `at` is now, since the start. `details` are those
+    /// that were read with it.
+    pub fn read(&mut self, sys: &dyn Sys, device: &str, details: &Details, at: Duration) -> Map {
+        let soon = at.saturating_sub(self.map.at) < self.cost * PART;
+        if self.device == device && soon && self.map.why_sorted.is_none() {
+            return self.map.clone();
+        }
+        let begun = Instant::now();
+        self.map = match table(sys, device) {
+            Ok(zones) => Map { zones, why_sorted: None, at },
+            Err(why) => Map { zones: sorted(details), why_sorted: Some(why), at },
+        };
+        self.cost = begun.elapsed();
+        self.device = device.to_string();
+        self.map.clone()
+    }
+}
+
+fn table(sys: &dyn Sys, device: &str) -> Result<Vec<Zone>, String> {
+    let path = format!("/sys/kernel/debug/znsage/{device}/zones");
+    match sys.read(&path) {
+        Ok(text) => parse(&text).ok_or(format!("{path} makes no sense")),
+        Err(_) if !sys.is_root() => Err("root sees each zone".to_string()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            Err("each zone is in debugfs, which is not mounted".to_string())
+        }
+        Err(e) => Err(format!("{path}: {}", reason(&e))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::details::Share;
+    use crate::sys::fake::Fake;
+
+    const TABLE: &str =
+        "index zone state capacity written live failed stream moves age reads key mixed\n\
+        0 0 full 32 32 8 0 1 0 12 3 0x0 0\n\
+        1 1 open 32 10 10 0 - 0 0 0 0x0 0\n\
+        2 2 full 32 32 32 1 1 0 12 3 0x0 0\n\
+        3 3 finishing 32 32 16 0 1 0 12 3 0x0 0\n\
+        4 4 drained 32 32 0 0 1 0 12 3 0x0 0\n";
+
+    fn zone(state: State, live: f64) -> Zone {
+        Zone { state, live }
+    }
+
+    #[test]
+    fn the_table_is_read_by_its_headings() {
+        let zones = parse(TABLE).unwrap();
+        let states: Vec<State> = zones.iter().map(|z| z.state).collect();
+        use State::*;
+        assert_eq!(states, [Full, Open, Retired, Closing, Reset]);
+        assert_eq!(zones[0].live, 0.25);
+        assert_eq!(parse(""), None);
+        assert_eq!(parse("state live\nfull 3\n"), None);
+        assert_eq!(parse("state capacity live failed\nfull many 3 0\n"), None);
+        let odd = parse("state capacity live failed\nfull 0 3 0\nfull 3 9 0\n").unwrap();
+        assert_eq!((odd[0].live, odd[1].live), (0.0, 1.0));
+    }
+
+    #[test]
+    fn cells_take_all_zones_and_show_what_is_notable() {
+        let mut zones = vec![zone(State::Empty, 0.0); 10];
+        zones[0] = zone(State::Full, 1.0);
+        zones[4] = zone(State::Victim, 0.5);
+        assert_eq!(cells(&zones, 20), (1, zones.clone()));
+        assert_eq!(cells(&zones, 10), (1, zones.clone()));
+        let (each, some) = cells(&zones, 4);
+        assert_eq!((each, some.len()), (3, 4));
+        assert_eq!(some[0], zone(State::Full, 1.0 / 3.0));
+        assert_eq!(some[1], zone(State::Victim, 0.5 / 3.0));
+        assert_eq!(some[3], zone(State::Empty, 0.0));
+        assert_eq!(cells(&zones, 0).1, []);
+        assert_eq!(cells(&[], 5).1, []);
+    }
+
+    #[test]
+    fn without_a_table_zones_are_sorted() {
+        let mut details = Details::default();
+        details.zone_states.extend([("empty".into(), 2), ("full".into(), 3), ("open".into(), 1)]);
+        details.live_histogram =
+            vec![Share { live_percent: 50, zones: 2 }, Share { live_percent: 100, zones: 1 }];
+        let zones = sorted(&details);
+        use State::*;
+        assert_eq!(
+            zones.iter().map(|z| z.state).collect::<Vec<_>>(),
+            [Full, Full, Full, Open, Empty, Empty]
+        );
+        assert_eq!([zones[0].live, zones[1].live], [0.75, 0.25]);
+        details.zone_states.insert("empty".into(), u64::MAX);
+        assert_eq!(sorted(&details).len() as u64, MOST_ZONES);
+    }
+
+    #[test]
+    fn reading_says_why_it_could_not() {
+        let fake = Fake::new();
+        let mut reader = Reader::default();
+        let mut look =
+            |fake: &Fake| reader.read(fake, "znsage0", &Details::default(), Duration::ZERO);
+        assert!(look(&fake).why_sorted.unwrap().contains("not mounted"));
+        fake.root_user.set(false);
+        assert_eq!(look(&fake).why_sorted.unwrap(), "root sees each zone");
+        fake.put("/sys/kernel/debug/znsage/znsage0/zones", TABLE);
+        assert_eq!(look(&fake).why_sorted, None);
+        assert_eq!(look(&fake).zones.len(), 5);
+    }
+
+    #[test]
+    fn what_is_dear_is_read_seldom() {
+        let fake = Fake::new();
+        let path = "/sys/kernel/debug/znsage/znsage0/zones";
+        fake.put(path, TABLE);
+        let mut reader = Reader::default();
+        let details = Details::default();
+        reader.read(&fake, "znsage0", &details, Duration::from_secs(1));
+        reader.cost = Duration::from_millis(50);
+        fake.put(path, TABLE.lines().next().unwrap());
+        let mut zones =
+            |at| reader.read(&fake, "znsage0", &details, Duration::from_secs(at)).zones.len();
+        assert_eq!([zones(2), zones(15), zones(16)], [5, 5, 0]);
+    }
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The screen, drawn from the state. Which parts there are, and where, depends
+//! on the size of the terminal; each part fills the room that it is given.
+
+mod head;
+mod help;
+mod look;
+mod map;
+mod meters;
+mod tables;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+pub use look::Look;
+
+use super::rows::Which;
+use super::state::State;
+
+/// Below this there is no room for anything that would make sense.
+const LEAST: (u16, u16) = (24, 8);
+/// From here on numbers go beside curves.
+const WIDE: u16 = 76;
+/// From here on both tables fit, side by side or one above the other.
+const BOTH_WIDTH: u16 = 140;
+const BOTH_HEIGHT: u16 = 14;
+
+/// Where the parts go.
+#[derive(Debug, PartialEq)]
+struct Plan {
+    title: Rect,
+    facts: Option<Rect>,
+    meters: Rect,
+    map: Rect,
+    tables: Vec<(Which, Rect)>,
+    keys: Rect,
+}
+
+/// Takes rows off the top of an area, as many as there are.
+fn take(area: &mut Rect, rows: u16) -> Rect {
+    let rows = rows.min(area.height);
+    let taken = Rect { height: rows, ..*area };
+    area.y += rows;
+    area.height -= rows;
+    taken
+}
+
+fn plan(area: Rect, zones: usize, table: Which) -> Plan {
+    let mut rest = area;
+    let title = take(&mut rest, 1);
+    let keys = Rect { y: area.bottom() - 1, height: 1, ..area };
+    rest.height -= 1;
+    let facts = (area.height >= 18).then(|| take(&mut rest, 1));
+    let meters = match area.width >= WIDE {
+        true => meters::WIDE_ROWS,
+        false => (area.height.saturating_sub(10)).clamp(3, meters::NARROW_ROWS),
+    };
+    let meters = take(&mut rest, meters);
+    let wanted = zones.div_ceil(usize::from(area.width.max(1))) as u16;
+    let room = (rest.height / 2).saturating_sub(map::headings(area.width));
+    let map = take(&mut rest, map::headings(area.width) + wanted.clamp(1, room.max(1)));
+    Plan { title, facts, meters, map, tables: tables_in(rest, table), keys }
+}
+
+fn tables_in(area: Rect, table: Which) -> Vec<(Which, Rect)> {
+    if area.width >= BOTH_WIDTH {
+        let half = area.width / 2;
+        let right = Rect { x: area.x + half + 1, width: area.width - half - 1, ..area };
+        return vec![(Which::Streams, Rect { width: half - 1, ..area }), (Which::Groups, right)];
+    }
+    if area.height >= BOTH_HEIGHT {
+        let mut rest = area;
+        let upper = take(&mut rest, area.height - area.height / 2);
+        return vec![(Which::Streams, upper), (Which::Groups, rest)];
+    }
+    vec![(table, area)]
+}
+
+/// Draws all of it; `buffer` is empty.
+pub fn draw(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
+    if area.width < LEAST.0 || area.height < LEAST.1 {
+        let text = format!("{} x {} is too small", area.width, area.height);
+        put(buffer, area, 0, &Line::raw(text));
+        return;
+    }
+    let device = state.device();
+    let plan = plan(area, device.map_or(0, |d| d.map.zones.len()), state.table);
+    head::title(state, look, plan.title, buffer);
+    head::keys(look, plan.keys, buffer);
+    if state.help {
+        let height = area.height.saturating_sub(2);
+        help::draw(look, Rect { y: area.y + 1, height, ..area }, buffer);
+        return;
+    }
+    if let Some(facts) = plan.facts {
+        head::facts(state, look, facts, buffer);
+    }
+    if let Some(device) = device {
+        meters::draw(device, look, plan.meters, buffer);
+        map::draw(device, look, plan.map, buffer);
+    }
+    for (which, area) in plan.tables {
+        tables::draw(state, which, look, area, buffer);
+    }
+}
+
+/// Writes a line into a row of an area, cut to its width.
+fn put(buffer: &mut Buffer, area: Rect, row: u16, line: &Line) {
+    if row < area.height {
+        buffer.set_line(area.x, area.y + row, line, area.width);
+    }
+}
+
+/// A line across, with a title in it and something at its right end, if there
+/// is room for that.
+fn rule(buffer: &mut Buffer, area: Rect, look: Look, title: Span, right: Vec<Span>) {
+    if area.height == 0 {
+        return;
+    }
+    let right = Line::from(right);
+    let line = Span::styled(look.rule().repeat(area.width.into()), look.faint());
+    put(buffer, area, 0, &Line::from(line));
+    let len = title.width() as u16 + 1;
+    put(buffer, area, 0, &Line::from(vec![title, Span::raw(" ")]));
+    let room = area.width.saturating_sub(len + 2);
+    let width = right.width() as u16;
+    if width > 0 && width < room {
+        let x = area.right() - width - 1;
+        buffer.set_span(x, area.y, &Span::raw(" "), 1);
+        buffer.set_line(x + 1, area.y, &right, width);
+    }
+}
+
+/// A label in front of a value.
+fn label(text: &str, width: usize, look: Look) -> Span<'static> {
+    Span::styled(format!("{text:<width$}"), look.faint())
+}
+
+fn value(text: String, style: Style) -> Span<'static> {
+    Span::styled(text, style)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_lie_within_the_screen_and_do_not_overlap() {
+        for width in 24..200 {
+            for height in 8..60 {
+                let area = Rect::new(0, 0, width, height);
+                for zones in [0, 10, 1024, 100_000] {
+                    let plan = plan(area, zones, Which::Groups);
+                    let mut parts = vec![plan.title, plan.meters, plan.map, plan.keys];
+                    parts.extend(plan.facts);
+                    parts.extend(plan.tables.iter().map(|t| t.1));
+                    for (i, a) in parts.iter().enumerate() {
+                        assert_eq!(a.intersection(area), *a, "{width}x{height}: {plan:?}");
+                        let free = parts[..i].iter().all(|b| !a.intersects(*b));
+                        assert!(free, "{width}x{height}: {plan:?}");
+                    }
+                    assert!(plan.map.height >= 1, "{width}x{height}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn tables_share_the_room_there_is() {
+        let which = |w, h| {
+            let tables = tables_in(Rect::new(0, 0, w, h), Which::Groups);
+            tables.into_iter().map(|t| (t.0, t.1.width, t.1.height)).collect::<Vec<_>>()
+        };
+        assert_eq!(which(80, 8), [(Which::Groups, 80, 8)]);
+        assert_eq!(which(80, 15), [(Which::Streams, 80, 8), (Which::Groups, 80, 7)]);
+        assert_eq!(which(160, 8), [(Which::Streams, 79, 8), (Which::Groups, 79, 8)]);
+    }
+}
