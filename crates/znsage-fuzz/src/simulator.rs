@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the simulator is told: files of devices, specs, sweeps. A line
+//! `#set KEY=VALUE`, a comment to TOML, stands for an option of the command.
+
+use znsage_sim::device::params::Interface;
+use znsage_sim::device::{ConventionalSsd, Params, ZnsSsd};
+use znsage_sim::spec::WorkloadKind;
+use znsage_sim::sweep::Sweep;
+use znsage_sim::Spec;
+
+use crate::text;
+
+/// Bytes of a device that is small enough to be built again and again.
+const SMALL: u64 = 64 << 20;
+
+fn options(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.lines().filter_map(|line| line.strip_prefix("#set ")?.split_once('='))
+}
+
+/// A device's file: what is not refused can be built, and takes commands.
+pub fn device(data: &[u8]) {
+    let Some(text) = text(data) else { return };
+    let set: Vec<_> = options(text).map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    let params = match Params::parse("a.toml", text, &set) {
+        Ok(params) => params,
+        Err(e) => return assert!(!e.to_string().is_empty()),
+    };
+    if params.interface == Interface::Zoned {
+        if let Ok(device) = ZnsSsd::new(&params, Some(SMALL), 1) {
+            work_zones(device);
+        }
+    } else if let Ok(device) = ConventionalSsd::new(&params, Some(SMALL), 1) {
+        work_blocks(device);
+    }
+}
+
+fn work_zones(mut device: ZnsSsd) {
+    let most = device.geometry().max_append / device.geometry().write_unit;
+    let blocks = most * device.geometry().write_unit;
+    let mut now = 0;
+    for _ in 0..4 {
+        if let Ok(done) = device.append(now, 0, blocks) {
+            assert!(done.done >= now, "time runs back");
+            now = done.done;
+        }
+    }
+    for done in [device.read(now, 0, 0, 1), device.finish(now, 0), device.reset(now, 0)] {
+        assert!(done.map_or(true, |done| done >= now), "time runs back");
+    }
+}
+
+fn work_blocks(mut device: ConventionalSsd) {
+    let mut now = 0;
+    for block in 0..4 {
+        let done = device.write(now, block, 1);
+        assert!(done >= now, "time runs back");
+        now = done;
+    }
+}
+
+/// A spec is written as it is read, and options change no more than their key.
+/// What is not refused can be built.
+pub fn spec(data: &[u8]) {
+    let Some(text) = text(data) else { return };
+    let Ok(mut spec) = Spec::parse(text) else { return };
+    for (key, value) in options(text) {
+        let before = spec.clone();
+        if let Err(e) = spec.set(key, value) {
+            assert_eq!(e.key, key);
+            assert!(same(&spec, &before), "{key}={value} is refused, and changes something");
+        }
+    }
+    if let Ok(text) = toml::to_string(&spec) {
+        let again = Spec::parse(&text).expect("it was written");
+        assert!(same(&again, &spec), "{again:?} is not {spec:?}");
+    }
+    if spec.check().is_ok() && is_small(&spec) {
+        let _ = znsage_sim::check(&spec);
+    }
+}
+
+/// NaN is not itself; its text is.
+fn same(a: &Spec, b: &Spec) -> bool {
+    format!("{a:?}") == format!("{b:?}")
+}
+
+/// Memory and devices are as large as somebody asks for; and a policy's source
+/// would be compiled.
+fn is_small(spec: &Spec) -> bool {
+    spec.size.is_some_and(|size| size <= SMALL)
+        && spec.host.memory <= SMALL
+        && spec.workload != WorkloadKind::Trace
+        && spec.znsage.policy_source.is_none()
+        && Params::text(&spec.device).is_some()
+}
+
+/// A sweep: the error names a line that is there, or the points are told apart.
+pub fn sweep(data: &[u8]) {
+    let Some(text) = text(data) else { return };
+    // Devices and traces may be files, of which nobody knows what they are.
+    if text.contains(['/', '\\']) || text.contains("trace") {
+        return;
+    }
+    match Sweep::parse("s.toml", text) {
+        Err(e) => assert!(e.to_string().starts_with("s.toml")),
+        Ok(sweep) => {
+            let again = Sweep::parse("s.toml", text).expect("it was read before");
+            assert_eq!(again.header(), sweep.header());
+            for (i, point) in sweep.points.iter().enumerate().take(100) {
+                assert_eq!(point.index, i);
+                assert!(sweep.label(point).contains_key("system"));
+                let _ = sweep.describe(point);
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Words: sizes, times, names, parts of a sweep. One to a line.
+
+use znsage::parsers::{micros, parse_micros, parse_name, parse_size, size};
+use znsage_sim::device::params::parse_size as simulated_size;
+use znsage_sim::sweep::Shard;
+
+use crate::text;
+
+/// Each line as each sort of word.
+pub fn units(data: &[u8]) {
+    let Some(text) = text(data) else { return };
+    for word in text.split('\n') {
+        sizes(word);
+        if let Ok(us) = parse_micros(word) {
+            assert_eq!(parse_micros(&format!("{us}us")), Ok(us), "{word:?}");
+            assert!(!micros(us as f64).is_empty());
+        }
+        if let Ok(name) = parse_name(word) {
+            assert_eq!((name.as_str(), name.contains('/')), (word, false));
+        }
+        if let Ok(shard) = word.parse::<Shard>() {
+            assert_eq!(shard.to_string().parse(), Ok(shard), "{word:?}");
+            assert!(shard.of_index(0).has(0) && !shard.file_name().contains('/'));
+        }
+        if let Ok(number) = word.parse::<f64>() {
+            assert!(!micros(number).is_empty());
+        }
+    }
+}
+
+/// Two parsers, which take different suffixes, mean the same bytes.
+fn sizes(word: &str) {
+    if let Ok(bytes) = parse_size(word) {
+        assert_eq!(parse_size(&bytes.to_string()), Ok(bytes), "{word:?}");
+        assert!(!size(bytes).is_empty());
+    }
+    if let Some(bytes) = simulated_size(word) {
+        assert_eq!(simulated_size(&bytes.to_string()), Some(bytes), "{word:?}");
+        if let Ok(other) = parse_size(word.trim()) {
+            assert_eq!(bytes, other, "{word:?}");
+        }
+    }
+}
