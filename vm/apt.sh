@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash
+# An apt of one's own, for packages that are not to be installed: nothing is
+# read of this machine's package state and nothing written to it, but the
+# addresses are those that this machine is configured to use. For vm/kernels
+# and vm/debug-kernel, after vm/lib.sh.
+
+RELEASE=bookworm
+APT=$BUILD/apt
+
+# Debian's suites that offer the kernel of the given version.
+suites_of() {
+	case $1 in
+		6.1) echo "$RELEASE $RELEASE-updates $RELEASE-security" ;;
+		6.12) echo "$RELEASE-backports" ;;
+		7.2) die "kernel 7.2: not available yet (have: ${KERNELS[*]})" ;;
+		*) die "unknown kernel '$1' (have: ${KERNELS[*]})" ;;
+	esac
+}
+
+# The addresses of the archives that this machine is configured to use, those
+# that carry the wanted suite only. apt itself is asked, so that one-line and
+# deb822 sources, mirror lists and overrides all count.
+configured_archives() {
+	local suite=$1
+	apt-get update --print-uris 2> /dev/null |
+		sed -n "s|^'\(.*\)/dists/$suite/[^ ]*' .*|\1|p" | sort -u
+}
+
+# Writes the source list for the wanted suites. Several archives may carry a
+# suite of this name (third parties name theirs after Debian's); Debian's is
+# told apart by its signature, which is checked against Debian's keyring.
+write_sources() {
+	local list=$1 archive_of=$2 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+	local options='' suite uri
+	[[ ! -e $keyring ]] || options="[signed-by=$keyring] "
+	: > "$list"
+	for suite in $3; do
+		uri=$archive_of
+		if [[ $suite == *-security ]]; then
+			uri=$(configured_archives "$suite" | head -n 1)
+			[[ -n $uri ]] || continue
+		fi
+		echo "deb $options$uri $suite main" >> "$list"
+	done
+}
+
+# apt with nothing of this machine's state: no installed packages, no lists.
+private_apt() {
+	local tool=$1 state=$2
+	shift 2
+	"$tool" -c "$state/apt.conf" \
+		-o "Dir::Etc::sourcelist=$state/sources.list" \
+		-o "Dir::Etc::sourceparts=/dev/null" \
+		-o "Dir::Etc::preferences=/dev/null" \
+		-o "Dir::Etc::preferencesparts=/dev/null" \
+		-o "Dir::State=$state/state" \
+		-o "Dir::State::lists=$state/lists" \
+		-o "Dir::State::status=$state/status" \
+		-o "Dir::Cache=$state/cache" \
+		-o "APT::Architecture=amd64" \
+		-o "APT::Sandbox::User=root" \
+		-o "Acquire::Retries=3" \
+		-o "Acquire::Languages=none" "$@"
+}
+
+# Makes a private apt that knows the suites of the kernel; tries each archive
+# that this machine uses for Debian's release until one works.
+prepare_apt() {
+	local state=$1 version=$2 suites archive archives
+	suites=$(suites_of "$version")
+	mkdir -p "$state"/{state,lists/partial,cache/archives/partial}
+	: > "$state/status"
+	# The machine's hooks (as in container images) are for its own state.
+	printf '#clear %s;\n' APT::Update::Pre-Invoke APT::Update::Post-Invoke \
+		APT::Update::Post-Invoke-Success Acquire::IndexTargets::deb::DEP-11 > "$state/apt.conf"
+
+	archives=$(configured_archives "$RELEASE")
+	[[ -n $archives ]] || die "this machine's apt has no source for Debian $RELEASE" \
+		"(looked with 'apt-get update --print-uris'); add one to /etc/apt/sources.list.d"
+	for archive in $archives; do
+		write_sources "$state/sources.list" "$archive" "$suites"
+		if quietly private_apt apt-get "$state" update -o APT::Update::Error-Mode=any; then
+			return
+		fi
+	done
+	die "kernel $version: cannot read the package lists of: $suites;" \
+		"check the network and this machine's apt sources"
+}
