@@ -5,6 +5,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::AsRawFd;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::PathBuf;
 
@@ -28,8 +29,8 @@ pub struct Group {
 impl Group {
     /// `limit` in bytes. Pages may go to swap, but not to zswap.
     pub fn new(name: &str, limit: u64) -> Outcome<Group> {
-        guest::write(&format!("{GROUPS}/cgroup.subtree_control"), "+memory")
-            .context("hand the memory controller down")?;
+        guest::write(&format!("{GROUPS}/cgroup.subtree_control"), "+memory +io")
+            .context("hand the controllers down")?;
         let group = Group { path: format!("{GROUPS}/{PREFIX}{name}").into() };
         fs::create_dir(&group.path).context("make a cgroup")?;
         group.set("memory.max", &limit.to_string())?;
@@ -37,9 +38,32 @@ impl Group {
         Ok(group)
     }
 
+    /// A group inside of one, without a limit of its own.
+    pub fn within(outer: &Group, name: &str) -> Outcome<Group> {
+        let group = Group { path: outer.path.join(name) };
+        fs::create_dir(&group.path).context("make a cgroup in a cgroup")?;
+        Ok(group)
+    }
+
     pub fn set(&self, file: &str, value: &str) -> Outcome {
         let path = self.path.join(file);
         fs::write(&path, value).context(format!("{} := {value}", path.display()))
+    }
+
+    /// What its directory is to the kernel: `stat -c %i`.
+    pub fn id(&self) -> Outcome<u64> {
+        use std::os::unix::fs::MetadataExt;
+        Ok(fs::metadata(&self.path).context("look at a cgroup")?.ino())
+    }
+
+    /// A value of `io.stat` for a device ("259:0"); 0 if it has none.
+    pub fn io(&self, device: &str, what: &str) -> Outcome<u64> {
+        let text = guest::read(&self.path.join("io.stat").to_string_lossy())?;
+        let line = text.lines().find(|line| line.split(' ').next() == Some(device));
+        let value = line.and_then(|line| {
+            line.split(' ').find_map(|word| word.strip_prefix(&format!("{what}=")))
+        });
+        Ok(value.and_then(|v| v.parse().ok()).unwrap_or(0))
     }
 
     /// Its memory on swap, in bytes.
@@ -84,8 +108,23 @@ pub struct Link {
 }
 
 const POINT: &str = "point";
+const NUMBERS: &str = "numbers";
 
 impl Link {
+    /// Has the parent said to go on? Does not wait. Its word stays to be heard
+    /// by `point()`.
+    pub fn is_told(&self) -> bool {
+        let mut word = libc::pollfd { fd: self.from.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one descriptor, which is open, and no time to wait.
+        unsafe { libc::poll(&mut word, 1, 0) > 0 }
+    }
+
+    /// Hands numbers to the parent, which has to ask for them.
+    pub fn report(&mut self, numbers: &[u64]) -> Outcome {
+        let words: Vec<String> = numbers.iter().map(u64::to_string).collect();
+        writeln!(self.to, "{NUMBERS} {}", words.join(" ")).context("tell the parent")
+    }
+
     /// Tells the parent that this point is reached, and waits for its word.
     pub fn point(&mut self) -> Outcome {
         writeln!(self.to, "{POINT}").context("tell the parent")?;
@@ -131,6 +170,17 @@ impl Child {
         ensure!(!line.is_empty(), "the child died{}", self.obituary());
         ensure!(line.trim_end() == POINT, "{}", line.trim_end());
         Ok(())
+    }
+
+    /// What the child reports, so many numbers.
+    pub fn numbers<const N: usize>(&mut self) -> Outcome<[u64; N]> {
+        let mut line = String::new();
+        self.from.read_line(&mut line).context("listen to the child")?;
+        ensure!(!line.is_empty(), "the child died{}", self.obituary());
+        let words =
+            line.trim_end().strip_prefix(NUMBERS).ok_or_else(|| line.trim_end().to_string())?;
+        let numbers: Vec<u64> = words.split_whitespace().filter_map(|w| w.parse().ok()).collect();
+        numbers.try_into().map_err(|_| format!("the child reports:{words}"))
     }
 
     pub fn go_on(&mut self) -> Outcome {
@@ -186,6 +236,23 @@ mod tests {
         child.go_on().unwrap();
         child.reach().unwrap();
         child.go_on().unwrap();
+        child.join().unwrap();
+    }
+
+    #[test]
+    fn children_report_and_are_told() {
+        let mut child = spawn(None, |link| {
+            link.point()?;
+            while !link.is_told() {
+                std::thread::yield_now();
+            }
+            link.report(&[7, 8])
+        })
+        .unwrap();
+        child.reach().unwrap();
+        child.go_on().unwrap();
+        child.go_on().unwrap();
+        assert_eq!(child.numbers().unwrap(), [7, 8]);
         child.join().unwrap();
     }
 

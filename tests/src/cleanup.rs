@@ -14,6 +14,9 @@ pub const MOUNT: &str = "/run/vm-suite";
 /// What the names of the suite's device mapper devices begin with.
 pub const MAPPER: &str = "vm-suite";
 
+/// The module of samples/.
+pub const SAMPLE: &str = "hotcold";
+
 /// Traces of the module in the system; none if it was never loaded.
 pub fn traces() -> Vec<String> {
     let mut traces = Vec::new();
@@ -78,8 +81,15 @@ fn clean_module() -> Vec<String> {
     }
     for name in guest::list(CONFIG) {
         let item = format!("{CONFIG}/{name}");
+        if !guest::exists(&format!("{item}/power")) {
+            continue;
+        }
         guest::eventually(5.0, || guest::write(&format!("{item}/power"), "0").is_ok());
         let _ = fs::remove_dir(item);
+    }
+    // It uses the module's functions.
+    if guest::exists(&format!("/sys/module/{SAMPLE}")) {
+        let _ = guest::ok(&["rmmod", SAMPLE]);
     }
     let unloaded = guest::ok(&["rmmod", "znsage"]);
     let mut left = vec![format!("left behind: {}", traces.join(", "))];

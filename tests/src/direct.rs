@@ -24,8 +24,17 @@ pub struct Disk {
 
 impl Disk {
     pub fn open(path: &str) -> Outcome<Disk> {
+        Disk::open_for(path, true)
+    }
+
+    /// Also one that another driver has for itself.
+    pub fn open_to_read(path: &str) -> Outcome<Disk> {
+        Disk::open_for(path, false)
+    }
+
+    fn open_for(path: &str, write: bool) -> Outcome<Disk> {
         let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).custom_flags(libc::O_DIRECT).open(path);
+        let file = options.read(true).write(write).custom_flags(libc::O_DIRECT).open(path);
         let mut file = file.context(path)?;
         let bytes = file.seek(SeekFrom::End(0)).context(path)?;
         Ok(Disk { file, bytes })

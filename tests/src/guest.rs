@@ -13,7 +13,14 @@ use crate::ensure;
 use crate::outcome::{Context, Outcome};
 
 /// Seconds after which a program that a case runs is killed.
-const PATIENCE: &str = "150";
+const PATIENCE: u32 = 150;
+
+/// How many times longer than usual anything may take; tests/run passes it on
+/// to us. An emulated machine on a busy one needs it.
+pub fn slowness() -> u32 {
+    let factor = std::env::var("SLOWNESS").ok().and_then(|factor| factor.parse().ok());
+    factor.filter(|factor| *factor > 0).unwrap_or(1)
+}
 
 /// What a program said and how it ended.
 #[derive(Debug)]
@@ -45,7 +52,7 @@ impl From<Output> for Ran {
 /// A command that does not wait for ever.
 pub fn command(argv: &[&str]) -> Command {
     let mut command = Command::new("timeout");
-    command.args(["--kill-after=5", PATIENCE]).args(argv);
+    command.arg("--kill-after=5").arg((PATIENCE * slowness()).to_string()).args(argv);
     command
 }
 
@@ -138,9 +145,10 @@ pub fn without_read_ahead<T>(body: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
     outcome
 }
 
-/// Waits until something is so; false if it does not come about.
+/// Waits until something is so; false if it does not come about within these
+/// seconds, times `slowness()`.
 pub fn eventually(seconds: f64, mut so: impl FnMut() -> bool) -> bool {
-    let end = Instant::now() + Duration::from_secs_f64(seconds);
+    let end = Instant::now() + Duration::from_secs_f64(seconds) * slowness();
     loop {
         if so() {
             return true;

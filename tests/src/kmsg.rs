@@ -30,6 +30,8 @@ const ALARMS: &[&str] = &[
     "sleeping function called",
     "KASAN",
     "UBSAN",
+    "suspected memory leak",
+    "lockdep is turned off",
     "refcount_t",
     "corruption",
     "invariant broken",
@@ -141,6 +143,18 @@ mod tests {
             "znsage: invariant broken: z->moving < entries",
             "znsage: nvme0n1: append to zone 3 failed (-5)",
             "INFO: task swapoff:1 blocked for more than 30 seconds.",
+            "BUG: KASAN: slab-use-after-free in znsage_end_io+0x10/0x20 [znsage]",
+            "UBSAN: shift-out-of-bounds in kmod/disk.c:1:2",
+            "BUG: KCSAN: data-race in zse_free [znsage] / zse_read [znsage]",
+            "WARNING: possible circular locking dependency detected",
+            "WARNING: suspicious RCU usage",
+            "BUG: sleeping function called from invalid context at mm/slab.h:1",
+            "BUG kmalloc-64 (Tainted: G           O      ): Poison overwritten",
+            "pagealloc: memory corruption",
+            "ODEBUG: free active (active state 0) object type: timer_list",
+            "kmemleak: 1 new suspected memory leaks (see /sys/kernel/debug/kmemleak)",
+            "BUG: workqueue lockup - pool cpus=0 node=0 flags=0x0",
+            "INFO: lockdep is turned off.",
         ] {
             assert!(alarming(line), "{line}");
         }

@@ -9,11 +9,13 @@ mod device;
 mod direct;
 mod guest;
 mod kmsg;
+mod load;
 mod memory;
 mod null_blk;
 mod outcome;
 mod pattern;
 mod runner;
+mod table;
 mod zones;
 
 use std::process::ExitCode;

@@ -79,6 +79,34 @@ impl Memory {
         self.advise(MmapAdvise::MADV_PAGEOUT).context("madvise(MADV_PAGEOUT)")
     }
 
+    /// Copies a page out by the kernel's hand: if it cannot be swapped in, that
+    /// is an error of this call, and not the end of the process.
+    pub fn peek(&self, page: usize, to: &mut [u64; WORDS]) -> nix::Result<()> {
+        let there = self.remote(page);
+        let here = libc::iovec { iov_base: to.as_mut_ptr().cast(), iov_len: PAGE };
+        // SAFETY: a page of this mapping goes to a page that is borrowed
+        // exclusively.
+        let done = unsafe { libc::process_vm_readv(libc::getpid(), &here, 1, &there, 1, 0) };
+        Errno::result(done).map(drop)
+    }
+
+    /// Copies a page in, likewise; after an error it is what it was.
+    pub fn poke(&mut self, page: usize, from: &[u64; WORDS]) -> nix::Result<()> {
+        let there = self.remote(page);
+        let here = libc::iovec { iov_base: from.as_ptr().cast_mut().cast(), iov_len: PAGE };
+        // SAFETY: a page of this mapping, which is borrowed exclusively; the
+        // other is only read.
+        let done = unsafe { libc::process_vm_writev(libc::getpid(), &here, 1, &there, 1, 0) };
+        Errno::result(done).map(drop)
+    }
+
+    fn remote(&self, page: usize) -> libc::iovec {
+        assert!(page < self.pages);
+        // SAFETY: within the mapping.
+        let start = unsafe { self.start.as_ptr().add(page * WORDS) };
+        libc::iovec { iov_base: start.cast(), iov_len: PAGE }
+    }
+
     /// Pages that are in memory, even if only in the swap cache.
     pub fn resident(&self) -> Outcome<usize> {
         let mut flags = vec![0; self.pages];
@@ -160,6 +188,13 @@ mod tests {
         memory.verify(0..2, 5).unwrap();
         memory.verify(2..4, 6).unwrap();
         assert_eq!(memory.resident().unwrap(), 8);
+        let mut copy = [0; WORDS];
+        memory.peek(3, &mut copy).unwrap();
+        assert!(pattern::holds(&copy, 6, 3));
+        pattern::write(&mut copy, 7, 7);
+        memory.poke(7, &copy).unwrap();
+        memory.verify(7..8, 7).unwrap();
+        memory.fill(7..8, 5);
         let e = memory.verify(0..8, 5).unwrap_err();
         assert!(e.contains("page 2 of key 5 holds another page"), "{e}");
     }

@@ -49,6 +49,16 @@ impl NullBlk {
         self.set("badblocks", &format!("+{first}-{last}"))
     }
 
+    /// The zone of this sector is "readonly" or "offline" from now on.
+    pub fn set_zone(&self, condition: &str, sector: u64) -> Outcome {
+        self.set(&format!("zone_{condition}"), &sector.to_string())
+    }
+
+    /// Can its zones change their condition? Older kernels cannot have it.
+    pub fn has_zone_conditions(&self) -> bool {
+        guest::exists(&format!("{}/zone_offline", self.path))
+    }
+
     pub fn mend_sectors(&self, first: u64, last: u64) -> Outcome {
         self.set("badblocks", &format!("-{first}-{last}"))
     }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The last cases: what all the others have done to the kernel.
 
+use std::path::Path;
+
 use crate::ensure;
 use crate::guest;
 use crate::kmsg::Log;
-use crate::outcome::Outcome;
+use crate::outcome::{Context, Outcome};
 
-crate::cases![kernel: is_not_tainted];
+crate::cases![kernel: is_not_tainted, has_no_leaks, still_proves_locks];
 
 /// Bits of /proc/sys/kernel/tainted that tell of damage. Others are there
 /// because the module is not of the kernel's tree and not signed.
@@ -20,5 +22,37 @@ fn is_not_tainted(_: &mut Log) -> Outcome {
     let found: Vec<_> =
         DAMAGE.iter().filter(|(bit, _)| taint >> bit & 1 == 1).map(|(_, what)| *what).collect();
     ensure!(found.is_empty(), "the kernel is tainted: {}", found.join(", "));
+    Ok(())
+}
+
+/// Of kernels that search for memory to which nothing points (make test-debug).
+fn has_no_leaks(_: &mut Log) -> Outcome {
+    const KMEMLEAK: &str = "/sys/kernel/debug/kmemleak";
+    if !Path::new(KMEMLEAK).exists() {
+        return Ok(());
+    }
+    // What was freed by RCU a moment ago, or is in a register, looks like a
+    // leak to one scan, and not to the next.
+    for _ in 0..3 {
+        guest::write(KMEMLEAK, "scan").context(KMEMLEAK)?;
+    }
+    let leaks = guest::read(KMEMLEAK)?;
+    ensure!(leaks.is_empty(), "kmemleak found:\n{leaks}");
+    Ok(())
+}
+
+/// Lockdep gives up for good at its first complaint, and when it runs out of
+/// room: what came later was not checked.
+fn still_proves_locks(_: &mut Log) -> Outcome {
+    const STATISTICS: &str = "/proc/lockdep_stats";
+    if !Path::new(STATISTICS).exists() {
+        return Ok(());
+    }
+    let statistics = guest::read(STATISTICS)?;
+    let on = statistics
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("debug_locks:"))
+        .is_some_and(|value| value.trim() == "1");
+    ensure!(on, "lockdep has given up:\n{statistics}");
     Ok(())
 }

@@ -3,12 +3,19 @@
 //! first.
 
 mod block;
+mod control;
 mod errors;
+mod faults;
+mod hibernation;
+mod isolation;
 mod kernel;
 mod lifecycle;
+mod policy;
+mod privacy;
 mod process;
 mod refusals;
 mod shapes;
+mod statistics;
 mod trace;
 mod utilization;
 
@@ -26,6 +33,8 @@ mod devices {
     pub const MEDIUM: &str = "ZNS2";
     /// 1 GiB, zones of 64 MiB.
     pub const LARGE: &str = "ZNS3";
+    /// 64 MiB, zones of 512 KiB, of which one can be open or active.
+    pub const ONE_OPEN: &str = "ZNS4";
     /// 256 MiB, conventional.
     pub const CONVENTIONAL: &str = "CONV0";
 }
@@ -36,9 +45,16 @@ pub fn all() -> Vec<Case> {
         utilization::CASES,
         trace::CASES,
         process::CASES,
+        policy::CASES,
+        isolation::CASES,
         block::CASES,
         shapes::CASES,
+        privacy::CASES,
+        statistics::CASES,
+        control::CASES,
         errors::CASES,
+        faults::CASES,
+        hibernation::CASES,
         refusals::CASES,
         kernel::CASES,
     ]

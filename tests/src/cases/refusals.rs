@@ -161,11 +161,11 @@ fn zones_not_empty(log: &mut Log) -> Outcome {
 fn too_few_zones(log: &mut Log) -> Outcome {
     log.allow("too few");
     let null = NullBlk::zoned(&[("size", "2"), ("zone_size", "1")])?;
-    on_refused(&null.node(), &[], DEVICE, &["2 zones", "3 are needed"])?;
-    let null = NullBlk::zoned(&[("size", "3"), ("zone_size", "1")])?;
+    on_refused(&null.node(), &[], DEVICE, &["2 zones", "at least 4 are needed"])?;
+    let null = NullBlk::zoned(&[("size", "4"), ("zone_size", "1")])?;
     on_refused(&null.node(), &[], DEVICE, &["too few"])?;
     // The smallest that works, works.
-    let null = NullBlk::zoned(&[("size", "4"), ("zone_size", "1")])?;
+    let null = NullBlk::zoned(&[("size", "5"), ("zone_size", "1")])?;
     Device::on(&null.node(), &[])?.finish_sound()
 }
 

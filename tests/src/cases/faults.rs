@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A device that loses zones while processes swap: no page is wrong, nobody hangs,
+//! and swap goes on with what is left.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::device::Device;
+use crate::ensure;
+use crate::guest;
+use crate::kmsg::Log;
+use crate::load::{Load, Tally};
+use crate::null_blk::NullBlk;
+use crate::outcome::Outcome;
+use crate::pattern::PAGE;
+
+crate::cases![faults: zones_turn_read_only, zones_go_offline];
+
+const MIB: u64 = 1 << 20;
+/// Faults of a kind that each case makes happen.
+const FAULTS: u64 = 50;
+
+/// What the kernel and the module may say of them.
+fn allow(log: &mut Log) {
+    for words in ["failed (-5)", "on swap-device", "I/O error", "swap-out of"] {
+        log.allow(words);
+    }
+}
+
+/// As much swapped out as makes GC work on a device of 64 MiB.
+fn start_load() -> Outcome<Load> {
+    Load::start(2, 28 << 20, 16 * MIB)
+}
+
+fn more(device: &Device, file: &str, than: u64) -> Outcome {
+    let so = guest::eventually(40.0, || device.counter(file).is_ok_and(|n| n >= than));
+    ensure!(so, "{file} is {}, and never {than}", device.counter(file)?);
+    Ok(())
+}
+
+/// Swap goes on: pages come in and go out.
+fn goes_on(device: &Device) -> Outcome {
+    for file in ["host_blocks", "read_blocks"] {
+        more(device, file, device.counter(file)? + 500)?;
+    }
+    Ok(())
+}
+
+fn no_page_lost(tally: Tally) -> Outcome {
+    let Tally { accesses, failed, lost } = tally;
+    ensure!(
+        lost == 0 && failed == 0,
+        "{failed} of {accesses} accesses failed, {lost} pages are lost"
+    );
+    Ok(())
+}
+
+/// Zones of a device with 128 of 1 MiB turn bad, one after the other.
+fn zones_turn(log: &mut Log, condition: &str) -> Outcome<(Device, Load)> {
+    const ZONES: u64 = 128;
+    const SECTORS: u64 = 2048;
+    allow(log);
+    let null = NullBlk::zoned(&[("size", "128"), ("zone_size", "1")])?;
+    let device = Device::on(&null.node(), &[])?;
+    let load = start_load()?;
+    goes_on(&device)?;
+    for i in 0..FAULTS {
+        // 37 and the number of zones have no divisor in common.
+        null.set_zone(condition, i * 37 % ZONES * SECTORS)?;
+        sleep(Duration::from_millis(20));
+    }
+    goes_on(&device)?;
+    Ok((device, load))
+}
+
+/// Older kernels have no zones that turn.
+fn cannot_turn() -> Outcome<bool> {
+    Ok(!NullBlk::zoned(&[("size", "4"), ("zone_size", "1")])?.has_zone_conditions())
+}
+
+/// What is in them can still be read, and moves.
+fn zones_turn_read_only(log: &mut Log) -> Outcome {
+    if cannot_turn()? {
+        return Ok(());
+    }
+    let (device, load) = zones_turn(log, "readonly")?;
+    no_page_lost(load.stop()?)?;
+    let (errors, retired) = (device.counter("write_errors")?, device.counter("zones_retired")?);
+    print!("{errors} errors, {retired} zones retired ... ");
+    ensure!(errors >= FAULTS, "write_errors is {errors}");
+    ensure!(retired > 0, "no zone retired");
+    device.end()
+}
+
+/// What was in them is lost, and says so; nothing else is.
+fn zones_go_offline(log: &mut Log) -> Outcome {
+    if cannot_turn()? {
+        return Ok(());
+    }
+    let (device, load) = zones_turn(log, "offline")?;
+    let tally = load.stop()?;
+    let (errors, retired) = (device.counter("read_errors")?, device.counter("zones_retired")?);
+    print!("{errors} read errors, {retired} zones retired, {} pages lost ... ", tally.lost);
+    ensure!(errors >= FAULTS, "read_errors is {errors}");
+    ensure!(retired > 0, "no zone retired");
+    ensure!(tally.lost <= FAULTS * MIB / PAGE as u64, "more is lost than the zones held");
+    device.end()
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! No hibernation while a device is on, nothing attached while the kernel
+//! hibernates; suspend stays what it was.
+
+use std::fs::File;
+
+use super::devices::{MAIN, MEDIUM};
+use crate::child::{spawn, Group};
+use crate::device::{Device, CONFIG};
+use crate::ensure;
+use crate::guest;
+use crate::kmsg::Log;
+use crate::memory::Memory;
+use crate::outcome::{Context, Outcome};
+
+crate::cases![hibernation: is_refused_while_on, holds_attach_back, suspend_is_not_refused];
+
+const STATE: &str = "/sys/power/state";
+/// How far the kernel goes to sleep before it turns round.
+const TEST: &str = "/sys/power/pm_test";
+/// Whoever opens it is about to hibernate, as far as the kernel knows, until
+/// it is closed again.
+const SNAPSHOT: &str = "/dev/snapshot";
+
+/// What the module says.
+const REFUSED: &str = "znsage: hibernation: refused";
+
+/// As long as it lives, sleep ends when all tasks are frozen: if hibernation
+/// is not refused after all, the machine is still there to tell.
+struct NoFurther;
+
+impl NoFurther {
+    fn than_freezing() -> Outcome<NoFurther> {
+        guest::write(TEST, "freezer").context(TEST)?;
+        Ok(NoFurther)
+    }
+}
+
+impl Drop for NoFurther {
+    fn drop(&mut self) {
+        // If this does not work, the next case that sleeps will not, either.
+        let _ = guest::write(TEST, "none");
+    }
+}
+
+fn no_snapshot(device: &Device) -> Outcome {
+    let name = &device.name;
+    match File::open(SNAPSHOT) {
+        Ok(_) => Err(format!("{name} is on and {SNAPSHOT} can be opened")),
+        Err(e) if e.raw_os_error() == Some(libc::EBUSY) => Ok(()),
+        Err(e) => Err(format!("{name} is on and {SNAPSHOT} is refused with `{e}`")),
+    }
+}
+
+/// Refused both ways, and the pages that are out come back.
+fn is_refused_while_on(log: &mut Log) -> Outcome {
+    const SIZE: usize = 16 << 20;
+    log.allow(REFUSED);
+    let _awake = NoFurther::than_freezing()?;
+    let device = Device::on(&guest::device(MAIN)?, &[])?;
+    let group = Group::new("hibernation", 8 << 20)?;
+    let mut child = spawn(Some(&group), |link| {
+        let mut memory = Memory::new(SIZE)?;
+        let all = 0..memory.pages();
+        memory.fill(all.clone(), 1);
+        memory.page_out()?;
+        link.point()?;
+        memory.verify(all.clone(), 1)?;
+        memory.fill(all.clone(), 2);
+        memory.page_out()?;
+        memory.verify(all, 2)
+    })?;
+    child.reach()?;
+    let before = device.counter("host_blocks")?;
+    guest::refuses(STATE, "disk", libc::EBUSY)?;
+    ensure!(log.has(REFUSED), "the log does not tell who refused");
+    no_snapshot(&device)?;
+    child.go_on()?;
+    child.join()?;
+    let written = device.counter("host_blocks")? - before;
+    ensure!(written > 1024, "only {written} pages were swapped out afterwards");
+    device.finish_sound()
+}
+
+/// The last device that goes lets the kernel hibernate; then it is its turn.
+fn holds_attach_back(log: &mut Log) -> Outcome {
+    log.allow(REFUSED);
+    let first = Device::attach(&guest::device(MAIN)?, &[])?;
+    let second = Device::on(&guest::device(MEDIUM)?, &[])?;
+    let power = format!("{CONFIG}/suite/power");
+    guest::write(&power, "0").context("detach")?;
+    no_snapshot(&second)?;
+    // One that could not be attached counts for nothing.
+    let backing = format!("{CONFIG}/suite/backing");
+    guest::write(&backing, &second.backing).context("change the backing device")?;
+    guest::refuses(&power, "1", libc::EBUSY)?;
+    guest::write(&backing, &first.backing).context("change it back")?;
+    second.finish_sound()?;
+
+    let hibernating = File::open(SNAPSHOT).context("nothing is on any more")?;
+    guest::refuses(&power, "1", libc::EAGAIN)?;
+    ensure!(log.has("the system is about to hibernate"), "the log does not tell why");
+    drop(hibernating);
+    guest::write(&power, "1").context("attach when it is over")?;
+    no_snapshot(&first)?;
+    first.finish_sound()
+}
+
+/// To idle, which needs nothing of the machine, and with pages out.
+fn suspend_is_not_refused(log: &mut Log) -> Outcome {
+    let _awake = NoFurther::than_freezing()?;
+    let device = Device::on(&guest::device(MAIN)?, &[])?;
+    guest::write(STATE, "freeze").context("suspend to idle")?;
+    ensure!(!log.has(REFUSED), "hibernation was refused, when nobody asked for it");
+    device.finish_sound()
+}

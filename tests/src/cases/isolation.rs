@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Who is in which zone, and who pays for what: mappings and cgroups side by
+//! side on one device.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use super::devices::MAIN;
+use crate::child::{spawn, Child, Group, Link};
+use crate::device::Device;
+use crate::ensure;
+use crate::guest;
+use crate::kmsg::Log;
+use crate::memory::Memory;
+use crate::outcome::{Context, Outcome};
+use crate::pattern::{self, PAGE};
+use crate::table::{mounted, table, Row};
+
+crate::cases![isolation:
+    zones_of_mappings, zones_of_cgroups, gone_cgroups, nested_cgroups, reader_beside_writer];
+
+const MIB: usize = 1 << 20;
+const DEBUGFS: &str = "/sys/kernel/debug";
+
+fn number(row: &Row, column: &str) -> Outcome<u64> {
+    let word = row.get(column).ok_or(format!("{column} is missing"))?;
+    let (digits, radix) = match word.strip_prefix("0x") {
+        Some(hex) => (hex, 16),
+        None => (word.as_str(), 10),
+    };
+    u64::from_str_radix(digits, radix).context(format!("{column}: {word}"))
+}
+
+/// The zones that hold something.
+fn zones(device: &Device) -> Outcome<Vec<Row>> {
+    mounted("debugfs", DEBUGFS, "znsage")?;
+    let mut rows = table(&format!("{DEBUGFS}/znsage/{}/zones", device.name))?;
+    rows.retain(|row| row.get("live").is_some_and(|live| live != "0"));
+    ensure!(!rows.is_empty(), "no zone holds anything");
+    Ok(rows)
+}
+
+/// The keys that zones have, and how many zones are of several.
+fn keys(device: &Device) -> Outcome<(Vec<u64>, usize)> {
+    let rows = zones(device)?;
+    let mixed = rows.iter().filter(|row| row.get("mixed").is_some_and(|m| m == "1")).count();
+    let mut keys = rows.iter().map(|row| number(row, "key")).collect::<Outcome<Vec<u64>>>()?;
+    keys.sort_unstable();
+    keys.dedup();
+    Ok((keys, mixed))
+}
+
+/// Writes pages in turn over several mappings, more than fit the memory.
+fn in_turn(memories: &mut [Memory], rounds: u64) -> Outcome {
+    let mut random = pattern::Random::new(rounds);
+    let mut kept: Vec<Vec<u64>> = memories.iter().map(|m| vec![0; m.pages()]).collect();
+    for key in 1..rounds {
+        for (memory, kept) in memories.iter_mut().zip(&mut kept) {
+            let page = match (key as usize) < memory.pages() {
+                true => key as usize,
+                false => random.below(memory.pages()),
+            };
+            if kept[page] != 0 {
+                memory.verify(page..page + 1, kept[page])?;
+            }
+            memory.fill(page..page + 1, key);
+            kept[page] = key;
+        }
+    }
+    for (memory, kept) in memories.iter().zip(&kept) {
+        for (page, &key) in kept.iter().enumerate().filter(|(_, &key)| key != 0) {
+            memory.verify(page..page + 1, key)?;
+        }
+    }
+    Ok(())
+}
+
+/// With policy vma, two mappings of a process are never in one zone.
+fn zones_of_mappings(_: &mut Log) -> Outcome {
+    let device = Device::on(&guest::device(MAIN)?, &["--policy", "vma"])?;
+    let group = Group::new("mappings", 16 << 20)?;
+    let mut child = spawn(Some(&group), |link| {
+        // Apart, or the kernel makes one mapping of them.
+        let mut memories = vec![Memory::new(24 * MIB)?];
+        let _between = Memory::new(PAGE)?;
+        memories.push(Memory::new(24 * MIB)?);
+        memories[0].huge_pages(false)?;
+        in_turn(&mut memories, 14_000)?;
+        link.point()
+    })?;
+    child.reach()?;
+    let (keys, mixed) = keys(&device)?;
+    print!("{} keys, {mixed} zones of several ... ", keys.len());
+    ensure!(keys.len() >= 2, "both mappings have one key");
+    ensure!(mixed == 0, "{mixed} zones hold pages of several mappings");
+    let refused = device.counter("policy_refused")?;
+    ensure!(refused == 0, "{refused} answers were refused");
+    child.go_on()?;
+    child.join()?;
+    device.finish_sound()
+}
+
+/// Two groups that write at random, to the end of `body`.
+fn two_writers(names: [&str; 2], body: impl FnOnce(&[Group; 2]) -> Outcome) -> Outcome {
+    let groups = [Group::new(names[0], 12 << 20)?, Group::new(names[1], 12 << 20)?];
+    let mut children = groups
+        .iter()
+        .map(|group| {
+            spawn(Some(group), |link| {
+                in_turn(&mut [Memory::new(28 * MIB)?], 16_000)?;
+                link.point()
+            })
+        })
+        .collect::<Outcome<Vec<Child>>>()?;
+    for child in &mut children {
+        child.reach()?;
+    }
+    body(&groups)?;
+    for mut child in children {
+        child.go_on()?;
+        child.join()?;
+    }
+    Ok(())
+}
+
+/// With policy cgroup no zone holds pages of two, and keys are the numbers that
+/// people see.
+fn zones_of_cgroups(_: &mut Log) -> Outcome {
+    let device = Device::on(&guest::device(MAIN)?, &["--policy", "cgroup"])?;
+    two_writers(["left", "right"], |groups| {
+        let (keys, mixed) = keys(&device)?;
+        ensure!(mixed == 0, "{mixed} zones hold pages of several cgroups");
+        for group in groups {
+            let id = group.id()?;
+            ensure!(keys.contains(&id), "no zone is of cgroup {id}, but of {keys:?}");
+        }
+        Ok(())
+    })?;
+    device.finish_sound()
+}
+
+/// More cgroups, one after the other, than there are streams: each goes and
+/// leaves its zones to who comes.
+fn gone_cgroups(_: &mut Log) -> Outcome {
+    let device = Device::on(&guest::device(MAIN)?, &["--policy", "cgroup"])?;
+    for i in 0..14 {
+        let group = Group::new(&format!("gone-{i}"), 4 << 20)?;
+        let work = |_: &mut Link| in_turn(&mut [Memory::new(8 * MIB)?], 2_500);
+        spawn(Some(&group), work)?.join()?;
+    }
+    // Who is silent for long makes way.
+    let keys = device.counter("keys")?;
+    let streams = device.counter("streams")?;
+    print!("{keys} keys in {streams} streams ... ");
+    ensure!(keys > 1 && keys < 14, "{keys} keys of 14 are known");
+    device.finish_sound()
+}
+
+/// Cgroups inside of cgroups, and a threaded one.
+fn nested_cgroups(_: &mut Log) -> Outcome {
+    let device = Device::on(&guest::device(MAIN)?, &["--policy", "cgroup"])?;
+    let outer = Group::new("outer", 24 << 20)?;
+    outer.set("cgroup.subtree_control", "+memory +io")?;
+    let inner = [Group::within(&outer, "one")?, Group::within(&outer, "two")?];
+    let threaded = Group::within(&inner[1], "threads")?;
+    threaded.set("cgroup.type", "threaded")?;
+    let children = inner
+        .iter()
+        .map(|group| spawn(Some(group), |_| in_turn(&mut [Memory::new(24 * MIB)?], 8_000)))
+        .collect::<Outcome<Vec<Child>>>()?;
+    children.into_iter().try_for_each(Child::join)?;
+    drop(threaded);
+    drop(inner);
+    device.finish_sound()
+}
+
+/// Reads pages at random for so long; how long each took, in microseconds.
+fn read_for(memory: &Memory, time: Duration) -> Outcome<Vec<u64>> {
+    let (start, mut random) = (Instant::now(), pattern::Random::new(7));
+    let mut took = Vec::new();
+    while start.elapsed() < time {
+        let page = random.below(memory.pages());
+        let begin = Instant::now();
+        memory.verify(page..page + 1, 1)?;
+        let us = begin.elapsed().as_micros() as u64;
+        // Others were in memory.
+        if us > 100 {
+            took.push(us);
+        }
+    }
+    took.sort_unstable();
+    Ok(took)
+}
+
+const READER: usize = 16 * MIB;
+const TIME: Duration = Duration::from_secs(12);
+
+/// What the reader measured: median and 99 %, in microseconds.
+fn reader(group: &Group, file: &str) -> Outcome<Child> {
+    let file = file.to_string();
+    spawn(Some(group), move |link| {
+        let mut memory = Memory::new(READER)?;
+        memory.huge_pages(false)?;
+        memory.fill(0..READER / PAGE, 1);
+        memory.page_out()?;
+        link.point()?;
+        let took = read_for(&memory, TIME)?;
+        ensure!(took.len() > 100, "only {} pages were swapped in", took.len());
+        let at = |percent: usize| took[took.len() * percent / 100];
+        fs::write(&file, format!("{} {}", at(50), at(99))).context(&file)?;
+        link.point()
+    })
+}
+
+fn latencies(file: &str) -> Outcome<(u64, u64)> {
+    let text = guest::read(file)?;
+    let numbers: Vec<u64> = text.split(' ').filter_map(|w| w.parse().ok()).collect();
+    ensure!(numbers.len() == 2, "{file}: {text}");
+    Ok((numbers[0], numbers[1]))
+}
+
+/// One run: what the reader measured, alone or beside a writer; and what is
+/// to hold for the two groups while they are there.
+fn beside(writer: bool, then: impl FnOnce(&Group, &Group) -> Outcome) -> Outcome<(u64, u64)> {
+    const FILE: &str = "/tmp/reader";
+    let groups = [Group::new("reader", 6 << 20)?, Group::new("writer", 8 << 20)?];
+    let mut reading = reader(&groups[0], FILE)?;
+    reading.reach()?;
+    let mut writing = spawn(Some(&groups[1]), |link| {
+        let mut memory = Memory::new(28 * MIB)?;
+        memory.huge_pages(false)?;
+        if writer {
+            memory.fill(0..28 * MIB / PAGE, 1);
+        }
+        link.point()?;
+        let (start, mut random) = (Instant::now(), pattern::Random::new(3));
+        while writer && start.elapsed() < TIME {
+            let page = random.below(memory.pages());
+            memory.fill(page..page + 1, 2);
+        }
+        link.point()
+    })?;
+    writing.reach()?;
+    writing.go_on()?;
+    reading.go_on()?;
+    reading.reach()?;
+    writing.reach()?;
+    then(&groups[0], &groups[1])?;
+    for mut child in [reading, writing] {
+        child.go_on()?;
+        child.join()?;
+    }
+    latencies(FILE)
+}
+
+/// The writer's GC is on the writer's account, and none of it on the reader's.
+fn reader_beside_writer(_: &mut Log) -> Outcome {
+    for policy in ["cpu", "cgroup"] {
+        let device = Device::on(&guest::device(MAIN)?, &["--policy", policy])?;
+        // GC that has to work although the device is not half full, so that
+        // what the reader reads keeps its slot.
+        let zones = device.counter("zones_total")?;
+        for (file, value) in [("gc_high", zones / 2 + 1), ("gc_low", zones / 2)] {
+            guest::write(&device.attribute(file), &value.to_string()).context(file)?;
+        }
+        let number =
+            guest::read(&format!("/sys/block/{}/dev", device.backing.trim_start_matches("/dev/")))?;
+        let alone = beside(false, |_, _| Ok(()))?;
+        let both = beside(true, |reader, writer| {
+            if policy == "cpu" {
+                return Ok(());
+            }
+            let gc = device.counter("gc_blocks")? * PAGE as u64;
+            let all = gc + device.counter("host_blocks")? * PAGE as u64;
+            let (r, w) = (reader.io(&number, "wbytes")?, writer.io(&number, "wbytes")?);
+            print!(
+                "reader wrote {} MiB, writer {} of {} MiB, GC {} MiB ... ",
+                r >> 20,
+                w >> 20,
+                all >> 20,
+                gc >> 20
+            );
+            ensure!(gc > 0, "GC had nothing to do");
+            // Its own pages, once, and what it had in memory.
+            ensure!(r <= 2 * READER as u64, "the reader wrote {r} bytes");
+            ensure!(w >= gc, "the writer wrote {w} bytes, GC {gc}");
+            Ok(())
+        })?;
+        print!(
+            "{policy}: swap-in median {} us, beside a writer {}; 99 % {}, {} ... ",
+            alone.0, both.0, alone.1, both.1
+        );
+        device.finish_sound()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Policies, also one of a module, also changed under load; and blocks that GC
+//! drops because their pages are in memory.
+
+use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
+
+use super::devices::{CONVENTIONAL, MAIN};
+use crate::child::{spawn, Child, Group, Link};
+use crate::cleanup::SAMPLE;
+use crate::device::{load_module, module_path, Device, CONFIG};
+use crate::ensure;
+use crate::guest;
+use crate::kmsg::Log;
+use crate::memory::Memory;
+use crate::outcome::{Context, Outcome};
+use crate::pattern::{self, PAGE};
+
+crate::cases![policy:
+    process, vma, cgroup, heat, unknown_is_refused, switched_under_load, of_a_module,
+    cached_pages_are_not_moved, cached_pages_in_all_ways, cached_and_swapoff];
+
+const MIB: usize = 1 << 20;
+
+fn set(device: &Device, file: &str, value: &str) -> Outcome {
+    let path = device.attribute(file);
+    guest::write(&path, value).context(format!("{path} := {value}"))
+}
+
+/// Random writes at 80 %, every page right.
+fn at_80(policy: &str) -> Outcome {
+    let device = Device::on(&guest::device(MAIN)?, &[])?;
+    set(&device, "policy", policy)?;
+    let bench = guest::without_read_ahead(|| {
+        device.bench(&["--utilization", "80", "--rewrites", "0.6", "--seconds", "40"])
+    })?;
+    print!("{policy}: WAF {:.2} ... ", bench.waf());
+    ensure!(guest::read(&device.attribute("policy"))? == policy, "the policy has changed");
+    let refused = device.counter("policy_refused")?;
+    ensure!(refused == 0, "{refused} answers were refused");
+    device.finish_sound()
+}
+
+fn process(_: &mut Log) -> Outcome {
+    at_80("process")
+}
+
+fn vma(_: &mut Log) -> Outcome {
+    at_80("vma")
+}
+
+fn cgroup(_: &mut Log) -> Outcome {
+    at_80("cgroup")
+}
+
+fn heat(_: &mut Log) -> Outcome {
+    at_80("heat")
+}
+
+fn unknown_is_refused(_: &mut Log) -> Outcome {
+    let device = Device::on(&guest::device(MAIN)?, &[])?;
+    for (file, value) in [("policy", "nonsense"), ("policy", ""), ("victim", "nonsense")] {
+        let before = guest::read(&device.attribute(file))?;
+        guest::refuses(&device.attribute(file), &format!("{value}\n"), libc::EINVAL)?;
+        guest::refuses(&device.attribute(file), &"x".repeat(1000), libc::EINVAL)?;
+        let after = guest::read(&device.attribute(file))?;
+        ensure!(before == after, "{file} was {before} and is {after}");
+    }
+    device.finish_sound()
+}
+
+/// Writes and verifies pages at random, for so many rounds.
+fn work(link: &mut Link, size: usize, rounds: u64) -> Outcome {
+    let mut memory = Memory::new(size)?;
+    let pages = memory.pages();
+    let mut keys = vec![1; pages];
+    memory.fill(0..pages, 1);
+    link.point()?;
+    let mut random = pattern::Random::new(size as u64);
+    for key in 2..rounds {
+        let page = random.below(pages);
+        memory.verify(page..page + 1, keys[page])?;
+        memory.fill(page..page + 1, key);
+        keys[page] = key;
+    }
+    (0..pages).try_for_each(|page| memory.verify(page..page + 1, keys[page]))
+}
+
+/// Two workers in groups of their own; `meanwhile` runs beside them.
+fn under_load(meanwhile: impl FnOnce() -> Outcome) -> Outcome {
+    const SIZE: usize = 40 * MIB;
+    let groups = [Group::new("one", 16 << 20)?, Group::new("two", 16 << 20)?];
+    let mut children = groups
+        .iter()
+        .map(|group| spawn(Some(group), |link| work(link, SIZE, 20_000)))
+        .collect::<Outcome<Vec<Child>>>()?;
+    for child in &mut children {
+        child.reach()?;
+        child.go_on()?;
+    }
+    meanwhile()?;
+    children.into_iter().try_for_each(Child::join)
+}
+
+fn switched_under_load(_: &mut Log) -> Outcome {
+    let device = Device::on(&guest::device(MAIN)?, &[])?;
+    under_load(|| {
+        for round in 0..20 {
+            for policy in ["single", "cgroup", "heat", "vma", "cpu", "process"] {
+                set(&device, "policy", policy)?;
+            }
+            for victim in ["greedy", "cost-benefit", "age"] {
+                set(&device, "victim", victim)?;
+            }
+            // At times faster than the work, at times not.
+            sleep(Duration::from_millis(20 * (round % 5)));
+        }
+        Ok(())
+    })?;
+    device.finish_sound()
+}
+
+fn sample() -> Outcome<String> {
+    let module = module_path()?;
+    let directory = Path::new(&module).parent().ok_or("the module has no directory")?;
+    Ok(directory.join(format!("samples/{SAMPLE}.ko")).to_string_lossy().into_owned())
+}
+
+fn known() -> Outcome<Vec<String>> {
+    Ok(guest::read(&format!("{CONFIG}/policies"))?.lines().map(str::to_string).collect())
+}
+
+/// A module's policy: known by its name, in use and then not, gone.
+fn of_a_module(_: &mut Log) -> Outcome {
+    load_module()?;
+    guest::ok(&["insmod", &sample()?])?;
+    ensure!(known()?.contains(&SAMPLE.to_string()), "it is not known");
+    let device = Device::on(&guest::device(MAIN)?, &[])?;
+    under_load(|| {
+        for _ in 0..20 {
+            set(&device, "policy", SAMPLE)?;
+            sleep(Duration::from_millis(50));
+            let ran = guest::run(&["rmmod", SAMPLE])?;
+            ensure!(ran.status != 0, "it could be unloaded while in use");
+            set(&device, "policy", "heat")?;
+        }
+        set(&device, "policy", SAMPLE)
+    })?;
+    let refused = device.counter("policy_refused")?;
+    ensure!(refused == 0, "{refused} of its answers were refused");
+    set(&device, "policy", "cpu")?;
+    guest::ok(&["rmmod", SAMPLE])?;
+    ensure!(!known()?.contains(&SAMPLE.to_string()), "it is still known");
+    guest::refuses(&device.attribute("policy"), SAMPLE, libc::EINVAL)?;
+    device.finish_sound()
+}
+
+/// Has GC clean all that it can, by watermarks that it cannot reach.
+fn force_gc(device: &Device) -> Outcome {
+    let zones = device.counter("zones_total")?;
+    set(device, "gc_high", &(zones - 1).to_string())?;
+    set(device, "gc_low", &(zones - 2).to_string())
+}
+
+/// Every other page is read, and so in memory with its slot in use; the others
+/// are written, which frees their slots: all zones are half dead.
+fn read_half_write_half(memory: &mut Memory) -> Outcome {
+    for page in 0..memory.pages() {
+        match page % 2 {
+            0 => memory.verify(page..page + 1, 1)?,
+            _ => memory.fill(page..page + 1, 2),
+        }
+    }
+    Ok(())
+}
+
+fn verify_halves(memory: &Memory) -> Outcome {
+    (0..memory.pages()).try_for_each(|page| memory.verify(page..page + 1, 1 + page as u64 % 2))
+}
+
+/// Blocks whose pages are in the swap cache are dropped by GC, and the pages
+/// are swapped out again and come back right.
+fn cached_pages_are_not_moved(_: &mut Log) -> Outcome {
+    const SIZE: usize = 32 * MIB;
+    let device = Device::on(&guest::device(MAIN)?, &[])?;
+    let group = Group::new("cached", 128 << 20)?;
+    let mut child = spawn(Some(&group), |link| {
+        let mut memory = Memory::new(SIZE)?;
+        memory.fill(0..SIZE / PAGE, 1);
+        memory.page_out()?;
+        read_half_write_half(&mut memory)?;
+        link.point()?;
+        verify_halves(&memory)?;
+        memory.page_out()?;
+        link.point()?;
+        verify_halves(&memory)
+    })?;
+    child.reach()?;
+    force_gc(&device)?;
+    let skipped = || device.counter("gc_skipped_cached").unwrap_or(0);
+    guest::eventually(10.0, || skipped() > (SIZE / PAGE / 4) as u64);
+    print!("{} of {} ... ", skipped(), SIZE / PAGE / 2);
+    ensure!(skipped() > (SIZE / PAGE / 8) as u64, "GC dropped only {} blocks", skipped());
+    device.check()?;
+    child.go_on()?;
+    child.reach()?;
+    device.check()?;
+    child.go_on()?;
+    child.join()?;
+    device.finish_sound()
+}
+
+/// What a process may do with such pages, again and again, while GC drops all
+/// that it can: read, write, fork, write in the child, MADV_PAGEOUT, exit.
+fn cached_pages_in_all_ways(_: &mut Log) -> Outcome {
+    const SIZE: usize = 16 * MIB;
+    const ROUNDS: usize = 6;
+    let device = Device::on(&guest::device(MAIN)?, &[])?;
+    let groups = [Group::new("roomy", 128 << 20)?, Group::new("tight", 14 << 20)?];
+    let body = |_: &mut Link| {
+        for _ in 0..ROUNDS {
+            let mut memory = Memory::new(SIZE)?;
+            memory.fill(0..SIZE / PAGE, 1);
+            memory.start_page_out()?;
+            memory.verify(0..SIZE / PAGE, 1)?;
+            memory.start_page_out()?;
+            read_half_write_half(&mut memory)?;
+            let child = spawn(None, |_| {
+                verify_halves(&memory)?;
+                memory.start_page_out()?;
+                memory.fill(0..SIZE / PAGE / 4, 9);
+                memory.start_page_out()?;
+                memory.verify(0..SIZE / PAGE / 4, 9)
+            })?;
+            verify_halves(&memory)?;
+            memory.start_page_out()?;
+            verify_halves(&memory)?;
+            child.join()?;
+            verify_halves(&memory)?;
+        }
+        Ok(())
+    };
+    let children = groups.iter().map(|g| spawn(Some(g), body)).collect::<Outcome<Vec<_>>>()?;
+    force_gc(&device)?;
+    children.into_iter().try_for_each(Child::join)?;
+    print!("{} dropped ... ", device.counter("gc_skipped_cached")?);
+    device.finish_sound()
+}
+
+/// The area is switched off, and on again with another number, while pages are
+/// in the swap cache and GC asks for them.
+fn cached_and_swapoff(_: &mut Log) -> Outcome {
+    const SIZE: usize = 32 * MIB;
+    let other = guest::device(CONVENTIONAL)?;
+    let device = Device::on(&guest::device(MAIN)?, &["--priority", "10"])?;
+    guest::ok(&["mkswap", &other])?;
+    let group = Group::new("off", 128 << 20)?;
+    let mut child = spawn(Some(&group), |link| {
+        let mut memory = Memory::new(SIZE)?;
+        memory.fill(0..SIZE / PAGE, 1);
+        for _ in 0..3 {
+            memory.start_page_out()?;
+            memory.verify(0..SIZE / PAGE, 1)?;
+        }
+        read_half_write_half(&mut memory)?;
+        link.point()?;
+        for _ in 0..6 {
+            verify_halves(&memory)?;
+            memory.start_page_out()?;
+        }
+        verify_halves(&memory)
+    })?;
+    child.reach()?;
+    force_gc(&device)?;
+    child.go_on()?;
+    for _ in 0..3 {
+        device.swapoff()?;
+        // Takes the number that the area had.
+        guest::ok(&["swapon", "--priority", "1", &other])?;
+        guest::ok(&["swapon", "--priority", "10", &device.node()])?;
+        sleep(Duration::from_millis(300));
+        guest::ok(&["swapoff", &other])?;
+    }
+    child.join()?;
+    device.finish_sound()
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What a device tells about itself: that it adds up, that it can be begun
+//! anew, that tracepoints fire, and that settings are changed as a whole.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use super::devices::MAIN;
+use crate::device::{znsage, znsage_json, Device};
+use crate::ensure;
+use crate::guest;
+use crate::kmsg::Log;
+use crate::outcome::{Context, Outcome};
+use crate::table::{mounted, sum, table};
+
+crate::cases![statistics: numbers_add_up, events_come, settings_change, scripts_answer];
+
+const TRACEFS: &str = "/sys/kernel/tracing";
+const DEBUGFS: &str = "/sys/kernel/debug";
+
+/// So full that GC has to work.
+fn work(device: &Device) -> Outcome {
+    let busy = "--utilization 75 --rewrites 0.5 --seconds 40 --warmup 1 --write-ratio 0.9";
+    let arguments: Vec<&str> = busy.split(' ').collect();
+    guest::without_read_ahead(|| device.bench(&arguments))?;
+    ensure!(device.counter("gc_blocks")? > 0, "GC had nothing to do");
+    Ok(())
+}
+
+/// Numbers that are read one after the other, while GC may still be at work.
+fn near(a: u64, b: u64) -> bool {
+    a.abs_diff(b) <= 64
+}
+
+/// How many were timed, by the summary and by the histogram.
+fn counts(device: &Device, what: &str) -> Outcome<(u64, u64)> {
+    let summary = table(&device.attribute("latency"))?;
+    let row: Vec<_> = summary.into_iter().filter(|r| r["name"] == what).collect();
+    ensure!(row.len() == 1, "latency has {} lines for {what}", row.len());
+    let histogram = table(&device.attribute(&format!("latency_{what}")))?;
+    Ok((sum(&row, "count")?, sum(&histogram, "count")?))
+}
+
+fn numbers_add_up(_: &mut Log) -> Outcome {
+    let device = Device::on(&guest::device(MAIN)?, &[])?;
+    work(&device)?;
+    for what in ["swap_out", "swap_in", "submit_wait", "chunk_wait", "gc", "gc_read", "gc_append"] {
+        let (summary, histogram) = counts(&device, what)?;
+        ensure!(near(summary, histogram), "{what}: {summary} in all, {histogram} in the histogram");
+        let may_be_none = what.ends_with("_wait");
+        ensure!(summary > 0 || may_be_none, "no {what} was timed");
+    }
+    let appends = counts(&device, "swap_out")?.0 + counts(&device, "gc_append")?.0;
+    let chunks = device.counter("chunks")?;
+    ensure!(near(appends, chunks), "{appends} appends were timed, {chunks} were made");
+    let (cleaned, resets) = (counts(&device, "gc")?.0, device.counter("zone_resets")?);
+    ensure!(cleaned <= resets, "{cleaned} victims were timed, {resets} zones reset");
+
+    // A read is of one block or more; what GC has in memory needs none.
+    let reads = counts(&device, "swap_in")?.0 + device.counter("gc_read_hits")?;
+    let read = device.counter("read_blocks")?;
+    ensure!(read + 64 >= reads, "{reads} swap-ins, of {read} blocks");
+    zones_add_up(&device)?;
+    shown_by_status(&device)?;
+    begun_anew(&device)?;
+    device.finish_sound()
+}
+
+fn zones_add_up(device: &Device) -> Outcome {
+    mounted("debugfs", DEBUGFS, "znsage")?;
+    let zones = table(&format!("{DEBUGFS}/znsage/{}/zones", device.name))?;
+    let total = device.counter("zones_total")?;
+    ensure!(zones.len() as u64 == total, "{} of {total} zones are listed", zones.len());
+    let (live, all) = (sum(&zones, "live")?, device.counter("live_blocks")?);
+    ensure!(live.abs_diff(all) <= all / 10 + 64, "{live} live blocks in zones, {all} in all");
+    let states = table(&device.attribute("zone_states"))?;
+    ensure!(sum(&states, "zones")? == total, "zone_states has not {total} zones");
+    let shares = table(&device.attribute("live_histogram"))?;
+    ensure!(shares.len() == 10, "live_histogram has {} lines", shares.len());
+    let (full, counted) = (device.counter("zones_full")?, sum(&shares, "zones")?);
+    ensure!(near(full, counted), "{full} full zones, {counted} in the histogram");
+
+    let path = device.attribute("stream_table");
+    let streams = table(&path)?;
+    for column in ["host_blocks", "gc_blocks", "padding_blocks", "read_blocks"] {
+        let (by_stream, all) = (sum(&streams, column)?, device.counter(column)?);
+        ensure!(near(by_stream, all), "{column}: {by_stream} by streams, {all} in all");
+    }
+    let parts = guest::ok(&["dd", "bs=7", "status=none", &format!("if={path}")])?;
+    let whole = guest::read(&path)?;
+    ensure!(parts.trim_end().len() == whole.len(), "stream_table read in parts differs");
+    Ok(())
+}
+
+fn shown_by_status(device: &Device) -> Outcome {
+    let status = znsage_json(&["status", "--streams"])?;
+    let shown = &status["devices"][0];
+    let swap_in = &shown["latency"]["swap_in"];
+    let times = ["p50_us", "p99_us", "p999_us"].map(|k| swap_in[k].as_f64().unwrap_or(0.0));
+    ensure!(0.0 < times[0] && times[0] <= times[1] && times[1] <= times[2], "{swap_in}");
+    let streams = shown["stream_table"].as_array().map_or(0, Vec::len) as u64;
+    ensure!(streams >= device.counter("streams")?, "{streams} streams are shown");
+    let text = guest::ok(&["znsage", "status", "--streams"])?;
+    for word in ["LATENCY", "swap-in", "zones:", "HOST_BLOCKS", "READ_BLOCKS"] {
+        ensure!(text.contains(word), "status does not tell {word}: {text}");
+    }
+    Ok(())
+}
+
+fn begun_anew(device: &Device) -> Outcome {
+    let write = |file: &str, text: &str| {
+        let path = device.attribute(file);
+        guest::write(&path, text).context(path)
+    };
+    write("latency_gc", "0")?;
+    ensure!(counts(device, "swap_in")?.0 > 0, "a reset of gc took swap_in with it");
+    write("time_reads", "0")?;
+    write("latency", "0")?;
+    ensure!(counts(device, "gc_read")?.0 < 1000, "gc_read was not begun anew");
+    guest::refuses(&device.attribute("latency"), "1", libc::EINVAL)?;
+    guest::refuses(&device.attribute("time_reads"), "perhaps", libc::EINVAL)?;
+    // Reads of before may still have ended after the reset.
+    let before = counts(device, "swap_in")?.0;
+    work(device)?;
+    let after = counts(device, "swap_in")?.0;
+    ensure!(after == before, "{} reads were timed though time_reads is 0", after - before);
+    ensure!(counts(device, "swap_out")?.0 > 0, "time_reads turned swap_out off, too");
+    write("time_reads", "1")
+}
+
+/// An instance of tracefs for one event, with a small buffer; it goes in the
+/// end.
+struct Listener {
+    directory: String,
+}
+
+impl Listener {
+    fn new(event: &str) -> Outcome<Listener> {
+        let directory = format!("{TRACEFS}/instances/vm-suite-{event}");
+        fs::create_dir(&directory).context(&directory)?;
+        let listener = Listener { directory };
+        listener.set("buffer_size_kb", "64")?;
+        listener.set(&format!("events/znsage/{event}/enable"), "1")?;
+        Ok(listener)
+    }
+
+    fn set(&self, file: &str, text: &str) -> Outcome {
+        let path = format!("{}/{file}", self.directory);
+        guest::write(&path, text).context(path)
+    }
+
+    /// Events that came, and the last of them.
+    fn heard(&self) -> Outcome<(u64, String)> {
+        let text = guest::read(&format!("{}/trace", self.directory))?;
+        let written = text
+            .lines()
+            .find_map(|l| l.split("entries-written: ").nth(1)?.split('/').nth(1))
+            .and_then(|l| l.split_whitespace().next()?.parse().ok());
+        let last = text.lines().last().unwrap_or("").to_string();
+        written.map(|n| (n, last)).ok_or(format!("no number of events in {}", self.directory))
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.directory);
+    }
+}
+
+fn events_come(_: &mut Log) -> Outcome {
+    mounted("tracefs", TRACEFS, "instances")?;
+    let device = Device::on(&guest::device(MAIN)?, &[])?;
+    let events = [
+        ("znsage_swap_out", "slot="),
+        ("znsage_swap_in", "slot="),
+        ("znsage_swap_in_end", "error=0"),
+        ("znsage_slot_free", "nr="),
+        ("znsage_place", "stream="),
+        ("znsage_chunk_submit", "padding="),
+        ("znsage_chunk_complete", "error=0"),
+        ("znsage_gc_start", "capacity="),
+        ("znsage_gc_move", "from="),
+        ("znsage_gc_finish", "us="),
+        ("znsage_zone_state", "to="),
+        // These need not come.
+        ("znsage_wait", ""),
+        ("znsage_stall", ""),
+    ];
+    let listeners =
+        events.iter().map(|(name, _)| Listener::new(name)).collect::<Outcome<Vec<_>>>()?;
+    work(&device)?;
+    let mut heard = BTreeMap::new();
+    for ((name, has), listener) in events.iter().zip(&listeners) {
+        let (n, last) = listener.heard()?;
+        ensure!(n > 0 || has.is_empty(), "{name} never came");
+        ensure!(last.contains(has), "{name} says: {last}");
+        heard.insert(*name, n);
+    }
+    let (begun, ended) = (heard["znsage_gc_start"], heard["znsage_gc_finish"]);
+    ensure!(near(begun, ended), "{begun} victims begun, {ended} finished");
+    let (out, back) = (heard["znsage_chunk_submit"], heard["znsage_chunk_complete"]);
+    ensure!(near(out, back), "{out} appends went out, {back} came back");
+    drop(listeners);
+    device.finish_sound()
+}
+
+fn settings_change(_: &mut Log) -> Outcome {
+    let device = Device::on(&guest::device(MAIN)?, &["--policy", "cpu"])?;
+    let high = device.counter("gc_high")? + 2;
+    let words = ["policy=single", "victim=greedy", "deadline=2ms", &format!("gc-high={high}")];
+    let changed = znsage_json(&[&["set", &device.name], &words[..]].concat())?;
+    ensure!(changed["changed"].as_array().map_or(0, Vec::len) == 4, "changed: {changed}");
+    let shown = znsage_json(&["status"])?["devices"][0].clone();
+    ensure!(shown["policy"] == "single" && shown["victim"] == "greedy", "status: {shown}");
+    ensure!(shown["deadline_us"] == 2000 && shown["gc_high"] == high, "status: {shown}");
+
+    for (words, status, says) in [
+        (["deadline=3ms", "policy=psychic"], 2, "single"),
+        (["deadline=3ms", "victim=oldest"], 2, "greedy"),
+        (["deadline=3ms", "gc-low=0"], 4, "gc-low: 0 is out of range"),
+        (["policy=cpu", "gc-high=100000"], 4, "gc-high: 100000 is out of range"),
+        (["policy=cpu", "deadline=2s"], 4, "1 us to 1 s"),
+    ] {
+        let ran = znsage(&[&["set"], &words[..]].concat())?;
+        ensure!(ran.status == status, "{}: status {}: {}", words[1], ran.status, ran.said());
+        ensure!(ran.stderr.contains(says), "{}: {}", words[1], ran.said());
+        let now = znsage_json(&["status"])?["devices"][0].clone();
+        for key in ["policy", "victim", "deadline_us", "gc_low", "gc_high"] {
+            ensure!(now[key] == shown[key], "{}: {key} is {}", words[1], now[key]);
+        }
+    }
+    device.finish_sound()
+}
+
+/// The scripts of trace/, while the device is at work.
+fn scripts_answer(_: &mut Log) -> Outcome {
+    if guest::run(&["which", "bpftrace"])?.status != 0 {
+        print!("no bpftrace ... ");
+        return Ok(());
+    }
+    let device = Device::on(&guest::device(MAIN)?, &[])?;
+    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace");
+    let mut running = Vec::new();
+    for (script, says) in [("who-waits", "Waited for swap-in"), ("gc-cost", "PER FREE")] {
+        let script = trace.join(script).display().to_string();
+        // Here, the compiler in bpftrace takes a good part of that.
+        let child = guest::command(&[&script, &device.name, "30"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context(&script)?;
+        running.push((script, says, child));
+    }
+    work(&device)?;
+    for (script, says, child) in running {
+        let ran = guest::Ran::from(child.wait_with_output().context(&script)?);
+        ensure!(ran.status == 0, "{script}: status {}: {}", ran.status, ran.said());
+        ensure!(ran.stdout.contains(says), "{script}: {}", ran.said());
+    }
+    device.finish_sound()
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Processes that swap while something goes wrong below. They read and write
+//! pages at random, through calls that return an error where a touch would be
+//! the end of the process, and know what each page must hold.
+
+use nix::sys::mman::{mlockall, MlockAllFlags};
+
+use crate::child::{self, spawn, Child, Group, Link};
+use crate::ensure;
+use crate::memory::Memory;
+use crate::outcome::{Context, Outcome};
+use crate::pattern::{self, Random, PAGE, WORDS};
+
+/// Accesses from one look at the parent to the next.
+const BATCH: u64 = 32;
+/// How often a page is tried that cannot be read. What failed once is an error
+/// until it has left memory.
+const TRIES: u32 = 4;
+
+/// What the workers did and met, all together.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    /// Pages read, and written, and right.
+    pub accesses: u64,
+    /// Accesses that ended with an error.
+    pub failed: u64,
+    /// Pages that cannot be read any more, though nothing fails now.
+    pub lost: u64,
+}
+
+pub struct Load {
+    _group: Group,
+    workers: Vec<Child>,
+}
+
+impl Load {
+    /// So many processes, each with `size` bytes of its own. Of what all have,
+    /// the kernel swaps out what is above `limit` bytes; of these each needs 4
+    /// MiB beside. If it cannot, they get on slowly, and are not killed.
+    pub fn start(workers: u64, size: usize, limit: u64) -> Outcome<Load> {
+        let group = Group::new("load", limit + workers * (size as u64 + (16 << 20)))?;
+        group.set("memory.high", &limit.to_string())?;
+        let start = |seed| spawn(Some(&group), move |link| work(link, size, seed));
+        let mut workers = (0..workers).map(start).collect::<Outcome<Vec<Child>>>()?;
+        for worker in &mut workers {
+            worker.reach()?;
+            worker.go_on()?;
+        }
+        Ok(Load { _group: group, workers })
+    }
+
+    /// When nothing fails any more: all pages are looked at once more. It is an
+    /// error if one is wrong; one that cannot be read is counted.
+    pub fn stop(mut self) -> Outcome<Tally> {
+        let mut sum = Tally::default();
+        for worker in &mut self.workers {
+            worker.go_on()?;
+        }
+        for mut worker in self.workers {
+            let [accesses, failed, lost] = worker.numbers()?;
+            worker.join()?;
+            sum.accesses += accesses;
+            sum.failed += failed;
+            sum.lost += lost;
+        }
+        Ok(sum)
+    }
+}
+
+struct Pages {
+    memory: Memory,
+    keys: Vec<u64>,
+    tally: Tally,
+}
+
+impl Pages {
+    /// The pages alone are to be swapped out, not what looks after them.
+    fn new(size: usize) -> Outcome<Pages> {
+        let keys = vec![1; size / PAGE];
+        mlockall(MlockAllFlags::MCL_CURRENT).context("mlockall")?;
+        let mut memory = Memory::new(size)?;
+        memory.huge_pages(false)?;
+        memory.fill(0..size / PAGE, 1);
+        Ok(Pages { memory, keys, tally: Tally::default() })
+    }
+
+    /// False if the page cannot be read now.
+    fn verify(&self, page: usize) -> Outcome<bool> {
+        let mut copy = [0; WORDS];
+        if self.memory.peek(page, &mut copy).is_err() {
+            return Ok(false);
+        }
+        ensure!(
+            pattern::holds(&copy, self.keys[page], page),
+            "corrupt: page {page} of key {} holds {}",
+            self.keys[page],
+            pattern::describe(&copy)
+        );
+        Ok(true)
+    }
+
+    fn access(&mut self, page: usize, key: u64) -> Outcome {
+        let mut copy = [0; WORDS];
+        pattern::write(&mut copy, key, page);
+        if self.verify(page)? && self.memory.poke(page, &copy).is_ok() {
+            self.keys[page] = key;
+            self.tally.accesses += 1;
+        } else {
+            self.tally.failed += 1;
+        }
+        Ok(())
+    }
+
+    /// Counts the pages that cannot be read even when they have left memory.
+    fn verify_all(&mut self) -> Outcome {
+        let mut left: Vec<usize> = (0..self.keys.len()).collect();
+        for _ in 0..TRIES {
+            let mut unread = Vec::new();
+            for page in left {
+                if !self.verify(page)? {
+                    unread.push(page);
+                }
+            }
+            left = unread;
+            if left.is_empty() {
+                break;
+            }
+            child::reclaim(self.keys.len() * PAGE)?;
+        }
+        self.tally.lost = left.len() as u64;
+        Ok(())
+    }
+}
+
+fn work(link: &mut Link, size: usize, seed: u64) -> Outcome {
+    let mut pages = Pages::new(size)?;
+    let mut random = Random::new(seed);
+    let mut key = 2;
+    link.point()?;
+    while !link.is_told() {
+        for _ in 0..BATCH {
+            pages.access(random.below(size / PAGE), key)?;
+            key += 1;
+        }
+    }
+    pages.verify_all()?;
+    let Tally { accesses, failed, lost } = pages.tally;
+    link.report(&[accesses, failed, lost])
+}
