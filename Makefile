@@ -5,12 +5,16 @@
 
 # Kernels that the module is built for and tested on.
 KERNELS ?= 6.1 6.12
+# Those that look for mistakes: vm/debug-kernel.
+DEBUG_KERNELS ?= 6.12-kasan 6.12-lockdep 6.12-kcsan
 # What `make bench` measures, and how often.
 FIGURES ?= all
 ROUNDS ?= 3
 # Seeds of the torture: how many, and the first.
 SEEDS ?= 8000
 FIRST ?= 100000
+# Of fuzzing: for how long each target.
+SECONDS ?= 60
 # DEBUG=1: the module checks the engine's invariants as it runs.
 DEBUG ?= 0
 
@@ -20,13 +24,15 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 export DEBUG
 # One virtual machine, and one build, has the machine for itself.
 .NOTPARALLEL:
-.PHONY: help setup kernels kmod tools test test-engine test-rust test-torture test-vm demo bench lab lint clean distclean
+.PHONY: help setup kernels kmod tools man completions test test-engine test-model test-rust test-torture test-fuzz test-vm test-debug coverage fuzz demo bench lab lint clean distclean
 
-SCRIPTS := vm/lib.sh vm/devices.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* .ci/* bench/* tests/* trace/* 2>/dev/null)
-ENGINE := $(wildcard engine/*.c port/user/*.c)
+SCRIPTS := vm/lib.sh vm/devices.sh trace/lib.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* .ci/* bench/* fuzz/* tests/* trace/* engine/tests/* 2>/dev/null)
+ENGINE := $(wildcard engine/*.c port/user/*.c port/user/policy/*.c)
+# Policies of one's own, which are kernel modules and libraries as well.
+SAMPLES := $(wildcard samples/*.c)
 # The engine is built into the kernel and into user space, so it is held to
 # what both compilers can check.
-STRICT := -std=gnu11 -O2 -Wall -Wextra -Werror -Iengine -Iport/user -fsyntax-only
+STRICT := -std=gnu11 -O2 -Wall -Wextra -Wno-unused-parameter -Werror -Iengine -Iport/user -Iinclude -fsyntax-only
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -43,18 +49,31 @@ kmod: ## build the module for all kernels (DEBUG=1: with checks) into build/kmod
 
 tools: ## build the command and the tools into target/release
 	@vm/setup rust
-	cargo build --release --workspace
+	cargo build --release --workspace --exclude znsage-model
 
-test: test-engine test-rust test-torture test-vm ## everything that proves it works
+man: ## the command's manual pages, into target/man
+	@vm/setup rust
+	cargo run -q -p znsage --example pages -- man target/man
 
-test-engine: ## the engine: property tests, stress under sanitizers
+completions: ## its completions for bash, zsh and fish, into target/completions
+	@vm/setup rust
+	cargo run -q -p znsage --example pages -- completions target/completions
+
+test: test-engine test-model test-rust test-torture test-fuzz test-vm ## everything that proves it works
+
+test-engine: ## the engine: property tests, parts, stress under sanitizers
 	@vm/setup test rust
 	$(MAKE) -C engine/tests
 	cargo test -p znsage-engine
 
+# docs/locking.md says what is checked.
+test-model: ## the engine's lock-free parts in a model checker
+	@vm/setup test rust
+	nice cargo test -p znsage-model
+
 test-rust: ## the Rust crates' tests
 	@vm/setup test rust
-	cargo test --workspace --exclude znsage-engine
+	cargo test --workspace --exclude znsage-engine --exclude znsage-model
 
 # SEEDS=N FIRST=N: others than CI's.
 test-torture: ## the engine under simulated faults, by seeds
@@ -62,20 +81,46 @@ test-torture: ## the engine under simulated faults, by seeds
 	cargo build --release -p znsage
 	target/release/znsage sim torture --first $(FIRST) --seeds $(SEEDS)
 
+# What is new every time is for `make fuzz`: this is to say whether a change is good.
+test-fuzz: ## every parser on made-up inputs, for five seconds each
+	@vm/setup fuzz rust
+	FUZZ_SEED=1 fuzz/run 5
+
+# The suite on each kernel of $(1).
+define suite
+@for kernel in $(1); do DEBUG=1 vm/module $$kernel; done
+@status=0; for kernel in $(1); do \
+	echo "vm-suite on $$kernel"; \
+	tests/run $$kernel $(CASES) || status=1; \
+done; exit $$status
+endef
+
 # CASES=NAME runs only the cases with that in their names; tests/README.md.
 test-vm: tools ## the module on stock kernels, in virtual machines
 	@vm/setup
-	@for kernel in $(KERNELS); do DEBUG=1 vm/module $$kernel; done
 ifeq ($(CASES),)
 	vm/selftest $(KERNELS)
 endif
-	@status=0; for kernel in $(KERNELS); do \
-		echo "vm-suite on $$kernel"; \
-		tests/run $$kernel $(CASES) || status=1; \
-	done; exit $$status
+	$(call suite,$(KERNELS))
+
+# Not a part of `make test`: it takes hours, and first builds the kernels.
+test-debug: export SLOWNESS ?= 6
+test-debug: tools ## the same on kernels that look for memory errors, deadlocks and data races
+	@vm/setup
+	$(call suite,$(DEBUG_KERNELS))
+
+# What is not covered: build/coverage/missing.
+coverage: ## how much of the engine its own tests execute; fails below 98 % of lines, 90 % of branches
+	@vm/setup test rust
+	engine/tests/coverage
 
 demo: lab ## stock swap and znsage side by side, in one virtual machine
 	target/release/znsage-lab demo
+
+# SECONDS=N for each target; fuzz/README.md.
+fuzz: ## every parser on made-up inputs, for longer
+	@vm/setup fuzz rust
+	fuzz/run $(SECONDS)
 
 # FIGURES=seq,waf ROUNDS=5: bench/README.md.
 bench: lab ## measure what README.md claims
@@ -90,10 +135,12 @@ lab:
 lint: ## formatting, clippy, shellcheck, strict gcc and clang, sparse
 	@vm/setup test module rust
 	cargo fmt --all --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	shellcheck -x $(SCRIPTS)
 ifneq ($(ENGINE),)
 	for cc in gcc clang; do $$cc $(STRICT) $(ENGINE); done
+	for cc in gcc clang; do $$cc $(STRICT) -Iinclude $(SAMPLES); done
 endif
 ifneq ($(wildcard kmod/Kbuild),)
 	vm/module 6.12 C=2 CF=-Wsparse-error
