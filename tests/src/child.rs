@@ -78,13 +78,26 @@ impl Drop for Group {
     }
 }
 
-/// Asks the group of this process for memory. It gives what it has.
-pub fn reclaim(bytes: usize) -> Outcome {
+/// A file of the group that this process is in.
+fn own(file: &str) -> Outcome<String> {
     let line = guest::read("/proc/self/cgroup")?;
     let group = line.strip_prefix("0::").ok_or("there is no cgroup v2")?;
-    match guest::write(&format!("{GROUPS}{group}/memory.reclaim"), &bytes.to_string()) {
+    Ok(format!("{GROUPS}{group}/{file}"))
+}
+
+/// Asks the group of this process for memory. It gives what it has.
+pub fn reclaim(bytes: u64) -> Outcome {
+    match guest::write(&own("memory.reclaim")?, &bytes.to_string()) {
         Err(e) if e.raw_os_error() != Some(libc::EAGAIN) => Err(format!("memory.reclaim: {e}")),
         _ => Ok(()),
+    }
+}
+
+/// Asks it for what it has above `limit`.
+pub fn reclaim_above(limit: u64) -> Outcome {
+    match guest::read_number(&own("memory.current")?)?.saturating_sub(limit) {
+        0 => Ok(()),
+        excess => reclaim(excess),
     }
 }
 

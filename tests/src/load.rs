@@ -35,12 +35,12 @@ pub struct Load {
 
 impl Load {
     /// So many processes, each with `size` bytes of its own. Of what all have,
-    /// the kernel swaps out what is above `limit` bytes; of these each needs 4
-    /// MiB beside. If it cannot, they get on slowly, and are not killed.
+    /// they swap out what is above `limit` bytes; of these each needs 4 MiB
+    /// beside. They ask for that themselves: where swap fails, `memory.max`
+    /// would have them killed, and `memory.high` would have them sleep.
     pub fn start(workers: u64, size: usize, limit: u64) -> Outcome<Load> {
         let group = Group::new("load", limit + workers * (size as u64 + (16 << 20)))?;
-        group.set("memory.high", &limit.to_string())?;
-        let start = |seed| spawn(Some(&group), move |link| work(link, size, seed));
+        let start = |seed| spawn(Some(&group), move |link| work(link, size, limit, seed));
         let mut workers = (0..workers).map(start).collect::<Outcome<Vec<Child>>>()?;
         for worker in &mut workers {
             worker.reach()?;
@@ -125,14 +125,14 @@ impl Pages {
             if left.is_empty() {
                 break;
             }
-            child::reclaim(self.keys.len() * PAGE)?;
+            child::reclaim((self.keys.len() * PAGE) as u64)?;
         }
         self.tally.lost = left.len() as u64;
         Ok(())
     }
 }
 
-fn work(link: &mut Link, size: usize, seed: u64) -> Outcome {
+fn work(link: &mut Link, size: usize, limit: u64, seed: u64) -> Outcome {
     let mut pages = Pages::new(size)?;
     let mut random = Random::new(seed);
     let mut key = 2;
@@ -142,6 +142,7 @@ fn work(link: &mut Link, size: usize, seed: u64) -> Outcome {
             pages.access(random.below(size / PAGE), key)?;
             key += 1;
         }
+        child::reclaim_above(limit)?;
     }
     pages.verify_all()?;
     let Tally { accesses, failed, lost } = pages.tally;

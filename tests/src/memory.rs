@@ -68,7 +68,7 @@ impl Memory {
             if left <= STAYING {
                 return Ok(());
             }
-            child::reclaim(left * PAGE)?;
+            child::reclaim((left * PAGE) as u64)?;
         }
         Err(format!("{left} of {} pages are not swapped out", self.pages))
     }

@@ -73,7 +73,7 @@ impl Model {
         if z.state == ZoneState::Full {
             return Err(FaultKind::ZoneFull);
         }
-        if blocks % 2 != 0 {
+        if !blocks.is_multiple_of(2) {
             return Err(FaultKind::NotAUnit);
         }
         if z.written + blocks > 96 {

@@ -8,9 +8,9 @@ use crate::sys::Sys;
 use crate::units;
 use crate::zones::{State, Zone};
 
-/// Zones beside the reserve that swap-out needs at the least: one being
-/// written and one that GC can empty meanwhile.
-const MIN_WORKING_ZONES: u64 = 2;
+/// Zones beside the reserve that the module needs at the least: one being
+/// written, one that GC can empty meanwhile, and one between GC's watermarks.
+const MIN_WORKING_ZONES: u64 = 3;
 
 /// Block numbers have 32 bits.
 pub const MAX_BLOCKS: u64 = 1 << 32;

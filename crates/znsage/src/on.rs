@@ -124,9 +124,9 @@ fn check_write_size(
         )))
     };
     let shown = units::size(bytes);
-    if bytes == 0 || bytes % page != 0 {
+    if bytes == 0 || !bytes.is_multiple_of(page) {
         refuse(format!("{bytes} bytes are not a multiple of the page ({})", units::size(page)))
-    } else if bytes % unit != 0 {
+    } else if !bytes.is_multiple_of(unit) {
         refuse(format!("{shown} are not a multiple of the write unit ({})", units::size(unit)))
     } else if bytes > backing.append_bytes {
         refuse(format!("{shown} do not fit in one append"))

@@ -107,7 +107,7 @@ fn stripes(_: &mut Log) -> Outcome {
 fn large_chunks(_: &mut Log) -> Outcome {
     let device = Device::on(&guest::device(MEDIUM)?, &["--size", "48M", "--chunk", "384K"])?;
     equal(&device, "chunk_bytes", 384 << 10)?;
-    swap_on(&device, "65")?;
+    swap_on(&device, "60")?;
     device.finish_sound()
 }
 

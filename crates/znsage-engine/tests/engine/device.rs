@@ -105,7 +105,7 @@ impl Device {
             "append to zone {zone}, which is {:?}",
             z.state
         );
-        assert!(blocks > 0 && blocks % unit == 0, "append of {blocks}");
+        assert!(blocks > 0 && blocks.is_multiple_of(unit), "append of {blocks}");
         z.state = State::Active;
         z.appends += 1;
         z.coming += blocks;

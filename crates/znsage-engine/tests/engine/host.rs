@@ -169,7 +169,7 @@ impl Host {
             cgroup: mapping % 5,
             life,
             stream: (self.now % 9) as u32,
-            workingset: slot % 3 == 0,
+            workingset: slot.is_multiple_of(3),
             ..PageOwner::of_cpu(cpu)
         }
     }
@@ -236,7 +236,8 @@ impl Host {
     pub fn flush(&mut self, stream: u32, units: bool, born_before: u64) {
         let f = self.filling[stream as usize];
         let unit = self.cfg.write_unit;
-        let due = f.nr > 0 && f.born < born_before && !(units && f.nr % unit != 0);
+        let whole = !units || f.nr.is_multiple_of(unit);
+        let due = f.nr > 0 && f.born < born_before && whole;
         assert_eq!(self.e.born(stream), if f.nr > 0 { f.born } else { 0 });
         match self.e.take(stream, units, born_before) {
             None => assert!(!due, "the chunk of stream {stream} was to be taken"),

@@ -245,7 +245,7 @@ impl Run {
         if self.host.reads() > reads {
             self.host.end_read(reads);
         }
-        if self.host.now % 32 == 0 {
+        if self.host.now.is_multiple_of(32) {
             self.host.check_stats();
             self.host.check_content();
         }

@@ -25,7 +25,7 @@ fn positive(value: u64, key: &'static str) -> Result<(), Refusal> {
 
 /// A size must be of whole blocks.
 fn whole(bytes: u64, key: &'static str) -> Result<(), Refusal> {
-    need(bytes > 0 && bytes % BLOCK == 0, key, || {
+    need(bytes > 0 && bytes.is_multiple_of(BLOCK), key, || {
         format!("{} is not a multiple of 4 KiB", size(bytes))
     })
 }
@@ -33,7 +33,7 @@ fn whole(bytes: u64, key: &'static str) -> Result<(), Refusal> {
 /// Bytes in the largest unit that leaves no fraction.
 fn size(bytes: u64) -> String {
     let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
-    let unit = units.iter().find(|(shift, _)| bytes > 0 && bytes % (1 << shift) == 0);
+    let unit = units.iter().find(|(shift, _)| bytes > 0 && bytes.is_multiple_of(1 << shift));
     match unit {
         Some((shift, name)) => format!("{} {name}", bytes >> shift),
         None => format!("{bytes} bytes"),
@@ -102,7 +102,7 @@ fn zoned(z: &Zoned, m: &Media) -> Result<(), Refusal> {
         format!("{} is more than the zone size, {}", size(z.zone_capacity), size(z.zone_size))
     })?;
     whole(z.write_unit, "zoned.write_unit")?;
-    need(z.zone_capacity % z.write_unit == 0, "zoned.write_unit", || {
+    need(z.zone_capacity.is_multiple_of(z.write_unit), "zoned.write_unit", || {
         let (unit, capacity) = (size(z.write_unit), size(z.zone_capacity));
         format!("{unit} does not divide the zone capacity, {capacity}")
     })?;
@@ -149,7 +149,7 @@ fn conventional(c: &Conventional, m: &Media) -> Result<(), Refusal> {
         "must be from 0 to 10: a part of what the host sees".into()
     })?;
     need(
-        c.superblock > 0 && c.superblock % m.program_unit() == 0,
+        c.superblock > 0 && c.superblock.is_multiple_of(m.program_unit()),
         "conventional.superblock",
         || {
             let unit = size(m.program_unit());

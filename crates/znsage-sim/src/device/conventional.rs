@@ -185,7 +185,7 @@ impl ConventionalSsd {
             }
             let at = self.take(lba as usize, true);
             self.flash.admit(&mut w, 1);
-            if (at + 1) % unit == 0 {
+            if (at + 1).is_multiple_of(unit) {
                 let (die, id) = self.place(at);
                 w.programmed = w.programmed.max(self.flash.program(w.at, die, id));
                 self.collect_some(now);
@@ -213,7 +213,7 @@ impl ConventionalSsd {
             // Neighbours that are neighbours in a flash page, too.
             while first != NONE
                 && lba + (run as usize) < end
-                && (first + run) % page != 0
+                && !(first + run).is_multiple_of(page)
                 && self.map[lba + run as usize] == first + run
             {
                 run += 1;
@@ -353,7 +353,7 @@ impl ConventionalSsd {
                     self.gc = self.open();
                 }
                 let at = self.take(lba as usize, false);
-                if (at + 1) % unit == 0 {
+                if (at + 1).is_multiple_of(unit) {
                     let (die, id) = self.place(at);
                     e.done = e.done.max(self.flash.program(now, die, id));
                 }

@@ -209,7 +209,7 @@ impl ZnsSsd {
         if blocks == 0 {
             return refuse(FaultKind::OutOfRange);
         }
-        if blocks % self.geometry.write_unit != 0 {
+        if !blocks.is_multiple_of(self.geometry.write_unit) {
             return refuse(FaultKind::NotAUnit);
         }
         if blocks > self.geometry.zone_blocks - z.written {
@@ -300,7 +300,7 @@ impl ZnsSsd {
             self.flash.admit(w, next - at);
             at = next;
             // The last unit of a zone may be a short one.
-            if at % unit == 0 || at == self.geometry.zone_blocks {
+            if at.is_multiple_of(unit) || at == self.geometry.zone_blocks {
                 let (die, id) = self.place(zone, at - 1);
                 w.programmed = w.programmed.max(self.flash.program(w.at, die, id));
             }

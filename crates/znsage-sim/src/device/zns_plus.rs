@@ -256,7 +256,7 @@ impl ZnsSsd {
             if host {
                 self.flash.admit(w, next - at);
             }
-            if next % unit == 0 || next == capacity {
+            if next.is_multiple_of(unit) || next == capacity {
                 self.plug_unit(w, zone, (next - 1) / unit * unit, next);
             }
         }

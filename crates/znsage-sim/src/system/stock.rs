@@ -84,7 +84,7 @@ impl Stock {
             return refuse("size", format!("{} slots are the most", MAX_SLOTS - 1));
         }
         let n = set.trim_pages;
-        if n >= CLUSTER || (n > 0 && CLUSTER % n != 0) {
+        if n >= CLUSTER || (n > 0 && !CLUSTER.is_multiple_of(n)) {
             return refuse("published.trim-pages", format!("{n} is no divisor of a cluster's 512"));
         }
         let trim = match (trim, n) {

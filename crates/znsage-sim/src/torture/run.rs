@@ -346,10 +346,10 @@ impl Run {
         if !self.media.wrong.is_empty() {
             self.wrong.append(&mut self.media.wrong);
         }
-        if self.events % LOOK_EVERY == 0 {
+        if self.events.is_multiple_of(LOOK_EVERY) {
             self.check_hang();
         }
-        if self.events % CHECK_EVERY == 0 {
+        if self.events.is_multiple_of(CHECK_EVERY) {
             self.check();
         }
         self.wrong.is_empty()

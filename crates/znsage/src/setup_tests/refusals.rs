@@ -139,7 +139,7 @@ const REFUSALS: &[Refusal] = &[
         |f| set_zones(f, vec![zone(State::Empty); 4]),
         &["--reserve", "3"],
         Kind::Device,
-        "has 4 zones that can be used; at least 5 are needed",
+        "has 4 zones that can be used; at least 6 are needed",
     ),
     refusal(
         "dead and conventional zones only",

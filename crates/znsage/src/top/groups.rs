@@ -40,7 +40,7 @@ impl Tree {
     /// All groups that have anything on swap; `device` is the name of the
     /// device to count for. None without cgroup v2.
     pub fn read(&mut self, sys: &dyn Sys, device: &str) -> Option<Vec<Group>> {
-        if self.looks % LOOKS == 0 {
+        if self.looks.is_multiple_of(LOOKS) {
             self.root = cgroups::mount(sys);
             self.leaves = self.root.as_ref().map_or(Vec::new(), |root| leaves(sys, root));
         }

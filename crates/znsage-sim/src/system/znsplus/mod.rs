@@ -385,7 +385,8 @@ impl System for ZnsPlus {
         for page in pages {
             let block = self.map[page.slot as usize];
             debug_assert_ne!(block, NONE, "the kernel reads no slot that is free");
-            let follows = !run.is_empty() && block == first + run.len() as u32 && block % cap != 0;
+            let follows =
+                !run.is_empty() && block == first + run.len() as u32 && !block.is_multiple_of(cap);
             if !follows {
                 if !run.is_empty() {
                     self.read(h, by, first, std::mem::take(&mut run));
