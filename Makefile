@@ -5,6 +5,8 @@
 
 # Kernels that the module is built for and tested on.
 KERNELS ?= 6.1 6.12
+# Of these, where only those cases run that say something of the kernel.
+BRIEF ?=
 # Those that look for mistakes: vm/debug-kernel.
 DEBUG_KERNELS ?= 6.12-kasan 6.12-lockdep 6.12-kcsan
 # What `make bench` measures, and how often.
@@ -90,8 +92,9 @@ test-fuzz: ## every parser on made-up inputs, for five seconds each
 define suite
 @for kernel in $(1); do DEBUG=1 vm/module $$kernel; done
 @status=0; for kernel in $(1); do \
-	echo "vm-suite on $$kernel"; \
-	tests/run $$kernel $(CASES) || status=1; \
+	brief=; [[ " $(BRIEF) " != *" $$kernel "* ]] || brief=--brief; \
+	echo "vm-suite on $$kernel $$brief"; \
+	tests/run $$kernel $$brief $(CASES) || status=1; \
 done; exit $$status
 endef
 

@@ -23,10 +23,11 @@ use std::process::ExitCode;
 use runner::Case;
 
 const USAGE: &str = "\
-usage: vm-suite [--list] [NAME...]
+usage: vm-suite [--brief] [--list] [NAME...]
 
 Runs the cases whose names contain one of NAME, all without any.
-  --list  print their names instead";
+  --brief  of these, only those that say something of the kernel
+  --list   print their names instead";
 
 fn selected(all: &[Case], wanted: &[String]) -> Vec<Case> {
     let is_wanted =
@@ -37,17 +38,21 @@ fn selected(all: &[Case], wanted: &[String]) -> Vec<Case> {
 fn main() -> ExitCode {
     let (options, wanted): (Vec<String>, Vec<String>) =
         std::env::args().skip(1).partition(|a| a.starts_with('-'));
-    let cases = selected(&cases::all(), &wanted);
-    match options.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => {}
-        ["--list"] => {
-            cases.iter().for_each(|case| println!("{}", case.name));
-            return ExitCode::SUCCESS;
+    let (mut all, mut list) = (cases::all(), false);
+    for option in &options {
+        match option.as_str() {
+            "--brief" => all = cases::brief(),
+            "--list" => list = true,
+            _ => {
+                eprintln!("{USAGE}");
+                return ExitCode::from(2);
+            }
         }
-        _ => {
-            eprintln!("{USAGE}");
-            return ExitCode::from(2);
-        }
+    }
+    let cases = selected(&all, &wanted);
+    if list {
+        cases.iter().for_each(|case| println!("{}", case.name));
+        return ExitCode::SUCCESS;
     }
     if cases.is_empty() {
         eprintln!("vm-suite: no case is named like that; --list shows them");

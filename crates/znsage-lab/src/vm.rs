@@ -36,6 +36,9 @@ pub enum Clock {
     Instructions,
 }
 
+/// In a second of a guest whose clock counts them.
+pub const INSTRUCTIONS_PER_S: f64 = 500e6;
+
 /// One boot.
 pub struct Vm<'a> {
     pub clock: Clock,

@@ -39,6 +39,35 @@ mod devices {
     pub const CONVENTIONAL: &str = "CONV0";
 }
 
+/// What the names begin with of cases that say more of the engine and the
+/// command, which are the same everywhere, than of the kernel. One of each kind
+/// is not here.
+const OF_NO_KERNEL: [&str; 16] = [
+    "utilization::percent_20",
+    "utilization::percent_40",
+    "utilization::percent_60",
+    "utilization::percent_90",
+    "trace::",
+    "shapes::zones_of_4_mib",
+    "shapes::large",
+    "shapes::write_unit_192k",
+    "shapes::policy_single",
+    "shapes::one_open",
+    "shapes::null_blk_capacity",
+    "shapes::null_blk_conventional_zones",
+    "shapes::null_blk_three_open",
+    "privacy::padding",
+    "privacy::on_the_device",
+    "statistics::numbers_add_up",
+];
+
+/// For a kernel beside another one that has all of them.
+pub fn brief() -> Vec<Case> {
+    let mut cases = all();
+    cases.retain(|case| !OF_NO_KERNEL.iter().any(|name| case.name.starts_with(name)));
+    cases
+}
+
 pub fn all() -> Vec<Case> {
     [
         lifecycle::CASES,
@@ -59,4 +88,17 @@ pub fn all() -> Vec<Case> {
         kernel::CASES,
     ]
     .concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_left_out_are_of_cases() {
+        for name in OF_NO_KERNEL {
+            assert!(all().iter().any(|case| case.name.starts_with(name)), "{name}");
+        }
+        assert!(brief().len() > all().len() / 2);
+    }
 }

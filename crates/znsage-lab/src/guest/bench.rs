@@ -4,10 +4,10 @@
 
 use std::path::Path;
 
-use super::swap::{self, memory, Status, Swap};
+use super::swap::{self, memory, status, Status, Swap};
 use super::work::{measure, Measured, Work};
 use super::{bound, call, say};
-use crate::figures::{select, Amplification, Figure, Maps, Measurements};
+use crate::figures::{select, Amplification, Collection, Figure, Maps, Measurements};
 use crate::model::{Run, System};
 use crate::vm::write_json;
 use crate::Result;
@@ -19,6 +19,9 @@ const THREADS: u32 = 4;
 /// taken up its work), then measured.
 const SECONDS_40: (u32, u32) = (2, 5);
 const SECONDS_80: (u32, u32) = (5, 5);
+
+/// Without GC, which has to be over before the larger device is written once.
+const SECONDS_WITHOUT_GC: (u32, u32) = (2, 3);
 
 /// How often a measurement is made before it is given up.
 const ATTEMPTS: u32 = 8;
@@ -41,6 +44,10 @@ pub fn run(out: &Path, figures: &[String], rounds: u32) -> Result<()> {
             let done = lab.amplification(utilization, over_provisioning);
             lab.note(figure.title(), done);
         }
+    }
+    if figures.contains(&Figure::GcCost) {
+        let done = lab.collections(rounds);
+        lab.note(Figure::GcCost.title(), done);
     }
     if figures.contains(&Figure::DeviceBound) {
         let done = bound::measure(out, rounds, &mut lab.measured.bound);
@@ -126,6 +133,41 @@ impl Lab<'_> {
         sound(&measured)?;
         swap.off()?;
         measured.run(phase, figure.ratio_phase().unwrap_or(phase))
+    }
+
+    /// What garbage collection takes: the same accesses at 80 % of a device, and
+    /// in a swap area of that size on one twice as large.
+    fn collections(&mut self, rounds: u32) -> Result<()> {
+        for round in 0..rounds {
+            say(&format!("[round {} of {rounds}] {}", round + 1, Figure::GcCost.title()));
+            let swap = Swap::znsage(&swap::device("ZNS1")?, &[])?;
+            let Status { size_bytes, blocks_total, .. } = status()?;
+            swap.off()?;
+            let size = memory(blocks_total, 80, LIMIT);
+            let with = self.undisturbed(|lab| lab.collect("ZNS1", size_bytes, size, SECONDS_80))?;
+            let without =
+                self.undisturbed(|lab| lab.collect("ZNS0", size_bytes, size, SECONDS_WITHOUT_GC))?;
+            self.measured.gc.push(Collection { with, without });
+        }
+        Ok(())
+    }
+
+    fn collect(&self, device: &str, area: u64, size: u64, seconds: (u32, u32)) -> Result<Run> {
+        let swap = Swap::znsage(&swap::device(device)?, &[&format!("--size={area}")])?;
+        let mut arguments = common();
+        arguments.push(format!("--size={size}"));
+        arguments.push(format!("--warmup={}", seconds.0));
+        arguments.push(format!("--seconds={}", seconds.1));
+        let work = Work { system: System::Znsage, phase: "gc", arguments };
+        let measured = measure(&work, self.out)?;
+        sound(&measured)?;
+        swap.off()?;
+        let run = measured.run("random", "gc")?;
+        let moved = run.measured.device.map_or(0, |d| d.gc_blocks);
+        if (moved > 0) != (device == "ZNS1") {
+            return Err(format!("GC moved {moved} pages on {device}"));
+        }
+        Ok(run)
     }
 
     fn size(&self, percent: u64) -> String {
