@@ -21,7 +21,11 @@ const SECONDS_40: (u32, u32) = (2, 5);
 const SECONDS_80: (u32, u32) = (5, 5);
 
 /// Without GC, which has to be over before the larger device is written once.
-const SECONDS_WITHOUT_GC: (u32, u32) = (2, 3);
+const SECONDS_WITHOUT_GC: (u32, u32) = (1, 3);
+
+/// Percent that are held back on the larger device, so that all its zones are
+/// used for an area which takes 80 % and 12 % of the smaller one.
+const MUCH_HELD_BACK: u32 = 55;
 
 /// How often a measurement is made before it is given up.
 const ATTEMPTS: u32 = 8;
@@ -144,16 +148,25 @@ impl Lab<'_> {
             let Status { size_bytes, blocks_total, .. } = status()?;
             swap.off()?;
             let size = memory(blocks_total, 80, LIMIT);
-            let with = self.undisturbed(|lab| lab.collect("ZNS1", size_bytes, size, SECONDS_80))?;
+            let area = format!("--size={size_bytes}");
+            let held_back = format!("--over-provisioning={MUCH_HELD_BACK}");
+            let with = self.undisturbed(|lab| lab.collect("ZNS1", &[&area], size, SECONDS_80))?;
+            let options = [area.as_str(), &held_back];
             let without =
-                self.undisturbed(|lab| lab.collect("ZNS0", size_bytes, size, SECONDS_WITHOUT_GC))?;
+                self.undisturbed(|lab| lab.collect("ZNS0", &options, size, SECONDS_WITHOUT_GC))?;
             self.measured.gc.push(Collection { with, without });
         }
         Ok(())
     }
 
-    fn collect(&self, device: &str, area: u64, size: u64, seconds: (u32, u32)) -> Result<Run> {
-        let swap = Swap::znsage(&swap::device(device)?, &[&format!("--size={area}")])?;
+    fn collect(
+        &self,
+        device: &str,
+        options: &[&str],
+        size: u64,
+        seconds: (u32, u32),
+    ) -> Result<Run> {
+        let swap = Swap::znsage(&swap::device(device)?, options)?;
         let mut arguments = common();
         arguments.push(format!("--size={size}"));
         arguments.push(format!("--warmup={}", seconds.0));
