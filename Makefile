@@ -26,7 +26,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 export DEBUG
 # One virtual machine, and one build, has the machine for itself.
 .NOTPARALLEL:
-.PHONY: help setup kernels kmod tools man completions test test-engine test-model test-rust test-torture test-fuzz test-vm test-debug coverage fuzz demo bench lab lint clean distclean
+.PHONY: help setup kernels kmod tools man completions test test-engine test-model test-rust test-torture test-fuzz test-vm test-debug torture coverage fuzz demo bench lab lint clean distclean
 
 SCRIPTS := vm/lib.sh vm/devices.sh trace/lib.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* .ci/* bench/* fuzz/* tests/* trace/* engine/tests/* 2>/dev/null)
 ENGINE := $(wildcard engine/*.c port/user/*.c port/user/policy/*.c)
@@ -105,6 +105,12 @@ ifeq ($(CASES),)
 	vm/selftest $(KERNELS)
 endif
 	$(call suite,$(KERNELS))
+
+# Two minutes of it are a part of test-vm. KERNELS=6.12 SEED=7.
+torture: export MINUTES ?= 10
+torture: tools ## everything at once, in a virtual machine, MINUTES=N long
+	@vm/setup
+	$(MAKE) test-vm CASES=torture::
 
 # Not a part of `make test`: it takes hours, and first builds the kernels.
 test-debug: export SLOWNESS ?= 6

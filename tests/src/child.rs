@@ -120,6 +120,13 @@ pub struct Link {
     to: File,
 }
 
+/// Without waiting; also at its end.
+fn can_be_read(file: &File) -> bool {
+    let mut word = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one descriptor, which is open, and no time to wait.
+    unsafe { libc::poll(&mut word, 1, 0) > 0 }
+}
+
 const POINT: &str = "point";
 const NUMBERS: &str = "numbers";
 
@@ -127,9 +134,7 @@ impl Link {
     /// Has the parent said to go on? Does not wait. Its word stays to be heard
     /// by `point()`.
     pub fn is_told(&self) -> bool {
-        let mut word = libc::pollfd { fd: self.from.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one descriptor, which is open, and no time to wait.
-        unsafe { libc::poll(&mut word, 1, 0) > 0 }
+        can_be_read(&self.from)
     }
 
     /// Hands numbers to the parent, which has to ask for them.
@@ -194,6 +199,12 @@ impl Child {
             line.trim_end().strip_prefix(NUMBERS).ok_or_else(|| line.trim_end().to_string())?;
         let numbers: Vec<u64> = words.split_whitespace().filter_map(|w| w.parse().ok()).collect();
         numbers.try_into().map_err(|_| format!("the child reports:{words}"))
+    }
+
+    /// Has the child said something that was not yet asked for, or ended? Does
+    /// not wait.
+    pub fn has_spoken(&self) -> bool {
+        !self.from.buffer().is_empty() || can_be_read(self.from.get_ref())
     }
 
     pub fn go_on(&mut self) -> Outcome {

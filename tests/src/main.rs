@@ -16,6 +16,7 @@ mod outcome;
 mod pattern;
 mod runner;
 mod table;
+mod torture;
 mod zones;
 
 use std::process::ExitCode;

@@ -29,10 +29,19 @@ pub struct Memory {
 
 impl Memory {
     pub fn new(bytes: usize) -> Outcome<Memory> {
+        Memory::map(bytes, MapFlags::MAP_PRIVATE)
+    }
+
+    /// What is forked later has the same pages, not copies.
+    pub fn shared(bytes: usize) -> Outcome<Memory> {
+        Memory::map(bytes, MapFlags::MAP_SHARED)
+    }
+
+    fn map(bytes: usize, flags: MapFlags) -> Outcome<Memory> {
         let length = NonZeroUsize::new(bytes).ok_or("no memory asked for")?;
         let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-        // SAFETY: a new private mapping, where the kernel likes it.
-        let start = unsafe { mmap_anonymous(None, length, access, MapFlags::MAP_PRIVATE) };
+        // SAFETY: a new mapping, where the kernel likes it.
+        let start = unsafe { mmap_anonymous(None, length, access, flags) };
         let start = start.context(format!("map {bytes} bytes"))?.cast();
         Ok(Memory { start, pages: bytes / PAGE })
     }

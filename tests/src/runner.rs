@@ -41,12 +41,18 @@ const LONGEST: Duration = Duration::from_secs(200);
 static PASSED: AtomicUsize = AtomicUsize::new(0);
 static FAILED: AtomicUsize = AtomicUsize::new(0);
 
-/// The time of the case's begin, in milliseconds since the suite's.
+/// When it was last sure that the case goes on, in milliseconds since the
+/// suite's begin.
 static BEGAN: AtomicU64 = AtomicU64::new(0);
 static EPOCH: OnceLock<Instant> = OnceLock::new();
 
 fn clock() -> Duration {
     EPOCH.get_or_init(Instant::now).elapsed()
+}
+
+/// A case that takes long says so now and then.
+pub fn still_alive() {
+    BEGAN.store(clock().as_millis() as u64, Relaxed);
 }
 
 /// Runs the cases; the number of failures.
@@ -56,7 +62,7 @@ pub fn run(cases: &[Case]) -> Outcome<usize> {
     thread::spawn(watch);
     println!("running {} cases", cases.len());
     for case in cases {
-        BEGAN.store(clock().as_millis() as u64, Relaxed);
+        still_alive();
         print!("test {} ... ", case.name);
         let _ = stdout().flush();
         let begin = clock();

@@ -16,13 +16,14 @@ mod process;
 mod refusals;
 mod shapes;
 mod statistics;
+mod torture;
 mod trace;
 mod utilization;
 
 use crate::runner::Case;
 
 /// Devices that tests/run asks vm/run for.
-mod devices {
+pub mod devices {
     /// 128 MiB, zones of 128 KiB, no limits. With 1024 zones, as many as large
     /// devices have, those that are kept empty or open take little of it.
     pub const MAIN: &str = "ZNS0";
@@ -84,6 +85,7 @@ pub fn all() -> Vec<Case> {
         errors::CASES,
         faults::CASES,
         hibernation::CASES,
+        torture::CASES,
         refusals::CASES,
         kernel::CASES,
     ]

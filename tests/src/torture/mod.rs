@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Everything at once, at random: processes that come, fork, share, page out
+//! and are killed, in groups that come and go, while the device below them is
+//! switched off and on, its settings change, CPUs leave, memory is compacted.
+//! What comes is the seed's; when it comes, the machine's.
+
+mod acts;
+mod process;
+
+use std::collections::BTreeMap;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::child::{spawn, Child, Group};
+use crate::device::Device;
+use crate::guest;
+use crate::outcome::{Context, Outcome};
+use crate::pattern::{Random, PAGE};
+use crate::runner;
+use process::{live, Life};
+
+const MIB: usize = 1 << 20;
+const PROCESSES: usize = 4;
+/// Of the znsage devices; the conventional one takes what they do not.
+const PRIORITY: &str = "10";
+
+/// Tortures for so long; prints what was done.
+pub fn torture(seed: u64, time: Duration) -> Outcome {
+    let mut torture = Torture::new(seed)?;
+    let outcome = torture.run(time).and_then(|()| torture.finish());
+    print!("{} ", torture.story());
+    outcome.map_err(|e| format!("seed {seed}: {e}; after {}", torture.last))
+}
+
+struct Torture {
+    seed: u64,
+    random: Random,
+    /// None for the moment in which it is switched off.
+    device: Option<Device>,
+    /// Low and high, as it came with them.
+    watermarks: (u64, u64),
+    /// A second one, at times.
+    beside: Option<Device>,
+    /// The swap area that takes over.
+    conventional: String,
+    subjects: Vec<Subject>,
+    born: u64,
+    pages_verified: u64,
+    killed: u64,
+    done: BTreeMap<&'static str, u64>,
+    last: &'static str,
+}
+
+/// A process under torture, and its groups: the inner one first.
+struct Subject {
+    child: Child,
+    groups: Vec<Group>,
+}
+
+impl Torture {
+    fn new(seed: u64) -> Outcome<Torture> {
+        let conventional = acts::conventional_on()?;
+        let device = acts::main_on(&[])?;
+        Ok(Torture {
+            seed,
+            random: Random::new(seed),
+            watermarks: acts::usual_watermarks(&device)?,
+            device: Some(device),
+            beside: None,
+            conventional,
+            subjects: Vec::new(),
+            born: 0,
+            pages_verified: 0,
+            killed: 0,
+            done: BTreeMap::new(),
+            last: "the begin",
+        })
+    }
+
+    fn run(&mut self, time: Duration) -> Outcome {
+        let begin = Instant::now();
+        while begin.elapsed() < time {
+            runner::still_alive();
+            self.look_after_subjects()?;
+            let (name, act) = acts::choose(&mut self.random);
+            self.last = name;
+            act(self).context(name)?;
+            *self.done.entry(name).or_default() += 1;
+            sleep(Duration::from_millis(self.random.below(200) as u64));
+        }
+        Ok(())
+    }
+
+    /// Takes in those that have ended, and starts as many again.
+    fn look_after_subjects(&mut self) -> Outcome {
+        let (ended, going): (Vec<_>, Vec<_>) =
+            self.subjects.drain(..).partition(|s| s.child.has_spoken());
+        self.subjects = going;
+        for subject in ended {
+            self.take_in(subject)?;
+        }
+        while self.subjects.len() < PROCESSES {
+            let subject = self.new_subject()?;
+            self.subjects.push(subject);
+        }
+        Ok(())
+    }
+
+    fn take_in(&mut self, mut subject: Subject) -> Outcome {
+        let [pages] = subject.child.numbers()?;
+        self.pages_verified += pages;
+        subject.child.join()
+    }
+
+    fn new_subject(&mut self) -> Outcome<Subject> {
+        self.born += 1;
+        let limit = (12 + self.random.below(12)) * MIB;
+        let life = Life {
+            seed: self.random.next(),
+            bytes: limit / 2 + self.random.below(28 * MIB) / PAGE * PAGE,
+            shared: self.random.below(4) == 0,
+            steps: 20 + self.random.below(150) as u32,
+        };
+        let outer = Group::new(&format!("torture{}", self.born), limit as u64)?;
+        let groups = match self.random.below(3) {
+            0 => vec![Group::within(&outer, "inner")?, outer],
+            _ => vec![outer],
+        };
+        let child = spawn(Some(&groups[0]), move |link| live(link, &life))?;
+        Ok(Subject { child, groups })
+    }
+
+    /// All are told to end, and all is put back and looked at.
+    fn finish(&mut self) -> Outcome {
+        self.last = "the end";
+        acts::all_cpus()?;
+        let subjects = std::mem::take(&mut self.subjects);
+        for mut subject in subjects {
+            runner::still_alive();
+            // It may have ended by itself.
+            let _ = subject.child.go_on();
+            self.take_in(subject)?;
+        }
+        runner::still_alive();
+        for device in self.beside.take().into_iter().chain(self.device.take()) {
+            device.finish_sound()?;
+        }
+        guest::ok(&["swapoff", &self.conventional]).map(drop)
+    }
+
+    fn story(&self) -> String {
+        let done: Vec<String> = self.done.iter().map(|(name, n)| format!("{n} {name}")).collect();
+        format!(
+            "seed {}: {} processes ({} killed), {:.2} GiB verified; {} ...",
+            self.seed,
+            self.born,
+            self.killed,
+            (self.pages_verified * PAGE as u64) as f64 / (1u64 << 30) as f64,
+            done.join(", ")
+        )
+    }
+}
