@@ -13,6 +13,8 @@
 
 /* Times that an append, a finish or a reset that failed is tried again. */
 #define ZSE_MAX_RETRIES		3
+/* Failures of a zone, without a success between them, that are forgiven. */
+#define ZSE_MAX_FAILURES	1
 /* Resets in flight: enough to hide one's latency, too few to hurt reads. */
 #define ZSE_MAX_RESETTING	4
 /* Shards of the counters that swap-in and swap_slot_free_notify touch. */
@@ -52,9 +54,11 @@ enum zse_zone_state {
  * @owner:   stream that it counts for, see share.c; or ZSE_NONE
  * @reads:   blocks that swap-in has read, since the reset; atomic
  * @filled:  when it became full, by the clock
- * @bad:     an append failed: it is read out and then retired
+ * @bad:     an append or the finish failed: it is read out and reset
+ * @failures: how often it became bad since it was last written to its end; one
+ *	     that does too often is retired
  * @active:  no finish came to pass: the device may count it as active until it
- *	     is reset, which is done before it is retired
+ *	     is reset
  * @held:    counted as active for that
  */
 struct zse_zone {
@@ -68,6 +72,7 @@ struct zse_zone {
 	u32 appends;
 	u32 moving;
 	u32 tries;
+	u32 failures;
 	bool bad;
 	bool active;
 	bool held;

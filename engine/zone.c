@@ -6,7 +6,7 @@
  *	FULL -> VICTIM -> DRAINED -> RESETTING -> EMPTY
  *	VICTIM -> FULL when something in it could not be moved
  *	FINISHING -> FINISH, RESETTING -> DRAINED to try again after an error
- *	RETIRED instead of DRAINED or EMPTY after an error
+ *	RETIRED instead of EMPTY after an error of the reset, or several others
  *
  * zone_set_state() is the only place that changes a state or counts zones.
  *
@@ -16,7 +16,7 @@
  * is but one, shared with it. A zone that
  * the device does not finish has failed, and may be active or, more likely,
  * read-only. It holds its place until GC has moved what is in it, and it was
- * reset before it is retired; or until nothing else is left to try.
+ * reset; or until nothing else is left to try.
  *
  * Everything here runs under the engine lock.
  */
@@ -338,11 +338,28 @@ bool zone_swap_for_gc(struct zse_engine *e)
 	return true;
 }
 
+/* An append or the finish failed. What it holds is to be moved. */
 static void zone_failed(struct zse_engine *e, struct zse_zone *z)
 {
-	if (!z->bad)
-		zp_store(&e->nr_bad, e->nr_bad + 1);
+	if (z->bad)
+		return;
+	zp_store(&e->nr_bad, e->nr_bad + 1);
 	z->bad = true;
+	z->failures++;
+}
+
+/*
+ * @z was reset, so it can be written: it was no more than the command that
+ * failed, which a lost interrupt or a path that was down for a moment can do,
+ * or the block, which the next error will tell.
+ */
+static void zone_trust_again(struct zse_engine *e, struct zse_zone *z)
+{
+	zp_store(&e->nr_bad, e->nr_bad - z->bad);
+	e->nr_held -= z->held;
+	z->bad = false;
+	z->active = false;
+	z->held = false;
 }
 
 /* An append of @blocks (data and padding) to @zone has ended. */
@@ -355,6 +372,8 @@ void zone_append_ended(struct zse_engine *e, u32 zone, u32 blocks, bool ok)
 	e->appends--;
 	if (ok) {
 		z->written += blocks;
+		if (z->written == z->cap)
+			z->failures = 0;
 	} else {
 		zone_failed(e, z);
 		e->counters.write_errors++;
@@ -376,18 +395,15 @@ void zone_moved(struct zse_engine *e, u32 zone, u32 entries)
 	zone_check_drained(e, zone);
 }
 
-/* Nothing in @zone is live. A bad one is not written again. */
+/* Nothing in @zone is live. */
 static void zone_drained(struct zse_engine *e, u32 zone)
 {
-	struct zse_zone *z = &e->zones[zone];
-
 	if (ZP_DEBUG) {
 		/* The map is no older than the live count of 0. */
 		zp_mb();
 		zp_warn(check_count_live(e, zone));
 	}
-	zone_set_state(e, zone, z->bad && !z->active ? ZSE_ZONE_RETIRED :
-						       ZSE_ZONE_DRAINED);
+	zone_set_state(e, zone, ZSE_ZONE_DRAINED);
 }
 
 /*
@@ -444,7 +460,8 @@ static bool zone_try_again(struct zse_engine *e, struct zse_zone *z, bool ok)
  * zse_reset_done() - a reset asked for by ZSE_OP_RESET has ended
  * @e:	  engine
  * @zone: zone
- * @ok:	  false: the device refused; after some tries the zone is retired
+ * @ok:	  false: the device refused; after some tries the zone is retired, as is
+ *	  one that failed again before it was written to its end
  *
  * Return: true, chunks may have waited for it.
  */
@@ -455,11 +472,14 @@ bool zse_reset_done(struct zse_engine *e, u32 zone, bool ok)
 
 	zp_lock(&e->lock, flags);
 	e->counters.zone_resets += ok;
-	if (zone_try_again(e, z, ok))
+	if (zone_try_again(e, z, ok)) {
 		zone_set_state(e, zone, ZSE_ZONE_DRAINED);
-	else
-		zone_set_state(e, zone, ok && !z->bad ? ZSE_ZONE_EMPTY :
-							ZSE_ZONE_RETIRED);
+	} else if (!ok || z->failures > ZSE_MAX_FAILURES) {
+		zone_set_state(e, zone, ZSE_ZONE_RETIRED);
+	} else {
+		zone_trust_again(e, z);
+		zone_set_state(e, zone, ZSE_ZONE_EMPTY);
+	}
 	zp_unlock(&e->lock, flags);
 	return true;
 }

@@ -153,10 +153,13 @@ impl Device {
         z.back();
     }
 
+    pub fn is_read_only(&self, zone: u32) -> bool {
+        self.zones[zone as usize].read_only
+    }
+
     pub fn submit_reset(&mut self, zone: u32) {
         let z = self.at(zone);
         let held = z.refused > 1;
-        assert!(!z.bad || held, "reset of zone {zone}, which failed");
         assert!(z.state == State::Full || held, "reset of zone {zone}, which is {:?}", z.state);
         assert_eq!(z.appends, 0, "reset of zone {zone}: appends in flight");
         assert_eq!(z.readers, 0, "reset of zone {zone}: reads in flight");
@@ -168,8 +171,10 @@ impl Device {
         if !ok {
             return z.back();
         }
+        assert!(!z.read_only, "a reset of zone {zone} worked");
         z.content.fill(None);
-        (z.wp, z.state, z.finished) = (0, State::Empty, false);
+        (z.wp, z.state, z.finished, z.bad) = (0, State::Empty, false, false);
+        z.refused = 0;
     }
 
     pub fn submit_finish(&mut self, zone: u32) {

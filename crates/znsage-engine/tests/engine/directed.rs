@@ -122,10 +122,53 @@ fn failed_append_moves_to_another_zone() {
         h.end_appends();
         fill_two_zones(&mut h);
         h.run_idle();
-        assert_eq!(h.e.zone(zone).state, "retired");
+        assert_eq!(h.e.zone(zone).state, "empty", "the reset worked");
         assert_eq!(h.e.stats().live_blocks, 4 + 64);
         finish(h);
     }
+}
+
+/// Writes chunks of the same few slots until one goes to `zone`, and ends like
+/// that. Then everything comes to rest.
+fn append_to(h: &mut Host, zone: u32, fate: Fate) {
+    for first in (0..64).step_by(4).cycle().take(1000) {
+        (first..first + 4).for_each(|slot| assert!(h.write(0, slot)));
+        let append = h.appends.pop().expect("a full chunk");
+        let there = append.zone == zone;
+        h.end_append(append, if there { fate } else { Fate::Done });
+        h.run_idle();
+        if there {
+            return;
+        }
+    }
+    panic!("zone {zone} is not written");
+}
+
+#[test]
+fn a_zone_that_fails_twice_is_retired() {
+    let mut h = host(|_| ());
+    append_to(&mut h, 0, Fate::Refused);
+    assert_eq!((h.e.zone(0).state, h.e.zone(0).bad), ("empty", false));
+    append_to(&mut h, 0, Fate::Done);
+    append_to(&mut h, 0, Fate::Refused);
+    write(&mut h, 0..64);
+    h.run_idle();
+    assert_eq!((h.e.zone(0).state, h.failed_chunks), ("retired", 0));
+    finish(h);
+}
+
+#[test]
+fn a_zone_that_was_written_to_its_end_is_forgiven() {
+    let mut h = host(|_| ());
+    append_to(&mut h, 0, Fate::Refused);
+    for _ in 0..h.cfg.cap(0) / 4 {
+        append_to(&mut h, 0, Fate::Done);
+    }
+    append_to(&mut h, 0, Fate::Refused);
+    assert_eq!(h.e.zone(0).state, "empty");
+    append_to(&mut h, 0, Fate::Refused);
+    assert_eq!(h.e.zone(0).state, "retired");
+    finish(h);
 }
 
 #[test]
@@ -141,7 +184,7 @@ fn what_a_failed_zone_holds_is_saved() {
     h.run_idle();
     fill_two_zones(&mut h);
     h.run_idle();
-    assert_eq!(h.e.zone(zone).state, "retired");
+    assert_eq!(h.e.zone(zone).state, "empty");
     assert_eq!((h.e.stats().gc_blocks, h.e.stats().live_blocks), (4, 8 + 64));
     finish(h);
 }
@@ -272,7 +315,7 @@ fn reset_that_fails_once_is_tried_again() {
 }
 
 #[test]
-fn failed_finish_retires() {
+fn zone_that_cannot_be_finished_is_emptied() {
     let mut h = host(|c| {
         c.finish = true;
         eager(c);
@@ -282,7 +325,7 @@ fn failed_finish_retires() {
     never_finish(&mut h);
     fill_two_zones(&mut h);
     h.run_idle();
-    assert_eq!(h.e.zone(0).state, "retired");
+    assert_eq!(h.e.zone(0).state, "empty");
     assert_eq!(h.e.stats().live_blocks, 32 + 64);
     finish(h);
 }
@@ -315,7 +358,7 @@ fn zone_that_is_not_finished_keeps_its_place() {
     never_finish(&mut h);
     assert!(h.appends.is_empty(), "no place yet");
     h.run_idle();
-    assert_eq!(h.e.zone(zone).state, "retired");
+    assert_eq!(h.e.zone(zone).state, "empty");
     assert_eq!((h.e.stats().live_blocks, h.failed_chunks), (8, 0));
     finish(h);
 }
@@ -404,6 +447,7 @@ fn gc_takes_a_streams_zone_when_its_last_one_failed() {
     end_gc_reads(&mut h);
     let append = h.appends.remove(0);
     let zone = append.zone;
+    h.dev.turn_read_only(zone);
     h.end_append(append, Fate::Refused);
     assert_eq!(h.e.stats().zones_empty, 0, "that was the reserve");
     h.run_idle();
@@ -433,6 +477,7 @@ fn gcs_zone_fails_when_all_is_full(reserve: u32) -> (u32, u64) {
     h.pump();
     end_gc_reads(&mut h);
     let append = h.appends.remove(0);
+    h.dev.turn_read_only(append.zone);
     h.end_append(append, Fate::Refused);
     h.run_idle();
     let found = (h.failed_chunks, h.e.stats().zones_empty);

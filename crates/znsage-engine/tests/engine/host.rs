@@ -624,7 +624,8 @@ impl Host {
 
     pub fn end_finishes(&mut self) {
         while let Some(finish) = self.finishes.pop() {
-            self.end_finish(finish, true);
+            let ok = !self.dev.is_read_only(finish.zone());
+            self.end_finish(finish, ok);
         }
     }
 
@@ -640,7 +641,8 @@ impl Host {
                 self.end_gc_read(read, || false);
             }
             while let Some(reset) = self.resets.pop() {
-                self.end_reset(reset, true);
+                let ok = !self.dev.is_read_only(reset.zone());
+                self.end_reset(reset, ok);
             }
             let idle = self.appends.is_empty() && self.gc_reads.is_empty();
             if idle && self.resets.is_empty() && !self.kick {

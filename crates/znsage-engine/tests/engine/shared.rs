@@ -149,6 +149,7 @@ fn a_zone_that_fails_gives_its_place_to_the_next() {
     }
     let append = h.appends.pop().expect("a full chunk");
     let failed = append.zone;
+    h.dev.turn_read_only(failed);
     h.end_append(append, Fate::Refused);
     h.pump();
     assert!(h.appends.is_empty(), "the zone is still active");
@@ -178,6 +179,7 @@ fn a_reserve_of_two_survives_the_loss_of_the_open_zone() {
         h.pump();
     }
     let append = h.appends.pop().expect("GC's");
+    h.dev.turn_read_only(append.zone);
     h.end_append(append, Fate::Refused);
     h.run_idle();
     assert_eq!((h.failed_chunks, h.e.stats().zones_retired), (0, 1));
