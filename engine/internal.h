@@ -73,10 +73,10 @@ struct zse_zone {
 	u32 moving;
 	u32 tries;
 	u32 failures;
-	bool bad;
+	u32 bad;
+	u32 mixed;
 	bool active;
 	bool held;
-	bool mixed;
 	u32 stream;
 	u32 moves;
 	u32 reads;

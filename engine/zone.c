@@ -131,8 +131,8 @@ void zone_look(const struct zse_engine *e, u32 zone, struct znsage_zone *look)
 		.reads = zp_load(&z->reads),
 		.age = zone_age(e, z),
 		.key = zp_load64(&z->key),
-		.mixed = z->mixed,
-		.failed = z->bad,
+		.mixed = zp_load(&z->mixed),
+		.failed = zp_load(&z->bad),
 	};
 }
 
@@ -149,12 +149,12 @@ static void zone_describe(struct zse_zone *z, const struct zse_chunk *c, u32 nr)
 		zp_store(&z->stream, c->stream);
 		zp_store(&z->moves, c->moves);
 		zp_store64(&z->key, c->key);
-		z->mixed = c->mixed;
+		zp_store(&z->mixed, c->mixed);
 		zp_store64(&z->born, c->written_at);
 		return;
 	}
 	if (c->mixed || c->key != z->key)
-		z->mixed = true;
+		zp_store(&z->mixed, true);
 	if (c->moves > z->moves)
 		zp_store(&z->moves, c->moves);
 	if (c->written_at > z->born)
@@ -344,7 +344,7 @@ static void zone_failed(struct zse_engine *e, struct zse_zone *z)
 	if (z->bad)
 		return;
 	zp_store(&e->nr_bad, e->nr_bad + 1);
-	z->bad = true;
+	zp_store(&z->bad, true);
 	z->failures++;
 }
 
@@ -357,7 +357,7 @@ static void zone_trust_again(struct zse_engine *e, struct zse_zone *z)
 {
 	zp_store(&e->nr_bad, e->nr_bad - z->bad);
 	e->nr_held -= z->held;
-	z->bad = false;
+	zp_store(&z->bad, false);
 	z->active = false;
 	z->held = false;
 }

@@ -217,7 +217,7 @@ fn cached_pages_in_all_ways(_: &mut Log) -> Outcome {
     const SIZE: usize = 16 * MIB;
     const ROUNDS: usize = 6;
     let device = Device::on(&guest::device(MAIN)?, &[])?;
-    let groups = [Group::new("roomy", 128 << 20)?, Group::new("tight", 14 << 20)?];
+    let groups = [Group::new("roomy", 128 << 20)?, Group::new("tight", 18 << 20)?];
     let body = |_: &mut Link| {
         for _ in 0..ROUNDS {
             let mut memory = Memory::new(SIZE)?;
