@@ -203,6 +203,13 @@ impl Sys for Fake {
         Ok(())
     }
 
+    fn link(&self, path: &str, target: &str) -> io::Result<()> {
+        self.effect(format!("link {path} {target}"))?;
+        let full = self.at(path);
+        fs::create_dir_all(full.parent().expect("below the root"))?;
+        std::os::unix::fs::symlink(target, full)
+    }
+
     fn forget(&self, path: &str) -> io::Result<()> {
         if self.exists(path) {
             self.effect(format!("forget {path}"))?;
