@@ -158,7 +158,7 @@ fn word(text: &str) -> String {
 }
 
 /// systemd's name of a device, as `systemd-escape --path --suffix=device` has it.
-fn device_unit(path: &str) -> String {
+pub fn device_unit(path: &str) -> String {
     let mut name = String::new();
     for byte in path.trim_matches('/').bytes() {
         match byte {

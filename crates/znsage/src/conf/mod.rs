@@ -14,6 +14,7 @@ use clap::{Arg, ArgAction, Args, FromArgMatches};
 
 use crate::cli::OnArgs;
 use crate::error::{Error, Kind, Result};
+use crate::generator::device_unit;
 use crate::sys::Sys;
 
 pub use files::{NAME, PLACES};
@@ -21,6 +22,9 @@ pub use ini::is_name;
 
 /// The one key that is no option of `on`, but its argument.
 const DEVICE: &str = "device";
+
+/// What a directory with ".wants" at its end may have before it.
+const LONGEST_UNIT: usize = 249;
 
 /// All that the files say.
 #[derive(Debug, Default)]
@@ -332,6 +336,12 @@ fn check_device(
             "write for example /dev/disk/by-id/nvme-...; `ls -l /dev/disk/by-id` shows the names",
         );
     };
+    if device_unit(&path).len() > LONGEST_UNIT {
+        return fault(
+            format!("device: {} is too long for a unit of systemd", ini::shown(&path)),
+            "name it by a shorter link; `udevadm info DEVICE` shows all",
+        );
+    }
     let force = draft.settings.get("force").and_then(|setting| flag(&setting.value));
     let forced = force == Some(true);
     if forced && !path.trim_start_matches("/dev/").contains('/') {

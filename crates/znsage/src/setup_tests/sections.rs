@@ -125,6 +125,18 @@ fn all_faults_of_a_section_are_told_at_once_and_others_are_left_alone() {
     run_on(&fake, &["--config", "slow"]).unwrap();
 }
 
+/// Or the units of all others could not be written.
+#[test]
+fn a_path_fits_into_the_name_of_a_unit() {
+    let faults = |length: usize| {
+        let name = "x".repeat(length);
+        conf::read(&with_file(&format!("[a]\ndevice = /dev/{name}\n"))).faults
+    };
+    assert_eq!(faults(249 - "dev-.device".len()), []);
+    let faults = faults(250 - "dev-.device".len());
+    assert!(faults[0].to_string().contains(":2: device: /dev/xxx"), "{faults:?}");
+}
+
 #[test]
 fn an_unknown_section_is_told_which_there_are() {
     let e = run_on(&with_file(PLAIN), &["--config", "fats"]).unwrap_err();
