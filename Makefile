@@ -17,6 +17,9 @@ SEEDS ?= 8000
 FIRST ?= 100000
 # Of fuzzing: for how long each target.
 SECONDS ?= 60
+# Where `make install` puts things: below DESTDIR, to be used below PREFIX.
+PREFIX ?= /usr/local
+DESTDIR ?=
 # DEBUG=1: the module checks the engine's invariants as it runs.
 DEBUG ?= 0
 
@@ -26,9 +29,9 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 export DEBUG
 # One virtual machine, and one build, has the machine for itself.
 .NOTPARALLEL:
-.PHONY: help setup kernels kmod tools man completions test test-engine test-model test-rust test-torture test-fuzz test-vm test-debug torture coverage fuzz demo bench lab lint clean distclean
+.PHONY: help setup kernels kmod tools man completions command install deb dist test test-engine test-model test-rust test-torture test-fuzz test-vm test-debug torture test-packages coverage fuzz demo bench lab lint clean distclean
 
-SCRIPTS := vm/lib.sh vm/devices.sh trace/lib.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* .ci/* bench/* fuzz/* tests/* trace/* engine/tests/* 2>/dev/null)
+SCRIPTS := vm/lib.sh vm/devices.sh trace/lib.sh dist/lib.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* dist/* dist/dkms/* dist/debian/* .ci/* bench/* fuzz/* tests/* trace/* engine/tests/* 2>/dev/null)
 ENGINE := $(wildcard engine/*.c port/user/*.c port/user/policy/*.c)
 # Policies of one's own, which are kernel modules and libraries as well.
 SAMPLES := $(wildcard samples/*.c)
@@ -60,6 +63,20 @@ man: ## the command's manual pages, into target/man
 completions: ## its completions for bash, zsh and fish, into target/completions
 	@vm/setup rust
 	cargo run -q -p znsage --example pages -- completions target/completions
+
+command: man completions ## what `make install` copies: the command, manual pages, completions
+	cargo build --release -p znsage
+
+# As root; docs/install.md.
+install: ## install what `make command` built: PREFIX=/usr/local DESTDIR=
+	dist/install '$(PREFIX)' '$(DESTDIR)'
+
+deb: command ## Debian packages, znsage and znsage-dkms, into build/deb
+	@vm/setup deb
+	dist/deb
+
+dist: ## the source as an archive, into build/dist
+	dist/archive
 
 test: test-engine test-model test-rust test-torture test-fuzz test-vm ## everything that proves it works
 
@@ -117,6 +134,12 @@ test-debug: export SLOWNESS ?= 6
 test-debug: tools ## the same on kernels that look for memory errors, deadlocks and data races
 	@vm/setup
 	$(call suite,$(DEBUG_KERNELS))
+
+# Not a part of `make test`: it fetches a Debian.
+test-packages: deb ## the packages in a Debian 12 of their own: installed, built, removed
+	@vm/setup module packages
+	@vm/kernels $(KERNELS)
+	tests/packages $(KERNELS)
 
 # What is not covered: build/coverage/missing.
 coverage: ## how much of the engine its own tests execute; fails below 98 % of lines, 90 % of branches

@@ -48,4 +48,4 @@ module_exit(znsage_exit);
 MODULE_DESCRIPTION("Swap on zoned block devices");
 MODULE_AUTHOR("The znsage developers");
 MODULE_LICENSE("GPL");
-MODULE_VERSION("0.1.0");
+MODULE_VERSION(ZNSAGE_VERSION);

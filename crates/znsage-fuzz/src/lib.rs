@@ -8,6 +8,7 @@
 
 mod command;
 mod machine;
+mod settings;
 mod simulator;
 mod stores;
 mod traces;
@@ -17,10 +18,11 @@ mod units;
 pub type Target = fn(&[u8]);
 
 /// All targets by their names, which are those of the directories of seeds.
-pub const TARGETS: [(&str, Target); 8] = [
+pub const TARGETS: [(&str, Target); 9] = [
     ("command", command::command),
     ("device", simulator::device),
     ("kernel", command::kernel),
+    ("settings", settings::settings),
     ("spec", simulator::spec),
     ("store", stores::store),
     ("sweep", simulator::sweep),

@@ -172,6 +172,10 @@ impl Sys for Machine {
         Ok(())
     }
 
+    fn link(&self, path: &str, target: &str) -> io::Result<()> {
+        self.save(path, target)
+    }
+
     fn forget(&self, path: &str) -> io::Result<()> {
         self.files.borrow_mut().remove(path);
         Ok(())

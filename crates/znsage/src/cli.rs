@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Arg, ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 use crate::units::{parse_name, parse_size};
@@ -12,7 +12,7 @@ const STATUS: &str = "\
 Exit status:
   0    done, nothing wrong
   1    something found: a corrupt page, a violated invariant, a problem (doctor)
-  2    the command line makes no sense
+  2    the command line, or a section of znsage.conf, makes no sense
   3    environment: not root, module missing or for another kernel, missing tool
   4    the device cannot be used, or not with these settings
   5    the device is in use or holds something
@@ -52,7 +52,10 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Turn a zoned device into swap and enable it
-    On(OnArgs),
+    #[command(
+        override_usage = "znsage on [OPTIONS] <DEVICE>\n       znsage on --config <SECTION>"
+    )]
+    On(OnCommand),
     /// Disable the swap, give the device back, empty it
     Off(OffArgs),
     /// Show all zoned devices, their limits, and which `on` can use
@@ -75,9 +78,74 @@ pub enum Command {
         #[command(subcommand)]
         command: crate::sim::Command,
     },
+    /// Units of systemd for the sections of znsage.conf, into the first directory
+    #[command(hide = true)]
+    Generator(GeneratorArgs),
     /// The process whose memory `bench` limits
     #[command(hide = true)]
     BenchWorker,
+}
+
+/// What `on` is told: a device with settings, or the section that has them.
+#[derive(Debug)]
+pub enum OnCommand {
+    Device(Box<OnArgs>),
+    Section(String),
+}
+
+const CONFIG: &str = "config";
+
+impl Args for OnCommand {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        OnArgs::augment_args(command)
+            .mut_arg("device", |device| device.required(false).required_unless_present(CONFIG))
+            .arg(
+                Arg::new(CONFIG)
+                    .long(CONFIG)
+                    .value_name("SECTION")
+                    .help(
+                        "Instead of all others: take device and settings from this section of \
+                         /etc/znsage.conf. No error if the device is on already",
+                    )
+                    .value_parser(parse_section)
+                    // The group of all others, which clap makes.
+                    .conflicts_with("OnArgs"),
+            )
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for OnCommand {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        match matches.get_one::<String>(CONFIG) {
+            Some(section) => Ok(OnCommand::Section(section.clone())),
+            None => Ok(OnCommand::Device(Box::new(OnArgs::from_arg_matches(matches)?))),
+        }
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// The name of a section of znsage.conf.
+fn parse_section(text: &str) -> Result<String, String> {
+    match crate::conf::is_name(text) {
+        true => Ok(text.to_string()),
+        false => Err(format!("`{text}` cannot be the name of a section")),
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct GeneratorArgs {
+    /// Where units go; the other two, for those that come before and after the
+    /// administrator's, are not used
+    #[arg(required = true, num_args = 1..=3, value_name = "DIRECTORY")]
+    pub directories: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -178,6 +246,10 @@ impl Encrypt {
 pub struct OffArgs {
     /// /dev/znsageN or the backing device [default: all]
     pub device: Option<String>,
+
+    /// What `on --config` turned on. No error if it is off already
+    #[arg(long, value_name = "SECTION", value_parser = parse_section, conflicts_with = "device")]
+    pub config: Option<String>,
 
     /// Try even if memory seems too short to take the pages back
     #[arg(long)]

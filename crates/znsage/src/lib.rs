@@ -6,12 +6,14 @@ mod bench;
 mod cgroups;
 mod check;
 mod cli;
+mod conf;
 mod configfs;
 mod counters;
 mod details;
 mod device;
 mod doctor;
 mod error;
+mod generator;
 mod interrupt;
 mod list;
 mod lock;
@@ -24,6 +26,7 @@ mod progress;
 mod prometheus;
 mod resume;
 mod scheduler;
+mod section;
 mod set;
 mod sim;
 mod status;
@@ -42,7 +45,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use cli::{Cli, Command};
+use cli::{Cli, Command, OnCommand};
 use error::{Error, Kind, Result};
 
 /// What a command has to say, and whether it found damage.
@@ -60,7 +63,7 @@ impl Outcome {
 
 /// Does what the command line asks for. Returns the status for scripts.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(generator::words(std::env::args_os())) {
         Ok(cli) => cli,
         Err(e) => return usage(&e),
     };
@@ -86,15 +89,21 @@ fn run(command: &Command, json: bool) -> Result<Outcome> {
     let sys = &sys::Real;
     let page = page_size();
     Ok(match command {
-        Command::On(args) => {
+        Command::On(what) => {
             interrupt::catch();
-            let _lock = lock::take()?;
-            let report = on::run(sys, args, page)?;
+            let _lock = match what {
+                OnCommand::Device(_) => lock::take()?,
+                OnCommand::Section(_) => lock::wait()?,
+            };
+            let report = on::run(sys, what, page)?;
             Outcome::fine(report.to_text(), report.to_json())
         }
         Command::Off(args) => {
             interrupt::catch();
-            let _lock = lock::take()?;
+            let _lock = match args.config {
+                None => lock::take()?,
+                Some(_) => lock::wait()?,
+            };
             let report = off::run(sys, args)?;
             Outcome::fine(report.to_text(), report.to_json())
         }
@@ -143,6 +152,12 @@ fn run(command: &Command, json: bool) -> Result<Outcome> {
             }
             let report = sim::run(command, json)?;
             Outcome { damage: report.damage, ..Outcome::fine(report.text, report.json) }
+        }
+        Command::Generator(args) => {
+            let program = std::env::current_exe()
+                .map_err(|e| Error::io("find", std::path::Path::new("/proc/self/exe"), e))?;
+            generator::run(sys, args, &program.to_string_lossy())?;
+            Outcome::fine(String::new(), serde_json::Value::Null)
         }
         Command::BenchWorker => unreachable!("handled in main"),
     })

@@ -4,12 +4,28 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use nix::fcntl::{Flock, FlockArg};
 
 use crate::error::{Error, Kind, Result};
+use crate::interrupt;
 
 const PATH: &str = "/run/znsage.lock";
+
+/// How often a lock is tried that is waited for.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// As [`take`], but waits: services start and stop together.
+pub fn wait() -> Result<Option<Flock<File>>> {
+    loop {
+        match take() {
+            Err(e) if e.kind == Kind::Busy && !interrupt::seen() => std::thread::sleep(PAUSE),
+            Err(e) if e.kind == Kind::Busy => return Err(Error::interrupted()),
+            taken => return taken,
+        }
+    }
+}
 
 /// Held until dropped; the kernel drops it if the process dies. None for a
 /// user who may not write to /run: the checks that follow refuse him anyway.

@@ -10,10 +10,12 @@ use crate::on::require_root;
 use crate::progress::Progress;
 use crate::swaps::Area;
 use crate::sys::Sys;
-use crate::{configfs, module, scheduler, swaps, units};
+use crate::{configfs, module, scheduler, section, swaps, units};
 
 #[derive(Debug, Default)]
 pub struct Report {
+    /// Of a section of znsage.conf.
+    pub section: Option<String>,
     /// Devices turned off: name and backing device.
     pub off: Vec<(String, String)>,
     pub module_unloaded: bool,
@@ -24,11 +26,13 @@ pub struct Report {
 pub fn run(sys: &dyn Sys, args: &OffArgs) -> Result<Report> {
     require_root(sys, "turn a swap device off")?;
     let mut report = Report::default();
-    let devices = match &args.device {
-        None => counters::all(sys)?,
-        Some(wanted) if drop_unpowered(sys, wanted)? => Vec::new(),
-        Some(wanted) => vec![counters::find(sys, wanted)?],
+    let devices = match (&args.config, &args.device) {
+        (Some(name), _) => of_section(sys, name)?,
+        (None, None) => counters::all(sys)?,
+        (None, Some(wanted)) if drop_unpowered(sys, wanted)? => Vec::new(),
+        (None, Some(wanted)) => vec![counters::find(sys, wanted)?],
     };
+    report.section = args.config.clone();
     if !args.force {
         check_memory(sys, &devices)?;
     }
@@ -36,13 +40,22 @@ pub fn run(sys: &dyn Sys, args: &OffArgs) -> Result<Report> {
         turn_off(sys, device)?;
         report.off.push((device.name.clone(), device.backing.clone()));
     }
-    if args.device.is_none() {
+    if args.device.is_none() && args.config.is_none() {
         for name in configfs::items(sys) {
             drop_unpowered(sys, &name)?;
         }
     }
     release_module(sys, &mut report);
     Ok(report)
+}
+
+/// What a section has turned on, if it still is.
+fn of_section(sys: &dyn Sys, name: &str) -> Result<Vec<Device>> {
+    let Some(backing) = section::backing(sys, name)? else {
+        return Ok(Vec::new());
+    };
+    drop_unpowered(sys, &backing)?;
+    Ok(counters::all(sys)?.into_iter().filter(|d| d.backing == backing).collect())
 }
 
 /// Removes what a killed `znsage on` may have left behind.
@@ -87,6 +100,7 @@ fn turn_off(sys: &dyn Sys, device: &Device) -> Result<()> {
     }
     configfs::power_off(sys, &device.config)?;
     configfs::remove(sys, &device.config)?;
+    section::forget(sys, &device.backing)?;
     scheduler::restore(sys, &device.backing)
 }
 
@@ -142,7 +156,10 @@ impl Report {
             text += &format!("{name} is off, {backing} is empty\n");
         }
         if self.off.is_empty() {
-            text += "no znsage device is on\n";
+            text += &match &self.section {
+                Some(name) => format!("{name} is off already\n"),
+                None => "no znsage device is on\n".to_string(),
+            };
         }
         if let Some(why) = &self.module_stays {
             text += &format!("the module stays loaded: {why}\n");

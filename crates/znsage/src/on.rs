@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::cli::OnArgs;
+use crate::cli::{OnArgs, OnCommand};
 use crate::counters::{self, Device};
 use crate::device::{self, Backing};
 use crate::error::{reason, Error, Kind, Result};
 use crate::module::{self, Source};
 use crate::sys::Sys;
 use crate::undo::Undo;
-use crate::{configfs, resume, scheduler, set, swaps, units};
+use crate::{conf, configfs, resume, scheduler, section, set, swaps, units};
 
 /// Forward and reverse map, 4 bytes each.
 const MAP_BYTES_PER_BLOCK: u64 = 8;
@@ -39,13 +39,32 @@ pub struct Report {
     pub encrypt: Option<String>,
 }
 
-pub fn run(sys: &dyn Sys, args: &OnArgs, page: u64) -> Result<Report> {
+pub fn run(sys: &dyn Sys, what: &OnCommand, page: u64) -> Result<Report> {
     require_root(sys, "set up a swap device")?;
+    match what {
+        OnCommand::Device(args) => turn_on(sys, args, None, page),
+        OnCommand::Section(name) => {
+            let conf = conf::read(sys);
+            let args = conf.section(name)?;
+            match section::already(sys, args)? {
+                Some(report) => Ok(report),
+                None => turn_on(sys, args, Some(name), page).map_err(|e| section::told(e, name)),
+            }
+        }
+    }
+}
+
+/// For `section`, if it is one that asks.
+fn turn_on(sys: &dyn Sys, args: &OnArgs, section: Option<&str>, page: u64) -> Result<Report> {
     let backing = examine(sys, args, page)?;
     let source = module::find(sys)?;
 
     let mut undo = Undo::new(sys);
-    match set_up(sys, args, &backing, &source, &mut undo) {
+    let remembered = match section {
+        Some(name) => section::remember(sys, name, &backing.name, &mut undo),
+        None => Ok(()),
+    };
+    match remembered.and_then(|()| set_up(sys, args, &backing, &source, &mut undo)) {
         Ok(report) => Ok(report),
         Err(e) => Err(undo.roll_back(e)),
     }
@@ -303,11 +322,16 @@ fn enable(sys: &dyn Sys, args: &OnArgs, backing: &Backing, undo: &mut Undo) -> R
     });
     swaps::enable(sys, &node, args.priority)?;
     go_on(sys)?;
+    report(sys, counters::read(sys, &name)?, &backing.path)
+}
+
+/// What there is to tell of a device that is on.
+pub fn report(sys: &dyn Sys, device: Device, path: &str) -> Result<Report> {
     Ok(Report {
-        device: counters::read(sys, &name)?,
-        backing_path: backing.path.clone(),
-        priority: swaps::area(sys, &name).map(|a| a.priority),
-        encrypt: counters::value(sys, &name, "encrypt").ok(),
+        backing_path: path.to_string(),
+        priority: swaps::area(sys, &device.name).map(|a| a.priority),
+        encrypt: counters::value(sys, &device.name, "encrypt").ok(),
+        device,
     })
 }
 

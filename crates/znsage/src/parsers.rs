@@ -12,7 +12,8 @@ pub use crate::zones::{State, Zone};
 use crate::cli::{Cli, Command};
 use crate::error::Error;
 use crate::{
-    bench, check, configfs, doctor, list, off, on, scheduler, set, sim, status, swaps, sys, top,
+    bench, check, conf, configfs, doctor, generator, list, off, on, scheduler, set, sim, status,
+    swaps, sys, top,
 };
 
 /// What a command says, as text and as JSON; or why it does not.
@@ -36,6 +37,9 @@ pub fn obey(sys: &dyn Sys, words: &[&str], page: u64) -> Said {
         Command::Set(args) => set::run(sys, args).map(|r| (r.to_text(), r.to_json())),
         Command::Check(args) => check::run(sys, args).map(|r| (r.to_text(), r.to_json())),
         Command::Sim { command } => sim::look(command).map(|spec| (spec, Value::Null)),
+        Command::Generator(args) => {
+            generator::run(sys, args, "/usr/sbin/znsage").map(|()| Default::default())
+        }
         Command::Bench(_) | Command::BenchWorker => Ok(Default::default()),
     };
     said.map_err(|e: Error| (e.to_string(), e.to_json()))
@@ -54,6 +58,25 @@ pub fn look_around(sys: &dyn Sys) {
     }
     for name in configfs::items(sys) {
         let _ = (configfs::powered(sys, &name), configfs::index(sys, &name));
+    }
+}
+
+/// What is made of a file of settings.
+pub struct Settings {
+    /// Lines that make no sense, as far as there is one to blame, and why.
+    pub faults: Vec<(Option<usize>, String)>,
+    /// Services: name, text, and what wants it.
+    pub units: Vec<(String, String, Vec<String>)>,
+}
+
+/// A file of settings such as /etc/znsage.conf.
+pub fn settings(text: &str) -> Settings {
+    let conf = conf::of_texts(&[("/etc/znsage.conf".to_string(), text.to_string())]);
+    let units = generator::units(&conf, "/usr/sbin/znsage");
+    let _ = conf::complaint(conf.faults.iter());
+    Settings {
+        faults: conf.faults.iter().map(|fault| (fault.line, fault.to_string())).collect(),
+        units: units.into_iter().map(|unit| (unit.name, unit.text, unit.wanted_by)).collect(),
     }
 }
 

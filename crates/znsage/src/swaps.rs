@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Swap areas and memory as /proc shows them; mkswap, swapon and swapoff.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use crate::error::{reason, Error, Kind, Result};
@@ -93,9 +95,27 @@ pub fn enable(sys: &dyn Sys, node: &str, priority: Option<u16>) -> Result<()> {
     tool(sys, &argv, &mut || ()).map(drop)
 }
 
-/// May take long: every page has to come back first.
+/// How often another's swapoff is looked at, and how often without progress.
+const PAUSE: Duration = Duration::from_millis(200);
+const IDLE: u32 = 50;
+
+/// May take long: every page has to come back first. Somebody else may be at it
+/// already, as systemd when the machine stops, and swapoff is refused until that
+/// one is done or has given up.
 pub fn disable(sys: &dyn Sys, node: &str, tick: &mut dyn FnMut()) -> Result<()> {
-    tool(sys, &["swapoff", node], tick).map(drop)
+    let name = node.rsplit('/').next().unwrap_or(node);
+    let (mut idle, mut before) = (0, u64::MAX);
+    loop {
+        let Err(e) = tool(sys, &["swapoff", node], tick) else { return Ok(()) };
+        let Some(area) = area(sys, name) else { return Ok(()) };
+        idle = if area.used_bytes < before { 0 } else { idle + 1 };
+        before = area.used_bytes;
+        if !e.message.contains("Invalid argument") || idle >= IDLE || sys.interrupted() {
+            return Err(e);
+        }
+        tick();
+        sys.sleep(PAUSE);
+    }
 }
 
 #[cfg(test)]

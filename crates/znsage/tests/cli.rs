@@ -36,7 +36,9 @@ fn help_names_every_command_and_exit_status() {
     ] {
         assert!(help.contains(word), "{word} in:\n{help}");
     }
-    assert!(!help.contains("worker"), "the worker is nobody's business");
+    for word in ["worker", "generator"] {
+        assert!(!help.contains(word), "{word} is nobody's business");
+    }
 }
 
 #[test]
@@ -57,6 +59,14 @@ fn usage_errors_exit_with_2() {
         &["on", "/dev/x", "--over-provisioning", "91"],
         &["on", "/dev/x", "--reserve", "0"],
         &["on", "/dev/x", "--priority", "40000"],
+        &["on", "/dev/x", "--config", "fast"],
+        &["on", "--config", "fast", "--size", "1G"],
+        &["on", "--config", "fast", "--force"],
+        &["on", "--config", "no name"],
+        &["on", "--config", "../x"],
+        &["off", "/dev/x", "--config", "fast"],
+        &["generator"],
+        &["generator", "/1", "/2", "/3", "/4"],
         &["bench", "--write-ratio", "1.5"],
         &["bench", "--pattern", "backwards"],
         &["bench", "--size", "1G", "--utilization", "40"],

@@ -5,7 +5,7 @@
 use super::{Finding, Level, Scene};
 use crate::list::Zoned;
 use crate::module::{self, Source, MODULE_ENV};
-use crate::{cgroups as groups, units};
+use crate::{cgroups as groups, conf, units};
 
 /// What the module is tested on (KERNELS in the Makefile), oldest first.
 pub const TESTED: [(u32, u32); 2] = [(6, 1), (6, 12)];
@@ -112,6 +112,20 @@ pub fn headers(scene: &Scene) -> Vec<Finding> {
     vec![Finding::new("headers", level, format!("no kernel headers for {release}")).hint(format!(
         "to build the module, also by DKMS: apt-get install linux-headers-{release}"
     ))]
+}
+
+/// Nothing is said where there are no files.
+pub fn settings(scene: &Scene) -> Vec<Finding> {
+    let conf = conf::read(scene.sys);
+    let faults = conf.faults.iter().map(|fault| Finding {
+        hint: fault.hint.clone(),
+        ..Finding::problem("settings", fault.to_string())
+    });
+    let sections =
+        conf.sections.iter().filter(|s| s.args.is_some()).map(|s| {
+            Finding::ok("settings", format!("section {} of {} makes sense", s.name, s.file))
+        });
+    faults.chain(sections).collect()
 }
 
 pub fn tools(scene: &Scene) -> Vec<Finding> {

@@ -91,6 +91,7 @@ pub fn run(sys: &dyn Sys, page: u64) -> Report {
         machine::cgroups,
         machine::devices,
         machine::limits,
+        machine::settings,
         swapping::swappiness,
         swapping::zswap,
         swapping::areas,

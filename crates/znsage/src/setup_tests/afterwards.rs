@@ -66,6 +66,38 @@ fn a_failing_swapoff_leaves_everything_on() {
     assert_eq!(fake.snapshot(), before);
 }
 
+/// Another swapoff is at work; it is done after the `last` try, or never. As
+/// swapoff says it to the second.
+fn somebody_else_at_it(last: usize) -> crate::sys::fake::Fake {
+    let fake = machine();
+    turn_on(&fake, &[]).unwrap();
+    fake.on_run(move |fake, argv| {
+        if argv[0] != "swapoff" {
+            return program(fake, argv);
+        }
+        let tries = fake.effects.borrow().iter().filter(|e| e.starts_with("run swapoff")).count();
+        if tries >= last {
+            fake.put("/proc/swaps", NO_SWAP);
+        }
+        ended(255, "swapoff: /dev/znsage0: swapoff failed: Invalid argument\n")
+    });
+    fake
+}
+
+#[test]
+fn a_swapoff_of_others_is_waited_for() {
+    for last in [1, 2, 30] {
+        let fake = somebody_else_at_it(last);
+        assert!(turn_off(&fake, &[]).unwrap().module_unloaded, "{last}");
+        assert!(!fake.exists("/sys/block/znsage0"), "{last}");
+    }
+    let fake = somebody_else_at_it(usize::MAX);
+    let e = turn_off(&fake, &[]).unwrap_err();
+    assert_eq!(e.kind, Kind::Kernel);
+    assert!(e.message.ends_with("Invalid argument"), "{}", e.message);
+    assert!(fake.exists("/sys/block/znsage0"));
+}
+
 #[test]
 fn a_module_in_use_may_stay() {
     let fake = machine();

@@ -89,6 +89,8 @@ const CASES: &[Case] = &[
         "limits", Note, "up to 12 streams for 64 CPUs", "share"),
     case(false, |f| f.put("/sys/block/nvme1n1/queue/zone_append_max_bytes", "65536\n"),
         "limits", Note, "appends of 64 KiB: less than", "128 KiB are best"),
+    case(false, |f| f.put("/etc/znsage.conf", "[a]\ndevice = /dev/nvme1n1\nsise = 8G\n"),
+        "settings", Problem, "/etc/znsage.conf:3: there is no key `sise`", "the nearest is `size`"),
     case(false, |f| f.put("/proc/sys/vm/swappiness", "0\n"),
         "swappiness", Note, "vm.swappiness is 0", "sysctl vm.swappiness=60"),
     case(false, |f| f.remove("/proc/sys/vm/swappiness"),
@@ -149,6 +151,16 @@ fn no_check_is_blind() {
     for finding in run_doctor(&healthy_on()).findings {
         assert!(CASES.iter().any(|c| c.check == finding.check), "{}", finding.check);
     }
+}
+
+#[test]
+fn settings_that_make_sense_are_no_news() {
+    let fake = healthy();
+    fake.put("/etc/znsage.conf", "[a]\ndevice = /dev/nvme1n1\n");
+    let report = run_doctor(&fake);
+    let text = report.to_text();
+    assert!(text.contains("section a of /etc/znsage.conf makes sense"), "{text}");
+    assert_eq!(report.problems(), 0, "{text}");
 }
 
 #[test]

@@ -184,8 +184,12 @@ pub fn parse(words: &[&str]) -> Command {
 }
 
 pub fn turn_on(fake: &Fake, options: &[&str]) -> Result<on::Report> {
-    match parse(&[&["on", "/dev/nvme1n1"], options].concat()) {
-        Command::On(args) => on::run(fake, &args, PAGE),
+    run_on(fake, &[&["/dev/nvme1n1"], options].concat())
+}
+
+pub fn run_on(fake: &Fake, words: &[&str]) -> Result<on::Report> {
+    match parse(&[&["on"], words].concat()) {
+        Command::On(what) => on::run(fake, &what, PAGE),
         _ => unreachable!(),
     }
 }

@@ -4,12 +4,14 @@
 
 mod afterwards;
 mod diagnosis;
+mod generating;
 mod listing;
 mod machine;
 mod metrics;
 mod printed;
 mod refusals;
 mod schema;
+mod sections;
 mod setting;
 mod turning_on;
 

@@ -223,6 +223,29 @@ fn configfs_is_mounted_if_need_be() {
     assert!(fake.effects.borrow().contains(&"mount configfs /sys/kernel/config".to_string()));
 }
 
+/// systemd does, as soon as it sees the module.
+#[test]
+fn configfs_may_be_mounted_by_others_meanwhile() {
+    let fake = machine();
+    fake.put("/proc/mounts", "");
+    fake.on_run(|fake, argv| match argv {
+        ["modprobe", "znsage"] => {
+            fake.put("/sys/module/znsage/refcnt", "0\n");
+            ended(0, "")
+        }
+        ["rmmod", "znsage"] => {
+            fake.remove("/sys/module/znsage");
+            ended(0, "")
+        }
+        _ => program(fake, argv),
+    });
+    fake.fail_at("mount configfs", libc::EBUSY);
+    let e = turn_on(&fake, &[]).unwrap_err();
+    assert!(e.message.contains("cannot mount configfs on"), "{}", e.message);
+    fake.on_mount(|fake, _| fake.put_dir(CONFIG));
+    turn_on(&fake, &[]).unwrap();
+}
+
 /// power=1 fails with `errno` after the module logged its reason.
 fn refused_by_kernel(errno: i32, log: &'static str, options: &[&str]) -> Error {
     let fake = machine();

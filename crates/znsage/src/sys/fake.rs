@@ -203,6 +203,13 @@ impl Sys for Fake {
         Ok(())
     }
 
+    fn link(&self, path: &str, target: &str) -> io::Result<()> {
+        self.effect(format!("link {path} {target}"))?;
+        let full = self.at(path);
+        fs::create_dir_all(full.parent().expect("below the root"))?;
+        std::os::unix::fs::symlink(target, full)
+    }
+
     fn forget(&self, path: &str) -> io::Result<()> {
         if self.exists(path) {
             self.effect(format!("forget {path}"))?;
@@ -227,11 +234,12 @@ impl Sys for Fake {
     }
 
     fn mount(&self, fstype: &str, path: &str) -> io::Result<()> {
-        self.effect(format!("mount {fstype} {path}"))?;
+        let done = self.effect(format!("mount {fstype} {path}"));
+        // It fails where somebody else was faster, too.
         if let Some(hook) = &*self.mount_hook.borrow() {
             hook(self, path);
         }
-        Ok(())
+        done
     }
 
     fn run(&self, argv: &[&str], tick: &mut dyn FnMut()) -> io::Result<Ran> {

@@ -124,8 +124,10 @@ pub trait Sys {
     // Changing things.
 
     fn write(&self, path: &str, text: &str) -> io::Result<()>;
-    /// Makes a file of our own below /run, with its directory.
+    /// Makes a file of our own, with its directory: below /run, or a unit.
     fn save(&self, path: &str, text: &str) -> io::Result<()>;
+    /// Makes a symbolic link of our own, with its directory.
+    fn link(&self, path: &str, target: &str) -> io::Result<()>;
     /// Removes such a file; it need not be there.
     fn forget(&self, path: &str) -> io::Result<()>;
     fn mkdir(&self, path: &str) -> io::Result<()>;

@@ -82,6 +82,13 @@ impl Sys for Real {
         fs::write(path, text)
     }
 
+    fn link(&self, path: &str, target: &str) -> io::Result<()> {
+        if let Some(directory) = Path::new(path).parent() {
+            fs::create_dir_all(directory)?;
+        }
+        std::os::unix::fs::symlink(target, path)
+    }
+
     fn forget(&self, path: &str) -> io::Result<()> {
         match fs::remove_file(path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),

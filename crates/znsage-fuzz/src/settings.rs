@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Files of settings, and the units that are made of them.
+
+use znsage::parsers::settings as read;
+
+use crate::text;
+
+/// What a line of a unit may begin with.
+const KEYS: [&str; 17] = [
+    "# Made by ",
+    "[Unit]",
+    "Description=",
+    "Documentation=",
+    "SourcePath=",
+    "DefaultDependencies=",
+    "BindsTo=dev-",
+    "After=",
+    "Wants=sys-",
+    "Before=",
+    "Conflicts=",
+    "[Service]",
+    "Type=oneshot",
+    "RemainAfterExit=",
+    "ExecStart=/usr/sbin/znsage on --config ",
+    "ExecStop=/usr/sbin/znsage off --config ",
+    "TimeoutStopSec=",
+];
+
+/// A fault is in a line that there is. Whatever a file says, it makes no unit
+/// do something else.
+pub fn settings(data: &[u8]) {
+    let Some(text) = text(data) else { return };
+    let found = read(text);
+    for (line, message) in &found.faults {
+        assert!(line.is_some_and(|n| n >= 1 && n <= text.lines().count()), "{message}");
+        assert!(message.starts_with("/etc/znsage.conf:") && !message.contains('\n'), "{message:?}");
+    }
+    for (name, unit, wanted_by) in &found.units {
+        let section = name.strip_prefix("znsage@").and_then(|n| n.strip_suffix(".service"));
+        let section = section.expect("it is a service of ours");
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        assert!(!section.is_empty() && section.chars().all(plain), "{section:?}");
+        assert!(wanted_by.iter().all(|unit| !unit.contains('/')), "{wanted_by:?}");
+        for line in unit.lines() {
+            let known = line.is_empty() || KEYS.iter().any(|key| line.starts_with(key));
+            assert!(known, "{line:?}");
+        }
+        for once in ["ExecStart=", "ExecStop=", "Description=", "[Service]"] {
+            assert_eq!(unit.lines().filter(|l| l.starts_with(once)).count(), 1, "{unit}");
+        }
+    }
+}

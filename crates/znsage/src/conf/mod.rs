@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! /etc/znsage.conf: a section for each device that is to be swap after every
+//! start. Its keys are the options of `znsage on`, which reads the values, so
+//! that names, units and limits are the same. docs/boot.md.
+
+mod files;
+mod ini;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use clap::error::{ContextKind, ContextValue};
+use clap::{Arg, ArgAction, Args, FromArgMatches};
+
+use crate::cli::OnArgs;
+use crate::error::{Error, Kind, Result};
+use crate::generator::device_unit;
+use crate::sys::Sys;
+
+pub use files::{NAME, PLACES};
+pub use ini::is_name;
+
+/// The one key that is no option of `on`, but its argument.
+const DEVICE: &str = "device";
+
+/// What a directory with ".wants" at its end may have before it.
+const LONGEST_UNIT: usize = 249;
+
+/// All that the files say.
+#[derive(Debug, Default)]
+pub struct Conf {
+    /// In the order of the files.
+    pub sections: Vec<Section>,
+    pub faults: Vec<Fault>,
+}
+
+#[derive(Debug)]
+pub struct Section {
+    pub name: String,
+    /// The file that has it first.
+    pub file: String,
+    /// What `znsage on` is to do; None if a fault is in the way.
+    pub args: Option<OnArgs>,
+}
+
+/// Something in a file that makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    pub file: String,
+    pub line: Option<usize>,
+    /// The section that is of no use because of it, if it can be told.
+    pub section: Option<String>,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.file, self.message),
+            None => write!(f, "{}: {}", self.file, self.message),
+        }
+    }
+}
+
+/// The first of the faults as an error, and the others below it.
+pub fn complaint<'a>(mut faults: impl Iterator<Item = &'a Fault>) -> Option<Error> {
+    let first = faults.next()?;
+    let others = faults.map(|fault| match &fault.hint {
+        Some(hint) => format!("{fault}\n  {hint}"),
+        None => fault.to_string(),
+    });
+    let below: Vec<String> = first.hint.clone().into_iter().chain(others).collect();
+    let e = Error::new(Kind::Usage, first.to_string());
+    Some(if below.is_empty() { e } else { e.hint(below.join("\n")) })
+}
+
+/// A value and where it is from.
+#[derive(Clone, Debug)]
+struct Setting {
+    value: String,
+    file: String,
+    line: usize,
+}
+
+impl Setting {
+    fn fault(&self, section: &str, message: String, hint: Option<String>) -> Fault {
+        let (file, line) = (self.file.clone(), Some(self.line));
+        Fault { file, line, section: Some(section.to_string()), message, hint }
+    }
+}
+
+/// A section while it is put together of several files.
+struct Draft {
+    name: String,
+    file: String,
+    line: usize,
+    settings: BTreeMap<String, Setting>,
+}
+
+/// Reads all files. Nothing in them makes it fail; what is wrong is among the
+/// faults.
+pub fn read(sys: &dyn Sys) -> Conf {
+    let (texts, faults) = files::read(sys);
+    let mut conf = of_texts(&texts);
+    conf.faults.splice(0..0, faults);
+    conf
+}
+
+/// Of paths and texts, the later ones with the last word.
+pub fn of_texts(texts: &[(String, String)]) -> Conf {
+    let mut faults = Vec::new();
+    let mut drafts: Vec<Draft> = Vec::new();
+    let grammar = grammar();
+    for (file, text) in texts {
+        take_in(&mut drafts, &mut faults, &grammar, file, text);
+    }
+    let mut conf = Conf { sections: Vec::new(), faults };
+    let mut devices = BTreeMap::new();
+    for draft in drafts {
+        let broken = |fault: &Fault| fault.section.as_ref() == Some(&draft.name);
+        let found = check(&draft, &grammar, &mut devices);
+        let args = match (found, conf.faults.iter().any(broken)) {
+            (Ok(args), false) => Some(args),
+            (Ok(_), true) => None,
+            (Err(faults), _) => {
+                conf.faults.extend(faults);
+                None
+            }
+        };
+        conf.sections.push(Section { name: draft.name, file: draft.file, args });
+    }
+    conf
+}
+
+/// Adds what one file says.
+fn take_in(
+    drafts: &mut Vec<Draft>,
+    faults: &mut Vec<Fault>,
+    grammar: &clap::Command,
+    file: &str,
+    text: &str,
+) {
+    let parsed = ini::parse(text);
+    faults.extend(parsed.wrong.into_iter().map(|wrong| Fault {
+        file: file.to_string(),
+        line: Some(wrong.line),
+        section: wrong.section,
+        message: wrong.message,
+        hint: Some(wrong.hint.to_string()),
+    }));
+    let mut here: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for header in parsed.sections {
+        let at = drafts.iter().position(|d| d.name == header.name).unwrap_or_else(|| {
+            let (name, file) = (header.name.clone(), file.to_string());
+            drafts.push(Draft { name, file, line: header.line, settings: BTreeMap::new() });
+            drafts.len() - 1
+        });
+        for entry in header.entries {
+            let setting = Setting { value: entry.value, file: file.to_string(), line: entry.line };
+            if !known(grammar, &entry.key) {
+                faults.push(unknown(grammar, &header.name, &entry.key, &setting));
+                continue;
+            }
+            let first = here.insert((header.name.clone(), entry.key.clone()), entry.line);
+            if let Some(line) = first {
+                let message = format!("`{}` is already in line {line}", entry.key);
+                let hint = Some("leave one of them".to_string());
+                faults.push(setting.fault(&header.name, message, hint));
+            }
+            match setting.value.is_empty() {
+                true => drafts[at].settings.remove(&entry.key),
+                false => drafts[at].settings.insert(entry.key, setting),
+            };
+        }
+    }
+}
+
+/// What `on` takes.
+fn grammar() -> clap::Command {
+    OnArgs::augment_args(clap::Command::new("on").disable_help_flag(true))
+}
+
+fn option<'a>(grammar: &'a clap::Command, key: &str) -> Option<&'a Arg> {
+    grammar.get_arguments().find(|arg| arg.get_long() == Some(key))
+}
+
+/// All keys, `device` first.
+fn keys(grammar: &clap::Command) -> impl Iterator<Item = &str> {
+    std::iter::once(DEVICE).chain(grammar.get_arguments().filter_map(Arg::get_long))
+}
+
+fn known(grammar: &clap::Command, key: &str) -> bool {
+    keys(grammar).any(|k| k == key)
+}
+
+fn unknown(grammar: &clap::Command, section: &str, key: &str, at: &Setting) -> Fault {
+    let wanted = key.to_ascii_lowercase();
+    // Of a line that is as long as a file, the beginning will do.
+    let wanted: String = wanted.chars().take(64).collect();
+    // It favours a common beginning, as those who abbreviate do.
+    let likeness = |key: &str| strsim::jaro_winkler(key, &wanted);
+    let nearest = keys(grammar).max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    let all = keys(grammar).collect::<Vec<_>>().join(", ");
+    at.fault(
+        section,
+        format!("there is no key `{}`", ini::shown(key)),
+        Some(format!("the nearest is `{}`, of {all}", nearest.unwrap_or(DEVICE))),
+    )
+}
+
+/// What `on` makes of a section; or all that is wrong with it.
+fn check(
+    draft: &Draft,
+    grammar: &clap::Command,
+    devices: &mut BTreeMap<String, String>,
+) -> std::result::Result<OnArgs, Vec<Fault>> {
+    let mut faults = Vec::new();
+    let mut words = vec!["on".to_string()];
+    for (key, setting) in draft.settings.iter().filter(|(key, _)| *key != DEVICE) {
+        match option_words(grammar, key, &setting.value) {
+            Ok(more) => words.extend(more),
+            Err((why, hint)) => {
+                let why = format!("{key}: {why}");
+                faults.push(setting.fault(&draft.name, why, Some(with_comment(setting, hint))));
+            }
+        }
+    }
+    let device = check_device(draft, devices).map_err(|fault| faults.push(*fault));
+    match device {
+        Ok(device) if faults.is_empty() => {
+            words.extend(["--".to_string(), device]);
+            parse(grammar, words).map_err(|e| vec![overall(draft, e.to_string(), None)])
+        }
+        _ => Err(faults),
+    }
+}
+
+/// Where no line is to blame.
+fn overall(draft: &Draft, message: String, hint: Option<&str>) -> Fault {
+    Fault {
+        file: draft.file.clone(),
+        line: Some(draft.line),
+        section: Some(draft.name.clone()),
+        message,
+        hint: hint.map(str::to_string),
+    }
+}
+
+/// People write comments behind values; systemd's files know none there.
+fn with_comment(setting: &Setting, hint: String) -> String {
+    match setting.value.contains(" #") || setting.value.contains(" ;") {
+        true => format!("a comment has a line of its own\n{hint}"),
+        false => hint,
+    }
+}
+
+fn parse(grammar: &clap::Command, words: Vec<String>) -> std::result::Result<OnArgs, clap::Error> {
+    let matches = grammar.clone().try_get_matches_from(words)?;
+    OnArgs::from_arg_matches(&matches)
+}
+
+/// A setting as words of a command line; or why not, and what is allowed.
+fn option_words(
+    grammar: &clap::Command,
+    key: &str,
+    value: &str,
+) -> std::result::Result<Option<String>, (String, String)> {
+    let option = option(grammar, key).expect("unknown keys were refused");
+    let help = option.get_help().map(ToString::to_string).unwrap_or_default();
+    if matches!(option.get_action(), ArgAction::SetTrue) {
+        return match flag(value) {
+            Some(true) => Ok(Some(format!("--{key}"))),
+            Some(false) => Ok(None),
+            None => Err((
+                format!("`{}` is neither yes nor no", ini::shown(value)),
+                format!("{key} = yes: {help}"),
+            )),
+        };
+    }
+    let word = format!("--{key}={value}");
+    // Of no device, to see what is said about this option alone.
+    let words = ["on", &word, "--", "/dev/null"].map(str::to_string);
+    match parse(grammar, words.into()) {
+        Ok(_) => Ok(Some(word)),
+        Err(e) => Err((why(&e, value), format!("{key} = {}: {help}", value_name(option)))),
+    }
+}
+
+/// As systemd has it.
+fn flag(value: &str) -> Option<bool> {
+    match value {
+        "yes" | "true" | "on" | "1" => Some(true),
+        "no" | "false" | "off" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+fn value_name(option: &Arg) -> String {
+    let names = option.get_value_names().unwrap_or_default();
+    names.first().map(ToString::to_string).unwrap_or_default()
+}
+
+/// What the parser of an option has against a value.
+fn why(e: &clap::Error, value: &str) -> String {
+    use std::error::Error as _;
+    let shown = ini::shown(value);
+    if let Some(ContextValue::Strings(allowed)) = e.get(ContextKind::ValidValue) {
+        return format!("`{shown}` is none of {}", allowed.join(", "));
+    }
+    match e.source() {
+        Some(source) if source.is::<std::num::ParseIntError>() => {
+            format!("`{shown}` is no whole number, or far too large")
+        }
+        Some(source) => ini::shown(&source.to_string()),
+        None => format!("`{shown}` is not allowed"),
+    }
+}
+
+/// The path of the section's device, which no other section has.
+fn check_device(
+    draft: &Draft,
+    devices: &mut BTreeMap<String, String>,
+) -> std::result::Result<String, Box<Fault>> {
+    let Some(setting) = draft.settings.get(DEVICE) else {
+        let message = format!("section {} has no device", draft.name);
+        let hint = "add a line such as: device = /dev/disk/by-id/nvme-...";
+        return Err(Box::new(overall(draft, message, Some(hint))));
+    };
+    let fault = |message: String, hint: &str| {
+        Err(Box::new(setting.fault(&draft.name, message, Some(hint.to_string()))))
+    };
+    let Some(path) = plain_path(&setting.value) else {
+        return fault(
+            format!("device: `{}` is no path below /dev", ini::shown(&setting.value)),
+            "write for example /dev/disk/by-id/nvme-...; `ls -l /dev/disk/by-id` shows the names",
+        );
+    };
+    if device_unit(&path).len() > LONGEST_UNIT {
+        return fault(
+            format!("device: {} is too long for a unit of systemd", ini::shown(&path)),
+            "name it by a shorter link; `udevadm info DEVICE` shows all",
+        );
+    }
+    let force = draft.settings.get("force").and_then(|setting| flag(&setting.value));
+    let forced = force == Some(true);
+    if forced && !path.trim_start_matches("/dev/").contains('/') {
+        return fault(
+            format!("device: {path} may be another disk after the next start, and force = yes empties it"),
+            "name it by what stays: /dev/disk/by-id/..., by-path or by-uuid",
+        );
+    }
+    if let Some(other) = devices.insert(path.clone(), draft.name.clone()) {
+        return fault(
+            format!("device: section {other} has {path} already"),
+            "a device belongs to one section",
+        );
+    }
+    Ok(path)
+}
+
+/// An absolute path below /dev without detours, or None.
+fn plain_path(text: &str) -> Option<String> {
+    let parts: Vec<&str> =
+        text.strip_prefix("/dev/")?.split('/').filter(|p| !p.is_empty()).collect();
+    let fits = !parts.is_empty() && !parts.iter().any(|p| matches!(*p, "." | ".."));
+    fits.then(|| format!("/dev/{}", parts.join("/")))
+}
+
+impl Conf {
+    /// What a section says, for `znsage on --config`.
+    ///
+    /// # Errors
+    /// If there is no such section, or it makes no sense.
+    pub fn section(&self, name: &str) -> Result<&OnArgs> {
+        let of_it = |fault: &&Fault| fault.section.as_deref() == Some(name);
+        match self.sections.iter().find(|s| s.name == name) {
+            Some(Section { args: Some(args), .. }) => Ok(args),
+            Some(_) => Err(complaint(self.faults.iter().filter(of_it)).unwrap_or_else(|| {
+                Error::new(Kind::Usage, format!("section {name} makes no sense"))
+            })),
+            None => Err(self.missing(name)),
+        }
+    }
+
+    fn missing(&self, name: &str) -> Error {
+        let names: BTreeSet<&str> = self.sections.iter().map(|s| s.name.as_str()).collect();
+        let there = match names.is_empty() {
+            true => {
+                format!("there are none in {}", PLACES.map(|p| format!("{p}/{NAME}")).join(", "))
+            }
+            false => format!("there is: {}", names.into_iter().collect::<Vec<_>>().join(", ")),
+        };
+        // Perhaps its header is what is wrong.
+        let faults = self.faults.iter().filter(|f| f.section.is_none()).map(ToString::to_string);
+        let hint: Vec<String> = std::iter::once(there).chain(faults).collect();
+        Error::new(Kind::Usage, format!("there is no section `{}`", ini::shown(name)))
+            .hint(hint.join("\n"))
+    }
+}
