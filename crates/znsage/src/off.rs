@@ -10,17 +10,25 @@ use crate::on::require_root;
 use crate::progress::Progress;
 use crate::swaps::Area;
 use crate::sys::Sys;
+use crate::zones::State;
 use crate::{configfs, module, scheduler, section, swaps, units};
 
 #[derive(Debug, Default)]
 pub struct Report {
     /// Of a section of znsage.conf.
     pub section: Option<String>,
-    /// Devices turned off: name and backing device.
-    pub off: Vec<(String, String)>,
+    pub off: Vec<TurnedOff>,
     pub module_unloaded: bool,
     /// Why the module is still loaded although nothing uses it.
     pub module_stays: Option<String>,
+}
+
+#[derive(Debug)]
+pub struct TurnedOff {
+    pub name: String,
+    pub backing: String,
+    /// Zones that still hold what was swapped out. None: it cannot be told.
+    pub zones_not_empty: Option<u64>,
 }
 
 pub fn run(sys: &dyn Sys, args: &OffArgs) -> Result<Report> {
@@ -38,7 +46,11 @@ pub fn run(sys: &dyn Sys, args: &OffArgs) -> Result<Report> {
     }
     for device in &devices {
         turn_off(sys, device)?;
-        report.off.push((device.name.clone(), device.backing.clone()));
+        report.off.push(TurnedOff {
+            name: device.name.clone(),
+            backing: device.backing.clone(),
+            zones_not_empty: zones_not_empty(sys, device),
+        });
     }
     if args.device.is_none() && args.config.is_none() {
         for name in configfs::items(sys) {
@@ -104,6 +116,15 @@ fn turn_off(sys: &dyn Sys, device: &Device) -> Result<()> {
     scheduler::restore(sys, &device.backing)
 }
 
+/// The module resets all zones that it used; a device may refuse, or have made
+/// some read-only meanwhile.
+fn zones_not_empty(sys: &dyn Sys, device: &Device) -> Option<u64> {
+    let zones = sys.zones(&format!("/dev/{}", device.backing)).ok()?;
+    let count = |state| zones.iter().filter(|z| z.sequential && z.state == state).count() as u64;
+    // Others were dead before, and not used.
+    Some(count(State::Written) + count(State::Dead).min(device.zones.retired))
+}
+
 /// swapoff, with a look at how many slots are still in use.
 fn bring_back(sys: &dyn Sys, device: &Device, used_bytes: u64) -> Result<()> {
     let mut progress = Progress::new();
@@ -140,7 +161,13 @@ impl Report {
         let off: Vec<_> = self
             .off
             .iter()
-            .map(|(name, backing)| json!({"name": name, "backing": backing}))
+            .map(|off| {
+                json!({
+                    "name": off.name,
+                    "backing": off.backing,
+                    "zones_not_empty": off.zones_not_empty,
+                })
+            })
             .collect();
         json!({
             "version": 1,
@@ -152,8 +179,16 @@ impl Report {
 
     pub fn to_text(&self) -> String {
         let mut text = String::new();
-        for (name, backing) in &self.off {
-            text += &format!("{name} is off, {backing} is empty\n");
+        for TurnedOff { name, backing, zones_not_empty } in &self.off {
+            text += &match zones_not_empty {
+                Some(0) => format!("{name} is off, {backing} is empty\n"),
+                Some(n) => format!(
+                    "{name} is off, but {n} zones of {backing} could not be emptied\n  \
+                     they hold what was swapped out; `blkzone reset /dev/{backing}` tries again, \
+                     the kernel's log says why it failed\n"
+                ),
+                None => format!("{name} is off; whether {backing} is empty cannot be told\n"),
+            };
         }
         if self.off.is_empty() {
             text += &match &self.section {

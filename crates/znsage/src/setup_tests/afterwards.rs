@@ -4,6 +4,7 @@
 use super::machine::*;
 use crate::error::Kind;
 use crate::sys::Sys;
+use crate::zones::State;
 
 #[test]
 fn off_knows_every_name_of_a_device() {
@@ -23,6 +24,22 @@ fn off_knows_every_name_of_a_device() {
 fn off_without_devices_is_fine() {
     let report = turn_off(&machine(), &[]).unwrap();
     assert_eq!(report.to_text(), "no znsage device is on\n");
+}
+
+#[test]
+fn off_tells_what_could_not_be_emptied() {
+    let fake = machine();
+    turn_on(&fake, &[]).unwrap();
+    // Dead zones that no error has shown were so before, and not used.
+    set_zones(&fake, [State::Written, State::Written, State::Dead].map(zone).to_vec());
+    let report = turn_off(&fake, &[]).unwrap();
+    assert_eq!(report.off[0].zones_not_empty, Some(2));
+    assert_eq!(report.to_json()["off"][0]["zones_not_empty"], 2);
+    let text = report.to_text();
+    assert!(
+        text.starts_with("znsage0 is off, but 2 zones of nvme1n1 could not be emptied\n"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -31,7 +31,8 @@ fn a_section_is_turned_on_and_off_without_a_trace() {
     let report = run_on(&fake, &["--config", "fast"]).unwrap();
     assert!(report.to_text().starts_with("znsage0 on /dev/nvme1n1: "), "{}", report.to_text());
     let report = turn_off(&fake, &["--config", "fast"]).unwrap();
-    assert_eq!(report.off, [("znsage0".to_string(), "nvme1n1".to_string())]);
+    let off: Vec<_> = report.off.iter().map(|off| (&off.name[..], &off.backing[..])).collect();
+    assert_eq!(off, [("znsage0", "nvme1n1")]);
     assert_eq!(fake.snapshot(), before);
 }
 

@@ -24,7 +24,8 @@ fn on_and_off_leave_the_machine_as_it_was() {
 
     let report = turn_off(&fake, &[]).unwrap();
     assert!(report.module_unloaded);
-    assert_eq!(report.off, [("znsage0".to_string(), "nvme1n1".to_string())]);
+    let off: Vec<_> = report.off.iter().map(|off| (&off.name[..], &off.backing[..])).collect();
+    assert_eq!(off, [("znsage0", "nvme1n1")]);
     assert_eq!(fake.snapshot(), before);
 }
 
