@@ -164,7 +164,7 @@ lab:
 	@DEBUG=0 vm/module 6.12
 	cargo build --release -p znsage -p znsage-lab
 
-lint: ## formatting, clippy, shellcheck, strict gcc and clang, sparse
+lint: ## formatting, clippy, shellcheck, strict gcc and clang, W=1, sparse
 	@vm/setup test module rust
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
@@ -175,7 +175,7 @@ ifneq ($(ENGINE),)
 	for cc in gcc clang; do $$cc $(STRICT) -Iinclude $(SAMPLES); done
 endif
 ifneq ($(wildcard kmod/Kbuild),)
-	vm/module 6.12 C=2 CF=-Wsparse-error
+	vm/module 6.12 W=1 KCFLAGS=-Werror C=2 CF=-Wsparse-error
 endif
 
 clean: ## remove what was built

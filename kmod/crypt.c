@@ -53,7 +53,8 @@ MODULE_SOFTDEP("pre: aes xts");
  * struct znsage_cipher - what it takes to encrypt a page, one for each CPU
  * @lock:  its user may sleep, and go on elsewhere
  * @req:   request
- * @from, @to: the page
+ * @from:  the page
+ * @to:    where it goes, which may be itself
  * @tweak: its slot; aligned as ciphers like it, or they would copy it
  */
 struct znsage_cipher {

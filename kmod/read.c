@@ -27,8 +27,10 @@
  * @slot:  it is of
  * @nr:	   blocks
  * @start: when it was submitted, in ns; 0: not timed
- * @bdev, @end_io, @private: the bio's own, if it went to the backing device; else
- *	   @bdev is NULL
+ * @bdev:  the bio's own, if it went to the backing device, as the next two; else
+ *	   NULL
+ * @end_io: of the bio
+ * @private: of the bio
  * @work:  decrypts
  * @iter:  where the pages are in @bio
  * @clone: if not. Last, as bio_set wants it; a bio that went itself has none

@@ -16,6 +16,8 @@
 #define NR_SHARES	10
 /* Bytes of a line of the streams' table, whatever the numbers are. */
 #define STREAM_LINE	166
+/* What fits its narrow columns, and is more than there can be. */
+#define NARROW(_n)	min_t(u32, _n, 999999)
 
 static struct dentry *root;
 
@@ -91,9 +93,9 @@ static bool stream_line(struct znsage_device *zd, u32 nr, char *line)
 		return false;
 	snprintf(line, STREAM_LINE + 1,
 		 "%6u %20llu %20llu %20llu %20llu %20llu %20llu %6u %6u 0x%016llx\n",
-		 nr - 1, si.host_blocks, si.gc_blocks, si.padding_blocks,
+		 NARROW(nr - 1), si.host_blocks, si.gc_blocks, si.padding_blocks,
 		 si.read_blocks, si.stalls, (u64)atomic64_read(&zd->stall_ns[nr - 1]),
-		 si.zones_open, si.nr_keys, si.key);
+		 NARROW(si.zones_open), NARROW(si.nr_keys), si.key);
 	return true;
 }
 
