@@ -49,6 +49,13 @@ impl Load {
         Ok(Load { _group: group, workers })
     }
 
+    /// What ended those that have ended before they were told to.
+    pub fn complaints(&mut self) -> String {
+        let ended = self.workers.iter_mut().filter(|worker| worker.has_spoken());
+        let words: Vec<String> = ended.filter_map(|w| w.numbers::<3>().err()).collect();
+        words.join("; ")
+    }
+
     /// When nothing fails any more: all pages are looked at once more. It is an
     /// error if one is wrong; one that cannot be read is counted.
     pub fn stop(mut self) -> Outcome<Tally> {
@@ -81,6 +88,8 @@ impl Pages {
         let mut memory = Memory::new(size)?;
         memory.huge_pages(false)?;
         memory.fill(0..size / PAGE, 1);
+        // A kernel may be without that call.
+        memory.peek(0, &mut [0; WORDS]).context("process_vm_readv")?;
         Ok(Pages { memory, keys, tally: Tally::default() })
     }
 

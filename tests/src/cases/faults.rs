@@ -39,9 +39,10 @@ fn more(device: &Device, file: &str, than: u64) -> Outcome {
 }
 
 /// Swap goes on: pages come in and go out.
-fn goes_on(device: &Device) -> Outcome {
+fn goes_on(device: &Device, load: &mut Load) -> Outcome {
     for file in ["host_blocks", "read_blocks"] {
-        more(device, file, device.counter(file)? + 500)?;
+        let than = device.counter(file)? + 500;
+        more(device, file, than).map_err(|e| format!("{e}; {}", load.complaints()))?;
     }
     Ok(())
 }
@@ -62,14 +63,14 @@ fn zones_turn(log: &mut Log, condition: &str) -> Outcome<(Device, Load)> {
     allow(log);
     let null = NullBlk::zoned(&[("size", "128"), ("zone_size", "1")])?;
     let device = Device::on(&null.node(), &[])?;
-    let load = start_load()?;
-    goes_on(&device)?;
+    let mut load = start_load()?;
+    goes_on(&device, &mut load)?;
     for i in 0..FAULTS {
         // 37 and the number of zones have no divisor in common.
         null.set_zone(condition, i * 37 % ZONES * SECTORS)?;
         sleep(Duration::from_millis(20));
     }
-    goes_on(&device)?;
+    goes_on(&device, &mut load)?;
     Ok((device, load))
 }
 
