@@ -76,7 +76,11 @@ void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to)
 		list_add_tail(&z->link, &e->to_finish);
 		break;
 	case ZSE_ZONE_DRAINED:
-		list_add_tail(&z->link, &e->drained);
+		/* Its place may be what all others wait for. */
+		if (z->active)
+			list_add(&z->link, &e->drained);
+		else
+			list_add_tail(&z->link, &e->drained);
 		break;
 	case ZSE_ZONE_RETIRED:
 		zp_store(&e->nr_bad, e->nr_bad - z->bad);

@@ -247,9 +247,12 @@ impl Run {
         self.wrong.truncate(MOST);
     }
 
-    /// Too many zones are active. The engine may only have taken a risk with
-    /// one that cannot be finished, lest pages fail.
-    fn too_many_active(&mut self) {
+    /// Was an append refused since too many zones are active? The engine may
+    /// only have taken a risk with one that cannot be finished, lest pages fail.
+    pub fn refused_for_active(&mut self) {
+        if self.media.refused.is_empty() {
+            return;
+        }
         let mut zones = 0..self.plan.cfg.nr_zones;
         if zones.any(|zone| self.m.was_tried(zone) && self.media.is_active(zone)) {
             self.n.refused += self.media.refused.len() as u64;
@@ -339,9 +342,6 @@ impl Run {
             Ev::Work => self.work(),
             Ev::Deadline => self.deadline(),
             Ev::Quiesce => self.quiesce(),
-        }
-        if !self.media.refused.is_empty() {
-            self.too_many_active();
         }
         if !self.media.wrong.is_empty() {
             self.wrong.append(&mut self.media.wrong);

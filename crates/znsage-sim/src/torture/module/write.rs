@@ -87,6 +87,8 @@ impl Run {
             });
         }
         let t = self.media.append(self.now, append.zone, &tokens, append.padding);
+        // Now, as the zone to blame may be reset by the same event.
+        self.refused_for_active();
         trace!(
             self,
             "append of chunk {id} ({} + {} blocks{}) to zone {} at {}: {:?}",
