@@ -170,6 +170,7 @@ static void check_zones(struct check *ck)
 {
 	struct zse_engine *e = ck->e;
 	u32 count[ZSE_NR_ZONE_STATES] = { 0 }, appends = 0, held = 0, active;
+	u32 aside = 0;
 	u32 i;
 	unsigned long flags;
 
@@ -178,6 +179,7 @@ static void check_zones(struct check *ck)
 		count[e->zones[i].state]++;
 		appends += e->zones[i].appends;
 		held += e->zones[i].held;
+		aside += e->zones[i].aside;
 		check_zone_fields(ck, i);
 	}
 	for (i = 0; i < ZSE_NR_ZONE_STATES; i++)
@@ -190,6 +192,9 @@ static void check_zones(struct check *ck)
 	if (held != e->nr_held)
 		violation(ck, "number of zones that hold a place", 0,
 			  e->nr_held, held);
+	if (aside != e->nr_aside)
+		violation(ck, "number of zones put aside", 0, e->nr_aside,
+			  aside);
 	if (!e->nr_used_gc_chunks && e->gc_unplaced)
 		violation(ck, "entries without a zone in no chunk of GC", 0,
 			  e->gc_unplaced, 0);

@@ -138,6 +138,7 @@ static bool resets_will_do(const struct zse_engine *e)
 bool clean_wants_victim(struct zse_engine *e)
 {
 	share_see_slow(e);
+	zones_look_again(e);
 	update_running(e);
 	zp_store(&e->urgent, !list_empty(&e->stalled));
 	zp_store(&e->gc_for_shares, !e->gc_running && share_wants_gc(e));
@@ -398,17 +399,25 @@ bool clean_fill(struct zse_engine *e, struct zse_op *op)
 }
 
 /**
- * zse_gc_entry_lost() - a block could not be read
+ * zse_gc_entry_failed() - a block could not be read
  * @e:	   engine
  * @c:	   chunk of ZSE_OP_READ, not yet reported as read
  * @index: entry
  *
- * Return: true if the page was still wanted; its slot reads as an error now.
+ * The page stays where it is, and GC leaves its zone alone for some time; when it
+ * has tried often enough, the page is lost.
+ *
+ * Return: true if the page is lost; its slot reads as an error now.
  */
-bool zse_gc_entry_lost(struct zse_engine *e, struct zse_chunk *c, u32 index)
+bool zse_gc_entry_failed(struct zse_engine *e, struct zse_chunk *c, u32 index)
 {
+	struct zse_entry *entry = &c->entries[index];
+	u32 zone = zse_block_zone(e, entry->expect);
+
 	zse_read_failed(e);
-	return map_lose(e, c->entries[index].slot, c->entries[index].expect);
+	entry->page = ZSE_NONE;
+	return zp_load(&e->zones[zone].unread) >= ZSE_MAX_RETRIES &&
+	       map_lose(e, entry->slot, entry->expect);
 }
 
 /**
@@ -433,9 +442,9 @@ bool zse_gc_read_done(struct zse_engine *e, struct zse_chunk *c)
  * Does GC have @run's first block in memory? Then its chunk is held until the
  * page was copied. Entries whose append has ended are not looked at: the zone
  * that they were read from may have been reset and written since, while the
- * chunk waits to append the rest or to be put back. The map is looked at again:
- * a block that could not be read left it before its chunk was loaded. Wants the
- * engine lock.
+ * chunk waits to append the rest or to be put back. What could not be read
+ * has no page, and what is lost left the map before the chunk was loaded. Wants
+ * the engine lock.
  */
 bool clean_buffer(struct zse_engine *e, u32 slot, struct zse_run *run)
 {
@@ -447,7 +456,8 @@ bool clean_buffer(struct zse_engine *e, u32 slot, struct zse_run *run)
 		for (k = c->done; c->loaded && k < c->nr; k++) {
 			if (c->entries[k].expect != run->block)
 				continue;
-			if (!map_is(e, slot, run->block))
+			if (c->entries[k].page == ZSE_NONE ||
+			    !map_is(e, slot, run->block))
 				return false;
 			c->readers++;
 			run->nr = 1;

@@ -113,6 +113,7 @@ static void engine_init(struct zse_engine *e)
 	zp_lock_init(&e->lock);
 	INIT_LIST_HEAD(&e->empty);
 	INIT_LIST_HEAD(&e->drained);
+	INIT_LIST_HEAD(&e->retired);
 	INIT_LIST_HEAD(&e->to_finish);
 	INIT_LIST_HEAD(&e->free_chunks);
 	INIT_LIST_HEAD(&e->free_gc_chunks);
@@ -342,6 +343,7 @@ bool zse_get_zone(struct zse_engine *e, u32 zone, struct zse_zone_info *zi)
 	zi->live = zp_load(&z->live);
 	zi->bad = z->bad;
 	zi->mixed = z->mixed;
+	zi->aside = z->aside;
 	zi->stream = z->stream;
 	zi->moves = z->moves;
 	zi->reads = zp_load(&z->reads);

@@ -170,6 +170,7 @@ struct zse_chunk {
 	u32 nr_inflight;	/* entries in it */
 	u32 nr_padding;		/* blocks behind them */
 	u32 retries;
+	u8 last_tries;		/* of what failed before, lest it fails */
 	bool loaded;		/* of GC: its pages are in memory */
 	u32 readers;		/* swap-ins that copy from it */
 };
@@ -240,7 +241,7 @@ bool zse_has_chunk(struct zse_engine *e, u32 stream);
 bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool ok,
 		     u32 offset, bool *finished);
 bool zse_chunk_put(struct zse_engine *e, struct zse_chunk *c, u64 now);
-bool zse_gc_entry_lost(struct zse_engine *e, struct zse_chunk *c, u32 index);
+bool zse_gc_entry_failed(struct zse_engine *e, struct zse_chunk *c, u32 index);
 bool zse_gc_read_done(struct zse_engine *e, struct zse_chunk *c);
 bool zse_reset_done(struct zse_engine *e, u32 zone, bool ok);
 bool zse_finish_done(struct zse_engine *e, u32 zone, bool ok);
@@ -314,6 +315,7 @@ struct zse_zone_info {
 	u32 live;
 	bool bad;
 	bool mixed;		/* holds pages of other keys than @key */
+	bool aside;		/* GC could not read all of it */
 	u32 stream;		/* that wrote it first, ZSE_NONE: empty */
 	u32 moves;		/* times that GC moved what is in it */
 	u32 reads;		/* blocks of it that swap-in has read */

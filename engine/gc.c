@@ -55,15 +55,23 @@ static void gc_drop_entries(struct zse_engine *e, struct zse_chunk *c, u32 from)
 {
 	u32 i;
 
-	for (i = from; i < c->nr; i++)
-		zone_moved(e, zse_block_zone(e, c->entries[i].expect), 1);
+	for (i = from; i < c->nr; i++) {
+		const struct zse_entry *entry = &c->entries[i];
+		u32 zone = zse_block_zone(e, entry->expect);
+
+		if (entry->page == ZSE_NONE &&
+		    map_is(e, entry->slot, entry->expect))
+			zone_put_aside(e, zone);
+		zone_moved(e, zone, 1);
+	}
 	e->gc_unplaced -= c->nr - from;
 	c->nr = from;
 }
 
 /*
- * Drop pages that were freed or written again since GC chose them. Done right
- * before the append, so that none is copied that GC could know to be dead.
+ * Drop pages that were freed or written again since GC chose them, and those that
+ * could not be read. Done right before the append, so that none is copied that
+ * GC could know to be dead.
  */
 static void gc_drop_dead(struct zse_engine *e, struct zse_chunk *c)
 {
@@ -72,7 +80,8 @@ static void gc_drop_dead(struct zse_engine *e, struct zse_chunk *c)
 	for (i = c->done; i < c->nr; i++) {
 		struct zse_entry entry = c->entries[i];
 
-		if (!map_is(e, entry.slot, entry.expect))
+		if (entry.page == ZSE_NONE ||
+		    !map_is(e, entry.slot, entry.expect))
 			continue;
 		c->entries[i] = c->entries[kept];
 		c->entries[kept++] = entry;
@@ -208,20 +217,31 @@ static bool gc_give_up(struct zse_engine *e)
 
 /*
  * Chunks wait, and nothing is under way that could help. Returns true if
- * something was found that may.
+ * something was found that may. What failed before is tried again, a few times
+ * for each chunk that would fail.
  */
 static bool gc_improvise(struct zse_engine *e)
 {
+	struct zse_chunk *c;
+
 	if (list_empty(&e->stalled) || hope_left(e))
 		return false;
-	return share_give_way(e) || stripe_narrow(&e->gc_stripe) ||
-	       zone_let_go(e) || zone_swap_for_gc(e);
+	if (share_give_way(e) || stripe_narrow(&e->gc_stripe))
+		return true;
+	c = list_first_entry(&e->stalled, struct zse_chunk, link);
+	if (c->last_tries < ZSE_MAX_RETRIES + 1 && zones_want_try(e)) {
+		c->last_tries++;
+		zones_try_again(e, true);
+		return true;
+	}
+	return zone_let_go(e) || zone_swap_for_gc(e);
 }
 
 /* What needs no reading by GC. */
 static bool next_ready(struct zse_engine *e, struct zse_op *op)
 {
 	zones_take_dead(e);
+	zones_try_again(e, false);
 	return next_gc_append(e, op) || next_stalled(e, op) ||
 	       next_reset(e, op) || next_finish(e, op);
 }

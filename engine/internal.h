@@ -60,6 +60,9 @@ enum zse_zone_state {
  * @active:  no finish came to pass: the device may count it as active until it
  *	     is reset
  * @held:    counted as active for that
+ * @aside:   GC could not read all of it, and leaves it alone; read anywhere
+ * @unread:  times in a row that it did so, and the device was there; likewise
+ * @revived: its reset is a try, see zone_revive() and zone_probe()
  */
 struct zse_zone {
 	u32 live;
@@ -75,8 +78,11 @@ struct zse_zone {
 	u32 failures;
 	u32 bad;
 	u32 mixed;
+	u32 aside;
+	u32 unread;
 	bool active;
 	bool held;
+	bool revived;
 	u32 stream;
 	u32 moves;
 	u32 reads;
@@ -207,7 +213,13 @@ struct zse_shard {
  * @counters:	  but slots_freed and read_blocks, which are the shards'
  * @nr_state:	  zones in each state; zone_set_state() alone changes it
  * @nr_held:	  zones that are held
- * @empty, @drained, @to_finish: zones in these states, oldest first
+ * @nr_aside:	  zones that are put aside
+ * @aside_until:  when so many blocks were written
+ * @wants_try:	  zones_try_again() is to do something
+ * @revives:	  retired zones that are still to be tried
+ * @try_gap:	  errors from one try to the next
+ * @try_in:	  of these, how many are left
+ * @empty, @drained, @retired, @to_finish: zones in these states, oldest first
  * @free_chunks, @free_gc_chunks: the pool
  * @stalled:	  swap-out chunks that wait for a zone, in order
  * @gc_ready:	  GC chunks that were read (or wait for a zone), in order
@@ -271,8 +283,15 @@ struct zse_engine {
 	struct zse_stats counters;
 	u32 nr_state[ZSE_NR_ZONE_STATES];
 	u32 nr_held;
+	u32 nr_aside;
+	u64 aside_until;
+	bool wants_try;
+	u32 revives;
+	u32 try_gap;
+	u32 try_in;
 	struct list_head empty;
 	struct list_head drained;
+	struct list_head retired;
 	struct list_head to_finish;
 	struct list_head free_chunks;
 	struct list_head free_gc_chunks;
@@ -307,6 +326,12 @@ struct zse_engine {
 	u32 turn;
 };
 
+/* Blocks that the device took; padding does not count. */
+static inline u64 blocks_written(const struct zse_engine *e)
+{
+	return e->counters.host_blocks + e->counters.gc_blocks;
+}
+
 static inline u32 round_up_unit(const struct zse_engine *e, u32 blocks)
 {
 	u32 unit = e->cfg.write_unit;
@@ -330,15 +355,24 @@ extern const char *const zone_state_names[ZSE_NR_ZONE_STATES];
 void zones_init(struct zse_engine *e);
 void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to);
 u32 zone_room(const struct zse_engine *e, u32 zone);
+u32 zones_active(const struct zse_engine *e);
 bool zone_may_open(const struct zse_engine *e, bool gc);
 u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c);
 void zone_append_ended(struct zse_engine *e, u32 zone, u32 blocks, bool ok);
 void zone_moved(struct zse_engine *e, u32 zone, u32 entries);
-bool zone_let_go(struct zse_engine *e);
 bool zone_swap_for_gc(struct zse_engine *e);
 void zone_check_drained(struct zse_engine *e, u32 zone);
 u32 zones_soon_empty(const struct zse_engine *e);
 void zones_take_dead(struct zse_engine *e);
+
+/* recover.c; want the engine lock */
+void zone_append_failed(struct zse_engine *e, struct zse_zone *z);
+bool zone_let_go(struct zse_engine *e);
+void zone_put_aside(struct zse_engine *e, u32 zone);
+void zone_take_back(struct zse_engine *e, struct zse_zone *z);
+void zones_look_again(struct zse_engine *e);
+bool zones_want_try(struct zse_engine *e);
+void zones_try_again(struct zse_engine *e, bool probe);
 
 /* zone.c, without the lock */
 void zone_look(const struct zse_engine *e, u32 zone, struct znsage_zone *z);

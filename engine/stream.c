@@ -54,6 +54,7 @@ void chunk_release(struct zse_engine *e, struct zse_chunk *c)
 	c->done = 0;
 	c->sent = 0;
 	c->retries = 0;
+	c->last_tries = 0;
 	c->zone = ZSE_NONE;
 	c->nr_inflight = 0;
 	c->nr_padding = 0;

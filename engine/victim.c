@@ -68,7 +68,7 @@ bool victim_will_do(const struct zse_engine *e, u32 zone, u32 room)
 	const struct zse_zone *z = &e->zones[zone];
 
 	return zone < e->cfg.nr_zones && zp_load(&z->state) == ZSE_ZONE_FULL &&
-	       share_may_clean(e, z) && !share_is_slow(e, z) &&
+	       !zp_load(&z->aside) && share_may_clean(e, z) && !share_is_slow(e, z) &&
 	       blocks_to_move(e, z) < z->cap &&
 	       blocks_to_move(e, z) <= share_of_room(e, z, room);
 }
@@ -94,18 +94,19 @@ u32 victim_by_rule(const struct zse_engine *e, u32 room, bool any)
 
 	for (i = 0; i < e->cfg.nr_zones; i++) {
 		const struct zse_zone *z = &e->zones[i];
+		bool bad = zp_load(&z->bad);
 		u32 live;
 		u64 s;
 
-		if (zp_load(&z->state) != ZSE_ZONE_FULL)
+		if (zp_load(&z->state) != ZSE_ZONE_FULL || zp_load(&z->aside))
 			continue;
 		live = blocks_to_move(e, z);
 		if (live > share_of_room(e, z, room) ||
 		    (live && share_is_slow(e, z)))
 			continue;
-		if (z->bad && (rescue || !live))
+		if (bad && (rescue || !live))
 			return i;
-		if (z->bad || !any || live >= z->cap || !share_may_clean(e, z))
+		if (bad || !any || live >= z->cap || !share_may_clean(e, z))
 			continue;
 		s = score(e, z, live);
 		if (best == ZSE_NONE || s > best_score) {

@@ -7,6 +7,7 @@
  *	VICTIM -> FULL when something in it could not be moved
  *	FINISHING -> FINISH, RESETTING -> DRAINED to try again after an error
  *	RETIRED instead of EMPTY after an error of the reset, or several others
+ *	RETIRED -> DRAINED when all else is used up, see zone_revive()
  *
  * zone_set_state() is the only place that changes a state or counts zones.
  *
@@ -35,7 +36,8 @@ const char *const zone_state_names[ZSE_NR_ZONE_STATES] = {
 	[ZSE_ZONE_RETIRED] = "retired",
 };
 
-static u32 zones_active(const struct zse_engine *e)
+/* Zones that the device counts as open or active. */
+u32 zones_active(const struct zse_engine *e)
 {
 	return e->nr_state[ZSE_ZONE_OPEN] + e->nr_state[ZSE_ZONE_CLOSING] +
 	       e->nr_state[ZSE_ZONE_FINISH] +
@@ -88,6 +90,7 @@ void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to)
 		e->usable_blocks -= z->cap;
 		e->nr_held -= z->held;
 		z->held = false;
+		list_add_tail(&z->link, &e->retired);
 		break;
 	default:
 		break;
@@ -295,24 +298,6 @@ u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c)
 }
 
 /*
- * Take a zone that the device did not finish for inactive. Returns false if
- * there is none.
- */
-bool zone_let_go(struct zse_engine *e)
-{
-	u32 i;
-
-	for (i = 0; e->nr_held && i < e->cfg.nr_zones; i++) {
-		if (!e->zones[i].held)
-			continue;
-		e->zones[i].held = false;
-		e->nr_held--;
-		return true;
-	}
-	return false;
-}
-
-/*
  * Let GC have the zone with most room that a stream has open, in exchange for
  * one of its own. Returns false if none has more than that.
  */
@@ -342,30 +327,6 @@ bool zone_swap_for_gc(struct zse_engine *e)
 	return true;
 }
 
-/* An append or the finish failed. What it holds is to be moved. */
-static void zone_failed(struct zse_engine *e, struct zse_zone *z)
-{
-	if (z->bad)
-		return;
-	zp_store(&e->nr_bad, e->nr_bad + 1);
-	zp_store(&z->bad, true);
-	z->failures++;
-}
-
-/*
- * @z was reset, so it can be written: it was no more than the command that
- * failed, which a lost interrupt or a path that was down for a moment can do,
- * or the block, which the next error will tell.
- */
-static void zone_trust_again(struct zse_engine *e, struct zse_zone *z)
-{
-	zp_store(&e->nr_bad, e->nr_bad - z->bad);
-	e->nr_held -= z->held;
-	zp_store(&z->bad, false);
-	z->active = false;
-	z->held = false;
-}
-
 /* An append of @blocks (data and padding) to @zone has ended. */
 void zone_append_ended(struct zse_engine *e, u32 zone, u32 blocks, bool ok)
 {
@@ -376,11 +337,12 @@ void zone_append_ended(struct zse_engine *e, u32 zone, u32 blocks, bool ok)
 	e->appends--;
 	if (ok) {
 		z->written += blocks;
+		e->try_gap = 0;
+		e->try_in = 0;
 		if (z->written == z->cap)
 			z->failures = 0;
 	} else {
-		zone_failed(e, z);
-		e->counters.write_errors++;
+		zone_append_failed(e, z);
 		for (i = 0; i < e->max_streams; i++)
 			stripe_forget(&e->streams[i].stripe, zone);
 		stripe_forget(&e->gc_stripe, zone);
@@ -402,11 +364,14 @@ void zone_moved(struct zse_engine *e, u32 zone, u32 entries)
 /* Nothing in @zone is live. */
 static void zone_drained(struct zse_engine *e, u32 zone)
 {
+	struct zse_zone *z = &e->zones[zone];
+
 	if (ZP_DEBUG) {
 		/* The map is no older than the live count of 0. */
 		zp_mb();
 		zp_warn(check_count_live(e, zone));
 	}
+	zone_take_back(e, z);
 	zone_set_state(e, zone, ZSE_ZONE_DRAINED);
 }
 
@@ -447,73 +412,4 @@ void zones_take_dead(struct zse_engine *e)
 		e->counters.zones_dead++;
 		zone_drained(e, i);
 	}
-}
-
-/* A finish or reset of @z has ended. Is it to be tried again? */
-static bool zone_try_again(struct zse_engine *e, struct zse_zone *z, bool ok)
-{
-	if (!ok)
-		e->counters.write_errors++;
-	if (!ok && z->tries++ < ZSE_MAX_RETRIES)
-		return true;
-	z->tries = 0;
-	return false;
-}
-
-/**
- * zse_reset_done() - a reset asked for by ZSE_OP_RESET has ended
- * @e:	  engine
- * @zone: zone
- * @ok:	  false: the device refused; after some tries the zone is retired, as is
- *	  one that failed again before it was written to its end
- *
- * Return: true, chunks may have waited for it.
- */
-bool zse_reset_done(struct zse_engine *e, u32 zone, bool ok)
-{
-	struct zse_zone *z = &e->zones[zone];
-	unsigned long flags;
-
-	zp_lock(&e->lock, flags);
-	e->counters.zone_resets += ok;
-	if (zone_try_again(e, z, ok)) {
-		zone_set_state(e, zone, ZSE_ZONE_DRAINED);
-	} else if (!ok || z->failures > ZSE_MAX_FAILURES) {
-		zone_set_state(e, zone, ZSE_ZONE_RETIRED);
-	} else {
-		zone_trust_again(e, z);
-		zone_set_state(e, zone, ZSE_ZONE_EMPTY);
-	}
-	zp_unlock(&e->lock, flags);
-	return true;
-}
-
-/**
- * zse_finish_done() - a finish asked for by ZSE_OP_FINISH has ended
- * @e:	  engine
- * @zone: zone
- * @ok:	  false: the device refused, which is tried again; the zone takes no
- *	  more appends either way
- *
- * Return: true, chunks may have waited for the place among active zones.
- */
-bool zse_finish_done(struct zse_engine *e, u32 zone, bool ok)
-{
-	struct zse_zone *z = &e->zones[zone];
-	unsigned long flags;
-
-	zp_lock(&e->lock, flags);
-	if (zone_try_again(e, z, ok)) {
-		zone_set_state(e, zone, ZSE_ZONE_FINISH);
-	} else {
-		if (!ok) {
-			zone_failed(e, z);
-			z->active = true;
-			z->held = true;
-			e->nr_held++;
-		}
-		zone_set_state(e, zone, ZSE_ZONE_FULL);
-	}
-	zp_unlock(&e->lock, flags);
-	return true;
 }

@@ -154,7 +154,7 @@ static int zones_show(struct seq_file *m, void *v)
 	struct zse_zone_info zi;
 
 	if (!*(loff_t *)v) {
-		seq_puts(m, "index zone state capacity written live failed stream moves age reads key mixed\n");
+		seq_puts(m, "index zone state capacity written live failed stream moves age reads key mixed aside\n");
 		return 0;
 	}
 	if (!zse_get_zone(zd->engine, zone, &zi))
@@ -165,8 +165,8 @@ static int zones_show(struct seq_file *m, void *v)
 		seq_puts(m, "- ");
 	else
 		seq_printf(m, "%u ", zi.stream);
-	seq_printf(m, "%u %llu %u 0x%llx %d\n", zi.moves, zi.age, zi.reads,
-		   zi.key, zi.mixed);
+	seq_printf(m, "%u %llu %u 0x%llx %d %d\n", zi.moves, zi.age, zi.reads,
+		   zi.key, zi.mixed, zi.aside);
 	return 0;
 }
 

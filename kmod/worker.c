@@ -11,8 +11,8 @@
  *
  * GC reads. Live blocks of a victim that are close together are read by one
  * bio; the few dead blocks between them go to a junk page. If such a bio
- * fails, its chunk is read again block by block, and only what fails then is
- * lost.
+ * fails, its chunk is read again block by block; what fails then stays where it
+ * is, until the engine gives it up.
  */
 #include <linux/blkdev.h>
 
@@ -90,7 +90,7 @@ static void gc_read_end_io(struct bio *bio)
 	if (bio->bi_status) {
 		zc->failed = true;
 		if (zc->single)
-			zse_gc_entry_lost(zc->zd->engine, zc->core, wb->first);
+			zse_gc_entry_failed(zc->zd->engine, zc->core, wb->first);
 	}
 	gc_read_ended(zc);
 	worker_bio_put(wb);

@@ -168,7 +168,7 @@ static void complete_gc_read(struct test *t, const struct request *rq, u64 *rng)
 		u64 page = device_read(t->dev, entry->expect);
 
 		if (fails(t, rng)) {
-			if (zse_gc_entry_lost(t->e, c, i))
+			if (zse_gc_entry_failed(t->e, c, i))
 				zp_add(&t->lost, 1);
 			continue;
 		}

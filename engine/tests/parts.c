@@ -292,6 +292,7 @@ static void test_check_of_counters(void)
 	DAMAGE(e->nr_state[ZSE_ZONE_FULL]++, "number of zones in a state");
 	DAMAGE(e->appends++, "number of appends in flight");
 	DAMAGE(e->nr_held++, "number of zones that hold a place");
+	DAMAGE(e->nr_aside++, "number of zones put aside");
 	DAMAGE(e->gc_unplaced++,
 	       "entries without a zone in no chunk of GC");
 	DAMAGE(e->cfg.max_active = 1; z->state = ZSE_ZONE_FINISH,

@@ -32,6 +32,8 @@ pub struct ZoneInfo {
     pub live: u32,
     pub bad: bool,
     pub mixed: bool,
+    /// GC could not read all of it.
+    pub aside: bool,
     pub stream: u32,
     pub moves: u32,
     pub key: u64,
@@ -339,12 +341,13 @@ impl Engine {
         unsafe { sys::zse_chunk_put(self.p(), c, 0) }
     }
 
-    /// A block of a GC read is unreadable. True if its slot still wanted it.
-    pub fn gc_entry_lost(&mut self, read: &GcRead, index: u32) -> bool {
+    /// A block of a GC read is unreadable. True if it is given up for lost;
+    /// else GC tries again later.
+    pub fn gc_entry_failed(&mut self, read: &GcRead, index: u32) -> bool {
         assert!(index < read.nr, "entry {index} of {}", read.nr);
         assert_eq!(read.chunk.owner, self.id, "chunk of another engine");
         // SAFETY: the chunk is being read and has this entry.
-        unsafe { sys::zse_gc_entry_lost(self.p(), read.chunk.ptr.as_ptr(), index) }
+        unsafe { sys::zse_gc_entry_failed(self.p(), read.chunk.ptr.as_ptr(), index) }
     }
 
     /// Returns true if [`Engine::next_op`] may have something new.
@@ -491,6 +494,7 @@ impl Engine {
             live: 0,
             bad: false,
             mixed: false,
+            aside: false,
             stream: 0,
             moves: 0,
             reads: 0,
@@ -510,6 +514,7 @@ impl Engine {
             live: zi.live,
             bad: zi.bad,
             mixed: zi.mixed,
+            aside: zi.aside,
             stream: zi.stream,
             moves: zi.moves,
             key: zi.key,

@@ -101,6 +101,7 @@ const struct zse_fact zse_facts[] = {
 	AT(zse_zone_info, live)
 	AT(zse_zone_info, bad)
 	AT(zse_zone_info, mixed)
+	AT(zse_zone_info, aside)
 	AT(zse_zone_info, stream)
 	AT(zse_zone_info, moves)
 	AT(zse_zone_info, reads)

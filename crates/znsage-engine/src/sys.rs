@@ -172,6 +172,7 @@ pub struct zse_zone_info {
     pub live: u32,
     pub bad: bool,
     pub mixed: bool,
+    pub aside: bool,
     pub stream: u32,
     pub moves: u32,
     pub reads: u32,
@@ -269,7 +270,7 @@ extern "C" {
         finished: *mut bool,
     ) -> bool;
     pub fn zse_chunk_put(e: *mut zse_engine, c: *mut zse_chunk, now: u64) -> bool;
-    pub fn zse_gc_entry_lost(e: *mut zse_engine, c: *mut zse_chunk, index: u32) -> bool;
+    pub fn zse_gc_entry_failed(e: *mut zse_engine, c: *mut zse_chunk, index: u32) -> bool;
     pub fn zse_gc_read_done(e: *mut zse_engine, c: *mut zse_chunk) -> bool;
     pub fn zse_reset_done(e: *mut zse_engine, zone: u32, ok: bool) -> bool;
     pub fn zse_finish_done(e: *mut zse_engine, zone: u32, ok: bool) -> bool;
@@ -412,6 +413,7 @@ mod tests {
                 live,
                 bad,
                 mixed,
+                aside,
                 stream,
                 moves,
                 reads,

@@ -35,6 +35,7 @@ fn got_everywhere(c: &Counts) {
         ("finishes failed", c.finish_errors),
         ("zones read-only", c.zones_read_only),
         ("zones offline", c.zones_offline),
+        ("outages", c.outages),
         ("zones given up", c.zones_retired),
         ("commands out of order", c.reordered),
         ("waits for a zone", c.stalls),

@@ -34,6 +34,8 @@ struct Zone {
     read_only: bool,
     /// Finishes in a row that failed.
     refused: u32,
+    /// It was empty before the reset that is under way.
+    was_empty: bool,
     content: Vec<Option<Page>>,
 }
 
@@ -47,6 +49,8 @@ impl Zone {
 
 pub struct Device {
     zones: Vec<Zone>,
+    /// A command has failed, ever.
+    pub failed: bool,
     zone_blocks: u32,
     write_unit: u32,
     max_active: u32,
@@ -77,10 +81,12 @@ impl Device {
             finished: false,
             read_only: false,
             refused: 0,
+            was_empty: false,
             content: vec![None; cfg.cap(i) as usize],
         };
         Device {
             zones: (0..cfg.nr_zones).map(zone).collect(),
+            failed: false,
             zone_blocks: cfg.zone_blocks,
             write_unit: cfg.write_unit,
             max_active: cfg.max_active,
@@ -143,6 +149,7 @@ impl Device {
             z.state = State::Full;
         }
         z.bad |= fate != Fate::Done;
+        self.failed |= fate != Fate::Done;
         (fate == Fate::Done).then_some(offset)
     }
 
@@ -158,18 +165,26 @@ impl Device {
     }
 
     pub fn submit_reset(&mut self, zone: u32) {
+        let failed = self.failed;
         let z = self.at(zone);
-        let held = z.refused > 1;
-        assert!(z.state == State::Full || held, "reset of zone {zone}, which is {:?}", z.state);
+        z.was_empty = z.state == State::Empty;
+        // After errors, to see whether the device is there.
+        let may = z.state == State::Full || z.refused > 1 || z.was_empty && failed;
+        assert!(may, "reset of zone {zone}, which is {:?}", z.state);
         assert_eq!(z.appends, 0, "reset of zone {zone}: appends in flight");
         assert_eq!(z.readers, 0, "reset of zone {zone}: reads in flight");
         z.state = State::Resetting;
     }
 
     pub fn complete_reset(&mut self, zone: u32, ok: bool) {
+        self.failed |= !ok;
         let z = self.at(zone);
         if !ok {
-            return z.back();
+            z.back();
+            if z.was_empty {
+                z.state = State::Empty;
+            }
+            return;
         }
         assert!(!z.read_only, "a reset of zone {zone} worked");
         z.content.fill(None);
@@ -189,6 +204,7 @@ impl Device {
     }
 
     pub fn complete_finish(&mut self, zone: u32, ok: bool) {
+        self.failed |= !ok;
         let z = self.at(zone);
         z.finished |= ok;
         z.refused = if ok { 0 } else { z.refused + 1 };

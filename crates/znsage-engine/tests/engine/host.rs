@@ -48,6 +48,10 @@ pub struct Host {
     pub errors: u32,
     /// Chunks are not appended: the host cannot make what is to be written.
     pub refuses: bool,
+    /// [`Host::run_device`]: every command fails.
+    pub away: bool,
+    /// And GC's reads of these slots do.
+    pub unreadable: Vec<u32>,
     pub failed_chunks: u32,
     /// Appends of a part of a chunk.
     pub splits: u32,
@@ -98,6 +102,8 @@ impl Host {
             stream_reads: vec![0; cfg.max_streams() as usize],
             errors: 0,
             refuses: false,
+            away: false,
+            unreadable: Vec::new(),
             failed_chunks: 0,
             splits: 0,
             kick: false,
@@ -471,12 +477,13 @@ impl Host {
     }
 
     fn lose(&mut self, read: &GcRead, index: u32, entry: &Entry) {
-        trace!(self, "  lost {entry:?}");
+        trace!(self, "  cannot read {entry:?}");
         self.errors += 1;
         self.want.read_errors += 1;
-        let wanted = self.wants(entry);
-        assert_eq!(self.e.gc_entry_lost(read, index), wanted);
-        if wanted {
+        self.dev.failed = true;
+        // GC gives up only what it has tried several times.
+        if self.e.gc_entry_failed(read, index) {
+            assert!(self.wants(entry), "lost {entry:?}");
             self.set(entry.slot, Slot::Lost);
         }
     }
@@ -617,14 +624,15 @@ impl Host {
     // ---- all at once, for tests that are not about order
 
     pub fn end_appends(&mut self) {
+        let fate = if self.away { Fate::Refused } else { Fate::Done };
         while let Some(append) = self.appends.pop() {
-            self.end_append(append, Fate::Done);
+            self.end_append(append, fate);
         }
     }
 
     pub fn end_finishes(&mut self) {
         while let Some(finish) = self.finishes.pop() {
-            let ok = !self.dev.is_read_only(finish.zone());
+            let ok = !self.away && !self.dev.is_read_only(finish.zone());
             self.end_finish(finish, ok);
         }
     }
@@ -638,10 +646,12 @@ impl Host {
             self.end_appends();
             self.end_finishes();
             while let Some(read) = self.gc_reads.pop() {
-                self.end_gc_read(read, || false);
+                let fails = |e: Entry| self.away || self.unreadable.contains(&e.slot);
+                let mut lost = read.entries(&self.e).iter().map(|e| fails(*e)).collect::<Vec<_>>();
+                self.end_gc_read(read, || lost.remove(0));
             }
             while let Some(reset) = self.resets.pop() {
-                let ok = !self.dev.is_read_only(reset.zone());
+                let ok = !self.away && !self.dev.is_read_only(reset.zone());
                 self.end_reset(reset, ok);
             }
             let idle = self.appends.is_empty() && self.gc_reads.is_empty();

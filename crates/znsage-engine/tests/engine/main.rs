@@ -14,6 +14,7 @@ mod held_back;
 mod host;
 mod options;
 mod property;
+mod recover;
 mod refusals;
 mod rng;
 mod shared;

@@ -304,6 +304,9 @@ impl Run {
             let zone = self.draw(self.plan.cfg.nr_zones);
             self.zone_dies(zone, ZoneState::Offline);
         }
+        if self.chance(self.plan.outages.0) {
+            self.go_away();
+        }
     }
 
     /// As znsage_quiesce() in kmod/device.c, then the check.

@@ -96,6 +96,8 @@ counts! {
     zones_read_only,
     /// Zones that went offline by themselves.
     zones_offline,
+    /// Times that the device was away.
+    outages,
     /// Zones that the engine has given up.
     zones_retired,
     /// Pages for which there was no slot.

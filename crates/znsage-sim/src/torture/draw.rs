@@ -96,6 +96,8 @@ pub(super) struct Scenario {
     pub faults: FaultPlan,
     /// Zones that fail by themselves, in a million steps: read-only, offline.
     pub dying: (u32, u32),
+    /// Times that the device is away, in a million steps, and for how long.
+    pub outages: (u32, Ns),
     /// The last reads find a device without faults.
     pub calm_end: bool,
     pub load: Load,
@@ -172,17 +174,20 @@ fn draw_config(r: &mut Draw, unit: u32, units: u32, capacity: u32, limit: u32) -
     cfg
 }
 
-fn draw_faults(r: &mut Draw) -> (FaultPlan, (u32, u32)) {
+/// Faults of the device, zones that fail by themselves, outages.
+type Faults = (FaultPlan, (u32, u32), (u32, Ns));
+
+fn draw_faults(r: &mut Draw) -> Faults {
     let mut plan = FaultPlan::default();
     if r.percent(70) {
         plan.delay = r.pick(&[0, 10_000, 200_000, 1_000_000]);
         plan.delay_max = r.pick(&[10 * US, MS, 20 * MS]);
     }
     if r.percent(30) {
-        return (plan, (0, 0));
+        return (plan, (0, 0), (0, 0));
     }
     // One class alone, or any of them.
-    let alone = r.percent(40).then(|| r.between(0, 6));
+    let alone = r.percent(40).then(|| r.between(0, 7));
     let mut rate = |class, of: &[u32]| {
         let on = alone.map_or_else(|| r.percent(40), |a| a == class);
         let rate = r.pick(of);
@@ -199,7 +204,8 @@ fn draw_faults(r: &mut Draw) -> (FaultPlan, (u32, u32)) {
     plan.read_only = rate(4, &[20, 200, 2_000]);
     plan.offline = rate(5, &[10, 100, 1_000]);
     let dying = rate(6, &[50, 300, 1_000]);
-    (plan, (dying, dying / 2))
+    let outages = rate(7, &[100, 1_000]);
+    (plan, (dying, dying / 2), (outages, r.pick(&[US, MS, 50 * MS])))
 }
 
 fn draw_load(r: &mut Draw, slots: u32) -> Load {
@@ -239,6 +245,13 @@ fn draw_load(r: &mut Draw, slots: u32) -> Load {
 }
 
 impl Scenario {
+    /// Is the device without a fault, but that it may be away?
+    pub fn faultless(&self) -> bool {
+        let f = &self.faults;
+        let rates = [f.append, f.read, f.reset, f.finish, f.read_only, f.offline, self.dying.0];
+        rates.iter().all(|rate| *rate == 0)
+    }
+
     /// The run of a seed.
     pub fn draw(seed: u64) -> Scenario {
         let mut r = Draw(rng::stream(seed, 0));
@@ -259,7 +272,7 @@ impl Scenario {
                 1 | 2 => r.between(most.div_ceil(2).max(16), most),
                 _ => most,
             };
-            let (faults, dying) = draw_faults(&mut r);
+            let (faults, dying, outages) = draw_faults(&mut r);
             return Scenario {
                 seed,
                 timing: r.pick(&["zn540", "hynix", "fast"]),
@@ -273,6 +286,7 @@ impl Scenario {
                 pause: r.pick(&[0, 0, US, 50 * US]),
                 faults,
                 dying,
+                outages,
                 calm_end: r.percent(50),
                 load: draw_load(&mut r, cfg.nr_slots),
                 cfg,
@@ -335,8 +349,8 @@ impl fmt::Display for Scenario {
         )?;
         writeln!(
             f,
-            "faults   {:?}, zones dying {:?}, calm end {}",
-            self.faults, self.dying, self.calm_end
+            "faults   {:?}, zones dying {:?}, outages {:?}, calm end {}",
+            self.faults, self.dying, self.outages, self.calm_end
         )?;
         write!(f, "load     {:?}", self.load)
     }

@@ -117,9 +117,21 @@ impl Media {
         }
     }
 
-    /// No faults from now on, but zones stay as they are.
-    pub fn calm(&mut self) {
-        self.dev.inject(FaultPlan::default());
+    /// Other faults from now on; zones stay as they are.
+    pub fn inject(&mut self, plan: FaultPlan) {
+        self.dev.inject(plan);
+    }
+
+    /// Every command fails from now on.
+    pub fn go_away(&mut self) {
+        let all = 1_000_000;
+        self.inject(FaultPlan {
+            append: all,
+            read: all,
+            reset: all,
+            finish: all,
+            ..FaultPlan::default()
+        });
     }
 
     pub fn blocks(&self) -> u32 {

@@ -14,7 +14,7 @@ use super::media::{Media, Ticket, Token, ZERO};
 use super::model::Model;
 use super::module::{Cmd, Module};
 use super::{trace, Sabotage, Trace};
-use crate::device::ZoneState;
+use crate::device::{FaultPlan, ZoneState};
 use crate::event::Queue;
 use crate::rng::{self, Rng};
 use crate::time::{Ns, US};
@@ -24,6 +24,8 @@ const CHECK_EVERY: u64 = 2_000;
 const LOOK_EVERY: u64 = 64;
 /// Events without a step of any actor: the rest goes round in circles.
 const CIRCLES: u64 = 500_000;
+/// Outages in a run. GC gives up what it could not read some times more.
+const MOST_OUTAGES: u32 = 3;
 /// What is found wrong is listed up to so many.
 const MOST: usize = 8;
 
@@ -68,6 +70,8 @@ pub(super) enum Ev {
     Deadline,
     /// The check of a live device looks whether all is quiet.
     Quiesce,
+    /// The device is there again.
+    Back,
 }
 
 pub(super) struct Run {
@@ -89,6 +93,10 @@ pub(super) struct Run {
     pub wrong: Vec<String>,
     /// No bio is let in, a check is under way.
     pub frozen: bool,
+    /// The device has no fault any more.
+    calm: bool,
+    /// Times that it may still go away.
+    outages_left: u32,
     /// Times in a row that the check found nothing under way.
     pub quiet: u32,
     /// Pages of writes that ended well.
@@ -118,6 +126,8 @@ impl Run {
             trace,
             wrong: Vec::new(),
             frozen: false,
+            calm: false,
+            outages_left: MOST_OUTAGES,
             quiet: 0,
             acknowledged: 0,
             events_at_step: 0,
@@ -232,6 +242,25 @@ impl Run {
         }
     }
 
+    /// The device does not answer for a while.
+    pub fn go_away(&mut self) {
+        if self.outages_left == 0 || self.calm {
+            return;
+        }
+        trace!(self, "the device is away");
+        self.n.outages += 1;
+        self.outages_left -= 1;
+        self.media.go_away();
+        self.queue.push(self.now + self.plan.outages.1, Ev::Back);
+    }
+
+    fn come_back(&mut self) {
+        trace!(self, "the device is back");
+        if !self.calm {
+            self.media.inject(self.plan.faults.clone());
+        }
+    }
+
     // ---- what must hold
 
     pub fn check(&mut self) {
@@ -296,7 +325,8 @@ impl Run {
             let (state, written) =
                 (self.media.state(zone), self.media.written(zone).min(z.capacity));
             // One that failed may hold its place.
-            open += u32::from(z.state == "open" || (z.state == "full" && z.bad));
+            let failed = z.bad && ["full", "retired"].contains(&z.state);
+            open += u32::from(z.state == "open" || failed);
             let dead = matches!(state, ZoneState::ReadOnly | ZoneState::Offline);
             if self.media.in_flight(zone) > 0 {
                 self.wrong.push(format!("zone {zone} has commands in flight"));
@@ -342,6 +372,7 @@ impl Run {
             Ev::Work => self.work(),
             Ev::Deadline => self.deadline(),
             Ev::Quiesce => self.quiesce(),
+            Ev::Back => self.come_back(),
         }
         if !self.media.wrong.is_empty() {
             self.wrong.append(&mut self.media.wrong);
@@ -384,7 +415,8 @@ impl Run {
         }
         // Swapoff: every page that is out comes back.
         if self.plan.calm_end {
-            self.media.calm();
+            self.media.inject(FaultPlan::default());
+            self.calm = true;
         }
         self.begin_drain();
         self.settle();
@@ -411,6 +443,12 @@ impl Run {
             if is != want {
                 self.wrong.push(format!("at the end, {what}: {is}, should be {want}"));
             }
+        }
+        if self.plan.faultless() && n.gc_lost > 0 {
+            self.wrong.push(format!(
+                "GC gave up {} pages of a device that was away {} times, no more",
+                n.gc_lost, n.outages
+            ));
         }
     }
 

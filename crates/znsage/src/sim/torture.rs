@@ -245,11 +245,12 @@ fn counts(text: &mut String, seeds: &str, c: &Counts) {
     line(
         "zones",
         format!(
-            "{} resets and {} finishes failed, {} turned read-only and {} offline; {} were given up, {} reset",
+            "{} resets and {} finishes failed, {} turned read-only and {} offline; {} outages; {} were given up, {} reset",
             c.reset_errors,
             c.finish_errors,
             c.zones_read_only,
             c.zones_offline,
+            c.outages,
             c.zones_retired,
             c.resets
         ),

@@ -215,7 +215,7 @@ impl Znsage {
         let (read, lost) = self.gc_reads.remove(i);
         h.interrupt(h.tasks[h.worker() as usize].cpu, read.nr);
         for index in lost {
-            self.e.gc_entry_lost(&read, index);
+            self.e.gc_entry_failed(&read, index);
         }
         if self.e.gc_read_done(read) {
             h.kick();

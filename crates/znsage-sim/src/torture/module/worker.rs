@@ -74,9 +74,9 @@ impl Run {
         if self.sabotage == Sabotage::KeepLost && self.spoil(1) {
             return;
         }
-        let wanted = self.e.gc_entry_lost(&self.m.gc_readings[of].read, index);
-        trace!(self, "slot {slot} lost by GC, wanted {wanted}");
-        if wanted {
+        let lost = self.e.gc_entry_failed(&self.m.gc_readings[of].read, index);
+        trace!(self, "GC cannot read slot {slot}, lost {lost}");
+        if lost {
             self.n.gc_lost += 1;
             if !self.model.lost(slot) {
                 self.wrong.push(format!("slot {slot} was lost though it had no block"));
@@ -179,7 +179,7 @@ impl Run {
             match z.state {
                 "empty" => (empty, room) = (empty + 1, room.max(cap)),
                 "open" => room = room.max(z.capacity - z.written),
-                "full" if !z.bad && live < z.capacity => least = least.min(live),
+                "full" if !z.bad && !z.aside && live < z.capacity => least = least.min(live),
                 _ => (),
             }
         }

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A device that fails for a while, and blocks that it can no longer read.
+
+use crate::directed::{eager, fill_two_zones, finish, host, write};
+use crate::host::{Host, Slot};
+
+fn lost(h: &Host) -> usize {
+    h.slots.iter().filter(|s| **s == Slot::Lost).count()
+}
+
+/// A device of 8 zones, the first one with slots 1 to 31 of which GC cannot
+/// read slot 1.
+fn unreadable_slot() -> Host {
+    let mut h = host(eager);
+    h.unreadable = vec![1];
+    write(&mut h, 0..32);
+    fill_two_zones(&mut h);
+    h.free(0);
+    h.run_idle();
+    h
+}
+
+/// As much as has to be written before GC looks again at what it could not read.
+fn write_an_eighth(h: &mut Host) {
+    for slot in 34..66 {
+        assert!(h.write(0, slot));
+        h.run_device();
+    }
+}
+
+#[test]
+fn unreadable_block_stays_and_the_others_move() {
+    let mut h = unreadable_slot();
+    let st = h.e.stats();
+    assert_eq!((lost(&h), st.read_errors, st.gc_blocks), (0, 1, 30));
+    let zone = h.e.zone(0);
+    assert_eq!((zone.state, zone.live), ("full", 1));
+    // Who wants it may be luckier.
+    (0..32).for_each(|slot| h.begin_read(slot, 1));
+    (0..h.reads()).rev().for_each(|i| h.end_read(i));
+    finish(h);
+}
+
+#[test]
+fn what_could_not_be_read_is_moved_when_it_can() {
+    let mut h = unreadable_slot();
+    h.unreadable.clear();
+    write_an_eighth(&mut h);
+    h.run_idle();
+    assert_eq!((lost(&h), h.e.stats().read_errors), (0, 1));
+    assert_ne!(h.e.zone(0).state, "full");
+    finish(h);
+}
+
+#[test]
+fn what_can_never_be_read_is_lost_at_last() {
+    let mut h = unreadable_slot();
+    for _ in 0..3 {
+        let tries = h.e.stats().read_errors;
+        assert_eq!(lost(&h), usize::from(tries == 4), "after {tries} tries");
+        write_an_eighth(&mut h);
+    }
+    h.run_idle();
+    assert_eq!((lost(&h), h.e.stats().read_errors), (1, 4));
+    assert_eq!(h.slots[1], Slot::Lost);
+    finish(h);
+}
+
+/// Every command fails while there is much to write and to clean. What was
+/// written before is there afterwards, and so are all zones.
+#[test]
+fn a_device_that_is_away_loses_no_page_and_no_zone() {
+    let mut h = host(eager);
+    write(&mut h, 0..100);
+    (0..100).step_by(2).for_each(|slot| h.free(slot));
+    h.away = true;
+    for _ in 0..5 {
+        for slot in 100..140 {
+            assert!(h.write(0, slot));
+            h.run_device();
+        }
+    }
+    h.run_idle();
+    let st = h.e.stats();
+    assert!(h.failed_chunks > 40, "{} chunks failed", h.failed_chunks);
+    assert_eq!(lost(&h), 40, "what was to be written");
+    assert!(st.zones_empty <= 1, "but for the reserve, {} zones are empty", st.zones_empty);
+    assert!(st.zones_retired > 0);
+    assert!((1..100).step_by(2).all(|slot| matches!(h.slots[slot], Slot::Stored { .. })));
+
+    h.away = false;
+    for round in 0..3 {
+        for slot in 100..140 {
+            assert!(h.write(0, slot), "round {round}");
+            h.run_device();
+        }
+    }
+    h.run_idle();
+    assert_eq!((lost(&h), h.e.stats().zones_retired), (0, 0));
+    assert!((1..100).step_by(2).all(|slot| matches!(h.slots[slot], Slot::Stored { .. })));
+    finish(h);
+}
+
+/// GC can read nothing at all, though the device works else: pages are given up
+/// before swap-out fails.
+#[test]
+fn unreadable_pages_give_way_to_swap_out() {
+    let mut h = host(eager);
+    write(&mut h, 0..154);
+    h.unreadable = (0..154).collect();
+    for i in 0..500 {
+        assert!(h.write(0, i * 7 % 154));
+        h.run_device();
+    }
+    assert_eq!(h.failed_chunks, 0);
+    assert!(lost(&h) > 0);
+    h.unreadable.clear();
+    finish(h);
+}
+
+/// One that is gone for good is asked now and then.
+#[test]
+fn a_device_that_is_gone_is_not_asked_for_each_chunk() {
+    let mut h = host(eager);
+    write(&mut h, 0..8);
+    h.away = true;
+    for slot in 0..64 {
+        assert!(h.write(0, slot));
+        h.run_device();
+    }
+    let (errors, chunks) = (h.e.stats().write_errors, h.failed_chunks);
+    for slot in 0..1024 {
+        assert!(h.write(0, slot % 128));
+        h.run_device();
+    }
+    assert_eq!(h.failed_chunks - chunks, 256);
+    let tries = h.e.stats().write_errors - errors;
+    assert!((4..10).contains(&tries), "{tries} resets for 256 chunks");
+    h.away = false;
+    finish(h);
+}

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Errors of the device, and what becomes of zones that had some.
+ *
+ * An error may be of a block, of a zone, or of all that is between it and us; the
+ * last passes. The engine cannot tell one from another by itself, so it goes by
+ * what comes after.
+ *
+ * - An append or a finish that failed: the zone is bad. GC moves what it holds, and
+ *   it is reset. If that works it is written again; if it fails again before it was
+ *   written to its end, it is retired.
+ * - A finish or a reset is tried again some times at once. A zone that is not
+ *   reset then is retired.
+ * - A block that GC cannot read stays where it is. Its zone is put aside.
+ *
+ * So a device that is away for a while, with every command failing at once, loses
+ * the zones that were to be written meanwhile, which hold nothing, and no page.
+ * When there is nowhere left to write, retired zones are tried again, and pages are
+ * given up that cannot be read though the device is there.
+ *
+ * Everything here runs under the engine lock; what the host calls takes it.
+ */
+#include "internal.h"
+
+/* Chunks that fail before it is tried again whether the device is there. */
+#define MAX_TRY_GAP	63
+
+/*
+ * Is it time to try again what failed before? More and more rarely, until an
+ * append works.
+ */
+bool zones_want_try(struct zse_engine *e)
+{
+	if (e->try_in) {
+		e->try_in--;
+		return false;
+	}
+	e->try_gap = e->try_gap < MAX_TRY_GAP / 2 ? 2 * e->try_gap + 1 :
+						    MAX_TRY_GAP;
+	e->try_in = e->try_gap;
+	e->wants_try = true;
+	return true;
+}
+
+/* An append or the finish failed. What it holds is to be moved. */
+static void zone_failed(struct zse_engine *e, struct zse_zone *z)
+{
+	if (z->bad)
+		return;
+	zp_store(&e->nr_bad, e->nr_bad + 1);
+	zp_store(&z->bad, true);
+	z->failures++;
+}
+
+/*
+ * An append to @z failed. One reason is that zones which are retired, or were not
+ * finished, are still active on the device.
+ */
+void zone_append_failed(struct zse_engine *e, struct zse_zone *z)
+{
+	zone_failed(e, z);
+	e->counters.write_errors++;
+	if (e->nr_held || !list_empty(&e->retired))
+		zones_want_try(e);
+}
+
+/* The device counts @z as active, for all we know, though it takes no appends. */
+static void zone_hold(struct zse_engine *e, struct zse_zone *z, bool on)
+{
+	e->nr_held += on - z->held;
+	z->held = on;
+	z->active = on;
+}
+
+/*
+ * @z was reset, so it can be written: it was no more than the command that
+ * failed, which a lost interrupt or a path that was down for a moment can do,
+ * or the block, which the next error will tell.
+ */
+static void zone_trust_again(struct zse_engine *e, struct zse_zone *z)
+{
+	zp_store(&e->nr_bad, e->nr_bad - z->bad);
+	zp_store(&z->bad, false);
+	zp_store(&z->unread, 0);
+	zone_hold(e, z, false);
+}
+
+/*
+ * Take a zone that the device did not finish for inactive. Returns false if
+ * there is none.
+ */
+bool zone_let_go(struct zse_engine *e)
+{
+	u32 i;
+
+	for (i = 0; e->nr_held && i < e->cfg.nr_zones; i++) {
+		if (!e->zones[i].held)
+			continue;
+		e->zones[i].held = false;
+		e->nr_held--;
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Not all that GC was to move out of @zone could be read. It is left alone until
+ * much else was written: the error may pass, and whoever wants these pages may
+ * be able to read them. So nothing is given up by a device that is away for a
+ * moment, which writes nothing either.
+ */
+void zone_put_aside(struct zse_engine *e, u32 zone)
+{
+	struct zse_zone *z = &e->zones[zone];
+
+	if (z->aside)
+		return;
+	if (!e->nr_aside)
+		e->aside_until = blocks_written(e) + e->usable_blocks / 8;
+	zp_store(&z->aside, true);
+	e->nr_aside++;
+}
+
+/* @zone is a zone like others again. */
+void zone_take_back(struct zse_engine *e, struct zse_zone *z)
+{
+	e->nr_aside -= z->aside;
+	zp_store(&z->aside, false);
+}
+
+/* Let GC read those that were put aside. */
+static void zones_take_back(struct zse_engine *e)
+{
+	u32 i;
+
+	for (i = 0; e->nr_aside && i < e->cfg.nr_zones; i++)
+		zone_take_back(e, &e->zones[i]);
+}
+
+/*
+ * The same after the device did something well, which counts against them: what
+ * could not be read some times in a row is lost.
+ */
+static void zones_have_failed(struct zse_engine *e)
+{
+	u32 i;
+
+	for (i = 0; e->nr_aside && i < e->cfg.nr_zones; i++) {
+		struct zse_zone *z = &e->zones[i];
+
+		zp_store(&z->unread, z->aside ? z->unread + 1 : 0);
+	}
+	zones_take_back(e);
+}
+
+/* So much was written that those put aside are to be read again. */
+void zones_look_again(struct zse_engine *e)
+{
+	if (e->nr_aside && blocks_written(e) >= e->aside_until)
+		zones_have_failed(e);
+}
+
+/* A finish or reset of @z has ended. Is it to be tried again? */
+static bool zone_try_again(struct zse_engine *e, struct zse_zone *z, bool ok)
+{
+	if (!ok)
+		e->counters.write_errors++;
+	if (!ok && z->tries++ < ZSE_MAX_RETRIES)
+		return true;
+	z->tries = 0;
+	return false;
+}
+
+/* The reset of @z is a try. */
+static void zone_try_reset(struct zse_engine *e, struct zse_zone *z)
+{
+	z->revived = true;
+	z->tries = ZSE_MAX_RETRIES;
+	zone_set_state(e, z - e->zones, ZSE_ZONE_DRAINED);
+}
+
+/*
+ * Try once more to reset the zone that is retired longest. A device that was away
+ * for long (a path that was cut, say) may have lost all zones that were to be
+ * reset or written then. If it works the others follow, until one fails.
+ */
+static void zone_revive(struct zse_engine *e)
+{
+	struct zse_zone *z;
+
+	if (!e->revives || list_empty(&e->retired))
+		return;
+	e->revives--;
+	z = list_first_entry(&e->retired, struct zse_zone, link);
+	zp_store(&e->nr_bad, e->nr_bad + z->bad);
+	e->usable_blocks += z->cap;
+	/* The next error of an append ends it. */
+	z->failures = ZSE_MAX_FAILURES;
+	zone_try_reset(e, z);
+}
+
+/*
+ * There may be zones that GC could not read. See by the reset of an empty one
+ * whether the device is there at all: if it is not, nothing is lost.
+ */
+static void zone_probe(struct zse_engine *e)
+{
+	if (!list_empty(&e->empty))
+		zone_try_reset(e, list_first_entry(&e->empty, struct zse_zone,
+						   link));
+}
+
+/*
+ * Try what failed before, if that is wanted: to finish zones that may be active
+ * still, to reset retired ones, and if @probe, to read those that
+ * were put aside. For the caller of zse_next_op().
+ */
+void zones_try_again(struct zse_engine *e, bool probe)
+{
+	u32 i;
+
+	if (!e->wants_try)
+		return;
+	e->wants_try = false;
+	for (i = 0; i < e->cfg.nr_zones; i++) {
+		struct zse_zone *z = &e->zones[i];
+
+		if (!z->active || z->state != ZSE_ZONE_FULL)
+			continue;
+		/* While it is finished it counts as active anyway. */
+		if (!z->held && zones_active(e) >= e->cfg.max_active)
+			continue;
+		e->nr_held -= z->held;
+		z->held = false;
+		z->tries = ZSE_MAX_RETRIES;
+		zone_set_state(e, i, ZSE_ZONE_FINISH);
+	}
+	e->revives = e->nr_state[ZSE_ZONE_RETIRED];
+	zone_revive(e);
+	if (probe && e->nr_aside) {
+		zone_probe(e);
+		zones_take_back(e);
+	}
+}
+
+/**
+ * zse_reset_done() - a reset asked for by ZSE_OP_RESET has ended
+ * @e:	  engine
+ * @zone: zone
+ * @ok:	  false: the device refused; after some tries the zone is retired, as is
+ *	  one that failed again before it was written to its end
+ *
+ * Return: true, chunks may have waited for it.
+ */
+bool zse_reset_done(struct zse_engine *e, u32 zone, bool ok)
+{
+	struct zse_zone *z = &e->zones[zone];
+	unsigned long flags;
+
+	zp_lock(&e->lock, flags);
+	e->counters.zone_resets += ok;
+	if (zone_try_again(e, z, ok)) {
+		zone_set_state(e, zone, ZSE_ZONE_DRAINED);
+	} else if (!ok || z->failures > ZSE_MAX_FAILURES) {
+		if (z->revived)
+			e->revives = 0;
+		z->revived = false;
+		zone_set_state(e, zone, ZSE_ZONE_RETIRED);
+	} else {
+		zone_trust_again(e, z);
+		zone_set_state(e, zone, ZSE_ZONE_EMPTY);
+		if (z->revived) {
+			zones_have_failed(e);
+			zone_revive(e);
+		}
+		z->revived = false;
+	}
+	zp_unlock(&e->lock, flags);
+	return true;
+}
+
+/**
+ * zse_finish_done() - a finish asked for by ZSE_OP_FINISH has ended
+ * @e:	  engine
+ * @zone: zone
+ * @ok:	  false: the device refused, which is tried again; the zone takes no
+ *	  more appends either way
+ *
+ * Return: true, chunks may have waited for the place among active zones.
+ */
+bool zse_finish_done(struct zse_engine *e, u32 zone, bool ok)
+{
+	struct zse_zone *z = &e->zones[zone];
+	unsigned long flags;
+
+	zp_lock(&e->lock, flags);
+	if (zone_try_again(e, z, ok)) {
+		zone_set_state(e, zone, ZSE_ZONE_FINISH);
+	} else {
+		if (!ok)
+			zone_failed(e, z);
+		zone_hold(e, z, !ok);
+		zone_set_state(e, zone, ZSE_ZONE_FULL);
+	}
+	zp_unlock(&e->lock, flags);
+	return true;
+}
