@@ -179,7 +179,7 @@ static void check_zones(struct check *ck)
 		count[e->zones[i].state]++;
 		appends += e->zones[i].appends;
 		held += e->zones[i].held;
-		aside += e->zones[i].aside;
+		aside += e->zones[i].aside != ZSE_NOT_ASIDE;
 		check_zone_fields(ck, i);
 	}
 	for (i = 0; i < ZSE_NR_ZONE_STATES; i++)

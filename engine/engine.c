@@ -114,6 +114,7 @@ static void engine_init(struct zse_engine *e)
 	INIT_LIST_HEAD(&e->empty);
 	INIT_LIST_HEAD(&e->drained);
 	INIT_LIST_HEAD(&e->retired);
+	INIT_LIST_HEAD(&e->worn);
 	INIT_LIST_HEAD(&e->to_finish);
 	INIT_LIST_HEAD(&e->free_chunks);
 	INIT_LIST_HEAD(&e->free_gc_chunks);

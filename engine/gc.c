@@ -61,7 +61,9 @@ static void gc_drop_entries(struct zse_engine *e, struct zse_chunk *c, u32 from)
 
 		if (entry->page == ZSE_NONE &&
 		    map_is(e, entry->slot, entry->expect))
-			zone_put_aside(e, zone);
+			zone_put_aside(e, zone, ZSE_UNREAD);
+		else if (c->retries > ZSE_MAX_RETRIES)
+			zone_put_aside(e, zone, ZSE_UNWRITTEN);
 		zone_moved(e, zone, 1);
 	}
 	e->gc_unplaced -= c->nr - from;

@@ -34,6 +34,13 @@ enum zse_zone_state {
 	ZSE_NR_ZONE_STATES
 };
 
+/* Why GC leaves a zone alone for some time. */
+enum zse_aside {
+	ZSE_NOT_ASIDE,
+	ZSE_UNREAD,		/* a block of it could not be read */
+	ZSE_UNWRITTEN,		/* what was read could not be written */
+};
+
 /**
  * struct zse_zone - one zone
  * @live:    blocks the forward map points to; atomic. Raised before the map
@@ -60,9 +67,11 @@ enum zse_zone_state {
  * @active:  no finish came to pass: the device may count it as active until it
  *	     is reset
  * @held:    counted as active for that
- * @aside:   GC could not read all of it, and leaves it alone; read anywhere
- * @unread:  times in a row that it did so, and the device was there; likewise
+ * @aside:   GC could not move all of it, and leaves it alone; read anywhere
+ * @unread:  times in a row that it could not be read, and the device was there;
+ *	     likewise
  * @revived: its reset is a try, see zone_revive() and zone_probe()
+ * @tried_at: that was asked for when GC had put so many zones aside
  */
 struct zse_zone {
 	u32 live;
@@ -83,6 +92,7 @@ struct zse_zone {
 	bool active;
 	bool held;
 	bool revived;
+	u32 tried_at;
 	u32 stream;
 	u32 moves;
 	u32 reads;
@@ -214,12 +224,17 @@ struct zse_shard {
  * @nr_state:	  zones in each state; zone_set_state() alone changes it
  * @nr_held:	  zones that are held
  * @nr_aside:	  zones that are put aside
- * @aside_until:  when so many blocks were written
+ * @put_aside:	  times that one was
+ * @aside_until:  when so many blocks were swapped out
+ * @errors_in_row: appends that failed since one worked
  * @wants_try:	  zones_try_again() is to do something
  * @revives:	  retired zones that are still to be tried
+ * @revives_worn: of the worn ones, too
  * @try_gap:	  errors from one try to the next
  * @try_in:	  of these, how many are left
- * @empty, @drained, @retired, @to_finish: zones in these states, oldest first
+ * @empty, @drained, @to_finish: zones in these states, oldest first
+ * @retired:	  those that could not be reset, likewise
+ * @worn:	  retired ones that failed again after a reset, likewise
  * @free_chunks, @free_gc_chunks: the pool
  * @stalled:	  swap-out chunks that wait for a zone, in order
  * @gc_ready:	  GC chunks that were read (or wait for a zone), in order
@@ -284,14 +299,18 @@ struct zse_engine {
 	u32 nr_state[ZSE_NR_ZONE_STATES];
 	u32 nr_held;
 	u32 nr_aside;
+	u32 put_aside;
 	u64 aside_until;
 	bool wants_try;
+	u32 errors_in_row;
 	u32 revives;
+	bool revives_worn;
 	u32 try_gap;
 	u32 try_in;
 	struct list_head empty;
 	struct list_head drained;
 	struct list_head retired;
+	struct list_head worn;
 	struct list_head to_finish;
 	struct list_head free_chunks;
 	struct list_head free_gc_chunks;
@@ -325,12 +344,6 @@ struct zse_engine {
 	u32 nr_victims;
 	u32 turn;
 };
-
-/* Blocks that the device took; padding does not count. */
-static inline u64 blocks_written(const struct zse_engine *e)
-{
-	return e->counters.host_blocks + e->counters.gc_blocks;
-}
 
 static inline u32 round_up_unit(const struct zse_engine *e, u32 blocks)
 {
@@ -366,13 +379,14 @@ u32 zones_soon_empty(const struct zse_engine *e);
 void zones_take_dead(struct zse_engine *e);
 
 /* recover.c; want the engine lock */
+void zone_append_worked(struct zse_engine *e);
 void zone_append_failed(struct zse_engine *e, struct zse_zone *z);
 bool zone_let_go(struct zse_engine *e);
-void zone_put_aside(struct zse_engine *e, u32 zone);
+void zone_put_aside(struct zse_engine *e, u32 zone, enum zse_aside why);
 void zone_take_back(struct zse_engine *e, struct zse_zone *z);
 void zones_look_again(struct zse_engine *e);
 bool zones_want_try(struct zse_engine *e);
-void zones_try_again(struct zse_engine *e, bool probe);
+void zones_try_again(struct zse_engine *e, bool last);
 
 /* zone.c, without the lock */
 void zone_look(const struct zse_engine *e, u32 zone, struct znsage_zone *z);

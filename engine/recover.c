@@ -8,10 +8,11 @@
  *
  * - An append or a finish that failed: the zone is bad. GC moves what it holds, and
  *   it is reset. If that works it is written again; if it fails again before it was
- *   written to its end, it is retired.
+ *   written to its end, while others work, it is worn, and retired.
  * - A finish or a reset is tried again some times at once. A zone that is not
  *   reset then is retired.
- * - A block that GC cannot read stays where it is. Its zone is put aside.
+ * - A block that GC cannot read, or write elsewhere, stays where it is. Its zone is
+ *   put aside.
  *
  * So a device that is away for a while, with every command failing at once, loses
  * the zones that were to be written meanwhile, which hold nothing, and no page.
@@ -49,7 +50,9 @@ static void zone_failed(struct zse_engine *e, struct zse_zone *z)
 		return;
 	zp_store(&e->nr_bad, e->nr_bad + 1);
 	zp_store(&z->bad, true);
-	z->failures++;
+	/* If nothing works anywhere, it is not the zone. */
+	if (e->errors_in_row <= ZSE_MAX_RETRIES)
+		z->failures++;
 }
 
 /*
@@ -58,10 +61,22 @@ static void zone_failed(struct zse_engine *e, struct zse_zone *z)
  */
 void zone_append_failed(struct zse_engine *e, struct zse_zone *z)
 {
+	e->errors_in_row++;
 	zone_failed(e, z);
 	e->counters.write_errors++;
 	if (e->nr_held || !list_empty(&e->retired))
 		zones_want_try(e);
+}
+
+/* If appends have failed, it may have been the device, which is back then. */
+void zone_append_worked(struct zse_engine *e)
+{
+	e->errors_in_row = 0;
+	if (!e->try_gap)
+		return;
+	e->try_gap = 0;
+	e->try_in = 0;
+	e->wants_try = true;
 }
 
 /* The device counts @z as active, for all we know, though it takes no appends. */
@@ -104,28 +119,29 @@ bool zone_let_go(struct zse_engine *e)
 }
 
 /*
- * Not all that GC was to move out of @zone could be read. It is left alone until
- * much else was written: the error may pass, and whoever wants these pages may
- * be able to read them. So nothing is given up by a device that is away for a
- * moment, which writes nothing either.
+ * Not all that GC was to move out of @zone could be read, or written. It is left
+ * alone until much else was swapped out: the error may pass, and whoever wants these
+ * pages may be able to read them. So nothing is given up by a device that is away
+ * for a moment, which writes nothing either.
  */
-void zone_put_aside(struct zse_engine *e, u32 zone)
+void zone_put_aside(struct zse_engine *e, u32 zone, enum zse_aside why)
 {
 	struct zse_zone *z = &e->zones[zone];
 
-	if (z->aside)
-		return;
+	e->put_aside++;
 	if (!e->nr_aside)
-		e->aside_until = blocks_written(e) + e->usable_blocks / 8;
-	zp_store(&z->aside, true);
-	e->nr_aside++;
+		e->aside_until = e->counters.host_blocks +
+				 e->usable_blocks / 8;
+	e->nr_aside += z->aside == ZSE_NOT_ASIDE;
+	if (z->aside != ZSE_UNREAD)
+		zp_store(&z->aside, why);
 }
 
 /* @zone is a zone like others again. */
 void zone_take_back(struct zse_engine *e, struct zse_zone *z)
 {
-	e->nr_aside -= z->aside;
-	zp_store(&z->aside, false);
+	e->nr_aside -= z->aside != ZSE_NOT_ASIDE;
+	zp_store(&z->aside, ZSE_NOT_ASIDE);
 }
 
 /* Let GC read those that were put aside. */
@@ -148,15 +164,16 @@ static void zones_have_failed(struct zse_engine *e)
 	for (i = 0; e->nr_aside && i < e->cfg.nr_zones; i++) {
 		struct zse_zone *z = &e->zones[i];
 
-		zp_store(&z->unread, z->aside ? z->unread + 1 : 0);
+		zp_store(&z->unread,
+			 z->aside == ZSE_UNREAD ? z->unread + 1 : 0);
 	}
 	zones_take_back(e);
 }
 
-/* So much was written that those put aside are to be read again. */
+/* So much was swapped out that those put aside are to be tried again. */
 void zones_look_again(struct zse_engine *e)
 {
-	if (e->nr_aside && blocks_written(e) >= e->aside_until)
+	if (e->nr_aside && e->counters.host_blocks >= e->aside_until)
 		zones_have_failed(e);
 }
 
@@ -175,6 +192,7 @@ static bool zone_try_again(struct zse_engine *e, struct zse_zone *z, bool ok)
 static void zone_try_reset(struct zse_engine *e, struct zse_zone *z)
 {
 	z->revived = true;
+	z->tried_at = e->put_aside;
 	z->tries = ZSE_MAX_RETRIES;
 	zone_set_state(e, z - e->zones, ZSE_ZONE_DRAINED);
 }
@@ -182,16 +200,20 @@ static void zone_try_reset(struct zse_engine *e, struct zse_zone *z)
 /*
  * Try once more to reset the zone that is retired longest. A device that was away
  * for long (a path that was cut, say) may have lost all zones that were to be
- * reset or written then. If it works the others follow, until one fails.
+ * reset then. If it works the others follow, until one fails. Worn ones, which can be
+ * reset but not written to their end, if that is better than nothing.
  */
 static void zone_revive(struct zse_engine *e)
 {
+	struct list_head *from = &e->retired;
 	struct zse_zone *z;
 
-	if (!e->revives || list_empty(&e->retired))
+	if (e->revives_worn && !list_empty(&e->worn))
+		from = &e->worn;
+	if (!e->revives || list_empty(from))
 		return;
 	e->revives--;
-	z = list_first_entry(&e->retired, struct zse_zone, link);
+	z = list_first_entry(from, struct zse_zone, link);
 	zp_store(&e->nr_bad, e->nr_bad + z->bad);
 	e->usable_blocks += z->cap;
 	/* The next error of an append ends it. */
@@ -212,10 +234,10 @@ static void zone_probe(struct zse_engine *e)
 
 /*
  * Try what failed before, if that is wanted: to finish zones that may be active
- * still, to reset retired ones, and if @probe, to read those that
- * were put aside. For the caller of zse_next_op().
+ * still, and to reset retired ones. If swap-out fails otherwise (@last), also to
+ * write worn ones, and to move what was put aside. For the caller of zse_next_op().
  */
-void zones_try_again(struct zse_engine *e, bool probe)
+void zones_try_again(struct zse_engine *e, bool last)
 {
 	u32 i;
 
@@ -236,8 +258,9 @@ void zones_try_again(struct zse_engine *e, bool probe)
 		zone_set_state(e, i, ZSE_ZONE_FINISH);
 	}
 	e->revives = e->nr_state[ZSE_ZONE_RETIRED];
+	e->revives_worn = last;
 	zone_revive(e);
-	if (probe && e->nr_aside) {
+	if (last && e->nr_aside) {
 		zone_probe(e);
 		zones_take_back(e);
 	}
@@ -265,14 +288,18 @@ bool zse_reset_done(struct zse_engine *e, u32 zone, bool ok)
 		if (z->revived)
 			e->revives = 0;
 		z->revived = false;
+		/* Not worn, for all we know. */
+		if (!ok)
+			z->failures = 0;
 		zone_set_state(e, zone, ZSE_ZONE_RETIRED);
 	} else {
 		zone_trust_again(e, z);
 		zone_set_state(e, zone, ZSE_ZONE_EMPTY);
-		if (z->revived) {
+		/* Against what had failed before this was asked for. */
+		if (z->revived && z->tried_at == e->put_aside)
 			zones_have_failed(e);
+		if (z->revived)
 			zone_revive(e);
-		}
 		z->revived = false;
 	}
 	zp_unlock(&e->lock, flags);

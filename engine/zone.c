@@ -90,7 +90,8 @@ void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to)
 		e->usable_blocks -= z->cap;
 		e->nr_held -= z->held;
 		z->held = false;
-		list_add_tail(&z->link, &e->retired);
+		list_add_tail(&z->link, z->failures > ZSE_MAX_FAILURES ?
+					&e->worn : &e->retired);
 		break;
 	default:
 		break;
@@ -337,8 +338,7 @@ void zone_append_ended(struct zse_engine *e, u32 zone, u32 blocks, bool ok)
 	e->appends--;
 	if (ok) {
 		z->written += blocks;
-		e->try_gap = 0;
-		e->try_in = 0;
+		zone_append_worked(e);
 		if (z->written == z->cap)
 			z->failures = 0;
 	} else {

@@ -8,6 +8,7 @@ use crate::ensure;
 use crate::guest::{self, Ran};
 use crate::outcome::{Context, Outcome};
 use crate::pattern::PAGE;
+use crate::table::{mounted, table, Row, DEBUGFS};
 use crate::zones;
 
 pub const CONFIG: &str = "/sys/kernel/config/znsage";
@@ -73,6 +74,12 @@ impl Device {
 
     pub fn counter(&self, file: &str) -> Outcome<u64> {
         guest::read_number(&self.attribute(file))
+    }
+
+    /// A row for each zone.
+    pub fn zones(&self) -> Outcome<Vec<Row>> {
+        mounted("debugfs", DEBUGFS, "znsage")?;
+        table(&format!("{DEBUGFS}/znsage/{}/zones", self.name))
     }
 
     pub fn disk(&self) -> Outcome<Disk> {

@@ -8,6 +8,8 @@ use crate::ensure;
 use crate::guest;
 use crate::outcome::Outcome;
 
+pub const DEBUGFS: &str = "/sys/kernel/debug";
+
 /// Mounts a file system of the kernel if `holds` is not there yet.
 pub fn mounted(fstype: &str, path: &str, holds: &str) -> Outcome {
     match Path::new(path).join(holds).exists() {

@@ -6,6 +6,7 @@ use nix::sys::signal::Signal;
 
 use crate::child::{spawn, Group};
 use crate::device::Device;
+use crate::direct::Disk;
 use crate::ensure;
 use crate::guest;
 use crate::kmsg::Log;
@@ -14,7 +15,13 @@ use crate::null_blk::NullBlk;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::PAGE;
 
-crate::cases![errors: failed_appends, failed_read, failed_read_of_a_process, failed_read_of_gc];
+crate::cases![
+    errors: failed_appends,
+    failed_read,
+    failed_read_of_a_process,
+    failed_read_of_gc,
+    lost_by_gc,
+];
 
 /// Sectors of 512 bytes in a zone of 1 MiB, and in a page.
 const ZONE: u64 = 2048;
@@ -122,51 +129,125 @@ fn failed_read_of_a_process(log: &mut Log) -> Outcome {
     device.finish()
 }
 
-/// GC meets blocks that it cannot read: their slots are lost, and say so; all
-/// others move.
-fn failed_read_of_gc(log: &mut Log) -> Outcome {
-    let null = null_blk()?;
-    let device = Device::attach(&null.node(), &[("policy", "single"), ("size", "33554432")])?;
-    let disk = device.disk()?;
-    let slots = disk.slots();
-    let mut memory = Memory::new(slots * PAGE)?;
-    let mut keys = vec![1; slots];
-    memory.fill(0..slots, 1);
-    for start in (0..slots).step_by(256) {
-        disk.write_slots(&memory, start..(start + 256).min(slots)).context("write")?;
-    }
-    let fail = [4 * ZONE + 8 * BLOCK, 4 * ZONE + 10 * BLOCK - 1];
-    log.allow("I/O error, dev nullb0");
-    log.allow("failed (-5)");
-    null.break_sectors(fail[0], fail[1])?;
+/// A disk of 32 MiB on zones of 1 MiB, written once. Two blocks of one zone are
+/// bad, and they are those of two slots that are not written again.
+struct Worn {
+    null: NullBlk,
+    device: Device,
+    disk: Disk,
+    memory: Memory,
+    keys: Vec<u64>,
+    bad: Vec<usize>,
+}
 
-    // Every other slot anew, again and again: zones get half empty and are
-    // cleaned. Slots of the bad blocks that are written anew are not lost.
-    for key in 2..8 {
-        for slot in (key as usize % 3..slots).step_by(3) {
-            memory.fill(slot..slot + 1, key);
-            disk.write_slots(&memory, slot..slot + 1).context("write")?;
-            keys[slot] = key;
+impl Worn {
+    const ZONE: u64 = 4;
+    const FIRST: u64 = Self::ZONE * ZONE + 8 * BLOCK;
+    const LAST: u64 = Self::FIRST + 2 * BLOCK - 1;
+
+    fn new(log: &mut Log) -> Outcome<Worn> {
+        let null = null_blk()?;
+        let device = Device::attach(&null.node(), &[("policy", "single"), ("size", "33554432")])?;
+        let disk = device.disk()?;
+        let slots = disk.slots();
+        let mut memory = Memory::new(slots * PAGE)?;
+        memory.fill(0..slots, 1);
+        for start in (0..slots).step_by(256) {
+            disk.write_slots(&memory, start..(start + 256).min(slots)).context("write")?;
         }
-        if device.counter("read_errors")? > 0 {
-            break;
-        }
+        log.allow("I/O error, dev nullb0");
+        log.allow("failed (-5)");
+        null.break_sectors(Self::FIRST, Self::LAST)?;
+        let fails = |slot: &usize| disk.read_slots(&mut memory, *slot..slot + 1).is_err();
+        let bad: Vec<usize> = (0..slots).filter(fails).collect();
+        ensure!(bad.len() == 2, "two blocks are bad, and slots {bad:?} cannot be read");
+        Ok(Worn { null, device, disk, memory, keys: vec![1; slots], bad })
     }
-    ensure!(device.counter("read_errors")? > 0, "GC did not meet the bad blocks");
-    null.mend_sectors(fail[0], fail[1])?;
-    let mut lost = 0;
-    for (slot, key) in keys.into_iter().enumerate() {
-        match disk.read_slots(&mut memory, slot..slot + 1) {
-            Ok(()) => memory.verify(slot..slot + 1, key)?,
-            Err(_) => lost += 1,
+
+    /// A third of the slots anew: zones get emptier and are cleaned.
+    fn write_anew(&mut self, key: u64) -> Outcome {
+        for slot in (key as usize % 3..self.keys.len()).step_by(3) {
+            if self.bad.contains(&slot) {
+                continue;
+            }
+            self.memory.fill(slot..slot + 1, key);
+            self.disk.write_slots(&self.memory, slot..slot + 1).context("write")?;
+            self.keys[slot] = key;
         }
+        Ok(())
     }
-    ensure!((1..=2).contains(&lost), "two blocks were bad, and {lost} slots are lost");
-    device.check()?;
-    disk.discard(0, disk.bytes())?;
-    disk.read_slots(&mut memory, 0..slots.min(256)).context("read after a discard")?;
-    ensure!(device.counter("slots_used")? == 0, "slots are used after a discard of all");
-    drop(disk);
-    guest::ok(&["znsage", "check"])?;
-    device.finish()
+
+    /// Writes until something has come about.
+    fn write_until(&mut self, what: &str, so: impl Fn(&Worn) -> Outcome<bool>) -> Outcome {
+        const ROUNDS: u64 = 30;
+        let next = self.keys.iter().max().map_or(2, |key| key + 1);
+        for key in next..next + ROUNDS {
+            self.write_anew(key)?;
+            if so(self)? {
+                return Ok(());
+            }
+        }
+        Err(format!("it never came about that {what}"))
+    }
+
+    /// Has GC put the bad zone aside?
+    fn is_aside(&self) -> Outcome<bool> {
+        let rows = self.device.zones()?;
+        let row = rows.get(Self::ZONE as usize).ok_or("no such zone")?;
+        Ok(row.get("aside").is_some_and(|aside| aside == "1"))
+    }
+
+    /// All is as it was written; returns the slots that are lost.
+    fn verify(&mut self) -> Outcome<Vec<usize>> {
+        let mut lost = Vec::new();
+        for slot in 0..self.keys.len() {
+            match self.disk.read_slots(&mut self.memory, slot..slot + 1) {
+                Ok(()) => self.memory.verify(slot..slot + 1, self.keys[slot])?,
+                Err(_) => lost.push(slot),
+            }
+        }
+        Ok(lost)
+    }
+
+    fn finish(mut self) -> Outcome {
+        self.device.check()?;
+        self.disk.discard(0, self.disk.bytes())?;
+        let some = 0..self.keys.len().min(256);
+        self.disk.read_slots(&mut self.memory, some).context("read after a discard")?;
+        let used = self.device.counter("slots_used")?;
+        ensure!(used == 0, "{used} slots are used after a discard of all");
+        drop(self.disk);
+        guest::ok(&["znsage", "check"])?;
+        self.device.finish()
+    }
+}
+
+/// GC meets blocks that it cannot read: all others move, and these stay for
+/// when they can be read.
+fn failed_read_of_gc(log: &mut Log) -> Outcome {
+    let mut worn = Worn::new(log)?;
+    let before = worn.device.counter("read_errors")?;
+    worn.write_until("GC meets the bad blocks", |worn| {
+        Ok(worn.device.counter("read_errors")? > before)
+    })?;
+    worn.null.mend_sectors(Worn::FIRST, Worn::LAST)?;
+    let lost = worn.verify()?;
+    ensure!(lost.is_empty(), "slots {lost:?} are lost, though they can be read");
+    worn.write_until("the zone is cleaned", |worn| Ok(!worn.is_aside()?))?;
+    let lost = worn.verify()?;
+    ensure!(lost.is_empty(), "slots {lost:?} are lost, though GC could read them");
+    worn.finish()
+}
+
+/// Blocks that cannot be read whenever GC tries are lost at last, and say so.
+fn lost_by_gc(log: &mut Log) -> Outcome {
+    let mut worn = Worn::new(log)?;
+    let before = worn.device.counter("read_errors")?;
+    worn.write_until("GC gives up the bad blocks", |worn| {
+        Ok(worn.device.counter("read_errors")? >= before + 8 && !worn.is_aside()?)
+    })?;
+    worn.null.mend_sectors(Worn::FIRST, Worn::LAST)?;
+    let lost = worn.verify()?;
+    ensure!(lost == worn.bad, "slots {:?} were bad, and {lost:?} are lost", worn.bad);
+    worn.finish()
 }

@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A device that loses zones while processes swap: no page is wrong, nobody hangs,
-//! and swap goes on with what is left.
+//! A device that loses zones, or goes away, while processes swap: no page is wrong,
+//! nobody hangs, and swap goes on with what is left.
 
 use std::thread::sleep;
 use std::time::Duration;
 
+use super::devices::{MEDIUM, TIGHT};
 use crate::device::Device;
 use crate::ensure;
 use crate::guest;
 use crate::kmsg::Log;
 use crate::load::{Load, Tally};
 use crate::null_blk::NullBlk;
-use crate::outcome::Outcome;
+use crate::outcome::{Context, Outcome};
 use crate::pattern::PAGE;
 
-crate::cases![faults: zones_turn_read_only, zones_go_offline];
+crate::cases![
+    faults: zones_turn_read_only,
+    zones_go_offline,
+    nothing_works_for_a_while,
+    controller_resets,
+    unplugged,
+];
 
 const MIB: u64 = 1 << 20;
 /// Faults of a kind that each case makes happen.
@@ -106,4 +113,85 @@ fn zones_go_offline(log: &mut Log) -> Outcome {
     ensure!(retired > 0, "no zone retired");
     ensure!(tally.lost <= FAULTS * MIB / PAGE as u64, "more is lost than the zones held");
     device.end()
+}
+
+/// Every read and write fails, again and again for a while: who needs a page just
+/// then does not get it, but none is lost, and all zones come back.
+fn nothing_works_for_a_while(log: &mut Log) -> Outcome {
+    const SECTORS: u64 = (128 << 20) / 512;
+    const OUTAGES: u32 = 6;
+    allow(log);
+    let null = NullBlk::zoned(&[("size", "128"), ("zone_size", "1")])?;
+    let device = Device::on(&null.node(), &[])?;
+    let mut load = start_load()?;
+    for _ in 0..OUTAGES {
+        goes_on(&device, &mut load)?;
+        null.break_sectors(0, SECTORS - 1)?;
+        sleep(Duration::from_millis(500));
+        null.mend_sectors(0, SECTORS - 1)?;
+    }
+    goes_on(&device, &mut load)?;
+    let Tally { accesses, failed, lost } = load.stop()?;
+    let (errors, retired) = (device.counter("write_errors")?, device.counter("zones_retired")?);
+    print!(
+        "{failed} of {accesses} accesses and {errors} writes failed, {retired} zones retired ... "
+    );
+    ensure!(failed > 0 && errors > 0, "{failed} accesses and {errors} writes failed");
+    ensure!(lost == 0, "{lost} pages are lost");
+    // Those that fail a second time when all is over wait until they are needed.
+    ensure!(retired <= 6, "{retired} zones are retired");
+    device.finish()
+}
+
+/// The driver starts the controller anew, and brings what was under way to its end.
+fn controller_resets(log: &mut Log) -> Outcome {
+    const RESETS: u32 = 10;
+    let backing = guest::device(TIGHT)?;
+    let reset = format!("/sys/block/{}/device/reset_controller", name_of(&backing));
+    for words in ["nvme", "resetting controller", "failed (-5)", "I/O error"] {
+        log.allow(words);
+    }
+    let device = Device::on(&backing, &[])?;
+    let mut load = Load::start(2, 14 << 20, 12 * MIB)?;
+    for _ in 0..RESETS {
+        goes_on(&device, &mut load)?;
+        guest::write(&reset, "1").context(&reset)?;
+    }
+    goes_on(&device, &mut load)?;
+    no_page_lost(load.stop()?)?;
+    print!("{} writes failed ... ", device.counter("write_errors")?);
+    device.finish()
+}
+
+fn name_of(node: &str) -> &str {
+    node.rsplit('/').next().unwrap_or(node)
+}
+
+/// The device is taken out under load. What was on it is lost to who needs it; all
+/// ends, and when it is back it can be used.
+fn unplugged(log: &mut Log) -> Outcome {
+    let backing = guest::device(MEDIUM)?;
+    let controller = format!("/sys/block/{}/device/device", name_of(&backing));
+    let remove = format!("{controller}/remove");
+    allow(log);
+    for words in ["nvme", "Buffer I/O error", "pci ", "failed (-19)", "failed (-6)"] {
+        log.allow(words);
+    }
+    let device = Device::on(&backing, &[])?;
+    let mut load = Load::start(2, 28 << 20, 16 * MIB)?;
+    goes_on(&device, &mut load)?;
+    guest::write(&remove, "1").context(&remove)?;
+    let so = guest::eventually(40.0, || device.counter("read_errors").is_ok_and(|n| n > 50));
+    ensure!(so, "nobody has read in vain; {}", load.complaints());
+    let tally = load.stop()?;
+    print!("{} pages lost ... ", tally.lost);
+    ensure!(tally.lost > 0, "no page is lost");
+    device.check()?;
+    device.swapoff()?;
+    let off = guest::run(&["znsage", "off", &device.node()])?;
+    print!("{} ... ", off.said());
+    guest::write("/sys/bus/pci/rescan", "1").context("rescan")?;
+    let so = guest::eventually(20.0, || guest::exists(&backing));
+    ensure!(so, "{backing} has not come back");
+    Device::on(&backing, &["--force"])?.finish_sound()
 }

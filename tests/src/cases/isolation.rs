@@ -14,13 +14,12 @@ use crate::kmsg::Log;
 use crate::memory::Memory;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::{self, PAGE};
-use crate::table::{mounted, table, Row};
+use crate::table::Row;
 
 crate::cases![isolation:
     zones_of_mappings, zones_of_cgroups, gone_cgroups, nested_cgroups, reader_beside_writer];
 
 const MIB: usize = 1 << 20;
-const DEBUGFS: &str = "/sys/kernel/debug";
 
 fn number(row: &Row, column: &str) -> Outcome<u64> {
     let word = row.get(column).ok_or(format!("{column} is missing"))?;
@@ -33,8 +32,7 @@ fn number(row: &Row, column: &str) -> Outcome<u64> {
 
 /// The zones that hold something.
 fn zones(device: &Device) -> Outcome<Vec<Row>> {
-    mounted("debugfs", DEBUGFS, "znsage")?;
-    let mut rows = table(&format!("{DEBUGFS}/znsage/{}/zones", device.name))?;
+    let mut rows = device.zones()?;
     rows.retain(|row| row.get("live").is_some_and(|live| live != "0"));
     ensure!(!rows.is_empty(), "no zone holds anything");
     Ok(rows)

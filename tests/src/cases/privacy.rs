@@ -21,7 +21,7 @@ use crate::kmsg::Log;
 use crate::memory::Memory;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::PAGE;
-use crate::table::mounted;
+use crate::table::{mounted, DEBUGFS};
 use crate::zones;
 
 crate::cases![privacy:
@@ -29,7 +29,6 @@ crate::cases![privacy:
     no_cipher, users];
 
 const ENCRYPT: [&str; 2] = ["--encrypt", "aes-xts"];
-const DEBUGFS: &str = "/sys/kernel/debug";
 
 fn off_unless_asked_for(_: &mut Log) -> Outcome {
     load_module()?;

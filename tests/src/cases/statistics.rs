@@ -18,7 +18,6 @@ use crate::table::{mounted, sum, table};
 crate::cases![statistics: numbers_add_up, events_come, settings_change, scripts_answer];
 
 const TRACEFS: &str = "/sys/kernel/tracing";
-const DEBUGFS: &str = "/sys/kernel/debug";
 
 /// So full that GC has to work.
 fn work(device: &Device) -> Outcome {
@@ -69,8 +68,7 @@ fn numbers_add_up(_: &mut Log) -> Outcome {
 }
 
 fn zones_add_up(device: &Device) -> Outcome {
-    mounted("debugfs", DEBUGFS, "znsage")?;
-    let zones = table(&format!("{DEBUGFS}/znsage/{}/zones", device.name))?;
+    let zones = device.zones()?;
     let total = device.counter("zones_total")?;
     ensure!(zones.len() as u64 == total, "{} of {total} zones are listed", zones.len());
     let (live, all) = (sum(&zones, "live")?, device.counter("live_blocks")?);

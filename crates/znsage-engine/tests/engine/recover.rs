@@ -55,7 +55,7 @@ fn what_could_not_be_read_is_moved_when_it_can() {
 #[test]
 fn what_can_never_be_read_is_lost_at_last() {
     let mut h = unreadable_slot();
-    for _ in 0..3 {
+    for _ in 0..4 {
         let tries = h.e.stats().read_errors;
         assert_eq!(lost(&h), usize::from(tries == 4), "after {tries} tries");
         write_an_eighth(&mut h);
