@@ -29,7 +29,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 export DEBUG
 # One virtual machine, and one build, has the machine for itself.
 .NOTPARALLEL:
-.PHONY: help setup kernels kmod tools man completions command install deb dist test test-engine test-model test-rust test-torture test-fuzz test-vm test-debug torture test-packages coverage fuzz demo bench lab lint clean distclean
+.PHONY: help setup kernels kmod tools man completions command install deb dist test test-engine test-model test-rust test-torture test-fuzz test-vm test-debug torture test-cross test-packages coverage fuzz demo bench lab lint clean distclean
 
 SCRIPTS := vm/lib.sh vm/devices.sh trace/lib.sh dist/lib.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* dist/* dist/dkms/* dist/debian/* .ci/* bench/* fuzz/* tests/* trace/* engine/tests/* 2>/dev/null)
 ENGINE := $(wildcard engine/*.c port/user/*.c port/user/policy/*.c)
@@ -134,6 +134,11 @@ test-debug: export SLOWNESS ?= 6
 test-debug: tools ## the same on kernels that look for memory errors, deadlocks and data races
 	@vm/setup
 	$(call suite,$(DEBUG_KERNELS))
+
+# Compiled, not run: pages of 64 KiB, by clang. It fetches the kernel's source.
+test-cross: ## the module compiled for arm64 with 64 KiB pages, by clang
+	@vm/setup module
+	vm/module 6.12-arm64 ARCH=arm64 LLVM=1 KBUILD_MODPOST_WARN=1 W=1 KCFLAGS=-Werror
 
 # Not a part of `make test`: it fetches a Debian.
 test-packages: deb ## the packages in a Debian 12 of their own: installed, built, removed
