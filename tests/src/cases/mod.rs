@@ -11,6 +11,7 @@ mod isolation;
 mod kernel;
 mod lifecycle;
 mod policy;
+mod pressure;
 mod privacy;
 mod process;
 mod refusals;
@@ -43,7 +44,7 @@ pub mod devices {
 /// What the names begin with of cases that say more of the engine and the
 /// command, which are the same everywhere, than of the kernel. One of each kind
 /// is not here.
-const OF_NO_KERNEL: [&str; 16] = [
+const OF_NO_KERNEL: [&str; 18] = [
     "utilization::percent_20",
     "utilization::percent_40",
     "utilization::percent_60",
@@ -60,6 +61,8 @@ const OF_NO_KERNEL: [&str; 16] = [
     "privacy::padding",
     "privacy::on_the_device",
     "statistics::numbers_add_up",
+    "errors::lost_by_gc",
+    "errors::failed_appends",
 ];
 
 /// For a kernel beside another one that has all of them.
@@ -84,6 +87,7 @@ pub fn all() -> Vec<Case> {
         control::CASES,
         errors::CASES,
         faults::CASES,
+        pressure::CASES,
         hibernation::CASES,
         torture::CASES,
         refusals::CASES,
