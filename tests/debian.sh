@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# shellcheck shell=bash disable=SC2034 # used by those who read this
+# shellcheck shell=bash disable=SC2034,SC2153 # used by those who read this, and theirs
 # A Debian of its own for tests, below $ROOT: fetched once, unpacked as often as
 # one likes, entered by chroot. For tests/packages and tests/machines, after
 # vm/lib.sh and vm/apt.sh. Root only; nothing is installed on this machine.

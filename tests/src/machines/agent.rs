@@ -62,6 +62,12 @@ impl Agent {
         Ok(answer["return"].take())
     }
 
+    /// Has it run a line of shell, of which no answer may come.
+    pub fn tell(&mut self, line: &str) -> Outcome {
+        let arguments = json!({"path": "/bin/sh", "arg": ["-c", line]});
+        self.lines.send(&json!({"execute": "guest-exec", "arguments": arguments}))
+    }
+
     /// Runs a line of shell to its end.
     pub fn run(&mut self, line: &str, patience: Duration) -> Outcome<Ran> {
         let end = Instant::now() + patience;

@@ -298,8 +298,7 @@ impl Machine {
     fn stop_by(&mut self, line: &str, event: &str) -> Outcome<Duration> {
         self.monitor.forget()?;
         let start = Instant::now();
-        // Its answer may come, or be cut off.
-        let _ = self.agent.run(&format!("{line} --no-block"), Duration::from_secs(5));
+        self.agent.tell(line)?;
         self.monitor.event(event, seconds(STOP)).context(format!("{}: {line}", self.name))?;
         Ok(start.elapsed())
     }
