@@ -76,7 +76,9 @@ pub fn run(sys: &dyn Sys, page: u64) -> Result<Report> {
 /// All zoned devices by name; `on` is what is on now.
 pub fn zoned(sys: &dyn Sys, on: &[Device], page: u64) -> Vec<Zoned> {
     let names = sys.list("/sys/block").into_iter().filter_map(|name| {
-        let kind = queue(sys, &name, "zoned").filter(|kind| kind != "none")?;
+        // One of several ways to a device, which has no node of its own.
+        let hidden = sys.read(&format!("/sys/block/{name}/hidden")).is_ok_and(|t| t.trim() == "1");
+        let kind = queue(sys, &name, "zoned").filter(|kind| kind != "none" && !hidden)?;
         Some((name, kind))
     });
     names.map(|(name, kind)| look(sys, name, kind, on, page)).collect()

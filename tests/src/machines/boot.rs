@@ -34,16 +34,16 @@ pub fn run(parts: &Parts) -> Outcome<bool> {
 
 fn tell(story: &mut Story, machine: &mut Machine) -> Outcome {
     good_start(story, machine)?;
-    story.check("swap in use", machine.hold(HELD_MIB));
+    story.check("swap in use", machine.hold("hold", HELD_MIB));
     story.check("it stops to start again", machine.reboot());
     start_after_stop(story, machine)?;
-    story.check("swap in use", machine.hold(HELD_MIB));
+    story.check("swap in use", machine.hold("hold", HELD_MIB));
     prepare_mistakes(machine)?;
     story.tell("the power goes");
     machine.reset()?;
     start_with_mistakes(story, machine)?;
     story.check("the late device goes while it is on", goes(machine));
-    story.check("swap in use", machine.hold(HELD_MIB));
+    story.check("swap in use", machine.hold("hold", HELD_MIB));
     story.check("it stops to stay off", machine.power_off());
     story.check("the kernel has not complained", no_complaints(machine));
     Ok(())
@@ -78,7 +78,7 @@ fn prepare_mistakes(machine: &mut Machine) -> Outcome {
     machine.ok(&format!(
         "printf '[broken]\\ndevice = {BY_ID}ZNS0\\nprio = 5\\n[late]\\ndevice = {BY_ID}LATE\\n' >> {FILE}; \
          mkdir -p /etc/systemd/system.conf.d; \
-         printf '[Manager]\\nDefaultDeviceTimeoutSec=15\\n' > /etc/systemd/system.conf.d/short.conf; sync"
+         printf '[Manager]\\nDefaultDeviceTimeoutSec=20\\n' > /etc/systemd/system.conf.d/short.conf; sync"
     ))?;
     machine.unplug(LATE.serial)
 }

@@ -32,6 +32,12 @@ pub struct Parts {
     files: PathBuf,
 }
 
+impl Parts {
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.files.join(name)
+    }
+}
+
 /// In an emulated machine, next to others.
 pub fn seconds(n: u64) -> Duration {
     Duration::from_secs(n) * slowness()
@@ -44,8 +50,10 @@ const COMMAND: u64 = 60;
 /// From `systemctl reboot` or `poweroff` to its end.
 const STOP: u64 = 120;
 
-/// Where the service `hold` tells how far it is.
-pub const HELD: &str = "/run/hold";
+/// Where a service that holds memory tells how far it is.
+fn held(name: &str) -> String {
+    format!("/run/held/{name}")
+}
 
 /// Less for the emulator to do, and no change to what is tested: as vm/run.
 const KERNEL_LINE: &str =
@@ -86,7 +94,7 @@ impl<'a> Plan<'a> {
     }
 
     fn file(&self, ending: &str) -> PathBuf {
-        self.parts.files.join(format!("{}.{ending}", self.name))
+        self.parts.file(&format!("{}.{ending}", self.name))
     }
 
     pub fn add(mut self, arguments: &[&str]) -> Self {
@@ -235,20 +243,27 @@ impl Machine {
         Ok(start.elapsed())
     }
 
-    /// Puts memory on swap, in a service of its own that this program is; its
+    /// Puts memory on swap, in a service of that name that this program is; its
     /// disk is the program's file.
-    pub fn hold(&mut self, mib: u32) -> Outcome {
+    pub fn hold(&mut self, name: &str, mib: u32) -> Outcome {
+        let directory = held(name);
         self.ok(&format!(
-            "rm -rf {HELD}; cp /dev/vdb /run/machine-suite; chmod +x /run/machine-suite; \
-             systemd-run --quiet --collect --unit=hold /run/machine-suite hold {HELD} {mib}"
+            "rm -rf {directory}; cp -f /dev/vdb /run/{name}; chmod +x /run/{name}; \
+             systemctl reset-failed {name}.service 2> /dev/null; \
+             systemd-run --quiet --unit={name} /run/{name} hold {directory} {mib}"
         ))?;
-        self.comes(&format!("test -e {HELD}/{}", hold::OUT), COMMAND).map(drop)
+        self.comes(&format!("test -e {directory}/{}", hold::OUT), COMMAND).map(drop)
+    }
+
+    /// Has it read again.
+    pub fn ask_for(&mut self, name: &str) -> Outcome {
+        self.ok(&format!("touch {}/{}", held(name), hold::READ)).map(drop)
     }
 
     /// Has it read again; it has to be what it was.
-    pub fn read_held(&mut self) -> Outcome<Duration> {
-        self.ok(&format!("touch {HELD}/{}", hold::READ))?;
-        self.comes(&format!("test -e {HELD}/{}", hold::RIGHT), COMMAND)
+    pub fn read_held(&mut self, name: &str) -> Outcome<Duration> {
+        self.ask_for(name)?;
+        self.comes(&format!("test -e {}/{}", held(name), hold::RIGHT), COMMAND)
     }
 
     /// Runs a line of shell, however it ends.

@@ -8,6 +8,7 @@ mod hold;
 mod lines;
 mod machine;
 mod qmp;
+mod remote;
 mod story;
 
 use std::path::PathBuf;
@@ -27,6 +28,8 @@ struct Cli {
 enum Command {
     /// Start, stop, mistakes, and devices that come late
     Boot(machine::Parts),
+    /// Two machines, one with its swap on the other's device
+    Remote(machine::Parts),
     /// In a machine: memory that is swapped out, and verified when asked for
     Hold {
         /// Where to say so, and to be asked
@@ -38,6 +41,7 @@ enum Command {
 fn main() -> ExitCode {
     let done: Outcome<bool> = match Cli::parse().command {
         Command::Boot(parts) => boot::run(&parts),
+        Command::Remote(parts) => remote::run(&parts),
         Command::Hold { directory, mib } => hold::run(&directory, mib).map(|()| true),
     };
     match done {
