@@ -29,7 +29,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 export DEBUG
 # One virtual machine, and one build, has the machine for itself.
 .NOTPARALLEL:
-.PHONY: help setup kernels kmod tools man completions command install uninstall deb dist test test-engine test-model test-rust test-torture test-fuzz test-vm test-debug torture test-packages test-boot coverage fuzz demo bench lab lint clean distclean
+.PHONY: help setup kernels kmod tools man completions command install uninstall deb dist test test-engine test-model test-rust test-torture test-fuzz test-vm test-debug torture test-packages test-boot test-remote coverage fuzz demo bench lab lint clean distclean
 
 SCRIPTS := vm/lib.sh vm/devices.sh trace/lib.sh dist/lib.sh tests/debian.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* dist/* dist/dkms/* dist/debian/* .ci/* bench/* fuzz/* tests/* trace/* engine/tests/* 2>/dev/null)
 ENGINE := $(wildcard engine/*.c port/user/*.c port/user/policy/*.c)
@@ -147,6 +147,11 @@ test-packages: deb ## the packages in a Debian 12 of their own: installed, built
 # Not a part of `make test`: it fetches a Debian. KERNELS=6.12 for one of them.
 test-boot: deb ## whole machines with systemd: swap after each start, clean stops, mistakes
 	$(call machines,boot)
+
+# One kernel says it all, and takes seven minutes.
+test-remote: KERNELS := 6.12
+test-remote: deb ## swap on another machine's device, with the cable pulled
+	$(call machines,remote)
 
 define machines
 @vm/setup vm module packages

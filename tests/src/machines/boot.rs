@@ -190,7 +190,7 @@ fn late(machine: &mut Machine) -> Outcome<std::time::Duration> {
 /// Taken out while it is on: its service stops, and says what it could not do.
 fn goes(machine: &mut Machine) -> Outcome<std::time::Duration> {
     machine.unplug(LATE.serial)?;
-    let took = machine.comes("! systemctl is-active znsage@late.service", 60)?;
+    let took = machine.ends("znsage@late.service", 60)?;
     let said = machine.ok("journalctl -b -o cat -u znsage@late.service")?;
     ensure!(said.contains("znsage0 is off; whether "), "{said}");
     ensure!(said.contains("znsage@late.service: Deactivated successfully"), "{said}");

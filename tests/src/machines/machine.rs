@@ -300,6 +300,11 @@ impl Machine {
         Err(format!("{}: `{line}` did not come true in {patience} s", self.name))
     }
 
+    /// Waits until a service has ended, however.
+    pub fn ends(&mut self, unit: &str, patience: u64) -> Outcome<Duration> {
+        self.comes(&format!("systemctl is-active {unit} | grep -qE '^(inactive|failed)$'"), patience)
+    }
+
     /// Says that it is to start again, and waits until it begins to.
     pub fn reboot(&mut self) -> Outcome<Duration> {
         self.stop_by("systemctl reboot", "RESET")
