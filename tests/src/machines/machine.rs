@@ -302,7 +302,10 @@ impl Machine {
 
     /// Waits until a service has ended, however.
     pub fn ends(&mut self, unit: &str, patience: u64) -> Outcome<Duration> {
-        self.comes(&format!("systemctl is-active {unit} | grep -qE '^(inactive|failed)$'"), patience)
+        self.comes(
+            &format!("systemctl is-active {unit} | grep -qE '^(inactive|failed)$'"),
+            patience,
+        )
     }
 
     /// Says that it is to start again, and waits until it begins to.
