@@ -148,7 +148,7 @@ test-packages: deb ## the packages in a Debian 12 of their own: installed, built
 test-boot: deb ## whole machines with systemd: swap after each start, clean stops, mistakes
 	$(call machines,boot)
 
-# One kernel says it all, and takes seven minutes.
+# One kernel says it all, and takes some five minutes.
 test-remote: KERNELS := 6.12
 test-remote: deb ## swap on another machine's device, with the cable pulled
 	$(call machines,remote)
