@@ -29,9 +29,9 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 export DEBUG
 # One virtual machine, and one build, has the machine for itself.
 .NOTPARALLEL:
-.PHONY: help setup kernels kmod tools man completions command install deb dist test test-engine test-model test-rust test-torture test-fuzz test-vm test-debug torture test-cross test-packages coverage fuzz demo bench lab lint clean distclean
+.PHONY: help setup kernels kmod tools man completions command install uninstall deb dist test test-engine test-model test-rust test-torture test-fuzz test-vm test-debug torture test-cross test-packages test-boot test-remote coverage fuzz demo bench lab lint clean distclean
 
-SCRIPTS := vm/lib.sh vm/devices.sh trace/lib.sh dist/lib.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* dist/* dist/dkms/* dist/debian/* .ci/* bench/* fuzz/* tests/* trace/* engine/tests/* 2>/dev/null)
+SCRIPTS := vm/lib.sh vm/devices.sh trace/lib.sh dist/lib.sh tests/debian.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* dist/* dist/dkms/* dist/debian/* .ci/* bench/* fuzz/* tests/* trace/* engine/tests/* 2>/dev/null)
 ENGINE := $(wildcard engine/*.c port/user/*.c port/user/policy/*.c)
 # Policies of one's own, which are kernel modules and libraries as well.
 SAMPLES := $(wildcard samples/*.c)
@@ -70,6 +70,9 @@ command: man completions ## what `make install` copies: the command, manual page
 # As root; docs/install.md.
 install: ## install what `make command` built: PREFIX=/usr/local DESTDIR=
 	dist/install '$(PREFIX)' '$(DESTDIR)'
+
+uninstall: ## remove what `make install` put there, with the same PREFIX and DESTDIR
+	dist/install --remove '$(PREFIX)' '$(DESTDIR)'
 
 deb: command ## Debian packages, znsage and znsage-dkms, into build/deb
 	@vm/setup deb
@@ -145,6 +148,22 @@ test-packages: deb ## the packages in a Debian 12 of their own: installed, built
 	@vm/setup module packages
 	@vm/kernels $(KERNELS)
 	tests/packages $(KERNELS)
+
+# Not a part of `make test`: it fetches a Debian. KERNELS=6.12 for one of them.
+test-boot: deb ## whole machines with systemd: swap after each start, clean stops, mistakes
+	$(call machines,boot)
+
+# One kernel says it all, and takes some five minutes.
+test-remote: KERNELS := 6.12
+test-remote: deb ## swap on another machine's device, with the cable pulled
+	$(call machines,remote)
+
+define machines
+@vm/setup vm module packages
+@vm/kernels $(KERNELS)
+cargo build --release -p znsage-tests
+@for kernel in $(KERNELS); do tests/machines $(1) $$kernel || exit; done
+endef
 
 # What is not covered: build/coverage/missing.
 coverage: ## how much of the engine its own tests execute; fails below 98 % of lines, 90 % of branches

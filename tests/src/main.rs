@@ -3,17 +3,12 @@
 //! the virtual machine that tests/run starts, never on a machine that matters.
 
 mod cases;
-mod child;
 mod cleanup;
 mod device;
 mod direct;
-mod guest;
 mod kmsg;
 mod load;
-mod memory;
 mod null_blk;
-mod outcome;
-mod pattern;
 mod runner;
 mod table;
 mod torture;
@@ -22,6 +17,7 @@ mod zones;
 use std::process::ExitCode;
 
 use runner::Case;
+use znsage_tests::{child, ensure, guest, memory, outcome, pattern};
 
 const USAGE: &str = "\
 usage: vm-suite [--brief] [--list] [NAME...]

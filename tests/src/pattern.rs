@@ -65,6 +65,7 @@ impl Random {
         Random(seed)
     }
 
+    #[allow(clippy::should_implement_trait)] // they have no end
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(STEP);
         mix(self.0)

@@ -5,8 +5,8 @@
 use crate::counters;
 use crate::error::{reason, Error, Kind, Result};
 use crate::sys::Sys;
-use crate::units;
 use crate::zones::{State, Zone};
+use crate::{paths, units};
 
 /// Zones beside the reserve that the module needs at the least: one being
 /// written, one that GC can empty meanwhile, and one between GC's watermarks.
@@ -23,6 +23,8 @@ pub struct Backing {
     pub name: String,
     /// Longest append.
     pub append_bytes: u64,
+    /// The module takes longer ones for possible: the kernel says so.
+    pub narrowed: bool,
     /// Capacity of the largest zone that can be used.
     pub zone_bytes: u64,
     pub usable_zones: u64,
@@ -63,8 +65,10 @@ pub fn inspect(sys: &dyn Sys, device: &str, force: bool) -> Result<Backing> {
     if !force {
         check_empty(&path, &usable)?;
     }
+    let path_bytes = paths::append_bytes(sys, &name).filter(|&least| least < append_bytes);
     Ok(Backing {
-        append_bytes,
+        append_bytes: path_bytes.unwrap_or(append_bytes),
+        narrowed: path_bytes.is_some(),
         zone_bytes: usable.iter().map(|z| z.capacity).max().unwrap_or(0),
         usable_zones: usable.len() as u64,
         usable_bytes: usable.iter().map(|z| z.capacity).fold(0, u64::saturating_add),

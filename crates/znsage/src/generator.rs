@@ -100,7 +100,7 @@ fn head(section: &Section) -> String {
         "# Made by {NAME} of section [{name}]; `systemctl daemon-reload` makes it anew.\n\
          [Unit]\n\
          Description=Swap{}, section {name} of znsage.conf\n\
-         Documentation=man:znsage-on(8)\n\
+         Documentation=man:znsage.conf(5) man:znsage-on(8)\n\
          SourcePath={}\n",
         literal(&on),
         literal(file),

@@ -22,6 +22,7 @@ mod off;
 mod on;
 #[doc(hidden)]
 pub mod parsers;
+mod paths;
 mod progress;
 mod prometheus;
 mod resume;

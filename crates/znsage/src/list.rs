@@ -15,7 +15,7 @@ use crate::error::{Error, Kind, Result};
 use crate::status::table;
 use crate::sys::Sys;
 use crate::zones::State;
-use crate::{on, units};
+use crate::{on, paths, units};
 
 /// What sysfs counts sizes in.
 const SECTOR: u64 = 512;
@@ -77,9 +77,18 @@ pub fn run(sys: &dyn Sys, page: u64) -> Result<Report> {
 pub fn zoned(sys: &dyn Sys, on: &[Device], page: u64) -> Vec<Zoned> {
     let names = sys.list("/sys/block").into_iter().filter_map(|name| {
         let kind = queue(sys, &name, "zoned").filter(|kind| kind != "none")?;
+        if paths::is_hidden(sys, &name) {
+            return None;
+        }
         Some((name, kind))
     });
     names.map(|(name, kind)| look(sys, name, kind, on, page)).collect()
+}
+
+/// As far as its paths have it, if there are some.
+fn append_max_bytes(sys: &dyn Sys, name: &str) -> Option<u64> {
+    let told: u64 = queue(sys, name, "zone_append_max_bytes")?.parse().ok()?;
+    Some(paths::append_bytes(sys, name).map_or(told, |least| least.min(told)))
 }
 
 fn look(sys: &dyn Sys, name: String, kind: String, on: &[Device], page: u64) -> Zoned {
@@ -93,7 +102,7 @@ fn look(sys: &dyn Sys, name: String, kind: String, on: &[Device], page: u64) -> 
         zone_bytes: number("queue/chunk_sectors").and_then(|n| n.checked_mul(SECTOR)),
         zones: zones(sys, &path),
         write_unit_bytes: number("queue/zone_write_granularity"),
-        append_max_bytes: number("queue/zone_append_max_bytes"),
+        append_max_bytes: append_max_bytes(sys, &name),
         max_open_zones: limit(sys, &name, "max_open_zones"),
         max_active_zones: limit(sys, &name, "max_active_zones"),
         on: on.iter().find(|d| d.backing == name).map(|d| d.name.clone()),

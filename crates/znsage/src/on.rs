@@ -22,6 +22,9 @@ const MAP_BYTES_PER_BLOCK: u64 = 8;
 /// As the module's (kmod/config.c).
 const DEFAULT_RESERVE: u32 = 2;
 
+/// Likewise (kmod/geometry.c).
+const DEFAULT_CHUNK: u64 = 256 << 10;
+
 /// mkswap refuses anything smaller.
 const MIN_PAGES: u64 = 10;
 
@@ -59,12 +62,13 @@ fn turn_on(sys: &dyn Sys, args: &OnArgs, section: Option<&str>, page: u64) -> Re
     let backing = examine(sys, args, page)?;
     let source = module::find(sys)?;
 
+    let chunk = args.chunk.or(narrow_chunk(sys, args, &backing, page));
     let mut undo = Undo::new(sys);
     let remembered = match section {
         Some(name) => section::remember(sys, name, &backing.name, &mut undo),
         None => Ok(()),
     };
-    match remembered.and_then(|()| set_up(sys, args, &backing, &source, &mut undo)) {
+    match remembered.and_then(|()| set_up(sys, args, &backing, chunk, &source, &mut undo)) {
         Ok(report) => Ok(report),
         Err(e) => Err(undo.roll_back(e)),
     }
@@ -182,6 +186,7 @@ fn set_up(
     sys: &dyn Sys,
     args: &OnArgs,
     backing: &Backing,
+    chunk: Option<u64>,
     source: &Source,
     undo: &mut Undo,
 ) -> Result<Report> {
@@ -203,7 +208,7 @@ fn set_up(
         let name = name.to_string();
         move |sys| configfs::remove(sys, &name)
     });
-    for (attribute, value) in settings(args, &backing.path) {
+    for (attribute, value) in settings(args, &backing.path, chunk) {
         configfs::set(sys, name, attribute, &value)
             .map_err(|e| set::refused_name(sys, attribute, &value).unwrap_or(e))?;
     }
@@ -236,8 +241,17 @@ fn drop_leftover(sys: &dyn Sys, name: &str) -> Result<()> {
     }
 }
 
+/// What the module would choose for a chunk, as it does in kmod/geometry.c, is
+/// too much for the paths to the device: the most that they take, in whole units.
+fn narrow_chunk(sys: &dyn Sys, args: &OnArgs, backing: &Backing, page: u64) -> Option<u64> {
+    let preferred = device::limit(sys, &backing.name, "optimal_io_size").unwrap_or(0);
+    let least = backing.append_bytes;
+    let unit = args.write_unit.unwrap_or(page);
+    (backing.narrowed && preferred.max(DEFAULT_CHUNK) > least).then(|| least - least % unit)
+}
+
 /// Attributes to write. What the user left open stays with the module.
-fn settings(args: &OnArgs, path: &str) -> Vec<(&'static str, String)> {
+fn settings(args: &OnArgs, path: &str, chunk: Option<u64>) -> Vec<(&'static str, String)> {
     let mut list = vec![
         ("backing", path.to_string()),
         ("over_provisioning", args.over_provisioning.to_string()),
@@ -247,7 +261,7 @@ fn settings(args: &OnArgs, path: &str) -> Vec<(&'static str, String)> {
     list.extend(args.encrypt.map(|how| ("encrypt", how.name().to_string())));
     let numbers = [
         ("size", args.size),
-        ("chunk", args.chunk),
+        ("chunk", chunk),
         ("write_unit", args.write_unit),
         ("reserve", args.reserve.map(u64::from)),
         ("stripe", args.stripe.map(u64::from)),

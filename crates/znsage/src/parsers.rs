@@ -80,6 +80,18 @@ pub fn settings(text: &str) -> Settings {
     }
 }
 
+/// All that is said against a file of settings.
+pub fn complaint(text: &str) -> Option<String> {
+    let conf = conf::of_texts(&[("/etc/znsage.conf".to_string(), text.to_string())]);
+    let e = conf::complaint(conf.faults.iter())?;
+    Some(format!("{e}\n{}", e.hint.as_deref().unwrap_or_default()))
+}
+
+/// The keys of a section of settings, as arguments.
+pub fn section() -> clap::Command {
+    conf::grammar()
+}
+
 /// The chosen I/O scheduler of a list of them.
 pub fn scheduler(list: &str) -> Option<String> {
     scheduler::chosen(list)

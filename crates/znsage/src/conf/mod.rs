@@ -177,7 +177,7 @@ fn take_in(
 }
 
 /// What `on` takes.
-fn grammar() -> clap::Command {
+pub fn grammar() -> clap::Command {
     OnArgs::augment_args(clap::Command::new("on").disable_help_flag(true))
 }
 

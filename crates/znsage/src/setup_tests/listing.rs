@@ -30,6 +30,8 @@ fn only_zoned_devices_are_listed() {
     let fake = machine();
     fake.put("/sys/block/sda/queue/zoned", "none\n");
     fake.put_dir("/sys/block/loop0");
+    fake.put("/sys/block/nvme1c0n1/queue/zoned", "host-managed\n");
+    fake.put("/sys/block/nvme1c0n1/hidden", "1\n");
     assert_eq!(run_list(&fake).devices.len(), 1);
     fake.put("/sys/block/nvme1n1/queue/zoned", "none\n");
     assert_eq!(run_list(&fake).to_text(), "there is no zoned device\n");

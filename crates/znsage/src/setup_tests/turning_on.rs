@@ -29,6 +29,26 @@ fn on_and_off_leave_the_machine_as_it_was() {
     assert_eq!(fake.snapshot(), before);
 }
 
+/// The kernel promises what a zone holds; the path takes less.
+#[test]
+fn paths_to_a_device_limit_its_chunks() {
+    let fake = machine();
+    fake.put("/sys/block/nvme1n1/queue/zone_append_max_bytes", "4194304\n");
+    fake.put("/sys/block/nvme1c0n1/hidden", "1\n");
+    for (limit, chunk) in [("524288\n", "0"), ("204800\n", "204800"), ("131072\n", "131072")] {
+        fake.put("/sys/block/nvme1c0n1/queue/zone_append_max_bytes", limit);
+        turn_on(&fake, &[]).unwrap();
+        let set = fake.read(&format!("{CONFIG}/nvme1n1/chunk")).unwrap();
+        assert_eq!(set.trim(), chunk, "of a path that takes {limit}");
+        turn_off(&fake, &[]).unwrap();
+    }
+    let e = turn_on(&fake, &["--chunk", "132K"]).unwrap_err();
+    assert_eq!(e.message, "--chunk: 132 KiB do not fit in one append");
+    assert!(e.hint.unwrap().contains("appends of up to 128 KiB"));
+    turn_on(&fake, &["--write-unit", "96K"]).unwrap();
+    assert_eq!(fake.read(&format!("{CONFIG}/nvme1n1/chunk")).unwrap().trim(), "98304");
+}
+
 #[test]
 fn settings_reach_the_module() {
     let fake = machine();

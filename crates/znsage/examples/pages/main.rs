@@ -6,6 +6,8 @@
 //!     cargo run -p znsage --example pages -- man DIRECTORY
 //!     cargo run -p znsage --example pages -- completions DIRECTORY
 
+mod conf;
+
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -39,7 +41,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// A page for the command and one for each subcommand, and theirs.
+/// A page for the command, one for each subcommand and theirs, and one for the
+/// file of settings.
 fn man(directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     for command in pages() {
@@ -47,7 +50,7 @@ fn man(directory: &Path) -> io::Result<()> {
         let file = fs::File::create(directory.join(format!("{name}.{SECTION}")))?;
         clap_mangen::Man::new(command).section(SECTION).render(&mut io::BufWriter::new(file))?;
     }
-    Ok(())
+    conf::write(directory)
 }
 
 fn completions(directory: &Path) -> io::Result<()> {
@@ -125,7 +128,7 @@ mod tests {
             assert!(page.contains(".SH OPTIONS"), "{name}");
         }
         let written = fs::read_dir(directory.path()).unwrap().count();
-        assert_eq!(written, all.len(), "pages of nothing");
+        assert_eq!(written, all.len() + 1, "pages of nothing");
     }
 
     #[test]

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What both programs of tests stand on: `vm-suite`, and `machine-suite`.
+
+pub mod child;
+pub mod guest;
+pub mod memory;
+pub mod outcome;
+pub mod pattern;

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! One machine and three starts: a good one, one after a clean stop with swap
+//! in use, and one after a power failure with mistakes in the file.
+
+use znsage_tests::ensure;
+use znsage_tests::outcome::Outcome;
+
+use crate::machine::{Machine, Parts, Plan, Zoned};
+use crate::story::Story;
+
+const SWAP: Zoned = Zoned { serial: "ZNS0", mib: 256, zone_mib: 4, movable: false };
+const LATE: Zoned = Zoned { serial: "LATE", mib: 64, zone_mib: 4, movable: true };
+
+/// What udev makes of QEMU's serial numbers.
+const BY_ID: &str = "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_";
+const FILE: &str = "/etc/znsage.conf";
+const METRICS: &str = "/var/lib/prometheus/node-exporter/znsage.prom";
+
+/// More than it may have in memory; it verifies each page that it touches.
+const BENCH: &str = "znsage bench --size 96M --memory-limit 48M --seconds 3 --seed 1 --json";
+const BENCH_TIME: u64 = 180;
+/// What is on swap when the machine stops.
+const HELD_MIB: u32 = 64;
+
+pub fn run(parts: &Parts) -> Outcome<bool> {
+    let mut story = Story::new();
+    let mut machine = Plan::new(parts, "boot").zoned(&SWAP)?.zoned(&LATE)?.start()?;
+    if let Err(why) = tell(&mut story, &mut machine) {
+        story.check("to the end", Err::<(), _>(why));
+        Story::console(&machine);
+    }
+    Ok(story.end("boot"))
+}
+
+fn tell(story: &mut Story, machine: &mut Machine) -> Outcome {
+    good_start(story, machine)?;
+    story.check("swap in use", machine.hold("hold", HELD_MIB));
+    story.check("it stops to start again", machine.reboot());
+    start_after_stop(story, machine)?;
+    story.check("swap in use", machine.hold("hold", HELD_MIB));
+    prepare_mistakes(machine)?;
+    story.tell("the power goes");
+    machine.reset()?;
+    start_with_mistakes(story, machine)?;
+    story.check("the late device goes while it is on", goes(machine));
+    story.check("swap in use", machine.hold("hold", HELD_MIB));
+    story.check("it stops to stay off", machine.power_off());
+    story.check("the kernel has not complained", no_complaints(machine));
+    Ok(())
+}
+
+fn good_start(story: &mut Story, machine: &mut Machine) -> Outcome {
+    story.check("first start", machine.up());
+    story.check("no unit has failed", none_failed(machine));
+    story.check("swap is on", is_swap(machine, "swap", 10));
+    story.check("it was on before swap.target", before_target(machine));
+    story.check("pages go out and come back", bench(machine, "znsage0"));
+    story.check("systemctl stop", stop(machine));
+    story.check("systemctl start", start(machine));
+    story.check("metrics are written", metrics(machine));
+    Ok(())
+}
+
+fn start_after_stop(story: &mut Story, machine: &mut Machine) -> Outcome {
+    story.check("second start", machine.up());
+    story.check("no unit has failed", none_failed(machine));
+    // Without `force` it would refuse a device that holds anything.
+    story.check("swap is on again", is_swap(machine, "swap", 10));
+    story
+        .check("the stop had ended what held memory, then emptied the device", clean_stop(machine));
+    story.check("metrics again", metrics(machine));
+    Ok(())
+}
+
+/// A section with a mistake, one whose device is not there, and the first as it
+/// was; a device that holds swap of before.
+fn prepare_mistakes(machine: &mut Machine) -> Outcome {
+    machine.ok(&format!(
+        "printf '[broken]\\ndevice = {BY_ID}ZNS0\\nprio = 5\\n[late]\\ndevice = {BY_ID}LATE\\n' >> {FILE}; \
+         mkdir -p /etc/systemd/system.conf.d; \
+         printf '[Manager]\\nDefaultDeviceTimeoutSec=20\\n' > /etc/systemd/system.conf.d/short.conf; sync"
+    ))?;
+    machine.unplug(LATE.serial)
+}
+
+fn start_with_mistakes(story: &mut Story, machine: &mut Machine) -> Outcome {
+    story.check("third start, though swap fails", machine.up());
+    story.check(
+        "a device that holds something is refused",
+        failed(machine, "swap", "`force = yes` in section swap takes it each time"),
+    );
+    story.check(
+        "a mistake in the file is told",
+        failed(machine, "broken", "/etc/znsage.conf:6: there is no key `prio`"),
+    );
+    story.check("the machine has started", machine.ok("systemctl is-active multi-user.target"));
+    story.check("a device comes late", late(machine));
+    story.check("`force = yes` helps", mend(machine));
+    story.check("pages go out and come back", bench(machine, "znsage1"));
+    Ok(())
+}
+
+fn none_failed(machine: &mut Machine) -> Outcome<String> {
+    // `running`: all jobs of the start are done, and nothing has failed.
+    let state = machine.run("systemctl is-system-running --wait")?.out;
+    let failed = machine.ok("systemctl --failed --plain --no-legend")?;
+    ensure!(state == "running" && failed.is_empty(), "it is {state}: {failed}");
+    machine.ok("systemd-analyze time | head -n 1")
+}
+
+/// The service is active, and its device is the swap area of this priority.
+fn is_swap(machine: &mut Machine, section: &str, priority: i32) -> Outcome {
+    machine.ok(&format!("systemctl is-active znsage@{section}.service"))?;
+    let areas = machine.ok("cat /proc/swaps")?;
+    let there = areas
+        .lines()
+        .any(|line| line.starts_with("/dev/znsage0 ") && line.ends_with(&format!("\t{priority}")));
+    ensure!(there, "{areas}");
+    Ok(())
+}
+
+fn before_target(machine: &mut Machine) -> Outcome<String> {
+    let mut when = |unit: &str| {
+        let line = format!("systemctl show -P ActiveEnterTimestampMonotonic {unit}");
+        machine.ok(&line)?.parse::<u64>().map_err(|e| format!("{unit}: {e}"))
+    };
+    let (service, target) = (when("znsage@swap.service")?, when("swap.target")?);
+    ensure!(0 < service && service <= target, "on at {service} us, swap.target at {target} us");
+    Ok(format!("{} ms before it", (target - service) / 1000))
+}
+
+fn bench(machine: &mut Machine, disk: &str) -> Outcome<String> {
+    let ran = machine.run_for(BENCH, BENCH_TIME)?;
+    ensure!(ran.status == Some(0), "{:?}: {} {}", ran.status, ran.out, ran.err);
+    let blocks = machine.ok(&format!("cat /sys/block/{disk}/znsage/host_blocks"))?;
+    let blocks: u64 = blocks.parse().map_err(|e| format!("{blocks}: {e}"))?;
+    ensure!(blocks > 10_000, "only {blocks} pages were swapped out");
+    Ok(format!("{blocks} pages out"))
+}
+
+fn stop(machine: &mut Machine) -> Outcome {
+    machine.ok("systemctl stop znsage@swap.service")?;
+    let areas = machine.ok("tail -n +2 /proc/swaps")?;
+    ensure!(areas.is_empty(), "{areas}");
+    let zones = machine.ok(&format!("blkzone report {BY_ID}ZNS0"))?;
+    let full: Vec<&str> = zones.lines().filter(|zone| !zone.contains("(em)")).collect();
+    ensure!(zones.lines().count() == 64 && full.is_empty(), "{full:?}");
+    Ok(())
+}
+
+fn start(machine: &mut Machine) -> Outcome {
+    machine.ok("systemctl start znsage@swap.service")?;
+    is_swap(machine, "swap", 10)
+}
+
+/// Written anew by the timer, with the device that is on.
+fn metrics(machine: &mut Machine) -> Outcome<std::time::Duration> {
+    machine.ok(&format!("rm -f {METRICS}; systemctl enable --quiet --now znsage-metrics.timer"))?;
+    machine.comes(&format!("grep -qx 'znsage_devices 1' {METRICS}"), 60)
+}
+
+/// What the journal has of the stop before.
+fn clean_stop(machine: &mut Machine) -> Outcome {
+    let said =
+        machine.ok("journalctl -b -1 -o cat -u hold.service -u znsage@swap.service -n 12")?;
+    let at = |text: &str| said.lines().position(|line| line.contains(text));
+    let (ended, emptied) = (at("hold.service: Deactivated"), at("znsage0 is off, "));
+    ensure!(ended.is_some() && ended < emptied, "{said}");
+    ensure!(said.contains("znsage@swap.service: Deactivated successfully"), "{said}");
+    Ok(())
+}
+
+/// The service has failed, or is about to, and its log says why.
+fn failed(machine: &mut Machine, section: &str, why: &str) -> Outcome {
+    let unit = format!("znsage@{section}.service");
+    machine.comes(&format!("systemctl is-failed {unit}"), 60)?;
+    let said = machine.ok(&format!("journalctl -b -o cat -u {unit}"))?;
+    ensure!(said.contains(why), "{said}");
+    Ok(())
+}
+
+/// Its service was waiting for it.
+fn late(machine: &mut Machine) -> Outcome<std::time::Duration> {
+    let state = machine.run("systemctl is-active znsage@late.service")?.out;
+    ensure!(state == "inactive", "before it is there, the service is {state}");
+    machine.plug(LATE.serial)?;
+    machine.comes("systemctl is-active znsage@late.service", 60)
+}
+
+/// Taken out while it is on: its service stops, and says what it could not do.
+fn goes(machine: &mut Machine) -> Outcome<std::time::Duration> {
+    machine.unplug(LATE.serial)?;
+    let took = machine.ends("znsage@late.service", 60)?;
+    let said = machine.ok("journalctl -b -o cat -u znsage@late.service")?;
+    ensure!(said.contains("znsage0 is off; whether "), "{said}");
+    ensure!(said.contains("znsage@late.service: Deactivated successfully"), "{said}");
+    machine.ok("! test -e /sys/block/znsage0 && grep -q ^/dev/znsage1 /proc/swaps")?;
+    Ok(took)
+}
+
+/// As the message says.
+fn mend(machine: &mut Machine) -> Outcome {
+    machine.ok(&format!(
+        "sed -i 's/^priority = 10/&\\nforce = yes/; /^prio = 5/d' {FILE}; systemctl daemon-reload; \
+         systemctl start znsage@swap.service && grep -q '^/dev/znsage1 .*10$' /proc/swaps"
+    ))?;
+    Ok(())
+}
+
+/// The whole console, of all three starts.
+fn no_complaints(machine: &Machine) -> Outcome {
+    let console = std::fs::read(machine.console()).map_err(|e| e.to_string())?;
+    let console = String::from_utf8_lossy(&console);
+    let lines = complaints(&console);
+    ensure!(lines.is_empty(), "{lines:#?}");
+    Ok(())
+}
+
+/// QEMU's emulation now and then kills a kernel that patches its own code as it
+/// starts. The machine starts again by itself then, which is all there is to it.
+fn complaints(console: &str) -> Vec<&str> {
+    const BAD: [&str; 6] =
+        ["BUG:", "WARNING:", "Oops", "Call Trace", "blocked for more than", "I/O error"];
+    let mut emulated = false;
+    let mut found = Vec::new();
+    for line in console.lines() {
+        emulated = (emulated || line.contains("Oops: int3")) && !line.contains("Welcome to");
+        if !emulated && BAD.iter().any(|word| line.contains(word)) {
+            found.push(line);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_emulators_fault_is_forgiven() {
+        let console = "Oops: int3: 0000\nCall Trace:\nKernel panic\nWelcome to Debian\nfine\n";
+        assert!(complaints(console).is_empty());
+        let console = format!("{console}WARNING: CPU: 0\nOops: general protection\nCall Trace:\n");
+        assert_eq!(complaints(&console).len(), 3);
+    }
+}

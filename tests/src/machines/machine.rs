@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A machine in QEMU: its devices, what is said to it, how it is put down.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::{json, Value};
+use znsage_tests::guest::slowness;
+use znsage_tests::outcome::{Context, Outcome};
+
+use crate::agent::{Agent, Ran};
+use crate::hold;
+use crate::qmp::Monitor;
+
+/// What all machines are made of.
+#[derive(clap::Args)]
+pub struct Parts {
+    /// The kernel, a vmlinuz
+    #[arg(long)]
+    kernel: PathBuf,
+    /// What it starts with
+    #[arg(long)]
+    initrd: PathBuf,
+    /// The image of its disk, which stays as it is
+    #[arg(long)]
+    disk: PathBuf,
+    /// Where consoles and sockets are put
+    #[arg(long)]
+    files: PathBuf,
+}
+
+impl Parts {
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.files.join(name)
+    }
+}
+
+/// In an emulated machine, next to others.
+pub fn seconds(n: u64) -> Duration {
+    Duration::from_secs(n) * slowness()
+}
+
+/// From power-on to an agent.
+const START: u64 = 180;
+/// For a command that has little to do.
+const COMMAND: u64 = 60;
+/// From `systemctl reboot` or `poweroff` to its end.
+const STOP: u64 = 120;
+
+/// Where a service that holds memory tells how far it is.
+fn held(name: &str) -> String {
+    format!("/run/held/{name}")
+}
+
+/// Less for the emulator to do, and no change to what is tested: as vm/run.
+const KERNEL_LINE: &str =
+    "console=ttyS0 loglevel=5 oops=panic panic=-1 mitigations=off norandmaps \
+    nokaslr tsc=reliable no_timer_check 8250.nr_uarts=1";
+
+/// A zoned NVMe device.
+pub struct Zoned<'a> {
+    pub serial: &'a str,
+    pub mib: u64,
+    pub zone_mib: u64,
+    /// In a subsystem of its own, so that its controller can come and go.
+    pub movable: bool,
+}
+
+pub struct Machine {
+    name: String,
+    pub monitor: Monitor,
+    agent: Agent,
+    console: PathBuf,
+    /// Both end with the value, QEMU first.
+    _qemu: Qemu,
+    _images: Vec<Image>,
+}
+
+/// An order for a machine that is yet to start.
+pub struct Plan<'a> {
+    parts: &'a Parts,
+    name: &'a str,
+    arguments: Vec<String>,
+    line: String,
+    images: Vec<Image>,
+}
+
+impl<'a> Plan<'a> {
+    pub fn new(parts: &'a Parts, name: &'a str) -> Plan<'a> {
+        Plan { parts, name, arguments: Vec::new(), line: String::new(), images: Vec::new() }
+    }
+
+    fn file(&self, ending: &str) -> PathBuf {
+        self.parts.file(&format!("{}.{ending}", self.name))
+    }
+
+    pub fn add(mut self, arguments: &[&str]) -> Self {
+        self.arguments.extend(arguments.iter().map(|s| (*s).to_string()));
+        self
+    }
+
+    /// More of the kernel's command line.
+    pub fn kernel(mut self, words: &str) -> Self {
+        self.line = format!("{} {words}", self.line);
+        self
+    }
+
+    pub fn zoned(mut self, device: &Zoned) -> Outcome<Self> {
+        let Zoned { serial, mib, zone_mib, movable } = *device;
+        let image = Image::new(self.file(&format!("{serial}.img")), mib << 20)?;
+        let path = image.0.display();
+        let drive =
+            format!("if=none,id={serial},file={path},format=raw,cache=unsafe,discard=unmap");
+        self = self.add(&["-drive", &drive]);
+        self.images.push(image);
+        if movable {
+            let port = json!({
+                "driver": "pcie-root-port", "id": format!("port-{serial}"), "chassis": self.images.len(),
+            });
+            let subsystem = json!({
+                "driver": "nvme-subsys", "id": format!("subsystem-{serial}"), "nqn": serial,
+            });
+            self = self.add(&["-device", &port.to_string(), "-device", &subsystem.to_string()]);
+        }
+        let namespace = json!({
+            "driver": "nvme-ns", "id": format!("namespace-{serial}"), "bus": format!("nvme-{serial}"),
+            "drive": serial, "nsid": 1, "logical_block_size": 4096, "physical_block_size": 4096,
+            "zoned": true, "zoned.zone_size": zone_mib << 20,
+        });
+        let controller = controller(serial, movable).to_string();
+        Ok(self.add(&["-device", &controller, "-device", &namespace.to_string()]))
+    }
+
+    /// Starts it, without waiting for it to be up.
+    pub fn start(self) -> Outcome<Machine> {
+        let (monitor, agent, console) =
+            (self.file("qmp"), self.file("agent"), self.file("console"));
+        let socket = |path: &Path| {
+            let _ = fs::remove_file(path);
+            format!("path={},server=on,wait=off", path.display())
+        };
+        let log = File::create(self.file("qemu")).context("make a log")?;
+        let parts = self.parts;
+        let suite = std::env::current_exe().context("where am I")?;
+        let process = Command::new("qemu-system-x86_64")
+            .args(["-name", self.name, "-nodefaults", "-display", "none", "-m", "1G", "-smp", "2"])
+            .args(["-machine", "q35,sata=off,usb=off,smbus=off,i8042=off,vmport=off"])
+            .args(match std::env::var("ACCEL").as_deref() {
+                Ok("kvm") => ["-accel", "kvm", "-cpu", "host"],
+                _ => ["-accel", "tcg,thread=multi", "-cpu", "max,la57=off,svm=off"],
+            })
+            .arg("-kernel")
+            .arg(&parts.kernel)
+            .arg("-initrd")
+            .arg(&parts.initrd)
+            .args(["-append", &format!("{KERNEL_LINE}{}", self.line)])
+            .args(["-serial", &format!("file:{}", console.display())])
+            .args([
+                "-drive",
+                &format!(
+                    "if=none,id=root,format=raw,snapshot=on,cache=unsafe,file={}",
+                    parts.disk.display()
+                ),
+            ])
+            .args(["-device", "virtio-blk-pci,drive=root"])
+            .args([
+                "-drive",
+                &format!("if=none,id=suite,format=raw,read-only=on,file={}", suite.display()),
+            ])
+            .args(["-device", "virtio-blk-pci,drive=suite"])
+            .args(["-device", "virtio-rng-pci", "-device", "virtio-serial-pci"])
+            .args(["-chardev", &format!("socket,id=agent,{}", socket(&agent))])
+            .args(["-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0"])
+            .args(["-qmp", &format!("unix:{}", socket(&monitor).replacen("path=", "", 1))])
+            .args(&self.arguments)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().context("share a log")?)
+            .stderr(log)
+            .spawn()
+            .context("start qemu-system-x86_64")?;
+        let qemu = Qemu(process);
+        Ok(Machine {
+            name: self.name.to_string(),
+            monitor: Monitor::connect(&monitor)?,
+            agent: Agent::connect(&agent)?,
+            console,
+            _qemu: qemu,
+            _images: self.images,
+        })
+    }
+}
+
+/// The controller of a zoned device, as QEMU is told of it in either way.
+fn controller(serial: &str, movable: bool) -> Value {
+    let mut device = json!({"driver": "nvme", "id": format!("nvme-{serial}"), "serial": serial});
+    if movable {
+        device["subsys"] = json!(format!("subsystem-{serial}"));
+        device["bus"] = json!(format!("port-{serial}"));
+    }
+    device
+}
+
+/// Ends with the value.
+struct Qemu(Child);
+
+impl Drop for Qemu {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A file of nothing, which goes with the value.
+struct Image(PathBuf);
+
+impl Image {
+    fn new(path: PathBuf, bytes: u64) -> Outcome<Image> {
+        let file = File::create(&path).context(path.display())?;
+        let image = Image(path);
+        file.set_len(bytes).context(image.0.display())?;
+        Ok(image)
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+impl Machine {
+    pub fn console(&self) -> &Path {
+        &self.console
+    }
+
+    /// Waits until it has started; how long that took.
+    pub fn up(&mut self) -> Outcome<Duration> {
+        let start = Instant::now();
+        self.agent.meet(seconds(START)).context(&self.name)?;
+        Ok(start.elapsed())
+    }
+
+    /// Puts memory on swap, in a service of that name that this program is; its
+    /// disk is the program's file.
+    pub fn hold(&mut self, name: &str, mib: u32) -> Outcome {
+        let directory = held(name);
+        self.ok(&format!(
+            "rm -rf {directory}; cp -f /dev/vdb /run/{name}; chmod +x /run/{name}; \
+             systemctl reset-failed {name}.service 2> /dev/null; \
+             systemd-run --quiet --unit={name} /run/{name} hold {directory} {mib}"
+        ))?;
+        self.comes(&format!("test -e {directory}/{}", hold::OUT), COMMAND).map(drop)
+    }
+
+    /// Has it read again.
+    pub fn ask_for(&mut self, name: &str) -> Outcome {
+        self.ok(&format!("touch {}/{}", held(name), hold::READ)).map(drop)
+    }
+
+    /// Has it read again; it has to be what it was.
+    pub fn read_held(&mut self, name: &str) -> Outcome<Duration> {
+        self.ask_for(name)?;
+        self.comes(&format!("test -e {}/{}", held(name), hold::RIGHT), COMMAND)
+    }
+
+    /// Runs a line of shell, however it ends.
+    pub fn run(&mut self, line: &str) -> Outcome<Ran> {
+        self.agent.run(line, seconds(COMMAND)).context(&self.name)
+    }
+
+    pub fn run_for(&mut self, line: &str, patience: u64) -> Outcome<Ran> {
+        self.agent.run(line, seconds(patience)).context(&self.name)
+    }
+
+    /// Runs a line of shell that has to succeed; what it prints.
+    pub fn ok(&mut self, line: &str) -> Outcome<String> {
+        let ran = self.run(line)?;
+        match ran.status {
+            Some(0) => Ok(ran.out),
+            status => Err(format!(
+                "{}: `{line}` ended with {status:?}: {}",
+                self.name,
+                [ran.out, ran.err].join("\n").trim()
+            )),
+        }
+    }
+
+    /// Runs a line of shell again and again until it succeeds.
+    pub fn comes(&mut self, line: &str, patience: u64) -> Outcome<Duration> {
+        let start = Instant::now();
+        while start.elapsed() < seconds(patience) {
+            if self.run(line)?.status == Some(0) {
+                return Ok(start.elapsed());
+            }
+            sleep(Duration::from_millis(300));
+        }
+        Err(format!("{}: `{line}` did not come true in {patience} s", self.name))
+    }
+
+    /// Waits until a service has ended, however.
+    pub fn ends(&mut self, unit: &str, patience: u64) -> Outcome<Duration> {
+        self.comes(
+            &format!("systemctl is-active {unit} | grep -qE '^(inactive|failed)$'"),
+            patience,
+        )
+    }
+
+    /// Says that it is to start again, and waits until it begins to.
+    pub fn reboot(&mut self) -> Outcome<Duration> {
+        self.stop_by("systemctl reboot", "RESET")
+    }
+
+    /// Waits for it to switch itself off.
+    pub fn power_off(&mut self) -> Outcome<Duration> {
+        self.stop_by("systemctl poweroff", "SHUTDOWN")
+    }
+
+    fn stop_by(&mut self, line: &str, event: &str) -> Outcome<Duration> {
+        self.monitor.forget()?;
+        let start = Instant::now();
+        self.agent.tell(line)?;
+        self.monitor.event(event, seconds(STOP)).context(format!("{}: {line}", self.name))?;
+        Ok(start.elapsed())
+    }
+
+    /// As if the power went, for a moment.
+    pub fn reset(&mut self) -> Outcome {
+        self.monitor.forget()?;
+        self.monitor.order("system_reset", json!({}))?;
+        self.monitor.event("RESET", seconds(COMMAND)).map(drop)
+    }
+
+    /// Takes the controller of a movable device away.
+    pub fn unplug(&mut self, serial: &str) -> Outcome {
+        self.monitor.forget()?;
+        self.monitor.order("device_del", json!({"id": format!("nvme-{serial}")}))?;
+        self.monitor.event("DEVICE_DELETED", seconds(COMMAND)).map(drop)
+    }
+
+    pub fn plug(&mut self, serial: &str) -> Outcome {
+        self.monitor.order("device_add", controller(serial, true)).map(drop)
+    }
+
+    /// The cable of a network card.
+    pub fn link(&mut self, card: &str, up: bool) -> Outcome {
+        self.monitor.order("set_link", json!({"name": card, "up": up})).map(drop)
+    }
+}
