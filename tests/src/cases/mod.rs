@@ -12,6 +12,7 @@ mod kernel;
 mod lifecycle;
 mod policy;
 mod privacy;
+mod probe;
 mod process;
 mod refusals;
 mod shapes;
@@ -43,7 +44,7 @@ pub mod devices {
 /// What the names begin with of cases that say more of the engine and the
 /// command, which are the same everywhere, than of the kernel. One of each kind
 /// is not here.
-const OF_NO_KERNEL: [&str; 16] = [
+const OF_NO_KERNEL: [&str; 17] = [
     "utilization::percent_20",
     "utilization::percent_40",
     "utilization::percent_60",
@@ -59,6 +60,7 @@ const OF_NO_KERNEL: [&str; 16] = [
     "shapes::null_blk_three_open",
     "privacy::padding",
     "privacy::on_the_device",
+    "probe::one_open",
     "statistics::numbers_add_up",
 ];
 
@@ -80,6 +82,7 @@ pub fn all() -> Vec<Case> {
         block::CASES,
         shapes::CASES,
         privacy::CASES,
+        probe::CASES,
         statistics::CASES,
         control::CASES,
         errors::CASES,

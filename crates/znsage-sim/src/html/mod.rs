@@ -160,6 +160,7 @@ td.good { color: var(--good) } td.fair { color: var(--fair) } td.bad { color: va
 .tip::first-line { font-weight: 600 }
 .tip[hidden] { display: none }
 details { margin: .75rem 0 } summary { cursor: pointer; color: var(--link) }
+@media (max-width: 40rem) { td:not(.number) { min-width: 4rem } }
 @media print { details > * { display: block } body { max-width: none } }
 ";
 

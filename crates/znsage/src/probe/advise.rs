@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the measurements say about the settings of `znsage on`.
+
+use super::plan::Layout;
+use super::record::{Operation, Point, Probe, Setting, Varies};
+use crate::units::{self, counted};
+
+/// So much of the best bandwidth is as good as it.
+const GOOD: f64 = 0.9;
+
+/// As the module's (`on::DEFAULT_RESERVE`): one zone being filled by GC, and
+/// one to go on with.
+const MIN_RESERVE: u64 = 2;
+
+/// As `znsage on --stripe` has it.
+const MOST_STRIPE: u64 = 16;
+
+/// Zones that GC needs beside those of swap-out.
+const FOR_GC: u64 = 2;
+
+pub fn settings(probe: &Probe, layout: &Layout, cpus: u64) -> Vec<Setting> {
+    let mut all = Vec::new();
+    all.extend(chunk(probe, layout));
+    all.extend(write_unit(layout));
+    all.extend(streams(probe, layout, cpus));
+    all.extend(reserve(probe, layout));
+    all
+}
+
+fn setting(key: &str, value: String, reason: String) -> Setting {
+    Setting { key: key.to_string(), value, reason }
+}
+
+/// A size as znsage.conf takes it.
+fn size(bytes: u64) -> String {
+    match bytes % 1024 {
+        0 => format!("{}K", bytes / 1024),
+        _ => bytes.to_string(),
+    }
+}
+
+/// Appends are what the module writes by; without them, writes are next to it.
+fn points(probe: &Probe, varies: Varies) -> Vec<&Point> {
+    let of = |operation| probe.series(varies, operation).collect::<Vec<&Point>>();
+    let appends = of(Operation::Append);
+    if appends.is_empty() {
+        of(Operation::Write)
+    } else {
+        appends
+    }
+}
+
+/// The first point that is as good as the best one, and the best one.
+fn enough<'a>(points: &[&'a Point]) -> Option<(&'a Point, &'a Point)> {
+    let speed = |p: &&&Point| p.speed.mib_per_s;
+    let best = points.iter().max_by(|a, b| speed(a).total_cmp(&speed(b)))?;
+    let first = points.iter().find(|p| p.speed.mib_per_s >= GOOD * best.speed.mib_per_s)?;
+    Some((first, best))
+}
+
+/// How a point compares with the best one, which may be the same.
+fn best_of(first: &Point, best: &Point, at: impl Fn() -> String) -> String {
+    match std::ptr::eq(first, best) {
+        true => "the most of all".to_string(),
+        false => format!("the most is {:.0} with {}", best.speed.mib_per_s, at()),
+    }
+}
+
+/// The shortest request with nearly the bandwidth of the best.
+fn chunk(probe: &Probe, layout: &Layout) -> Option<Setting> {
+    let fit = |p: &&Point| p.request_bytes <= layout.append_max;
+    let points: Vec<&Point> = points(probe, Varies::Request).into_iter().filter(fit).collect();
+    let (first, best) = enough(&points)?;
+    let reason = format!(
+        "one {} of {} at a time has {:.0} MiB/s, {}",
+        first.operation.name(),
+        units::size(first.request_bytes),
+        first.speed.mib_per_s,
+        best_of(first, best, || units::size(best.request_bytes))
+    );
+    Some(setting("chunk", size(first.request_bytes), reason))
+}
+
+fn write_unit(layout: &Layout) -> Option<Setting> {
+    (layout.unit > layout.page).then(|| {
+        let reason = format!("the device takes writes in units of {}", units::size(layout.unit));
+        setting("write-unit", size(layout.unit), reason)
+    })
+}
+
+/// How many zones are to be written at once, as streams and zones of each.
+fn streams(probe: &Probe, layout: &Layout, cpus: u64) -> Vec<Setting> {
+    let points = points(probe, Varies::Zones);
+    let Some((first, best)) = enough(&points) else { return Vec::new() };
+    let room = layout.open.saturating_sub(FOR_GC).max(1);
+    let (policy, streams, why) = match cpus <= room {
+        true => ("cpu", cpus, "a stream for each CPU, without one waiting for another".to_string()),
+        false => {
+            let why = format!(
+                "{cpus} CPUs are more than the {} zones that may be open at once, less {FOR_GC} \
+                 for GC",
+                layout.open
+            );
+            ("single", 1, why)
+        }
+    };
+    let stripe = first.zones.div_ceil(streams).min(room / streams).clamp(1, MOST_STRIPE);
+    let limited = match first.zones.div_ceil(streams) > room / streams {
+        true => format!(", of {} that may be open less {FOR_GC} for GC", layout.open),
+        false => String::new(),
+    };
+    let reason = format!(
+        "{} at once have {:.0} MiB/s, {}; divided among {streams} streams{limited}",
+        counted(first.zones, "zone"),
+        first.speed.mib_per_s,
+        best_of(first, best, || counted(best.zones, "zone"))
+    );
+    vec![setting("policy", policy.to_string(), why), setting("stripe", stripe.to_string(), reason)]
+}
+
+/// While a zone is reset, swap-out goes on: GC needs so many more.
+fn reserve(probe: &Probe, layout: &Layout) -> Option<Setting> {
+    let resets = probe.zone_times.iter().filter_map(|t| t.reset_us.as_ref());
+    let longest = resets.map(|t| t.max).reduce(f64::max)?;
+    let all = points(probe, Varies::Zones);
+    let (_, best) = enough(&all)?;
+    let bytes = best.speed.mib_per_s * (1 << 20) as f64 * longest / 1e6;
+    let more = (bytes / layout.capacity as f64).ceil() as u64;
+    let reserve = (1 + more).clamp(MIN_RESERVE, (layout.count / 8).max(MIN_RESERVE));
+    let reason = format!(
+        "the longest reset took {}; {} can be written meanwhile, {:.2} zones",
+        units::micros(longest),
+        units::size(bytes as u64),
+        bytes / layout.capacity as f64
+    );
+    Some(setting("reserve", reserve.to_string(), reason))
+}
+
+/// The settings as a section of znsage.conf.
+pub fn profile(probe: &Probe) -> String {
+    let d = &probe.device;
+    let clean = |text: &str| text.replace(|c: char| c.is_control(), " ");
+    let model = d.model.as_deref().map_or(String::new(), |m| format!(" ({})", clean(m)));
+    let mut text = format!(
+        "# What `znsage probe` recommends for {}{model}:\n\
+         # `znsage on --profile FILE {}`. The keys are those of a section of\n\
+         # /etc/znsage.conf, which wants a line `device = ...` in addition.\n",
+        d.path, d.path
+    );
+    for note in &probe.notes {
+        text += &format!("# Note: {}.\n", clean(note));
+    }
+    text += &format!("[{}]\n", d.name);
+    for s in &probe.recommended {
+        text += &format!("\n# {}.\n{} = {}\n", clean(&s.reason), s.key, s.value);
+    }
+    text
+}
