@@ -450,7 +450,7 @@ pub struct ProbeArgs {
     #[arg(long)]
     pub yes: bool,
 
-    /// A quarter of a minute, to see whether it works: numbers scatter
+    /// Half a minute instead of three, to see whether it works: numbers scatter
     #[arg(long)]
     pub quick: bool,
 

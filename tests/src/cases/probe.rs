@@ -50,7 +50,7 @@ fn one_open(_: &mut Log) -> Outcome {
 /// While fio runs, the device is nobody else's; Ctrl-C leaves it empty.
 fn interrupted(_: &mut Log) -> Outcome {
     let backing = guest::device(LARGE)?;
-    let mut probe = guest::command(&["--foreground", "znsage", "probe", "--yes", &backing]);
+    let mut probe = guest::command(&["znsage", "probe", "--yes", &backing]);
     let probe = probe.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().context("znsage")?;
     let written = guest::eventually(30.0, || zones::all_empty(&backing).is_err());
     let other = guest::run(&["znsage", "on", "--force", &backing])?;

@@ -66,11 +66,20 @@ fn best_of(first: &Point, best: &Point, at: impl Fn() -> String) -> String {
     }
 }
 
-/// The shortest request with nearly the bandwidth of the best.
-fn chunk(probe: &Probe, layout: &Layout) -> Option<Setting> {
+/// The shortest request with nearly the bandwidth of the best, and the best.
+fn requests<'a>(probe: &'a Probe, layout: &Layout) -> Option<(&'a Point, &'a Point)> {
     let fit = |p: &&Point| p.request_bytes <= layout.append_max;
     let points: Vec<&Point> = points(probe, Varies::Request).into_iter().filter(fit).collect();
-    let (first, best) = enough(&points)?;
+    enough(&points)
+}
+
+/// What the module would write with, as far as it is known by now.
+pub fn request(probe: &Probe, layout: &Layout) -> u64 {
+    requests(probe, layout).map_or(layout.typical(), |(first, _)| first.request_bytes)
+}
+
+fn chunk(probe: &Probe, layout: &Layout) -> Option<Setting> {
+    let (first, best) = requests(probe, layout)?;
     let reason = format!(
         "one {} of {} at a time has {:.0} MiB/s, {}",
         first.operation.name(),

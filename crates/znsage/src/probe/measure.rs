@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The measurements. Each begins with empty zones, or fills those it reads.
 
+use super::advise;
 use super::fio::{parse_log, Job, Run};
 use super::record::{
     Fill, Neighbours, Operation, Point, Probe, Sample, Speed, Times, Varies, ZoneTimes,
@@ -230,7 +231,7 @@ pub fn fill(w: &mut Work, probe: &mut Probe, percent: u64) -> Result<()> {
     w.reset()?;
     let layout = w.ready.layout.clone();
     let zones = (layout.count * percent / 100).max(1);
-    let bytes = layout.typical();
+    let bytes = advise::request(probe, &layout);
     let prefix = format!("/run/znsage/probe-{}", w.ready.backing.name);
     let log = format!("{prefix}_bw.1.log");
     // With its directory, which fio does not make.

@@ -151,7 +151,7 @@ impl Plan {
             requests: (2..=10).map(|i| 1024 << i).collect(),
             depths: vec![1, 2, 4, 8, 16, 32],
             zones: vec![1, 2, 4, 8, 16],
-            fill_seconds: 15.0,
+            fill_seconds: 20.0,
             repeats: 3,
         }
     }

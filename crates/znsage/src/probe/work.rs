@@ -147,6 +147,7 @@ impl Work<'_> {
         let what = Appends {
             path: self.ready.backing.path.clone(),
             block: self.ready.layout.block,
+            zone: self.ready.layout.zone,
             bytes,
             time: Duration::from_secs_f64(self.ready.plan.seconds),
             lanes,

@@ -62,9 +62,12 @@ fn count_axis(label: &str, points: &[Point], varies: Varies, of: fn(&Point) -> u
     Axis::log(label).with_ticks(counts.into_iter().map(|n| n as f64))
 }
 
+/// What a series is by.
+type Count = fn(&Point) -> u64;
+
 fn parallelism(p: &Probe) -> Vec<Block> {
     let all = &p.parallelism;
-    let charts: [(Varies, &str, &str, Axis, fn(&Point) -> u64); 3] = [
+    let charts: [(Varies, &str, &str, Axis, Count); 3] = [
         (Varies::Request, "size of a request", "one at a time", request_axis(all), |p| {
             p.request_bytes
         }),
@@ -149,51 +152,63 @@ fn values(points: &[Point]) -> Block {
     table(&head, 1, points.iter().map(row).collect())
 }
 
-/// Groups of a worker and its neighbours, a bar for each number of these.
+/// A worker, what the others do, and whether it is in the worker's zone.
+type Company = (Operation, Operation, bool);
+
+fn companies(p: &Probe) -> Vec<Company> {
+    let mut companies = Vec::new();
+    for n in &p.isolation {
+        let (Some(what), Some(same)) = (n.others_do, n.same_zone) else { continue };
+        if !companies.contains(&(n.worker, what, same)) {
+            companies.push((n.worker, what, same));
+        }
+    }
+    companies
+}
+
+fn beside<'a>(p: &'a Probe, company: &Company, others: u64) -> Option<&'a Neighbours> {
+    let (worker, what, same) = *company;
+    let fits = |n: &&Neighbours| {
+        let with = (n.others_do, n.same_zone) == (Some(what), Some(same));
+        n.worker == worker && n.others == others && (others == 0 || with)
+    };
+    p.isolation.iter().find(fits)
+}
+
+/// A group for each company, a bar for each number of others.
 fn isolation(p: &Probe) -> Vec<Block> {
     let keys: Vec<Key> = ["alone", "beside one", "beside two"]
         .iter()
         .enumerate()
         .map(|(i, label)| Key { label: label.to_string(), look: Look::other(i) })
         .collect();
-    let mut groups: Vec<(Operation, Operation, bool)> = Vec::new();
-    for n in &p.isolation {
-        let (Some(what), Some(same)) = (n.others_do, n.same_zone) else { continue };
-        if !groups.contains(&(n.worker, what, same)) {
-            groups.push((n.worker, what, same));
+    let mut blocks =
+        vec![Block::Text("What a worker still gets while others do as much as they can.".into())];
+    type Value = fn(&Neighbours) -> f64;
+    let values: [(&str, &str, Value); 2] = [
+        ("Bandwidth of", "MiB/s", |n| n.speed.mib_per_s),
+        ("Latency of", "us", |n| n.speed.latency_us.p99),
+    ];
+    let workers = [
+        ("a writer", &[Operation::Write, Operation::Append][..]),
+        ("a reader", &[Operation::Read]),
+    ];
+    for (who, operations) in workers {
+        for (title, axis, value) in values {
+            let of = companies(p).into_iter().filter(|company| operations.contains(&company.0));
+            let group = |company: Company| {
+                let zone = if company.2 { "same zone" } else { "other zones" };
+                let bars = (0..=2).map(|others| beside(p, &company, others).map(value)).collect();
+                (format!("{}s, {zone}", company.1.name()), bars)
+            };
+            let how = if axis == "us" { "99 % are not longer" } else { "by what the others do" };
+            blocks.extend(bars(
+                (&format!("{title} {who}"), how, axis),
+                &keys,
+                of.map(group).collect(),
+            ));
         }
     }
-    let find = |group: &(Operation, Operation, bool), others: u64| {
-        let alone = |n: &&Neighbours| n.worker == group.0 && n.others == 0 && others == 0;
-        let beside = |n: &&Neighbours| {
-            (n.worker, n.others_do, n.same_zone) == (group.0, Some(group.1), Some(group.2))
-                && n.others == others
-        };
-        p.isolation.iter().find(|n| alone(n) || beside(n))
-    };
-    let grouped = |value: fn(&Neighbours) -> f64| -> Vec<(String, Vec<Option<f64>>)> {
-        let one = |group: &(Operation, Operation, bool)| {
-            let zone = if group.2 { "same zone" } else { "other zones" };
-            let label = format!("{} by {}, {zone}", group.0.name(), group.1.name());
-            (label, (0..=2).map(|others| find(group, others).map(value)).collect())
-        };
-        groups.iter().map(one).collect()
-    };
-    let mut blocks = vec![Block::Text(
-        "What a worker still gets while others do something: `read by write, other zones` reads \
-         while others write to zones of their own."
-            .into(),
-    )];
-    blocks.extend(bars(
-        ("Bandwidth of the worker", "others do as much as they can", "MiB/s"),
-        &keys,
-        grouped(|n| n.speed.mib_per_s),
-    ));
-    blocks.extend(bars(
-        ("Latency of the worker", "99 % are not longer", "us"),
-        &keys,
-        grouped(|n| n.speed.latency_us.p99),
-    ));
     let row = |n: &Neighbours| {
         vec![
             n.worker.name().to_string(),

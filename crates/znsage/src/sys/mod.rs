@@ -65,6 +65,8 @@ pub struct Appends {
     pub path: String,
     /// Of the device, what its addresses count in.
     pub block: u64,
+    /// From one zone's start to the next one's.
+    pub zone: u64,
     /// Of one append.
     pub bytes: u64,
     pub time: Duration,

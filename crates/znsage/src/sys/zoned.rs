@@ -32,8 +32,13 @@ nix::ioctl_write_ptr!(blk_finish_zone, 0x12, 136, BlkZoneRange);
 /// Sends it to all zones from `start` on, and tells how long it took.
 pub fn command(path: &str, command: ZoneCommand, start: u64, length: u64) -> io::Result<Duration> {
     let device = OpenOptions::new().write(true).open(path)?;
-    let range = BlkZoneRange { sector: start / SECTOR, nr_sectors: length / SECTOR };
     let begun = Instant::now();
+    send(&device, command, start, length)?;
+    Ok(begun.elapsed())
+}
+
+fn send(device: &File, command: ZoneCommand, start: u64, length: u64) -> io::Result<()> {
+    let range = BlkZoneRange { sector: start / SECTOR, nr_sectors: length / SECTOR };
     // SAFETY: both ioctls only read the range, which lives longer.
     unsafe {
         match command {
@@ -41,7 +46,7 @@ pub fn command(path: &str, command: ZoneCommand, start: u64, length: u64) -> io:
             ZoneCommand::Finish => blk_finish_zone(device.as_raw_fd(), &range),
         }
     }?;
-    Ok(begun.elapsed())
+    Ok(())
 }
 
 /// `struct nvme_passthru_cmd` of linux/nvme_ioctl.h.
@@ -159,7 +164,9 @@ fn append_lane(
                 bytes += what.bytes;
             }
             s if zone_has_no_room(s) => {
-                // The first one who sees it goes on to the next zone.
+                // What is left of it must not count among the active zones when
+                // somebody begins the next one.
+                send(device, ZoneCommand::Finish, *zone, what.zone)?;
                 let _ = at.compare_exchange(now, now + 1, Ordering::AcqRel, Ordering::Acquire);
             }
             s => {
