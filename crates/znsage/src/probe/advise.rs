@@ -165,3 +165,66 @@ pub fn profile(probe: &Probe) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::Latency;
+    use crate::probe::plan::tests::layout;
+    use crate::probe::record::{Speed, Times, ZoneTimes};
+
+    fn point(varies: Varies, (request_bytes, zones): (u64, u64), mib_per_s: f64) -> Point {
+        let latency_us = Latency { mean: 1.0, p50: 1.0, p99: 1.0, p99_9: 1.0, max: 1.0 };
+        let speed = Speed { mib_per_s, ops_per_s: 1.0, latency_us };
+        Point { varies, operation: Operation::Append, request_bytes, depth: 1, zones, speed }
+    }
+
+    /// Appends of 4, 64, 128 and 256 KiB, and to 1, 4 and 8 zones.
+    fn probe(reset_us: f64) -> Probe {
+        let requests = [(4, 10.0), (64, 91.0), (128, 100.0), (256, 400.0)];
+        let zones = [(1, 100.0), (4, 270.0), (8, 300.0)];
+        let requests = requests.map(|(kib, speed)| point(Varies::Request, (kib << 10, 1), speed));
+        let zones = zones.map(|(n, speed)| point(Varies::Zones, (64 << 10, n), speed));
+        let times = Times::of(&[reset_us]);
+        let mut probe = crate::probe::record::tests::empty();
+        probe.parallelism = requests.into_iter().chain(zones).collect();
+        probe.zone_times = vec![ZoneTimes { full_percent: 0, reset_us: times, finish_us: None }];
+        probe
+    }
+
+    fn values(all: &[Setting]) -> Vec<(&str, &str)> {
+        all.iter().map(|s| (s.key.as_str(), s.value.as_str())).collect()
+    }
+
+    #[test]
+    fn settings_follow_from_what_was_measured() {
+        // 256 KiB are more than one append takes; 270 are 90 % of 300.
+        let all = settings(&probe(1000.0), &layout(), 2);
+        let want = [("chunk", "64K"), ("policy", "cpu"), ("stripe", "2"), ("reserve", "2")];
+        assert_eq!(values(&all), want);
+        assert!(all[0].reason.contains("91 MiB/s, the most is 100 with 128 KiB"), "{all:?}");
+    }
+
+    #[test]
+    fn limits_of_the_device_are_kept() {
+        let few = Layout { open: 3, unit: 16 << 10, ..layout() };
+        // 60 MiB can be written in 0.2 s, 20 zones of 3 MiB.
+        let all = settings(&probe(200_000.0), &few, 4);
+        let want = [
+            ("chunk", "64K"),
+            ("write-unit", "16K"),
+            ("policy", "single"),
+            ("stripe", "1"),
+            ("reserve", "8"),
+        ];
+        assert_eq!(values(&all), want);
+        let all = settings(&probe(20_000.0), &few, 4);
+        assert_eq!(values(&all)[4], ("reserve", "3"));
+    }
+
+    #[test]
+    fn nothing_is_recommended_of_nothing() {
+        let nothing = crate::probe::record::tests::empty();
+        assert_eq!(settings(&nothing, &layout(), 2), []);
+    }
+}

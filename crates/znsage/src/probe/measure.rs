@@ -13,9 +13,6 @@ use crate::sys::{Sys, ZoneCommand};
 /// Zones that are read; others write behind them.
 const READ_ZONES: u64 = 3;
 
-/// How full the zones are that are reset and finished; 0: one write.
-const FULLNESS: [u64; 5] = [0, 25, 50, 75, 100];
-
 fn point(
     varies: Varies,
     operation: Operation,
@@ -258,7 +255,7 @@ pub fn fill(w: &mut Work, probe: &mut Probe, percent: u64) -> Result<()> {
 pub fn zone_times(w: &mut Work, probe: &mut Probe) -> Result<()> {
     let layout = w.ready.layout.clone();
     let repeats = w.ready.plan.repeats;
-    for percent in FULLNESS {
+    for percent in w.ready.plan.fullness.clone() {
         w.reset()?;
         let limit = layout.whole(layout.capacity / 100 * percent).min(layout.capacity);
         let limit = if percent == 100 { layout.capacity } else { limit };

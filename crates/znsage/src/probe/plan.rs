@@ -138,6 +138,8 @@ pub struct Plan {
     pub zones: Vec<u64>,
     /// Of each fill.
     pub fill_seconds: f64,
+    /// How full the zones are that are reset and finished, in percent; 0: one write.
+    pub fullness: Vec<u64>,
     /// Zones of each fullness that are reset, and that are finished.
     pub repeats: u64,
 }
@@ -152,6 +154,7 @@ impl Plan {
             depths: vec![1, 2, 4, 8, 16, 32],
             zones: vec![1, 2, 4, 8, 16],
             fill_seconds: 20.0,
+            fullness: vec![0, 25, 50, 75, 100],
             repeats: 3,
         }
     }
@@ -165,6 +168,7 @@ impl Plan {
             depths: vec![1, 8],
             zones: vec![1, 4],
             fill_seconds: 2.0,
+            fullness: vec![0, 100],
             repeats: 1,
         }
     }

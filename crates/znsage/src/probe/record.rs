@@ -288,8 +288,24 @@ fn series(varies: Varies, operation: Operation, points: &[&Point]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
+
+    /// Nothing was measured yet.
+    pub fn empty() -> Probe {
+        serde_json::from_value(serde_json::json!({
+            "device": {
+                "path": "/dev/nvme1n1", "name": "nvme1n1", "model": null, "size_bytes": 0,
+                "zones": 0, "zone_capacity_bytes": 0, "write_unit_bytes": null,
+                "append_max_bytes": 0, "max_open_zones": null, "max_active_zones": null,
+            },
+            "machine": {"cpu": null, "cpus": 1, "memory_bytes": null, "virtual_machine": false},
+            "kernel": "", "fio": "", "engine": "", "plan": "full", "seconds": 0.0,
+            "parallelism": [], "isolation": [], "predictability": [], "zone_times": [],
+            "recommended": [], "notes": [],
+        }))
+        .expect("all is there")
+    }
 
     #[test]
     fn fills_have_a_deviation() {

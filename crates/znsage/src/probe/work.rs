@@ -39,6 +39,7 @@ type Step = (&'static str, f64, fn(&mut Work, &mut Probe) -> Result<()>);
 fn steps(plan: &Plan) -> Vec<Step> {
     let points = |n: usize| START + n as f64 * plan.seconds;
     let (requests, depths, zones) = (plan.requests.len(), plan.depths.len(), plan.zones.len());
+    let fullness = plan.fullness.len() as f64;
     vec![
         ("writes by their size", points(requests), measure::write_requests),
         ("appends by their size", points(requests) - START, measure::append_requests),
@@ -55,7 +56,7 @@ fn steps(plan: &Plan) -> Vec<Step> {
         ("bandwidth while it fills to 90 %", START + plan.fill_seconds, |w, p| {
             measure::fill(w, p, 90)
         }),
-        ("resetting and finishing zones", 5.0 * (START + plan.seconds), measure::zone_times),
+        ("resetting and finishing zones", fullness * (START + plan.seconds), measure::zone_times),
     ]
 }
 
