@@ -222,13 +222,24 @@ pub fn readers(w: &mut Work, probe: &mut Probe) -> Result<()> {
     Ok(())
 }
 
+/// Zones that half of a fill's time is enough for, as fast as writes were until
+/// now: of a large device a part, so that zones get their turn again and are reset.
+fn within_reach(w: &Work, probe: &Probe, bytes: u64) -> u64 {
+    let layout = &w.ready.layout;
+    let writes = probe.series(Varies::Request, Operation::Write);
+    let same = writes.filter(|p| p.request_bytes <= bytes).last();
+    let speed = same.map_or(0.0, |p| p.speed.mib_per_s) * (1 << 20) as f64;
+    let zones = speed * w.ready.plan.fill_seconds / 2.0 / layout.capacity as f64;
+    (zones.ceil() as u64).clamp(READ_ZONES, layout.count)
+}
+
 /// Writes the first `percent` of the zones over and over; a zone is reset when
 /// it is its turn again.
 pub fn fill(w: &mut Work, probe: &mut Probe, percent: u64) -> Result<()> {
     w.reset()?;
     let layout = w.ready.layout.clone();
-    let zones = (layout.count * percent / 100).max(1);
     let bytes = advise::request(probe, &layout);
+    let zones = (within_reach(w, probe, bytes) * percent / 100).max(1);
     let prefix = format!("/run/znsage/probe-{}", w.ready.backing.name);
     let log = format!("{prefix}_bw.1.log");
     // With its directory, which fio does not make.
@@ -247,7 +258,7 @@ pub fn fill(w: &mut Work, probe: &mut Probe, percent: u64) -> Result<()> {
     let samples = parse_log(&text).into_iter();
     let samples = samples.map(|(seconds, mib_per_s)| Sample { seconds, mib_per_s }).collect();
     let passes = done.jobs[0].bytes() as f64 / (zones * layout.capacity) as f64;
-    probe.predictability.push(Fill::of(percent, bytes, passes, samples));
+    probe.predictability.push(Fill::of((percent, zones), bytes, passes, samples));
     Ok(())
 }
 

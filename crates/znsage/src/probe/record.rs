@@ -107,6 +107,8 @@ pub struct Neighbours {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Fill {
     pub percent: u64,
+    /// So many of those that can be written over in the time.
+    pub zones: u64,
     pub request_bytes: u64,
     /// How often the part was written over, in full and in part.
     pub passes: f64,
@@ -156,7 +158,12 @@ pub struct Setting {
 }
 
 impl Fill {
-    pub fn of(percent: u64, request_bytes: u64, passes: f64, samples: Vec<Sample>) -> Fill {
+    pub fn of(
+        (percent, zones): (u64, u64),
+        request_bytes: u64,
+        passes: f64,
+        samples: Vec<Sample>,
+    ) -> Fill {
         let n = samples.len().max(1) as f64;
         let mean = samples.iter().map(|s| s.mib_per_s).sum::<f64>() / n;
         let lowest = samples.iter().map(|s| s.mib_per_s).reduce(f64::min).unwrap_or(0.0);
@@ -166,6 +173,7 @@ impl Fill {
         let (mean_mib_per_s, lowest_mib_per_s) = (mean, lowest);
         Fill {
             percent,
+            zones,
             request_bytes,
             passes,
             mean_mib_per_s,
@@ -310,10 +318,10 @@ pub mod tests {
     #[test]
     fn fills_have_a_deviation() {
         let sample = |mib_per_s| Sample { seconds: 0.0, mib_per_s };
-        let fill = Fill::of(60, 4096, 1.0, vec![sample(90.0), sample(110.0)]);
+        let fill = Fill::of((60, 9), 4096, 1.0, vec![sample(90.0), sample(110.0)]);
         assert_eq!((fill.mean_mib_per_s, fill.lowest_mib_per_s), (100.0, 90.0));
         assert!((fill.deviation_percent - 10.0).abs() < 1e-9);
-        assert_eq!(Fill::of(60, 4096, 0.0, vec![]).deviation_percent, 0.0);
+        assert_eq!(Fill::of((60, 9), 4096, 0.0, vec![]).deviation_percent, 0.0);
     }
 
     #[test]

@@ -242,6 +242,7 @@ fn predictability(p: &Probe) -> Vec<Block> {
     let row = |fill: &crate::probe::record::Fill| {
         vec![
             format!("{} %", fill.percent),
+            fill.zones.to_string(),
             units::size(fill.request_bytes),
             format!("{:.1}", fill.mean_mib_per_s),
             format!("{:.1}", fill.lowest_mib_per_s),
@@ -249,7 +250,7 @@ fn predictability(p: &Probe) -> Vec<Block> {
             format!("{:.2}", fill.passes),
         ]
     };
-    let head = ["Part", "Request", "Mean, MiB/s", "Lowest", "Deviation", "Times written"];
+    let head = ["Part", "Zones", "Request", "Mean, MiB/s", "Lowest", "Deviation", "Times written"];
     blocks.push(table(&head, 1, p.predictability.iter().map(row).collect()));
     blocks
 }
