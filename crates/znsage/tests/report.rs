@@ -76,6 +76,7 @@ fn what_is_no_result_is_told() {
         (vec![put("a.json", "{")], 2, "is no result"),
         (vec![put("b.json", r#"{"version": 1, "devices": []}"#)], 2, "no result that has a page"),
         (vec![put("c.json", r#"{"version": 1, "phases": []}"#)], 2, "is no complete result"),
+        (vec![put("d.json", r#"{"version": 2, "phases": []}"#)], 2, "has version 2"),
         (vec![error], 2, "is an error: no root"),
         (vec!["/no/such.json".to_string()], 7, "cannot read /no/such.json"),
         (vec![dir.path().to_str().unwrap().to_string()], 2, "no store of a sweep"),

@@ -110,6 +110,12 @@ impl Results {
             let what = format!("{} is an error: {message}", path.display());
             return Err(Error::new(Kind::Usage, what).hint("run again what it is of"));
         }
+        if let Some(version) = document.get("version").filter(|version| **version != 1) {
+            let what = format!("{} has version {version}", path.display());
+            return Err(
+                Error::new(Kind::Usage, what).hint("version 1 is known: use a newer znsage")
+            );
+        }
         if has("phases") {
             self.benches.push(Named { name, result: read(path, document)? });
         } else if has("parallelism") {
