@@ -29,7 +29,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 export DEBUG
 # One virtual machine, and one build, has the machine for itself.
 .NOTPARALLEL:
-.PHONY: help setup kernels kmod tools man completions command install uninstall deb dist test test-engine test-model test-rust test-torture test-fuzz test-vm test-debug torture test-cross test-packages test-boot test-remote coverage fuzz demo bench lab lint clean distclean
+.PHONY: help setup kernels kmod tools man completions command install uninstall deb dist test test-engine test-model test-rust test-torture test-fuzz test-report test-vm test-debug torture test-cross test-packages test-boot test-remote coverage fuzz demo bench lab lint clean distclean
 
 SCRIPTS := vm/lib.sh vm/devices.sh trace/lib.sh dist/lib.sh tests/debian.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* dist/* dist/dkms/* dist/debian/* .ci/* bench/* fuzz/* tests/* trace/* engine/tests/* 2>/dev/null)
 ENGINE := $(wildcard engine/*.c port/user/*.c port/user/policy/*.c)
@@ -96,6 +96,11 @@ test-model: ## the engine's lock-free parts in a model checker
 test-rust: ## the Rust crates' tests
 	@vm/setup test rust
 	cargo test --workspace --exclude znsage-engine --exclude znsage-model
+
+# Without a browser, test-rust leaves out what needs one.
+test-report: ## pages of `znsage report` in a headless Chromium
+	@vm/setup browser rust
+	ZNSAGE_BROWSER_NEEDED=1 cargo test -p znsage --test report
 
 # SEEDS=N FIRST=N: others than CI's.
 test-torture: ## the engine under simulated faults, by seeds

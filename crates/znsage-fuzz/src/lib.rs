@@ -8,6 +8,7 @@
 
 mod command;
 mod machine;
+mod results;
 mod settings;
 mod simulator;
 mod stores;
@@ -18,10 +19,11 @@ mod units;
 pub type Target = fn(&[u8]);
 
 /// All targets by their names, which are those of the directories of seeds.
-pub const TARGETS: [(&str, Target); 9] = [
+pub const TARGETS: [(&str, Target); 10] = [
     ("command", command::command),
     ("device", simulator::device),
     ("kernel", command::kernel),
+    ("result", results::result),
     ("settings", settings::settings),
     ("spec", simulator::spec),
     ("store", stores::store),

@@ -13,7 +13,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use znsage::parsers::{log_record, LogLine, Ran, State, Sys, Zone};
+use znsage::parsers::{log_record, Appends, Lane, LogLine, Ran, State, Sys, Zone, ZoneCommand};
 
 /// Errors that the machine has.
 const ENOENT: i32 = 2;
@@ -202,4 +202,21 @@ impl Sys for Machine {
     }
 
     fn sleep(&self, _: Duration) {}
+
+    fn hold(&self, _: &str) -> io::Result<Box<dyn std::any::Any>> {
+        Ok(Box::new(()))
+    }
+
+    fn command_zones(&self, _: &str, _: ZoneCommand, _: u64, _: u64) -> io::Result<Duration> {
+        Ok(Duration::from_micros(1))
+    }
+
+    /// It is no NVMe device.
+    fn append(&self, _: &Appends) -> io::Result<Vec<Lane>> {
+        no_entry()
+    }
+
+    fn ask(&self, _: &str) -> io::Result<Option<String>> {
+        Ok(self.text("$answer").map(|text| text.trim().to_string()))
+    }
 }

@@ -23,7 +23,7 @@ pub fn store(data: &[u8]) {
     assert_eq!(table.rows, entries.len());
     assert!(!table.to_csv().is_empty());
     assert!(parquet::file(&table).starts_with(b"PAR1"));
-    assert!(report::page(&table).ends_with("</html>\n"));
+    assert!(report::page(&table).render().ends_with("</html>\n"));
 
     let files = vec!["runs-1-of-2.jsonl".into(), path.into()];
     let merged = Merged { header, entries, files };

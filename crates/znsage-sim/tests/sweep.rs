@@ -322,7 +322,7 @@ fn without_a_number_that_varies_there_are_bars() {
     let sweep = parse(&text).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let driven = whole(&sweep, &plan(dir.path(), "1/1", 1));
-    let html = report::page(&Table::of(driven.entries.values()));
+    let html = report::page(&Table::of(driven.entries.values())).render();
     assert!(html.contains("What varies: system, seed."), "{html}");
     let bars: Vec<_> = html.match_indices("by system").collect();
     assert_eq!(bars.len(), 4, "one chart a result");

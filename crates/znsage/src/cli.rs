@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
@@ -53,7 +54,7 @@ pub struct Cli {
 pub enum Command {
     /// Turn a zoned device into swap and enable it
     #[command(
-        override_usage = "znsage on [OPTIONS] <DEVICE>\n       znsage on --config <SECTION>"
+        override_usage = "znsage on [OPTIONS] <DEVICE>\n       znsage on --profile <FILE> [OPTIONS] <DEVICE>\n       znsage on --config <SECTION>"
     )]
     On(OnCommand),
     /// Disable the swap, give the device back, empty it
@@ -73,6 +74,11 @@ pub enum Command {
     Check(CheckArgs),
     /// Swap real memory under a limit, verify every page, measure
     Bench(BenchArgs),
+    /// Measure what a zoned device can do, and recommend settings; all that is
+    /// on it is lost
+    Probe(ProbeArgs),
+    /// One HTML page with charts of results of bench, probe and sim
+    Report(ReportArgs),
     /// Simulate swap on an SSD, in virtual time
     Sim {
         #[command(subcommand)]
@@ -86,14 +92,26 @@ pub enum Command {
     BenchWorker,
 }
 
-/// What `on` is told: a device with settings, or the section that has them.
+/// What `on` is told: a device with settings, a device and a file of settings,
+/// or the section of znsage.conf that has both.
 #[derive(Debug)]
 pub enum OnCommand {
     Device(Box<OnArgs>),
+    Profile(Profile),
     Section(String),
 }
 
+/// Settings of a file, and what the command line says of them.
+#[derive(Debug)]
+pub struct Profile {
+    pub file: PathBuf,
+    pub device: String,
+    /// Keys and values of the options that were given; they count more.
+    pub given: Vec<(String, String)>,
+}
+
 const CONFIG: &str = "config";
+const PROFILE: &str = "profile";
 
 impl Args for OnCommand {
     fn augment_args(command: clap::Command) -> clap::Command {
@@ -111,6 +129,17 @@ impl Args for OnCommand {
                     // The group of all others, which clap makes.
                     .conflicts_with("OnArgs"),
             )
+            .arg(
+                Arg::new(PROFILE)
+                    .long(PROFILE)
+                    .value_name("FILE")
+                    .help(
+                        "Take settings from what `znsage probe --profile` wrote, as far as no \
+                         option gives another one",
+                    )
+                    .value_parser(clap::value_parser!(PathBuf))
+                    .conflicts_with(CONFIG),
+            )
     }
 
     fn augment_args_for_update(command: clap::Command) -> clap::Command {
@@ -120,16 +149,39 @@ impl Args for OnCommand {
 
 impl FromArgMatches for OnCommand {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        match matches.get_one::<String>(CONFIG) {
-            Some(section) => Ok(OnCommand::Section(section.clone())),
-            None => Ok(OnCommand::Device(Box::new(OnArgs::from_arg_matches(matches)?))),
+        if let Some(section) = matches.get_one::<String>(CONFIG) {
+            return Ok(OnCommand::Section(section.clone()));
         }
+        let args = OnArgs::from_arg_matches(matches)?;
+        Ok(match matches.get_one::<PathBuf>(PROFILE) {
+            None => OnCommand::Device(Box::new(args)),
+            Some(file) => OnCommand::Profile(Profile {
+                file: file.clone(),
+                device: args.device,
+                given: given(matches),
+            }),
+        })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         *self = Self::from_arg_matches(matches)?;
         Ok(())
     }
+}
+
+/// Options of `on` as they were written, as settings of a file.
+fn given(matches: &ArgMatches) -> Vec<(String, String)> {
+    let grammar = OnArgs::augment_args(clap::Command::new("on"));
+    let options = grammar.get_arguments().filter_map(|arg| Some((arg.get_id(), arg.get_long()?)));
+    let given = options
+        .filter(|(id, _)| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine));
+    let setting = |(id, key): (&clap::Id, &str)| {
+        let raw = matches.get_raw(id.as_str()).and_then(|mut raw| raw.next());
+        // A flag has no value.
+        let value = raw.map_or("yes".into(), |value| value.to_string_lossy());
+        (key.to_string(), value.into_owned())
+    };
+    given.map(setting).collect()
 }
 
 /// The name of a section of znsage.conf.
@@ -387,6 +439,45 @@ pub struct BenchArgs {
     /// Number that the contents and the accesses derive from [default: the time]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub struct ProbeArgs {
+    /// A zoned block device that nobody uses, e.g. /dev/nvme1n1
+    pub device: String,
+
+    /// Overwrite the device without asking
+    #[arg(long)]
+    pub yes: bool,
+
+    /// Half a minute instead of three, to see whether it works: numbers scatter
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Take the device although it holds something; all of it is lost
+    #[arg(long)]
+    pub force: bool,
+
+    /// Write the recommended settings to FILE, for `znsage on --profile FILE`
+    #[arg(long, value_name = "FILE")]
+    pub profile: Option<PathBuf>,
+
+    /// Write the result as JSON to FILE, for `znsage report FILE`
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// What `znsage --json bench`, `probe` or `sim run` printed, the samples of
+    /// `bench`, or the directory of a `sim sweep`; results of the same sort share
+    /// charts
+    #[arg(required = true, value_name = "RESULT")]
+    pub results: Vec<PathBuf>,
+
+    /// The page to write [default: the first RESULT with .html at its end]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 }
 
 fn parse_within(text: &str, max: f64) -> Result<f64, String> {

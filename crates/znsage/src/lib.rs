@@ -17,14 +17,17 @@ mod generator;
 mod interrupt;
 mod list;
 mod lock;
+mod machine;
 mod module;
 mod off;
 mod on;
 #[doc(hidden)]
 pub mod parsers;
 mod paths;
+mod probe;
 mod progress;
 mod prometheus;
+mod report;
 mod resume;
 mod scheduler;
 mod section;
@@ -93,7 +96,7 @@ fn run(command: &Command, json: bool) -> Result<Outcome> {
         Command::On(what) => {
             interrupt::catch();
             let _lock = match what {
-                OnCommand::Device(_) => lock::take()?,
+                OnCommand::Device(_) | OnCommand::Profile(_) => lock::take()?,
                 OnCommand::Section(_) => lock::wait()?,
             };
             let report = on::run(sys, what, page)?;
@@ -146,6 +149,20 @@ fn run(command: &Command, json: bool) -> Result<Outcome> {
                 damage: report.corrupt_pages > 0,
                 ..Outcome::fine(report.to_text(), report.to_json())
             }
+        }
+        Command::Probe(args) => {
+            // Ctrl-C ends the question; from there on it is heeded.
+            let ready = probe::prepare(sys, args, page)?;
+            interrupt::catch();
+            let report = probe::run(sys, &ready)?;
+            Outcome {
+                damage: !report.unsaved.is_empty(),
+                ..Outcome::fine(report.to_text(), report.to_json())
+            }
+        }
+        Command::Report(args) => {
+            let report = report::run(sys, args)?;
+            Outcome::fine(report.to_text(), report.to_json())
         }
         Command::Sim { command } => {
             if command.heeds_interrupts() {

@@ -46,6 +46,7 @@ pub fn run(sys: &dyn Sys, what: &OnCommand, page: u64) -> Result<Report> {
     require_root(sys, "set up a swap device")?;
     match what {
         OnCommand::Device(args) => turn_on(sys, args, None, page),
+        OnCommand::Profile(profile) => turn_on(sys, &conf::profile(sys, profile)?, None, page),
         OnCommand::Section(name) => {
             let conf = conf::read(sys);
             let args = conf.section(name)?;

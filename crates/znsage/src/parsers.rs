@@ -5,15 +5,15 @@
 use clap::Parser;
 use serde_json::Value;
 
-pub use crate::sys::{LogLine, Ran, Sys};
+pub use crate::sys::{Appends, Lane, LogLine, Ran, Sys, ZoneCommand};
 pub use crate::units::{micros, parse_micros, parse_name, parse_size, size};
 pub use crate::zones::{State, Zone};
 
 use crate::cli::{Cli, Command};
 use crate::error::Error;
 use crate::{
-    bench, check, conf, configfs, doctor, generator, list, off, on, scheduler, set, sim, status,
-    swaps, sys, top,
+    bench, check, conf, configfs, doctor, generator, list, off, on, probe, report, scheduler, set,
+    sim, status, swaps, sys, top,
 };
 
 /// What a command says, as text and as JSON; or why it does not.
@@ -36,6 +36,10 @@ pub fn obey(sys: &dyn Sys, words: &[&str], page: u64) -> Said {
         Command::Top(args) => top::once(sys, args, page).map(|text| (text, Value::Null)),
         Command::Set(args) => set::run(sys, args).map(|r| (r.to_text(), r.to_json())),
         Command::Check(args) => check::run(sys, args).map(|r| (r.to_text(), r.to_json())),
+        Command::Probe(args) => probe::prepare(sys, args, page)
+            .and_then(|ready| probe::run(sys, &ready))
+            .map(|r| (r.to_text(), r.to_json())),
+        Command::Report(args) => report::run(sys, args).map(|r| (r.to_text(), r.to_json())),
         Command::Sim { command } => sim::look(command).map(|spec| (spec, Value::Null)),
         Command::Generator(args) => {
             generator::run(sys, args, "/usr/sbin/znsage").map(|()| Default::default())
@@ -90,6 +94,14 @@ pub fn complaint(text: &str) -> Option<String> {
 /// The keys of a section of settings, as arguments.
 pub fn section() -> clap::Command {
     conf::grammar()
+}
+
+/// The page of a result, if it is one.
+///
+/// # Errors
+/// If it is none.
+pub fn page(result: &str) -> Result<String, String> {
+    report::page_of(result).map_err(|e| e.to_string())
 }
 
 /// The chosen I/O scheduler of a list of them.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Sizes as people write and read them.
+//! Sizes and times as people write and read them.
 
 /// Suffixes as in coreutils: K, M, ... and KiB, MiB, ... count in 1024,
 /// KB, MB, ... in 1000.
@@ -99,6 +99,20 @@ pub fn micros(us: f64) -> String {
     }
 }
 
+/// `1 zone`, `2 zones`.
+pub fn counted(n: u64, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// Seconds for people: `45 s`, `12 min`, `3 h 5 min`.
+pub fn duration(seconds: f64) -> String {
+    match seconds.round() as u64 {
+        s @ 0..=99 => format!("{s} s"),
+        s if s < 6000 => format!("{} min", s.div_ceil(60)),
+        s => format!("{} h {} min", s / 3600, s % 3600 / 60),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,5 +197,7 @@ mod tests {
         assert_eq!(micros(850.4), "850 us");
         assert_eq!(micros(12_345.0), "12.3 ms");
         assert_eq!(micros(12_345_678.0), "12.3 s");
+        assert_eq!((duration(42.4), duration(600.0)), ("42 s".into(), "10 min".into()));
+        assert_eq!(duration(7500.0), "2 h 5 min");
     }
 }

@@ -13,6 +13,7 @@ mod lifecycle;
 mod policy;
 mod pressure;
 mod privacy;
+mod probe;
 mod process;
 mod refusals;
 mod shapes;
@@ -44,7 +45,7 @@ pub mod devices {
 /// What the names begin with of cases that say more of the engine and the
 /// command, which are the same everywhere, than of the kernel. One of each kind
 /// is not here.
-const OF_NO_KERNEL: [&str; 18] = [
+const OF_NO_KERNEL: [&str; 19] = [
     "utilization::percent_20",
     "utilization::percent_40",
     "utilization::percent_60",
@@ -60,6 +61,7 @@ const OF_NO_KERNEL: [&str; 18] = [
     "shapes::null_blk_three_open",
     "privacy::padding",
     "privacy::on_the_device",
+    "probe::one_open",
     "statistics::numbers_add_up",
     "errors::lost_by_gc",
     "errors::failed_appends",
@@ -83,6 +85,7 @@ pub fn all() -> Vec<Case> {
         block::CASES,
         shapes::CASES,
         privacy::CASES,
+        probe::CASES,
         statistics::CASES,
         control::CASES,
         errors::CASES,

@@ -5,9 +5,9 @@ use plotters::style::text_anchor::{HPos, VPos};
 use plotters::style::Color;
 
 use super::frame::{
-    box_of, fit, picture, text, text_upwards, text_width, Area, Frame, Key, Kind, Plot, INK, PX,
-    SMALL,
+    box_of, fit, text, text_upwards, text_width, Area, Frame, Key, Kind, Plot, INK, PX, SMALL,
 };
+use super::layers::{picture, Drawing, Point};
 use super::{difference, number, to_axis, Axis, Look};
 
 /// Groups of bars.
@@ -97,21 +97,30 @@ impl BarChart {
             y_ticks,
             legend: legend.collect(),
         };
-        picture(&frame, |area, plot| self.draw(area, plot))
+        picture(&frame, self)
     }
 
-    fn draw(&self, area: &Area, plot: &Plot) {
+    /// The bars of a series: their groups, and where they begin and end.
+    fn places<'a>(
+        &'a self,
+        i: usize,
+        plot: &'a Plot,
+    ) -> impl Iterator<Item = (&'a Group, &'a Bar, (i32, i32))> {
         let one = f64::from(plot.width().end - plot.width().start) / self.groups.len() as f64;
         let width = (one * 0.86 / self.series.len() as f64).min(f64::from(72 * PX)) as i32;
-        for (g, group) in self.groups.iter().enumerate() {
-            let middle = plot.at(g as f64, 0.0).0;
-            let first = middle - width * self.series.len() as i32 / 2;
-            for (i, bar) in group.bars.iter().enumerate() {
-                let Some(bar) = bar else { continue };
-                let (left, right) = (first + i as i32 * width, first + (i as i32 + 1) * width);
-                self.bar(area, plot, (left + PX, right - PX), (group, i), bar);
-            }
-        }
+        self.groups.iter().enumerate().filter_map(move |(g, group)| {
+            let bar = group.bars[i].as_ref()?;
+            let first = plot.at(g as f64, 0.0).0 - width * self.series.len() as i32 / 2;
+            let (left, right) = (first + i as i32 * width, first + (i as i32 + 1) * width);
+            Some((group, bar, (left + PX, right - PX)))
+        })
+    }
+
+    /// The upper and the lower end of a bar.
+    fn ends(&self, plot: &Plot, bar: &Bar) -> (i32, i32) {
+        // A range is a bar from its one end to the other.
+        let base = if bar.low < bar.high { bar.low } else { self.y.from.unwrap_or(0.0) };
+        (plot.at(0.0, bar.high).1, plot.at(0.0, base).1)
     }
 
     fn bar(
@@ -123,10 +132,7 @@ impl BarChart {
         bar: &Bar,
     ) {
         let series = &self.series[i];
-        let base = self.y.from.unwrap_or(0.0);
-        let (top, foot) = (plot.at(0.0, bar.high).1, plot.at(0.0, base).1);
-        // A range is a bar from its one end to the other.
-        let foot = if bar.low < bar.high { plot.at(0.0, bar.low).1 } else { foot };
+        let (top, foot) = self.ends(plot, bar);
         box_of(area, (left, top), (right, foot), series.look, series.published);
         let value = bar.text();
         let off = self.partner(group, i).map(|p| difference(p.high, bar.high));
@@ -155,5 +161,24 @@ impl BarChart {
         let same = |s: &BarSeries| s.published && s.look == self.series[i].look;
         let at = self.series.iter().position(same)?;
         group.bars[at].as_ref().filter(|b| b.low == b.high)
+    }
+}
+
+impl Drawing for BarChart {
+    fn between(&self, _area: &Area, _plot: &Plot) {}
+
+    fn series(&self, i: usize, area: &Area, plot: &Plot) {
+        for (group, bar, sides) in self.places(i, plot) {
+            self.bar(area, plot, sides, (group, i), bar);
+        }
+    }
+
+    fn points(&self, i: usize, plot: &Plot) -> Vec<Point> {
+        let point = |(group, bar, (left, right)): (&Group, &Bar, (i32, i32))| {
+            let (top, foot) = self.ends(plot, bar);
+            let at = ((left + right) / 2, top);
+            Point { at, foot, x: group.label.clone(), y: bar.text() }
+        };
+        self.places(i, plot).map(point).collect()
     }
 }

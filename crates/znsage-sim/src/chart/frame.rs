@@ -7,7 +7,7 @@ use plotters::backend::SVGBackend;
 use plotters::chart::ChartBuilder;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use plotters::coord::Shift;
-use plotters::drawing::{DrawingArea, IntoDrawingArea};
+use plotters::drawing::DrawingArea;
 use plotters::element::{Circle, PathElement, Polygon, Rectangle, Text};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, FontTransform, IntoFont, RGBAColor, RGBColor, ShapeStyle};
@@ -22,17 +22,17 @@ pub(super) type At = (i32, i32);
 /// The backend places things at whole units: four of them are a pixel.
 pub(super) const PX: i32 = 4;
 pub(super) const WIDTH: i32 = 720 * PX;
-const HEIGHT: i32 = 400 * PX;
+pub(super) const HEIGHT: i32 = 400 * PX;
 pub(super) const SMALL: i32 = 11 * PX;
 const NORMAL: i32 = 12 * PX;
 const LARGE: i32 = 15 * PX;
 const LEFT: i32 = 12 * PX;
-const LEGEND_ROW: i32 = 19 * PX;
+pub(super) const LEGEND_ROW: i32 = 19 * PX;
 const SWATCH: i32 = 30 * PX;
 
 /// Stands for the colour of the page's text until the picture is finished.
 pub(super) const INK: RGBColor = RGBColor(0x01, 0x02, 0x03);
-const INK_TEXT: &str = "#010203";
+pub(super) const INK_TEXT: &str = "#010203";
 
 /// An entry of the legend.
 pub(super) struct Key<'a> {
@@ -76,6 +76,12 @@ impl Plot {
             pixels.start + (part * f64::from(pixels.end - pixels.start)).round() as i32
         };
         (place(x, &self.x, &self.pixels.0), place(y, &self.y, &self.pixels.1))
+    }
+
+    /// A value as the axis has it: a tick's own text, or the number.
+    pub fn text(value: f64, axis: &Axis) -> String {
+        let tick = axis.ticks.iter().find(|(at, _)| *at == value);
+        tick.map_or_else(|| number(value), |(_, text)| text.clone())
     }
 
     /// Left and right end.
@@ -143,47 +149,21 @@ pub(super) fn text_width(text: &str, size: i32) -> i32 {
     (text.chars().count() as i32 * size * 56) / 100
 }
 
-/// Draws the frame, lets `draw` fill it, and returns the picture.
-pub(super) fn picture(f: &Frame, draw: impl FnOnce(&Area, &Plot)) -> String {
-    let mut svg = String::new();
-    let rows = legend_rows(&f.legend);
-    let height = HEIGHT + rows.len() as i32 * LEGEND_ROW;
-    {
-        let backend = SVGBackend::with_string(&mut svg, (WIDTH as u32, height as u32));
-        let area = backend.into_drawing_area();
-        heading(&area, f);
-        legend(&area, &rows);
-        let plot = axes(&area, f, 50 * PX + rows.len() as i32 * LEGEND_ROW);
-        draw(&area, &plot);
-        drawn(area.present());
-    }
-    finish(svg, f, height)
-}
-
 /// Nothing can fail on the way into a string.
 pub(super) fn drawn<E: std::fmt::Debug>(result: Result<(), E>) {
     result.expect("a string takes all");
 }
 
-/// A picture for a page: its size in pixels, its text in the page's colour.
-fn finish(svg: String, f: &Frame, height: i32) -> String {
-    let size = format!("<svg width=\"{WIDTH}\" height=\"{height}\" ");
-    let (w, h) = (WIDTH / PX, height / PX);
-    let label = crate::html::escape(f.title);
-    let new = format!("<svg width=\"{w}\" height=\"{h}\" role=\"img\" aria-label=\"{label}\" ");
-    debug_assert!(svg.starts_with(&size), "{}", &svg[..80]);
-    svg.replacen(&size, &new, 1).replace(INK_TEXT, "currentColor")
-}
-
-fn heading(area: &Area, f: &Frame) {
+pub(super) fn heading(area: &Area, f: &Frame) {
     let mut y = 8 * PX;
     text(area, f.title, (LEFT, y), LARGE, &INK, (HPos::Left, VPos::Top));
     y += 22 * PX;
     text(area, f.subtitle, (LEFT, y), SMALL, &INK.mix(0.75), (HPos::Left, VPos::Top));
 }
 
-/// The legend stands above the plot, where no data are.
-fn legend_rows<'a>(keys: &'a [Key<'a>]) -> Vec<Vec<(i32, &'a Key<'a>)>> {
+/// The legend stands above the plot, where no data are: its entries row by row,
+/// and where they are.
+pub(super) fn legend_rows<'a>(keys: &'a [Key<'a>]) -> Vec<Vec<(At, &'a Key<'a>)>> {
     let mut rows: Vec<Vec<_>> = Vec::new();
     let mut x = WIDTH;
     for key in keys {
@@ -192,21 +172,18 @@ fn legend_rows<'a>(keys: &'a [Key<'a>]) -> Vec<Vec<(i32, &'a Key<'a>)>> {
             rows.push(Vec::new());
             x = LEFT;
         }
-        rows.last_mut().expect("just made").push((x, key));
+        let y = 58 * PX + (rows.len() as i32 - 1) * LEGEND_ROW;
+        rows.last_mut().expect("just made").push(((x, y), key));
         x += width;
     }
     rows
 }
 
-fn legend(area: &Area, rows: &[Vec<(i32, &Key)>]) {
-    for (i, row) in rows.iter().enumerate() {
-        let y = 58 * PX + i as i32 * LEGEND_ROW;
-        for (x, key) in row {
-            swatch(area, (*x, y), key);
-            let at = (x + SWATCH + 6 * PX, y);
-            text(area, key.label, at, NORMAL, &INK, (HPos::Left, VPos::Center));
-        }
-    }
+/// An entry of the legend.
+pub(super) fn key(area: &Area, (x, y): At, key: &Key) {
+    swatch(area, (x, y), key);
+    let at = (x + SWATCH + 6 * PX, y);
+    text(area, key.label, at, NORMAL, &INK, (HPos::Left, VPos::Center));
 }
 
 fn swatch(area: &Area, (x, y): At, key: &Key) {
@@ -256,7 +233,7 @@ impl ValueFormatter<f64> for Ticked {
 }
 
 /// Axes below and left of the plot, which begins at `top`.
-fn axes(area: &Area, f: &Frame, top: i32) -> Plot {
+pub(super) fn axes(area: &Area, f: &Frame, top: i32) -> Plot {
     let longest = f.y_ticks.iter().map(|(_, t)| text_width(t, SMALL)).max().unwrap_or(0);
     let left = longest + 34 * PX;
     let mut builder = ChartBuilder::on(area);

@@ -4,10 +4,10 @@
 use plotters::style::text_anchor::{HPos, VPos};
 
 use super::frame::{
-    connector, fit, mark, path, picture, text, text_width, Area, At, Frame, Key, Kind, Plot, INK,
-    PX, SMALL,
+    connector, fit, mark, path, text, text_width, Area, At, Frame, Key, Kind, Plot, INK, PX, SMALL,
 };
-use super::{difference, Axis, Look};
+use super::layers::{picture, Drawing, Point};
+use super::{difference, number, Axis, Look};
 
 /// With more published points than this, differences are only lines.
 const MOST_DIFFERENCES: usize = 10;
@@ -68,22 +68,7 @@ impl LineChart {
             y_ticks,
             legend: legend.collect(),
         };
-        picture(&frame, |area, plot| self.draw(area, plot))
-    }
-
-    fn draw(&self, area: &Area, plot: &Plot) {
-        self.differences(area, plot);
-        for s in &self.series {
-            let at = s.points.iter().filter(|p| p.0.is_finite() && p.1.is_finite());
-            let at: Vec<_> = at.map(|p| plot.at(p.0, p.1)).collect();
-            if s.line && at.len() > 1 {
-                path(area, &at, s.look, s.published);
-            }
-            // Many points are a line.
-            if at.len() <= 40 || !s.line {
-                at.iter().for_each(|at| mark(area, *at, s.look, s.published));
-            }
-        }
+        picture(&frame, self)
     }
 
     /// Joins what was published to what was simulated of the same.
@@ -104,6 +89,38 @@ impl LineChart {
             }
         }
         beside(area, plot, labels);
+    }
+}
+
+impl Drawing for LineChart {
+    fn between(&self, area: &Area, plot: &Plot) {
+        self.differences(area, plot);
+    }
+
+    fn series(&self, i: usize, area: &Area, plot: &Plot) {
+        let s = &self.series[i];
+        let at: Vec<_> = s.known().map(|p| plot.at(p.0, p.1)).collect();
+        if s.line && at.len() > 1 {
+            path(area, &at, s.look, s.published);
+        }
+        // Many points are a line.
+        if at.len() <= 40 || !s.line {
+            at.iter().for_each(|at| mark(area, *at, s.look, s.published));
+        }
+    }
+
+    fn points(&self, i: usize, plot: &Plot) -> Vec<Point> {
+        let point = |p: &(f64, f64)| {
+            let at = plot.at(p.0, p.1);
+            Point { at, foot: at.1, x: Plot::text(p.0, &self.x), y: number(p.1) }
+        };
+        self.series[i].known().map(point).collect()
+    }
+}
+
+impl Series {
+    fn known(&self) -> impl Iterator<Item = &(f64, f64)> {
+        self.points.iter().filter(|p| p.0.is_finite() && p.1.is_finite())
     }
 }
 

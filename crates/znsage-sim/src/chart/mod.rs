@@ -9,6 +9,7 @@
 
 mod bars;
 mod frame;
+mod layers;
 mod lines;
 
 pub use bars::{Bar, BarChart, BarSeries, Group};

@@ -27,7 +27,7 @@ pub fn write(dir: &Path, entries: &BTreeMap<usize, Entry>) -> Result<Vec<PathBuf
     let files = [
         (CSV, table.to_csv()),
         (PARQUET, parquet::file(&table)),
-        (REPORT, report::page(&table).into_bytes()),
+        (REPORT, report::page(&table).render().into_bytes()),
     ];
     let mut paths = Vec::new();
     for (name, bytes) in files {

@@ -57,7 +57,7 @@ const METRICS: [Metric; 4] = [
 ];
 
 /// The page of a table. Its bytes depend on nothing else.
-pub fn page(table: &Table) -> String {
+pub fn page(table: &Table) -> Page {
     let keys = varying(table);
     let names: Vec<&str> = keys.iter().map(|c| c.name.as_str()).collect();
     let mut intro = vec![Block::Text(match names.is_empty() {
@@ -82,7 +82,7 @@ pub fn page(table: &Table) -> String {
     let mut sections = charts(table, &keys);
     sections.push(points(table));
     let title = format!("Sweep of {} points", table.rows);
-    Page { title, intro, sections }.render()
+    Page { title, intro, sections }
 }
 
 /// Columns of the spec whose value is not the same in all rows.
@@ -385,7 +385,7 @@ mod tests {
             entry(0, json!({"system": "a", "utilization": 60.0}), "no <room>"),
             entry(1, json!({"system": "a", "utilization": 70.0}), "none either"),
         ];
-        let html = page(&Table::of(entries.iter()));
+        let html = page(&Table::of(entries.iter())).render();
         assert!(html.contains("What varies: utilization_percent."), "{html}");
         assert!(html.contains("2 of 2 points cannot be run"), "{html}");
         assert!(html.contains("no &lt;room&gt;"), "{html}");

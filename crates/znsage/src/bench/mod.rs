@@ -20,6 +20,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::cli::BenchArgs;
 use crate::counters;
 use crate::error::{Error, Kind, Result};
+use crate::machine::Machine;
 use crate::progress::Progress;
 use crate::swaps::{self, Area};
 use crate::sys::Sys;
@@ -27,6 +28,7 @@ pub use cgroup::lookup;
 use cgroup::Cgroup;
 use child::Worker;
 use plan::Plan;
+pub use protocol::Latency;
 use protocol::{Event, Order, Setup};
 pub use record::recorded;
 use record::Recorder;
@@ -273,6 +275,7 @@ impl Bench<'_> {
                 _ => "stock",
             },
             kernel: self.sys.release(),
+            machine: Machine::look(self.sys),
             swaps: areas,
             config,
             phases: self.phases,

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::protocol::{Latency, Outcome};
 use super::sampler::{Snapshot, Totals};
+use crate::machine::Machine;
 use crate::swaps::Area;
 use crate::units;
 
@@ -104,6 +105,7 @@ pub struct Report {
     /// `znsage`, `stock` or `none`: what takes the swapped-out pages.
     pub system: &'static str,
     pub kernel: String,
+    pub machine: Machine,
     pub swaps: Vec<Area>,
     pub config: Config,
     pub phases: Vec<Phase>,
@@ -118,6 +120,7 @@ impl Report {
             "version": 1,
             "system": self.system,
             "kernel": self.kernel,
+            "machine": self.machine,
             "swaps": self.swaps,
             "config": self.config,
             "phases": self.phases,
@@ -273,6 +276,12 @@ mod tests {
         let report = Report {
             system: "znsage",
             kernel: "6.12.0-test".to_string(),
+            machine: Machine {
+                cpu: Some("Test 9000".to_string()),
+                cpus: 2,
+                memory_bytes: Some(4 << 30),
+                virtual_machine: true,
+            },
             swaps: vec![area],
             config,
             phases: vec![

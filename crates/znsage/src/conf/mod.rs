@@ -5,6 +5,7 @@
 
 mod files;
 mod ini;
+mod profile;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,6 +20,7 @@ use crate::sys::Sys;
 
 pub use files::{NAME, PLACES};
 pub use ini::is_name;
+pub use profile::profile;
 
 /// The one key that is no option of `on`, but its argument.
 const DEVICE: &str = "device";
@@ -215,8 +217,20 @@ fn check(
     grammar: &clap::Command,
     devices: &mut BTreeMap<String, String>,
 ) -> std::result::Result<OnArgs, Vec<Fault>> {
-    let mut faults = Vec::new();
-    let mut words = vec!["on".to_string()];
+    let (mut words, mut faults) = options(draft, grammar);
+    let device = check_device(draft, devices).map_err(|fault| faults.push(*fault));
+    match device {
+        Ok(device) if faults.is_empty() => {
+            words.extend(["--".to_string(), device]);
+            parse(grammar, words).map_err(|e| vec![overall(draft, e.to_string(), None)])
+        }
+        _ => Err(faults),
+    }
+}
+
+/// A section's options as words of a command line, and what is wrong with others.
+fn options(draft: &Draft, grammar: &clap::Command) -> (Vec<String>, Vec<Fault>) {
+    let (mut words, mut faults) = (vec!["on".to_string()], Vec::new());
     for (key, setting) in draft.settings.iter().filter(|(key, _)| *key != DEVICE) {
         match option_words(grammar, key, &setting.value) {
             Ok(more) => words.extend(more),
@@ -226,14 +240,7 @@ fn check(
             }
         }
     }
-    let device = check_device(draft, devices).map_err(|fault| faults.push(*fault));
-    match device {
-        Ok(device) if faults.is_empty() => {
-            words.extend(["--".to_string(), device]);
-            parse(grammar, words).map_err(|e| vec![overall(draft, e.to_string(), None)])
-        }
-        _ => Err(faults),
-    }
+    (words, faults)
 }
 
 /// Where no line is to blame.

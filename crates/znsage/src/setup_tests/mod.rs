@@ -9,6 +9,7 @@ mod listing;
 mod machine;
 mod metrics;
 mod printed;
+mod probing;
 mod refusals;
 mod schema;
 mod sections;

@@ -69,7 +69,10 @@ fn documentation_is_of_what_is_printed() {
     let text = fs::read_to_string("../../docs/json.md").unwrap();
     let tables = tables(&text);
     let commands: Vec<&str> = tables.keys().map(String::as_str).collect();
-    let want = ["bench", "check", "doctor", "error", "list", "off", "on", "set", "status"];
+    let want = [
+        "bench", "check", "doctor", "error", "list", "off", "on", "probe", "report", "set",
+        "status",
+    ];
     assert_eq!(commands, want);
     for (command, table) in &tables {
         let documents = documents(command);

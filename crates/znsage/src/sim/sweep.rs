@@ -18,6 +18,7 @@ use super::Report;
 use crate::error::{reason, Error, Kind, Result};
 use crate::interrupt;
 use crate::progress;
+use crate::units;
 
 #[derive(Debug, Args)]
 pub struct SweepArgs {
@@ -244,16 +245,7 @@ fn left(done: usize, todo: usize, took: f64) -> String {
     }
     let each = took / done as f64;
     let left = each * (todo - done) as f64;
-    format!(", {:.1} a minute, {} left", 60.0 / each, duration(left))
-}
-
-/// Seconds for people: `45 s`, `12 min`, `3 h 5 min`.
-fn duration(seconds: f64) -> String {
-    match seconds.round() as u64 {
-        s @ 0..=99 => format!("{s} s"),
-        s if s < 6000 => format!("{} min", s.div_ceil(60)),
-        s => format!("{} h {} min", s / 3600, s % 3600 / 60),
-    }
+    format!(", {:.1} a minute, {} left", 60.0 / each, units::duration(left))
 }
 
 #[cfg(test)]
@@ -337,8 +329,6 @@ mod tests {
     fn numbers_are_for_people() {
         assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), "0-2, 5, 7-8");
         assert_eq!(ranges(&(0..40).step_by(2).collect::<Vec<_>>()).matches(',').count(), 10);
-        assert_eq!((duration(42.4), duration(600.0)), ("42 s".into(), "10 min".into()));
-        assert_eq!(duration(7500.0), "2 h 5 min");
         assert_eq!(left(3, 9, 30.0), ", 6.0 a minute, 60 s left");
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::{LogLine, Ran, Sys};
+use super::{Appends, Lane, LogLine, Ran, Sys, ZoneCommand};
 use crate::zones::Zone;
 
 type PathHook = Box<dyn Fn(&Fake, &str)>;
@@ -25,6 +25,8 @@ pub struct Fake {
     pub env: RefCell<BTreeMap<String, String>>,
     /// Block devices by path.
     pub blocks: RefCell<BTreeMap<String, (u64, u64)>>,
+    /// What is typed when something is asked; None: there is no terminal.
+    pub answer: RefCell<Option<String>>,
     pub claim_error: Cell<Option<i32>>,
     pub zones: RefCell<Vec<Zone>>,
     pub log: RefCell<Vec<LogLine>>,
@@ -48,6 +50,7 @@ impl Fake {
             root_user: Cell::new(true),
             env: RefCell::default(),
             blocks: RefCell::default(),
+            answer: RefCell::default(),
             claim_error: Cell::default(),
             zones: RefCell::default(),
             log: RefCell::default(),
@@ -252,4 +255,34 @@ impl Sys for Fake {
     }
 
     fn sleep(&self, _time: Duration) {}
+
+    fn hold(&self, path: &str) -> io::Result<Box<dyn std::any::Any>> {
+        self.claim(path)?;
+        Ok(Box::new(()))
+    }
+
+    fn command_zones(
+        &self,
+        path: &str,
+        command: ZoneCommand,
+        start: u64,
+        length: u64,
+    ) -> io::Result<Duration> {
+        self.effect(format!("{command:?} {path} {start}+{length}"))?;
+        Ok(Duration::from_millis(if command == ZoneCommand::Reset { 2 } else { 5 }))
+    }
+
+    /// Each thread appends 1000 times, in the time it has.
+    fn append(&self, what: &Appends) -> io::Result<Vec<Lane>> {
+        self.effect(format!("append {} {} by {}", what.path, what.bytes, what.lanes.len()))?;
+        let mut times = hdrhistogram::Histogram::new(3).expect("three digits");
+        times.record_n(50_000, 1000).expect("it resizes");
+        let lane = Lane { bytes: what.bytes * 1000, time: what.time, times };
+        Ok(vec![lane; what.lanes.len()])
+    }
+
+    fn ask(&self, question: &str) -> io::Result<Option<String>> {
+        self.effect(format!("ask {question}"))?;
+        Ok(self.answer.borrow().clone())
+    }
 }

@@ -6,12 +6,15 @@
 #[cfg(test)]
 pub mod fake;
 mod real;
+mod zoned;
 
 pub use real::{parse_record, Real};
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use hdrhistogram::Histogram;
 
 use crate::zones::Zone;
 
@@ -47,6 +50,37 @@ impl Ran {
 pub struct LogLine {
     pub number: u64,
     pub text: String,
+}
+
+/// What may be done to zones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ZoneCommand {
+    Reset,
+    Finish,
+}
+
+/// Appends by several threads at once.
+#[derive(Clone, Debug)]
+pub struct Appends {
+    pub path: String,
+    /// Of the device, what its addresses count in.
+    pub block: u64,
+    /// From one zone's start to the next one's.
+    pub zone: u64,
+    /// Of one append.
+    pub bytes: u64,
+    pub time: Duration,
+    /// For each thread where its zones begin, one to be filled after the other.
+    pub lanes: Vec<Vec<u64>>,
+}
+
+/// What a thread appended.
+#[derive(Clone, Debug)]
+pub struct Lane {
+    pub bytes: u64,
+    pub time: Duration,
+    /// Nanoseconds of each append.
+    pub times: Histogram<u64>,
 }
 
 pub trait Sys {
@@ -136,4 +170,18 @@ pub trait Sys {
     /// Runs a program to its end and calls `tick` some times a second.
     fn run(&self, argv: &[&str], tick: &mut dyn FnMut()) -> io::Result<Ran>;
     fn sleep(&self, time: Duration);
+    /// As `claim`, until the answer is dropped.
+    fn hold(&self, path: &str) -> io::Result<Box<dyn std::any::Any>>;
+    /// Resets or finishes all zones from `start` on, bytes; how long that took.
+    fn command_zones(
+        &self,
+        path: &str,
+        command: ZoneCommand,
+        start: u64,
+        length: u64,
+    ) -> io::Result<Duration>;
+    /// Appends to an NVMe device, without the block layer.
+    fn append(&self, what: &Appends) -> io::Result<Vec<Lane>>;
+    /// Asks whoever sits at the terminal; None if there is nobody.
+    fn ask(&self, question: &str) -> io::Result<Option<String>>;
 }

@@ -2,16 +2,17 @@
 //! The running system.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
 
-use super::{LogLine, Ran, Sys};
+use super::{zoned, Appends, Lane, LogLine, Ran, Sys, ZoneCommand};
 use crate::interrupt;
 use crate::zones::{self, Zone};
 
@@ -49,13 +50,7 @@ impl Sys for Real {
     }
 
     fn claim(&self, path: &str) -> io::Result<()> {
-        // For a block device O_EXCL without O_CREAT means: nobody else's. Not
-        // for writing: udev looks anew into what was open for that.
-        OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_EXCL | libc::O_CLOEXEC)
-            .open(path)
-            .map(drop)
+        exclusively(path).map(drop)
     }
 
     fn zones(&self, path: &str) -> io::Result<Vec<Zone>> {
@@ -122,8 +117,8 @@ impl Sys for Real {
         // A signal to this process alone is passed on, once. If it came
         // before, the program is part of the way back and has to finish.
         let mut pass_on = !interrupt::seen();
-        // The programs run here print less than a pipe holds, so reading
-        // after the end does not block them.
+        // Read while it runs: a pipe holds 64 KiB, and fio prints more.
+        let (stdout, stderr) = (reader(child.stdout.take()), reader(child.stderr.take()));
         let status = loop {
             match child.try_wait()? {
                 Some(status) => break status,
@@ -135,23 +130,58 @@ impl Sys for Real {
                 let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
             }
         };
-        let text = |from: Option<&mut dyn Read>| -> io::Result<String> {
-            let mut bytes = Vec::new();
-            if let Some(from) = from {
-                from.read_to_end(&mut bytes)?;
-            }
+        let text = |reader: JoinHandle<io::Result<Vec<u8>>>| -> io::Result<String> {
+            let bytes = reader.join().map_err(|_| io::Error::other("reading failed"))??;
             Ok(String::from_utf8_lossy(&bytes).into_owned())
         };
-        Ok(Ran {
-            status: status.code(),
-            stdout: text(child.stdout.as_mut().map(|s| s as &mut dyn Read))?,
-            stderr: text(child.stderr.as_mut().map(|s| s as &mut dyn Read))?,
-        })
+        Ok(Ran { status: status.code(), stdout: text(stdout)?, stderr: text(stderr)? })
     }
 
     fn sleep(&self, time: Duration) {
         std::thread::sleep(time);
     }
+
+    fn hold(&self, path: &str) -> io::Result<Box<dyn std::any::Any>> {
+        Ok(Box::new(exclusively(path)?))
+    }
+
+    fn command_zones(
+        &self,
+        path: &str,
+        command: ZoneCommand,
+        start: u64,
+        length: u64,
+    ) -> io::Result<Duration> {
+        zoned::command(path, command, start, length)
+    }
+
+    fn append(&self, what: &Appends) -> io::Result<Vec<Lane>> {
+        zoned::appends(what)
+    }
+
+    fn ask(&self, question: &str) -> io::Result<Option<String>> {
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            return Ok(None);
+        }
+        write!(io::stderr(), "{question}")?;
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer)?;
+        Ok(Some(answer.trim().to_string()))
+    }
+}
+
+/// For a block device O_EXCL without O_CREAT means: nobody else's. Not for
+/// writing: udev looks anew into what was open for that.
+fn exclusively(path: &str) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_EXCL | libc::O_CLOEXEC).open(path)
+}
+
+fn reader(from: Option<impl Read + Send + 'static>) -> JoinHandle<io::Result<Vec<u8>>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        from.map_or(Ok(0), |mut from| from.read_to_end(&mut bytes))?;
+        Ok(bytes)
+    })
 }
 
 /// `su` without `-` leaves a PATH without the system's programs.
@@ -208,5 +238,11 @@ mod tests {
         assert_eq!(ran.stdout, "out\n");
         assert_eq!(ran.complaint(), "bad");
         assert!(ticks > 0);
+    }
+
+    #[test]
+    fn programs_may_print_much() {
+        let ran = Real.run(&["seq", "100000"], &mut || ()).unwrap();
+        assert!(ran.ok() && ran.stdout.ends_with("\n100000\n"));
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Reports as one HTML page that needs nothing else: no script, no font, no
-//! picture from elsewhere. Light and dark follow the reader's setting. The page
+//! picture from elsewhere. Light and dark follow the reader's setting. Its own
+//! script makes charts tell their values; without it they are pictures. The page
 //! is well-formed XML, too, which makes it easy to test.
 
 use std::fmt::Write;
@@ -150,9 +151,21 @@ td.number { text-align: right; white-space: nowrap }
 td:not(.number) { min-width: 8rem }
 td a { overflow-wrap: anywhere }
 td.good { color: var(--good) } td.fair { color: var(--fair) } td.bad { color: var(--bad) }
+.key { cursor: pointer } .key.off { opacity: .35 } .series.off, .between.off { display: none }
+.key:focus-visible { outline: 2px solid var(--link); outline-offset: 2px }
+.ring { fill: none; stroke: var(--ink); stroke-width: 6; visibility: hidden; pointer-events: none }
+.ring.on { visibility: visible }
+.tip { position: fixed; z-index: 1; padding: .35rem .6rem; border-radius: .35rem; white-space: pre-line;
+  background: var(--ink); color: var(--paper); font-size: .8125rem; line-height: 1.35; pointer-events: none }
+.tip::first-line { font-weight: 600 }
+.tip[hidden] { display: none }
 details { margin: .75rem 0 } summary { cursor: pointer; color: var(--link) }
+@media (max-width: 40rem) { td:not(.number) { min-width: 4rem } }
 @media print { details > * { display: block } body { max-width: none } }
 ";
+
+/// For pages with charts.
+const SCRIPT: &str = include_str!("chart.js");
 
 impl Page {
     /// The page as a document.
@@ -178,6 +191,10 @@ impl Page {
             let _ = writeln!(out, "<section id=\"{id}\">\n<h2>{title}</h2>");
             s.blocks.iter().for_each(|b| b.render(&mut out));
             out.push_str("</section>\n");
+        }
+        if out.contains("<svg ") {
+            // For HTML the marks are comments, for XML all between them is text.
+            let _ = write!(out, "<script>\n//<![CDATA[\n{SCRIPT}//]]>\n</script>\n");
         }
         out.push_str("</body>\n</html>\n");
         out
@@ -259,7 +276,7 @@ mod tests {
             Block::Text("5 < 6 & \"7\"".into()),
             Block::List(vec!["'one'".into()]),
             Block::Folded("More".into(), vec![Block::Table(table)]),
-            Block::Svg("<svg xmlns=\"http://www.w3.org/2000/svg\"></svg>\n".into()),
+            Block::Svg("<svg role=\"img\" xmlns=\"http://www.w3.org/2000/svg\"></svg>\n".into()),
             Block::Heading("Within".into()),
             Block::Small("\u{7}".into()),
         ];

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the measurements say about the settings of `znsage on`.
+
+use super::plan::Layout;
+use super::record::{Operation, Point, Probe, Setting, Varies};
+use crate::units::{self, counted};
+
+/// So much of the best bandwidth is as good as it.
+const GOOD: f64 = 0.9;
+
+/// As the module's (`on::DEFAULT_RESERVE`): one zone being filled by GC, and
+/// one to go on with.
+const MIN_RESERVE: u64 = 2;
+
+/// As `znsage on --stripe` has it.
+const MOST_STRIPE: u64 = 16;
+
+/// Zones that GC needs beside those of swap-out.
+const FOR_GC: u64 = 2;
+
+pub fn settings(probe: &Probe, layout: &Layout, cpus: u64) -> Vec<Setting> {
+    let mut all = Vec::new();
+    all.extend(chunk(probe, layout));
+    all.extend(write_unit(layout));
+    all.extend(streams(probe, layout, cpus));
+    all.extend(reserve(probe, layout));
+    all
+}
+
+fn setting(key: &str, value: String, reason: String) -> Setting {
+    Setting { key: key.to_string(), value, reason }
+}
+
+/// A size as znsage.conf takes it.
+fn size(bytes: u64) -> String {
+    match bytes % 1024 {
+        0 => format!("{}K", bytes / 1024),
+        _ => bytes.to_string(),
+    }
+}
+
+/// Appends are what the module writes by; without them, writes are next to it.
+fn points(probe: &Probe, varies: Varies) -> Vec<&Point> {
+    let of = |operation| probe.series(varies, operation).collect::<Vec<&Point>>();
+    let appends = of(Operation::Append);
+    if appends.is_empty() {
+        of(Operation::Write)
+    } else {
+        appends
+    }
+}
+
+/// The first point that is as good as the best one, and the best one.
+fn enough<'a>(points: &[&'a Point]) -> Option<(&'a Point, &'a Point)> {
+    let speed = |p: &&&Point| p.speed.mib_per_s;
+    let best = points.iter().max_by(|a, b| speed(a).total_cmp(&speed(b)))?;
+    let first = points.iter().find(|p| p.speed.mib_per_s >= GOOD * best.speed.mib_per_s)?;
+    Some((first, best))
+}
+
+/// How a point compares with the best one, which may be the same.
+fn best_of(first: &Point, best: &Point, at: impl Fn() -> String) -> String {
+    match std::ptr::eq(first, best) {
+        true => "the most of all".to_string(),
+        false => format!("the most is {:.0} with {}", best.speed.mib_per_s, at()),
+    }
+}
+
+/// The shortest request with nearly the bandwidth of the best, and the best.
+fn requests<'a>(probe: &'a Probe, layout: &Layout) -> Option<(&'a Point, &'a Point)> {
+    let fit = |p: &&Point| p.request_bytes <= layout.append_max;
+    let points: Vec<&Point> = points(probe, Varies::Request).into_iter().filter(fit).collect();
+    enough(&points)
+}
+
+/// What the module would write with, as far as it is known by now.
+pub fn request(probe: &Probe, layout: &Layout) -> u64 {
+    requests(probe, layout).map_or(layout.typical(), |(first, _)| first.request_bytes)
+}
+
+fn chunk(probe: &Probe, layout: &Layout) -> Option<Setting> {
+    let (first, best) = requests(probe, layout)?;
+    let reason = format!(
+        "one {} of {} at a time has {:.0} MiB/s, {}",
+        first.operation.name(),
+        units::size(first.request_bytes),
+        first.speed.mib_per_s,
+        best_of(first, best, || units::size(best.request_bytes))
+    );
+    Some(setting("chunk", size(first.request_bytes), reason))
+}
+
+fn write_unit(layout: &Layout) -> Option<Setting> {
+    (layout.unit > layout.page).then(|| {
+        let reason = format!("the device takes writes in units of {}", units::size(layout.unit));
+        setting("write-unit", size(layout.unit), reason)
+    })
+}
+
+/// How many zones are to be written at once, as streams and zones of each.
+fn streams(probe: &Probe, layout: &Layout, cpus: u64) -> Vec<Setting> {
+    let points = points(probe, Varies::Zones);
+    let Some((first, best)) = enough(&points) else { return Vec::new() };
+    let room = layout.open.saturating_sub(FOR_GC).max(1);
+    let (policy, streams, why) = match cpus <= room {
+        true => ("cpu", cpus, "a stream for each CPU, without one waiting for another".to_string()),
+        false => {
+            let why = format!(
+                "{cpus} CPUs are more than the {} zones that may be open at once, less {FOR_GC} \
+                 for GC",
+                layout.open
+            );
+            ("single", 1, why)
+        }
+    };
+    let stripe = first.zones.div_ceil(streams).min(room / streams).clamp(1, MOST_STRIPE);
+    let limited = match first.zones.div_ceil(streams) > room / streams {
+        true => format!(", of {} that may be open less {FOR_GC} for GC", layout.open),
+        false => String::new(),
+    };
+    let reason = format!(
+        "{} at once have {:.0} MiB/s, {}; divided among {streams} streams{limited}",
+        counted(first.zones, "zone"),
+        first.speed.mib_per_s,
+        best_of(first, best, || counted(best.zones, "zone"))
+    );
+    vec![setting("policy", policy.to_string(), why), setting("stripe", stripe.to_string(), reason)]
+}
+
+/// While a zone is reset, swap-out goes on: GC needs so many more.
+fn reserve(probe: &Probe, layout: &Layout) -> Option<Setting> {
+    let resets = probe.zone_times.iter().filter_map(|t| t.reset_us.as_ref());
+    let longest = resets.map(|t| t.max).reduce(f64::max)?;
+    let all = points(probe, Varies::Zones);
+    let (_, best) = enough(&all)?;
+    let bytes = best.speed.mib_per_s * (1 << 20) as f64 * longest / 1e6;
+    let more = (bytes / layout.capacity as f64).ceil() as u64;
+    let reserve = (1 + more).clamp(MIN_RESERVE, (layout.count / 8).max(MIN_RESERVE));
+    let reason = format!(
+        "the longest reset took {}; {} can be written meanwhile, {:.2} zones",
+        units::micros(longest),
+        units::size(bytes as u64),
+        bytes / layout.capacity as f64
+    );
+    Some(setting("reserve", reserve.to_string(), reason))
+}
+
+/// The settings as a section of znsage.conf.
+pub fn profile(probe: &Probe) -> String {
+    let d = &probe.device;
+    let clean = |text: &str| text.replace(|c: char| c.is_control(), " ");
+    let model = d.model.as_deref().map_or(String::new(), |m| format!(" ({})", clean(m)));
+    let mut text = format!(
+        "# What `znsage probe` recommends for {}{model}:\n\
+         # `znsage on --profile FILE {}`. The keys are those of a section of\n\
+         # /etc/znsage.conf, which wants a line `device = ...` in addition.\n",
+        d.path, d.path
+    );
+    for note in &probe.notes {
+        text += &format!("# Note: {}.\n", clean(note));
+    }
+    text += &format!("[{}]\n", d.name);
+    for s in &probe.recommended {
+        text += &format!("\n# {}.\n{} = {}\n", clean(&s.reason), s.key, s.value);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::Latency;
+    use crate::probe::plan::tests::layout;
+    use crate::probe::record::{Speed, Times, ZoneTimes};
+
+    fn point(varies: Varies, (request_bytes, zones): (u64, u64), mib_per_s: f64) -> Point {
+        let latency_us = Latency { mean: 1.0, p50: 1.0, p99: 1.0, p99_9: 1.0, max: 1.0 };
+        let speed = Speed { mib_per_s, ops_per_s: 1.0, latency_us };
+        Point { varies, operation: Operation::Append, request_bytes, depth: 1, zones, speed }
+    }
+
+    /// Appends of 4, 64, 128 and 256 KiB, and to 1, 4 and 8 zones.
+    fn probe(reset_us: f64) -> Probe {
+        let requests = [(4, 10.0), (64, 91.0), (128, 100.0), (256, 400.0)];
+        let zones = [(1, 100.0), (4, 270.0), (8, 300.0)];
+        let requests = requests.map(|(kib, speed)| point(Varies::Request, (kib << 10, 1), speed));
+        let zones = zones.map(|(n, speed)| point(Varies::Zones, (64 << 10, n), speed));
+        let times = Times::of(&[reset_us]);
+        let mut probe = crate::probe::record::tests::empty();
+        probe.parallelism = requests.into_iter().chain(zones).collect();
+        probe.zone_times = vec![ZoneTimes { full_percent: 0, reset_us: times, finish_us: None }];
+        probe
+    }
+
+    fn values(all: &[Setting]) -> Vec<(&str, &str)> {
+        all.iter().map(|s| (s.key.as_str(), s.value.as_str())).collect()
+    }
+
+    #[test]
+    fn settings_follow_from_what_was_measured() {
+        // 256 KiB are more than one append takes; 270 are 90 % of 300.
+        let all = settings(&probe(1000.0), &layout(), 2);
+        let want = [("chunk", "64K"), ("policy", "cpu"), ("stripe", "2"), ("reserve", "2")];
+        assert_eq!(values(&all), want);
+        assert!(all[0].reason.contains("91 MiB/s, the most is 100 with 128 KiB"), "{all:?}");
+    }
+
+    #[test]
+    fn limits_of_the_device_are_kept() {
+        let few = Layout { open: 3, unit: 16 << 10, ..layout() };
+        // 60 MiB can be written in 0.2 s, 20 zones of 3 MiB.
+        let all = settings(&probe(200_000.0), &few, 4);
+        let want = [
+            ("chunk", "64K"),
+            ("write-unit", "16K"),
+            ("policy", "single"),
+            ("stripe", "1"),
+            ("reserve", "8"),
+        ];
+        assert_eq!(values(&all), want);
+        let all = settings(&probe(20_000.0), &few, 4);
+        assert_eq!(values(&all)[4], ("reserve", "3"));
+    }
+
+    #[test]
+    fn nothing_is_recommended_of_nothing() {
+        let nothing = crate::probe::record::tests::empty();
+        assert_eq!(settings(&nothing, &layout(), 2), []);
+    }
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! fio: how it is asked, and what its JSON says.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::record::Speed;
+use crate::bench::Latency;
+use crate::error::{reason, Error, Kind, Result};
+use crate::sys::Sys;
+
+const MIB: f64 = (1 << 20) as f64;
+
+/// One or several threads that do the same, in zones of their own.
+#[derive(Clone, Debug)]
+pub struct Job {
+    pub rw: &'static str,
+    pub bytes: u64,
+    pub depth: u64,
+    /// Where it begins and how much it may use.
+    pub offset: u64,
+    pub size: u64,
+    /// Threads, each so far behind the one before.
+    pub threads: u64,
+    pub apart: u64,
+    /// It ends after so many bytes, or after the time of the run.
+    pub limit: Option<u64>,
+    /// Begins with the job before, instead of after it.
+    pub beside: bool,
+}
+
+impl Job {
+    pub fn new(rw: &'static str, bytes: u64, (offset, size): (u64, u64)) -> Job {
+        let (depth, threads, apart) = (1, 1, 0);
+        Job { rw, bytes, depth, offset, size, threads, apart, limit: None, beside: false }
+    }
+
+    pub fn beside(self) -> Job {
+        Job { beside: true, ..self }
+    }
+
+    fn words(&self, i: usize, seconds: f64) -> Vec<String> {
+        let mut words = vec![
+            format!("--name=job{i}"),
+            format!("--rw={}", self.rw),
+            format!("--bs={}", self.bytes),
+            format!("--iodepth={}", self.depth),
+            format!("--offset={}", self.offset),
+            format!("--size={}", self.size),
+            format!("--numjobs={}", self.threads),
+        ];
+        if self.threads > 1 {
+            words.push(format!("--offset_increment={}", self.apart));
+        }
+        match self.limit {
+            Some(bytes) => words.push(format!("--io_size={bytes}")),
+            None => {
+                words.push("--time_based".to_string());
+                words.push(format!("--runtime={}ms", (seconds * 1e3).ceil()));
+            }
+        }
+        // Its own numbers, whether it waits for the ones before or not.
+        words.push(if self.beside { "--new_group" } else { "--stonewall" }.to_string());
+        words
+    }
+}
+
+/// Jobs that one fio does, one after the other.
+#[derive(Clone, Debug)]
+pub struct Run {
+    pub jobs: Vec<Job>,
+    /// Of each job that has no other end.
+    pub seconds: f64,
+    /// Where bandwidth over time is written, if it is.
+    pub log: Option<String>,
+}
+
+/// Milliseconds of a sample of the log.
+pub const SAMPLE_MS: u64 = 500;
+
+impl Run {
+    pub fn words(&self, device: &str, engine: &str) -> Vec<String> {
+        let mut words: Vec<String> = [
+            "fio",
+            "--output-format=json",
+            "--direct=1",
+            "--zonemode=zbd",
+            "--thread",
+            "--group_reporting",
+            "--randrepeat=0",
+            "--norandommap",
+        ]
+        .map(String::from)
+        .to_vec();
+        words.push(format!("--filename={device}"));
+        words.push(format!("--ioengine={engine}"));
+        if let Some(log) = &self.log {
+            words.push(format!("--write_bw_log={log}"));
+            words.push(format!("--log_avg_msec={SAMPLE_MS}"));
+        }
+        for (i, job) in self.jobs.iter().enumerate() {
+            words.extend(job.words(i, self.seconds));
+        }
+        words
+    }
+}
+
+/// As far as it is read.
+#[derive(Debug, Deserialize)]
+pub struct Output {
+    pub jobs: Vec<Done>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Done {
+    #[serde(default)]
+    error: i64,
+    read: Side,
+    write: Side,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Side {
+    io_bytes: u64,
+    bw_bytes: u64,
+    iops: f64,
+    clat_ns: Clat,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Clat {
+    mean: f64,
+    max: f64,
+    percentile: BTreeMap<String, f64>,
+}
+
+impl Done {
+    fn side(&self) -> &Side {
+        match self.read.io_bytes > 0 {
+            true => &self.read,
+            false => &self.write,
+        }
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.side().io_bytes
+    }
+
+    pub fn speed(&self) -> Speed {
+        let side = self.side();
+        let at = |key: &str| side.clat_ns.percentile.get(key).copied().unwrap_or(0.0) / 1e3;
+        Speed {
+            mib_per_s: side.bw_bytes as f64 / MIB,
+            ops_per_s: side.iops,
+            latency_us: Latency {
+                mean: side.clat_ns.mean / 1e3,
+                p50: at("50.000000"),
+                p99: at("99.000000"),
+                p99_9: at("99.900000"),
+                max: side.clat_ns.max / 1e3,
+            },
+        }
+    }
+}
+
+/// The document in what fio prints, which may complain before it.
+pub fn parse(text: &str) -> std::result::Result<Output, String> {
+    let begin = text.find('{').ok_or("it printed no JSON")?;
+    serde_json::from_str(&text[begin..]).map_err(|e| format!("its JSON makes no sense: {e}"))
+}
+
+/// Lines such as `508, 25952, 1, 0, 0`: milliseconds, KiB/s. Several threads
+/// at the same time are one sample.
+pub fn parse_log(text: &str) -> Vec<(f64, f64)> {
+    let mut samples: BTreeMap<u64, (f64, f64, u64)> = BTreeMap::new();
+    for line in text.lines() {
+        let mut fields = line.split(',').map(str::trim);
+        let number = |field: Option<&str>| field.and_then(|f| f.parse::<f64>().ok());
+        let (Some(ms), Some(kib)) = (number(fields.next()), number(fields.next())) else {
+            continue;
+        };
+        let sample = samples.entry(ms as u64 / SAMPLE_MS).or_default();
+        *sample = (sample.0 + ms, sample.1 + kib, sample.2 + 1);
+    }
+    let mean = |(ms, kib, n): (f64, f64, u64)| (ms / n as f64 / 1e3, kib / 1024.0);
+    samples.into_values().map(mean).collect()
+}
+
+/// Its version; or which package has it.
+pub fn find(sys: &dyn Sys) -> Result<String> {
+    let ran = sys.run(&["fio", "--version"], &mut || ()).map_err(|e| {
+        Error::new(Kind::Environment, format!("cannot run fio: {}", reason(&e)))
+            .hint("it is in the package fio: apt-get install fio")
+    })?;
+    match ran.ok() {
+        true => Ok(ran.stdout.trim().to_string()),
+        false => {
+            Err(Error::new(Kind::Environment, format!("fio does not work: {}", ran.complaint()))
+                .hint("does `fio --version` work? The package fio has it"))
+        }
+    }
+}
+
+/// io_uring, unless the administrator does not want it.
+pub fn engine(sys: &dyn Sys) -> &'static str {
+    let disabled = sys.read("/proc/sys/kernel/io_uring_disabled");
+    match disabled.is_ok_and(|text| text.trim() == "2") {
+        true => "libaio",
+        false => "io_uring",
+    }
+}
+
+/// Runs it to its end, all jobs.
+pub fn run(sys: &dyn Sys, words: &[String], tick: &mut dyn FnMut()) -> Result<Output> {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let failed = |why: String| {
+        Error::new(Kind::Kernel, format!("fio failed: {why}"))
+            .hint("the kernel log (`dmesg`) may tell more")
+    };
+    let ran = sys.run(&words, tick).map_err(|e| failed(reason(&e)))?;
+    if sys.interrupted() {
+        return Err(Error::interrupted());
+    }
+    if !ran.ok() {
+        return Err(failed(ran.complaint()));
+    }
+    let output = parse(&ran.stdout).map_err(failed)?;
+    match output.jobs.iter().find(|job| job.error != 0) {
+        Some(job) => {
+            let e = std::io::Error::from_raw_os_error(job.error as i32);
+            Err(failed(reason(&e)))
+        }
+        None => Ok(output),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_it_prints_is_read() {
+        let text = r#"fio: a warning
+            {"fio version": "fio-3.33", "jobs": [{"error": 0, "read": {"io_bytes": 0},
+             "write": {"io_bytes": 1048576, "bw_bytes": 2097152, "iops": 512.0,
+              "clat_ns": {"mean": 1500.0, "max": 9000, "percentile":
+               {"50.000000": 1000, "99.000000": 5000, "99.900000": 8000}}}}]}"#;
+        let output = parse(text).unwrap();
+        let speed = output.jobs[0].speed();
+        assert_eq!((speed.mib_per_s, speed.ops_per_s), (2.0, 512.0));
+        assert_eq!((speed.latency_us.p50, speed.latency_us.max), (1.0, 9.0));
+        assert!(parse("fio: no").is_err() && parse("{").is_err());
+    }
+
+    #[test]
+    fn logs_are_read() {
+        let text = "508, 2048, 1, 0, 0\n510, 1024, 1, 0, 0\n1010, 1024, 1, 0, 0\nnoise\n";
+        assert_eq!(parse_log(text), [(0.509, 3.0), (1.01, 1.0)]);
+    }
+
+    #[test]
+    fn jobs_wait_for_one_another_unless_they_shall_not() {
+        let job = Job::new("write", 4096, (0, 1 << 20));
+        let limited = Job { limit: Some(8192), ..job.clone() };
+        let run = Run { jobs: vec![job.clone(), job.beside(), limited], seconds: 1.5, log: None };
+        let words = run.words("/dev/x", "io_uring");
+        let count = |word: &str| words.iter().filter(|w| *w == word).count();
+        assert_eq!((count("--stonewall"), count("--new_group")), (2, 1));
+        assert_eq!((count("--runtime=1500ms"), count("--io_size=8192")), (2, 1));
+    }
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `znsage probe`: what a zoned device can do, measured with fio wherever fio
+//! can do it: parallelism, isolation, predictability, times of commands to
+//! zones. Everything on the device is lost; it is left reset, whatever happens.
+
+mod advise;
+mod fio;
+mod measure;
+mod plan;
+pub mod record;
+mod work;
+
+use std::any::Any;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::cli::ProbeArgs;
+use crate::device::{self, Backing};
+use crate::error::{Error, Kind, Result};
+use crate::machine::Machine;
+use crate::on::require_root;
+use crate::sys::{Sys, ZoneCommand};
+use crate::units;
+
+use plan::{Layout, Plan};
+use record::{Device, Probe};
+
+/// All is known and agreed to; nothing has been changed.
+pub struct Ready {
+    backing: Backing,
+    layout: Layout,
+    plan: Plan,
+    fio: String,
+    profile: Option<String>,
+    save: Option<String>,
+    /// Nobody else gets the device meanwhile.
+    _held: Box<dyn Any>,
+}
+
+pub struct Report {
+    pub probe: Probe,
+    /// Files that were written.
+    written: Vec<String>,
+    /// What could not be: the result is printed all the same.
+    pub unsaved: Vec<String>,
+}
+
+/// Looks at everything, and asks.
+pub fn prepare(sys: &dyn Sys, args: &ProbeArgs, page: u64) -> Result<Ready> {
+    require_root(sys, "measure a device")?;
+    let backing = device::inspect(sys, &args.device, args.force)?;
+    crate::resume::check(sys, &backing.path, &backing.name)?;
+    let layout = Layout::of(sys, &backing, page)?;
+    let plan = Plan::of(args.quick, &layout);
+    let fio = fio::find(sys)?;
+    let file = |path: &Option<std::path::PathBuf>| path.as_deref().map(|p| place(sys, p));
+    let (profile, save) = (file(&args.profile).transpose()?, file(&args.save).transpose()?);
+    let held = sys.hold(&backing.path).map_err(|e| Error::io("open", &sys.at(&backing.path), e))?;
+    if !args.yes {
+        agree(sys, &backing, work::estimate(&plan))?;
+    }
+    Ok(Ready { backing, layout, plan, fio, profile, save, _held: held })
+}
+
+/// A path that `Sys` takes, in a directory that is there: who measures for
+/// minutes does not want to lose the result.
+fn place(sys: &dyn Sys, path: &std::path::Path) -> Result<String> {
+    let whole = std::path::absolute(path).map_err(|e| Error::io("name", path, e))?;
+    let directory = whole.parent().unwrap_or(&whole).to_string_lossy().into_owned();
+    match sys.exists(&directory) && !sys.at(&whole.to_string_lossy()).is_dir() {
+        true => Ok(whole.to_string_lossy().into_owned()),
+        false => Err(Error::new(Kind::Usage, format!("{} cannot be written", path.display()))
+            .hint("name a file in a directory that is there")),
+    }
+}
+
+fn agree(sys: &dyn Sys, backing: &Backing, seconds: f64) -> Result<()> {
+    let question = format!(
+        "All that is on {} ({}) will be lost; it takes about {}. Type yes to go on: ",
+        backing.path,
+        units::size(backing.usable_bytes),
+        units::duration(seconds)
+    );
+    let answer = sys.ask(&question).map_err(|e| Error::io("ask on", "the terminal".as_ref(), e))?;
+    match answer.as_deref() {
+        Some("yes") => Ok(()),
+        Some(_) => Err(Error::new(Kind::Interrupted, "nothing was done")),
+        None => Err(Error::new(
+            Kind::Usage,
+            format!("{} is overwritten, and there is no terminal to ask", backing.path),
+        )
+        .hint("--yes goes on without asking")),
+    }
+}
+
+/// Measures, and leaves the device empty.
+pub fn run(sys: &dyn Sys, ready: &Ready) -> Result<Report> {
+    let begun = Instant::now();
+    let machine = Machine::look(sys);
+    let mut probe = Probe {
+        device: describe(sys, ready),
+        kernel: sys.release(),
+        fio: ready.fio.clone(),
+        engine: fio::engine(sys).to_string(),
+        plan: ready.plan.name.to_string(),
+        seconds: 0.0,
+        parallelism: Vec::new(),
+        isolation: Vec::new(),
+        predictability: Vec::new(),
+        zone_times: Vec::new(),
+        recommended: Vec::new(),
+        notes: Vec::new(),
+        machine,
+    };
+    let measured = work::all(sys, ready, &mut probe);
+    let empty = reset(sys, ready);
+    measured.map_err(|e| after(e, &ready.backing.path, &empty))?;
+    empty?;
+    probe.seconds = begun.elapsed().as_secs_f64();
+    let cpus = probe.machine.cpus;
+    probe.recommended = advise::settings(&probe, &ready.layout, cpus);
+    notes(&mut probe, ready);
+    Ok(save(sys, ready, probe))
+}
+
+fn reset(sys: &dyn Sys, ready: &Ready) -> Result<()> {
+    let (path, (start, length)) = (&ready.backing.path, ready.layout.all());
+    match sys.command_zones(path, ZoneCommand::Reset, start, length) {
+        Ok(_) => Ok(()),
+        Err(e) => Err(Error::io("reset the zones of", &sys.at(path), e)
+            .hint(format!("`blkzone reset {path}` empties it"))),
+    }
+}
+
+/// An error, and how the device was left.
+fn after(e: Error, path: &str, empty: &Result<()>) -> Error {
+    let left = match empty {
+        Ok(()) => format!("{path} is empty, all zones were reset"),
+        Err(why) => format!("{why}: `blkzone reset {path}` empties it"),
+    };
+    match e.hint.clone() {
+        Some(hint) => e.hint(format!("{hint}\n{left}")),
+        None => e.hint(left),
+    }
+}
+
+fn describe(sys: &dyn Sys, ready: &Ready) -> Device {
+    let (backing, layout) = (&ready.backing, &ready.layout);
+    let name = &backing.name;
+    let model = sys.read(&format!("/sys/block/{name}/device/model")).ok();
+    Device {
+        path: backing.path.clone(),
+        name: name.clone(),
+        model: model.map(|m| m.trim().to_string()).filter(|m| !m.is_empty()),
+        size_bytes: backing.usable_bytes,
+        zones: backing.usable_zones,
+        zone_capacity_bytes: layout.capacity,
+        write_unit_bytes: device::queue(sys, name, "zone_write_granularity")
+            .and_then(|text| text.parse().ok()),
+        append_max_bytes: layout.append_max,
+        max_open_zones: device::limit(sys, name, "max_open_zones"),
+        max_active_zones: device::limit(sys, name, "max_active_zones"),
+    }
+}
+
+fn notes(probe: &mut Probe, ready: &Ready) {
+    let emulated = probe.device.model.as_ref().is_some_and(|m| m.contains("QEMU"));
+    if emulated || probe.machine.virtual_machine {
+        let what = if emulated { "the device" } else { "the machine" };
+        probe.notes.push(format!(
+            "{what} is emulated: the numbers, and what is recommended, are of the emulation"
+        ));
+    }
+    if ready.plan.name == "quick" {
+        probe.notes.push("a quick probe is to see whether it works; its numbers scatter".into());
+    }
+}
+
+fn save(sys: &dyn Sys, ready: &Ready, probe: Probe) -> Report {
+    let mut report = Report { written: Vec::new(), unsaved: Vec::new(), probe };
+    let document = format!("{:#}\n", report.probe.to_json());
+    let profile = advise::profile(&report.probe);
+    for (path, text) in [(&ready.profile, profile), (&ready.save, document)] {
+        let Some(path) = path else { continue };
+        match sys.save(path, &text) {
+            Ok(()) => report.written.push(path.clone()),
+            Err(e) => report.unsaved.push(Error::io("write", path.as_ref(), e).message),
+        }
+    }
+    report
+}
+
+impl Report {
+    pub fn to_json(&self) -> Value {
+        self.probe.to_json()
+    }
+
+    pub fn to_text(&self) -> String {
+        let mut text = self.probe.to_text();
+        for path in &self.written {
+            text += &format!("{path}\n");
+        }
+        for why in &self.unsaved {
+            text += &format!("{why}\n");
+        }
+        text
+    }
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Where on the device is measured, how long, and with which requests.
+
+use crate::device::{self, Backing};
+use crate::error::{Error, Kind, Result};
+use crate::sys::Sys;
+use crate::zones::{State, Zone};
+
+/// What sysfs counts zones in.
+const SECTOR: u64 = 512;
+
+/// Zones that the measurements need at the least: three to be read, and two
+/// for each of two that write beside; and one more.
+const MIN_ZONES: u64 = 8;
+
+/// Zones that are read hold at most so much: filling more tells nothing.
+const READ_BYTES: u64 = 64 << 20;
+
+/// Requests where the size is not what varies: a chunk, in the middle of those
+/// that devices like.
+const TYPICAL: u64 = 64 << 10;
+
+/// The longest run of zones that can be written, and sizes.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    pub first: u64,
+    pub count: u64,
+    /// From one zone's start to the next one's.
+    pub zone: u64,
+    pub capacity: u64,
+    pub page: u64,
+    /// Of addresses.
+    pub block: u64,
+    /// The smallest write.
+    pub unit: u64,
+    pub append_max: u64,
+    /// Zones that may be written at once.
+    pub open: u64,
+}
+
+impl Layout {
+    pub fn of(sys: &dyn Sys, backing: &Backing, page: u64) -> Result<Layout> {
+        let path = &backing.path;
+        let number = |attribute: &str| -> Option<u64> {
+            device::queue(sys, &backing.name, attribute)?.parse().ok()
+        };
+        let zones =
+            sys.zones(path).map_err(|e| Error::io("report the zones of", &sys.at(path), e))?;
+        let (first, count) = longest(&zones);
+        if count < MIN_ZONES {
+            return Err(Error::new(
+                Kind::Device,
+                format!("{path} has {count} zones in a row; a probe needs {MIN_ZONES}"),
+            )
+            .hint("conventional, read-only and offline zones cannot be used"));
+        }
+        let zone = number("chunk_sectors").and_then(|n| n.checked_mul(SECTOR)).unwrap_or(0);
+        let used = &zones[first as usize..(first + count) as usize];
+        let capacity = used.iter().map(|z| z.capacity).min().unwrap_or(0);
+        let fits = zone.checked_mul(first + count).is_some();
+        if zone == 0 || capacity == 0 || capacity > zone || !fits {
+            let what = format!("{path}: the kernel does not tell the size of its zones");
+            return Err(Error::new(Kind::Device, what)
+                .hint(format!("see /sys/block/{}/queue/chunk_sectors", backing.name)));
+        }
+        let limits = ["max_open_zones", "max_active_zones"];
+        let limits = limits.iter().filter_map(|l| device::limit(sys, &backing.name, l));
+        let block = number("logical_block_size").filter(|n| *n > 0).unwrap_or(SECTOR);
+        let unit = number("zone_write_granularity").unwrap_or(block).max(page).min(capacity);
+        Ok(Layout {
+            first,
+            count,
+            zone,
+            capacity,
+            page,
+            block,
+            unit,
+            append_max: backing.append_bytes,
+            open: limits.min().unwrap_or(u64::MAX),
+        })
+    }
+
+    /// Where the `i`-th zone begins.
+    pub fn start(&self, i: u64) -> u64 {
+        (self.first + i) * self.zone
+    }
+
+    /// Begin and length of `n` zones from the `i`-th on.
+    pub fn span(&self, i: u64, n: u64) -> (u64, u64) {
+        (self.start(i), n * self.zone)
+    }
+
+    pub fn all(&self) -> (u64, u64) {
+        self.span(0, self.count)
+    }
+
+    /// Where `n` zones from the `i`-th on begin.
+    pub fn starts(&self, i: u64, n: u64) -> Vec<u64> {
+        (i..i + n).map(|i| self.start(i)).collect()
+    }
+
+    pub fn typical(&self) -> u64 {
+        self.whole(TYPICAL.min(self.append_max).min(self.capacity))
+    }
+
+    /// What a zone holds that is to be read.
+    pub fn read_bytes(&self) -> u64 {
+        self.whole(READ_BYTES.min(self.capacity))
+    }
+
+    /// Whole writes, at least one.
+    pub fn whole(&self, bytes: u64) -> u64 {
+        (bytes / self.unit).max(1) * self.unit
+    }
+}
+
+/// Index and length of the longest run of zones that can be written.
+fn longest(zones: &[Zone]) -> (u64, u64) {
+    let (mut best, mut run) = ((0, 0), (0, 0));
+    for (i, zone) in zones.iter().enumerate() {
+        let usable = zone.sequential && zone.state != State::Dead;
+        run = if usable { (run.0, run.1 + 1) } else { (i as u64 + 1, 0) };
+        if run.1 > best.1 {
+            best = run;
+        }
+    }
+    best
+}
+
+/// How much is measured.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub name: &'static str,
+    /// Of each point.
+    pub seconds: f64,
+    pub requests: Vec<u64>,
+    pub depths: Vec<u64>,
+    pub zones: Vec<u64>,
+    /// Of each fill.
+    pub fill_seconds: f64,
+    /// How full the zones are that are reset and finished, in percent; 0: one write.
+    pub fullness: Vec<u64>,
+    /// Zones of each fullness that are reset, and that are finished.
+    pub repeats: u64,
+}
+
+impl Plan {
+    /// For numbers to rely on.
+    fn full() -> Plan {
+        Plan {
+            name: "full",
+            seconds: 1.5,
+            requests: (2..=10).map(|i| 1024 << i).collect(),
+            depths: vec![1, 2, 4, 8, 16, 32],
+            zones: vec![1, 2, 4, 8, 16],
+            fill_seconds: 20.0,
+            fullness: vec![0, 25, 50, 75, 100],
+            repeats: 3,
+        }
+    }
+
+    /// To see whether all works.
+    fn quick() -> Plan {
+        Plan {
+            name: "quick",
+            seconds: 0.3,
+            requests: vec![4 << 10, 32 << 10, 256 << 10],
+            depths: vec![1, 8],
+            zones: vec![1, 4],
+            fill_seconds: 2.0,
+            fullness: vec![0, 100],
+            repeats: 1,
+        }
+    }
+
+    /// What of it the device can do.
+    pub fn of(quick: bool, layout: &Layout) -> Plan {
+        let mut plan = if quick { Plan::quick() } else { Plan::full() };
+        plan.requests.retain(|n| n % layout.unit == 0 && *n <= layout.capacity);
+        if plan.requests.is_empty() {
+            plan.requests.push(layout.unit);
+        }
+        plan.zones.retain(|n| *n == 1 || (*n <= layout.open && *n <= layout.count / 2));
+        plan.repeats = plan.repeats.min(layout.count / 2).min((layout.open / 2).max(1));
+        plan
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    pub fn layout() -> Layout {
+        let (page, block, unit) = (4096, 512, 4096);
+        let (zone, capacity) = (4 << 20, 3 << 20);
+        let (append_max, open) = (128 << 10, 14);
+        Layout { first: 2, count: 64, zone, capacity, page, block, unit, append_max, open }
+    }
+
+    #[test]
+    fn the_longest_run_is_taken() {
+        let zone = |sequential, state| Zone { capacity: 1, sequential, state };
+        let good = zone(true, State::Empty);
+        let (dead, conventional) = (zone(true, State::Dead), zone(false, State::Empty));
+        assert_eq!(longest(&[conventional, good, good, dead, good]), (1, 2));
+        assert_eq!(longest(&[good, dead, good, good]), (2, 2));
+        assert_eq!(longest(&[dead]), (0, 0));
+    }
+
+    #[test]
+    fn a_plan_is_what_the_device_can_do() {
+        let plan = Plan::of(false, &layout());
+        assert_eq!(plan.requests.last(), Some(&(1 << 20)));
+        assert_eq!(plan.zones, [1, 2, 4, 8]);
+        let units = Layout { unit: 16 << 10, open: 1, ..layout() };
+        let plan = Plan::of(false, &units);
+        assert_eq!((plan.requests[0], plan.zones, plan.repeats), (16 << 10, vec![1], 1));
+        assert_eq!(units.typical(), 64 << 10);
+    }
+}

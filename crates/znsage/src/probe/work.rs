@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The steps of a probe, one after the other, and how long they will take yet.
+
+use std::time::{Duration, Instant};
+
+use super::fio::{self, Job, Output, Run};
+use super::measure;
+use super::plan::Plan;
+use super::record::{Probe, Speed};
+use super::Ready;
+use crate::bench::Latency;
+use crate::error::{reason, Error, Kind, Result};
+use crate::progress::Progress;
+use crate::sys::{Appends, Lane, Sys, ZoneCommand};
+use crate::units;
+
+/// What starting fio takes beside measuring.
+const START: f64 = 1.0;
+
+const MIB: f64 = (1 << 20) as f64;
+
+pub struct Work<'a> {
+    pub sys: &'a dyn Sys,
+    pub ready: &'a Ready,
+    pub engine: String,
+    /// Whether the device takes appends that go around the block layer.
+    pub appends: bool,
+    progress: Progress,
+    begun: Instant,
+    /// Planned seconds: of all, and of what is done.
+    planned: f64,
+    done: f64,
+    step: (&'static str, f64),
+}
+
+/// What it is, how long it takes, and the doing.
+type Step = (&'static str, f64, fn(&mut Work, &mut Probe) -> Result<()>);
+
+fn steps(plan: &Plan) -> Vec<Step> {
+    let points = |n: usize| START + n as f64 * plan.seconds;
+    let (requests, depths, zones) = (plan.requests.len(), plan.depths.len(), plan.zones.len());
+    let fullness = plan.fullness.len() as f64;
+    vec![
+        ("writes by their size", points(requests), measure::write_requests),
+        ("appends by their size", points(requests) - START, measure::append_requests),
+        ("appends by their number", points(depths) - START, measure::append_depths),
+        ("writes by the number of zones", points(zones), measure::write_zones),
+        ("appends by the number of zones", points(zones) - START, measure::append_zones),
+        ("writes beside others", points(3), measure::writers),
+        ("appends beside others", points(5) - START, measure::appenders),
+        ("reads", points(2 + requests + depths), measure::reads),
+        ("reads beside others", points(9), measure::readers),
+        ("bandwidth while it fills to 60 %", START + plan.fill_seconds, |w, p| {
+            measure::fill(w, p, 60)
+        }),
+        ("bandwidth while it fills to 90 %", START + plan.fill_seconds, |w, p| {
+            measure::fill(w, p, 90)
+        }),
+        ("resetting and finishing zones", fullness * (START + plan.seconds), measure::zone_times),
+    ]
+}
+
+pub fn estimate(plan: &Plan) -> f64 {
+    steps(plan).iter().map(|step| step.1).sum()
+}
+
+pub fn all(sys: &dyn Sys, ready: &Ready, probe: &mut Probe) -> Result<()> {
+    let mut work = Work {
+        sys,
+        ready,
+        engine: probe.engine.clone(),
+        appends: true,
+        progress: Progress::new(),
+        begun: Instant::now(),
+        planned: estimate(&ready.plan),
+        done: 0.0,
+        step: ("", 0.0),
+    };
+    for (what, cost, measure) in steps(&ready.plan) {
+        if sys.interrupted() {
+            return Err(Error::interrupted());
+        }
+        work.step = (what, cost);
+        work.show();
+        measure(&mut work, probe)?;
+        work.done += cost;
+    }
+    match sys.interrupted() {
+        true => Err(Error::interrupted()),
+        false => Ok(()),
+    }
+}
+
+impl Work<'_> {
+    /// What is being done, and for how long yet: as planned, and as much slower
+    /// as it was until now.
+    fn show(&mut self) {
+        let (step, took) = (self.step, self.begun.elapsed().as_secs_f64());
+        let slower = if self.done > 0.0 { (took / (self.done + step.1)).max(1.0) } else { 1.0 };
+        let left = (self.planned * slower - took).max(0.0);
+        let percent = 100.0 * self.done / self.planned;
+        self.progress
+            .show(|| format!("{percent:.0} %: {}, about {} left", step.0, units::duration(left)));
+    }
+
+    /// Empties all zones.
+    pub fn reset(&self) -> Result<()> {
+        super::reset(self.sys, self.ready)
+    }
+
+    /// Of the zones from `start` on, microseconds.
+    pub fn command(&self, command: ZoneCommand, start: u64, length: u64) -> Result<f64> {
+        let path = &self.ready.backing.path;
+        let took = self.sys.command_zones(path, command, start, length).map_err(|e| {
+            let verb = format!("{command:?} zones of").to_lowercase();
+            Error::io(&verb, &self.sys.at(path), e)
+        })?;
+        Ok(took.as_secs_f64() * 1e6)
+    }
+
+    /// Jobs one after the other, the plan's time for each.
+    pub fn fio(&mut self, jobs: Vec<Job>) -> Result<Output> {
+        let seconds = self.ready.plan.seconds;
+        self.fio_run(&Run { jobs, seconds, log: None })
+    }
+
+    pub fn fio_run(&mut self, run: &Run) -> Result<Output> {
+        let words = run.words(&self.ready.backing.path, &self.engine);
+        let sys = self.sys;
+        let output = fio::run(sys, &words, &mut || self.show())?;
+        match output.jobs.len() == run.jobs.len() {
+            true => Ok(output),
+            false => {
+                let (got, want) = (output.jobs.len(), run.jobs.len());
+                let what = format!("fio failed: it tells of {got} jobs instead of {want}");
+                Err(Error::new(Kind::Kernel, what).hint("which version is it? 3.33 works"))
+            }
+        }
+    }
+
+    /// A thread for each lane. None from now on if it is no NVMe device.
+    pub fn append(&mut self, bytes: u64, lanes: Vec<Vec<u64>>) -> Result<Option<Vec<Speed>>> {
+        if !self.appends {
+            return Ok(None);
+        }
+        self.show();
+        self.reset()?;
+        let what = Appends {
+            path: self.ready.backing.path.clone(),
+            block: self.ready.layout.block,
+            zone: self.ready.layout.zone,
+            bytes,
+            time: Duration::from_secs_f64(self.ready.plan.seconds),
+            lanes,
+        };
+        match self.sys.append(&what) {
+            Ok(lanes) if self.sys.interrupted() => {
+                drop(lanes);
+                Err(Error::interrupted())
+            }
+            Ok(lanes) => Ok(Some(lanes.iter().map(|lane| lane_speed(lane, bytes)).collect())),
+            Err(e) if e.raw_os_error() == Some(libc::ENOTTY) => {
+                self.appends = false;
+                Ok(None)
+            }
+            Err(e) => {
+                let what = format!("cannot append to {}: {}", what.path, reason(&e));
+                Err(Error::new(Kind::Kernel, what).hint("the kernel log (`dmesg`) may tell more"))
+            }
+        }
+    }
+}
+
+fn lane_speed(lane: &Lane, bytes: u64) -> Speed {
+    let seconds = lane.time.as_secs_f64().max(1e-9);
+    let at = |q: f64| lane.times.value_at_quantile(q) as f64 / 1e3;
+    Speed {
+        mib_per_s: lane.bytes as f64 / MIB / seconds,
+        ops_per_s: (lane.bytes / bytes) as f64 / seconds,
+        latency_us: Latency {
+            mean: lane.times.mean() / 1e3,
+            p50: at(0.5),
+            p99: at(0.99),
+            p99_9: at(0.999),
+            max: lane.times.max() as f64 / 1e3,
+        },
+    }
+}
+
+/// Several lanes as one: bandwidths add up, of latencies the worst is told.
+pub fn sum(speeds: &[Speed]) -> Option<Speed> {
+    let first = speeds.first()?.clone();
+    Some(speeds[1..].iter().fold(first, |a, b| {
+        let ops = a.ops_per_s + b.ops_per_s;
+        let mean = |a: f64, b: f64, of_b: f64| a + (b - a) * of_b;
+        let of_b = if ops > 0.0 { b.ops_per_s / ops } else { 0.0 };
+        let (l, m) = (&a.latency_us, &b.latency_us);
+        Speed {
+            mib_per_s: a.mib_per_s + b.mib_per_s,
+            ops_per_s: ops,
+            latency_us: Latency {
+                mean: mean(l.mean, m.mean, of_b),
+                p50: l.p50.max(m.p50),
+                p99: l.p99.max(m.p99),
+                p99_9: l.p99_9.max(m.p99_9),
+                max: l.max.max(m.max),
+            },
+        }
+    }))
+}
