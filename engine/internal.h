@@ -68,10 +68,9 @@ enum zse_aside {
  *	     is reset
  * @held:    counted as active for that
  * @aside:   GC could not move all of it, and leaves it alone; read anywhere
- * @unread:  times in a row that it could not be read, and the device was there;
+ * @unread:  times in a row that it could not be read though the device worked;
  *	     likewise
- * @revived: its reset is a try, see zone_revive() and zone_probe()
- * @tried_at: that was asked for when GC had put so many zones aside
+ * @revived: its reset is a try, see zone_revive()
  */
 struct zse_zone {
 	u32 live;
@@ -87,7 +86,6 @@ struct zse_zone {
 	u32 mixed;
 	u32 aside;
 	u32 unread;
-	u32 tried_at;
 	u8 tries;
 	u8 failures;
 	bool active;
@@ -224,7 +222,6 @@ struct zse_shard {
  * @nr_state:	  zones in each state; zone_set_state() alone changes it
  * @nr_held:	  zones that are held
  * @nr_aside:	  zones that are put aside
- * @put_aside:	  times that one was
  * @aside_until:  when so many blocks were swapped out
  * @errors_in_row: appends that failed since one worked
  * @wants_try:	  zones_try_again() is to do something
@@ -299,7 +296,6 @@ struct zse_engine {
 	u32 nr_state[ZSE_NR_ZONE_STATES];
 	u32 nr_held;
 	u32 nr_aside;
-	u32 put_aside;
 	u64 aside_until;
 	bool wants_try;
 	u32 errors_in_row;

@@ -16,8 +16,8 @@
  *
  * So a device that is away for a while, with every command failing at once, loses
  * the zones that were to be written meanwhile, which hold nothing, and no page.
- * When there is nowhere left to write, retired zones are tried again, and pages are
- * given up that cannot be read though the device is there.
+ * When there is nowhere left to write, retired zones are tried again. No page is given
+ * up for that: rather, swap-out fails.
  *
  * Everything here runs under the engine lock; what the host calls takes it.
  */
@@ -128,7 +128,6 @@ void zone_put_aside(struct zse_engine *e, u32 zone, enum zse_aside why)
 {
 	struct zse_zone *z = &e->zones[zone];
 
-	e->put_aside++;
 	if (!e->nr_aside)
 		e->aside_until = e->counters.host_blocks +
 				 e->usable_blocks / 8;
@@ -154,27 +153,22 @@ static void zones_take_back(struct zse_engine *e)
 }
 
 /*
- * The same after the device did something well, which counts against them: what
- * could not be read some times in a row is lost.
+ * The same when their time has come. The device took so much meanwhile that it
+ * counts against them: what could not be read some times in a row is lost.
  */
-static void zones_have_failed(struct zse_engine *e)
+void zones_look_again(struct zse_engine *e)
 {
 	u32 i;
 
-	for (i = 0; e->nr_aside && i < e->cfg.nr_zones; i++) {
+	if (!e->nr_aside || e->counters.host_blocks < e->aside_until)
+		return;
+	for (i = 0; i < e->cfg.nr_zones; i++) {
 		struct zse_zone *z = &e->zones[i];
 
 		zp_store(&z->unread,
 			 z->aside == ZSE_UNREAD ? z->unread + 1 : 0);
 	}
 	zones_take_back(e);
-}
-
-/* So much was swapped out that those put aside are to be tried again. */
-void zones_look_again(struct zse_engine *e)
-{
-	if (e->nr_aside && e->counters.host_blocks >= e->aside_until)
-		zones_have_failed(e);
 }
 
 /* A finish or reset of @z has ended. Is it to be tried again? */
@@ -186,15 +180,6 @@ static bool zone_try_again(struct zse_engine *e, struct zse_zone *z, bool ok)
 		return true;
 	z->tries = 0;
 	return false;
-}
-
-/* The reset of @z is a try. */
-static void zone_try_reset(struct zse_engine *e, struct zse_zone *z)
-{
-	z->revived = true;
-	z->tried_at = e->put_aside;
-	z->tries = ZSE_MAX_RETRIES;
-	zone_set_state(e, z - e->zones, ZSE_ZONE_DRAINED);
 }
 
 /*
@@ -218,18 +203,9 @@ static void zone_revive(struct zse_engine *e)
 	e->usable_blocks += z->cap;
 	/* The next error of an append ends it. */
 	z->failures = ZSE_MAX_FAILURES;
-	zone_try_reset(e, z);
-}
-
-/*
- * There may be zones that GC could not read. See by the reset of an empty one
- * whether the device is there at all: if it is not, nothing is lost.
- */
-static void zone_probe(struct zse_engine *e)
-{
-	if (!list_empty(&e->empty))
-		zone_try_reset(e, list_first_entry(&e->empty, struct zse_zone,
-						   link));
+	z->revived = true;
+	z->tries = ZSE_MAX_RETRIES;
+	zone_set_state(e, z - e->zones, ZSE_ZONE_DRAINED);
 }
 
 /*
@@ -260,10 +236,8 @@ void zones_try_again(struct zse_engine *e, bool last)
 	e->revives = e->nr_state[ZSE_ZONE_RETIRED];
 	e->revives_worn = last;
 	zone_revive(e);
-	if (last && e->nr_aside) {
-		zone_probe(e);
+	if (last)
 		zones_take_back(e);
-	}
 }
 
 /**
@@ -295,9 +269,6 @@ bool zse_reset_done(struct zse_engine *e, u32 zone, bool ok)
 	} else {
 		zone_trust_again(e, z);
 		zone_set_state(e, zone, ZSE_ZONE_EMPTY);
-		/* Against what had failed before this was asked for. */
-		if (z->revived && z->tried_at == e->put_aside)
-			zones_have_failed(e);
 		if (z->revived)
 			zone_revive(e);
 		z->revived = false;

@@ -173,7 +173,7 @@ fn whole_machine(log: &mut Log) -> Outcome {
     workers.iter_mut().try_for_each(Child::go_on)?;
     print!("{} % full ... ", used()?);
     glutton()?.dies_of(Signal::SIGKILL)?;
-    sleep(RUN * guest::slowness());
+    sleep(RUN);
     print!("then {} % ... ", used()?);
     workers.iter_mut().try_for_each(Child::go_on)?;
     let (mut accesses, mut longest) = (0, 0);
