@@ -67,6 +67,7 @@ enum zse_aside {
  * @active:  no finish came to pass: the device may count it as active until it
  *	     is reset
  * @held:    counted as active for that
+ * @let_go:  not any more, since nothing else could be opened
  * @aside:   GC could not move all of it, and leaves it alone; read anywhere
  * @unread:  times in a row that it could not be read though the device worked;
  *	     likewise
@@ -90,6 +91,7 @@ struct zse_zone {
 	u8 failures;
 	bool active;
 	bool held;
+	bool let_go;
 	bool revived;
 	u32 stream;
 	u32 moves;
@@ -225,6 +227,7 @@ struct zse_shard {
  * @aside_until:  when so many blocks were swapped out
  * @errors_in_row: appends that failed since one worked
  * @wants_try:	  zones_try_again() is to do something
+ * @wants_finish: to finish zones, once there is a place for it
  * @revives:	  retired zones that are still to be tried
  * @revives_worn: of the worn ones, too
  * @try_gap:	  errors from one try to the next
@@ -298,6 +301,7 @@ struct zse_engine {
 	u32 nr_aside;
 	u64 aside_until;
 	bool wants_try;
+	bool wants_finish;
 	u32 errors_in_row;
 	u32 revives;
 	bool revives_worn;

@@ -57,14 +57,16 @@ static void zone_failed(struct zse_engine *e, struct zse_zone *z)
 
 /*
  * An append to @z failed. One reason is that zones which are retired, or were not
- * finished, are still active on the device.
+ * finished, are still active on the device; if none works, perhaps one that was let
+ * go.
  */
 void zone_append_failed(struct zse_engine *e, struct zse_zone *z)
 {
 	e->errors_in_row++;
 	zone_failed(e, z);
 	e->counters.write_errors++;
-	if (e->nr_held || !list_empty(&e->retired))
+	if (e->nr_held || !list_empty(&e->retired) ||
+	    e->errors_in_row > ZSE_MAX_RETRIES)
 		zones_want_try(e);
 }
 
@@ -85,6 +87,7 @@ static void zone_hold(struct zse_engine *e, struct zse_zone *z, bool on)
 	e->nr_held += on - z->held;
 	z->held = on;
 	z->active = on;
+	z->let_go &= on;
 }
 
 /*
@@ -112,6 +115,7 @@ bool zone_let_go(struct zse_engine *e)
 		if (!e->zones[i].held)
 			continue;
 		e->zones[i].held = false;
+		e->zones[i].let_go = true;
 		e->nr_held--;
 		return true;
 	}
@@ -209,30 +213,45 @@ static void zone_revive(struct zse_engine *e)
 }
 
 /*
- * Try what failed before, if that is wanted: to finish zones that may be active
- * still, and to reset retired ones. If swap-out fails otherwise (@last), also to
- * write worn ones, and to move what was put aside. For the caller of zse_next_op().
+ * Finish zones once more that may be active still. If there is no place for any
+ * and no append works, this is wanted again: one of them may have the place.
  */
-void zones_try_again(struct zse_engine *e, bool last)
+static void zones_finish_again(struct zse_engine *e)
 {
+	bool some = false, no_place = false;
 	u32 i;
 
-	if (!e->wants_try)
-		return;
-	e->wants_try = false;
 	for (i = 0; i < e->cfg.nr_zones; i++) {
 		struct zse_zone *z = &e->zones[i];
 
 		if (!z->active || z->state != ZSE_ZONE_FULL)
 			continue;
 		/* While it is finished it counts as active anyway. */
-		if (!z->held && zones_active(e) >= e->cfg.max_active)
+		if (!z->held && zones_active(e) >= e->cfg.max_active) {
+			no_place = true;
 			continue;
+		}
+		some = true;
 		e->nr_held -= z->held;
 		z->held = false;
 		z->tries = ZSE_MAX_RETRIES;
 		zone_set_state(e, i, ZSE_ZONE_FINISH);
 	}
+	e->wants_finish = no_place && !some && e->errors_in_row;
+}
+
+/*
+ * Try what failed before, if that is wanted: to finish zones that may be active
+ * still, and to reset retired ones. If swap-out fails otherwise (@last), also to
+ * write worn ones, and to move what was put aside. For the caller of zse_next_op().
+ */
+void zones_try_again(struct zse_engine *e, bool last)
+{
+	if (e->wants_try || e->wants_finish)
+		zones_finish_again(e);
+	if (!e->wants_try)
+		return;
+	e->wants_try = false;
 	e->revives = e->nr_state[ZSE_ZONE_RETIRED];
 	e->revives_worn = last;
 	zone_revive(e);
@@ -297,7 +316,9 @@ bool zse_finish_done(struct zse_engine *e, u32 zone, bool ok)
 	} else {
 		if (!ok)
 			zone_failed(e, z);
-		zone_hold(e, z, !ok);
+		/* What was let go does not take a place from others again. */
+		if (ok || !z->let_go)
+			zone_hold(e, z, !ok);
 		zone_set_state(e, zone, ZSE_ZONE_FULL);
 	}
 	zp_unlock(&e->lock, flags);

@@ -89,6 +89,16 @@ fn a_range_of_seeds() {
     got_everywhere(&sum.counts);
 }
 
+/// One open zone at most, an outage, zones that can neither be finished nor written:
+/// the first was refused all appends for good, the others had it try for ever.
+#[test]
+fn seeds_of_long_ago() {
+    for seed in [5017915, 100046, 100057] {
+        let sum = campaign(seed, 1, 1, Sabotage::None);
+        assert!(sum.failures.is_empty(), "{:?}", sum.failures);
+    }
+}
+
 #[test]
 fn seeds_and_sums_repeat() {
     assert_eq!(torture::run(11, Sabotage::None, None), torture::run(11, Sabotage::None, None));
