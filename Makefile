@@ -29,7 +29,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 export DEBUG
 # One virtual machine, and one build, has the machine for itself.
 .NOTPARALLEL:
-.PHONY: help setup kernels kmod tools man completions command install uninstall deb dist test test-engine test-model test-rust test-torture test-fuzz test-report test-vm test-debug torture test-cross test-packages test-boot test-remote coverage fuzz demo bench lab lint clean distclean
+.PHONY: help setup kernels kmod tools man completions command install uninstall deb dist test test-engine test-model test-rust test-torture test-fuzz test-report test-vm test-debug torture test-cross test-packages test-boot test-remote coverage fuzz try demo bench lab lint clean distclean
 
 SCRIPTS := vm/lib.sh vm/devices.sh trace/lib.sh dist/lib.sh tests/debian.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* dist/* dist/dkms/* dist/debian/* .ci/* bench/* fuzz/* tests/* trace/* engine/tests/* 2>/dev/null)
 ENGINE := $(wildcard engine/*.c port/user/*.c port/user/policy/*.c)
@@ -174,6 +174,12 @@ endef
 coverage: ## how much of the engine its own tests execute; fails below 98 % of lines, 90 % of branches
 	@vm/setup test rust
 	engine/tests/coverage
+
+try: ## a first look: swap on znsage in a virtual machine, every page verified
+	@vm/setup vm module rust
+	@DEBUG=0 vm/module 6.12
+	cargo build --release -p znsage
+	vm/run --cpus 1 --zns size=256M,zone=4M -- bench/first-look
 
 demo: lab ## stock swap and znsage side by side, in one virtual machine
 	target/release/znsage-lab demo

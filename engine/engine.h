@@ -315,7 +315,7 @@ struct zse_zone_info {
 	u32 live;
 	bool bad;
 	bool mixed;		/* holds pages of other keys than @key */
-	bool aside;		/* GC could not read all of it */
+	bool aside;		/* GC could not move all of it */
 	u32 stream;		/* that wrote it first, ZSE_NONE: empty */
 	u32 moves;		/* times that GC moved what is in it */
 	u32 reads;		/* blocks of it that swap-in has read */

@@ -3,8 +3,8 @@
  * Which zone GC empties next. A policy may choose; else it is one of the rules
  * here, a setting of the device.
  *
- * Only GC takes zones out of the state FULL, and blocks of a full zone only
- * die. So GC may look for a victim without the engine lock: what it finds can
+ * Only the caller of zse_next_op() takes zones out of the state FULL, and blocks
+ * of a full zone only die. So GC may look for a victim without the engine lock: what it finds can
  * but get better until it begins.
  */
 #include "internal.h"

@@ -7,7 +7,7 @@
  *	VICTIM -> FULL when something in it could not be moved
  *	FINISHING -> FINISH, RESETTING -> DRAINED to try again after an error
  *	RETIRED instead of EMPTY after an error of the reset, or several others
- *	RETIRED -> DRAINED when all else is used up, see zone_revive()
+ *	RETIRED -> DRAINED when appends fail or all else is used up: zone_revive()
  *
  * zone_set_state() is the only place that changes a state or counts zones.
  *

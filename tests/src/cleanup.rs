@@ -7,12 +7,11 @@ use std::fs;
 use crate::child::{remove_group, GROUPS, PREFIX};
 use crate::device::CONFIG;
 use crate::guest;
+use crate::mapper;
 use crate::null_blk;
 
 /// Where cases mount things.
 pub const MOUNT: &str = "/run/vm-suite";
-/// What the names of the suite's device mapper devices begin with.
-pub const MAPPER: &str = "vm-suite";
 
 /// The module of samples/.
 pub const SAMPLE: &str = "hotcold";
@@ -64,10 +63,7 @@ pub fn clean() -> Vec<String> {
         left.extend(guest::ok(&["swapoff", &path]).err());
     }
     left.extend(clean_module());
-    if guest::exists(&format!("/dev/mapper/{MAPPER}")) {
-        left.push(format!("the mapped device {MAPPER}"));
-        left.extend(guest::ok(&["dmsetup", "remove", MAPPER]).err());
-    }
+    left.extend(mapper::remove_all());
     if !null_blk::remove_all() {
         left.push("a null_blk device that does not go".to_string());
     }

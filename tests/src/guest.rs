@@ -135,14 +135,30 @@ pub fn memory(key: &str) -> Outcome<u64> {
     Ok(table("/proc/meminfo", key)? * 1024)
 }
 
+/// A setting of the kernel, as long as the value lives.
+pub struct Setting {
+    path: &'static str,
+    usual: String,
+}
+
+impl Setting {
+    pub fn set(path: &'static str, value: &str) -> Outcome<Setting> {
+        let usual = read(path)?;
+        write(path, value).context(path)?;
+        Ok(Setting { path, usual })
+    }
+}
+
+impl Drop for Setting {
+    fn drop(&mut self) {
+        let _ = write(self.path, &self.usual);
+    }
+}
+
 /// Swap readahead off while `body` runs.
 pub fn without_read_ahead<T>(body: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
-    const SETTING: &str = "/proc/sys/vm/page-cluster";
-    let usual = read(SETTING)?;
-    write(SETTING, "0").context(SETTING)?;
-    let outcome = body();
-    write(SETTING, &usual).context(SETTING)?;
-    outcome
+    let _off = Setting::set("/proc/sys/vm/page-cluster", "0")?;
+    body()
 }
 
 /// Waits until something is so; false if it does not come about within these

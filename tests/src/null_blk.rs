@@ -5,6 +5,7 @@
 use std::fs;
 
 use crate::guest;
+use crate::inject::Injection;
 use crate::outcome::{Context, Outcome};
 
 const GROUP: &str = "/sys/kernel/config/nullb";
@@ -42,6 +43,11 @@ impl NullBlk {
 
     pub fn node(&self) -> String {
         format!("/dev/{NAME}")
+    }
+
+    /// What it can be made to do wrong, where the kernel was built for it.
+    pub fn injection(&self, what: &str) -> Outcome<Option<Injection>> {
+        Injection::at(format!("{}/{what}", self.path))
     }
 
     /// From now on, what touches these sectors fails.

@@ -5,20 +5,26 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::devices::{MEDIUM, TIGHT};
+use super::devices::{MAIN, MEDIUM, TIGHT};
 use crate::device::Device;
 use crate::ensure;
 use crate::guest;
+use crate::inject::Injection;
 use crate::kmsg::Log;
 use crate::load::{Load, Tally};
+use crate::mapper::Mapped;
 use crate::null_blk::NullBlk;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::PAGE;
+use crate::table::DEBUGFS;
 
 crate::cases![
     faults: zones_turn_read_only,
     zones_go_offline,
     nothing_works_for_a_while,
+    a_part_fails_for_a_while,
+    commands_fail,
+    commands_time_out,
     controller_resets,
     unplugged,
 ];
@@ -148,6 +154,85 @@ fn nothing_works_for_a_while(log: &mut Log) -> Outcome {
     ensure!(lost == 0, "{lost} pages are lost");
     // Those that fail a second time when all is over wait until they are needed.
     ensure!(retired <= 12 || !at_once, "{retired} zones are retired");
+    device.finish()
+}
+
+/// Most of a device that the device mapper made fails for a second, every few.
+fn a_part_fails_for_a_while(log: &mut Log) -> Outcome {
+    const ZONES: u64 = 96;
+    const SOUND: u64 = 32 * ZONE;
+    const OUTAGES: u64 = 4;
+    allow(log);
+    let null = NullBlk::zoned(&[("size", "96"), ("zone_size", "1")])?;
+    let node = null.node();
+    let mapped = Mapped::new(&format!(
+        "0 {SOUND} linear {node} 0\n{SOUND} {} flakey {node} {SOUND} 3 1\n",
+        ZONES * ZONE - SOUND
+    ))?;
+    let device = Device::on(mapped.node(), &[])?;
+    let mut load = start_load()?;
+    sleep(Duration::from_secs(4 * OUTAGES));
+    goes_on(&device, &mut load)?;
+    let Tally { accesses, failed, lost } = load.stop()?;
+    let errors = device.counter("write_errors")? + device.counter("read_errors")?;
+    print!("{failed} of {accesses} accesses failed, {errors} errors ... ");
+    ensure!(errors >= FAULTS, "{errors} errors");
+    ensure!(lost == 0, "{lost} pages are lost");
+    device.end()?;
+    mapped.remove()
+}
+
+/// Appends, reads, resets and finishes that the device has done, but whose end is
+/// reported as an error.
+fn commands_fail(log: &mut Log) -> Outcome {
+    /// "Internal Error" of the NVMe specification.
+    const STATUS: &str = "6";
+    let backing = guest::device(MAIN)?;
+    let faults = format!("{DEBUGFS}/{}/fault_inject", name_of(&backing));
+    let Some(faults) = Injection::at(faults)? else { return Ok(()) };
+    faults.set("status", STATUS)?;
+    allow(log);
+    let device = Device::on(&backing, &[])?;
+    let mut load = Load::start(2, 48 << 20, 16 * MIB)?;
+    goes_on(&device, &mut load)?;
+    faults.percent(5)?;
+    let counts = || {
+        let (reads, writes) = (device.counter("read_errors")?, device.counter("write_errors")?);
+        Ok::<_, String>((reads, writes, faults.count()?.saturating_sub(reads + writes)))
+    };
+    let all = guest::eventually(90.0, || {
+        counts().is_ok_and(|(reads, writes, zones)| reads.min(writes).min(zones) >= FAULTS)
+    });
+    let (reads, writes, zones) = counts()?;
+    print!("{reads} reads, {writes} appends, {zones} resets and finishes failed ... ");
+    ensure!(all, "some of them not {FAULTS} times; {}", load.complaints());
+    drop(faults);
+    goes_on(&device, &mut load)?;
+    let tally = load.stop()?;
+    ensure!(tally.lost == 0, "{} pages are lost", tally.lost);
+    device.finish()
+}
+
+/// The device does what it is told, and never says so.
+fn commands_time_out(log: &mut Log) -> Outcome {
+    let null = NullBlk::zoned(&[("size", "96"), ("zone_size", "1")])?;
+    let Some(faults) = null.injection("timeout_inject")? else { return Ok(()) };
+    let patience = format!("/sys/block/{}/queue/io_timeout", name_of(&null.node()));
+    guest::write(&patience, "200").context(&patience)?;
+    allow(log);
+    log.allow("failed (-110)");
+    let device = Device::on(&null.node(), &[])?;
+    let mut load = start_load()?;
+    goes_on(&device, &mut load)?;
+    faults.percent(2)?;
+    let all = guest::eventually(90.0, || faults.count().is_ok_and(|n| n >= 3 * FAULTS));
+    let n = faults.count()?;
+    drop(faults);
+    ensure!(all, "only {n} commands timed out; {}", load.complaints());
+    goes_on(&device, &mut load)?;
+    let Tally { accesses, failed, lost } = load.stop()?;
+    print!("{n} commands timed out, {failed} of {accesses} accesses failed ... ");
+    ensure!(lost == 0, "{lost} pages are lost");
     device.finish()
 }
 

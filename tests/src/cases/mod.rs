@@ -3,6 +3,7 @@
 //! first.
 
 mod block;
+mod command;
 mod control;
 mod errors;
 mod faults;
@@ -17,6 +18,7 @@ mod probe;
 mod process;
 mod refusals;
 mod shapes;
+mod shortage;
 mod statistics;
 mod torture;
 mod trace;
@@ -45,7 +47,7 @@ pub mod devices {
 /// What the names begin with of cases that say more of the engine and the
 /// command, which are the same everywhere, than of the kernel. One of each kind
 /// is not here.
-const OF_NO_KERNEL: [&str; 19] = [
+const OF_NO_KERNEL: [&str; 20] = [
     "utilization::percent_20",
     "utilization::percent_40",
     "utilization::percent_60",
@@ -63,6 +65,7 @@ const OF_NO_KERNEL: [&str; 19] = [
     "privacy::on_the_device",
     "probe::one_open",
     "statistics::numbers_add_up",
+    "command::",
     "errors::lost_by_gc",
     "errors::failed_appends",
 ];
@@ -87,9 +90,11 @@ pub fn all() -> Vec<Case> {
         privacy::CASES,
         probe::CASES,
         statistics::CASES,
+        command::CASES,
         control::CASES,
         errors::CASES,
         faults::CASES,
+        shortage::CASES,
         pressure::CASES,
         hibernation::CASES,
         torture::CASES,

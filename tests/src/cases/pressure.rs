@@ -32,26 +32,6 @@ const RUN: Duration = Duration::from_secs(20);
 /// A page that takes longer to be had is as good as never, seconds.
 const BOUND: u64 = 30;
 
-/// A setting of the kernel, as long as the value lives.
-struct Setting {
-    path: &'static str,
-    usual: String,
-}
-
-impl Setting {
-    fn set(path: &'static str, value: &str) -> Outcome<Setting> {
-        let usual = guest::read(path)?;
-        guest::write(path, value).context(path)?;
-        Ok(Setting { path, usual })
-    }
-}
-
-impl Drop for Setting {
-    fn drop(&mut self) {
-        let _ = guest::write(self.path, &self.usual);
-    }
-}
-
 /// -1000: the kernel does not kill this process for its memory; 1000: this first.
 fn choose_for_death(score: &str) -> Outcome {
     guest::write("/proc/self/oom_score_adj", score).context("oom_score_adj")
@@ -153,8 +133,8 @@ fn whole_machine(log: &mut Log) -> Outcome {
         log.allow(&format!("page allocation failure: order:0, mode:{mode}"));
     }
     let device = Device::on(&guest::device(MEDIUM)?, &[])?;
-    let _short = Setting::set("/proc/sys/vm/min_free_kbytes", "1024")?;
-    let _eager = Setting::set("/proc/sys/vm/swappiness", "200")?;
+    let _short = guest::Setting::set("/proc/sys/vm/min_free_kbytes", "1024")?;
+    let _eager = guest::Setting::set("/proc/sys/vm/swappiness", "200")?;
     let slots = device.counter("size_bytes")? / PAGE as u64;
     let mut growing = Memory::shared(PAGE)?;
     growing.bytes_mut().fill(1);

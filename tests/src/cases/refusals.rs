@@ -8,11 +8,12 @@ use std::process::Command;
 
 use super::devices::{CONVENTIONAL, LARGE, MAIN, TIGHT};
 use crate::child::{spawn, Group};
-use crate::cleanup::{self, MAPPER, MOUNT};
+use crate::cleanup::{self, MOUNT};
 use crate::device::{load_module, module_path, Device, CONFIG};
 use crate::ensure;
 use crate::guest::{self, Ran};
 use crate::kmsg::Log;
+use crate::mapper::Mapped;
 use crate::memory::Memory;
 use crate::null_blk::NullBlk;
 use crate::outcome::{Context, Outcome};
@@ -102,10 +103,9 @@ fn open_elsewhere(_: &mut Log) -> Outcome {
 fn mapped(_: &mut Log) -> Outcome {
     let backing = guest::device(TIGHT)?;
     let sectors = guest::ok(&["blockdev", "--getsz", &backing])?;
-    let table = format!("0 {} linear {backing} 0", sectors.trim());
-    guest::ok(&["dmsetup", "create", "--noudevsync", MAPPER, "--table", &table])?;
+    let mapped = Mapped::new(&format!("0 {} linear {backing} 0", sectors.trim()))?;
     on_refused(&backing, &[], BUSY, &["in use by dm-"])?;
-    guest::ok(&["dmsetup", "remove", "--noudevsync", MAPPER]).map(drop)
+    mapped.remove()
 }
 
 /// A zoned device with a file system, in its conventional zones.

@@ -29,7 +29,7 @@ fn at(percent: u32, over_provisioning: &str, rewrites: f64, most_waf: f64) -> Ou
             "--rewrites",
             &rewrites.to_string(),
             "--seconds",
-            "120",
+            &(120 * guest::slowness()).to_string(),
             // The first accesses free what the fill left twice.
             "--warmup",
             "3",

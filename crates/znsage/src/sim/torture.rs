@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
+use nix::time::{clock_gettime, ClockId};
 use serde_json::json;
 use znsage_sim::time::{to_secs, Ns};
 use znsage_sim::torture::{self, Campaign, Counts, Failure, Sabotage, Summary};
@@ -18,7 +19,7 @@ use crate::error::{Error, Kind, Result};
 use crate::interrupt;
 use crate::progress::Progress;
 
-/// So long nothing may have come of any seed.
+/// So much of a processor may be used without any seed ending.
 const STUCK: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Args)]
@@ -121,22 +122,24 @@ fn many(args: &TortureArgs) -> Summary {
     })
 }
 
-/// Seeds take a fraction of a second. After a minute in which none has ended,
-/// one never will: an endless loop in the engine. Nothing but the end of the
+/// Seeds take a fraction of a second. After a minute of work in which none has
+/// ended, one never will: an endless loop in the engine. Nothing but the end of the
 /// process ends that. Who is alive changes the number returned, or drops it.
 fn watch() -> Arc<AtomicU64> {
     let alive = Arc::new(AtomicU64::new(0));
     let watched = Arc::downgrade(&alive);
     std::thread::spawn(move || {
-        let now = || watched.upgrade().map(|n| n.load(Ordering::Relaxed));
-        let mut before = now();
-        loop {
-            std::thread::sleep(STUCK);
-            match now() {
-                None => return,
-                is if is == before => break,
-                is => before = is,
+        let mut before = (0, worked());
+        while let Some(number) = watched.upgrade().map(|n| n.load(Ordering::Relaxed)) {
+            if number != before.0 {
+                before = (number, worked());
+            } else if worked() - before.1 > STUCK {
+                break;
             }
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        if watched.strong_count() == 0 {
+            return;
         }
         for seed in torture::under_way() {
             let again = torture::replay(seed);
@@ -145,6 +148,11 @@ fn watch() -> Arc<AtomicU64> {
         std::process::exit(Kind::Failure as i32);
     });
     alive
+}
+
+/// What all threads have had of the processors: on a busy machine a seed takes long.
+fn worked() -> Duration {
+    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
 fn line(s: &Summary, took: Duration) -> String {

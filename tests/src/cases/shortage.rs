@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Allocations that fail, all that the module makes or has others make for it.
+//! Only debug kernels can be told to (tests/src/inject.rs).
+
+use std::fs;
+
+use super::devices::MEDIUM;
+use crate::device::{load_module, Device, CONFIG};
+use crate::ensure;
+use crate::guest;
+use crate::inject::{Injection, Nth};
+use crate::kmsg::Log;
+use crate::load::Load;
+use crate::null_blk::NullBlk;
+use crate::outcome::{Context, Outcome};
+use crate::runner;
+
+crate::cases![shortage: attach, under_load];
+
+/// All that turns a device on, by configfs.
+fn attach_once(item: &str, settings: &[(&str, &str)]) -> Outcome {
+    fs::create_dir(item).context(item)?;
+    for (attribute, value) in settings {
+        let path = format!("{item}/{attribute}");
+        guest::write(&path, value).context(format!("{path} := {value}"))?;
+    }
+    guest::write(&format!("{item}/power"), "1").context("power := 1")
+}
+
+fn take_down(item: &str) -> Outcome {
+    if !guest::exists(item) {
+        return Ok(());
+    }
+    let power = format!("{item}/power");
+    // Whoever looks at new disks may have it open for a moment.
+    let off = guest::eventually(5.0, || {
+        guest::read(&power).is_ok_and(|on| on == "0") || guest::write(&power, "0").is_ok()
+    });
+    ensure!(off, "it does not go");
+    fs::remove_dir(item).context(item)
+}
+
+/// The first allocation fails, then the second alone, and so on: the device is not
+/// there, and nothing of it, or it works without.
+fn attach(log: &mut Log) -> Outcome {
+    let Some(slab) = Injection::of_memory("failslab")? else { return Ok(()) };
+    let Some(pages) = Injection::of_memory("fail_page_alloc")? else { return Ok(()) };
+    let null = NullBlk::zoned(&[("size", "8"), ("zone_size", "1")])?;
+    let backing = null.node();
+    let settings = [
+        ("backing", backing.as_str()),
+        ("policy", "cgroup"),
+        ("encrypt", "aes-xts"),
+        ("chunk", "16384"),
+    ];
+    let item = format!("{CONFIG}/suite");
+    load_module()?;
+    for injection in [&slab, &pages] {
+        injection.only_of_module()?;
+    }
+    // The kernel says where; of what is allocated with vmalloc().
+    for words in ["Call Trace", "vmalloc error", "znsage: suite"] {
+        log.allow(words);
+    }
+    let (mut n, mut refused, mut did_without) = (1, 0, 0);
+    loop {
+        runner::still_alive();
+        Nth::set(n)?;
+        let outcome = attach_once(&item, &settings);
+        if !Nth::met()? {
+            outcome.context("without a failure")?;
+            break;
+        }
+        match outcome {
+            Ok(()) => did_without += 1,
+            Err(e) if e.contains("os error 12") => refused += 1,
+            Err(e) => return Err(format!("allocation {n}: {e}")),
+        }
+        take_down(&item).context(format!("after allocation {n} failed"))?;
+        // All of the many that are alike would take too long.
+        n += 1 + n / 25;
+    }
+    print!("{refused} of {n} allocations refused it, it did without {did_without} ... ");
+    ensure!(refused >= 50, "only {refused} allocations are needed");
+    take_down(&item)?;
+    drop((slab, pages));
+    Device::attach(&backing, &settings[1..])?.finish()
+}
+
+/// A third of all allocations fail while processes swap: nobody notices.
+fn under_load(_: &mut Log) -> Outcome {
+    const FAULTS: u64 = 500;
+    let Some(slab) = Injection::of_memory("failslab")? else { return Ok(()) };
+    let Some(pages) = Injection::of_memory("fail_page_alloc")? else { return Ok(()) };
+    for encrypt in [&[][..], &["--encrypt", "aes-xts"]] {
+        let device = Device::on(&guest::device(MEDIUM)?, encrypt)?;
+        let load = Load::start(2, 96 << 20, 16 << 20)?;
+        let before = slab.count()? + pages.count()?;
+        for injection in [&slab, &pages] {
+            injection.only_of_module()?;
+            injection.percent(33)?;
+        }
+        let failed = || Ok::<u64, String>(slab.count()? + pages.count()? - before);
+        let goes_on = guest::eventually(60.0, || {
+            failed().is_ok_and(|n| n >= FAULTS)
+                && device.counter("gc_blocks").is_ok_and(|n| n > 1000)
+        });
+        let n = failed()?;
+        for injection in [&slab, &pages] {
+            injection.percent(0)?;
+        }
+        let tally = load.stop()?;
+        let gc = device.counter("gc_blocks")?;
+        print!("{n} failed, {gc} blocks moved by GC ... ");
+        ensure!(goes_on, "{n} allocations failed, GC moved {gc} blocks");
+        ensure!(tally.failed == 0 && tally.lost == 0, "of the processes' {tally:?}");
+        device.finish_sound()?;
+    }
+    Ok(())
+}
