@@ -9,6 +9,8 @@
  * device with a write unit, a chunk that would need padding waits for the
  * deadline even then: the next batch of reclaim usually fills it.
  *
+ * A bio may have pages of several owners, which go to streams of their own.
+ *
  * When the stream may have no more chunks, the submitter waits; see wait.c.
  *
  * Nothing is allocated but the plug's callback, without which the chunk goes
@@ -285,12 +287,13 @@ static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
 static u32 one_owner(struct znsage_device *zd, struct bio *bio)
 {
 	struct bio_vec bv = bio_iter_iovec(bio, bio->bi_iter);
-	struct folio *folio = page_folio(bv.bv_page);
-	size_t left = folio_size(folio) -
-		      folio_page_idx(folio, bv.bv_page) * PAGE_SIZE;
+	struct folio *folio;
+	size_t left;
 
 	if (!(bio->bi_opf & REQ_SWAP) || !READ_ONCE(zd->wants_owners))
 		return bio->bi_iter.bi_size;
+	folio = page_folio(bv.bv_page);
+	left = folio_size(folio) - folio_page_idx(folio, bv.bv_page) * PAGE_SIZE;
 	return min_t(size_t, left,
 		     mp_bvec_iter_len(bio->bi_io_vec, bio->bi_iter));
 }

@@ -16,6 +16,16 @@ release_of() {
 	basename "$BUILD/kernels/$1/lib/modules"/*
 }
 
+# A kernel of another Debian does not run with what is in this one, and DKMS
+# cannot build for it here.
+check_kernels() {
+	local kernel
+	for kernel; do
+		[[ $(debian_of "$kernel") == "$DEBIAN" ]] ||
+			die "kernel $kernel is for Debian $(debian_of "$kernel"); this is a test of Debian $DEBIAN"
+	done
+}
+
 # The headers of a kernel, and of its modules nothing but their place.
 add_headers() {
 	local from=$BUILD/kernels/$1 release to
