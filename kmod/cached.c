@@ -77,6 +77,10 @@
  *
  * Whoever reads the disk itself, as dd does, finds an error in place of a page
  * that was dropped.
+ *
+ * None of that is promised by the kernel: it is how 6.1 to 7.3 do it. The swap
+ * cache is made differently in 7.2 (a table for each cluster of slots), what is
+ * said here of folios in it is the same.
  */
 #include <linux/memory_hotplug.h>
 #include <linux/mm.h>

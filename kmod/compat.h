@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Differences between the kernels the module builds for, 6.1 to 6.12. Nothing
+ * Differences between the kernels the module builds for, 6.1 to 7.3. Nothing
  * else in kmod/ looks at the version.
  */
 #ifndef ZNSAGE_COMPAT_H
 #define ZNSAGE_COMPAT_H
 
+#include <linux/blk-mq.h>
 #include <linux/blkdev.h>
 #include <linux/fs.h>
+#include <linux/hrtimer.h>
+#include <linux/mm.h>
 #include <linux/swap.h>
+#include <linux/sysfs.h>
 #include <linux/version.h>
 
 /* An exclusively opened block device. */
@@ -91,6 +95,55 @@ static inline swp_entry_t znsage_folio_swap(struct folio *folio)
 	return folio->swap;
 #else
 	return folio_swap_entry(folio);
+#endif
+}
+
+/* The low bits of folio->mapping; they are named after the folio since 6.17. */
+#ifndef FOLIO_MAPPING_FLAGS
+#define FOLIO_MAPPING_ANON	PAGE_MAPPING_ANON
+#define FOLIO_MAPPING_KSM	PAGE_MAPPING_KSM
+#define FOLIO_MAPPING_FLAGS	PAGE_MAPPING_FLAGS
+#endif
+
+/* Binary attributes are constant since 6.16. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
+#define ZNSAGE_BIN_CONST	const
+#else
+#define ZNSAGE_BIN_CONST
+#endif
+
+static inline void
+znsage_hrtimer_setup(struct hrtimer *timer,
+		     enum hrtimer_restart (*function)(struct hrtimer *))
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	hrtimer_setup(timer, function, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+#else
+	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+	timer->function = function;
+#endif
+}
+
+/*
+ * Hold back new bios and wait for those that are being submitted. Since 6.14,
+ * what is allocated until they are let in again starts no I/O.
+ */
+static inline unsigned int znsage_freeze(struct gendisk *disk)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)
+	return blk_mq_freeze_queue(disk->queue);
+#else
+	blk_mq_freeze_queue(disk->queue);
+	return 0;
+#endif
+}
+
+static inline void znsage_unfreeze(struct gendisk *disk, unsigned int flags)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)
+	blk_mq_unfreeze_queue(disk->queue, flags);
+#else
+	blk_mq_unfreeze_queue(disk->queue);
 #endif
 }
 

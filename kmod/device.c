@@ -280,8 +280,7 @@ static struct znsage_device *device_alloc(const char *name,
 	get_random_bytes(&zd->key_secret, sizeof(zd->key_secret));
 	znsage_cached_forget(zd);
 	INIT_WORK(&zd->work, znsage_work);
-	hrtimer_init(&zd->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
-	zd->timer.function = znsage_deadline;
+	znsage_hrtimer_setup(&zd->timer, znsage_deadline);
 	init_completion(&zd->released);
 	if (percpu_ref_init(&zd->ref, ref_release, 0, GFP_KERNEL)) {
 		kfree(zd);

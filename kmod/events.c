@@ -23,8 +23,8 @@ static u64 to_us(u64 ns)
 }
 
 /*
- * Pages of @bio go to @stream, or what is left of it after it waited. The key
- * is the last that the stream was given to: this one's, unless keys share it.
+ * Pages of @bio go to @stream, from where its iterator is. The key is the last
+ * that the stream was given to: this one's, unless keys share it.
  */
 void znsage_saw_place(struct znsage_device *zd, const struct bio *bio,
 		      u32 stream)

@@ -83,7 +83,7 @@ u64 znsage_cgroup_of(struct folio *folio)
 static void anon_owner(const struct znsage_device *zd, unsigned long mapping,
 		       struct znsage_page *owner)
 {
-	const struct anon_vma *av = (void *)(mapping & ~PAGE_MAPPING_FLAGS);
+	const struct anon_vma *av = (void *)(mapping & ~FOLIO_MAPPING_FLAGS);
 	struct anon_vma *root;
 
 	owner->mapping = hash(zd, (unsigned long)av, 0);
@@ -120,11 +120,11 @@ void znsage_page_owner(struct znsage_device *zd, struct page *page, u32 cpu,
 	owner->active = folio_test_active(folio);
 	/* A write fault may give the page to another anon_vma meanwhile. */
 	mapping = (unsigned long)READ_ONCE(folio->mapping);
-	switch (mapping & PAGE_MAPPING_FLAGS) {
-	case PAGE_MAPPING_ANON:
+	switch (mapping & FOLIO_MAPPING_FLAGS) {
+	case FOLIO_MAPPING_ANON:
 		anon_owner(zd, mapping, owner);
 		break;
-	case PAGE_MAPPING_KSM:
+	case FOLIO_MAPPING_KSM:
 		owner->mapping = hash(zd, MERGED_PAGES, owner->cgroup);
 		owner->process = owner->mapping;
 		break;

@@ -281,8 +281,8 @@ TABLE_ATTR(live_histogram, znsage_live_histogram);
 
 /* A binary attribute only in that it may be longer than a page. */
 static ssize_t stream_table_read(struct file *file, struct kobject *kobj,
-				 struct bin_attribute *attr, char *buf,
-				 loff_t from, size_t count)
+				 ZNSAGE_BIN_CONST struct bin_attribute *attr,
+				 char *buf, loff_t from, size_t count)
 {
 	if (from > U32_MAX / 2)
 		return 0;
@@ -322,15 +322,16 @@ static ssize_t check_show(struct device *dev, struct device_attribute *attr,
 {
 	struct znsage_device *zd = dev_to_zd(dev);
 	struct report rep = { .buf = buf };
+	unsigned int flags;
 
 	if (!percpu_ref_tryget_live(&zd->ref))
 		return -ENODEV;
 	mutex_lock(&zd->check_lock);
-	blk_mq_freeze_queue(zd->disk->queue);
+	flags = znsage_freeze(zd->disk);
 	znsage_quiesce(zd);
 	zse_check(zd->engine, report_violation, &rep);
 	zse_set_gc(zd->engine, true);
-	blk_mq_unfreeze_queue(zd->disk->queue);
+	znsage_unfreeze(zd->disk, flags);
 	mutex_unlock(&zd->check_lock);
 	znsage_kick(zd);
 	percpu_ref_put(&zd->ref);
@@ -376,7 +377,7 @@ static struct attribute *znsage_attrs[] = {
 	NULL
 };
 
-static struct bin_attribute *znsage_bin_attrs[] = {
+static ZNSAGE_BIN_CONST struct bin_attribute *ZNSAGE_BIN_CONST znsage_bin_attrs[] = {
 	&bin_attr_stream_table,
 	NULL
 };

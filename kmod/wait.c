@@ -18,11 +18,6 @@
 
 #include "znsage.h"
 
-static bool is_starved(const struct znsage_device *zd, u32 stream)
-{
-	return READ_ONCE(zd->starved) & BIT_ULL(stream);
-}
-
 static void pending_add(struct znsage_device *zd, struct bio *bio, u32 stream,
 			bool first)
 {
@@ -61,9 +56,14 @@ static bool pending_go_on(struct znsage_device *zd, u32 stream)
 	struct bio *bio;
 
 	while ((bio = pending_pop(zd, stream))) {
-		u32 to = znsage_place(zd, bio, raw_smp_processor_id());
+		enum znsage_written written;
+		u32 to;
 
-		if (znsage_write_bio(zd, bio, to))
+		do {
+			to = znsage_place(zd, bio, raw_smp_processor_id());
+			written = znsage_write_head(zd, bio, to);
+		} while (written == ZNSAGE_MORE);
+		if (written == ZNSAGE_ALL)
 			continue;
 		pending_add(zd, bio, to, to == stream);
 		/* Pairs with append_end_io(): chunk put, then starved read. */
@@ -128,12 +128,12 @@ bool znsage_wait_until_fed(struct znsage_device *zd, u32 stream)
 {
 	u64 since;
 
-	if (!is_starved(zd, stream))
+	if (!znsage_is_starved(zd, stream))
 		return true;
 	if (!may_wait())
 		return false;
 	since = znsage_saw_wait(zd);
-	wait_event(zd->fed, !is_starved(zd, stream));
+	wait_event(zd->fed, !znsage_is_starved(zd, stream));
 	znsage_saw_wait_end(zd, since);
 	return true;
 }

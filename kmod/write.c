@@ -9,6 +9,8 @@
  * device with a write unit, a chunk that would need padding waits for the
  * deadline even then: the next batch of reclaim usually fills it.
  *
+ * A bio may have pages of several owners, which go to streams of their own.
+ *
  * When the stream may have no more chunks, the submitter waits; see wait.c.
  *
  * Nothing is allocated but the plug's callback, without which the chunk goes
@@ -187,6 +189,12 @@ static void flush_stream(struct znsage_device *zd, u32 stream)
 		chunk_go(zd, c);
 }
 
+static void flush_streams(struct znsage_device *zd, u64 streams)
+{
+	for (; streams; streams &= streams - 1)
+		flush_stream(zd, __ffs64(streams));
+}
+
 static u64 deadline_ns(const struct znsage_device *zd)
 {
 	return (u64)READ_ONCE(zd->deadline_us) * NSEC_PER_USEC;
@@ -247,18 +255,18 @@ void znsage_write_flush(struct znsage_device *zd)
 }
 
 /*
- * Add pages of @bio from @iter on to the stream's chunk, up to its end or the
- * chunk's. The last page takes over the reference that the bio came with, so
- * the bio may be gone when the stream is unlocked.
+ * Add pages of @bio from @iter on to the stream's chunk, until @rest bytes of
+ * the bio are left or the chunk is full. The bio's last page takes over the
+ * reference that it came with, so it may be gone when the stream is unlocked.
  */
 static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
-		      struct bio *bio, struct bvec_iter *iter)
+			    struct bio *bio, struct bvec_iter *iter, u32 rest)
 {
 	struct znsage_chunk *zc = c->priv;
 
 	if (!c->nr)
 		c->born = ktime_get_ns();
-	while (iter->bi_size && c->nr < c->max) {
+	while (iter->bi_size > rest && c->nr < c->max) {
 		struct bio_vec bv = bio_iter_iovec(bio, *iter);
 		u32 slot = iter->bi_sector / ZNSAGE_PAGE_SECTORS;
 		u32 i = zse_chunk_add(zd->engine, c, slot);
@@ -271,7 +279,26 @@ static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
 	}
 }
 
-/* Stream for what is left of a bio; its first page stands for all of them. */
+/*
+ * How much of what is left of a bio goes to one stream, in bytes. Since 7.3
+ * swap-out puts pages that follow one another on the disk into one bio, whoever
+ * they are of; before, a bio had one folio. A folio has one owner.
+ */
+static u32 one_owner(struct znsage_device *zd, struct bio *bio)
+{
+	struct bio_vec bv = bio_iter_iovec(bio, bio->bi_iter);
+	struct folio *folio;
+	size_t left;
+
+	if (!(bio->bi_opf & REQ_SWAP) || !READ_ONCE(zd->wants_owners))
+		return bio->bi_iter.bi_size;
+	folio = page_folio(bv.bv_page);
+	left = folio_size(folio) - folio_page_idx(folio, bv.bv_page) * PAGE_SIZE;
+	return min_t(size_t, left,
+		     mp_bvec_iter_len(bio->bi_io_vec, bio->bi_iter));
+}
+
+/* Stream for the pages at the head of what is left of a bio. */
 u32 znsage_place(struct znsage_device *zd, struct bio *bio, u32 cpu)
 {
 	struct bio_vec bv = bio_iter_iovec(bio, bio->bi_iter);
@@ -282,13 +309,22 @@ u32 znsage_place(struct znsage_device *zd, struct bio *bio, u32 cpu)
 	return zse_place(zd->engine, &owner);
 }
 
-/* Returns false if chunks ran out; bio->bi_iter is then what is left. */
-bool znsage_write_bio(struct znsage_device *zd, struct bio *bio, u32 stream)
+/**
+ * znsage_write_head() - give the head of a bio to a stream
+ * @zd:	    device
+ * @bio:    what is left of it, by its iterator
+ * @stream: where its first page was placed
+ *
+ * Context: any that may submit. Return: what became of it.
+ */
+enum znsage_written znsage_write_head(struct znsage_device *zd,
+				      struct bio *bio, u32 stream)
 {
 	struct bvec_iter iter = bio->bi_iter;
+	u32 rest = iter.bi_size - one_owner(zd, bio);
 
 	znsage_saw_place(zd, bio, stream);
-	while (iter.bi_size) {
+	while (iter.bi_size > rest) {
 		unsigned long flags;
 		struct zse_chunk *c = zse_stream_begin(zd->engine, stream,
 						       &flags);
@@ -297,32 +333,33 @@ bool znsage_write_bio(struct znsage_device *zd, struct bio *bio, u32 stream)
 		if (!c) {
 			zse_stream_end(zd->engine, stream, &flags);
 			bio->bi_iter = iter;
-			return false;
+			return ZNSAGE_NO_CHUNK;
 		}
 		first = !c->nr;
-		chunk_add_pages(zd, c, bio, &iter);
+		chunk_add_pages(zd, c, bio, &iter, rest);
 		c = zse_stream_end(zd->engine, stream, &flags);
 		if (c)
 			chunk_go(zd, c);
 		else if (first)
 			deadline_arm(zd);
 	}
-	return true;
+	if (!rest)
+		return ZNSAGE_ALL;
+	bio->bi_iter = iter;
+	return ZNSAGE_MORE;
 }
 
 static void unplug(struct blk_plug_cb *cb, bool from_schedule)
 {
 	struct znsage_plug *plug = container_of(cb, struct znsage_plug, cb);
 	struct znsage_device *zd = cb->data;
-	u64 streams = plug->streams;
 
 	if (from_schedule || current->bio_list) {
 		/* The task is going to sleep, or is inside submit_bio(). */
 		atomic_set(&zd->flush, 1);
 		znsage_kick(zd);
 	} else {
-		for (; streams; streams &= streams - 1)
-			flush_stream(zd, __ffs64(streams));
+		flush_streams(zd, plug->streams);
 	}
 	kfree(plug);
 	percpu_ref_put(&zd->ref);
@@ -340,6 +377,24 @@ static bool pages_are_whole(struct bio *bio)
 	return true;
 }
 
+/* Our part in the task's plug; NULL if it has none, or there is no memory. */
+static struct znsage_plug *plug_of(struct znsage_device *zd, u32 cpu)
+{
+	struct blk_plug_cb *cb = blk_check_plugged(unplug, zd,
+						   sizeof(struct znsage_plug));
+	struct znsage_plug *plug;
+
+	if (!cb)
+		return NULL;
+	plug = container_of(cb, struct znsage_plug, cb);
+	if (!plug->begun) {
+		percpu_ref_get(&zd->ref);
+		plug->begun = true;
+		plug->cpu = cpu;
+	}
+	return plug;
+}
+
 /**
  * znsage_write() - a swap-out bio
  * @zd:	 device; its queue is held by the caller
@@ -349,9 +404,9 @@ static bool pages_are_whole(struct bio *bio)
  */
 void znsage_write(struct znsage_device *zd, struct bio *bio)
 {
-	struct znsage_plug *plug = NULL;
-	struct blk_plug_cb *cb;
 	u32 cpu = raw_smp_processor_id(), stream;
+	enum znsage_written written;
+	u64 unplugged = 0;
 
 	if (!pages_are_whole(bio)) {
 		pr_warn_ratelimited("znsage: %s: write of a part of a page refused\n",
@@ -360,26 +415,28 @@ void znsage_write(struct znsage_device *zd, struct bio *bio)
 		bio_endio(bio);
 		return;
 	}
-	stream = znsage_place(zd, bio, cpu);
-	if (!znsage_wait_until_fed(zd, stream)) {
-		znsage_wait_bio(zd, bio, stream);
-		return;
-	}
+	do {
+		struct znsage_plug *plug;
 
-	cb = blk_check_plugged(unplug, zd, sizeof(*plug));
-	if (cb) {
-		plug = container_of(cb, struct znsage_plug, cb);
-		if (!plug->begun) {
-			percpu_ref_get(&zd->ref);
-			plug->begun = true;
-			plug->cpu = cpu;
+		stream = znsage_place(zd, bio, cpu);
+		if (znsage_is_starved(zd, stream)) {
+			/* What it waits for may be among these. */
+			flush_streams(zd, unplugged);
+			unplugged = 0;
+			if (!znsage_wait_until_fed(zd, stream)) {
+				znsage_wait_bio(zd, bio, stream);
+				return;
+			}
 		}
-		if (plug->cpu != cpu)
-			stream = znsage_place(zd, bio, plug->cpu);
-		plug->streams |= BIT_ULL(stream);
-	}
-	if (!znsage_write_bio(zd, bio, stream))
+		plug = plug_of(zd, cpu);
+		if (plug && plug->cpu != cpu) {
+			cpu = plug->cpu;
+			stream = znsage_place(zd, bio, cpu);
+		}
+		*(plug ? &plug->streams : &unplugged) |= BIT_ULL(stream);
+		written = znsage_write_head(zd, bio, stream);
+	} while (written == ZNSAGE_MORE);
+	if (written == ZNSAGE_NO_CHUNK)
 		znsage_wait_bio(zd, bio, stream);
-	else if (!plug)
-		flush_stream(zd, stream);
+	flush_streams(zd, unplugged);
 }

@@ -323,9 +323,15 @@ int znsage_disk_add(struct znsage_device *zd);
 int znsage_disk_claim(struct znsage_device *zd);
 
 /* write.c */
+enum znsage_written {
+	ZNSAGE_ALL,		/* of the bio; it may be gone */
+	ZNSAGE_MORE,		/* another owner's pages are left of it */
+	ZNSAGE_NO_CHUNK,	/* chunks ran out; some of it is left */
+};
 void znsage_write(struct znsage_device *zd, struct bio *bio);
 u32 znsage_place(struct znsage_device *zd, struct bio *bio, u32 cpu);
-bool znsage_write_bio(struct znsage_device *zd, struct bio *bio, u32 stream);
+enum znsage_written znsage_write_head(struct znsage_device *zd,
+				      struct bio *bio, u32 stream);
 void znsage_write_flush(struct znsage_device *zd);
 void znsage_append(struct znsage_device *zd, const struct zse_op *op);
 void znsage_end_pages(struct znsage_chunk *zc, u32 first, u32 nr,
@@ -394,6 +400,12 @@ void znsage_debugfs_exit(void);
 static inline void znsage_kick(struct znsage_device *zd)
 {
 	queue_work(zd->wq, &zd->work);
+}
+
+/* Are there bios that wait for a chunk of a stream? */
+static inline bool znsage_is_starved(const struct znsage_device *zd, u32 stream)
+{
+	return READ_ONCE(zd->starved) & BIT_ULL(stream);
 }
 
 /* First sector of a zone of the engine on the backing device. */

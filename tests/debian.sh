@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034,SC2153 # used by those who read this, and theirs
-# A Debian of its own for tests, below $ROOT: fetched once, unpacked as often as
-# one likes, entered by chroot. For tests/packages and tests/machines, after
-# vm/lib.sh and vm/apt.sh. Root only; nothing is installed on this machine.
+# A Debian of its own for tests (vm/debian.sh): what is in it. For tests/packages
+# and tests/machines, after vm/lib.sh and vm/apt.sh.
 
+. "$REPO/vm/debian.sh"
+
+DEBIAN=$RELEASE
 # What the packages depend on and DKMS builds with; what makes it a machine
 # that starts; what the tests of such machines talk to and work with.
 DEBIAN_INCLUDE=dkms,kmod,gcc-12,libc6-dev,libelf1,make,xz-utils
@@ -14,42 +16,14 @@ release_of() {
 	basename "$BUILD/kernels/$1/lib/modules"/*
 }
 
-# The name tells mmdebstrap that it is to be an archive.
-fetch_debian() {
-	local archive
-	[[ ! -e $DEBIAN_TAR || $(cat "$DEBIAN_TAR.include") != "$DEBIAN_INCLUDE" ]] || return 0
-	mkdir -p "${DEBIAN_TAR%/*}"
-	rm -f "$DEBIAN_TAR"
-	say "fetching a Debian $RELEASE"
-	for archive in $(configured_archives "$RELEASE"); do
-		if quietly mmdebstrap --variant=minbase --include="$DEBIAN_INCLUDE" "$RELEASE" \
-			"${DEBIAN_TAR%.tar}.new.tar" "$archive"; then
-			echo "$DEBIAN_INCLUDE" > "$DEBIAN_TAR.include"
-			mv "${DEBIAN_TAR%.tar}.new.tar" "$DEBIAN_TAR"
-			return
-		fi
+# A kernel of another Debian does not run with what is in this one, and DKMS
+# cannot build for it here.
+check_kernels() {
+	local kernel
+	for kernel; do
+		[[ $(debian_of "$kernel") == "$DEBIAN" ]] ||
+			die "kernel $kernel is for Debian $(debian_of "$kernel"); this is a test of Debian $DEBIAN"
 	done
-	die "cannot fetch Debian $RELEASE; check the network and this machine's apt sources"
-}
-
-# As it was fetched, whatever was done to it before.
-unpack_debian() {
-	rm -rf --one-file-system "$ROOT"
-	mkdir -p "$ROOT"
-	tar -C "$ROOT" --numeric-owner -xpf "$DEBIAN_TAR"
-}
-
-# Runs a command in that Debian, with mounts that end with it.
-inside() {
-	# shellcheck disable=SC2016 # for the shell in there
-	unshare --mount --pid --fork --kill-child -- sh -euc '
-		root=$1
-		shift
-		mount -t proc proc "$root/proc"
-		mount --bind /dev "$root/dev"
-		exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
-			DEBIAN_FRONTEND=noninteractive chroot "$root" "$@"
-	' - "$ROOT" "$@"
 }
 
 # The headers of a kernel, and of its modules nothing but their place.

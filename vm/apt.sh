@@ -3,7 +3,7 @@
 # An apt of one's own, for packages that are not to be installed: nothing is
 # read of this machine's package state and nothing written to it, but the
 # addresses are those that this machine is configured to use. For vm/kernels
-# and vm/debug-kernel, after vm/lib.sh.
+# and others, after vm/lib.sh.
 
 RELEASE=bookworm
 APT=$BUILD/apt
@@ -13,8 +13,17 @@ suites_of() {
 	case $1 in
 		6.1) echo "$RELEASE $RELEASE-updates $RELEASE-security" ;;
 		6.12) echo "$RELEASE-backports" ;;
-		7.2) die "kernel 7.2: not available yet (have: ${KERNELS[*]})" ;;
+		7.2 | 7.3) echo "trixie-backports" ;;
 		*) die "unknown kernel '$1' (have: ${KERNELS[*]})" ;;
+	esac
+}
+
+# The Debian that the kernel of the given version is packaged for: what comes
+# with its headers to build modules is linked against that one's C library.
+debian_of() {
+	case $1 in
+		7.*) echo trixie ;;
+		*) echo "$RELEASE" ;;
 	esac
 }
 

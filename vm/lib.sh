@@ -5,7 +5,7 @@
 REPO=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 BUILD=$REPO/build
 # The kernels that `vm/kernels` knows how to fetch.
-KERNELS=(6.1 6.12)
+KERNELS=(6.1 6.12 7.2 7.3)
 # Those that `vm/debug-kernel` builds.
 DEBUG_KERNELS=(6.12-kasan 6.12-lockdep 6.12-kcsan)
 
