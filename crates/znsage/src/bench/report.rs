@@ -92,7 +92,8 @@ pub struct Config {
     pub memory_limit_bytes: Option<u64>,
     pub threads: u32,
     pub pattern: &'static str,
-    pub write_ratio: f64,
+    /// Null where it is the pattern's own.
+    pub write_ratio: Option<f64>,
     pub utilization_percent: Option<f64>,
     pub seed: u64,
     pub thp: bool,
