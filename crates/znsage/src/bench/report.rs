@@ -268,7 +268,7 @@ mod tests {
             memory_limit_bytes: Some(256 << 20),
             threads: 2,
             pattern: "random",
-            write_ratio: 0.5,
+            write_ratio: Some(0.5),
             utilization_percent: Some(60.0),
             seed: 7,
             thp: false,
