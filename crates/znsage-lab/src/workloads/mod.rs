@@ -190,15 +190,8 @@ fn row(comparison: &Comparison, metric: &Metric) -> Vec<String> {
 
 /// What was swapped, in and out: that is what the workload is here for.
 fn pages(comparison: &Comparison) -> Vec<String> {
-    let of = |name: &str, f: fn(&model::Run) -> u64| {
-        let mut one = comparison.clone();
-        for run in &mut one.runs {
-            run.values = [(name.to_string(), f(run) as f64)].into();
-        }
-        one.summary(&Metric::new(name, "", ""))
-    };
-    let read = of("in", |r| r.pages_swapped_in);
-    let written = of("out", |r| r.pages_swapped_out);
+    let read = comparison.summary_of(|r| Some(r.pages_swapped_in as f64));
+    let written = comparison.summary_of(|r| Some(r.pages_swapped_out as f64));
     let both = |a: f64, b: f64| format!("{}, {}", thousands(a), thousands(b));
     vec![
         "- pages swapped in, out".to_string(),

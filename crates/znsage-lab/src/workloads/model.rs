@@ -137,9 +137,12 @@ pub struct Summary {
 
 impl Comparison {
     pub fn summary(&self, metric: &Metric) -> Summary {
+        self.summary_of(|run| run.values.get(&metric.name).copied())
+    }
+
+    pub fn summary_of(&self, value: impl Fn(&Run) -> Option<f64>) -> Summary {
         let values = |setting| -> Vec<f64> {
-            let runs = self.runs.iter().filter(|r| r.setting == setting);
-            runs.filter_map(|r| r.values.get(&metric.name).copied()).collect()
+            self.runs.iter().filter(|r| r.setting == setting).filter_map(&value).collect()
         };
         let of = |setting| median(&values(setting));
         let (stock, znsage) = (of(Setting::Stock), of(Setting::Znsage));
