@@ -14,6 +14,8 @@ DEBUG_KERNELS ?= 6.12-kasan 6.12-lockdep 6.12-kcsan
 # What `make bench` measures, and how often.
 FIGURES ?= all
 ROUNDS ?= 3
+# What `make bench-workloads` runs.
+WORKLOADS ?= all
 # Seeds of the torture: how many, and the first.
 SEEDS ?= 8000
 FIRST ?= 100000
@@ -31,7 +33,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 export DEBUG
 # One virtual machine, and one build, has the machine for itself.
 .NOTPARALLEL:
-.PHONY: help setup kernels kmod tools man completions command install uninstall deb dist test test-engine test-model test-rust test-torture test-fuzz test-report test-vm test-debug torture test-cross test-packages test-boot test-remote coverage fuzz try demo bench lab lint clean distclean
+.PHONY: help setup kernels kmod tools man completions command install uninstall deb dist test test-engine test-model test-rust test-torture test-fuzz test-report test-vm test-debug torture test-cross test-packages test-boot test-remote coverage fuzz try demo bench bench-workloads lab lint clean distclean
 
 SCRIPTS := vm/lib.sh vm/debian.sh vm/devices.sh trace/lib.sh dist/lib.sh tests/debian.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* dist/* dist/dkms/* dist/debian/* .ci/* bench/* fuzz/* tests/* trace/* engine/tests/* 2>/dev/null)
 ENGINE := $(wildcard engine/*.c port/user/*.c port/user/policy/*.c)
@@ -194,6 +196,12 @@ fuzz: ## every parser on made-up inputs, for longer
 # FIGURES=seq,waf ROUNDS=5: bench/README.md.
 bench: lab ## measure what README.md claims
 	target/release/znsage-lab bench --figures='$(FIGURES)' --rounds='$(ROUNDS)'
+
+# WORKLOADS=memcached,redis ROUNDS=1: bench/README.md.
+bench-workloads: lab ## real programs on znsage and on stock swap: memcached, Redis, gcc, sort
+	@vm/setup workloads
+	target/release/znsage-lab workloads --workloads='$(WORKLOADS)' --rounds='$(ROUNDS)'
+	target/release/znsage report build/workloads/result.json
 
 # What demo and bench run: a module without checks, for one kernel.
 lab:

@@ -93,6 +93,7 @@ fn boot(
         clock,
         conventional: vec![CONVENTIONAL],
         zns: ZNS.to_vec(),
+        forward: None,
         job: "bench",
         arguments: vec![format!("--figures={}", names.join(",")), format!("--rounds={rounds}")],
         out,

@@ -46,6 +46,7 @@ pub fn run() -> Result<bool> {
         clock: Clock::Real,
         conventional: vec![SIZE],
         zns: vec![ZONES],
+        forward: None,
         job: "demo",
         arguments: Vec::new(),
         out,
@@ -167,7 +168,7 @@ pub mod tests {
                 size_bytes: 440 << 20,
                 memory_limit_bytes: Some(64 << 20),
                 threads: 4,
-                write_ratio: 0.5,
+                write_ratio: Some(0.5),
             },
             measured: Phase {
                 name: String::new(),

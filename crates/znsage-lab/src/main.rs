@@ -15,6 +15,7 @@ mod simulator;
 mod stats;
 mod table;
 mod vm;
+mod workloads;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -37,6 +38,8 @@ enum Command {
     Demo,
     /// Measure the figures that znsage is held against
     Bench(bench::Args),
+    /// Real programs on stock swap and on znsage
+    Workloads(workloads::Args),
     /// Draw the picture and print the table of an earlier demo again
     Redraw {
         /// Its result.json
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Demo => demo::run(),
         Command::Bench(args) => bench::run(&args),
+        Command::Workloads(args) => workloads::run(&args),
         Command::Redraw { result } => demo::redraw(&result),
         Command::Guest(args) => guest::run(&args).map(|()| true),
     };

@@ -41,7 +41,8 @@ pub struct Config {
     pub size_bytes: u64,
     pub memory_limit_bytes: Option<u64>,
     pub threads: u32,
-    pub write_ratio: f64,
+    /// None where it is the pattern's own.
+    pub write_ratio: Option<f64>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -44,6 +44,8 @@ pub struct Vm<'a> {
     pub clock: Clock,
     pub conventional: Vec<&'a str>,
     pub zns: Vec<&'a str>,
+    /// A port of this machine's loopback, and the guest's that it leads to.
+    pub forward: Option<(u16, u16)>,
     /// What the guest is to do: `znsage-lab guest JOB`.
     pub job: &'a str,
     pub arguments: Vec<String>,
@@ -111,6 +113,9 @@ fn boot_once(vm: &Vm, raw: &Path, start: Instant) -> Result<ExitStatus> {
     }
     for spec in &vm.zns {
         command.args(["--zns", spec]);
+    }
+    if let Some((here, there)) = vm.forward {
+        command.args(["--forward", &format!("{here}:{there}")]);
     }
     command.arg("--").arg(program).args(["guest", vm.job, "--out"]).arg(raw);
     command.args(&vm.arguments);

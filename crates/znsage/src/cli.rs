@@ -356,6 +356,9 @@ pub enum Pattern {
     Sequential,
     /// Few pages often, most seldom (exponent 0.99)
     Zipf,
+    /// A key-value store with the sizes and the mix of Facebook's ETC pool:
+    /// 30 reads of an item to one that is set, keys equally likely
+    Etc,
 }
 
 impl Pattern {
@@ -364,7 +367,13 @@ impl Pattern {
             Pattern::Random => "random",
             Pattern::Sequential => "sequential",
             Pattern::Zipf => "zipf",
+            Pattern::Etc => "etc",
         }
+    }
+
+    /// None: what is changed is a part of the pattern.
+    pub fn write_ratio(self, asked: f64) -> Option<f64> {
+        (self != Pattern::Etc).then_some(asked)
     }
 }
 
@@ -394,7 +403,7 @@ pub struct BenchArgs {
     #[arg(long, value_enum, default_value_t = Pattern::Random)]
     pub pattern: Pattern,
 
-    /// Share of the accesses that change the page, 0 to 1
+    /// Share of the accesses that change the page, 0 to 1; `etc` has its own
     #[arg(long, value_name = "RATIO", default_value_t = 0.5, value_parser = parse_ratio)]
     pub write_ratio: f64,
 
@@ -470,8 +479,8 @@ pub struct ProbeArgs {
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     /// What `znsage --json bench`, `probe` or `sim run` printed, the samples of
-    /// `bench`, or the directory of a `sim sweep`; results of the same sort share
-    /// charts
+    /// `bench`, the result of `make bench-workloads`, or the directory of a `sim
+    /// sweep`; results of the same sort share charts
     #[arg(required = true, value_name = "RESULT")]
     pub results: Vec<PathBuf>,
 

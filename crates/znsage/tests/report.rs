@@ -32,7 +32,8 @@ fn results(dir: &Path) -> Vec<String> {
     };
     fs::write(&samples, (0..9).map(sample).collect::<String>() + "{\"t\":9").unwrap();
     let printed = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/printed/json");
-    let all = [printed.join("probe.json"), printed.join("bench.json"), simulated, samples];
+    let lab = Path::new(env!("CARGO_MANIFEST_DIR")).join("../znsage-lab/tests/workloads.json");
+    let all = [printed.join("probe.json"), printed.join("bench.json"), simulated, samples, lab];
     all.map(|path| path.to_str().unwrap().to_string()).to_vec()
 }
 
@@ -52,13 +53,15 @@ fn a_page_is_one_file() {
     let dir = TempDir::new().unwrap();
     let (file, said) = page(&dir);
     let html = fs::read_to_string(file).unwrap();
-    assert_eq!(said["results"], 4);
+    assert_eq!(said["results"], 5);
     assert_eq!(said["charts"], html.matches("<svg ").count());
     // Nothing is loaded from elsewhere.
     for attribute in ["src=", "<link", "@import", "url("] {
         assert!(!html.contains(attribute), "{attribute}");
     }
-    for text in ["Recommended settings", "Test 9000", "1 corrupt pages", "Values of the runs"] {
+    for text in
+        ["Recommended settings", "Test 9000", "1 corrupt pages", "Values of the runs", "A store"]
+    {
         assert!(html.contains(text), "{text}");
     }
 }

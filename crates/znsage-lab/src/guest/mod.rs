@@ -6,6 +6,7 @@ mod bound;
 mod demo;
 mod swap;
 mod work;
+mod workloads;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -36,14 +37,24 @@ enum Job {
         #[arg(long)]
         rounds: u32,
     },
+    /// Real programs
+    Workloads {
+        #[arg(long)]
+        out: PathBuf,
+        #[arg(long)]
+        workloads: Vec<String>,
+        #[arg(long)]
+        rounds: u32,
+    },
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let (Job::Demo { out } | Job::Bench { out, .. }) = &args.job;
+    let (Job::Demo { out } | Job::Bench { out, .. } | Job::Workloads { out, .. }) = &args.job;
     started(out)?;
     match &args.job {
         Job::Demo { out } => demo::run(out),
         Job::Bench { out, figures, rounds } => bench::run(out, figures, *rounds),
+        Job::Workloads { out, workloads, rounds } => workloads::run(out, workloads, *rounds),
     }
 }
 

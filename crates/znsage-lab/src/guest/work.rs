@@ -29,31 +29,35 @@ pub struct Measured {
 
 pub fn measure(work: &Work, raw: &Path) -> Result<Measured> {
     let file = raw.join(format!("{:?}-{}.samples", work.system, work.phase).to_lowercase());
-    let text = bench(work, &file)?;
-    let report: Report = serde_json::from_str(&text).map_err(|_| {
-        format!("`znsage bench {}` failed: {}", work.arguments.join(" "), complaint(&text))
-    })?;
+    let report = report(work.system.name(), &work.arguments, &file)?;
     for phase in &report.phases {
         say(&format!("  {}: {}: {}", work.system.name(), phase.name, summary(phase)));
     }
     Ok(Measured { system: work.system, report, samples: samples(&file)? })
 }
 
+/// Runs `znsage bench`; `who` stands before what it says of its progress.
+pub fn report(who: &str, arguments: &[String], samples: &Path) -> Result<Report> {
+    let text = bench(who, arguments, samples)?;
+    serde_json::from_str(&text)
+        .map_err(|_| format!("`znsage bench {}` failed: {}", arguments.join(" "), complaint(&text)))
+}
+
 /// Runs it to its end, shows its progress, and returns what it prints. With
 /// exit status 1 that is a report too, of damage.
-fn bench(work: &Work, samples: &Path) -> Result<String> {
+fn bench(who: &str, arguments: &[String], samples: &Path) -> Result<String> {
     let failed = |e: std::io::Error| format!("znsage bench: {e}");
     let mut child = Command::new("znsage")
         .args(["bench", "--json", "--samples"])
         .arg(samples)
-        .args(&work.arguments)
+        .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .map_err(failed)?;
     let errors = child.stderr.take();
-    let prefix = format!("  {}", work.system.name());
+    let prefix = format!("  {who}");
     let relay = std::thread::spawn(move || relay(&prefix, errors));
     let mut text = String::new();
     if let Some(mut output) = child.stdout.take() {

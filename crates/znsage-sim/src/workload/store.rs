@@ -40,7 +40,8 @@ const LARGEST_CHUNK: u32 = 512 << 10;
 /// grows at 1.5 and then has 0.75.
 const LOAD: f64 = 1.0;
 const BUCKET: u64 = 8;
-/// Items whose sizes are looked at to divide memory among the classes.
+/// Items whose sizes are looked at to divide memory among the classes, if
+/// nothing else is said.
 const SAMPLE: u64 = 1 << 18;
 /// YCSB: ten fields of 100 bytes, and a key like `user6284781860667377211`.
 const YCSB_ITEM: u32 = HEADER + 23 + 1000;
@@ -108,9 +109,14 @@ pub struct StoreShape {
 impl Store {
     /// A store of so many items that `shape.pages` are full.
     pub fn new(shape: &StoreShape) -> Self {
+        Self::sampled(shape, SAMPLE)
+    }
+
+    /// Made sooner, of a less exact division of memory among the classes.
+    pub fn sampled(shape: &StoreShape, sample: u64) -> Self {
         let sizes = class_sizes();
         let mut weight = vec![0u64; sizes.len()];
-        for item in 0..SAMPLE {
+        for item in 0..sample {
             let size = item_size(shape.mix, rng::mix(shape.seed ^ item));
             weight[class_of(&sizes, size)] += 1;
         }
@@ -118,7 +124,7 @@ impl Store {
         let per_item: f64 = sizes
             .iter()
             .zip(&weight)
-            .map(|(&chunk, &w)| f64::from(chunk) * w as f64 / SAMPLE as f64)
+            .map(|(&chunk, &w)| f64::from(chunk) * w as f64 / sample as f64)
             .sum::<f64>()
             + BUCKET as f64 / LOAD;
         let items = (bytes as f64 / per_item).min(f64::from(u32::MAX - 1)).max(1.0) as u32;
@@ -143,7 +149,7 @@ impl Store {
             seed: shape.seed,
             clients: Vec::new(),
         };
-        s.lay_out(&sizes, &weight, bytes);
+        s.lay_out(&sizes, &weight, bytes, sample);
         s.clients = (0..shape.threads)
             .map(|i| {
                 let part =
@@ -162,11 +168,11 @@ impl Store {
 
     /// Places the classes behind the hash table; the largest take what is
     /// left, so that nothing lies beyond the end.
-    fn lay_out(&mut self, sizes: &[u32], weight: &[u64], bytes: u64) {
+    fn lay_out(&mut self, sizes: &[u32], weight: &[u64], bytes: u64, sample: u64) {
         let mut base = u64::from(self.items) * BUCKET;
         for (&chunk, &w) in sizes.iter().zip(weight) {
             let room = bytes.saturating_sub(base) / u64::from(chunk);
-            let want = (f64::from(self.items) * w as f64 / SAMPLE as f64).ceil() as u64;
+            let want = (f64::from(self.items) * w as f64 / sample as f64).ceil() as u64;
             let chunks = want.min(room).min(u64::from(u32::MAX)) as u32;
             self.classes.push(Class { chunk, chunks, base, spare: 0 });
             base += u64::from(chunks) * u64::from(chunk);
@@ -243,6 +249,28 @@ impl Store {
     fn address(&self, class: usize, chunk: u32) -> u64 {
         let c = &self.classes[class];
         c.base + u64::from(chunk) * u64::from(c.chunk)
+    }
+}
+
+/// The requests of a store's first thread, page by page, without its fill: for
+/// who fills the pages in another way.
+#[derive(Clone, Debug)]
+pub struct Requests(Store);
+
+impl Requests {
+    /// Of this store.
+    pub fn new(mut store: Store) -> Self {
+        store.clients[0].filled = true;
+        Requests(store)
+    }
+
+    /// The next access, for ever.
+    pub fn access(&mut self) -> Access {
+        loop {
+            if let Step::Access(access) = self.0.next(0) {
+                return access;
+            }
+        }
     }
 }
 
@@ -337,6 +365,25 @@ mod tests {
             }
         }
         assert!(pages.into_iter().eq(0..1001));
+    }
+
+    #[test]
+    fn requests_alone_are_those_after_the_fill() {
+        let shape = StoreShape {
+            mix: Mix::Etc,
+            pages: 100,
+            threads: 1,
+            zipf: None,
+            get_writes: true,
+            service: 0,
+            seed: 3,
+        };
+        let mut whole = Store::new(&shape);
+        while whole.next(0) != Step::Filled {}
+        let mut alone = Requests::new(Store::new(&shape));
+        for _ in 0..1000 {
+            assert_eq!(whole.next(0), Step::Access(alone.access()));
+        }
     }
 
     #[test]

@@ -5,6 +5,8 @@ use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_distr::{Distribution, Zipf};
 
+use znsage_sim::workload::store::{Mix, Requests, Store, StoreShape};
+
 use crate::cli::Pattern;
 
 /// The skew of YCSB and of most papers that measure with Zipf.
@@ -14,10 +16,22 @@ const ZIPF_EXPONENT: f64 = 0.99;
 /// number of pages, visits every page once.
 const SCATTER: u64 = 2_654_435_761;
 
+/// Items by whose sizes a store is laid out: few, because every thread does
+/// that before every phase, and an emulated CPU takes seconds for many.
+const ETC_SAMPLE: u64 = 1 << 14;
+
 enum Order {
     Random,
-    Sequential { next: usize },
+    Sequential {
+        next: usize,
+    },
     Zipf(Zipf<f64>),
+    /// The simulator's store, so that both have the same requests; and whether
+    /// the access that was chosen last writes.
+    Etc {
+        store: Box<Requests>,
+        write: bool,
+    },
 }
 
 /// The sequence of accesses of one thread.
@@ -38,6 +52,7 @@ impl Chooser {
             Pattern::Zipf => Order::Zipf(
                 Zipf::new(pages as f64, ZIPF_EXPONENT).expect("at least one page, exponent > 0"),
             ),
+            Pattern::Etc => Order::Etc { store: Box::new(etc(pages, seed)), write: false },
         };
         Chooser {
             rng: SmallRng::seed_from_u64(seed),
@@ -60,12 +75,38 @@ impl Chooser {
                 // Pages often used shall not be neighbours.
                 (u128::from(rank) * u128::from(SCATTER) % self.pages as u128) as usize
             }
+            Order::Etc { store, write } => {
+                let access = store.access();
+                *write = access.write;
+                access.page as usize
+            }
         }
     }
 
+    /// Of the page that was chosen last.
     pub fn is_write(&mut self) -> bool {
+        if let Order::Etc { write, .. } = self.order {
+            return write;
+        }
         u64::from(self.rng.next_u32()) < self.write_below
     }
+}
+
+/// A store of one thread that fills so many pages. Sizes are drawn by the
+/// distributions of leverich/mutilate (`znsage_sim::workload::dist::etc` has the
+/// numbers), and keys are equally likely, as mutilate has them. A GET changes a
+/// page, too: memcached counts an item's references in its header.
+fn etc(pages: usize, seed: u64) -> Requests {
+    let shape = StoreShape {
+        mix: Mix::Etc,
+        pages: u32::try_from(pages).unwrap_or(u32::MAX),
+        threads: 1,
+        zipf: None,
+        get_writes: true,
+        service: 0,
+        seed,
+    };
+    Requests::new(Store::sampled(&shape, ETC_SAMPLE))
 }
 
 #[cfg(test)]
@@ -105,9 +146,33 @@ mod tests {
         assert!((12_000..15_000).contains(&hottest), "{hottest}");
     }
 
+    /// Small items are as likely as large ones, so the pages of small ones, of
+    /// which there are more on a page, are accessed more often.
+    #[test]
+    fn etc_prefers_the_pages_of_small_items_and_the_hash_table() {
+        let count = histogram(Pattern::Etc, 1000, 400_000);
+        let (front, back) = (&count[..100], &count[900..]);
+        let sum = |part: &[usize]| part.iter().sum::<usize>();
+        assert!(sum(front) > 10 * sum(back), "{} {}", sum(front), sum(back));
+        assert!(count.iter().filter(|&&n| n > 0).count() > 900);
+    }
+
+    #[test]
+    fn etc_writes_what_memcached_writes() {
+        let mut chooser = Chooser::new(Pattern::Etc, 0.0, 1000, 7);
+        let mut writes = 0;
+        for _ in 0..100_000 {
+            chooser.next_page();
+            writes += usize::from(chooser.is_write());
+        }
+        // A GET reads the bucket and writes the item's header; items that lie on
+        // two pages are read on the second.
+        assert!((45_000..55_000).contains(&writes), "{writes}");
+    }
+
     #[test]
     fn one_page_is_enough() {
-        for pattern in [Pattern::Random, Pattern::Sequential, Pattern::Zipf] {
+        for pattern in [Pattern::Random, Pattern::Sequential, Pattern::Zipf, Pattern::Etc] {
             assert_eq!(Chooser::new(pattern, 0.5, 1, 1).next_page(), 0);
         }
     }

@@ -117,7 +117,7 @@ pub fn run(sys: &dyn Sys, args: &BenchArgs, page: u64) -> Result<Report> {
         memory_limit_bytes: bench.plan.limit,
         threads,
         pattern: args.pattern.name(),
-        write_ratio: args.write_ratio,
+        write_ratio: args.pattern.write_ratio(args.write_ratio),
         utilization_percent: args.utilization,
         seed,
         thp: args.thp,

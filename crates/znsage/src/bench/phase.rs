@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::Mutex;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
@@ -113,6 +113,8 @@ pub struct Share<'a> {
     seed: u64,
     /// Differs from thread to thread and phase to phase.
     access_seed: u64,
+    /// For phases that access pages in some order.
+    chooser: Option<Chooser>,
 }
 
 impl<'a> Share<'a> {
@@ -140,8 +142,15 @@ impl<'a> Share<'a> {
                 page_words,
                 seed: setup.seed,
                 access_seed: pattern::mix(phase_seed ^ thread as u64),
+                chooser: None,
             })
             .collect()
+    }
+
+    /// Before the clock runs: laying out a store takes a while.
+    pub fn choose(&mut self, pattern: Pattern, write_ratio: f64) {
+        let chooser = Chooser::new(pattern, write_ratio, self.pages(), self.access_seed);
+        self.chooser = Some(chooser);
     }
 
     fn pages(&self) -> usize {
@@ -214,17 +223,13 @@ pub fn verify(mut share: Share, running: &Running) -> Tally {
     tally
 }
 
-pub fn access(
-    mut share: Share,
-    running: &Running,
-    pattern: Pattern,
-    write_ratio: f64,
-    end: Instant,
-) -> Tally {
+/// Accesses the pages in the order of the share's chooser.
+pub fn access(mut share: Share, running: &Running, time: Duration) -> Tally {
     let mut tally = Tally::default();
     let mut latency = Histogram::new_with_bounds(1, MAX_LATENCY, 3).expect("valid bounds");
-    let mut chooser = Chooser::new(pattern, write_ratio, share.pages(), share.access_seed);
+    let mut chooser = share.chooser.take().expect("chosen before");
     let mut now = Instant::now();
+    let end = now + time;
     while now < end && !running.stop.load(Relaxed) {
         let page = chooser.next_page();
         let start = Instant::now();
@@ -252,7 +257,6 @@ pub fn access(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     fn setup(threads: u32) -> Setup {
         Setup {
@@ -268,7 +272,8 @@ mod tests {
     /// Runs a job on one thread that has all pages.
     fn run(words: &mut [u64], generations: &mut [u8], job: Job) -> (Tally, Vec<String>) {
         let running = Running::new(1);
-        let share = Share::split(words, generations, 0, &setup(1), 1).remove(0);
+        let mut share = Share::split(words, generations, 0, &setup(1), 1).remove(0);
+        share.choose(Pattern::Random, 0.5);
         (job(share, &running), running.take_findings())
     }
 
@@ -311,10 +316,9 @@ mod tests {
     fn accesses_keep_pages_sound() {
         let (mut words, mut generations) = (vec![0; 8 * 512], vec![0; 8]);
         run(&mut words, &mut generations, &fill);
-        let end = Instant::now() + Duration::from_millis(50);
-        let (tally, _) = run(&mut words, &mut generations, &|share, running| {
-            access(share, running, Pattern::Random, 0.5, end)
-        });
+        let time = Duration::from_millis(50);
+        let (tally, _) =
+            run(&mut words, &mut generations, &|share, running| access(share, running, time));
         assert!(tally.writes > 0 && tally.writes < tally.ops);
         assert_eq!(tally.corrupt, 0);
         let outcome = tally.outcome(Instant::now());

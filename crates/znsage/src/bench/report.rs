@@ -92,7 +92,8 @@ pub struct Config {
     pub memory_limit_bytes: Option<u64>,
     pub threads: u32,
     pub pattern: &'static str,
-    pub write_ratio: f64,
+    /// Null where it is the pattern's own.
+    pub write_ratio: Option<f64>,
     pub utilization_percent: Option<f64>,
     pub seed: u64,
     pub thp: bool,
@@ -267,7 +268,7 @@ mod tests {
             memory_limit_bytes: Some(256 << 20),
             threads: 2,
             pattern: "random",
-            write_ratio: 0.5,
+            write_ratio: Some(0.5),
             utilization_percent: Some(60.0),
             seed: 7,
             thp: false,

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::arena::{self, Arena};
 use super::phase::{self, Running, Share};
 use super::protocol::{Event, Order, Outcome, Setup};
+use crate::cli::Pattern;
 
 /// How often the parent hears of progress.
 const TICK: Duration = Duration::from_millis(100);
@@ -102,14 +103,14 @@ impl Worker {
         let outcome = match order {
             Order::Resize { pages } if pages as usize >= self.pages => {
                 let old = std::mem::replace(&mut self.pages, pages as usize);
-                self.run(old, &|share, running| phase::fill(share, running))?
+                self.run(old, None, &|share, running| phase::fill(share, running))?
             }
             Order::Resize { pages } => self.trim(pages as usize)?,
-            Order::Verify => self.run(0, &|share, running| phase::verify(share, running))?,
+            Order::Verify => self.run(0, None, &|share, running| phase::verify(share, running))?,
             Order::Access { pattern, write_ratio, seconds } => {
-                let end = Instant::now() + Duration::from_secs_f64(seconds);
-                self.run(0, &|share, running| {
-                    phase::access(share, running, pattern, write_ratio, end)
+                let time = Duration::from_secs_f64(seconds);
+                self.run(0, Some((pattern, write_ratio)), &|share, running| {
+                    phase::access(share, running, time)
                 })?
             }
             // A late one: the phase ended by itself.
@@ -129,16 +130,24 @@ impl Worker {
     }
 
     /// Runs a job on all threads, each with its own share of the pages from
-    /// `first` on, and reports progress meanwhile.
-    fn run(&mut self, first: usize, job: phase::Job) -> Result<Outcome, String> {
+    /// `first` on, in an order if it wants one, and reports progress meanwhile.
+    fn run(
+        &mut self,
+        first: usize,
+        order: Option<(Pattern, f64)>,
+        job: phase::Job,
+    ) -> Result<Outcome, String> {
         let running = Running::new(self.setup.threads as usize);
-        let shares = Share::split(
+        let mut shares = Share::split(
             &mut self.arena[first * self.setup.page_bytes as usize / 8..],
             &mut self.generations[first..self.pages],
             first,
             &self.setup,
             self.phases,
         );
+        if let Some((pattern, write_ratio)) = order {
+            shares.iter_mut().for_each(|share| share.choose(pattern, write_ratio));
+        }
         let start = Instant::now();
         let orders = &self.orders;
         std::thread::scope(|scope| {

@@ -9,6 +9,7 @@ mod parts;
 mod probe;
 mod run;
 mod sweep;
+mod workloads;
 
 use std::path::{Path, PathBuf};
 
@@ -41,6 +42,7 @@ struct Named<T> {
 struct Results {
     benches: Vec<Named<bench::Bench>>,
     courses: Vec<Named<course::Course>>,
+    workloads: Vec<Named<workloads::Workloads>>,
     runs: Vec<Named<znsage_sim::result::RunResult>>,
     probes: Vec<Named<crate::probe::record::Probe>>,
     /// Sweeps are pages of their own: what varies is in them.
@@ -49,7 +51,7 @@ struct Results {
 
 const SORTS: &str =
     "it reads what `znsage --json bench`, `probe` and `sim run` print, what `bench \
-                     --samples` writes, and the directory of a `sim sweep`";
+     --samples` and `make bench-workloads` write, and the directory of a `sim sweep`";
 
 pub fn run(sys: &dyn Sys, args: &ReportArgs) -> Result<Report> {
     let file = args.output.clone().unwrap_or_else(|| args.results[0].with_extension("html"));
@@ -118,6 +120,8 @@ impl Results {
         }
         if has("phases") {
             self.benches.push(Named { name, result: read(path, document)? });
+        } else if has("workloads") {
+            self.workloads.push(Named { name, result: read(path, document)? });
         } else if has("parallelism") {
             self.probes.push(Named { name, result: read(path, document)? });
         } else if document.pointer("/result/fault_latency").is_some() {
@@ -149,6 +153,10 @@ impl Results {
         if !self.courses.is_empty() {
             titles.push("Course of a benchmark");
             sections.extend(course::sections(&self.courses));
+        }
+        if !self.workloads.is_empty() {
+            titles.push("Real programs");
+            sections.extend(workloads::sections(&self.workloads));
         }
         if !self.runs.is_empty() {
             titles.push("Simulated swap");

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Facebook's ETC pool, as far as its pages go: `znsage bench --pattern etc`.
+
+use std::path::{Path, PathBuf};
+
+use super::{Load, Outcome, Part};
+use crate::guest::work;
+use crate::model::Phase;
+use crate::workloads::model::{Metric, Setting, Sizes};
+use crate::Result;
+
+const SIZES: Sizes = Sizes { memory_bytes: 128 << 20, limit_bytes: 64 << 20 };
+
+/// Seconds that do not count, and those that do.
+const WARMUP: u32 = 4;
+const SECONDS: u32 = 15;
+
+pub struct Etc {
+    raw: PathBuf,
+    runs: u32,
+}
+
+impl Etc {
+    pub fn new(raw: &Path) -> Etc {
+        Etc { raw: raw.to_path_buf(), runs: 0 }
+    }
+}
+
+fn arguments(setting: Setting) -> Vec<String> {
+    let limit = match setting {
+        Setting::Memory => "none".to_string(),
+        _ => SIZES.limit_bytes.to_string(),
+    };
+    vec![
+        "--pattern=etc".to_string(),
+        format!("--size={}", SIZES.memory_bytes),
+        format!("--memory-limit={limit}"),
+        "--threads=4".to_string(),
+        "--seed=1".to_string(),
+        format!("--warmup={WARMUP}"),
+        format!("--seconds={SECONDS}"),
+        "--verify".to_string(),
+    ]
+}
+
+fn outcome(phase: &Phase, verified: u64) -> Result<Outcome> {
+    let latency = phase.latency_us.ok_or("znsage bench tells no latency")?;
+    let values = [("pages", phase.ops_per_s), ("p50", latency.p50), ("p99", latency.p99)];
+    Ok(Outcome {
+        seconds: phase.seconds,
+        pages_in: phase.pages_swapped_in,
+        pages_out: phase.pages_swapped_out,
+        values: values.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
+        verified: format!("{verified} pages verified"),
+    })
+}
+
+impl Load for Etc {
+    fn parts(&self) -> Vec<Part> {
+        let metrics = vec![
+            Metric::new("pages", "Accesses", "pages/s"),
+            Metric::new("p50", "Access, median", "us"),
+            Metric::new("p99", "Access, 99 %", "us"),
+        ];
+        vec![Part { name: "etc", title: "ETC mix, `znsage bench`", metrics }]
+    }
+
+    fn measure(&mut self, setting: Setting) -> Result<Vec<Outcome>> {
+        self.runs += 1;
+        let samples = self.raw.join(format!("etc-{}.samples", self.runs));
+        let report = work::report(setting.name(), &arguments(setting), &samples)?;
+        if report.corrupt_pages > 0 {
+            return Err(format!("{} corrupt pages", report.corrupt_pages));
+        }
+        let found = report.phases.iter().find(|p| p.name == "etc");
+        let phase = found.ok_or("znsage bench has no phase etc")?;
+        let others = report.phases.iter().filter(|p| p.name != "fill");
+        Ok(vec![outcome(phase, others.map(|p| p.ops).sum())?])
+    }
+
+    fn sizes(&self) -> Sizes {
+        SIZES
+    }
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! memcached, whose clients are YCSB's on the host: workloads B and A.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use super::group::Group;
+use super::{Load, Meter, Outcome, Part};
+use crate::guest::say;
+use crate::workloads::model::{Metric, Setting, Sizes};
+use crate::workloads::ycsb::{ask, Action, Order, Percentiles, GUEST_PORT};
+use crate::Result;
+
+/// Some 100 MiB: an item of ten fields, their names and its header takes a
+/// chunk of 1.4 KiB.
+const RECORDS: u64 = 70_000;
+
+/// Of a run; before it some that do not count, in which those pages come in
+/// that are used most.
+const WARMUP: u32 = 4;
+const SECONDS: u32 = 15;
+
+const MIXES: [(&str, &str, f64); 2] = [
+    ("memcached-b", "memcached, YCSB B (95/5)", 0.95),
+    ("memcached-a", "memcached, YCSB A (50/50)", 0.5),
+];
+
+pub struct Memcached {
+    raw: PathBuf,
+    orders: u32,
+    sizes: Sizes,
+    server: Child,
+    group: Group,
+}
+
+impl Memcached {
+    pub fn start(raw: &Path) -> Result<Memcached> {
+        let group = Group::new("memcached")?;
+        // As much memory as it wants: what limits it is the group.
+        let port = GUEST_PORT.to_string();
+        let server = group
+            .command("memcached")
+            .args(["-u", "root", "-l", "0.0.0.0", "-U", "0", "-t", "1", "-m", "800", "-p", &port])
+            .stdin(Stdio::null())
+            .spawn()
+            .map_err(|e| format!("cannot run memcached: {e}"))?;
+        let mut memcached =
+            Memcached { raw: raw.to_path_buf(), orders: 0, sizes: Sizes::default(), server, group };
+        memcached.wait()?;
+        say(&format!("  YCSB inserts {RECORDS} records"));
+        let loaded = memcached.ask(Action::Load)?;
+        say(&format!("  it took {:.0} s", loaded.seconds));
+        let memory_bytes = memcached.group.resident()?;
+        memcached.sizes = Sizes { memory_bytes, limit_bytes: memory_bytes / 2 };
+        Ok(memcached)
+    }
+
+    fn wait(&self) -> Result<()> {
+        for _ in 0..100 {
+            if TcpStream::connect(("127.0.0.1", GUEST_PORT)).is_ok() {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Err(format!("memcached does not listen at port {GUEST_PORT}"))
+    }
+
+    fn ask(&mut self, action: Action) -> Result<crate::workloads::ycsb::Figures> {
+        self.orders += 1;
+        ask(&self.raw, self.orders, &Order { records: RECORDS, action })
+    }
+
+    fn mix(&mut self, reads: f64) -> Result<Outcome> {
+        self.ask(Action::Run { seconds: WARMUP, reads })?;
+        let meter = Meter::start()?;
+        let found = self.ask(Action::Run { seconds: SECONDS, reads })?;
+        self.sound()?;
+        let verified = format!("{} reads verified, none missed", found.verified);
+        let Percentiles { p50, p95, p99 } = found.read_us.ok_or("YCSB tells no latency")?;
+        let values = [("requests", found.requests_per_s), ("p50", p50), ("p95", p95), ("p99", p99)];
+        meter.stop(values, verified)
+    }
+
+    /// All records are there, and none had to go.
+    fn sound(&self) -> Result<()> {
+        self.group.unharmed()?;
+        let stats = self.stats()?;
+        for (name, want) in [("evictions", 0), ("curr_items", RECORDS), ("get_misses", 0)] {
+            match stat(&stats, name) {
+                Some(n) if n == want => (),
+                Some(n) => return Err(format!("memcached: {name} is {n}, not {want}")),
+                None => return Err(format!("memcached does not tell its {name}")),
+            }
+        }
+        Ok(())
+    }
+
+    fn stats(&self) -> Result<String> {
+        let failed = |e: std::io::Error| format!("memcached's stats: {e}");
+        let mut server = TcpStream::connect(("127.0.0.1", GUEST_PORT)).map_err(failed)?;
+        server.write_all(b"stats\r\n").map_err(failed)?;
+        let mut text = String::new();
+        for line in BufReader::new(server).lines() {
+            let line = line.map_err(failed)?;
+            if line.trim() == "END" {
+                break;
+            }
+            text += &line;
+            text.push('\n');
+        }
+        Ok(text)
+    }
+}
+
+/// `STAT evictions 0`
+fn stat(stats: &str, name: &str) -> Option<u64> {
+    let mut lines = stats.lines().filter_map(|l| l.strip_prefix("STAT ")?.split_once(' '));
+    lines.find(|(key, _)| *key == name)?.1.trim().parse().ok()
+}
+
+impl Load for Memcached {
+    fn parts(&self) -> Vec<Part> {
+        let metrics = || {
+            vec![
+                Metric::new("requests", "Requests", "requests/s"),
+                Metric::new("p50", "Reads, median", "us"),
+                Metric::new("p95", "Reads, 95 %", "us"),
+                Metric::new("p99", "Reads, 99 %", "us"),
+            ]
+        };
+        MIXES.map(|(name, title, _)| Part { name, title, metrics: metrics() }).into()
+    }
+
+    fn measure(&mut self, setting: Setting) -> Result<Vec<Outcome>> {
+        if setting.system().is_some() {
+            self.group.limit(self.sizes.limit_bytes)?;
+        }
+        let outcomes = MIXES.map(|(_, _, reads)| self.mix(reads));
+        // Before its swap goes, all of it comes back.
+        self.group.release()?;
+        outcomes.into_iter().collect()
+    }
+
+    fn sizes(&self) -> Sizes {
+        self.sizes
+    }
+}
+
+impl Drop for Memcached {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stats_are_read() {
+        let stats = "STAT curr_items 70000\r\nSTAT evictions 0\r\nSTAT version 1.6.18\r\n";
+        assert_eq!(stat(stats, "curr_items"), Some(70_000));
+        assert_eq!(stat(stats, "evictions"), Some(0));
+        assert_eq!(stat(stats, "items"), None);
+        assert_eq!(stat(stats, "version"), None);
+    }
+}

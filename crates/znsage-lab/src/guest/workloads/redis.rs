@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Redis, and a save of all that it has by a process that it forks: that one
+//! reads every page, those in swap too, while requests go on.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::group::{Disk, Group, DISK};
+use super::resp::{command, field, Client, Reply};
+use super::{Load, Meter, Outcome, Part};
+use crate::guest::say;
+use crate::workloads::model::{Metric, Setting, Sizes};
+use crate::Result;
+
+const SOCKET: &str = "/run/workloads-redis";
+const SNAPSHOT: &str = "dump.rdb";
+
+/// 64 MiB: a value to a page, because the save comes to them in the order of
+/// their hashes, and would read a page for each value on it.
+const KEYS: usize = 16_000;
+const VALUE: usize = 4000;
+
+/// Keys that are set, or read to be verified, at once.
+const BATCH: usize = 100;
+
+/// Of the requests before the save: those at first do not count.
+const SETTLE: Duration = Duration::from_secs(2);
+const BEFORE: Duration = Duration::from_secs(6);
+
+/// Of the requests, one in so many sets its key anew.
+const SET_EVERY: u64 = 10;
+
+/// Between requests: without a pause they would leave the one CPU to nobody.
+const PAUSE: Duration = Duration::from_millis(4);
+
+pub struct Redis {
+    client: Client,
+    /// How often each key was set.
+    versions: Vec<u8>,
+    random: Random,
+    sizes: Sizes,
+    server: Child,
+    group: Group,
+}
+
+/// xorshift64*: which key is next, and what values hold.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+}
+
+fn name(key: usize) -> String {
+    format!("key:{key:08}")
+}
+
+/// What a key holds after it was set so often; no two are alike.
+fn value(key: usize, version: u8) -> Vec<u8> {
+    let mut random = Random(((key as u64 + 1) << 8) | u64::from(version));
+    (0..VALUE / 8).flat_map(|_| random.next().to_le_bytes()).collect()
+}
+
+impl Redis {
+    pub fn start() -> Result<Redis> {
+        let group = Group::new("redis")?;
+        // A fork promises twice the memory, and takes little of it.
+        std::fs::write("/proc/sys/vm/overcommit_memory", "1")
+            .map_err(|e| format!("cannot set vm.overcommit_memory: {e}"))?;
+        let options = [
+            ["--port", "0"],
+            ["--unixsocket", SOCKET],
+            ["--dir", DISK],
+            ["--dbfilename", SNAPSHOT],
+            ["--save", ""],
+            ["--appendonly", "no"],
+            ["--rdbcompression", "no"],
+        ];
+        let server = group
+            .command("redis-server")
+            .args(options.concat())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .map_err(|e| format!("cannot run redis-server: {e}"))?;
+        let client = connect()?;
+        let mut redis = Redis {
+            client,
+            versions: vec![0; KEYS],
+            random: Random(1),
+            sizes: Sizes::default(),
+            server,
+            group,
+        };
+        redis.fill()?;
+        let memory_bytes = redis.group.resident()?;
+        redis.sizes = Sizes { memory_bytes, limit_bytes: memory_bytes / 2 };
+        Ok(redis)
+    }
+
+    fn fill(&mut self) -> Result<()> {
+        say(&format!("  {KEYS} keys are set"));
+        for first in (0..KEYS).step_by(BATCH) {
+            let keys = first..(first + BATCH).min(KEYS);
+            let sets: Vec<Vec<u8>> = keys
+                .clone()
+                .map(|key| command(&[b"SET", name(key).as_bytes(), &value(key, 0)]))
+                .collect();
+            self.client.send(&sets.concat())?;
+            for _ in keys {
+                self.client.reply()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Requests, one after the other, until `over` says so; their latencies in
+    /// microseconds. What is read is verified.
+    fn requests(&mut self, mut over: impl FnMut() -> Result<bool>) -> Result<Vec<f64>> {
+        let mut latencies = Vec::new();
+        while !over()? {
+            let random = self.random.next();
+            let key = (random >> 32) as usize % KEYS;
+            let set = random.is_multiple_of(SET_EVERY);
+            let name = name(key);
+            if set {
+                self.versions[key] = self.versions[key].wrapping_add(1);
+            }
+            let holds = value(key, self.versions[key]);
+            let start = Instant::now();
+            let reply = match set {
+                true => self.client.ask(&[b"SET", name.as_bytes(), &holds])?,
+                false => self.client.ask(&[b"GET", name.as_bytes()])?,
+            };
+            latencies.push(start.elapsed().as_secs_f64() * 1e6);
+            std::thread::sleep(PAUSE);
+            if !set && reply != Reply::Text(holds) {
+                return Err(format!("{name} does not hold what it was set to"));
+            }
+        }
+        Ok(latencies)
+    }
+
+    fn requests_for(&mut self, time: Duration) -> Result<Vec<f64>> {
+        let end = Instant::now() + time;
+        self.requests(|| Ok(Instant::now() >= end))
+    }
+
+    /// The latencies of requests while it saves, and what it took.
+    fn save(&mut self) -> Result<(Vec<f64>, f64)> {
+        let mut watcher = connect()?;
+        let start = Instant::now();
+        let said = self.client.text(&["BGSAVE"])?;
+        if !said.starts_with("Background saving started") {
+            return Err(format!("Redis: {said}"));
+        }
+        let mut next = start;
+        let latencies = self.requests(|| {
+            if Instant::now() < next {
+                return Ok(false);
+            }
+            next = Instant::now() + Duration::from_millis(50);
+            let info = watcher.text(&["INFO", "persistence"])?;
+            Ok(field(&info, "rdb_bgsave_in_progress") == Some("0"))
+        })?;
+        let took = start.elapsed().as_secs_f64();
+        let info = watcher.text(&["INFO", "persistence"])?;
+        match field(&info, "rdb_last_bgsave_status") {
+            Some("ok") => Ok((latencies, took)),
+            other => Err(format!("the save failed ({})", other.unwrap_or("no status"))),
+        }
+    }
+
+    /// All keys hold what they were set to, and all are in the file.
+    fn verify(&mut self) -> Result<String> {
+        self.group.unharmed()?;
+        for first in (0..KEYS).step_by(BATCH) {
+            let keys: Vec<usize> = (first..(first + BATCH).min(KEYS)).collect();
+            let names: Vec<String> = keys.iter().map(|&key| name(key)).collect();
+            let mut words: Vec<&[u8]> = vec![b"MGET"];
+            words.extend(names.iter().map(|name| name.as_bytes()));
+            let held = self.client.ask(&words)?;
+            let wanted = keys.iter().map(|&key| Reply::Text(value(key, self.versions[key])));
+            if held != Reply::List(wanted.collect()) {
+                return Err(format!("one of {BATCH} keys from {} on is not as set", names[0]));
+            }
+        }
+        match self.client.ask(&[b"DBSIZE"])? {
+            Reply::Number(n) if n == KEYS as i64 => (),
+            other => return Err(format!("Redis has {other:?} keys, not {KEYS}")),
+        }
+        check_file(&Disk::path(SNAPSHOT))?;
+        Ok(format!("{KEYS} keys verified, and in the file"))
+    }
+}
+
+fn connect() -> Result<Client> {
+    for _ in 0..100 {
+        if let Ok(client) = Client::connect(Path::new(SOCKET)) {
+            return Ok(client);
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Err(format!("Redis does not listen at {SOCKET}"))
+}
+
+/// By Redis' own checker, which follows the file to its checksum at the end.
+fn check_file(path: &Path) -> Result<()> {
+    let output = Command::new("redis-check-rdb")
+        .arg(path)
+        .output()
+        .map_err(|e| format!("cannot run redis-check-rdb: {e}"))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let keys = keys_read(&said);
+    if !output.status.success() || keys != Some(KEYS) {
+        let end: Vec<&str> = said.lines().rev().take(2).collect();
+        return Err(format!("the file that was saved is not right: {}", end.join("; ")));
+    }
+    std::fs::remove_file(path).map_err(|e| format!("cannot remove {}: {e}", path.display()))
+}
+
+/// `[info] 16000 keys read`
+fn keys_read(said: &str) -> Option<usize> {
+    said.lines().find_map(|l| l.strip_suffix(" keys read")?.rsplit(' ').next()?.parse().ok())
+}
+
+/// The value that a share of all are not above.
+fn percentile(values: &mut [f64], share: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let last = values.len().saturating_sub(1);
+    values.get((share * last as f64).round() as usize).copied().unwrap_or(f64::NAN)
+}
+
+impl Load for Redis {
+    fn parts(&self) -> Vec<Part> {
+        let metrics = vec![
+            Metric::new("save", "Save", "s"),
+            Metric::new("before-p50", "Requests before, median", "us"),
+            Metric::new("before-p99", "Requests before, 99 %", "us"),
+            Metric::new("during-p50", "Requests meanwhile, median", "us"),
+            Metric::new("during-p99", "Requests meanwhile, 99 %", "us"),
+        ];
+        vec![Part { name: "redis", title: "Redis, background save", metrics }]
+    }
+
+    fn measure(&mut self, setting: Setting) -> Result<Vec<Outcome>> {
+        if setting.system().is_some() {
+            self.group.limit(self.sizes.limit_bytes)?;
+        }
+        self.requests_for(SETTLE)?;
+        let meter = Meter::start()?;
+        let mut before = self.requests_for(BEFORE)?;
+        let (mut during, took) = self.save()?;
+        let values = [
+            ("save", took),
+            ("before-p50", percentile(&mut before, 0.5)),
+            ("before-p99", percentile(&mut before, 0.99)),
+            ("during-p50", percentile(&mut during, 0.5)),
+            ("during-p99", percentile(&mut during, 0.99)),
+        ];
+        let mut outcome = meter.stop(values, String::new())?;
+        say(&format!("  {}: saved in {took:.1} s; verifying", setting.name()));
+        outcome.verified = self.verify()?;
+        self.group.release()?;
+        Ok(vec![outcome])
+    }
+
+    fn sizes(&self) -> Sizes {
+        self.sizes
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checkers_count_is_read() {
+        let said = "[offset 0] Checking RDB file dump.rdb\n\
+                    [offset 123] \\o/ RDB looks OK! \\o/\n[info] 16000 keys read\n\
+                    [info] 0 expires\n[info] 0 already expired\n";
+        assert_eq!(keys_read(said), Some(16_000));
+        assert_eq!(keys_read("[info] 0 expires\n"), None);
+    }
+
+    #[test]
+    fn values_are_all_different() {
+        let mut all: Vec<Vec<u8>> = (0..50).flat_map(|k| [value(k, 0), value(k, 1)]).collect();
+        assert!(all.iter().all(|v| v.len() == VALUE));
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), 100);
+    }
+
+    #[test]
+    fn percentiles_are_values() {
+        let mut values: Vec<f64> = (0..=100).rev().map(f64::from).collect();
+        assert_eq!(percentile(&mut values, 0.99), 99.0);
+        assert_eq!(percentile(&mut values, 0.5), 50.0);
+        assert!(percentile(&mut [], 0.5).is_nan());
+    }
+}

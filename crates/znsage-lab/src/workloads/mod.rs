@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `znsage-lab workloads`: real programs on znsage and on stock swap, in one
+//! boot. The programs run in the guest; YCSB, which asks memcached, on this
+//! machine. What each does is in bench/README.md.
+
+pub mod model;
+pub mod sources;
+pub mod ycsb;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Instant;
+
+use serde::Serialize;
+
+use crate::load::warning;
+use crate::table::{clock, micros, size, thousands, Table};
+use crate::vm::{self, Clock, Vm};
+use crate::Result;
+use model::{select, Comparison, Measured, Metric, Workload};
+
+/// Swap of both sorts, and a disk for files: sort's, Redis' snapshot.
+const SWAP: &str = "size=512M";
+const ZNS: &str = "size=512M,zone=512K";
+const DISK: &str = "size=512M";
+
+const TIMEOUT: u32 = 3 * 3600;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Which ones, by name: memcached, etc, redis, compile, sort [default: all]
+    #[arg(long, value_name = "NAME,...")]
+    workloads: Vec<String>,
+
+    /// Times that each is repeated on both systems, in turns; medians count
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+}
+
+/// result.json
+#[derive(Serialize)]
+struct Document {
+    version: u32,
+    kernel: String,
+    machine: String,
+    /// Of the machine's CPU time, what other programs took meanwhile.
+    others_cpu_share: Option<f64>,
+    rounds: u32,
+    seconds: f64,
+    workloads: Vec<Comparison>,
+    problems: Vec<String>,
+}
+
+pub fn run(args: &Args) -> Result<bool> {
+    let start = Instant::now();
+    let chosen = select(&args.workloads)?;
+    let out = Path::new("build/workloads");
+    check_programs(&chosen)?;
+    if chosen.contains(&Workload::Compile) {
+        sources::fetch(out)?;
+    }
+    let client = match chosen.contains(&Workload::Memcached) {
+        true => Some(ycsb::Client::prepare(out)?),
+        false => None,
+    };
+    let names: Vec<&str> = chosen.iter().map(|w| w.name()).collect();
+    let machine = Vm {
+        clock: Clock::Real,
+        conventional: vec![SWAP, DISK],
+        zns: vec![ZNS],
+        forward: client.as_ref().map(|c| (c.port, ycsb::GUEST_PORT)),
+        job: "workloads",
+        arguments: vec![
+            format!("--workloads={}", names.join(",")),
+            format!("--rounds={}", args.rounds),
+        ],
+        out,
+        timeout: TIMEOUT,
+    };
+    let harvest = match &client {
+        Some(client) => client.serve(|| vm::collect::<Measured>(&machine)),
+        None => vm::collect(&machine),
+    }?;
+    let document = Document {
+        version: 1,
+        kernel: harvest.document.kernel,
+        machine: vm::machine(),
+        others_cpu_share: harvest.others,
+        rounds: args.rounds,
+        seconds: start.elapsed().as_secs_f64(),
+        workloads: harvest.document.comparisons,
+        problems: harvest.document.problems,
+    };
+    vm::write_json(&out.join("result.json"), &document)?;
+    show(&document, out);
+    Ok(document.problems.is_empty())
+}
+
+fn show(document: &Document, out: &Path) {
+    println!("\n{}", to_text(document));
+    for problem in &document.problems {
+        println!("Not measured: {problem}");
+    }
+    if let Some(warning) = warning(document.others_cpu_share) {
+        println!("{warning}");
+    }
+    println!("It took {}.", clock(document.seconds as u64));
+    println!("numbers: {}/result.json; what they mean: bench/README.md", out.display());
+}
+
+/// Programs of this machine that the guest runs, and the package of each.
+fn programs(workload: Workload) -> &'static [(&'static str, &'static str)] {
+    match workload {
+        Workload::Memcached => &[
+            ("memcached", "memcached"),
+            ("java", "default-jdk-headless"),
+            ("javac", "default-jdk-headless"),
+            ("mvn", "maven"),
+        ],
+        Workload::Etc => &[],
+        Workload::Redis => &[("redis-server", "redis-server"), ("mkfs.ext4", "e2fsprogs")],
+        Workload::Compile => &[("gcc", "gcc"), ("mkfs.ext4", "e2fsprogs")],
+        Workload::Sort => &[("sort", "coreutils"), ("mkfs.ext4", "e2fsprogs")],
+    }
+}
+
+/// Before a guest is booted that would lack one.
+fn check_programs(chosen: &[Workload]) -> Result<()> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places: Vec<_> = std::env::split_paths(&path).collect();
+    // Not on everybody's PATH, but on the guest's.
+    places.extend(["/usr/sbin".into(), "/sbin".into()]);
+    match missing(chosen, |name| places.iter().any(|dir| dir.join(name).is_file())).as_slice() {
+        [] => Ok(()),
+        packages => Err(format!(
+            "packages are missing: {}; `vm/setup workloads` installs them",
+            packages.join(", ")
+        )),
+    }
+}
+
+fn missing(chosen: &[Workload], is_here: impl Fn(&str) -> bool) -> Vec<&'static str> {
+    let wanted = chosen.iter().flat_map(|&w| programs(w));
+    let packages = wanted.filter(|(name, _)| !is_here(name)).map(|(_, package)| *package);
+    packages.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+fn to_text(document: &Document) -> String {
+    let head = ["", "in memory", "stock swap", "znsage", "znsage / stock", "in the rounds"];
+    let mut table = Table::new(&head);
+    for comparison in &document.workloads {
+        table.row([format!("**{}**", comparison.title)]);
+        for metric in &comparison.metrics {
+            table.row(row(comparison, metric));
+        }
+        table.row(pages(comparison));
+    }
+    let kernel = match document.kernel.as_str() {
+        "" => String::new(),
+        kernel => format!("Linux {kernel} (Debian's, unmodified); "),
+    };
+    let sizes: Vec<String> = document.workloads.iter().map(sizes).collect();
+    format!(
+        "{kernel}{}; {} rounds\n\n{}\n{}",
+        document.machine,
+        document.rounds,
+        table.to_text(),
+        sizes.concat()
+    )
+}
+
+fn row(comparison: &Comparison, metric: &Metric) -> Vec<String> {
+    let found = comparison.summary(metric);
+    let cell = |value: f64| match (value.is_nan(), metric.unit.as_str()) {
+        (true, _) => "-".to_string(),
+        (_, "us") => micros(value),
+        (_, "s") => format!("{value:.1} s"),
+        (_, unit) => format!("{} {unit}", thousands(value)),
+    };
+    let ratio = |value: f64| match value.is_nan() {
+        true => "-".to_string(),
+        false => format!("{value:.2}"),
+    };
+    let range = found.range.map_or("-".to_string(), |(a, b)| format!("{a:.2} to {b:.2}"));
+    let mut row = vec![format!("- {}", metric.title)];
+    row.extend([found.memory, found.stock, found.znsage].map(cell));
+    row.extend([ratio(found.ratio), range]);
+    row
+}
+
+/// What was swapped, in and out: that is what the workload is here for.
+fn pages(comparison: &Comparison) -> Vec<String> {
+    let read = comparison.summary_of(|r| Some(r.pages_swapped_in as f64));
+    let written = comparison.summary_of(|r| Some(r.pages_swapped_out as f64));
+    let both = |a: f64, b: f64| format!("{}, {}", thousands(a), thousands(b));
+    vec![
+        "- pages swapped in, out".to_string(),
+        String::new(),
+        both(read.stock, written.stock),
+        both(read.znsage, written.znsage),
+    ]
+}
+
+fn sizes(comparison: &Comparison) -> String {
+    let s = comparison.sizes;
+    let verified = comparison.runs.last().map_or("", |r| &r.verified);
+    format!(
+        "{}: {} of memory, limited to {}; {verified}\n",
+        comparison.title,
+        size(s.memory_bytes),
+        size(s.limit_bytes)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document() -> Document {
+        Document {
+            version: 1,
+            kernel: "6.12-test".to_string(),
+            machine: "a test".to_string(),
+            others_cpu_share: None,
+            rounds: 2,
+            seconds: 100.0,
+            workloads: vec![model::tests::comparison()],
+            problems: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_table_compares() {
+        let text = to_text(&document());
+        for cells in [
+            "| 2,000 requests/s | 900 requests/s | 1,000 requests/s |           1.11 |  1.00 to 1.20 |",
+            "| - Reads, 99 %",
+            "|     5,000, 4,000 |",
+            "A store, 95/5: 100 MiB of memory, limited to 50 MiB; all 100 keys",
+        ] {
+            assert!(text.contains(cells), "{cells}\n{text}");
+        }
+    }
+
+    /// `znsage report` reads that very file in its own tests.
+    #[test]
+    fn the_result_is_as_the_report_expects() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/workloads.json");
+        let expected: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        assert_eq!(serde_json::to_value(document()).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_is_missing_is_named_once() {
+        let chosen = [Workload::Redis, Workload::Sort, Workload::Memcached];
+        assert!(missing(&chosen, |_| true).is_empty());
+        let got = missing(&chosen, |name| !matches!(name, "mkfs.ext4" | "java" | "javac"));
+        assert_eq!(got, ["default-jdk-headless", "e2fsprogs"]);
+        assert!(missing(&[Workload::Etc], |_| false).is_empty());
+    }
+}
