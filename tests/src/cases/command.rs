@@ -141,7 +141,7 @@ fn run_all(document: &str) -> Outcome<usize> {
         }
         guest::ok(&["sh", "-c", &line.replace(THEIRS, &backing)])
             .context(format!("{document}: {line}"))?;
-        ensure!(is_on() == !line.starts_with("znsage off"), "{document}: {line}: swap is wrong");
+        ensure!(is_on() != line.starts_with("znsage off"), "{document}: {line}: swap is wrong");
     }
     if is_on() {
         guest::ok(&["znsage", "off"])?;
