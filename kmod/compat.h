@@ -14,6 +14,7 @@
 #include <linux/swap.h>
 #include <linux/sysfs.h>
 #include <linux/version.h>
+#include <linux/workqueue.h>
 
 /* An exclusively opened block device. */
 struct znsage_backing {
@@ -110,6 +111,13 @@ static inline swp_entry_t znsage_folio_swap(struct folio *folio)
 #define ZNSAGE_BIN_CONST	const
 #else
 #define ZNSAGE_BIN_CONST
+#endif
+
+/* Work that stays on its CPU; that is said since 6.18, and 7.x warns if not. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
+#define ZNSAGE_WQ_PERCPU	WQ_PERCPU
+#else
+#define ZNSAGE_WQ_PERCPU	0
 #endif
 
 static inline void

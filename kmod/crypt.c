@@ -285,7 +285,8 @@ int znsage_crypt_start(struct znsage_device *zd, enum znsage_encrypt mode)
 	if (err)
 		return err;
 	crypt->wq = alloc_workqueue("znsage-in/%s", WQ_MEM_RECLAIM |
-				    WQ_HIGHPRI, 0, zd->name);
+				    WQ_HIGHPRI | ZNSAGE_WQ_PERCPU, 0,
+				    zd->name);
 	if (!crypt->wq)
 		return -ENOMEM;
 	znsage_info(zd->name, "pages are encrypted by %s",

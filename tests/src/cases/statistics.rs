@@ -241,11 +241,12 @@ fn scripts_answer(_: &mut Log) -> Outcome {
     }
     let device = Device::on(&guest::device(MAIN)?, &[])?;
     let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace");
+    // Here, the compiler in bpftrace takes a good part of that.
+    let seconds = (10 * guest::slowness()).max(30).to_string();
     let mut running = Vec::new();
     for (script, says) in [("who-waits", "Waited for swap-in"), ("gc-cost", "PER FREE")] {
         let script = trace.join(script).display().to_string();
-        // Here, the compiler in bpftrace takes a good part of that.
-        let child = guest::command(&[&script, &device.name, "30"])
+        let child = guest::command(&[&script, &device.name, &seconds])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
