@@ -62,7 +62,7 @@ impl Load for Etc {
             Metric::new("p50", "Access, median", "us"),
             Metric::new("p99", "Access, 99 %", "us"),
         ];
-        vec![Part { name: "etc", title: "ETC mix, `znsage bench`", metrics }]
+        vec![Part { name: "etc", title: "ETC mix, znsage bench", metrics }]
     }
 
     fn measure(&mut self, setting: Setting) -> Result<Vec<Outcome>> {
