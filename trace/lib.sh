@@ -22,19 +22,20 @@ find_disk() {
 	disk=${name#znsage}
 }
 
-# Runs bpftrace with a program until Ctrl-C, or for some seconds (0: no end).
+# Runs bpftrace with a program until Ctrl-C, or for some seconds (0: no end). These
+# begin when it looks at the kernel, for which it has to compile the program.
 run_bpftrace() {
 	local seconds=$1 program=$2 status=0
-	local -a limit=()
+	local limit=
 	[[ $seconds =~ ^[0-9]+$ ]] || die "'$seconds' is no number of seconds"
 	((EUID == 0)) || die "only root may trace the kernel"
 	command -v bpftrace > /dev/null || die "bpftrace is missing (apt-get install bpftrace)"
 	mountpoint -q /sys/kernel/tracing || mount -t tracefs nodev /sys/kernel/tracing
-	((seconds == 0)) || limit=(timeout --foreground --signal=INT "$seconds")
+	((seconds == 0)) || limit="interval:s:$seconds { exit(); }"
 	# Ctrl-C is for bpftrace, which then says what it found.
 	trap : INT
 	# For the slots that are being read.
 	export BPFTRACE_MAP_KEYS_MAX=65536
-	"${limit[@]}" bpftrace -q --no-warnings -B line -e "$program" || status=$?
-	((status == 0 || status == 124 || status == 130)) || die "bpftrace failed ($status)"
+	bpftrace -q --no-warnings -B line -e "$program $limit" || status=$?
+	((status == 0 || status == 130)) || die "bpftrace failed ($status)"
 }

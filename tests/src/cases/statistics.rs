@@ -12,6 +12,7 @@ use crate::device::{znsage, znsage_json, Device};
 use crate::ensure;
 use crate::guest;
 use crate::kmsg::Log;
+use crate::load::Load;
 use crate::outcome::{Context, Outcome};
 use crate::table::{mounted, sum, table};
 
@@ -241,23 +242,24 @@ fn scripts_answer(_: &mut Log) -> Outcome {
     }
     let device = Device::on(&guest::device(MAIN)?, &[])?;
     let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace");
-    // Here, the compiler in bpftrace takes a good part of that.
-    let seconds = (10 * guest::slowness()).max(30).to_string();
+    // Until they look, which takes a while, and until they have seen enough.
+    let load = Load::start(2, 48 << 20, 16 << 20)?;
     let mut running = Vec::new();
     for (script, says) in [("who-waits", "Waited for swap-in"), ("gc-cost", "PER FREE")] {
         let script = trace.join(script).display().to_string();
-        let child = guest::command(&[&script, &device.name, &seconds])
+        let child = guest::command(&[&script, &device.name, "10"])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .context(&script)?;
         running.push((script, says, child));
     }
-    work(&device)?;
     for (script, says, child) in running {
         let ran = guest::Ran::from(child.wait_with_output().context(&script)?);
         ensure!(ran.status == 0, "{script}: status {}: {}", ran.status, ran.said());
         ensure!(ran.stdout.contains(says), "{script}: {}", ran.said());
     }
+    let tally = load.stop()?;
+    ensure!(tally.failed == 0 && tally.lost == 0, "{tally:?}");
     device.finish_sound()
 }
