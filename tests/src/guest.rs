@@ -49,10 +49,11 @@ impl From<Output> for Ran {
     }
 }
 
-/// A command that does not wait for ever.
+/// A command that does not wait for ever. Whoever ends it by a signal leaves it time to
+/// put things right, too.
 pub fn command(argv: &[&str]) -> Command {
     let mut command = Command::new("timeout");
-    command.arg("--kill-after=5").arg((PATIENCE * slowness()).to_string()).args(argv);
+    command.arg("--kill-after=60").arg((PATIENCE * slowness()).to_string()).args(argv);
     command
 }
 
