@@ -416,7 +416,7 @@ bool zse_gc_entry_failed(struct zse_engine *e, struct zse_chunk *c, u32 index)
 
 	zse_read_failed(e);
 	entry->page = ZSE_NONE;
-	return zp_load(&e->zones[zone].unread) >= ZSE_MAX_RETRIES &&
+	return zp_load(&e->zones[zone].unread) >= ZSE_MAX_UNREAD &&
 	       map_lose(e, entry->slot, entry->expect);
 }
 

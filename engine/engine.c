@@ -286,16 +286,6 @@ void zse_get_stats(struct zse_engine *e, struct zse_stats *st)
 		st->live_blocks += zp_load(&e->zones[i].live);
 }
 
-/* A swap-in read of a block failed; for the statistics. */
-void zse_read_failed(struct zse_engine *e)
-{
-	unsigned long flags;
-
-	zp_lock(&e->lock, flags);
-	e->counters.read_errors++;
-	zp_unlock(&e->lock, flags);
-}
-
 /**
  * zse_idle() - is nothing under way?
  * @e: engine

@@ -187,6 +187,9 @@ static bool next_failed(struct zse_engine *e, struct zse_op *op)
 	}
 	c = list_first_entry(from, struct zse_chunk, link);
 	list_del_init(&c->link);
+	/* For want of room; or is the device away? */
+	if (!zp_load(&e->failing))
+		e->demand += c->nr - c->done;
 	zse_chunk_lose(e, c);
 	op->kind = ZSE_OP_FAIL;
 	op->chunk = c;

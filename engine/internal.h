@@ -13,6 +13,8 @@
 
 /* Times that an append, a finish or a reset that failed is tried again. */
 #define ZSE_MAX_RETRIES		3
+/* Times that what GC cannot read stays; one more, and it is lost. */
+#define ZSE_MAX_UNREAD		6
 /* Failures of a zone, without a success between them, that are forgiven. */
 #define ZSE_MAX_FAILURES	1
 /* Resets in flight: enough to hide one's latency, too few to hurt reads. */
@@ -71,6 +73,7 @@ enum zse_aside {
  * @aside:   GC could not move all of it, and leaves it alone; read anywhere
  * @unread:  times in a row that it could not be read though the device worked;
  *	     likewise
+ * @aside_until: GC leaves it alone until engine.demand is that
  * @revived: its reset is a try, see zone_revive()
  */
 struct zse_zone {
@@ -93,6 +96,7 @@ struct zse_zone {
 	bool held;
 	bool let_go;
 	bool revived;
+	u64 aside_until;
 	u32 stream;
 	u32 moves;
 	u32 reads;
@@ -212,6 +216,8 @@ struct zse_shard {
  * @clock:	  blocks given to appends of swap-out
  * @keys:	  see keys.c
  * @nr_bad:	  full zones that failed
+ * @failing:	  a read or an append failed, and none has worked since: a hint,
+ *		  cleared without the lock, too
  * @urgent:	  swap-out waits: victims are those that gain most
  * @pace:	  see pace.c
  *
@@ -224,7 +230,8 @@ struct zse_shard {
  * @nr_state:	  zones in each state; zone_set_state() alone changes it
  * @nr_held:	  zones that are held
  * @nr_aside:	  zones that are put aside
- * @aside_until:  when so many blocks were swapped out
+ * @demand:	  blocks swapped out, or refused though the device works
+ * @aside_until:  the least of these zones'
  * @errors_in_row: appends that failed since one worked
  * @wants_try:	  zones_try_again() is to do something
  * @wants_finish: to finish zones, once there is a place for it
@@ -287,6 +294,7 @@ struct zse_engine {
 	u32 nr_survivors;
 	u32 victim;
 	u32 nr_bad;
+	u32 failing;
 	u32 urgent;
 	u32 pace;
 	u64 clock;
@@ -299,6 +307,7 @@ struct zse_engine {
 	u32 nr_state[ZSE_NR_ZONE_STATES];
 	u32 nr_held;
 	u32 nr_aside;
+	u64 demand;
 	u64 aside_until;
 	bool wants_try;
 	bool wants_finish;

@@ -17,9 +17,10 @@
  * So a device that is away for a while, with every command failing at once, loses
  * the zones that were to be written meanwhile, which hold nothing, and no page.
  * When there is nowhere left to write, retired zones are tried again. No page is given
- * up for that: rather, swap-out fails.
+ * up for that: rather, swap-out fails, as long as it may be an outage.
  *
- * Everything here runs under the engine lock; what the host calls takes it.
+ * Everything here runs under the engine lock, but zse_read_worked(); what the host calls
+ * takes it.
  */
 #include "internal.h"
 
@@ -62,6 +63,7 @@ static void zone_failed(struct zse_engine *e, struct zse_zone *z)
  */
 void zone_append_failed(struct zse_engine *e, struct zse_zone *z)
 {
+	zp_store(&e->failing, true);
 	e->errors_in_row++;
 	zone_failed(e, z);
 	e->counters.write_errors++;
@@ -73,12 +75,39 @@ void zone_append_failed(struct zse_engine *e, struct zse_zone *z)
 /* If appends have failed, it may have been the device, which is back then. */
 void zone_append_worked(struct zse_engine *e)
 {
+	zp_store(&e->failing, false);
 	e->errors_in_row = 0;
 	if (!e->try_gap)
 		return;
 	e->try_gap = 0;
 	e->try_in = 0;
 	e->wants_try = true;
+}
+
+/**
+ * zse_read_failed() - a block, or some in a row, could not be read
+ * @e: engine
+ */
+void zse_read_failed(struct zse_engine *e)
+{
+	unsigned long flags;
+
+	zp_lock(&e->lock, flags);
+	zp_store(&e->failing, true);
+	e->counters.read_errors++;
+	zp_unlock(&e->lock, flags);
+}
+
+/**
+ * zse_read_worked() - a swap-in read has ended well
+ * @e: engine
+ *
+ * It tells that the device is there, which matters after an error only. Takes no lock.
+ */
+void zse_read_worked(struct zse_engine *e)
+{
+	if (zp_load(&e->failing))
+		zp_store(&e->failing, false);
 }
 
 /* The device counts @z as active, for all we know, though it takes no appends. */
@@ -100,6 +129,7 @@ static void zone_trust_again(struct zse_engine *e, struct zse_zone *z)
 	zp_store(&e->nr_bad, e->nr_bad - z->bad);
 	zp_store(&z->bad, false);
 	zp_store(&z->unread, 0);
+	z->aside_until = 0;
 	zone_hold(e, z, false);
 }
 
@@ -124,17 +154,23 @@ bool zone_let_go(struct zse_engine *e)
 
 /*
  * Not all that GC was to move out of @zone could be read, or written. It is left
- * alone until much else was swapped out: the error may pass, and whoever wants these
- * pages may be able to read them. So nothing is given up by a device that is away
- * for a moment, which writes nothing either.
+ * alone until an eighth of the device was swapped out, and twice as long each time:
+ * the error may pass, and whoever wants these pages may be able to read them. So
+ * nothing is given up by a device that is away for a moment, which writes nothing
+ * either, nor by one a part of which is away now and then. What had to be refused
+ * since such zones hold the room counts, too, or they would hold it for ever; but only
+ * if something could be read or written since the last error.
  */
 void zone_put_aside(struct zse_engine *e, u32 zone, enum zse_aside why)
 {
 	struct zse_zone *z = &e->zones[zone];
+	u64 wait = (u64)(e->usable_blocks / 8) << z->unread;
 
-	if (!e->nr_aside)
-		e->aside_until = e->counters.host_blocks +
-				 e->usable_blocks / 8;
+	/* Tried before its time, see zones_try_again(): that was no try. */
+	if (z->aside_until <= e->demand)
+		z->aside_until = e->demand + wait;
+	if (!e->nr_aside || z->aside_until < e->aside_until)
+		e->aside_until = z->aside_until;
 	e->nr_aside += z->aside == ZSE_NOT_ASIDE;
 	if (z->aside != ZSE_UNREAD)
 		zp_store(&z->aside, why);
@@ -157,22 +193,33 @@ static void zones_take_back(struct zse_engine *e)
 }
 
 /*
- * The same when their time has come. The device took so much meanwhile that it
+ * The same with those whose time has come. The device took so much meanwhile that it
  * counts against them: what could not be read some times in a row is lost.
  */
 void zones_look_again(struct zse_engine *e)
 {
+	u64 next = 0;
 	u32 i;
 
-	if (!e->nr_aside || e->counters.host_blocks < e->aside_until)
+	if (!e->nr_aside || e->demand < e->aside_until)
 		return;
 	for (i = 0; i < e->cfg.nr_zones; i++) {
 		struct zse_zone *z = &e->zones[i];
 
-		zp_store(&z->unread,
-			 z->aside == ZSE_UNREAD ? z->unread + 1 : 0);
+		if (z->aside == ZSE_NOT_ASIDE)
+			continue;
+		if (e->demand < z->aside_until) {
+			if (!next || z->aside_until < next)
+				next = z->aside_until;
+			continue;
+		}
+		if (z->aside != ZSE_UNREAD)
+			zp_store(&z->unread, 0);
+		else if (z->unread < ZSE_MAX_UNREAD)
+			zp_store(&z->unread, z->unread + 1);
+		zone_take_back(e, z);
 	}
-	zones_take_back(e);
+	e->aside_until = next;
 }
 
 /* A finish or reset of @z has ended. Is it to be tried again? */

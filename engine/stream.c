@@ -300,6 +300,7 @@ static void count_append(struct zse_engine *e, const struct zse_chunk *c)
 		e->counters.gc_blocks += c->nr_inflight;
 		count->gc_blocks += c->nr_inflight;
 	} else {
+		e->demand += c->nr_inflight;
 		e->counters.host_blocks += c->nr_inflight;
 		count->host_blocks += c->nr_inflight;
 	}

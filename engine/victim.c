@@ -4,8 +4,8 @@
  * here, a setting of the device.
  *
  * Only the caller of zse_next_op() takes zones out of the state FULL, and blocks
- * of a full zone only die. So GC may look for a victim without the engine lock: what it finds can
- * but get better until it begins.
+ * of a full zone only die. So GC may look for a victim without the engine lock:
+ * what it finds can but get better until it begins.
  */
 #include "internal.h"
 

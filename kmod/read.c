@@ -78,6 +78,8 @@ static void run_ended(struct znsage_read *rd, blk_status_t status)
 	if (status) {
 		bio->bi_status = status;
 		zse_read_failed(zd->engine);
+	} else {
+		zse_read_worked(zd->engine);
 	}
 	if (zse_read_end(zd->engine, block))
 		znsage_kick(zd);

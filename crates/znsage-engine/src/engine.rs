@@ -446,6 +446,12 @@ impl Engine {
         unsafe { sys::zse_read_failed(self.p()) }
     }
 
+    /// A swap-in read ended well.
+    pub fn read_worked(&mut self) {
+        // SAFETY: the engine lives.
+        unsafe { sys::zse_read_worked(self.p()) }
+    }
+
     /// Returns true if [`Engine::next_op`] may have something new.
     pub fn free(&mut self, slot: u32) -> bool {
         self.slot(slot);

@@ -289,6 +289,7 @@ extern "C" {
     pub fn zse_read_end(e: *mut zse_engine, block: u32) -> bool;
     pub fn zse_is_busy(e: *mut zse_engine, slot: u32) -> bool;
     pub fn zse_read_failed(e: *mut zse_engine);
+    pub fn zse_read_worked(e: *mut zse_engine);
     pub fn zse_free(e: *mut zse_engine, slot: u32) -> bool;
     pub fn zse_block_life(e: *const zse_engine, block: u32) -> u32;
     pub fn zse_block_stream(e: *const zse_engine, block: u32) -> u32;

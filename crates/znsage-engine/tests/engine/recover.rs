@@ -55,13 +55,15 @@ fn what_could_not_be_read_is_moved_when_it_can() {
 #[test]
 fn what_can_never_be_read_is_lost_at_last() {
     let mut h = unreadable_slot();
-    for _ in 0..4 {
-        let tries = h.e.stats().read_errors;
-        assert_eq!(lost(&h), usize::from(tries == 4), "after {tries} tries");
-        write_an_eighth(&mut h);
+    for tries in 1..=6 {
+        assert_eq!((lost(&h), h.e.stats().read_errors), (0, tries));
+        for eighth in 0..1 << (tries - 1) {
+            assert_eq!(h.e.stats().read_errors, tries, "{eighth} eighths later");
+            write_an_eighth(&mut h);
+        }
+        h.run_idle();
     }
-    h.run_idle();
-    assert_eq!((lost(&h), h.e.stats().read_errors), (1, 4));
+    assert_eq!((lost(&h), h.e.stats().read_errors), (1, 7));
     assert_eq!(h.slots[1], Slot::Lost);
     finish(h);
 }
@@ -122,6 +124,41 @@ fn swap_out_fails_before_pages_are_given_up() {
         h.run_device();
     }
     assert_eq!((h.failed_chunks, lost(&h)), (1, 0));
+    finish(h);
+}
+
+/// A page in every zone that cannot be read, and that nobody frees, holds all the room
+/// there is. What is refused meanwhile counts as much as what is written, if the device
+/// can be seen to work: they are lost at last, and swap-out goes on.
+#[test]
+fn what_holds_the_room_is_lost_at_last() {
+    let mut h = host(eager);
+    write(&mut h, 0..154);
+    h.unreadable = (0..154).step_by(7).collect();
+    let mut random = 1_u32;
+    let mut rounds = |h: &mut Host, rounds: usize, reads: bool| {
+        let before = h.failed_chunks;
+        for _ in 0..rounds * 154 {
+            random = random.wrapping_mul(1_103_515_245).wrapping_add(12_345);
+            let slot = (random >> 16) % 154;
+            if slot % 7 > 1 {
+                assert!(h.write(0, slot));
+                h.run_device();
+                if reads && slot.is_multiple_of(8) {
+                    h.begin_read(1, 1);
+                    h.run_idle();
+                }
+            }
+        }
+        h.failed_chunks - before
+    };
+    let of_those = |h: &Host| (0..154).step_by(7).filter(|s| h.slots[*s] == Slot::Lost).count();
+
+    assert!(rounds(&mut h, 16, false) > 0, "there is room");
+    assert_eq!(of_those(&h), 0, "it may be an outage, nothing else is done");
+    rounds(&mut h, 80, true);
+    assert_eq!(of_those(&h), 22);
+    assert_eq!(rounds(&mut h, 4, true), 0, "swap-out does not go on");
     finish(h);
 }
 

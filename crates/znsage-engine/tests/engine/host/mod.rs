@@ -6,11 +6,19 @@
 use std::collections::VecDeque;
 
 use znsage_engine::{
-    Append, BufferHold, Config, Engine, Entry, Failed, Filled, Finish, GcRead, Op, PageOwner,
-    Policy, Read, ReadHold, Reset, Stats, Victim, NONE,
+    Append, BufferHold, Config, Engine, Entry, Failed, Filled, Finish, GcRead, PageOwner, Policy,
+    Read, ReadHold, Reset, Stats, Victim, NONE,
 };
 
 use crate::device::{Device, Fate, Page};
+
+macro_rules! trace {
+    ($host:expr, $($arg:tt)*) => {
+        $host.trace(format_args!($($arg)*))
+    };
+}
+
+mod worker;
 
 /// What a slot must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,12 +87,6 @@ pub struct Host {
     pub used_chunks: u32,
     versions: u64,
     trace: VecDeque<String>,
-}
-
-macro_rules! trace {
-    ($host:expr, $($arg:tt)*) => {
-        $host.trace(format_args!($($arg)*))
-    };
 }
 
 const TRACE_LINES: usize = 60;
@@ -386,130 +388,6 @@ impl Host {
         self.used_chunks -= 1;
     }
 
-    // ---- what the worker does
-
-    /// One operation of next_op(). False: there is none.
-    pub fn next_op(&mut self) -> bool {
-        let op = self.e.next_op();
-        trace!(self, "next_op: {op:?}");
-        match op {
-            None => {
-                self.kick = false;
-                return false;
-            }
-            Some(Op::Append(append)) => self.submit(append),
-            Some(Op::Fail(failed)) => self.fail(failed),
-            Some(Op::Read(read)) => {
-                let blocks: Vec<u32> = read.entries(&self.e).iter().map(|e| e.expect).collect();
-                let stream = |block: &u32| self.e.zone(self.e.locate(*block).0).stream;
-                let alone = blocks.iter().all(|b| stream(b) == stream(&blocks[0]));
-                assert!(alone || !self.isolates(), "a chunk of GC has pages of two streams");
-                for block in blocks {
-                    self.dev.begin_read(block);
-                    self.want.gc_read_blocks += 1;
-                }
-                self.gc_reads.push(read);
-            }
-            Some(Op::Reset(reset)) => {
-                assert_eq!(self.live[reset.zone() as usize], 0, "reset of live blocks");
-                self.dev.submit_reset(reset.zone());
-                self.resets.push(reset);
-            }
-            Some(Op::Finish(finish)) => {
-                self.dev.submit_finish(finish.zone());
-                self.finishes.push(finish);
-            }
-        }
-        true
-    }
-
-    pub fn pump(&mut self) {
-        let mut ops = 0;
-        while self.next_op() {
-            ops += 1;
-            assert!(ops < ENDLESS, "next_op() never answers None");
-        }
-    }
-
-    /// A GC read ends; `lost` tells which of its entries could not be read.
-    pub fn end_gc_read(&mut self, read: GcRead, mut lost: impl FnMut() -> bool) {
-        let entries = read.entries(&self.e).to_vec();
-        let id = read.id(&self.e) as usize;
-        trace!(self, "gc read of chunk {id}: {entries:?}");
-        for (i, entry) in entries.iter().enumerate() {
-            let content = self.dev.end_read(entry.expect);
-            if lost() {
-                self.lose(&read, i as u32, entry);
-                continue;
-            }
-            let page = content.expect("GC reads a block that was written");
-            assert_eq!(page.0, entry.slot, "GC reads a page of another slot");
-            self.pages[id][entry.page as usize] = Some(page);
-        }
-        self.check_left(id);
-        let pages = &self.pages[id];
-        let with_page = |e: Entry| pages[e.page as usize].map(|page| (e, page));
-        self.left[id] = entries.into_iter().filter_map(with_page).collect();
-        self.kick |= self.e.gc_read_done(read);
-    }
-
-    /// Without errors, what GC read into a chunk and did not append has died.
-    fn check_left(&self, id: usize) {
-        for (entry, page) in &self.left[id] {
-            // By its version: the slot may have come to the same block again.
-            let Slot::Stored { version, block } = self.slots[entry.slot as usize] else {
-                continue;
-            };
-            let same = block == entry.expect && version == page.1;
-            assert!(self.errors > 0 || !same, "GC gave up {entry:?}");
-        }
-    }
-
-    /// No GC chunk is in use: see that GC did all it had begun.
-    pub fn check_all_left(&self) {
-        (0..self.left.len()).for_each(|id| self.check_left(id));
-    }
-
-    /// Is the block that GC reads for `entry` still the slot's?
-    fn wants(&self, entry: &Entry) -> bool {
-        matches!(self.slots[entry.slot as usize],
-                 Slot::Stored { block, .. } if block == entry.expect)
-    }
-
-    fn lose(&mut self, read: &GcRead, index: u32, entry: &Entry) {
-        trace!(self, "  cannot read {entry:?}");
-        self.errors += 1;
-        self.want.read_errors += 1;
-        self.dev.failed = true;
-        // GC gives up only what it has tried several times.
-        if self.e.gc_entry_failed(read, index) {
-            assert!(self.wants(entry), "lost {entry:?}");
-            self.set(entry.slot, Slot::Lost);
-        }
-    }
-
-    pub fn end_reset(&mut self, reset: Reset, ok: bool) {
-        trace!(self, "{reset:?} ok {ok}");
-        self.dev.complete_reset(reset.zone(), ok);
-        if ok {
-            self.want.zone_resets += 1;
-        } else {
-            self.want.write_errors += 1;
-            self.errors += 1;
-        }
-        self.kick |= self.e.reset_done(reset, ok);
-    }
-
-    pub fn end_finish(&mut self, finish: Finish, ok: bool) {
-        trace!(self, "{finish:?} ok {ok}");
-        self.dev.complete_finish(finish.zone(), ok);
-        if !ok {
-            self.want.write_errors += 1;
-            self.errors += 1;
-        }
-        self.kick |= self.e.finish_done(finish, ok);
-    }
-
     // ---- swap-in, free
 
     /// Looks up to `max` slots up, which must give what the model says; a read
@@ -586,6 +464,7 @@ impl Host {
             let content = self.dev.end_read(block);
             assert_eq!(content, Some(page), "content of block {block}");
         }
+        self.e.read_worked();
         self.kick |= self.e.read_end(hold);
     }
 
@@ -619,56 +498,5 @@ impl Host {
         let want = if valid { (low, high) } else { before };
         assert_eq!(self.e.watermarks(), want);
         self.kick = true;
-    }
-
-    // ---- all at once, for tests that are not about order
-
-    pub fn end_appends(&mut self) {
-        let fate = if self.away { Fate::Refused } else { Fate::Done };
-        while let Some(append) = self.appends.pop() {
-            self.end_append(append, fate);
-        }
-    }
-
-    pub fn end_finishes(&mut self) {
-        while let Some(finish) = self.finishes.pop() {
-            let ok = !self.away && !self.dev.is_read_only(finish.zone());
-            self.end_finish(finish, ok);
-        }
-    }
-
-    /// Does what the device is to do and the worker has to, until both rest.
-    pub fn run_device(&mut self) {
-        for _ in 0..ENDLESS {
-            if self.kick {
-                self.pump();
-            }
-            self.end_appends();
-            self.end_finishes();
-            while let Some(read) = self.gc_reads.pop() {
-                let fails = |e: Entry| self.away || self.unreadable.contains(&e.slot);
-                let mut lost = read.entries(&self.e).iter().map(|e| fails(*e)).collect::<Vec<_>>();
-                self.end_gc_read(read, || lost.remove(0));
-            }
-            while let Some(reset) = self.resets.pop() {
-                let ok = !self.away && !self.dev.is_read_only(reset.zone());
-                self.end_reset(reset, ok);
-            }
-            let idle = self.appends.is_empty() && self.gc_reads.is_empty();
-            if idle && self.resets.is_empty() && !self.kick {
-                return;
-            }
-        }
-        panic!("the engine never comes to rest");
-    }
-
-    /// Besides, takes chunks that are not full and ends reads.
-    pub fn run_idle(&mut self) {
-        while !self.reads.is_empty() {
-            self.end_read(0);
-        }
-        self.flush_all();
-        self.kick = true;
-        self.run_device();
     }
 }
