@@ -57,6 +57,7 @@ fn got_everywhere(c: &Counts) {
         "append zone failed meanwhile",
         "finish media",
         "finish read-only",
+        "read bad block",
         "read media",
         "read offline",
         "reset media",

@@ -99,9 +99,12 @@ impl Run {
             self.happen();
             let process = self.task(t).process;
             let range = self.k.range(process, self.plan.load.processes);
-            let mut page = range.start + self.draw(range.end - range.start);
-            if self.percent(30) {
-                // Some pages are hotter than others.
+            let nr = range.end - range.start;
+            let mut page = range.start + self.draw(nr);
+            let is_cold = page - range.start >= nr - nr * self.plan.load.cold / 100;
+            let left_alone = is_cold && self.page(page).at != At::Nowhere && !self.percent(1);
+            if self.percent(30) || left_alone {
+                // Some pages are hotter than others, cold ones are hardly touched again.
                 page = range.start + (page - range.start) / 8;
             }
             let write = self.percent(self.plan.load.writes);

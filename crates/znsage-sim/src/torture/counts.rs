@@ -83,7 +83,7 @@ counts! {
     raw_retried,
     /// Reads of GC that failed.
     gc_read_errors,
-    /// Pages that GC could not read at the second try either.
+    /// Pages that GC could not read again and again.
     gc_lost,
     /// Resets that failed.
     reset_errors,

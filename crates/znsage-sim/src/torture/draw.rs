@@ -44,6 +44,8 @@ pub(super) struct Load {
     pub processes: u32,
     /// Pages of all processes.
     pub pages: u32,
+    /// Percentage of the pages that hardly anybody wants again.
+    pub cold: u32,
     /// Frames of memory.
     pub frames: u32,
     /// Slots that are not the kernel's but a user's of the raw disk.
@@ -94,6 +96,8 @@ pub(super) struct Scenario {
     pub wake: Ns,
     pub pause: Ns,
     pub faults: FaultPlan,
+    /// Blocks in a million that cannot be read until their zone was reset.
+    pub bad_blocks: u32,
     /// Zones that fail by themselves, in a million steps: read-only, offline.
     pub dying: (u32, u32),
     /// Times that the device is away, in a million steps, and for how long.
@@ -223,6 +227,7 @@ fn draw_load(r: &mut Draw, slots: u32) -> Load {
         tasks: r.up_to(1, &[2, 6, 16]),
         processes: r.between(1, 4),
         pages: (u64::from(kernel) * u64::from(fill) / 100) as u32 + frames,
+        cold: 0,
         frames,
         raw_slots,
         writes: r.pick(&[10, 50, 90, 100]),
@@ -249,7 +254,37 @@ impl Scenario {
     pub fn faultless(&self) -> bool {
         let f = &self.faults;
         let rates = [f.append, f.read, f.reset, f.finish, f.read_only, f.offline, self.dying.0];
-        rates.iter().all(|rate| *rate == 0)
+        self.bad_blocks == 0 && rates.iter().all(|rate| *rate == 0)
+    }
+
+    /// Blocks that go bad for good.
+    fn draw_bad_blocks(&mut self, r: &mut Draw) {
+        if !r.percent(20) {
+            return;
+        }
+        self.bad_blocks = r.pick(&[500, 2_000, 10_000]);
+        let blocks = self.cfg.nr_zones * self.cfg.zone_blocks;
+        if blocks < 1_500 && self.cfg.nr_slots > 80 {
+            self.grow_old(blocks);
+            // Other faults end most runs long before.
+            if r.percent(70) {
+                self.faults = FaultPlan::default();
+                (self.dying, self.outages) = ((0, 0), (0, 0));
+            }
+        }
+    }
+
+    /// GC gives up what it cannot read only after the device was written eight
+    /// times (engine/recover.c): half of the pages stay out for so long, and the
+    /// others see to it that it is written.
+    fn grow_old(&mut self, blocks: u32) {
+        let load = &mut self.load;
+        (load.worst, load.exits, load.unmaps, load.drains, load.cluster) = (0, 0, 0, 0, 0);
+        (load.raw_slots, load.frames, load.kill) = (0, 48, false);
+        load.pages = self.cfg.nr_slots * 9 / 10 + load.frames;
+        load.cold = 50;
+        load.writes = 90;
+        load.steps = 30 * blocks;
     }
 
     /// The run of a seed.
@@ -273,7 +308,7 @@ impl Scenario {
                 _ => most,
             };
             let (faults, dying, outages) = draw_faults(&mut r);
-            return Scenario {
+            let mut scenario = Scenario {
                 seed,
                 timing: r.pick(&["zn540", "hynix", "fast"]),
                 zone_size: capacity + r.pick(&[0, 1, 24]),
@@ -285,12 +320,16 @@ impl Scenario {
                 wake: r.pick(&[0, US, 50 * US, MS]),
                 pause: r.pick(&[0, 0, US, 50 * US]),
                 faults,
+                bad_blocks: 0,
                 dying,
                 outages,
                 calm_end: r.percent(50),
                 load: draw_load(&mut r, cfg.nr_slots),
                 cfg,
             };
+            // By a generator of its own: a seed without them is what it was before.
+            scenario.draw_bad_blocks(&mut Draw(rng::stream(seed, 4)));
+            return scenario;
         }
     }
 
@@ -349,8 +388,8 @@ impl fmt::Display for Scenario {
         )?;
         writeln!(
             f,
-            "faults   {:?}, zones dying {:?}, outages {:?}, calm end {}",
-            self.faults, self.dying, self.outages, self.calm_end
+            "faults   {:?}, bad blocks {}, zones dying {:?}, outages {:?}, calm end {}",
+            self.faults, self.bad_blocks, self.dying, self.outages, self.calm_end
         )?;
         write!(f, "load     {:?}", self.load)
     }

@@ -77,6 +77,9 @@ pub(super) struct Media {
     zone_blocks: u32,
     content: Vec<Token>,
     zones: Vec<Zone>,
+    /// Blocks in a million that cannot be read once they are written, and which.
+    bad_rate: u32,
+    bad: Vec<bool>,
     rng: Rng,
     submitted: u64,
     last_completed: u64,
@@ -100,10 +103,13 @@ fn class(kind: FaultKind) -> Option<&'static str> {
 }
 
 impl Media {
-    pub fn new(dev: ZnsSsd, zone_blocks: u32, seed: u64) -> Media {
+    pub fn new(dev: ZnsSsd, zone_blocks: u32, bad_rate: u32, seed: u64) -> Media {
         let zones = dev.geometry().zones;
+        let blocks = (zones * zone_blocks) as usize;
         Media {
-            content: vec![NOTHING; (zones * zone_blocks) as usize],
+            content: vec![NOTHING; blocks],
+            bad_rate,
+            bad: vec![false; blocks],
             zones: vec![Zone::default(); zones as usize],
             dev,
             zone_blocks,
@@ -120,6 +126,13 @@ impl Media {
     /// Other faults from now on; zones stay as they are.
     pub fn inject(&mut self, plan: FaultPlan) {
         self.dev.inject(plan);
+    }
+
+    /// No faults from now on, but for zones that failed.
+    pub fn calm_down(&mut self) {
+        self.inject(FaultPlan::default());
+        self.bad_rate = 0;
+        self.bad.fill(false);
     }
 
     /// Every command fails from now on.
@@ -224,6 +237,7 @@ impl Media {
             Ok((offset, _)) => {
                 let at = base + offset as usize;
                 self.content[at..at + pages.len()].copy_from_slice(pages);
+                self.spoil(at, pages.len());
             }
             Err(_) => {
                 let to = self.written(zone);
@@ -234,6 +248,16 @@ impl Media {
         self.ticket(Verb::Append, zone, blocks, is)
     }
 
+    /// Some of the blocks that were written may be bad ones.
+    fn spoil(&mut self, at: usize, blocks: usize) {
+        if self.bad_rate == 0 {
+            return;
+        }
+        for bad in &mut self.bad[at..at + blocks] {
+            *bad = rng::below(&mut self.rng, 1_000_000) < self.bad_rate;
+        }
+    }
+
     pub fn read(&mut self, now: Ns, block: u32, blocks: u32) -> Ticket {
         let (zone, offset) = (block / self.zone_blocks, block % self.zone_blocks);
         if self.zones[zone as usize].managed && self.state(zone) == ZoneState::Empty {
@@ -241,7 +265,12 @@ impl Media {
         }
         let is = self.dev.read(now, zone, offset, blocks).map(|done| (offset, done));
         self.zones[zone as usize].reads += 1;
-        Ticket { offset, ..self.ticket(Verb::Read, zone, blocks, is) }
+        let mut ticket = Ticket { offset, ..self.ticket(Verb::Read, zone, blocks, is) };
+        if ticket.error.is_none() && self.bad[block as usize..][..blocks as usize].contains(&true) {
+            ticket.error = Some(FaultKind::Media);
+            self.count(Verb::Read, "bad block");
+        }
+        ticket
     }
 
     /// Resets or finishes a zone.
@@ -260,6 +289,7 @@ impl Media {
         if verb == Verb::Reset && is.is_ok() {
             let from = (zone * self.zone_blocks) as usize;
             self.content[from..from + self.zone_blocks as usize].fill(NOTHING);
+            self.bad[from..from + self.zone_blocks as usize].fill(false);
         }
         self.zones[zone as usize].managed = true;
         self.ticket(verb, zone, 0, is.map(|done| (0, done)))

@@ -14,7 +14,7 @@ use super::media::{Media, Ticket, Token, ZERO};
 use super::model::Model;
 use super::module::{Cmd, Module};
 use super::{trace, Sabotage, Trace};
-use crate::device::{FaultPlan, ZoneState};
+use crate::device::ZoneState;
 use crate::event::Queue;
 use crate::rng::{self, Rng};
 use crate::time::{Ns, US};
@@ -115,7 +115,7 @@ impl Run {
             rng: rng::stream(plan.seed, 1),
             spoiler: rng::stream(plan.seed, 2),
             e,
-            media: Media::new(plan.device(), cfg.zone_blocks, plan.seed),
+            media: Media::new(plan.device(), cfg.zone_blocks, plan.bad_blocks, plan.seed),
             model: Model::new(cfg.nr_slots),
             m: Module::new(cfg),
             k: Kernel::new(&plan),
@@ -415,7 +415,7 @@ impl Run {
         }
         // Swapoff: every page that is out comes back.
         if self.plan.calm_end {
-            self.media.inject(FaultPlan::default());
+            self.media.calm_down();
             self.calm = true;
         }
         self.begin_drain();

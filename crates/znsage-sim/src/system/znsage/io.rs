@@ -156,8 +156,9 @@ impl Znsage {
     pub(super) fn read_ended(&mut self, h: &mut Host, i: usize) {
         let r = self.reads.remove(i);
         h.interrupt(r.cpu, 1 + r.more.len() as u32);
-        if !r.ok {
-            self.e.read_failed();
+        match r.ok {
+            true => self.e.read_worked(),
+            false => self.e.read_failed(),
         }
         let mut more = false;
         for (hold, frame) in std::iter::once((r.hold, r.frame)).chain(r.more) {

@@ -108,6 +108,7 @@ impl Run {
         let slots = self.bios[id].slots[first..first + hold.count() as usize].to_vec();
         self.worst("read ends", &slots, Some(t.zone));
         if self.media.complete(t) {
+            self.e.read_worked();
             let past = u32::from(self.sabotage == Sabotage::NextBlock && self.spoil(50));
             let most = self.media.blocks() - 1;
             for (i, block) in (hold.block()..hold.block() + hold.count()).enumerate() {

@@ -4,6 +4,8 @@
 //! `Spec::default()` is a run that ends in less than a minute. Every key has a
 //! default; [`Spec::set`] changes one by its name.
 
+mod keys;
+
 use std::fmt;
 use std::path::PathBuf;
 
@@ -11,9 +13,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::device::params::bytes;
 use crate::host::costs::Costs;
-use crate::host::cpu::MAX_CPUS;
 use crate::host::slots::Search;
 use crate::time::{Ns, BLOCK, MS, US};
+
+pub use keys::SpecError;
 
 macro_rules! kinds {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),* $(,)? }) => {
@@ -318,6 +321,13 @@ pub struct PublishedSpec {
     pub lock_hold: Ns,
 }
 
+impl Spec {
+    /// Frames of memory.
+    pub fn frames(&self) -> u32 {
+        (self.host.memory / BLOCK).min(u64::from(u32::MAX)) as u32
+    }
+}
+
 impl Default for Spec {
     fn default() -> Self {
         Spec {
@@ -417,230 +427,4 @@ impl Default for PublishedSpec {
 
 fn size_or_none<'de, D: Deserializer<'de>>(d: D) -> Result<Option<u64>, D::Error> {
     bytes(d).map(|n| (n > 0).then_some(n))
-}
-
-/// Why a spec is refused: the key, and what is wrong with it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SpecError {
-    /// The key, with its table.
-    pub key: String,
-    /// What is wrong.
-    pub what: String,
-}
-
-impl fmt::Display for SpecError {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{}: {}", self.key, self.what)
-    }
-}
-
-impl std::error::Error for SpecError {}
-
-fn refuse<T>(key: &str, what: impl fmt::Display) -> Result<T, SpecError> {
-    Err(SpecError { key: key.into(), what: what.to_string() })
-}
-
-/// More than 60 times as many as the engine takes by itself.
-const MAX_CHUNKS: u32 = 1 << 14;
-
-/// Values of the device's parameter set: `device.zoned.zones=64`.
-const DEVICE: &str = "device.";
-
-impl Spec {
-    /// The run that a TOML document describes.
-    pub fn parse(text: &str) -> Result<Self, toml::de::Error> {
-        let spec: Spec = toml::from_str(text)?;
-        // It may be read where numbers are larger than TOML promises to hold.
-        match toml::Table::try_from(&spec) {
-            Ok(_) => Ok(spec),
-            Err(e) => Err(serde::de::Error::custom(e)),
-        }
-    }
-
-    /// Changes a value by its key: `host.memory=1G`, `device.zoned.zones=64`.
-    pub fn set(&mut self, key: &str, value: &str) -> Result<(), SpecError> {
-        match key.starts_with(DEVICE) {
-            true => self.set_value(key, toml::Value::String(value.into())),
-            false => self.set_value(key, literal(value)),
-        }
-    }
-
-    /// The same with a value of TOML.
-    pub fn set_value(&mut self, key: &str, value: toml::Value) -> Result<(), SpecError> {
-        if let Some(key) = key.strip_prefix(DEVICE) {
-            let text = match value {
-                toml::Value::String(text) => text,
-                other => other.to_string(),
-            };
-            self.device_set.push((key.into(), text));
-            return Ok(());
-        }
-        let mut doc = toml::Table::try_from(&*self).expect("a spec is a table");
-        let tables: Vec<_> = doc.iter().filter(|(_, v)| v.is_table()).map(|(k, _)| k).collect();
-        let tables = format!("no such table; there are {}", join(tables));
-        let mut table = &mut doc;
-        let mut path: Vec<&str> = key.split('.').collect();
-        let last = path.pop().expect("split gives one at least");
-        for name in path {
-            table = match table.get_mut(name) {
-                Some(toml::Value::Table(t)) => t,
-                _ => return refuse(key, tables),
-            };
-        }
-        if matches!(table.get(last), Some(toml::Value::Table(_))) {
-            return refuse(key, "a table; name a key in it");
-        }
-        table.insert(last.into(), value);
-        match toml::Value::Table(doc).try_into() {
-            Ok(spec) => {
-                *self = spec;
-                Ok(())
-            }
-            Err(e) => refuse(key, e.message()),
-        }
-    }
-
-    /// Frames of memory.
-    pub fn frames(&self) -> u32 {
-        (self.host.memory / BLOCK).min(u64::from(u32::MAX)) as u32
-    }
-
-    /// Refuses what cannot be run whatever the device is.
-    pub fn check(&self) -> Result<(), SpecError> {
-        let h = &self.host;
-        let among = |key, n: u32, range: std::ops::RangeInclusive<u32>| {
-            let (low, high) = (range.start(), range.end());
-            if range.contains(&n) {
-                Ok(())
-            } else {
-                refuse(key, format!("{n} is not from {low} to {high}"))
-            }
-        };
-        among("host.cpus", h.cpus, 1..=MAX_CPUS)?;
-        among("host.threads", h.threads, 1..=1000)?;
-        among("host.slot-batch", h.slot_batch, 1..=64)?;
-        among("host.page-cluster", h.page_cluster, 0..=crate::host::readahead::MAX_CLUSTER)?;
-        // The engine makes them all when it begins.
-        among("znsage.chunks", self.znsage.chunks, 0..=MAX_CHUNKS)?;
-        among("znsage.gc-chunks", self.znsage.gc_chunks, 0..=MAX_CHUNKS)?;
-        if self.workload == WorkloadKind::TwoTenants && h.threads < 2 {
-            return refuse("host.threads", "two-tenants needs 2 at least");
-        }
-        // Each thread may have a batch of reclaim under way.
-        let least = 64 * (h.threads + 1);
-        if self.frames() < least {
-            return refuse("host.memory", format!("{} threads need {} KiB", h.threads, least * 4));
-        }
-        if u64::from(self.frames()) >= crate::host::page::MAX_FRAMES {
-            return refuse("host.memory", "1 TiB is the most");
-        }
-        let percent = |key, p: f64, most: f64| match (0.0..=most).contains(&p) {
-            true => Ok(()),
-            false => refuse(key, format!("{p} is not from 0 to {most} percent")),
-        };
-        percent("utilization", self.utilization, 99.0)?;
-        percent("znsage.over-provisioning", self.znsage.over_provisioning, 90.0)?;
-        percent("published.over-provisioning", self.published.over_provisioning, 90.0)?;
-        if !(0.0..=1.0).contains(&self.load.write_ratio) {
-            return refuse("load.write-ratio", "not from 0 to 1");
-        }
-        if self.load.zipf.is_some_and(|s| !(s > 0.0 && s < 10.0)) {
-            return refuse("load.zipf", "not above 0 and below 10");
-        }
-        Ok(())
-    }
-}
-
-fn join(names: Vec<&String>) -> String {
-    names.iter().map(|n| n.as_str()).collect::<Vec<_>>().join(", ")
-}
-
-/// The TOML value that a text means: a number, a truth value, else a string.
-fn literal(text: &str) -> toml::Value {
-    if let Ok(n) = text.parse::<i64>() {
-        toml::Value::Integer(n)
-    } else if let Ok(x) = text.parse::<f64>() {
-        toml::Value::Float(x)
-    } else if let Ok(b) = text.parse::<bool>() {
-        toml::Value::Boolean(b)
-    } else {
-        toml::Value::String(text.into())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_are_set_by_key() {
-        let mut spec = Spec::default();
-        for (key, value) in [
-            ("system", "stock-trim"),
-            ("size", "1 GiB"),
-            ("utilization", "80"),
-            ("host.memory", "96M"),
-            ("costs.touch", "77"),
-            ("load.zipf", "1.1"),
-            ("run.shadow", "true"),
-            ("device.zoned.zones", "64"),
-        ] {
-            spec.set(key, value).unwrap_or_else(|e| panic!("{e}"));
-        }
-        assert_eq!(spec.system, SystemKind::StockTrim);
-        assert_eq!((spec.size, spec.host.memory), (Some(1 << 30), 96 << 20));
-        assert_eq!((spec.utilization, spec.load.zipf), (80.0, Some(1.1)));
-        assert_eq!((spec.costs.touch, spec.run.shadow), (77, true));
-        assert_eq!(spec.device_set, [("zoned.zones".into(), "64".into())]);
-        let text = toml::to_string(&spec).unwrap();
-        assert_eq!(Spec::parse(&text).unwrap(), spec, "what is written can be read");
-    }
-
-    #[test]
-    fn unknown_keys_and_names_list_the_known() {
-        let mut spec = Spec::default();
-        let e = spec.set("host.cpu", "3").unwrap_err();
-        assert!(e.what.contains("`cpus`"), "{e}");
-        let e = spec.set("system", "znfast").unwrap_err();
-        assert!(e.what.contains("`znsage-2025`"), "{e}");
-        let e = spec.set("hosts.cpus", "3").unwrap_err();
-        assert!(e.what.contains("there are costs, host, "), "{e}");
-        let e = spec.set("host", "3").unwrap_err();
-        assert!(e.what.contains("a table"), "{e}");
-        assert_eq!(spec, Spec::default(), "nothing was changed");
-    }
-
-    #[test]
-    fn numbers_beyond_toml_are_refused() {
-        for text in ["seed = 18446744073709551615", "[load]\nthink = 9223372036854775808"] {
-            assert!(Spec::parse(text).is_err(), "{text}");
-        }
-        let mut spec = Spec::parse("seed = 9223372036854775807").unwrap();
-        spec.set("host.cpus", "2").unwrap();
-        let value = toml::from_str::<toml::Table>("a = 18446744073709551615");
-        if let Some(value) = value.ok().and_then(|mut t| t.remove("a")) {
-            spec.set_value("seed", value).unwrap_err();
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_run_is_refused() {
-        let cases = [
-            ("host.cpus", "0"),
-            ("host.cpus", "65"),
-            ("host.threads", "0"),
-            ("host.memory", "64K"),
-            ("utilization", "120"),
-            ("load.write-ratio", "1.5"),
-            ("load.zipf", "0"),
-            ("znsage.chunks", "4000000000"),
-            ("znsage.gc-chunks", "4000000000"),
-        ];
-        assert_eq!(Spec::default().check(), Ok(()));
-        for (key, value) in cases {
-            let mut spec = Spec::default();
-            spec.set(key, value).unwrap();
-            assert_eq!(spec.check().unwrap_err().key, key);
-        }
-    }
 }
