@@ -22,6 +22,14 @@ pub fn slowness() -> u32 {
     factor.filter(|factor| *factor > 0).unwrap_or(1)
 }
 
+/// A number from the environment; tests/run passes these on to us.
+pub fn asked_for(name: &str, usual: u64) -> Outcome<u64> {
+    match std::env::var(name) {
+        Ok(text) if !text.is_empty() => text.parse().context(format!("{name} is `{text}`")),
+        _ => Ok(usual),
+    }
+}
+
 /// What a program said and how it ended.
 #[derive(Debug)]
 pub struct Ran {
@@ -138,21 +146,21 @@ pub fn memory(key: &str) -> Outcome<u64> {
 
 /// A setting of the kernel, as long as the value lives.
 pub struct Setting {
-    path: &'static str,
+    path: String,
     usual: String,
 }
 
 impl Setting {
-    pub fn set(path: &'static str, value: &str) -> Outcome<Setting> {
+    pub fn set(path: &str, value: &str) -> Outcome<Setting> {
         let usual = read(path)?;
         write(path, value).context(path)?;
-        Ok(Setting { path, usual })
+        Ok(Setting { path: path.to_string(), usual })
     }
 }
 
 impl Drop for Setting {
     fn drop(&mut self) {
-        let _ = write(self.path, &self.usual);
+        let _ = write(&self.path, &self.usual);
     }
 }
 

@@ -2,6 +2,7 @@
 //! What both programs of tests stand on: `vm-suite`, and `machine-suite`.
 
 pub mod child;
+pub mod document;
 pub mod guest;
 pub mod memory;
 pub mod outcome;

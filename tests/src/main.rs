@@ -19,7 +19,7 @@ mod zones;
 use std::process::ExitCode;
 
 use runner::Case;
-use znsage_tests::{child, ensure, guest, memory, outcome, pattern};
+use znsage_tests::{child, document, ensure, guest, memory, outcome, pattern};
 
 const USAGE: &str = "\
 usage: vm-suite [--brief] [--list] [NAME...]

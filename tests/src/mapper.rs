@@ -23,6 +23,12 @@ impl Mapped {
         &self.node
     }
 
+    /// Made of something else from now on; what is under way ends first.
+    pub fn becomes(&self, table: &str) -> Outcome {
+        guest::ok(&["dmsetup", "reload", NAME, "--table", table])?;
+        guest::ok(&["dmsetup", "resume", "--noudevsync", NAME]).map(drop)
+    }
+
     pub fn remove(self) -> Outcome {
         remove()
     }

@@ -51,9 +51,18 @@ impl Memory {
     }
 
     fn advise(&self, advice: MmapAdvise) -> nix::Result<()> {
-        // SAFETY: the range is this mapping; the advices used here leave the
+        // SAFETY: the range is this mapping; the advices used with this leave the
         // contents as they are.
         unsafe { madvise(self.start.cast(), self.pages * PAGE, advice) }
+    }
+
+    /// The page is zeros from now on, and a copy of it on swap is dead.
+    pub fn forget(&mut self, page: usize) -> Outcome {
+        let start = self[page * WORDS..][..WORDS].as_mut_ptr();
+        let start = NonNull::new(start).ok_or("no such page")?;
+        // SAFETY: a page of this mapping, which is borrowed exclusively; zeros suit it.
+        unsafe { madvise(start.cast(), PAGE, MmapAdvise::MADV_DONTNEED) }
+            .context("madvise(MADV_DONTNEED)")
     }
 
     /// Lets the kernel use huge pages for it, or not.

@@ -29,6 +29,20 @@ pub fn all_empty(device: &str) -> Outcome {
     Ok(())
 }
 
+/// Where the next write goes, of all that are open, in sectors of 512 bytes.
+pub fn write_pointers(device: &str) -> Outcome<Vec<u64>> {
+    report(device)?.lines().filter(|l| l.contains("(oi)")).map(write_pointer).collect()
+}
+
+fn write_pointer(line: &str) -> Outcome<u64> {
+    let number = |after: &str| {
+        let text = line.split_once(after)?.1.split([',', ' ']).next()?;
+        u64::from_str_radix(text, 16).ok()
+    };
+    let at = number("start: 0x").zip(number("wptr 0x"));
+    at.map(|(start, written)| start + written).ok_or(format!("what is `{line}`?"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,5 +57,6 @@ mod tests {
         let found = written(report);
         assert_eq!(found.len(), 1);
         assert!(found[0].contains("0x000001000"));
+        assert_eq!(write_pointer(found[0]), Ok(0x1008));
     }
 }

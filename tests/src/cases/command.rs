@@ -3,12 +3,12 @@
 //! tell them to type it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
 use super::devices::MAIN;
 use crate::device::Device;
+use crate::document::Document;
 use crate::ensure;
 use crate::guest;
 use crate::kmsg::Log;
@@ -106,31 +106,20 @@ fn top(_: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-/// Commands of ours on devices in the code blocks of a document, without `$`, `sudo`
-/// and the path.
-fn commands_of(text: &str) -> Vec<&str> {
+/// Is it a command of ours on devices?
+fn is_ours(line: &str) -> bool {
     const OURS: [&str; 8] = ["on", "off", "list", "status", "check", "set", "doctor", "bench"];
-    text.lines()
-        .filter_map(|line| line.strip_prefix("    "))
-        .map(|line| line.trim_start_matches("$ ").trim_start_matches("sudo "))
-        .map(|line| line.trim_start_matches("target/release/"))
-        .filter(|line| {
-            let mut words = line.split_whitespace();
-            words.next() == Some("znsage") && words.next().is_some_and(|w| OURS.contains(&w))
-        })
-        .collect()
+    let mut words = line.split_whitespace();
+    words.next() == Some("znsage") && words.next().is_some_and(|w| OURS.contains(&w))
 }
 
-/// Runs them in their order, on a device of ours.
-fn run_all(document: &str) -> Outcome<usize> {
+/// Runs those of a document in their order, on a device of ours.
+fn run_all(name: &str) -> Outcome<usize> {
     const THEIRS: &str = "/dev/nvme1n1";
     let backing = guest::device(MAIN)?;
-    let text = fs::read_to_string(repository().join(document)).context(document)?;
-    let commands = commands_of(&text);
+    let document = Document::open(name)?;
+    let lines = document.commands().into_iter().map(|l| l.trim_start_matches("target/release/"));
+    let commands: Vec<&str> = lines.filter(|line| is_ours(line)).collect();
     let is_on = || !guest::swaps().is_empty();
     for line in &commands {
         let turns_on = line.starts_with("znsage on");
@@ -140,8 +129,8 @@ fn run_all(document: &str) -> Outcome<usize> {
             _ => {}
         }
         guest::ok(&["sh", "-c", &line.replace(THEIRS, &backing)])
-            .context(format!("{document}: {line}"))?;
-        ensure!(is_on() != line.starts_with("znsage off"), "{document}: {line}: swap is wrong");
+            .context(format!("{name}: {line}"))?;
+        ensure!(is_on() != line.starts_with("znsage off"), "{name}: {line}: swap is wrong");
     }
     if is_on() {
         guest::ok(&["znsage", "off"])?;

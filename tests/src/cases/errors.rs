@@ -164,22 +164,26 @@ impl Worn {
         Ok(Worn { null, device, disk, memory, keys: vec![1; slots], bad })
     }
 
-    /// A third of the slots anew: zones get emptier and are cleaned.
+    /// A third of the slots anew, but for those about the bad ones: zones get emptier
+    /// and are cleaned.
     fn write_anew(&mut self, key: u64) -> Outcome {
-        for slot in (key as usize % 3..self.keys.len()).step_by(3) {
-            if self.bad.contains(&slot) {
+        const TOGETHER: usize = 8;
+        let first = key as usize % 3 * TOGETHER;
+        for start in (first..self.keys.len()).step_by(3 * TOGETHER) {
+            let slots = start..(start + TOGETHER).min(self.keys.len());
+            if self.bad.iter().any(|slot| slots.contains(slot)) {
                 continue;
             }
-            self.memory.fill(slot..slot + 1, key);
-            self.disk.write_slots(&self.memory, slot..slot + 1).context("write")?;
-            self.keys[slot] = key;
+            self.memory.fill(slots.clone(), key);
+            self.disk.write_slots(&self.memory, slots.clone()).context("write")?;
+            self.keys[slots].fill(key);
         }
         Ok(())
     }
 
     /// Writes until something has come about.
     fn write_until(&mut self, what: &str, so: impl Fn(&Worn) -> Outcome<bool>) -> Outcome {
-        const ROUNDS: u64 = 30;
+        const ROUNDS: u64 = 100;
         let next = self.keys.iter().max().map_or(2, |key| key + 1);
         for key in next..next + ROUNDS {
             self.write_anew(key)?;
@@ -244,7 +248,7 @@ fn lost_by_gc(log: &mut Log) -> Outcome {
     let mut worn = Worn::new(log)?;
     let before = worn.device.counter("read_errors")?;
     worn.write_until("GC gives up the bad blocks", |worn| {
-        Ok(worn.device.counter("read_errors")? >= before + 8 && !worn.is_aside()?)
+        Ok(worn.device.counter("read_errors")? >= before + 2 * 7 && !worn.is_aside()?)
     })?;
     worn.null.mend_sectors(Worn::FIRST, Worn::LAST)?;
     let lost = worn.verify()?;

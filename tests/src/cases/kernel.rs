@@ -8,6 +8,8 @@ use crate::guest;
 use crate::kmsg::Log;
 use crate::outcome::{Context, Outcome};
 
+pub const KMEMLEAK: &str = "/sys/kernel/debug/kmemleak";
+
 crate::cases![kernel: is_not_tainted, has_no_leaks, still_proves_locks];
 
 /// Bits of /proc/sys/kernel/tainted that tell of damage. Others are there
@@ -27,7 +29,6 @@ fn is_not_tainted(_: &mut Log) -> Outcome {
 
 /// Of kernels that search for memory to which nothing points (make test-debug).
 fn has_no_leaks(_: &mut Log) -> Outcome {
-    const KMEMLEAK: &str = "/sys/kernel/debug/kmemleak";
     if !Path::new(KMEMLEAK).exists() {
         return Ok(());
     }

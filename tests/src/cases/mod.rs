@@ -47,7 +47,7 @@ pub mod devices {
 /// What the names begin with of cases that say more of the engine and the
 /// command, which are the same everywhere, than of the kernel. One of each kind
 /// is not here.
-const OF_NO_KERNEL: [&str; 20] = [
+const OF_NO_KERNEL: [&str; 22] = [
     "utilization::percent_20",
     "utilization::percent_40",
     "utilization::percent_60",
@@ -67,6 +67,8 @@ const OF_NO_KERNEL: [&str; 20] = [
     "statistics::numbers_add_up",
     "command::",
     "errors::lost_by_gc",
+    "faults::slow",
+    "faults::somebody_else_writes",
     "errors::failed_appends",
 ];
 

@@ -164,12 +164,16 @@ fn force_gc(device: &Device) -> Outcome {
 }
 
 /// Every other page is read, and so in memory with its slot in use; the others
-/// are written, which frees their slots: all zones are half dead.
+/// are given back and written, and so not on swap any more: all zones are half dead.
+/// (To write alone may leave the slot in use, where read-ahead has brought the page.)
 fn read_half_write_half(memory: &mut Memory) -> Outcome {
     for page in 0..memory.pages() {
         match page % 2 {
             0 => memory.verify(page..page + 1, 1)?,
-            _ => memory.fill(page..page + 1, 2),
+            _ => {
+                memory.forget(page)?;
+                memory.fill(page..page + 1, 2);
+            }
         }
     }
     Ok(())

@@ -46,7 +46,9 @@ fn freed(device: &Device, what: &str) -> Outcome {
 fn fork_shares_swapped_pages(_: &mut Log) -> Outcome {
     const SIZE: usize = 48 * MIB;
     let device = Device::on(&guest::device(MAIN)?, &[])?;
-    let group = Group::new("fork", 24 << 20)?;
+    // Above `memory.max` the kernel kills, where reclaim is slow; here it makes wait.
+    let group = Group::new("fork", 2 * SIZE as u64)?;
+    group.set("memory.high", &(SIZE / 2).to_string())?;
     let mut parent = spawn(Some(&group), |link| {
         let mut memory = Memory::new(SIZE)?;
         let (all, half) = (0..memory.pages(), 0..memory.pages() / 2);

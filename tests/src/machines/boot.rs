@@ -2,6 +2,7 @@
 //! One machine and three starts: a good one, one after a clean stop with swap
 //! in use, and one after a power failure with mistakes in the file.
 
+use znsage_tests::document::Document;
 use znsage_tests::ensure;
 use znsage_tests::outcome::Outcome;
 
@@ -13,6 +14,8 @@ const LATE: Zoned = Zoned { serial: "LATE", mib: 64, zone_mib: 4, movable: true 
 
 /// What udev makes of QEMU's serial numbers.
 const BY_ID: &str = "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_";
+/// What it tells to type is typed here.
+const BOOT: &str = "docs/boot.md";
 const FILE: &str = "/etc/znsage.conf";
 const METRICS: &str = "/var/lib/prometheus/node-exporter/znsage.prom";
 
@@ -55,8 +58,8 @@ fn good_start(story: &mut Story, machine: &mut Machine) -> Outcome {
     story.check("swap is on", is_swap(machine, "swap", 10));
     story.check("it was on before swap.target", before_target(machine));
     story.check("pages go out and come back", bench(machine, "znsage0"));
-    story.check("systemctl stop", stop(machine));
-    story.check("systemctl start", start(machine));
+    services(story, machine)?;
+    story.check("without systemd", without_systemd(machine));
     story.check("metrics are written", metrics(machine));
     Ok(())
 }
@@ -138,8 +141,38 @@ fn bench(machine: &mut Machine, disk: &str) -> Outcome<String> {
     Ok(format!("{blocks} pages out"))
 }
 
-fn stop(machine: &mut Machine) -> Outcome {
+/// What docs/boot.md has them told, in its order.
+fn services(story: &mut Story, machine: &mut Machine) -> Outcome {
+    for line in Document::open(BOOT)?.below("The services", &["systemctl"])? {
+        story.check(line, tell_service(machine, line));
+    }
+    machine.ok("systemctl unmask znsage@swap.service").map(drop)
+}
+
+fn tell_service(machine: &mut Machine, line: &str) -> Outcome {
+    machine.ok(line)?;
+    match line.split(' ').nth(1) {
+        Some("stop") => is_off(machine),
+        Some("mask") => machine.ok("! systemctl start znsage@swap.service").map(drop),
+        _ => is_swap(machine, "swap", 10),
+    }
+}
+
+/// As a service of another kind would.
+fn without_systemd(machine: &mut Machine) -> Outcome {
     machine.ok("systemctl stop znsage@swap.service")?;
+    for line in Document::open(BOOT)?.below("Without systemd", &["znsage"])? {
+        machine.ok(line)?;
+        let on = machine.run("grep -q ^/dev/znsage0 /proc/swaps")?.status == Some(0);
+        ensure!(on == line.contains(" on "), "{line}: swap is on: {on}");
+    }
+    is_off(machine)?;
+    machine.ok("systemctl start znsage@swap.service")?;
+    is_swap(machine, "swap", 10)
+}
+
+/// No swap, and nothing on the device.
+fn is_off(machine: &mut Machine) -> Outcome {
     let areas = machine.ok("tail -n +2 /proc/swaps")?;
     ensure!(areas.is_empty(), "{areas}");
     let zones = machine.ok(&format!("blkzone report {BY_ID}ZNS0"))?;
@@ -148,14 +181,12 @@ fn stop(machine: &mut Machine) -> Outcome {
     Ok(())
 }
 
-fn start(machine: &mut Machine) -> Outcome {
-    machine.ok("systemctl start znsage@swap.service")?;
-    is_swap(machine, "swap", 10)
-}
-
 /// Written anew by the timer, with the device that is on.
 fn metrics(machine: &mut Machine) -> Outcome<std::time::Duration> {
-    machine.ok(&format!("rm -f {METRICS}; systemctl enable --quiet --now znsage-metrics.timer"))?;
+    machine.ok(&format!("rm -f {METRICS}"))?;
+    for line in Document::open("docs/monitoring.md")?.below("With node_exporter", &["systemctl"])? {
+        machine.ok(line)?;
+    }
     machine.comes(&format!("grep -qx 'znsage_devices 1' {METRICS}"), 60)
 }
 
@@ -201,10 +232,12 @@ fn goes(machine: &mut Machine) -> Outcome<std::time::Duration> {
 /// As the message says.
 fn mend(machine: &mut Machine) -> Outcome {
     machine.ok(&format!(
-        "sed -i 's/^priority = 10/&\\nforce = yes/; /^prio = 5/d' {FILE}; systemctl daemon-reload; \
-         systemctl start znsage@swap.service && grep -q '^/dev/znsage1 .*10$' /proc/swaps"
+        "sed -i 's/^priority = 10/&\\nforce = yes/; /^.broken.$/,/^prio = 5/d' {FILE}"
     ))?;
-    Ok(())
+    for line in Document::open(BOOT)?.below("Swap after every start", &["znsage", "systemctl"])? {
+        machine.ok(line)?;
+    }
+    machine.ok("grep -q '^/dev/znsage1 .*10$' /proc/swaps").map(drop)
 }
 
 /// The whole console, of all three starts.

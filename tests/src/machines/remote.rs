@@ -5,6 +5,7 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use znsage_tests::document::Document;
 use znsage_tests::ensure;
 use znsage_tests::outcome::Outcome;
 
@@ -15,14 +16,13 @@ const DEVICE: Zoned = Zoned { serial: "ZNS0", mib: 256, zone_mib: 4, movable: fa
 const ZONES: u64 = DEVICE.mib / DEVICE.zone_mib;
 const CARD: &str = "card";
 
-/// The target, as docs/remote.md has it.
-const EXPORT: &str = "set -e; modprobe nvmet-tcp; cd /sys/kernel/config/nvmet; \
-    mkdir subsystems/swap; echo 1 > subsystems/swap/attr_allow_any_host; \
-    echo REMOTE0 > subsystems/swap/attr_serial; mkdir subsystems/swap/namespaces/1; \
-    echo /dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_ZNS0 > subsystems/swap/namespaces/1/device_path; \
-    echo 1 > subsystems/swap/namespaces/1/enable; mkdir ports/1; cd ports/1; \
-    echo tcp > addr_trtype; echo ipv4 > addr_adrfam; echo 10.0.0.1 > addr_traddr; \
-    echo 4420 > addr_trsvcid; ln -s /sys/kernel/config/nvmet/subsystems/swap subsystems/swap";
+/// What it tells to type is what is done here.
+const DOCUMENT: &str = "docs/remote.md";
+/// There, and here.
+const DEVICE_THERE: &str = "nvme-VENDOR_MODEL_SERIAL";
+const DEVICE_HERE: &str = "nvme-QEMU_NVMe_Ctrl_ZNS0";
+const ON_TARGET: &str = "The machine that has the device";
+const ON_HOST: &str = "The machine that swaps";
 
 const BY_ID: &str = "/dev/disk/by-id/nvme-Linux_REMOTE0";
 const CONNECT: &str = "nvme connect -t tcp -a 10.0.0.1 -s 4420 -n swap";
@@ -73,18 +73,43 @@ fn tell(story: &mut Story, target: &mut Machine, host: &mut Machine) -> Outcome 
         machine.comes("ip link set eth0 up", 60)?;
         machine.ok(&format!("ip address add {address}/24 dev eth0; modprobe nvme-tcp"))?;
     }
-    target.ok(EXPORT)?;
+    export(target)?;
+    story.check("by hand", by_hand(host));
     waiting(story, target, host)?;
     failing(story, target, host)?;
     gone(story, target, host)?;
     stopping(story, target, host)
 }
 
+/// All that is to be typed there, in one shell.
+fn export(target: &mut Machine) -> Outcome {
+    let document = Document::open(DOCUMENT)?;
+    let lines = document.below(ON_TARGET, &["modprobe", "cd", "mkdir", "echo", "ln"])?;
+    let script = lines.join("\n").replace(DEVICE_THERE, DEVICE_HERE);
+    target.ok(&format!("set -e\n{script}")).map(drop)
+}
+
+fn by_hand(host: &mut Machine) -> Outcome<String> {
+    let document = Document::open(DOCUMENT)?;
+    let lines = document.below(ON_HOST, &["modprobe", "nvme", "znsage"])?;
+    for line in &lines {
+        if line.starts_with("znsage on") {
+            host.comes(&format!("test -b {BY_ID}"), 30)?;
+        }
+        host.ok(line)?;
+    }
+    ensure!(lines.len() == 5, "{lines:?}");
+    host.ok("! test -e /sys/block/znsage0")?;
+    Ok(format!("{} commands", lines.len()))
+}
+
 /// The service of the examples: all waits until the cable is back.
 fn waiting(story: &mut Story, target: &mut Machine, host: &mut Machine) -> Outcome {
     story.tell("nothing expires");
-    host.ok(&format!("cp {EXAMPLE} /etc/systemd/system; systemctl daemon-reload"))?;
-    story.check("the service starts", service(host, "start"));
+    host.ok(&format!("cp {EXAMPLE} /etc/systemd/system"))?;
+    for line in Document::open(DOCUMENT)?.below(ON_HOST, &["systemctl"])? {
+        story.check(line, host.ok(line).map(drop));
+    }
     story.check("swap in use", host.hold("kept", KEPT));
     begin_load(host)?;
     target.link(CARD, false)?;
@@ -276,7 +301,7 @@ fn all_zones(host: &mut Machine) -> Outcome {
 }
 
 fn empty(target: &mut Machine) -> Outcome {
-    let zones = target.ok("blkzone report /dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_ZNS0")?;
+    let zones = target.ok(&format!("blkzone report /dev/disk/by-id/{DEVICE_HERE}"))?;
     let full: Vec<&str> = zones.lines().filter(|zone| !zone.contains("(em)")).collect();
     ensure!(zones.lines().count() as u64 == ZONES && full.is_empty(), "{full:?}");
     Ok(())

@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::guest::call;
@@ -97,6 +97,23 @@ impl Drop for Group {
             }
             std::thread::sleep(REMOVE_PAUSE);
         }
+    }
+}
+
+/// A program that serves others until the value ends.
+pub struct Server(Child);
+
+impl Server {
+    pub fn start(command: &mut Command, name: &str) -> Result<Server> {
+        let child = command.stdin(Stdio::null()).spawn();
+        child.map(Server).map_err(|e| format!("cannot run {name}: {e}"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

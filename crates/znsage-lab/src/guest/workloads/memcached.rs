@@ -4,10 +4,9 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use super::group::Group;
+use super::group::{Group, Server};
 use super::{Load, Meter, Outcome, Part};
 use crate::guest::say;
 use crate::workloads::model::{Metric, Setting, Sizes};
@@ -32,7 +31,7 @@ pub struct Memcached {
     raw: PathBuf,
     orders: u32,
     sizes: Sizes,
-    server: Child,
+    _server: Server,
     group: Group,
 }
 
@@ -41,14 +40,17 @@ impl Memcached {
         let group = Group::new("memcached")?;
         // As much memory as it wants: what limits it is the group.
         let port = GUEST_PORT.to_string();
-        let server = group
-            .command("memcached")
-            .args(["-u", "root", "-l", "0.0.0.0", "-U", "0", "-t", "1", "-m", "800", "-p", &port])
-            .stdin(Stdio::null())
-            .spawn()
-            .map_err(|e| format!("cannot run memcached: {e}"))?;
-        let mut memcached =
-            Memcached { raw: raw.to_path_buf(), orders: 0, sizes: Sizes::default(), server, group };
+        let mut command = group.command("memcached");
+        command
+            .args(["-u", "root", "-l", "0.0.0.0", "-U", "0", "-t", "1", "-m", "800", "-p", &port]);
+        let server = Server::start(&mut command, "memcached")?;
+        let mut memcached = Memcached {
+            raw: raw.to_path_buf(),
+            orders: 0,
+            sizes: Sizes::default(),
+            _server: server,
+            group,
+        };
         memcached.wait()?;
         say(&format!("  YCSB inserts {RECORDS} records"));
         let loaded = memcached.ask(Action::Load)?;
@@ -146,13 +148,6 @@ impl Load for Memcached {
 
     fn sizes(&self) -> Sizes {
         self.sizes
-    }
-}
-
-impl Drop for Memcached {
-    fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
     }
 }
 

@@ -3,10 +3,10 @@
 //! reads every page, those in swap too, while requests go on.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::group::{Disk, Group, DISK};
+use super::group::{Disk, Group, Server, DISK};
 use super::resp::{command, field, Client, Reply};
 use super::{Load, Meter, Outcome, Part};
 use crate::guest::say;
@@ -40,7 +40,7 @@ pub struct Redis {
     versions: Vec<u8>,
     random: Random,
     sizes: Sizes,
-    server: Child,
+    _server: Server,
     group: Group,
 }
 
@@ -81,20 +81,16 @@ impl Redis {
             ["--appendonly", "no"],
             ["--rdbcompression", "no"],
         ];
-        let server = group
-            .command("redis-server")
-            .args(options.concat())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .map_err(|e| format!("cannot run redis-server: {e}"))?;
+        let mut command = group.command("redis-server");
+        command.args(options.concat()).stdout(Stdio::null());
+        let server = Server::start(&mut command, "redis-server")?;
         let client = connect()?;
         let mut redis = Redis {
             client,
             versions: vec![0; KEYS],
             random: Random(1),
             sizes: Sizes::default(),
-            server,
+            _server: server,
             group,
         };
         redis.fill()?;
@@ -272,13 +268,6 @@ impl Load for Redis {
 
     fn sizes(&self) -> Sizes {
         self.sizes
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
     }
 }
 
