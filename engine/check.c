@@ -137,7 +137,7 @@ static void check_gc_shares(struct check *ck)
 
 /*
  * GC has room for all that it has begun: at least for what is in its chunks, and
- * for what it has not read of what is live. If no zone failed. Swap-out that
+ * for what it has not read of what is live. If nothing failed. Swap-out that
  * writes the same zones has none of its own. Wants the engine lock.
  */
 static void check_gc_room(struct check *ck)
@@ -155,7 +155,8 @@ static void check_gc_room(struct check *ck)
 
 		needed += live > z->moving ? live - z->moving : 0;
 	}
-	if (needed > room && !e->counters.write_errors)
+	if (needed > room && !e->counters.write_errors &&
+	    !e->counters.read_errors)
 		violation(ck, "GC has begun more than it has room for", 0,
 			  needed, room);
 	for (i = 0; e->shared && i < e->max_streams; i++)

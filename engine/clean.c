@@ -149,6 +149,17 @@ bool clean_wants_victim(struct zse_engine *e)
 	       !list_empty(&e->free_gc_chunks);
 }
 
+/* @zone is a victim, whose survivors are of @class. Wants the engine lock. */
+void clean_begin(struct zse_engine *e, u32 zone, u32 class)
+{
+	zone_set_state(e, zone, ZSE_ZONE_VICTIM);
+	e->victims[e->nr_victims++] = (struct zse_reading){
+		.zone = zone,
+		.class = class,
+	};
+	policy_cleaning(e, zone, true);
+}
+
 /*
  * Begin another victim if GC is to go on, and the survivors have room. The
  * choice may take long: it is made without the lock, and looked at again.
@@ -174,12 +185,7 @@ static void begin_victim(struct zse_engine *e)
 		if (e->gc_for_shares)
 			share_yield(e);
 	} else if (round_up_unit(e, zp_load(&e->zones[zone].live)) <= clean_room(e)) {
-		zone_set_state(e, zone, ZSE_ZONE_VICTIM);
-		e->victims[e->nr_victims++] = (struct zse_reading){
-			.zone = zone,
-			.class = class,
-		};
-		policy_cleaning(e, zone, true);
+		clean_begin(e, zone, class);
 	}
 	zp_unlock(&e->lock, flags);
 }

@@ -120,6 +120,7 @@ static void engine_init(struct zse_engine *e)
 	INIT_LIST_HEAD(&e->free_gc_chunks);
 	INIT_LIST_HEAD(&e->stalled);
 	INIT_LIST_HEAD(&e->gc_ready);
+	INIT_LIST_HEAD(&e->parked);
 	INIT_LIST_HEAD(&e->failed);
 	stripe_init(&e->gc_stripe, limits_gc_zones(&e->cfg),
 		    zse_gc_lanes(&e->cfg));
@@ -290,8 +291,9 @@ void zse_get_stats(struct zse_engine *e, struct zse_stats *st)
  * zse_idle() - is nothing under way?
  * @e: engine
  *
- * Return: true if no chunk is in use (none filling, waiting or in flight) and
- * no zone on its way to another state.
+ * Return: true if no chunk is in use (none filling, waiting or in flight, but
+ * for those that wait for the device to work again) and no zone on its way to
+ * another state.
  */
 bool zse_idle(struct zse_engine *e)
 {
@@ -299,7 +301,8 @@ bool zse_idle(struct zse_engine *e)
 	bool idle;
 
 	zp_lock(&e->lock, flags);
-	idle = !e->nr_used_chunks && !e->nr_used_gc_chunks && !e->appends &&
+	idle = !e->nr_used_chunks && e->nr_used_gc_chunks == e->nr_parked &&
+	       !e->appends &&
 	       !e->nr_state[ZSE_ZONE_CLOSING] &&
 	       !e->nr_state[ZSE_ZONE_FINISH] &&
 	       !e->nr_state[ZSE_ZONE_FINISHING] &&

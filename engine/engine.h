@@ -122,7 +122,8 @@ struct zse_config {
  * struct zse_entry - one page of a chunk
  * @slot:	whose page it is
  * @expect:	value of the forward map that makes the page still wanted: the
- *		tag of this entry, or in a GC chunk the block it was read from
+ *		tag of this entry, or in a GC chunk the block it was read from,
+ *		or a tag if no block has it any more
  * @page:	index of the page's buffer, as numbered when it was added
  */
 struct zse_entry {
@@ -261,7 +262,7 @@ enum zse_read {
 
 /**
  * struct zse_run - blocks of one zone that follow one another
- * @block: the first
+ * @block: the first; ZSE_NONE for ZSE_READ_BUFFER if no block has it any more
  * @nr:	   how many; 1 for ZSE_READ_BUFFER
  * @chunk: chunk of GC that has the block in memory, for ZSE_READ_BUFFER
  * @page:  its buffer there

@@ -29,8 +29,8 @@
  *
  * If zones were lost to errors, that may no longer hold. Then, and only when
  * nothing is under way that could help, GC makes do with fewer lanes and takes
- * what it can get: the place of a zone that failed, the zone of a stream
- * (gc_improvise()). If that is no use either, waiting chunks fail
+ * what it can get: the place of a zone that failed, the zone of a stream, a
+ * victim itself (gc_improvise()). If that is no use either, waiting chunks fail
  * (next_failed()).
  *
  * What a bad zone holds is copied out like any victim's, whatever it gains; at
@@ -50,8 +50,8 @@ bool zse_gc_due(struct zse_engine *e)
 	       zp_load(&e->dead);
 }
 
-/* Forget entries @from and up: they stay where they are. */
-static void gc_drop_entries(struct zse_engine *e, struct zse_chunk *c, u32 from)
+/* Forget entries @from and up: they stay where they are, or died if carried. */
+void gc_drop_entries(struct zse_engine *e, struct zse_chunk *c, u32 from)
 {
 	u32 i;
 
@@ -59,6 +59,8 @@ static void gc_drop_entries(struct zse_engine *e, struct zse_chunk *c, u32 from)
 		const struct zse_entry *entry = &c->entries[i];
 		u32 zone = zse_block_zone(e, entry->expect);
 
+		if (entry_is_carried(entry))
+			continue;
 		if (entry->page == ZSE_NONE &&
 		    map_is(e, entry->slot, entry->expect))
 			zone_put_aside(e, zone, ZSE_UNREAD);
@@ -97,10 +99,11 @@ static bool next_gc_append(struct zse_engine *e, struct zse_op *op)
 
 	while (!list_empty(&e->gc_ready)) {
 		c = list_first_entry(&e->gc_ready, struct zse_chunk, link);
-		if (c->retries > ZSE_MAX_RETRIES)
-			gc_drop_entries(e, c, c->done);
-		else
-			gc_drop_dead(e, c);
+		if (c->retries > ZSE_MAX_RETRIES) {
+			carry_or_drop(e, c, false);
+			continue;
+		}
+		gc_drop_dead(e, c);
 		if (c->nr > c->done && !chunk_assign(e, c, op))
 			return false;
 		list_del_init(&c->link);
@@ -167,7 +170,7 @@ static bool next_finish(struct zse_engine *e, struct zse_op *op)
 static bool hope_left(struct zse_engine *e)
 {
 	return e->appends || e->nr_victims ||
-	       e->nr_used_gc_chunks ||
+	       e->nr_used_gc_chunks > e->nr_parked ||
 	       e->nr_state[ZSE_ZONE_VICTIM] ||
 	       e->nr_state[ZSE_ZONE_DRAINED] ||
 	       e->nr_state[ZSE_ZONE_RESETTING] ||
@@ -200,22 +203,30 @@ static bool next_failed(struct zse_engine *e, struct zse_op *op)
 
 /*
  * GC chunks that wait for a zone though nothing can give them one: only after
- * the reserve was lost to errors. Their pages stay in their victims. Returns
- * true if there were any: what that set free may be of use.
+ * the reserve was lost to errors. They are carried, or their pages stay in their
+ * victims. Returns true if there were any: what that set free may be of use.
  */
 static bool gc_give_up(struct zse_engine *e)
 {
 	struct zse_chunk *c;
+	u32 nr = 0;
 
 	if (list_empty(&e->gc_ready) || e->appends ||
 	    e->nr_state[ZSE_ZONE_DRAINED] || e->nr_state[ZSE_ZONE_RESETTING] ||
 	    e->nr_state[ZSE_ZONE_FINISH] || e->nr_state[ZSE_ZONE_FINISHING])
 		return false;
-	while (!list_empty(&e->gc_ready)) {
+	list_for_each_entry(c, &e->gc_ready, link)
+		nr++;
+	/* What is still being read may be the rest of a victim. */
+	if (nr + e->nr_parked < e->nr_used_gc_chunks)
+		return false;
+	list_for_each_entry(c, &e->gc_ready, link)
+		gc_drop_dead(e, c);
+	while (nr--) {
 		c = list_first_entry(&e->gc_ready, struct zse_chunk, link);
 		list_del_init(&c->link);
-		gc_drop_entries(e, c, c->done);
-		chunk_release(e, c);
+		list_add_tail(&c->link, &e->gc_ready);
+		carry_or_drop(e, c, true);
 	}
 	return true;
 }
@@ -237,6 +248,8 @@ static bool gc_improvise(struct zse_engine *e)
 	if (c->last_tries < ZSE_MAX_RETRIES + 1 && zones_want_try(e)) {
 		c->last_tries++;
 		zones_try_again(e, true);
+		if (!hope_left(e))
+			carry_begin(e);
 		return true;
 	}
 	return zone_let_go(e) || zone_swap_for_gc(e);
@@ -247,6 +260,7 @@ static bool next_ready(struct zse_engine *e, struct zse_op *op)
 {
 	zones_take_dead(e);
 	zones_try_again(e, false);
+	carry_look(e);
 	return next_gc_append(e, op) || next_stalled(e, op) ||
 	       next_reset(e, op) || next_finish(e, op);
 }

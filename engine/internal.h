@@ -245,8 +245,10 @@ struct zse_shard {
  * @free_chunks, @free_gc_chunks: the pool
  * @stalled:	  swap-out chunks that wait for a zone, in order
  * @gc_ready:	  GC chunks that were read (or wait for a zone), in order
+ * @parked:	  those that cannot be written, see carry.c
  * @failed:	  swap-out chunks given up
  * @nr_used_chunks, @nr_used_gc_chunks: not in the pool
+ * @nr_parked:	  of the latter
  * @window:	  so many chunks may be used at once, see window.c
  * @window_in_time: chunks since it last changed that were in time
  * @window_cut:	  when it last shrank
@@ -325,9 +327,11 @@ struct zse_engine {
 	struct list_head free_gc_chunks;
 	struct list_head stalled;
 	struct list_head gc_ready;
+	struct list_head parked;
 	struct list_head failed;
 	u32 nr_used_chunks;
 	u32 nr_used_gc_chunks;
+	u32 nr_parked;
 	u32 window;
 	u32 window_in_time;
 	u64 window_cut;
@@ -361,6 +365,12 @@ static inline u32 round_up_unit(const struct zse_engine *e, u32 blocks)
 	return (blocks + unit - 1) / unit * unit;
 }
 
+/* Is this entry of a chunk of GC carried? See carry.c. */
+static inline bool entry_is_carried(const struct zse_entry *entry)
+{
+	return entry->expect >= ZSE_TAG_BASE;
+}
+
 /* map.c */
 void map_clear(struct zse_engine *e);
 u32 map_tag(const struct zse_engine *e, const struct zse_chunk *c, u32 index);
@@ -370,6 +380,7 @@ u32 map_publish(struct zse_engine *e, const struct zse_chunk *c, u32 first,
 bool map_lose(struct zse_engine *e, u32 slot, u32 expect);
 bool map_is(const struct zse_engine *e, u32 slot, u32 value);
 bool map_drop(struct zse_engine *e, u32 slot, u32 block);
+bool map_carry(struct zse_engine *e, u32 slot, u32 block, u32 tag);
 
 extern const char *const zone_state_names[ZSE_NR_ZONE_STATES];
 
@@ -421,8 +432,18 @@ bool clean_can_read(struct zse_engine *e);
 u32 clean_room(const struct zse_engine *e);
 u32 clean_spare(const struct zse_engine *e);
 bool clean_is_reading(const struct zse_engine *e, u32 zone);
+void clean_begin(struct zse_engine *e, u32 zone, u32 class);
 bool clean_buffer(struct zse_engine *e, u32 slot, struct zse_run *run);
 bool clean_fill(struct zse_engine *e, struct zse_op *op);
+
+/* gc.c; wants the engine lock */
+void gc_drop_entries(struct zse_engine *e, struct zse_chunk *c, u32 from);
+
+/* carry.c; want the engine lock */
+void carry_or_drop(struct zse_engine *e, struct zse_chunk *c, bool more);
+void carry_look(struct zse_engine *e);
+void carry_resume(struct zse_engine *e);
+bool carry_begin(struct zse_engine *e);
 
 /* stream.c; want the engine lock */
 void chunk_release(struct zse_engine *e, struct zse_chunk *c);

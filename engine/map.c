@@ -2,12 +2,13 @@
 /*
  * Forward map (slot -> block) and reverse map (block -> slot).
  *
- * Four parties change the forward map of a slot, none of them under a lock:
+ * Five parties change the forward map of a slot, none of them under a lock:
  *
  *   swap-out     xchg(tag)               a block that was there dies
  *   append ends  cas(tag -> block)       fails if the slot was freed or
  *                                        written again: the new block is dead
  *   GC's ends    cas(old -> new block)   likewise
+ *   GC carries   cas(old -> tag)         fails if it was; its append ends later
  *   free         xchg(none)              a block that was there dies
  *
  * Each value leaves the map exactly once, by the exchange that returns it, so
@@ -105,7 +106,7 @@ u32 map_publish(struct zse_engine *e, const struct zse_chunk *c, u32 first,
 		zp_store(&e->rev[block + i], entry->slot);
 		if (!zp_cas(&e->fwd[entry->slot], entry->expect, block + i))
 			dead++;
-		else if (c->gc)
+		else if (entry->expect < ZSE_TAG_BASE)
 			block_died(e, entry->expect);
 	}
 	if (dead)
@@ -138,6 +139,19 @@ bool map_lose(struct zse_engine *e, u32 slot, u32 expect)
 bool map_drop(struct zse_engine *e, u32 slot, u32 block)
 {
 	if (!zp_cas(&e->fwd[slot], block, ZSE_LOST))
+		return false;
+	block_died(e, block);
+	return true;
+}
+
+/*
+ * The content of @block, which is @slot's, is in a chunk of GC as @tag says, and
+ * is to be found there from now on. Returns false if that is not where the slot
+ * is.
+ */
+bool map_carry(struct zse_engine *e, u32 slot, u32 block, u32 tag)
+{
+	if (!zp_cas(&e->fwd[slot], block, tag))
 		return false;
 	block_died(e, block);
 	return true;
@@ -198,6 +212,41 @@ static void count_read(struct zse_engine *e, struct zse_zone *z, u32 nr)
 		zp_count(&shard(e)->read_blocks[stream], nr);
 }
 
+/* The chunk that a tag is of. */
+static struct zse_chunk *tag_chunk(const struct zse_engine *e, u32 tag)
+{
+	return &e->chunks[(tag - ZSE_TAG_BASE) / e->cfg.chunk_blocks];
+}
+
+/*
+ * Read @slot, whose forward map says @tag, from the chunk of GC that carries it.
+ * That stays while the map says so, and is held then. Returns false if it does
+ * not any more.
+ */
+static bool read_carried(struct zse_engine *e, u32 slot, u32 tag,
+			 struct zse_run *run)
+{
+	struct zse_chunk *c = tag_chunk(e, tag);
+	unsigned long flags;
+	bool found;
+
+	zp_lock(&e->lock, flags);
+	found = map_is(e, slot, tag);
+	if (found) {
+		c->readers++;
+		e->counters.gc_read_hits++;
+		zp_count(&shard(e)->read_blocks[c->stream], 1);
+		*run = (struct zse_run){
+			.block = ZSE_NONE,
+			.nr = 1,
+			.chunk = c,
+			.page = (tag - ZSE_TAG_BASE) % e->cfg.chunk_blocks,
+		};
+	}
+	zp_unlock(&e->lock, flags);
+	return found;
+}
+
 /* GC may have the first page in memory: then that one is read alone. */
 static enum zse_read read_from(struct zse_engine *e, const struct zse_zone *z,
 			       u32 slot, struct zse_run *run)
@@ -223,10 +272,11 @@ static enum zse_read read_from(struct zse_engine *e, const struct zse_zone *z,
  * @kick: set to true if zse_next_op() may have something new, else untouched
  *
  * After ZSE_READ_BLOCK or ZSE_READ_BUFFER the run stays as it is until
- * zse_read_end() or zse_buffer_end(): its zone is not reset. That holds because the reader is counted before the map is
- * looked at again, while a reset first sees that the map has no block of the
- * zone (live is 0) and then looks at the readers, with a full barrier between
- * the two on both sides. Any other answer is for @slot alone.
+ * zse_read_end() or zse_buffer_end(): its zone is not reset. That holds because
+ * the reader is counted before the map is looked at again, while a reset first
+ * sees that the map has no block of the zone (live is 0) and then looks at the
+ * readers, with a full barrier between the two on both sides. Any other answer
+ * is for @slot alone.
  *
  * Return: what to do, see enum zse_read.
  */
@@ -242,8 +292,12 @@ enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 max,
 			return ZSE_READ_ZERO;
 		if (b == ZSE_LOST)
 			return ZSE_READ_LOST;
-		if (b >= ZSE_TAG_BASE)
+		if (b >= ZSE_TAG_BASE && !tag_chunk(e, b)->gc)
 			return ZSE_READ_BUSY;
+		if (b >= ZSE_TAG_BASE && read_carried(e, slot, b, run))
+			return ZSE_READ_BUFFER;
+		if (b >= ZSE_TAG_BASE)
+			continue;
 
 		z = &e->zones[zse_block_zone(e, b)];
 		zp_add(&z->readers, 1);
@@ -290,7 +344,7 @@ bool zse_buffer_end(struct zse_engine *e, const struct zse_run *run)
 	zp_lock(&e->lock, flags);
 	more = chunk_copied(e, run->chunk);
 	zp_unlock(&e->lock, flags);
-	return zse_read_end(e, run->block) || more;
+	return (run->block != ZSE_NONE && zse_read_end(e, run->block)) || more;
 }
 
 /* Is a slot being written, so that a read of it would have to wait? */
@@ -298,7 +352,7 @@ bool zse_is_busy(struct zse_engine *e, u32 slot)
 {
 	u32 b = zp_load(&e->fwd[slot]);
 
-	return b >= ZSE_TAG_BASE && b < ZSE_LOST;
+	return b >= ZSE_TAG_BASE && b < ZSE_LOST && !tag_chunk(e, b)->gc;
 }
 
 /**

@@ -299,6 +299,7 @@ void zones_try_again(struct zse_engine *e, bool last)
 	if (!e->wants_try)
 		return;
 	e->wants_try = false;
+	carry_resume(e);
 	e->revives = e->nr_state[ZSE_ZONE_RETIRED];
 	e->revives_worn = last;
 	zone_revive(e);
@@ -335,6 +336,7 @@ bool zse_reset_done(struct zse_engine *e, u32 zone, bool ok)
 	} else {
 		zone_trust_again(e, z);
 		zone_set_state(e, zone, ZSE_ZONE_EMPTY);
+		carry_resume(e);
 		if (z->revived)
 			zone_revive(e);
 		z->revived = false;

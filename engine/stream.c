@@ -306,6 +306,13 @@ static void count_append(struct zse_engine *e, const struct zse_chunk *c)
 	}
 }
 
+/* A copy of @entry of GC is on the device. */
+static void entry_moved(struct zse_engine *e, const struct zse_entry *entry)
+{
+	if (!entry_is_carried(entry))
+		zone_moved(e, zse_block_zone(e, entry->expect), 1);
+}
+
 /**
  * zse_append_done() - an append has ended
  * @e:	      engine
@@ -340,8 +347,7 @@ bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool ok,
 		count_append(e, c);
 		c->done += nr;
 		for (i = first; c->gc && i < c->done; i++)
-			zone_moved(e, zse_block_zone(e, c->entries[i].expect),
-				   1);
+			entry_moved(e, &c->entries[i]);
 	}
 	*finished = c->done == c->nr;
 	if (!ok)

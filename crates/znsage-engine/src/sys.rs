@@ -131,10 +131,18 @@ impl Default for zse_run {
 pub struct zse_entry {
     /// Whose page it is.
     pub slot: u32,
-    /// Tag of the entry; in a GC chunk the block it is read from.
+    /// Tag of the entry; in a GC chunk the block it is read from, or a tag if it is
+    /// carried.
     pub expect: u32,
     /// Index of the page's buffer.
     pub page: u32,
+}
+
+impl zse_entry {
+    /// In a GC chunk: does no block have the page any more?
+    pub fn is_carried(&self) -> bool {
+        self.expect >= ZSE_TAG_BASE
+    }
 }
 
 /// The engine's own fields follow and are of no concern here; chunks are only

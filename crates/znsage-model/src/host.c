@@ -204,6 +204,23 @@ static void gc_read(struct model *m, struct zse_chunk *c)
 	zse_gc_read_done(m->e, c);
 }
 
+/*
+ * GC has read a chunk, and is to carry what is in it, as if no zone were left. The zone
+ * that it was read from is drained, then.
+ */
+void model_carry(struct model *m, u32 chunk)
+{
+	struct zse_chunk *c = zse_chunk_get(m->e, chunk);
+	unsigned long flags;
+
+	gc_read(m, c);
+	zp_lock(&m->e->lock, flags);
+	carry_or_drop(m->e, c, true);
+	zp_unlock(&m->e->lock, flags);
+	if (c->nr && !entry_is_carried(c->entries))
+		model_broken("GC carries nothing");
+}
+
 static void reset(struct model *m, u32 zone)
 {
 	u32 i;

@@ -6,7 +6,7 @@ use loom::thread;
 use znsage_model::port::Mutant;
 use znsage_model::port::Operation::{Add, Barrier, CompareAndSwap, Exchange};
 use znsage_model::port::Weaken::{Blind, NoBarrier, Plain, Relaxed};
-use znsage_model::{explore, Found, Model, Until};
+use znsage_model::{explore, Found, Model, Request, Until};
 
 /// Sets up what was swapped out before the threads begin, in this order.
 fn written(m: Model, pages: &[(u32, u32)]) {
@@ -135,6 +135,44 @@ fn move_overwrite_read() {
     ends_with(m.settle(threads), &[Found::Page(0, 2)]);
 }
 
+/// GC has read all that is live in a victim, page 0.
+fn read_out() -> (Model, Request) {
+    let m = Model::new(false);
+    written(m, &[(1, 1), (0, 1), (1, 2), (2, 1), (3, 1)]);
+    m.eager();
+    (m, m.work_until(Until::Read))
+}
+
+fn carries(m: Model, read: Request) -> bool {
+    m.carry(read);
+    works(m)
+}
+
+/// GC carries a page in its memory while its zone is reset; the page is freed, and read.
+fn carry_free_read() {
+    let (m, read) = read_out();
+    m.start();
+    let threads =
+        threads![m, carries(m, read), m.free(0), reads(m, &[Found::Page(0, 1), Found::Zeros])];
+    ends_with(m.settle(threads), &[Found::Zeros]);
+}
+
+/// Likewise, and it is written again.
+fn carry_overwrite() {
+    let (m, read) = read_out();
+    m.start();
+    let threads = threads![m, carries(m, read), m.write(0, 2)];
+    ends_with(m.settle(threads), &[Found::Page(0, 2)]);
+}
+
+/// Likewise, and it is only read.
+fn carry_read() {
+    let (m, read) = read_out();
+    m.start();
+    let threads = threads![m, carries(m, read), reads(m, &[Found::Page(0, 1)])];
+    ends_with(m.settle(threads), &[Found::Page(0, 1)]);
+}
+
 /// GC drops a block whose page is in memory, and which is written again.
 fn drop_overwrite() {
     let m = victim(true);
@@ -216,6 +254,9 @@ hold!(
     overwrite_in_flight,
     move_free_read,
     move_overwrite_read,
+    carry_free_read,
+    carry_overwrite,
+    carry_read,
     drop_overwrite,
     drop_free,
     free_free,
@@ -244,6 +285,9 @@ const MUTANTS: &[(Mutant, fn(), &str)] = &[
     (("map_publish", CompareAndSwap, Blind), overwrite_in_flight, "live count"),
     (("map_publish", CompareAndSwap, Blind), move_overwrite_read, "left > z->cap"),
     (("map_publish", CompareAndSwap, Blind), free_as_zone_fills, "number of slots in use"),
+    (("map_carry", CompareAndSwap, Plain), carry_overwrite, "left > z->cap"),
+    (("map_carry", CompareAndSwap, Plain), carry_free_read, "left > z->cap"),
+    (("map_carry", CompareAndSwap, Blind), carry_overwrite, "left > z->cap"),
     (("map_drop", CompareAndSwap, Plain), drop_overwrite, "left > z->cap"),
     (("map_drop", CompareAndSwap, Plain), drop_free, "left > z->cap"),
     (("zones_take_dead", Exchange, Relaxed), two_zones_die, "a dead zone was overlooked"),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A device that fails for a while, and blocks that it can no longer read.
 
+use crate::device::Fate;
 use crate::directed::{eager, fill_two_zones, finish, host, write};
 use crate::host::{Host, Slot};
 
@@ -159,6 +160,46 @@ fn what_holds_the_room_is_lost_at_last() {
     rounds(&mut h, 80, true);
     assert_eq!(of_those(&h), 22);
     assert_eq!(rounds(&mut h, 4, true), 0, "swap-out does not go on");
+    finish(h);
+}
+
+/// Each zone that GC writes fails when a chunk is in it, until no zone is left that takes
+/// anything; the reserve is lost. Though all works again then, and little is live, there is
+/// nowhere to move it to but GC's memory.
+#[test]
+fn without_a_zone_pages_go_through_memory() {
+    let mut h = host(eager);
+    write(&mut h, 0..100);
+    let mut random = 1_u32;
+    let mut writes = |h: &mut Host, fails: bool| {
+        random = random.wrapping_mul(1_103_515_245).wrapping_add(12_345);
+        assert!(h.write(0, (random >> 16) % 100));
+        while h.kick || !h.nothing_outstanding() {
+            h.pump();
+            if let Some(append) = h.appends.pop() {
+                let begun = append.gc(&h.e) && h.e.zone(append.zone).written > 0;
+                h.end_append(append, if fails && begun { Fate::Refused } else { Fate::Done });
+            } else if let Some(read) = h.gc_reads.pop() {
+                h.end_gc_read(read, || false);
+            } else {
+                h.end_finishes();
+                h.end_resets();
+            }
+        }
+    };
+    while h.failed_chunks == 0 {
+        writes(&mut h, true);
+    }
+    let st = h.e.stats();
+    assert_eq!((st.zones_full, st.zones_empty, st.zones_open), (8, 0, 0));
+    let carried = h.carried;
+
+    (0..400).for_each(|_| writes(&mut h, false));
+    let tries = h.failed_chunks;
+    assert!(tries <= 4, "{tries} chunks failed before there was room");
+    assert!(h.carried > carried, "how was there room?");
+    (0..400).for_each(|_| writes(&mut h, false));
+    assert_eq!(h.failed_chunks, tries, "swap-out does not go on");
     finish(h);
 }
 

@@ -36,6 +36,11 @@ impl Shadow {
         }
     }
 
+    /// What `block` holds, if that is followed.
+    pub fn get(&self, block: u64) -> Option<u64> {
+        self.content.as_ref().map(|all| all[block as usize])
+    }
+
     /// The content of `from` was written to `to` as well.
     pub fn copy(&mut self, from: u64, to: u64) {
         if let Some(all) = &mut self.content {

@@ -356,6 +356,11 @@ impl Run {
         self.write(bio, cpu, plug);
     }
 
+    pub(super) fn raw_write_one(&mut self) {
+        let slots = self.raw_range(1);
+        self.raw_write(slots, None);
+    }
+
     fn raw_read(&mut self, slots: Vec<u32>) {
         self.k.raw_bios += 1;
         self.n.read += slots.len() as u64;

@@ -47,6 +47,10 @@ counts! {
     written,
     /// Pages that GC moved.
     moved,
+    /// Pages that GC carried in its memory and wrote.
+    carried,
+    /// Reads of such pages.
+    carried_read,
     /// Pages whose read was asked for.
     read,
     /// Pages that were read and held what they should.
@@ -100,6 +104,8 @@ counts! {
     outages,
     /// Zones that the engine has given up.
     zones_retired,
+    /// Ends without faults at which nothing could be written.
+    dead_ends,
     /// Pages for which there was no slot.
     no_slot,
     /// Times that nothing could be swapped out.

@@ -5,6 +5,7 @@
 use znsage_engine::{Engine, Read};
 
 use super::media::{Media, Token};
+use super::module::Module;
 
 /// What a slot must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,8 +83,16 @@ impl Model {
         self.set(slot, Slot::Zero);
     }
 
-    /// Does the engine say of a slot what it must? Returns what is wrong.
-    fn ask(&self, e: &mut Engine, media: &Media, slot: u32) -> Option<String> {
+    /// Does the engine say of a slot what it must? Returns what is wrong. One that GC
+    /// carries in its memory is counted.
+    fn ask(
+        &self,
+        e: &mut Engine,
+        media: &Media,
+        m: &Module,
+        slot: u32,
+        carried: &mut u64,
+    ) -> Option<String> {
         let want = self.get(slot);
         let mut kick = false;
         let is = match e.read_begin(slot, 1, &mut kick) {
@@ -99,7 +108,8 @@ impl Model {
                 Slot::Stored(content)
             }
             Read::Buffer(hold) => {
-                let content = media.content(hold.block());
+                *carried += u64::from(hold.block().is_none());
+                let content = m.gc_pages[m.gc_page(hold.chunk(), hold.page())];
                 e.buffer_end(hold);
                 Slot::Stored(content)
             }
@@ -108,17 +118,19 @@ impl Model {
     }
 
     /// Every slot, every counter, every invariant of the engine.
-    pub fn check(&self, e: &mut Engine, media: &Media) -> Vec<String> {
+    pub fn check(&self, e: &mut Engine, media: &Media, m: &Module) -> Vec<String> {
         let mut wrong: Vec<String> = e
             .check()
             .into_iter()
             .map(|v| format!("{} at {}: is {}, should be {}", v.what, v.at, v.is, v.want))
             .collect();
-        wrong.extend((0..self.slots.len() as u32).filter_map(|slot| self.ask(e, media, slot)));
+        let mut carried = 0;
+        let slots = 0..self.slots.len() as u32;
+        wrong.extend(slots.filter_map(|slot| self.ask(e, media, m, slot, &mut carried)));
         let st = e.stats();
         for (what, is, want) in [
             ("slots in use", st.slots_used, self.used),
-            ("live blocks", st.live_blocks, self.stored),
+            ("live blocks", st.live_blocks, self.stored - carried),
         ] {
             if is != want {
                 wrong.push(format!("{what}: {is}, should be {want}"));

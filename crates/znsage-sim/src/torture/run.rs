@@ -26,6 +26,8 @@ const LOOK_EVERY: u64 = 64;
 const CIRCLES: u64 = 500_000;
 /// Outages in a run. GC gives up what it could not read some times more.
 const MOST_OUTAGES: u32 = 3;
+/// Writes after all faults, of which one must find room.
+const MOST_TRIES: u32 = 500;
 /// What is found wrong is listed up to so many.
 const MOST: usize = 8;
 
@@ -270,7 +272,7 @@ impl Run {
             self.wrong.push(format!("a bio waits since {CIRCLES} events, and others get on"));
         }
         self.wrong.append(&mut self.media.wrong);
-        let wrong = self.model.check(&mut self.e, &self.media);
+        let wrong = self.model.check(&mut self.e, &self.media, &self.m);
         self.wrong.extend(wrong);
         self.check_kernel();
         self.wrong.truncate(MOST);
@@ -417,6 +419,7 @@ impl Run {
         if self.plan.calm_end {
             self.media.calm_down();
             self.calm = true;
+            self.check_recovers();
         }
         self.begin_drain();
         self.settle();
@@ -427,6 +430,34 @@ impl Run {
         self.kick();
         self.settle();
         self.check_totals();
+    }
+
+    /// Nothing fails any more, and no zone has for good: what is written must find room
+    /// after some tries, if GC could carry what is live in some zone.
+    fn check_recovers(&mut self) {
+        let zones = 0..self.plan.cfg.nr_zones;
+        let dead = |z| matches!(self.media.state(z), ZoneState::ReadOnly | ZoneState::Offline);
+        if self.plan.load.raw_slots == 0 || zones.clone().any(dead) {
+            return;
+        }
+        for _ in 0..MOST_TRIES {
+            let before = self.n.raw_failed;
+            self.raw_write_one();
+            self.settle();
+            if self.n.raw_failed == before || !self.wrong.is_empty() {
+                return;
+            }
+        }
+        let cfg = &self.plan.cfg;
+        let most = cfg.nr_gc_chunks.div_ceil(2) * cfg.chunk_blocks;
+        let live = zones.map(|zone| self.e.zone(zone)).filter(|z| z.state == "full");
+        let least = live.map(|z| z.live).min().unwrap_or_default();
+        self.n.dead_ends += 1;
+        if least <= most {
+            self.wrong.push(format!(
+                "nothing fails any more, but {MOST_TRIES} writes did, though a zone holds no more than {least} live blocks"
+            ));
+        }
     }
 
     /// All is over: what the engine counted, against what was seen of it.

@@ -249,7 +249,13 @@ fn counts(text: &mut String, seeds: &str, c: &Counts) {
             c.read_errors, c.sigbus, c.readahead_failed, c.poisoned, c.raw_retried
         ),
     );
-    line("GC reads", format!("{} failed: {} pages were lost", c.gc_read_errors, c.gc_lost));
+    line(
+        "GC",
+        format!(
+            "{} reads failed: {} pages were lost; {} were carried in memory, and read {} times; {} dead ends",
+            c.gc_read_errors, c.gc_lost, c.carried, c.carried_read, c.dead_ends
+        ),
+    );
     line(
         "zones",
         format!(

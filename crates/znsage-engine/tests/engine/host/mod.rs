@@ -24,8 +24,17 @@ mod worker;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
     Zero,
-    Writing { version: u64 },
-    Stored { version: u64, block: u32 },
+    Writing {
+        version: u64,
+    },
+    Stored {
+        version: u64,
+        block: u32,
+    },
+    /// In GC's memory only.
+    Carried {
+        version: u64,
+    },
     Lost,
 }
 
@@ -61,6 +70,8 @@ pub struct Host {
     /// And GC's reads of these slots do.
     pub unreadable: Vec<u32>,
     pub failed_chunks: u32,
+    /// Pages that GC carried in its memory.
+    pub carried: u32,
     /// Appends of a part of a chunk.
     pub splits: u32,
     /// A hint asked for next_op().
@@ -107,6 +118,7 @@ impl Host {
             away: false,
             unreadable: Vec::new(),
             failed_chunks: 0,
+            carried: 0,
             splits: 0,
             kick: false,
             now: 1,
@@ -313,10 +325,10 @@ impl Host {
         if append.gc(&self.e) {
             let entries = append.entries(&self.e);
             for entry in entries {
-                assert!(self.wants(entry), "GC copies {entry:?}, which is dead");
+                assert!(self.wants(id, entry), "GC copies {entry:?}, which is dead");
             }
-            let entries = entries.to_vec();
-            self.left[id as usize].retain(|(e, _)| !entries.contains(e));
+            let pages: Vec<u32> = entries.iter().map(|e| e.page).collect();
+            self.left[id as usize].retain(|(e, _)| !pages.contains(&e.page));
         }
         self.dev.submit_append(zone, nr + padding);
         self.appends.push(append);
@@ -349,6 +361,9 @@ impl Host {
             self.want.write_errors += 1;
             self.errors += 1;
             assert!(end.ended.is_none() && end.more, "what failed is tried again");
+            if gc {
+                self.left[id as usize].extend(entries.iter().copied().zip(pages));
+            }
         }
         if let Some(ended) = end.ended {
             self.kick |= self.e.chunk_put(ended, self.now);
@@ -365,6 +380,9 @@ impl Host {
             }
             Slot::Stored { version: v, block: old } if gc && old == entry.expect => {
                 assert_eq!(v, version, "GC read another version of slot {slot}");
+                self.set(slot, Slot::Stored { version, block });
+            }
+            Slot::Carried { version: v } if gc && v == version => {
                 self.set(slot, Slot::Stored { version, block });
             }
             _ => (),
@@ -412,9 +430,14 @@ impl Host {
                 self.reads.push(Reading { hold, pages });
             }
             (Read::Buffer(hold), Slot::Stored { version, block }) => {
-                assert_eq!(hold.block(), block, "slot {slot} is elsewhere");
+                assert_eq!(hold.block(), Some(block), "slot {slot} is elsewhere");
                 self.want.gc_read_hits += 1;
                 self.count_read(block, 1);
+                self.copies.push((hold, (slot, version)));
+            }
+            (Read::Buffer(hold), Slot::Carried { version }) => {
+                assert_eq!(hold.block(), None, "slot {slot} is carried");
+                self.count_carried_read();
                 self.copies.push((hold, (slot, version)));
             }
             (Read::Zero, Slot::Zero) | (Read::Lost, Slot::Lost) => (),
@@ -429,6 +452,15 @@ impl Host {
         let stream = self.e.zone(zone).stream as usize;
         self.want.read_blocks += nr as u64;
         self.stream_reads[stream] += nr as u64;
+    }
+
+    /// It is counted for a stream that the first page of GC's chunk came from.
+    fn count_carried_read(&mut self) {
+        self.want.gc_read_hits += 1;
+        self.want.read_blocks += 1;
+        for stream in 0..self.stream_reads.len() {
+            self.stream_reads[stream] = self.e.stream_info(stream as u32).read_blocks;
+        }
     }
 
     /// The blocks, and what they hold, that slots from `slot` on are read from

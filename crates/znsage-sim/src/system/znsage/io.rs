@@ -65,15 +65,11 @@ impl Znsage {
     }
 
     fn shadow_append(&mut self, append: &Append, offset: u32) {
-        let (gc, id) = (append.gc(&self.e), append.id(&self.e));
+        let id = append.id(&self.e);
         for (i, entry) in append.entries(&self.e).iter().enumerate() {
             let to = self.media.block(append.zone, offset + i as u32);
-            if gc {
-                self.media.shadow.copy(u64::from(entry.expect), to);
-            } else {
-                let content = self.contents[self.entry(id, entry.page)];
-                self.media.shadow.write(to, content);
-            }
+            let content = self.contents[self.entry(id, entry.page)];
+            self.media.shadow.write(to, content);
         }
     }
 
@@ -217,6 +213,13 @@ impl Znsage {
         h.interrupt(h.tasks[h.worker() as usize].cpu, read.nr);
         for index in lost {
             self.e.gc_entry_failed(&read, index);
+        }
+        let id = read.id(&self.e);
+        for entry in read.entries(&self.e) {
+            if let Some(content) = self.media.shadow.get(u64::from(entry.expect)) {
+                let at = self.entry(id, entry.page);
+                self.contents[at] = content;
+            }
         }
         if self.e.gc_read_done(read) {
             h.kick();

@@ -70,10 +70,11 @@ impl Znsage {
     pub fn new(media: Zoned, set: &ZnsageSpec, cpus: u32) -> Result<Self, SpecError> {
         let (cfg, e, memory) = place::engine(&media, set, cpus)?;
         let entries = (cfg.nr_chunks * cfg.chunk_blocks) as usize;
+        let of_gc = (cfg.nr_gc_chunks * cfg.chunk_blocks) as usize;
         Ok(Znsage {
             e,
             frames: vec![NONE; entries],
-            contents: if media.shadow.on() { vec![0; entries] } else { Vec::new() },
+            contents: if media.shadow.on() { vec![0; entries + of_gc] } else { Vec::new() },
             stream_locks: vec![Lock::default(); cfg.max_streams() as usize],
             cached: memory.map(|memory| Cached::new(memory, cfg.nr_slots)),
             cfg,

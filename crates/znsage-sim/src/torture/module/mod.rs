@@ -66,7 +66,10 @@ pub(super) struct Module {
     /// Failed appends of each swap-out chunk since it was filled.
     tries: Vec<u32>,
     /// The buffers of GC's chunks.
-    gc_pages: Vec<Token>,
+    pub gc_pages: Vec<Token>,
+    /// The first of these chunks, and pages of each.
+    first_of_gc: u32,
+    chunk_blocks: u32,
     pub gc_readings: slab::Slab<GcReading>,
     gc_retry: Vec<usize>,
     pending: VecDeque<BioId>,
@@ -96,8 +99,15 @@ impl Module {
             unfinished: vec![0; cfg.nr_zones as usize],
             tries: vec![0; cfg.nr_chunks as usize],
             gc_pages: vec![NOTHING; cfg.nr_gc_chunks as usize * cb],
+            first_of_gc: cfg.nr_chunks,
+            chunk_blocks: cfg.chunk_blocks,
             ..Module::default()
         }
+    }
+
+    /// Where in `gc_pages` a page of a chunk of GC is.
+    pub fn gc_page(&self, chunk: u32, page: u32) -> usize {
+        ((chunk - self.first_of_gc) * self.chunk_blocks + page) as usize
     }
 
     /// Did all tries to finish a zone fail?

@@ -33,7 +33,8 @@ impl Run {
                 }
                 Read::Buffer(hold) => {
                     self.expect(id, at, 1);
-                    let token = self.m.gc_pages[self.gc_page(hold.chunk(), hold.page())];
+                    self.n.carried_read += u64::from(hold.block().is_none());
+                    let token = self.m.gc_pages[self.m.gc_page(hold.chunk(), hold.page())];
                     self.arrived(id, at, token);
                     kick |= self.e.buffer_end(hold);
                 }

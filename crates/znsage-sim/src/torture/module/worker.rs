@@ -55,7 +55,7 @@ impl Run {
         let id = self.m.gc_readings[of].read.id(&self.e);
         if self.media.complete(t) {
             for entry in &entries {
-                let i = self.gc_page(id, entry.page);
+                let i = self.m.gc_page(id, entry.page);
                 self.m.gc_pages[i] = self.media.content(entry.expect);
             }
         } else {
@@ -100,11 +100,17 @@ impl Run {
     }
 
     /// The slots of entries that GC is about to do something with: they must
-    /// still have the very blocks that it takes for theirs.
-    fn wanted(&mut self, entries: Vec<Entry>, does: &str) -> Vec<u32> {
+    /// still have the very blocks that it takes for theirs, or what it carries for them.
+    fn wanted(&mut self, chunk: u32, entries: Vec<Entry>, does: &str) -> Vec<u32> {
         for entry in &entries {
             let is = self.model.get(entry.slot);
-            if is != Slot::Stored(self.media.content(entry.expect)) {
+            let has = if entry.is_carried() {
+                self.n.carried += 1;
+                self.m.gc_pages[self.m.gc_page(chunk, entry.page)]
+            } else {
+                self.media.content(entry.expect)
+            };
+            if is != Slot::Stored(has) {
                 self.wrong.push(format!("GC {does} {entry:?}, but the slot is {is:?}"));
             }
         }
@@ -115,13 +121,14 @@ impl Run {
         match op {
             Op::Append(append) => {
                 if append.gc(&self.e) {
-                    let slots = self.wanted(append.entries(&self.e).to_vec(), "copies");
+                    let slots =
+                        self.wanted(append.id(&self.e), append.entries(&self.e).to_vec(), "copies");
                     self.worst("copy begins", &slots, Some(append.zone));
                 }
                 self.append(append);
             }
             Op::Read(read) => {
-                let slots = self.wanted(read.entries(&self.e).to_vec(), "reads");
+                let slots = self.wanted(read.id(&self.e), read.entries(&self.e).to_vec(), "reads");
                 let zone = self.e.locate(read.entries(&self.e)[0].expect).0;
                 self.worst("GC read begins", &slots, Some(zone));
                 let r = GcReading { read, left: 0, failed: false, single: false };

@@ -14,11 +14,6 @@ impl Run {
         (chunk * self.plan.cfg.chunk_blocks + entry) as usize
     }
 
-    pub(in crate::torture) fn gc_page(&self, chunk: u32, page: u32) -> usize {
-        let first = self.plan.cfg.nr_chunks;
-        ((chunk - first) * self.plan.cfg.chunk_blocks + page) as usize
-    }
-
     /// Ends pages of a swap-out chunk.
     pub(super) fn end_pages(&mut self, pages: &[(BioId, u32)], ok: bool) {
         for &(id, page) in pages {
@@ -76,7 +71,7 @@ impl Run {
         let mut tokens = Vec::with_capacity(entries.len());
         for (i, entry) in entries.iter().enumerate() {
             tokens.push(if gc {
-                self.m.gc_pages[self.gc_page(id, entry.page)]
+                self.m.gc_pages[self.m.gc_page(id, entry.page)]
             } else {
                 let (bio, page) = self.m.parents[self.parent(id, append.first + i as u32)];
                 let bio = &self.bios[bio];

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Carrying: GC without a zone to write to.
+ *
+ * Zones that fail one after another while GC writes to them can take the whole
+ * reserve: each is full, with a little that is live. If all others work, no more
+ * is missing than one empty zone. So GC takes the pages of a victim into its
+ * buffers, has the victim reset, and writes them back.
+ *
+ * Pages are carried only when all that is live in their zone is in memory. The
+ * forward map of their slots says so: a tag, as while a page is swapped out, but
+ * of a chunk of GC. So nothing in the zone is live any more, and it is reset like
+ * any other; who wants such a page gets it from the buffer. If the reset or the
+ * append fails, the chunk is parked, and its pages stay in memory: until there is
+ * a zone, or if its appends have failed too often, until a zone could be reset or
+ * what failed is tried again.
+ *
+ * Everything here runs under the engine lock.
+ */
+#include "internal.h"
+
+/* Is all that is live in @zone in chunks of GC that are read? */
+static bool can_carry(const struct zse_engine *e, u32 zone)
+{
+	const struct zse_zone *z = &e->zones[zone];
+
+	return z->state == ZSE_ZONE_VICTIM && !clean_is_reading(e, zone) &&
+	       zp_load(&z->live) <= z->moving;
+}
+
+/* Carry @entry of @c. Returns false if it is to be dropped. */
+static bool carry_entry(struct zse_engine *e, const struct zse_chunk *c,
+			struct zse_entry *entry)
+{
+	u32 zone = zse_block_zone(e, entry->expect);
+	u32 tag = map_tag(e, c, entry->page);
+
+	if (!can_carry(e, zone) ||
+	    !map_carry(e, entry->slot, entry->expect, tag))
+		return false;
+	entry->expect = tag;
+	zone_moved(e, zone, 1);
+	return true;
+}
+
+static void park(struct zse_engine *e, struct zse_chunk *c)
+{
+	list_del_init(&c->link);
+	list_add_tail(&c->link, &e->parked);
+	e->nr_parked++;
+}
+
+/**
+ * carry_or_drop() - what becomes of a chunk that GC cannot write
+ * @e:	  engine
+ * @c:	  chunk, ready to be appended
+ * @more: carry what can be; else only what is already
+ *
+ * Entries that are not carried stay where they are. A chunk in which nothing
+ * changes by that is parked, or goes back to the pool.
+ */
+void carry_or_drop(struct zse_engine *e, struct zse_chunk *c, bool more)
+{
+	u32 i, kept = c->done;
+	bool begun = false;
+
+	for (i = c->done; i < c->nr; i++) {
+		struct zse_entry entry = c->entries[i];
+
+		if (!entry_is_carried(&entry)) {
+			if (!more || !carry_entry(e, c, &entry))
+				continue;
+			begun = true;
+		}
+		c->entries[i] = c->entries[kept];
+		c->entries[kept++] = entry;
+	}
+	gc_drop_entries(e, c, kept);
+	if (c->nr == c->done) {
+		list_del_init(&c->link);
+		chunk_release(e, c);
+	} else if (!begun) {
+		park(e, c);
+	}
+}
+
+/* @c, which is parked, is to be appended again, before others. */
+static void resume(struct zse_engine *e, struct zse_chunk *c)
+{
+	list_del_init(&c->link);
+	list_add(&c->link, &e->gc_ready);
+	e->nr_parked--;
+}
+
+/* Is there a zone for one that waits for no more than that? */
+void carry_look(struct zse_engine *e)
+{
+	struct zse_chunk *c;
+
+	if (list_empty(&e->parked) ||
+	    !(stripe_room(e, &e->gc_stripe) || zone_may_open(e, true)))
+		return;
+	list_for_each_entry(c, &e->parked, link) {
+		if (c->retries > ZSE_MAX_RETRIES)
+			continue;
+		resume(e, c);
+		return;
+	}
+}
+
+/* All of them are tried again. */
+void carry_resume(struct zse_engine *e)
+{
+	while (!list_empty(&e->parked)) {
+		struct zse_chunk *c = list_first_entry(&e->parked,
+						       struct zse_chunk, link);
+
+		c->retries = 0;
+		resume(e, c);
+	}
+}
+
+/**
+ * carry_begin() - begin a victim for which there is no room
+ * @e: engine; GC does nothing
+ *
+ * The one with the least to move, if GC's chunks hold that. One that failed is
+ * the last choice, since its reset may fail as well, or it is not written again
+ * at once. Where streams are isolated, none has more than half of the chunks.
+ *
+ * Return: false if there is none.
+ */
+bool carry_begin(struct zse_engine *e)
+{
+	u32 chunks = e->cfg.nr_gc_chunks - e->nr_used_gc_chunks;
+	u32 best = ZSE_NONE, least = ZSE_NONE, i;
+
+	if (e->isolates)
+		chunks = (chunks + 1) / 2;
+	for (i = 0; i < e->cfg.nr_zones; i++) {
+		const struct zse_zone *z = &e->zones[i];
+		u32 live = round_up_unit(e, zp_load(&z->live));
+
+		if (z->state != ZSE_ZONE_FULL || z->aside || live >= z->cap ||
+		    zp_load(&z->live) > chunks * e->cfg.chunk_blocks)
+			continue;
+		if (z->bad)
+			live += z->failures * e->cfg.zone_blocks;
+		if (live < least) {
+			least = live;
+			best = i;
+		}
+	}
+	if (best == ZSE_NONE)
+		return false;
+	clean_begin(e, best, 0);
+	return true;
+}
