@@ -122,27 +122,31 @@ void carry_resume(struct zse_engine *e)
 
 /**
  * carry_begin() - begin a victim for which there is no room
- * @e: engine; GC does nothing
+ * @e: engine; nothing is under way
  *
- * The one with the least to move, if GC's chunks hold that. One that failed is
- * the last choice, since its reset may fail as well, or it is not written again
- * at once. Where streams are isolated, none has more than half of the chunks.
+ * The one with the least to move, if half of the chunks that GC has left hold
+ * that: what is appended to it may fail again, and the other half is for the next
+ * one then. (Where streams are isolated, none has more anyway.) A zone that failed
+ * is the last choice, since its reset may fail as well, or it is not written again
+ * at once.
  *
  * Return: false if there is none.
  */
 bool carry_begin(struct zse_engine *e)
 {
-	u32 chunks = e->cfg.nr_gc_chunks - e->nr_used_gc_chunks;
+	u32 chunks = (e->cfg.nr_gc_chunks - e->nr_used_gc_chunks + 1) / 2;
 	u32 best = ZSE_NONE, least = ZSE_NONE, i;
 
-	if (e->isolates)
-		chunks = (chunks + 1) / 2;
+	/* Zones that are tried again may do. */
+	if (e->nr_state[ZSE_ZONE_DRAINED] || e->nr_state[ZSE_ZONE_FINISH])
+		return false;
 	for (i = 0; i < e->cfg.nr_zones; i++) {
 		const struct zse_zone *z = &e->zones[i];
 		u32 live = round_up_unit(e, zp_load(&z->live));
 
 		if (z->state != ZSE_ZONE_FULL || z->aside || live >= z->cap ||
-		    zp_load(&z->live) > chunks * e->cfg.chunk_blocks)
+		    zp_load(&z->live) > chunks * e->cfg.chunk_blocks ||
+		    !share_may_read(e, z, NULL))
 			continue;
 		if (z->bad)
 			live += z->failures * e->cfg.zone_blocks;

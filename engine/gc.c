@@ -248,8 +248,7 @@ static bool gc_improvise(struct zse_engine *e)
 	if (c->last_tries < ZSE_MAX_RETRIES + 1 && zones_want_try(e)) {
 		c->last_tries++;
 		zones_try_again(e, true);
-		if (!hope_left(e))
-			carry_begin(e);
+		carry_begin(e);
 		return true;
 	}
 	return zone_let_go(e) || zone_swap_for_gc(e);

@@ -221,7 +221,7 @@ fn latencies(file: &str) -> Outcome<(u64, u64)> {
 /// to hold for the two groups while they are there.
 fn beside(writer: bool, then: impl FnOnce(&Group, &Group) -> Outcome) -> Outcome<(u64, u64)> {
     const FILE: &str = "/tmp/reader";
-    let groups = [Group::new("reader", 6 << 20)?, Group::new("writer", 8 << 20)?];
+    let groups = [Group::new("reader", 8 << 20)?, Group::new("writer", 8 << 20)?];
     let mut reading = reader(&groups[0], FILE)?;
     reading.reach()?;
     let mut writing = spawn(Some(&groups[1]), |link| {

@@ -2,6 +2,8 @@
 //! What every slot must hold, known without the engine's help: each answer of
 //! the engine is compared with the one that is right.
 
+use std::collections::BTreeSet;
+
 use znsage_engine::{Engine, Read};
 
 use super::media::{Media, Token};
@@ -115,6 +117,24 @@ impl Model {
             }
         };
         (is != want).then(|| format!("slot {slot} is {is:?}, should be {want:?}"))
+    }
+
+    /// Chunks of GC with pages that it carries.
+    pub fn chunks_carried(&self, e: &mut Engine) -> u32 {
+        let mut chunks = BTreeSet::new();
+        for slot in 0..self.slots.len() as u32 {
+            match e.read_begin(slot, 1, &mut false) {
+                Read::Block(hold) => _ = e.read_end(hold),
+                Read::Buffer(hold) => {
+                    if hold.block().is_none() {
+                        chunks.insert(hold.chunk());
+                    }
+                    e.buffer_end(hold);
+                }
+                Read::Zero | Read::Busy | Read::Lost => (),
+            }
+        }
+        chunks.len() as u32
     }
 
     /// Every slot, every counter, every invariant of the engine.

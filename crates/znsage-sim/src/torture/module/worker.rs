@@ -190,7 +190,19 @@ impl Run {
                 _ => (),
             }
         }
-        if empty > cfg.reserve || least <= room {
+        if empty <= cfg.reserve && least > room {
+            return;
+        }
+        // What could not be written is carried, and comes first; if by all chunks of GC,
+        // it waits until what failed is tried again.
+        let cfg = &self.plan.cfg;
+        let carried = self.model.chunks_carried(&mut self.e);
+        let taken = carried * cfg.chunk_blocks;
+        let zones = taken.div_ceil(cap);
+        if carried == cfg.nr_gc_chunks {
+            return;
+        }
+        if empty > cfg.reserve + zones || least + taken <= room {
             self.wrong.push(format!(
                 "swap-out failed though {empty} zones are empty, {room} blocks in one, and GC has to move {least} to gain a zone"
             ));
