@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A znsage device that a case has turned on.
 
+use std::fs::File;
+use std::{env, io};
+
 use serde_json::Value;
 
 use crate::direct::Disk;
@@ -141,11 +144,10 @@ impl Device {
         self.finish()
     }
 
-    /// Runs `znsage bench` with a small limit; no page may be corrupt. Of that its own
-    /// pages take up to 8 MiB, which it locks: those of its binary as well, if the group
-    /// is the first to read them.
+    /// Runs `znsage bench` with a small limit; no page may be corrupt.
     pub fn bench(&self, arguments: &[&str]) -> Outcome<Bench> {
-        let common = ["bench", "--memory-limit", "28M", "--verify"];
+        into_memory("znsage");
+        let common = ["bench", "--memory-limit", "20M", "--verify"];
         let report = znsage_json(&[&common, arguments].concat())?;
         ensure!(report["corrupt_pages"] == 0, "corrupt pages: {}", report["corrupt"]);
         let phases = report["phases"].as_array().ok_or("the report has no phases")?;
@@ -153,6 +155,15 @@ impl Device {
         let access = access.ok_or("the report has no access phase")?;
         ensure!(phases.iter().any(|p| p["phase"] == "verify"), "the report has no verification");
         Ok(Bench { access: access.clone() })
+    }
+}
+
+/// Pages of a program are charged to the group that is the first to need them. The
+/// benchmark locks what it has: 6 MiB of its limit would be gone.
+fn into_memory(program: &str) {
+    for directory in env::split_paths(&env::var_os("PATH").unwrap_or_default()) {
+        let file = File::open(directory.join(program));
+        let _ = file.and_then(|mut file| io::copy(&mut file, &mut io::sink()));
     }
 }
 
