@@ -126,20 +126,17 @@ void carry_resume(struct zse_engine *e)
  *
  * The one with the least to move, if half of the chunks that GC has left hold
  * that: what is appended to it may fail again, and the other half is for the next
- * one then. (Where streams are isolated, none has more anyway.) A zone that failed
- * is the last choice, since its reset may fail as well, or it is not written again
- * at once.
- *
- * Return: false if there is none.
+ * one then. A zone that failed is the last choice, since its reset may fail as
+ * well, or it is not written again at once.
  */
-bool carry_begin(struct zse_engine *e)
+void carry_begin(struct zse_engine *e)
 {
 	u32 chunks = (e->cfg.nr_gc_chunks - e->nr_used_gc_chunks + 1) / 2;
 	u32 best = ZSE_NONE, least = ZSE_NONE, i;
 
 	/* Zones that are tried again may do. */
 	if (e->nr_state[ZSE_ZONE_DRAINED] || e->nr_state[ZSE_ZONE_FINISH])
-		return false;
+		return;
 	for (i = 0; i < e->cfg.nr_zones; i++) {
 		const struct zse_zone *z = &e->zones[i];
 		u32 live = round_up_unit(e, zp_load(&z->live));
@@ -155,8 +152,6 @@ bool carry_begin(struct zse_engine *e)
 			best = i;
 		}
 	}
-	if (best == ZSE_NONE)
-		return false;
-	clean_begin(e, best, 0);
-	return true;
+	if (best != ZSE_NONE)
+		clean_begin(e, best, 0);
 }

@@ -443,7 +443,7 @@ void gc_drop_entries(struct zse_engine *e, struct zse_chunk *c, u32 from);
 void carry_or_drop(struct zse_engine *e, struct zse_chunk *c, bool more);
 void carry_look(struct zse_engine *e);
 void carry_resume(struct zse_engine *e);
-bool carry_begin(struct zse_engine *e);
+void carry_begin(struct zse_engine *e);
 
 /* stream.c; want the engine lock */
 void chunk_release(struct zse_engine *e, struct zse_chunk *c);

@@ -292,12 +292,13 @@ enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 max,
 			return ZSE_READ_ZERO;
 		if (b == ZSE_LOST)
 			return ZSE_READ_LOST;
-		if (b >= ZSE_TAG_BASE && !tag_chunk(e, b)->gc)
-			return ZSE_READ_BUSY;
-		if (b >= ZSE_TAG_BASE && read_carried(e, slot, b, run))
-			return ZSE_READ_BUFFER;
-		if (b >= ZSE_TAG_BASE)
+		if (b >= ZSE_TAG_BASE) {
+			if (!tag_chunk(e, b)->gc)
+				return ZSE_READ_BUSY;
+			if (read_carried(e, slot, b, run))
+				return ZSE_READ_BUFFER;
 			continue;
+		}
 
 		z = &e->zones[zse_block_zone(e, b)];
 		zp_add(&z->readers, 1);

@@ -195,7 +195,6 @@ impl Run {
         }
         // What could not be written is carried, and comes first; if by all chunks of GC,
         // it waits until what failed is tried again.
-        let cfg = &self.plan.cfg;
         let carried = self.model.chunks_carried(&mut self.e);
         let taken = carried * cfg.chunk_blocks;
         let zones = taken.div_ceil(cap);
