@@ -9,6 +9,10 @@
  * one (it has the page), but other users of the disk may; such a bio waits
  * until a chunk has ended.
  *
+ * The block layer merges reads of neighbours, as read-ahead's are, and for one
+ * block that cannot be read all of such a request fails. So a run that failed
+ * is read once more, by a clone that is not merged.
+ *
  * If pages are encrypted, they are decrypted in place before their bio ends: by
  * a workqueue where they come from the device, at once where they are copied
  * from GC, which has them as they are on the device.
@@ -31,8 +35,9 @@
  *	   NULL
  * @end_io: of the bio
  * @private: of the bio
- * @work:  decrypts
+ * @work:  decrypts, or reads again
  * @iter:  where the pages are in @bio
+ * @failed: how it ended the first time; if it did, it is read alone now
  * @clone: if not. Last, as bio_set wants it; a bio that went itself has none
  */
 struct znsage_read {
@@ -47,6 +52,7 @@ struct znsage_read {
 	void *private;
 	struct work_struct work;
 	struct bvec_iter iter;
+	blk_status_t failed;
 	struct bio clone;
 };
 
@@ -62,6 +68,7 @@ static void read_free(struct znsage_read *rd)
 		return;
 	}
 	bio->bi_bdev = rd->bdev;
+	bio->bi_status = BLK_STS_OK;
 	bio->bi_end_io = rd->end_io;
 	bio->bi_private = rd->private;
 	kfree(rd);
@@ -87,23 +94,7 @@ static void run_ended(struct znsage_read *rd, blk_status_t status)
 	percpu_ref_put(&zd->ref);
 }
 
-static void decrypt_work(struct work_struct *work)
-{
-	struct znsage_read *rd = container_of(work, struct znsage_read, work);
-
-	run_ended(rd, znsage_decrypt(rd->zd, rd->bio, rd->iter, rd->nr));
-}
-
-/* The device has read it, or failed to. */
-static void run_was_read(struct znsage_read *rd, blk_status_t status)
-{
-	if (status || !rd->zd->crypt) {
-		run_ended(rd, status);
-		return;
-	}
-	INIT_WORK(&rd->work, decrypt_work);
-	znsage_decrypt_later(rd->zd, &rd->work);
-}
+static void run_was_read(struct znsage_read *rd, blk_status_t status);
 
 static void clone_end_io(struct bio *clone)
 {
@@ -122,32 +113,103 @@ struct run {
 	struct bvec_iter iter;
 };
 
-static void read_begins(struct znsage_read *rd, const struct run *run)
+static void read_begins(struct znsage_read *rd, struct znsage_device *zd,
+			struct bio *bio, const struct run *run)
 {
+	percpu_ref_get(&zd->ref);
+	rd->zd = zd;
+	rd->bio = bio;
 	rd->block = run->blocks.block;
 	rd->slot = run->iter.bi_sector / ZNSAGE_PAGE_SECTORS;
 	rd->nr = run->blocks.nr;
 	rd->iter = run->iter;
-	rd->start = znsage_saw_read(rd->zd);
+}
+
+/* NULL only if @gfp does not allow to wait. */
+static struct znsage_read *clone_alloc(struct znsage_device *zd,
+				       struct bio *bio, const struct run *run,
+				       gfp_t gfp)
+{
+	struct bio *clone = bio_alloc_clone(zd->backing.bdev, bio, gfp,
+					    &zd->read_bios);
+	struct znsage_read *rd;
+
+	if (!clone)
+		return NULL;
+	rd = container_of(clone, struct znsage_read, clone);
+	read_begins(rd, zd, bio, run);
+	rd->bdev = NULL;
+	rd->failed = BLK_STS_OK;
+	clone->bi_iter = run->iter;
+	clone->bi_iter.bi_size = run->blocks.nr * PAGE_SIZE;
+	clone->bi_iter.bi_sector = znsage_block_sector(zd, rd->block);
+	clone->bi_end_io = clone_end_io;
+	return rd;
 }
 
 static void submit_clone(struct znsage_device *zd, struct bio *bio,
 			 const struct run *run)
 {
-	struct bio *clone = bio_alloc_clone(zd->backing.bdev, bio, GFP_NOIO,
-					    &zd->read_bios);
-	struct znsage_read *rd = container_of(clone, struct znsage_read, clone);
+	struct znsage_read *rd = clone_alloc(zd, bio, run, GFP_NOIO);
 
-	percpu_ref_get(&zd->ref);
-	rd->zd = zd;
-	rd->bio = bio;
-	rd->bdev = NULL;
-	read_begins(rd, run);
-	clone->bi_iter = run->iter;
-	clone->bi_iter.bi_size = run->blocks.nr * PAGE_SIZE;
-	clone->bi_iter.bi_sector = znsage_block_sector(zd, rd->block);
-	clone->bi_end_io = clone_end_io;
-	submit_bio_noacct(clone);
+	rd->start = znsage_saw_read(zd);
+	submit_bio_noacct(&rd->clone);
+}
+
+/*
+ * Read again what failed. Only if there is memory at once, or in the bio_set's
+ * reserve: what that waits for could be behind this in the workqueue.
+ */
+static void alone_work(struct work_struct *work)
+{
+	struct znsage_read *rd = container_of(work, struct znsage_read, work);
+	struct run run = {
+		.blocks = { .block = rd->block, .nr = rd->nr },
+		.iter = rd->iter,
+	};
+	struct znsage_device *zd = rd->zd;
+	struct znsage_read *alone;
+
+	alone = clone_alloc(zd, rd->bio, &run, GFP_NOWAIT | __GFP_NOWARN);
+	if (!alone) {
+		run_ended(rd, rd->failed);
+		return;
+	}
+	alone->start = rd->start;
+	alone->failed = rd->failed;
+	alone->clone.bi_opf |= REQ_NOMERGE;
+	read_free(rd);
+	submit_bio_noacct(&alone->clone);
+	percpu_ref_put(&zd->ref);
+}
+
+static void decrypt_work(struct work_struct *work)
+{
+	struct znsage_read *rd = container_of(work, struct znsage_read, work);
+
+	run_ended(rd, znsage_decrypt(rd->zd, rd->bio, rd->iter, rd->nr));
+}
+
+/* May what ended so be the error of a neighbour? */
+static bool may_be_a_neighbours(blk_status_t status)
+{
+	return status == BLK_STS_IOERR || status == BLK_STS_MEDIUM ||
+	       status == BLK_STS_PROTECTION;
+}
+
+/* The device has read it, or failed to. Any context. */
+static void run_was_read(struct znsage_read *rd, blk_status_t status)
+{
+	if (!rd->failed && may_be_a_neighbours(status)) {
+		rd->failed = status;
+		INIT_WORK(&rd->work, alone_work);
+		queue_work(rd->zd->wq, &rd->work);
+	} else if (status || !rd->zd->crypt) {
+		run_ended(rd, status);
+	} else {
+		INIT_WORK(&rd->work, decrypt_work);
+		znsage_decrypt_later(rd->zd, &rd->work);
+	}
 }
 
 /*
@@ -162,10 +224,9 @@ static bool submit_remapped(struct znsage_device *zd, struct bio *bio,
 
 	if (!rd)
 		return false;
-	percpu_ref_get(&zd->ref);
-	rd->zd = zd;
-	rd->bio = bio;
-	read_begins(rd, run);
+	read_begins(rd, zd, bio, run);
+	rd->start = znsage_saw_read(zd);
+	rd->failed = BLK_STS_OK;
 	rd->bdev = bio->bi_bdev;
 	rd->end_io = bio->bi_end_io;
 	rd->private = bio->bi_private;

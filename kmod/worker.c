@@ -133,6 +133,9 @@ static void gc_read_bio(struct znsage_chunk *zc, u32 first, u32 nr, u32 pages)
 	wb->nr = nr;
 	wb->bio.bi_iter.bi_sector = znsage_block_sector(zd, block);
 	wb->bio.bi_end_io = gc_read_end_io;
+	/* A merged request fails for all, if one of its blocks is bad. */
+	if (zc->single)
+		wb->bio.bi_opf |= REQ_NOMERGE;
 	for (i = 0; i < nr; i++, block++) {
 		for (; block < entry[i].expect; block++)
 			__bio_add_page(&wb->bio, zd->junk, PAGE_SIZE, 0);

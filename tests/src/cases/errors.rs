@@ -13,12 +13,13 @@ use crate::kmsg::Log;
 use crate::memory::Memory;
 use crate::null_blk::NullBlk;
 use crate::outcome::{Context, Outcome};
-use crate::pattern::PAGE;
+use crate::pattern::{PAGE, WORDS};
 
 crate::cases![
     errors: failed_appends,
     failed_read,
     failed_read_of_a_process,
+    failed_read_ahead,
     failed_read_of_gc,
     lost_by_gc,
 ];
@@ -126,6 +127,33 @@ fn failed_read_of_a_process(log: &mut Log) -> Outcome {
     lucky.join()?;
     ensure!(device.counter("read_errors")? > 0, "read_errors is 0");
     null.mend_sectors(ZONE + 64 * BLOCK, ZONE + 65 * BLOCK - 1)?;
+    device.finish()
+}
+
+/// Read-ahead asks for many pages in one request of the device, all of which a
+/// bad block fails; only its own page is lost.
+fn failed_read_ahead(log: &mut Log) -> Outcome {
+    const PAGES: usize = 4096;
+    let null = null_blk()?;
+    let device = Device::on(&null.node(), &["--policy", "single"])?;
+    let mut memory = Memory::new(PAGES * PAGE)?;
+    memory.huge_pages(false)?;
+    memory.fill(0..PAGES, 1);
+    memory.page_out()?;
+
+    log.allow("I/O error, dev nullb0");
+    log.allow("Read-error on swap-device");
+    let bad = 4 * ZONE + 64 * BLOCK;
+    null.break_sectors(bad, bad + BLOCK - 1)?;
+    let mut words = [0; WORDS];
+    let lost: Vec<usize> =
+        (0..PAGES).filter(|page| memory.peek(*page, &mut words).is_err()).collect();
+    ensure!(lost.len() == 1, "one block is bad, and pages {lost:?} are lost");
+    ensure!(device.counter("read_errors")? > 0, "read_errors is 0");
+    memory.verify(0..lost[0], 1)?;
+    memory.verify(lost[0] + 1..PAGES, 1)?;
+    null.mend_sectors(bad, bad + BLOCK - 1)?;
+    drop(memory);
     device.finish()
 }
 

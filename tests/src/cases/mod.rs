@@ -66,7 +66,6 @@ const OF_NO_KERNEL: [&str; 22] = [
     "probe::one_open",
     "statistics::numbers_add_up",
     "command::",
-    "errors::lost_by_gc",
     "faults::slow",
     "faults::somebody_else_writes",
     "errors::failed_appends",
