@@ -47,7 +47,7 @@ pub mod devices {
 /// What the names begin with of cases that say more of the engine and the
 /// command, which are the same everywhere, than of the kernel. One of each kind
 /// is not here.
-const OF_NO_KERNEL: [&str; 22] = [
+const OF_NO_KERNEL: &[&str] = &[
     "utilization::percent_20",
     "utilization::percent_40",
     "utilization::percent_60",
