@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * That zse_check() finds what it is there to find: a sound engine is damaged in
+ * one place, and that is what must be said.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "parts_host.h"
+
+static u32 full_zone(const struct zse_engine *e)
+{
+	u32 zone = 0;
+
+	while (e->zones[zone].state != ZSE_ZONE_FULL || !e->zones[zone].live)
+		zone++;
+	return zone;
+}
+
+struct finding {
+	const char *what;
+	u32 times;
+};
+
+static void found(void *arg, const char *what, u32 where, u64 is, u64 want)
+{
+	struct finding *f = arg;
+
+	f->times += !strcmp(what, f->what);
+}
+
+/* @member of a full zone with live blocks is @value. */
+#define DAMAGE_ZONE(member, value, text) do {				\
+		struct zse_zone *z;					\
+									\
+		host_init(&h);						\
+		fill(&h, 0);						\
+		z = &h.e->zones[full_zone(h.e)];			\
+		z->member = (value);					\
+		finds(&h, text);					\
+	} while (0)
+
+/* @statement spoils e, whose slot 0 is in block b of zone z. */
+#define DAMAGE(statement, text) do {					\
+		struct zse_engine *e;					\
+		struct zse_zone *z;					\
+		u32 b;							\
+									\
+		host_init(&h);						\
+		fill(&h, 0);						\
+		e = h.e;						\
+		b = e->fwd[0];						\
+		z = &e->zones[zse_block_zone(e, b)];			\
+		statement;						\
+		(void)z;						\
+		(void)b;						\
+		finds(&h, text);					\
+	} while (0)
+
+static void finds(struct host *h, const char *what)
+{
+	struct finding f = { .what = what };
+
+	must(zse_check(h->e, found, &f));
+	if (!f.times)
+		printf("FAILED %s: not found\n", what);
+	failures += !f.times;
+	zse_destroy(h->e);
+}
+
+static void test_check_of_zones(void)
+{
+	struct host h;
+
+	DAMAGE_ZONE(live, z->live - 1, "live count of a zone is off");
+	DAMAGE_ZONE(live, z->live + 1, "live count of a zone is off");
+	DAMAGE_ZONE(alloc, z->cap + 1, "more allocated than fits");
+	DAMAGE_ZONE(written, z->alloc + 1, "more written than allocated");
+	DAMAGE_ZONE(live, z->cap + 1, "more live than fits");
+	DAMAGE_ZONE(appends, 1, "append to a zone that takes none");
+	DAMAGE_ZONE(moving, 1, "GC moves from a zone that is no victim");
+	DAMAGE_ZONE(held, true, "zone holds a place that it cannot have");
+	DAMAGE_ZONE(written, z->cap - 1, "full zone not written in full");
+	DAMAGE(z->held = true; z->bad = true,
+	       "zone holds a place that it cannot have");
+	DAMAGE(z->held = true; z->bad = true; z->active = true;
+	       z->state = ZSE_ZONE_OPEN,
+	       "zone holds a place that it cannot have");
+	DAMAGE(z->held = true; z->bad = true; z->active = true;
+	       z->state = ZSE_ZONE_RETIRED,
+	       "zone holds a place that it cannot have");
+	DAMAGE(z->held = true; z->bad = true; z->active = true;
+	       z->state = ZSE_ZONE_EMPTY,
+	       "zone holds a place that it cannot have");
+}
+
+static void test_check_of_maps(void)
+{
+	struct host h;
+
+	DAMAGE(e->fwd[0] = e->nr_blocks, "slot maps beyond the device");
+	DAMAGE(e->rev[b] = 1, "reverse map names another slot");
+	DAMAGE(z->state = ZSE_ZONE_EMPTY,
+	       "slot maps into a zone without data");
+	DAMAGE(z->state = ZSE_ZONE_DRAINED,
+	       "slot maps into a zone without data");
+	DAMAGE(z->state = ZSE_ZONE_RESETTING,
+	       "slot maps into a zone without data");
+	DAMAGE(z->state = ZSE_ZONE_RETIRED,
+	       "slot maps into a zone without data");
+}
+
+static void test_check_of_counters(void)
+{
+	struct host h;
+
+	DAMAGE(e->nr_state[ZSE_ZONE_FULL]++, "number of zones in a state");
+	DAMAGE(e->appends++, "number of appends in flight");
+	DAMAGE(e->nr_held++, "number of zones that hold a place");
+	DAMAGE(e->nr_aside++, "number of zones put aside");
+	DAMAGE(e->gc_unplaced++,
+	       "entries without a zone in no chunk of GC");
+	DAMAGE(e->cfg.max_active = 1; z->state = ZSE_ZONE_FINISH,
+	       "more active zones than the device allows");
+	DAMAGE(e->shards[0].used++, "number of slots in use");
+	DAMAGE(e->gc_unplaced = NR_ZONES * ZONE_BLOCKS,
+	       "GC has begun more than it has room for");
+	DAMAGE(e->shared = true, "stream with zones of its own");
+}
+
+void test_check(void)
+{
+	test_check_of_zones();
+	test_check_of_maps();
+	test_check_of_counters();
+}
