@@ -420,7 +420,7 @@ bool zse_gc_entry_failed(struct zse_engine *e, struct zse_chunk *c, u32 index)
 	struct zse_entry *entry = &c->entries[index];
 	u32 zone = zse_block_zone(e, entry->expect);
 
-	zse_read_failed(e);
+	zse_read_failed(e, 1);
 	entry->page = ZSE_NONE;
 	return zp_load(&e->zones[zone].unread) >= ZSE_MAX_UNREAD &&
 	       map_lose(e, entry->slot, entry->expect);

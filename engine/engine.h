@@ -279,7 +279,7 @@ enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 max,
 bool zse_read_end(struct zse_engine *e, u32 block);
 bool zse_buffer_end(struct zse_engine *e, const struct zse_run *run);
 bool zse_is_busy(struct zse_engine *e, u32 slot);
-void zse_read_failed(struct zse_engine *e);
+void zse_read_failed(struct zse_engine *e, u32 nr);
 void zse_read_worked(struct zse_engine *e);
 u32 zse_block_life(const struct zse_engine *e, u32 block);
 u32 zse_block_stream(const struct zse_engine *e, u32 block);

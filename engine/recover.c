@@ -85,16 +85,17 @@ void zone_append_worked(struct zse_engine *e)
 }
 
 /**
- * zse_read_failed() - a block, or some in a row, could not be read
- * @e: engine
+ * zse_read_failed() - blocks could not be read
+ * @e:	engine
+ * @nr: of them
  */
-void zse_read_failed(struct zse_engine *e)
+void zse_read_failed(struct zse_engine *e, u32 nr)
 {
 	unsigned long flags;
 
 	zp_lock(&e->lock, flags);
 	zp_store(&e->failing, true);
-	e->counters.read_errors++;
+	e->counters.read_errors += nr;
 	zp_unlock(&e->lock, flags);
 }
 

@@ -78,13 +78,13 @@ static void run_ended(struct znsage_read *rd, blk_status_t status)
 {
 	struct znsage_device *zd = rd->zd;
 	struct bio *bio = rd->bio;
-	u32 block = rd->block;
+	u32 block = rd->block, nr = rd->nr;
 
 	znsage_saw_read_end(zd, rd->slot, rd->nr, status, rd->start);
 	read_free(rd);
 	if (status) {
 		bio->bi_status = status;
-		zse_read_failed(zd->engine);
+		zse_read_failed(zd->engine, nr);
 	} else {
 		zse_read_worked(zd->engine);
 	}
@@ -329,7 +329,7 @@ static void copy_buffer(struct znsage_device *zd, struct bio *bio,
 		znsage_kick(zd);
 	if (zd->crypt && znsage_decrypt(zd, bio, run->iter, 1)) {
 		bio->bi_status = BLK_STS_IOERR;
-		zse_read_failed(zd->engine);
+		zse_read_failed(zd->engine, 1);
 	}
 }
 

@@ -440,10 +440,10 @@ impl Engine {
         unsafe { sys::zse_is_busy(self.p(), slot) }
     }
 
-    /// A swap-in read failed.
-    pub fn read_failed(&mut self) {
+    /// A swap-in read of so many blocks failed.
+    pub fn read_failed(&mut self, nr: u32) {
         // SAFETY: the engine lives.
-        unsafe { sys::zse_read_failed(self.p()) }
+        unsafe { sys::zse_read_failed(self.p(), nr) }
     }
 
     /// A swap-in read ended well.

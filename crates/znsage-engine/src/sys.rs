@@ -296,7 +296,7 @@ extern "C" {
     pub fn zse_buffer_end(e: *mut zse_engine, run: *const zse_run) -> bool;
     pub fn zse_read_end(e: *mut zse_engine, block: u32) -> bool;
     pub fn zse_is_busy(e: *mut zse_engine, slot: u32) -> bool;
-    pub fn zse_read_failed(e: *mut zse_engine);
+    pub fn zse_read_failed(e: *mut zse_engine, nr: u32);
     pub fn zse_read_worked(e: *mut zse_engine);
     pub fn zse_free(e: *mut zse_engine, slot: u32) -> bool;
     pub fn zse_block_life(e: *const zse_engine, block: u32) -> u32;

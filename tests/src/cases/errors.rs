@@ -14,6 +14,7 @@ use crate::memory::Memory;
 use crate::null_blk::NullBlk;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::{PAGE, WORDS};
+use crate::table::table;
 
 crate::cases![
     errors: failed_appends,
@@ -131,29 +132,52 @@ fn failed_read_of_a_process(log: &mut Log) -> Outcome {
 }
 
 /// Read-ahead asks for many pages in one request of the device, all of which a
-/// bad block fails; only its own page is lost.
+/// bad block fails; only its own page is lost. (A kernel that makes one bio of
+/// many pages, as 7.3 does, has them all fail or none.)
 fn failed_read_ahead(log: &mut Log) -> Outcome {
     const PAGES: usize = 4096;
+    const BAD: u64 = 8;
     let null = null_blk()?;
     let device = Device::on(&null.node(), &["--policy", "single"])?;
-    let mut memory = Memory::new(PAGES * PAGE)?;
-    memory.huge_pages(false)?;
-    memory.fill(0..PAGES, 1);
-    memory.page_out()?;
-
+    let group = Group::new("ahead", 256 << 20)?;
+    let mut child = spawn(Some(&group), |link| {
+        let mut memory = Memory::new(PAGES * PAGE)?;
+        memory.huge_pages(false)?;
+        memory.fill(0..PAGES, 1);
+        memory.page_out()?;
+        link.point()?;
+        let mut lost = 0;
+        for page in 0..PAGES {
+            match memory.peek(page, &mut [0; WORDS]) {
+                Ok(()) => memory.verify(page..page + 1, 1)?,
+                Err(_) => lost += 1,
+            }
+        }
+        link.report(&[lost])
+    })?;
+    child.reach()?;
+    // Too far from each other for one request. Some may not be read, as their
+    // pages have stayed in memory.
+    let bad = |i: u64| (2 + i) * ZONE + 64 * BLOCK;
+    for i in 0..BAD {
+        null.break_sectors(bad(i), bad(i) + BLOCK - 1)?;
+    }
     log.allow("I/O error, dev nullb0");
     log.allow("Read-error on swap-device");
-    let bad = 4 * ZONE + 64 * BLOCK;
-    null.break_sectors(bad, bad + BLOCK - 1)?;
-    let mut words = [0; WORDS];
-    let lost: Vec<usize> =
-        (0..PAGES).filter(|page| memory.peek(*page, &mut words).is_err()).collect();
-    ensure!(lost.len() == 1, "one block is bad, and pages {lost:?} are lost");
-    ensure!(device.counter("read_errors")? > 0, "read_errors is 0");
-    memory.verify(0..lost[0], 1)?;
-    memory.verify(lost[0] + 1..PAGES, 1)?;
-    null.mend_sectors(bad, bad + BLOCK - 1)?;
-    drop(memory);
+    child.go_on()?;
+    let [lost] = child.numbers()?;
+    child.join()?;
+
+    let (errors, pages) = (device.counter("read_errors")?, device.counter("read_blocks")?);
+    let reads = table(&device.attribute("latency"))?;
+    let reads = reads.iter().find(|row| row["name"] == "swap_in").map(|row| &row["count"]);
+    let several = reads.is_some_and(|n| n.parse().is_ok_and(|n: u64| n < pages));
+    print!("{BAD} blocks, {lost} pages ... ");
+    ensure!(lost > 0 && errors >= lost, "{lost} pages are lost, and read_errors is {errors}");
+    ensure!(lost <= BAD || several, "{BAD} blocks are bad, and {lost} pages are lost");
+    for i in 0..BAD {
+        null.mend_sectors(bad(i), bad(i) + BLOCK - 1)?;
+    }
     device.finish()
 }
 

@@ -154,7 +154,7 @@ impl Znsage {
         h.interrupt(r.cpu, 1 + r.more.len() as u32);
         match r.ok {
             true => self.e.read_worked(),
-            false => self.e.read_failed(),
+            false => self.e.read_failed(1 + r.more.len() as u32),
         }
         let mut more = false;
         for (hold, frame) in std::iter::once((r.hold, r.frame)).chain(r.more) {

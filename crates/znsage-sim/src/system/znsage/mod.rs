@@ -188,7 +188,7 @@ impl System for Znsage {
                 // The host reads no slot that is empty or being written; one
                 // that was lost to an error has nothing to read.
                 Read::Zero | Read::Busy | Read::Lost => {
-                    self.e.read_failed();
+                    self.e.read_failed(1);
                     h.read_done(page.frame);
                     continue;
                 }

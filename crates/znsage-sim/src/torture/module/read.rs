@@ -120,7 +120,7 @@ impl Run {
             self.n.read_errors += 1;
             self.bios[id].failed = true;
             self.bios[id].device_error = true;
-            self.e.read_failed();
+            self.e.read_failed(hold.count());
         }
         if self.e.read_end(hold) {
             self.kick();
