@@ -7,8 +7,8 @@ use crate::list::Zoned;
 use crate::module::{self, Source, MODULE_ENV};
 use crate::{cgroups as groups, conf, units};
 
-/// What the module is tested on (KERNELS in the Makefile), oldest first.
-pub const TESTED: [(u32, u32); 2] = [(6, 1), (6, 12)];
+/// What the module is tested on (KERNELS and NEWEST in the Makefile), oldest first.
+pub const TESTED: [(u32, u32); 3] = [(6, 1), (6, 12), (7, 3)];
 
 /// Options of the kernel that cannot be done without, as far as there is no
 /// other sign of them.
@@ -39,7 +39,7 @@ fn version_of(release: &str) -> Option<(u32, u32)> {
 
 pub fn kernel(scene: &Scene) -> Vec<Finding> {
     let release = scene.sys.release();
-    let tested = TESTED.map(|(a, b)| format!("{a}.{b}")).join(" and ");
+    let tested = TESTED.map(|(a, b)| format!("{a}.{b}")).join(", ");
     let [oldest, newest] = [TESTED[0], TESTED[TESTED.len() - 1]];
     let found = match version_of(&release) {
         Some(v) if TESTED.contains(&v) => {
@@ -47,7 +47,7 @@ pub fn kernel(scene: &Scene) -> Vec<Finding> {
         }
         Some(v) if v < oldest => {
             Finding::problem("kernel", format!("{release} is older than the module is made for"))
-                .hint(format!("boot Linux {tested}"))
+                .hint(format!("boot one of Linux {tested}"))
         }
         v => Finding::note(
             "kernel",
@@ -290,7 +290,8 @@ mod tests {
     #[test]
     fn tested_kernels_are_those_of_the_makefile() {
         let makefile = std::fs::read_to_string("../../Makefile").unwrap();
-        let line = makefile.lines().find_map(|l| l.strip_prefix("KERNELS ?= ")).unwrap();
-        assert_eq!(line, TESTED.map(|(a, b)| format!("{a}.{b}")).join(" "));
+        let line = |name| makefile.lines().find_map(|l| l.strip_prefix(name)).unwrap();
+        let kernels = format!("{} {}", line("KERNELS ?= "), line("NEWEST ?= "));
+        assert_eq!(kernels, TESTED.map(|(a, b)| format!("{a}.{b}")).join(" "));
     }
 }
