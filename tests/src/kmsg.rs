@@ -86,13 +86,13 @@ impl Log {
 
     /// Has a line with these words come since the case began?
     pub fn has(&mut self, words: &str) -> bool {
-        self.drain();
+        self.keep_up();
         self.lines.iter().any(|line| line.contains(words))
     }
 
     /// Ends a case: the alarms that it did not allow.
     pub fn alarms(&mut self) -> Vec<String> {
-        self.drain();
+        self.keep_up();
         let allowed = std::mem::take(&mut self.allowed);
         let lines = std::mem::take(&mut self.lines);
         let mut alarms: Vec<String> = lines
@@ -105,7 +105,9 @@ impl Log {
         alarms
     }
 
-    fn drain(&mut self) {
+    /// Reads what has come. A case does so itself if the kernel says more of it than its
+    /// log holds.
+    pub fn keep_up(&mut self) {
         let mut record = [0; 8192];
         loop {
             match self.kmsg.read(&mut record) {

@@ -304,6 +304,7 @@ fn controller_resets(log: &mut Log) -> Outcome {
     for _ in 0..guest::asked_for("TIMES", 10)? {
         goes_on(&device, &mut load)?;
         guest::write(&reset, "1").context(&reset)?;
+        log.keep_up();
     }
     goes_on(&device, &mut load)?;
     no_page_lost(load.stop()?)?;
@@ -341,6 +342,7 @@ fn unplugged(log: &mut Log) -> Outcome {
         guest::write("/sys/bus/pci/rescan", "1").context("rescan")?;
         let so = guest::eventually(20.0, || guest::exists(&backing));
         ensure!(so, "{backing} has not come back");
+        log.keep_up();
     }
     print!("{times} times, {lost} pages lost ... ");
     ensure!(lost >= times, "only {lost} pages are lost");
