@@ -74,7 +74,6 @@ struct znsage_cipher {
 struct znsage_crypt {
 	struct crypto_skcipher *tfm;
 	struct znsage_cipher __percpu *ciphers;
-	struct workqueue_struct *wq;
 };
 
 static struct znsage_cipher *cipher_get(struct znsage_crypt *crypt)
@@ -185,12 +184,6 @@ blk_status_t znsage_decrypt(struct znsage_device *zd, struct bio *bio,
 	return BLK_STS_IOERR;
 }
 
-/* Let a work item run that calls znsage_decrypt(). Context: any. */
-void znsage_decrypt_later(struct znsage_device *zd, struct work_struct *work)
-{
-	queue_work(zd->crypt->wq, work);
-}
-
 static int ciphers_alloc(struct znsage_crypt *crypt)
 {
 	int cpu;
@@ -284,11 +277,6 @@ int znsage_crypt_start(struct znsage_device *zd, enum znsage_encrypt mode)
 	err = ciphers_alloc(crypt);
 	if (err)
 		return err;
-	crypt->wq = alloc_workqueue("znsage-in/%s", WQ_MEM_RECLAIM |
-				    WQ_HIGHPRI | ZNSAGE_WQ_PERCPU, 0,
-				    zd->name);
-	if (!crypt->wq)
-		return -ENOMEM;
 	znsage_info(zd->name, "pages are encrypted by %s",
 		    crypto_skcipher_driver_name(tfm));
 	return 0;
@@ -301,8 +289,6 @@ void znsage_crypt_end(struct znsage_device *zd)
 
 	if (!crypt)
 		return;
-	if (crypt->wq)
-		destroy_workqueue(crypt->wq);
 	ciphers_free(crypt);
 	/* It overwrites the expanded key. */
 	crypto_free_skcipher(crypt->tfm);
@@ -334,10 +320,6 @@ blk_status_t znsage_decrypt(struct znsage_device *zd, struct bio *bio,
 			    struct bvec_iter iter, u32 nr)
 {
 	return BLK_STS_IOERR;
-}
-
-void znsage_decrypt_later(struct znsage_device *zd, struct work_struct *work)
-{
 }
 
 #endif

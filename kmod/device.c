@@ -224,7 +224,10 @@ static int make_io(struct znsage_device *zd)
 		return -ENOMEM;
 	zd->wq = alloc_workqueue("znsage/%s", WQ_MEM_RECLAIM | WQ_HIGHPRI |
 				 WQ_UNBOUND, 1, zd->name);
-	return zd->wq ? 0 : -ENOMEM;
+	zd->read_wq = alloc_workqueue("znsage-in/%s", WQ_MEM_RECLAIM |
+				      WQ_HIGHPRI | ZNSAGE_WQ_PERCPU, 0,
+				      zd->name);
+	return zd->wq && zd->read_wq ? 0 : -ENOMEM;
 }
 
 /* Free all of a device that has no disk and no I/O; also a half-built one. */
@@ -232,6 +235,8 @@ static void device_free(struct znsage_device *zd)
 {
 	if (zd->wq)
 		destroy_workqueue(zd->wq);
+	if (zd->read_wq)
+		destroy_workqueue(zd->read_wq);
 	znsage_policy_end(zd);
 	znsage_frames_free(zd);
 	bioset_exit(&zd->worker_bios);

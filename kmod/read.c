@@ -158,7 +158,8 @@ static void submit_clone(struct znsage_device *zd, struct bio *bio,
 
 /*
  * Read again what failed. Only if there is memory at once, or in the bio_set's
- * reserve: what that waits for could be behind this in the workqueue.
+ * reserve: it does not wait for clones of others while it may hold one. Clones
+ * so come back with nothing but the device.
  */
 static void alone_work(struct work_struct *work)
 {
@@ -203,12 +204,12 @@ static void run_was_read(struct znsage_read *rd, blk_status_t status)
 	if (!rd->failed && may_be_a_neighbours(status)) {
 		rd->failed = status;
 		INIT_WORK(&rd->work, alone_work);
-		queue_work(rd->zd->wq, &rd->work);
+		queue_work(rd->zd->read_wq, &rd->work);
 	} else if (status || !rd->zd->crypt) {
 		run_ended(rd, status);
 	} else {
 		INIT_WORK(&rd->work, decrypt_work);
-		znsage_decrypt_later(rd->zd, &rd->work);
+		queue_work(rd->zd->read_wq, &rd->work);
 	}
 }
 

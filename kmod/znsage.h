@@ -210,6 +210,8 @@ struct znsage_device {
 	struct percpu_ref ref;
 	struct completion released;
 	struct workqueue_struct *wq;
+	/* Not the worker's, which may wait for a read to give back its clone. */
+	struct workqueue_struct *read_wq;
 	struct work_struct work;
 	struct hrtimer timer;
 	atomic_t timer_on;
@@ -349,7 +351,6 @@ void znsage_crypt_end(struct znsage_device *zd);
 int znsage_encrypt(struct znsage_chunk *zc);
 blk_status_t znsage_decrypt(struct znsage_device *zd, struct bio *bio,
 			    struct bvec_iter iter, u32 nr);
-void znsage_decrypt_later(struct znsage_device *zd, struct work_struct *work);
 
 /* wait.c */
 void znsage_write_pending(struct znsage_device *zd);
