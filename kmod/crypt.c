@@ -69,7 +69,6 @@ struct znsage_cipher {
  * struct znsage_crypt - of a device that encrypts
  * @tfm:     the key, expanded
  * @ciphers: for each CPU
- * @wq:	     decrypts
  */
 struct znsage_crypt {
 	struct crypto_skcipher *tfm;
