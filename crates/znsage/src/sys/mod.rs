@@ -167,7 +167,8 @@ pub trait Sys {
     fn mkdir(&self, path: &str) -> io::Result<()>;
     fn rmdir(&self, path: &str) -> io::Result<()>;
     fn mount(&self, fstype: &str, path: &str) -> io::Result<()>;
-    /// Runs a program to its end and calls `tick` some times a second.
+    /// Runs a program to its end and calls `tick` some times a second. Who
+    /// interrupts this one ends that one, too.
     fn run(&self, argv: &[&str], tick: &mut dyn FnMut()) -> io::Result<Ran>;
     fn sleep(&self, time: Duration);
     /// As `claim`, until the answer is dropped.

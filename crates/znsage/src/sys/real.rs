@@ -5,9 +5,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
@@ -18,6 +18,14 @@ use crate::zones::{self, Zone};
 
 /// How often a running program is looked after.
 const TICK: Duration = Duration::from_millis(50);
+
+/// What a program has to end in once it was told to; then it is killed. fio,
+/// told while its threads wait for their turn, may hang (axboe/fio#1934).
+const GRACE: Duration = Duration::from_secs(10);
+
+/// What the kernel may still write for a program that was killed is done
+/// after this time.
+const AFTERMATH: Duration = Duration::from_secs(1);
 
 pub struct Real;
 
@@ -114,22 +122,9 @@ impl Sys for Real {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
-        // A signal to this process alone is passed on, once. If it came
-        // before, the program is part of the way back and has to finish.
-        let mut pass_on = !interrupt::seen();
         // Read while it runs: a pipe holds 64 KiB, and fio prints more.
         let (stdout, stderr) = (reader(child.stdout.take()), reader(child.stderr.take()));
-        let status = loop {
-            match child.try_wait()? {
-                Some(status) => break status,
-                None => std::thread::sleep(TICK),
-            }
-            tick();
-            if pass_on && interrupt::seen() {
-                pass_on = false;
-                let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
-            }
-        };
+        let status = look_after(&mut child, tick, &interrupt::seen, GRACE)?;
         let text = |reader: JoinHandle<io::Result<Vec<u8>>>| -> io::Result<String> {
             let bytes = reader.join().map_err(|_| io::Error::other("reading failed"))??;
             Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -167,6 +162,39 @@ impl Sys for Real {
         let mut answer = String::new();
         io::stdin().read_line(&mut answer)?;
         Ok(Some(answer.trim().to_string()))
+    }
+}
+
+/// Waits for the end of a program. A signal to this process alone is passed on,
+/// once. If it came before, the program is part of the way back and has to
+/// finish.
+fn look_after(
+    child: &mut Child,
+    tick: &mut dyn FnMut(),
+    interrupted: &dyn Fn() -> bool,
+    grace: Duration,
+) -> io::Result<ExitStatus> {
+    let pass_on = !interrupted();
+    let mut told: Option<Instant> = None;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        std::thread::sleep(TICK);
+        tick();
+        match told {
+            None if pass_on && interrupted() => {
+                told = Some(Instant::now());
+                let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
+            }
+            Some(when) if when.elapsed() >= grace => {
+                child.kill()?;
+                let status = child.wait()?;
+                std::thread::sleep(AFTERMATH);
+                return Ok(status);
+            }
+            _ => (),
+        }
     }
 }
 
@@ -216,6 +244,8 @@ pub fn parse_record(record: &str) -> Option<LogLine> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
     use super::*;
 
     #[test]
@@ -238,6 +268,32 @@ mod tests {
         assert_eq!(ran.stdout, "out\n");
         assert_eq!(ran.complaint(), "bad");
         assert!(ticks > 0);
+    }
+
+    /// What a program that was told to end ends with, and what it cost.
+    fn told(script: &str, grace: Duration) -> (ExitStatus, Duration) {
+        let begun = Instant::now();
+        let mut child = Command::new("sh").args(["-c", script]).spawn().unwrap();
+        let interrupted = || begun.elapsed() > Duration::from_millis(300);
+        let status = look_after(&mut child, &mut || (), &interrupted, grace).unwrap();
+        (status, begun.elapsed())
+    }
+
+    #[test]
+    fn programs_are_told_to_end_and_killed_if_they_do_not() {
+        let minute = Duration::from_secs(60);
+        let (status, took) = told("trap 'exit 7' TERM; while :; do sleep 0.05; done", minute);
+        assert!(status.code() == Some(7) && took < minute, "{status} after {took:?}");
+        let grace = Duration::from_millis(300);
+        let (status, took) = told("trap '' TERM; while :; do sleep 0.05; done", grace);
+        assert_eq!(status.signal(), Some(libc::SIGKILL), "after {took:?}");
+    }
+
+    #[test]
+    fn programs_that_begin_when_it_was_interrupted_finish() {
+        let mut child = Command::new("sh").args(["-c", "sleep 0.5; exit 3"]).spawn().unwrap();
+        let status = look_after(&mut child, &mut || (), &|| true, Duration::ZERO).unwrap();
+        assert_eq!(status.code(), Some(3));
     }
 
     #[test]
