@@ -301,8 +301,9 @@ static struct zse_reading *prepare(struct zse_engine *e, struct zse_chunk **c)
 }
 
 /*
- * Add live blocks of the victim to the chunk, from the cursor on. Blocks that
- * were never written (a zone that failed early) are not in the forward map.
+ * Add live blocks of the victim to the chunk, from the cursor on, and go on to the
+ * next live one: who has read the last knows it, though the chunk is full. Blocks
+ * that were never written (a zone that failed early) are not in the forward map.
  * What the kernel has in memory, it will write again. Without the lock. Returns
  * how many were added.
  */
@@ -313,14 +314,15 @@ static u32 read_out(struct zse_engine *e, struct zse_reading *v,
 	u32 base = v->zone * e->cfg.zone_blocks, nr = c->nr;
 
 	*skipped = 0;
-	while (c->nr < e->cfg.chunk_blocks && v->cursor < z->cap &&
-	       zp_load(&z->live)) {
-		u32 block = base + v->cursor++;
+	for (; v->cursor < z->cap && zp_load(&z->live); v->cursor++) {
+		u32 block = base + v->cursor;
 		u32 slot = zp_load(&e->rev[block]);
 		struct zse_entry *entry = &c->entries[c->nr];
 
 		if (slot == ZSE_NONE || !map_is(e, slot, block))
 			continue;
+		if (c->nr == e->cfg.chunk_blocks)
+			break;
 		if (e->cfg.in_memory && e->cfg.in_memory(e->cfg.host, slot) &&
 		    map_drop(e, slot, block)) {
 			++*skipped;

@@ -144,18 +144,25 @@ impl Device {
         self.finish()
     }
 
-    /// Runs `znsage bench` with a small limit; no page may be corrupt.
+    /// What `bench()` measured of this device.
     pub fn bench(&self, arguments: &[&str]) -> Outcome<Bench> {
-        into_memory("znsage");
-        let common = ["bench", "--memory-limit", "20M", "--verify"];
-        let report = znsage_json(&[&common, arguments].concat())?;
-        ensure!(report["corrupt_pages"] == 0, "corrupt pages: {}", report["corrupt"]);
+        let report = bench(arguments)?;
         let phases = report["phases"].as_array().ok_or("the report has no phases")?;
         let access = phases.iter().find(|p| !p["device"].is_null() && !p["latency_us"].is_null());
         let access = access.ok_or("the report has no access phase")?;
-        ensure!(phases.iter().any(|p| p["phase"] == "verify"), "the report has no verification");
         Ok(Bench { access: access.clone() })
     }
+}
+
+/// Runs `znsage bench` with a small limit; no page may be corrupt.
+pub fn bench(arguments: &[&str]) -> Outcome<Value> {
+    into_memory("znsage");
+    let common = ["bench", "--memory-limit", "20M", "--verify"];
+    let report = znsage_json(&[&common, arguments].concat())?;
+    ensure!(report["corrupt_pages"] == 0, "corrupt pages: {}", report["corrupt"]);
+    let mut phases = report["phases"].as_array().into_iter().flatten();
+    ensure!(phases.any(|p| p["phase"] == "verify"), "the report has no verification");
+    Ok(report)
 }
 
 /// Pages of a program are charged to the group that is the first to need them. The

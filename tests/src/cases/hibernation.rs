@@ -12,36 +12,16 @@ use crate::guest;
 use crate::kmsg::Log;
 use crate::memory::Memory;
 use crate::outcome::{Context, Outcome};
+use crate::sleep::{self, NoFurther, STATE};
 
 crate::cases![hibernation: is_refused_while_on, holds_attach_back, suspend_is_not_refused];
 
-const STATE: &str = "/sys/power/state";
-/// How far the kernel goes to sleep before it turns round.
-const TEST: &str = "/sys/power/pm_test";
 /// Whoever opens it is about to hibernate, as far as the kernel knows, until
 /// it is closed again.
 const SNAPSHOT: &str = "/dev/snapshot";
 
 /// What the module says.
 const REFUSED: &str = "znsage: hibernation: refused";
-
-/// As long as it lives, sleep ends when all tasks are frozen: if hibernation
-/// is not refused after all, the machine is still there to tell.
-struct NoFurther;
-
-impl NoFurther {
-    fn than_freezing() -> Outcome<NoFurther> {
-        guest::write(TEST, "freezer").context(TEST)?;
-        Ok(NoFurther)
-    }
-}
-
-impl Drop for NoFurther {
-    fn drop(&mut self) {
-        // If this does not work, the next case that sleeps will not, either.
-        let _ = guest::write(TEST, "none");
-    }
-}
 
 fn no_snapshot(device: &Device) -> Outcome {
     let name = &device.name;
@@ -106,11 +86,9 @@ fn holds_attach_back(log: &mut Log) -> Outcome {
     first.finish_sound()
 }
 
-/// To idle, which needs nothing of the machine, and with pages out.
 fn suspend_is_not_refused(log: &mut Log) -> Outcome {
-    let _awake = NoFurther::than_freezing()?;
     let device = Device::on(&guest::device(MAIN)?, &[])?;
-    guest::write(STATE, "freeze").context("suspend to idle")?;
+    sleep::to_idle()?;
     ensure!(!log.has(REFUSED), "hibernation was refused, when nobody asked for it");
     device.finish_sound()
 }

@@ -3,16 +3,17 @@
 
 use super::{Torture, PRIORITY};
 use crate::cases::devices::{CONVENTIONAL, MAIN, TIGHT};
-use crate::device::Device;
+use crate::device::{self, Device};
 use crate::ensure;
 use crate::guest;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::Random;
+use crate::sleep;
 
 pub type Act = fn(&mut Torture) -> Outcome;
 
 /// How often, what it is called in the story, and what it is.
-const ACTS: [(usize, &str, Act); 16] = [
+const ACTS: [(usize, &str, Act); 18] = [
     (8, "policy", policy),
     (6, "victim", victim),
     (6, "watermarks", watermarks),
@@ -28,6 +29,8 @@ const ACTS: [(usize, &str, Act); 16] = [
     (3, "CPU", cpu),
     (2, "unload", unload),
     (2, "compact", compact),
+    (2, "suspend", suspend),
+    (1, "bench", bench),
     (1, "memory block", memory_block),
 ];
 
@@ -208,6 +211,18 @@ fn unload(_: &mut Torture) -> Outcome {
 fn compact(_: &mut Torture) -> Outcome {
     guest::write("/proc/sys/vm/drop_caches", "3").context("drop_caches")?;
     guest::write("/proc/sys/vm/compact_memory", "1").context("compact_memory")
+}
+
+/// All stop wherever they are, and go on.
+fn suspend(_: &mut Torture) -> Outcome {
+    sleep::to_idle()
+}
+
+/// One process more, which takes what swap there is left.
+fn bench(torture: &mut Torture) -> Outcome {
+    let pattern = one_of(torture, &["random", "sequential", "zipf", "etc"]);
+    let arguments = ["--size", "32M", "--seconds", "2", "--pattern", pattern];
+    device::bench(&arguments).context(pattern).map(drop)
 }
 
 /// All pages in it move, or the kernel gives up.

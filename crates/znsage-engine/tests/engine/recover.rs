@@ -4,6 +4,7 @@
 use crate::device::Fate;
 use crate::directed::{eager, fill_two_zones, finish, host, write};
 use crate::host::{Host, Slot};
+use crate::refusals::plain;
 
 fn lost(h: &Host) -> usize {
     h.slots.iter().filter(|s| **s == Slot::Lost).count()
@@ -166,9 +167,11 @@ fn what_holds_the_room_is_lost_at_last() {
 /// Each zone that GC writes fails when a chunk is in it, until no zone is left that takes
 /// anything; the reserve is lost. Though all works again then, and little is live, there is
 /// nowhere to move it to but GC's memory.
-#[test]
-fn without_a_zone_pages_go_through_memory() {
-    let mut h = host(eager);
+fn pages_go_through_memory(gc_chunks: u32) {
+    let mut h = host(|c| {
+        eager(c);
+        c.nr_gc_chunks = gc_chunks;
+    });
     write(&mut h, 0..100);
     let mut random = 1_u32;
     let mut writes = |h: &mut Host, fails: bool| {
@@ -201,6 +204,18 @@ fn without_a_zone_pages_go_through_memory() {
     (0..400).for_each(|_| writes(&mut h, false));
     assert_eq!(h.failed_chunks, tries, "swap-out does not go on");
     finish(h);
+}
+
+#[test]
+fn without_a_zone_pages_go_through_memory() {
+    pages_go_through_memory(plain().nr_gc_chunks);
+}
+
+/// What is live in a zone fills that chunk, and dead blocks follow: all is read, though
+/// nothing is left to look at the rest with.
+#[test]
+fn one_chunk_is_enough_memory() {
+    pages_go_through_memory(1);
 }
 
 /// One that is gone for good is asked now and then.
