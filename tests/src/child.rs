@@ -50,6 +50,20 @@ impl Group {
         fs::write(&path, value).context(format!("{} := {value}", path.display()))
     }
 
+    /// Sets a limit that it may be above: lowered at once, it would be kept by killing.
+    pub fn shrink(&self, limit: u64) -> Outcome {
+        let current = self.path.join("memory.current");
+        let is_below = || {
+            // Each time it is written, the kernel takes what it can.
+            let asked = self.set("memory.high", &limit.to_string());
+            let now = asked.and_then(|()| guest::read_number(&current.to_string_lossy()));
+            now.is_ok_and(|now| now <= limit)
+        };
+        ensure!(guest::eventually(60.0, is_below), "a cgroup does not shrink to {limit} bytes");
+        self.set("memory.max", &limit.to_string())?;
+        self.set("memory.high", "max")
+    }
+
     /// What its directory is to the kernel: `stat -c %i`.
     pub fn id(&self) -> Outcome<u64> {
         use std::os::unix::fs::MetadataExt;

@@ -164,7 +164,7 @@ fn kill(torture: &mut Torture) -> Outcome {
 /// Its pages go elsewhere, and the area is new afterwards.
 fn swapoff(torture: &mut Torture) -> Outcome {
     let device = device(torture)?;
-    device.swapoff()?;
+    torture.without_limits(|| device.swapoff())?;
     device.nothing_lives()?;
     device.check()?;
     guest::ok(&["mkswap", &device.node()])?;
@@ -173,7 +173,7 @@ fn swapoff(torture: &mut Torture) -> Outcome {
 
 fn off_and_on(torture: &mut Torture) -> Outcome {
     if let Some(device) = torture.device.take() {
-        device.finish_sound()?;
+        torture.without_limits(|| device.finish_sound())?;
     }
     let options = OPTIONS[torture.random.below(OPTIONS.len())];
     let device = main_on(options).context(options.join(" "))?;
@@ -185,7 +185,7 @@ fn off_and_on(torture: &mut Torture) -> Outcome {
 /// Of the same priority: pages go to both in turns.
 fn second_device(torture: &mut Torture) -> Outcome {
     match torture.beside.take() {
-        Some(device) => device.finish_sound(),
+        Some(device) => torture.without_limits(|| device.finish_sound()),
         None => {
             let device = Device::on(&guest::device(TIGHT)?, &["--priority", PRIORITY])?;
             torture.beside = Some(device);

@@ -51,10 +51,18 @@ struct Torture {
     last: &'static str,
 }
 
-/// A process under torture, and its groups: the inner one first.
+/// A process under torture, and its groups: the inner one first. The outer one has the
+/// limit.
 struct Subject {
     child: Child,
     groups: Vec<Group>,
+    limit: u64,
+}
+
+impl Subject {
+    fn outer(&self) -> &Group {
+        self.groups.last().expect("it has a group")
+    }
 }
 
 impl Torture {
@@ -114,20 +122,30 @@ impl Torture {
 
     fn new_subject(&mut self) -> Outcome<Subject> {
         self.born += 1;
-        let limit = (12 + self.random.below(12)) * MIB;
+        let limit = ((12 + self.random.below(12)) * MIB) as u64;
         let life = Life {
             seed: self.random.next(),
-            bytes: limit / 2 + self.random.below(28 * MIB) / PAGE * PAGE,
+            bytes: limit as usize / 2 + self.random.below(28 * MIB) / PAGE * PAGE,
             shared: self.random.below(4) == 0,
             steps: 20 + self.random.below(150) as u32,
         };
-        let outer = Group::new(&format!("torture{}", self.born), limit as u64)?;
+        let outer = Group::new(&format!("torture{}", self.born), limit)?;
         let groups = match self.random.below(3) {
             0 => vec![Group::within(&outer, "inner")?, outer],
             _ => vec![outer],
         };
         let child = spawn(Some(&groups[0]), move |link| live(link, &life))?;
-        Ok(Subject { child, groups })
+        Ok(Subject { child, groups, limit })
+    }
+
+    /// For swapoff, which brings pages back into groups that are full: where the kernel
+    /// cannot write others out as fast, it kills.
+    fn without_limits(&self, body: impl FnOnce() -> Outcome) -> Outcome {
+        for subject in &self.subjects {
+            subject.outer().set("memory.max", "max")?;
+        }
+        body()?;
+        self.subjects.iter().try_for_each(|subject| subject.outer().shrink(subject.limit))
     }
 
     /// All are told to end, and all is put back and looked at.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A device that fails for a while, and blocks that it can no longer read.
 
+use znsage_engine::Config;
+
 use crate::device::Fate;
 use crate::directed::{eager, fill_two_zones, finish, host, write};
 use crate::host::{Host, Slot};
-use crate::refusals::plain;
 
 fn lost(h: &Host) -> usize {
     h.slots.iter().filter(|s| **s == Slot::Lost).count()
@@ -164,19 +165,16 @@ fn what_holds_the_room_is_lost_at_last() {
     finish(h);
 }
 
-/// Each zone that GC writes fails when a chunk is in it, until no zone is left that takes
-/// anything; the reserve is lost. Though all works again then, and little is live, there is
-/// nowhere to move it to but GC's memory.
-fn pages_go_through_memory(gc_chunks: u32) {
-    let mut h = host(|c| {
-        eager(c);
-        c.nr_gc_chunks = gc_chunks;
-    });
-    write(&mut h, 0..100);
-    let mut random = 1_u32;
-    let mut writes = |h: &mut Host, fails: bool| {
-        random = random.wrapping_mul(1_103_515_245).wrapping_add(12_345);
-        assert!(h.write(0, (random >> 16) % 100));
+/// Random writes to the first 100 slots, each until nothing is left to do.
+struct Writes {
+    random: u32,
+}
+
+impl Writes {
+    /// If it `fails`, so does each append of GC to a zone in which something is.
+    fn one(&mut self, h: &mut Host, fails: bool) {
+        self.random = self.random.wrapping_mul(1_103_515_245).wrapping_add(12_345);
+        assert!(h.write(0, (self.random >> 16) % 100));
         while h.kick || !h.nothing_outstanding() {
             h.pump();
             if let Some(append) = h.appends.pop() {
@@ -189,33 +187,66 @@ fn pages_go_through_memory(gc_chunks: u32) {
                 h.end_resets();
             }
         }
-    };
+    }
+
+    fn many(&mut self, h: &mut Host) {
+        (0..400).for_each(|_| self.one(h, false));
+    }
+}
+
+/// Each zone that GC writes fails when a chunk is in it, until no zone is left that takes
+/// anything; the reserve is lost.
+fn no_zone_is_left(change: impl FnOnce(&mut Config)) -> (Host, Writes) {
+    let mut h = host(|c| {
+        eager(c);
+        change(c);
+    });
+    write(&mut h, 0..100);
+    let mut writes = Writes { random: 1 };
     while h.failed_chunks == 0 {
-        writes(&mut h, true);
+        writes.one(&mut h, true);
     }
     let st = h.e.stats();
     assert_eq!((st.zones_full, st.zones_empty, st.zones_open), (8, 0, 0));
-    let carried = h.carried;
+    (h, writes)
+}
 
-    (0..400).for_each(|_| writes(&mut h, false));
+/// Though all works again then, and little is live, there is nowhere to move it to but GC's
+/// memory.
+#[test]
+fn without_a_zone_pages_go_through_memory() {
+    let (mut h, mut writes) = no_zone_is_left(|_| ());
+    let carried = h.carried;
+    writes.many(&mut h);
     let tries = h.failed_chunks;
     assert!(tries <= 4, "{tries} chunks failed before there was room");
     assert!(h.carried > carried, "how was there room?");
-    (0..400).for_each(|_| writes(&mut h, false));
+    writes.many(&mut h);
     assert_eq!(h.failed_chunks, tries, "swap-out does not go on");
     finish(h);
 }
 
+/// What is live in a zone fills the only chunk, and dead blocks follow: it is all of the
+/// zone, though no chunk is left to look at the rest with.
 #[test]
-fn without_a_zone_pages_go_through_memory() {
-    pages_go_through_memory(plain().nr_gc_chunks);
-}
-
-/// What is live in a zone fills that chunk, and dead blocks follow: all is read, though
-/// nothing is left to look at the rest with.
-#[test]
-fn one_chunk_is_enough_memory() {
-    pages_go_through_memory(1);
+fn one_full_chunk_is_enough_memory() {
+    let (mut h, _) = no_zone_is_left(|c| (c.nr_gc_chunks, c.chunk_blocks) = (1, 2));
+    let mut left = vec![h.cfg.chunk_blocks; h.cfg.nr_zones as usize];
+    for slot in 0..100 {
+        let Slot::Stored { block, .. } = h.slots[slot as usize] else { continue };
+        match &mut left[h.e.locate(block).0 as usize] {
+            0 => h.free(slot),
+            left => *left -= 1,
+        }
+    }
+    // Others than those, which stay.
+    for i in 0..100 {
+        assert!(h.write(0, 100 + i % 50));
+        h.run_device();
+    }
+    let tries = h.failed_chunks;
+    assert!(tries <= 4, "{tries} chunks failed before there was room");
+    finish(h);
 }
 
 /// One that is gone for good is asked now and then.
