@@ -164,6 +164,13 @@ impl Drop for Setting {
     }
 }
 
+/// Compacts memory. Before that each CPU hands over the pages that came in last, which it
+/// keeps for itself and from which reclaim takes none.
+pub fn compact() -> Outcome {
+    const COMPACT: &str = "/proc/sys/vm/compact_memory";
+    write(COMPACT, "1").context(COMPACT)
+}
+
 /// Swap readahead off while `body` runs.
 pub fn without_read_ahead<T>(body: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
     let _off = Setting::set("/proc/sys/vm/page-cluster", "0")?;

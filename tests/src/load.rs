@@ -7,6 +7,7 @@ use nix::sys::mman::{mlockall, MlockAllFlags};
 
 use crate::child::{self, spawn, Child, Group, Link};
 use crate::ensure;
+use crate::guest;
 use crate::memory::Memory;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::{self, Random, PAGE, WORDS};
@@ -14,7 +15,7 @@ use crate::pattern::{self, Random, PAGE, WORDS};
 /// Accesses from one look at the parent to the next.
 const BATCH: u64 = 32;
 /// How often a page is tried that cannot be read. What failed once is an error
-/// until it has left memory.
+/// until it has left memory, which it does not as long as a CPU keeps it for itself.
 const TRIES: u32 = 4;
 
 /// What the workers did and met, all together.
@@ -134,6 +135,7 @@ impl Pages {
             if left.is_empty() {
                 break;
             }
+            guest::compact()?;
             child::reclaim((self.keys.len() * PAGE) as u64)?;
         }
         self.tally.lost = left.len() as u64;

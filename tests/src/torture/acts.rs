@@ -210,7 +210,7 @@ fn unload(_: &mut Torture) -> Outcome {
 
 fn compact(_: &mut Torture) -> Outcome {
     guest::write("/proc/sys/vm/drop_caches", "3").context("drop_caches")?;
-    guest::write("/proc/sys/vm/compact_memory", "1").context("compact_memory")
+    guest::compact()
 }
 
 /// All stop wherever they are, and go on.
