@@ -238,7 +238,7 @@ static u32 pick_lane(struct zse_engine *e, u32 class)
 
 /* What is written of @v in chunk @c; @c may have some of another victim. */
 static void describe(struct zse_engine *e, const struct zse_reading *v,
-			struct zse_chunk *c)
+		     struct zse_chunk *c)
 {
 	const struct zse_zone *z = &e->zones[v->zone];
 
@@ -308,7 +308,7 @@ static struct zse_reading *prepare(struct zse_engine *e, struct zse_chunk **c)
  * how many were added.
  */
 static u32 read_out(struct zse_engine *e, struct zse_reading *v,
-		       struct zse_chunk *c, u32 *skipped)
+		    struct zse_chunk *c, u32 *skipped)
 {
 	const struct zse_zone *z = &e->zones[v->zone];
 	u32 base = v->zone * e->cfg.zone_blocks, nr = c->nr;

@@ -82,6 +82,15 @@ static void gc_read_ended(struct znsage_chunk *zc)
 	znsage_kick(zd);
 }
 
+static void gc_entry_failed(struct znsage_chunk *zc, u32 index)
+{
+	struct znsage_device *zd = zc->zd;
+
+	if (zse_gc_entry_failed(zd->engine, zc->core, index))
+		pr_err_ratelimited("znsage: %s: a page is lost: it could not be read for long\n",
+				   zd->name);
+}
+
 static void gc_read_end_io(struct bio *bio)
 {
 	struct worker_bio *wb = container_of(bio, struct worker_bio, bio);
@@ -90,7 +99,7 @@ static void gc_read_end_io(struct bio *bio)
 	if (bio->bi_status) {
 		zc->failed = true;
 		if (zc->single)
-			zse_gc_entry_failed(zc->zd->engine, zc->core, wb->first);
+			gc_entry_failed(zc, wb->first);
 	}
 	gc_read_ended(zc);
 	worker_bio_put(wb);

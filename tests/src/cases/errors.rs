@@ -305,5 +305,6 @@ fn lost_by_gc(log: &mut Log) -> Outcome {
     worn.null.mend_sectors(Worn::FIRST, Worn::LAST)?;
     let lost = worn.verify()?;
     ensure!(lost == worn.bad, "slots {:?} were bad, and {lost:?} are lost", worn.bad);
+    ensure!(log.has("a page is lost"), "the log does not tell");
     worn.finish()
 }
