@@ -7,6 +7,9 @@
  * is missing than one empty zone. So GC takes the pages of a victim into its
  * buffers, has the victim reset, and writes them back.
  *
+ * A policy's freed() is not called for them, since it may take the engine lock; the
+ * zone's cleaning() tells enough.
+ *
  * Pages are carried only when all that is live in their zone is in memory. The
  * forward map of their slots says so: a tag, as while a page is swapped out, but
  * of a chunk of GC. So nothing in the zone is live any more, and it is reset like
@@ -48,6 +51,7 @@ static void park(struct zse_engine *e, struct zse_chunk *c)
 	list_del_init(&c->link);
 	list_add_tail(&c->link, &e->parked);
 	e->nr_parked++;
+	share_gc_ended(e, c);
 }
 
 /**
@@ -90,6 +94,7 @@ static void resume(struct zse_engine *e, struct zse_chunk *c)
 	list_del_init(&c->link);
 	list_add(&c->link, &e->gc_ready);
 	e->nr_parked--;
+	share_gc_again(e, c);
 }
 
 /* Is there a zone for one that waits for no more than that? */

@@ -31,6 +31,8 @@ static void check_slots(struct check *ck)
 	for (slot = 0; slot < e->cfg.nr_slots; slot++) {
 		u32 b = zp_load(&e->fwd[slot]), s, state;
 
+		if (!(slot % ZSE_RESCHED))
+			zp_resched();
 		if (b >= ZSE_TAG_BASE)
 			continue;
 		if (b >= e->nr_blocks) {
@@ -127,9 +129,9 @@ static void check_gc_shares(struct check *ck)
 		chunks += e->gc_shares[i].chunks;
 		victims += e->gc_shares[i].victims;
 	}
-	if (chunks != e->nr_used_gc_chunks)
+	if (chunks != e->nr_used_gc_chunks - e->nr_parked)
 		violation(ck, "chunks of GC that streams have", 0, chunks,
-			  e->nr_used_gc_chunks);
+			  e->nr_used_gc_chunks - e->nr_parked);
 	if (victims != e->nr_state[ZSE_ZONE_VICTIM])
 		violation(ck, "victims that streams have", 0, victims,
 			  e->nr_state[ZSE_ZONE_VICTIM]);
@@ -226,8 +228,11 @@ static void check_totals(struct check *ck)
 	u64 used = slots_used(e), mapped = 0;
 	u32 i;
 
-	for (i = 0; i < e->cfg.nr_slots; i++)
+	for (i = 0; i < e->cfg.nr_slots; i++) {
 		mapped += !map_is(e, i, ZSE_NONE);
+		if (!(i % ZSE_RESCHED))
+			zp_resched();
+	}
 	if (zse_idle(e) && slots_used(e) == used && used != mapped)
 		violation(ck, "number of slots in use", 0, used, mapped);
 }
@@ -238,7 +243,7 @@ static void check_totals(struct check *ck)
  * @say: called for each violation, may be NULL; holding the engine lock
  * @arg: passed to @say
  *
- * Context: takes time in proportion to the device.
+ * Context: may sleep; takes time in proportion to the device.
  * Return: number of violations.
  */
 u32 zse_check(struct zse_engine *e, zse_say_fn say, void *arg)
@@ -247,8 +252,10 @@ u32 zse_check(struct zse_engine *e, zse_say_fn say, void *arg)
 	u32 i;
 
 	check_slots(&ck);
-	for (i = 0; i < e->cfg.nr_zones; i++)
+	for (i = 0; i < e->cfg.nr_zones; i++) {
 		check_zone_live(&ck, i);
+		zp_resched();
+	}
 	check_zones(&ck);
 	check_totals(&ck);
 	return ck.violations;

@@ -160,6 +160,38 @@ void clean_begin(struct zse_engine *e, u32 zone, u32 class)
 	policy_cleaning(e, zone, true);
 }
 
+/* GC is done with reading @v. Wants the engine lock. */
+void clean_end(struct zse_engine *e, struct zse_reading *v)
+{
+	u32 zone = v->zone;
+
+	*v = e->victims[--e->nr_victims];
+	zone_check_drained(e, zone);
+}
+
+/*
+ * Begin a zone that failed though it may gain nothing, since its reset may fail as
+ * well: nothing else would help those that wait. Returns false if there is none.
+ */
+bool clean_begin_bad(struct zse_engine *e)
+{
+	u32 room = clean_room(e), best = ZSE_NONE, least = ZSE_NONE, i;
+
+	for (i = 0; i < e->cfg.nr_zones; i++) {
+		const struct zse_zone *z = &e->zones[i];
+		u32 live = round_up_unit(e, zp_load(&z->live));
+
+		if (z->bad && live < least && victim_will_do(e, i, room)) {
+			best = i;
+			least = live;
+		}
+	}
+	if (best == ZSE_NONE || list_empty(&e->free_gc_chunks))
+		return false;
+	clean_begin(e, best, 0);
+	return true;
+}
+
 /*
  * Begin another victim if GC is to go on, and the survivors have room. The
  * choice may take long: it is made without the lock, and looked at again.
@@ -341,8 +373,7 @@ static u32 read_out(struct zse_engine *e, struct zse_reading *v,
  */
 static bool settle(struct zse_engine *e, struct zse_reading *v, u32 nr)
 {
-	u32 zone = v->zone;
-	struct zse_zone *z = &e->zones[zone];
+	struct zse_zone *z = &e->zones[v->zone];
 
 	z->moving += nr;
 	e->gc_unplaced += nr;
@@ -351,8 +382,7 @@ static bool settle(struct zse_engine *e, struct zse_reading *v, u32 nr)
 	v->passed = v->cursor;
 	if (v->cursor != z->cap && zp_load(&z->live))
 		return false;
-	*v = e->victims[--e->nr_victims];
-	zone_check_drained(e, zone);
+	clean_end(e, v);
 	return true;
 }
 

@@ -30,7 +30,7 @@
  * If zones were lost to errors, that may no longer hold. Then, and only when
  * nothing is under way that could help, GC makes do with fewer lanes and takes
  * what it can get: the place of a zone that failed, the zone of a stream, a
- * victim itself (gc_improvise()). If that is no use either, waiting chunks fail
+ * victim itself, or a zone that failed (gc_improvise()). If that is no use either, waiting chunks fail
  * (next_failed()).
  *
  * What a bad zone holds is copied out like any victim's, whatever it gains; at
@@ -232,6 +232,20 @@ static bool gc_give_up(struct zse_engine *e)
 }
 
 /*
+ * Victims that cannot be read, since all of GC's chunks are parked: they are full
+ * zones again. Returns true if there were any.
+ */
+static bool gc_give_back(struct zse_engine *e)
+{
+	if (!e->nr_victims || !list_empty(&e->free_gc_chunks) ||
+	    e->nr_used_gc_chunks > e->nr_parked)
+		return false;
+	while (e->nr_victims)
+		clean_end(e, &e->victims[0]);
+	return true;
+}
+
+/*
  * Chunks wait, and nothing is under way that could help. Returns true if
  * something was found that may. What failed before is tried again, a few times
  * for each chunk that would fail.
@@ -251,7 +265,7 @@ static bool gc_improvise(struct zse_engine *e)
 		carry_begin(e);
 		return true;
 	}
-	return zone_let_go(e) || zone_swap_for_gc(e);
+	return zone_let_go(e) || zone_swap_for_gc(e) || clean_begin_bad(e);
 }
 
 /* What needs no reading by GC. */
@@ -288,7 +302,8 @@ static bool next_or_fail(struct zse_engine *e, struct zse_op *op, bool *again)
 	*again = false;
 	if (next_ready(e, op))
 		return true;
-	*again = gc_could_go_on(e) || gc_give_up(e) || gc_improvise(e);
+	*again = gc_could_go_on(e) || gc_give_up(e) || gc_give_back(e) ||
+		 gc_improvise(e);
 	return !*again && next_failed(e, op);
 }
 

@@ -21,6 +21,8 @@
 #define ZSE_MAX_RESETTING	4
 /* Shards of the counters that swap-in and swap_slot_free_notify touch. */
 #define ZSE_SHARDS		16
+/* Slots or blocks that are walked at a time; a cache miss or two each. */
+#define ZSE_RESCHED		4096
 
 enum zse_zone_state {
 	ZSE_ZONE_EMPTY,
@@ -169,7 +171,7 @@ struct zse_stream {
 
 /**
  * struct zse_gc_share - what a stream has of GC, see share.c
- * @chunks:  with pages of its zones
+ * @chunks:  with pages of its zones, but for those that are parked
  * @victims: of its zones; read anywhere
  * @slow:    GC goes past it; read anywhere
  */
@@ -433,6 +435,8 @@ u32 clean_room(const struct zse_engine *e);
 u32 clean_spare(const struct zse_engine *e);
 bool clean_is_reading(const struct zse_engine *e, u32 zone);
 void clean_begin(struct zse_engine *e, u32 zone, u32 class);
+bool clean_begin_bad(struct zse_engine *e);
+void clean_end(struct zse_engine *e, struct zse_reading *v);
 bool clean_buffer(struct zse_engine *e, u32 slot, struct zse_run *run);
 bool clean_fill(struct zse_engine *e, struct zse_op *op);
 
@@ -476,6 +480,7 @@ bool share_may_read(const struct zse_engine *e, const struct zse_zone *z,
 		    const struct zse_chunk *c);
 void share_gc_taken(struct zse_engine *e, struct zse_chunk *c,
 		    const struct zse_zone *z);
+void share_gc_again(struct zse_engine *e, const struct zse_chunk *c);
 void share_gc_ended(struct zse_engine *e, const struct zse_chunk *c);
 void share_see_slow(struct zse_engine *e);
 u32 share_stuck(const struct zse_engine *e);

@@ -41,29 +41,43 @@ static struct zse_shard *shard(struct zse_engine *e)
 	return &e->shards[zp_shard() % ZSE_SHARDS];
 }
 
-/* Returns true if that was the last live one of a full zone. */
-static bool block_died(struct zse_engine *e, u32 block)
+/*
+ * Count a block out, which left the map. Returns true if that was the last live one
+ * of a full zone.
+ */
+static bool zone_lost_block(struct zse_engine *e, struct zse_zone *z)
 {
-	u32 zone = zse_block_zone(e, block);
-	struct zse_zone *z = &e->zones[zone];
 	u32 left = zp_sub_return(&z->live, 1);
 
 	zp_warn(left > z->cap);
-	policy_freed(e, zone);
 	if (left || zp_load(&z->state) != ZSE_ZONE_FULL)
 		return false;
 	zp_store(&e->dead, 1);
 	return true;
 }
 
+/* The same, told to the policy. Not under the engine lock. */
+static bool block_died(struct zse_engine *e, u32 block)
+{
+	u32 zone = zse_block_zone(e, block);
+	bool last = zone_lost_block(e, &e->zones[zone]);
+
+	policy_freed(e, zone);
+	return last;
+}
+
+/* Slots are fewer than blocks. May sleep. */
 void map_clear(struct zse_engine *e)
 {
 	u32 i;
 
-	for (i = 0; i < e->cfg.nr_slots; i++)
-		e->fwd[i] = ZSE_NONE;
-	for (i = 0; i < e->nr_blocks; i++)
+	for (i = 0; i < e->nr_blocks; i++) {
+		if (i < e->cfg.nr_slots)
+			e->fwd[i] = ZSE_NONE;
 		e->rev[i] = ZSE_NONE;
+		if (!(i % ZSE_RESCHED))
+			zp_resched();
+	}
 }
 
 /* Value of the forward map while entry @index of @c is being written. */
@@ -147,13 +161,13 @@ bool map_drop(struct zse_engine *e, u32 slot, u32 block)
 /*
  * The content of @block, which is @slot's, is in a chunk of GC as @tag says, and
  * is to be found there from now on. Returns false if that is not where the slot
- * is.
+ * is. Wants the engine lock.
  */
 bool map_carry(struct zse_engine *e, u32 slot, u32 block, u32 tag)
 {
 	if (!zp_cas(&e->fwd[slot], block, tag))
 		return false;
-	block_died(e, block);
+	zone_lost_block(e, &e->zones[zse_block_zone(e, block)]);
 	return true;
 }
 

@@ -38,6 +38,9 @@
  *
  *   arithmetic u64 zp_div(u64, u32)		quotient
  *
+ *   long work  void zp_resched(void)		others may run first; only where one
+ *						may sleep
+ *
  *   policies   zp_read_lock(), zp_read_unlock()
  *						around the use of a policy; the
  *						host knows how to wait until

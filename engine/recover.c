@@ -337,7 +337,9 @@ bool zse_reset_done(struct zse_engine *e, u32 zone, bool ok)
 	} else {
 		zone_trust_again(e, z);
 		zone_set_state(e, zone, ZSE_ZONE_EMPTY);
-		carry_resume(e);
+		/* Else zones_try_again() does, more and more rarely. */
+		if (e->errors_in_row <= ZSE_MAX_RETRIES)
+			carry_resume(e);
 		if (z->revived)
 			zone_revive(e);
 		z->revived = false;

@@ -18,7 +18,8 @@
  * two, two of four, and of what is left the next one likewise. A chunk is the
  * stream's whose victim was the first read into it, and what is added to fill
  * its write unit is of that stream as well; otherwise it would be held back
- * with it. Zones of an earlier policy, which are nobody's, have one share.
+ * with it. Zones of an earlier policy, which are nobody's, have one share. A chunk
+ * that is parked (carry.c) is no part of it: it may be so for long.
  *
  * While others wait for a zone, a stream that has used up its share is slow, and
  * GC goes past it: its zones are no victims for the time being, and those that
@@ -203,6 +204,12 @@ void share_gc_taken(struct zse_engine *e, struct zse_chunk *c,
 		    const struct zse_zone *z)
 {
 	c->owner = owner_of(z);
+	share_gc_again(e, c);
+}
+
+/* @c counts, which did not while it was parked. */
+void share_gc_again(struct zse_engine *e, const struct zse_chunk *c)
+{
 	e->gc_shares[c->owner].chunks++;
 }
 

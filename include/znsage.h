@@ -126,7 +126,8 @@ struct znsage_levels {
  * @survivor:	class of what is live in zone @z when it is cleaned; classes
  *		are written to zones of their own. Like @victim.
  * @freed:	a block of @zone died. Keep it short: it is called under locks
- *		of mm/.
+ *		of mm/. Not for each block that GC moves out of a zone: if
+ *		there was no zone to write to, @cleaning is all that tells.
  * @cleaning:	GC begins (@begins) or has ended cleaning @zone. Called under a
  *		lock of the device, which znsage_stream_of() takes as well: it
  *		is not to be called from here.

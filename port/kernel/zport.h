@@ -10,6 +10,7 @@
 #include <linux/list.h>
 #include <linux/math64.h>
 #include <linux/rcupdate.h>
+#include <linux/sched.h>
 #include <linux/smp.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
@@ -92,6 +93,8 @@ static inline u64 zp_div(u64 dividend, u32 divisor)
 {
 	return div_u64(dividend, divisor);
 }
+
+#define zp_resched()		cond_resched()
 
 #define zp_load_ptr(pp)		smp_load_acquire(pp)
 #define zp_store_ptr(pp, p)	smp_store_release(pp, p)

@@ -112,6 +112,11 @@ static inline void zp_store64(u64 *p, u64 v)
 	__atomic_store_n(p, v, __ATOMIC_RELAXED);
 }
 
+/* A thread is preempted when others are to run. */
+static inline void zp_resched(void)
+{
+}
+
 static inline u64 zp_div(u64 dividend, u32 divisor)
 {
 	return dividend / divisor;

@@ -53,7 +53,7 @@ pub struct Device {
     pub failed: bool,
     zone_blocks: u32,
     write_unit: u32,
-    max_active: u32,
+    pub max_active: u32,
 }
 
 /// What becomes of an append.

@@ -13,6 +13,7 @@ mod directed;
 mod held_back;
 mod host;
 mod options;
+mod outages;
 mod property;
 mod recover;
 mod refusals;
