@@ -166,6 +166,12 @@ static inline bool znsage_is_swap(struct gendisk *disk)
 }
 
 /*
+ * Of a discard or a write of zeroes. Whole pages: kernels before 6.11 cut a long
+ * range at just that, and what lies in two requests is freed by neither.
+ */
+#define MOST_SECTORS	(rounddown(UINT_MAX, PAGE_SIZE) >> SECTOR_SHIFT)
+
+/*
  * A disk whose I/O comes in whole, aligned pages. It is not marked synchronous
  * (swap would then wait for each page) and has no write cache to flush.
  */
@@ -177,8 +183,8 @@ static inline struct gendisk *znsage_alloc_disk(bool stable_writes)
 		.physical_block_size = PAGE_SIZE,
 		.io_min = PAGE_SIZE,
 		.dma_alignment = PAGE_SIZE - 1,
-		.max_hw_discard_sectors = UINT_MAX >> SECTOR_SHIFT,
-		.max_write_zeroes_sectors = UINT_MAX >> SECTOR_SHIFT,
+		.max_hw_discard_sectors = MOST_SECTORS,
+		.max_write_zeroes_sectors = MOST_SECTORS,
 		.discard_granularity = PAGE_SIZE,
 		.features = stable_writes ? BLK_FEAT_STABLE_WRITES : 0,
 	};
@@ -194,9 +200,8 @@ static inline struct gendisk *znsage_alloc_disk(bool stable_writes)
 	blk_queue_io_min(disk->queue, PAGE_SIZE);
 	blk_queue_dma_alignment(disk->queue, PAGE_SIZE - 1);
 	disk->queue->limits.discard_granularity = PAGE_SIZE;
-	blk_queue_max_discard_sectors(disk->queue, UINT_MAX >> SECTOR_SHIFT);
-	blk_queue_max_write_zeroes_sectors(disk->queue,
-					   UINT_MAX >> SECTOR_SHIFT);
+	blk_queue_max_discard_sectors(disk->queue, MOST_SECTORS);
+	blk_queue_max_write_zeroes_sectors(disk->queue, MOST_SECTORS);
 	blk_queue_flag_set(QUEUE_FLAG_NONROT, disk->queue);
 	blk_queue_flag_clear(QUEUE_FLAG_ADD_RANDOM, disk->queue);
 	if (stable_writes)

@@ -7,7 +7,7 @@
  *
  * A slot that is being written has no block yet. The kernel does not read
  * one (it has the page), but other users of the disk may; such a bio waits
- * until a chunk has ended.
+ * until a chunk has ended, and what comes before that slot is read meanwhile.
  *
  * The block layer merges reads of neighbours, as read-ahead's are, and for one
  * block that cannot be read all of such a request fails. So a run that failed
@@ -263,14 +263,22 @@ static void note_pages(struct znsage_device *zd, struct bio *bio,
 	}
 }
 
+/*
+ * Is @run all of @bio? What is left of one that has waited for a write is not: its
+ * status may tell of an error of what came before, or will when a clone has ended.
+ */
+static bool is_whole(struct bio *bio, const struct run *run)
+{
+	return run->blocks.nr * PAGE_SIZE == bio->bi_iter.bi_size &&
+	       !bio->bi_status && !bio_flagged(bio, BIO_CHAIN);
+}
+
 /* Read a run; it takes over a reference of @bio. */
 static void submit_run(struct znsage_device *zd, struct bio *bio,
 		       const struct run *run)
 {
-	bool whole = run->blocks.nr * PAGE_SIZE == bio->bi_iter.bi_size;
-
 	note_pages(zd, bio, run);
-	if (!whole || !submit_remapped(zd, bio, run))
+	if (!is_whole(bio, run) || !submit_remapped(zd, bio, run))
 		submit_clone(zd, bio, run);
 }
 

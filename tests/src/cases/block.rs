@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 use std::thread;
+use std::time::Duration;
 
 use super::devices::MAIN;
 use crate::device::Device;
@@ -12,12 +13,13 @@ use crate::ensure;
 use crate::guest;
 use crate::kmsg::Log;
 use crate::memory::Memory;
+use crate::null_blk::NullBlk;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::{Random, PAGE, ZERO};
 
 crate::cases![block:
     random_requests, never_written_reads_zero, discard_frees, overlapping_writes,
-    unaligned_is_refused, huge_pages, medium_folios];
+    error_before_a_write, zeroes_of_much, unaligned_is_refused, huge_pages, medium_folios];
 
 /// A small device: 24 MiB of slots, so that GC runs soon.
 fn attach(policy: &str) -> Outcome<Device> {
@@ -186,6 +188,63 @@ fn overlapping_writes(_: &mut Log) -> Outcome {
     }
     drop(disk);
     device.finish_sound()
+}
+
+/// A request whose first slot is lost and whose second is being written: it waits for the
+/// write, and then is an error all the same.
+fn error_before_a_write(log: &mut Log) -> Outcome {
+    // Where an append to a zone that is empty fails.
+    let starts = (0..16).map(|zone| (zone * 2048, zone * 2048 + 7));
+    // Each command takes half a second, by a timer.
+    let slow = [("irqmode", "2"), ("completion_nsec", "500000000")];
+    let null = NullBlk::zoned(&[&[("size", "16"), ("zone_size", "1")], &slow[..]].concat())?;
+    let device = Device::attach(&null.node(), &[("policy", "single")])?;
+    let disk = device.disk()?;
+    let write = |slots: Range<usize>| {
+        let mut memory = Memory::new(slots.end * PAGE)?;
+        memory.fill(slots.clone(), 1);
+        disk.write_slots(&memory, slots).context("write")
+    };
+    for what in ["append to zone", "reset of zone", "I/O error", "no zone can be written"] {
+        log.allow(what);
+    }
+    starts.clone().try_for_each(|(first, last)| null.break_sectors(first, last))?;
+    ensure!(write(0..1).is_err(), "it can be written");
+    starts.into_iter().try_for_each(|(first, last)| null.mend_sectors(first, last))?;
+
+    let mut memory = Memory::new(4 * PAGE)?;
+    for _ in 0..4 {
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| write(1..4));
+            thread::sleep(Duration::from_millis(200));
+            let busy = !writer.is_finished();
+            let read = disk.read_slots(&mut memory, 0..4);
+            ensure!(busy, "written before it could be read");
+            ensure!(read.is_err(), "a lost slot is read");
+            writer.join().expect("no panic")
+        })?;
+    }
+    disk.read_slots(&mut memory, 1..4).context("read")?;
+    memory.verify(1..4, 1)?;
+    drop(disk);
+    device.finish()
+}
+
+/// More than 4 GiB are zeroed by one call, which the kernel cuts into requests.
+fn zeroes_of_much(_: &mut Log) -> Outcome {
+    let null = NullBlk::zoned(&[("size", "5120"), ("zone_size", "64")])?;
+    let device = Device::attach(&null.node(), &[("policy", "single")])?;
+    let node = device.node();
+    // Slots on both sides of 4 GiB, where a request may end.
+    let (first, nr) = ((4 << 30) / PAGE - 4, 8);
+    let [of, seek, count] = [format!("of={node}"), format!("seek={first}"), format!("count={nr}")];
+    guest::ok(&["dd", "if=/dev/urandom", &of, "bs=4096", "oflag=direct", &seek, &count])?;
+    let used = device.counter("slots_used")?;
+    ensure!(used == nr as u64, "{used} slots are used");
+    guest::ok(&["blkdiscard", "--force", "--zeroout", "--length", "4200M", &node])?;
+    let used = device.counter("slots_used")?;
+    ensure!(used == 0, "{used} slots are not zeroed");
+    device.finish()
 }
 
 /// Pages are not copied, so a request that is not made of pages is refused
