@@ -2,13 +2,17 @@
 /*
  * Whose I/O it is. With a policy that isolates streams, what swap-out appends
  * and what GC reads and appends is charged to the block cgroup of the pages, so
- * that io.stat shows it there, and io.max and io.cost hold it back.
+ * that io.stat shows it there, and io.max holds back what GC does for it. What
+ * swap-out appends is marked as swap, like the kernel's own: since 6.12 that is
+ * charged but not held back, since whoever reclaims waits for it.
  *
  * The kernel has given each swap-out bio the block cgroup of its page. An
  * append takes over that of its first page; each stream remembers the last one
  * it had, with the key that its pages had, for GC, which has only keys. What
- * belongs to no stream's key any more is charged to nobody, as is all of it
- * with other policies: the I/O of many, in one bio, is nobody's.
+ * belongs to no stream's key any more is charged to nobody, which is the root, as is
+ * all of it with other policies: the I/O of many, in one bio, is nobody's. Left
+ * alone, it would be that of the task which happened to fill the chunk, and others
+ * would wait as long as that one's limits hold it back.
  */
 #include <linux/bio.h>
 #include <linux/blk-cgroup.h>
@@ -54,6 +58,32 @@ static struct cgroup_subsys_state *payer_get(struct znsage_device *zd,
 	return css;
 }
 
+/* Charge what GC does for pages of a stream. Returns false if nobody pays. */
+static bool charge_gc(struct znsage_chunk *zc, struct bio *bio)
+{
+	struct zse_chunk *c = zc->core;
+	struct cgroup_subsys_state *css = payer_get(zc->zd, c->stream, c->key);
+
+	if (!css)
+		return false;
+	bio_associate_blkg_from_css(bio, css);
+	css_put(css);
+	return true;
+}
+
+/* Charge what swap-out appends. Returns false if nobody pays. */
+static bool charge_swap_out(struct znsage_chunk *zc, struct bio *bio)
+{
+	struct bio *parent = zc->parents[zc->first];
+
+	if (!parent->bi_blkg)
+		return false;
+	bio_clone_blkg_association(bio, parent);
+	remember(zc->zd, zc->core->stream, zc->core->key,
+		 bio_blkcg_css(parent));
+	return true;
+}
+
 /**
  * znsage_charge() - charge a bio of a chunk to who pays for it
  * @zc:	 chunk
@@ -63,25 +93,15 @@ static struct cgroup_subsys_state *payer_get(struct znsage_device *zd,
  */
 void znsage_charge(struct znsage_chunk *zc, struct bio *bio)
 {
-	struct znsage_device *zd = zc->zd;
-	struct zse_chunk *c = zc->core;
-	struct cgroup_subsys_state *css;
+	bool paid = false;
 
-	if (!READ_ONCE(zd->isolates))
-		return;
-	if (c->gc) {
-		css = payer_get(zd, c->stream, c->key);
-		if (!css)
-			return;
-		bio_associate_blkg_from_css(bio, css);
-		css_put(css);
-		return;
-	}
-	if (!zc->parents[zc->first]->bi_blkg)
-		return;
-	bio_clone_blkg_association(bio, zc->parents[zc->first]);
-	remember(zd, c->stream, c->key,
-		 bio_blkcg_css(zc->parents[zc->first]));
+	if (!zc->core->gc)
+		bio->bi_opf |= zc->parents[zc->first]->bi_opf & REQ_SWAP;
+	if (READ_ONCE(zc->zd->isolates))
+		paid = zc->core->gc ? charge_gc(zc, bio) :
+				      charge_swap_out(zc, bio);
+	if (!paid)
+		bio_associate_blkg_from_css(bio, blkcg_root_css);
 }
 
 /* The device ends, or another policy begins: nobody pays any more. */

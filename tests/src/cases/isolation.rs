@@ -17,7 +17,8 @@ use crate::pattern::{self, PAGE};
 use crate::table::Row;
 
 crate::cases![isolation:
-    zones_of_mappings, zones_of_cgroups, gone_cgroups, nested_cgroups, reader_beside_writer];
+    zones_of_mappings, zones_of_cgroups, gone_cgroups, nested_cgroups, reader_beside_writer,
+    limited];
 
 const MIB: usize = 1 << 20;
 
@@ -251,6 +252,12 @@ fn beside(writer: bool, then: impl FnOnce(&Group, &Group) -> Outcome) -> Outcome
     latencies(FILE)
 }
 
+/// The device below, as cgroups know it.
+fn number_of(device: &Device) -> Outcome<String> {
+    let name = device.backing.trim_start_matches("/dev/");
+    Ok(guest::read(&format!("/sys/block/{name}/dev"))?.trim().to_string())
+}
+
 /// The writer's GC is on the writer's account, and none of it on the reader's.
 fn reader_beside_writer(_: &mut Log) -> Outcome {
     for policy in ["cpu", "cgroup"] {
@@ -261,8 +268,7 @@ fn reader_beside_writer(_: &mut Log) -> Outcome {
         for (file, value) in [("gc_high", zones / 2 + 1), ("gc_low", zones / 2)] {
             guest::write(&device.attribute(file), &value.to_string()).context(file)?;
         }
-        let number =
-            guest::read(&format!("/sys/block/{}/dev", device.backing.trim_start_matches("/dev/")))?;
+        let number = number_of(&device)?;
         let alone = beside(false, |_, _| Ok(()))?;
         let both = beside(true, |reader, writer| {
             if policy == "cpu" {
@@ -288,6 +294,40 @@ fn reader_beside_writer(_: &mut Log) -> Outcome {
             "{policy}: swap-in median {} us, beside a writer {}; 99 % {}, {} ... ",
             alone.0, both.0, alone.1, both.1
         );
+        device.finish_sound()?;
+    }
+    Ok(())
+}
+
+/// A group that may hardly write to the device below. What is swapped out is held back for
+/// that by no kernel that knows better, since whoever needs memory waits for it; with a
+/// policy that does not isolate, by none, for others' pages are in the same chunks.
+fn limited(_: &mut Log) -> Outcome {
+    const BYTES: usize = 4 * MIB;
+    for policy in ["cpu", "cgroup"] {
+        if policy == "cgroup" && guest::kernel() < (6, 12) {
+            continue;
+        }
+        let device = Device::on(&guest::device(MAIN)?, &["--policy", policy])?;
+        let number = number_of(&device)?;
+        let group = Group::new("limited", 64 << 20)?;
+        group.set("io.max", &format!("{number} wbps=4096"))?;
+        let mut child = spawn(Some(&group), |link| {
+            let mut memory = Memory::new(BYTES)?;
+            memory.fill(0..BYTES / PAGE, 1);
+            let start = Instant::now();
+            memory.page_out()?;
+            link.report(&[start.elapsed().as_millis() as u64])?;
+            memory.verify(0..BYTES / PAGE, 1)
+        })?;
+        let [took] = child.numbers()?;
+        let written = group.io(&number, "wbytes")?;
+        print!("{policy}: {took} ms, {} KiB are its ... ", written >> 10);
+        ensure!(took < 100_000, "its pages were held back");
+        let charged = if policy == "cpu" { 0 } else { BYTES as u64 };
+        ensure!(written >= charged, "only {written} bytes are charged to it");
+        ensure!(policy != "cpu" || written == 0, "{written} bytes are charged to it");
+        child.join()?;
         device.finish_sound()?;
     }
     Ok(())
