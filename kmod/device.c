@@ -388,9 +388,13 @@ struct znsage_device *znsage_attach(const char *name,
 void znsage_quiesce(struct znsage_device *zd)
 {
 	zse_set_gc(zd->engine, false);
-	while (READ_ONCE(zd->starved) || !zse_idle(zd->engine)) {
+	for (;;) {
 		atomic_set(&zd->flush, 1);
 		znsage_kick(zd);
+		/* It may have been late, and a zone that died is still to be reset. */
+		flush_work(&zd->work);
+		if (!READ_ONCE(zd->starved) && zse_idle(zd->engine))
+			return;
 		usleep_range(200, 1000);
 	}
 }

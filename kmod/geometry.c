@@ -38,6 +38,9 @@ static int report_zone(struct blk_zone *z, unsigned int idx, void *data)
 	u32 i = geo->cfg.nr_zones, blocks;
 	sector_t capacity = z->capacity ? z->capacity : z->len;
 
+	if (z->cond == BLK_ZONE_COND_IMP_OPEN ||
+	    z->cond == BLK_ZONE_COND_EXP_OPEN || z->cond == BLK_ZONE_COND_CLOSED)
+		__set_bit(idx, geo->active);
 	blocks = capacity / ZNSAGE_PAGE_SECTORS / rep->unit * rep->unit;
 	if (z->type == BLK_ZONE_TYPE_CONVENTIONAL || !blocks ||
 	    z->cond == BLK_ZONE_COND_READONLY ||
@@ -73,7 +76,8 @@ static int report_zones(const char *name, struct block_device *bdev,
 	geo->zone_nr = kvcalloc(nr, sizeof(*geo->zone_nr), GFP_KERNEL);
 	geo->zone_caps = kvcalloc(nr, sizeof(*geo->zone_caps), GFP_KERNEL);
 	geo->dirty = kvcalloc(BITS_TO_LONGS(nr), sizeof(long), GFP_KERNEL);
-	if (!geo->zone_nr || !geo->zone_caps || !geo->dirty)
+	geo->active = kvcalloc(BITS_TO_LONGS(nr), sizeof(long), GFP_KERNEL);
+	if (!geo->zone_nr || !geo->zone_caps || !geo->dirty || !geo->active)
 		return -ENOMEM;
 	err = blkdev_report_zones(bdev, 0, BLK_ALL_ZONES, report_zone, &rep);
 	if (err < 0) {
@@ -148,6 +152,25 @@ static int choose_chunk(const char *name, struct block_device *bdev,
 	return 0;
 }
 
+/*
+ * Zones that are left alone must not have places among the active ones, which
+ * nobody would give back.
+ */
+static int check_places(const char *name, struct block_device *bdev,
+			struct znsage_geometry *geo)
+{
+	u32 nr = bdev_nr_zones(bdev), taken, i;
+
+	for (i = 0; i < geo->cfg.nr_zones; i++)
+		__clear_bit(geo->zone_nr[i], geo->active);
+	taken = bitmap_weight(geo->active, nr);
+	if (!taken || !geo->cfg.max_active)
+		return 0;
+	znsage_err(name, "%u zones that are not to be used are open or closed, the first is %lu: they take places of the %u that can be active",
+		   taken, find_first_bit(geo->active, nr), geo->cfg.max_active);
+	return -EUSERS;
+}
+
 /* Slots for @nr_zones: what over-provisioning leaves and GC can live with. */
 static u64 slots_of(const struct znsage_geometry *geo, u32 nr_zones,
 		    u32 over_provisioning)
@@ -190,6 +213,10 @@ static int choose_size(const char *name, const struct znsage_settings *set,
 	u64 slots = set->size >> PAGE_SHIFT, most;
 	u32 limit = ZSE_MAX_BLOCKS / cfg->zone_blocks, nr;
 
+	if (set->size && !slots) {
+		znsage_err(name, "size %llu is less than a page", set->size);
+		return -EINVAL;
+	}
 	if (cfg->nr_zones > limit) {
 		if (!slots) {
 			znsage_err(name, "larger than %llu GiB: give a size to use a part of it",
@@ -280,6 +307,8 @@ int znsage_geometry_read(const char *name, struct block_device *bdev,
 		err = choose_chunk(name, bdev, set, geo);
 	if (!err)
 		err = choose_size(name, set, geo);
+	if (!err)
+		err = check_places(name, bdev, geo);
 	if (err)
 		return err;
 	cfg->zone_caps = geo->zone_caps;
@@ -300,4 +329,5 @@ void znsage_geometry_free(struct znsage_geometry *geo)
 	kvfree(geo->zone_caps);
 	kvfree(geo->zone_nr);
 	kvfree(geo->dirty);
+	kvfree(geo->active);
 }

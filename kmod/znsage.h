@@ -253,6 +253,7 @@ struct znsage_device {
  * @cfg:	for the engine; zone_caps is owned, see znsage_geometry_free()
  * @zone_nr:	number on the device of each zone used
  * @dirty:	bitmap over the zones used: not empty
+ * @active:	bitmap over the zones of the device: open or closed
  * @nr_unused:	zones left alone: conventional, read-only, offline, surplus
  */
 struct znsage_geometry {
@@ -260,6 +261,7 @@ struct znsage_geometry {
 	u32 *zone_caps;
 	u32 *zone_nr;
 	unsigned long *dirty;
+	unsigned long *active;
 	u32 nr_dirty;
 	u32 nr_unused;
 };

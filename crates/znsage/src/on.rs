@@ -298,6 +298,11 @@ fn refused(e: &io::Error, args: &OnArgs, path: &str, logged: Option<String>) -> 
         Some(libc::ENOTEMPTY) => {
             (Kind::Busy, "--force takes the device anyway; everything on it is lost")
         }
+        Some(libc::EUSERS) => (
+            Kind::Busy,
+            "`blkzone report` shows them, `blkzone finish` or `blkzone reset` ends them; or leave \
+             out --size",
+        ),
         Some(libc::ENOENT | libc::ENODEV | libc::ENXIO | libc::ENOTBLK) => {
             (Kind::Device, "is it still there?")
         }

@@ -22,7 +22,7 @@ use crate::zones;
 
 crate::cases![refusals:
     not_zoned, no_such_device, already_on, open_elsewhere, mapped, mounted, signature,
-    zones_not_empty, too_few_zones, chunk_does_not_fit, size_does_not_fit, unknown_by_command,
+    zones_not_empty, places_taken, too_few_zones, chunk_does_not_fit, size_does_not_fit, unknown_by_command,
     unknown_by_configfs, configfs_power, too_large, not_root, module_missing,
     module_of_another_kernel, off_without_memory, nothing_is_on];
 
@@ -158,6 +158,24 @@ fn zones_not_empty(log: &mut Log) -> Outcome {
     Device::on(&backing, &["--force"])?.finish_sound()
 }
 
+/// A zone beyond what is used is open: it would take a place from those that are.
+fn places_taken(log: &mut Log) -> Outcome {
+    let backing = guest::device(TIGHT)?;
+    // The last of 64 MiB.
+    let of = format!("of={backing}");
+    let dd = ["dd", "if=/dev/zero", &of, "bs=1M", "seek=63", "count=4096", "iflag=count_bytes"];
+    guest::ok(&[&dd[..], &["oflag=direct"]].concat())?;
+    log.allow("take places");
+    on_refused(
+        &backing,
+        &["--force", "--size", "16M"],
+        BUSY,
+        &["take places of the 4", "blkzone"],
+    )?;
+    guest::ok(&["blkzone", "reset", &backing])?;
+    Device::on(&backing, &["--size", "16M"])?.finish_sound()
+}
+
 fn too_few_zones(_: &mut Log) -> Outcome {
     let null = NullBlk::zoned(&[("size", "4"), ("zone_size", "1")])?;
     on_refused(&null.node(), &[], DEVICE, &["4 zones", "at least 5 are needed"])?;
@@ -258,6 +276,7 @@ fn configfs_power(log: &mut Log) -> Outcome {
         ("/dev/null", ("force", "0"), libc::ENOTBLK),
         (conventional.as_str(), ("force", "1"), libc::EOPNOTSUPP),
         (&zoned, ("size", "1073741824"), libc::ENOSPC),
+        (&zoned, ("size", "1000"), libc::EINVAL),
         (&zoned, ("gc_low", "5000"), libc::EINVAL),
     ] {
         let item = format!("{CONFIG}/suite");
