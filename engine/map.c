@@ -45,7 +45,7 @@ static struct zse_shard *shard(struct zse_engine *e)
  * Count a block out, which left the map. Returns true if that was the last live one
  * of a full zone.
  */
-static bool zone_lost_block(struct zse_engine *e, struct zse_zone *z)
+static bool block_died(struct zse_engine *e, struct zse_zone *z)
 {
 	u32 left = zp_sub_return(&z->live, 1);
 
@@ -57,10 +57,10 @@ static bool zone_lost_block(struct zse_engine *e, struct zse_zone *z)
 }
 
 /* The same, told to the policy. Not under the engine lock. */
-static bool block_died(struct zse_engine *e, u32 block)
+static bool block_gone(struct zse_engine *e, u32 block)
 {
 	u32 zone = zse_block_zone(e, block);
-	bool last = zone_lost_block(e, &e->zones[zone]);
+	bool last = block_died(e, &e->zones[zone]);
 
 	policy_freed(e, zone);
 	return last;
@@ -92,7 +92,7 @@ void map_begin_write(struct zse_engine *e, u32 slot, u32 tag)
 	u32 old = zp_xchg(&e->fwd[slot], tag);
 
 	if (old < ZSE_TAG_BASE)
-		block_died(e, old);
+		block_gone(e, old);
 	else if (old == ZSE_NONE)
 		zp_count(&shard(e)->used, 1);
 }
@@ -121,7 +121,7 @@ u32 map_publish(struct zse_engine *e, const struct zse_chunk *c, u32 first,
 		if (!zp_cas(&e->fwd[entry->slot], entry->expect, block + i))
 			dead++;
 		else if (entry->expect < ZSE_TAG_BASE)
-			block_died(e, entry->expect);
+			block_gone(e, entry->expect);
 	}
 	if (dead)
 		zp_sub_return(&z->live, dead);
@@ -141,7 +141,7 @@ bool map_lose(struct zse_engine *e, u32 slot, u32 expect)
 	if (!zp_cas(&e->fwd[slot], expect, ZSE_LOST))
 		return false;
 	if (expect < ZSE_TAG_BASE)
-		block_died(e, expect);
+		block_gone(e, expect);
 	return true;
 }
 
@@ -154,7 +154,7 @@ bool map_drop(struct zse_engine *e, u32 slot, u32 block)
 {
 	if (!zp_cas(&e->fwd[slot], block, ZSE_LOST))
 		return false;
-	block_died(e, block);
+	block_gone(e, block);
 	return true;
 }
 
@@ -167,7 +167,7 @@ bool map_carry(struct zse_engine *e, u32 slot, u32 block, u32 tag)
 {
 	if (!zp_cas(&e->fwd[slot], block, tag))
 		return false;
-	zone_lost_block(e, &e->zones[zse_block_zone(e, block)]);
+	block_died(e, &e->zones[zse_block_zone(e, block)]);
 	return true;
 }
 
@@ -195,7 +195,7 @@ bool zse_free(struct zse_engine *e, u32 slot)
 	if (old == ZSE_NONE)
 		return false;
 	if (old < ZSE_TAG_BASE)
-		empty = block_died(e, old);
+		empty = block_gone(e, old);
 	zp_count(&shard(e)->used, -1ULL);
 	zp_count(&shard(e)->freed, 1);
 	return empty;
