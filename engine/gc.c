@@ -30,8 +30,9 @@
  * If zones were lost to errors, that may no longer hold. Then, and only when
  * nothing is under way that could help, GC makes do with fewer lanes and takes
  * what it can get: the place of a zone that failed, the zone of a stream, a
- * victim itself, or a zone that failed (gc_improvise()). If that is no use either, waiting chunks fail
- * (next_failed()).
+ * victim itself; at last it moves what is in a zone that failed, which is no
+ * victim else while swap-out waits (gc_improvise()). If that is no use either,
+ * waiting chunks fail (next_failed()).
  *
  * What a bad zone holds is copied out like any victim's, whatever it gains; at
  * once if the zone still holds its place among the active ones.

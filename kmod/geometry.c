@@ -154,20 +154,21 @@ static int choose_chunk(const char *name, struct block_device *bdev,
 
 /*
  * Zones that are left alone must not have places among the active ones, which
- * nobody would give back.
+ * nobody would give back. Those among open ones the device takes back itself.
  */
 static int check_places(const char *name, struct block_device *bdev,
 			struct znsage_geometry *geo)
 {
-	u32 nr = bdev_nr_zones(bdev), taken, i;
+	u32 nr = bdev_nr_zones(bdev), limit = bdev_max_active_zones(bdev);
+	u32 taken, i;
 
 	for (i = 0; i < geo->cfg.nr_zones; i++)
 		__clear_bit(geo->zone_nr[i], geo->active);
 	taken = bitmap_weight(geo->active, nr);
-	if (!taken || !geo->cfg.max_active)
+	if (!limit || taken + geo->cfg.max_active <= limit)
 		return 0;
 	znsage_err(name, "%u zones that are not to be used are open or closed, the first is %lu: they take places of the %u that can be active",
-		   taken, find_first_bit(geo->active, nr), geo->cfg.max_active);
+		   taken, find_first_bit(geo->active, nr), limit);
 	return -EUSERS;
 }
 
