@@ -88,13 +88,44 @@ void carry_or_drop(struct zse_engine *e, struct zse_chunk *c, bool more)
 	}
 }
 
+static void unpark(struct zse_engine *e, struct zse_chunk *c)
+{
+	list_del_init(&c->link);
+	e->nr_parked--;
+	share_gc_again(e, c);
+}
+
 /* @c, which is parked, is to be appended again, before others. */
 static void resume(struct zse_engine *e, struct zse_chunk *c)
 {
-	list_del_init(&c->link);
+	unpark(e, c);
 	list_add(&c->link, &e->gc_ready);
-	e->nr_parked--;
-	share_gc_again(e, c);
+}
+
+/*
+ * Parked chunks whose pages were all freed or written again go back to the pool:
+ * GC may have no other. Returns true if there were any.
+ */
+bool carry_forget(struct zse_engine *e)
+{
+	u32 left = e->nr_parked;
+	bool any = false;
+
+	while (left--) {
+		struct zse_chunk *c = list_first_entry(&e->parked,
+						       struct zse_chunk, link);
+
+		gc_drop_dead(e, c);
+		if (c->nr > c->done) {
+			list_del_init(&c->link);
+			list_add_tail(&c->link, &e->parked);
+			continue;
+		}
+		unpark(e, c);
+		chunk_release(e, c);
+		any = true;
+	}
+	return any;
 }
 
 /* Is there a zone for one that waits for no more than that? */

@@ -78,7 +78,7 @@ void gc_drop_entries(struct zse_engine *e, struct zse_chunk *c, u32 from)
  * could not be read. Done right before the append, so that none is copied that
  * GC could know to be dead.
  */
-static void gc_drop_dead(struct zse_engine *e, struct zse_chunk *c)
+void gc_drop_dead(struct zse_engine *e, struct zse_chunk *c)
 {
 	u32 i, kept = c->done;
 
@@ -303,8 +303,8 @@ static bool next_or_fail(struct zse_engine *e, struct zse_op *op, bool *again)
 	*again = false;
 	if (next_ready(e, op))
 		return true;
-	*again = gc_could_go_on(e) || gc_give_up(e) || gc_give_back(e) ||
-		 gc_improvise(e);
+	*again = carry_forget(e) || gc_could_go_on(e) || gc_give_up(e) ||
+		 gc_give_back(e) || gc_improvise(e);
 	return !*again && next_failed(e, op);
 }
 

@@ -442,11 +442,13 @@ bool clean_fill(struct zse_engine *e, struct zse_op *op);
 
 /* gc.c; wants the engine lock */
 void gc_drop_entries(struct zse_engine *e, struct zse_chunk *c, u32 from);
+void gc_drop_dead(struct zse_engine *e, struct zse_chunk *c);
 
 /* carry.c; want the engine lock */
 void carry_or_drop(struct zse_engine *e, struct zse_chunk *c, bool more);
 void carry_look(struct zse_engine *e);
 void carry_resume(struct zse_engine *e);
+bool carry_forget(struct zse_engine *e);
 void carry_begin(struct zse_engine *e);
 
 /* stream.c; want the engine lock */
