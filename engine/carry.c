@@ -16,7 +16,7 @@
  * any other; who wants such a page gets it from the buffer. If the reset or the
  * append fails, the chunk is parked, and its pages stay in memory: until there is
  * a zone, or if its appends have failed too often, until a zone could be reset or
- * what failed is tried again.
+ * what failed is tried again; or until nobody wants them any more.
  *
  * Everything here runs under the engine lock.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A device that fails for a while, and blocks that it can no longer read.
 
-use znsage_engine::Config;
+use znsage_engine::{Append, Config};
 
 use crate::device::Fate;
 use crate::directed::{eager, fill_two_zones, finish, host, write};
@@ -165,32 +165,51 @@ fn what_holds_the_room_is_lost_at_last() {
     finish(h);
 }
 
+fn run(h: &mut Host, fails: Fails) {
+    while h.kick || !h.nothing_outstanding() {
+        h.pump();
+        if let Some(append) = h.appends.pop() {
+            let fate = if fails(h, &append) { Fate::Refused } else { Fate::Done };
+            h.end_append(append, fate);
+        } else if let Some(read) = h.gc_reads.pop() {
+            h.end_gc_read(read, || false);
+        } else {
+            h.end_finishes();
+            h.end_resets();
+        }
+    }
+}
+
 /// Random writes to the first 100 slots, each until nothing is left to do.
 struct Writes {
     random: u32,
 }
 
+/// Does this append fail?
+type Fails = fn(&Host, &Append) -> bool;
+
+fn none(_: &Host, _: &Append) -> bool {
+    false
+}
+
+fn any(_: &Host, _: &Append) -> bool {
+    true
+}
+
+/// One of GC to a zone in which something is.
+fn another_of_gc(h: &Host, append: &Append) -> bool {
+    append.gc(&h.e) && h.e.zone(append.zone).written > 0
+}
+
 impl Writes {
-    /// If it `fails`, so does each append of GC to a zone in which something is.
-    fn one(&mut self, h: &mut Host, fails: bool) {
+    fn one(&mut self, h: &mut Host, fails: Fails) {
         self.random = self.random.wrapping_mul(1_103_515_245).wrapping_add(12_345);
         assert!(h.write(0, (self.random >> 16) % 100));
-        while h.kick || !h.nothing_outstanding() {
-            h.pump();
-            if let Some(append) = h.appends.pop() {
-                let begun = append.gc(&h.e) && h.e.zone(append.zone).written > 0;
-                h.end_append(append, if fails && begun { Fate::Refused } else { Fate::Done });
-            } else if let Some(read) = h.gc_reads.pop() {
-                h.end_gc_read(read, || false);
-            } else {
-                h.end_finishes();
-                h.end_resets();
-            }
-        }
+        run(h, fails);
     }
 
     fn many(&mut self, h: &mut Host) {
-        (0..400).for_each(|_| self.one(h, false));
+        (0..400).for_each(|_| self.one(h, none));
     }
 }
 
@@ -204,7 +223,7 @@ fn no_zone_is_left(change: impl FnOnce(&mut Config)) -> (Host, Writes) {
     write(&mut h, 0..100);
     let mut writes = Writes { random: 1 };
     while h.failed_chunks == 0 {
-        writes.one(&mut h, true);
+        writes.one(&mut h, another_of_gc);
     }
     let st = h.e.stats();
     assert_eq!((st.zones_full, st.zones_empty, st.zones_open), (8, 0, 0));
@@ -246,6 +265,50 @@ fn one_full_chunk_is_enough_memory() {
     }
     let tries = h.failed_chunks;
     assert!(tries <= 4, "{tries} chunks failed before there was room");
+    finish(h);
+}
+
+/// What GC's only chunk holds, and could not write, is freed: it is not kept from what
+/// could make room.
+#[test]
+fn what_is_carried_may_die() {
+    let (mut h, mut writes) = no_zone_is_left(|c| c.nr_gc_chunks = 1);
+    let carried = |h: &Host| -> Vec<u32> {
+        let is = |slot: &u32| matches!(h.slots[*slot as usize], Slot::Carried { .. });
+        (0..100).filter(is).collect()
+    };
+    // So often that it is tried more and more rarely.
+    for slot in 100..150 {
+        (0..8).for_each(|_| assert!(h.write(0, slot)));
+        run(&mut h, any);
+    }
+    assert_eq!(h.e.stats().zones_empty, 1);
+    carried(&h).into_iter().for_each(|slot| h.free(slot));
+    let tries = h.failed_chunks;
+    writes.many(&mut h);
+    assert_eq!(h.failed_chunks, tries, "GC waits for the next try");
+    finish(h);
+}
+
+/// Each zone failed when it was half full, so that none gains anything for sure, and holds
+/// more than GC's memory; one is moved all the same before swap-out fails.
+#[test]
+fn a_zone_that_failed_is_the_last_resort() {
+    let mut h = host(eager);
+    h.set_gc(false);
+    let half_full = |h: &Host, append: &Append| h.e.zone(append.zone).written == 16;
+    for slot in (0..112).step_by(4) {
+        (slot..slot + 4).for_each(|slot| assert!(h.write(0, slot)));
+        run(&mut h, half_full);
+    }
+    let st = h.e.stats();
+    assert_eq!((st.write_errors, st.zones_full, st.zones_empty), (6, 6, 1));
+    h.set_gc(true);
+    for slot in (112..154).chain(0..112) {
+        assert!(h.write(0, slot));
+        h.run_device();
+    }
+    assert_eq!(h.failed_chunks, 0);
     finish(h);
 }
 
