@@ -57,6 +57,11 @@ impl<'a> Cgroup<'a> {
         lookup(&text, key)
     }
 
+    /// Bytes that count against the limit.
+    pub fn held(&self) -> Option<u64> {
+        self.sys.read(&format!("{}/memory.current", self.path)).ok()?.trim().parse().ok()
+    }
+
     pub fn oom_kills(&self) -> u64 {
         self.number("memory.events", "oom_kill").unwrap_or(0)
     }

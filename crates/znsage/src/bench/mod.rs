@@ -132,6 +132,9 @@ pub fn run(sys: &dyn Sys, args: &BenchArgs, page: u64) -> Result<Report> {
 impl Bench<'_> {
     fn work(&mut self) -> Result<()> {
         while !matches!(self.next_event()?, Some(Event::Ready)) {}
+        if let Some(held) = self.group.as_ref().and_then(Cgroup::held) {
+            self.plan.make_room(held, self.page);
+        }
         let fill = Order::Resize { pages: self.plan.pages };
         self.phase("fill", &fill, true)?;
         self.pages = self.plan.pages;
@@ -161,7 +164,7 @@ impl Bench<'_> {
             let Some(device) = self.look().device else {
                 return Ok(());
             };
-            let Some(pages) = plan::adjusted(&self.plan, self.pages, device.live_blocks) else {
+            let Some(pages) = plan::adjusted(&self.plan, self.pages, device.slots_used) else {
                 return Ok(());
             };
             self.phase("adjust", &Order::Resize { pages }, false)?;

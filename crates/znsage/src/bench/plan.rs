@@ -7,9 +7,13 @@ use crate::error::{Error, Kind, Result};
 use crate::swaps::Area;
 use crate::units;
 
-/// What the worker and the kernel need inside of the limit beside the pages
-/// under test: program, stacks, pages on their way to the device.
-const OVERHEAD: u64 = 6 << 20;
+/// Inside of the limit, what is no page under test: the program and its stacks. It is
+/// more if the program's file was not in memory before; see [`Plan::make_room`].
+const PROGRAM: u64 = 2 << 20;
+
+/// And what is not in memory alone: pages on their way to the device, or read back
+/// and still there.
+const ON_THE_WAY: u64 = 4 << 20;
 
 /// A page costs one generation and one entry in the page tables.
 const OVERHEAD_PER_PAGE: u64 = 1 + 8;
@@ -76,7 +80,7 @@ fn no_device(option: &str) -> Error {
 /// after the fill, by what the device then says.
 fn for_utilization(percent: f64, device: &Totals, limit: u64, page: u64) -> Plan {
     let live = (device.blocks_total as f64 * percent / 100.0) as u64;
-    let bytes = limit.saturating_sub(OVERHEAD) + live * page;
+    let bytes = limit.saturating_sub(PROGRAM + ON_THE_WAY) + live * page;
     let tables = bytes / page * OVERHEAD_PER_PAGE;
     let pages = (bytes.saturating_sub(tables) / page).max(1);
     Plan {
@@ -87,14 +91,27 @@ fn for_utilization(percent: f64, device: &Totals, limit: u64, page: u64) -> Plan
     }
 }
 
-/// The pages to have so that `live` moves to `target`; None if it is near
-/// enough (half a percent) or if there is nothing left to do about it.
-pub fn adjusted(plan: &Plan, pages: u64, live: u64) -> Option<u64> {
+impl Plan {
+    /// The worker is there, and holds `held` bytes of the limit before it fills any
+    /// page. If that is more than was assumed, fewer pages stay in memory, and the
+    /// others may be more than swap has room for. Too few are put right after the fill.
+    pub fn make_room(&mut self, held: u64, page: u64) {
+        if self.live_target.is_some() {
+            let fewer = held.saturating_sub(PROGRAM) / page;
+            self.pages = self.pages.saturating_sub(fewer).max(1);
+        }
+    }
+}
+
+/// The pages to have so that `used` slots become the target; None if they are near
+/// enough (half a percent) or if there is nothing left to do about it. What is
+/// being written is live in a moment, so it counts.
+pub fn adjusted(plan: &Plan, pages: u64, used: u64) -> Option<u64> {
     let target = plan.live_target?;
-    if live.abs_diff(target) <= target / 200 {
+    if used.abs_diff(target) <= target / 200 {
         return None;
     }
-    let wanted = (pages + target).saturating_sub(live);
+    let wanted = (pages + target).saturating_sub(used);
     let wanted = wanted.clamp(1, plan.max_pages);
     (wanted != pages).then_some(wanted)
 }
@@ -164,6 +181,20 @@ mod tests {
         let resident = plan.pages - 50_000;
         assert!((10_000..16_384).contains(&resident), "{resident}");
         assert!(plan.max_pages > plan.pages);
+    }
+
+    #[test]
+    fn a_program_that_holds_more_leaves_fewer_pages() {
+        let with = args(&["--memory-limit", "64M", "--utilization", "50"]);
+        let usual = plan(&with, Some(&device(100_000)), PAGE).unwrap().pages;
+        for (held, fewer) in [(0, 0), (PROGRAM, 0), (8 << 20, 1536), (u64::MAX, usual - 1)] {
+            let mut plan = plan(&with, Some(&device(100_000)), PAGE).unwrap();
+            plan.make_room(held, PAGE);
+            assert_eq!(usual - plan.pages, fewer, "{held} bytes");
+        }
+        let mut by_size = plan(&args(&["--size", "1M"]), None, PAGE).unwrap();
+        by_size.make_room(8 << 20, PAGE);
+        assert_eq!(by_size.pages, 256, "it was asked for");
     }
 
     #[test]

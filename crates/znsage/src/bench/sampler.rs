@@ -17,6 +17,9 @@ use crate::sys::Sys;
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Totals {
     pub blocks_total: u64,
+    /// With what is being written; not reported.
+    #[serde(skip)]
+    pub slots_used: u64,
     pub live_blocks: u64,
     pub host_blocks: u64,
     pub gc_blocks: u64,
@@ -33,6 +36,7 @@ impl Totals {
         let mut sum = Totals::default();
         for d in devices {
             sum.blocks_total += d.blocks_total;
+            sum.slots_used += d.slots_used;
             sum.live_blocks += d.live_blocks;
             sum.host_blocks += d.host_blocks;
             sum.gc_blocks += d.gc_blocks;
@@ -50,6 +54,7 @@ impl Totals {
     pub fn since(&self, before: &Totals) -> Totals {
         Totals {
             blocks_total: self.blocks_total,
+            slots_used: self.slots_used,
             live_blocks: self.live_blocks,
             host_blocks: self.host_blocks.saturating_sub(before.host_blocks),
             gc_blocks: self.gc_blocks.saturating_sub(before.gc_blocks),
