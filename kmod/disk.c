@@ -42,12 +42,27 @@ static void account(struct bio *bio)
 }
 
 /* The block layer holds the queue for the call, so del_gendisk() waits. */
+/*
+ * Whole slots? They are the logical blocks of the disk, but nobody checks what
+ * other drivers submit on their own: md reads its superblock by 4 KiB, whatever
+ * the size of a page.
+ */
+static bool is_aligned(const struct bio *bio)
+{
+	return !((bio->bi_iter.bi_sector | bio_sectors(bio)) %
+		 ZNSAGE_PAGE_SECTORS);
+}
+
 static void znsage_submit_bio(struct bio *bio)
 {
 	struct znsage_device *zd = bio->bi_bdev->bd_disk->private_data;
 	u32 slot = bio->bi_iter.bi_sector / ZNSAGE_PAGE_SECTORS;
 	u32 nr = bio_sectors(bio) / ZNSAGE_PAGE_SECTORS;
 
+	if (!is_aligned(bio)) {
+		bio_io_error(bio);
+		return;
+	}
 	account(bio);
 	switch (bio_op(bio)) {
 	case REQ_OP_WRITE:

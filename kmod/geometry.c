@@ -292,6 +292,11 @@ int znsage_geometry_read(const char *name, struct block_device *bdev,
 		znsage_err(name, "%pg has no zone append", bdev);
 		return -EOPNOTSUPP;
 	}
+	if (bdev_logical_block_size(bdev) > PAGE_SIZE) {
+		znsage_err(name, "%pg has blocks of %u bytes, more than a page",
+			   bdev, bdev_logical_block_size(bdev));
+		return -EOPNOTSUPP;
+	}
 	cfg->write_unit = set->write_unit ? set->write_unit / PAGE_SIZE : 1;
 	cfg->reserve = set->reserve;
 	cfg->gc_low = set->gc_low;

@@ -14,6 +14,7 @@
  * fails, its chunk is read again block by block; what fails then stays where it
  * is, until the engine gives it up.
  */
+#include <linux/blk-integrity.h>
 #include <linux/blkdev.h>
 
 #include "znsage.h"
@@ -113,8 +114,11 @@ static u32 gc_read_span(const struct znsage_chunk *zc, u32 first, u32 *pages)
 {
 	struct zse_engine *e = zc->zd->engine;
 	const struct zse_entry *entry = zc->core->entries;
-	u32 zone = zse_block_zone(e, entry[first].expect), i;
+	u32 zone = zse_block_zone(e, entry[first].expect), over = READ_OVER, i;
 
+	/* What is compared with its checksum must not be read over. */
+	if (bdev_get_integrity(zc->zd->backing.bdev))
+		over = 0;
 	*pages = 1;
 	if (zc->single)
 		return 1;
@@ -122,7 +126,7 @@ static u32 gc_read_span(const struct znsage_chunk *zc, u32 first, u32 *pages)
 		u32 step = entry[i].expect - entry[i - 1].expect;
 
 		if (zse_block_zone(e, entry[i].expect) != zone ||
-		    step > READ_OVER + 1 || *pages + step > READ_MAX)
+		    step > over + 1 || *pages + step > READ_MAX)
 			break;
 		*pages += step;
 	}

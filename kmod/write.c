@@ -79,9 +79,12 @@ static void append_end_io(struct bio *bio)
 	struct znsage_chunk *zc = bio->bi_private;
 	struct znsage_device *zd = zc->zd;
 	struct zse_chunk *c = zc->core;
+	/* By the device, which may be wrong; before the zone it is huge. */
 	sector_t sectors = bio->bi_iter.bi_sector -
 			   znsage_zone_start(zd, c->zone);
-	bool ok = !bio->bi_status && !(sectors % ZNSAGE_PAGE_SECTORS);
+	bool ok = !bio->bi_status && !(sectors % ZNSAGE_PAGE_SECTORS) &&
+		  sectors / ZNSAGE_PAGE_SECTORS <
+		  zse_get_config(zd->engine)->zone_blocks;
 	u32 first = zc->first, nr = zc->nr;
 	u64 now = ktime_get_ns();
 	bool more, finished;
