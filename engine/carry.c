@@ -128,20 +128,27 @@ bool carry_forget(struct zse_engine *e)
 	return any;
 }
 
-/* Is there a zone for one that waits for no more than that? */
-void carry_look(struct zse_engine *e)
+/* A chunk that waits for no more than a zone, if there is one; or NULL. */
+struct zse_chunk *carry_next(const struct zse_engine *e)
 {
 	struct zse_chunk *c;
 
 	if (list_empty(&e->parked) ||
 	    !(stripe_room(e, &e->gc_stripe) || zone_may_open(e, true)))
-		return;
-	list_for_each_entry(c, &e->parked, link) {
-		if (c->retries > ZSE_MAX_RETRIES)
-			continue;
+		return NULL;
+	list_for_each_entry(c, &e->parked, link)
+		if (c->retries <= ZSE_MAX_RETRIES)
+			return c;
+	return NULL;
+}
+
+/* Go on with that one. */
+void carry_look(struct zse_engine *e)
+{
+	struct zse_chunk *c = carry_next(e);
+
+	if (c)
 		resume(e, c);
-		return;
-	}
 }
 
 /* All of them are tried again. */

@@ -79,7 +79,7 @@ u32 clean_spare(const struct zse_engine *e)
  * May GC begin a victim? Switched off it rests, unless chunks wait for a zone:
  * who waits until the engine is idle waits for them as well.
  */
-static bool may_begin(const struct zse_engine *e)
+bool clean_may_begin(const struct zse_engine *e)
 {
 	return e->gc_on || !list_empty(&e->stalled);
 }
@@ -143,7 +143,7 @@ bool clean_wants_victim(struct zse_engine *e)
 	zp_store(&e->urgent, !list_empty(&e->stalled));
 	zp_store(&e->gc_for_shares, !e->gc_running && share_wants_gc(e));
 	return victims_read(e) < e->gc_stripe.kept &&
-	       e->nr_victims < ZSE_MAX_LANES && may_begin(e) &&
+	       e->nr_victims < ZSE_MAX_LANES && clean_may_begin(e) &&
 	       ((e->gc_running && !resets_will_do(e)) || e->nr_held ||
 		e->gc_for_shares) &&
 	       !list_empty(&e->free_gc_chunks);

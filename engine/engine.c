@@ -292,8 +292,9 @@ void zse_get_stats(struct zse_engine *e, struct zse_stats *st)
  * @e: engine
  *
  * Return: true if no chunk is in use (none filling, waiting or in flight, but
- * for those that wait for the device to work again) and no zone on its way to
- * another state.
+ * for those that wait for the device to work again), no zone on its way to
+ * another state, and nothing that failed is to be tried again. With GC off and
+ * nothing swapped out, no more than the resets of zones that died is to come.
  */
 bool zse_idle(struct zse_engine *e)
 {
@@ -302,6 +303,7 @@ bool zse_idle(struct zse_engine *e)
 
 	zp_lock(&e->lock, flags);
 	idle = !e->nr_used_chunks && e->nr_used_gc_chunks == e->nr_parked &&
+	       !carry_next(e) && !e->wants_try &&
 	       !e->appends &&
 	       !e->nr_state[ZSE_ZONE_CLOSING] &&
 	       !e->nr_state[ZSE_ZONE_FINISH] &&

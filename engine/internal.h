@@ -238,6 +238,7 @@ struct zse_shard {
  * @wants_try:	  zones_try_again() is to do something
  * @wants_finish: to finish zones, once there is a place for it
  * @revives:	  retired zones that are still to be tried
+ * @not_revived:  of those that were tried with them, in vain
  * @revives_worn: of the worn ones, too
  * @try_gap:	  errors from one try to the next
  * @try_in:	  of these, how many are left
@@ -317,6 +318,7 @@ struct zse_engine {
 	bool wants_finish;
 	u32 errors_in_row;
 	u32 revives;
+	u32 not_revived;
 	bool revives_worn;
 	u32 try_gap;
 	u32 try_in;
@@ -429,6 +431,7 @@ void stripe_forget(struct zse_stripe *s, u32 zone);
 u32 stripe_take_left_open(struct zse_engine *e);
 
 /* clean.c; want the engine lock, but for clean_fill() */
+bool clean_may_begin(const struct zse_engine *e);
 bool clean_wants_victim(struct zse_engine *e);
 bool clean_can_read(struct zse_engine *e);
 u32 clean_room(const struct zse_engine *e);
@@ -446,6 +449,7 @@ void gc_drop_dead(struct zse_engine *e, struct zse_chunk *c);
 
 /* carry.c; want the engine lock */
 void carry_or_drop(struct zse_engine *e, struct zse_chunk *c, bool more);
+struct zse_chunk *carry_next(const struct zse_engine *e);
 void carry_look(struct zse_engine *e);
 void carry_resume(struct zse_engine *e);
 bool carry_forget(struct zse_engine *e);

@@ -82,6 +82,8 @@ void zone_append_worked(struct zse_engine *e)
 	e->try_gap = 0;
 	e->try_in = 0;
 	e->wants_try = true;
+	/* What was lost may come back; if not, GC makes do with fewer once more. */
+	e->gc_stripe.kept = zse_gc_lanes(&e->cfg);
 }
 
 /**
@@ -184,13 +186,22 @@ void zone_take_back(struct zse_engine *e, struct zse_zone *z)
 	zp_store(&z->aside, ZSE_NOT_ASIDE);
 }
 
+/* What could be read of @z, though not written, was not in vain. */
+static void zone_was_read(struct zse_zone *z)
+{
+	if (z->aside == ZSE_UNWRITTEN)
+		zp_store(&z->unread, 0);
+}
+
 /* Let GC read those that were put aside. */
 static void zones_take_back(struct zse_engine *e)
 {
 	u32 i;
 
-	for (i = 0; e->nr_aside && i < e->cfg.nr_zones; i++)
+	for (i = 0; e->nr_aside && i < e->cfg.nr_zones; i++) {
+		zone_was_read(&e->zones[i]);
 		zone_take_back(e, &e->zones[i]);
+	}
 }
 
 /*
@@ -214,10 +225,9 @@ void zones_look_again(struct zse_engine *e)
 				next = z->aside_until;
 			continue;
 		}
-		if (z->aside != ZSE_UNREAD)
-			zp_store(&z->unread, 0);
-		else if (z->unread < ZSE_MAX_UNREAD)
+		if (z->aside == ZSE_UNREAD && z->unread < ZSE_MAX_UNREAD)
 			zp_store(&z->unread, z->unread + 1);
+		zone_was_read(z);
 		zone_take_back(e, z);
 	}
 	e->aside_until = next;
@@ -237,7 +247,7 @@ static bool zone_try_again(struct zse_engine *e, struct zse_zone *z, bool ok)
 /*
  * Try once more to reset the zone that is retired longest. A device that was away
  * for long (a path that was cut, say) may have lost all zones that were to be
- * reset then. If it works the others follow, until one fails. Worn ones, which can be
+ * reset then. The others follow, until some have failed. Worn ones, which can be
  * reset but not written to their end, if that is better than nothing.
  */
 static void zone_revive(struct zse_engine *e)
@@ -260,6 +270,14 @@ static void zone_revive(struct zse_engine *e)
 	zone_set_state(e, z - e->zones, ZSE_ZONE_DRAINED);
 }
 
+/* That failed: it is the zone, or the device. */
+static void zone_not_revived(struct zse_engine *e)
+{
+	if (++e->not_revived > ZSE_MAX_RETRIES)
+		e->revives = 0;
+	zone_revive(e);
+}
+
 /*
  * Finish zones once more that may be active still. If there is no place for any
  * and no append works, this is wanted again: one of them may have the place.
@@ -275,7 +293,8 @@ static void zones_finish_again(struct zse_engine *e)
 		if (!z->active || z->state != ZSE_ZONE_FULL)
 			continue;
 		/* While it is finished it counts as active anyway. */
-		if (!z->held && zones_active(e) >= e->cfg.max_active) {
+		if (!z->held && e->cfg.max_active &&
+		    zones_active(e) >= e->cfg.max_active) {
 			no_place = true;
 			continue;
 		}
@@ -295,13 +314,14 @@ static void zones_finish_again(struct zse_engine *e)
  */
 void zones_try_again(struct zse_engine *e, bool last)
 {
-	if (e->wants_try || e->wants_finish)
+	if (e->wants_try || (e->wants_finish && clean_may_begin(e)))
 		zones_finish_again(e);
 	if (!e->wants_try)
 		return;
 	e->wants_try = false;
 	carry_resume(e);
 	e->revives = e->nr_state[ZSE_ZONE_RETIRED];
+	e->not_revived = 0;
 	e->revives_worn = last;
 	zone_revive(e);
 	if (last)
@@ -327,13 +347,15 @@ bool zse_reset_done(struct zse_engine *e, u32 zone, bool ok)
 	if (zone_try_again(e, z, ok)) {
 		zone_set_state(e, zone, ZSE_ZONE_DRAINED);
 	} else if (!ok || z->failures > ZSE_MAX_FAILURES) {
-		if (z->revived)
-			e->revives = 0;
+		bool revived = z->revived;
+
 		z->revived = false;
 		/* Not worn, for all we know. */
 		if (!ok)
 			z->failures = 0;
 		zone_set_state(e, zone, ZSE_ZONE_RETIRED);
+		if (revived)
+			zone_not_revived(e);
 	} else {
 		zone_trust_again(e, z);
 		zone_set_state(e, zone, ZSE_ZONE_EMPTY);

@@ -365,8 +365,13 @@ void share_clear(struct zse_engine *e)
 		zp_store(&e->streams[i].over, 0);
 		zp_store(&e->streams[i].nr_coming, 0);
 	}
-	for (i = 0; i <= ZSE_NOBODY; i++)
+	for (i = 0; i < e->cfg.nr_gc_chunks; i++)
+		e->chunks[e->cfg.nr_chunks + i].owner = ZSE_NOBODY;
+	for (i = 0; i <= ZSE_NOBODY; i++) {
+		e->gc_shares[i].chunks = 0;
 		zp_store(&e->gc_shares[i].slow, 0);
+	}
+	e->gc_shares[ZSE_NOBODY].chunks = e->nr_used_gc_chunks - e->nr_parked;
 	e->shares_off = false;
 	zp_store(&e->gc_for_shares, 0);
 	zp_store(&e->gc_left, 0);

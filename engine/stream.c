@@ -335,7 +335,7 @@ bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool ok,
 	unsigned long flags;
 	bool more;
 
-	if (zp_warn(ok && offset + blocks > e->zones[zone].cap))
+	if (zp_warn(ok && offset > e->zones[zone].cap - blocks))
 		ok = false;
 	if (ok)
 		map_publish(e, c, first, nr,
@@ -356,7 +356,7 @@ bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool ok,
 		list_add(&c->link, c->gc ? &e->gc_ready : &e->stalled);
 	more = !*finished || c->gc || !list_empty(&e->stalled) ||
 	       !list_empty(&e->to_finish) || !list_empty(&e->gc_ready) ||
-	       zp_load(&e->dead);
+	       e->wants_try || zp_load(&e->dead);
 	zp_unlock(&e->lock, flags);
 	return more;
 }

@@ -116,8 +116,8 @@ u32 stripe_usable(const struct zse_engine *e, const struct zse_stripe *s,
 }
 
 /*
- * Do with a zone less for good. That one is free to others. Returns false if
- * none was kept.
+ * Do with a zone less until an append works after errors. That one is free to
+ * others. Returns false if none was kept.
  */
 bool stripe_narrow(struct zse_stripe *s)
 {

@@ -383,20 +383,24 @@ struct znsage_device *znsage_attach(const char *name,
  * znsage_quiesce() - wait until nothing is under way
  * @zd: device, to which nothing is submitted
  *
- * GC is off afterwards; zse_set_gc() lets it go on.
+ * GC is off afterwards; zse_set_gc() lets it go on. The worker has to run between
+ * two looks that find all idle: what ended before the first one may have left it
+ * something to do, such as to reset a zone that died, and after that nothing has.
  */
 void znsage_quiesce(struct znsage_device *zd)
 {
+	bool idle = false, was_idle;
+
 	zse_set_gc(zd->engine, false);
-	for (;;) {
+	do {
+		if (!idle)
+			usleep_range(200, 1000);
 		atomic_set(&zd->flush, 1);
 		znsage_kick(zd);
-		/* It may have been late, and a zone that died is still to be reset. */
 		flush_work(&zd->work);
-		if (!READ_ONCE(zd->starved) && zse_idle(zd->engine))
-			return;
-		usleep_range(200, 1000);
-	}
+		was_idle = idle;
+		idle = !READ_ONCE(zd->starved) && zse_idle(zd->engine);
+	} while (!idle || !was_idle);
 }
 
 /**

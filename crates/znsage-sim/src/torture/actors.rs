@@ -3,6 +3,8 @@
 //! the raw disk, and what happens to a machine now and then (processes end,
 //! swapoff, `znsage check`, other settings, zones that fail).
 
+use std::mem;
+
 use super::draw::{policy, POLICIES, VICTIMS};
 use super::kernel::{At, Doing, Task};
 use super::media::Token;
@@ -314,7 +316,9 @@ impl Run {
 
     /// As znsage_quiesce() in kmod/device.c, then the check.
     pub(super) fn quiesce(&mut self) {
-        if self.m.starved || !self.e.idle() {
+        let idle = !self.m.starved && self.e.idle();
+        let was_idle = mem::replace(&mut self.was_idle, idle);
+        if !idle || !was_idle {
             self.quiet = if self.under_way() { 0 } else { self.quiet + 1 };
             if self.quiet > QUIET {
                 self.wrong
@@ -326,6 +330,7 @@ impl Run {
             self.queue.push(at, Ev::Quiesce);
             return;
         }
+        self.was_idle = false;
         self.n.live_checks += 1;
         self.check();
         self.e.set_gc(true);

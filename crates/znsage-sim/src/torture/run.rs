@@ -101,6 +101,8 @@ pub(super) struct Run {
     outages_left: u32,
     /// Times in a row that the check found nothing under way.
     pub quiet: u32,
+    /// It was, when it looked last.
+    pub was_idle: bool,
     /// Pages of writes that ended well.
     pub acknowledged: u64,
     events_at_step: u64,
@@ -131,6 +133,7 @@ impl Run {
             calm: false,
             outages_left: MOST_OUTAGES,
             quiet: 0,
+            was_idle: false,
             acknowledged: 0,
             events_at_step: 0,
             events: 0,

@@ -69,6 +69,8 @@ pub struct Host {
     pub away: bool,
     /// And GC's reads of these slots do.
     pub unreadable: Vec<u32>,
+    /// And resets of these zones.
+    pub dead: Vec<u32>,
     pub failed_chunks: u32,
     /// Pages that GC carried in its memory.
     pub carried: u32,
@@ -117,6 +119,7 @@ impl Host {
             refuses: false,
             away: false,
             unreadable: Vec::new(),
+            dead: Vec::new(),
             failed_chunks: 0,
             carried: 0,
             splits: 0,

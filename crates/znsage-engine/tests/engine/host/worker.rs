@@ -184,8 +184,9 @@ impl Host {
 
     pub fn end_resets(&mut self) {
         while let Some(reset) = self.resets.pop() {
-            let ok = !self.away && !self.dev.is_read_only(reset.zone());
-            self.end_reset(reset, ok);
+            let zone = reset.zone();
+            let fails = self.away || self.dev.is_read_only(zone) || self.dead.contains(&zone);
+            self.end_reset(reset, !fails);
         }
     }
 
