@@ -41,7 +41,6 @@ static void account(struct bio *bio)
 	part_stat_unlock();
 }
 
-/* The block layer holds the queue for the call, so del_gendisk() waits. */
 /*
  * Whole slots? They are the logical blocks of the disk, but nobody checks what
  * other drivers submit on their own: md reads its superblock by 4 KiB, whatever
@@ -53,13 +52,15 @@ static bool is_aligned(const struct bio *bio)
 		 ZNSAGE_PAGE_SECTORS);
 }
 
+/* The block layer holds the queue for the call, so del_gendisk() waits. */
 static void znsage_submit_bio(struct bio *bio)
 {
 	struct znsage_device *zd = bio->bi_bdev->bd_disk->private_data;
 	u32 slot = bio->bi_iter.bi_sector / ZNSAGE_PAGE_SECTORS;
 	u32 nr = bio_sectors(bio) / ZNSAGE_PAGE_SECTORS;
 
-	if (!is_aligned(bio)) {
+	/* A discard leaves out what is no whole slot. */
+	if (bio_has_data(bio) && !is_aligned(bio)) {
 		bio_io_error(bio);
 		return;
 	}

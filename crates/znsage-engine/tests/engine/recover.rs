@@ -165,6 +165,23 @@ fn what_holds_the_room_is_lost_at_last() {
     finish(h);
 }
 
+/// Does this append fail?
+type Fails = fn(&Host, &Append) -> bool;
+
+fn none(_: &Host, _: &Append) -> bool {
+    false
+}
+
+fn any(_: &Host, _: &Append) -> bool {
+    true
+}
+
+/// One of GC to a zone in which something is.
+fn another_of_gc(h: &Host, append: &Append) -> bool {
+    append.gc(&h.e) && h.e.zone(append.zone).written > 0
+}
+
+/// Until nothing is left to do.
 fn run(h: &mut Host, fails: Fails) {
     while h.kick || !h.nothing_outstanding() {
         h.pump();
@@ -183,22 +200,6 @@ fn run(h: &mut Host, fails: Fails) {
 /// Random writes to the first 100 slots, each until nothing is left to do.
 struct Writes {
     random: u32,
-}
-
-/// Does this append fail?
-type Fails = fn(&Host, &Append) -> bool;
-
-fn none(_: &Host, _: &Append) -> bool {
-    false
-}
-
-fn any(_: &Host, _: &Append) -> bool {
-    true
-}
-
-/// One of GC to a zone in which something is.
-fn another_of_gc(h: &Host, append: &Append) -> bool {
-    append.gc(&h.e) && h.e.zone(append.zone).written > 0
 }
 
 impl Writes {

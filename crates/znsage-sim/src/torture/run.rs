@@ -101,7 +101,7 @@ pub(super) struct Run {
     outages_left: u32,
     /// Times in a row that the check found nothing under way.
     pub quiet: u32,
-    /// It was, when it looked last.
+    /// The engine was idle when it looked last.
     pub was_idle: bool,
     /// Pages of writes that ended well.
     pub acknowledged: u64,
