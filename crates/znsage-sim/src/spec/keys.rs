@@ -180,6 +180,15 @@ mod tests {
     }
 
     #[test]
+    fn the_device_s_own_size_stays_when_another_key_is_set() {
+        let mut spec = Spec::parse("size = 0").unwrap();
+        spec.set("seed", "2").unwrap();
+        assert_eq!((spec.size, spec.seed), (None, 2));
+        let text = toml::to_string(&spec).unwrap();
+        assert_eq!(Spec::parse(&text).unwrap(), spec, "what is written can be read");
+    }
+
+    #[test]
     fn unknown_keys_and_names_list_the_known() {
         let mut spec = Spec::default();
         let e = spec.set("host.cpu", "3").unwrap_err();

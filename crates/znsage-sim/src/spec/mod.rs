@@ -9,7 +9,7 @@ mod keys;
 use std::fmt;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::device::params::bytes;
 use crate::host::costs::Costs;
@@ -157,8 +157,9 @@ pub struct Spec {
     pub system: SystemKind,
     /// A built-in parameter set or a file.
     pub device: String,
-    /// Bytes of the device, if not the parameter set's.
-    #[serde(deserialize_with = "size_or_none")]
+    /// Bytes of the device, if not the parameter set's. Written as 0 if it is
+    /// that: what is left out means the default.
+    #[serde(deserialize_with = "size_or_none", serialize_with = "size_or_0")]
     pub size: Option<u64>,
     /// Values of the parameter set that are replaced.
     pub device_set: Vec<(String, String)>,
@@ -427,4 +428,8 @@ impl Default for PublishedSpec {
 
 fn size_or_none<'de, D: Deserializer<'de>>(d: D) -> Result<Option<u64>, D::Error> {
     bytes(d).map(|n| (n > 0).then_some(n))
+}
+
+fn size_or_0<S: Serializer>(size: &Option<u64>, s: S) -> Result<S::Ok, S::Error> {
+    s.serialize_u64(size.unwrap_or(0))
 }
