@@ -59,8 +59,8 @@ static void znsage_submit_bio(struct bio *bio)
 	u32 slot = bio->bi_iter.bi_sector / ZNSAGE_PAGE_SECTORS;
 	u32 nr = bio_sectors(bio) / ZNSAGE_PAGE_SECTORS;
 
-	/* A discard leaves out what is no whole slot. */
-	if (bio_has_data(bio) && !is_aligned(bio)) {
+	/* A discard may leave out what is no whole slot; zeroes may not. */
+	if (bio_op(bio) != REQ_OP_DISCARD && !is_aligned(bio)) {
 		bio_io_error(bio);
 		return;
 	}
