@@ -59,7 +59,7 @@ u32 check_count_live(const struct zse_engine *e, u32 zone)
 {
 	u32 base = zone * e->cfg.zone_blocks, live = 0, i;
 
-	for (i = 0; i < e->zones[zone].cap; i++) {
+	for (i = 0; i < e->cfg.zone_blocks; i++) {
 		u32 slot = zp_load(&e->rev[base + i]);
 
 		if (slot != ZSE_NONE && map_is(e, slot, base + i))
@@ -92,16 +92,17 @@ static void check_zone_live(struct check *ck, u32 zone)
 static void check_zone_fields(struct check *ck, u32 zone)
 {
 	const struct zse_zone *z = &ck->e->zones[zone];
+	u32 cap = ck->e->cfg.zone_blocks;
 
-	if (z->alloc > z->cap)
+	if (z->alloc > cap)
 		violation(ck, "more allocated than fits", zone, z->alloc,
-			  z->cap);
+			  cap);
 	if (z->written > z->alloc)
 		violation(ck, "more written than allocated", zone, z->written,
 			  z->alloc);
-	if (zp_load(&z->live) > z->cap)
+	if (zp_load(&z->live) > cap)
 		violation(ck, "more live than fits", zone, zp_load(&z->live),
-			  z->cap);
+			  cap);
 	if (z->appends && z->state != ZSE_ZONE_OPEN &&
 	    z->state != ZSE_ZONE_CLOSING)
 		violation(ck, "append to a zone that takes none", zone,
@@ -109,14 +110,15 @@ static void check_zone_fields(struct check *ck, u32 zone)
 	if (z->moving && z->state != ZSE_ZONE_VICTIM)
 		violation(ck, "GC moves from a zone that is no victim", zone,
 			  z->state, ZSE_ZONE_VICTIM);
-	if (z->held && (!z->bad || !z->active || z->state == ZSE_ZONE_OPEN ||
-			z->state == ZSE_ZONE_EMPTY ||
-			z->state == ZSE_ZONE_RETIRED))
+	if (z->place == ZSE_PLACE_HELD && (z->health == ZSE_GOOD ||
+	    z->state == ZSE_ZONE_OPEN || z->state == ZSE_ZONE_EMPTY ||
+	    z->state == ZSE_ZONE_RETIRED))
 		violation(ck, "zone holds a place that it cannot have", zone,
 			  z->state, ZSE_ZONE_FULL);
-	if (z->state == ZSE_ZONE_FULL && !z->bad && z->written != z->cap)
+	if (z->state == ZSE_ZONE_FULL && z->health == ZSE_GOOD &&
+	    z->written != cap)
 		violation(ck, "full zone not written in full", zone,
-			  z->written, z->cap);
+			  z->written, cap);
 }
 
 /* What streams have of GC. Wants the engine lock. */
@@ -126,12 +128,12 @@ static void check_gc_shares(struct check *ck)
 	u32 chunks = 0, victims = 0, i;
 
 	for (i = 0; i <= ZSE_NOBODY; i++) {
-		chunks += e->gc_shares[i].chunks;
-		victims += e->gc_shares[i].victims;
+		chunks += e->share.of[i].chunks;
+		victims += e->share.of[i].victims;
 	}
-	if (chunks != e->nr_used_gc_chunks - e->nr_parked)
+	if (chunks != e->pool.gc_used)
 		violation(ck, "chunks of GC that streams have", 0, chunks,
-			  e->nr_used_gc_chunks - e->nr_parked);
+			  e->pool.gc_used);
 	if (victims != e->nr_state[ZSE_ZONE_VICTIM])
 		violation(ck, "victims that streams have", 0, victims,
 			  e->nr_state[ZSE_ZONE_VICTIM]);
@@ -146,13 +148,13 @@ static void check_gc_room(struct check *ck)
 {
 	struct zse_engine *e = ck->e;
 	u32 zones = e->nr_state[ZSE_ZONE_EMPTY], i;
-	u64 room = stripe_room(e, &e->gc_stripe), needed = e->gc_unplaced;
+	u64 room = stripe_room(e, &e->gc.stripe), needed = e->gc.unplaced;
 
 	if (!e->shared && zones > e->cfg.reserve)
 		zones = e->cfg.reserve;
-	room += (u64)zones * e->min_cap;
-	for (i = 0; i < e->nr_victims; i++) {
-		const struct zse_zone *z = &e->zones[e->victims[i].zone];
+	room += (u64)zones * e->cfg.zone_blocks;
+	for (i = 0; i < e->gc.nr_victims; i++) {
+		const struct zse_zone *z = &e->zones[e->gc.victims[i]];
 		u32 live = zp_load(&z->live);
 
 		needed += live > z->moving ? live - z->moving : 0;
@@ -173,16 +175,16 @@ static void check_zones(struct check *ck)
 {
 	struct zse_engine *e = ck->e;
 	u32 count[ZSE_NR_ZONE_STATES] = { 0 }, appends = 0, held = 0, active;
-	u32 aside = 0;
-	u32 i;
+	u32 failed = 0, i;
 	unsigned long flags;
 
 	zp_lock(&e->lock, flags);
 	for (i = 0; i < e->cfg.nr_zones; i++) {
 		count[e->zones[i].state]++;
 		appends += e->zones[i].appends;
-		held += e->zones[i].held;
-		aside += e->zones[i].aside != ZSE_NOT_ASIDE;
+		held += e->zones[i].place == ZSE_PLACE_HELD;
+		failed += e->zones[i].state != ZSE_ZONE_RETIRED &&
+			  zone_is_failed(&e->zones[i]);
 		check_zone_fields(ck, i);
 	}
 	for (i = 0; i < ZSE_NR_ZONE_STATES; i++)
@@ -192,15 +194,15 @@ static void check_zones(struct check *ck)
 	if (appends != e->appends)
 		violation(ck, "number of appends in flight", 0, e->appends,
 			  appends);
-	if (held != e->nr_held)
+	if (held != e->recovery.nr_held)
 		violation(ck, "number of zones that hold a place", 0,
-			  e->nr_held, held);
-	if (aside != e->nr_aside)
-		violation(ck, "number of zones put aside", 0, e->nr_aside,
-			  aside);
-	if (!e->nr_used_gc_chunks && e->gc_unplaced)
+			  e->recovery.nr_held, held);
+	if (failed != e->recovery.nr_failed)
+		violation(ck, "number of failed zones", 0,
+			  e->recovery.nr_failed, failed);
+	if (!e->pool.gc_used && e->gc.unplaced)
 		violation(ck, "entries without a zone in no chunk of GC", 0,
-			  e->gc_unplaced, 0);
+			  e->gc.unplaced, 0);
 	check_gc_shares(ck);
 	check_gc_room(ck);
 	active = count[ZSE_ZONE_OPEN] + count[ZSE_ZONE_CLOSING] +

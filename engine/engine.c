@@ -8,43 +8,28 @@
  * zse_max_slots() - the largest swap area on which GC always finds a victim
  * @cfg: configuration; nr_slots is not looked at
  *
- * When swap-out has to wait, at most the reserve is empty and each lane of a
- * stream or of GC, or the one that they share, holds one open zone, whatever the
- * policy; the other zones are full. If the slots are fewer than what these could
- * hold with a write unit less each, at least one of them has a whole unit of
- * dead blocks. GC sees it by the live counts, which
- * each CPU in the middle of a free or a write may leave one too high.
+ * When swap-out has to wait, at most the reserve is empty and each lane of a stream
+ * or of GC, or the lane they share, holds one open zone, whatever the policy; the
+ * other zones are full. If the slots are fewer than these zones could hold with a
+ * write unit less each, at least one of them has a whole unit of dead blocks. GC
+ * sees that by the live counts, which each CPU in the middle of a free or a write
+ * may leave one too high.
  *
  * Return: slots, 0 if there are too few zones for any.
  */
 u32 zse_max_slots(const struct zse_config *cfg)
 {
-	u32 cap = cfg->zone_blocks, i, zones = limits_not_full(cfg);
+	u32 zones = limits_not_full(cfg);
 	u64 slots;
 
 	/* Below three beyond the reserve there is no room for watermarks. */
-	if (cfg->nr_zones <= zones || cfg->nr_zones < cfg->reserve + 3)
+	if (cfg->nr_zones <= zones || cfg->nr_zones < cfg->reserve + 3 ||
+	    cfg->zone_blocks <= cfg->write_unit)
 		return 0;
-	for (i = 0; cfg->zone_caps && i < cfg->nr_zones; i++)
-		if (cfg->zone_caps[i] < cap)
-			cap = cfg->zone_caps[i];
-	if (cap <= cfg->write_unit)
-		return 0;
-	slots = (u64)(cfg->nr_zones - zones) * (cap - cfg->write_unit);
+	slots = (u64)(cfg->nr_zones - zones) *
+		(cfg->zone_blocks - cfg->write_unit);
 	slots = slots > cfg->nr_cpus ? slots - cfg->nr_cpus : 0;
 	return slots < ZSE_MAX_BLOCKS ? (u32)slots : ZSE_MAX_BLOCKS;
-}
-
-/* Every zone has room for a write unit, and for whole ones only. */
-static bool zones_in_units(const struct zse_config *cfg)
-{
-	u32 unit = cfg->write_unit, i;
-
-	for (i = 0; cfg->zone_caps && i < cfg->nr_zones; i++)
-		if (!cfg->zone_caps[i] || cfg->zone_caps[i] % unit ||
-		    cfg->zone_caps[i] > cfg->zone_blocks)
-			return false;
-	return !(cfg->zone_blocks % unit);
 }
 
 static enum zse_refusal config_check(const struct zse_config *cfg)
@@ -53,7 +38,8 @@ static enum zse_refusal config_check(const struct zse_config *cfg)
 
 	if (!cfg->chunk_blocks || !cfg->write_unit ||
 	    cfg->chunk_blocks % cfg->write_unit ||
-	    cfg->chunk_blocks > cfg->zone_blocks || !zones_in_units(cfg))
+	    cfg->chunk_blocks > cfg->zone_blocks ||
+	    cfg->zone_blocks % cfg->write_unit)
 		return ZSE_BAD_CHUNK;
 	if ((u64)cfg->nr_zones * cfg->zone_blocks > ZSE_MAX_BLOCKS)
 		return ZSE_TOO_MANY_BLOCKS;
@@ -102,7 +88,7 @@ static void pool_init(struct zse_engine *e)
 		c->zone = ZSE_NONE;
 		c->entries = e->entries + (size_t)i * e->cfg.chunk_blocks;
 		list_add_tail(&c->link,
-			      c->gc ? &e->free_gc_chunks : &e->free_chunks);
+			      c->gc ? &e->pool.gc_free : &e->pool.free);
 	}
 }
 
@@ -114,26 +100,23 @@ static void engine_init(struct zse_engine *e)
 	INIT_LIST_HEAD(&e->empty);
 	INIT_LIST_HEAD(&e->drained);
 	INIT_LIST_HEAD(&e->retired);
-	INIT_LIST_HEAD(&e->worn);
 	INIT_LIST_HEAD(&e->to_finish);
-	INIT_LIST_HEAD(&e->free_chunks);
-	INIT_LIST_HEAD(&e->free_gc_chunks);
-	INIT_LIST_HEAD(&e->stalled);
-	INIT_LIST_HEAD(&e->gc_ready);
-	INIT_LIST_HEAD(&e->parked);
-	INIT_LIST_HEAD(&e->failed);
-	stripe_init(&e->gc_stripe, limits_gc_zones(&e->cfg),
-		    zse_gc_lanes(&e->cfg));
-	e->gc_on = true;
+	INIT_LIST_HEAD(&e->pool.free);
+	INIT_LIST_HEAD(&e->pool.gc_free);
+	INIT_LIST_HEAD(&e->pool.stalled);
+	INIT_LIST_HEAD(&e->pool.gc_ready);
+	INIT_LIST_HEAD(&e->pool.failed);
+	stripe_init(&e->gc.stripe, limits_gc_zones(&e->cfg));
+	e->gc.lanes = zse_gc_lanes(&e->cfg);
+	e->dead = ZSE_NONE;
 	for (i = 0; i < e->max_streams; i++) {
 		zp_lock_init(&e->streams[i].lock);
-		stripe_init(&e->streams[i].stripe, 0, 0);
+		stripe_init(&e->streams[i].stripe, 0);
 	}
 	map_clear(e);
 	zones_init(e);
 	pool_init(e);
 	zse_set_policy(e, e->cfg.policy, NULL);
-	window_init(e);
 }
 
 /**
@@ -159,14 +142,12 @@ struct zse_engine *zse_create(const struct zse_config *cfg,
 	}
 	e->cfg = *cfg;
 	e->max_streams = zse_max_streams(cfg);
-	e->nr_streams = zse_nr_streams(cfg, cfg->policy);
+	e->placement.nr_streams = zse_nr_streams(cfg, cfg->policy);
 	e->shared = limits_shared(cfg);
-	e->victim = cfg->victim;
-	e->pace = cfg->pace;
+	e->victim_rule = cfg->victim;
 	e->nr_blocks = cfg->nr_zones * cfg->zone_blocks;
-	e->gc_low = cfg->gc_low;
-	e->gc_high = cfg->gc_high;
-	if (!limits_watermarks(e, &e->gc_low, &e->gc_high))
+	flow_init(e);
+	if (!flow_watermarks(e, &e->flow.low, &e->flow.high))
 		*why = ZSE_BAD_SETTING;
 	else if (!engine_alloc(e))
 		*why = ZSE_NO_MEMORY;
@@ -175,7 +156,6 @@ struct zse_engine *zse_create(const struct zse_config *cfg,
 		return NULL;
 	}
 	engine_init(e);
-	e->cfg.zone_caps = NULL;
 	return e;
 }
 
@@ -198,38 +178,10 @@ void zse_destroy(struct zse_engine *e)
 	zp_free(e);
 }
 
-/* The configuration in force; zone_caps is NULL, watermarks as configured. */
+/* The configuration as it was given; watermarks and pace may have changed since. */
 const struct zse_config *zse_get_config(const struct zse_engine *e)
 {
 	return &e->cfg;
-}
-
-/**
- * zse_set_watermarks() - change when GC runs
- * @e:	  engine
- * @low:  GC starts when fewer zones are empty; 0: the default
- * @high: and stops at this many; 0: @low + 1
- *
- * Return: false, and nothing changed, unless reserve < low < high < zones.
- */
-bool zse_set_watermarks(struct zse_engine *e, u32 low, u32 high)
-{
-	unsigned long flags;
-
-	if (!limits_watermarks(e, &low, &high))
-		return false;
-	zp_lock(&e->lock, flags);
-	zp_store(&e->gc_low, low);
-	zp_store(&e->gc_high, high);
-	zp_unlock(&e->lock, flags);
-	return true;
-}
-
-/* The watermarks in force. */
-void zse_get_watermarks(struct zse_engine *e, u32 *low, u32 *high)
-{
-	*low = zp_load(&e->gc_low);
-	*high = zp_load(&e->gc_high);
 }
 
 /* Blocks of a stream's zones that swap-in has read. */
@@ -263,19 +215,19 @@ void zse_get_stats(struct zse_engine *e, struct zse_stats *st)
 	st->zones_full = e->nr_state[ZSE_ZONE_FULL];
 	st->zones_retired = e->nr_state[ZSE_ZONE_RETIRED];
 	st->blocks_total = e->usable_blocks;
-	st->write_window = e->window;
+	st->write_window = e->flow.window;
 	st->stripe = stripe_of(e, 0)->nr;
-	st->gc_stripe = e->gc_stripe.kept;
+	st->gc_stripe = e->gc.lanes;
 	st->gc_shared = e->shared;
-	st->survivors = e->nr_survivors;
-	st->keys = e->nr_keys;
+	st->survivors = e->placement.nr_survivors;
+	st->keys = e->placement.nr_keys;
 	st->keys_sharing = keys_sharing(e);
 	zp_unlock(&e->lock, flags);
 
-	st->policy_refused = zp_count_read(&e->policy_refused);
+	st->policy_refused = zp_count_read(&e->placement.refused);
 	st->zones_open = st->zones_total - st->zones_empty - st->zones_full -
 			 st->zones_retired;
-	st->streams = zp_load(&e->nr_streams);
+	st->streams = zp_load(&e->placement.nr_streams);
 	st->map_bytes = e->map_bytes;
 	for (i = 0; i < ZSE_SHARDS; i++) {
 		st->slots_used += zp_count_read(&e->shards[i].used);
@@ -291,10 +243,9 @@ void zse_get_stats(struct zse_engine *e, struct zse_stats *st)
  * zse_idle() - is nothing under way?
  * @e: engine
  *
- * Return: true if no chunk is in use (none filling, waiting or in flight, but
- * for those that wait for the device to work again), no zone on its way to
- * another state, and nothing that failed is to be tried again. With GC off and
- * nothing swapped out, no more than the resets of zones that died is to come.
+ * Return: true if no chunk is filling, waiting or in flight, no zone is on its way
+ * to another state, and no round of retries is to begin. With GC off and nothing
+ * swapped out, only resets of zones that die can follow.
  */
 bool zse_idle(struct zse_engine *e)
 {
@@ -302,8 +253,7 @@ bool zse_idle(struct zse_engine *e)
 	bool idle;
 
 	zp_lock(&e->lock, flags);
-	idle = !e->nr_used_chunks && e->nr_used_gc_chunks == e->nr_parked &&
-	       !carry_next(e) && !e->wants_try &&
+	idle = !e->pool.used && !e->pool.gc_used && !e->recovery.wanted &&
 	       !e->appends &&
 	       !e->nr_state[ZSE_ZONE_CLOSING] &&
 	       !e->nr_state[ZSE_ZONE_FINISH] &&
@@ -334,12 +284,12 @@ bool zse_get_zone(struct zse_engine *e, u32 zone, struct zse_zone_info *zi)
 	z = &e->zones[zone];
 	zp_lock(&e->lock, flags);
 	zi->state = zone_state_names[z->state];
-	zi->capacity = z->cap;
+	zi->capacity = e->cfg.zone_blocks;
 	zi->written = z->written;
 	zi->live = zp_load(&z->live);
-	zi->bad = z->bad;
+	zi->failed = zone_is_failed(z);
 	zi->mixed = z->mixed;
-	zi->aside = z->aside;
+	zi->deferred = zone_is_deferred(e, z);
 	zi->stream = z->stream;
 	zi->moves = z->moves;
 	zi->reads = zp_load(&z->reads);

@@ -61,10 +61,7 @@ enum zse_refusal {
 /**
  * struct zse_config - device and settings
  * @nr_zones:	 zones that the engine may use, numbered from 0
- * @zone_blocks: blocks that fit a zone; with @zone_caps the largest of them.
- *		 A multiple of @write_unit.
- * @zone_caps:	 blocks of each zone if they differ, else NULL; multiples of
- *		 @write_unit, not 0; only read by zse_create()
+ * @zone_blocks: blocks that fit a zone, a multiple of @write_unit
  * @finish:	 a zone with all its blocks written is not full for the device
  *		 (its capacity is no multiple of the write unit): finish it
  * @max_active:	 zones that may be open or active at a time, 0: any number
@@ -95,7 +92,6 @@ enum zse_refusal {
 struct zse_config {
 	u32 nr_zones;
 	u32 zone_blocks;
-	const u32 *zone_caps;
 	bool finish;
 	u32 max_active;
 	u32 nr_slots;
@@ -122,8 +118,7 @@ struct zse_config {
  * struct zse_entry - one page of a chunk
  * @slot:	whose page it is
  * @expect:	value of the forward map that makes the page still wanted: the
- *		tag of this entry, or in a GC chunk the block it was read from,
- *		or a tag if no block has it any more
+ *		tag of this entry, or in a GC chunk the block it was read from
  * @page:	index of the page's buffer, as numbered when it was added
  */
 struct zse_entry {
@@ -171,7 +166,6 @@ struct zse_chunk {
 	u32 nr_inflight;	/* entries in it */
 	u32 nr_padding;		/* blocks behind them */
 	u32 retries;
-	u8 last_tries;		/* of what failed before, lest it fails */
 	bool loaded;		/* of GC: its pages are in memory */
 	u32 readers;		/* swap-ins that copy from it */
 };
@@ -262,7 +256,7 @@ enum zse_read {
 
 /**
  * struct zse_run - blocks of one zone that follow one another
- * @block: the first; ZSE_NONE for ZSE_READ_BUFFER if no block has it any more
+ * @block: the first
  * @nr:	   how many; 1 for ZSE_READ_BUFFER
  * @chunk: chunk of GC that has the block in memory, for ZSE_READ_BUFFER
  * @page:  its buffer there
@@ -315,9 +309,9 @@ struct zse_zone_info {
 	u32 capacity;
 	u32 written;
 	u32 live;
-	bool bad;
+	bool failed;		/* cannot be written; GC is to empty it */
 	bool mixed;		/* holds pages of other keys than @key */
-	bool aside;		/* GC could not move all of it */
+	bool deferred;		/* GC could not move all of it, and waits */
 	u32 stream;		/* that wrote it first, ZSE_NONE: empty */
 	u32 moves;		/* times that GC moved what is in it */
 	u32 reads;		/* blocks of it that swap-in has read */

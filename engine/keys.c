@@ -41,7 +41,7 @@ static u64 key_word(u64 key)
 
 static struct zse_key *key_bucket(struct zse_engine *e, u64 word)
 {
-	return &e->keys[(u32)(word >> 32) % BUCKETS * WAYS];
+	return &e->placement.keys[(u32)(word >> 32) % BUCKETS * WAYS];
 }
 
 static struct zse_key *key_find(struct zse_engine *e, u64 word, u32 *stream)
@@ -70,7 +70,7 @@ static void key_drop(struct zse_engine *e, struct zse_key *k)
 	if (!k->word)
 		return;
 	e->streams[k->word & STREAM_MASK].nr_keys--;
-	e->nr_keys--;
+	e->placement.nr_keys--;
 	zp_store64(&k->word, 0);
 }
 
@@ -79,8 +79,8 @@ static void keys_drop_silent(struct zse_engine *e)
 	u32 silent = (u32)(e->usable_blocks / SILENT_SHARE), i;
 
 	for (i = 0; i < ZSE_KEYS; i++)
-		if (e->keys[i].word && blocks_since(e, &e->keys[i]) > silent)
-			key_drop(e, &e->keys[i]);
+		if (e->placement.keys[i].word && blocks_since(e, &e->placement.keys[i]) > silent)
+			key_drop(e, &e->placement.keys[i]);
 }
 
 /* A stream without keys; else, if @share, the one that is used least. */
@@ -88,7 +88,7 @@ static u32 key_stream(struct zse_engine *e, bool share)
 {
 	u32 best = 0, i;
 
-	for (i = 0; i < e->nr_streams; i++) {
+	for (i = 0; i < e->placement.nr_streams; i++) {
 		if (!e->streams[i].nr_keys)
 			return i;
 		if (e->streams[i].recent < e->streams[best].recent)
@@ -117,7 +117,7 @@ static u32 key_assign(struct zse_engine *e, u64 key, u64 word)
 	st->mixed = st->nr_keys;
 	st->key = key;
 	st->nr_keys++;
-	e->nr_keys++;
+	e->placement.nr_keys++;
 	zp_store(&k->used, (u32)e->clock);
 	zp_store64(&k->word, word | stream);
 	return stream;
@@ -173,7 +173,7 @@ void keys_clear(struct zse_engine *e)
 	u32 i;
 
 	for (i = 0; i < ZSE_KEYS; i++)
-		key_drop(e, &e->keys[i]);
+		key_drop(e, &e->placement.keys[i]);
 	for (i = 0; i < e->max_streams; i++) {
 		e->streams[i].key = 0;
 		e->streams[i].mixed = false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * How many zones may be written at a time, and by whom: streams, the lanes of
- * each, and those of GC. And the watermarks, which follow from these.
+ * each, and those of GC.
  *
  * The places among the open zones are shared between swap-out and GC once and
  * for all; a policy, which may change while the device runs, decides how the
@@ -242,31 +242,4 @@ u32 limits_gc_zones(const struct zse_config *cfg)
 u32 limits_not_full(const struct zse_config *cfg)
 {
 	return cfg->reserve + stream_places(cfg) + limits_gc_zones(cfg);
-}
-
-/*
- * Watermarks, checked and with 0 replaced by the default. GC starts while
- * there is still one zone beyond the reserve, so that swap-out does not wait
- * while the first victim is read, and stops one zone later: each zone kept
- * empty is one that dead blocks cannot gather in, and at 90 % utilization a
- * percent of the device costs a fifth of the WAF. Lanes that fill at the same
- * time need as many zones at once, or they would go on with fewer. Where GC
- * shares the zone of swap-out it need not begin as early: what is left of that
- * zone is for both. On a device of very few zones there may be none to spare;
- * zse_max_slots() leaves room for one.
- */
-bool limits_watermarks(const struct zse_engine *e, u32 *low, u32 *high)
-{
-	u32 nr = zp_load(&e->nr_streams), lanes = zse_lanes(&e->cfg, nr), min;
-
-	/* Above what swap-out leaves to GC, see zone_may_open(). */
-	min = e->cfg.reserve + zse_gc_lanes(&e->cfg);
-	if (!*low) {
-		*low = min + !e->shared + nr * (lanes - 1);
-		if (*low + 1 >= e->cfg.nr_zones)
-			*low = min;
-	}
-	if (!*high)
-		*high = *low + 1;
-	return *low >= min && *high > *low && *high < e->cfg.nr_zones;
 }

@@ -2,33 +2,32 @@
 /*
  * Forward map (slot -> block) and reverse map (block -> slot).
  *
- * Five parties change the forward map of a slot, none of them under a lock:
+ * Four parties change the forward map of a slot, none of them under a lock:
  *
  *   swap-out     xchg(tag)               a block that was there dies
  *   append ends  cas(tag -> block)       fails if the slot was freed or
  *                                        written again: the new block is dead
  *   GC's ends    cas(old -> new block)   likewise
- *   GC carries   cas(old -> tag)         fails if it was; its append ends later
  *   free         xchg(none)              a block that was there dies
  *
  * Each value leaves the map exactly once, by the exchange that returns it, so
  * exactly one party sees a block die and lowers its zone's live count. A tag
- * names an entry of the chunk pool; the entry is not used again before its
- * append has ended, and that replaced the tag or found it gone, so a tag is
- * never stale. A block number returns only after its zone was reset, which
- * waits until no entry of the map names the zone and no GC chunk was read
- * from it; so old -> new cannot be fooled by the number coming back.
+ * names an entry of the chunk pool. The entry is reused only after its append has
+ * ended and replaced the tag, or found it gone, so a tag is never stale. A block
+ * number returns only after its zone was reset, which waits until no entry of the
+ * map names the zone and GC has settled all it read from it. So the number cannot
+ * come back between GC's read and its old -> new.
  *
- * The old block of a slot that is written again dies when the write is
- * submitted, not when it is acknowledged: the kernel's copy in memory is the
- * newer one, and GC need not move what is about to be replaced. If the write
- * fails, the kernel keeps the page in memory and the slot reads as an error.
+ * When a slot is written again, its old block dies as the write is submitted,
+ * not as it is acknowledged: the kernel has the newer copy in memory, and GC need
+ * not move a page that is about to be replaced. If the write fails, the kernel
+ * keeps the page in memory and the slot reads as an error.
  *
  * GC may also find that the kernel has a page in memory and will write it
  * again: cas(block -> lost), and the slot must not be read until it did.
  *
- * live counts: raised before a block number enters the map, lowered after it
- * left. At rest they are exact; at any time a count of 0 is certain.
+ * Live counts are raised before a block number enters the map and lowered after
+ * it left. At rest they are exact; at any time a count of 0 is certain.
  *
  * The reverse map is written before the block enters the forward map, by the
  * party that owns the append, and read once the zone is full: the engine
@@ -41,22 +40,19 @@ static struct zse_shard *shard(struct zse_engine *e)
 	return &e->shards[zp_shard() % ZSE_SHARDS];
 }
 
-/*
- * Count a block out, which left the map. Returns true if that was the last live one
- * of a full zone.
- */
+/* A block left the map. Returns true if it was the last live one of a full zone. */
 static bool block_died(struct zse_engine *e, struct zse_zone *z)
 {
 	u32 left = zp_sub_return(&z->live, 1);
 
-	zp_warn(left > z->cap);
+	zp_warn(left > e->cfg.zone_blocks);
 	if (left || zp_load(&z->state) != ZSE_ZONE_FULL)
 		return false;
-	zp_store(&e->dead, 1);
+	zone_note_dead(e, z);
 	return true;
 }
 
-/* The same, told to the policy. Not under the engine lock. */
+/* The same, and the policy is told. Without the engine lock. */
 static bool block_gone(struct zse_engine *e, u32 block)
 {
 	u32 zone = zse_block_zone(e, block);
@@ -146,28 +142,14 @@ bool map_lose(struct zse_engine *e, u32 slot, u32 expect)
 }
 
 /*
- * The content of @block, which is @slot's, is needed no more although @slot is
- * in use: the kernel has it in memory and will write it again. Returns false if
- * that is not where the slot is.
+ * Drop @block of @slot: the kernel has the page in memory and will write it again.
+ * Returns false if the slot is elsewhere by now.
  */
 bool map_drop(struct zse_engine *e, u32 slot, u32 block)
 {
 	if (!zp_cas(&e->fwd[slot], block, ZSE_LOST))
 		return false;
 	block_gone(e, block);
-	return true;
-}
-
-/*
- * The content of @block, which is @slot's, is in a chunk of GC as @tag says, and
- * is to be found there from now on. Returns false if that is not where the slot
- * is. Wants the engine lock.
- */
-bool map_carry(struct zse_engine *e, u32 slot, u32 block, u32 tag)
-{
-	if (!zp_cas(&e->fwd[slot], block, tag))
-		return false;
-	block_died(e, &e->zones[zse_block_zone(e, block)]);
 	return true;
 }
 
@@ -226,41 +208,6 @@ static void count_read(struct zse_engine *e, struct zse_zone *z, u32 nr)
 		zp_count(&shard(e)->read_blocks[stream], nr);
 }
 
-/* The chunk that a tag is of. */
-static struct zse_chunk *tag_chunk(const struct zse_engine *e, u32 tag)
-{
-	return &e->chunks[(tag - ZSE_TAG_BASE) / e->cfg.chunk_blocks];
-}
-
-/*
- * Read @slot, whose forward map says @tag, from the chunk of GC that carries it.
- * That stays while the map says so, and is held then. Returns false if it does
- * not any more.
- */
-static bool read_carried(struct zse_engine *e, u32 slot, u32 tag,
-			 struct zse_run *run)
-{
-	struct zse_chunk *c = tag_chunk(e, tag);
-	unsigned long flags;
-	bool found;
-
-	zp_lock(&e->lock, flags);
-	found = map_is(e, slot, tag);
-	if (found) {
-		c->readers++;
-		e->counters.gc_read_hits++;
-		zp_count(&shard(e)->read_blocks[c->stream], 1);
-		*run = (struct zse_run){
-			.block = ZSE_NONE,
-			.nr = 1,
-			.chunk = c,
-			.page = (tag - ZSE_TAG_BASE) % e->cfg.chunk_blocks,
-		};
-	}
-	zp_unlock(&e->lock, flags);
-	return found;
-}
-
 /* GC may have the first page in memory: then that one is read alone. */
 static enum zse_read read_from(struct zse_engine *e, const struct zse_zone *z,
 			       u32 slot, struct zse_run *run)
@@ -306,13 +253,8 @@ enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 max,
 			return ZSE_READ_ZERO;
 		if (b == ZSE_LOST)
 			return ZSE_READ_LOST;
-		if (b >= ZSE_TAG_BASE) {
-			if (!tag_chunk(e, b)->gc)
-				return ZSE_READ_BUSY;
-			if (read_carried(e, slot, b, run))
-				return ZSE_READ_BUFFER;
-			continue;
-		}
+		if (b >= ZSE_TAG_BASE)
+			return ZSE_READ_BUSY;
 
 		z = &e->zones[zse_block_zone(e, b)];
 		zp_add(&z->readers, 1);
@@ -359,7 +301,7 @@ bool zse_buffer_end(struct zse_engine *e, const struct zse_run *run)
 	zp_lock(&e->lock, flags);
 	more = chunk_copied(e, run->chunk);
 	zp_unlock(&e->lock, flags);
-	return (run->block != ZSE_NONE && zse_read_end(e, run->block)) || more;
+	return zse_read_end(e, run->block) || more;
 }
 
 /* Is a slot being written, so that a read of it would have to wait? */
@@ -367,7 +309,7 @@ bool zse_is_busy(struct zse_engine *e, u32 slot)
 {
 	u32 b = zp_load(&e->fwd[slot]);
 
-	return b >= ZSE_TAG_BASE && b < ZSE_LOST && !tag_chunk(e, b)->gc;
+	return b >= ZSE_TAG_BASE && b < ZSE_LOST;
 }
 
 /**

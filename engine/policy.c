@@ -15,7 +15,7 @@ static u32 single_place(struct zse_engine *e, const struct znsage_page *page)
 
 static u32 cpu_place(struct zse_engine *e, const struct znsage_page *page)
 {
-	return page->cpu % zp_load(&e->nr_streams);
+	return page->cpu % zp_load(&e->placement.nr_streams);
 }
 
 /* Of a page whose owner is not known, the key. */
@@ -39,7 +39,7 @@ static u32 cgroup_place(struct zse_engine *e, const struct znsage_page *page)
 /* Survivors stay with their stream. */
 static u32 stream_survivor(struct zse_engine *e, const struct znsage_zone *z)
 {
-	return z->stream % zp_load(&e->nr_survivors);
+	return z->stream % zp_load(&e->placement.nr_survivors);
 }
 
 static const struct znsage_policy policy_single = {
@@ -71,6 +71,48 @@ static const struct znsage_policy policy_cgroup = {
 	.isolates = true,
 	.place = cgroup_place,
 	.survivor = stream_survivor,
+};
+
+/*
+ * Policy heat: pages go to streams by how long they will stay on the device.
+ *
+ * The best guess of how long a page will stay is how long it stayed the last time.
+ * One stay is a noisy sign, so the page's history counts as well, and costs no
+ * memory: it is the stream that the page was in. A page that came back sooner than
+ * is usual for its stream moves up one stream, and one that came back later moves
+ * down one. The usual life in stream i is the unit of the stream below times SPREAD.
+ */
+#define HEAT_STREAMS	4
+/* Lives of neighbouring streams differ by this factor. */
+#define SPREAD		2
+
+/* Stream of a page of which nothing is known but what the kernel says. */
+static u32 heat_of_new(const struct znsage_page *page, u32 nr)
+{
+	return page->workingset || page->active ? nr / 2 : nr - 1;
+}
+
+static u32 heat_place(struct zse_engine *e, const struct znsage_page *page)
+{
+	u32 nr = zp_load(&e->placement.nr_streams);
+	u64 life = e->usable_blocks / 4;
+	u32 i;
+
+	if (page->life == ZNSAGE_NONE || page->stream >= nr)
+		return heat_of_new(page, nr);
+	for (i = 0; i < nr - 1 && page->life > life; i++)
+		life *= SPREAD;
+	if (i < page->stream)
+		return page->stream - 1;
+	if (i > page->stream)
+		return page->stream + 1;
+	return i;
+}
+
+static const struct znsage_policy policy_heat = {
+	.name = "heat",
+	.streams = HEAT_STREAMS,
+	.place = heat_place,
 };
 
 /* NULL after the last one. */
@@ -107,12 +149,12 @@ const struct znsage_policy *zse_builtin_policy(const char *name)
 
 static const struct znsage_policy *policy_of(const struct zse_engine *e)
 {
-	return zp_load_ptr(&e->policy);
+	return zp_load_ptr(&e->placement.policy);
 }
 
 static void refused(struct zse_engine *e)
 {
-	zp_count(&e->policy_refused, 1);
+	zp_count(&e->placement.refused, 1);
 }
 
 /**
@@ -124,7 +166,7 @@ static void refused(struct zse_engine *e)
  */
 u32 zse_place(struct zse_engine *e, const struct znsage_page *page)
 {
-	u32 nr = zp_load(&e->nr_streams), stream;
+	u32 nr = zp_load(&e->placement.nr_streams), stream;
 
 	zp_read_lock();
 	stream = policy_of(e)->place(e, page);
@@ -132,7 +174,7 @@ u32 zse_place(struct zse_engine *e, const struct znsage_page *page)
 	if (stream < nr)
 		return stream;
 	/* Unless the streams became fewer just now. */
-	if (nr == zp_load(&e->nr_streams))
+	if (nr == zp_load(&e->placement.nr_streams))
 		refused(e);
 	return page->cpu % nr;
 }
@@ -163,7 +205,7 @@ static u32 default_survivor(const struct zse_engine *e,
 u32 policy_survivor(struct zse_engine *e, u32 zone)
 {
 	const struct znsage_policy *policy;
-	u32 nr = zp_load(&e->nr_survivors), class = ZNSAGE_NONE;
+	u32 nr = zp_load(&e->placement.nr_survivors), class = ZNSAGE_NONE;
 	struct znsage_zone z;
 
 	zone_look(e, zone, &z);
@@ -172,7 +214,7 @@ u32 policy_survivor(struct zse_engine *e, u32 zone)
 	if (policy->survivor) {
 		class = policy->survivor(e, &z);
 		/* Unless the classes became other ones just now. */
-		if (class >= nr && nr == zp_load(&e->nr_survivors))
+		if (class >= nr && nr == zp_load(&e->placement.nr_survivors))
 			refused(e);
 	}
 	zp_read_unlock();
@@ -232,22 +274,6 @@ const struct znsage_policy *zse_get_policy(const struct zse_engine *e)
 	return policy_of(e);
 }
 
-/*
- * Those that suit the streams. zse_gc_due() reads them without the lock: it must
- * never see one of 0, or nobody would begin GC.
- */
-static void default_watermarks(struct zse_engine *e)
-{
-	u32 low = 0, high = e->cfg.gc_high;
-
-	if (!limits_watermarks(e, &low, &high)) {
-		high = 0;
-		limits_watermarks(e, &low, &high);
-	}
-	zp_store(&e->gc_low, low);
-	zp_store(&e->gc_high, high);
-}
-
 /**
  * zse_set_policy() - give a device another policy
  * @e:		  engine
@@ -269,30 +295,29 @@ void zse_set_policy(struct zse_engine *e, const struct znsage_policy *policy,
 	unsigned long flags;
 
 	zp_lock(&e->lock, flags);
-	zp_store_ptr(&e->policy_private, private_data);
+	zp_store_ptr(&e->placement.policy_private, private_data);
 	zp_mb();
-	zp_store_ptr(&e->policy, policy);
-	zp_store(&e->nr_streams, nr);
+	zp_store_ptr(&e->placement.policy, policy);
+	zp_store(&e->placement.nr_streams, nr);
 	keys_clear(e);
 	share_clear(e);
-	e->isolates = policy->isolates && nr > 1;
-	zp_store(&e->nr_survivors,
-		 e->isolates ? nr : limits_survivors(&e->cfg));
+	e->share.on = policy->isolates && nr > 1;
+	zp_store(&e->placement.nr_survivors,
+		 e->share.on ? nr : limits_survivors(&e->cfg));
 	for (i = 0; i < e->max_streams; i++)
 		stripe_set_lanes(&e->streams[i].stripe,
 				 i < nr && !e->shared ?
 				 zse_lanes(&e->cfg, nr) : 0);
 	for (i = 0; i < ZSE_MAX_LANES; i++)
-		e->gc_class[i] = i % e->nr_survivors;
+		e->gc.class[i] = i % e->placement.nr_survivors;
 	e->left_open = true;
-	if (!e->cfg.gc_low)
-		default_watermarks(e);
+	flow_default_watermarks(e);
 	zp_unlock(&e->lock, flags);
 }
 
 void *znsage_private(struct zse_engine *e)
 {
-	return zp_load_ptr(&e->policy_private);
+	return zp_load_ptr(&e->placement.policy_private);
 }
 
 void znsage_get_levels(struct zse_engine *e, struct znsage_levels *levels)
@@ -301,10 +326,10 @@ void znsage_get_levels(struct zse_engine *e, struct znsage_levels *levels)
 		.zones = e->cfg.nr_zones,
 		.empty = zp_load(&e->nr_state[ZSE_ZONE_EMPTY]),
 		.reserve = e->cfg.reserve,
-		.gc_low = zp_load(&e->gc_low),
-		.gc_high = zp_load(&e->gc_high),
-		.streams = zp_load(&e->nr_streams),
-		.survivors = zp_load(&e->nr_survivors),
+		.gc_low = zp_load(&e->flow.low),
+		.gc_high = zp_load(&e->flow.high),
+		.streams = zp_load(&e->placement.nr_streams),
+		.survivors = zp_load(&e->placement.nr_survivors),
 		.clock = zp_load64(&e->clock),
 	};
 }

@@ -1,102 +1,221 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Errors of the device, and what becomes of zones that had some.
+ * Errors of the device, and what they say of its zones.
  *
- * An error may be of a block, of a zone, or of all that is between it and us; the
- * last passes. The engine cannot tell one from another by itself, so it goes by
- * what comes after.
+ * A command can fail because of a block, because of its zone, or because of all
+ * that is between the device and the host. The engine cannot tell which, so it
+ * judges by what happens next. Each zone has a health:
  *
- * - An append or a finish that failed: the zone is bad. GC moves what it holds, and
- *   it is reset. If that works it is written again; if it fails again before it was
- *   written to its end, while others work, it is worn, and retired.
- * - A finish or a reset is tried again some times at once. A zone that is not
- *   reset then is retired.
- * - A block that GC cannot read, or write elsewhere, stays where it is. Its zone is
- *   put aside.
+ *	       write failed               reset
+ *	GOOD --------------> FAILED -----------------> PROBATION
+ *	  ^                                              |   |
+ *	  +------------- written to its end -------------+   | write failed,
+ *	                                                     | others work
+ *	         retired <------- reset --------- WORN <-----+
  *
- * So a device that is away for a while, with every command failing at once, loses
- * the zones that were to be written meanwhile, which hold nothing, and no page.
- * When there is nowhere left to write, retired zones are tried again. No page is given
- * up for that: rather, swap-out fails, as long as it may be an outage.
+ *	any --- GC could not move a block ---> DEFERRED --- retry, reset ---> PROBATION
  *
- * Everything here runs under the engine lock, but zse_read_worked(); what the host calls
- * takes it.
+ * GC empties a FAILED or WORN zone before others, and the host resets it. A zone
+ * whose reset fails, or that is WORN, is retired: it holds nothing and is not used.
+ *
+ * A DEFERRED zone keeps its valid pages: swap-in may still read them. GC leaves
+ * it alone until an eighth of the device was swapped out, and twice as long after
+ * each further failure. A block whose reads fail for the seventh time that way is
+ * lost. Time counts in blocks swapped out, so a device that is away for hours
+ * loses no page: nothing is swapped out meanwhile.
+ *
+ * Retired zones come back in rounds of retries. A round begins when an append
+ * works after errors, and while errors last with every failed append or refused
+ * chunk, at first at once, then after up to 63 of them. It finishes zones that may
+ * still be active on the device, and resets retired zones one after the other
+ * until four resets have failed. As a last resort, before swap-out fails, it
+ * includes WORN zones, and GC may read DEFERRED ones before their time.
+ *
+ * Everything here runs under the engine lock, which functions that the host calls
+ * take. zone_is_failed(), zone_is_deferred() and zse_read_worked() do without.
  */
 #include "internal.h"
 
-/* Chunks that fail before it is tried again whether the device is there. */
-#define MAX_TRY_GAP	63
+/* Failed appends or refused chunks between two rounds of retries, at most. */
+#define MAX_GAP		63
+
+static const u8 next_health[ZSE_NR_HEALTHS][ZSE_NR_HEALTH_EVENTS] = {
+	[ZSE_GOOD] = {
+		[ZSE_WRITE_FAILED] = ZSE_FAILED,
+		[ZSE_ALL_FAILED] = ZSE_FAILED,
+		[ZSE_MOVE_FAILED] = ZSE_DEFERRED,
+		[ZSE_RETRY] = ZSE_GOOD,
+		[ZSE_RESET_DONE] = ZSE_GOOD,
+		[ZSE_RESET_FAILED] = ZSE_FAILED,
+		[ZSE_FILLED] = ZSE_GOOD,
+	},
+	[ZSE_PROBATION] = {
+		[ZSE_WRITE_FAILED] = ZSE_WORN,
+		[ZSE_ALL_FAILED] = ZSE_FAILED,
+		[ZSE_MOVE_FAILED] = ZSE_DEFERRED,
+		[ZSE_RETRY] = ZSE_PROBATION,
+		[ZSE_RESET_DONE] = ZSE_PROBATION,
+		[ZSE_RESET_FAILED] = ZSE_FAILED,
+		[ZSE_FILLED] = ZSE_GOOD,
+	},
+	[ZSE_FAILED] = {
+		[ZSE_WRITE_FAILED] = ZSE_FAILED,
+		[ZSE_ALL_FAILED] = ZSE_FAILED,
+		[ZSE_MOVE_FAILED] = ZSE_DEFERRED,
+		[ZSE_RETRY] = ZSE_FAILED,
+		[ZSE_RESET_DONE] = ZSE_PROBATION,
+		[ZSE_RESET_FAILED] = ZSE_FAILED,
+		[ZSE_FILLED] = ZSE_FAILED,
+	},
+	[ZSE_WORN] = {
+		[ZSE_WRITE_FAILED] = ZSE_WORN,
+		[ZSE_ALL_FAILED] = ZSE_WORN,
+		[ZSE_MOVE_FAILED] = ZSE_DEFERRED,
+		[ZSE_RETRY] = ZSE_FAILED,
+		[ZSE_RESET_DONE] = ZSE_WORN,
+		[ZSE_RESET_FAILED] = ZSE_FAILED,
+		[ZSE_FILLED] = ZSE_WORN,
+	},
+	[ZSE_DEFERRED] = {
+		[ZSE_WRITE_FAILED] = ZSE_DEFERRED,
+		[ZSE_ALL_FAILED] = ZSE_DEFERRED,
+		[ZSE_MOVE_FAILED] = ZSE_DEFERRED,
+		[ZSE_RETRY] = ZSE_PROBATION,
+		[ZSE_RESET_DONE] = ZSE_PROBATION,
+		[ZSE_RESET_FAILED] = ZSE_FAILED,
+		[ZSE_FILLED] = ZSE_DEFERRED,
+	},
+};
+
+/* Is GC to empty @z because it cannot be written? Context: any, a hint. */
+bool zone_is_failed(const struct zse_zone *z)
+{
+	u32 health = zp_load(&z->health);
+
+	return health == ZSE_FAILED || health == ZSE_WORN;
+}
+
+/* Does GC leave @z alone for now? Context: any, a hint. */
+bool zone_is_deferred(const struct zse_engine *e, const struct zse_zone *z)
+{
+	return zp_load(&z->health) == ZSE_DEFERRED &&
+	       zp_load64(&e->recovery.demand) < zp_load64(&z->retry_at);
+}
+
+/* The only place that changes a zone's health. */
+void zone_health_event(struct zse_engine *e, struct zse_zone *z,
+		       enum zse_health_event what)
+{
+	u32 *nr = &e->recovery.nr_failed;
+	bool failed = zone_is_failed(z);
+
+	zp_store(&z->health, next_health[z->health][what]);
+	if (z->state != ZSE_ZONE_RETIRED)
+		zp_store(nr, *nr + zone_is_failed(z) - failed);
+}
+
+/* Note whether the device counts @z as active although it takes no appends. */
+static void zone_set_place(struct zse_engine *e, struct zse_zone *z,
+			   enum zse_place place)
+{
+	e->recovery.nr_held += (place == ZSE_PLACE_HELD) -
+			       (z->place == ZSE_PLACE_HELD);
+	z->place = place;
+}
+
+/* @z is retired: swap-out does not wait for its place. */
+void recover_release_held(struct zse_engine *e, struct zse_zone *z)
+{
+	if (z->place == ZSE_PLACE_HELD)
+		zone_set_place(e, z, ZSE_PLACE_RELEASED);
+}
 
 /*
- * Is it time to try again what failed before? More and more rarely, until an
- * append works.
+ * Take a zone that the device did not finish as inactive, so that another one
+ * may be opened. Returns false if there is none.
  */
-bool zones_want_try(struct zse_engine *e)
+bool recover_release_place(struct zse_engine *e)
 {
-	if (e->try_in) {
-		e->try_in--;
+	u32 i;
+
+	for (i = 0; e->recovery.nr_held && i < e->cfg.nr_zones; i++) {
+		if (e->zones[i].place != ZSE_PLACE_HELD)
+			continue;
+		zone_set_place(e, &e->zones[i], ZSE_PLACE_RELEASED);
+		return true;
+	}
+	return false;
+}
+
+/*
+ * An append or a finish of @z failed. If no append works anywhere, that says
+ * nothing of the zone.
+ */
+static void zone_write_failed(struct zse_engine *e, struct zse_zone *z)
+{
+	bool outage = e->recovery.errors_in_row > ZSE_MAX_RETRIES;
+
+	zone_health_event(e, z, outage ? ZSE_ALL_FAILED : ZSE_WRITE_FAILED);
+}
+
+/* Begin a round of retries soon, unless the last one was just now. */
+static bool round_schedule(struct zse_engine *e)
+{
+	struct zse_recovery *r = &e->recovery;
+
+	if (r->countdown) {
+		r->countdown--;
 		return false;
 	}
-	e->try_gap = e->try_gap < MAX_TRY_GAP / 2 ? 2 * e->try_gap + 1 :
-						    MAX_TRY_GAP;
-	e->try_in = e->try_gap;
-	e->wants_try = true;
+	r->gap = r->gap < MAX_GAP / 2 ? 2 * r->gap + 1 : MAX_GAP;
+	r->countdown = r->gap;
+	r->wanted = true;
 	return true;
 }
 
-/* An append or the finish failed. What it holds is to be moved. */
-static void zone_failed(struct zse_engine *e, struct zse_zone *z)
-{
-	if (z->bad)
-		return;
-	zp_store(&e->nr_bad, e->nr_bad + 1);
-	zp_store(&z->bad, true);
-	/* If nothing works anywhere, it is not the zone. */
-	if (e->errors_in_row <= ZSE_MAX_RETRIES)
-		z->failures++;
-}
-
 /*
- * An append to @z failed. One reason is that zones which are retired, or were not
- * finished, are still active on the device; if none works, perhaps one that was let
- * go.
+ * An append to @z failed. Zones that are retired, or that could not be finished,
+ * may be the reason: they may still be active on the device.
  */
-void zone_append_failed(struct zse_engine *e, struct zse_zone *z)
+void recover_append_failed(struct zse_engine *e, struct zse_zone *z)
 {
-	zp_store(&e->failing, true);
-	e->errors_in_row++;
-	zone_failed(e, z);
+	struct zse_recovery *r = &e->recovery;
+
+	zp_store(&r->failing, true);
+	r->errors_in_row++;
 	e->counters.write_errors++;
-	if (e->nr_held || !list_empty(&e->retired) ||
-	    e->errors_in_row > ZSE_MAX_RETRIES)
-		zones_want_try(e);
+	zone_write_failed(e, z);
+	if (r->nr_held || !list_empty(&e->retired) ||
+	    r->errors_in_row > ZSE_MAX_RETRIES)
+		round_schedule(e);
 }
 
-/* If appends have failed, it may have been the device, which is back then. */
-void zone_append_worked(struct zse_engine *e)
+/* An append worked. If others failed before, the device may be back. */
+void recover_append_worked(struct zse_engine *e)
 {
-	zp_store(&e->failing, false);
-	e->errors_in_row = 0;
-	if (!e->try_gap)
+	struct zse_recovery *r = &e->recovery;
+
+	zp_store(&r->failing, false);
+	r->errors_in_row = 0;
+	if (!r->gap)
 		return;
-	e->try_gap = 0;
-	e->try_in = 0;
-	e->wants_try = true;
-	/* What was lost may come back; if not, GC makes do with fewer once more. */
-	e->gc_stripe.kept = zse_gc_lanes(&e->cfg);
+	r->gap = 0;
+	r->countdown = 0;
+	r->wanted = true;
+	e->gc.lanes = zse_gc_lanes(&e->cfg);
 }
 
 /**
  * zse_read_failed() - blocks could not be read
  * @e:	engine
- * @nr: of them
+ * @nr: how many
  */
 void zse_read_failed(struct zse_engine *e, u32 nr)
 {
 	unsigned long flags;
 
 	zp_lock(&e->lock, flags);
-	zp_store(&e->failing, true);
+	zp_store(&e->recovery.failing, true);
 	e->counters.read_errors += nr;
 	zp_unlock(&e->lock, flags);
 }
@@ -105,267 +224,199 @@ void zse_read_failed(struct zse_engine *e, u32 nr)
  * zse_read_worked() - a swap-in read has ended well
  * @e: engine
  *
- * It tells that the device is there, which matters after an error only. Takes no lock.
+ * The engine uses it after an error only, as a sign that the device answers.
+ * Takes no lock.
  */
 void zse_read_worked(struct zse_engine *e)
 {
-	if (zp_load(&e->failing))
-		zp_store(&e->failing, false);
-}
-
-/* The device counts @z as active, for all we know, though it takes no appends. */
-static void zone_hold(struct zse_engine *e, struct zse_zone *z, bool on)
-{
-	e->nr_held += on - z->held;
-	z->held = on;
-	z->active = on;
-	z->let_go &= on;
+	if (zp_load(&e->recovery.failing))
+		zp_store(&e->recovery.failing, false);
 }
 
 /*
- * @z was reset, so it can be written: it was no more than the command that
- * failed, which a lost interrupt or a path that was down for a moment can do,
- * or the block, which the next error will tell.
+ * Swap-out of @blocks fails for want of room. That counts as demand, or the
+ * DEFERRED zones that hold the room would hold it for ever; but not in an outage.
  */
-static void zone_trust_again(struct zse_engine *e, struct zse_zone *z)
+void recover_refused(struct zse_engine *e, u32 blocks)
 {
-	zp_store(&e->nr_bad, e->nr_bad - z->bad);
-	zp_store(&z->bad, false);
-	zp_store(&z->unread, 0);
-	z->aside_until = 0;
-	zone_hold(e, z, false);
+	struct zse_recovery *r = &e->recovery;
+
+	if (!zp_load(&r->failing))
+		zp_store64(&r->demand, r->demand + blocks);
 }
 
 /*
- * Take a zone that the device did not finish for inactive. Returns false if
- * there is none.
+ * GC could not move a block of @zone: it could not be read (@unread), or its
+ * copy could not be written. A try before retry_at, as a last resort, does not
+ * count: the zone waits until the same time as before.
  */
-bool zone_let_go(struct zse_engine *e)
-{
-	u32 i;
-
-	for (i = 0; e->nr_held && i < e->cfg.nr_zones; i++) {
-		if (!e->zones[i].held)
-			continue;
-		e->zones[i].held = false;
-		e->zones[i].let_go = true;
-		e->nr_held--;
-		return true;
-	}
-	return false;
-}
-
-/*
- * Not all that GC was to move out of @zone could be read, or written. It is left
- * alone until an eighth of the device was swapped out, and twice as long each time:
- * the error may pass, and whoever wants these pages may be able to read them. So
- * nothing is given up by a device that is away for a moment, which writes nothing
- * either, nor by one a part of which is away now and then. What had to be refused
- * since such zones hold the room counts, too, or they would hold it for ever; but only
- * if something could be read or written since the last error.
- */
-void zone_put_aside(struct zse_engine *e, u32 zone, enum zse_aside why)
+void recover_move_failed(struct zse_engine *e, u32 zone, bool unread)
 {
 	struct zse_zone *z = &e->zones[zone];
-	u64 wait = (u64)(e->usable_blocks / 8) << z->unread;
+	u64 wait = e->usable_blocks / 8, now = e->recovery.demand;
 
-	/* Tried before its time, see zones_try_again(): that was no try. */
-	if (z->aside_until <= e->demand)
-		z->aside_until = e->demand + wait;
-	if (!e->nr_aside || z->aside_until < e->aside_until)
-		e->aside_until = z->aside_until;
-	e->nr_aside += z->aside == ZSE_NOT_ASIDE;
-	if (z->aside != ZSE_UNREAD)
-		zp_store(&z->aside, why);
-}
-
-/* @zone is a zone like others again. */
-void zone_take_back(struct zse_engine *e, struct zse_zone *z)
-{
-	e->nr_aside -= z->aside != ZSE_NOT_ASIDE;
-	zp_store(&z->aside, ZSE_NOT_ASIDE);
-}
-
-/* What could be read of @z, though not written, was not in vain. */
-static void zone_was_read(struct zse_zone *z)
-{
-	if (z->aside == ZSE_UNWRITTEN)
-		zp_store(&z->unread, 0);
-}
-
-/* Let GC read those that were put aside. */
-static void zones_take_back(struct zse_engine *e)
-{
-	u32 i;
-
-	for (i = 0; e->nr_aside && i < e->cfg.nr_zones; i++) {
-		zone_was_read(&e->zones[i]);
-		zone_take_back(e, &e->zones[i]);
+	if (z->retry_at <= now) {
+		zp_store64(&z->retry_at,
+			   now + ((wait ? wait : 1) << (unread ? z->unread : 0)));
+		if (!unread)
+			z->unread = 0;
+		else if (z->unread < ZSE_MAX_UNREAD)
+			z->unread++;
 	}
+	zone_health_event(e, z, ZSE_MOVE_FAILED);
 }
 
-/*
- * The same with those whose time has come. The device took so much meanwhile that it
- * counts against them: what could not be read some times in a row is lost.
+/**
+ * zse_gc_entry_failed() - GC could not read a block
+ * @e:	   engine
+ * @c:	   chunk of ZSE_OP_READ, not yet reported as read
+ * @index: entry
+ *
+ * The page stays where it is and GC tries again later, see above.
+ *
+ * Return: true if the page is lost; its slot reads as an error now.
  */
-void zones_look_again(struct zse_engine *e)
+bool zse_gc_entry_failed(struct zse_engine *e, struct zse_chunk *c, u32 index)
 {
-	u64 next = 0;
-	u32 i;
+	struct zse_entry *entry = &c->entries[index];
+	const struct zse_zone *z = &e->zones[zse_block_zone(e, entry->expect)];
+	unsigned long flags;
+	bool lost;
 
-	if (!e->nr_aside || e->demand < e->aside_until)
-		return;
-	for (i = 0; i < e->cfg.nr_zones; i++) {
-		struct zse_zone *z = &e->zones[i];
-
-		if (z->aside == ZSE_NOT_ASIDE)
-			continue;
-		if (e->demand < z->aside_until) {
-			if (!next || z->aside_until < next)
-				next = z->aside_until;
-			continue;
-		}
-		if (z->aside == ZSE_UNREAD && z->unread < ZSE_MAX_UNREAD)
-			zp_store(&z->unread, z->unread + 1);
-		zone_was_read(z);
-		zone_take_back(e, z);
-	}
-	e->aside_until = next;
+	zp_lock(&e->lock, flags);
+	zp_store(&e->recovery.failing, true);
+	e->counters.read_errors++;
+	lost = z->unread >= ZSE_MAX_UNREAD && z->retry_at <= e->recovery.demand;
+	zp_unlock(&e->lock, flags);
+	entry->page = ZSE_NONE;
+	return lost && map_lose(e, entry->slot, entry->expect);
 }
 
-/* A finish or reset of @z has ended. Is it to be tried again? */
-static bool zone_try_again(struct zse_engine *e, struct zse_zone *z, bool ok)
+/* Reset the zone that is retired longest once more, if the round has any left. */
+static void round_next(struct zse_engine *e)
 {
-	if (!ok)
-		e->counters.write_errors++;
-	if (!ok && z->tries++ < ZSE_MAX_RETRIES)
-		return true;
-	z->tries = 0;
-	return false;
-}
-
-/*
- * Try once more to reset the zone that is retired longest. A device that was away
- * for long (a path that was cut, say) may have lost all zones that were to be
- * reset then. The others follow, until some have failed. Worn ones, which can be
- * reset but not written to their end, if that is better than nothing.
- */
-static void zone_revive(struct zse_engine *e)
-{
-	struct list_head *from = &e->retired;
+	struct zse_recovery *r = &e->recovery;
 	struct zse_zone *z;
 
-	if (e->revives_worn && !list_empty(&e->worn))
-		from = &e->worn;
-	if (!e->revives || list_empty(from))
+	list_for_each_entry(z, &e->retired, link) {
+		if (!r->left)
+			return;
+		if (z->health == ZSE_WORN && !r->last_resort)
+			continue;
+		r->left--;
+		/* The first failure ends it. */
+		z->tries = ZSE_MAX_RETRIES;
+		zone_set_state(e, z - e->zones, ZSE_ZONE_DRAINED);
+		zone_health_event(e, z, ZSE_RETRY);
 		return;
-	e->revives--;
-	z = list_first_entry(from, struct zse_zone, link);
-	zp_store(&e->nr_bad, e->nr_bad + z->bad);
-	e->usable_blocks += z->cap;
-	/* The next error of an append ends it. */
-	z->failures = ZSE_MAX_FAILURES;
-	z->revived = true;
-	z->tries = ZSE_MAX_RETRIES;
-	zone_set_state(e, z - e->zones, ZSE_ZONE_DRAINED);
+	}
+	r->left = 0;
 }
 
-/* That failed: it is the zone, or the device. */
-static void zone_not_revived(struct zse_engine *e)
+/* Finish zones that may still be active, as far as there are places. */
+static void finish_again(struct zse_engine *e)
 {
-	if (++e->not_revived > ZSE_MAX_RETRIES)
-		e->revives = 0;
-	zone_revive(e);
-}
-
-/*
- * Finish zones once more that may be active still. If there is no place for any
- * and no append works, this is wanted again: one of them may have the place.
- */
-static void zones_finish_again(struct zse_engine *e)
-{
-	bool some = false, no_place = false;
 	u32 i;
 
 	for (i = 0; i < e->cfg.nr_zones; i++) {
 		struct zse_zone *z = &e->zones[i];
 
-		if (!z->active || z->state != ZSE_ZONE_FULL)
+		if (z->place == ZSE_PLACE_NONE || z->state != ZSE_ZONE_FULL)
 			continue;
-		/* While it is finished it counts as active anyway. */
-		if (!z->held && e->cfg.max_active &&
-		    zones_active(e) >= e->cfg.max_active) {
-			no_place = true;
+		/* A zone that is being finished counts as active. */
+		if (z->place == ZSE_PLACE_RELEASED && e->cfg.max_active &&
+		    zones_active(e) >= e->cfg.max_active)
 			continue;
-		}
-		some = true;
-		e->nr_held -= z->held;
-		z->held = false;
+		if (z->place == ZSE_PLACE_HELD)
+			zone_set_place(e, z, ZSE_PLACE_NONE);
 		z->tries = ZSE_MAX_RETRIES;
 		zone_set_state(e, i, ZSE_ZONE_FINISH);
 	}
-	e->wants_finish = no_place && !some && e->errors_in_row;
+}
+
+static void round_begin(struct zse_engine *e, bool last_resort)
+{
+	struct zse_recovery *r = &e->recovery;
+
+	r->wanted = false;
+	r->last_resort = last_resort;
+	r->left = e->nr_state[ZSE_ZONE_RETIRED];
+	r->failures = 0;
+	finish_again(e);
+	round_next(e);
+}
+
+/* Begin a round of retries if one is wanted. For the caller of zse_next_op(). */
+void recover_retry(struct zse_engine *e)
+{
+	if (e->recovery.wanted)
+		round_begin(e, false);
 }
 
 /*
- * Try what failed before, if that is wanted: to finish zones that may be active
- * still, and to reset retired ones. If swap-out fails otherwise (@last), also to
- * write worn ones, and to move what was put aside. For the caller of zse_next_op().
+ * Swap-out is about to fail: begin a round of retries that includes worn zones,
+ * and let GC read deferred zones at once. Returns false if the last one was
+ * just now.
  */
-void zones_try_again(struct zse_engine *e, bool last)
+bool recover_last_resort(struct zse_engine *e)
 {
-	if (e->wants_try || (e->wants_finish && clean_may_begin(e)))
-		zones_finish_again(e);
-	if (!e->wants_try)
-		return;
-	e->wants_try = false;
-	carry_resume(e);
-	e->revives = e->nr_state[ZSE_ZONE_RETIRED];
-	e->not_revived = 0;
-	e->revives_worn = last;
-	zone_revive(e);
-	if (last)
-		zones_take_back(e);
+	u32 i;
+
+	if (!round_schedule(e))
+		return false;
+	round_begin(e, true);
+	for (i = 0; i < e->cfg.nr_zones; i++)
+		if (e->zones[i].health == ZSE_DEFERRED)
+			zone_health_event(e, &e->zones[i], ZSE_RETRY);
+	return true;
+}
+
+/* A finish or reset of @z has ended. Is it to be tried again at once? */
+static bool command_failed(struct zse_engine *e, struct zse_zone *z, bool ok)
+{
+	e->counters.write_errors += !ok;
+	if (!ok && z->tries < ZSE_MAX_RETRIES) {
+		z->tries++;
+		return true;
+	}
+	z->tries = 0;
+	return false;
 }
 
 /**
  * zse_reset_done() - a reset asked for by ZSE_OP_RESET has ended
  * @e:	  engine
  * @zone: zone
- * @ok:	  false: the device refused; after some tries the zone is retired, as is
- *	  one that failed again before it was written to its end
+ * @ok:	  false: the device refused it; after some tries the zone is retired, as
+ *	  is one that is worn
  *
- * Return: true, chunks may have waited for it.
+ * Return: true, chunks may wait for the zone.
  */
 bool zse_reset_done(struct zse_engine *e, u32 zone, bool ok)
 {
 	struct zse_zone *z = &e->zones[zone];
+	struct zse_recovery *r = &e->recovery;
 	unsigned long flags;
 
 	zp_lock(&e->lock, flags);
 	e->counters.zone_resets += ok;
-	if (zone_try_again(e, z, ok)) {
+	if (command_failed(e, z, ok)) {
 		zone_set_state(e, zone, ZSE_ZONE_DRAINED);
-	} else if (!ok || z->failures > ZSE_MAX_FAILURES) {
-		bool revived = z->revived;
-
-		z->revived = false;
-		/* Not worn, for all we know. */
-		if (!ok)
-			z->failures = 0;
-		zone_set_state(e, zone, ZSE_ZONE_RETIRED);
-		if (revived)
-			zone_not_revived(e);
-	} else {
-		zone_trust_again(e, z);
-		zone_set_state(e, zone, ZSE_ZONE_EMPTY);
-		/* Else zones_try_again() does, more and more rarely. */
-		if (e->errors_in_row <= ZSE_MAX_RETRIES)
-			carry_resume(e);
-		if (z->revived)
-			zone_revive(e);
-		z->revived = false;
+		goto out;
 	}
+	if (ok) {
+		zone_set_place(e, z, ZSE_PLACE_NONE);
+		z->unread = 0;
+		zp_store64(&z->retry_at, 0);
+	} else {
+		r->failures++;
+	}
+	zone_health_event(e, z, ok ? ZSE_RESET_DONE : ZSE_RESET_FAILED);
+	zone_set_state(e, zone, ok && z->health != ZSE_WORN ?
+				ZSE_ZONE_EMPTY : ZSE_ZONE_RETIRED);
+	if (r->failures <= ZSE_MAX_RETRIES)
+		round_next(e);
+out:
 	zp_unlock(&e->lock, flags);
 	return true;
 }
@@ -374,10 +425,10 @@ bool zse_reset_done(struct zse_engine *e, u32 zone, bool ok)
  * zse_finish_done() - a finish asked for by ZSE_OP_FINISH has ended
  * @e:	  engine
  * @zone: zone
- * @ok:	  false: the device refused, which is tried again; the zone takes no
- *	  more appends either way
+ * @ok:	  false: the device refused it; the engine tries again a few times, then
+ *	  counts the zone as active until it is reset
  *
- * Return: true, chunks may have waited for the place among active zones.
+ * Return: true, chunks may wait for the place among active zones.
  */
 bool zse_finish_done(struct zse_engine *e, u32 zone, bool ok)
 {
@@ -385,14 +436,16 @@ bool zse_finish_done(struct zse_engine *e, u32 zone, bool ok)
 	unsigned long flags;
 
 	zp_lock(&e->lock, flags);
-	if (zone_try_again(e, z, ok)) {
+	if (command_failed(e, z, ok)) {
 		zone_set_state(e, zone, ZSE_ZONE_FINISH);
 	} else {
 		if (!ok)
-			zone_failed(e, z);
-		/* What was let go does not take a place from others again. */
-		if (ok || !z->let_go)
-			zone_hold(e, z, !ok);
+			zone_write_failed(e, z);
+		/* A place that was released is not taken from others again. */
+		if (ok)
+			zone_set_place(e, z, ZSE_PLACE_NONE);
+		else if (z->place != ZSE_PLACE_RELEASED)
+			zone_set_place(e, z, ZSE_PLACE_HELD);
 		zone_set_state(e, zone, ZSE_ZONE_FULL);
 	}
 	zp_unlock(&e->lock, flags);

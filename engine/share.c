@@ -2,35 +2,33 @@
 /*
  * Shares: what each stream may have while the policy isolates them.
  *
- * Zones. A stream needs as many as its live blocks fill; what the device has
- * beyond that for all of them is divided in equal parts among the streams that
- * have any. One that has used up its part waits until GC has cleaned zones of
- * its own, which is then done before others: a heavy writer pays for its GC,
- * and its neighbours find their zones empty. If nothing of its own can be
- * cleaned, the stream may go on: shares are no reason for a page to fail.
+ * Zones. A stream needs as many as its live blocks fill. What the device has beyond
+ * that for all streams is divided in equal parts among those that have any zones. A
+ * stream that has used up its part waits until GC has cleaned zones of its own, and
+ * GC does that before other work: a heavy writer pays for its GC, and its neighbours
+ * find their zones empty. If GC can clean nothing of its own, the stream may go on:
+ * shares are no reason for a page to fail.
  *
- * Chunks. Those under way are divided likewise, so that pages of others find
- * one while a stream waits.
+ * Chunks. The write window is divided likewise, so that other streams find a chunk
+ * while one waits.
  *
- * GC. What it reads and appends of a stream's zones may be held back for that
- * stream (its cgroup is under io.max, say), for as long as it takes. So a
- * stream has at most as many of GC's chunks as it leaves to all others: one of
- * two, two of four, and of what is left the next one likewise. A chunk is the
- * stream's whose victim was the first read into it, and what is added to fill
- * its write unit is of that stream as well; otherwise it would be held back
- * with it. Zones of an earlier policy, which are nobody's, have one share. A chunk
- * that is parked (carry.c) is no part of it: it may be so for long.
+ * GC. What GC reads and appends of a stream's zones may be held back for that stream
+ * (its cgroup is under io.max, say), for as long as it takes. So a stream has at most
+ * as many of GC's chunks as it leaves to all others: one of two, two of four. A chunk
+ * is its stream's from the first victim read into it, and only survivors of that
+ * stream are added to it; they would be held back with it. Zones of an earlier policy,
+ * which no stream owns, have one share.
  *
- * While others wait for a zone, a stream that has used up its share is slow, and
- * GC goes past it: its zones are no victims for the time being, and those that
- * are do not count among those that GC reads at a time. Victims of others do not
- * count as soon empty for a stream that waits. And all but the first victim of a
- * stream leave a zone of the reserve to the victims of others; what is left of
- * GC's open zones is soon used up, and does not come back as the reserve does.
+ * While others wait for a zone, a stream that has used up its share of GC is slow, and
+ * GC passes over it: it begins no victims of that stream, and those it has begun do not
+ * count among the victims that it reads at a time. For a stream that waits, victims of
+ * others do not count as soon empty. All but the first victim of a stream leave a zone
+ * of the reserve to the victims of others: room left in GC's open zones is soon used
+ * up, and does not come back as the reserve does.
  *
- * No share can end it all. One of GC is denied only to a stream with a chunk or
- * a victim under way, whose end brings the next try; a stream without any has
- * whatever is left.
+ * No share can stop everything. A share of GC is denied only to a stream with a chunk
+ * or a victim in flight, whose end brings the next try; a stream without any has all
+ * that is left.
  *
  * Everything here runs under the engine lock, unless it says otherwise.
  */
@@ -44,7 +42,7 @@ static u32 sharers(const struct zse_engine *e)
 {
 	u32 nr = 0, i;
 
-	for (i = 0; i < e->nr_streams; i++)
+	for (i = 0; i < e->placement.nr_streams; i++)
 		nr += e->streams[i].nr_keys > 0;
 	return nr ? nr : 1;
 }
@@ -54,9 +52,9 @@ bool share_of_chunks(const struct zse_engine *e, u32 stream)
 {
 	u32 most;
 
-	if (!e->isolates)
+	if (!e->share.on)
 		return true;
-	most = e->window / sharers(e);
+	most = e->flow.window / sharers(e);
 	if (most < MIN_CHUNKS)
 		most = MIN_CHUNKS;
 	return e->streams[stream].nr_chunks < most;
@@ -70,7 +68,7 @@ static u32 zones_needed(const struct zse_engine *e, u32 stream, u32 *all,
 			u32 *owners)
 {
 	u64 live[ZSE_MAX_STREAMS] = { 0 }, nobodys = 0;
-	u32 i, cap = e->min_cap;
+	u32 i, cap = e->cfg.zone_blocks;
 
 	*owners = 0;
 	for (i = 0; i < e->cfg.nr_zones; i++) {
@@ -100,9 +98,9 @@ bool share_of_zones(struct zse_engine *e, u32 stream)
 {
 	struct zse_stream *st = &e->streams[stream];
 	u32 usable = e->cfg.nr_zones - e->nr_state[ZSE_ZONE_RETIRED];
-	u32 kept = e->gc_high + e->gc_stripe.nr, needed, all, owners, part;
+	u32 kept = e->flow.high + e->gc.stripe.nr, needed, all, owners, part;
 
-	if (!e->isolates || e->shares_off)
+	if (!e->share.on || e->share.suspended)
 		return true;
 	needed = zones_needed(e, stream, &all, &owners);
 	part = usable > all + kept ? (usable - all - kept) / owners : 0;
@@ -118,7 +116,7 @@ static bool share_waits(const struct zse_engine *e)
 {
 	const struct zse_chunk *c;
 
-	list_for_each_entry(c, &e->stalled, link)
+	list_for_each_entry(c, &e->pool.stalled, link)
 		if (e->streams[c->stream].over &&
 		    !e->streams[c->stream].nr_coming)
 			return true;
@@ -131,7 +129,7 @@ static bool share_waits(const struct zse_engine *e)
  */
 bool share_wants_gc(const struct zse_engine *e)
 {
-	return e->isolates && !e->shares_off && zone_may_open(e, false) &&
+	return e->share.on && !e->share.suspended && zone_may_open(e, false) &&
 	       share_waits(e);
 }
 
@@ -143,8 +141,8 @@ bool share_may_pass(const struct zse_engine *e, const struct zse_chunk *c)
 {
 	const struct zse_chunk *other;
 
-	list_for_each_entry(other, &e->stalled, link)
-		if (!e->isolates || other->stream == c->stream ||
+	list_for_each_entry(other, &e->pool.stalled, link)
+		if (!e->share.on || other->stream == c->stream ||
 		    !e->streams[other->stream].over)
 			return false;
 	return true;
@@ -158,7 +156,7 @@ bool share_may_clean(const struct zse_engine *e, const struct zse_zone *z)
 {
 	u32 owner = zp_load(&z->owner);
 
-	return !zp_load(&e->gc_for_shares) ||
+	return !zp_load(&e->share.gc_only) ||
 	       (owner != ZSE_NONE && zp_load(&e->streams[owner].over) &&
 		!zp_load(&e->streams[owner].nr_coming));
 }
@@ -184,10 +182,10 @@ static u32 owner_of(const struct zse_zone *z)
 /* May a chunk of GC be filled with pages of @owner's zones? */
 static bool share_of_gc(const struct zse_engine *e, u32 owner)
 {
-	u32 nr = e->gc_shares[owner].chunks;
+	u32 nr = e->share.of[owner].chunks;
 
-	return !e->isolates || !nr ||
-	       nr < e->cfg.nr_gc_chunks - e->nr_used_gc_chunks || !many_own(e);
+	return !e->share.on || !nr ||
+	       nr < e->cfg.nr_gc_chunks - e->pool.gc_used || !many_own(e);
 }
 
 /* May @z be read into @c, a chunk of GC; or if that is NULL, into another? */
@@ -196,26 +194,20 @@ bool share_may_read(const struct zse_engine *e, const struct zse_zone *z,
 {
 	if (!c)
 		return share_of_gc(e, owner_of(z));
-	return !e->isolates || c->owner == owner_of(z);
+	return !e->share.on || c->owner == owner_of(z);
 }
 
-/* @c, a chunk of GC, is that of @z's owner until it goes back to the pool. */
+/* @c, a chunk of GC, counts for @z's owner until it goes back to the pool. */
 void share_gc_taken(struct zse_engine *e, struct zse_chunk *c,
 		    const struct zse_zone *z)
 {
 	c->owner = owner_of(z);
-	share_gc_again(e, c);
-}
-
-/* @c counts, which did not while it was parked. */
-void share_gc_again(struct zse_engine *e, const struct zse_chunk *c)
-{
-	e->gc_shares[c->owner].chunks++;
+	e->share.of[c->owner].chunks++;
 }
 
 void share_gc_ended(struct zse_engine *e, const struct zse_chunk *c)
 {
-	e->gc_shares[c->owner].chunks--;
+	e->share.of[c->owner].chunks--;
 }
 
 /* Does a chunk wait for a zone whose stream may have more of GC? */
@@ -223,75 +215,78 @@ static bool others_wait(const struct zse_engine *e)
 {
 	const struct zse_chunk *c;
 
-	list_for_each_entry(c, &e->stalled, link)
+	list_for_each_entry(c, &e->pool.stalled, link)
 		if (share_of_gc(e, c->stream))
 			return true;
 	return false;
 }
 
-/* See which streams GC goes past. Before a victim is looked for. */
+/* See which streams GC passes over. Called before GC looks for a victim. */
 void share_see_slow(struct zse_engine *e)
 {
 	bool wait;
 	u32 i;
 
-	if (!e->isolates)
+	if (!e->share.on)
 		return;
-	zp_store(&e->gc_left, many_own(e) ? e->min_cap +
-		 stripe_room(e, &e->gc_stripe) : 0);
+	zp_store(&e->share.gc_left, many_own(e) ?
+		 e->cfg.zone_blocks + stripe_room(e, &e->gc.stripe) : 0);
 	wait = others_wait(e);
 	for (i = 0; i <= ZSE_NOBODY; i++)
-		zp_store(&e->gc_shares[i].slow, wait && !share_of_gc(e, i));
+		zp_store(&e->share.of[i].slow, wait && !share_of_gc(e, i));
 }
 
 /*
- * Victims that are no help to some stream that waits: those of others, since
- * they may be held back.
+ * Victims that do not count as soon empty for some stream that waits: those of
+ * others, since they may be held back.
  */
-u32 share_stuck(const struct zse_engine *e)
+u32 share_others_victims(const struct zse_engine *e)
 {
 	const struct zse_chunk *c;
 	u32 first = ZSE_NONE, nr = e->nr_state[ZSE_ZONE_VICTIM];
 
-	if (!e->isolates || list_empty(&e->stalled))
+	if (!e->share.on || list_empty(&e->pool.stalled))
 		return 0;
-	list_for_each_entry(c, &e->stalled, link) {
+	list_for_each_entry(c, &e->pool.stalled, link) {
 		if (first == ZSE_NONE)
 			first = c->stream;
 		if (c->stream != first)
 			return nr;
 	}
-	return nr - e->gc_shares[first].victims;
+	return nr - e->share.of[first].victims;
 }
 
-/* Does GC go past @z, a full zone or a victim? Context: any, a hint. */
+/* Does GC pass over @z, a full zone or a victim? Context: any, a hint. */
 bool share_is_slow(const struct zse_engine *e, const struct zse_zone *z)
 {
-	return zp_load(&e->gc_shares[owner_of(z)].slow);
+	return zp_load(&e->share.of[owner_of(z)].slow);
 }
 
-/* Of the @room that GC has, what @z may take. Context: any, a hint. */
+/* How much of GC's @room @z may take. Context: any, a hint. */
 u32 share_of_room(const struct zse_engine *e, const struct zse_zone *z,
 		  u32 room)
 {
-	u32 left = zp_load(&e->gc_left);
+	u32 left = zp_load(&e->share.gc_left);
 
-	if (!zp_load(&e->gc_shares[owner_of(z)].victims))
+	if (!zp_load(&e->share.of[owner_of(z)].victims))
 		return room;
 	return room > left ? room - left : 0;
 }
 
 /*
- * GC found nothing to clean for those that wait: they may go on. If it was for
- * want of room, not before it is known that none will come.
+ * GC found no victim. If it looked for one on behalf of streams that wait for zones
+ * of their own, they may go on; but if GC lacked room only, not before it is known
+ * that no room will come.
  */
-void share_yield(struct zse_engine *e)
+void share_no_victim(struct zse_engine *e)
 {
+	if (!e->share.gc_only)
+		return;
 	if (victim_by_rule(e, ZSE_NONE, true) == ZSE_NONE ||
-	    (e->nr_state[ZSE_ZONE_VICTIM] == share_stuck(e) &&
+	    (e->nr_state[ZSE_ZONE_VICTIM] == share_others_victims(e) &&
 	     !e->nr_state[ZSE_ZONE_DRAINED] &&
 	     !e->nr_state[ZSE_ZONE_RESETTING]))
-		e->shares_off = true;
+		e->share.suspended = true;
 }
 
 static bool is_coming(u32 state)
@@ -300,18 +295,18 @@ static bool is_coming(u32 state)
 	       state == ZSE_ZONE_RESETTING;
 }
 
-/* Nothing else helps those that wait. Returns true if that may. */
-bool share_give_way(struct zse_engine *e)
+/* A last resort: let streams open zones beyond their share. */
+bool share_suspend(struct zse_engine *e)
 {
-	if (!e->isolates || e->shares_off)
+	if (!e->share.on || e->share.suspended)
 		return false;
-	e->shares_off = true;
+	e->share.suspended = true;
 	return true;
 }
 
 static void count_victims(struct zse_engine *e, u32 owner, int more)
 {
-	u32 *nr = &e->gc_shares[owner].victims;
+	u32 *nr = &e->share.of[owner].victims;
 
 	zp_store(nr, *nr + more);
 }
@@ -331,7 +326,7 @@ void share_moves(struct zse_engine *e, const struct zse_zone *z,
 				 is_coming(z->state));
 }
 
-/* @z is @stream's from now on, or nobody's. */
+/* @stream owns @z from now on; ZSE_NONE: no stream does. */
 void share_own(struct zse_engine *e, struct zse_zone *z, u32 stream)
 {
 	if (z->owner != ZSE_NONE)
@@ -345,16 +340,20 @@ void share_own(struct zse_engine *e, struct zse_zone *z, u32 stream)
 		e->streams[stream].nr_zones++;
 }
 
-/* @z is opened for @c. What is nobody's stays that when GC moves it. */
+/* @z is opened for @c. Pages that no stream owns stay so when GC moves them. */
 void share_open(struct zse_engine *e, struct zse_zone *z,
 		const struct zse_chunk *c)
 {
 	u32 owner = c->gc ? c->owner : c->stream;
 
+	if (!e->share.on)
+		return;
+	if (!c->gc)
+		e->share.suspended = false;
 	share_own(e, z, owner == ZSE_NOBODY ? ZSE_NONE : owner);
 }
 
-/* The streams are another policy's: zones are nobody's. */
+/* The policy changes: no stream owns any zone. */
 void share_clear(struct zse_engine *e)
 {
 	u32 i;
@@ -368,11 +367,11 @@ void share_clear(struct zse_engine *e)
 	for (i = 0; i < e->cfg.nr_gc_chunks; i++)
 		e->chunks[e->cfg.nr_chunks + i].owner = ZSE_NOBODY;
 	for (i = 0; i <= ZSE_NOBODY; i++) {
-		e->gc_shares[i].chunks = 0;
-		zp_store(&e->gc_shares[i].slow, 0);
+		e->share.of[i].chunks = 0;
+		zp_store(&e->share.of[i].slow, 0);
 	}
-	e->gc_shares[ZSE_NOBODY].chunks = e->nr_used_gc_chunks - e->nr_parked;
-	e->shares_off = false;
-	zp_store(&e->gc_for_shares, 0);
-	zp_store(&e->gc_left, 0);
+	e->share.of[ZSE_NOBODY].chunks = e->pool.gc_used;
+	e->share.suspended = false;
+	zp_store(&e->share.gc_only, 0);
+	zp_store(&e->share.gc_left, 0);
 }

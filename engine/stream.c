@@ -7,9 +7,8 @@
  *
  * A chunk ends where the zone of its lane does, so that it is one append. One
  * that finds no zone waits in a queue, first come first served, and may then
- * have to be appended in two parts; one whose append failed tries another
- * zone. If nothing the engine waits for can give
- * it a zone, it fails (see gc.c).
+ * need two appends. A chunk whose append failed tries another zone. If nothing in
+ * flight can give it a zone, it fails (gc.c).
  */
 #include "internal.h"
 
@@ -22,11 +21,11 @@ static struct zse_chunk *chunk_take_free(struct zse_engine *e, u32 stream)
 	u32 room;
 
 	zp_lock(&e->lock, flags);
-	if (!list_empty(&e->free_chunks) && window_open(e) &&
+	if (!list_empty(&e->pool.free) && flow_window_open(e) &&
 	    share_of_chunks(e, stream)) {
-		c = list_first_entry(&e->free_chunks, struct zse_chunk, link);
+		c = list_first_entry(&e->pool.free, struct zse_chunk, link);
 		list_del_init(&c->link);
-		e->nr_used_chunks++;
+		e->pool.used++;
 		st->nr_chunks++;
 		c->stream = stream;
 		c->key = st->key;
@@ -54,18 +53,17 @@ void chunk_release(struct zse_engine *e, struct zse_chunk *c)
 	c->done = 0;
 	c->sent = 0;
 	c->retries = 0;
-	c->last_tries = 0;
 	c->zone = ZSE_NONE;
 	c->nr_inflight = 0;
 	c->nr_padding = 0;
 	if (c->gc) {
-		e->nr_used_gc_chunks--;
+		e->pool.gc_used--;
 		share_gc_ended(e, c);
-		list_add(&c->link, &e->free_gc_chunks);
+		list_add(&c->link, &e->pool.gc_free);
 	} else {
-		e->nr_used_chunks--;
+		e->pool.used--;
 		e->streams[c->stream].nr_chunks--;
-		list_add(&c->link, &e->free_chunks);
+		list_add(&c->link, &e->pool.free);
 	}
 }
 
@@ -193,7 +191,7 @@ bool zse_has_chunk(struct zse_engine *e, u32 stream)
 	bool has;
 
 	zp_lock(&e->lock, flags);
-	has = !list_empty(&e->free_chunks) && window_open(e) &&
+	has = !list_empty(&e->pool.free) && flow_window_open(e) &&
 	      share_of_chunks(e, stream);
 	zp_unlock(&e->lock, flags);
 	return has;
@@ -215,10 +213,10 @@ bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,
 	if (zone_for_append(e, c) == ZSE_NONE)
 		return false;
 	if (c->gc) {
-		e->gc_unplaced -= c->nr_inflight;
+		e->gc.unplaced -= c->nr_inflight;
 	} else {
 		zp_store64(&e->clock, e->clock + c->nr_inflight);
-		pace_written(e, c->nr_inflight);
+		flow_swapped_out(e, c->nr_inflight);
 		keys_count(e, c->stream, c->nr_inflight);
 	}
 	op->kind = ZSE_OP_APPEND;
@@ -253,7 +251,7 @@ bool zse_append_start(struct zse_engine *e, struct zse_chunk *c,
 		/* How long it takes now says nothing of the device. */
 		if (e->streams[c->stream].over)
 			c->sent = 0;
-		list_add_tail(&c->link, &e->stalled);
+		list_add_tail(&c->link, &e->pool.stalled);
 	}
 	zp_unlock(&e->lock, flags);
 	return ok;
@@ -275,17 +273,17 @@ void zse_chunk_lose(struct zse_engine *e, struct zse_chunk *c)
 		map_lose(e, c->entries[i].slot, c->entries[i].expect);
 }
 
-/* The append of @c failed: another zone, or none. Wants the engine lock. */
+/* The append of @c failed: it tries another zone, a few times. */
 static void chunk_retry(struct zse_engine *e, struct zse_chunk *c)
 {
 	c->retries++;
 	if (c->gc) {
-		e->gc_unplaced += c->nr_inflight;
-		list_add(&c->link, &e->gc_ready);
+		e->gc.unplaced += c->nr_inflight;
+		list_add(&c->link, &e->pool.gc_ready);
 	} else if (c->retries > ZSE_MAX_RETRIES) {
-		list_add_tail(&c->link, &e->failed);
+		list_add_tail(&c->link, &e->pool.failed);
 	} else {
-		list_add(&c->link, &e->stalled);
+		list_add(&c->link, &e->pool.stalled);
 	}
 }
 
@@ -300,17 +298,11 @@ static void count_append(struct zse_engine *e, const struct zse_chunk *c)
 		e->counters.gc_blocks += c->nr_inflight;
 		count->gc_blocks += c->nr_inflight;
 	} else {
-		e->demand += c->nr_inflight;
+		zp_store64(&e->recovery.demand,
+			   e->recovery.demand + c->nr_inflight);
 		e->counters.host_blocks += c->nr_inflight;
 		count->host_blocks += c->nr_inflight;
 	}
-}
-
-/* A copy of @entry of GC is on the device. */
-static void entry_moved(struct zse_engine *e, const struct zse_entry *entry)
-{
-	if (!entry_is_carried(entry))
-		zone_moved(e, zse_block_zone(e, entry->expect), 1);
 }
 
 /**
@@ -335,7 +327,7 @@ bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool ok,
 	unsigned long flags;
 	bool more;
 
-	if (zp_warn(ok && offset > e->zones[zone].cap - blocks))
+	if (zp_warn(ok && offset > e->cfg.zone_blocks - blocks))
 		ok = false;
 	if (ok)
 		map_publish(e, c, first, nr,
@@ -347,16 +339,16 @@ bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool ok,
 		count_append(e, c);
 		c->done += nr;
 		for (i = first; c->gc && i < c->done; i++)
-			entry_moved(e, &c->entries[i]);
+			zone_moved(e, zse_block_zone(e, c->entries[i].expect), 1);
 	}
 	*finished = c->done == c->nr;
 	if (!ok)
 		chunk_retry(e, c);
 	else if (!*finished)
-		list_add(&c->link, c->gc ? &e->gc_ready : &e->stalled);
-	more = !*finished || c->gc || !list_empty(&e->stalled) ||
-	       !list_empty(&e->to_finish) || !list_empty(&e->gc_ready) ||
-	       e->wants_try || zp_load(&e->dead);
+		list_add(&c->link, c->gc ? &e->pool.gc_ready : &e->pool.stalled);
+	more = !*finished || c->gc || !list_empty(&e->pool.stalled) ||
+	       !list_empty(&e->to_finish) || !list_empty(&e->pool.gc_ready) ||
+	       e->recovery.wanted || zp_load(&e->dead) != ZSE_NONE;
 	zp_unlock(&e->lock, flags);
 	return more;
 }
@@ -366,8 +358,8 @@ bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool ok,
  * @e: engine
  * @c: chunk; after zse_append_done() said finished, after ZSE_OP_FAIL or
  *     zse_chunk_lose()
- * @now: by the clock of @c->sent, from which it follows how many chunks may
- *	 be under way; not looked at if that is 0
+ * @now: by the clock of @c->sent, by which the window is set; ignored if
+ *	 that is 0
  *
  * Return: true if zse_next_op() may have something new.
  */
@@ -378,9 +370,9 @@ bool zse_chunk_put(struct zse_engine *e, struct zse_chunk *c, u64 now)
 
 	zp_lock(&e->lock, flags);
 	if (!gc)
-		window_update(e, c->sent, now);
+		flow_chunk_ended(e, c->sent, now);
 	chunk_release(e, c);
-	more = gc || (e->nr_victims && !pace_holds(e));
+	more = gc || (e->gc.nr_victims && !flow_gc_waits(e));
 	zp_unlock(&e->lock, flags);
 	return more;
 }

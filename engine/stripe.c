@@ -15,15 +15,14 @@
 /* Zones that @stream writes: its own, or those that it shares with GC. */
 struct zse_stripe *stripe_of(struct zse_engine *e, u32 stream)
 {
-	return e->shared ? &e->gc_stripe : &e->streams[stream].stripe;
+	return e->shared ? &e->gc.stripe : &e->streams[stream].stripe;
 }
 
-void stripe_init(struct zse_stripe *s, u32 nr, u32 kept)
+void stripe_init(struct zse_stripe *s, u32 nr)
 {
 	u32 i;
 
 	s->nr = nr;
-	s->kept = kept;
 	s->next = 0;
 	for (i = 0; i < ZSE_MAX_LANES; i++)
 		s->zone[i] = ZSE_NONE;
@@ -66,21 +65,6 @@ u32 stripe_room(const struct zse_engine *e, const struct zse_stripe *s)
 }
 
 /*
- * Zones that are to be there for it, beside its first one. Those of GC are kept
- * from swap-out: GC that falls behind with one lane would never get another.
- */
-u32 stripe_missing(const struct zse_stripe *s)
-{
-	u32 open = 0, i;
-
-	for (i = 0; i < s->nr; i++)
-		open += s->zone[i] != ZSE_NONE;
-	if (!open)
-		open = 1;
-	return s->kept > open ? s->kept - open : 0;
-}
-
-/*
  * May another zone be opened for it? GC's first one may be the last of the
  * reserve. A stream that has one leaves the last zone to those that have none.
  */
@@ -90,7 +74,7 @@ static bool stripe_may_open(const struct zse_engine *e,
 	u32 left = e->cfg.reserve;
 
 	if (!gc)
-		left += stripe_missing(&e->gc_stripe) + 1;
+		left = flow_kept_zones(e) + 1;
 	if (stripe_is_open(s) && e->nr_state[ZSE_ZONE_EMPTY] <= left)
 		return false;
 	return zone_may_open(e, gc);
@@ -113,18 +97,6 @@ u32 stripe_usable(const struct zse_engine *e, const struct zse_stripe *s,
 		if (s->zone[i] != ZSE_NONE)
 			return i;
 	return ZSE_NONE;
-}
-
-/*
- * Do with a zone less until an append works after errors. That one is free to
- * others. Returns false if none was kept.
- */
-bool stripe_narrow(struct zse_stripe *s)
-{
-	if (!stripe_missing(s))
-		return false;
-	s->kept--;
-	return true;
 }
 
 /* @zone takes no more appends. */

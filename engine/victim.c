@@ -42,13 +42,14 @@ static u64 since_filled(const struct zse_engine *e, const struct zse_zone *z)
  */
 static u64 score(const struct zse_engine *e, const struct zse_zone *z, u32 live)
 {
-	u64 dead = z->cap - live, time = since_filled(e, z) + 1;
+	u32 cap = e->cfg.zone_blocks;
+	u64 dead = cap - live, time = since_filled(e, z) + 1;
 
-	if (zp_load(&e->urgent))
+	if (zp_load(&e->flow.urgent))
 		return dead;
-	switch (zp_load(&e->victim)) {
+	switch (zp_load(&e->victim_rule)) {
 	case ZSE_VICTIM_COST_BENEFIT:
-		return zp_div(dead * time, z->cap + live);
+		return zp_div(dead * time, cap + live);
 	case ZSE_VICTIM_AGE:
 		return zp_div(dead * time, live + 1);
 	default:
@@ -68,8 +69,9 @@ bool victim_will_do(const struct zse_engine *e, u32 zone, u32 room)
 	const struct zse_zone *z = &e->zones[zone];
 
 	return zone < e->cfg.nr_zones && zp_load(&z->state) == ZSE_ZONE_FULL &&
-	       !zp_load(&z->aside) && share_may_clean(e, z) && !share_is_slow(e, z) &&
-	       blocks_to_move(e, z) < z->cap &&
+	       !zone_is_deferred(e, z) && share_may_clean(e, z) &&
+	       !share_is_slow(e, z) &&
+	       blocks_to_move(e, z) < e->cfg.zone_blocks &&
 	       blocks_to_move(e, z) <= share_of_room(e, z, room);
 }
 
@@ -94,19 +96,20 @@ u32 victim_by_rule(const struct zse_engine *e, u32 room, bool any)
 
 	for (i = 0; i < e->cfg.nr_zones; i++) {
 		const struct zse_zone *z = &e->zones[i];
-		bool bad = zp_load(&z->bad);
+		bool failed = zone_is_failed(z);
 		u32 live;
 		u64 s;
 
-		if (zp_load(&z->state) != ZSE_ZONE_FULL || zp_load(&z->aside))
+		if (zp_load(&z->state) != ZSE_ZONE_FULL || zone_is_deferred(e, z))
 			continue;
 		live = blocks_to_move(e, z);
 		if (live > share_of_room(e, z, room) ||
 		    (live && share_is_slow(e, z)))
 			continue;
-		if (bad && (rescue || !live))
+		if (failed && (rescue || !live))
 			return i;
-		if (bad || !any || live >= z->cap || !share_may_clean(e, z))
+		if (failed || !any || live >= e->cfg.zone_blocks ||
+		    !share_may_clean(e, z))
 			continue;
 		s = score(e, z, live);
 		if (best == ZSE_NONE || s > best_score) {
@@ -120,7 +123,8 @@ u32 victim_by_rule(const struct zse_engine *e, u32 room, bool any)
 /* Which zone GC is to empty next: the policy's choice, or the rule's. */
 u32 victim_choose(struct zse_engine *e, u32 room, bool any)
 {
-	bool free = any && !zp_load(&e->nr_bad) && !zp_load(&e->urgent);
+	bool free = any && !zp_load(&e->recovery.nr_failed) &&
+		    !zp_load(&e->flow.urgent);
 	u32 zone = free ? policy_victim(e, room) : ZSE_NONE;
 
 	return zone != ZSE_NONE ? zone : victim_by_rule(e, room, any);
@@ -133,11 +137,11 @@ u32 victim_choose(struct zse_engine *e, u32 room, bool any)
  */
 void zse_set_victim(struct zse_engine *e, enum zse_victim victim)
 {
-	zp_store(&e->victim, victim);
+	zp_store(&e->victim_rule, victim);
 }
 
 /* The rule that victims are chosen by, if the policy leaves that open. */
 enum zse_victim zse_get_victim(const struct zse_engine *e)
 {
-	return zp_load(&e->victim);
+	return zp_load(&e->victim_rule);
 }

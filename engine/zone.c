@@ -4,20 +4,18 @@
  *
  *	EMPTY -> OPEN -> CLOSING [-> FINISH -> FINISHING] -> FULL
  *	FULL -> VICTIM -> DRAINED -> RESETTING -> EMPTY
- *	VICTIM -> FULL when something in it could not be moved
+ *	FULL -> DRAINED when its last live block dies
+ *	VICTIM -> FULL when GC could not move all of it
  *	FINISHING -> FINISH, RESETTING -> DRAINED to try again after an error
- *	RETIRED instead of EMPTY after an error of the reset, or several others
- *	RETIRED -> DRAINED when appends fail or all else is used up: zone_revive()
+ *	RESETTING -> RETIRED -> DRAINED: recover.c, as is a zone's health
  *
  * zone_set_state() is the only place that changes a state or counts zones.
  *
- * A zone is open or active on the device from its first append to its last
- * block or its finish: in the states OPEN to FINISHING. Their number stays
- * below max_active, and one of these places is always left to GC, or if there
- * is but one, shared with it. A zone that
- * the device does not finish has failed, and may be active or, more likely,
- * read-only. It holds its place until GC has moved what is in it, and it was
- * reset; or until nothing else is left to try.
+ * A zone is open or active on the device from its first append to its last block
+ * or its finish: in the states OPEN to FINISHING. A zone that the device does not
+ * finish keeps its place (ZSE_PLACE_HELD) until it is reset. The number of places
+ * stays below max_active, and one is left to GC, or shared with it if there is but
+ * one.
  *
  * Everything here runs under the engine lock.
  */
@@ -41,7 +39,22 @@ u32 zones_active(const struct zse_engine *e)
 {
 	return e->nr_state[ZSE_ZONE_OPEN] + e->nr_state[ZSE_ZONE_CLOSING] +
 	       e->nr_state[ZSE_ZONE_FINISH] +
-	       e->nr_state[ZSE_ZONE_FINISHING] + e->nr_held;
+	       e->nr_state[ZSE_ZONE_FINISHING] + e->recovery.nr_held;
+}
+
+/* A retired zone counts neither as room nor as a zone that GC is to empty. */
+static void zone_count_retired(struct zse_engine *e, const struct zse_zone *z,
+			       bool retires)
+{
+	struct zse_recovery *r = &e->recovery;
+
+	if (retires) {
+		e->usable_blocks -= e->cfg.zone_blocks;
+		zp_store(&r->nr_failed, r->nr_failed - zone_is_failed(z));
+	} else {
+		e->usable_blocks += e->cfg.zone_blocks;
+		zp_store(&r->nr_failed, r->nr_failed + zone_is_failed(z));
+	}
 }
 
 void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to)
@@ -52,7 +65,8 @@ void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to)
 		e->cfg.zone_event(e->cfg.host, zone, zone_state_names[z->state],
 				  zone_state_names[to]);
 	share_moves(e, z, to);
-	/* zse_gc_due() reads these without the lock. */
+	if (z->state == ZSE_ZONE_RETIRED || to == ZSE_ZONE_RETIRED)
+		zone_count_retired(e, z, to == ZSE_ZONE_RETIRED);
 	zp_store(&e->nr_state[z->state], e->nr_state[z->state] - 1);
 	zp_store(&e->nr_state[to], e->nr_state[to] + 1);
 	list_del_init(&z->link);
@@ -69,29 +83,25 @@ void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to)
 		break;
 	case ZSE_ZONE_FULL:
 		zp_store64(&z->filled, e->clock);
-		/* Pairs with the end of block_died(): one of the two sees it. */
+		/* Pairs with block_died(): one of the two sees that it is dead. */
 		zp_mb();
 		if (!zp_load(&z->live))
-			zp_store(&e->dead, 1);
+			zone_note_dead(e, z);
 		break;
 	case ZSE_ZONE_FINISH:
 		list_add_tail(&z->link, &e->to_finish);
 		break;
 	case ZSE_ZONE_DRAINED:
-		/* Its place may be what all others wait for. */
-		if (z->active)
+		/* All others may be waiting for the place that it holds. */
+		if (z->place != ZSE_PLACE_NONE)
 			list_add(&z->link, &e->drained);
 		else
 			list_add_tail(&z->link, &e->drained);
 		break;
 	case ZSE_ZONE_RETIRED:
-		zp_store(&e->nr_bad, e->nr_bad - z->bad);
 		share_own(e, z, ZSE_NONE);
-		e->usable_blocks -= z->cap;
-		e->nr_held -= z->held;
-		z->held = false;
-		list_add_tail(&z->link, z->failures > ZSE_MAX_FAILURES ?
-					&e->worn : &e->retired);
+		recover_release_held(e, z);
+		list_add_tail(&z->link, &e->retired);
 		break;
 	default:
 		break;
@@ -103,15 +113,10 @@ void zones_init(struct zse_engine *e)
 	u32 i;
 
 	e->nr_state[ZSE_ZONE_EMPTY] = e->cfg.nr_zones;
-	e->min_cap = e->cfg.zone_blocks;
+	e->usable_blocks = e->nr_blocks;
 	for (i = 0; i < e->cfg.nr_zones; i++) {
 		struct zse_zone *z = &e->zones[i];
 
-		z->cap = e->cfg.zone_caps ? e->cfg.zone_caps[i] :
-					    e->cfg.zone_blocks;
-		if (z->cap < e->min_cap)
-			e->min_cap = z->cap;
-		e->usable_blocks += z->cap;
 		z->stream = ZSE_NONE;
 		z->owner = ZSE_NONE;
 		list_add_tail(&z->link, &e->empty);
@@ -132,7 +137,7 @@ void zone_look(const struct zse_engine *e, u32 zone, struct znsage_zone *look)
 	const struct zse_zone *z = &e->zones[zone];
 
 	*look = (struct znsage_zone){
-		.capacity = z->cap,
+		.capacity = e->cfg.zone_blocks,
 		.live = zp_load(&z->live),
 		.stream = zp_load(&z->stream),
 		.moves = zp_load(&z->moves),
@@ -140,14 +145,14 @@ void zone_look(const struct zse_engine *e, u32 zone, struct znsage_zone *look)
 		.age = zone_age(e, z),
 		.key = zp_load64(&z->key),
 		.mixed = zp_load(&z->mixed),
-		.failed = zp_load(&z->bad),
+		.failed = zone_is_failed(z),
 	};
 }
 
 /*
- * Note what goes into @z: the stream that its first pages came from and their
- * key; whether other keys' pages are with them; how often they were moved, at
- * most; and when they were swapped out, on average.
+ * Note what goes into @z: the stream and key of its first pages, whether pages of
+ * other keys are with them, how often GC moved any of them at most, and when they
+ * were swapped out on average.
  */
 static void zone_describe(struct zse_zone *z, const struct zse_chunk *c, u32 nr)
 {
@@ -178,31 +183,23 @@ u32 zone_room(const struct zse_engine *e, u32 zone)
 {
 	if (zone == ZSE_NONE)
 		return 0;
-	return e->zones[zone].cap - e->zones[zone].alloc;
-}
-
-/* Zones that are empty or on their way there. */
-u32 zones_soon_empty(const struct zse_engine *e)
-{
-	return e->nr_state[ZSE_ZONE_EMPTY] + e->nr_state[ZSE_ZONE_VICTIM] +
-	       e->nr_state[ZSE_ZONE_DRAINED] + e->nr_state[ZSE_ZONE_RESETTING];
+	return e->cfg.zone_blocks - e->zones[zone].alloc;
 }
 
 /* Is there an empty zone for swap-out, or for GC, and a place to open it? */
 bool zone_may_open(const struct zse_engine *e, bool gc)
 {
-	u32 kept_zones = gc ? 0 : e->cfg.reserve + stripe_missing(&e->gc_stripe);
-	u32 kept_active = !gc && !e->shared && !stripe_is_open(&e->gc_stripe);
+	u32 kept_active = !gc && !e->shared && !stripe_is_open(&e->gc.stripe);
 
-	if (e->nr_state[ZSE_ZONE_EMPTY] <= kept_zones)
+	if (e->nr_state[ZSE_ZONE_EMPTY] <= (gc ? 0 : flow_kept_zones(e)))
 		return false;
 	return !e->cfg.max_active ||
 	       zones_active(e) + kept_active < e->cfg.max_active;
 }
 
 /*
- * No more appends to @zone. When those in flight have ended it is full; a bad
- * one is finished, so that it is not counted as active by the device.
+ * Send no more appends to @zone. It is full when those in flight have ended. A
+ * failed one is finished, so that the device does not count it as active.
  */
 static void zone_close(struct zse_engine *e, u32 zone)
 {
@@ -212,49 +209,59 @@ static void zone_close(struct zse_engine *e, u32 zone)
 		zone_set_state(e, zone, ZSE_ZONE_CLOSING);
 	if (z->state != ZSE_ZONE_CLOSING || z->appends)
 		return;
-	zone_set_state(e, zone, e->cfg.finish || z->bad ? ZSE_ZONE_FINISH :
-							  ZSE_ZONE_FULL);
+	zone_set_state(e, zone, e->cfg.finish || zone_is_failed(z) ?
+				ZSE_ZONE_FINISH : ZSE_ZONE_FULL);
+}
+
+/* Take an empty zone for @c; the caller made sure that it may. */
+static u32 zone_take_empty(struct zse_engine *e, const struct zse_chunk *c)
+{
+	struct zse_zone *z = list_first_entry(&e->empty, struct zse_zone, link);
+	u32 zone = z - e->zones;
+
+	zone_set_state(e, zone, ZSE_ZONE_OPEN);
+	share_open(e, z, c);
+	return zone;
 }
 
 /*
- * The place of the open zone that @c goes to. A zone that was left open is
- * written on before another one is opened. NULL if there is none to be had.
+ * The open zone that @c goes to, as a place in its stripe, where ZSE_NONE is
+ * stored when the zone closes. In this order: the zone of its lane, or of another
+ * one if no zone can be opened; a zone left open by a lane that is gone; an empty
+ * one. NULL if there is none now.
  */
 static u32 *zone_open(struct zse_engine *e, const struct zse_chunk *c)
 {
-	struct zse_stripe *s = c->gc ? &e->gc_stripe : stripe_of(e, c->stream);
-	u32 lane = stripe_usable(e, s, c->lane, c->gc), zone;
-	struct zse_zone *z;
+	struct zse_stripe *s = c->gc ? &e->gc.stripe : stripe_of(e, c->stream);
+	u32 lane = stripe_usable(e, s, c->lane, c->gc), zone = ZSE_NONE;
 
 	if (lane != ZSE_NONE && s->zone[lane] != ZSE_NONE)
 		return &s->zone[lane];
-	zone = c->gc ? ZSE_NONE : stripe_take_left_open(e);
-	if (zone == ZSE_NONE && lane == ZSE_NONE)
-		return NULL;
-	if (zone == ZSE_NONE && !c->gc && !share_of_zones(e, c->stream))
-		return NULL;
+	if (!c->gc)
+		zone = stripe_take_left_open(e);
+	if (zone == ZSE_NONE) {
+		if (lane == ZSE_NONE ||
+		    (!c->gc && !share_of_zones(e, c->stream)))
+			return NULL;
+		zone = zone_take_empty(e, c);
+	}
 	if (lane == ZSE_NONE)
 		lane = 0;
-	if (zone == ZSE_NONE) {
-		z = list_first_entry(&e->empty, struct zse_zone, link);
-		zone = z - e->zones;
-		zone_set_state(e, zone, ZSE_ZONE_OPEN);
-		if (e->isolates)
-			share_open(e, z, c);
-		e->shares_off &= c->gc;
-	}
 	s->zone[lane] = zone;
-	/* Of a stream that has come to its end with this chunk. */
+	/* The stream may have lost all its lanes while the chunk filled. */
 	if (lane >= s->nr)
 		e->left_open = true;
 	return &s->zone[lane];
 }
 
 /* Blocks that @c may have, in whole units; a zone may have less. */
-static u32 room_for(const struct zse_engine *e, const struct zse_chunk *c)
+static u32 room_for(struct zse_engine *e, const struct zse_chunk *c)
 {
-	u32 room = c->gc || !e->shared ? e->cfg.zone_blocks : clean_spare(e);
+	u32 room = e->cfg.zone_blocks;
+	u64 left = !c->gc && e->shared ? flow_room(e) : room;
 
+	if (left < room)
+		room = (u32)left;
 	return room - room % e->cfg.write_unit;
 }
 
@@ -263,8 +270,8 @@ static u32 room_for(const struct zse_engine *e, const struct zse_chunk *c)
  * @e: engine
  * @c: chunk; sets zone, nr_inflight and nr_padding
  *
- * Takes as many entries as the stream's zone has room for, or as GC leaves of
- * it where they share one; the rest is for later, or another zone.
+ * Takes as many entries as the stream's zone has room for, or as swap-out may
+ * write where it shares GC's zone. The rest of the chunk needs another append.
  *
  * Return: the zone, or ZSE_NONE if the stream has none and may open none now.
  */
@@ -277,8 +284,8 @@ u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c)
 	if (!open)
 		return ZSE_NONE;
 	z = &e->zones[*open];
-	if (most > z->cap - z->alloc)
-		most = z->cap - z->alloc;
+	if (most > zone_room(e, *open))
+		most = zone_room(e, *open);
 	blocks = round_up_unit(e, nr);
 	if (blocks > most) {
 		blocks = most;
@@ -291,7 +298,7 @@ u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c)
 	z->alloc += blocks;
 	z->appends++;
 	e->appends++;
-	if (z->alloc == z->cap) {
+	if (z->alloc == e->cfg.zone_blocks) {
 		zone_set_state(e, *open, ZSE_ZONE_CLOSING);
 		*open = ZSE_NONE;
 	}
@@ -299,16 +306,17 @@ u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c)
 }
 
 /*
- * Let GC have the zone with most room that a stream has open, in exchange for
- * one of its own. Returns false if none has more than that.
+ * Give GC the zone with most room that a stream has open, in exchange for one of
+ * its own. Returns false if none has more than that.
  */
 bool zone_swap_for_gc(struct zse_engine *e)
 {
-	u32 *least = &e->gc_stripe.zone[0], *best = NULL, room, i, k;
+	struct zse_stripe *gc = &e->gc.stripe;
+	u32 *least = &gc->zone[0], *best = NULL, room, i, k;
 
-	for (k = 1; k < e->gc_stripe.nr; k++)
-		if (zone_room(e, e->gc_stripe.zone[k]) < zone_room(e, *least))
-			least = &e->gc_stripe.zone[k];
+	for (k = 1; k < gc->nr; k++)
+		if (zone_room(e, gc->zone[k]) < zone_room(e, *least))
+			least = &gc->zone[k];
 	room = zone_room(e, *least);
 	for (i = 0; i < e->max_streams; i++) {
 		struct zse_stripe *s = &e->streams[i].stripe;
@@ -338,16 +346,16 @@ void zone_append_ended(struct zse_engine *e, u32 zone, u32 blocks, bool ok)
 	e->appends--;
 	if (ok) {
 		z->written += blocks;
-		zone_append_worked(e);
-		if (z->written == z->cap)
-			z->failures = 0;
+		recover_append_worked(e);
+		if (z->written == e->cfg.zone_blocks)
+			zone_health_event(e, z, ZSE_FILLED);
 	} else {
-		zone_append_failed(e, z);
+		recover_append_failed(e, z);
 		for (i = 0; i < e->max_streams; i++)
 			stripe_forget(&e->streams[i].stripe, zone);
-		stripe_forget(&e->gc_stripe, zone);
+		stripe_forget(&e->gc.stripe, zone);
 	}
-	if (z->bad || z->state == ZSE_ZONE_CLOSING)
+	if (zone_is_failed(z) || z->state == ZSE_ZONE_CLOSING)
 		zone_close(e, zone);
 }
 
@@ -361,24 +369,18 @@ void zone_moved(struct zse_engine *e, u32 zone, u32 entries)
 	zone_check_drained(e, zone);
 }
 
-/* Nothing in @zone is live. */
+/* Nothing in @zone is live: reset it. */
 static void zone_drained(struct zse_engine *e, u32 zone)
 {
-	struct zse_zone *z = &e->zones[zone];
-
 	if (ZP_DEBUG) {
 		/* The map is no older than the live count of 0. */
 		zp_mb();
 		zp_warn(check_count_live(e, zone));
 	}
-	zone_take_back(e, z);
 	zone_set_state(e, zone, ZSE_ZONE_DRAINED);
 }
 
-/*
- * Is GC done with this victim? A zone in
- * which something stayed (its copy could not be written) is full again.
- */
+/* If GC is done with @zone, a victim, it is drained; or full, if a block stayed. */
 void zone_check_drained(struct zse_engine *e, u32 zone)
 {
 	struct zse_zone *z = &e->zones[zone];
@@ -394,22 +396,44 @@ void zone_check_drained(struct zse_engine *e, u32 zone)
 	zone_drained(e, zone);
 }
 
+/**
+ * zone_note_dead() - the last live block of a full zone died
+ * @e: engine
+ * @z: zone
+ *
+ * Puts the zone on a list, a stack that zones_take_dead() takes as a whole.
+ * Context: any, without a lock. The compare-and-swap publishes next_dead.
+ */
+void zone_note_dead(struct zse_engine *e, struct zse_zone *z)
+{
+	u32 head;
+
+	if (zp_xchg(&z->on_dead_list, 1))
+		return;
+	do {
+		head = zp_load(&e->dead);
+		zp_store(&z->next_dead, head);
+	} while (!zp_cas(&e->dead, head, z - e->zones));
+}
+
 /*
- * Full zones in which nothing is live need no GC. What is looked for is told by
- * e->dead, which is cleared first: a block that dies later sets it again.
+ * Full zones in which nothing is live need no GC. A zone leaves the list before
+ * its live blocks are looked at: if the last one dies later, it is listed again.
  */
 void zones_take_dead(struct zse_engine *e)
 {
-	u32 i;
+	u32 zone = ZSE_NONE, next;
 
-	if (!zp_load(&e->dead) || !zp_xchg(&e->dead, 0))
-		return;
-	for (i = 0; i < e->cfg.nr_zones; i++) {
-		struct zse_zone *z = &e->zones[i];
+	if (zp_load(&e->dead) != ZSE_NONE)
+		zone = zp_xchg(&e->dead, ZSE_NONE);
+	for (; zone != ZSE_NONE; zone = next) {
+		struct zse_zone *z = &e->zones[zone];
 
+		next = zp_load(&z->next_dead);
+		zp_xchg(&z->on_dead_list, 0);
 		if (z->state != ZSE_ZONE_FULL || zp_load(&z->live))
 			continue;
 		e->counters.zones_dead++;
-		zone_drained(e, i);
+		zone_drained(e, zone);
 	}
 }

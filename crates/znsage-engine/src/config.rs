@@ -120,8 +120,6 @@ impl Refusal {
 pub struct Config {
     pub nr_zones: u32,
     pub zone_blocks: u32,
-    /// Empty if all zones hold `zone_blocks`, else one for each zone.
-    pub zone_caps: Vec<u32>,
     pub finish: bool,
     pub max_active: u32,
     pub nr_slots: u32,
@@ -141,18 +139,10 @@ pub struct Config {
 }
 
 impl Config {
-    /// # Panics
-    /// If `zone_caps` is neither empty nor of one element for each zone.
     pub(crate) fn to_c(&self) -> sys::zse_config {
-        let caps = &self.zone_caps;
-        assert!(
-            caps.is_empty() || caps.len() == self.nr_zones as usize,
-            "a capacity for each zone or for none"
-        );
         sys::zse_config {
             nr_zones: self.nr_zones,
             zone_blocks: self.zone_blocks,
-            zone_caps: if caps.is_empty() { ptr::null() } else { caps.as_ptr() },
             finish: self.finish,
             max_active: self.max_active,
             nr_slots: self.nr_slots,
@@ -176,7 +166,7 @@ impl Config {
 
     /// The largest `nr_slots` that is accepted; it is not looked at itself.
     pub fn max_slots(&self) -> u32 {
-        // SAFETY: zone_caps has nr_zones elements or is NULL.
+        // SAFETY: the configuration is complete.
         unsafe { sys::zse_max_slots(&self.to_c()) }
     }
 
@@ -208,13 +198,5 @@ impl Config {
     /// The lowest `gc_low` that is accepted.
     pub fn least_gc_low(&self) -> u32 {
         self.reserve + self.lanes().1
-    }
-
-    /// Blocks of a zone.
-    pub fn cap(&self, zone: u32) -> u32 {
-        match self.zone_caps.get(zone as usize) {
-            Some(cap) => *cap,
-            None => self.zone_blocks,
-        }
     }
 }

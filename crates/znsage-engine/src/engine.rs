@@ -30,10 +30,10 @@ pub struct ZoneInfo {
     pub capacity: u32,
     pub written: u32,
     pub live: u32,
-    pub bad: bool,
+    pub failed: bool,
     pub mixed: bool,
     /// GC could not read all of it.
-    pub aside: bool,
+    pub deferred: bool,
     pub stream: u32,
     pub moves: u32,
     pub key: u64,
@@ -99,8 +99,7 @@ impl Engine {
         if attached {
             c.policy = Policy::single().as_ptr();
         }
-        // SAFETY: zone_caps is NULL or has nr_zones elements, and is only
-        // read by the call; the set of slots lives as long as the engine.
+        // SAFETY: the set of slots lives as long as the engine.
         let raw = unsafe { sys::zse_create(&c, &mut why) };
         let raw = NonNull::new(raw).ok_or_else(|| Refusal::from_c(why))?;
         let mut e = Engine {
@@ -498,9 +497,9 @@ impl Engine {
             capacity: 0,
             written: 0,
             live: 0,
-            bad: false,
+            failed: false,
             mixed: false,
-            aside: false,
+            deferred: false,
             stream: 0,
             moves: 0,
             reads: 0,
@@ -518,9 +517,9 @@ impl Engine {
             capacity: zi.capacity,
             written: zi.written,
             live: zi.live,
-            bad: zi.bad,
+            failed: zi.failed,
             mixed: zi.mixed,
-            aside: zi.aside,
+            deferred: zi.deferred,
             stream: zi.stream,
             moves: zi.moves,
             key: zi.key,

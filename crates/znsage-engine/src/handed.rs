@@ -239,9 +239,9 @@ pub struct BufferHold {
 }
 
 impl BufferHold {
-    /// The block that holds the same; None: GC carries the page, none does any more.
-    pub fn block(&self) -> Option<u32> {
-        Some(self.run.block).filter(|&block| block != crate::NONE)
+    /// The block that holds the same page.
+    pub fn block(&self) -> u32 {
+        self.run.block
     }
 
     /// The GC chunk.

@@ -86,7 +86,6 @@ impl znsage_page {
 pub struct zse_config {
     pub nr_zones: u32,
     pub zone_blocks: u32,
-    pub zone_caps: *const u32,
     pub finish: bool,
     pub max_active: u32,
     pub nr_slots: u32,
@@ -131,18 +130,10 @@ impl Default for zse_run {
 pub struct zse_entry {
     /// Whose page it is.
     pub slot: u32,
-    /// Tag of the entry; in a GC chunk the block it is read from, or a tag if it is
-    /// carried.
+    /// Tag of the entry; in a GC chunk the block that it is read from.
     pub expect: u32,
     /// Index of the page's buffer.
     pub page: u32,
-}
-
-impl zse_entry {
-    /// In a GC chunk: does no block have the page any more?
-    pub fn is_carried(&self) -> bool {
-        self.expect >= ZSE_TAG_BASE
-    }
 }
 
 /// The engine's own fields follow and are of no concern here; chunks are only
@@ -178,9 +169,9 @@ pub struct zse_zone_info {
     pub capacity: u32,
     pub written: u32,
     pub live: u32,
-    pub bad: bool,
+    pub failed: bool,
     pub mixed: bool,
-    pub aside: bool,
+    pub deferred: bool,
     pub stream: u32,
     pub moves: u32,
     pub reads: u32,
@@ -382,7 +373,6 @@ mod tests {
             zse_config {
                 nr_zones,
                 zone_blocks,
-                zone_caps,
                 finish,
                 max_active,
                 nr_slots,
@@ -420,9 +410,9 @@ mod tests {
                 capacity,
                 written,
                 live,
-                bad,
+                failed,
                 mixed,
-                aside,
+                deferred,
                 stream,
                 moves,
                 reads,

@@ -55,7 +55,7 @@ impl Host {
         for zone in 0..self.cfg.nr_zones {
             let zi = self.e.zone(zone);
             assert_eq!(zi.live, self.live[zone as usize], "live of zone {zone}");
-            assert_eq!(zi.capacity, self.cfg.cap(zone));
+            assert_eq!(zi.capacity, self.cfg.zone_blocks);
             if zi.state == "retired" {
                 retired += 1;
             } else {

@@ -70,10 +70,10 @@ impl Device {
     pub fn new(cfg: &Config) -> Self {
         // A zone that has to be finished has blocks that no write unit fills.
         let rest = u32::from(cfg.finish);
-        let zone = |i| Zone {
+        let zone = |_| Zone {
             state: State::Empty,
             wp: 0,
-            cap: cfg.cap(i) + rest,
+            cap: cfg.zone_blocks + rest,
             appends: 0,
             coming: 0,
             readers: 0,
@@ -82,7 +82,7 @@ impl Device {
             read_only: false,
             refused: 0,
             was_empty: false,
-            content: vec![None; cfg.cap(i) as usize],
+            content: vec![None; cfg.zone_blocks as usize],
         };
         Device {
             zones: (0..cfg.nr_zones).map(zone).collect(),

@@ -148,7 +148,7 @@ fn append_to(h: &mut Host, zone: u32, fate: Fate) {
 fn a_zone_that_fails_twice_is_retired() {
     let mut h = host(|_| ());
     append_to(&mut h, 0, Fate::Refused);
-    assert_eq!((h.e.zone(0).state, h.e.zone(0).bad), ("empty", false));
+    assert_eq!((h.e.zone(0).state, h.e.zone(0).failed), ("empty", false));
     append_to(&mut h, 0, Fate::Done);
     append_to(&mut h, 0, Fate::Refused);
     write(&mut h, 0..64);
@@ -161,7 +161,7 @@ fn a_zone_that_fails_twice_is_retired() {
 fn a_zone_that_was_written_to_its_end_is_forgiven() {
     let mut h = host(|_| ());
     append_to(&mut h, 0, Fate::Refused);
-    for _ in 0..h.cfg.cap(0) / 4 {
+    for _ in 0..h.cfg.zone_blocks / 4 {
         append_to(&mut h, 0, Fate::Done);
     }
     append_to(&mut h, 0, Fate::Refused);
@@ -433,7 +433,7 @@ fn gc_takes_a_streams_zone_when_its_last_one_failed() {
     assert_eq!(h.e.stats().zones_empty, 0, "that was the reserve");
     h.run_idle();
     assert!(h.e.idle());
-    assert_eq!((h.failed_chunks, h.e.zone(zone).bad), (0, true));
+    assert_eq!((h.failed_chunks, h.e.zone(zone).failed), (0, true));
     finish(h);
 }
 

@@ -81,7 +81,6 @@ fn draw_config(r: &mut Rng) -> Config {
     let mut cfg = Config {
         nr_zones,
         zone_blocks: zone_units * unit,
-        zone_caps: Vec::new(),
         finish: r.percent(20),
         max_active: r.pick(&[0, 0, 1, 1, 2, 3, 4, 14]),
         nr_slots: 0,
@@ -100,11 +99,6 @@ fn draw_config(r: &mut Rng) -> Config {
     };
     if r.percent(10) {
         isolate(r, &mut cfg);
-    }
-    if r.percent(30) {
-        let units = cfg.zone_blocks / unit;
-        let mut cap = |_| r.between(2.min(units), units) * unit;
-        cfg.zone_caps = (0..cfg.nr_zones).map(&mut cap).collect();
     }
     if r.percent(30) {
         cfg.gc_low = r.up_to(cfg.least_gc_low(), &[cfg.nr_zones - 2]);

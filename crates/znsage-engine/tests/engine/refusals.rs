@@ -8,7 +8,6 @@ pub fn plain() -> Config {
     Config {
         nr_zones: 16,
         zone_blocks: 32,
-        zone_caps: Vec::new(),
         finish: false,
         max_active: 0,
         nr_slots: 100,
@@ -40,15 +39,13 @@ fn plain_is_accepted() {
 
 #[test]
 fn bad_chunk() {
-    let bad: [fn(&mut Config); 8] = [
+    let bad: [fn(&mut Config); 6] = [
         |c| c.chunk_blocks = 0,
         |c| c.write_unit = 0,
         |c| c.write_unit = 8,                        // above the chunk
         |c| (c.chunk_blocks, c.write_unit) = (6, 4), // no multiple
         |c| c.chunk_blocks = 33,                     // above a zone
         |c| (c.zone_blocks, c.write_unit) = (30, 4), // a zone in no units
-        |c| c.zone_caps = vec![0; 16],               // a zone of nothing
-        |c| c.zone_caps = [vec![32; 15], vec![33]].concat(),
     ];
     for (i, change) in bad.into_iter().enumerate() {
         assert_eq!(refusal(change), Some(Refusal::BadChunk), "case {i}");
@@ -102,12 +99,6 @@ fn too_many_slots() {
     assert_eq!(refusal(|c| c.nr_slots = most), None);
     assert_eq!(refusal(|c| c.nr_slots = most + 1), Some(Refusal::TooManySlots));
     assert_eq!(refusal(|c| c.nr_slots = 0), Some(Refusal::TooManySlots));
-    // The smallest zone counts.
-    let caps = |c: &mut Config| {
-        c.zone_caps = [vec![32; 15], vec![8]].concat();
-        c.nr_slots = 13 * 7 + 1;
-    };
-    assert_eq!(refusal(caps), Some(Refusal::TooManySlots));
 }
 
 #[test]

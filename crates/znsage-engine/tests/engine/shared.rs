@@ -154,7 +154,7 @@ fn a_zone_that_fails_gives_its_place_to_the_next() {
     h.pump();
     assert!(h.appends.is_empty(), "the zone is still active");
     h.run_idle();
-    assert!(h.e.zone(failed).bad);
+    assert!(h.e.zone(failed).failed);
     assert_eq!((h.e.stats().live_blocks, h.failed_chunks), (8, 0));
     h.check_at_rest();
 }

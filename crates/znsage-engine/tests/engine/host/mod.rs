@@ -31,10 +31,6 @@ pub enum Slot {
         version: u64,
         block: u32,
     },
-    /// In GC's memory only.
-    Carried {
-        version: u64,
-    },
     Lost,
 }
 
@@ -72,8 +68,6 @@ pub struct Host {
     /// And resets of these zones.
     pub dead: Vec<u32>,
     pub failed_chunks: u32,
-    /// Pages that GC carried in its memory.
-    pub carried: u32,
     /// Appends of a part of a chunk.
     pub splits: u32,
     /// A hint asked for next_op().
@@ -121,7 +115,6 @@ impl Host {
             unreadable: Vec::new(),
             dead: Vec::new(),
             failed_chunks: 0,
-            carried: 0,
             splits: 0,
             kick: false,
             now: 1,
@@ -328,7 +321,7 @@ impl Host {
         if append.gc(&self.e) {
             let entries = append.entries(&self.e);
             for entry in entries {
-                assert!(self.wants(id, entry), "GC copies {entry:?}, which is dead");
+                assert!(self.wants(entry), "GC copies {entry:?}, which is dead");
             }
             let pages: Vec<u32> = entries.iter().map(|e| e.page).collect();
             self.left[id as usize].retain(|(e, _)| !pages.contains(&e.page));
@@ -385,9 +378,6 @@ impl Host {
                 assert_eq!(v, version, "GC read another version of slot {slot}");
                 self.set(slot, Slot::Stored { version, block });
             }
-            Slot::Carried { version: v } if gc && v == version => {
-                self.set(slot, Slot::Stored { version, block });
-            }
             _ => (),
         }
     }
@@ -433,14 +423,9 @@ impl Host {
                 self.reads.push(Reading { hold, pages });
             }
             (Read::Buffer(hold), Slot::Stored { version, block }) => {
-                assert_eq!(hold.block(), Some(block), "slot {slot} is elsewhere");
+                assert_eq!(hold.block(), block, "slot {slot} is elsewhere");
                 self.want.gc_read_hits += 1;
                 self.count_read(block, 1);
-                self.copies.push((hold, (slot, version)));
-            }
-            (Read::Buffer(hold), Slot::Carried { version }) => {
-                assert_eq!(hold.block(), None, "slot {slot} is carried");
-                self.count_carried_read();
                 self.copies.push((hold, (slot, version)));
             }
             (Read::Zero, Slot::Zero) | (Read::Lost, Slot::Lost) => (),
@@ -455,15 +440,6 @@ impl Host {
         let stream = self.e.zone(zone).stream as usize;
         self.want.read_blocks += nr as u64;
         self.stream_reads[stream] += nr as u64;
-    }
-
-    /// It is counted for a stream that the first page of GC's chunk came from.
-    fn count_carried_read(&mut self) {
-        self.want.gc_read_hits += 1;
-        self.want.read_blocks += 1;
-        for stream in 0..self.stream_reads.len() {
-            self.stream_reads[stream] = self.e.stream_info(stream as u32).read_blocks;
-        }
     }
 
     /// The blocks, and what they hold, that slots from `slot` on are read from

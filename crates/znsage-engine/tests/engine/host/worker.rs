@@ -2,7 +2,7 @@
 //! What the module's worker and the device do, an operation at a time; and all at
 //! once, for tests that are not about order.
 
-use znsage_engine::{Entry, Finish, GcRead, Op, Read, Reset};
+use znsage_engine::{Entry, Finish, GcRead, Op, Reset};
 
 use super::{Host, Slot, ENDLESS};
 use crate::device::Fate;
@@ -12,7 +12,6 @@ impl Host {
     pub fn next_op(&mut self) -> bool {
         let op = self.e.next_op();
         trace!(self, "next_op: {op:?}");
-        self.note_carried();
         match op {
             None => {
                 self.kick = false;
@@ -92,43 +91,10 @@ impl Host {
     }
 
     /// Is what GC has for `entry` of its chunk still the slot's?
-    pub(super) fn wants(&self, id: u32, entry: &Entry) -> bool {
+    pub(super) fn wants(&self, entry: &Entry) -> bool {
         match self.slots[entry.slot as usize] {
             Slot::Stored { block, .. } => block == entry.expect,
-            Slot::Carried { version } => {
-                self.pages[id as usize][entry.page as usize] == Some((entry.slot, version))
-            }
             _ => false,
-        }
-    }
-
-    /// What the engine has just begun to carry: it is live in no zone any more, and can
-    /// be read.
-    fn note_carried(&mut self) {
-        if self.errors == 0 {
-            return;
-        }
-        for (entry, page) in self.left.iter().flatten().copied().collect::<Vec<_>>() {
-            let Slot::Stored { version, block } = self.slots[entry.slot as usize] else {
-                continue;
-            };
-            let zone = self.e.locate(block).0;
-            let same = block == entry.expect && version == page.1;
-            if !same || self.e.zone(zone).live == self.live[zone as usize] {
-                continue;
-            }
-            trace!(self, "  carried: {entry:?}");
-            match self.e.read_begin(entry.slot, 1, &mut false) {
-                Read::Buffer(hold) if hold.block().is_none() => {
-                    let is = self.pages[hold.chunk() as usize][hold.page() as usize];
-                    assert_eq!(is, Some(page), "another page is carried");
-                    self.carried += 1;
-                    self.count_carried_read();
-                    self.kick |= self.e.buffer_end(hold);
-                }
-                is => panic!("{entry:?} is not live and not carried: {is:?}"),
-            }
-            self.set(entry.slot, Slot::Carried { version });
         }
     }
 
@@ -139,7 +105,7 @@ impl Host {
         self.dev.failed = true;
         // GC gives up only what it has tried several times.
         if self.e.gc_entry_failed(read, index) {
-            assert!(self.wants(read.id(&self.e), entry), "lost {entry:?}");
+            assert!(self.wants(entry), "lost {entry:?}");
             self.set(entry.slot, Slot::Lost);
         }
     }

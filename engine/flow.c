@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Flow: how much swap-out and GC may write, and when GC works.
+ *
+ * Room. All of it is counted in blocks of open and of empty zones:
+ *
+ *	promised	what the victims begun may still write
+ *	GC's room	GC's open zones and the reserve, less what is promised
+ *	swap-out's room	its open zones and the empty zones, less the kept ones:
+ *			the reserve, and a zone for each lane that GC lacks
+ *
+ * Where the device opens one zone only, swap-out writes GC's zone
+ * (limits_shared()). Its room is then that zone and all empty ones, less the
+ * reserve and what is promised.
+ *
+ * Progress. GC begins a victim only if all its live blocks fit GC's room, so what
+ * is promised can always be written, and swap-out cannot take it. A victim has at
+ * least one dead write unit, so its reset leaves more room than it took. With each
+ * victim the room grows until swap-out has a zone. zse_max_slots() is such that
+ * some full zone has a dead unit whenever swap-out has to wait. Zones lost to
+ * errors can break that; gc.c says what happens then.
+ *
+ * Watermarks. GC begins when fewer than `low` zones are empty or about to be, and
+ * stops at `high`.
+ *
+ * Pace. GC works beside swap-out all the time it has, instead of stopping it for
+ * a while. For each block that swap-out writes, GC may read so many that it is
+ * done with its victims when a share of swap-out's room (the pace, in percent) is
+ * used up. The rate is computed anew each time: it rises when GC falls behind, and
+ * there is no limit when swap-out waits.
+ *
+ * Window. Pages in flight hold memory while memory is short, and they queue in
+ * front of reads. A device gains nothing from more chunks than keep it busy. So
+ * the window, the number of chunks of swap-out in use, follows the time that a
+ * chunk takes, which grows with their number once the device is busy (Little's
+ * law). It shrinks at most once in the time of a chunk, since chunks sent before
+ * tell of the wider window, and at most by half. It grows by one when as many
+ * chunks as it is wide were in time and found it used up; and with each chunk
+ * until it shrinks for the first time.
+ */
+#include "internal.h"
+
+/* A chunk that takes longer shrinks the window. 25 ms at 1 GB/s are 25 MB. */
+#define WINDOW_NS	25000000ULL
+/* Chunks in flight beside one that fills in each stream, at least. */
+#define MIN_IN_FLIGHT	4
+/* Chunks that GC may be ahead of its pace, so that it works in whole ones. */
+#define AHEAD		2
+
+/* ---- the window ---- */
+
+static u32 window_min(const struct zse_engine *e)
+{
+	u32 min = e->max_streams + MIN_IN_FLIGHT;
+
+	return min < e->cfg.nr_chunks ? min : e->cfg.nr_chunks;
+}
+
+void flow_init(struct zse_engine *e)
+{
+	e->flow.gc_on = true;
+	e->flow.pace = e->cfg.pace;
+	e->flow.low = e->cfg.gc_low;
+	e->flow.high = e->cfg.gc_high;
+	e->flow.window = window_min(e);
+}
+
+/* May swap-out use one more chunk? */
+bool flow_window_open(const struct zse_engine *e)
+{
+	return e->pool.used < e->flow.window;
+}
+
+/* A chunk of swap-out, sent at @sent, has ended; @sent is 0 if it says nothing. */
+void flow_chunk_ended(struct zse_engine *e, u64 sent, u64 now)
+{
+	struct zse_flow *f = &e->flow;
+	u64 took = now - sent;
+	u32 min = window_min(e), window;
+
+	if (!sent || now < sent)
+		return;
+	if (took <= WINDOW_NS) {
+		if (flow_window_open(e) || (f->cut && ++f->in_time < f->window))
+			return;
+		f->in_time = 0;
+		if (f->window < e->cfg.nr_chunks)
+			f->window++;
+		return;
+	}
+	if (sent < f->cut)
+		return;
+	window = f->window - f->window / (took < 2 * WINDOW_NS ? 4 : 2);
+	f->window = window > min ? window : min;
+	f->cut = now;
+	f->in_time = 0;
+}
+
+/* ---- room ---- */
+
+/* Empty zones that swap-out leaves: the reserve, and one for each lane GC lacks. */
+u32 flow_kept_zones(const struct zse_engine *e)
+{
+	u32 open = 0, i;
+
+	for (i = 0; i < e->gc.stripe.nr; i++)
+		open += e->gc.stripe.zone[i] != ZSE_NONE;
+	/* The first one may come from the reserve. */
+	if (!open)
+		open = 1;
+	return e->cfg.reserve +
+	       (e->gc.lanes > open ? e->gc.lanes - open : 0);
+}
+
+/*
+ * Blocks that the victims begun may still write. Each chunk is padded for itself,
+ * and may lose entries before that. What GC has read of a victim is live there
+ * until it is moved, so of a victim no more counts than GC has not looked at.
+ */
+static u32 promised(const struct zse_engine *e)
+{
+	u32 padding = e->pool.gc_used * (e->cfg.write_unit - 1), i;
+	u32 blocks = round_up_unit(e, e->gc.unplaced + padding);
+
+	for (i = 0; i < e->gc.nr_victims; i++) {
+		const struct zse_zone *z = &e->zones[e->gc.victims[i]];
+		u32 live = zp_load(&z->live);
+		u32 left = e->cfg.zone_blocks - z->cursor;
+
+		blocks += round_up_unit(e, live < left ? live : left);
+	}
+	return blocks;
+}
+
+/* Blocks that GC can surely write for another victim. */
+u32 flow_gc_room(const struct zse_engine *e)
+{
+	u32 zones = e->nr_state[ZSE_ZONE_EMPTY], taken = promised(e), room;
+
+	if (!stripe_is_open(&e->gc.stripe) && !zone_may_open(e, true))
+		return 0;
+	if (zones > e->cfg.reserve)
+		zones = e->cfg.reserve;
+	room = stripe_room(e, &e->gc.stripe) + zones * e->cfg.zone_blocks;
+	return room > taken ? room - taken : 0;
+}
+
+/* Blocks that swap-out can write before it has to wait for GC. */
+u64 flow_room(const struct zse_engine *e)
+{
+	u64 empty = e->nr_state[ZSE_ZONE_EMPTY], room, taken;
+	u32 i;
+
+	if (e->shared) {
+		room = stripe_room(e, &e->gc.stripe) +
+		       empty * e->cfg.zone_blocks;
+		taken = promised(e) + (u64)e->cfg.reserve * e->cfg.zone_blocks;
+		return room > taken ? room - taken : 0;
+	}
+	taken = flow_kept_zones(e);
+	room = empty > taken ? (empty - taken) * e->cfg.zone_blocks : 0;
+	for (i = 0; i < e->placement.nr_streams; i++)
+		room += stripe_room(e, &e->streams[i].stripe);
+	return room;
+}
+
+/* ---- when GC works ---- */
+
+/*
+ * May GC begin a victim? Switched off it rests, unless chunks wait for a zone:
+ * zse_idle() waits for them.
+ */
+bool flow_gc_may_begin(const struct zse_engine *e)
+{
+	return e->flow.gc_on || !list_empty(&e->pool.stalled);
+}
+
+/* Zones whose reset is in flight or can be sent. */
+static u32 zones_to_reset(const struct zse_engine *e)
+{
+	u32 nr = e->nr_state[ZSE_ZONE_RESETTING];
+	const struct zse_zone *z;
+
+	list_for_each_entry(z, &e->drained, link)
+		nr += !zp_load(&z->readers);
+	return nr;
+}
+
+/*
+ * Swap-out waits, and resets will give it zones enough for all its lanes and for
+ * GC. More victims would take these zones for their survivors: where GC is faster
+ * than resets and gains little, swap-out would wait until nothing dead is left.
+ * The next reset to end looks again. Isolated streams may wait for other zones.
+ */
+static bool resets_suffice(const struct zse_engine *e)
+{
+	u32 enough = e->cfg.reserve + e->gc.stripe.nr + e->gc.nr_victims +
+		     e->placement.nr_streams * e->streams[0].stripe.nr, nr;
+
+	if (list_empty(&e->pool.stalled) || e->share.on)
+		return false;
+	nr = zones_to_reset(e);
+	return nr && e->nr_state[ZSE_ZONE_EMPTY] + nr > enough;
+}
+
+/*
+ * See whether GC is to run, which holds until the other watermark is reached.
+ * Returns true if it is to begin another victim, be it for isolated streams or
+ * for the places of failed zones.
+ */
+bool flow_gc_wanted(struct zse_engine *e)
+{
+	struct zse_flow *f = &e->flow;
+	u32 soon = e->nr_state[ZSE_ZONE_EMPTY] + e->nr_state[ZSE_ZONE_VICTIM] +
+		   e->nr_state[ZSE_ZONE_DRAINED] +
+		   e->nr_state[ZSE_ZONE_RESETTING] - share_others_victims(e);
+
+	if (soon < f->low)
+		f->gc_running = true;
+	else if (soon >= f->high)
+		f->gc_running = false;
+	zp_store(&f->urgent, !list_empty(&e->pool.stalled));
+	zp_store(&e->share.gc_only, !f->gc_running && share_wants_gc(e));
+	return flow_gc_may_begin(e) &&
+	       ((f->gc_running && !resets_suffice(e)) ||
+		e->recovery.nr_held || e->share.gc_only);
+}
+
+/* ---- pace ---- */
+
+/* Live blocks in victims that GC has not read yet. */
+static u64 left_to_read(const struct zse_engine *e)
+{
+	u64 left = 0;
+	u32 i;
+
+	for (i = 0; i < e->gc.nr_victims; i++) {
+		const struct zse_zone *z = &e->zones[e->gc.victims[i]];
+		u32 live = zp_load(&z->live);
+
+		left += live > z->moving ? live - z->moving : 0;
+	}
+	return left;
+}
+
+/* Swap-out has sent @blocks: GC may read some. */
+void flow_swapped_out(struct zse_engine *e, u32 blocks)
+{
+	u64 room, more, most = (u64)AHEAD * e->cfg.chunk_blocks;
+	u32 pace = zp_load(&e->flow.pace);
+
+	if (!e->gc.nr_victims || !pace)
+		return;
+	room = zp_div(flow_room(e) * pace, 100);
+	if (room >= ZSE_NONE)
+		room = ZSE_NONE;
+	more = most;
+	if (room >= blocks)
+		more = zp_div(left_to_read(e) * blocks, (u32)room) + 1;
+	more += e->flow.credit;
+	e->flow.credit = more < most ? more : most;
+}
+
+/* GC has read @blocks. */
+void flow_gc_read(struct zse_engine *e, u32 blocks)
+{
+	u64 *credit = &e->flow.credit;
+
+	*credit = *credit > blocks ? *credit - blocks : 0;
+}
+
+/*
+ * Is GC to wait for swap-out before it reads on? Not if swap-out waits for GC,
+ * nor if there is no swap-out.
+ */
+bool flow_gc_waits(const struct zse_engine *e)
+{
+	return zp_load(&e->flow.pace) && !e->flow.credit && e->flow.gc_on &&
+	       e->pool.used && list_empty(&e->pool.stalled) &&
+	       flow_room(e) >= e->cfg.chunk_blocks;
+}
+
+/**
+ * zse_set_pace() - how evenly GC works
+ * @e:	  engine
+ * @pace: percent of swap-out's room after which GC is to be done with its
+ *	  victims; 0: as fast as it can
+ *
+ * Return: false, and nothing changed, if it is above 100.
+ */
+bool zse_set_pace(struct zse_engine *e, u32 pace)
+{
+	if (pace > 100)
+		return false;
+	zp_store(&e->flow.pace, pace);
+	return true;
+}
+
+/* The pace in force. */
+u32 zse_get_pace(const struct zse_engine *e)
+{
+	return zp_load(&e->flow.pace);
+}
+
+/**
+ * zse_set_gc() - let GC begin victims, or not
+ * @e:	engine
+ * @on: false: finish what is begun, then rest; for detach and checks. Chunks
+ *	that wait for a zone still get one.
+ */
+void zse_set_gc(struct zse_engine *e, bool on)
+{
+	unsigned long flags;
+
+	zp_lock(&e->lock, flags);
+	e->flow.gc_on = on;
+	zp_unlock(&e->lock, flags);
+}
+
+/* ---- watermarks ---- */
+
+/*
+ * Check watermarks, and replace 0 by the default. GC starts while one zone beyond
+ * the kept ones is empty, so that swap-out does not wait while the first victim is
+ * read, and stops one zone later: dead blocks cannot gather in a zone that is kept
+ * empty, and at 90 % utilization a percent of the device costs a fifth of the WAF.
+ * Lanes that fill at the same time need as many zones at once. Where GC shares the
+ * zone of swap-out it can begin later: what is left of that zone is for both. On a
+ * device of very few zones there may be none to spare; zse_max_slots() leaves room
+ * for one. Does not need the engine lock.
+ */
+bool flow_watermarks(const struct zse_engine *e, u32 *low, u32 *high)
+{
+	u32 nr = zp_load(&e->placement.nr_streams);
+	u32 lanes = zse_lanes(&e->cfg, nr);
+	u32 min = e->cfg.reserve + zse_gc_lanes(&e->cfg);
+
+	if (!*low) {
+		*low = min + !e->shared + nr * (lanes - 1);
+		if (*low + 1 >= e->cfg.nr_zones)
+			*low = min;
+	}
+	if (!*high)
+		*high = *low + 1;
+	return *low >= min && *high > *low && *high < e->cfg.nr_zones;
+}
+
+/*
+ * Watermarks that suit the streams, unless they are configured. zse_gc_due() reads
+ * them without the lock: it must never see 0, or GC would not begin.
+ */
+void flow_default_watermarks(struct zse_engine *e)
+{
+	u32 low = 0, high = e->cfg.gc_high;
+
+	if (e->cfg.gc_low)
+		return;
+	if (!flow_watermarks(e, &low, &high)) {
+		high = 0;
+		flow_watermarks(e, &low, &high);
+	}
+	zp_store(&e->flow.low, low);
+	zp_store(&e->flow.high, high);
+}
+
+/**
+ * zse_set_watermarks() - change when GC runs
+ * @e:	  engine
+ * @low:  GC starts when fewer zones are empty; 0: the default
+ * @high: and stops at this many; 0: @low + 1
+ *
+ * Return: false, and nothing changed, unless reserve + GC's lanes <= low < high
+ * < zones.
+ */
+bool zse_set_watermarks(struct zse_engine *e, u32 low, u32 high)
+{
+	unsigned long flags;
+
+	if (!flow_watermarks(e, &low, &high))
+		return false;
+	zp_lock(&e->lock, flags);
+	zp_store(&e->flow.low, low);
+	zp_store(&e->flow.high, high);
+	zp_unlock(&e->lock, flags);
+	return true;
+}
+
+/* The watermarks in force. */
+void zse_get_watermarks(struct zse_engine *e, u32 *low, u32 *high)
+{
+	*low = zp_load(&e->flow.low);
+	*high = zp_load(&e->flow.high);
+}
