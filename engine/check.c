@@ -115,7 +115,7 @@ static void check_zone_fields(struct check *ck, u32 zone)
 	    z->state == ZSE_ZONE_RETIRED))
 		violation(ck, "zone holds a place that it cannot have", zone,
 			  z->state, ZSE_ZONE_FULL);
-	if (z->state == ZSE_ZONE_FULL && z->health == ZSE_GOOD &&
+	if (z->state == ZSE_ZONE_FULL && !ck->e->counters.write_errors &&
 	    z->written != cap)
 		violation(ck, "full zone not written in full", zone,
 			  z->written, cap);

@@ -286,10 +286,11 @@ bool zse_get_zone(struct zse_engine *e, u32 zone, struct zse_zone_info *zi)
 	zi->state = zone_state_names[z->state];
 	zi->capacity = e->cfg.zone_blocks;
 	zi->written = z->written;
+	zi->room = zone_room(e, zone);
 	zi->live = zp_load(&z->live);
 	zi->failed = zone_is_failed(z);
 	zi->mixed = z->mixed;
-	zi->deferred = zone_is_deferred(e, z);
+	zi->deferred = z->health == ZSE_DEFERRED;
 	zi->stream = z->stream;
 	zi->moves = z->moves;
 	zi->reads = zp_load(&z->reads);

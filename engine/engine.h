@@ -308,10 +308,11 @@ struct zse_zone_info {
 	const char *state;
 	u32 capacity;
 	u32 written;
+	u32 room;		/* that can still be given to appends */
 	u32 live;
 	bool failed;		/* cannot be written; GC is to empty it */
 	bool mixed;		/* holds pages of other keys than @key */
-	bool deferred;		/* GC could not move all of it, and waits */
+	bool deferred;		/* GC could not move all of it, and will try again */
 	u32 stream;		/* that wrote it first, ZSE_NONE: empty */
 	u32 moves;		/* times that GC moved what is in it */
 	u32 reads;		/* blocks of it that swap-in has read */

@@ -148,14 +148,14 @@ bool recover_release_place(struct zse_engine *e)
 }
 
 /*
- * An append or a finish of @z failed. If no append works anywhere, that says
- * nothing of the zone.
+ * If no append works anywhere, an error says nothing of its zone: the zone stays
+ * open. The same if it is the last one that can be written: without it GC could
+ * never make room again.
  */
-static void zone_write_failed(struct zse_engine *e, struct zse_zone *z)
+static bool is_outage(const struct zse_engine *e)
 {
-	bool outage = e->recovery.errors_in_row > ZSE_MAX_RETRIES;
-
-	zone_health_event(e, z, outage ? ZSE_ALL_FAILED : ZSE_WRITE_FAILED);
+	return e->recovery.errors_in_row > ZSE_MAX_RETRIES ||
+	       !e->nr_state[ZSE_ZONE_EMPTY];
 }
 
 /* Begin a round of retries soon, unless the last one was just now. */
@@ -184,7 +184,8 @@ void recover_append_failed(struct zse_engine *e, struct zse_zone *z)
 	zp_store(&r->failing, true);
 	r->errors_in_row++;
 	e->counters.write_errors++;
-	zone_write_failed(e, z);
+	if (!is_outage(e))
+		zone_health_event(e, z, ZSE_WRITE_FAILED);
 	if (r->nr_held || !list_empty(&e->retired) ||
 	    r->errors_in_row > ZSE_MAX_RETRIES)
 		round_schedule(e);
@@ -440,7 +441,7 @@ bool zse_finish_done(struct zse_engine *e, u32 zone, bool ok)
 		zone_set_state(e, zone, ZSE_ZONE_FINISH);
 	} else {
 		if (!ok)
-			zone_write_failed(e, z);
+			zone_health_event(e, z, ZSE_WRITE_FAILED);
 		/* A place that was released is not taken from others again. */
 		if (ok)
 			zone_set_place(e, z, ZSE_PLACE_NONE);

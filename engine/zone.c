@@ -198,8 +198,9 @@ bool zone_may_open(const struct zse_engine *e, bool gc)
 }
 
 /*
- * Send no more appends to @zone. It is full when those in flight have ended. A
- * failed one is finished, so that the device does not count it as active.
+ * Send no more appends to @zone. It is full when those in flight have ended. One
+ * that is not written to its end, since an append failed, is finished, so that the
+ * device does not count it as active.
  */
 static void zone_close(struct zse_engine *e, u32 zone)
 {
@@ -209,7 +210,8 @@ static void zone_close(struct zse_engine *e, u32 zone)
 		zone_set_state(e, zone, ZSE_ZONE_CLOSING);
 	if (z->state != ZSE_ZONE_CLOSING || z->appends)
 		return;
-	zone_set_state(e, zone, e->cfg.finish || zone_is_failed(z) ?
+	zone_set_state(e, zone, e->cfg.finish ||
+				z->written < e->cfg.zone_blocks ?
 				ZSE_ZONE_FINISH : ZSE_ZONE_FULL);
 }
 
@@ -351,9 +353,10 @@ void zone_append_ended(struct zse_engine *e, u32 zone, u32 blocks, bool ok)
 			zone_health_event(e, z, ZSE_FILLED);
 	} else {
 		recover_append_failed(e, z);
-		for (i = 0; i < e->max_streams; i++)
+		for (i = 0; zone_is_failed(z) && i < e->max_streams; i++)
 			stripe_forget(&e->streams[i].stripe, zone);
-		stripe_forget(&e->gc.stripe, zone);
+		if (zone_is_failed(z))
+			stripe_forget(&e->gc.stripe, zone);
 	}
 	if (zone_is_failed(z) || z->state == ZSE_ZONE_CLOSING)
 		zone_close(e, zone);

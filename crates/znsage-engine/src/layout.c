@@ -97,6 +97,7 @@ const struct zse_fact zse_facts[] = {
 	AT(zse_zone_info, state)
 	AT(zse_zone_info, capacity)
 	AT(zse_zone_info, written)
+	AT(zse_zone_info, room)
 	AT(zse_zone_info, live)
 	AT(zse_zone_info, failed)
 	AT(zse_zone_info, mixed)

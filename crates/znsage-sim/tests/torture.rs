@@ -31,8 +31,6 @@ fn got_everywhere(c: &Counts) {
         ("processes that got SIGBUS", c.sigbus),
         ("GC reads failed", c.gc_read_errors),
         ("pages lost by GC", c.gc_lost),
-        ("pages that GC carried", c.carried),
-        ("reads of those", c.carried_read),
         ("resets failed", c.reset_errors),
         ("finishes failed", c.finish_errors),
         ("zones read-only", c.zones_read_only),

@@ -96,7 +96,7 @@ impl Outages {
     fn outage(&mut self) {
         let (before, during) = (self.rng.between(1, 100), self.rng.between(1, 500));
         self.go_on(before, 6);
-        let mut some = || self.rng.pick(&[0, 50, 90, 100, 100]);
+        let mut some = || self.rng.pick(&[0, 100, 100]);
         self.fails = Fails { appends: some(), reads: some(), resets: some(), finishes: some() };
         self.go_on(during, 20);
         self.fails = Fails::default();

@@ -215,7 +215,11 @@ fn without_a_zone_swap_out_is_refused_until_one_dies() {
         _ => None,
     };
     let first = (0..100).find_map(|slot| zone(&h, slot)).expect("some are stored");
-    (0..100).filter(|s| zone(&h, *s) == Some(first)).collect::<Vec<_>>().into_iter().for_each(|s| h.free(s));
+    (0..100)
+        .filter(|s| zone(&h, *s) == Some(first))
+        .collect::<Vec<_>>()
+        .into_iter()
+        .for_each(|s| h.free(s));
     let failed = h.failed_chunks;
     for slot in (0..100).cycle().take(400) {
         assert!(h.write(0, slot));

@@ -47,10 +47,6 @@ counts! {
     written,
     /// Pages that GC moved.
     moved,
-    /// Pages that GC carried in its memory and wrote.
-    carried,
-    /// Reads of such pages.
-    carried_read,
     /// Pages whose read was asked for.
     read,
     /// Pages that were read and held what they should.

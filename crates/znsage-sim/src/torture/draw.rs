@@ -150,7 +150,6 @@ fn draw_config(r: &mut Draw, unit: u32, units: u32, capacity: u32, limit: u32) -
     let mut cfg = Config {
         nr_zones,
         zone_blocks,
-        zone_caps: Vec::new(),
         finish: capacity != zone_blocks,
         max_active: limit,
         nr_slots: 0,
@@ -168,7 +167,6 @@ fn draw_config(r: &mut Draw, unit: u32, units: u32, capacity: u32, limit: u32) -
         gc_high: 0,
     };
     if r.percent(15) {
-        cfg.zone_caps = (0..nr_zones).map(|_| r.between(2, units) * unit).collect();
         cfg.finish = true;
     }
     if r.percent(30) {
@@ -355,12 +353,11 @@ impl fmt::Display for Scenario {
         let c = &self.cfg;
         writeln!(
             f,
-            "device   {} zones of {} blocks (size {}, engine uses {}{}), write unit {} (engine {}), open {}, active {}, timing {}",
+            "device   {} zones of {} blocks (size {}, engine uses {}), write unit {} (engine {}), open {}, active {}, timing {}",
             c.nr_zones,
             self.capacity,
             self.zone_size,
             c.zone_blocks,
-            if c.zone_caps.is_empty() { "" } else { " or less" },
             self.unit,
             c.write_unit,
             self.max_open,

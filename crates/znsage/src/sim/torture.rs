@@ -252,8 +252,8 @@ fn counts(text: &mut String, seeds: &str, c: &Counts) {
     line(
         "GC",
         format!(
-            "{} reads failed: {} pages were lost; {} were carried in memory, and read {} times; {} dead ends",
-            c.gc_read_errors, c.gc_lost, c.carried, c.carried_read, c.dead_ends
+            "{} reads failed: {} pages were lost; {} dead ends",
+            c.gc_read_errors, c.gc_lost, c.dead_ends
         ),
     );
     line(

@@ -24,13 +24,8 @@ mod worker;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
     Zero,
-    Writing {
-        version: u64,
-    },
-    Stored {
-        version: u64,
-        block: u32,
-    },
+    Writing { version: u64 },
+    Stored { version: u64, block: u32 },
     Lost,
 }
 

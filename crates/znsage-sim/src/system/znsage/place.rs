@@ -58,7 +58,6 @@ fn configure(media: &Zoned, set: &ZnsageSpec, cpus: u32) -> Result<Config, SpecE
     let mut cfg = Config {
         nr_zones: g.zones,
         zone_blocks: media.zone_blocks,
-        zone_caps: Vec::new(),
         finish: media.zone_blocks != g.zone_blocks,
         max_active: media.max_active(),
         nr_slots: 0,

@@ -33,7 +33,6 @@ impl Run {
                 }
                 Read::Buffer(hold) => {
                     self.expect(id, at, 1);
-                    self.n.carried_read += u64::from(hold.block().is_none());
                     let token = self.m.gc_pages[self.m.gc_page(hold.chunk(), hold.page())];
                     self.arrived(id, at, token);
                     kick |= self.e.buffer_end(hold);
