@@ -74,22 +74,20 @@ static void test_check_of_zones(void)
 
 	DAMAGE_ZONE(live, z->live - 1, "live count of a zone is off");
 	DAMAGE_ZONE(live, z->live + 1, "live count of a zone is off");
-	DAMAGE_ZONE(alloc, z->cap + 1, "more allocated than fits");
+	DAMAGE_ZONE(alloc, ZONE_BLOCKS + 1, "more allocated than fits");
 	DAMAGE_ZONE(written, z->alloc + 1, "more written than allocated");
-	DAMAGE_ZONE(live, z->cap + 1, "more live than fits");
+	DAMAGE_ZONE(live, ZONE_BLOCKS + 1, "more live than fits");
 	DAMAGE_ZONE(appends, 1, "append to a zone that takes none");
 	DAMAGE_ZONE(moving, 1, "GC moves from a zone that is no victim");
-	DAMAGE_ZONE(held, true, "zone holds a place that it cannot have");
-	DAMAGE_ZONE(written, z->cap - 1, "full zone not written in full");
-	DAMAGE(z->held = true; z->bad = true,
-	       "zone holds a place that it cannot have");
-	DAMAGE(z->held = true; z->bad = true; z->active = true;
+	DAMAGE_ZONE(place, ZSE_PLACE_HELD, "zone holds a place that it cannot have");
+	DAMAGE_ZONE(written, ZONE_BLOCKS - 1, "full zone not written in full");
+	DAMAGE(z->place = ZSE_PLACE_HELD; z->health = ZSE_FAILED;
 	       z->state = ZSE_ZONE_OPEN,
 	       "zone holds a place that it cannot have");
-	DAMAGE(z->held = true; z->bad = true; z->active = true;
+	DAMAGE(z->place = ZSE_PLACE_HELD; z->health = ZSE_FAILED;
 	       z->state = ZSE_ZONE_RETIRED,
 	       "zone holds a place that it cannot have");
-	DAMAGE(z->held = true; z->bad = true; z->active = true;
+	DAMAGE(z->place = ZSE_PLACE_HELD; z->health = ZSE_FAILED;
 	       z->state = ZSE_ZONE_EMPTY,
 	       "zone holds a place that it cannot have");
 }
@@ -116,14 +114,14 @@ static void test_check_of_counters(void)
 
 	DAMAGE(e->nr_state[ZSE_ZONE_FULL]++, "number of zones in a state");
 	DAMAGE(e->appends++, "number of appends in flight");
-	DAMAGE(e->nr_held++, "number of zones that hold a place");
-	DAMAGE(e->nr_aside++, "number of zones put aside");
-	DAMAGE(e->gc_unplaced++,
+	DAMAGE(e->recovery.nr_held++, "number of zones that hold a place");
+	DAMAGE(e->recovery.nr_failed++, "number of failed zones");
+	DAMAGE(e->gc.unplaced++,
 	       "entries without a zone in no chunk of GC");
 	DAMAGE(e->cfg.max_active = 1; z->state = ZSE_ZONE_FINISH,
 	       "more active zones than the device allows");
 	DAMAGE(e->shards[0].used++, "number of slots in use");
-	DAMAGE(e->gc_unplaced = NR_ZONES * ZONE_BLOCKS,
+	DAMAGE(e->gc.unplaced = NR_ZONES * ZONE_BLOCKS,
 	       "GC has begun more than it has room for");
 	DAMAGE(e->shared = true, "stream with zones of its own");
 }

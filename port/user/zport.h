@@ -112,9 +112,14 @@ static inline void zp_store64(u64 *p, u64 v)
 	__atomic_store_n(p, v, __ATOMIC_RELAXED);
 }
 
-/* A thread is preempted when others are to run. */
+/* The system preempts threads. Tests set the hook to see where others may run. */
+extern __attribute__((weak)) void (*zp_on_resched)(void);
+__attribute__((weak)) void (*zp_on_resched)(void);
+
 static inline void zp_resched(void)
 {
+	if (zp_on_resched)
+		zp_on_resched();
 }
 
 static inline u64 zp_div(u64 dividend, u32 divisor)

@@ -107,13 +107,16 @@ u32 *model_shared(struct model *m, u32 nr)
 	if (i < e->nr_blocks)
 		return &e->rev[i];
 	i -= e->nr_blocks;
-	if (i < ZONES * 3) {
-		struct zse_zone *z = &e->zones[i / 3];
+	if (i < ZONES * 5) {
+		struct zse_zone *z = &e->zones[i / 5];
+		u32 *const words[] = {
+			&z->live, &z->readers, &z->state, &z->on_dead_list,
+			&z->next_dead,
+		};
 
-		return i % 3 == 0 ? &z->live : i % 3 == 1 ? &z->readers :
-							    &z->state;
+		return words[i % 5];
 	}
-	i -= ZONES * 3;
+	i -= ZONES * 5;
 	if (i == 0)
 		return &e->dead;
 	i--;
@@ -202,23 +205,6 @@ static void gc_read(struct model *m, struct zse_chunk *c)
 		model_broken("GC read another page");
 	m->pages[c->id] = page;
 	zse_gc_read_done(m->e, c);
-}
-
-/*
- * GC has read a chunk, and is to carry what is in it, as if no zone were left. The zone
- * that it was read from is drained, then.
- */
-void model_carry(struct model *m, u32 chunk)
-{
-	struct zse_chunk *c = zse_chunk_get(m->e, chunk);
-	unsigned long flags;
-
-	gc_read(m, c);
-	zp_lock(&m->e->lock, flags);
-	carry_or_drop(m->e, c, true);
-	zp_unlock(&m->e->lock, flags);
-	if (c->nr && !entry_is_carried(c->entries))
-		model_broken("GC carries nothing");
 }
 
 static void reset(struct model *m, u32 zone)

@@ -30,7 +30,6 @@ extern "C-unwind" {
     fn model_free(m: *mut Raw, slot: u32) -> bool;
     fn model_read(m: *mut Raw, slot: u32, page: *mut u32, kick: *mut bool) -> u32;
     fn model_work(m: *mut Raw, until: u32, chunk: *mut u32, zone: *mut u32) -> bool;
-    fn model_carry(m: *mut Raw, chunk: u32);
     fn model_check(m: *mut Raw);
 }
 
@@ -158,11 +157,6 @@ impl Model {
         let found = unsafe { model_work(self.0, until as u32, &mut chunk, &mut zone) };
         assert!(found, "GC has nothing to do");
         Request { chunk, zone, kick: true }
-    }
-
-    /// A read of GC ends, and what was read is carried.
-    pub fn carry(self, r: Request) {
-        unsafe { model_carry(self.0, r.chunk) }
     }
 
     /// All that was set up; from now on other threads take part.

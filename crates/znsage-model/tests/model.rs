@@ -135,44 +135,6 @@ fn move_overwrite_read() {
     ends_with(m.settle(threads), &[Found::Page(0, 2)]);
 }
 
-/// GC has read all that is live in a victim, page 0.
-fn read_out() -> (Model, Request) {
-    let m = Model::new(false);
-    written(m, &[(1, 1), (0, 1), (1, 2), (2, 1), (3, 1)]);
-    m.eager();
-    (m, m.work_until(Until::Read))
-}
-
-fn carries(m: Model, read: Request) -> bool {
-    m.carry(read);
-    works(m)
-}
-
-/// GC carries a page in its memory while its zone is reset; the page is freed, and read.
-fn carry_free_read() {
-    let (m, read) = read_out();
-    m.start();
-    let threads =
-        threads![m, carries(m, read), m.free(0), reads(m, &[Found::Page(0, 1), Found::Zeros])];
-    ends_with(m.settle(threads), &[Found::Zeros]);
-}
-
-/// Likewise, and it is written again.
-fn carry_overwrite() {
-    let (m, read) = read_out();
-    m.start();
-    let threads = threads![m, carries(m, read), m.write(0, 2)];
-    ends_with(m.settle(threads), &[Found::Page(0, 2)]);
-}
-
-/// Likewise, and it is only read.
-fn carry_read() {
-    let (m, read) = read_out();
-    m.start();
-    let threads = threads![m, carries(m, read), reads(m, &[Found::Page(0, 1)])];
-    ends_with(m.settle(threads), &[Found::Page(0, 1)]);
-}
-
 /// GC drops a block whose page is in memory, and which is written again.
 fn drop_overwrite() {
     let m = victim(true);
@@ -254,9 +216,6 @@ hold!(
     overwrite_in_flight,
     move_free_read,
     move_overwrite_read,
-    carry_free_read,
-    carry_overwrite,
-    carry_read,
     drop_overwrite,
     drop_free,
     free_free,
@@ -276,21 +235,20 @@ const MUTANTS: &[(Mutant, fn(), &str)] = &[
     (("block_died", Add, Relaxed), free_as_zone_fills, "a dead zone was overlooked"),
     (("block_died", Add, Plain), free_free, "live count"),
     (("zse_free", Exchange, Plain), free_as_zone_fills, "live count"),
-    (("zse_free", Exchange, Plain), move_free_read, "left > z->cap"),
-    (("map_begin_write", Exchange, Plain), move_overwrite_read, "left > z->cap"),
+    (("zse_free", Exchange, Plain), move_free_read, "left > e->cfg.zone_blocks"),
+    (("map_begin_write", Exchange, Plain), move_overwrite_read, "left > e->cfg.zone_blocks"),
     (("map_publish", Add, Plain), complete_complete, "live count"),
     (("map_publish", CompareAndSwap, Plain), free_as_zone_fills, "number of slots in use"),
     (("map_publish", CompareAndSwap, Plain), overwrite_in_flight, "live count"),
-    (("map_publish", CompareAndSwap, Plain), move_free_read, "left > z->cap"),
+    (("map_publish", CompareAndSwap, Plain), move_free_read, "left > e->cfg.zone_blocks"),
     (("map_publish", CompareAndSwap, Blind), overwrite_in_flight, "live count"),
-    (("map_publish", CompareAndSwap, Blind), move_overwrite_read, "left > z->cap"),
+    (("map_publish", CompareAndSwap, Blind), move_overwrite_read, "left > e->cfg.zone_blocks"),
     (("map_publish", CompareAndSwap, Blind), free_as_zone_fills, "number of slots in use"),
-    (("map_carry", CompareAndSwap, Plain), carry_overwrite, "left > z->cap"),
-    (("map_carry", CompareAndSwap, Plain), carry_free_read, "left > z->cap"),
-    (("map_carry", CompareAndSwap, Blind), carry_overwrite, "left > z->cap"),
-    (("map_drop", CompareAndSwap, Plain), drop_overwrite, "left > z->cap"),
-    (("map_drop", CompareAndSwap, Plain), drop_free, "left > z->cap"),
+    (("map_drop", CompareAndSwap, Plain), drop_overwrite, "left > e->cfg.zone_blocks"),
+    (("map_drop", CompareAndSwap, Plain), drop_free, "left > e->cfg.zone_blocks"),
     (("zones_take_dead", Exchange, Relaxed), two_zones_die, "a dead zone was overlooked"),
+    (("zone_note_dead", CompareAndSwap, Plain), two_zones_die, "a dead zone was overlooked"),
+    (("zone_note_dead", CompareAndSwap, Blind), two_zones_die, "a dead zone was overlooked"),
 ];
 
 #[test]
