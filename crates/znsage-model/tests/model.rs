@@ -6,7 +6,7 @@ use loom::thread;
 use znsage_model::port::Mutant;
 use znsage_model::port::Operation::{Add, Barrier, CompareAndSwap, Exchange};
 use znsage_model::port::Weaken::{Blind, NoBarrier, Plain, Relaxed};
-use znsage_model::{explore, Found, Model, Request, Until};
+use znsage_model::{explore, Found, Model, Until};
 
 /// Sets up what was swapped out before the threads begin, in this order.
 fn written(m: Model, pages: &[(u32, u32)]) {
