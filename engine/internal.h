@@ -52,7 +52,6 @@ enum zse_health {
 
 enum zse_health_event {
 	ZSE_WRITE_FAILED,	/* an append, or all tries to finish it */
-	ZSE_ALL_FAILED,		/* the same, but no append works anywhere */
 	ZSE_MOVE_FAILED,	/* GC could not read a block, or write its copy */
 	ZSE_RETRY,		/* GC may try again at once */
 	ZSE_RESET_DONE,

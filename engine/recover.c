@@ -4,7 +4,11 @@
  *
  * A command can fail because of a block, because of its zone, or because of all
  * that is between the device and the host. The engine cannot tell which, so it
- * judges by what happens next. Each zone has a health:
+ * judges by what else works.
+ *
+ * In an outage, that is after four failed appends in a row, an error says nothing of
+ * its zone: the zone stays open and takes the next try. So an outage uses up no zones.
+ * Otherwise an error changes the zone's health:
  *
  *	       write failed               reset
  *	GOOD --------------> FAILED -----------------> PROBATION
@@ -14,6 +18,7 @@
  *	         retired <------- reset --------- WORN <-----+
  *
  *	any --- GC could not move a block ---> DEFERRED --- retry, reset ---> PROBATION
+ *	any --- reset failed ---> FAILED, and retired
  *
  * GC empties a FAILED or WORN zone before others, and the host resets it. A zone
  * whose reset fails, or that is WORN, is retired: it holds nothing and is not used.
@@ -40,51 +45,17 @@
 #define MAX_GAP		63
 
 static const u8 next_health[ZSE_NR_HEALTHS][ZSE_NR_HEALTH_EVENTS] = {
-	[ZSE_GOOD] = {
-		[ZSE_WRITE_FAILED] = ZSE_FAILED,
-		[ZSE_ALL_FAILED] = ZSE_FAILED,
-		[ZSE_MOVE_FAILED] = ZSE_DEFERRED,
-		[ZSE_RETRY] = ZSE_GOOD,
-		[ZSE_RESET_DONE] = ZSE_GOOD,
-		[ZSE_RESET_FAILED] = ZSE_FAILED,
-		[ZSE_FILLED] = ZSE_GOOD,
-	},
-	[ZSE_PROBATION] = {
-		[ZSE_WRITE_FAILED] = ZSE_WORN,
-		[ZSE_ALL_FAILED] = ZSE_FAILED,
-		[ZSE_MOVE_FAILED] = ZSE_DEFERRED,
-		[ZSE_RETRY] = ZSE_PROBATION,
-		[ZSE_RESET_DONE] = ZSE_PROBATION,
-		[ZSE_RESET_FAILED] = ZSE_FAILED,
-		[ZSE_FILLED] = ZSE_GOOD,
-	},
-	[ZSE_FAILED] = {
-		[ZSE_WRITE_FAILED] = ZSE_FAILED,
-		[ZSE_ALL_FAILED] = ZSE_FAILED,
-		[ZSE_MOVE_FAILED] = ZSE_DEFERRED,
-		[ZSE_RETRY] = ZSE_FAILED,
-		[ZSE_RESET_DONE] = ZSE_PROBATION,
-		[ZSE_RESET_FAILED] = ZSE_FAILED,
-		[ZSE_FILLED] = ZSE_FAILED,
-	},
-	[ZSE_WORN] = {
-		[ZSE_WRITE_FAILED] = ZSE_WORN,
-		[ZSE_ALL_FAILED] = ZSE_WORN,
-		[ZSE_MOVE_FAILED] = ZSE_DEFERRED,
-		[ZSE_RETRY] = ZSE_FAILED,
-		[ZSE_RESET_DONE] = ZSE_WORN,
-		[ZSE_RESET_FAILED] = ZSE_FAILED,
-		[ZSE_FILLED] = ZSE_WORN,
-	},
-	[ZSE_DEFERRED] = {
-		[ZSE_WRITE_FAILED] = ZSE_DEFERRED,
-		[ZSE_ALL_FAILED] = ZSE_DEFERRED,
-		[ZSE_MOVE_FAILED] = ZSE_DEFERRED,
-		[ZSE_RETRY] = ZSE_PROBATION,
-		[ZSE_RESET_DONE] = ZSE_PROBATION,
-		[ZSE_RESET_FAILED] = ZSE_FAILED,
-		[ZSE_FILLED] = ZSE_DEFERRED,
-	},
+	/* WRITE_FAILED, MOVE_FAILED, RETRY, RESET_DONE, RESET_FAILED, FILLED */
+	[ZSE_GOOD] = { ZSE_FAILED, ZSE_DEFERRED, ZSE_GOOD,
+		       ZSE_GOOD, ZSE_FAILED, ZSE_GOOD },
+	[ZSE_PROBATION] = { ZSE_WORN, ZSE_DEFERRED, ZSE_PROBATION,
+			    ZSE_PROBATION, ZSE_FAILED, ZSE_GOOD },
+	[ZSE_FAILED] = { ZSE_FAILED, ZSE_DEFERRED, ZSE_FAILED,
+			 ZSE_PROBATION, ZSE_FAILED, ZSE_FAILED },
+	[ZSE_WORN] = { ZSE_WORN, ZSE_DEFERRED, ZSE_FAILED,
+		       ZSE_WORN, ZSE_FAILED, ZSE_WORN },
+	[ZSE_DEFERRED] = { ZSE_DEFERRED, ZSE_DEFERRED, ZSE_PROBATION,
+			   ZSE_PROBATION, ZSE_FAILED, ZSE_DEFERRED },
 };
 
 /* Is GC to empty @z because it cannot be written? Context: any, a hint. */
@@ -148,11 +119,11 @@ bool recover_release_place(struct zse_engine *e)
 }
 
 /*
- * If no append works anywhere, an error says nothing of its zone: the zone stays
- * open. The same if it is the last one that can be written: without it GC could
- * never make room again.
+ * Does a failed append say nothing of its zone? So it is if no append works
+ * anywhere. And the last zone that can be written stays open in any case: without it
+ * GC could never make room again.
  */
-static bool is_outage(const struct zse_engine *e)
+static bool zone_is_excused(const struct zse_engine *e)
 {
 	return e->recovery.errors_in_row > ZSE_MAX_RETRIES ||
 	       !e->nr_state[ZSE_ZONE_EMPTY];
@@ -184,7 +155,7 @@ void recover_append_failed(struct zse_engine *e, struct zse_zone *z)
 	zp_store(&r->failing, true);
 	r->errors_in_row++;
 	e->counters.write_errors++;
-	if (!is_outage(e))
+	if (!zone_is_excused(e))
 		zone_health_event(e, z, ZSE_WRITE_FAILED);
 	if (r->nr_held || !list_empty(&e->retired) ||
 	    r->errors_in_row > ZSE_MAX_RETRIES)
