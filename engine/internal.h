@@ -390,9 +390,8 @@ void share_see_slow(struct zse_engine *e);
 u32 share_others_victims(const struct zse_engine *e);
 void share_no_victim(struct zse_engine *e);
 bool share_suspend(struct zse_engine *e);
-void share_moves(struct zse_engine *e, const struct zse_zone *z,
+void share_moves(struct zse_engine *e, struct zse_zone *z,
 		 enum zse_zone_state to);
-void share_own(struct zse_engine *e, struct zse_zone *z, u32 stream);
 void share_open(struct zse_engine *e, struct zse_zone *z,
 		const struct zse_chunk *c);
 void share_clear(struct zse_engine *e);

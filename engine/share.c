@@ -268,6 +268,8 @@ u32 share_of_room(const struct zse_engine *e, const struct zse_zone *z,
 {
 	u32 left = zp_load(&e->share.gc_left);
 
+	if (share_is_slow(e, z))
+		return 0;
 	if (!zp_load(&e->share.of[owner_of(z)].victims))
 		return room;
 	return room > left ? room - left : 0;
@@ -311,8 +313,22 @@ static void count_victims(struct zse_engine *e, u32 owner, int more)
 	zp_store(nr, *nr + more);
 }
 
-/* @z is about to go to another state. */
-void share_moves(struct zse_engine *e, const struct zse_zone *z,
+/* @stream owns @z from now on; ZSE_NONE: no stream does. */
+static void share_own(struct zse_engine *e, struct zse_zone *z, u32 stream)
+{
+	if (z->owner != ZSE_NONE)
+		e->streams[z->owner].nr_zones--;
+	if (z->state == ZSE_ZONE_VICTIM)
+		count_victims(e, owner_of(z), -1);
+	zp_store(&z->owner, stream);
+	if (z->state == ZSE_ZONE_VICTIM)
+		count_victims(e, owner_of(z), 1);
+	if (stream != ZSE_NONE)
+		e->streams[stream].nr_zones++;
+}
+
+/* @z is about to go to another state. An empty or retired zone has no owner. */
+void share_moves(struct zse_engine *e, struct zse_zone *z,
 		 enum zse_zone_state to)
 {
 	struct zse_stream *st;
@@ -324,20 +340,8 @@ void share_moves(struct zse_engine *e, const struct zse_zone *z,
 	st = &e->streams[z->owner];
 	zp_store(&st->nr_coming, st->nr_coming + is_coming(to) -
 				 is_coming(z->state));
-}
-
-/* @stream owns @z from now on; ZSE_NONE: no stream does. */
-void share_own(struct zse_engine *e, struct zse_zone *z, u32 stream)
-{
-	if (z->owner != ZSE_NONE)
-		e->streams[z->owner].nr_zones--;
-	if (z->state == ZSE_ZONE_VICTIM)
-		count_victims(e, owner_of(z), -1);
-	zp_store(&z->owner, stream);
-	if (z->state == ZSE_ZONE_VICTIM)
-		count_victims(e, owner_of(z), 1);
-	if (stream != ZSE_NONE)
-		e->streams[stream].nr_zones++;
+	if (to == ZSE_ZONE_EMPTY || to == ZSE_ZONE_RETIRED)
+		share_own(e, z, ZSE_NONE);
 }
 
 /* @z is opened for @c. Pages that no stream owns stay so when GC moves them. */

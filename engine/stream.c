@@ -12,6 +12,12 @@
  */
 #include "internal.h"
 
+static bool may_have_chunk(const struct zse_engine *e, u32 stream)
+{
+	return !list_empty(&e->pool.free) && flow_window_open(e) &&
+	       share_of_chunks(e, stream);
+}
+
 static struct zse_chunk *chunk_take_free(struct zse_engine *e, u32 stream)
 {
 	struct zse_stripe *stripe = stripe_of(e, stream);
@@ -21,8 +27,7 @@ static struct zse_chunk *chunk_take_free(struct zse_engine *e, u32 stream)
 	u32 room;
 
 	zp_lock(&e->lock, flags);
-	if (!list_empty(&e->pool.free) && flow_window_open(e) &&
-	    share_of_chunks(e, stream)) {
+	if (may_have_chunk(e, stream)) {
 		c = list_first_entry(&e->pool.free, struct zse_chunk, link);
 		list_del_init(&c->link);
 		e->pool.used++;
@@ -191,8 +196,7 @@ bool zse_has_chunk(struct zse_engine *e, u32 stream)
 	bool has;
 
 	zp_lock(&e->lock, flags);
-	has = !list_empty(&e->pool.free) && flow_window_open(e) &&
-	      share_of_chunks(e, stream);
+	has = may_have_chunk(e, stream);
 	zp_unlock(&e->lock, flags);
 	return has;
 }

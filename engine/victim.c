@@ -70,7 +70,6 @@ bool victim_will_do(const struct zse_engine *e, u32 zone, u32 room)
 
 	return zone < e->cfg.nr_zones && zp_load(&z->state) == ZSE_ZONE_FULL &&
 	       !zone_is_deferred(e, z) && share_may_clean(e, z) &&
-	       !share_is_slow(e, z) &&
 	       blocks_to_move(e, z) < e->cfg.zone_blocks &&
 	       blocks_to_move(e, z) <= share_of_room(e, z, room);
 }
@@ -103,8 +102,7 @@ u32 victim_by_rule(const struct zse_engine *e, u32 room, bool any)
 		if (zp_load(&z->state) != ZSE_ZONE_FULL || zone_is_deferred(e, z))
 			continue;
 		live = blocks_to_move(e, z);
-		if (live > share_of_room(e, z, room) ||
-		    (live && share_is_slow(e, z)))
+		if (live > share_of_room(e, z, room))
 			continue;
 		if (failed && (rescue || !live))
 			return i;

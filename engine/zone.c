@@ -77,7 +77,6 @@ void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to)
 		z->alloc = 0;
 		z->written = 0;
 		zp_store(&z->stream, ZSE_NONE);
-		share_own(e, z, ZSE_NONE);
 		zp_store(&z->reads, 0);
 		list_add_tail(&z->link, &e->empty);
 		break;
@@ -99,7 +98,6 @@ void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to)
 			list_add_tail(&z->link, &e->drained);
 		break;
 	case ZSE_ZONE_RETIRED:
-		share_own(e, z, ZSE_NONE);
 		recover_release_held(e, z);
 		list_add_tail(&z->link, &e->retired);
 		break;

@@ -123,7 +123,7 @@ impl Outages {
 fn go_on_after(change: impl Fn(&mut Config)) {
     for seed in 0..8 {
         let mut outages = Outages::new(seed, &change);
-        for round in 0..20 {
+        for round in 0..10 {
             outages.outage();
             outages.is_over(round);
         }
