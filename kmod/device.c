@@ -64,11 +64,9 @@ static int reset_dirty(struct znsage_device *zd,
 	u32 zone;
 	int err = 0;
 
-	for_each_set_bit(zone, geo->dirty, geo->cfg.nr_zones) {
-		err = reset_zone(zd, zone, true);
-		if (err)
-			break;
-	}
+	for (zone = 0; zone < geo->cfg.nr_zones && !err; zone++)
+		if (test_bit(zd->zone_nr[zone], geo->dirty))
+			err = reset_zone(zd, zone, true);
 	return err;
 }
 

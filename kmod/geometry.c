@@ -9,6 +9,7 @@
 #include <linux/bitmap.h>
 #include <linux/blkdev.h>
 #include <linux/sizes.h>
+#include <linux/sort.h>
 #include <linux/vmalloc.h>
 
 #include "znsage.h"
@@ -25,41 +26,77 @@
  */
 #define NR_CHUNKS		64
 
+/* Zones of the device, before it is decided which are used. */
 struct report {
 	struct znsage_geometry *geo;
-	u32 unit;
-	u32 max_zones;
+	sector_t zone_sectors;
+	u32 *caps;		/* sectors that can be written; 0: not usable */
 };
 
 static int report_zone(struct blk_zone *z, unsigned int idx, void *data)
 {
 	struct report *rep = data;
-	struct znsage_geometry *geo = rep->geo;
-	u32 i = geo->cfg.nr_zones, blocks;
-	sector_t capacity = z->capacity ? z->capacity : z->len;
 
 	if (z->cond == BLK_ZONE_COND_IMP_OPEN ||
 	    z->cond == BLK_ZONE_COND_EXP_OPEN || z->cond == BLK_ZONE_COND_CLOSED)
-		__set_bit(idx, geo->active);
-	blocks = capacity / ZNSAGE_PAGE_SECTORS / rep->unit * rep->unit;
-	if (z->type == BLK_ZONE_TYPE_CONVENTIONAL || !blocks ||
-	    z->cond == BLK_ZONE_COND_READONLY ||
-	    z->cond == BLK_ZONE_COND_OFFLINE || i == rep->max_zones) {
-		geo->nr_unused++;
-		return 0;
-	}
-	geo->zone_nr[i] = idx;
-	geo->zone_caps[i] = blocks;
-	if ((sector_t)blocks * ZNSAGE_PAGE_SECTORS != capacity)
-		geo->cfg.finish = true;
-	if (blocks > geo->cfg.zone_blocks)
-		geo->cfg.zone_blocks = blocks;
-	if (z->cond != BLK_ZONE_COND_EMPTY) {
-		__set_bit(i, geo->dirty);
-		geo->nr_dirty++;
-	}
-	geo->cfg.nr_zones++;
+		__set_bit(idx, rep->geo->active);
+	if (z->cond != BLK_ZONE_COND_EMPTY)
+		__set_bit(idx, rep->geo->dirty);
+	/* The last zone may be smaller than the others. */
+	if (z->type != BLK_ZONE_TYPE_CONVENTIONAL &&
+	    z->cond != BLK_ZONE_COND_READONLY &&
+	    z->cond != BLK_ZONE_COND_OFFLINE && z->len == rep->zone_sectors)
+		rep->caps[idx] = z->capacity ? z->capacity : z->len;
 	return 0;
+}
+
+static int compare_u32(const void *a, const void *b)
+{
+	u32 x = *(const u32 *)a, y = *(const u32 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * The engine's zones are all of one size. Of the capacities that the device's
+ * zones have, this is the one that makes most blocks usable: zones with less
+ * are left alone, zones with more are used up to it.
+ */
+static u32 best_capacity(const u32 *caps, u32 *sorted, u32 nr, u32 unit)
+{
+	u32 i, best = 0;
+	u64 most = 0;
+
+	for (i = 0; i < nr; i++)
+		sorted[i] = rounddown(caps[i] / (u32)ZNSAGE_PAGE_SECTORS, unit);
+	sort(sorted, nr, sizeof(*sorted), compare_u32, NULL);
+	for (i = 0; i < nr; i++) {
+		u64 blocks = (u64)sorted[i] * (nr - i);
+
+		if (blocks > most) {
+			most = blocks;
+			best = sorted[i];
+		}
+	}
+	return best;
+}
+
+/* Number the zones that hold @blocks from 0. */
+static void use_zones(struct znsage_geometry *geo, const u32 *caps, u32 nr,
+		      u32 blocks)
+{
+	u32 sectors = blocks * ZNSAGE_PAGE_SECTORS, idx, i = 0;
+
+	for (idx = 0; idx < nr; idx++) {
+		if (!sectors || caps[idx] < sectors)
+			continue;
+		geo->zone_nr[i++] = idx;
+		if (caps[idx] != sectors)
+			geo->cfg.finish = true;
+	}
+	geo->cfg.zone_blocks = blocks;
+	geo->cfg.nr_zones = i;
+	geo->nr_unused = nr - i;
 }
 
 static int report_zones(const char *name, struct block_device *bdev,
@@ -68,27 +105,35 @@ static int report_zones(const char *name, struct block_device *bdev,
 	u32 nr = bdev_nr_zones(bdev);
 	struct report rep = {
 		.geo = geo,
-		.unit = geo->cfg.write_unit,
-		.max_zones = nr,
+		.zone_sectors = bdev_zone_sectors(bdev),
 	};
 	int err;
 
 	geo->zone_nr = kvcalloc(nr, sizeof(*geo->zone_nr), GFP_KERNEL);
-	geo->zone_caps = kvcalloc(nr, sizeof(*geo->zone_caps), GFP_KERNEL);
 	geo->dirty = kvcalloc(BITS_TO_LONGS(nr), sizeof(long), GFP_KERNEL);
 	geo->active = kvcalloc(BITS_TO_LONGS(nr), sizeof(long), GFP_KERNEL);
-	if (!geo->zone_nr || !geo->zone_caps || !geo->dirty || !geo->active)
-		return -ENOMEM;
+	/* The second half is for best_capacity() to sort in. */
+	rep.caps = kvcalloc(nr, 2 * sizeof(*rep.caps), GFP_KERNEL);
+	if (!geo->zone_nr || !rep.caps || !geo->dirty || !geo->active) {
+		err = -ENOMEM;
+		goto out;
+	}
 	err = blkdev_report_zones(bdev, 0, BLK_ALL_ZONES, report_zone, &rep);
 	if (err < 0) {
 		znsage_err(name, "the zones cannot be read (%d)", err);
-		return err;
+		goto out;
 	}
+	err = 0;
+	use_zones(geo, rep.caps, nr,
+		  best_capacity(rep.caps, rep.caps + nr, nr,
+				geo->cfg.write_unit));
 	if (!geo->cfg.nr_zones) {
 		znsage_err(name, "no sequential zone that can be written");
-		return -ENOSPC;
+		err = -ENOSPC;
 	}
-	return 0;
+out:
+	kvfree(rep.caps);
+	return err;
 }
 
 /* The device's limit on open or active zones, 0 for none. */
@@ -177,14 +222,10 @@ static u64 slots_of(const struct znsage_geometry *geo, u32 nr_zones,
 		    u32 over_provisioning)
 {
 	struct zse_config cfg = geo->cfg;
-	u64 slots = 0;
-	u32 i;
+	u64 slots = (u64)nr_zones * cfg.zone_blocks;
 
-	for (i = 0; i < nr_zones; i++)
-		slots += geo->zone_caps[i];
 	slots = div_u64(slots * (100 - over_provisioning), 100);
 	cfg.nr_zones = nr_zones;
-	cfg.zone_caps = geo->zone_caps;
 	return min_t(u64, slots, zse_max_slots(&cfg));
 }
 
@@ -262,7 +303,11 @@ static u32 most_lanes(const struct zse_config *cfg)
 
 static u32 dirty_zones(const struct znsage_geometry *geo)
 {
-	return bitmap_weight(geo->dirty, geo->cfg.nr_zones);
+	u32 i, nr = 0;
+
+	for (i = 0; i < geo->cfg.nr_zones; i++)
+		nr += test_bit(geo->zone_nr[i], geo->dirty);
+	return nr;
 }
 
 /**
@@ -317,7 +362,6 @@ int znsage_geometry_read(const char *name, struct block_device *bdev,
 		err = check_places(name, bdev, geo);
 	if (err)
 		return err;
-	cfg->zone_caps = geo->zone_caps;
 	cfg->nr_chunks = max_t(u32, NR_CHUNKS, 4 * most_lanes(cfg));
 	cfg->nr_gc_chunks = zse_gc_chunks(cfg);
 	geo->nr_dirty = dirty_zones(geo);
@@ -332,7 +376,6 @@ int znsage_geometry_read(const char *name, struct block_device *bdev,
 /* Free what is left in @geo; fields that were handed on are NULL. */
 void znsage_geometry_free(struct znsage_geometry *geo)
 {
-	kvfree(geo->zone_caps);
 	kvfree(geo->zone_nr);
 	kvfree(geo->dirty);
 	kvfree(geo->active);

@@ -250,15 +250,15 @@ struct znsage_device {
 
 /**
  * struct znsage_geometry - what the backing device offers and settings want
- * @cfg:	for the engine; zone_caps is owned, see znsage_geometry_free()
+ * @cfg:	for the engine
  * @zone_nr:	number on the device of each zone used
- * @dirty:	bitmap over the zones used: not empty
- * @active:	bitmap over the zones of the device: open or closed
- * @nr_unused:	zones left alone: conventional, read-only, offline, surplus
+ * @dirty:	bitmap over the zones of the device: not empty
+ * @active:	likewise: open or closed
+ * @nr_unused:	zones left alone: conventional, read-only, offline, smaller than
+ *		the others, surplus
  */
 struct znsage_geometry {
 	struct zse_config cfg;
-	u32 *zone_caps;
 	u32 *zone_nr;
 	unsigned long *dirty;
 	unsigned long *active;
