@@ -390,15 +390,16 @@ void znsage_quiesce(struct znsage_device *zd)
 	bool idle = false, was_idle;
 
 	zse_set_gc(zd->engine, false);
+	WRITE_ONCE(zd->quiescing, true);
 	do {
 		if (!idle)
 			usleep_range(200, 1000);
-		atomic_set(&zd->flush, 1);
 		znsage_kick(zd);
 		flush_work(&zd->work);
 		was_idle = idle;
 		idle = !READ_ONCE(zd->starved) && zse_idle(zd->engine);
 	} while (!idle || !was_idle);
+	WRITE_ONCE(zd->quiescing, false);
 }
 
 /**

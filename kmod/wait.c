@@ -48,12 +48,14 @@ static struct bio *pending_pop(struct znsage_device *zd, u32 stream)
 }
 
 /*
- * Go on with the bios of a stream. Since they came the policy may have changed:
- * they are placed anew. Returns false if chunks ran out again.
+ * Go on with the bios of a stream until chunks run out again. The policy may have
+ * changed since they came, so they are placed anew. Returns the streams that
+ * pages went to.
  */
-static bool pending_go_on(struct znsage_device *zd, u32 stream)
+static u64 pending_go_on(struct znsage_device *zd, u32 stream)
 {
 	struct bio *bio;
+	u64 streams = 0;
 
 	while ((bio = pending_pop(zd, stream))) {
 		enum znsage_written written;
@@ -61,6 +63,7 @@ static bool pending_go_on(struct znsage_device *zd, u32 stream)
 
 		do {
 			to = znsage_place(zd, bio, raw_smp_processor_id());
+			streams |= BIT_ULL(to);
 			written = znsage_write_head(zd, bio, to);
 		} while (written == ZNSAGE_MORE);
 		if (written == ZNSAGE_ALL)
@@ -69,11 +72,11 @@ static bool pending_go_on(struct znsage_device *zd, u32 stream)
 		/* Pairs with append_end_io(): chunk put, then starved read. */
 		smp_mb();
 		if (!zse_has_chunk(zd->engine, to))
-			return false;
+			break;
 		if (to != stream)
 			znsage_kick(zd);
 	}
-	return true;
+	return streams;
 }
 
 /**
@@ -84,13 +87,12 @@ static bool pending_go_on(struct znsage_device *zd, u32 stream)
  */
 void znsage_write_pending(struct znsage_device *zd)
 {
-	u64 starved = READ_ONCE(zd->starved);
-	bool flush = false;
+	u64 starved = READ_ONCE(zd->starved), streams = 0;
 
 	for (; starved; starved &= starved - 1)
-		flush |= pending_go_on(zd, __ffs64(starved));
-	if (flush)
-		atomic_set(&zd->flush, 1);
+		streams |= pending_go_on(zd, __ffs64(starved));
+	/* The worker, whose this is, flushes next. */
+	atomic64_or(streams, &zd->flush);
 }
 
 /**

@@ -240,13 +240,18 @@ static void deadline_arm(struct znsage_device *zd)
 			      HRTIMER_MODE_REL);
 }
 
-/* Append the chunks whose deadline has passed, or all if told to. */
+/*
+ * Append the chunks that a task left to the worker, and those whose deadline has
+ * passed. Only these are padded to the write unit; all, where znsage_quiesce()
+ * waits for them.
+ */
 void znsage_write_flush(struct znsage_device *zd)
 {
 	u64 before = ktime_get_ns() - deadline_ns(zd) + 1;
 	u32 i;
 
-	if (atomic_xchg(&zd->flush, 0))
+	flush_streams(zd, atomic64_xchg(&zd->flush, 0));
+	if (READ_ONCE(zd->quiescing))
 		before = ~0ULL;
 	for (i = 0; i < zd->nr_streams; i++) {
 		struct zse_chunk *c = zse_stream_take(zd->engine, i, false,
@@ -359,7 +364,7 @@ static void unplug(struct blk_plug_cb *cb, bool from_schedule)
 
 	if (from_schedule || current->bio_list) {
 		/* The task is going to sleep, or is inside submit_bio(). */
-		atomic_set(&zd->flush, 1);
+		atomic64_or(plug->streams, &zd->flush);
 		znsage_kick(zd);
 	} else {
 		flush_streams(zd, plug->streams);

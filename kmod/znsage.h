@@ -159,7 +159,9 @@ struct znsage_payer {
  * @read_bios:	clones for swap-in
  * @worker_bios: GC reads, resets, finishes; the worker alone allocates, and
  *		each comes back without the worker's help
- * @flush:	the worker is to take unfilled chunks without waiting
+ * @flush:	bitmap of streams: the worker appends their chunks, unless these
+ *		need padding
+ * @quiescing:	the worker appends all chunks
  * @irq_kick:	lets the worker run, from where no lock may be taken
  * @timer_on:	the deadline timer runs or is about to
  * @frames:	see frames.c; may be NULL
@@ -215,7 +217,8 @@ struct znsage_device {
 	struct work_struct work;
 	struct hrtimer timer;
 	atomic_t timer_on;
-	atomic_t flush;
+	atomic64_t flush;
+	bool quiescing;
 	struct irq_work irq_kick;
 
 	bool wants_owners;

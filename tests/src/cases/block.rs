@@ -19,7 +19,8 @@ use crate::pattern::{Random, PAGE, ZERO};
 
 crate::cases![block:
     random_requests, never_written_reads_zero, discard_frees, overlapping_writes,
-    error_before_a_write, zeroes_of_much, unaligned_is_refused, huge_pages, medium_folios];
+    error_before_a_write, zeroes_of_much, unaligned_is_refused, huge_pages, medium_folios,
+    sleeping_task_pads_no_other_stream];
 
 /// A small device: 24 MiB of slots, so that GC runs soon.
 fn attach(policy: &str) -> Outcome<Device> {
@@ -273,6 +274,45 @@ fn unaligned_is_refused(log: &mut Log) -> Outcome {
     model.verify(0..64)?;
     drop(model);
     device.finish_sound()
+}
+
+/// `dd` of zeros, on one CPU, whose stream takes them.
+fn dd_on_cpu(cpu: &str, node: &str, arguments: [&str; 3]) -> std::process::Command {
+    let output = format!("of={node}");
+    let dd = ["taskset", "-c", cpu, "dd", "if=/dev/zero", &output, "oflag=direct", "status=none"];
+    guest::command(&[&dd, &arguments[..]].concat())
+}
+
+/// A page waits on CPU 1 for its chunk to fill, while a task on CPU 0 runs out of chunks and
+/// sleeps with its plug open. The page goes on waiting: its append would need padding.
+fn sleeping_task_pads_no_other_stream(_: &mut Log) -> Outcome {
+    const CHUNK: &str = "65536";
+    let slow = [("irqmode", "2"), ("completion_nsec", "20000000")];
+    let null = NullBlk::zoned(&[&[("size", "64"), ("zone_size", "1")], &slow[..]].concat())?;
+    let settings =
+        [("policy", "cpu"), ("chunk", CHUNK), ("write_unit", "16384"), ("deadline_us", "1000000")];
+    let device = Device::attach(&null.node(), &settings)?;
+    ensure!(device.counter("streams")? >= 2, "the CPUs share a stream");
+    let node = device.node();
+    for _ in 0..5 {
+        let (used, padding) = (device.counter("slots_used")?, device.counter("padding_blocks")?);
+        let mut page = dd_on_cpu("1", &node, ["bs=4096", "count=1", "seek=6000"]);
+        let mut page = page.spawn().context("dd")?;
+        guest::eventually(1.0, || device.counter("slots_used").is_ok_and(|now| now > used));
+        let ran = dd_on_cpu("0", &node, ["bs=8M", "count=1", "seek=0"]).status().context("dd")?;
+        let padded = device.counter("padding_blocks")? - padding;
+        let waits = page.try_wait().context("wait")?.is_none();
+        let waited = page.wait().context("wait")?;
+        ensure!(ran.success() && waited.success(), "dd failed");
+        ensure!(!waits || padded == 0, "{padded} blocks were padded before the deadline");
+        let padded = device.counter("padding_blocks")? - padding;
+        ensure!(padded == 3, "{padded} blocks were padded at the deadline");
+        if waits {
+            return device.finish_sound();
+        }
+        device.disk()?.discard(0, 32 << 20)?;
+    }
+    Err("the deadline was always over too soon".into())
 }
 
 /// Has a process whose memory is in huge pages swapped out; the growth of a
