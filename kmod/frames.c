@@ -19,8 +19,8 @@
  *   a page of another cgroup with the same tag (likewise), or of one that was
  *   freed, after which the frame came to a page that was never swapped out.
  *   A page then gets a life that is not its own, and the policy, which guesses
- *   from it anyway, guesses wrong for one page. A word is used once: when the
- *   page is swapped out it is taken.
+ *   from it anyway, guesses wrong for one page. A word is used once: it is
+ *   cleared when its page is added to a chunk.
  *
  *   A word of @where may name any frame. Who uses it (cached.c) looks whether
  *   the frame holds the page, under the folio's lock.
@@ -60,6 +60,7 @@ struct znsage_frames {
 #define SEEN_LIFE(w)	((u8)(w) - 1)
 #define SEEN_STREAM(w)	((u8)((w) >> 8))
 #define SEEN_TAGS(w)	((w) >> 16)
+#define SEEN_FRAME(w)	((u8)((w) >> 24))
 #define NO_LIFE		0xfe
 #define NO_STREAM	0xff
 
@@ -85,11 +86,14 @@ static u32 life_unpack(u32 packed)
 	return (8 | (packed & 7)) << ((packed >> 3) - 1);
 }
 
+static u8 frame_tag(const struct znsage_frames *f, unsigned long pfn)
+{
+	return pfn / f->nr_seen;
+}
+
 static u32 tags(const struct znsage_frames *f, unsigned long pfn, u64 cgroup)
 {
-	u8 frame = pfn / f->nr_seen;
-
-	return (u32)hash_64(cgroup, 8) | (u32)frame << 8;
+	return (u32)hash_64(cgroup, 8) | (u32)frame_tag(f, pfn) << 8;
 }
 
 /*
@@ -148,18 +152,40 @@ void znsage_frames_recall(struct znsage_device *zd, struct page *page,
 {
 	struct znsage_frames *f = zd->frames;
 	unsigned long pfn = page_to_pfn(page);
-	u32 *place, word;
+	u32 word;
 
 	if (!f)
 		return;
-	place = &f->seen[pfn & (f->nr_seen - 1)];
-	word = READ_ONCE(*place);
+	word = READ_ONCE(f->seen[pfn & (f->nr_seen - 1)]);
 	if (!word || SEEN_TAGS(word) != tags(f, pfn, owner->cgroup))
 		return;
-	WRITE_ONCE(*place, 0);
 	owner->life = life_unpack(SEEN_LIFE(word));
 	if (SEEN_STREAM(word) != NO_STREAM)
 		owner->stream = SEEN_STREAM(word);
+}
+
+/**
+ * znsage_frames_forget() - a page has its stream: its word was used
+ * @zd:	  device
+ * @page: that is swapped out
+ *
+ * Not part of znsage_frames_recall(): a page is placed again if it finds no
+ * chunk. The word goes, too, if it is of another cgroup, whose page had the frame
+ * before.
+ *
+ * Context: any.
+ */
+void znsage_frames_forget(struct znsage_device *zd, struct page *page)
+{
+	struct znsage_frames *f = zd->frames;
+	unsigned long pfn = page_to_pfn(page);
+	u32 *place;
+
+	if (!f || !READ_ONCE(zd->wants_owners))
+		return;
+	place = &f->seen[pfn & (f->nr_seen - 1)];
+	if (SEEN_FRAME(READ_ONCE(*place)) == frame_tag(f, pfn))
+		WRITE_ONCE(*place, 0);
 }
 
 /**

@@ -274,6 +274,8 @@ static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
 
 	if (!c->nr)
 		c->born = ktime_get_ns();
+	/* Of an owner's pages, the first one was placed. */
+	znsage_frames_forget(zd, bio_iter_page(bio, *iter));
 	while (iter->bi_size > rest && c->nr < c->max) {
 		struct bio_vec bv = bio_iter_iovec(bio, *iter);
 		u32 slot = iter->bi_sector / ZNSAGE_PAGE_SECTORS;

@@ -310,6 +310,7 @@ void znsage_frames_note(struct znsage_device *zd, struct page *page, u32 slot,
 			u32 block);
 void znsage_frames_recall(struct znsage_device *zd, struct page *page,
 			  struct znsage_page *owner);
+void znsage_frames_forget(struct znsage_device *zd, struct page *page);
 bool znsage_frames_where(struct znsage_device *zd, u32 slot,
 			 unsigned long *pfn);
 

@@ -16,11 +16,12 @@ use crate::memory::Memory;
 use crate::null_blk::NullBlk;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::{Random, PAGE, ZERO};
+use crate::table::{sum, table};
 
 crate::cases![block:
     random_requests, never_written_reads_zero, discard_frees, overlapping_writes,
     error_before_a_write, zeroes_of_much, unaligned_is_refused, huge_pages, medium_folios,
-    sleeping_task_pads_no_other_stream];
+    sleeping_task_pads_no_other_stream, heat_knows_pages_that_find_no_chunk];
 
 /// A small device: 24 MiB of slots, so that GC runs soon.
 fn attach(policy: &str) -> Outcome<Device> {
@@ -372,6 +373,31 @@ fn swaps_huge_or_not(device: &Device, sizes: &str) -> Outcome {
         .and_then(|()| device.bench(&["--thp", "--size", "48M", "--seconds", "3"]).map(drop));
     guest::write(&pmd, "inherit").context(&pmd)?;
     outcome
+}
+
+/// Policy heat moves a page that comes back soon up one stream, from the fourth on. That holds
+/// for pages that find no chunk and are placed again when there is one.
+fn heat_knows_pages_that_find_no_chunk(_: &mut Log) -> Outcome {
+    const PAGES: usize = 512;
+    // With chunks of a page, all but 64 of each round find none.
+    let slow = [("irqmode", "2"), ("completion_nsec", "3000000")];
+    let null = NullBlk::zoned(&[&[("size", "64"), ("zone_size", "1")], &slow[..]].concat())?;
+    let device = Device::on(&null.node(), &["--policy", "heat", "--chunk", "4K"])?;
+    let group = crate::child::Group::new("heat", 64 << 20)?;
+    let rounds = |_: &mut crate::child::Link| {
+        let mut memory = Memory::new(PAGES * PAGE)?;
+        for key in 1..5 {
+            memory.fill(0..PAGES, key);
+            memory.page_out()?;
+            memory.verify(0..PAGES, key)?;
+        }
+        Ok(())
+    };
+    guest::without_read_ahead(|| crate::child::spawn(Some(&group), rounds)?.join())?;
+    let streams = table(&device.attribute("stream_table"))?;
+    let soon = sum(&streams[..2], "host_blocks")?;
+    ensure!(soon > PAGES as u64 * 3 / 2, "{soon} of {} pages were known: {streams:?}", 2 * PAGES);
+    device.finish_sound()
 }
 
 #[cfg(test)]
