@@ -277,7 +277,7 @@ static struct znsage_device *device_alloc(const char *name,
 	bio_list_init(&zd->busy_reads);
 	INIT_LIST_HEAD(&zd->gc_retry);
 	init_waitqueue_head(&zd->fed);
-	mutex_init(&zd->check_lock);
+	mutex_init(&zd->check.lock);
 	mutex_init(&zd->policy_lock);
 	init_irq_work(&zd->irq_kick, irq_kick);
 	get_random_bytes(&zd->key_secret, sizeof(zd->key_secret));

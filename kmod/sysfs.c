@@ -291,57 +291,75 @@ static ssize_t stream_table_read(struct file *file, struct kobject *kobj,
 }
 static BIN_ATTR_RO(stream_table, 0);
 
-/* Violations found by the checker, as text that fits a page. */
-struct report {
-	char *buf;
-	size_t len;
-	u32 more;
-};
-
 static void report_violation(void *arg, const char *what, u32 where, u64 is,
 			     u64 want)
 {
-	struct report *rep = arg;
+	struct znsage_check *check = arg;
 
-	/* Leave room for the last line. */
-	if (rep->len > PAGE_SIZE - 256) {
-		rep->more++;
+	if (check->len > sizeof(check->text) - 256) {
+		check->more++;
 		return;
 	}
-	rep->len += sysfs_emit_at(rep->buf, rep->len,
-				  "%s: at %u, is %llu, should be %llu\n", what,
-				  where, is, want);
+	check->len += scnprintf(check->text + check->len,
+				sizeof(check->text) - check->len,
+				"%s: at %u, is %llu, should be %llu\n", what,
+				where, is, want);
 }
 
 /*
  * Walk all maps. Bios that come meanwhile wait at the queue's door; slots may
  * still be freed, which the checker allows for.
  */
+static void run_check(struct znsage_device *zd)
+{
+	unsigned int flags;
+
+	zd->check.len = 0;
+	zd->check.more = 0;
+	flags = znsage_freeze(zd->disk);
+	znsage_quiesce(zd);
+	zse_check(zd->engine, report_violation, &zd->check);
+	zse_set_gc(zd->engine, true);
+	znsage_unfreeze(zd->disk, flags);
+	znsage_kick(zd);
+	zd->check.done = true;
+}
+
+static ssize_t check_store(struct device *dev, struct device_attribute *attr,
+			   const char *buf, size_t len)
+{
+	struct znsage_device *zd = dev_to_zd(dev);
+	bool on;
+	int err = kstrtobool(buf, &on);
+
+	if (err || !on)
+		return -EINVAL;
+	if (!percpu_ref_tryget_live(&zd->ref))
+		return -ENODEV;
+	mutex_lock(&zd->check.lock);
+	run_check(zd);
+	mutex_unlock(&zd->check.lock);
+	percpu_ref_put(&zd->ref);
+	return len;
+}
+
+/* What the last check found. */
 static ssize_t check_show(struct device *dev, struct device_attribute *attr,
 			  char *buf)
 {
 	struct znsage_device *zd = dev_to_zd(dev);
-	struct report rep = { .buf = buf };
-	unsigned int flags;
+	const struct znsage_check *check = &zd->check;
+	ssize_t len;
 
-	if (!percpu_ref_tryget_live(&zd->ref))
-		return -ENODEV;
-	mutex_lock(&zd->check_lock);
-	flags = znsage_freeze(zd->disk);
-	znsage_quiesce(zd);
-	zse_check(zd->engine, report_violation, &rep);
-	zse_set_gc(zd->engine, true);
-	znsage_unfreeze(zd->disk, flags);
-	mutex_unlock(&zd->check_lock);
-	znsage_kick(zd);
-	percpu_ref_put(&zd->ref);
-
-	if (rep.more)
-		rep.len += sysfs_emit_at(buf, rep.len, "and %u more\n",
-					 rep.more);
-	return rep.len ? rep.len : sysfs_emit(buf, "ok\n");
+	mutex_lock(&zd->check.lock);
+	len = sysfs_emit(buf, "%s", !check->done ? "never\n" :
+			 !check->len ? "ok\n" : check->text);
+	if (check->more)
+		len += sysfs_emit_at(buf, len, "and %u more\n", check->more);
+	mutex_unlock(&zd->check.lock);
+	return len;
 }
-static DEVICE_ATTR(check, 0400, check_show, NULL);
+static DEVICE_ATTR_ADMIN_RW(check);
 
 #define STAT_REF(_name)	&stat_##_name.attr.attr,
 

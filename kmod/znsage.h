@@ -146,6 +146,15 @@ struct znsage_payer {
 	u64 key;
 };
 
+/* What the last check of the maps found. */
+struct znsage_check {
+	struct mutex lock;	/* one check at a time; guards the rest */
+	bool done;
+	u32 more;		/* violations that @text has no room for */
+	size_t len;
+	char text[3072];
+};
+
 /**
  * struct znsage_device - a running device
  * @name:	of its configfs directory, for messages
@@ -171,7 +180,6 @@ struct znsage_payer {
  * @wants_owners: the policy looks at what a page belongs to
  * @policy_lock: guards @policy, which is held, and @policy_private
  * @isolates:	the policy isolates streams
- * @check_lock:	one check at a time; each holds back I/O and GC
  * @claimed:	detach has begun, under the disk's open_mutex
  * @latency:	how long things took
  * @time_reads:	swap-in is timed, too
@@ -241,7 +249,7 @@ struct znsage_device {
 	bool isolates;
 	struct znsage_payer payers[ZSE_MAX_STREAMS];
 
-	struct mutex check_lock;
+	struct znsage_check check;
 	bool claimed;
 
 	struct znsage_latency latency;

@@ -92,7 +92,7 @@ fn attach(log: &mut Log) -> Outcome {
 fn maps_larger_than_memory(log: &mut Log) -> Outcome {
     // The two maps, 4 bytes a page each: one fits, not both.
     let map = guest::memory("MemTotal")? / 10 * 7;
-    let mib = map / 4 * PAGE as u64 >> 20;
+    let mib = (map / 4 * PAGE as u64) >> 20;
     let null = NullBlk::zoned(&[
         ("memory_backed", "0"),
         ("size", &(mib / 1024 * 1024).to_string()),

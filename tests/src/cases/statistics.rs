@@ -20,7 +20,7 @@ use crate::pattern::PAGE;
 use crate::table::{mounted, sum, table};
 
 crate::cases![statistics: numbers_add_up, events_come, settings_change, scripts_answer,
-    swap_in_is_accounted_below];
+    swap_in_is_accounted_below, reading_all_files_checks_nothing];
 
 const TRACEFS: &str = "/sys/kernel/tracing";
 
@@ -288,5 +288,20 @@ fn swap_in_is_accounted_below(_: &mut Log) -> Outcome {
     let (reads, bytes) = (group.io(&number, "rios")?, group.io(&number, "rbytes")?);
     ensure!(reads >= PAGES as u64 / 2, "{reads} reads of {number}");
     ensure!(bytes >= reads * PAGE as u64, "{reads} reads of {number}, and {bytes} bytes");
+    device.finish_sound()
+}
+
+/// A check holds back all I/O: only a write to `check` begins one.
+fn reading_all_files_checks_nothing(_: &mut Log) -> Outcome {
+    let device = Device::on(&guest::device(MAIN)?, &[])?;
+    let directory = device.attribute("");
+    let all = guest::ok(&["grep", "-r", ".", &directory])?;
+    ensure!(all.lines().count() > 60, "too few files: {all}");
+    ensure!(all.lines().any(|line| line.ends_with("/check:never")), "a check ran");
+    let check = device.attribute("check");
+    guest::refuses(&check, "0", libc::EINVAL)?;
+    guest::write(&check, "1").context(&check)?;
+    let found = guest::read(&check)?;
+    ensure!(found == "ok", "the check found {found}");
     device.finish_sound()
 }
