@@ -174,7 +174,8 @@ SETTING(stripe, "%u", set->stripe,
 SETTING(gc_low, "%u", set->gc_low, set_u32(&set->gc_low, page, 0, U32_MAX));
 SETTING(gc_high, "%u", set->gc_high, set_u32(&set->gc_high, page, 0, U32_MAX));
 SETTING(deadline_us, "%u", set->deadline_us,
-	set_u32(&set->deadline_us, page, 1, ZNSAGE_MAX_DEADLINE_US));
+	set_u32(&set->deadline_us, page, ZNSAGE_MIN_DEADLINE_US,
+		ZNSAGE_MAX_DEADLINE_US));
 SETTING(encrypt, "%s", znsage_encrypt_names[set->encrypt],
 	set_encrypt(&set->encrypt, page));
 SETTING(force, "%d", set->force, kstrtobool(page, &set->force));

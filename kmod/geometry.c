@@ -146,7 +146,11 @@ static u32 active_limit(struct block_device *bdev)
 	return open;
 }
 
-/* Longest append in blocks: never split by the block layer on its way. */
+/*
+ * Longest append in blocks that the block layer does not split. Up to 6.11 it
+ * splits at max_sectors_kb, too, which root may change. It is read once: set below
+ * the chunk while the device is on, it makes appends fail.
+ */
 static u32 append_limit(struct block_device *bdev)
 {
 	struct request_queue *q = bdev_get_queue(bdev);

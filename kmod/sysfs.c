@@ -79,7 +79,7 @@ static ssize_t deadline_us_store(struct device *dev,
 
 	if (err)
 		return err;
-	if (!us || us > ZNSAGE_MAX_DEADLINE_US)
+	if (us < ZNSAGE_MIN_DEADLINE_US || us > ZNSAGE_MAX_DEADLINE_US)
 		return -EINVAL;
 	WRITE_ONCE(dev_to_zd(dev)->deadline_us, us);
 	return len;

@@ -47,6 +47,8 @@
 
 #define ZNSAGE_PAGE_SECTORS	(PAGE_SIZE >> SECTOR_SHIFT)
 #define ZNSAGE_MAX_PATH		256
+/* A page may wait so long for its chunk to fill; less is a storm of timers. */
+#define ZNSAGE_MIN_DEADLINE_US	100
 #define ZNSAGE_MAX_DEADLINE_US	1000000
 
 /* How pages are encrypted on the backing device; see crypt.c. */

@@ -241,7 +241,7 @@ fn unknown_by_configfs(_: &mut Log) -> Outcome {
         ("reserve", "0"),
         ("reserve", "1000"),
         ("size", "much"),
-        ("deadline_us", "0"),
+        ("deadline_us", "99"),
         ("deadline_us", "2000000"),
         ("force", "perhaps"),
         ("power", "yes please?"),
