@@ -177,7 +177,7 @@ static int make_engine(struct znsage_device *zd, struct znsage_geometry *geo)
 	enum zse_refusal why;
 
 	geo->cfg.host = zd;
-	geo->cfg.zone_event = znsage_saw_zone_state;
+	geo->cfg.zone_event = znsage_zone_state;
 	geo->cfg.in_memory = znsage_in_memory;
 	zd->engine = zse_create(&geo->cfg, &why);
 	if (!zd->engine) {

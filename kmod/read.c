@@ -19,6 +19,7 @@
 #include <linux/highmem.h>
 #include <trace/events/block.h>
 
+#include "trace.h"
 #include "znsage.h"
 
 /* A run of blocks that is being read. */
@@ -37,13 +38,40 @@ struct znsage_read {
 /* For bioset_init(): what the clones of read_bios have in front of them. */
 const unsigned int znsage_read_pad = offsetof(struct znsage_read, clone);
 
+/*
+ * Each read is timed: the rare slow ones are what people look for. Where the
+ * clock is slow (no TSC), time_reads turns this off.
+ */
+static u64 time_begin(struct znsage_device *zd)
+{
+	if (READ_ONCE(zd->time_reads) || trace_znsage_swap_in_end_enabled())
+		return ktime_get_ns();
+	return 0;
+}
+
+static void time_end(const struct znsage_read *rd, blk_status_t status)
+{
+	struct znsage_device *zd = rd->zd;
+	u64 ns;
+
+	if (!rd->start)
+		return;
+	ns = ktime_get_ns() - rd->start;
+	if (READ_ONCE(zd->time_reads))
+		znsage_timed(zd, ZNSAGE_SWAP_IN, ns);
+	if (trace_znsage_swap_in_end_enabled())
+		trace_znsage_swap_in_end(zd->index, rd->iter.bi_sector /
+					 ZNSAGE_PAGE_SECTORS, rd->nr,
+					 blk_status_to_errno(status),
+					 div_u64(ns, NSEC_PER_USEC));
+}
+
 static void run_ended(struct znsage_read *rd, blk_status_t status)
 {
 	struct znsage_device *zd = rd->zd;
 	struct bio *bio = rd->bio;
 
-	znsage_saw_read_end(zd, rd->iter.bi_sector / ZNSAGE_PAGE_SECTORS,
-			    rd->nr, status, rd->start);
+	time_end(rd, status);
 	if (status) {
 		bio->bi_status = status;
 		zse_read_failed(zd->engine, rd->nr);
@@ -124,10 +152,7 @@ struct run {
 	struct bvec_iter iter;
 };
 
-/*
- * Remember which pages a run is read into. Those of a bio that another driver
- * made of its own are none of the kernel's swap-in.
- */
+/* Remember which pages a run is read into, if the bio is the kernel's swap-in. */
 static void note_pages(struct znsage_device *zd, struct bio *bio,
 		       const struct run *run)
 {
@@ -140,7 +165,6 @@ static void note_pages(struct znsage_device *zd, struct bio *bio,
 		struct bio_vec bv = bio_iter_iovec(bio, iter);
 		u32 slot = iter.bi_sector / ZNSAGE_PAGE_SECTORS;
 
-		/* Parts of pages come from elsewhere, too. */
 		if (bv.bv_len != PAGE_SIZE)
 			return;
 		znsage_frames_note(zd, bv.bv_page, slot, run->blocks.block + i);
@@ -164,14 +188,14 @@ static void submit_run(struct znsage_device *zd, struct bio *bio,
 	rd->nr = run->blocks.nr;
 	rd->iter = run->iter;
 	rd->failed = BLK_STS_OK;
-	rd->start = znsage_saw_read(zd);
+	rd->start = time_begin(zd);
 	clone->bi_end_io = clone_end_io;
 	clone_submit(rd);
 }
 
 /*
- * Queue @bio until a chunk has ended. That may have happened since @slot was
- * found busy: the slot is looked at again after the bio is on the list, as
+ * Queue @bio until a chunk has ended. One may have ended since @slot was found
+ * busy, so the slot is looked at again once the bio is on the list;
  * append_end_io() looks at the list after it changed the map.
  */
 static void wait_for_write(struct znsage_device *zd, struct bio *bio, u32 slot)
@@ -187,7 +211,7 @@ static void wait_for_write(struct znsage_device *zd, struct bio *bio, u32 slot)
 		znsage_kick(zd);
 }
 
-/* Zero @left bytes of @bio from @iter on that belong to one page. */
+/* Zero a page of @bio from @iter on; it may be in pieces. */
 static void zero_page_at(struct bio *bio, struct bvec_iter iter)
 {
 	u32 left = PAGE_SIZE;
@@ -203,7 +227,7 @@ static void zero_page_at(struct bio *bio, struct bvec_iter iter)
 	}
 }
 
-/* Copy a page that GC has in memory. */
+/* Copy a page from a chunk of GC. */
 static void copy_buffer(struct znsage_device *zd, struct bio *bio,
 			const struct run *run)
 {
@@ -232,9 +256,7 @@ static void copy_buffer(struct znsage_device *zd, struct bio *bio,
 /**
  * znsage_read() - a swap-in bio
  * @zd:	 device
- * @bio: whole slots
- *
- * The reference that @bio came with is held until all of it is under way.
+ * @bio: whole slots; this holds its reference until all runs are submitted
  *
  * Context: process; may sleep for a clone, which comes back by itself.
  */
@@ -280,12 +302,7 @@ out:
 		znsage_kick(zd);
 }
 
-/**
- * znsage_read_busy() - try again what waited for a write
- * @zd: device
- *
- * Context: the worker.
- */
+/* Try again what waited for a write. Context: the worker. */
 void znsage_read_busy(struct znsage_device *zd)
 {
 	struct bio_list list = BIO_EMPTY_LIST;
