@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The zones of the backing device, and what the engine is given of them.
+ * The zones of the backing device, and which of them the engine gets.
  *
- * Only sequential zones that can be written are used; conventional,
- * read-only and offline ones are left alone, and so are zones beyond what a
- * given size needs: each block costs memory for its map.
+ * Only sequential zones that can be written are used; conventional, read-only and
+ * offline ones are left alone, and so are zones that a given size does not need:
+ * each block costs memory for its map.
  */
 #include <linux/bitmap.h>
 #include <linux/blkdev.h>
@@ -15,14 +15,14 @@
 #include "znsage.h"
 
 /*
- * A batch of reclaim fits: under one plug it writes 32 pages (SWAP_CLUSTER_MAX)
- * with the classic LRU, 45 on average with the multi-generational one.
+ * Holds a batch of reclaim: under one plug the classic LRU writes 32 pages
+ * (SWAP_CLUSTER_MAX), the multi-generational one 45 on average.
  */
 #define DEFAULT_CHUNK		SZ_256K
 /*
- * Chunks for swap-out: enough that it rarely waits for one. With 40 pages in
- * each, 10 MiB are in flight, and reads queue behind them in the device for
- * some 9 ms at the 1.2 GB/s that a ZN540 writes.
+ * Chunks for swap-out: enough that it rarely waits for one. At 40 pages each,
+ * 10 MiB are in flight, and reads queue behind them for 9 ms at the 1.2 GB/s of a
+ * ZN540.
  */
 #define NR_CHUNKS		64
 
@@ -161,10 +161,7 @@ static u32 append_limit(struct block_device *bdev)
 		    (u32)queue_max_segments(q), (u32)BIO_MAX_VECS);
 }
 
-/*
- * What the device prefers to be given at once. Some drivers say a block when
- * they mean that they do not know.
- */
+/* The device's preferred size. Drivers that do not know it say one block. */
 static u32 preferred_chunk(struct block_device *bdev, u32 unit_bytes)
 {
 	u32 bytes = bdev_io_opt(bdev);
@@ -202,8 +199,8 @@ static int choose_chunk(const char *name, struct block_device *bdev,
 }
 
 /*
- * Zones that are left alone must not have places among the active ones, which
- * nobody would give back. Those among open ones the device takes back itself.
+ * Unused zones must not take places among the active ones, which nobody would free.
+ * Places among the open ones the device frees itself.
  */
 static int check_places(const char *name, struct block_device *bdev,
 			struct znsage_geometry *geo)
@@ -221,7 +218,7 @@ static int check_places(const char *name, struct block_device *bdev,
 	return -EUSERS;
 }
 
-/* Slots for @nr_zones: what over-provisioning leaves and GC can live with. */
+/* Slots for @nr_zones: what over-provisioning and GC leave. */
 static u64 slots_of(const struct znsage_geometry *geo, u32 nr_zones,
 		    u32 over_provisioning)
 {
@@ -319,10 +316,10 @@ static u32 dirty_zones(const struct znsage_geometry *geo)
  * @name: for messages
  * @bdev: zoned device
  * @set:  settings
- * @policy: that the device begins with
- * @geo:  filled in; znsage_geometry_free() in any case
+ * @policy: the device's first one
+ * @geo:  filled in; znsage_geometry_free() is due in any case
  *
- * Writes nothing. Return: 0 or an errno; the log says why.
+ * Writes nothing. Return: 0, or an errno with a message.
  */
 int znsage_geometry_read(const char *name, struct block_device *bdev,
 			 const struct znsage_settings *set,
@@ -377,7 +374,6 @@ int znsage_geometry_read(const char *name, struct block_device *bdev,
 	return 0;
 }
 
-/* Free what is left in @geo; fields that were handed on are NULL. */
 void znsage_geometry_free(struct znsage_geometry *geo)
 {
 	kvfree(geo->zone_nr);
