@@ -1,86 +1,75 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * GC asks before it moves a page: is it in memory anyway? Swap-in leaves the
- * page in the swap cache and the slot in use, so that an unchanged page need
- * not be written again. If such a page is marked dirty, the kernel will write
- * it before it lets go of it, and its block is not needed: GC drops it. That
- * saves a read and a write of GC, and costs a write of swap-out if the page is
- * evicted again unchanged.
+ * GC asks before it moves a page: is it in memory anyway? Swap-in leaves the page
+ * in the swap cache and the slot in use, so that an unchanged page need not be
+ * written again. If such a page is marked dirty, the kernel writes it before it
+ * drops it, so GC can drop its block. That saves a read and a write of GC, and
+ * costs a write of swap-out if the page is evicted again unchanged.
  *
- * To be shown: once znsage_in_memory() has answered true for a slot and until
- * the slot is written again or freed, nobody reads it from the disk. And if it
- * was written again or freed before GC drops the block, nothing is dropped:
- * the engine drops by compare-and-swap of the very block that it asked about,
- * whose number cannot come back before (engine/map.c).
+ * Claim: from znsage_in_memory() returning true for a slot until the slot is
+ * written again or freed, nobody reads it from the disk. If it is written or
+ * freed before GC drops the block, nothing is dropped: the engine drops the very
+ * block it asked about by compare-and-swap, and that number cannot come back
+ * before (engine/map.c).
  *
- * What is looked at. The table of frames.c names a frame for the slot. It may
- * be wrong: nothing is concluded from it, all is looked up in the folio.
+ * The table of frames.c names a frame for the slot. It may be wrong, so all is
+ * looked up in the folio:
  *
- * 1. The frame. pfn_to_online_page() refuses what is not memory, or not any
- *    more. That is no lock against hot-remove: as with page_idle and DAMON,
- *    which go from numbers to folios in the same way, it is the time that
- *    offlining takes between the two steps that makes it safe.
+ * 1. The frame. pfn_to_online_page() refuses what is not memory, or no longer.
+ *    That is no lock against hot-remove: as for page_idle and DAMON, offlining
+ *    takes long enough between its two steps to make it safe.
  *
- * 2. The folio. It is on an LRU list, so it is no slab, no hugetlb, no page
- *    table; its count is raised only if it is not 0, so a free one stays free.
- *    Then it is looked at again: between the two it may have been freed and
- *    come back as anything else, or as the tail of a large folio.
+ * 2. The folio. It is on an LRU list, so it is no slab, hugetlb or page table. Its
+ *    count is raised only if it is not 0, so a free one stays free. Then it is
+ *    checked again: it may have been freed meanwhile and reused, also as the tail
+ *    of a large folio.
  *
- * 3. The lock. folio_trylock(): GC never waits for a folio. (Its holder may be
- *    waiting for room on this disk.) Under the lock a folio neither enters nor
- *    leaves the swap cache, is not reclaimed, migrated, split, or filled by a
- *    read. So what is seen now is true until it is unlocked.
+ * 3. The lock. GC only tries for it: its holder may be waiting for room on this
+ *    disk. Under it a folio neither enters nor leaves the swap cache, and is not
+ *    reclaimed, migrated, split or read into.
  *
- * 4. Which slot. The folio is in the swap cache under an entry, a type (one for
- *    each swap area) and an offset. The offset is the slot, if the area is the
- *    whole of this disk. Its type is learnt when the kernel's swap-in reads a
- *    slot by an entry with that offset, while the disk itself is a swap area
- *    (IS_SWAPFILE() of its inode; not a file on it, nor a volume made of it),
- *    and is forgotten whenever somebody opens the disk. It is not learnt late:
- *    who learns it holds a locked folio of the area, which cannot be switched
- *    off meanwhile. swapon opens the disk before IS_SWAPFILE() holds, so if
- *    IS_SWAPFILE() holds and a type is known after that, it is the type of the
- *    area that is on the disk now. swapoff takes IS_SWAPFILE() away before the
- *    type can be given to another area; so a folio that was found under that
- *    type while IS_SWAPFILE() still holds is of this one.
+ * 4. The slot. The folio is in the swap cache under a type (one for each swap
+ *    area) and an offset, which is the slot if the area is the whole disk. The
+ *    type is learnt when swap-in reads a slot by an entry with that offset, while
+ *    the disk itself is a swap area (IS_SWAPFILE() of its inode; no file on it, no
+ *    volume made of it), and forgotten when somebody opens the disk. The learner
+ *    holds a locked folio of the area, which cannot be switched off meanwhile.
+ *    swapon opens the disk before IS_SWAPFILE() holds; so a type that is known
+ *    after IS_SWAPFILE() was seen is that of the area on the disk now. swapoff
+ *    clears IS_SWAPFILE() before the type can go to another area; so a folio
+ *    found under that type while IS_SWAPFILE() still holds is of this one.
  *
- * 5. What it holds. It is up to date, so it has the page as it is on the disk
- *    or a newer one, and not under writeback, so nothing is on its way that
- *    began before. It is anonymous and mapped, so it is in use. (Left out with
- *    that: shared memory, which may be copied to another folio in the swap
- *    cache without its dirty flag, and what readahead brought and nobody has
- *    asked for.) It is one page.
+ * 5. The contents. It is up to date and not under writeback, so it has the page
+ *    as on the disk or newer, and no older write is in flight. It is anonymous,
+ *    mapped and one page. (That leaves out shared memory, which may be copied to
+ *    another folio in the swap cache without its dirty flag, and pages of
+ *    read-ahead that nobody uses.)
  *
  * Then it is marked dirty and unlocked. From there on:
  *
- *   reclaim	looks at the dirty flag under the folio's lock before it removes
- *		a folio from the swap cache, and again after it has frozen its
- *		count. A dirty one it writes, to the same slot: to this disk,
- *		or into zswap, or it notes that it is all zeros; each is where
- *		the kernel then reads it from. If the write fails the folio is
- *		dirty again. zswap may be on: what it takes is read from there,
- *		and what it turns down is written here.
- *   a fault	finds the folio in the swap cache, as it does a clean one.
- *   a write	to the page, exit, swapoff, and a slot that nobody refers to any
- *		more take the folio from the swap cache and free the slot. The
- *		folio, if anybody needs it, stays dirty.
- *   MADV_FREE	first does that; if it cannot, it leaves the folio alone.
+ *   reclaim	checks the dirty flag under the folio's lock before it removes a
+ *		folio from the swap cache, and again with its count frozen. It
+ *		writes a dirty one: to this disk, into zswap, or as a note that it
+ *		is all zeros, and reads it from there. If the write fails, the folio
+ *		is dirty again.
+ *   a fault	finds the folio in the swap cache.
+ *   a write	to the page, exit, swapoff, and the last reference to the slot
+ *		take the folio from the swap cache and free the slot. The folio, if
+ *		anybody needs it, stays dirty.
+ *   MADV_FREE	does that first; if it cannot, it leaves the folio alone.
  *   fork	copies references to the slot.
- *   migration	takes the dirty flag along, as it does the place in the swap
- *		cache.
- *   KSM	and huge pages copy the page and leave the folio where it is, until
- *		nobody refers to the slot.
- *   a memory error	of a dirty page is fatal to its users, and of a clean one
- *		is not. That is the one thing lost here, and no worse than for
- *		any page of memory that is not swapped. The folio stays in the
- *		swap cache, not up to date: nobody reads the slot.
+ *   migration	moves the dirty flag and the place in the swap cache along.
+ *   KSM	and huge pages copy the page and leave the folio until nobody
+ *		refers to the slot.
+ *   a memory error	in a dirty page kills its users; in a clean one it does
+ *		not. That is the one thing lost, and no worse than for memory that
+ *		is not swapped. The folio stays in the swap cache, not up to date:
+ *		nobody reads the slot.
  *
- * Whoever reads the disk itself, as dd does, finds an error in place of a page
- * that was dropped.
+ * Who reads the disk itself, as dd does, gets an error for a dropped page.
  *
- * None of that is promised by the kernel: it is how 6.1 to 7.3 do it. The swap
- * cache is made differently in 7.2 (a table for each cluster of slots), what is
- * said here of folios in it is the same.
+ * The kernel promises none of that; 6.1 to 7.3 do it so. 7.2 has a new swap cache
+ * (a table for each cluster of slots), with the same rules for its folios.
  */
 #include <linux/memory_hotplug.h>
 #include <linux/mm.h>
@@ -94,7 +83,7 @@
 /* No swap area has this type: there are MAX_SWAPFILES of them. */
 #define NO_TYPE		U32_MAX
 
-/* The disk is opened, perhaps by swapon: what was learnt is not to be used. */
+/* The disk is opened, perhaps by swapon. */
 void znsage_cached_forget(struct znsage_device *zd)
 {
 	WRITE_ONCE(zd->swap_type, NO_TYPE);
@@ -115,7 +104,7 @@ void znsage_cached_learn(struct znsage_device *zd, struct folio *folio)
 		WRITE_ONCE(zd->swap_type, type);
 }
 
-/* The folio of a frame, held, if there is one that can be in the swap cache. */
+/* The folio of a frame, held, if it can be in the swap cache. */
 static struct folio *folio_get_at(unsigned long pfn)
 {
 	struct page *page = pfn_to_online_page(pfn);
@@ -150,7 +139,7 @@ static bool holds(struct znsage_device *zd, struct folio *folio, u32 slot)
 		return false;
 	if (!znsage_is_swap(zd->disk))
 		return false;
-	/* Was it the area of this type that made it true? See 4. above. */
+	/* See 4. above. */
 	smp_rmb();
 	return READ_ONCE(zd->swap_type) == type;
 }

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Whose I/O it is. With a policy that isolates streams, what swap-out appends
- * and what GC reads and appends is charged to the block cgroup of the pages, so
- * that io.stat shows it there, and io.max holds back what GC does for it. What
- * swap-out appends is marked as swap, like the kernel's own: since 6.12 that is
- * charged but not held back, since whoever reclaims waits for it.
+ * Which cgroup pays for I/O. With a policy that isolates streams, appends and the
+ * reads of GC are charged to the block cgroup of their pages: io.stat shows them
+ * there, and io.max holds back GC for it. Appends of swap-out are marked as swap,
+ * like the kernel's own: since 6.12 these are charged but not held back, since
+ * whoever reclaims waits for them.
  *
- * The kernel has given each swap-out bio the block cgroup of its page. An
- * append takes over that of its first page; each stream remembers the last one
- * it had, with the key that its pages had, for GC, which has only keys. What
- * belongs to no stream's key any more is charged to nobody, which is the root, as is
- * all of it with other policies: the I/O of many, in one bio, is nobody's. Left
- * alone, it would be that of the task which happened to fill the chunk, and others
- * would wait as long as that one's limits hold it back.
+ * The kernel has given each swap-out bio the block cgroup of its page. An append
+ * takes that of its first page. Each stream remembers the last one, with the key
+ * of its pages, for GC, which only has keys. All else is charged to the root: GC
+ * for keys that lost their stream, and all I/O of other policies, whose chunks
+ * have pages of many. Otherwise the task that happened to fill the chunk would pay
+ * for all, and its limits would hold up the others.
  */
 #include <linux/bio.h>
 #include <linux/blk-cgroup.h>
@@ -22,7 +21,7 @@
 
 #ifdef CONFIG_BLK_CGROUP
 
-/* @stream's pages are @css's; the reference that it had goes to @old. */
+/* The last pages of @stream had this key and this cgroup. */
 static void remember(struct znsage_device *zd, u32 stream, u64 key,
 		     struct cgroup_subsys_state *css)
 {
@@ -43,7 +42,7 @@ static void remember(struct znsage_device *zd, u32 stream, u64 key,
 		css_put(old);
 }
 
-/* Who pays for pages of @key that @stream wrote; held; or NULL. */
+/* The payer of pages of @key that @stream wrote, held; or NULL. */
 static struct cgroup_subsys_state *payer_get(struct znsage_device *zd,
 					     u32 stream, u64 key)
 {
@@ -84,13 +83,7 @@ static bool charge_swap_out(struct znsage_chunk *zc, struct bio *bio)
 	return true;
 }
 
-/**
- * znsage_charge() - charge a bio of a chunk to who pays for it
- * @zc:	 chunk
- * @bio: append of it, or read of GC; initialised and not submitted
- *
- * Context: process.
- */
+/* Charge an append or a read of a chunk, before it is submitted. */
 void znsage_charge(struct znsage_chunk *zc, struct bio *bio)
 {
 	bool paid = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Differences between the kernels the module builds for, 6.1 to 7.3. Nothing
- * else in kmod/ looks at the version.
+ * Differences between the kernels that the module builds for, 6.1 to 7.3. Only
+ * this file looks at the version.
  */
 #ifndef ZNSAGE_COMPAT_H
 #define ZNSAGE_COMPAT_H
@@ -113,7 +113,7 @@ static inline swp_entry_t znsage_folio_swap(struct folio *folio)
 #define ZNSAGE_BIN_CONST
 #endif
 
-/* Work that stays on its CPU; that is said since 6.18, and 7.x warns if not. */
+/* Work that stays on its CPU. Known since 6.18; 7.x warns if it is missing. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
 #define ZNSAGE_WQ_PERCPU	WQ_PERCPU
 #else
@@ -133,8 +133,8 @@ znsage_hrtimer_setup(struct hrtimer *timer,
 }
 
 /*
- * Hold back new bios and wait for those that are being submitted. Since 6.14,
- * what is allocated until they are let in again starts no I/O.
+ * Hold back new bios and wait for those that are being submitted. Since 6.14, no
+ * allocation of the caller starts I/O until znsage_unfreeze().
  */
 static inline unsigned int znsage_freeze(struct gendisk *disk)
 {
@@ -166,8 +166,8 @@ static inline bool znsage_is_swap(struct gendisk *disk)
 }
 
 /*
- * Of a discard or a write of zeroes. Whole pages: kernels before 6.11 cut a long
- * range at just that, and what lies in two requests is freed by neither.
+ * Largest discard or write of zeroes. Whole pages: kernels before 6.11 split a
+ * long range at it, and a slot in two requests is freed by neither.
  */
 #define MOST_SECTORS	(rounddown(UINT_MAX, PAGE_SIZE) >> SECTOR_SHIFT)
 

@@ -11,11 +11,11 @@
 
 #include "znsage.h"
 
-/* Defaults; the papers have 12 % of over-provisioning. */
+/* As in the papers. */
 #define DEFAULT_OVER_PROVISIONING	12
 /*
- * With one, GC that opens it has none left; if that zone fails, nothing can be
- * written until some other zone is dead as a whole.
+ * GC opens one; if that zone fails, it needs another, or nothing can be written
+ * until all of some zone is stale.
  */
 #define DEFAULT_RESERVE			2
 #define DEFAULT_PACE			50
@@ -25,18 +25,12 @@
 #define MAX_OVER_PROVISIONING		90
 #define MAX_RESERVE			64
 
-/**
- * struct znsage_item - a directory
- * @item: configfs' part
- * @lock: guards the rest
- * @set:  settings; not changed while @zd runs
- * @zd:	  running device or NULL
- */
+/* A directory. */
 struct znsage_item {
 	struct config_item item;
-	struct mutex lock;
-	struct znsage_settings set;
-	struct znsage_device *zd;
+	struct mutex lock;		/* guards the rest */
+	struct znsage_settings set;	/* fixed while zd runs */
+	struct znsage_device *zd;	/* or NULL */
 };
 
 static struct configfs_subsystem znsage_subsys;
@@ -57,43 +51,34 @@ static int set_string(char *value, const char *page, size_t len)
 	return 0;
 }
 
-static int set_u64(u64 *value, const char *page, u64 low, u64 high)
+static int set_size(u64 *value, const char *page)
 {
 	u64 v;
 	int err = kstrtou64(page, 0, &v);
 
 	if (err)
 		return err;
-	if (v < low || v > high)
+	if (v > S64_MAX)
 		return -EINVAL;
 	*value = v;
 	return 0;
 }
 
-static int set_u32(u32 *value, const char *page, u32 low, u32 high)
-{
-	u64 v;
-	int err = set_u64(&v, page, low, high);
-
-	if (!err)
-		*value = v;
-	return err;
-}
-
-static int set_pages(u32 *value, const char *page)
+/* A multiple of @unit. */
+static int set_u32(u32 *value, const char *page, u32 low, u32 high, u32 unit)
 {
 	u32 v;
-	int err = set_u32(&v, page, 0, BIO_MAX_VECS * PAGE_SIZE);
+	int err = kstrtou32(page, 0, &v);
 
 	if (err)
 		return err;
-	if (v % PAGE_SIZE)
+	if (v < low || v > high || v % unit)
 		return -EINVAL;
 	*value = v;
 	return 0;
 }
 
-/* One that is known now; it is looked for again when the device starts. */
+/* The policy must exist now, and again when the device starts. */
 static int set_policy(char *value, const char *page)
 {
 	char name[ZNSAGE_POLICY_NAME + 1];	/* and a newline */
@@ -109,30 +94,17 @@ static int set_policy(char *value, const char *page)
 	return 0;
 }
 
-static int set_victim(enum zse_victim *value, const char *page)
-{
-	int i = __sysfs_match_string(zse_victim_names, ZSE_NR_VICTIMS, page);
+/* @_value: the index of @page among the first @_nr names. */
+#define SET_NAME(_value, _names, _nr)					\
+({									\
+	int i = __sysfs_match_string(_names, _nr, page);		\
+									\
+	if (i >= 0)							\
+		_value = i;						\
+	min(i, 0);							\
+})
 
-	if (i < 0)
-		return i;
-	*value = i;
-	return 0;
-}
-
-static int set_encrypt(enum znsage_encrypt *value, const char *page)
-{
-	int i = __sysfs_match_string(znsage_encrypt_names, ZNSAGE_NR_ENCRYPTS,
-				     page);
-
-	if (i < 0)
-		return i;
-	*value = i;
-	return 0;
-}
-
-/*
- * A setting: @_parse stores @page into set->_name and returns 0 or an errno.
- */
+/* A setting: @_parse stores @page and returns 0 or an errno. */
 #define SETTING(_name, _format, _value, _parse)				\
 static ssize_t znsage_##_name##_show(struct config_item *item,		\
 				     char *page)			\
@@ -158,25 +130,26 @@ static ssize_t znsage_##_name##_store(struct config_item *item,		\
 CONFIGFS_ATTR(znsage_, _name)
 
 SETTING(backing, "%s", set->backing, set_string(set->backing, page, len));
-SETTING(size, "%llu", set->size, set_u64(&set->size, page, 0, S64_MAX));
-SETTING(over_provisioning, "%u", set->over_provisioning,
-	set_u32(&set->over_provisioning, page, 0, MAX_OVER_PROVISIONING));
+SETTING(size, "%llu", set->size, set_size(&set->size, page));
 SETTING(policy, "%s", set->policy, set_policy(set->policy, page));
 SETTING(victim, "%s", zse_victim_names[set->victim],
-	set_victim(&set->victim, page));
-SETTING(chunk, "%u", set->chunk, set_pages(&set->chunk, page));
-SETTING(write_unit, "%u", set->write_unit, set_pages(&set->write_unit, page));
-SETTING(reserve, "%u", set->reserve,
-	set_u32(&set->reserve, page, 1, MAX_RESERVE));
-SETTING(pace, "%u", set->pace, set_u32(&set->pace, page, 0, 100));
-SETTING(stripe, "%u", set->stripe,
-	set_u32(&set->stripe, page, 0, ZSE_MAX_LANES));
-SETTING(gc_low, "%u", set->gc_low, set_u32(&set->gc_low, page, 0, U32_MAX));
-SETTING(gc_high, "%u", set->gc_high, set_u32(&set->gc_high, page, 0, U32_MAX));
-SETTING(deadline_us, "%u", set->deadline_us,
-	set_u32(&set->deadline_us, page, 1, ZNSAGE_MAX_DEADLINE_US));
+	SET_NAME(set->victim, zse_victim_names, ZSE_NR_VICTIMS));
 SETTING(encrypt, "%s", znsage_encrypt_names[set->encrypt],
-	set_encrypt(&set->encrypt, page));
+	SET_NAME(set->encrypt, znsage_encrypt_names, ZNSAGE_NR_ENCRYPTS));
+
+#define SETTING_U32(_name, _low, _high, _unit)				\
+	SETTING(_name, "%u", set->_name,				\
+		set_u32(&set->_name, page, _low, _high, _unit))
+
+SETTING_U32(over_provisioning, 0, MAX_OVER_PROVISIONING, 1);
+SETTING_U32(chunk, 0, BIO_MAX_VECS * PAGE_SIZE, PAGE_SIZE);
+SETTING_U32(write_unit, 0, BIO_MAX_VECS * PAGE_SIZE, PAGE_SIZE);
+SETTING_U32(reserve, 1, MAX_RESERVE, 1);
+SETTING_U32(pace, 0, 100, 1);
+SETTING_U32(stripe, 0, ZSE_MAX_LANES, 1);
+SETTING_U32(gc_low, 0, U32_MAX, 1);
+SETTING_U32(gc_high, 0, U32_MAX, 1);
+SETTING_U32(deadline_us, ZNSAGE_MIN_DEADLINE_US, ZNSAGE_MAX_DEADLINE_US, 1);
 SETTING(force, "%d", set->force, kstrtobool(page, &set->force));
 
 static ssize_t znsage_index_show(struct config_item *item, char *page)

@@ -1,25 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Encryption of what is swapped out: AES-XTS by the kernel's crypto API, with a
- * random key of 512 bits for each attach that is in no file and on no disk.
- * docs/privacy.md says what that is good for, and what not.
+ * Encryption of pages: AES-XTS by the kernel's crypto API, with a random key of
+ * 512 bits for each attach, kept in memory only. docs/privacy.md says what that
+ * protects from.
  *
- * Each page is for itself, and its tweak is its slot. So GC moves ciphertext as
- * it is and needs neither key nor time for that, and who reads a slot knows all
- * that it takes. (The block layer's inline encryption will not do: it numbers
- * the pages of a bio one after the other, and those of a chunk have any slots.)
+ * Each page is encrypted by itself, with its slot as the tweak. So GC moves
+ * ciphertext as it is, and a reader needs only the slot. (The block layer's inline
+ * encryption numbers the pages of a bio in a row; those of a chunk have any slots.)
  *
- * Out: a chunk is encrypted once, by who takes it from its stream, into pages
- * that it has for that since attach. Appends that are made in parts, or again,
- * write these. In: the page that was read into is decrypted before its bio ends.
- * Where a read ends, in interrupt context, a CPU's AES instructions may not be
- * used; a workqueue does it, with a work item that comes with the read. Nothing
- * here allocates memory once the device is attached.
+ * Out: whoever takes a chunk from its stream encrypts it once, into pages that it
+ * has since attach. Appends in parts, and again, carry these. In: a page is
+ * decrypted in place before its bio ends, by a workqueue, since reads end in
+ * interrupt context, where a CPU's AES instructions may not be used. The work item
+ * is part of the read: nothing here allocates after attach.
  *
- * The cipher is asynchronous by name: on x86, 6.1 to 6.12, those that use the
- * CPU's instructions for more than 16 bytes at a time are. Asked in process
- * context, as here, they answer at once. Those that would allocate memory for a
- * request, or need a device, are not taken.
+ * The cipher is called asynchronous: on x86, 6.1 to 6.12, those that use AES
+ * instructions for more than 16 bytes at a time are. In process context they
+ * answer at once. Ciphers that allocate memory for a request, or need a device,
+ * are not taken.
  */
 #include <linux/bio.h>
 #include <linux/crypto.h>
@@ -49,90 +47,64 @@ MODULE_SOFTDEP("pre: aes xts");
 #define KEY_BYTES	64
 #define TWEAK_BYTES	16
 
-/**
- * struct znsage_cipher - what it takes to encrypt a page, one for each CPU
- * @lock:  its user may sleep, and go on elsewhere
- * @req:   request
- * @from:  the page
- * @to:    where it goes, which may be itself
- * @tweak: its slot; aligned as ciphers like it, or they would copy it
- */
+/* What it takes to encrypt a page, one for each CPU. */
 struct znsage_cipher {
-	struct mutex lock;
+	struct mutex lock;		/* its user may sleep and migrate */
 	struct skcipher_request *req;
 	struct scatterlist from;
 	struct scatterlist to;
-	u8 tweak[TWEAK_BYTES] __aligned(TWEAK_BYTES);
+	u8 tweak[TWEAK_BYTES] __aligned(TWEAK_BYTES);	/* or it is copied */
 };
 
-/**
- * struct znsage_crypt - of a device that encrypts
- * @tfm:     the key, expanded
- * @ciphers: for each CPU
- */
 struct znsage_crypt {
-	struct crypto_skcipher *tfm;
+	struct crypto_skcipher *tfm;	/* the expanded key */
 	struct znsage_cipher __percpu *ciphers;
 };
 
-static struct znsage_cipher *cipher_get(struct znsage_crypt *crypt)
-{
-	struct znsage_cipher *c = raw_cpu_ptr(crypt->ciphers);
-
-	mutex_lock(&c->lock);
-	return c;
-}
-
-static void cipher_put(struct znsage_cipher *c)
-{
-	mutex_unlock(&c->lock);
-}
-
 /* Encrypt or decrypt the page of a slot. Returns 0 or an errno. */
-static int cipher_page(struct znsage_cipher *c, struct page *from,
+static int cipher_page(struct znsage_crypt *crypt, struct page *from,
 		       struct page *to, u32 slot, bool encrypt)
 {
+	struct znsage_cipher *c = raw_cpu_ptr(crypt->ciphers);
 	struct scatterlist *sg_to = from == to ? &c->from : &c->to;
 	DECLARE_CRYPTO_WAIT(wait);
 	__le64 tweak[] = { cpu_to_le64(slot), 0 };
+	int err;
 
 	BUILD_BUG_ON(sizeof(tweak) != TWEAK_BYTES);
+	mutex_lock(&c->lock);
 	memcpy(c->tweak, tweak, sizeof(tweak));
 	sg_init_table(&c->from, 1);
 	sg_set_page(&c->from, from, PAGE_SIZE, 0);
 	sg_init_table(&c->to, 1);
 	sg_set_page(&c->to, to, PAGE_SIZE, 0);
-	/* It may not sleep: with that it could wait for memory. */
+	/* Without MAY_SLEEP: it could wait for memory. */
 	skcipher_request_set_callback(c->req, CRYPTO_TFM_REQ_MAY_BACKLOG,
 				      crypto_req_done, &wait);
 	skcipher_request_set_crypt(c->req, &c->from, sg_to, PAGE_SIZE,
 				   c->tweak);
-	return crypto_wait_req(encrypt ? crypto_skcipher_encrypt(c->req) :
-			       crypto_skcipher_decrypt(c->req), &wait);
+	err = crypto_wait_req(encrypt ? crypto_skcipher_encrypt(c->req) :
+			      crypto_skcipher_decrypt(c->req), &wait);
+	mutex_unlock(&c->lock);
+	cond_resched();
+	return err;
 }
 
-/**
- * znsage_encrypt() - encrypt the pages of a chunk into those that it has for it
- * @zc: chunk of swap-out; the caller's, not appended yet
- *
+/*
+ * Encrypt a chunk of swap-out. On an error the chunk must not be appended.
  * Context: process; may sleep, but not for memory or I/O.
- * Return: 0 or an errno; then nothing of the chunk may be appended.
  */
 int znsage_encrypt(struct znsage_chunk *zc)
 {
 	const struct zse_chunk *core = zc->core;
-	struct znsage_cipher *c;
 	int err = 0;
 	u32 i;
 
 	for (i = 0; i < core->nr && !err; i++) {
 		const struct zse_entry *entry = &core->entries[i];
 
-		c = cipher_get(zc->zd->crypt);
-		err = cipher_page(c, zc->pages[entry->page],
+		err = cipher_page(zc->zd->crypt, zc->pages[entry->page],
 				  zc->encrypted[entry->page], entry->slot, true);
-		cipher_put(c);
-		cond_resched();
 	}
 	if (err)
 		pr_err_ratelimited("znsage: %s: swap-out of %u pages failed: they cannot be encrypted (%d)\n",
@@ -140,41 +112,27 @@ int znsage_encrypt(struct znsage_chunk *zc)
 	return err;
 }
 
-/* Whole pages only, as for swap-out: so nothing has to be put together. */
-static int decrypt_at(struct znsage_cipher *c, struct bio *bio,
-		      struct bvec_iter iter)
-{
-	struct bio_vec bv = bio_iter_iovec(bio, iter);
-	u32 slot = iter.bi_sector / ZNSAGE_PAGE_SECTORS;
-
-	if (bv.bv_len != PAGE_SIZE)
-		return -EOPNOTSUPP;
-	return cipher_page(c, bv.bv_page, bv.bv_page, slot, false);
-}
-
 /**
  * znsage_decrypt() - decrypt pages that were read, in place
  * @zd:	  device that encrypts
- * @bio:  whose pages they are
+ * @bio:  whose pages they are; whole pages only, as for swap-out
  * @iter: the first of them, by its slot's sector
  * @nr:	  how many
  *
  * Context: process; may sleep, but not for memory or I/O.
- * Return: BLK_STS_OK, or BLK_STS_IOERR if the cipher failed or a page is in
- * pieces.
  */
 blk_status_t znsage_decrypt(struct znsage_device *zd, struct bio *bio,
 			    struct bvec_iter iter, u32 nr)
 {
-	struct znsage_cipher *c;
 	int err = 0;
 
-	while (nr-- && !err) {
-		c = cipher_get(zd->crypt);
-		err = decrypt_at(c, bio, iter);
-		cipher_put(c);
+	for (; nr && !err; nr--) {
+		struct bio_vec bv = bio_iter_iovec(bio, iter);
+
+		err = bv.bv_len != PAGE_SIZE ? -EOPNOTSUPP :
+		      cipher_page(zd->crypt, bv.bv_page, bv.bv_page,
+				  iter.bi_sector / ZNSAGE_PAGE_SECTORS, false);
 		bio_advance_iter(bio, &iter, PAGE_SIZE);
-		cond_resched();
 	}
 	if (!err)
 		return BLK_STS_OK;
@@ -225,9 +183,9 @@ static int set_random_key(struct crypto_skcipher *tfm)
 }
 
 /*
- * What uses the CPU's instructions registers under the whole name, but is only
- * looked for by the name of its part. Without that the first to ask would get
- * what can be put together from what happens to be loaded.
+ * The modules with AES instructions register the whole name, but are only loaded
+ * by the name of the part. Without the request_module(), the first caller would
+ * get a combination of what happens to be loaded.
  */
 static struct crypto_skcipher *find_cipher(const char *name)
 {
@@ -243,14 +201,14 @@ static struct crypto_skcipher *find_cipher(const char *name)
 }
 
 /**
- * znsage_crypt_start() - make a key and all that it takes to use it
+ * znsage_crypt_start() - make a key and what it takes to use it
  * @zd:	  device that is being built
  * @mode: how to encrypt
  *
- * Context: sleeps; may load modules, and waits for the kernel's random numbers
- * to be good after boot.
- * Return: 0 or an errno, and then the log says why; -ENOPKG if the kernel lacks
- * the cipher. znsage_crypt_end() is due in any case.
+ * znsage_crypt_end() is due in any case.
+ *
+ * Context: sleeps; may load modules, and wait for good random numbers after boot.
+ * Return: 0 or an errno, with a message; -ENOPKG if the kernel lacks the cipher.
  */
 int znsage_crypt_start(struct znsage_device *zd, enum znsage_encrypt mode)
 {
@@ -281,7 +239,7 @@ int znsage_crypt_start(struct znsage_device *zd, enum znsage_encrypt mode)
 	return 0;
 }
 
-/* Forget the key. Accepts what znsage_crypt_start() left half done. */
+/* Forget the key. */
 void znsage_crypt_end(struct znsage_device *zd)
 {
 	struct znsage_crypt *crypt = zd->crypt;

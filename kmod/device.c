@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Attach and detach: a running device is made here and taken apart here, in
- * the reverse order. Nothing on the backing device means anything before an
- * attach or after a detach: the zones used are reset at both.
+ * Attach and detach. The backing device holds nothing of value before an attach
+ * and after a detach: the zones used are reset at both.
  */
 #include <linux/blkdev.h>
 #include <linux/delay.h>
@@ -64,17 +63,15 @@ static int reset_dirty(struct znsage_device *zd,
 	u32 zone;
 	int err = 0;
 
-	for_each_set_bit(zone, geo->dirty, geo->cfg.nr_zones) {
-		err = reset_zone(zd, zone, true);
-		if (err)
-			break;
-	}
+	for (zone = 0; zone < geo->cfg.nr_zones && !err; zone++)
+		if (test_bit(zd->zone_nr[zone], geo->dirty))
+			err = reset_zone(zd, zone, true);
 	return err;
 }
 
 /*
- * So that no memory content stays behind. Goes on after an error; the log tells
- * of the first one only, since a device that is gone has errors for all zones.
+ * Leave no memory content behind. Goes on after an error, with one message: a
+ * device that is gone has errors for all zones.
  */
 static void reset_written(struct znsage_device *zd)
 {
@@ -121,7 +118,7 @@ static void chunk_free(struct znsage_chunk *zc, u32 nr_pages)
 	kvfree(zc->vecs);
 }
 
-/* Accepts what chunks_alloc() left half done. */
+/* Also after chunks_alloc() has failed. */
 static void chunks_free(struct znsage_device *zd)
 {
 	u32 i;
@@ -179,7 +176,7 @@ static int make_engine(struct znsage_device *zd, struct znsage_geometry *geo)
 	enum zse_refusal why;
 
 	geo->cfg.host = zd;
-	geo->cfg.zone_event = znsage_saw_zone_state;
+	geo->cfg.zone_event = znsage_zone_state;
 	geo->cfg.in_memory = znsage_in_memory;
 	zd->engine = zse_create(&geo->cfg, &why);
 	if (!zd->engine) {
@@ -198,7 +195,7 @@ static int make_engine(struct znsage_device *zd, struct znsage_geometry *geo)
 	return chunks_alloc(zd, &geo->cfg);
 }
 
-/* What I/O needs beside the engine. */
+/* What I/O needs besides the engine. */
 static int make_io(struct znsage_device *zd)
 {
 	int err;
@@ -230,7 +227,7 @@ static int make_io(struct znsage_device *zd)
 	return zd->wq && zd->read_wq ? 0 : -ENOMEM;
 }
 
-/* Free all of a device that has no disk and no I/O; also a half-built one. */
+/* The device has no disk and no I/O, and may be half built. */
 static void device_free(struct znsage_device *zd)
 {
 	if (zd->wq)
@@ -257,7 +254,7 @@ static void device_free(struct znsage_device *zd)
 	kfree(zd);
 }
 
-/* The worker cannot be queued from under the locks of whoever frees a slot. */
+/* Slots are freed under locks of mm/, where no work can be queued. */
 static void irq_kick(struct irq_work *work)
 {
 	znsage_kick(container_of(work, struct znsage_device, irq_kick));
@@ -279,7 +276,7 @@ static struct znsage_device *device_alloc(const char *name,
 	bio_list_init(&zd->busy_reads);
 	INIT_LIST_HEAD(&zd->gc_retry);
 	init_waitqueue_head(&zd->fed);
-	mutex_init(&zd->check_lock);
+	mutex_init(&zd->check.lock);
 	mutex_init(&zd->policy_lock);
 	init_irq_work(&zd->irq_kick, irq_kick);
 	get_random_bytes(&zd->key_secret, sizeof(zd->key_secret));
@@ -349,8 +346,7 @@ static int device_build(struct znsage_device *zd,
  * @set:  settings
  *
  * Context: sleeps, for as long as resetting the zones takes.
- * Return: the device or an ERR_PTR; then nothing was written unless a reset
- * failed, and the log says why.
+ * Return: the device, or an ERR_PTR with a message.
  */
 struct znsage_device *znsage_attach(const char *name,
 				    const struct znsage_settings *set)
@@ -380,27 +376,28 @@ struct znsage_device *znsage_attach(const char *name,
 }
 
 /**
- * znsage_quiesce() - wait until nothing is under way
+ * znsage_quiesce() - wait until nothing is in flight
  * @zd: device, to which nothing is submitted
  *
- * GC is off afterwards; zse_set_gc() lets it go on. The worker has to run between
- * two looks that find all idle: what ended before the first one may have left it
- * something to do, such as to reset a zone that died, and after that nothing has.
+ * GC is off afterwards, until zse_set_gc(). The device must be idle twice with a
+ * run of the worker in between: what ended before the first time may have left the
+ * worker a zone to reset.
  */
 void znsage_quiesce(struct znsage_device *zd)
 {
 	bool idle = false, was_idle;
 
 	zse_set_gc(zd->engine, false);
+	WRITE_ONCE(zd->quiescing, true);
 	do {
 		if (!idle)
 			usleep_range(200, 1000);
-		atomic_set(&zd->flush, 1);
 		znsage_kick(zd);
 		flush_work(&zd->work);
 		was_idle = idle;
 		idle = !READ_ONCE(zd->starved) && zse_idle(zd->engine);
 	} while (!idle || !was_idle);
+	WRITE_ONCE(zd->quiescing, false);
 }
 
 /**

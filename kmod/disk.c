@@ -10,7 +10,7 @@
 #define CREATE_TRACE_POINTS
 #include "trace.h"
 
-/* Free the slots that lie whole in the bio. */
+/* Free the slots that are entirely in the bio. */
 static void discard(struct znsage_device *zd, struct bio *bio)
 {
 	sector_t sector = bio->bi_iter.bi_sector;
@@ -30,7 +30,7 @@ static void discard(struct znsage_device *zd, struct bio *bio)
 	bio_endio(bio);
 }
 
-/* For iostat. Not how long it took: that would cost time for every page. */
+/* For iostat, without durations: two clock reads a page would cost too much. */
 static void account(struct bio *bio)
 {
 	int group = op_stat_group(bio_op(bio));
@@ -42,9 +42,8 @@ static void account(struct bio *bio)
 }
 
 /*
- * Whole slots? They are the logical blocks of the disk, but nobody checks what
- * other drivers submit on their own: md reads its superblock by 4 KiB, whatever
- * the size of a page.
+ * Whole slots? They are the disk's logical blocks, but the kernel does not check
+ * what drivers submit: md reads its superblock by 4 KiB, whatever the page size.
  */
 static bool is_aligned(const struct bio *bio)
 {
@@ -59,7 +58,7 @@ static void znsage_submit_bio(struct bio *bio)
 	u32 slot = bio->bi_iter.bi_sector / ZNSAGE_PAGE_SECTORS;
 	u32 nr = bio_sectors(bio) / ZNSAGE_PAGE_SECTORS;
 
-	/* A discard may leave out what is no whole slot; zeroes may not. */
+	/* A discard skips parts of slots; zeroes must not. */
 	if (bio_op(bio) != REQ_OP_DISCARD && !is_aligned(bio)) {
 		bio_io_error(bio);
 		return;
@@ -92,7 +91,7 @@ static int znsage_open(ZNSAGE_OPEN_ARGS)
 	return zd->claimed ? -EBUSY : 0;
 }
 
-/* Under locks of mm/: nothing here takes another. */
+/* Called under locks of mm/: takes no lock but the engine's. */
 static void znsage_slot_free_notify(struct block_device *bdev,
 				    unsigned long slot)
 {
@@ -112,12 +111,7 @@ static const struct block_device_operations znsage_fops = {
 	.swap_slot_free_notify = znsage_slot_free_notify,
 };
 
-/**
- * znsage_disk_add() - make the disk appear
- * @zd: device, ready for I/O
- *
- * Return: 0 or an errno; then there is no disk.
- */
+/* Make the disk appear; the device is ready for I/O. */
 int znsage_disk_add(struct znsage_device *zd)
 {
 	struct gendisk *disk;
@@ -144,12 +138,7 @@ int znsage_disk_add(struct znsage_device *zd)
 	return err;
 }
 
-/**
- * znsage_disk_claim() - make sure that nobody uses the disk, now and later
- * @zd: device
- *
- * Return: 0, or -EBUSY if it is open.
- */
+/* Keep the disk from being opened again; -EBUSY if it is open. */
 int znsage_disk_claim(struct znsage_device *zd)
 {
 	int err = 0;

@@ -2,31 +2,24 @@
 /*
  * What is remembered of page frames between swap-in and swap-out.
  *
- * When swap-in reads a block, the engine knows how long the page has been on
- * the device and which stream it was in. When the page is swapped out the next
- * time it may have another slot, but nearly always the same frame. Two tables
- * of fixed size tell what was known:
+ * When swap-in reads a block, the engine knows how long the page was on the device
+ * and in which stream. When the page is swapped out the next time it may have
+ * another slot, but nearly always the same frame. Two tables of fixed size:
  *
  *	seen	frame -> life and stream of the block that was read into it
  *	where	slot -> frame that it was read into
  *
- * Both are hints. Several CPUs read and write their words at once without a
- * lock, a word is one store, and words that fall on the same place overwrite
- * each other. What that can do:
+ * Both are hints, read and written without a lock, a word at a time; words with
+ * the same place overwrite each other.
  *
- *   A word of @seen may be of another page: of a frame elsewhere with the same
- *   place and the same tag (a chance of 1 in 256 where frames share places), of
- *   a page of another cgroup with the same tag (likewise), or of one that was
- *   freed, after which the frame came to a page that was never swapped out.
- *   A page then gets a life that is not its own, and the policy, which guesses
- *   from it anyway, guesses wrong for one page. A word is used once: when the
- *   page is swapped out it is taken.
+ *   A word of @seen may be of another frame or cgroup with the same tag (1 in 256
+ *   each), or of an earlier page in the frame. Then the policy guesses wrong for
+ *   one page. A word is used once: it is cleared when its page is added to a chunk.
  *
- *   A word of @where may name any frame. Who uses it (cached.c) looks whether
- *   the frame holds the page, under the folio's lock.
+ *   A word of @where may name any frame. cached.c looks at the frame itself.
  *
- * Up to 2^20 words each, 8 MiB for both: frames share places in machines with
- * more than 4 GiB. Without memory for them, nothing is remembered.
+ * Up to 2^20 words each, 8 MiB for both: above 4 GiB of RAM, frames share places.
+ * Without memory for the tables nothing is remembered.
  */
 #include <linux/hash.h>
 #include <linux/log2.h>
@@ -39,18 +32,10 @@
 
 #define MAX_WORDS	(1UL << 20)
 
-/**
- * struct znsage_frames - the tables
- * @nr_seen:  words of @seen, a power of two
- * @nr_where: words of @where, likewise
- * @seen:  0: nothing; else see SEEN_LIFE()
- * @where: 0: nothing; else the frame's number plus 1
- */
 struct znsage_frames {
-	u32 nr_seen;
-	u32 nr_where;
-	u32 *seen;
-	u32 *where;
+	u32 nr_seen, nr_where;	/* words, powers of two */
+	u32 *seen;	/* 0: nothing; else see SEEN_LIFE() */
+	u32 *where;	/* 0: nothing; else the frame's number plus 1 */
 };
 
 /*
@@ -60,6 +45,7 @@ struct znsage_frames {
 #define SEEN_LIFE(w)	((u8)(w) - 1)
 #define SEEN_STREAM(w)	((u8)((w) >> 8))
 #define SEEN_TAGS(w)	((w) >> 16)
+#define SEEN_FRAME(w)	((u8)((w) >> 24))
 #define NO_LIFE		0xfe
 #define NO_STREAM	0xff
 
@@ -85,16 +71,19 @@ static u32 life_unpack(u32 packed)
 	return (8 | (packed & 7)) << ((packed >> 3) - 1);
 }
 
+static u8 frame_tag(const struct znsage_frames *f, unsigned long pfn)
+{
+	return pfn / f->nr_seen;
+}
+
 static u32 tags(const struct znsage_frames *f, unsigned long pfn, u64 cgroup)
 {
-	u8 frame = pfn / f->nr_seen;
-
-	return (u32)hash_64(cgroup, 8) | (u32)frame << 8;
+	return (u32)hash_64(cgroup, 8) | (u32)frame_tag(f, pfn) << 8;
 }
 
 /*
- * Is @folio being read in from @slot, by the kernel's swap-in? It is then
- * locked, and in the swap cache by the slot's number, but holds nothing yet.
+ * Is the kernel's swap-in reading @slot into @folio? Then the folio is locked and
+ * in the swap cache under the slot's number, but not up to date.
  */
 static bool is_swap_in(struct folio *folio, u32 slot)
 {
@@ -104,14 +93,9 @@ static bool is_swap_in(struct folio *folio, u32 slot)
 	       swp_offset(znsage_folio_swap(folio)) == slot;
 }
 
-/**
- * znsage_frames_note() - swap-in reads a block into a page
- * @zd:	   device
- * @page:  that is read into; or of whoever else reads from the disk
- * @slot:  whose block it is
- * @block: block, counted as being read
- *
- * Context: any.
+/*
+ * A block is about to be read into a page, by swap-in or another reader. The
+ * block's zone has a reader, so it stays. Context: any.
  */
 void znsage_frames_note(struct znsage_device *zd, struct page *page, u32 slot,
 			u32 block)
@@ -135,40 +119,45 @@ void znsage_frames_note(struct znsage_device *zd, struct page *page, u32 slot,
 		   tags(f, pfn, znsage_cgroup_of(folio)) << 16);
 }
 
-/**
- * znsage_frames_recall() - fill in a page's last life and stream
- * @zd:	   device
- * @page:  that is swapped out
- * @owner: has its cgroup; life and stream are set if something is known
- *
- * Context: any.
- */
+/* Set a page's last life and stream in @owner, if known. Context: any. */
 void znsage_frames_recall(struct znsage_device *zd, struct page *page,
 			  struct znsage_page *owner)
 {
 	struct znsage_frames *f = zd->frames;
 	unsigned long pfn = page_to_pfn(page);
-	u32 *place, word;
+	u32 word;
 
 	if (!f)
 		return;
-	place = &f->seen[pfn & (f->nr_seen - 1)];
-	word = READ_ONCE(*place);
+	word = READ_ONCE(f->seen[pfn & (f->nr_seen - 1)]);
 	if (!word || SEEN_TAGS(word) != tags(f, pfn, owner->cgroup))
 		return;
-	WRITE_ONCE(*place, 0);
 	owner->life = life_unpack(SEEN_LIFE(word));
 	if (SEEN_STREAM(word) != NO_STREAM)
 		owner->stream = SEEN_STREAM(word);
 }
 
-/**
- * znsage_frames_where() - into which frame was a slot read last?
- * @zd:	  device
- * @slot: slot
- * @pfn:  set when true; any frame may be there, also one that does not exist
- *
- * Context: any. Return: is anything known?
+/*
+ * A page is added to a chunk: clear its word. Not done by znsage_frames_recall(),
+ * since a page that finds no chunk is placed again. A word of another cgroup is of
+ * an earlier page in the frame, and cleared, too. Context: any.
+ */
+void znsage_frames_forget(struct znsage_device *zd, struct page *page)
+{
+	struct znsage_frames *f = zd->frames;
+	unsigned long pfn = page_to_pfn(page);
+	u32 *place;
+
+	if (!f || !READ_ONCE(zd->wants_owners))
+		return;
+	place = &f->seen[pfn & (f->nr_seen - 1)];
+	if (SEEN_FRAME(READ_ONCE(*place)) == frame_tag(f, pfn))
+		WRITE_ONCE(*place, 0);
+}
+
+/*
+ * The frame that a slot was read into last, if known. It may be any number, also of
+ * no frame. Context: any.
  */
 bool znsage_frames_where(struct znsage_device *zd, u32 slot,
 			 unsigned long *pfn)
@@ -193,12 +182,7 @@ void znsage_frames_free(struct znsage_device *zd)
 	zd->frames = NULL;
 }
 
-/**
- * znsage_frames_alloc() - make the tables, if there is memory
- * @zd: device that has its size and runs no I/O
- *
- * Context: sleeps.
- */
+/* Make the tables, if there is memory. The device has its size and no I/O yet. */
 void znsage_frames_alloc(struct znsage_device *zd)
 {
 	unsigned long frames = min(totalram_pages(), MAX_WORDS);

@@ -1,65 +1,102 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The zones of the backing device, and what the engine is given of them.
+ * The zones of the backing device, and which of them the engine gets.
  *
- * Only sequential zones that can be written are used; conventional,
- * read-only and offline ones are left alone, and so are zones beyond what a
- * given size needs: each block costs memory for its map.
+ * Only sequential zones that can be written are used; conventional, read-only and
+ * offline ones are left alone, and so are zones that a given size does not need:
+ * each block costs memory for its map.
  */
 #include <linux/bitmap.h>
 #include <linux/blkdev.h>
 #include <linux/sizes.h>
+#include <linux/sort.h>
 #include <linux/vmalloc.h>
 
 #include "znsage.h"
 
 /*
- * A batch of reclaim fits: under one plug it writes 32 pages (SWAP_CLUSTER_MAX)
- * with the classic LRU, 45 on average with the multi-generational one.
+ * Holds a batch of reclaim: under one plug the classic LRU writes 32 pages
+ * (SWAP_CLUSTER_MAX), the multi-generational one 45 on average.
  */
 #define DEFAULT_CHUNK		SZ_256K
 /*
- * Chunks for swap-out: enough that it rarely waits for one. With 40 pages in
- * each, 10 MiB are in flight, and reads queue behind them in the device for
- * some 9 ms at the 1.2 GB/s that a ZN540 writes.
+ * Chunks for swap-out: enough that it rarely waits for one. At 40 pages each,
+ * 10 MiB are in flight, and reads queue behind them for 9 ms at the 1.2 GB/s of a
+ * ZN540.
  */
 #define NR_CHUNKS		64
 
+/* Zones of the device, before it is decided which are used. */
 struct report {
 	struct znsage_geometry *geo;
-	u32 unit;
-	u32 max_zones;
+	sector_t zone_sectors;
+	u32 *caps;		/* sectors that can be written; 0: not usable */
 };
 
 static int report_zone(struct blk_zone *z, unsigned int idx, void *data)
 {
 	struct report *rep = data;
-	struct znsage_geometry *geo = rep->geo;
-	u32 i = geo->cfg.nr_zones, blocks;
-	sector_t capacity = z->capacity ? z->capacity : z->len;
 
 	if (z->cond == BLK_ZONE_COND_IMP_OPEN ||
 	    z->cond == BLK_ZONE_COND_EXP_OPEN || z->cond == BLK_ZONE_COND_CLOSED)
-		__set_bit(idx, geo->active);
-	blocks = capacity / ZNSAGE_PAGE_SECTORS / rep->unit * rep->unit;
-	if (z->type == BLK_ZONE_TYPE_CONVENTIONAL || !blocks ||
-	    z->cond == BLK_ZONE_COND_READONLY ||
-	    z->cond == BLK_ZONE_COND_OFFLINE || i == rep->max_zones) {
-		geo->nr_unused++;
-		return 0;
-	}
-	geo->zone_nr[i] = idx;
-	geo->zone_caps[i] = blocks;
-	if ((sector_t)blocks * ZNSAGE_PAGE_SECTORS != capacity)
-		geo->cfg.finish = true;
-	if (blocks > geo->cfg.zone_blocks)
-		geo->cfg.zone_blocks = blocks;
-	if (z->cond != BLK_ZONE_COND_EMPTY) {
-		__set_bit(i, geo->dirty);
-		geo->nr_dirty++;
-	}
-	geo->cfg.nr_zones++;
+		__set_bit(idx, rep->geo->active);
+	if (z->cond != BLK_ZONE_COND_EMPTY)
+		__set_bit(idx, rep->geo->dirty);
+	/* The last zone may be smaller than the others. */
+	if (z->type != BLK_ZONE_TYPE_CONVENTIONAL &&
+	    z->cond != BLK_ZONE_COND_READONLY &&
+	    z->cond != BLK_ZONE_COND_OFFLINE && z->len == rep->zone_sectors)
+		rep->caps[idx] = z->capacity ? z->capacity : z->len;
 	return 0;
+}
+
+static int compare_u32(const void *a, const void *b)
+{
+	u32 x = *(const u32 *)a, y = *(const u32 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * The engine's zones are all of one size. Of the capacities that the device's
+ * zones have, this is the one that makes most blocks usable: zones with less
+ * are left alone, zones with more are used up to it.
+ */
+static u32 best_capacity(const u32 *caps, u32 *sorted, u32 nr, u32 unit)
+{
+	u32 i, best = 0;
+	u64 most = 0;
+
+	for (i = 0; i < nr; i++)
+		sorted[i] = rounddown(caps[i] / (u32)ZNSAGE_PAGE_SECTORS, unit);
+	sort(sorted, nr, sizeof(*sorted), compare_u32, NULL);
+	for (i = 0; i < nr; i++) {
+		u64 blocks = (u64)sorted[i] * (nr - i);
+
+		if (blocks > most) {
+			most = blocks;
+			best = sorted[i];
+		}
+	}
+	return best;
+}
+
+/* Number the zones that hold @blocks from 0. */
+static void use_zones(struct znsage_geometry *geo, const u32 *caps, u32 nr,
+		      u32 blocks)
+{
+	u32 sectors = blocks * ZNSAGE_PAGE_SECTORS, idx, i = 0;
+
+	for (idx = 0; idx < nr; idx++) {
+		if (!sectors || caps[idx] < sectors)
+			continue;
+		geo->zone_nr[i++] = idx;
+		if (caps[idx] != sectors)
+			geo->cfg.finish = true;
+	}
+	geo->cfg.zone_blocks = blocks;
+	geo->cfg.nr_zones = i;
+	geo->nr_unused = nr - i;
 }
 
 static int report_zones(const char *name, struct block_device *bdev,
@@ -68,27 +105,35 @@ static int report_zones(const char *name, struct block_device *bdev,
 	u32 nr = bdev_nr_zones(bdev);
 	struct report rep = {
 		.geo = geo,
-		.unit = geo->cfg.write_unit,
-		.max_zones = nr,
+		.zone_sectors = bdev_zone_sectors(bdev),
 	};
 	int err;
 
 	geo->zone_nr = kvcalloc(nr, sizeof(*geo->zone_nr), GFP_KERNEL);
-	geo->zone_caps = kvcalloc(nr, sizeof(*geo->zone_caps), GFP_KERNEL);
 	geo->dirty = kvcalloc(BITS_TO_LONGS(nr), sizeof(long), GFP_KERNEL);
 	geo->active = kvcalloc(BITS_TO_LONGS(nr), sizeof(long), GFP_KERNEL);
-	if (!geo->zone_nr || !geo->zone_caps || !geo->dirty || !geo->active)
-		return -ENOMEM;
+	/* The second half is for best_capacity() to sort in. */
+	rep.caps = kvcalloc(nr, 2 * sizeof(*rep.caps), GFP_KERNEL);
+	if (!geo->zone_nr || !rep.caps || !geo->dirty || !geo->active) {
+		err = -ENOMEM;
+		goto out;
+	}
 	err = blkdev_report_zones(bdev, 0, BLK_ALL_ZONES, report_zone, &rep);
 	if (err < 0) {
 		znsage_err(name, "the zones cannot be read (%d)", err);
-		return err;
+		goto out;
 	}
+	err = 0;
+	use_zones(geo, rep.caps, nr,
+		  best_capacity(rep.caps, rep.caps + nr, nr,
+				geo->cfg.write_unit));
 	if (!geo->cfg.nr_zones) {
 		znsage_err(name, "no sequential zone that can be written");
-		return -ENOSPC;
+		err = -ENOSPC;
 	}
-	return 0;
+out:
+	kvfree(rep.caps);
+	return err;
 }
 
 /* The device's limit on open or active zones, 0 for none. */
@@ -101,7 +146,11 @@ static u32 active_limit(struct block_device *bdev)
 	return open;
 }
 
-/* Longest append in blocks: never split by the block layer on its way. */
+/*
+ * Longest append in blocks that the block layer does not split. Up to 6.11 it
+ * splits at max_sectors_kb, too, which root may change. It is read once: set below
+ * the chunk while the device is on, it makes appends fail.
+ */
 static u32 append_limit(struct block_device *bdev)
 {
 	struct request_queue *q = bdev_get_queue(bdev);
@@ -112,10 +161,7 @@ static u32 append_limit(struct block_device *bdev)
 		    (u32)queue_max_segments(q), (u32)BIO_MAX_VECS);
 }
 
-/*
- * What the device prefers to be given at once. Some drivers say a block when
- * they mean that they do not know.
- */
+/* The device's preferred size. Drivers that do not know it say one block. */
 static u32 preferred_chunk(struct block_device *bdev, u32 unit_bytes)
 {
 	u32 bytes = bdev_io_opt(bdev);
@@ -153,8 +199,8 @@ static int choose_chunk(const char *name, struct block_device *bdev,
 }
 
 /*
- * Zones that are left alone must not have places among the active ones, which
- * nobody would give back. Those among open ones the device takes back itself.
+ * Unused zones must not take places among the active ones, which nobody would free.
+ * Places among the open ones the device frees itself.
  */
 static int check_places(const char *name, struct block_device *bdev,
 			struct znsage_geometry *geo)
@@ -172,19 +218,15 @@ static int check_places(const char *name, struct block_device *bdev,
 	return -EUSERS;
 }
 
-/* Slots for @nr_zones: what over-provisioning leaves and GC can live with. */
+/* Slots for @nr_zones: what over-provisioning and GC leave. */
 static u64 slots_of(const struct znsage_geometry *geo, u32 nr_zones,
 		    u32 over_provisioning)
 {
 	struct zse_config cfg = geo->cfg;
-	u64 slots = 0;
-	u32 i;
+	u64 slots = (u64)nr_zones * cfg.zone_blocks;
 
-	for (i = 0; i < nr_zones; i++)
-		slots += geo->zone_caps[i];
 	slots = div_u64(slots * (100 - over_provisioning), 100);
 	cfg.nr_zones = nr_zones;
-	cfg.zone_caps = geo->zone_caps;
 	return min_t(u64, slots, zse_max_slots(&cfg));
 }
 
@@ -262,7 +304,11 @@ static u32 most_lanes(const struct zse_config *cfg)
 
 static u32 dirty_zones(const struct znsage_geometry *geo)
 {
-	return bitmap_weight(geo->dirty, geo->cfg.nr_zones);
+	u32 i, nr = 0;
+
+	for (i = 0; i < geo->cfg.nr_zones; i++)
+		nr += test_bit(geo->zone_nr[i], geo->dirty);
+	return nr;
 }
 
 /**
@@ -270,10 +316,10 @@ static u32 dirty_zones(const struct znsage_geometry *geo)
  * @name: for messages
  * @bdev: zoned device
  * @set:  settings
- * @policy: that the device begins with
- * @geo:  filled in; znsage_geometry_free() in any case
+ * @policy: the device's first one
+ * @geo:  filled in; znsage_geometry_free() is due in any case
  *
- * Writes nothing. Return: 0 or an errno; the log says why.
+ * Writes nothing. Return: 0, or an errno with a message.
  */
 int znsage_geometry_read(const char *name, struct block_device *bdev,
 			 const struct znsage_settings *set,
@@ -317,7 +363,6 @@ int znsage_geometry_read(const char *name, struct block_device *bdev,
 		err = check_places(name, bdev, geo);
 	if (err)
 		return err;
-	cfg->zone_caps = geo->zone_caps;
 	cfg->nr_chunks = max_t(u32, NR_CHUNKS, 4 * most_lanes(cfg));
 	cfg->nr_gc_chunks = zse_gc_chunks(cfg);
 	geo->nr_dirty = dirty_zones(geo);
@@ -329,10 +374,8 @@ int znsage_geometry_read(const char *name, struct block_device *bdev,
 	return 0;
 }
 
-/* Free what is left in @geo; fields that were handed on are NULL. */
 void znsage_geometry_free(struct znsage_geometry *geo)
 {
-	kvfree(geo->zone_caps);
 	kvfree(geo->zone_nr);
 	kvfree(geo->dirty);
 	kvfree(geo->active);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Histograms of latencies, one for each CPU and each thing that is timed. To
- * count is one division by a constant and two additions on the CPU's own
- * memory, so it may be done anywhere, interrupts included. Who reads the
- * files adds the CPUs up.
+ * Histograms of latencies, one for each CPU and each thing that is timed.
+ * Counting is a division by a constant and two additions on the CPU's own memory,
+ * in any context. Readers add up the CPUs.
  *
- * A reset does not write to the counters, which would race with the CPUs that
- * add to them: it remembers what they were.
+ * A reset does not clear the counters, which would race with the CPUs that add to
+ * them; it remembers their values.
  */
 #include <linux/log2.h>
 #include <linux/math64.h>
@@ -14,7 +13,23 @@
 #include <linux/sysfs.h>
 #include <linux/time64.h>
 
-#include "latency.h"
+#include "znsage.h"
+
+/*
+ * Whole microseconds below 4, then four buckets to a power of two up to 2^24 us
+ * (17 s), and one for what took longer.
+ */
+#define MAX_US_BITS	24
+#define BUCKETS		(4 * (MAX_US_BITS - 1) + 1)
+
+struct znsage_histogram {
+	u64 buckets[BUCKETS];
+	u64 total_ns;
+};
+
+struct znsage_times {
+	struct znsage_histogram of[ZNSAGE_NR_TIMES];
+};
 
 static const char *const names[ZNSAGE_NR_TIMES] = {
 	[ZNSAGE_SWAP_OUT] = "swap_out",
@@ -32,13 +47,13 @@ static u32 bucket_of(u64 us)
 
 	if (us < 4)
 		return us;
-	if (us >> ZNSAGE_MAX_US_BITS)
-		return ZNSAGE_BUCKETS - 1;
+	if (us >> MAX_US_BITS)
+		return BUCKETS - 1;
 	power = ilog2((u32)us);
 	return 4 * (power - 1) + (((u32)us >> (power - 2)) & 3);
 }
 
-/* What is counted in @bucket took less than this, in us. Not for the last. */
+/* The upper end of a bucket, in us; the last one has none. */
 static u32 bucket_end(u32 bucket)
 {
 	if (bucket < 4)
@@ -46,14 +61,14 @@ static u32 bucket_end(u32 bucket)
 	return (4 + bucket % 4 + 1) << (bucket / 4 - 1);
 }
 
-/* Context: any. */
-void znsage_latency_add(struct znsage_latency *lat, enum znsage_time what,
-			u64 ns)
+/* Count one that took @ns. Context: any. */
+void znsage_timed(struct znsage_device *zd, enum znsage_time what, u64 ns)
 {
+	struct znsage_times __percpu *cpus = zd->latency.cpus;
 	u32 bucket = bucket_of(div_u64(ns, NSEC_PER_USEC));
 
-	this_cpu_inc(lat->cpus->of[what].buckets[bucket]);
-	this_cpu_add(lat->cpus->of[what].total_ns, ns);
+	this_cpu_inc(cpus->of[what].buckets[bucket]);
+	this_cpu_add(cpus->of[what].total_ns, ns);
 }
 
 static void add_up(struct znsage_latency *lat, enum znsage_time what,
@@ -66,7 +81,7 @@ static void add_up(struct znsage_latency *lat, enum znsage_time what,
 		const struct znsage_histogram *h =
 			&per_cpu_ptr(lat->cpus, cpu)->of[what];
 
-		for (i = 0; i < ZNSAGE_BUCKETS; i++)
+		for (i = 0; i < BUCKETS; i++)
 			sum->buckets[i] += READ_ONCE(h->buckets[i]);
 		sum->total_ns += READ_ONCE(h->total_ns);
 	}
@@ -84,20 +99,14 @@ static struct znsage_histogram *since_reset(struct znsage_latency *lat,
 		return NULL;
 	mutex_lock(&lat->lock);
 	add_up(lat, what, h);
-	for (i = 0; i < ZNSAGE_BUCKETS; i++)
+	for (i = 0; i < BUCKETS; i++)
 		h->buckets[i] -= base->buckets[i];
 	h->total_ns -= base->total_ns;
 	mutex_unlock(&lat->lock);
 	return h;
 }
 
-/**
- * znsage_latency_reset() - begin a histogram anew
- * @lat:  times
- * @what: which, or ZNSAGE_NR_TIMES for all
- *
- * Context: sleeps. Return: 0 or -ENOMEM.
- */
+/* Begin a histogram anew, or all with ZNSAGE_NR_TIMES. Returns 0 or -ENOMEM. */
 int znsage_latency_reset(struct znsage_latency *lat, enum znsage_time what)
 {
 	struct znsage_histogram *h = kmalloc(sizeof(*h), GFP_KERNEL);
@@ -130,7 +139,7 @@ ssize_t znsage_latency_summary(struct znsage_latency *lat, char *buf)
 
 		if (!h)
 			return -ENOMEM;
-		for (i = 0; i < ZNSAGE_BUCKETS; i++)
+		for (i = 0; i < BUCKETS; i++)
 			count += h->buckets[i];
 		len += sysfs_emit_at(buf, len, "%s %llu %llu\n", names[what],
 				     count, h->total_ns);
@@ -149,7 +158,7 @@ ssize_t znsage_latency_table(struct znsage_latency *lat, enum znsage_time what,
 
 	if (!h)
 		return -ENOMEM;
-	for (i = 0; i < ZNSAGE_BUCKETS - 1; i++)
+	for (i = 0; i < BUCKETS - 1; i++)
 		len += sysfs_emit_at(buf, len, "%u %llu\n", bucket_end(i),
 				     h->buckets[i]);
 	len += sysfs_emit_at(buf, len, "inf %llu\n", h->buckets[i]);
@@ -157,7 +166,7 @@ ssize_t znsage_latency_table(struct znsage_latency *lat, enum znsage_time what,
 	return len;
 }
 
-/* Context: sleeps. What is half made, znsage_latency_free() takes. */
+/* On failure, too, znsage_latency_free() is due. */
 int znsage_latency_init(struct znsage_latency *lat)
 {
 	mutex_init(&lat->lock);

@@ -1,16 +1,96 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Load and unload. Devices are made through configfs, see config.c; each
- * directory there holds the module, so nothing runs when it goes.
+ * Load and unload, and the ban on hibernation. Devices are made through configfs
+ * (config.c); each directory there holds the module, so no device is on when the
+ * module is unloaded.
+ *
+ * Hibernation loses swapped memory: an image has the maps of one moment, but GC
+ * goes on until the power is off and resets zones that these maps point to, and
+ * an attach before the image is read back resets all. So hibernation is refused
+ * while a device is on, and attach is refused from the kernel's question until
+ * hibernation is over (which takes long if user space writes the image). Suspend
+ * loses nothing.
  */
 #include <linux/blkdev.h>
 #include <linux/idr.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/notifier.h>
+#include <linux/suspend.h>
 
 #include "znsage.h"
 
 DEFINE_IDA(znsage_ida);
 int znsage_major;
+
+static DEFINE_MUTEX(sleep_lock);
+static u32 nr_on;		/* devices that are on, or about to be */
+static bool hibernating;	/* an image may be taken */
+
+static int sleep_event(struct notifier_block *nb, unsigned long event,
+		       void *unused)
+{
+	int err = 0;
+
+	mutex_lock(&sleep_lock);
+	if (event == PM_HIBERNATION_PREPARE && nr_on) {
+		znsage_err("hibernation",
+			   "refused, as what is swapped out would be lost; `znsage off` or swapoff and power=0 first (devices on: %u)",
+			   nr_on);
+		err = -EBUSY;
+	} else if (event == PM_HIBERNATION_PREPARE) {
+		hibernating = true;
+	} else if (event == PM_POST_HIBERNATION) {
+		hibernating = false;
+	}
+	mutex_unlock(&sleep_lock);
+	return notifier_from_errno(err);
+}
+
+static struct notifier_block sleep_events = {
+	.notifier_call = sleep_event,
+};
+
+/**
+ * znsage_awake_get() - no hibernation until znsage_awake_put()
+ * @name: of the device that is to be attached, for messages
+ *
+ * Context: sleeps. Return: 0, or -EAGAIN if hibernation has begun.
+ */
+int znsage_awake_get(const char *name)
+{
+	int err = 0;
+
+	mutex_lock(&sleep_lock);
+	if (hibernating) {
+		znsage_err(name, "the system is about to hibernate");
+		err = -EAGAIN;
+	} else {
+		nr_on++;
+	}
+	mutex_unlock(&sleep_lock);
+	return err;
+}
+
+void znsage_awake_put(void)
+{
+	mutex_lock(&sleep_lock);
+	nr_on--;
+	mutex_unlock(&sleep_lock);
+}
+
+/*
+ * Waits for a hibernation in progress, of which the module was not told. An image
+ * that user space has begun to write before that goes unseen.
+ */
+static int register_sleep_events(void)
+{
+	unsigned int flags = lock_system_sleep();
+	int err = register_pm_notifier(&sleep_events);
+
+	unlock_system_sleep(flags);
+	return err;
+}
 
 static int __init znsage_init(void)
 {
@@ -20,13 +100,13 @@ static int __init znsage_init(void)
 	if (znsage_major < 0)
 		return znsage_major;
 	znsage_debugfs_init();
-	err = znsage_hibernate_init();
+	err = register_sleep_events();
 	if (err)
 		goto out;
 	err = znsage_config_register();
 	if (!err)
 		return 0;
-	znsage_hibernate_exit();
+	unregister_pm_notifier(&sleep_events);
 out:
 	znsage_debugfs_exit();
 	unregister_blkdev(znsage_major, "znsage");
@@ -36,7 +116,7 @@ out:
 static void __exit znsage_exit(void)
 {
 	znsage_config_unregister();
-	znsage_hibernate_exit();
+	unregister_pm_notifier(&sleep_events);
 	znsage_debugfs_exit();
 	unregister_blkdev(znsage_major, "znsage");
 	ida_destroy(&znsage_ida);

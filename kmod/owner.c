@@ -3,38 +3,30 @@
  * Whose page is this? Keys for the policies, from the folio alone and with
  * exported calls only.
  *
- * What may be looked at. A page in a swap-out bio is under writeback and in
- * the swap cache. So its folio is neither freed nor split, stays charged to a
- * memory cgroup (which it holds), and is an anonymous page, shared memory, or
- * one that zswap writes back. Bios may also come from whoever else writes to
- * the disk: theirs are pages of the page cache or of user space, which are not
- * both swap-backed and in the swap cache, and have no owner here. (A page
- * given to direct I/O may be both. It is pinned then, and nothing below needs
- * more than that the folio stays.)
+ * A page in a swap-out bio is under writeback and in the swap cache. So its folio
+ * is neither freed nor split, stays charged to a memory cgroup (which it holds),
+ * and is anonymous, shared memory, or written back by zswap. Others who write to
+ * the disk bring pages that are not both swap-backed and in the swap cache; these
+ * have no owner here. (A page given to direct I/O may be both. It is pinned, which
+ * is enough.)
  *
- * cgroup: the memory cgroup's number, the one that `stat -c %i` shows of its
- *   directory. A cgroup v1 may move a page's charge meanwhile; RCU keeps the
- *   old cgroup until this has looked, and its kernfs node as long.
+ * cgroup: the number that `stat -c %i` shows of the memory cgroup's directory.
+ *   cgroup v1 may move the charge meanwhile; RCU keeps the old cgroup.
  *
- * mapping: an anonymous folio points to the anon_vma of the mapping that it
- *   came from. The pointer is a key as it is. The anon_vma may be gone, and
- *   its place used for another: reclaim unmapped the page before it wrote it.
- *   Such a page is needed by nobody any more.
+ * mapping: the folio's anon_vma pointer. The anon_vma may be gone and reused,
+ *   since reclaim unmapped the page before it wrote it; then nobody needs the page.
  *
- * process: the anon_vma's root, which fork hands on to all descendants. That
- *   means to read the anon_vma, for whose life nothing vouches: it is type-safe
- *   only within the RCU section that saw the page mapped. So it is read with
- *   copy_from_kernel_nofault(), which does not mind if the memory has become
- *   anything else or is gone. The key of a page that nobody needs is then a
- *   number that means nothing, and all that comes of it is that it is placed
- *   somewhere.
+ * process: the anon_vma's root, which fork passes on. The anon_vma is type-safe
+ *   only in the RCU section that saw the page mapped, so its root is read with
+ *   copy_from_kernel_nofault(). If it is gone, the key means nothing, and the
+ *   page, which nobody needs, is placed somewhere.
  *
- * Shared memory has left the page cache when it is written, and with that the
- * folio knows of no inode; KSM's pages belong to many. Of each kind, the pages
- * of a cgroup count as one mapping.
+ * Shared memory has left the page cache when it is written, so its inode is not
+ * known; KSM's pages have many owners. Of each kind, those of a cgroup count as one
+ * mapping.
  *
- * Keys that come from pointers are hashed with a secret: policies and
- * statistics show keys, and kernel addresses are not to be shown.
+ * Keys that come from pointers are hashed with a secret: policies and statistics
+ * show keys, and must not show kernel addresses.
  */
 #include <linux/cgroup.h>
 #include <linux/memcontrol.h>
@@ -55,11 +47,9 @@ static u64 hash(const struct znsage_device *zd, u64 a, u64 b)
 }
 
 #ifdef CONFIG_MEMCG
-/**
- * znsage_cgroup_of() - number of the memory cgroup that a folio is charged to
- * @folio: swap-backed and in the swap cache; not about to be freed
- *
- * Context: any. Return: the number, 0 if it is charged to none.
+/*
+ * Number of the memory cgroup that a folio is charged to, or 0. The folio is
+ * swap-backed, in the swap cache, and stays. Context: any.
  */
 u64 znsage_cgroup_of(struct folio *folio)
 {
@@ -94,9 +84,9 @@ static void anon_owner(const struct znsage_device *zd, unsigned long mapping,
 /**
  * znsage_page_owner() - what policies are told of a page
  * @zd:	   device
- * @page:  of a bio that writes; the first one of a large folio will do
- * @cpu:   that the page is taken to come from
- * @owner: filled in, if the policy looks at it; else but for @cpu unknown
+ * @page:  of a bio that writes; of a large folio, any page
+ * @cpu:   that the page counts as coming from
+ * @owner: filled in; @cpu only, if the policy does not look at pages
  *
  * Context: process; does not sleep.
  */

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Policies by their names: the engine's own and those that modules register;
- * and how a device changes from one to another while it runs.
+ * Policies by name, the engine's own and those that modules register; and the
+ * change from one to another on a running device.
  *
- * A device holds the module of its policy, so a policy that is in use stays.
- * The change: the new policy gets ready, the engine is given it, and once all
- * who may still be in a function of the old one have left (they are in an RCU
- * section there), the old one is told that it is over and its module let go.
+ * A device holds the module of its policy. A change attaches the new policy, gives
+ * it to the engine, waits for an RCU grace period, since the policy's functions
+ * are called inside RCU sections, then detaches the old policy and puts its module.
  */
 #include <linux/ctype.h>
 #include <linux/export.h>
@@ -22,11 +21,11 @@ struct registered {
 	const struct znsage_policy *policy;
 };
 
-/* Policies of modules, in the order they came; under registry_lock. */
+/* Policies of modules; under registry_lock. */
 static LIST_HEAD(registry);
 static DEFINE_MUTEX(registry_lock);
 
-/* What a policy may ask is the engine's. */
+/* What a policy may call. */
 EXPORT_SYMBOL_GPL(znsage_stream_of);
 EXPORT_SYMBOL_GPL(znsage_get_levels);
 EXPORT_SYMBOL_GPL(znsage_get_zone);
@@ -90,12 +89,9 @@ void znsage_unregister_policy(struct znsage_policy *policy)
 }
 EXPORT_SYMBOL_GPL(znsage_unregister_policy);
 
-/**
- * znsage_policy_get() - a policy by its name, held
- * @name: name
- *
- * Context: sleeps. Return: the policy, for znsage_policy_put(), or NULL if
- * there is none of that name or its module is about to go.
+/*
+ * A policy by its name, held until znsage_policy_put(). NULL if there is none, or
+ * its module is about to go. Context: sleeps.
  */
 const struct znsage_policy *znsage_policy_get(const char *name)
 {
@@ -118,12 +114,7 @@ void znsage_policy_put(const struct znsage_policy *policy)
 		module_put(policy->owner);
 }
 
-/**
- * znsage_policy_names() - the names of all policies, a line each
- * @buf: page
- *
- * Context: sleeps. Return: length.
- */
+/* The names of all policies, a line each. Returns the length. */
 ssize_t znsage_policy_names(char *buf)
 {
 	const struct znsage_policy *const *p;
@@ -139,7 +130,7 @@ ssize_t znsage_policy_names(char *buf)
 	return len;
 }
 
-/* Most devices have one that looks at nothing but the CPU: save the trouble. */
+/* The usual policy looks at nothing but the CPU: do not look up more for it. */
 static bool looks_at_pages(const struct znsage_policy *policy)
 {
 	return policy != zse_builtin_policy("single") &&
@@ -147,8 +138,8 @@ static bool looks_at_pages(const struct znsage_policy *policy)
 }
 
 /*
- * Give the device @policy, which is held and stays so, and set the one it had
- * free. Wants policy_lock, unless nothing runs yet.
+ * Give the device @policy, with the caller's hold, and put the one it had. Under
+ * policy_lock, or before the device runs.
  */
 static int change(struct znsage_device *zd, const struct znsage_policy *policy)
 {
@@ -161,8 +152,8 @@ static int change(struct znsage_device *zd, const struct znsage_policy *policy)
 			return -ENOMEM;
 	}
 	/*
-	 * No function of one is to see the private data of the other: those of
-	 * the old one come to their end beside a policy that looks at none.
+	 * No function may see the private data of the other policy: those of the
+	 * old one end while the device has a policy without any.
 	 */
 	if (old && (old_private || private)) {
 		zse_set_policy(zd->engine, zse_builtin_policy("cpu"),
@@ -183,12 +174,9 @@ static int change(struct znsage_device *zd, const struct znsage_policy *policy)
 	return 0;
 }
 
-/**
- * znsage_policy_start() - give a device its first policy, or another one
- * @zd:	    device with an engine; if it runs, with policy_lock held
- * @policy: held; on success the device holds it from now on
- *
- * Context: sleeps. Return: 0 or an errno, and the log says why.
+/*
+ * change(), with a message if it fails: for the first policy of a device, before
+ * it runs, or another one.
  */
 int znsage_policy_start(struct znsage_device *zd,
 			const struct znsage_policy *policy)
@@ -201,7 +189,7 @@ int znsage_policy_start(struct znsage_device *zd,
 	return err;
 }
 
-/* The device has no I/O any more; or never had a policy. */
+/* The device has no I/O, and may have no policy. */
 void znsage_policy_end(struct znsage_device *zd)
 {
 	znsage_charge_end(zd);
@@ -211,13 +199,9 @@ void znsage_policy_end(struct znsage_device *zd)
 	zd->policy = NULL;
 }
 
-/**
- * znsage_policy_switch() - another policy for a running device
- * @zd:	  device
- * @name: of the policy
- *
- * Context: sleeps. Return: 0; -EINVAL: there is none of that name; another
- * errno if it cannot be started. Then the old one stays.
+/*
+ * Another policy for a running device. Returns 0, -EINVAL if there is none of that
+ * name, or an errno if it cannot be started; then the old one stays.
  */
 int znsage_policy_switch(struct znsage_device *zd, const char *name)
 {

@@ -1,187 +1,118 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Swap-in. A bio whose slots are in blocks that follow one another is sent to
- * the backing device itself, with another end; that is how nearly all of swap's
- * come, one page each. Of others each such run is read by a clone. The zone of
- * blocks that are being read is not reset: the engine counts readers.
+ * Swap-in. Each run of slots whose blocks follow one another is read by a clone
+ * of the bio, sent to the backing device. The zone of blocks that are being read
+ * is not reset: the engine counts readers.
  *
- * A slot that is being written has no block yet. The kernel does not read
- * one (it has the page), but other users of the disk may; such a bio waits
- * until a chunk has ended, and what comes before that slot is read meanwhile.
+ * A slot that is being written has no block yet. The kernel does not read such a
+ * slot (it has the page), but other users of the disk may. Their bio waits until
+ * a chunk has ended; slots before that one are read meanwhile.
  *
- * The block layer merges reads of neighbours, as read-ahead's are, and for one
- * block that cannot be read all of such a request fails. So a run that failed
- * is read once more, by a clone that is not merged.
+ * The block layer merges neighbouring reads, such as read-ahead's, and a bad
+ * block fails all of the merged request. So a run that failed is read once more,
+ * unmerged.
  *
- * If pages are encrypted, they are decrypted in place before their bio ends: by
- * a workqueue where they come from the device, at once where they are copied
- * from GC, which has them as they are on the device.
+ * Encrypted pages are decrypted in place before their bio ends: by a workqueue
+ * if they come from the device, at once if they are copied from a chunk of GC.
  */
 #include <linux/blkdev.h>
 #include <linux/highmem.h>
-#include <linux/slab.h>
+#include <trace/events/block.h>
 
+#include "trace.h"
 #include "znsage.h"
 
-/**
- * struct znsage_read - a run of blocks that is being read
- * @zd:	   device, held
- * @bio:   to end
- * @block: first of the run
- * @slot:  it is of
- * @nr:	   blocks
- * @start: when it was submitted, in ns; 0: not timed
- * @bdev:  the bio's own, if it went to the backing device, as the next two; else
- *	   NULL
- * @end_io: of the bio
- * @private: of the bio
- * @work:  decrypts, or reads again
- * @iter:  where the pages are in @bio
- * @failed: how it ended the first time; if it did, it is read alone now
- * @clone: if not. Last, as bio_set wants it; a bio that went itself has none
- */
+/* A run of blocks that is being read. */
 struct znsage_read {
-	struct znsage_device *zd;
-	struct bio *bio;
-	u32 block;
-	u32 slot;
-	u64 start;
+	struct znsage_device *zd;	/* held */
+	struct bio *bio;		/* to end */
+	u32 block;			/* the first */
 	u32 nr;
-	struct block_device *bdev;
-	bio_end_io_t *end_io;
-	void *private;
-	struct work_struct work;
-	struct bvec_iter iter;
-	blk_status_t failed;
-	struct bio clone;
+	u64 start;			/* ns; 0: not timed */
+	struct bvec_iter iter;		/* the run's pages and slots in @bio */
+	blk_status_t failed;		/* by the first try; this is the second */
+	struct work_struct work;	/* reads again, or decrypts */
+	struct bio clone;		/* last, as bio_set wants it */
 };
 
 /* For bioset_init(): what the clones of read_bios have in front of them. */
 const unsigned int znsage_read_pad = offsetof(struct znsage_read, clone);
 
-static void read_free(struct znsage_read *rd)
+/*
+ * Each read is timed: the rare slow ones are what people look for. Where the
+ * clock is slow (no TSC), time_reads turns this off.
+ */
+static u64 time_begin(struct znsage_device *zd)
 {
-	struct bio *bio = rd->bio;
+	if (READ_ONCE(zd->time_reads) || trace_znsage_swap_in_end_enabled())
+		return ktime_get_ns();
+	return 0;
+}
 
-	if (!rd->bdev) {
-		bio_put(&rd->clone);
+static void time_end(const struct znsage_read *rd, blk_status_t status)
+{
+	struct znsage_device *zd = rd->zd;
+	u64 ns;
+
+	if (!rd->start)
 		return;
-	}
-	bio->bi_bdev = rd->bdev;
-	bio->bi_status = BLK_STS_OK;
-	bio->bi_end_io = rd->end_io;
-	bio->bi_private = rd->private;
-	kfree(rd);
+	ns = ktime_get_ns() - rd->start;
+	if (READ_ONCE(zd->time_reads))
+		znsage_timed(zd, ZNSAGE_SWAP_IN, ns);
+	if (trace_znsage_swap_in_end_enabled())
+		trace_znsage_swap_in_end(zd->index, rd->iter.bi_sector /
+					 ZNSAGE_PAGE_SECTORS, rd->nr,
+					 blk_status_to_errno(status),
+					 div_u64(ns, NSEC_PER_USEC));
 }
 
 static void run_ended(struct znsage_read *rd, blk_status_t status)
 {
 	struct znsage_device *zd = rd->zd;
 	struct bio *bio = rd->bio;
-	u32 block = rd->block, nr = rd->nr;
 
-	znsage_saw_read_end(zd, rd->slot, rd->nr, status, rd->start);
-	read_free(rd);
+	time_end(rd, status);
 	if (status) {
 		bio->bi_status = status;
-		zse_read_failed(zd->engine, nr);
+		zse_read_failed(zd->engine, rd->nr);
 	} else {
 		zse_read_worked(zd->engine);
 	}
-	if (zse_read_end(zd->engine, block))
+	if (zse_read_end(zd->engine, rd->block))
 		znsage_kick(zd);
+	bio_put(&rd->clone);
 	bio_endio(bio);
 	percpu_ref_put(&zd->ref);
 }
 
-static void run_was_read(struct znsage_read *rd, blk_status_t status);
-
-static void clone_end_io(struct bio *clone)
+static void clone_submit(struct znsage_read *rd)
 {
-	run_was_read(container_of(clone, struct znsage_read, clone),
-		     clone->bi_status);
-}
+	struct bio *clone = &rd->clone;
 
-static void remapped_end_io(struct bio *bio)
-{
-	run_was_read(bio->bi_private, bio->bi_status);
-}
-
-/* Blocks to read, and where in the bio their pages are. */
-struct run {
-	struct zse_run blocks;
-	struct bvec_iter iter;
-};
-
-static void read_begins(struct znsage_read *rd, struct znsage_device *zd,
-			struct bio *bio, const struct run *run)
-{
-	percpu_ref_get(&zd->ref);
-	rd->zd = zd;
-	rd->bio = bio;
-	rd->block = run->blocks.block;
-	rd->slot = run->iter.bi_sector / ZNSAGE_PAGE_SECTORS;
-	rd->nr = run->blocks.nr;
-	rd->iter = run->iter;
-}
-
-/* NULL only if @gfp does not allow to wait. */
-static struct znsage_read *clone_alloc(struct znsage_device *zd,
-				       struct bio *bio, const struct run *run,
-				       gfp_t gfp)
-{
-	struct bio *clone = bio_alloc_clone(zd->backing.bdev, bio, gfp,
-					    &zd->read_bios);
-	struct znsage_read *rd;
-
-	if (!clone)
-		return NULL;
-	rd = container_of(clone, struct znsage_read, clone);
-	read_begins(rd, zd, bio, run);
-	rd->bdev = NULL;
-	rd->failed = BLK_STS_OK;
-	clone->bi_iter = run->iter;
-	clone->bi_iter.bi_size = run->blocks.nr * PAGE_SIZE;
-	clone->bi_iter.bi_sector = znsage_block_sector(zd, rd->block);
-	clone->bi_end_io = clone_end_io;
-	return rd;
-}
-
-static void submit_clone(struct znsage_device *zd, struct bio *bio,
-			 const struct run *run)
-{
-	struct znsage_read *rd = clone_alloc(zd, bio, run, GFP_NOIO);
-
-	rd->start = znsage_saw_read(zd);
-	submit_bio_noacct(&rd->clone);
+	clone->bi_iter = rd->iter;
+	clone->bi_iter.bi_size = rd->nr * PAGE_SIZE;
+	clone->bi_iter.bi_sector = znsage_block_sector(rd->zd, rd->block);
+	trace_block_bio_remap(clone, disk_devt(rd->zd->disk),
+			      rd->iter.bi_sector);
+	submit_bio_noacct(clone);
 }
 
 /*
- * Read again what failed. Only if there is memory at once, or in the bio_set's
- * reserve: it does not wait for clones of others while it may hold one. Clones
- * so come back with nothing but the device.
+ * Read again what failed, by the clone that failed: whoever waits for a clone
+ * waits only for the device.
  */
-static void alone_work(struct work_struct *work)
+static void retry_work(struct work_struct *work)
 {
 	struct znsage_read *rd = container_of(work, struct znsage_read, work);
-	struct run run = {
-		.blocks = { .block = rd->block, .nr = rd->nr },
-		.iter = rd->iter,
-	};
-	struct znsage_device *zd = rd->zd;
-	struct znsage_read *alone;
+	struct bio *clone = &rd->clone;
+	bio_end_io_t *end_io = clone->bi_end_io;
 
-	alone = clone_alloc(zd, rd->bio, &run, GFP_NOWAIT | __GFP_NOWARN);
-	if (!alone) {
-		run_ended(rd, rd->failed);
-		return;
-	}
-	alone->start = rd->start;
-	alone->failed = rd->failed;
-	alone->clone.bi_opf |= REQ_NOMERGE;
-	read_free(rd);
-	submit_bio_noacct(&alone->clone);
-	percpu_ref_put(&zd->ref);
+	bio_reset(clone, rd->zd->backing.bdev, clone->bi_opf | REQ_NOMERGE);
+	bio_set_flag(clone, BIO_CLONED);
+	bio_clone_blkg_association(clone, rd->bio);
+	clone->bi_ioprio = rd->bio->bi_ioprio;
+	clone->bi_end_io = end_io;
+	clone_submit(rd);
 }
 
 static void decrypt_work(struct work_struct *work)
@@ -191,19 +122,21 @@ static void decrypt_work(struct work_struct *work)
 	run_ended(rd, znsage_decrypt(rd->zd, rd->bio, rd->iter, rd->nr));
 }
 
-/* May what ended so be the error of a neighbour? */
+/* May it be the error of a neighbour in a merged request? */
 static bool may_be_a_neighbours(blk_status_t status)
 {
 	return status == BLK_STS_IOERR || status == BLK_STS_MEDIUM ||
 	       status == BLK_STS_PROTECTION;
 }
 
-/* The device has read it, or failed to. Any context. */
-static void run_was_read(struct znsage_read *rd, blk_status_t status)
+static void clone_end_io(struct bio *clone)
 {
+	struct znsage_read *rd = container_of(clone, struct znsage_read, clone);
+	blk_status_t status = clone->bi_status;
+
 	if (!rd->failed && may_be_a_neighbours(status)) {
 		rd->failed = status;
-		INIT_WORK(&rd->work, alone_work);
+		INIT_WORK(&rd->work, retry_work);
 		queue_work(rd->zd->read_wq, &rd->work);
 	} else if (status || !rd->zd->crypt) {
 		run_ended(rd, status);
@@ -213,36 +146,13 @@ static void run_was_read(struct znsage_read *rd, blk_status_t status)
 	}
 }
 
-/*
- * Send @bio itself, all of which is @run. Only if there is memory at once:
- * waiting for it is what the clones' bio_set is made for.
- */
-static bool submit_remapped(struct znsage_device *zd, struct bio *bio,
-			    const struct run *run)
-{
-	struct znsage_read *rd = kmalloc(offsetof(struct znsage_read, clone),
-					 GFP_NOWAIT | __GFP_NOWARN);
+/* Blocks to read, and where in the bio their pages are. */
+struct run {
+	struct zse_run blocks;
+	struct bvec_iter iter;
+};
 
-	if (!rd)
-		return false;
-	read_begins(rd, zd, bio, run);
-	rd->start = znsage_saw_read(zd);
-	rd->failed = BLK_STS_OK;
-	rd->bdev = bio->bi_bdev;
-	rd->end_io = bio->bi_end_io;
-	rd->private = bio->bi_private;
-	bio_set_dev(bio, zd->backing.bdev);
-	bio->bi_iter.bi_sector = znsage_block_sector(zd, rd->block);
-	bio->bi_end_io = remapped_end_io;
-	bio->bi_private = rd;
-	submit_bio_noacct(bio);
-	return true;
-}
-
-/*
- * Remember which pages a run is read into. Those of a bio that another driver
- * made of its own are none of the kernel's swap-in.
- */
+/* Remember which pages a run is read into, if the bio is the kernel's swap-in. */
 static void note_pages(struct znsage_device *zd, struct bio *bio,
 		       const struct run *run)
 {
@@ -255,7 +165,6 @@ static void note_pages(struct znsage_device *zd, struct bio *bio,
 		struct bio_vec bv = bio_iter_iovec(bio, iter);
 		u32 slot = iter.bi_sector / ZNSAGE_PAGE_SECTORS;
 
-		/* Parts of pages come from elsewhere, too. */
 		if (bv.bv_len != PAGE_SIZE)
 			return;
 		znsage_frames_note(zd, bv.bv_page, slot, run->blocks.block + i);
@@ -263,28 +172,30 @@ static void note_pages(struct znsage_device *zd, struct bio *bio,
 	}
 }
 
-/*
- * Is @run all of @bio? What is left of one that has waited for a write is not: its
- * status may tell of an error of what came before, or will when a clone has ended.
- */
-static bool is_whole(struct bio *bio, const struct run *run)
-{
-	return run->blocks.nr * PAGE_SIZE == bio->bi_iter.bi_size &&
-	       !bio->bi_status && !bio_flagged(bio, BIO_CHAIN);
-}
-
 /* Read a run; it takes over a reference of @bio. */
 static void submit_run(struct znsage_device *zd, struct bio *bio,
 		       const struct run *run)
 {
+	struct bio *clone = bio_alloc_clone(zd->backing.bdev, bio, GFP_NOIO,
+					    &zd->read_bios);
+	struct znsage_read *rd = container_of(clone, struct znsage_read, clone);
+
 	note_pages(zd, bio, run);
-	if (!is_whole(bio, run) || !submit_remapped(zd, bio, run))
-		submit_clone(zd, bio, run);
+	percpu_ref_get(&zd->ref);
+	rd->zd = zd;
+	rd->bio = bio;
+	rd->block = run->blocks.block;
+	rd->nr = run->blocks.nr;
+	rd->iter = run->iter;
+	rd->failed = BLK_STS_OK;
+	rd->start = time_begin(zd);
+	clone->bi_end_io = clone_end_io;
+	clone_submit(rd);
 }
 
 /*
- * Queue @bio until a chunk has ended. That may have happened since @slot was
- * found busy: the slot is looked at again after the bio is on the list, as
+ * Queue @bio until a chunk has ended. One may have ended since @slot was found
+ * busy, so the slot is looked at again once the bio is on the list;
  * append_end_io() looks at the list after it changed the map.
  */
 static void wait_for_write(struct znsage_device *zd, struct bio *bio, u32 slot)
@@ -300,7 +211,7 @@ static void wait_for_write(struct znsage_device *zd, struct bio *bio, u32 slot)
 		znsage_kick(zd);
 }
 
-/* Zero @left bytes of @bio from @iter on that belong to one page. */
+/* Zero a page of @bio from @iter on; it may be in pieces. */
 static void zero_page_at(struct bio *bio, struct bvec_iter iter)
 {
 	u32 left = PAGE_SIZE;
@@ -316,7 +227,7 @@ static void zero_page_at(struct bio *bio, struct bvec_iter iter)
 	}
 }
 
-/* Copy a page that GC has in memory. */
+/* Copy a page from a chunk of GC. */
 static void copy_buffer(struct znsage_device *zd, struct bio *bio,
 			const struct run *run)
 {
@@ -345,9 +256,7 @@ static void copy_buffer(struct znsage_device *zd, struct bio *bio,
 /**
  * znsage_read() - a swap-in bio
  * @zd:	 device
- * @bio: whole slots
- *
- * The reference that @bio came with is held until all of it is under way.
+ * @bio: whole slots; this holds its reference until all runs are submitted
  *
  * Context: process; may sleep for a clone, which comes back by itself.
  */
@@ -393,12 +302,7 @@ out:
 		znsage_kick(zd);
 }
 
-/**
- * znsage_read_busy() - try again what waited for a write
- * @zd: device
- *
- * Context: the worker.
- */
+/* Try again what waited for a write. Context: the worker. */
 void znsage_read_busy(struct znsage_device *zd)
 {
 	struct bio_list list = BIO_EMPTY_LIST;

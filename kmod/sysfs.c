@@ -40,8 +40,7 @@ static ssize_t stat_show(struct device *dev, struct device_attribute *attr,
 ZSE_COUNTERS(STAT_ATTR)
 ZSE_GAUGES(STAT_ATTR)
 
-/* What was chosen at attach. */
-#define VALUE_ATTR(_name, _format, _value)				\
+#define VALUE_SHOW(_name, _format, _value)				\
 	static ssize_t _name##_show(struct device *dev,			\
 				    struct device_attribute *attr,	\
 				    char *buf)				\
@@ -49,7 +48,11 @@ ZSE_GAUGES(STAT_ATTR)
 		struct znsage_device *zd = dev_to_zd(dev);		\
 									\
 		return sysfs_emit(buf, _format "\n", _value);		\
-	}								\
+	}
+
+/* What was chosen at attach. */
+#define VALUE_ATTR(_name, _format, _value)				\
+	VALUE_SHOW(_name, _format, _value)				\
 	static DEVICE_ATTR_RO(_name)
 
 VALUE_ATTR(backing, "%pg", zd->backing.bdev);
@@ -64,27 +67,88 @@ VALUE_ATTR(encrypt, "%s",
 	   znsage_encrypt_names[zd->crypt ? ZNSAGE_ENCRYPT_AES_XTS :
 				ZNSAGE_ENCRYPT_OFF]);
 
-static ssize_t deadline_us_show(struct device *dev,
-				struct device_attribute *attr, char *buf)
-{
-	return sysfs_emit(buf, "%u\n", dev_to_zd(dev)->deadline_us);
-}
+/*
+ * What can be changed: @_set stores what @buf says and returns 0 or an errno.
+ * The worker runs afterwards, as GC may have to.
+ */
+#define SETTING_ATTR(_name, _format, _value, _set)			\
+	VALUE_SHOW(_name, _format, _value)				\
+	static ssize_t _name##_store(struct device *dev,		\
+				     struct device_attribute *attr,	\
+				     const char *buf, size_t len)	\
+	{								\
+		struct znsage_device *zd = dev_to_zd(dev);		\
+		int err = _set;						\
+									\
+		if (!err)						\
+			znsage_kick(zd);				\
+		return err ? err : len;					\
+	}								\
+	static DEVICE_ATTR_RW(_name)
 
-static ssize_t deadline_us_store(struct device *dev,
-				 struct device_attribute *attr,
-				 const char *buf, size_t len)
+static int set_deadline(struct znsage_device *zd, const char *buf)
 {
 	u32 us;
 	int err = kstrtou32(buf, 0, &us);
 
 	if (err)
 		return err;
-	if (!us || us > ZNSAGE_MAX_DEADLINE_US)
+	if (us < ZNSAGE_MIN_DEADLINE_US || us > ZNSAGE_MAX_DEADLINE_US)
 		return -EINVAL;
-	WRITE_ONCE(dev_to_zd(dev)->deadline_us, us);
-	return len;
+	WRITE_ONCE(zd->deadline_us, us);
+	return 0;
 }
-static DEVICE_ATTR_RW(deadline_us);
+
+static int set_victim(struct znsage_device *zd, const char *buf)
+{
+	int victim = __sysfs_match_string(zse_victim_names, ZSE_NR_VICTIMS,
+					  buf);
+
+	if (victim < 0)
+		return victim;
+	zse_set_victim(zd->engine, victim);
+	return 0;
+}
+
+static u32 watermark(struct znsage_device *zd, bool is_low)
+{
+	u32 low, high;
+
+	zse_get_watermarks(zd->engine, &low, &high);
+	return is_low ? low : high;
+}
+
+static int set_watermark(struct znsage_device *zd, const char *buf, bool is_low)
+{
+	u32 low, high;
+	int err;
+
+	zse_get_watermarks(zd->engine, &low, &high);
+	err = kstrtou32(buf, 0, is_low ? &low : &high);
+	if (err)
+		return err;
+	return zse_set_watermarks(zd->engine, low, high) ? 0 : -EINVAL;
+}
+
+static int set_pace(struct znsage_device *zd, const char *buf)
+{
+	u32 pace;
+	int err = kstrtou32(buf, 0, &pace);
+
+	if (err)
+		return err;
+	return zse_set_pace(zd->engine, pace) ? 0 : -EINVAL;
+}
+
+SETTING_ATTR(deadline_us, "%u", zd->deadline_us, set_deadline(zd, buf));
+SETTING_ATTR(victim, "%s", zse_victim_names[zse_get_victim(zd->engine)],
+	     set_victim(zd, buf));
+SETTING_ATTR(gc_low, "%u", watermark(zd, true), set_watermark(zd, buf, true));
+SETTING_ATTR(gc_high, "%u", watermark(zd, false),
+	     set_watermark(zd, buf, false));
+SETTING_ATTR(pace, "%u", zse_get_pace(zd->engine), set_pace(zd, buf));
+SETTING_ATTR(time_reads, "%d", zd->time_reads,
+	     kstrtobool(buf, &zd->time_reads));
 
 static ssize_t policy_show(struct device *dev, struct device_attribute *attr,
 			   char *buf)
@@ -111,120 +175,14 @@ static ssize_t policy_store(struct device *dev, struct device_attribute *attr,
 }
 static DEVICE_ATTR_RW(policy);
 
-static ssize_t victim_show(struct device *dev, struct device_attribute *attr,
-			   char *buf)
-{
-	enum zse_victim victim = zse_get_victim(dev_to_zd(dev)->engine);
-
-	return sysfs_emit(buf, "%s\n", zse_victim_names[victim]);
-}
-
-static ssize_t victim_store(struct device *dev, struct device_attribute *attr,
-			    const char *buf, size_t len)
-{
-	int victim = __sysfs_match_string(zse_victim_names, ZSE_NR_VICTIMS,
-					  buf);
-
-	if (victim < 0)
-		return victim;
-	zse_set_victim(dev_to_zd(dev)->engine, victim);
-	return len;
-}
-static DEVICE_ATTR_RW(victim);
-
-static ssize_t watermark_store(struct device *dev, const char *buf, size_t len,
-			       bool is_low)
-{
-	struct znsage_device *zd = dev_to_zd(dev);
-	u32 low, high, value;
-	int err = kstrtou32(buf, 0, &value);
-
-	if (err)
-		return err;
-	zse_get_watermarks(zd->engine, &low, &high);
-	if (is_low)
-		low = value;
-	else
-		high = value;
-	if (!zse_set_watermarks(zd->engine, low, high))
-		return -EINVAL;
-	znsage_kick(zd);
-	return len;
-}
-
-#define WATERMARK_ATTR(_name, _field, _is_low)				\
-	static ssize_t _name##_show(struct device *dev,			\
-				    struct device_attribute *attr,	\
-				    char *buf)				\
-	{								\
-		u32 low, high;						\
-									\
-		zse_get_watermarks(dev_to_zd(dev)->engine, &low, &high); \
-		return sysfs_emit(buf, "%u\n", _field);			\
-	}								\
-	static ssize_t _name##_store(struct device *dev,		\
-				     struct device_attribute *attr,	\
-				     const char *buf, size_t len)	\
-	{								\
-		return watermark_store(dev, buf, len, _is_low);		\
-	}								\
-	static DEVICE_ATTR_RW(_name)
-
-WATERMARK_ATTR(gc_low, low, true);
-WATERMARK_ATTR(gc_high, high, false);
-
-static ssize_t pace_show(struct device *dev, struct device_attribute *attr,
-			 char *buf)
-{
-	return sysfs_emit(buf, "%u\n", zse_get_pace(dev_to_zd(dev)->engine));
-}
-
-static ssize_t pace_store(struct device *dev, struct device_attribute *attr,
-			  const char *buf, size_t len)
-{
-	struct znsage_device *zd = dev_to_zd(dev);
-	u32 pace;
-	int err = kstrtou32(buf, 0, &pace);
-
-	if (err)
-		return err;
-	if (!zse_set_pace(zd->engine, pace))
-		return -EINVAL;
-	znsage_kick(zd);
-	return len;
-}
-static DEVICE_ATTR_RW(pace);
-
-static ssize_t time_reads_show(struct device *dev,
-			       struct device_attribute *attr, char *buf)
-{
-	return sysfs_emit(buf, "%d\n", dev_to_zd(dev)->time_reads);
-}
-
-static ssize_t time_reads_store(struct device *dev,
-				struct device_attribute *attr,
-				const char *buf, size_t len)
-{
-	bool on;
-	int err = kstrtobool(buf, &on);
-
-	if (err)
-		return err;
-	WRITE_ONCE(dev_to_zd(dev)->time_reads, on);
-	return len;
-}
-static DEVICE_ATTR_RW(time_reads);
-
-/* Histograms; a 0 that is written begins one anew, or with latency all. */
+/* Histograms; writing 0 begins one anew, or all for `latency`. */
 struct time_attribute {
 	struct device_attribute attr;
 	enum znsage_time what;
 };
 
-static enum znsage_time attr_to_time(struct device_attribute *attr)
-{
-	return container_of(attr, struct time_attribute, attr)->what;
-}
+#define attr_to_time(_attr) \
+	(container_of(_attr, struct time_attribute, attr)->what)
 
 static ssize_t latency_show(struct device *dev, struct device_attribute *attr,
 			    char *buf)
@@ -279,7 +237,7 @@ TIME_ATTR(latency_gc_append, ZNSAGE_GC_APPEND);
 TABLE_ATTR(zone_states, znsage_zone_states);
 TABLE_ATTR(live_histogram, znsage_live_histogram);
 
-/* A binary attribute only in that it may be longer than a page. */
+/* Binary, since it may be longer than a page. */
 static ssize_t stream_table_read(struct file *file, struct kobject *kobj,
 				 ZNSAGE_BIN_CONST struct bin_attribute *attr,
 				 char *buf, loff_t from, size_t count)
@@ -291,57 +249,75 @@ static ssize_t stream_table_read(struct file *file, struct kobject *kobj,
 }
 static BIN_ATTR_RO(stream_table, 0);
 
-/* Violations found by the checker, as text that fits a page. */
-struct report {
-	char *buf;
-	size_t len;
-	u32 more;
-};
-
 static void report_violation(void *arg, const char *what, u32 where, u64 is,
 			     u64 want)
 {
-	struct report *rep = arg;
+	struct znsage_check *check = arg;
 
-	/* Leave room for the last line. */
-	if (rep->len > PAGE_SIZE - 256) {
-		rep->more++;
+	if (check->len > sizeof(check->text) - 256) {
+		check->more++;
 		return;
 	}
-	rep->len += sysfs_emit_at(rep->buf, rep->len,
-				  "%s: at %u, is %llu, should be %llu\n", what,
-				  where, is, want);
+	check->len += scnprintf(check->text + check->len,
+				sizeof(check->text) - check->len,
+				"%s: at %u, is %llu, should be %llu\n", what,
+				where, is, want);
 }
 
 /*
- * Walk all maps. Bios that come meanwhile wait at the queue's door; slots may
- * still be freed, which the checker allows for.
+ * Walk all maps. New bios wait for the queue meanwhile; slots may still be
+ * freed, which the checker allows for.
  */
+static void run_check(struct znsage_device *zd)
+{
+	unsigned int flags;
+
+	zd->check.len = 0;
+	zd->check.more = 0;
+	flags = znsage_freeze(zd->disk);
+	znsage_quiesce(zd);
+	zse_check(zd->engine, report_violation, &zd->check);
+	zse_set_gc(zd->engine, true);
+	znsage_unfreeze(zd->disk, flags);
+	znsage_kick(zd);
+	zd->check.done = true;
+}
+
+static ssize_t check_store(struct device *dev, struct device_attribute *attr,
+			   const char *buf, size_t len)
+{
+	struct znsage_device *zd = dev_to_zd(dev);
+	bool on;
+	int err = kstrtobool(buf, &on);
+
+	if (err || !on)
+		return -EINVAL;
+	if (!percpu_ref_tryget_live(&zd->ref))
+		return -ENODEV;
+	mutex_lock(&zd->check.lock);
+	run_check(zd);
+	mutex_unlock(&zd->check.lock);
+	percpu_ref_put(&zd->ref);
+	return len;
+}
+
+/* What the last check found. */
 static ssize_t check_show(struct device *dev, struct device_attribute *attr,
 			  char *buf)
 {
 	struct znsage_device *zd = dev_to_zd(dev);
-	struct report rep = { .buf = buf };
-	unsigned int flags;
+	const struct znsage_check *check = &zd->check;
+	ssize_t len;
 
-	if (!percpu_ref_tryget_live(&zd->ref))
-		return -ENODEV;
-	mutex_lock(&zd->check_lock);
-	flags = znsage_freeze(zd->disk);
-	znsage_quiesce(zd);
-	zse_check(zd->engine, report_violation, &rep);
-	zse_set_gc(zd->engine, true);
-	znsage_unfreeze(zd->disk, flags);
-	mutex_unlock(&zd->check_lock);
-	znsage_kick(zd);
-	percpu_ref_put(&zd->ref);
-
-	if (rep.more)
-		rep.len += sysfs_emit_at(buf, rep.len, "and %u more\n",
-					 rep.more);
-	return rep.len ? rep.len : sysfs_emit(buf, "ok\n");
+	mutex_lock(&zd->check.lock);
+	len = sysfs_emit(buf, "%s", !check->done ? "never\n" :
+			 !check->len ? "ok\n" : check->text);
+	if (check->more)
+		len += sysfs_emit_at(buf, len, "and %u more\n", check->more);
+	mutex_unlock(&zd->check.lock);
+	return len;
 }
-static DEVICE_ATTR(check, 0400, check_show, NULL);
+static DEVICE_ATTR_ADMIN_RW(check);
 
 #define STAT_REF(_name)	&stat_##_name.attr.attr,
 

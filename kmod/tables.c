@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tables of zones and streams. What has a line for each zone does not fit a
- * file in sysfs and is in debugfs; what adds zones up is in sysfs. Either is as
- * good as the moment at which a line was made: zones go on changing meanwhile.
+ * Tables of zones and streams. The table of all zones does not fit a file in
+ * sysfs and is in debugfs; sums are in sysfs. Zones go on changing while a table
+ * is made.
  */
 #include <linux/debugfs.h>
 #include <linux/sched.h>
@@ -14,9 +14,9 @@
 /* More than the engine has. */
 #define MAX_STATES	16
 #define NR_SHARES	10
-/* Bytes of a line of the streams' table, whatever the numbers are. */
+/* Bytes of each line of the streams' table. */
 #define STREAM_LINE	166
-/* What fits its narrow columns, and is more than there can be. */
+/* Fits the narrow columns; there are never so many. */
 #define NARROW(_n)	min_t(u32, _n, 999999)
 
 static struct dentry *root;
@@ -29,7 +29,7 @@ static bool zone_at(struct znsage_device *zd, u32 i, struct zse_zone_info *zi)
 	return zse_get_zone(zd->engine, i, zi);
 }
 
-/* How many zones are in each state; states that none is in are left out. */
+/* How many zones are in each state, for states with any. */
 ssize_t znsage_zone_states(struct znsage_device *zd, char *buf)
 {
 	const char *names[MAX_STATES];
@@ -99,18 +99,10 @@ static bool stream_line(struct znsage_device *zd, u32 nr, char *line)
 	return true;
 }
 
-/**
- * znsage_stream_table() - read a part of the table of streams
- * @zd:	   device
- * @buf:   where to
- * @from:  first byte
- * @count: bytes
- *
- * Many streams with large numbers do not fit a page, so this is read in parts.
- * All lines are of one length: a part begins where the last one ended, although
- * the numbers have changed.
- *
- * Return: bytes, 0 at the end.
+/*
+ * Read @count bytes of the table of streams. It may be longer than a page, so it
+ * is read in parts. All lines have one length: a part begins where the last one
+ * ended, although the numbers have changed. Returns bytes, 0 at the end.
  */
 size_t znsage_stream_table(struct znsage_device *zd, char *buf, u32 from,
 			   size_t count)
@@ -178,19 +170,14 @@ static const struct seq_operations zones_sops = {
 };
 DEFINE_SEQ_ATTRIBUTE(zones);
 
-/**
- * znsage_debugfs_add() - make a device's directory in debugfs
- * @zd: device with a disk
- *
- * That may fail, or there may be no debugfs: nothing depends on it.
- */
+/* This may fail, or there may be no debugfs: nothing depends on it. */
 void znsage_debugfs_add(struct znsage_device *zd)
 {
 	zd->debugfs = debugfs_create_dir(zd->disk->disk_name, root);
 	debugfs_create_file("zones", 0400, zd->debugfs, zd, &zones_fops);
 }
 
-/* Waits for who is reading. */
+/* Waits for readers. */
 void znsage_debugfs_remove(struct znsage_device *zd)
 {
 	debugfs_remove(zd->debugfs);

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The worker: everything that cannot be done where it came up (in interrupt
- * context, or inside submit_bio()), and GC's I/O. One work item a device, so
- * zse_next_op() has one caller.
+ * The worker: what cannot be done where it came up (in interrupt context, or
+ * inside submit_bio()), and GC's I/O. One work item a device, so zse_next_op()
+ * has one caller.
  *
- * Nothing here waits for I/O. Bios come from a set of their own, whose
- * reserve refills as they end, which needs nothing from the worker; GC's
- * pages were allocated at attach. The workqueue has a rescuer. So the worker
- * gets on whatever the memory situation.
+ * The worker never waits for memory. Its bios come from a set of their own, and
+ * return to it without the worker's help; GC's pages were allocated at attach;
+ * the workqueue has a rescuer.
  *
- * GC reads. Live blocks of a victim that are close together are read by one
- * bio; the few dead blocks between them go to a junk page. If such a bio
- * fails, its chunk is read again block by block; what fails then stays where it
- * is, until the engine gives it up.
+ * Live blocks of a victim that are close together are read by one bio, with the
+ * few dead blocks between them going to a junk page. If such a bio fails, its
+ * chunk is read again block by block. A block that fails again stays where it is
+ * until the engine gives it up.
  */
 #include <linux/blk-integrity.h>
 #include <linux/blkdev.h>
 
+#include "trace.h"
 #include "znsage.h"
 
 /* Dead blocks that are cheaper to read over than to start another read. */
@@ -24,20 +24,12 @@
 /* Pages in one read of GC. */
 #define READ_MAX	BIO_MAX_VECS
 
-/**
- * struct worker_bio - a GC read, a reset or a finish
- * @zd:	   device, held
- * @zc:	   chunk that is read into, or NULL
- * @first: first entry read; or the zone
- * @nr:	   how many entries
- * @bio:   last, as bio_set wants it
- */
+/* A GC read, a reset or a finish. */
 struct worker_bio {
-	struct znsage_device *zd;
-	struct znsage_chunk *zc;
-	u32 first;
-	u32 nr;
-	struct bio bio;
+	struct znsage_device *zd;	/* held */
+	struct znsage_chunk *zc;	/* that is read into, or NULL */
+	u32 first;			/* entry read; or the zone */
+	struct bio bio;			/* last, as bio_set wants it */
 };
 
 /* For bioset_init(). */
@@ -64,8 +56,47 @@ static void worker_bio_put(struct worker_bio *wb)
 	percpu_ref_put(&zd->ref);
 }
 
-/* The last bio of a chunk's read has ended; or there was none. */
-static void gc_read_ended(struct znsage_chunk *zc)
+/* GC reads @zone, for the first time or again. */
+static void victim_begin(struct znsage_device *zd, u32 zone)
+{
+	struct zse_zone_info zi;
+
+	if (zd->gc_since[zone])
+		return;
+	zd->gc_since[zone] = ktime_get_ns();
+	if (trace_znsage_gc_start_enabled() &&
+	    zse_get_zone(zd->engine, zone, &zi))
+		trace_znsage_gc_start(zd->index, zd->zone_nr[zone], zi.live,
+				      zi.capacity);
+}
+
+/* @zone was reset; the engine does not know yet. */
+static void victim_end(struct znsage_device *zd, u32 zone)
+{
+	u64 ns;
+
+	if (!zd->gc_since[zone])
+		return;
+	ns = ktime_get_ns() - zd->gc_since[zone];
+	zd->gc_since[zone] = 0;
+	znsage_timed(zd, ZNSAGE_GC, ns);
+	trace_znsage_gc_finish(zd->index, zd->zone_nr[zone],
+			       div_u64(ns, NSEC_PER_USEC));
+}
+
+/* The engine's zone_event. Context: any, under the engine lock. */
+void znsage_zone_state(void *host, u32 zone, const char *from, const char *to)
+{
+	struct znsage_device *zd = host;
+
+	trace_znsage_zone_state(zd->index, zd->zone_nr[zone], from, to);
+	/* A victim in which something had to stay. */
+	if (zd->gc_since[zone] && !strcmp(to, "full"))
+		zd->gc_since[zone] = 0;
+}
+
+/* Drop one of zc->reads. The last one ends the chunk's read. */
+static void gc_read_put(struct znsage_chunk *zc)
 {
 	struct znsage_device *zd = zc->zd;
 	unsigned long flags;
@@ -77,19 +108,10 @@ static void gc_read_ended(struct znsage_chunk *zc)
 		list_add_tail(&zc->link, &zd->gc_retry);
 		spin_unlock_irqrestore(&zd->lock, flags);
 	} else {
-		znsage_saw_gc_read_end(zc);
+		znsage_timed(zd, ZNSAGE_GC_READ, ktime_get_ns() - zc->since);
 		zse_gc_read_done(zd->engine, zc->core);
 	}
 	znsage_kick(zd);
-}
-
-static void gc_entry_failed(struct znsage_chunk *zc, u32 index)
-{
-	struct znsage_device *zd = zc->zd;
-
-	if (zse_gc_entry_failed(zd->engine, zc->core, index))
-		pr_err_ratelimited("znsage: %s: a page is lost: it could not be read for long\n",
-				   zd->name);
 }
 
 static void gc_read_end_io(struct bio *bio)
@@ -99,16 +121,18 @@ static void gc_read_end_io(struct bio *bio)
 
 	if (bio->bi_status) {
 		zc->failed = true;
-		if (zc->single)
-			gc_entry_failed(zc, wb->first);
+		if (zc->single &&
+		    zse_gc_entry_failed(wb->zd->engine, zc->core, wb->first))
+			pr_err_ratelimited("znsage: %s: a page is lost: it could not be read for long\n",
+					   wb->zd->name);
 	}
-	gc_read_ended(zc);
+	gc_read_put(zc);
 	worker_bio_put(wb);
 }
 
 /*
- * Entries from @first on that one bio is to read, and in @pages how many
- * pages that is with the dead blocks between them.
+ * How many entries from @first on one bio reads; @pages: with the dead blocks
+ * between them.
  */
 static u32 gc_read_span(const struct znsage_chunk *zc, u32 first, u32 *pages)
 {
@@ -116,7 +140,7 @@ static u32 gc_read_span(const struct znsage_chunk *zc, u32 first, u32 *pages)
 	const struct zse_entry *entry = zc->core->entries;
 	u32 zone = zse_block_zone(e, entry[first].expect), over = READ_OVER, i;
 
-	/* What is compared with its checksum must not be read over. */
+	/* The junk page keeps one block only: other checksums would not match. */
 	if (bdev_get_integrity(zc->zd->backing.bdev))
 		over = 0;
 	*pages = 1;
@@ -140,10 +164,9 @@ static void gc_read_bio(struct znsage_chunk *zc, u32 first, u32 nr, u32 pages)
 	struct worker_bio *wb = worker_bio_alloc(zd, pages, REQ_OP_READ);
 	u32 block = entry->expect, i;
 
-	znsage_saw_gc(zd, zse_block_zone(zd->engine, block));
+	victim_begin(zd, zse_block_zone(zd->engine, block));
 	wb->zc = zc;
 	wb->first = first;
-	wb->nr = nr;
 	wb->bio.bi_iter.bi_sector = znsage_block_sector(zd, block);
 	wb->bio.bi_end_io = gc_read_end_io;
 	/* A merged request fails for all, if one of its blocks is bad. */
@@ -175,7 +198,7 @@ static void gc_read(struct znsage_chunk *zc, bool single)
 		gc_read_bio(zc, first, nr, pages);
 		first += nr;
 	}
-	gc_read_ended(zc);
+	gc_read_put(zc);
 }
 
 static void gc_read_retry(struct znsage_device *zd)
@@ -204,7 +227,7 @@ static void zone_end_io(struct bio *bio)
 				    zd->zone_nr[wb->first],
 				    blk_status_to_errno(bio->bi_status));
 	if (reset && ok)
-		znsage_saw_gc_end(zd, wb->first);
+		victim_end(zd, wb->first);
 	if (reset)
 		zse_reset_done(zd->engine, wb->first, ok);
 	else
@@ -229,18 +252,32 @@ static void fail_chunk(struct znsage_device *zd, const struct zse_op *op)
 	pr_err_ratelimited("znsage: %s: swap-out of %u pages failed: no zone can be written\n",
 			   zd->name, op->nr);
 	znsage_end_pages(op->chunk->priv, op->first, op->nr, BLK_STS_IOERR);
-	znsage_chunk_let_go(op->chunk->priv, 1, 0);
-	/* With nothing in flight, nobody else tells who waits for a chunk. */
+	znsage_chunk_release(op->chunk->priv, 1, 0);
+	/* With nothing in flight, no append's end wakes who waits. */
 	if (READ_ONCE(zd->starved))
 		znsage_kick(zd);
+}
+
+/* The engine has a zone for a chunk that waited for one, or failed. */
+static void append(struct znsage_device *zd, const struct zse_op *op)
+{
+	struct znsage_chunk *zc = op->chunk->priv;
+	u64 ns;
+
+	if (!zc->core->gc) {
+		ns = ktime_get_ns() - zc->since;
+		znsage_timed(zd, ZNSAGE_CHUNK_WAIT, ns);
+		atomic64_add(ns, &zd->stall_ns[zc->core->stream]);
+		trace_znsage_stall(zd->index, zc->core->id, false, ns);
+	}
+	znsage_append(zd, op);
 }
 
 static void do_op(struct znsage_device *zd, const struct zse_op *op)
 {
 	switch (op->kind) {
 	case ZSE_OP_APPEND:
-		znsage_saw_stall_end(op->chunk->priv);
-		znsage_append(zd, op);
+		append(zd, op);
 		break;
 	case ZSE_OP_READ:
 		gc_read(op->chunk->priv, false);

@@ -2,39 +2,41 @@
 /*
  * Swap-out.
  *
- * Pages of the bios that come in gather in the chunk of a stream; the append
- * carries these very pages, or what they were encrypted to. A chunk goes out
- * when it is full, when the plug of its submitter ends (reclaim works under
- * one), at once if there is no plug, or when the deadline has passed. On a
- * device with a write unit, a chunk that would need padding waits for the
- * deadline even then: the next batch of reclaim usually fills it.
+ * Pages of incoming bios gather in the chunk of a stream. The append carries
+ * these very pages, or their ciphertext. A chunk goes out when it is full, when
+ * the plug of its submitter ends (reclaim works under one), at once if there is
+ * no plug, or at the deadline. A chunk that needs padding to the write unit
+ * waits for the deadline: the next batch of reclaim usually fills it.
  *
  * A bio may have pages of several owners, which go to streams of their own.
  *
- * When the stream may have no more chunks, the submitter waits; see wait.c.
+ * If a stream has as many chunks in use as it may, the submitter waits, as for a
+ * request of any other device; otherwise reclaim would put all of memory under
+ * writeback before it noticed that the device is slow. Chunks come back when
+ * appends end or GC has made room; neither needs the submitter. Writers of other
+ * streams do not wait.
  *
- * Nothing is allocated but the plug's callback, without which the chunk goes
- * out at once.
+ * A task inside submit_bio() of a stacked disk must not wait: the chunk may need
+ * I/O that is still on its current->bio_list. Its bio goes to the stream's
+ * pending list, and so does a bio for which chunks run out in the middle. The
+ * worker, which never waits, goes on with it.
+ *
+ * Only the plug's callback is allocated; without it a chunk goes out at once.
  */
 #include <linux/blkdev.h>
 #include <linux/highmem.h>
 #include <linux/ktime.h>
+#include <linux/wait.h>
 
+#include "trace.h"
 #include "znsage.h"
 
-/**
- * struct znsage_plug - our part in a task's plug
- * @cb:	     the block layer's part; its data is the device, which is held
- * @begun:   @cpu is set
- * @cpu:     where the plug began; its pages are taken to come from there if the
- *	     task moves on
- * @streams: bitmap of those that pages went to, which wait for the plug's end
- */
+/* Our part in a task's plug. */
 struct znsage_plug {
-	struct blk_plug_cb cb;
-	bool begun;
-	u32 cpu;
-	u64 streams;
+	struct blk_plug_cb cb;	/* its data is the device, held */
+	bool begun;		/* cpu is set */
+	u32 cpu;		/* where it began: its pages count as of there */
+	u64 streams;		/* that pages went to; flushed at its end */
 };
 
 /* End the pages [first, first + nr) of a swap-out chunk. */
@@ -62,16 +64,61 @@ static bool chunk_put(struct znsage_chunk *zc, u64 now)
 }
 
 /**
- * znsage_chunk_let_go() - end @holds of a chunk
- * @zc:	   chunk for swap-out
- * @holds: how many; the chunk goes back to the engine with the last one
+ * znsage_chunk_release() - drop holds of a swap-out chunk
+ * @zc:	   chunk
+ * @holds: how many; the last one gives the chunk back to the engine
  * @now:   as for zse_chunk_put()
  *
- * Context: any. Return: true if the worker is to run.
+ * Context: any. Return: true if the worker has something to do.
  */
-bool znsage_chunk_let_go(struct znsage_chunk *zc, int holds, u64 now)
+bool znsage_chunk_release(struct znsage_chunk *zc, int holds, u64 now)
 {
 	return atomic_sub_and_test(holds, &zc->holds) && chunk_put(zc, now);
+}
+
+/* A chunk of GC may hold pages of several victims, one after the other. */
+static void trace_moves(struct znsage_chunk *zc)
+{
+	struct znsage_device *zd = zc->zd;
+	const struct zse_entry *entry = zc->core->entries;
+	u32 i = zc->first, end = zc->first + zc->nr;
+
+	while (i < end) {
+		u32 zone = zse_block_zone(zd->engine, entry[i].expect);
+		u32 nr = 1;
+
+		/* No block: the page was in memory only. */
+		if (entry[i].expect >= ZSE_TAG_BASE) {
+			i++;
+			continue;
+		}
+		while (i + nr < end &&
+		       zse_block_zone(zd->engine, entry[i + nr].expect) == zone)
+			nr++;
+		trace_znsage_gc_move(zd->index, zd->zone_nr[zone],
+				     zd->zone_nr[zc->core->zone], nr);
+		i += nr;
+	}
+}
+
+/* Time and trace an append, before the engine is told of its end. */
+static void trace_append_end(struct znsage_chunk *zc, bool ok, u64 now)
+{
+	struct znsage_device *zd = zc->zd;
+	const struct zse_chunk *c = zc->core;
+	u64 ns = now - (c->gc ? zc->since : c->born);
+
+	if (ok)
+		znsage_timed(zd, c->gc ? ZNSAGE_GC_APPEND : ZNSAGE_SWAP_OUT, ns);
+	if (trace_znsage_chunk_complete_enabled())
+		trace_znsage_chunk_complete(zd->index, c->id, c->gc,
+					    zd->zone_nr[c->zone], zc->nr,
+					    c->nr_padding, ok ? 0 : -EIO,
+					    div_u64(ns, NSEC_PER_USEC));
+	if (ok && c->gc && trace_znsage_gc_move_enabled())
+		trace_moves(zc);
+	/* If it is not done, it waits for a zone from now on. */
+	zc->since = now;
 }
 
 static void append_end_io(struct bio *bio)
@@ -94,12 +141,11 @@ static void append_end_io(struct bio *bio)
 				    zd->name, zd->zone_nr[c->zone],
 				    blk_status_to_errno(bio->bi_status));
 	bio_uninit(bio);
-
-	znsage_saw_append_end(zc, ok, now);
+	trace_append_end(zc, ok, now);
 	/*
-	 * If not finished, the chunk is not ours any more, and what is left of
-	 * it may have been appended, too, before our pages have been ended:
-	 * their parents stay because we hold the chunk. One of GC has none.
+	 * If it is not finished, the engine has the chunk again, and the worker
+	 * may append the rest before this has ended its pages: the hold keeps
+	 * the parents. A chunk of GC has none.
 	 */
 	if (!c->gc)
 		atomic_inc(&zc->holds);
@@ -108,7 +154,7 @@ static void append_end_io(struct bio *bio)
 	if (ok && !c->gc)
 		znsage_end_pages(zc, first, nr, BLK_STS_OK);
 	if (!c->gc)
-		more |= znsage_chunk_let_go(zc, finished ? 2 : 1, now);
+		more |= znsage_chunk_release(zc, finished ? 2 : 1, now);
 	else if (finished)
 		more |= chunk_put(zc, now);
 	if (more || READ_ONCE(zd->starved) ||
@@ -146,11 +192,14 @@ void znsage_append(struct znsage_device *zd, const struct zse_op *op)
 	for (i = 0; i < op->padding; i++)
 		__bio_add_page(bio, ZERO_PAGE(0), PAGE_SIZE, 0);
 	znsage_charge(zc, bio);
-	znsage_saw_append(zc, op);
+	if (zc->core->gc)
+		zc->since = ktime_get_ns();
+	trace_znsage_chunk_submit(zd->index, zc->core->id, zc->core->gc,
+				  zd->zone_nr[op->zone], op->nr, op->padding);
 	submit_bio_noacct(bio);
 }
 
-/* Fail a chunk that was taken from its stream, before it was to be appended. */
+/* Fail a chunk that was taken from its stream and not appended yet. */
 static void chunk_fail(struct znsage_device *zd, struct zse_chunk *c)
 {
 	zse_chunk_lose(zd->engine, c);
@@ -176,26 +225,24 @@ static void chunk_go(struct znsage_device *zd, struct zse_chunk *c)
 	if (zse_append_start(zd->engine, c, &op)) {
 		znsage_append(zd, &op);
 	} else {
-		znsage_saw_stall(zc);
+		trace_znsage_stall(zd->index, c->id, true, 0);
 		znsage_kick(zd);
 	}
 	if (zse_gc_due(zd->engine))
 		znsage_kick(zd);
 }
 
-static void flush_stream(struct znsage_device *zd, u32 stream)
-{
-	struct zse_chunk *c = zse_stream_take(zd->engine, stream,
-					      zd->write_unit > 1, ~0ULL);
-
-	if (c)
-		chunk_go(zd, c);
-}
-
+/* Append what needs no padding. */
 static void flush_streams(struct znsage_device *zd, u64 streams)
 {
-	for (; streams; streams &= streams - 1)
-		flush_stream(zd, __ffs64(streams));
+	for (; streams; streams &= streams - 1) {
+		struct zse_chunk *c = zse_stream_take(zd->engine,
+						      __ffs64(streams),
+						      zd->write_unit > 1, ~0ULL);
+
+		if (c)
+			chunk_go(zd, c);
+	}
 }
 
 static u64 deadline_ns(const struct znsage_device *zd)
@@ -204,9 +251,9 @@ static u64 deadline_ns(const struct znsage_device *zd)
 }
 
 /*
- * The deadline timer. It stays off while no chunk is filling. timer_on is
- * cleared before the streams are looked at and set after a page was added, so
- * one of the two sides always sees the other.
+ * The deadline timer. It is off while no chunk is filling. timer_on is cleared
+ * before the streams are looked at and set after a page was added, so one of the
+ * two sides sees the other.
  */
 enum hrtimer_restart znsage_deadline(struct hrtimer *timer)
 {
@@ -240,13 +287,17 @@ static void deadline_arm(struct znsage_device *zd)
 			      HRTIMER_MODE_REL);
 }
 
-/* Append the chunks whose deadline has passed, or all if told to. */
+/*
+ * Append the chunks that a task left to the worker, and those whose deadline has
+ * passed. Only the latter are padded; or all, while znsage_quiesce() waits.
+ */
 void znsage_write_flush(struct znsage_device *zd)
 {
 	u64 before = ktime_get_ns() - deadline_ns(zd) + 1;
 	u32 i;
 
-	if (atomic_xchg(&zd->flush, 0))
+	flush_streams(zd, atomic64_xchg(&zd->flush, 0));
+	if (READ_ONCE(zd->quiescing))
 		before = ~0ULL;
 	for (i = 0; i < zd->nr_streams; i++) {
 		struct zse_chunk *c = zse_stream_take(zd->engine, i, false,
@@ -260,7 +311,7 @@ void znsage_write_flush(struct znsage_device *zd)
 /*
  * Add pages of @bio from @iter on to the stream's chunk, until @rest bytes of
  * the bio are left or the chunk is full. The bio's last page takes over the
- * reference that it came with, so it may be gone when the stream is unlocked.
+ * bio's own reference, so the bio may be gone once the stream is unlocked.
  */
 static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
 			    struct bio *bio, struct bvec_iter *iter, u32 rest)
@@ -269,6 +320,8 @@ static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
 
 	if (!c->nr)
 		c->born = ktime_get_ns();
+	/* Of an owner's pages, the first one was placed. */
+	znsage_frames_forget(zd, bio_iter_page(bio, *iter));
 	while (iter->bi_size > rest && c->nr < c->max) {
 		struct bio_vec bv = bio_iter_iovec(bio, *iter);
 		u32 slot = iter->bi_sector / ZNSAGE_PAGE_SECTORS;
@@ -283,9 +336,9 @@ static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
 }
 
 /*
- * How much of what is left of a bio goes to one stream, in bytes. Since 7.3
- * swap-out puts pages that follow one another on the disk into one bio, whoever
- * they are of; before, a bio had one folio. A folio has one owner.
+ * How many bytes at the head of a bio go to one stream: a folio has one owner.
+ * Since 7.3 swap-out puts neighbours on the disk into one bio, whoever owns them;
+ * before, a bio had one folio.
  */
 static u32 one_owner(struct znsage_device *zd, struct bio *bio)
 {
@@ -301,8 +354,8 @@ static u32 one_owner(struct znsage_device *zd, struct bio *bio)
 		     mp_bvec_iter_len(bio->bi_io_vec, bio->bi_iter));
 }
 
-/* Stream for the pages at the head of what is left of a bio. */
-u32 znsage_place(struct znsage_device *zd, struct bio *bio, u32 cpu)
+/* Stream for the pages at the head of a bio. */
+static u32 place(struct znsage_device *zd, struct bio *bio, u32 cpu)
 {
 	struct bio_vec bv = bio_iter_iovec(bio, bio->bi_iter);
 	struct znsage_page owner;
@@ -312,21 +365,31 @@ u32 znsage_place(struct znsage_device *zd, struct bio *bio, u32 cpu)
 	return zse_place(zd->engine, &owner);
 }
 
-/**
- * znsage_write_head() - give the head of a bio to a stream
- * @zd:	    device
- * @bio:    what is left of it, by its iterator
- * @stream: where its first page was placed
- *
- * Context: any that may submit. Return: what became of it.
- */
-enum znsage_written znsage_write_head(struct znsage_device *zd,
-				      struct bio *bio, u32 stream)
+static void trace_place(struct znsage_device *zd, const struct bio *bio,
+			u32 stream)
+{
+	struct zse_stream_info si;
+
+	if (trace_znsage_place_enabled() &&
+	    zse_get_stream(zd->engine, stream, &si))
+		trace_znsage_place(zd->index, bio->bi_iter.bi_sector /
+				   ZNSAGE_PAGE_SECTORS, stream, si.key);
+}
+
+enum written {
+	ALL,		/* of the bio; it may be gone */
+	MORE,		/* another owner's pages are left of it */
+	NO_CHUNK,	/* chunks ran out; some of it is left */
+};
+
+/* Give the head of a bio to a stream; what is left is in its iterator. */
+static enum written write_head(struct znsage_device *zd, struct bio *bio,
+			       u32 stream)
 {
 	struct bvec_iter iter = bio->bi_iter;
 	u32 rest = iter.bi_size - one_owner(zd, bio);
 
-	znsage_saw_place(zd, bio, stream);
+	trace_place(zd, bio, stream);
 	while (iter.bi_size > rest) {
 		unsigned long flags;
 		struct zse_chunk *c = zse_stream_begin(zd->engine, stream,
@@ -336,7 +399,7 @@ enum znsage_written znsage_write_head(struct znsage_device *zd,
 		if (!c) {
 			zse_stream_end(zd->engine, stream, &flags);
 			bio->bi_iter = iter;
-			return ZNSAGE_NO_CHUNK;
+			return NO_CHUNK;
 		}
 		first = !c->nr;
 		chunk_add_pages(zd, c, bio, &iter, rest);
@@ -347,9 +410,110 @@ enum znsage_written znsage_write_head(struct znsage_device *zd,
 			deadline_arm(zd);
 	}
 	if (!rest)
-		return ZNSAGE_ALL;
+		return ALL;
 	bio->bi_iter = iter;
-	return ZNSAGE_MORE;
+	return MORE;
+}
+
+static void pending_add(struct znsage_device *zd, struct bio *bio, u32 stream,
+			bool first)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&zd->lock, flags);
+	if (first)
+		bio_list_add_head(&zd->pending[stream], bio);
+	else
+		bio_list_add(&zd->pending[stream], bio);
+	WRITE_ONCE(zd->starved, zd->starved | BIT_ULL(stream));
+	spin_unlock_irqrestore(&zd->lock, flags);
+}
+
+static struct bio *pending_pop(struct znsage_device *zd, u32 stream)
+{
+	unsigned long flags;
+	struct bio *bio;
+
+	spin_lock_irqsave(&zd->lock, flags);
+	bio = bio_list_pop(&zd->pending[stream]);
+	if (!bio)
+		WRITE_ONCE(zd->starved, zd->starved & ~BIT_ULL(stream));
+	spin_unlock_irqrestore(&zd->lock, flags);
+	if (!bio)
+		wake_up_all(&zd->fed);
+	return bio;
+}
+
+/*
+ * Go on with the bios of a stream until chunks run out again. The policy may have
+ * changed since they came, so they are placed anew. Returns the streams that
+ * pages went to.
+ */
+static u64 pending_go_on(struct znsage_device *zd, u32 stream)
+{
+	struct bio *bio;
+	u64 streams = 0;
+
+	while ((bio = pending_pop(zd, stream))) {
+		enum written written;
+		u32 to;
+
+		do {
+			to = place(zd, bio, raw_smp_processor_id());
+			streams |= BIT_ULL(to);
+			written = write_head(zd, bio, to);
+		} while (written == MORE);
+		if (written == ALL)
+			continue;
+		pending_add(zd, bio, to, to == stream);
+		/* Pairs with append_end_io(): chunk put, then starved read. */
+		smp_mb();
+		if (!zse_has_chunk(zd->engine, to))
+			break;
+		if (to != stream)
+			znsage_kick(zd);
+	}
+	return streams;
+}
+
+/**
+ * znsage_write_pending() - go on with bios that found no chunk
+ * @zd: device
+ *
+ * Context: the worker, which calls znsage_write_flush() next.
+ */
+void znsage_write_pending(struct znsage_device *zd)
+{
+	u64 starved = READ_ONCE(zd->starved), streams = 0;
+
+	for (; starved; starved &= starved - 1)
+		streams |= pending_go_on(zd, __ffs64(starved));
+	atomic64_or(streams, &zd->flush);
+}
+
+static bool is_starved(const struct znsage_device *zd, u32 stream)
+{
+	return READ_ONCE(zd->starved) & BIT_ULL(stream);
+}
+
+/*
+ * Wait while bios of the stream wait for a chunk. Returns false if the task may
+ * not, since bios that it submitted have not gone out.
+ */
+static bool wait_until_fed(struct znsage_device *zd, u32 stream)
+{
+	const struct bio_list *list = current->bio_list;
+	u64 since, ns;
+
+	if (list && (!bio_list_empty(&list[0]) || !bio_list_empty(&list[1])))
+		return false;
+	trace_znsage_wait(zd->index, true, 0);
+	since = ktime_get_ns();
+	wait_event(zd->fed, !is_starved(zd, stream));
+	ns = ktime_get_ns() - since;
+	znsage_timed(zd, ZNSAGE_SUBMIT_WAIT, ns);
+	trace_znsage_wait(zd->index, false, ns);
+	return true;
 }
 
 static void unplug(struct blk_plug_cb *cb, bool from_schedule)
@@ -359,25 +523,13 @@ static void unplug(struct blk_plug_cb *cb, bool from_schedule)
 
 	if (from_schedule || current->bio_list) {
 		/* The task is going to sleep, or is inside submit_bio(). */
-		atomic_set(&zd->flush, 1);
+		atomic64_or(plug->streams, &zd->flush);
 		znsage_kick(zd);
 	} else {
 		flush_streams(zd, plug->streams);
 	}
 	kfree(plug);
 	percpu_ref_put(&zd->ref);
-}
-
-/* Whole pages only: the pages themselves go into the chunk. */
-static bool pages_are_whole(struct bio *bio)
-{
-	struct bvec_iter iter;
-	struct bio_vec bv;
-
-	bio_for_each_segment(bv, bio, iter)
-		if (bv.bv_offset || bv.bv_len != PAGE_SIZE)
-			return false;
-	return true;
 }
 
 /* Our part in the task's plug; NULL if it has none, or there is no memory. */
@@ -398,6 +550,18 @@ static struct znsage_plug *plug_of(struct znsage_device *zd, u32 cpu)
 	return plug;
 }
 
+/* The pages themselves go into the chunk, so a part of one will not do. */
+static bool pages_are_whole(struct bio *bio)
+{
+	struct bvec_iter iter;
+	struct bio_vec bv;
+
+	bio_for_each_segment(bv, bio, iter)
+		if (bv.bv_offset || bv.bv_len != PAGE_SIZE)
+			return false;
+	return true;
+}
+
 /**
  * znsage_write() - a swap-out bio
  * @zd:	 device; its queue is held by the caller
@@ -408,7 +572,7 @@ static struct znsage_plug *plug_of(struct znsage_device *zd, u32 cpu)
 void znsage_write(struct znsage_device *zd, struct bio *bio)
 {
 	u32 cpu = raw_smp_processor_id(), stream;
-	enum znsage_written written;
+	enum written written;
 	u64 unplugged = 0;
 
 	if (!pages_are_whole(bio)) {
@@ -421,25 +585,27 @@ void znsage_write(struct znsage_device *zd, struct bio *bio)
 	do {
 		struct znsage_plug *plug;
 
-		stream = znsage_place(zd, bio, cpu);
-		if (znsage_is_starved(zd, stream)) {
-			/* What it waits for may be among these. */
+		stream = place(zd, bio, cpu);
+		if (is_starved(zd, stream)) {
+			/* Its chunks may be among those not flushed yet. */
 			flush_streams(zd, unplugged);
 			unplugged = 0;
-			if (!znsage_wait_until_fed(zd, stream)) {
-				znsage_wait_bio(zd, bio, stream);
-				return;
+			if (!wait_until_fed(zd, stream)) {
+				written = NO_CHUNK;
+				break;
 			}
 		}
 		plug = plug_of(zd, cpu);
 		if (plug && plug->cpu != cpu) {
 			cpu = plug->cpu;
-			stream = znsage_place(zd, bio, cpu);
+			stream = place(zd, bio, cpu);
 		}
 		*(plug ? &plug->streams : &unplugged) |= BIT_ULL(stream);
-		written = znsage_write_head(zd, bio, stream);
-	} while (written == ZNSAGE_MORE);
-	if (written == ZNSAGE_NO_CHUNK)
-		znsage_wait_bio(zd, bio, stream);
+		written = write_head(zd, bio, stream);
+	} while (written == MORE);
+	if (written == NO_CHUNK) {
+		pending_add(zd, bio, stream, false);
+		znsage_kick(zd);
+	}
 	flush_streams(zd, unplugged);
 }

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the files of the module share. The engine (../engine) knows maps,
- * zones and GC; the module turns bios into calls of the engine and what the
- * engine asks for into bios.
+ * What the files of the module share. The engine (../engine) knows maps, zones
+ * and GC; the module turns bios into calls of the engine and the engine's
+ * operations into bios.
  *
- *	main.c		load and unload
- *	config.c	configfs: what is to be set up
+ *	main.c		load and unload; no hibernation while a device is on
+ *	config.c	configfs: settings of a device, and its power switch
  *	device.c	attach and detach
- *	hibernate.c	not while a device is on
- *	geometry.c	the backing device's zones, and what is made of them
- *	disk.c		the disk in front: where bios and freed slots come in
- *	write.c		swap-out: chunks, plugs, deadline, appends
- *	wait.c		... when there is no chunk
- *	charge.c	whose I/O it is
- *	crypt.c		encryption of what is swapped out
+ *	geometry.c	the backing device's zones, and which are used
+ *	disk.c		the disk in front: bios and freed slots come in
+ *	write.c		swap-out: chunks, plugs, deadline, waiting for a chunk
+ *	charge.c	which cgroup pays for I/O
+ *	crypt.c		encryption of pages
  *	read.c		swap-in
  *	policy.c	policies by name; changing a device's policy
  *	owner.c		what a page belongs to
@@ -22,8 +20,7 @@
  *	worker.c	deferred work; GC reads, resets, finishes
  *	sysfs.c		statistics and settings of a running device
  *	latency.c	histograms of how long things take
- *	events.c	what is worth timing or tracing, as it happens
- *	tables.c	zones, in debugfs and in numbers
+ *	tables.c	tables of zones and streams, in sysfs and debugfs
  *	trace.h		tracepoints
  */
 #ifndef ZNSAGE_H
@@ -36,6 +33,7 @@
 #include <linux/kernel.h>
 #include <linux/mutex.h>
 #include <linux/percpu-refcount.h>
+#include <linux/percpu.h>
 #include <linux/siphash.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
@@ -43,10 +41,11 @@
 
 #include "compat.h"
 #include "engine.h"
-#include "latency.h"
 
 #define ZNSAGE_PAGE_SECTORS	(PAGE_SIZE >> SECTOR_SHIFT)
 #define ZNSAGE_MAX_PATH		256
+/* A page may wait so long for its chunk to fill; less is a storm of timers. */
+#define ZNSAGE_MIN_DEADLINE_US	100
 #define ZNSAGE_MAX_DEADLINE_US	1000000
 
 /* How pages are encrypted on the backing device; see crypt.c. */
@@ -58,217 +57,169 @@ enum znsage_encrypt {
 
 extern const char *const znsage_encrypt_names[ZNSAGE_NR_ENCRYPTS];
 
-/**
- * struct znsage_settings - what configfs collects and power=1 uses
- * @backing:	       path of the zoned device
- * @size:	       bytes, 0: from @over_provisioning
- * @over_provisioning: percent of the usable blocks that are held back
- * @chunk:	       bytes of an append, 0: the device's preferred size
- * @write_unit:	       bytes, appends are padded to a multiple; 0: a page
- * @reserve:	       zones that only GC may open
- * @stripe:	       zones that each stream writes at a time, 0: default
- * @gc_low, @gc_high:  watermarks in empty zones, 0: default
- * @pace:	       see zse_set_pace()
- * @deadline_us:       how long a page may wait for its chunk to fill
- * @policy:	       name of the policy
- * @victim:	       how GC chooses a zone if the policy does not
- * @encrypt:	       how pages are encrypted
- * @force:	       reset zones that are not empty
- */
+/* What configfs collects and power=1 uses. */
 struct znsage_settings {
-	char backing[ZNSAGE_MAX_PATH];
-	u64 size;
-	u32 over_provisioning;
-	u32 chunk;
-	u32 write_unit;
-	u32 reserve;
+	char backing[ZNSAGE_MAX_PATH];	/* the zoned device */
+	u64 size;		/* bytes; 0: from over_provisioning */
+	u32 over_provisioning;	/* percent of the usable blocks held back */
+	u32 chunk;		/* bytes; 0: the device's preferred size */
+	u32 write_unit;		/* bytes; 0: a page */
+	u32 reserve;		/* these as in struct zse_config */
 	u32 stripe;
 	u32 gc_low;
 	u32 gc_high;
 	u32 pace;
-	u32 deadline_us;
-	char policy[ZNSAGE_POLICY_NAME];
 	enum zse_victim victim;
+	u32 deadline_us;	/* a page waits so long for its chunk to fill */
+	char policy[ZNSAGE_POLICY_NAME];
 	enum znsage_encrypt encrypt;
-	bool force;
+	bool force;		/* reset zones that are not empty */
+};
+
+/* What is timed. */
+enum znsage_time {
+	ZNSAGE_SWAP_OUT,	/* an append, since its chunk's first page came */
+	ZNSAGE_SWAP_IN,		/* a read of the device */
+	ZNSAGE_CHUNK_WAIT,	/* a chunk of swap-out waits for a zone */
+	ZNSAGE_SUBMIT_WAIT,	/* a task waits for a chunk */
+	ZNSAGE_GC,		/* a victim, from its first read to its reset */
+	ZNSAGE_GC_READ,		/* the reads that fill a chunk of GC */
+	ZNSAGE_GC_APPEND,	/* the append of such a chunk */
+	ZNSAGE_NR_TIMES
+};
+
+struct znsage_times;
+
+struct znsage_latency {
+	struct znsage_times __percpu *cpus;	/* since attach; only added to */
+	struct mutex lock;
+	struct znsage_times *base;	/* under lock: cpus at the last reset */
 };
 
 struct znsage_device;
 struct znsage_frames;
 struct znsage_crypt;
 
-/**
- * struct znsage_chunk - a chunk of the engine and what its I/O needs
- * @core:    the engine's part; its priv points back here
- * @zd:	     device
- * @pages:   of each entry; a GC chunk owns them
- * @encrypted: of each entry, where its page is encrypted to, and appended from;
- *	     NULL if it is not, and for GC chunks, which hold what is on the device
- * @parents: of each entry, the bio to end; not for GC chunks
- * @bio:     the append
- * @vecs:    its pages, as many as a chunk has
- * @first, @nr: entries in the append
- * @since:   when what it is doing began, in ns: a wait for a zone, a read or an
- *	     append of GC
- * @holds:   who needs @parents as they are: one for what is left to append, and
- *	     one for each append whose pages are being ended; the last gives the
- *	     chunk back. Not for GC chunks
- * @reads:   bios of a GC read that have not ended
- * @single:  GC reads block by block, after a larger read failed
- * @failed:  a GC read failed
- * @link:    on the device's retry list
- */
+/* A chunk of the engine and what its I/O needs. */
 struct znsage_chunk {
-	struct zse_chunk *core;
+	struct zse_chunk *core;		/* its priv points back here */
 	struct znsage_device *zd;
-	struct page **pages;
-	struct page **encrypted;
-	struct bio **parents;
-	struct bio bio;
-	struct bio_vec *vecs;
-	u32 first;
-	u32 nr;
-	u64 since;
+	struct page **pages;		/* of each entry; GC's chunks own them */
+	struct bio bio;			/* the append */
+	struct bio_vec *vecs;		/* its pages */
+	u32 first, nr;			/* entries in the append */
+	u64 since;	/* ns: when its wait, GC read or GC append began */
+
+	/* Chunks of swap-out. */
+	struct bio **parents;		/* the bio to end, of each entry */
+	struct page **encrypted;	/* ciphertext of each entry, or NULL */
+	/*
+	 * One for what is left to append, one for each append whose pages are
+	 * being ended: these need @parents. The last one puts the chunk.
+	 */
 	atomic_t holds;
-	atomic_t reads;
-	bool single;
-	bool failed;
-	struct list_head link;
+
+	/* Chunks of GC. */
+	atomic_t reads;			/* bios in flight */
+	bool single;			/* block by block, after a failure */
+	bool failed;			/* a read failed */
+	struct list_head link;		/* on gc_retry */
 };
 
-/**
- * struct znsage_payer - who pays for a stream's I/O, see charge.c
- * @css: block cgroup, held, or NULL
- * @key: of the pages that are its
- */
+/* Who pays for a stream's I/O; see charge.c. */
 struct znsage_payer {
-	struct cgroup_subsys_state *css;
-	u64 key;
+	struct cgroup_subsys_state *css;	/* block cgroup, held, or NULL */
+	u64 key;				/* of its pages */
 };
 
-/**
- * struct znsage_device - a running device
- * @name:	of its configfs directory, for messages
- * @zone_nr:	number on the backing device of each zone of the engine
- * @zone_sectors: size of a zone of the backing device
- * @nr_unused:	zones of the backing device that are not used
- * @nr_streams:	that there can be, whatever the policy
- * @ref:	held by every bio and plug under way; the last one that goes
- *		lets detach free the device
- * @junk:	where GC reads dead blocks into, between live ones
- * @read_bios:	clones for swap-in
- * @worker_bios: GC reads, resets, finishes; the worker alone allocates, and
- *		each comes back without the worker's help
- * @flush:	the worker is to take unfilled chunks without waiting
- * @irq_kick:	lets the worker run, from where no lock may be taken
- * @timer_on:	the deadline timer runs or is about to
- * @frames:	see frames.c; may be NULL
- * @crypt:	see crypt.c; NULL if pages are not encrypted
- * @key_secret:	keys that come from pointers are hashed with it
- * @swap_type:	of the swap area that the disk is, if known; see cached.c
- * @wants_owners: the policy looks at what a page belongs to
- * @policy_lock: guards @policy, which is held, and @policy_private
- * @isolates:	the policy isolates streams
- * @check_lock:	one check at a time; each holds back I/O and GC
- * @claimed:	detach has begun, under the disk's open_mutex
- * @latency:	how long things took
- * @time_reads:	swap-in is timed, too
- * @gc_since:	of each zone, when GC began to read it, in ns; 0: it did not
- * @stall_ns:	of each stream, what its chunks waited for zones
- * @debugfs:	directory there, or an error
- *
- * Under @lock:
- * @payers:	of each stream, who pays for its I/O
- * @pending:	of each stream, swap-out bios (or the rest of them) that found
- *		no chunk
- * @busy_reads:	swap-in bios of slots that are being written
- * @gc_retry:	GC chunks to be read block by block
- * @starved:	bitmap of streams with pending bios; written under @lock
- * @fed:	submitters wait here until their stream's bit is clear
- */
+/* What the last check of the maps found. */
+struct znsage_check {
+	struct mutex lock;	/* one check at a time; guards the rest */
+	bool done;
+	u32 more;		/* violations that @text has no room for */
+	size_t len;
+	char text[3072];
+};
+
+/* A running device. */
 struct znsage_device {
-	char name[64];
-	int index;
+	char name[64];			/* of its configfs directory */
+	int index;			/* N of znsageN */
 	struct gendisk *disk;
 	struct znsage_backing backing;
 	struct zse_engine *engine;
-	u32 *zone_nr;
+	u32 *zone_nr;		/* number on the device of each engine zone */
 	sector_t zone_sectors;
-	u32 nr_unused;
+	u32 nr_unused;			/* zones of the device */
 	u32 chunk_blocks;
-	u32 write_unit;
+	u32 write_unit;			/* blocks */
 	u32 nr_slots;
-	u32 nr_streams;
+	u32 nr_streams;			/* most, whatever the policy */
 	u32 deadline_us;
+	bool claimed;		/* detach has begun; under disk->open_mutex */
 
 	struct znsage_chunk *chunks;
 	u32 nr_chunks;
-	struct page *junk;
-	struct bio_set read_bios;
-	struct bio_set worker_bios;
+	struct page *junk;		/* GC reads dead blocks into it */
+	struct bio_set read_bios;	/* clones for swap-in */
+	struct bio_set worker_bios;	/* only the worker allocates from it */
 
+	/* Held by each bio and plug in flight; detach waits for the last. */
 	struct percpu_ref ref;
 	struct completion released;
 	struct workqueue_struct *wq;
-	/* Not the worker's, which may wait for a read to give back its clone. */
+	struct work_struct work;	/* the worker; see worker.c */
+	/* Not the worker's: the worker may wait for a clone of a read. */
 	struct workqueue_struct *read_wq;
-	struct work_struct work;
-	struct hrtimer timer;
+	struct irq_work irq_kick;	/* kicks the worker under locks of mm/ */
+	struct hrtimer timer;		/* the deadline */
 	atomic_t timer_on;
-	atomic_t flush;
-	struct irq_work irq_kick;
+	atomic64_t flush;	/* streams whose chunk the worker appends ... */
+	bool quiescing;			/* ... all, with padding */
 
-	bool wants_owners;
-	struct znsage_frames *frames;
-	struct znsage_crypt *crypt;
-	siphash_key_t key_secret;
-	u32 swap_type;
+	struct znsage_frames *frames;	/* or NULL */
+	struct znsage_crypt *crypt;	/* NULL: pages are not encrypted */
+	siphash_key_t key_secret;	/* keys that come from pointers */
+	u32 swap_type;			/* of the swap area; see cached.c */
 
 	struct mutex policy_lock;
-	const struct znsage_policy *policy;
-	void *policy_private;
+	const struct znsage_policy *policy;	/* held; under policy_lock */
+	void *policy_private;		/* under policy_lock */
+	bool wants_owners;		/* the policy looks at pages */
+	bool isolates;			/* it isolates streams */
 
-	spinlock_t lock;
-	struct bio_list pending[ZSE_MAX_STREAMS];
-	struct bio_list busy_reads;
-	struct list_head gc_retry;
-	u64 starved;
-	wait_queue_head_t fed;
-
-	bool isolates;
+	spinlock_t lock;		/* guards these: */
+	struct bio_list pending[ZSE_MAX_STREAMS]; /* found no chunk */
+	struct bio_list busy_reads;	/* of slots that are being written */
+	struct list_head gc_retry;	/* chunks to read block by block */
+	u64 starved;			/* streams with pending bios */
 	struct znsage_payer payers[ZSE_MAX_STREAMS];
 
-	struct mutex check_lock;
-	bool claimed;
+	wait_queue_head_t fed;		/* until a bit of starved is clear */
 
+	struct znsage_check check;
 	struct znsage_latency latency;
-	bool time_reads;
-	u64 *gc_since;
-	atomic64_t stall_ns[ZSE_MAX_STREAMS];
-	struct dentry *debugfs;
+	bool time_reads;		/* swap-in is timed */
+	u64 *gc_since;		/* ns: when GC began to read a zone, or 0 */
+	atomic64_t stall_ns[ZSE_MAX_STREAMS];	/* chunks waited for zones */
+	struct dentry *debugfs;		/* or an error */
 };
 
-/**
- * struct znsage_geometry - what the backing device offers and settings want
- * @cfg:	for the engine; zone_caps is owned, see znsage_geometry_free()
- * @zone_nr:	number on the device of each zone used
- * @dirty:	bitmap over the zones used: not empty
- * @active:	bitmap over the zones of the device: open or closed
- * @nr_unused:	zones left alone: conventional, read-only, offline, surplus
- */
+/* What the backing device offers and the settings want. */
 struct znsage_geometry {
 	struct zse_config cfg;
-	u32 *zone_caps;
-	u32 *zone_nr;
-	unsigned long *dirty;
-	unsigned long *active;
-	u32 nr_dirty;
-	u32 nr_unused;
+	u32 *zone_nr;		/* number on the device of each zone used */
+	unsigned long *dirty;	/* of all zones of the device: not empty */
+	unsigned long *active;	/* likewise: open or closed */
+	u32 nr_dirty;		/* of the zones used */
+	u32 nr_unused;	/* conventional, read-only, offline, small, surplus */
 };
 
 /* main.c */
 extern struct ida znsage_ida;
 extern int znsage_major;
+int znsage_awake_get(const char *name);
+void znsage_awake_put(void);
 
 /* config.c */
 int znsage_config_register(void);
@@ -279,12 +230,6 @@ struct znsage_device *znsage_attach(const char *name,
 				    const struct znsage_settings *set);
 int znsage_detach(struct znsage_device *zd);
 void znsage_quiesce(struct znsage_device *zd);
-
-/* hibernate.c */
-int znsage_awake_get(const char *name);
-void znsage_awake_put(void);
-int znsage_hibernate_init(void);
-void znsage_hibernate_exit(void);
 
 /* policy.c */
 const struct znsage_policy *znsage_policy_get(const char *name);
@@ -307,6 +252,7 @@ void znsage_frames_note(struct znsage_device *zd, struct page *page, u32 slot,
 			u32 block);
 void znsage_frames_recall(struct znsage_device *zd, struct page *page,
 			  struct znsage_page *owner);
+void znsage_frames_forget(struct znsage_device *zd, struct page *page);
 bool znsage_frames_where(struct znsage_device *zd, u32 slot,
 			 unsigned long *pfn);
 
@@ -327,20 +273,13 @@ int znsage_disk_add(struct znsage_device *zd);
 int znsage_disk_claim(struct znsage_device *zd);
 
 /* write.c */
-enum znsage_written {
-	ZNSAGE_ALL,		/* of the bio; it may be gone */
-	ZNSAGE_MORE,		/* another owner's pages are left of it */
-	ZNSAGE_NO_CHUNK,	/* chunks ran out; some of it is left */
-};
 void znsage_write(struct znsage_device *zd, struct bio *bio);
-u32 znsage_place(struct znsage_device *zd, struct bio *bio, u32 cpu);
-enum znsage_written znsage_write_head(struct znsage_device *zd,
-				      struct bio *bio, u32 stream);
+void znsage_write_pending(struct znsage_device *zd);
 void znsage_write_flush(struct znsage_device *zd);
 void znsage_append(struct znsage_device *zd, const struct zse_op *op);
 void znsage_end_pages(struct znsage_chunk *zc, u32 first, u32 nr,
 		      blk_status_t status);
-bool znsage_chunk_let_go(struct znsage_chunk *zc, int holds, u64 now);
+bool znsage_chunk_release(struct znsage_chunk *zc, int holds, u64 now);
 enum hrtimer_restart znsage_deadline(struct hrtimer *timer);
 
 /* charge.c */
@@ -354,11 +293,6 @@ int znsage_encrypt(struct znsage_chunk *zc);
 blk_status_t znsage_decrypt(struct znsage_device *zd, struct bio *bio,
 			    struct bvec_iter iter, u32 nr);
 
-/* wait.c */
-void znsage_write_pending(struct znsage_device *zd);
-void znsage_wait_bio(struct znsage_device *zd, struct bio *bio, u32 stream);
-bool znsage_wait_until_fed(struct znsage_device *zd, u32 stream);
-
 /* read.c */
 extern const unsigned int znsage_read_pad;
 void znsage_read(struct znsage_device *zd, struct bio *bio);
@@ -367,27 +301,19 @@ void znsage_read_busy(struct znsage_device *zd);
 /* worker.c */
 extern const unsigned int znsage_worker_pad;
 void znsage_work(struct work_struct *work);
+void znsage_zone_state(void *host, u32 zone, const char *from, const char *to);
 
 /* sysfs.c */
 extern const struct attribute_group *znsage_disk_groups[];
 
-/* events.c */
-void znsage_saw_place(struct znsage_device *zd, const struct bio *bio,
-		      u32 stream);
-void znsage_saw_append(struct znsage_chunk *zc, const struct zse_op *op);
-void znsage_saw_append_end(struct znsage_chunk *zc, bool ok, u64 now);
-void znsage_saw_stall(struct znsage_chunk *zc);
-void znsage_saw_stall_end(struct znsage_chunk *zc);
-u64 znsage_saw_wait(struct znsage_device *zd);
-void znsage_saw_wait_end(struct znsage_device *zd, u64 since);
-u64 znsage_saw_read(struct znsage_device *zd);
-void znsage_saw_read_end(struct znsage_device *zd, u32 slot, u32 nr,
-			 blk_status_t status, u64 since);
-void znsage_saw_gc(struct znsage_device *zd, u32 zone);
-void znsage_saw_gc_read_end(struct znsage_chunk *zc);
-void znsage_saw_gc_end(struct znsage_device *zd, u32 zone);
-void znsage_saw_zone_state(void *host, u32 zone, const char *from,
-			   const char *to);
+/* latency.c */
+int znsage_latency_init(struct znsage_latency *lat);
+void znsage_latency_free(struct znsage_latency *lat);
+void znsage_timed(struct znsage_device *zd, enum znsage_time what, u64 ns);
+ssize_t znsage_latency_summary(struct znsage_latency *lat, char *buf);
+ssize_t znsage_latency_table(struct znsage_latency *lat, enum znsage_time what,
+			     char *buf);
+int znsage_latency_reset(struct znsage_latency *lat, enum znsage_time what);
 
 /* tables.c */
 ssize_t znsage_zone_states(struct znsage_device *zd, char *buf);
@@ -399,16 +325,10 @@ void znsage_debugfs_remove(struct znsage_device *zd);
 void znsage_debugfs_init(void);
 void znsage_debugfs_exit(void);
 
-/* Let the worker run; any context. */
+/* Let the worker run. Context: any but under locks of mm/. */
 static inline void znsage_kick(struct znsage_device *zd)
 {
 	queue_work(zd->wq, &zd->work);
-}
-
-/* Are there bios that wait for a chunk of a stream? */
-static inline bool znsage_is_starved(const struct znsage_device *zd, u32 stream)
-{
-	return READ_ONCE(zd->starved) & BIT_ULL(stream);
 }
 
 /* First sector of a zone of the engine on the backing device. */

@@ -22,9 +22,14 @@
 #define ZP_DEBUG	0
 #endif
 
+/*
+ * The maps take 8 bytes a page of the device, up to 32 GiB. If they do not fit,
+ * attach fails: no OOM killer. In huge pages a look takes fewer TLB misses.
+ */
 static inline void *zp_alloc(size_t bytes)
 {
-	return vzalloc(bytes);
+	return vmalloc_huge(bytes, GFP_KERNEL | __GFP_ZERO |
+			    __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
 }
 
 static inline void zp_free(void *p)

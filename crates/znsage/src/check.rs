@@ -16,7 +16,7 @@ pub struct Report {
 }
 
 pub fn run(sys: &dyn Sys, args: &CheckArgs) -> Result<Report> {
-    require_root(sys, "read the maps")?;
+    require_root(sys, "check the maps")?;
     let names = match &args.device {
         Some(wanted) => vec![counters::find(sys, wanted)?.name],
         None => counters::names(sys),
@@ -35,6 +35,7 @@ pub fn run(sys: &dyn Sys, args: &CheckArgs) -> Result<Report> {
 
 fn violations(sys: &dyn Sys, name: &str) -> Result<Vec<String>> {
     let path = format!("{}/check", counters::directory(name));
+    sys.write(&path, "1").map_err(|e| Error::io("write to", &sys.at(&path), e))?;
     let text = sys.read(&path).map_err(|e| Error::io("read", &sys.at(&path), e))?;
     if text.trim() == "ok" {
         return Ok(Vec::new());

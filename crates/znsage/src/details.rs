@@ -14,7 +14,7 @@ use crate::sys::Sys;
 pub const LATENCIES: [&str; 7] =
     ["swap_out", "swap_in", "submit_wait", "chunk_wait", "gc", "gc_read", "gc_append"];
 
-/// Not looked at for further numbers: `check` walks all maps when it is read.
+/// Files that hold no number.
 const NO_NUMBERS: [&str; 7] =
     ["check", "zone_states", "live_histogram", "stream_table", "policies", "victims", "latency"];
 

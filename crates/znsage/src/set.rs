@@ -21,6 +21,7 @@ use crate::units;
 const POLICIES: [&str; 6] = ["single", "cpu", "process", "vma", "cgroup", "heat"];
 const VICTIMS: [&str; 3] = ["greedy", "cost-benefit", "age"];
 
+const MIN_DEADLINE_US: u64 = 100;
 const MAX_DEADLINE_US: u64 = 1_000_000;
 
 /// Settings by the names that people use, and the module's files.
@@ -218,7 +219,7 @@ fn out_of_range(key: Key, value: String, range: String) -> Error {
 fn check_ranges(wanted: &[Wanted]) -> Result<()> {
     for w in wanted {
         let (range, says) = match w.key {
-            Key::Deadline => (1..=MAX_DEADLINE_US, "1 us to 1 s"),
+            Key::Deadline => (MIN_DEADLINE_US..=MAX_DEADLINE_US, "100 us to 1 s"),
             Key::Pace => (0..=100, "0 % to 100 %"),
             _ => continue,
         };

@@ -16,10 +16,12 @@ use crate::memory::Memory;
 use crate::null_blk::NullBlk;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::{Random, PAGE, ZERO};
+use crate::table::{sum, table};
 
 crate::cases![block:
     random_requests, never_written_reads_zero, discard_frees, overlapping_writes,
-    error_before_a_write, zeroes_of_much, unaligned_is_refused, huge_pages, medium_folios];
+    error_before_a_write, zeroes_of_much, unaligned_is_refused, huge_pages, medium_folios,
+    sleeping_task_pads_no_other_stream, heat_knows_pages_that_find_no_chunk];
 
 /// A small device: 24 MiB of slots, so that GC runs soon.
 fn attach(policy: &str) -> Outcome<Device> {
@@ -275,6 +277,45 @@ fn unaligned_is_refused(log: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
+/// `dd` of zeros, on one CPU, whose stream takes them.
+fn dd_on_cpu(cpu: &str, node: &str, arguments: [&str; 3]) -> std::process::Command {
+    let output = format!("of={node}");
+    let dd = ["taskset", "-c", cpu, "dd", "if=/dev/zero", &output, "oflag=direct", "status=none"];
+    guest::command(&[&dd, &arguments[..]].concat())
+}
+
+/// A page waits on CPU 1 for its chunk to fill, while a task on CPU 0 runs out of chunks and
+/// sleeps with its plug open. The page goes on waiting: its append would need padding.
+fn sleeping_task_pads_no_other_stream(_: &mut Log) -> Outcome {
+    const CHUNK: &str = "65536";
+    let slow = [("irqmode", "2"), ("completion_nsec", "20000000")];
+    let null = NullBlk::zoned(&[&[("size", "64"), ("zone_size", "1")], &slow[..]].concat())?;
+    let settings =
+        [("policy", "cpu"), ("chunk", CHUNK), ("write_unit", "16384"), ("deadline_us", "1000000")];
+    let device = Device::attach(&null.node(), &settings)?;
+    ensure!(device.counter("streams")? >= 2, "the CPUs share a stream");
+    let node = device.node();
+    for _ in 0..5 {
+        let (used, padding) = (device.counter("slots_used")?, device.counter("padding_blocks")?);
+        let mut page = dd_on_cpu("1", &node, ["bs=4096", "count=1", "seek=6000"]);
+        let mut page = page.spawn().context("dd")?;
+        guest::eventually(1.0, || device.counter("slots_used").is_ok_and(|now| now > used));
+        let ran = dd_on_cpu("0", &node, ["bs=8M", "count=1", "seek=0"]).status().context("dd")?;
+        let padded = device.counter("padding_blocks")? - padding;
+        let waits = page.try_wait().context("wait")?.is_none();
+        let waited = page.wait().context("wait")?;
+        ensure!(ran.success() && waited.success(), "dd failed");
+        ensure!(!waits || padded == 0, "{padded} blocks were padded before the deadline");
+        let padded = device.counter("padding_blocks")? - padding;
+        ensure!(padded == 3, "{padded} blocks were padded at the deadline");
+        if waits {
+            return device.finish_sound();
+        }
+        device.disk()?.discard(0, 32 << 20)?;
+    }
+    Err("the deadline was always over too soon".into())
+}
+
 /// Has a process whose memory is in huge pages swapped out; the growth of a
 /// counter of the kernel must tell that they went out in one piece.
 fn swaps_huge(device: &Device, counter: impl Fn() -> Outcome<u64>) -> Outcome {
@@ -332,6 +373,31 @@ fn swaps_huge_or_not(device: &Device, sizes: &str) -> Outcome {
         .and_then(|()| device.bench(&["--thp", "--size", "48M", "--seconds", "3"]).map(drop));
     guest::write(&pmd, "inherit").context(&pmd)?;
     outcome
+}
+
+/// Policy heat moves a page that comes back soon up one stream, from the fourth on. That holds
+/// for pages that find no chunk and are placed again when there is one.
+fn heat_knows_pages_that_find_no_chunk(_: &mut Log) -> Outcome {
+    const PAGES: usize = 512;
+    // With chunks of a page, all but 64 of each round find none. Read-ahead brings them back.
+    let slow = [("irqmode", "2"), ("completion_nsec", "20000000")];
+    let null = NullBlk::zoned(&[&[("size", "64"), ("zone_size", "1")], &slow[..]].concat())?;
+    let device = Device::on(&null.node(), &["--policy", "heat", "--chunk", "4K"])?;
+    let group = crate::child::Group::new("heat", 64 << 20)?;
+    let rounds = |_: &mut crate::child::Link| {
+        let mut memory = Memory::new(PAGES * PAGE)?;
+        for key in 1..5 {
+            memory.fill(0..PAGES, key);
+            memory.page_out()?;
+            memory.verify(0..PAGES, key)?;
+        }
+        Ok(())
+    };
+    crate::child::spawn(Some(&group), rounds)?.join()?;
+    let streams = table(&device.attribute("stream_table"))?;
+    let soon = sum(&streams[..2], "host_blocks")?;
+    ensure!(soon > PAGES as u64 * 3 / 2, "{soon} of {} pages were known: {streams:?}", 2 * PAGES);
+    device.finish_sound()
 }
 
 #[cfg(test)]

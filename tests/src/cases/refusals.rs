@@ -241,7 +241,7 @@ fn unknown_by_configfs(_: &mut Log) -> Outcome {
         ("reserve", "0"),
         ("reserve", "1000"),
         ("size", "much"),
-        ("deadline_us", "0"),
+        ("deadline_us", "99"),
         ("deadline_us", "2000000"),
         ("force", "perhaps"),
         ("power", "yes please?"),
@@ -326,7 +326,7 @@ fn not_root(_: &mut Log) -> Outcome {
     for (arguments, purpose) in [
         (&["on", backing.as_str()][..], "only root can set up"),
         (&["off"], "only root can turn"),
-        (&["check"], "only root can read"),
+        (&["check"], "only root can check"),
     ] {
         let command = guest::command(&[&nobody, arguments].concat());
         refuses(command, &backing, ENVIRONMENT, &[purpose, "sudo"])?;

@@ -8,13 +8,15 @@ use crate::device::{Bench, Device};
 use crate::ensure;
 use crate::guest;
 use crate::kmsg::Log;
+use crate::memory::Memory;
 use crate::null_blk::NullBlk;
-use crate::outcome::Outcome;
+use crate::outcome::{Context, Outcome};
+use crate::pattern::PAGE;
 
 crate::cases![shapes:
     tight_limits_512_byte_blocks, zones_of_4_mib, large_zones, write_unit_192k, large_chunks,
     stripes, policy_single, one_open, null_blk_capacity, null_blk_conventional_zones,
-    null_blk_three_open, null_blk_one_open];
+    null_blk_three_open, null_blk_one_open, null_blk_smaller_last_zone];
 
 /// For the device with one open zone, 80 % full.
 const MOST_WAF_SHARED: f64 = 3.2;
@@ -138,6 +140,40 @@ fn null_blk_capacity(_: &mut Log) -> Outcome {
     equal(&device, "zone_bytes", 1 << 20)?;
     swap_on(&device, "70")?;
     device.finish_sound()
+}
+
+/// Linux lets the last zone be smaller than the others. It stays unused, and costs nothing else.
+fn null_blk_smaller_last_zone(_: &mut Log) -> Outcome {
+    let slots = |size: &str| -> Outcome<(Device, u64)> {
+        let null = NullBlk::zoned(&[("size", size), ("zone_size", "2")])?;
+        let device = Device::attach(&null.node(), &[("policy", "single")])?;
+        let bytes = device.counter("size_bytes")?;
+        Ok((device, bytes))
+    };
+    let (even, wanted) = slots("64")?;
+    even.finish()?;
+    let (device, bytes) = slots("65")?;
+    ensure!(bytes == wanted, "{bytes} bytes with a smaller last zone, {wanted} without");
+    equal(&device, "zones_total", 32)?;
+    equal(&device, "zones_unused", 1)?;
+    write_all(&device)?;
+    device.finish_sound()?;
+
+    let null = NullBlk::zoned(&[("size", "65"), ("zone_size", "2")])?;
+    let device = Device::attach(&null.node(), &[("size", &wanted.to_string())])?;
+    write_all(&device)?;
+    device.finish_sound()
+}
+
+/// Twice, so that GC runs.
+fn write_all(device: &Device) -> Outcome {
+    let disk = device.disk()?;
+    let mut memory = Memory::new(disk.slots() * PAGE)?;
+    for key in 1..3 {
+        memory.fill(0..disk.slots(), key);
+        disk.write_slots(&memory, 0..disk.slots()).context("write")?;
+    }
+    Ok(())
 }
 
 /// Conventional zones are left alone, with all that is in them.

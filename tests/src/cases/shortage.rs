@@ -13,9 +13,10 @@ use crate::kmsg::Log;
 use crate::load::Load;
 use crate::null_blk::NullBlk;
 use crate::outcome::{Context, Outcome};
+use crate::pattern::PAGE;
 use crate::runner;
 
-crate::cases![shortage: attach, under_load];
+crate::cases![shortage: attach, maps_larger_than_memory, under_load];
 
 /// All that turns a device on, by configfs.
 fn attach_once(item: &str, settings: &[(&str, &str)]) -> Outcome {
@@ -85,6 +86,28 @@ fn attach(log: &mut Log) -> Outcome {
     take_down(&item)?;
     drop((slab, pages));
     Device::attach(&backing, &settings[1..])?.finish()
+}
+
+/// A device whose maps take more memory than there is: attach fails, and nobody is killed for it.
+fn maps_larger_than_memory(log: &mut Log) -> Outcome {
+    // The two maps, 4 bytes a page each: one fits, not both.
+    let map = guest::memory("MemTotal")? / 10 * 7;
+    let mib = (map / 4 * PAGE as u64) >> 20;
+    let null = NullBlk::zoned(&[
+        ("memory_backed", "0"),
+        ("size", &(mib / 1024 * 1024).to_string()),
+        ("zone_size", "1024"),
+    ])?;
+    let killed = || guest::table("/proc/vmstat", "oom_kill");
+    let before = killed()?;
+    load_module()?;
+    log.allow("not enough memory for the maps");
+    let item = format!("{CONFIG}/suite");
+    fs::create_dir(&item).context(&item)?;
+    guest::write(&format!("{item}/backing"), &null.node()).context(&item)?;
+    guest::refuses(&format!("{item}/power"), "1", libc::ENOMEM)?;
+    ensure!(killed()? == before, "a process was killed");
+    fs::remove_dir(&item).context(&item)
 }
 
 /// A third of all allocations fail while processes swap: nobody notices.

@@ -8,15 +8,19 @@ use std::path::Path;
 use std::process::Stdio;
 
 use super::devices::MAIN;
+use crate::child::{spawn, Group, Link};
 use crate::device::{znsage, znsage_json, Device};
 use crate::ensure;
 use crate::guest;
 use crate::kmsg::Log;
 use crate::load::Load;
+use crate::memory::Memory;
 use crate::outcome::{Context, Outcome};
+use crate::pattern::PAGE;
 use crate::table::{mounted, sum, table};
 
-crate::cases![statistics: numbers_add_up, events_come, settings_change, scripts_answer];
+crate::cases![statistics: numbers_add_up, events_come, settings_change, scripts_answer,
+    swap_in_is_accounted_below, reading_all_files_checks_nothing];
 
 const TRACEFS: &str = "/sys/kernel/tracing";
 
@@ -223,7 +227,7 @@ fn settings_change(_: &mut Log) -> Outcome {
         (["deadline=3ms", "victim=oldest"], 2, "greedy"),
         (["deadline=3ms", "gc-low=0"], 4, "gc-low: 0 is out of range"),
         (["policy=cpu", "gc-high=100000"], 4, "gc-high: 100000 is out of range"),
-        (["policy=cpu", "deadline=2s"], 4, "1 us to 1 s"),
+        (["policy=cpu", "deadline=2s"], 4, "100 us to 1 s"),
     ] {
         let ran = znsage(&[&["set"], &words[..]].concat())?;
         ensure!(ran.status == status, "{}: status {}: {}", words[1], ran.status, ran.said());
@@ -264,5 +268,40 @@ fn scripts_answer(_: &mut Log) -> Outcome {
     }
     let tally = load.stop()?;
     ensure!(tally.failed == 0 && tally.lost == 0, "{tally:?}");
+    device.finish_sound()
+}
+
+/// `io.stat` of the device below has both the number and the bytes of the reads.
+fn swap_in_is_accounted_below(_: &mut Log) -> Outcome {
+    const PAGES: usize = 256;
+    let device = Device::on(&guest::device(MAIN)?, &[])?;
+    let below = device.backing.replace("/dev", "/sys/class/block");
+    let number = guest::read(&format!("{below}/dev"))?;
+    let group = Group::new("reader", 64 << 20)?;
+    let swap_in = |_: &mut Link| {
+        let mut memory = Memory::new(PAGES * PAGE)?;
+        memory.fill(0..PAGES, 1);
+        memory.page_out()?;
+        memory.verify(0..PAGES, 1)
+    };
+    guest::without_read_ahead(|| spawn(Some(&group), swap_in)?.join())?;
+    let (reads, bytes) = (group.io(&number, "rios")?, group.io(&number, "rbytes")?);
+    ensure!(reads >= PAGES as u64 / 2, "{reads} reads of {number}");
+    ensure!(bytes >= reads * PAGE as u64, "{reads} reads of {number}, and {bytes} bytes");
+    device.finish_sound()
+}
+
+/// A check holds back all I/O: only a write to `check` begins one.
+fn reading_all_files_checks_nothing(_: &mut Log) -> Outcome {
+    let device = Device::on(&guest::device(MAIN)?, &[])?;
+    let directory = device.attribute("");
+    let all = guest::ok(&["grep", "-r", ".", &directory])?;
+    ensure!(all.lines().count() > 60, "too few files: {all}");
+    ensure!(all.lines().any(|line| line.ends_with("/check:never")), "a check ran");
+    let check = device.attribute("check");
+    guest::refuses(&check, "0", libc::EINVAL)?;
+    guest::write(&check, "1").context(&check)?;
+    let found = guest::read(&check)?;
+    ensure!(found == "ok", "the check found {found}");
     device.finish_sound()
 }

@@ -99,7 +99,7 @@ fn check() {
     let report = run_check(&fake).unwrap();
     compare_text(&report.to_text(), "check");
     compare_json(&report.to_json(), "check");
-    fake.put("/sys/block/znsage0/znsage/check", "zone 3: live 5, counted 4\n");
+    fake.put(CHECK_FINDS, "zone 3: live 5, counted 4\n");
     let report = run_check(&fake).unwrap();
     compare_text(&report.to_text(), "check-violated");
     compare_json(&report.to_json(), "check-violated");

@@ -58,18 +58,18 @@ fn settings_are_set_and_told() {
 #[test]
 fn a_device_goes_by_any_name_or_by_none() {
     for words in [
-        &["deadline=9us"][..],
-        &["znsage0", "deadline=9us"],
-        &["/dev/znsage0", "deadline=9us"],
-        &["nvme1n1", "deadline=9us"],
+        &["deadline=900us"][..],
+        &["znsage0", "deadline=900us"],
+        &["/dev/znsage0", "deadline=900us"],
+        &["nvme1n1", "deadline=900us"],
     ] {
         let fake = running();
         run_set(&fake, words).unwrap();
-        assert_eq!(value(&fake, "deadline_us"), "9", "{words:?}");
+        assert_eq!(value(&fake, "deadline_us"), "900", "{words:?}");
     }
-    let e = run_set(&running(), &["znsage7", "deadline=9us"]).unwrap_err();
+    let e = run_set(&running(), &["znsage7", "deadline=900us"]).unwrap_err();
     assert_eq!(e.kind, Kind::Device);
-    let e = run_set(&machine(), &["deadline=9us"]).unwrap_err();
+    let e = run_set(&machine(), &["deadline=900us"]).unwrap_err();
     assert_eq!((e.kind, e.message.as_str()), (Kind::Device, "no znsage device is on"));
 }
 
@@ -77,7 +77,7 @@ fn a_device_goes_by_any_name_or_by_none() {
 fn several_devices_have_to_be_told_apart() {
     let fake = running();
     fake.put("/sys/block/znsage1/znsage/policy", "cpu\n");
-    let e = run_set(&fake, &["deadline=9us"]).unwrap_err();
+    let e = run_set(&fake, &["deadline=900us"]).unwrap_err();
     assert_eq!(e.kind, Kind::Usage);
     assert_eq!(e.hint.unwrap(), "there is: znsage0, znsage1");
 }
@@ -87,15 +87,16 @@ fn what_makes_no_sense_changes_nothing() {
     for (words, kind, says) in [
         ("speed=9", Kind::Usage, "there is no setting `speed`"),
         ("deadline", Kind::Usage, "KEY=VALUE is missing"),
-        ("deadline=9us deadline=8us", Kind::Usage, "deadline is given twice"),
-        ("deadline=9us gc-low", Kind::Usage, "`gc-low` is no KEY=VALUE"),
+        ("deadline=900us deadline=800us", Kind::Usage, "deadline is given twice"),
+        ("deadline=900us gc-low", Kind::Usage, "`gc-low` is no KEY=VALUE"),
         ("deadline=soon", Kind::Usage, "`soon` is no time"),
         ("pace=quick", Kind::Usage, "`quick` is no percentage"),
-        ("deadline=9us pace=101%", Kind::Device, "pace: 101 % is out of range: 0 % to 100 %"),
+        ("deadline=900us pace=101%", Kind::Device, "pace: 101 % is out of range: 0 % to 100 %"),
         ("gc-low=-1", Kind::Usage, "`-1` is no number of zones"),
         ("policy=a/b", Kind::Usage, "`a/b` is no name"),
-        ("deadline=9us policy=psychic", Kind::Usage, "policy: there is no `psychic`"),
-        ("deadline=0", Kind::Device, "deadline: 0 us is out of range: 1 us to 1 s"),
+        ("deadline=900us policy=psychic", Kind::Usage, "policy: there is no `psychic`"),
+        ("deadline=0", Kind::Device, "deadline: 0 us is out of range: 100 us to 1 s"),
+        ("deadline=99us", Kind::Device, "deadline: 99 us is out of range: 100 us to 1 s"),
         ("victim=age deadline=2s", Kind::Device, "deadline: 2000000 us is out of range"),
         ("gc-low=1", Kind::Device, "gc-low: 1 is out of range: 2 to 3, below gc-high, which is 4"),
         ("gc-low=4", Kind::Device, "gc-low: 4 is out of range: 2 to 3"),
@@ -117,7 +118,7 @@ fn what_makes_no_sense_changes_nothing() {
 fn only_root_sets() {
     let fake = running();
     fake.root_user.set(false);
-    assert_eq!(run_set(&fake, &["deadline=9us"]).unwrap_err().kind, Kind::Environment);
+    assert_eq!(run_set(&fake, &["deadline=900us"]).unwrap_err().kind, Kind::Environment);
 }
 
 #[test]
@@ -132,7 +133,7 @@ fn the_marks_never_cross_on_the_way() {
 
 #[test]
 fn a_failure_at_any_setting_puts_all_back() {
-    let words = ["policy=single", "victim=age", "gc-low=10", "gc-high=12", "deadline=9us"];
+    let words = ["policy=single", "victim=age", "gc-low=10", "gc-high=12", "deadline=900us"];
     for step in 0..words.len() {
         let fake = running();
         let before = fake.snapshot();
@@ -168,7 +169,7 @@ fn a_module_without_a_setting_is_of_another_version() {
     let fake = running();
     fake.remove(&format!("{DIR}/victim"));
     let before = fake.snapshot();
-    let e = run_set(&fake, &["deadline=9us", "victim=age"]).unwrap_err();
+    let e = run_set(&fake, &["deadline=900us", "victim=age"]).unwrap_err();
     assert_eq!(e.kind, Kind::Environment);
     assert_eq!(e.message, "the module knows no setting `victim`");
     assert_eq!(fake.snapshot(), before);
