@@ -47,6 +47,9 @@ unsafe extern "C" fn collect(arg: *mut c_void, what: *const c_char, at: u32, is:
 }
 
 /// An engine, driven by one thread at a time.
+///
+/// Methods that return a bool return true if [`Engine::next_op`] may have something new,
+/// unless they say otherwise.
 pub struct Engine {
     raw: NonNull<sys::zse_engine>,
     /// Marks the values that the engine hands out.
@@ -261,7 +264,7 @@ impl Engine {
         unsafe { sys::zse_stream_born(self.p(), stream) }
     }
 
-    /// Would [`Engine::add`] find a chunk for `stream`?
+    /// Would [`Engine::add`] find a new chunk for `stream`?
     pub fn has_chunk(&self, stream: u32) -> bool {
         self.assert_stream(stream);
         // SAFETY: stream is in range.
@@ -320,8 +323,7 @@ impl Engine {
         AppendEnd { more, ended: ended.map(|chunk| Ended { chunk }) }
     }
 
-    /// Puts back a chunk whose append has ended. Like all calls that report an end, it
-    /// returns true if [`Engine::next_op`] may have something new.
+    /// Puts back a chunk whose append has ended.
     pub fn chunk_put(&mut self, ended: Ended, now: u64) -> bool {
         let c = self.take_back(ended.chunk);
         // SAFETY: the chunk has ended and was not put before.
