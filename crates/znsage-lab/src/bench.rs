@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::figures::{outcome, select, Figure, Measurements, Outcome, Target};
-use crate::load::warning;
+use crate::load::show;
 use crate::result::Result;
 use crate::table::Table;
 use crate::vm::{self, Clock, Harvest, Vm};
@@ -70,13 +70,7 @@ pub fn run(args: &Args) -> Result<bool> {
         measurements: measured,
     };
     files::write_json(&out.join("result.json"), &document)?;
-    println!("\n{}", to_text(&document));
-    for problem in &document.measurements.problems {
-        println!("Not measured: {problem}");
-    }
-    if let Some(warning) = warning(document.others_cpu_share) {
-        println!("{warning}");
-    }
+    show(&to_text(&document), &document.measurements.problems, document.others_cpu_share);
     println!("numbers: {}/result.json; what they mean: bench/README.md", out.display());
     Ok(true)
 }

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use crate::load::warning;
+use crate::load::show;
 use crate::model::{Demo, Phase, Run, System, PHASES};
 use crate::result::Result;
 use crate::table::{micros, thousands, Table};
@@ -35,10 +35,7 @@ pub fn run() -> Result<bool> {
         Demo { machine: vm::machine(), others_cpu_share: harvest.others, ..harvest.document };
     files::write_json(&out.join("result.json"), &document)?;
     draw(&document, out)?;
-    println!("\n{}", to_text(&document));
-    if let Some(warning) = warning(document.others_cpu_share) {
-        println!("{warning}");
-    }
+    show(&to_text(&document), &[], document.others_cpu_share);
     println!("picture: {0}/demo.png, {0}/demo.svg; numbers: {0}/result.json", out.display());
     Ok(corrupt(&document) == 0)
 }

@@ -47,8 +47,19 @@ fn parse(all: &str, own: &str) -> Option<Load> {
     Some(Load { total, busy: total - idle, own: children + children_system })
 }
 
+/// Prints results, the measurements that failed, and a warning on a busy machine.
+pub fn show(results: &str, problems: &[String], others: Option<f64>) {
+    println!("\n{results}");
+    for problem in problems {
+        println!("Not measured: {problem}");
+    }
+    if let Some(warning) = warning(others) {
+        println!("{warning}");
+    }
+}
+
 /// Warns if other programs took more than a negligible share.
-pub fn warning(others: Option<f64>) -> Option<String> {
+fn warning(others: Option<f64>) -> Option<String> {
     let share = others.filter(|&s| s > NEGLIGIBLE)?;
     Some(format!(
         "Other programs took {:.0} % of this machine's CPU time meanwhile; idle, it would measure better.",

@@ -14,7 +14,7 @@ use std::time::Instant;
 use serde::Serialize;
 
 use crate::files;
-use crate::load::warning;
+use crate::load::show;
 use crate::result::Result;
 use crate::table::{clock, micros, size, thousands, Table};
 use crate::vm::{self, Clock, Vm};
@@ -93,20 +93,10 @@ pub fn run(args: &Args) -> Result<bool> {
         problems: harvest.document.problems,
     };
     files::write_json(&out.join("result.json"), &document)?;
-    show(&document, out);
-    Ok(document.problems.is_empty())
-}
-
-fn show(document: &Document, out: &Path) {
-    println!("\n{}", to_text(document));
-    for problem in &document.problems {
-        println!("Not measured: {problem}");
-    }
-    if let Some(warning) = warning(document.others_cpu_share) {
-        println!("{warning}");
-    }
+    show(&to_text(&document), &document.problems, document.others_cpu_share);
     println!("It took {}.", clock(document.seconds as u64));
     println!("numbers: {}/result.json; what they mean: bench/README.md", out.display());
+    Ok(document.problems.is_empty())
 }
 
 /// The programs that a workload needs, and the package of each. The guest runs those of
