@@ -7,8 +7,8 @@
  * judges by what else works.
  *
  * In an outage, that is after four failed appends in a row, an error says nothing of
- * its zone: the zone stays open and takes the next try. So an outage uses up no zones.
- * Otherwise an error changes the zone's health:
+ * its zone: the zone stays open and takes the next try. So an outage uses up few
+ * zones. Otherwise an error changes the zone's health:
  *
  *	       write failed               reset
  *	GOOD --------------> FAILED -----------------> PROBATION
@@ -118,17 +118,6 @@ bool recover_release_place(struct zse_engine *e)
 	return false;
 }
 
-/*
- * Does a failed append say nothing of its zone? So it is if no append works
- * anywhere. And the last zone that can be written stays open in any case: without it
- * GC could never make room again.
- */
-static bool zone_is_excused(const struct zse_engine *e)
-{
-	return e->recovery.errors_in_row > ZSE_MAX_RETRIES ||
-	       !e->nr_state[ZSE_ZONE_EMPTY];
-}
-
 /* Begin a round of retries soon, unless the last one was just now. */
 static bool round_schedule(struct zse_engine *e)
 {
@@ -146,20 +135,23 @@ static bool round_schedule(struct zse_engine *e)
 
 /*
  * An append to @z failed. Zones that are retired, or that could not be finished,
- * may be the reason: they may still be active on the device.
+ * may be the reason, since they may still be active on the device: try them again.
+ *
+ * In an outage the zone is to blame only once in a round, so that another zone is
+ * tried in case it is no outage. The last zone that can be written is never to blame:
+ * without it GC could not make room again.
  */
 void recover_append_failed(struct zse_engine *e, struct zse_zone *z)
 {
 	struct zse_recovery *r = &e->recovery;
+	bool outage = ++r->errors_in_row > ZSE_MAX_RETRIES, round = false;
 
 	zp_store(&r->failing, true);
-	r->errors_in_row++;
 	e->counters.write_errors++;
-	if (!zone_is_excused(e))
+	if (outage || r->nr_held || !list_empty(&e->retired))
+		round = round_schedule(e);
+	if ((!outage || round) && e->nr_state[ZSE_ZONE_EMPTY])
 		zone_health_event(e, z, ZSE_WRITE_FAILED);
-	if (r->nr_held || !list_empty(&e->retired) ||
-	    r->errors_in_row > ZSE_MAX_RETRIES)
-		round_schedule(e);
 }
 
 /* An append worked. If others failed before, the device may be back. */

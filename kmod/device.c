@@ -79,7 +79,7 @@ static void reset_written(struct znsage_device *zd)
 	u32 zone, failed = 0;
 
 	for (zone = 0; zse_get_zone(zd->engine, zone, &zi); zone++)
-		if (zi.written || zi.bad)
+		if (zi.room < zi.capacity)
 			failed += reset_zone(zd, zone, !failed) != 0;
 	if (failed)
 		znsage_err(zd->name, "%u zones could not be reset: what was swapped out may still be in them",

@@ -146,19 +146,19 @@ static int zones_show(struct seq_file *m, void *v)
 	struct zse_zone_info zi;
 
 	if (!*(loff_t *)v) {
-		seq_puts(m, "index zone state capacity written live failed stream moves age reads key mixed aside\n");
+		seq_puts(m, "index zone state capacity written live failed stream moves age reads key mixed deferred\n");
 		return 0;
 	}
 	if (!zse_get_zone(zd->engine, zone, &zi))
 		return 0;
 	seq_printf(m, "%u %u %s %u %u %u %d ", zone, zd->zone_nr[zone],
-		   zi.state, zi.capacity, zi.written, zi.live, zi.bad);
+		   zi.state, zi.capacity, zi.written, zi.live, zi.failed);
 	if (zi.stream == ZSE_NONE)
 		seq_puts(m, "- ");
 	else
 		seq_printf(m, "%u ", zi.stream);
 	seq_printf(m, "%u %llu %u 0x%llx %d %d\n", zi.moves, zi.age, zi.reads,
-		   zi.key, zi.mixed, zi.aside);
+		   zi.key, zi.mixed, zi.deferred);
 	return 0;
 }
 

@@ -87,11 +87,6 @@ static void trace_moves(struct znsage_chunk *zc)
 		u32 zone = zse_block_zone(zd->engine, entry[i].expect);
 		u32 nr = 1;
 
-		/* No block: the page was in memory only. */
-		if (entry[i].expect >= ZSE_TAG_BASE) {
-			i++;
-			continue;
-		}
 		while (i + nr < end &&
 		       zse_block_zone(zd->engine, entry[i + nr].expect) == zone)
 			nr++;

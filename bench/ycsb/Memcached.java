@@ -25,11 +25,11 @@ import site.ycsb.DBException;
 import site.ycsb.Status;
 
 /**
- * YCSB's requests for memcached, a connection a thread. A record is one item:
- * the number of fields, then name and value of each.
+ * YCSB's binding to memcached, with a connection for each thread. A record is one
+ * item: the number of fields, then name and value of each.
  */
 public class Memcached extends DB {
-    /** Longer than a guest that swaps takes for anything. */
+    /** Longer than any request takes in a guest that swaps. */
     private static final long TIMEOUT_MS = 60_000;
 
     private MemcachedClient client;
@@ -82,7 +82,7 @@ public class Memcached extends DB {
         return store(() -> client.set(name(table, key), 0, pack(values)));
     }
 
-    /** Of the whole record: YCSB is to run with `writeallfields=true`. */
+    /** Replaces the whole record, so YCSB must run with `writeallfields=true`. */
     @Override
     public Status update(String table, String key, Map<String, ByteIterator> values) {
         return store(() -> client.replace(name(table, key), 0, pack(values)));

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Compiles the engine with the user-space port. The flags are those of
-//! engine/tests/Makefile; a compiler that does not take them is an error.
-//! With ZNSAGE_COVERAGE set, the engine counts what is executed; see
-//! engine/tests/coverage.
+//! engine/tests/Makefile. With ZNSAGE_COVERAGE set, the engine counts executed
+//! branches; see engine/tests/coverage.
 
 use std::env;
 use std::fs;
@@ -20,7 +19,9 @@ fn sources(dir: &Path) -> Vec<PathBuf> {
 }
 
 fn main() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    // Asked at run time: a copied target directory has a program built elsewhere.
+    let root = env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it");
+    let root = Path::new(&root).join("../..");
     let engine = root.join("engine");
     let port = root.join("port/user");
 
@@ -34,7 +35,7 @@ fn main() {
     let mut zse = build(&[&engine, &port, &include]);
     println!("cargo:rerun-if-env-changed=ZNSAGE_COVERAGE");
     if env::var_os("ZNSAGE_COVERAGE").is_some() {
-        // Branches as they are written; and several threads count.
+        // Unoptimized, so that branches stay as written; several threads count.
         zse.opt_level(0).flag("--coverage").flag("-fprofile-update=atomic");
         println!("cargo:rustc-link-arg=--coverage");
     }
@@ -42,7 +43,7 @@ fn main() {
         .file(port.join("policy/registry.c"))
         .file("src/layout.c")
         .compile("zse");
-    // As a module of the name sepbit.
+    // A second policy in one program: its init and exit need names of their own.
     build(&[&include, &port])
         .file("policies/sepbit.c")
         .define("znsage_policy_init", "znsage_sepbit_init")

@@ -1,54 +1,146 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the documents tell people to type, for the tests that type it.
+//! Reads the documents of the repository, for tests of what they say.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
 
 use crate::outcome::{Context, Outcome};
 
-/// A document of the repository.
+#[derive(Debug, Default)]
 pub struct Document {
-    name: String,
-    text: String,
+    /// Its path in the repository.
+    pub name: String,
+    /// Lines of code blocks that are for a shell.
+    pub lines: Vec<Line>,
+    /// Code within sentences.
+    pub spans: Vec<String>,
+    /// Targets of links and images.
+    pub links: Vec<String>,
 }
 
-/// A line of a code block, without `$`, `sudo` and what is said behind it.
-fn command(line: &str) -> Option<&str> {
-    let line = line.strip_prefix("    ")?;
-    let line = line.split("  # ").next().unwrap_or(line).trim_end();
-    Some(line.trim_start_matches("$ ").trim_start_matches("sudo "))
+/// A line of a code block, with the lines that a backslash joins to it.
+#[derive(Debug)]
+pub struct Line {
+    /// The heading above it.
+    heading: String,
+    /// Its number in the file, from 1.
+    pub number: usize,
+    pub text: String,
+}
+
+impl Line {
+    /// Without prompt, `sudo` and comment.
+    fn command(&self) -> &str {
+        let text = self.text.split("  # ").next().unwrap_or_default().trim_end();
+        text.trim_start_matches("$ ").trim_start_matches("sudo ")
+    }
+}
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 impl Document {
-    /// By its path in the repository.
+    /// Opens a document by its path in the repository.
     pub fn open(name: &str) -> Outcome<Document> {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
+        let path = root().join(name);
         let text = fs::read_to_string(&path).context(path.display())?;
-        Ok(Document { name: name.to_string(), text })
+        Ok(Document { name: name.to_string(), ..Document::parse(&text) })
     }
 
-    /// All lines of its code blocks.
+    /// Opens every document of the repository.
+    pub fn all() -> Outcome<Vec<Document>> {
+        let mut documents = Vec::new();
+        let mut directories = vec![String::new()];
+        while let Some(directory) = directories.pop() {
+            let path = root().join(&directory);
+            for entry in fs::read_dir(&path).context(path.display())? {
+                let entry = entry.context(path.display())?;
+                let name = entry.file_name().to_string_lossy().into_owned();
+                if name.ends_with(".md") {
+                    documents.push(Document::open(&(directory.clone() + &name))?);
+                } else if entry.path().is_dir()
+                    && !name.starts_with('.')
+                    && !["build", "target"].contains(&name.as_str())
+                {
+                    directories.push(format!("{directory}{name}/"));
+                }
+            }
+        }
+        Ok(documents)
+    }
+
+    fn parse(text: &str) -> Document {
+        let mut document = Document::default();
+        let mut heading = String::new();
+        let (mut in_heading, mut in_shell) = (false, false);
+        for (event, range) in Parser::new(text).into_offset_iter() {
+            match event {
+                Event::Start(Tag::Heading { .. }) => (in_heading, heading) = (true, String::new()),
+                Event::End(TagEnd::Heading(_)) => in_heading = false,
+                Event::Start(Tag::CodeBlock(kind)) => in_shell = is_shell(&kind),
+                Event::End(TagEnd::CodeBlock) => in_shell = false,
+                Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
+                    document.links.push(dest_url.into_string());
+                }
+                Event::Text(words) if in_heading => heading += &words,
+                Event::Text(code) if in_shell => {
+                    let first = text[..range.start].matches('\n').count() + 1;
+                    for (i, line) in code.lines().enumerate() {
+                        document.add_line(&heading, first + i, line);
+                    }
+                }
+                Event::Code(code) => document.spans.push(code.into_string()),
+                _ => {}
+            }
+        }
+        document
+    }
+
+    fn add_line(&mut self, heading: &str, number: usize, text: &str) {
+        match self.lines.last_mut().filter(|last| last.text.ends_with('\\')) {
+            Some(last) => {
+                last.text.pop();
+                last.text += text;
+            }
+            // Lines that are indented further are of drawings and output.
+            None if text.starts_with(' ') => {}
+            None => {
+                let (heading, text) = (heading.to_string(), text.to_string());
+                self.lines.push(Line { heading, number, text });
+            }
+        }
+    }
+
+    /// Its commands, without prompt, `sudo` and comment.
     pub fn commands(&self) -> Vec<&str> {
-        self.text.lines().filter_map(command).collect()
+        self.lines.iter().map(Line::command).collect()
     }
 
-    /// Those below a heading, up to the next, whose first word is one of these.
+    /// The commands directly below a heading whose first word is one of `words`.
     ///
     /// # Errors
     ///
-    /// If there is none: the document has changed, and so has the test to.
+    /// There is none: the document has changed, and the test must follow.
     pub fn below(&self, heading: &str, words: &[&str]) -> Outcome<Vec<&str>> {
-        let is_it = |line: &&str| line.trim_start_matches('#').trim_start() == heading;
-        let lines = self.text.lines().skip_while(|line| !is_it(line)).skip(1);
-        let found: Vec<&str> = lines
-            .take_while(|line| !line.starts_with('#'))
-            .filter_map(command)
-            .filter(|line| line.split(' ').next().is_some_and(|word| words.contains(&word)))
-            .collect();
-        if found.is_empty() {
-            return Err(format!("{}, {heading}: no line begins with any of {words:?}", self.name));
+        let lines = self.lines.iter().filter(|line| line.heading == heading).map(Line::command);
+        let begins = |line: &&str| line.split(' ').next().is_some_and(|word| words.contains(&word));
+        let found: Vec<&str> = lines.filter(begins).collect();
+        match found.is_empty() {
+            true => Err(format!("{}, {heading}: no line begins with any of {words:?}", self.name)),
+            false => Ok(found),
         }
-        Ok(found)
+    }
+}
+
+/// Code blocks in another language name it.
+fn is_shell(kind: &CodeBlockKind) -> bool {
+    match kind {
+        CodeBlockKind::Indented => true,
+        CodeBlockKind::Fenced(language) => ["", "sh"].contains(&&**language),
     }
 }
 
@@ -57,13 +149,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_what_is_to_be_typed() {
-        let text = "# One\nsay\n    $ sudo a b   # why\n    c\n## Two\n    a x\n    a#y\n# Three\n";
-        let document = Document { name: "it".to_string(), text: text.to_string() };
+    fn commands_lose_prompt_sudo_and_comment() {
+        let text =
+            "# One\nsay\n\n    $ sudo a b   # why\n    c\n## Two\n    a x\n    a#y\n# Three\n";
+        let document = Document::parse(text);
         assert_eq!(document.commands(), ["a b", "c", "a x", "a#y"]);
         assert_eq!(document.below("One", &["a"]), Ok(vec!["a b"]));
         assert_eq!(document.below("Two", &["a", "a#y"]), Ok(vec!["a x", "a#y"]));
         assert!(document.below("Two", &["c"]).is_err());
         assert!(document.below("Three", &["a"]).is_err());
+    }
+
+    #[test]
+    fn lines_have_numbers_and_join_at_backslashes() {
+        let text = "Text\n\n    a \\\n      --b\n    c\n      drawn\n\n```promql\nd\n```\n\n```sh\ne\n```\n";
+        let document = Document::parse(text);
+        let lines: Vec<_> = document.lines.iter().map(|l| (l.number, l.text.as_str())).collect();
+        assert_eq!(lines, [(3, "a   --b"), (5, "c"), (13, "e")]);
+    }
+
+    #[test]
+    fn spans_and_links_are_found() {
+        let document = Document::parse("## `a`\n\n| `c\nd` | [e](f.md#g) |\n\n![h](i.svg)\n");
+        assert_eq!(document.spans, ["a", "c d"]);
+        assert_eq!(document.links, ["f.md#g", "i.svg"]);
     }
 }

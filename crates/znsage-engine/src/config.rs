@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What an engine is made from, and why it may refuse.
+//! The configuration of an engine, and the reasons to refuse one.
 
 use std::ffi::{CStr, CString};
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::sys;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Policy(*const sys::znsage_policy);
 
-// SAFETY: a policy is constant once it is known by its name.
+// SAFETY: a policy is constant once it can be found by its name.
 unsafe impl Send for Policy {}
 // SAFETY: as above.
 unsafe impl Sync for Policy {}
@@ -26,7 +26,7 @@ impl fmt::Debug for Policy {
 impl Policy {
     /// Its name.
     pub fn name(&self) -> &str {
-        // SAFETY: a policy is only known by its name, which ends with a zero.
+        // SAFETY: a policy is found by its name, which ends with a zero.
         let name = unsafe { CStr::from_ptr(self.get().name.as_ptr()) };
         name.to_str().unwrap_or("?")
     }
@@ -42,14 +42,13 @@ impl Policy {
         Self::from_ptr(unsafe { sys::zse_builtin_policy(name.as_ptr()) })
     }
 
-    /// A policy of the engine, one to compare them with (policies/), or one
-    /// that was loaded.
+    /// A policy of the engine, one of policies/, to compare with, or a loaded one.
     pub fn named(name: &str) -> Option<Self> {
         static COMPARED: Once = Once::new();
         COMPARED.call_once(|| {
             // SAFETY: registers a policy, once.
             let err = unsafe { sys::znsage_sepbit_init() };
-            assert_eq!(err, 0, "its name is its own");
+            assert_eq!(err, 0, "no other policy has its name");
         });
         let name = CString::new(name).ok()?;
         // SAFETY: the name ends with a zero.
@@ -76,7 +75,7 @@ impl Policy {
     }
 }
 
-/// How GC chooses a zone if the policy does not.
+/// How GC chooses a victim if the policy does not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Victim {
     #[default]
@@ -85,7 +84,7 @@ pub enum Victim {
     Age = sys::ZSE_VICTIM_AGE as isize,
 }
 
-/// Why a configuration is refused; the values are those of `enum zse_refusal`.
+/// Why a configuration is refused: `enum zse_refusal`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     NoMemory = 1,
@@ -164,32 +163,32 @@ impl Config {
         }
     }
 
-    /// The largest `nr_slots` that is accepted; it is not looked at itself.
+    /// The largest `nr_slots` that is accepted, whatever `nr_slots` is now.
     pub fn max_slots(&self) -> u32 {
         // SAFETY: the configuration is complete.
         unsafe { sys::zse_max_slots(&self.to_c()) }
     }
 
-    /// Streams that the policy gets.
+    /// The number of streams for the policy.
     pub fn nr_streams(&self) -> u32 {
         // SAFETY: as above; a policy is valid.
         unsafe { sys::zse_nr_streams(&self.to_c(), self.policy.as_ptr()) }
     }
 
-    /// Streams that there can be, whatever the policy.
+    /// The greatest number of streams for any policy.
     pub fn max_streams(&self) -> u32 {
         // SAFETY: as above.
         unsafe { sys::zse_max_streams(&self.to_c()) }
     }
 
-    /// Zones that are written at a time by each stream, and by GC.
+    /// Zones that each stream writes at a time, and those that GC does.
     pub fn lanes(&self) -> (u32, u32) {
         let cfg = self.to_c();
         // SAFETY: as above.
         unsafe { (sys::zse_lanes(&cfg, self.nr_streams()), sys::zse_gc_lanes(&cfg)) }
     }
 
-    /// Chunks that GC does well with.
+    /// A good number of chunks for GC.
     pub fn gc_chunks(&self) -> u32 {
         // SAFETY: as above.
         unsafe { sys::zse_gc_chunks(&self.to_c()) }

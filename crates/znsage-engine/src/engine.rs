@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The safe wrapper.
+//! The safe wrapper of the engine.
 
 use std::ffi::{c_char, c_void, CStr};
 use std::ptr::{self, NonNull};
@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use crate::config::{Config, Policy, Refusal, Victim};
 use crate::handed::{
-    Added, AddedAll, Append, AppendEnd, BufferHold, Chunk, Ended, Failed, Filled, Finish, GcRead,
-    Op, Read, ReadHold, Reset,
+    Added, Append, AppendEnd, BufferHold, Chunk, Ended, Failed, Filled, Finish, GcRead, Op, Read,
+    ReadHold, Reset,
 };
 use crate::memory::{self, InMemory};
 use crate::sys::{self, znsage_page as PageOwner, zse_op, zse_stats, zse_stream_info};
 
-/// What [`Engine::check`] found.
+/// A broken invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     pub what: String,
@@ -43,36 +43,38 @@ pub struct ZoneInfo {
 }
 
 unsafe extern "C" fn collect(arg: *mut c_void, what: *const c_char, at: u32, is: u64, want: u64) {
-    // SAFETY: arg is the Vec that check() passed; what is a literal of
-    // check.c.
+    // SAFETY: arg is the Vec that check() passed; what is a literal of check.c.
     let (found, what) = unsafe { (&mut *arg.cast::<Vec<Violation>>(), CStr::from_ptr(what)) };
     found.push(Violation { what: what.to_string_lossy().into_owned(), at, is, want });
 }
 
 /// An engine, driven by one thread at a time.
+///
+/// Methods that return a bool return true if [`Engine::next_op`] may have something new,
+/// unless they say otherwise.
 pub struct Engine {
     raw: NonNull<sys::zse_engine>,
-    /// Names the engine in what it hands out.
+    /// Marks the values that the engine hands out.
     pub(crate) id: u64,
     nr_zones: u32,
     zone_blocks: u32,
     nr_slots: u32,
     streams: u32,
-    /// What the policy has for this device.
+    /// The policy's data for this device.
     private: *mut c_void,
     policy: Policy,
-    /// Lives as long as the engine, which has a pointer to it.
+    /// The engine has a pointer to it.
     _memory: Option<Arc<InMemory>>,
 }
 
-// SAFETY: the C code keeps nothing in thread-local storage but the number of
-// the shard it counts in, which may be any.
+// SAFETY: the C code's only thread-local value is the number of the shard that a thread
+// counts in, and any will do.
 unsafe impl Send for Engine {}
 
 impl Drop for Engine {
     fn drop(&mut self) {
         self.detach();
-        // SAFETY: created by zse_create(); what was handed out cannot be used
+        // SAFETY: created by zse_create(); values that were handed out cannot be used
         // without the engine.
         unsafe { sys::zse_destroy(self.raw.as_ptr()) }
     }
@@ -83,7 +85,7 @@ impl Engine {
         Self::create(cfg, None)
     }
 
-    /// The same for a host that says which pages it has in memory.
+    /// An engine whose host tells which pages it has in memory.
     pub fn with_memory(cfg: &Config, memory: Arc<InMemory>) -> Result<Self, Refusal> {
         Self::create(cfg, Some(memory))
     }
@@ -96,7 +98,7 @@ impl Engine {
             c.host = Arc::as_ptr(memory).cast_mut().cast();
             c.in_memory = Some(memory::in_memory);
         }
-        // A policy that is attached needs the engine for that.
+        // Attaching a policy takes an engine.
         let attached = cfg.policy.get().attach.is_some();
         if attached {
             c.policy = Policy::single().as_ptr();
@@ -125,16 +127,25 @@ impl Engine {
         self.raw.as_ptr()
     }
 
-    fn own(&self, owner: u64) {
+    fn assert_own(&self, owner: u64) {
         assert_eq!(owner, self.id, "handed out by another engine");
     }
 
-    fn slot(&self, slot: u32) {
+    fn assert_slot(&self, slot: u32) {
         assert!(slot < self.nr_slots, "slot {slot} of {}", self.nr_slots);
     }
 
-    fn stream(&self, stream: u32) {
+    fn assert_stream(&self, stream: u32) {
         assert!(stream < self.streams, "stream {stream} of {}", self.streams);
+    }
+
+    fn chunk(&self, ptr: *mut sys::zse_chunk) -> Option<Chunk> {
+        NonNull::new(ptr).map(|ptr| Chunk { ptr, owner: self.id })
+    }
+
+    fn take_back(&self, chunk: Chunk) -> *mut sys::zse_chunk {
+        self.assert_own(chunk.owner);
+        chunk.ptr.as_ptr()
     }
 
     /// Zone and offset of a block.
@@ -148,8 +159,8 @@ impl Engine {
         unsafe { sys::zse_place(self.p(), page) }
     }
 
-    /// Another policy. There may be fewer streams, or more, from now on. False,
-    /// and nothing changed, if it cannot be attached.
+    /// Changes the policy, and with it the number of streams. False, and nothing changes,
+    /// if the policy cannot be attached.
     #[must_use]
     pub fn set_policy(&mut self, policy: Policy) -> bool {
         let mut private = ptr::null_mut();
@@ -160,15 +171,14 @@ impl Engine {
                 return false;
             }
         }
-        // SAFETY: a policy is valid for good. No call of one is under way, since
-        // the engine is borrowed.
+        // SAFETY: policies stay. No call of one is in progress, as the engine is borrowed.
         unsafe { sys::zse_set_policy(self.p(), policy.as_ptr(), private) }
         self.detach();
         (self.policy, self.private) = (policy, private);
         true
     }
 
-    /// The policy is not called any more.
+    /// Detaches the policy, which is no longer called.
     fn detach(&mut self) {
         if let Some(detach) = self.policy.get().detach {
             // SAFETY: private is what its attach() returned for this engine.
@@ -176,14 +186,13 @@ impl Engine {
         }
     }
 
-    /// Another rule for victims.
+    /// Changes the rule that chooses victims.
     pub fn set_victim(&mut self, victim: Victim) {
         // SAFETY: the engine lives.
         unsafe { sys::zse_set_victim(self.p(), victim as u32) }
     }
 
-    /// How long the page of a block that is being read has been on the device,
-    /// in blocks swapped out, and which stream it was in.
+    /// Of a block that is being read, its age in blocks swapped out, and its stream.
     pub fn life(&self, hold: &ReadHold) -> (u32, u32) {
         // SAFETY: the block is held.
         unsafe {
@@ -192,35 +201,33 @@ impl Engine {
         }
     }
 
-    /// What a stream has done.
+    /// The counters of a stream.
     pub fn stream_info(&self, stream: u32) -> zse_stream_info {
-        self.stream(stream);
+        self.assert_stream(stream);
         let mut si = zse_stream_info::default();
         // SAFETY: the stream exists.
         unsafe { sys::zse_get_stream(self.p(), stream, &mut si) };
         si
     }
 
-    /// Adds a page to the chunk of `stream`, or returns None if all chunks are
-    /// in use. `now` becomes the chunk's birth if the page is its first.
+    /// [`Engine::add_all`] for one page.
     pub fn add(&mut self, stream: u32, slot: u32, now: u64) -> Option<Added> {
-        let AddedAll { chunk, page, room, full, .. } = self.add_all(stream, &[slot], now)?;
-        Some(Added { chunk, page, room, full })
+        self.add_all(stream, &[slot], now)
     }
 
-    /// Adds pages to the chunk of `stream`, as many as it has room for, or
-    /// returns None if all chunks are in use. The stream's lock is taken once
-    /// for all of them.
+    /// Adds pages to the chunk of `stream`, as many as it has room for, or returns None if
+    /// all chunks are in use. `now` becomes the chunk's birth if it was empty. The
+    /// stream's lock is taken once.
     ///
     /// # Panics
     /// If there are no slots, or one is out of range.
-    pub fn add_all(&mut self, stream: u32, slots: &[u32], now: u64) -> Option<AddedAll> {
-        self.stream(stream);
+    pub fn add_all(&mut self, stream: u32, slots: &[u32], now: u64) -> Option<Added> {
+        self.assert_stream(stream);
         assert!(!slots.is_empty(), "no pages to add");
-        slots.iter().for_each(|&slot| self.slot(slot));
+        slots.iter().for_each(|&slot| self.assert_slot(slot));
         let mut flags = 0;
-        // SAFETY: stream and slots are in range; no more pages are added than
-        // the chunk has room for; it is ours until zse_stream_end().
+        // SAFETY: stream and slots are in range; no more pages are added than the chunk has
+        // room for; it is ours until zse_stream_end().
         unsafe {
             let c = sys::zse_stream_begin(self.p(), stream, &mut flags);
             if c.is_null() {
@@ -237,37 +244,37 @@ impl Engine {
             }
             let room = (*c).max - (*c).nr;
             let full = sys::zse_stream_end(self.p(), stream, &mut flags);
-            let full = Chunk::new(self, full).map(|chunk| Filled { chunk });
-            Some(AddedAll { chunk, page, nr, room, full })
+            let full = self.chunk(full).map(|chunk| Filled { chunk });
+            Some(Added { chunk, page, nr, room, full })
         }
     }
 
-    /// Takes the unfilled chunk of a stream: with `units` only if it needs no
-    /// padding, and only if it was born before `born_before`.
+    /// Takes the unfilled chunk of a stream if it was born before `born_before`, and, with
+    /// `units`, only if it needs no padding.
     pub fn take(&mut self, stream: u32, units: bool, born_before: u64) -> Option<Filled> {
-        self.stream(stream);
+        self.assert_stream(stream);
         // SAFETY: stream is in range.
         let c = unsafe { sys::zse_stream_take(self.p(), stream, units, born_before) };
-        Chunk::new(self, c).map(|chunk| Filled { chunk })
+        self.chunk(c).map(|chunk| Filled { chunk })
     }
 
-    /// When the first page came that waits in the stream's chunk, or 0.
+    /// The birth of the stream's chunk, or 0.
     pub fn born(&self, stream: u32) -> u64 {
-        self.stream(stream);
+        self.assert_stream(stream);
         // SAFETY: stream is in range.
         unsafe { sys::zse_stream_born(self.p(), stream) }
     }
 
-    /// Would [`Engine::add`] find a chunk if `stream` has none?
+    /// Would [`Engine::add`] find a new chunk for `stream`?
     pub fn has_chunk(&self, stream: u32) -> bool {
-        self.stream(stream);
+        self.assert_stream(stream);
         // SAFETY: stream is in range.
         unsafe { sys::zse_has_chunk(self.p(), stream) }
     }
 
     fn op_append(&self, op: &zse_op) -> Append {
         Append {
-            chunk: Chunk::new(self, op.chunk).expect("an append has a chunk"),
+            chunk: self.chunk(op.chunk).expect("an append has a chunk"),
             zone: op.zone,
             first: op.first,
             nr: op.nr,
@@ -275,22 +282,11 @@ impl Engine {
         }
     }
 
-    fn empty_op() -> zse_op {
-        zse_op {
-            kind: sys::ZSE_OP_NONE,
-            chunk: ptr::null_mut(),
-            zone: 0,
-            first: 0,
-            nr: 0,
-            padding: 0,
-        }
-    }
-
-    /// Gives a chunk its zone. None: the engine keeps it until there is one;
-    /// [`Engine::next_op`] is to be called.
+    /// Gives a chunk a zone. None: there is none yet; the engine keeps the chunk, and the
+    /// host calls [`Engine::next_op`].
     pub fn append_start(&mut self, filled: Filled, now: u64) -> Option<Append> {
-        let mut op = Self::empty_op();
-        let c = filled.chunk.into_raw(self);
+        let mut op = zse_op { kind: sys::ZSE_OP_NONE, ..Default::default() };
+        let c = self.take_back(filled.chunk);
         // SAFETY: the chunk was taken from its stream and not started yet.
         unsafe {
             (*c).sent = now;
@@ -299,17 +295,17 @@ impl Engine {
         .then(|| self.op_append(&op))
     }
 
-    /// The host cannot append a chunk: its pages fail, their slots are lost.
+    /// The host cannot append a chunk: its pages fail, and their slots are lost.
     pub fn chunk_lose(&mut self, filled: Filled) -> Failed {
         let nr = filled.len(self);
-        let c = filled.chunk.into_raw(self);
+        let c = self.take_back(filled.chunk);
         // SAFETY: the chunk was taken from its stream and not started yet.
         unsafe { sys::zse_chunk_lose(self.p(), c) };
-        Failed { chunk: Chunk::new(self, c).expect("it was one"), first: 0, nr }
+        Failed { chunk: self.chunk(c).expect("it was one"), first: 0, nr }
     }
 
-    /// An append has ended: `at` is the offset in the zone of its first block,
-    /// or None if it failed.
+    /// Ends an append. `at` is the offset of its first block in the zone, or None if it
+    /// failed.
     pub fn append_done(&mut self, append: Append, at: Option<u32>) -> AppendEnd {
         let blocks = append.nr + append.padding;
         if let Some(offset) = at {
@@ -318,91 +314,88 @@ impl Engine {
                 "append at {offset} does not fit the zone"
             );
         }
-        let c = append.chunk.into_raw(self);
+        let c = self.take_back(append.chunk);
         let mut finished = false;
         // SAFETY: the append was in flight and ends now; it is inside the zone.
         let more = unsafe {
             sys::zse_append_done(self.p(), c, at.is_some(), at.unwrap_or(0), &mut finished)
         };
-        let ended = if finished { Chunk::new(self, c) } else { None };
+        let ended = if finished { self.chunk(c) } else { None };
         AppendEnd { more, ended: ended.map(|chunk| Ended { chunk }) }
     }
 
-    /// Returns true if [`Engine::next_op`] may have something new.
+    /// Puts back a chunk whose append has ended.
     pub fn chunk_put(&mut self, ended: Ended, now: u64) -> bool {
-        let c = ended.chunk.into_raw(self);
+        let c = self.take_back(ended.chunk);
         // SAFETY: the chunk has ended and was not put before.
         unsafe { sys::zse_chunk_put(self.p(), c, now) }
     }
 
-    /// [`Engine::chunk_put`] for a chunk whose pages failed.
+    /// Puts back a chunk whose pages failed.
     pub fn failed_put(&mut self, failed: Failed) -> bool {
-        let c = failed.chunk.into_raw(self);
+        let c = self.take_back(failed.chunk);
         // SAFETY: as above.
         unsafe { sys::zse_chunk_put(self.p(), c, 0) }
     }
 
-    /// A block of a GC read is unreadable. True if it is given up for lost;
-    /// else GC tries again later.
+    /// Reports that a block of a GC read is unreadable. True if it is lost; else GC tries
+    /// again later.
     pub fn gc_entry_failed(&mut self, read: &GcRead, index: u32) -> bool {
         assert!(index < read.nr, "entry {index} of {}", read.nr);
-        assert_eq!(read.chunk.owner, self.id, "chunk of another engine");
+        self.assert_own(read.chunk.owner);
         // SAFETY: the chunk is being read and has this entry.
         unsafe { sys::zse_gc_entry_failed(self.p(), read.chunk.ptr.as_ptr(), index) }
     }
 
-    /// Returns true if [`Engine::next_op`] may have something new.
     pub fn gc_read_done(&mut self, read: GcRead) -> bool {
-        let c = read.chunk.into_raw(self);
+        let c = self.take_back(read.chunk);
         // SAFETY: the chunk was being read.
         unsafe { sys::zse_gc_read_done(self.p(), c) }
     }
 
-    /// Returns true if [`Engine::next_op`] may have something new.
     pub fn reset_done(&mut self, reset: Reset, ok: bool) -> bool {
-        self.own(reset.owner);
+        self.assert_own(reset.owner);
         // SAFETY: the zone was being reset.
         unsafe { sys::zse_reset_done(self.p(), reset.zone, ok) }
     }
 
-    /// Returns true if [`Engine::next_op`] may have something new.
     pub fn finish_done(&mut self, finish: Finish, ok: bool) -> bool {
-        self.own(finish.owner);
+        self.assert_own(finish.owner);
         // SAFETY: the zone was being finished.
         unsafe { sys::zse_finish_done(self.p(), finish.zone, ok) }
     }
 
-    /// What is to be done next; call it until it answers None.
+    /// The next operation for the host, which calls this until it returns None.
     pub fn next_op(&mut self) -> Option<Op> {
-        let mut op = Self::empty_op();
+        let mut op = zse_op { kind: sys::ZSE_OP_NONE, ..Default::default() };
         // SAFETY: &mut self makes this the only caller.
         if !unsafe { sys::zse_next_op(self.p(), &mut op) } {
             return None;
         }
         let (zone, owner) = (op.zone, self.id);
-        let chunk = || Chunk::new(self, op.chunk).expect("this kind has a chunk");
+        let chunk = || self.chunk(op.chunk).expect("this kind has a chunk");
         Some(match op.kind {
             sys::ZSE_OP_APPEND => Op::Append(self.op_append(&op)),
             sys::ZSE_OP_FAIL => Op::Fail(Failed { chunk: chunk(), first: op.first, nr: op.nr }),
             sys::ZSE_OP_READ => Op::Read(GcRead { chunk: chunk(), nr: op.nr }),
             sys::ZSE_OP_RESET => Op::Reset(Reset { zone, owner }),
             sys::ZSE_OP_FINISH => Op::Finish(Finish { zone, owner }),
-            kind => panic!("the engine asks for the unknown, {kind}"),
+            kind => panic!("unknown operation {kind}"),
         })
     }
 
-    /// Is there cause to call [`Engine::next_op`] for GC's sake?
+    /// Should the host call [`Engine::next_op`] because of GC?
     pub fn gc_due(&self) -> bool {
         // SAFETY: the engine lives.
         unsafe { sys::zse_gc_due(self.p()) }
     }
 
-    /// Where the pages of up to `max` slots from `slot` on are; `kick` is set
-    /// if [`Engine::next_op`] may have something new.
+    /// Looks up the pages of up to `max` slots from `slot` on. Sets `kick` if
+    /// [`Engine::next_op`] may have something new.
     pub fn read_begin(&mut self, slot: u32, max: u32, kick: &mut bool) -> Read {
         assert!(max > 0, "a read of nothing");
-        self.slot(slot);
-        self.slot(slot + (max - 1));
+        self.assert_slot(slot);
+        self.assert_slot(slot + (max - 1));
         let (mut run, owner) = (sys::zse_run::default(), self.id);
         // SAFETY: the slots are in range.
         match unsafe { sys::zse_read_begin(self.p(), slot, max, &mut run, kick) } {
@@ -411,51 +404,48 @@ impl Engine {
             sys::ZSE_READ_BUSY => Read::Busy,
             sys::ZSE_READ_LOST => Read::Lost,
             sys::ZSE_READ_BUFFER => {
-                // SAFETY: the chunk is held until buffer_end(); its id is constant.
+                // SAFETY: the chunk stays until buffer_end(); its id is constant.
                 let chunk = unsafe { (*run.chunk).id };
                 Read::Buffer(BufferHold { run, chunk, owner })
             }
-            other => panic!("the engine reads the unknown, {other}"),
+            other => panic!("unknown result {other} of a read"),
         }
     }
 
-    /// Returns true if [`Engine::next_op`] may have something new.
     pub fn read_end(&mut self, hold: ReadHold) -> bool {
-        self.own(hold.owner);
+        self.assert_own(hold.owner);
         // SAFETY: begun by read_begin(), ended once.
         unsafe { sys::zse_read_end(self.p(), hold.block) }
     }
 
-    /// The page was copied. Returns true if [`Engine::next_op`] may have
-    /// something new.
+    /// Ends the use of a buffer.
     pub fn buffer_end(&mut self, hold: BufferHold) -> bool {
-        self.own(hold.owner);
+        self.assert_own(hold.owner);
         // SAFETY: set by read_begin(), ended once.
         unsafe { sys::zse_buffer_end(self.p(), &hold.run) }
     }
 
     /// Is the slot being written?
     pub fn is_busy(&self, slot: u32) -> bool {
-        self.slot(slot);
+        self.assert_slot(slot);
         // SAFETY: slot is in range.
         unsafe { sys::zse_is_busy(self.p(), slot) }
     }
 
-    /// A swap-in read of so many blocks failed.
+    /// Reports that a swap-in read of `nr` blocks failed.
     pub fn read_failed(&mut self, nr: u32) {
         // SAFETY: the engine lives.
         unsafe { sys::zse_read_failed(self.p(), nr) }
     }
 
-    /// A swap-in read ended well.
+    /// Reports that a swap-in read succeeded.
     pub fn read_worked(&mut self) {
         // SAFETY: the engine lives.
         unsafe { sys::zse_read_worked(self.p()) }
     }
 
-    /// Returns true if [`Engine::next_op`] may have something new.
     pub fn free(&mut self, slot: u32) -> bool {
-        self.slot(slot);
+        self.assert_slot(slot);
         // SAFETY: slot is in range.
         unsafe { sys::zse_free(self.p(), slot) }
     }
@@ -467,7 +457,7 @@ impl Engine {
         st
     }
 
-    /// False, and nothing changed, if they are out of range.
+    /// False, and nothing changes, if they are out of range.
     pub fn set_watermarks(&mut self, low: u32, high: u32) -> bool {
         // SAFETY: the engine lives.
         unsafe { sys::zse_set_watermarks(self.p(), low, high) }
@@ -486,7 +476,7 @@ impl Engine {
         unsafe { sys::zse_set_gc(self.p(), on) }
     }
 
-    /// Is nothing under way?
+    /// Is nothing in flight?
     pub fn idle(&self) -> bool {
         // SAFETY: the engine lives.
         unsafe { sys::zse_idle(self.p()) }
@@ -494,23 +484,9 @@ impl Engine {
 
     pub fn zone(&self, zone: u32) -> ZoneInfo {
         assert!(zone < self.nr_zones, "zone {zone} of {}", self.nr_zones);
-        let mut zi = sys::zse_zone_info {
-            state: ptr::null(),
-            capacity: 0,
-            written: 0,
-            room: 0,
-            live: 0,
-            failed: false,
-            mixed: false,
-            deferred: false,
-            stream: 0,
-            moves: 0,
-            reads: 0,
-            key: 0,
-            age: 0,
-        };
-        // SAFETY: the zone exists, so all is filled in; the state's name is a
-        // literal of engine.c.
+        let mut zi = sys::zse_zone_info::default();
+        // SAFETY: the zone exists, so the call fills in all of it; the state's name is a
+        // literal.
         let state = unsafe {
             sys::zse_get_zone(self.p(), zone, &mut zi);
             CStr::from_ptr(zi.state)
@@ -531,7 +507,7 @@ impl Engine {
         }
     }
 
-    /// Walks all invariants.
+    /// Checks all invariants.
     pub fn check(&self) -> Vec<Violation> {
         let mut found = Vec::new();
         // SAFETY: collect() gets the Vec, and only during the call.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the C compiler thinks of the structures and constants that src/sys.rs
+ * The layout of the structures and the values of the constants that src/sys.rs
  * repeats by hand. A test compares the two lists, name by name.
  */
 #include <stddef.h>
@@ -73,7 +73,7 @@ const struct zse_fact zse_facts[] = {
 	AT(zse_entry, expect)
 	AT(zse_entry, page)
 
-	/* Of a chunk, what hosts may touch; the rest is the engine's. */
+	/* The fields that hosts may use. */
 	SIZE(zse_chunk)
 	AT(zse_chunk, id)
 	AT(zse_chunk, gc)

@@ -2,15 +2,16 @@
 //! The engine of znsage (`engine/`, portable C) for Rust: tests and the
 //! simulator drive it as the kernel module does.
 //!
-//! [`Engine`] is a thin safe wrapper: a call of it is a call of the C function
-//! of the same name, nothing is allocated. What the engine hands out (a chunk
-//! to append, a zone to reset) is a value that cannot be copied, and reporting
-//! its end takes the value back. So the rules that engine.h states in words
-//! (a chunk has one owner, an append ends once) are kept by the compiler.
+//! [`Engine`] is a thin safe wrapper: each method calls the C function of the same name
+//! and allocates nothing. The engine hands out values that cannot be copied (a chunk to
+//! append, a zone to reset), and the call that reports the end of one takes it back. So
+//! the compiler enforces the rules of engine.h: a chunk has one owner, an append ends
+//! once.
 //!
 //! All unsafe code of the engine's users is here.
 
 mod config;
+mod contents;
 mod engine;
 mod handed;
 pub mod last_words;
@@ -21,8 +22,8 @@ mod sys;
 pub use config::{Config, Policy, Refusal, Victim};
 pub use engine::{Engine, Violation, ZoneInfo};
 pub use handed::{
-    Added, AddedAll, Append, AppendEnd, BufferHold, Ended, Failed, Filled, Finish, GcRead, Op,
-    Read, ReadHold, Reset,
+    Added, Append, AppendEnd, BufferHold, Ended, Failed, Filled, Finish, GcRead, Op, Read,
+    ReadHold, Reset,
 };
 pub use memory::InMemory;
 pub use sys::{znsage_page as PageOwner, zse_entry as Entry, zse_stats as Stats};

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What a host tells the engine about pages that are in memory as well as on
-//! the device: GC drops those instead of moving them, and the host writes them
-//! again.
+//! The pages that are in memory as well as on the device. GC drops their blocks instead
+//! of moving them, and the host writes them again.
 //!
-//! The engine asks in the middle of `zse_next_op()`, when its host is borrowed
-//! by whoever called that. So the host keeps this set up to date and looks
-//! afterwards what was dropped.
+//! The engine asks during `zse_next_op()`, whose caller has borrowed the host. So the host
+//! keeps this set up to date, and looks afterwards at what GC dropped.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +17,7 @@ pub struct InMemory {
 }
 
 impl InMemory {
-    /// None of so many slots.
+    /// An empty set for so many slots.
     pub fn new(slots: u32) -> Self {
         let words = (0..slots.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         InMemory { words, dropped: Mutex::default() }
@@ -29,14 +27,13 @@ impl InMemory {
         (&self.words[slot as usize / 64], 1 << (slot % 64))
     }
 
-    /// The page of `slot` is in memory, and would be written again if asked
-    /// for.
+    /// Adds a slot: its page is in memory, and the host can write it again.
     pub fn insert(&self, slot: u32) {
         let (word, bit) = self.at(slot);
         word.fetch_or(bit, Ordering::Relaxed);
     }
 
-    /// It is not any more.
+    /// Removes a slot.
     pub fn remove(&self, slot: u32) {
         let (word, bit) = self.at(slot);
         word.fetch_and(!bit, Ordering::Relaxed);
@@ -48,13 +45,12 @@ impl InMemory {
         word.load(Ordering::Relaxed) & bit != 0
     }
 
-    /// Slots that the engine took out of the set since the last call: what they
-    /// had on the device is gone.
+    /// Slots that GC removed since the last call. Their blocks are dead.
     pub fn take_dropped(&self) -> Vec<u32> {
         std::mem::take(&mut self.dropped.lock().expect("nobody panics with it"))
     }
 
-    /// GC asks.
+    /// GC asks whether it may drop a slot's block.
     fn drop_block(&self, slot: u32) -> bool {
         let (word, bit) = self.at(slot);
         let found = word.fetch_and(!bit, Ordering::Relaxed) & bit != 0;
@@ -66,8 +62,8 @@ impl InMemory {
 }
 
 pub(crate) unsafe extern "C" fn in_memory(host: *mut c_void, slot: u32) -> bool {
-    // SAFETY: host is the set that Engine::new() passed; the engine holds a
-    // reference to it until zse_destroy().
+    // SAFETY: host is the set that Engine::new() passed; the engine holds a reference to
+    // it until zse_destroy().
     unsafe { &*host.cast::<InMemory>() }.drop_block(slot)
 }
 
@@ -76,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_dropped_is_told_once() {
+    fn dropped_slots_are_reported_once() {
         let set = InMemory::new(100);
         for slot in [0, 63, 64, 99] {
             set.insert(slot);

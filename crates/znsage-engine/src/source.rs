@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Policies from their source: compiled with the system's compiler into a
-//! shared object and loaded, as a module would be into the kernel.
+//! Policies from their source: compiled with the system's compiler and loaded, as a
+//! module is into the kernel.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, OsString};
@@ -16,8 +16,8 @@ use std::{env, io, process, ptr};
 use crate::config::Policy;
 use crate::sys;
 
-/// What is compiled with it, and what it can include. Part of the program,
-/// which need not stand beside its sources.
+/// The files that are compiled with a policy, and those that it can include. They are
+/// part of the program, which does not need its sources.
 const FILES: [(&str, &str); 7] = [
     ("znsage.h", include_str!("../../../include/znsage.h")),
     ("zport.h", include_str!("../../../port/user/zport.h")),
@@ -28,7 +28,7 @@ const FILES: [(&str, &str); 7] = [
     ("linux/types.h", include_str!("../../../port/user/linux/types.h")),
 ];
 
-/// A directory that goes away again.
+/// A directory that is removed when dropped.
 struct Temporary(PathBuf);
 
 impl Temporary {
@@ -36,7 +36,7 @@ impl Temporary {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let nr = NEXT.fetch_add(1, Ordering::Relaxed);
         let dir = env::temp_dir().join(format!("znsage-policy-{}-{nr}", process::id()));
-        // Nobody else's: what is in it is going to be run.
+        // Nobody else may write to it: its content is executed.
         DirBuilder::new().mode(0o700).create(&dir)?;
         let dir = Temporary(dir);
         fs::create_dir(dir.0.join("linux"))?;
@@ -49,7 +49,7 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // What is left is no harm.
+        // A directory that stays does no harm.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -73,8 +73,8 @@ fn compile(source: &Path, dir: &Path, object: &Path) -> Result<(), String> {
 fn load(object: &Path) -> Result<Policy, String> {
     let path = CString::new(object.as_os_str().as_bytes()).map_err(|e| e.to_string())?;
     let mut why = ptr::null();
-    // SAFETY: the path ends with a zero. What is loaded is code of whoever
-    // wrote the policy, who is trusted like whoever wrote this program.
+    // SAFETY: the path ends with a zero. The author of the policy is trusted like that of
+    // this program.
     let policy = unsafe { sys::zse_load_policy(path.as_ptr(), &mut why) };
     if let Some(policy) = Policy::from_ptr(policy) {
         return Ok(policy);
@@ -85,11 +85,10 @@ fn load(object: &Path) -> Result<Policy, String> {
 }
 
 impl Policy {
-    /// The policy that a C file registers. It is compiled once, and stays
-    /// loaded.
+    /// The policy that a C file registers. It is compiled once, and stays loaded.
     ///
     /// # Errors
-    /// What the compiler says, or why it cannot be loaded.
+    /// The compiler's messages, or why the policy cannot be loaded.
     pub fn from_source(source: &Path) -> Result<Policy, String> {
         static LOADED: Mutex<Option<HashMap<Vec<u8>, Policy>>> = Mutex::new(None);
 

@@ -154,6 +154,7 @@ pub struct zse_chunk {
 }
 
 #[repr(C)]
+#[derive(Default)]
 pub struct zse_op {
     pub kind: u32,
     pub chunk: *mut zse_chunk,
@@ -164,6 +165,7 @@ pub struct zse_op {
 }
 
 #[repr(C)]
+#[derive(Default)]
 pub struct zse_zone_info {
     pub state: *const c_char,
     pub capacity: u32,

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `znsage-lab bench`: measures the figures and says which of the targets are
-//! met. What is compared by speed is measured in a boot of its own, in which
-//! time is counted in instructions.
+//! `znsage-lab bench`: measures the figures and tells which targets are met. Speeds are
+//! compared in a boot of their own whose clock counts instructions.
 
 use std::path::Path;
 
 use serde::Serialize;
 
 use crate::figures::{outcome, select, Figure, Measurements, Outcome, Target};
-use crate::load::warning;
+use crate::load::show;
+use crate::result::Result;
 use crate::table::Table;
 use crate::vm::{self, Clock, Harvest, Vm};
-use crate::{simulator, Result};
+use crate::{files, simulator};
 
-/// The first pair is for the comparison with stock swap; the second zoned
-/// device, of smaller zones, for the WAF: small, so that it is written over
-/// many times in a minute, and with 1024 zones, as large devices have, so that
-/// the few that are kept empty count for little.
+/// The conventional device and the first zoned one are for the comparison with stock
+/// swap, the second zoned one for the WAF: small, to be rewritten many times in a minute,
+/// and with 1024 zones, as large devices have, so that the empty ones hardly count.
 const CONVENTIONAL: &str = "size=512M";
 const ZNS: [&str; 2] = ["size=512M,zone=512K", "size=256M,zone=256K"];
 
@@ -24,11 +23,11 @@ const TIMEOUT: u32 = 3600;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Which ones, by name or how it begins: seq, random40, waf, ... [default: all]
+    /// Names or prefixes of names: seq, random40, waf, ... [default: all]
     #[arg(long, value_name = "NAME,...")]
     figures: Vec<String>,
 
-    /// Times that comparisons are repeated, in turns; their medians count
+    /// Repetitions of each comparison; their medians count
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
 }
@@ -38,7 +37,7 @@ pub struct Args {
 struct Document {
     kernel: String,
     machine: String,
-    /// Of the machine's CPU time, what other programs took meanwhile.
+    /// The share of other programs in the machine's CPU time meanwhile.
     others_cpu_share: Option<f64>,
     rounds: u32,
     figures: Vec<Outcome>,
@@ -70,14 +69,8 @@ pub fn run(args: &Args) -> Result<bool> {
         figures: figures.iter().map(|&f: &Figure| outcome(f, &measured)).collect(),
         measurements: measured,
     };
-    vm::write_json(&out.join("result.json"), &document)?;
-    println!("\n{}", to_text(&document));
-    for problem in &document.measurements.problems {
-        println!("Not measured: {problem}");
-    }
-    if let Some(warning) = warning(document.others_cpu_share) {
-        println!("{warning}");
-    }
+    files::write_json(&out.join("result.json"), &document)?;
+    show(&to_text(&document), &document.measurements.problems, document.others_cpu_share);
     println!("numbers: {}/result.json; what they mean: bench/README.md", out.display());
     Ok(true)
 }
@@ -129,7 +122,7 @@ mod tests {
     use crate::figures::Maps;
 
     #[test]
-    fn the_table_says_what_is_met() {
+    fn table_shows_which_targets_are_met() {
         let measured = Measurements {
             map: Some(Maps { map_bytes: 7900, blocks_total: 1000 }),
             ..Measurements::default()

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! From counters noted twice a second to the course of a rate.
+//! The course of a rate, from counters that were noted twice a second.
 
 use crate::model::{Phase, Point, Sample, MIB, PAGE};
 
-/// The points of the last phase of a name in a file of samples, counted from
-/// its begin. What was noted before it ends where it begins; if nothing was,
-/// the phase's totals tell what the counters were.
+/// The last phase of a name in a file of samples, with counters since it began. It
+/// begins at the sample before its first, or, without one, where the phase's totals put
+/// it.
 pub fn points(samples: &[Sample], name: &str, totals: &Phase) -> Vec<Point> {
     let Some(last) = samples.iter().rposition(|s| s.phase == name) else {
         return Vec::new();
@@ -41,7 +41,7 @@ fn absolute(s: &Sample) -> Point {
     }
 }
 
-/// The counters when a phase began that ended with `last`.
+/// The counters at the beginning of a phase that ended with `last`.
 fn begin(last: &Sample, totals: &Phase) -> Point {
     let end = absolute(last);
     let device = totals.device.unwrap_or_default();
@@ -55,8 +55,8 @@ fn begin(last: &Sample, totals: &Phase) -> Point {
     }
 }
 
-/// For each moment the pair of points around it that are `width` seconds
-/// apart (less at the ends), and the middle between them.
+/// For each point its time, and the two points `width` seconds apart around it. At the
+/// ends they are less apart.
 fn windows(points: &[Point], width: f64) -> Vec<(f64, Point, Point)> {
     let end = points.last().map_or(0.0, |p| p.t);
     let mut windows = Vec::new();
@@ -73,14 +73,14 @@ fn windows(points: &[Point], width: f64) -> Vec<(f64, Point, Point)> {
     windows
 }
 
-/// Seconds and MiB/s, in and out together.
+/// MiB/s of swap-in and swap-out together, over seconds.
 pub fn bandwidth(points: &[Point], width: f64) -> Vec<(f64, f64)> {
     let bytes = |p: &Point| (p.bytes_in + p.bytes_out) as f64;
     let rate = |(t, a, b): (f64, Point, Point)| (t, (bytes(&b) - bytes(&a)) / MIB / (b.t - a.t));
     windows(points, width).into_iter().map(rate).collect()
 }
 
-/// Seconds and WAF; nothing on a system that does not count.
+/// The WAF over seconds; empty on a system that has no counters.
 pub fn waf(points: &[Point], width: f64) -> Vec<(f64, f64)> {
     let ratio = |(t, a, b): (f64, Point, Point)| {
         let host = b.host_blocks - a.host_blocks;
@@ -89,8 +89,8 @@ pub fn waf(points: &[Point], width: f64) -> Vec<(f64, f64)> {
     windows(points, width).into_iter().filter_map(ratio).collect()
 }
 
-/// MiB/s that the device took (as it acknowledged them) while it was at work
-/// all the time: between the first and the last point that bring something.
+/// MiB/s that the device acknowledged while it was always busy: between the first and
+/// the last point at which blocks were written.
 pub fn steady_written(points: &[Point]) -> Option<f64> {
     let first = points.iter().find(|p| p.written_blocks > 0)?;
     let last = points.windows(2).rfind(|w| w[1].written_blocks > w[0].written_blocks)?[0];
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_phase_begins_where_its_totals_say() {
+    fn totals_place_the_first_phase() {
         let samples = [sample(0.7, "fill", 105, 0), sample(1.2, "fill", 120, 0)];
         let got = points(&samples, "fill", &totals(1.0, 20));
         let times: Vec<f64> = got.iter().map(|p| (p.t * 10.0).round() / 10.0).collect();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_phase_begins_where_the_one_before_ended() {
+    fn later_phase_begins_where_the_previous_ended() {
         let samples = [
             sample(1.0, "fill", 10, 0),
             sample(2.0, "warmup", 20, 100),
@@ -173,14 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn without_counters_there_is_no_waf() {
+    fn no_counters_no_waf() {
         let points = [Point::default(), Point { t: 1.0, bytes_out: 9, ..Point::default() }];
         assert!(waf(&points, 1.0).is_empty());
         assert!(steady_written(&points).is_none());
     }
 
     #[test]
-    fn steady_leaves_begin_and_end_out() {
+    fn steady_rate_omits_beginning_and_end() {
         let points = [
             point(0.0, 0, 0),
             point(0.5, 0, 0),

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What else the machine did while something was measured: an emulated CPU
-//! is only as fast as the share of a real one that it gets.
+//! The CPU time that other programs took during a measurement: an emulated CPU is only
+//! as fast as the share of a real one that it gets.
 
 use std::fs;
 
-/// Below this share it is not worth a word.
+/// Shares up to this cause no warning.
 const NEGLIGIBLE: f64 = 0.05;
 
-/// CPU time in ticks since some moment.
+/// CPU time in ticks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
     total: u64,
     busy: u64,
-    /// Of children that have ended, theirs included.
+    /// Of children that have ended, and of their children.
     own: u64,
 }
 
@@ -23,7 +23,7 @@ impl Load {
         parse(&all, &own)
     }
 
-    /// The share of the machine, 0 to 1, that other programs took since then.
+    /// The share of the machine, 0 to 1, that other programs took since `before`.
     pub fn others_since(&self, before: &Load) -> f64 {
         let busy = self.busy.saturating_sub(before.busy) as f64;
         let own = self.own.saturating_sub(before.own) as f64;
@@ -32,22 +32,34 @@ impl Load {
     }
 }
 
+/// Parses /proc/stat and the process's own stat file.
 fn parse(all: &str, own: &str) -> Option<Load> {
     let line = all.lines().find_map(|l| l.strip_prefix("cpu "))?;
-    // user, nice, system, idle, iowait, irq, softirq, steal; guest time,
-    // which follows, is counted in user already.
+    // user, nice, system, idle, iowait, irq, softirq, steal. The guest time that follows
+    // is part of user.
     let ticks: Vec<u64> = line.split_whitespace().take(8).filter_map(|n| n.parse().ok()).collect();
     let idle = ticks.get(3)? + ticks.get(4)?;
     let total: u64 = ticks.iter().sum();
-    // The name of the program, in parentheses, may hold anything.
+    // The program's name, in parentheses, may contain anything.
     let mut fields = own.rsplit_once(") ")?.1.split_whitespace();
     let children: u64 = fields.nth(13)?.parse().ok()?;
     let children_system: u64 = fields.next()?.parse().ok()?;
     Some(Load { total, busy: total - idle, own: children + children_system })
 }
 
-/// A warning, if there is reason for one.
-pub fn warning(others: Option<f64>) -> Option<String> {
+/// Prints results, the measurements that failed, and a warning on a busy machine.
+pub fn show(results: &str, problems: &[String], others: Option<f64>) {
+    println!("\n{results}");
+    for problem in problems {
+        println!("Not measured: {problem}");
+    }
+    if let Some(warning) = warning(others) {
+        println!("{warning}");
+    }
+}
+
+/// Warns if other programs took more than a negligible share.
+fn warning(others: Option<f64>) -> Option<String> {
     let share = others.filter(|&s| s > NEGLIGIBLE)?;
     Some(format!(
         "Other programs took {:.0} % of this machine's CPU time meanwhile; idle, it would measure better.",
@@ -62,7 +74,7 @@ mod tests {
     const STAT: &str = "12 (a ) b) S 1 2 3 4 5 6 7 8 9 10 11 12 30 20 15 16";
 
     #[test]
-    fn own_children_are_no_others() {
+    fn own_children_do_not_count_as_others() {
         let before = parse("cpu  100 0 0 900 0 0 0 0 0 0\n", STAT).unwrap();
         assert_eq!(before, Load { total: 1000, busy: 100, own: 50 });
         let after = Load { total: 1200, busy: 200, own: 100 };
@@ -71,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn little_is_not_worth_a_word() {
+    fn small_shares_cause_no_warning() {
         assert!(warning(None).is_none());
         assert!(warning(Some(0.01)).is_none());
         assert!(warning(Some(0.25)).unwrap().contains("25 %"));

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `znsage-lab`: the demo and the benchmarks. The same program runs on the
-//! host (boots a virtual machine, shows, compares, draws) and in the guest
-//! (turns swap on and off, runs `znsage bench`, notes what it reports).
+//! host, where it boots a virtual machine and shows the results, and in the
+//! guest, where it turns swap on and off and runs `znsage bench`.
 
 mod bench;
 mod course;
 mod demo;
 mod figures;
+mod files;
 mod guest;
 mod load;
 mod model;
 mod picture;
+mod result;
+mod select;
 mod simulator;
 mod stats;
 mod table;
@@ -22,9 +25,6 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// A sentence for the person at the terminal is all that anybody can use.
-pub type Result<T> = std::result::Result<T, String>;
-
 /// The demo and the benchmarks of znsage.
 #[derive(Parser)]
 struct Cli {
@@ -34,11 +34,11 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Stock swap and znsage side by side, in one virtual machine
+    /// Run stock swap and znsage side by side, in one virtual machine
     Demo,
-    /// Measure the figures that znsage is held against
+    /// Measure the figures and compare them with their targets
     Bench(bench::Args),
-    /// Real programs on stock swap and on znsage
+    /// Run real programs on stock swap and on znsage
     Workloads(workloads::Args),
     /// Draw the picture and print the table of an earlier demo again
     Redraw {
@@ -46,7 +46,7 @@ enum Command {
         #[arg(default_value = "build/demo/result.json")]
         result: PathBuf,
     },
-    /// What runs in the virtual machine
+    /// Run the part that belongs in the virtual machine
     #[command(hide = true)]
     Guest(guest::Args),
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What `znsage bench --json` reports, and the documents made of it.
+//! The report of `znsage bench --json`, and the documents that the demo makes of it.
 
 use serde::{Deserialize, Serialize};
 
-/// Pages and blocks; what the module and the command count in.
+/// Bytes of a page and of a block.
 pub const PAGE: u64 = 4096;
 
 pub const MIB: f64 = (1 << 20) as f64;
@@ -11,7 +11,7 @@ pub const MIB: f64 = (1 << 20) as f64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum System {
-    /// Linux' own swap on the conventional device.
+    /// Linux's own swap on the conventional device.
     Stock,
     Znsage,
 }
@@ -41,7 +41,7 @@ pub struct Config {
     pub size_bytes: u64,
     pub memory_limit_bytes: Option<u64>,
     pub threads: u32,
-    /// None where it is the pattern's own.
+    /// None: the pattern has its own.
     pub write_ratio: Option<f64>,
 }
 
@@ -98,7 +98,7 @@ pub struct Counters {
     pub write_errors: u64,
 }
 
-/// A line of the file that `--samples` writes.
+/// A line of the file of `--samples`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Sample {
     /// Seconds since the benchmark began.
@@ -111,10 +111,9 @@ pub struct Sample {
     pub padding_blocks: Option<u64>,
 }
 
-/// Counters at a moment of a run; all 0 at its begin.
+/// Counters since the phase began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// Seconds since the phase began.
     pub t: f64,
     pub bytes_in: u64,
     pub bytes_out: u64,
@@ -128,28 +127,115 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-/// One phase of one system, as it stands in result.json.
+/// One phase on one system, in result.json.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
     pub system: System,
-    /// `fill`, `random40`, ...; what was done, not the name that bench uses.
+    /// `fill`, `random40`, ...; several of these are the phase `random` of bench.
     pub phase: String,
     #[serde(flatten)]
     pub config: Config,
     #[serde(flatten)]
     pub measured: Phase,
-    /// Pages that were compared with what had been written to them.
+    /// Pages that were compared with what was written to them.
     pub verified_pages: u64,
-    /// The course of it, twice a second.
+    /// The counters twice a second.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub course: Vec<Point>,
 }
 
-/// What the guest leaves behind for the host.
+/// The phases of the demo in order, as result.json and as people call them.
+pub const PHASES: [(&str, &str); 3] = [
+    ("fill", "Fill the memory"),
+    ("random40", "Random access, device 40 % full"),
+    ("random80", "Random access, 80 % full, GC at work"),
+];
+
+/// result.json of the demo. The host adds what it knows of the machine.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Runs {
+pub struct Demo {
     pub kernel: String,
-    /// Bytes of the znsage device that can hold pages.
+    pub machine: String,
+    /// The share of other programs in the machine's CPU time meanwhile.
+    #[serde(default)]
+    pub others_cpu_share: Option<f64>,
+    /// Of the znsage device, bytes that can hold pages.
     pub device_bytes: u64,
     pub runs: Vec<Run>,
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    fn phase(system: System, name: &str, ops_per_s: f64) -> Run {
+        let znsage = system == System::Znsage;
+        let fill = name == "fill";
+        let latency = Latency { mean: 800.0, p50: 419.0, p99: 7930.0, p99_9: 2e4, max: 1.4e6 };
+        let course = (0..=20).map(|i| Point {
+            t: f64::from(i),
+            bytes_in: 5 * i as u64 * (1 << 20),
+            bytes_out: 10 * i as u64 * (1 << 20),
+            host_blocks: if znsage { 2560 * i as u64 } else { 0 },
+            written_blocks: if znsage { 5120 * i as u64 } else { 0 },
+        });
+        Run {
+            system,
+            phase: name.to_string(),
+            config: Config {
+                size_bytes: 440 << 20,
+                memory_limit_bytes: Some(64 << 20),
+                threads: 4,
+                write_ratio: Some(0.5),
+            },
+            measured: Phase {
+                name: String::new(),
+                seconds: 20.0,
+                ops: 20 * ops_per_s as u64,
+                writes: 0,
+                ops_per_s,
+                mib_per_s: ops_per_s / 256.0,
+                latency_us: (!fill).then_some(latency),
+                pages_swapped_in: 25600,
+                pages_swapped_out: 51200,
+                swap_in_mib_per_s: 5.0,
+                swap_out_mib_per_s: 10.0,
+                corrupt_pages: 0,
+                waf: znsage.then_some(2.0),
+                utilization: None,
+                device: None,
+            },
+            verified_pages: 100_000,
+            course: course.collect(),
+        }
+    }
+
+    pub fn demo() -> Demo {
+        let mut runs = Vec::new();
+        for (system, factor) in [(System::Stock, 1.0), (System::Znsage, 1.5)] {
+            runs.push(phase(system, "fill", 20480.0 * factor));
+            runs.push(phase(system, "random40", 4000.0 * factor));
+            runs.push(phase(system, "random80", 3000.0 * factor));
+        }
+        Demo {
+            kernel: "6.12.1-test".to_string(),
+            machine: "a test".to_string(),
+            others_cpu_share: None,
+            device_bytes: 512 << 20,
+            runs,
+        }
+    }
+
+    #[test]
+    fn result_json_is_flat_and_can_be_read_again() {
+        let json = serde_json::to_value(demo()).unwrap();
+        let run = &json["runs"][4];
+        assert_eq!(run["system"], "znsage");
+        assert_eq!(run["phase"], "random40");
+        assert_eq!(run["waf"], 2.0);
+        assert_eq!(run["threads"], 4);
+        let again: Demo = serde_json::from_value(json).unwrap();
+        assert_eq!(again.runs.len(), 6);
+        assert_eq!(again.runs[4].phase, "random40");
+    }
 }

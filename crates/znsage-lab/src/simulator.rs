@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What `znsage sim` takes of the machine it runs on: CPU time and memory of a
-//! process of its own. No virtual machine is needed.
+//! CPU time and memory of `znsage sim`, measured on the host.
 
 use std::fs;
 use std::path::Path;
@@ -10,14 +9,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Result;
+use crate::result::{Context, Result};
 
 const PROGRAM: &str = "target/release/znsage";
+/// Between looks at the process.
 const LOOK: Duration = Duration::from_millis(20);
-/// Linux tells CPU time to user space in hundredths of a second (USER_HZ).
+/// Ticks of CPU time in a second, as user space sees them (USER_HZ).
 const TICKS: f64 = 100.0;
 
-/// A run of the simulator and what it took.
+/// A run of the simulator, and its cost.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Simulated {
     /// Bytes of the swap device.
@@ -30,8 +30,7 @@ pub struct Simulated {
     pub peak_bytes: u64,
 }
 
-/// What the figures need: a run of a minute, its like of an eighth of the
-/// size, and a swap device of 512 GiB.
+/// Runs with swap devices of 1, 8 and 512 GiB.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Simulations {
     pub small: Simulated,
@@ -50,13 +49,13 @@ pub fn measure() -> Result<Simulations> {
     Ok(Simulations { small: run(1, "0.5")?, medium: run(8, "2")?, large: run(512, "0.05")? })
 }
 
-/// The most memory and the CPU time of a process so far.
+/// The peak memory and the CPU time of a process.
 fn look(pid: u32) -> Option<(u64, f64)> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
     let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // After the name, which may hold anything: state is field 3, utime and
+    // The fields after the name, which may contain anything: state is field 3, utime and
     // stime are 14 and 15.
     let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
     let ticks: u64 = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
@@ -67,21 +66,21 @@ fn simulate(gib: u64, measure: &str) -> Result<Simulated> {
     let mut child = Command::new(PROGRAM)
         .args(["--json", "sim", "run", "--system", "znsage", "--device", "zn540"])
         .args(["--size", &format!("{gib}G"), "--utilization", "80"])
-        // Enough zones for the smallest, too.
+        // Small zones, so that the smallest device has enough of them.
         .args(["--set", "device.zoned.zone_capacity=8 MiB", "--set", "host.memory=64M"])
         .args(["--set", "run.warmup=0", "--set", &format!("run.measure={measure}")])
         .stdout(Stdio::piped())
         .spawn()
-        .map_err(|e| format!("cannot start {PROGRAM}: {e}"))?;
+        .context(format_args!("cannot start {PROGRAM}"))?;
     let (mut peak_bytes, mut cpu_seconds) = (0, 0.0);
-    // What it prints fits the pipe, so it never waits for this side.
-    while child.try_wait().map_err(|e| format!("{PROGRAM}: {e}"))?.is_none() {
+    // Its output fits the pipe, so it never waits for the reader.
+    while child.try_wait().context(PROGRAM)?.is_none() {
         if let Some((peak, cpu)) = look(child.id()) {
             (peak_bytes, cpu_seconds) = (peak, cpu);
         }
         thread::sleep(LOOK);
     }
-    let out = child.wait_with_output().map_err(|e| format!("{PROGRAM}: {e}"))?;
+    let out = child.wait_with_output().context(PROGRAM)?;
     let json: serde_json::Value = serde_json::from_slice(&out.stdout)
         .map_err(|e| format!("{PROGRAM} sim run: {e} ({})", out.status))?;
     let value = |key: &str| {
@@ -99,15 +98,15 @@ fn simulate(gib: u64, measure: &str) -> Result<Simulated> {
 }
 
 impl Simulations {
-    /// Page operations for each second of CPU time, in millions.
+    /// Million page operations a second of CPU time.
     pub fn speed(&self) -> (f64, String) {
         let m = &self.medium;
         let detail = format!("{} in {:.1} s of CPU time", m.page_operations, m.cpu_seconds);
         (m.page_operations as f64 / m.cpu_seconds / 1e6, detail)
     }
 
-    /// Bytes for each page, beside the engine's maps: from two sizes, so that
-    /// what is there anyhow does not count.
+    /// Bytes a page, beside the engine's maps. The difference of two sizes leaves out
+    /// what does not depend on the size.
     pub fn bytes_a_page(&self) -> (f64, String) {
         let (a, b) = (&self.small, &self.medium);
         let more = |f: fn(&Simulated) -> u64| f(b) as f64 - f(a) as f64;
@@ -116,7 +115,7 @@ impl Simulations {
         (all - maps, format!("{all:.1}, of which the engine's maps {maps:.1}"))
     }
 
-    /// Most memory of the large run, GiB.
+    /// The peak memory of the large run, in GiB.
     pub fn large_gib(&self) -> (f64, String) {
         let l = &self.large;
         let detail = format!("{} pages, {:.0} s of CPU time", l.pages, l.cpu_seconds);
@@ -129,14 +128,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_can_be_looked_at() {
+    fn own_process_has_memory_and_time() {
         let (peak, cpu) = look(std::process::id()).unwrap();
         assert!(peak > 1 << 20 && cpu >= 0.0, "{peak} {cpu}");
         assert_eq!(look(u32::MAX), None);
     }
 
     #[test]
-    fn figures_are_of_the_differences() {
+    fn bytes_a_page_are_a_difference() {
         let at = |pages, map_bytes, peak_bytes| Simulated {
             pages,
             map_bytes,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The little statistics that a handful of runs allows.
+//! Statistics of a few runs.
 
 /// The middle value, or the mean of the two in the middle; NaN of nothing.
 pub fn median(values: &[f64]) -> f64 {
@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_is_in_the_middle() {
+    fn median_is_in_the_middle() {
         assert_eq!(median(&[3.0]), 3.0);
         assert_eq!(median(&[9.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&[4.0, 1.0, 2.0, 100.0]), 3.0);

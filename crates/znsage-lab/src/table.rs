@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Tables for terminals that are Markdown at the same time, and numbers as
-//! people write them.
+//! Tables that are Markdown and fit a terminal, and numbers as people write them.
 
-/// The first column is text, the others are numbers, to the right.
+/// A table: the first column is aligned to the left, the others to the right.
 pub struct Table {
     rows: Vec<Vec<String>>,
 }
@@ -71,7 +70,7 @@ pub fn thousands(n: f64) -> String {
     text
 }
 
-/// Microseconds with a unit that keeps the number short.
+/// Microseconds in the unit that keeps the number short.
 pub fn micros(us: f64) -> String {
     match us {
         us if us < 1e3 => format!("{us:.0} µs"),
@@ -99,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up_and_are_markdown() {
+    fn table_is_aligned_markdown() {
         let mut table = Table::new(&["what", "stock swap", "znsage"]);
         table.row(["fill", "80 MiB/s", "97 MiB/s"]);
         table.row(["latency", "419 µs"]);
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_read_well() {
+    fn numbers_have_separators_and_units() {
         let cases = [
             (0.0, "0"),
             (999.4, "999"),

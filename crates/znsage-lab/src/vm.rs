@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The host's side: starts vm/run with this very program in the guest,
-//! shows what the guest says, and takes in what it leaves behind.
+//! The host's side: starts this program in a guest by vm/run, shows the guest's
+//! messages, and reads its results.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -9,34 +9,34 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 use serde::de::DeserializeOwned;
-use serde::Serialize;
 
+use crate::files::{make_directory, read_json, write};
 use crate::load::Load;
+use crate::result::{Context, Result};
 use crate::table::clock;
-use crate::Result;
 
 const KERNEL: &str = "6.12";
-/// One: with two, the emulator runs three busy threads on a machine of two
-/// CPUs, and each TLB flush waits for a guest CPU that is not running.
+/// With two, the emulator has three busy threads on a machine of two CPUs, and each TLB
+/// flush waits for a guest CPU that is not running.
 const CPUS: u32 = 1;
 
-/// vm/run's exit status for a guest that crashed or did not start.
+/// The exit status of vm/run for a guest that crashed or did not start.
 const STATUS_VM: i32 = 125;
 const ATTEMPTS: u32 = 3;
 
-/// In the guest's directory once it has begun its work.
+/// The guest creates this file when it begins its work.
 const STARTED: &str = "started";
 
-/// What the guest's time is.
+/// The clock of the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// This machine's.
+    /// Real time.
     Real,
-    /// Instructions done: the same on a busy machine as on an idle one.
+    /// Executed instructions: the same on a busy machine as on an idle one.
     Instructions,
 }
 
-/// In a second of a guest whose clock counts them.
+/// Of a guest whose clock counts instructions.
 pub const INSTRUCTIONS_PER_S: f64 = 500e6;
 
 /// One boot.
@@ -44,45 +44,41 @@ pub struct Vm<'a> {
     pub clock: Clock,
     pub conventional: Vec<&'a str>,
     pub zns: Vec<&'a str>,
-    /// A port of this machine's loopback, and the guest's that it leads to.
+    /// A port of the host's loopback, and the guest's port that it leads to.
     pub forward: Option<(u16, u16)>,
-    /// What the guest is to do: `znsage-lab guest JOB`.
+    /// The guest runs `znsage-lab guest JOB`.
     pub job: &'a str,
     pub arguments: Vec<String>,
-    /// Directory in the repository for what comes of it.
+    /// Directory in the repository for the results.
     pub out: &'a Path,
     pub timeout: u32,
 }
 
-/// What came of a boot.
+/// The results of a boot.
 pub struct Harvest<T> {
     pub document: T,
-    /// Share of the machine's CPU time, 0 to 1, that other programs took.
+    /// The share of other programs in the machine's CPU time, 0 to 1.
     pub others: Option<f64>,
 }
 
-/// Runs the job and reads the document that it leaves in `out`/raw/runs.json.
+/// Runs the job and reads the document that it writes to `out`/raw/runs.json.
 pub fn collect<T: DeserializeOwned>(vm: &Vm) -> Result<Harvest<T>> {
     if !Path::new("vm/run").exists() {
         return Err("vm/run is not here: run this at the root of the repository".into());
     }
     let raw = vm.out.join("raw");
-    // What an earlier run left must not be taken for this one's.
+    // Results of an earlier run.
     let _ = fs::remove_dir_all(&raw);
-    fs::create_dir_all(&raw).map_err(|e| format!("cannot make {}: {e}", raw.display()))?;
+    make_directory(&raw)?;
     let before = Load::now();
     boot(vm, &raw)?;
     let others = Load::now().zip(before).map(|(now, before)| now.others_since(&before));
-    let path = raw.join("runs.json");
-    let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-    let document = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
-    Ok(Harvest { document, others })
+    Ok(Harvest { document: read_json(&raw.join("runs.json"))?, others })
 }
 
-/// An emulated kernel now and then dies on its way up, from a race between
-/// the emulator's CPUs while the kernel patches its own code (`Oops: int3`).
-/// That says nothing about what is to be measured: boot again. Once the guest
-/// has begun its work nothing is tried twice.
+/// Boots the guest, again if it dies before it begins its work: an emulated kernel now
+/// and then does, from a race between the emulator's CPUs while the kernel patches its
+/// own code (`Oops: int3`).
 fn boot(vm: &Vm, raw: &Path) -> Result<()> {
     let start = Instant::now();
     for attempt in 1.. {
@@ -101,7 +97,7 @@ fn boot(vm: &Vm, raw: &Path) -> Result<()> {
 }
 
 fn boot_once(vm: &Vm, raw: &Path, start: Instant) -> Result<ExitStatus> {
-    let program = std::env::current_exe().map_err(|e| format!("where am I: {e}"))?;
+    let program = std::env::current_exe().context("where am I")?;
     let mut command = Command::new("vm/run");
     command.args(["--kernel", KERNEL, "--cpus", &CPUS.to_string()]);
     if vm.clock == Clock::Instructions {
@@ -124,19 +120,19 @@ fn boot_once(vm: &Vm, raw: &Path, start: Instant) -> Result<ExitStatus> {
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|e| format!("cannot start vm/run: {e}"))?;
+        .context("cannot start vm/run")?;
     if let Some(errors) = child.stderr.take() {
         relay(start, errors);
     }
-    child.wait().map_err(|e| format!("vm/run: {e}"))
+    child.wait().context("vm/run")
 }
 
-/// Called in the guest: from here on it is not the emulator's fault.
+/// The guest calls it as it begins its work, and is not booted again after that.
 pub fn started(raw: &Path) -> Result<()> {
-    fs::write(raw.join(STARTED), "").map_err(|e| format!("cannot write to {}: {e}", raw.display()))
+    write(&raw.join(STARTED), "")
 }
 
-/// Everything that the guest says, with the time at which it came.
+/// Shows the guest's messages with their time.
 fn relay(start: Instant, from: impl Read) {
     for line in BufReader::new(from).split(b'\n').map_while(std::io::Result::ok) {
         show(start, String::from_utf8_lossy(&line).trim_end());
@@ -147,7 +143,7 @@ fn show(start: Instant, text: &str) {
     eprintln!("{:>5}  {text}", clock(start.elapsed().as_secs()));
 }
 
-/// What the figures were measured on, in a line.
+/// The machine, for a line above the results.
 pub fn machine() -> String {
     let accelerated = std::env::var("ACCEL").is_ok_and(|v| v == "kvm");
     let how = if accelerated { "KVM" } else { "software emulation" };
@@ -165,19 +161,12 @@ fn processor(cpuinfo: &str) -> String {
     name.map_or("an unknown processor".to_string(), |(_, name)| name.trim().to_string())
 }
 
-pub fn write_json(path: &Path, document: &impl Serialize) -> Result<()> {
-    let text = serde_json::to_string_pretty(document).expect("plain data");
-    let dir = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
-    fs::write(path, text + "\n").map_err(|e| format!("cannot write {}: {e}", path.display()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_processor_has_a_name() {
+    fn processor_name_is_found() {
         let text = "processor\t: 0\nmodel name\t: Example CPU @ 2.00GHz\nflags: x\n";
         assert_eq!(processor(text), "Example CPU @ 2.00GHz");
         assert_eq!(processor(""), "an unknown processor");

@@ -1,69 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the documents tell people to type: that it is still understood, and that
-//! what they point to is there. Commands on devices are run by `command::` of
-//! tests/.
+//! Checks the documents: the command understands what they tell people to type, and
+//! files, links and make targets exist. `command::` of tests/ runs the commands on
+//! devices.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use clap::error::ErrorKind;
+use znsage_tests::document::{root, Document};
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+fn documents() -> Vec<Document> {
+    let documents = Document::all().unwrap();
+    assert!(documents.len() > 20, "{documents:?}");
+    documents
 }
 
-/// All documents of the repository.
-fn documents() -> Vec<PathBuf> {
-    fn collect(directory: &Path, found: &mut Vec<PathBuf>) {
-        for entry in fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.file_name().unwrap().to_str().unwrap_or("");
-            if path.is_dir() && !name.starts_with('.') && !["target", "build"].contains(&name) {
-                collect(&path, found);
-            } else if name.ends_with(".md") {
-                found.push(path);
-            }
-        }
-    }
-    let mut found = Vec::new();
-    collect(&root(), &mut found);
-    assert!(found.len() > 20, "{found:?}");
-    found
-}
-
-/// A command line of a document, without `$` and `sudo`.
+/// A command and the line of a document that has it.
 struct Line {
     place: String,
     words: Vec<String>,
 }
 
-/// Lines of code blocks; one that ends with a backslash goes on.
-fn lines_of(text: &str) -> Vec<(usize, String)> {
-    let mut lines: Vec<(usize, String)> = Vec::new();
-    let mut goes_on = false;
-    for (i, line) in text.lines().enumerate() {
-        let code = line.strip_prefix("    ").filter(|code| goes_on || !code.starts_with(' '));
-        let Some(code) = code else {
-            goes_on = false;
-            continue;
-        };
-        let (code, more) = match code.strip_suffix('\\') {
-            Some(code) => (code, true),
-            None => (code, false),
-        };
-        match lines.last_mut().filter(|_| goes_on) {
-            Some(last) => last.1 += code,
-            None => lines.push((i + 1, code.to_string())),
-        }
-        goes_on = more;
-    }
-    lines
-}
-
-/// The commands in a line of a shell: `a && b | c; d`, without redirections and what
-/// loops and comments are made of.
+/// The commands in a line of a shell, `a && b | c; d`, without redirections, comments and
+/// the words of a loop.
 fn commands_in(line: &str) -> Vec<Vec<String>> {
     let mut commands = vec![Vec::new()];
     for word in shlex::split(line).unwrap_or_default() {
@@ -90,26 +51,23 @@ fn commands_in(line: &str) -> Vec<Vec<String>> {
 
 fn commands() -> Vec<Line> {
     let mut found = Vec::new();
-    for path in documents() {
-        let name = path.strip_prefix(root()).unwrap().display().to_string();
-        for (number, line) in lines_of(&fs::read_to_string(&path).unwrap()) {
-            for words in commands_in(&line) {
-                found.push(Line { place: format!("{name}:{number}: {line}"), words });
-            }
+    for document in documents() {
+        for line in &document.lines {
+            let place = format!("{}:{}: {}", document.name, line.number, line.text);
+            let commands = commands_in(&line.text).into_iter();
+            found.extend(commands.map(|words| Line { place: place.clone(), words }));
         }
     }
     found
 }
 
-/// What stands in a sentence, as `znsage set policy=heat`; the command alone is a name.
+/// Commands within sentences, as `znsage set policy=heat`; `znsage` alone is a name.
 fn mentions() -> Vec<Line> {
     let mut found = Vec::new();
-    for path in documents() {
-        let name = path.strip_prefix(root()).unwrap().display().to_string();
-        let text = fs::read_to_string(&path).unwrap();
-        for span in text.split('`').skip(1).step_by(2).filter(|s| s.starts_with("znsage ")) {
+    for document in documents() {
+        for span in document.spans.iter().filter(|span| span.starts_with("znsage ")) {
             let words = shlex::split(span).unwrap_or_default();
-            found.push(Line { place: format!("{name}: `{span}`"), words });
+            found.push(Line { place: format!("{}: `{span}`", document.name), words });
         }
     }
     found
@@ -120,7 +78,7 @@ fn understood(words: &[String]) -> Result<(), clap::Error> {
 }
 
 #[test]
-fn the_command_understands_what_documents_tell_to_type() {
+fn commands_in_code_blocks_parse() {
     let mut n = 0;
     for line in commands() {
         if ["znsage", "target/release/znsage"].contains(&line.words[0].as_str()) {
@@ -132,10 +90,10 @@ fn the_command_understands_what_documents_tell_to_type() {
 }
 
 #[test]
-fn it_understands_what_they_mention() {
+fn commands_in_sentences_parse() {
     let mut n = 0;
     for line in mentions() {
-        // Words that stand for others.
+        // Placeholders.
         if line.words.iter().any(|word| word.contains("...") || word == "COMMAND") {
             continue;
         }
@@ -154,7 +112,7 @@ fn it_understands_what_they_mention() {
     assert!(n > 50, "only {n} were found");
 }
 
-/// Targets of the Makefile, and variables that it looks at.
+/// The targets of the Makefile, and its text.
 fn makefile() -> (BTreeSet<String>, String) {
     let text = fs::read_to_string(root().join("Makefile")).unwrap();
     let phony = text.lines().find_map(|line| line.strip_prefix(".PHONY: ")).unwrap();
@@ -162,19 +120,20 @@ fn makefile() -> (BTreeSet<String>, String) {
 }
 
 #[test]
-fn make_has_the_targets_that_they_name() {
+fn make_targets_exist() {
     let (targets, text) = makefile();
     let mut n = 0;
     for line in commands() {
         let makes = line.words.iter().position(|word| word == "make");
-        // Of other Makefiles; and `SLOWNESS=4 make test`.
+        // Not those of another Makefile. Variables come before or after the word,
+        // as in `SLOWNESS=4 make test`.
         let Some(at) = makes.filter(|_| !line.words.contains(&"-C".to_string())) else {
             continue;
         };
         n += 1;
         for word in line.words[..at].iter().chain(&line.words[at + 1..]) {
             match word.split_once('=') {
-                // Programs that it starts look at that one.
+                // Programs that make starts read SLOWNESS.
                 Some((name, _)) => {
                     assert!(text.contains(name) || name == "SLOWNESS", "{}", line.place);
                 }
@@ -186,7 +145,7 @@ fn make_has_the_targets_that_they_name() {
 }
 
 #[test]
-fn programs_of_the_repository_are_there() {
+fn programs_exist() {
     let mut n = 0;
     for line in commands() {
         let program = line.words.iter().find(|word| !word.contains('='));
@@ -204,45 +163,40 @@ fn programs_of_the_repository_are_there() {
 }
 
 #[test]
-fn links_lead_somewhere() {
+fn links_lead_to_files() {
     let mut n = 0;
-    for path in documents() {
-        let text = fs::read_to_string(&path).unwrap();
-        for part in text.split("](").skip(1) {
-            let Some((target, _)) = part.split_once(')') else { continue };
-            if target.contains("://") || target.starts_with('#') {
-                continue;
-            }
+    for document in documents() {
+        let path = root().join(&document.name);
+        for target in document.links.iter().filter(|t| !t.contains("://") && !t.starts_with('#')) {
             n += 1;
-            let file = target.split('#').next().unwrap();
-            let there = path.parent().unwrap().join(file).exists();
-            assert!(there, "{}: {target}", path.display());
+            let file = path.parent().unwrap().join(target.split('#').next().unwrap());
+            assert!(file.exists(), "{}: {target}", document.name);
         }
     }
     assert!(n > 60, "only {n} links were found");
 }
 
-/// In a directory that looks like the repository, but for what they write.
+/// Runs in a directory with links to the repository, so that the results stay out of it.
 #[test]
 fn experiments_run() {
     let home = tempfile::tempdir().unwrap();
+    let root = root().canonicalize().unwrap();
     for name in ["crates", "samples", "include", "port"] {
-        std::os::unix::fs::symlink(root().join(name), home.path().join(name)).unwrap();
+        std::os::unix::fs::symlink(root.join(name), home.path().join(name)).unwrap();
     }
     let command = Path::new(env!("CARGO_BIN_EXE_znsage")).parent().unwrap();
     let path = format!("{}:{}", command.display(), std::env::var("PATH").unwrap());
-    let text = fs::read_to_string(root().join("docs/research.md")).unwrap();
-    let lines = lines_of(&text);
-    assert!(lines.len() >= 10, "{lines:?}");
-    for (number, line) in lines {
+    let document = Document::open("docs/research.md").unwrap();
+    assert!(document.lines.len() >= 10, "{document:?}");
+    for line in &document.lines {
         let ran = Command::new("sh")
-            .args(["-c", &line])
+            .args(["-c", &line.text])
             .current_dir(home.path())
             .env("PATH", &path)
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&ran.stderr);
-        assert!(ran.status.success(), "docs/research.md:{number}: {line}\n{said}");
+        assert!(ran.status.success(), "{}:{}: {}\n{said}", document.name, line.number, line.text);
     }
     for file in ["results/report.html", "one.html", "figures/index.html"] {
         assert!(home.path().join(file).is_file(), "there is no {file}");
@@ -250,11 +204,9 @@ fn experiments_run() {
 }
 
 #[test]
-fn lines_are_taken_apart() {
-    let text = "Text\n\n    $ sudo znsage on /dev/x \\\n        --force  # really\n    for a in 1 2; do b $a; done > c\n";
-    let lines = lines_of(text);
-    assert_eq!(lines.len(), 2);
-    assert_eq!(commands_in(&lines[0].1), [["znsage", "on", "/dev/x", "--force"]]);
-    let loops = commands_in(&lines[1].1);
+fn lines_are_split_into_commands() {
+    let commands = commands_in("$ sudo znsage on /dev/x     --force  # really");
+    assert_eq!(commands, [["znsage", "on", "/dev/x", "--force"]]);
+    let loops = commands_in("for a in 1 2; do b $a; done > c");
     assert_eq!(loops.last().unwrap(), &["b", "$a"]);
 }

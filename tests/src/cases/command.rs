@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The command as people have it before them: on a terminal, and as the documents
-//! tell them to type it.
+//! The command as people use it: on a terminal, and with the lines of the documents.
 
 use std::fs;
 use std::thread::sleep;
@@ -15,10 +14,9 @@ use crate::kmsg::Log;
 use crate::load::Load;
 use crate::outcome::{Context, Outcome};
 
-crate::cases![command: top, what_documents_say];
+crate::cases![command: top, documented_commands];
 
-/// A terminal of 80 columns and 24 lines in which a command runs. It is gone when the
-/// value is.
+/// A command in a terminal of 80 columns and 24 lines, both ended on drop.
 struct Terminal;
 
 impl Terminal {
@@ -28,7 +26,7 @@ impl Terminal {
         guest::ok(&[&Terminal::TMUX, arguments].concat())
     }
 
-    /// The terminal stays when the command ends, and shows its exit status.
+    /// Runs a command. The terminal outlives it and shows its exit status.
     fn open(command: &str) -> Outcome<Terminal> {
         let line = format!("{command}; echo status $?; sleep 1000");
         Terminal::tmux(&["new-session", "-d", "-x", "80", "-y", "24", &line])?;
@@ -43,7 +41,7 @@ impl Terminal {
         Terminal::tmux(&["send-keys", keys]).map(drop)
     }
 
-    /// Waits until it shows all these words.
+    /// Waits until the terminal shows all of the words.
     fn shows(&self, words: &[&str]) -> Outcome<String> {
         let mut text = String::new();
         let so = guest::eventually(20.0, || {
@@ -61,7 +59,7 @@ impl Drop for Terminal {
     }
 }
 
-/// The process with these words as its command line.
+/// Finds a process by its command line.
 fn process_of(words: &str) -> Outcome<String> {
     let pids = guest::list("/proc").into_iter().filter(|n| n.bytes().all(|b| b.is_ascii_digit()));
     let wanted = format!("{}\0", words.replace(' ', "\0"));
@@ -71,7 +69,7 @@ fn process_of(words: &str) -> Outcome<String> {
     pids.into_iter().find(is_it).ok_or(format!("`{words}` does not run"))
 }
 
-/// Processor time that a process has had, in ticks of 10 ms.
+/// The CPU time of a process in ticks of 10 ms.
 fn ticks(pid: &str) -> Outcome<u64> {
     let stat = guest::read(&format!("/proc/{pid}/stat"))?;
     let after = stat.rsplit(')').next().unwrap_or("");
@@ -106,20 +104,20 @@ fn top(_: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
-/// Is it a command of ours on devices?
-fn is_ours(line: &str) -> bool {
+/// Is it a command of `znsage` on devices?
+fn is_on_devices(line: &str) -> bool {
     const OURS: [&str; 8] = ["on", "off", "list", "status", "check", "set", "doctor", "bench"];
     let mut words = line.split_whitespace();
     words.next() == Some("znsage") && words.next().is_some_and(|w| OURS.contains(&w))
 }
 
-/// Runs those of a document in their order, on a device of ours.
+/// Runs the commands of a document on devices, in order, with the guest's device.
 fn run_all(name: &str) -> Outcome<usize> {
     const THEIRS: &str = "/dev/nvme1n1";
     let backing = guest::device(MAIN)?;
     let document = Document::open(name)?;
     let lines = document.commands().into_iter().map(|l| l.trim_start_matches("target/release/"));
-    let commands: Vec<&str> = lines.filter(|line| is_ours(line)).collect();
+    let commands: Vec<&str> = lines.filter(|line| is_on_devices(line)).collect();
     let is_on = || !guest::swaps().is_empty();
     for line in &commands {
         let turns_on = line.starts_with("znsage on");
@@ -138,7 +136,7 @@ fn run_all(name: &str) -> Outcome<usize> {
     Ok(commands.len())
 }
 
-fn what_documents_say(_: &mut Log) -> Outcome {
+fn documented_commands(_: &mut Log) -> Outcome {
     let mut n = 0;
     for document in ["README.md", "docs/install.md", "docs/privacy.md", "docs/monitoring.md"] {
         n += run_all(document)?;

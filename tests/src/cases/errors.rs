@@ -248,11 +248,11 @@ impl Worn {
         Err(format!("it never came about that {what}"))
     }
 
-    /// Has GC put the bad zone aside?
-    fn is_aside(&self) -> Outcome<bool> {
+    /// Does GC leave the bad zone alone for now?
+    fn is_deferred(&self) -> Outcome<bool> {
         let rows = self.device.zones()?;
         let row = rows.get(Self::ZONE as usize).ok_or("no such zone")?;
-        Ok(row.get("aside").is_some_and(|aside| aside == "1"))
+        Ok(row.get("deferred").is_some_and(|deferred| deferred == "1"))
     }
 
     /// All is as it was written; returns the slots that are lost.
@@ -291,7 +291,7 @@ fn failed_read_of_gc(log: &mut Log) -> Outcome {
     worn.null.mend_sectors(Worn::FIRST, Worn::LAST)?;
     let lost = worn.verify()?;
     ensure!(lost.is_empty(), "slots {lost:?} are lost, though they can be read");
-    worn.write_until("the zone is cleaned", |worn| Ok(!worn.is_aside()?))?;
+    worn.write_until("the zone is cleaned", |worn| Ok(!worn.is_deferred()?))?;
     let lost = worn.verify()?;
     ensure!(lost.is_empty(), "slots {lost:?} are lost, though GC could read them");
     worn.finish()
@@ -302,7 +302,7 @@ fn lost_by_gc(log: &mut Log) -> Outcome {
     let mut worn = Worn::new(log)?;
     let before = worn.device.counter("read_errors")?;
     worn.write_until("GC gives up the bad blocks", |worn| {
-        Ok(worn.device.counter("read_errors")? >= before + 2 * 7 && !worn.is_aside()?)
+        Ok(worn.device.counter("read_errors")? >= before + 2 * 7 && !worn.is_deferred()?)
     })?;
     worn.null.mend_sectors(Worn::FIRST, Worn::LAST)?;
     let lost = worn.verify()?;

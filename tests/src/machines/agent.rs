@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Commands in a machine, by Debian's qemu-guest-agent, which is there as soon
-//! as systemd has come to it and gone when the machine stops.
+//! Runs commands in a machine by Debian's qemu-guest-agent, which systemd starts and
+//! stops with the machine.
 
 use std::path::Path;
 use std::thread::sleep;
@@ -21,8 +21,9 @@ pub struct Agent {
     asked: u64,
 }
 
-/// How a command ended. None is a signal's doing.
+/// How a command ended.
 pub struct Ran {
+    /// None: a signal killed it.
     pub status: Option<i64>,
     pub out: String,
     pub err: String,
@@ -33,8 +34,8 @@ impl Agent {
         Ok(Agent { lines: Lines::connect(path, ANSWER)?, asked: 0 })
     }
 
-    /// Waits for the machine to have started. What is asked before is answered
-    /// then, or by nobody if it was a machine that has stopped since.
+    /// Waits until the machine has started. It repeats its request, since one that was sent
+    /// before the last stop gets no answer.
     pub fn meet(&mut self, patience: Duration) -> Outcome {
         let end = Instant::now() + patience;
         while Instant::now() < end {
@@ -62,7 +63,7 @@ impl Agent {
         Ok(answer["return"].take())
     }
 
-    /// Has it run a line of shell, of which no answer may come.
+    /// Starts a line of shell without waiting for an answer.
     pub fn tell(&mut self, line: &str) -> Outcome {
         let arguments = json!({"path": "/bin/sh", "arg": ["-c", line]});
         self.lines.send(&json!({"execute": "guest-exec", "arguments": arguments}))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! One machine and three starts: a good one, one after a clean stop with swap
-//! in use, and one after a power failure with mistakes in the file.
+//! One machine started three times: first, after a clean stop with swap in use, and after
+//! a power failure with mistakes in the configuration.
 
 use znsage_tests::document::Document;
 use znsage_tests::ensure;
@@ -12,40 +12,40 @@ use crate::story::Story;
 const SWAP: Zoned = Zoned { serial: "ZNS0", mib: 256, zone_mib: 4, movable: false };
 const LATE: Zoned = Zoned { serial: "LATE", mib: 64, zone_mib: 4, movable: true };
 
-/// What udev makes of QEMU's serial numbers.
+/// The links that udev makes, up to the serial number.
 const BY_ID: &str = "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_";
-/// What it tells to type is typed here.
+/// Its commands are run here.
 const BOOT: &str = "docs/boot.md";
 const FILE: &str = "/etc/znsage.conf";
 const METRICS: &str = "/var/lib/prometheus/node-exporter/znsage.prom";
 
-/// More than it may have in memory; it verifies each page that it touches.
+/// Uses twice its memory limit, and verifies each page that it touches.
 const BENCH: &str = "znsage bench --size 96M --memory-limit 48M --seconds 3 --seed 1 --json";
 const BENCH_TIME: u64 = 180;
-/// What is on swap when the machine stops.
+/// Swapped out when the machine stops.
 const HELD_MIB: u32 = 64;
 
 pub fn run(parts: &Parts) -> Outcome<bool> {
     let mut story = Story::new();
     let mut machine = Plan::new(parts, "boot").zoned(&SWAP)?.zoned(&LATE)?.start()?;
-    if let Err(why) = tell(&mut story, &mut machine) {
-        story.check("to the end", Err::<(), _>(why));
+    if let Err(why) = run_all(&mut story, &mut machine) {
+        story.check("the test ends", Err::<(), _>(why));
         Story::console(&machine);
     }
     Ok(story.end("boot"))
 }
 
-fn tell(story: &mut Story, machine: &mut Machine) -> Outcome {
+fn run_all(story: &mut Story, machine: &mut Machine) -> Outcome {
     good_start(story, machine)?;
     story.check("swap in use", machine.hold("hold", HELD_MIB));
     story.check("it stops to start again", machine.reboot());
     start_after_stop(story, machine)?;
     story.check("swap in use", machine.hold("hold", HELD_MIB));
     prepare_mistakes(machine)?;
-    story.tell("the power goes");
+    story.tell("power failure");
     machine.reset()?;
     start_with_mistakes(story, machine)?;
-    story.check("the late device goes while it is on", goes(machine));
+    story.check("the late device is unplugged while on", leaves(machine));
     story.check("swap in use", machine.hold("hold", HELD_MIB));
     story.check("it stops to stay off", machine.power_off());
     story.check("the kernel has not complained", no_complaints(machine));
@@ -67,16 +67,16 @@ fn good_start(story: &mut Story, machine: &mut Machine) -> Outcome {
 fn start_after_stop(story: &mut Story, machine: &mut Machine) -> Outcome {
     story.check("second start", machine.up());
     story.check("no unit has failed", none_failed(machine));
-    // Without `force` it would refuse a device that holds anything.
+    // Without `force`, `on` refuses a device that is not empty.
     story.check("swap is on again", is_swap(machine, "swap", 10));
     story
-        .check("the stop had ended what held memory, then emptied the device", clean_stop(machine));
+        .check("the stop ended the holder of memory, then emptied the device", clean_stop(machine));
     story.check("metrics again", metrics(machine));
     Ok(())
 }
 
-/// A section with a mistake, one whose device is not there, and the first as it
-/// was; a device that holds swap of before.
+/// Adds a section with a mistake and one whose device is missing. The first section's
+/// device still holds the swap of the run before.
 fn prepare_mistakes(machine: &mut Machine) -> Outcome {
     machine.ok(&format!(
         "printf '[broken]\\ndevice = {BY_ID}ZNS0\\nprio = 5\\n[late]\\ndevice = {BY_ID}LATE\\n' >> {FILE}; \
@@ -104,14 +104,14 @@ fn start_with_mistakes(story: &mut Story, machine: &mut Machine) -> Outcome {
 }
 
 fn none_failed(machine: &mut Machine) -> Outcome<String> {
-    // `running`: all jobs of the start are done, and nothing has failed.
+    // `running`: all jobs of the start are done, and none failed.
     let state = machine.run("systemctl is-system-running --wait")?.out;
     let failed = machine.ok("systemctl --failed --plain --no-legend")?;
     ensure!(state == "running" && failed.is_empty(), "it is {state}: {failed}");
     machine.ok("systemd-analyze time | head -n 1")
 }
 
-/// The service is active, and its device is the swap area of this priority.
+/// Checks that the service is active and its device is a swap area of this priority.
 fn is_swap(machine: &mut Machine, section: &str, priority: i32) -> Outcome {
     machine.ok(&format!("systemctl is-active znsage@{section}.service"))?;
     let areas = machine.ok("cat /proc/swaps")?;
@@ -141,15 +141,15 @@ fn bench(machine: &mut Machine, disk: &str) -> Outcome<String> {
     Ok(format!("{blocks} pages out"))
 }
 
-/// What docs/boot.md has them told, in its order.
+/// Runs the commands of docs/boot.md on services, in order.
 fn services(story: &mut Story, machine: &mut Machine) -> Outcome {
     for line in Document::open(BOOT)?.below("The services", &["systemctl"])? {
-        story.check(line, tell_service(machine, line));
+        story.check(line, run_service(machine, line));
     }
     machine.ok("systemctl unmask znsage@swap.service").map(drop)
 }
 
-fn tell_service(machine: &mut Machine, line: &str) -> Outcome {
+fn run_service(machine: &mut Machine, line: &str) -> Outcome {
     machine.ok(line)?;
     match line.split(' ').nth(1) {
         Some("stop") => is_off(machine),
@@ -158,7 +158,7 @@ fn tell_service(machine: &mut Machine, line: &str) -> Outcome {
     }
 }
 
-/// As a service of another kind would.
+/// Runs the commands for another init system.
 fn without_systemd(machine: &mut Machine) -> Outcome {
     machine.ok("systemctl stop znsage@swap.service")?;
     for line in Document::open(BOOT)?.below("Without systemd", &["znsage"])? {
@@ -171,7 +171,7 @@ fn without_systemd(machine: &mut Machine) -> Outcome {
     is_swap(machine, "swap", 10)
 }
 
-/// No swap, and nothing on the device.
+/// Checks that there is no swap and the device is empty.
 fn is_off(machine: &mut Machine) -> Outcome {
     let areas = machine.ok("tail -n +2 /proc/swaps")?;
     ensure!(areas.is_empty(), "{areas}");
@@ -181,7 +181,7 @@ fn is_off(machine: &mut Machine) -> Outcome {
     Ok(())
 }
 
-/// Written anew by the timer, with the device that is on.
+/// Checks that the timer writes the metrics of the device.
 fn metrics(machine: &mut Machine) -> Outcome<std::time::Duration> {
     machine.ok(&format!("rm -f {METRICS}"))?;
     for line in Document::open("docs/monitoring.md")?.below("With node_exporter", &["systemctl"])? {
@@ -190,7 +190,7 @@ fn metrics(machine: &mut Machine) -> Outcome<std::time::Duration> {
     machine.comes(&format!("grep -qx 'znsage_devices 1' {METRICS}"), 60)
 }
 
-/// What the journal has of the stop before.
+/// Checks the journal of the previous stop.
 fn clean_stop(machine: &mut Machine) -> Outcome {
     let said =
         machine.ok("journalctl -b -1 -o cat -u hold.service -u znsage@swap.service -n 12")?;
@@ -201,7 +201,7 @@ fn clean_stop(machine: &mut Machine) -> Outcome {
     Ok(())
 }
 
-/// The service has failed, or is about to, and its log says why.
+/// Waits until the service has failed, and looks for the reason in its log.
 fn failed(machine: &mut Machine, section: &str, why: &str) -> Outcome {
     let unit = format!("znsage@{section}.service");
     machine.comes(&format!("systemctl is-failed {unit}"), 60)?;
@@ -210,7 +210,7 @@ fn failed(machine: &mut Machine, section: &str, why: &str) -> Outcome {
     Ok(())
 }
 
-/// Its service was waiting for it.
+/// Plugs in the late device, whose service waits for it.
 fn late(machine: &mut Machine) -> Outcome<std::time::Duration> {
     let state = machine.run("systemctl is-active znsage@late.service")?.out;
     ensure!(state == "inactive", "before it is there, the service is {state}");
@@ -218,8 +218,8 @@ fn late(machine: &mut Machine) -> Outcome<std::time::Duration> {
     machine.comes("systemctl is-active znsage@late.service", 60)
 }
 
-/// Taken out while it is on: its service stops, and says what it could not do.
-fn goes(machine: &mut Machine) -> Outcome<std::time::Duration> {
+/// Unplugs the late device while it is on: its service stops, and its log says so.
+fn leaves(machine: &mut Machine) -> Outcome<std::time::Duration> {
     machine.unplug(LATE.serial)?;
     let took = machine.ends("znsage@late.service", 60)?;
     let said = machine.ok("journalctl -b -o cat -u znsage@late.service")?;
@@ -229,7 +229,7 @@ fn goes(machine: &mut Machine) -> Outcome<std::time::Duration> {
     Ok(took)
 }
 
-/// As the message says.
+/// Mends the configuration as the messages say.
 fn mend(machine: &mut Machine) -> Outcome {
     machine.ok(&format!(
         "sed -i 's/^priority = 10/&\\nforce = yes/; /^.broken.$/,/^prio = 5/d' {FILE}"
@@ -240,7 +240,7 @@ fn mend(machine: &mut Machine) -> Outcome {
     machine.ok("grep -q '^/dev/znsage1 .*10$' /proc/swaps").map(drop)
 }
 
-/// The whole console, of all three starts.
+/// Checks the console of all three starts.
 fn no_complaints(machine: &Machine) -> Outcome {
     let console = std::fs::read(machine.console()).map_err(|e| e.to_string())?;
     let console = String::from_utf8_lossy(&console);
@@ -249,8 +249,8 @@ fn no_complaints(machine: &Machine) -> Outcome {
     Ok(())
 }
 
-/// QEMU's emulation now and then kills a kernel that patches its own code as it
-/// starts. The machine starts again by itself then, which is all there is to it.
+/// Lines that tell of a bug. QEMU's emulation now and then kills a starting kernel that
+/// patches its own code; the machine restarts, and those lines do not count.
 fn complaints(console: &str) -> Vec<&str> {
     const BAD: [&str; 6] =
         ["BUG:", "WARNING:", "Oops", "Call Trace", "blocked for more than", "I/O error"];
@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_emulators_fault_is_forgiven() {
+    fn only_crashes_of_the_emulator_do_not_count() {
         let console = "Oops: int3: 0000\nCall Trace:\nKernel panic\nWelcome to Debian\nfine\n";
         assert!(complaints(console).is_empty());
         let console = format!("{console}WARNING: CPU: 0\nOops: general protection\nCall Trace:\n");

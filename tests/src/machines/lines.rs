@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! JSON by lines over a socket: what QEMU and the guest's agent both speak.
+//! Lines of JSON over a socket, the protocol of QEMU and of the guest agent.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -11,12 +11,12 @@ use znsage_tests::outcome::{Context, Outcome};
 
 pub struct Lines {
     stream: UnixStream,
-    /// Read, but not yet a whole line.
+    /// The beginning of a line.
     pending: Vec<u8>,
 }
 
 impl Lines {
-    /// The other side may not be there yet.
+    /// Connects; the other side may still be starting.
     pub fn connect(path: &Path, patience: Duration) -> Outcome<Lines> {
         let end = Instant::now() + patience;
         loop {
@@ -32,8 +32,8 @@ impl Lines {
         self.stream.write_all(format!("{value}\n").as_bytes()).context("write to QEMU")
     }
 
-    /// The next value, or None if there is none in that time. Lines that are no
-    /// JSON are what is left of a guest that was stopped as it spoke.
+    /// The next value, or None if none comes in time. A guest that stops in the middle of a
+    /// line leaves one that is not JSON; it is skipped.
     pub fn receive(&mut self, patience: Duration) -> Outcome<Option<Value>> {
         let end = Instant::now() + patience;
         loop {
@@ -65,7 +65,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn values_come_whole_and_in_order() {
+    fn values_arrive_whole_and_in_order() {
         let (stream, mut other) = UnixStream::pair().unwrap();
         let mut lines = Lines { stream, pending: Vec::new() };
         other.write_all(b"{\"a\":1}\n{\"b\":").unwrap();

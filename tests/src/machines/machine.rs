@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A machine in QEMU: its devices, what is said to it, how it is put down.
+//! A machine in QEMU: its devices, commands in it, start and stop.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -15,19 +15,19 @@ use crate::agent::{Agent, Ran};
 use crate::hold;
 use crate::qmp::Monitor;
 
-/// What all machines are made of.
+/// The files that all machines share.
 #[derive(clap::Args)]
 pub struct Parts {
     /// The kernel, a vmlinuz
     #[arg(long)]
     kernel: PathBuf,
-    /// What it starts with
+    /// The initial RAM disk
     #[arg(long)]
     initrd: PathBuf,
-    /// The image of its disk, which stays as it is
+    /// The image of its disk, which is not changed
     #[arg(long)]
     disk: PathBuf,
-    /// Where consoles and sockets are put
+    /// Directory for consoles and sockets
     #[arg(long)]
     files: PathBuf,
 }
@@ -38,24 +38,24 @@ impl Parts {
     }
 }
 
-/// In an emulated machine, next to others.
+/// A time limit, scaled for a slow machine.
 pub fn seconds(n: u64) -> Duration {
     Duration::from_secs(n) * slowness()
 }
 
-/// From power-on to an agent.
+/// From power-on to the guest agent.
 const START: u64 = 180;
-/// For a command that has little to do.
+/// For a short command.
 const COMMAND: u64 = 60;
-/// From `systemctl reboot` or `poweroff` to its end.
+/// For `systemctl reboot` and `poweroff`.
 const STOP: u64 = 120;
 
-/// Where a service that holds memory tells how far it is.
+/// The directory of a service that holds memory.
 fn held(name: &str) -> String {
     format!("/run/held/{name}")
 }
 
-/// Less for the emulator to do, and no change to what is tested: as vm/run.
+/// As in vm/run: options that save the emulator work.
 const KERNEL_LINE: &str =
     "console=ttyS0 loglevel=5 oops=panic panic=-1 mitigations=off norandmaps \
     nokaslr tsc=reliable no_timer_check 8250.nr_uarts=1";
@@ -65,7 +65,7 @@ pub struct Zoned<'a> {
     pub serial: &'a str,
     pub mib: u64,
     pub zone_mib: u64,
-    /// In a subsystem of its own, so that its controller can come and go.
+    /// Has a subsystem of its own, so that its controller can be unplugged.
     pub movable: bool,
 }
 
@@ -74,12 +74,12 @@ pub struct Machine {
     pub monitor: Monitor,
     agent: Agent,
     console: PathBuf,
-    /// Both end with the value, QEMU first.
+    /// QEMU is dropped before its images.
     _qemu: Qemu,
     _images: Vec<Image>,
 }
 
-/// An order for a machine that is yet to start.
+/// A machine before its start.
 pub struct Plan<'a> {
     parts: &'a Parts,
     name: &'a str,
@@ -102,7 +102,7 @@ impl<'a> Plan<'a> {
         self
     }
 
-    /// More of the kernel's command line.
+    /// Adds to the kernel's command line.
     pub fn kernel(mut self, words: &str) -> Self {
         self.line = format!("{} {words}", self.line);
         self
@@ -134,7 +134,7 @@ impl<'a> Plan<'a> {
         Ok(self.add(&["-device", &controller, "-device", &namespace.to_string()]))
     }
 
-    /// Starts it, without waiting for it to be up.
+    /// Starts the machine without waiting until it is up.
     pub fn start(self) -> Outcome<Machine> {
         let (monitor, agent, console) =
             (self.file("qmp"), self.file("agent"), self.file("console"));
@@ -193,7 +193,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The controller of a zoned device, as QEMU is told of it in either way.
+/// The controller of a zoned device, for QEMU's command line and monitor.
 fn controller(serial: &str, movable: bool) -> Value {
     let mut device = json!({"driver": "nvme", "id": format!("nvme-{serial}"), "serial": serial});
     if movable {
@@ -203,7 +203,7 @@ fn controller(serial: &str, movable: bool) -> Value {
     device
 }
 
-/// Ends with the value.
+/// A QEMU process, killed on drop.
 struct Qemu(Child);
 
 impl Drop for Qemu {
@@ -213,7 +213,7 @@ impl Drop for Qemu {
     }
 }
 
-/// A file of nothing, which goes with the value.
+/// An empty image, removed on drop.
 struct Image(PathBuf);
 
 impl Image {
@@ -236,15 +236,15 @@ impl Machine {
         &self.console
     }
 
-    /// Waits until it has started; how long that took.
+    /// Waits until the machine has started; how long that took.
     pub fn up(&mut self) -> Outcome<Duration> {
         let start = Instant::now();
         self.agent.meet(seconds(START)).context(&self.name)?;
         Ok(start.elapsed())
     }
 
-    /// Puts memory on swap, in a service of that name that this program is; its
-    /// disk is the program's file.
+    /// Starts this program as a service that swaps out memory. The machine has the
+    /// program's file as a disk.
     pub fn hold(&mut self, name: &str, mib: u32) -> Outcome {
         let directory = held(name);
         self.ok(&format!(
@@ -255,18 +255,18 @@ impl Machine {
         self.comes(&format!("test -e {directory}/{}", hold::OUT), COMMAND).map(drop)
     }
 
-    /// Has it read again.
+    /// Has a service read its memory.
     pub fn ask_for(&mut self, name: &str) -> Outcome {
         self.ok(&format!("touch {}/{}", held(name), hold::READ)).map(drop)
     }
 
-    /// Has it read again; it has to be what it was.
+    /// Has a service read its memory, and waits until all pages were right.
     pub fn read_held(&mut self, name: &str) -> Outcome<Duration> {
         self.ask_for(name)?;
         self.comes(&format!("test -e {}/{}", held(name), hold::RIGHT), COMMAND)
     }
 
-    /// Runs a line of shell, however it ends.
+    /// Runs a line of shell.
     pub fn run(&mut self, line: &str) -> Outcome<Ran> {
         self.agent.run(line, seconds(COMMAND)).context(&self.name)
     }
@@ -275,7 +275,7 @@ impl Machine {
         self.agent.run(line, seconds(patience)).context(&self.name)
     }
 
-    /// Runs a line of shell that has to succeed; what it prints.
+    /// Runs a line of shell that must succeed, and returns its output.
     pub fn ok(&mut self, line: &str) -> Outcome<String> {
         let ran = self.run(line)?;
         match ran.status {
@@ -288,7 +288,7 @@ impl Machine {
         }
     }
 
-    /// Runs a line of shell again and again until it succeeds.
+    /// Repeats a line of shell until it succeeds.
     pub fn comes(&mut self, line: &str, patience: u64) -> Outcome<Duration> {
         let start = Instant::now();
         while start.elapsed() < seconds(patience) {
@@ -300,7 +300,7 @@ impl Machine {
         Err(format!("{}: `{line}` did not come true in {patience} s", self.name))
     }
 
-    /// Waits until a service has ended, however.
+    /// Waits until a service has ended or failed.
     pub fn ends(&mut self, unit: &str, patience: u64) -> Outcome<Duration> {
         self.comes(
             &format!("systemctl is-active {unit} | grep -qE '^(inactive|failed)$'"),
@@ -308,12 +308,12 @@ impl Machine {
         )
     }
 
-    /// Says that it is to start again, and waits until it begins to.
+    /// Reboots, and waits for the reset.
     pub fn reboot(&mut self) -> Outcome<Duration> {
         self.stop_by("systemctl reboot", "RESET")
     }
 
-    /// Waits for it to switch itself off.
+    /// Shuts down, and waits for the end.
     pub fn power_off(&mut self) -> Outcome<Duration> {
         self.stop_by("systemctl poweroff", "SHUTDOWN")
     }
@@ -326,14 +326,14 @@ impl Machine {
         Ok(start.elapsed())
     }
 
-    /// As if the power went, for a moment.
+    /// Resets the machine, as a power failure does.
     pub fn reset(&mut self) -> Outcome {
         self.monitor.forget()?;
         self.monitor.order("system_reset", json!({}))?;
         self.monitor.event("RESET", seconds(COMMAND)).map(drop)
     }
 
-    /// Takes the controller of a movable device away.
+    /// Unplugs the controller of a movable device.
     pub fn unplug(&mut self, serial: &str) -> Outcome {
         self.monitor.forget()?;
         self.monitor.order("device_del", json!({"id": format!("nvme-{serial}")}))?;
@@ -344,7 +344,7 @@ impl Machine {
         self.monitor.order("device_add", controller(serial, true)).map(drop)
     }
 
-    /// The cable of a network card.
+    /// Plugs in the cable of a network card, or pulls it.
     pub fn link(&mut self, card: &str, up: bool) -> Outcome {
         self.monitor.order("set_link", json!({"name": card, "up": up})).map(drop)
     }

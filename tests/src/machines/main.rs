@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `machine-suite`: whole machines that start with systemd and the installed
-//! packages. Runs on the host; tests/machines makes what they start from.
+//! `machine-suite`: whole machines that start with systemd and the installed packages. It
+//! runs on the host, with an image that tests/machines makes.
 
 mod agent;
 mod boot;
@@ -26,13 +26,13 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Start, stop, mistakes, and devices that come late
+    /// Start, stop, configuration mistakes, late devices
     Boot(machine::Parts),
-    /// Two machines, one with its swap on the other's device
+    /// Two machines, one swapping to the other's device
     Remote(machine::Parts),
-    /// In a machine: memory that is swapped out, and verified when asked for
+    /// In a machine: swap memory out, and verify it on request
     Hold {
-        /// Where to say so, and to be asked
+        /// For files that carry requests and answers
         directory: PathBuf,
         mib: usize,
     },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! QEMU's monitor: orders, and events as they come.
+//! QEMU's monitor: commands and events.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -10,7 +10,7 @@ use znsage_tests::outcome::Outcome;
 
 use crate::lines::Lines;
 
-/// For an answer of QEMU itself, however busy the machine.
+/// For QEMU's answer on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Monitor {
@@ -43,14 +43,14 @@ impl Monitor {
         }
     }
 
-    /// Forgets what has happened so far.
+    /// Drops all events so far.
     pub fn forget(&mut self) -> Outcome {
         while self.lines.receive(Duration::ZERO)?.is_some() {}
         self.events.clear();
         Ok(())
     }
 
-    /// Waits for an event of that name.
+    /// Waits for an event.
     pub fn event(&mut self, name: &str, patience: Duration) -> Outcome<Value> {
         let end = Instant::now() + patience;
         loop {

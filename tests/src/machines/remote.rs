@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Two machines: one exports its zoned device by NVMe over TCP, the other has
-//! its swap there, and the cable between them is pulled. docs/remote.md.
+//! Two machines, as in docs/remote.md: one exports its zoned device by NVMe over TCP, the
+//! other swaps to it, and the test pulls the cable between them.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -16,11 +16,11 @@ const DEVICE: Zoned = Zoned { serial: "ZNS0", mib: 256, zone_mib: 4, movable: fa
 const ZONES: u64 = DEVICE.mib / DEVICE.zone_mib;
 const CARD: &str = "card";
 
-/// What it tells to type is what is done here.
+/// Its commands are run here.
 const DOCUMENT: &str = "docs/remote.md";
-/// There, and here.
-const DEVICE_THERE: &str = "nvme-VENDOR_MODEL_SERIAL";
-const DEVICE_HERE: &str = "nvme-QEMU_NVMe_Ctrl_ZNS0";
+/// The device's name in the document, and in the machine.
+const DEVICE_IN_DOCUMENT: &str = "nvme-VENDOR_MODEL_SERIAL";
+const DEVICE_IN_MACHINE: &str = "nvme-QEMU_NVMe_Ctrl_ZNS0";
 const ON_TARGET: &str = "The machine that has the device";
 const ON_HOST: &str = "The machine that swaps";
 
@@ -28,19 +28,18 @@ const BY_ID: &str = "/dev/disk/by-id/nvme-Linux_REMOTE0";
 const CONNECT: &str = "nvme connect -t tcp -a 10.0.0.1 -s 4420 -n swap";
 const EXAMPLE: &str = "/usr/share/doc/znsage/examples/znsage-remote.service";
 
-/// In MiB: what lies on swap untouched, and what is asked for while the cable is out.
+/// MiB that stay on swap, and MiB that are read while the cable is out.
 const KEPT: u32 = 48;
 const ASKED: u32 = 16;
-/// Without a cable.
+/// How long the cable is out.
 const OUTAGE: Duration = Duration::from_secs(20);
 
-/// Half of the accesses read, half write; each page is verified. By one thread:
-/// of a group whose memory is all under way to a slow device, Linux may kill
-/// something.
+/// Half of the accesses write; each page is verified. It has one thread because Linux may
+/// kill a process of a cgroup whose whole memory is in flight to a slow device.
 const LOAD: &str = "systemd-run --quiet --unit=load -p StandardOutput=file:/run/load.json \
     znsage bench --size 112M --memory-limit 64M --threads 1 --seconds 40 --write-ratio 0.5 \
     --seed 2 --json";
-/// For the load to end, which has to fill its memory first.
+/// For the load to fill its memory and end.
 const LOAD_TIME: u64 = 240;
 
 pub fn run(parts: &Parts) -> Outcome<bool> {
@@ -58,15 +57,15 @@ pub fn run(parts: &Parts) -> Outcome<bool> {
     let _ = std::fs::remove_file(&cable);
     let mut target = plan("target", "on", "52:54:00:00:00:01").zoned(&DEVICE)?.start()?;
     let mut host = plan("host", "off", "52:54:00:00:00:02").start()?;
-    if let Err(why) = tell(&mut story, &mut target, &mut host) {
-        story.check("to the end", Err::<(), _>(why));
+    if let Err(why) = run_all(&mut story, &mut target, &mut host) {
+        story.check("the test ends", Err::<(), _>(why));
         Story::console(&target);
         Story::console(&host);
     }
     Ok(story.end("remote"))
 }
 
-fn tell(story: &mut Story, target: &mut Machine, host: &mut Machine) -> Outcome {
+fn run_all(story: &mut Story, target: &mut Machine, host: &mut Machine) -> Outcome {
     story.check("the target starts", target.up());
     story.check("the host starts", host.up());
     for (machine, address) in [(&mut *target, "10.0.0.1"), (&mut *host, "10.0.0.2")] {
@@ -77,15 +76,15 @@ fn tell(story: &mut Story, target: &mut Machine, host: &mut Machine) -> Outcome 
     story.check("by hand", by_hand(host));
     waiting(story, target, host)?;
     failing(story, target, host)?;
-    gone(story, target, host)?;
+    removed(story, target, host)?;
     stopping(story, target, host)
 }
 
-/// All that is to be typed there, in one shell.
+/// Runs the document's commands for the target in one shell.
 fn export(target: &mut Machine) -> Outcome {
     let document = Document::open(DOCUMENT)?;
     let lines = document.below(ON_TARGET, &["modprobe", "cd", "mkdir", "echo", "ln"])?;
-    let script = lines.join("\n").replace(DEVICE_THERE, DEVICE_HERE);
+    let script = lines.join("\n").replace(DEVICE_IN_DOCUMENT, DEVICE_IN_MACHINE);
     target.ok(&format!("set -e\n{script}")).map(drop)
 }
 
@@ -103,7 +102,7 @@ fn by_hand(host: &mut Machine) -> Outcome<String> {
     Ok(format!("{} commands", lines.len()))
 }
 
-/// The service of the examples: all waits until the cable is back.
+/// The service of the examples: I/O waits until the cable is back.
 fn waiting(story: &mut Story, target: &mut Machine, host: &mut Machine) -> Outcome {
     story.tell("nothing expires");
     host.ok(&format!("cp {EXAMPLE} /etc/systemd/system"))?;
@@ -117,15 +116,15 @@ fn waiting(story: &mut Story, target: &mut Machine, host: &mut Machine) -> Outco
     target.link(CARD, true)?;
     story.check("swap goes on", goes_on(host));
     story.check("the load ends without a corrupt page", load_is_right(host));
-    story.check("what lay there is read back", host.read_held("kept"));
-    story.check("nothing has failed to be read", no_read_errors(host));
+    story.check("kept memory is read back", host.read_held("kept"));
+    story.check("no read failed", no_read_errors(host));
     story.check("maps", host.ok("znsage check"));
     story.check("the service stops", service(host, "stop"));
     story.check("the device is empty", empty(target));
     Ok(())
 }
 
-/// With fast_io_fail_tmo what is asked for meanwhile fails, and zones with it.
+/// With fast_io_fail_tmo, I/O fails while the cable is out, and zones fail with it.
 fn failing(story: &mut Story, target: &mut Machine, host: &mut Machine) -> Outcome {
     story.tell("fast_io_fail_tmo expires");
     on(host, "--keep-alive-tmo=2 --reconnect-delay=2")?;
@@ -135,12 +134,12 @@ fn failing(story: &mut Story, target: &mut Machine, host: &mut Machine) -> Outco
     story.check("swap in use", host.hold("asked", ASKED));
     begin_load(host)?;
     target.link(CARD, false)?;
-    story.check("who reads gets SIGBUS", dies_of_sigbus(host, "asked"));
+    story.check("a reader gets SIGBUS", dies_of_sigbus(host, "asked"));
     sleep(OUTAGE);
     target.link(CARD, true)?;
     story.check("the path is back", host.comes("grep -q live /sys/class/nvme/nvme*/state", 60));
     story.check("the load is right or has ended", load_not_wrong(host));
-    story.check("what lay there is right or SIGBUS", right_or_sigbus(host, "kept"));
+    story.check("kept memory is right or SIGBUS", right_or_sigbus(host, "kept"));
     story.check("counters", counters(host));
     story.check("maps", host.ok("znsage check"));
     story.check("nothing else has died", only_those_failed(host));
@@ -151,14 +150,14 @@ fn failing(story: &mut Story, target: &mut Machine, host: &mut Machine) -> Outco
     off(host)
 }
 
-/// With ctrl_loss_tmo the device goes for good.
-fn gone(story: &mut Story, target: &mut Machine, host: &mut Machine) -> Outcome {
+/// With ctrl_loss_tmo the kernel removes the device.
+fn removed(story: &mut Story, target: &mut Machine, host: &mut Machine) -> Outcome {
     story.tell("ctrl_loss_tmo expires");
     on(host, "--keep-alive-tmo=2 --reconnect-delay=2 --ctrl-loss-tmo=5")?;
     story.check("swap in use", host.hold("asked", ASKED));
     target.link(CARD, false)?;
-    story.check("the device goes", host.comes(&format!("! test -e {BY_ID}"), 60));
-    story.check("who reads gets SIGBUS", dies_of_sigbus(host, "asked"));
+    story.check("the kernel removes the device", host.comes(&format!("! test -e {BY_ID}"), 60));
+    story.check("a reader gets SIGBUS", dies_of_sigbus(host, "asked"));
     story.check("znsage off", host.ok("znsage off"));
     target.link(CARD, true)?;
     story.check("nothing else has died", only_those_failed(host));
@@ -184,7 +183,7 @@ fn service(host: &mut Machine, what: &str) -> Outcome {
 fn on(host: &mut Machine, settings: &str) -> Outcome {
     host.comes(&format!("{CONNECT} {settings}"), 30)?;
     host.comes(&format!("test -b {BY_ID}"), 30)?;
-    // What was there when a path was lost is still there.
+    // After a lost path the device is not empty.
     host.ok(&format!("znsage on --force {BY_ID}")).map(drop)
 }
 
@@ -215,18 +214,18 @@ fn grows(host: &mut Machine, by: u64, patience: u64) -> Outcome<Duration> {
     host.comes(&format!("test $(cat /sys/block/znsage0/znsage/host_blocks) -gt {wanted}"), patience)
 }
 
-/// Returns in the midst of it.
+/// Starts the load, and returns once it swaps.
 fn begin_load(host: &mut Machine) -> Outcome {
     host.ok(LOAD)?;
     grows(host, 5000, 120).map(drop)
 }
 
-/// How long after the cable was plugged in.
+/// How long swap-out takes to resume.
 fn goes_on(host: &mut Machine) -> Outcome<Duration> {
     grows(host, 100, 60)
 }
 
-/// Its exit status, and the end of what it said.
+/// Waits for the load; its exit status and output.
 fn load_ended(host: &mut Machine) -> Outcome<(String, String)> {
     host.ends("load.service", LOAD_TIME)?;
     let status = host.ok("systemctl show -P ExecMainStatus load.service")?;
@@ -241,14 +240,14 @@ fn load_is_right(host: &mut Machine) -> Outcome {
     Ok(())
 }
 
-/// 1 is the status for a page that is not what it was.
+/// The load may fail, but not with status 1, which is for corrupt pages.
 fn load_not_wrong(host: &mut Machine) -> Outcome<String> {
     let (status, said) = load_ended(host)?;
     ensure!(status != "1", "{said}");
     Ok(format!("status {status}"))
 }
 
-/// It asks for what is on swap, and that ends it.
+/// Has a service read its swapped memory, which must kill it.
 fn dies_of_sigbus(host: &mut Machine, name: &str) -> Outcome<Duration> {
     let start = Instant::now();
     host.ask_for(name)?;
@@ -261,7 +260,7 @@ fn right_or_sigbus(host: &mut Machine, name: &str) -> Outcome<String> {
     Ok(if survives(host, name)? { "right" } else { "SIGBUS" }.to_string())
 }
 
-/// Waits for the end of a service that holds memory; false if it was SIGBUS.
+/// Waits for the end of a service that holds memory; false if SIGBUS killed it.
 fn survives(host: &mut Machine, name: &str) -> Outcome<bool> {
     host.ends(&format!("{name}.service"), 120)?;
     let said = host.ok(&format!("journalctl -o cat -u {name}.service | tail -n 3"))?;
@@ -276,23 +275,24 @@ fn no_read_errors(host: &mut Machine) -> Outcome<String> {
     Ok(said)
 }
 
-/// Of all services only those that were to; and no process for want of memory.
+/// Checks that no other service failed, and that the kernel reports no bug and no lack of
+/// memory.
 fn only_those_failed(host: &mut Machine) -> Outcome {
     let failed = host.ok("systemctl --failed --plain --no-legend | cut -d ' ' -f 1")?;
-    let ours = ["asked.service", "kept.service", "load.service"];
-    let others: Vec<&str> = failed.lines().filter(|unit| !ours.contains(unit)).collect();
+    let expected = ["asked.service", "kept.service", "load.service"];
+    let others: Vec<&str> = failed.lines().filter(|unit| !expected.contains(unit)).collect();
     ensure!(others.is_empty(), "{others:?}");
     host.ok("! dmesg | grep -E 'BUG:|WARNING:|Oops|Out of memory'").map(drop)
 }
 
-/// The kernel would take them, and fail.
+/// Such chunks do not fit in a request of the transport.
 fn refuses_chunk(host: &mut Machine) -> Outcome {
     let ran = host.run(&format!("znsage on --force --chunk 1M {BY_ID}"))?;
     ensure!(ran.status == Some(4) && ran.err.contains("do not fit in one append"), "{}", ran.err);
     Ok(())
 }
 
-/// What the outage did to zones ends with the attachment.
+/// Retired zones are usable again after `off` and `on`.
 fn all_zones(host: &mut Machine) -> Outcome {
     host.ok(&format!("znsage on --force {BY_ID}"))?;
     let (total, retired) = (counter(host, "zones_total")?, counter(host, "zones_retired")?);
@@ -301,7 +301,7 @@ fn all_zones(host: &mut Machine) -> Outcome {
 }
 
 fn empty(target: &mut Machine) -> Outcome {
-    let zones = target.ok(&format!("blkzone report /dev/disk/by-id/{DEVICE_HERE}"))?;
+    let zones = target.ok(&format!("blkzone report /dev/disk/by-id/{DEVICE_IN_MACHINE}"))?;
     let full: Vec<&str> = zones.lines().filter(|zone| !zone.contains("(em)")).collect();
     ensure!(zones.lines().count() as u64 == ZONES && full.is_empty(), "{full:?}");
     Ok(())

@@ -1,37 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The measurements behind the figures; bench/README.md tells why each is
-//! made as it is.
+//! The measurements behind the figures; bench/README.md explains each.
 
 use std::path::Path;
 
+use super::bound;
+use super::program::call;
 use super::swap::{self, memory, status, Status, Swap};
 use super::work::{measure, Measured, Work};
-use super::{bound, call, say};
 use crate::figures::{select, Amplification, Collection, Figure, Maps, Measurements};
+use crate::files::write_json;
 use crate::model::{Run, System};
-use crate::vm::write_json;
-use crate::Result;
+use crate::result::Result;
 
 const LIMIT: u64 = 64 << 20;
 const THREADS: u32 = 4;
 
-/// Seconds of random access: not measured at first (at 80 % until GC has
-/// taken up its work), then measured.
+/// Seconds of random access: the warm-up, at 80 % until GC runs, and the measurement.
 const SECONDS_40: (u32, u32) = (2, 5);
 const SECONDS_80: (u32, u32) = (5, 5);
 
-/// Without GC, which has to be over before the larger device is written once.
+/// Without GC: the measurement must end before the larger device is full.
 const SECONDS_WITHOUT_GC: (u32, u32) = (1, 3);
 
-/// Percent that are held back on the larger device, so that all its zones are
-/// used for an area which takes 80 % and 12 % of the smaller one.
-const MUCH_HELD_BACK: u32 = 55;
+/// The over-provisioning, in percent, that makes znsage use all zones of the larger
+/// device for a swap area of the smaller one's size.
+const LARGE_OVER_PROVISIONING: u32 = 55;
 
-/// How often a measurement is made before it is given up.
+/// Attempts at a measurement that the emulator disturbs.
 const ATTEMPTS: u32 = 8;
 
-/// For the WAF: how often the device is written over before, and then while,
-/// it is measured; and seconds after which a slow machine need not go on.
+/// The device is rewritten so many times before the WAF is measured, and again while it
+/// is. A slow machine stops after `PATIENCE` seconds.
 const REWRITES: f64 = 2.5;
 const PATIENCE: u32 = 180;
 
@@ -40,7 +39,7 @@ pub fn run(out: &Path, figures: &[String], rounds: u32) -> Result<()> {
     let offered = swap::offered()?;
     let mut lab = Lab { out, area: offered.size_bytes, measured: Measurements::default() };
     lab.maps(&offered);
-    // What goes wrong with one figure is no reason not to measure the others.
+    // A figure that fails does not keep the others from being measured.
     let done = lab.compare(&figures, rounds);
     lab.note("the comparison with stock swap", done);
     for &figure in &figures {
@@ -62,7 +61,7 @@ pub fn run(out: &Path, figures: &[String], rounds: u32) -> Result<()> {
 
 struct Lab<'a> {
     out: &'a Path,
-    /// Bytes of the swap area that both systems get.
+    /// Bytes of the swap area of either system.
     area: u64,
     measured: Measurements,
 }
@@ -70,12 +69,11 @@ struct Lab<'a> {
 impl Lab<'_> {
     fn note(&mut self, what: &str, done: Result<()>) {
         if let Err(message) = done {
-            say(&format!("  {message}"));
+            eprintln!("  {message}");
             self.measured.problems.push(format!("{what}: {message}"));
         }
     }
 
-    /// Also tells the size of memory that both systems get.
     fn maps(&mut self, offered: &Status) {
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         self.measured.kernel = kernel.trim().to_string();
@@ -85,11 +83,11 @@ impl Lab<'_> {
 
     fn compare(&mut self, figures: &[Figure], rounds: u32) -> Result<()> {
         for round in 0..rounds {
-            // In turns, and each of them first in its turn.
+            // The systems take turns in being first.
             let mut systems = System::BOTH;
             systems.rotate_left(round as usize % 2);
             for &figure in figures.iter().filter(|f| f.ratio_phase().is_some()) {
-                say(&format!("[round {} of {rounds}] {}", round + 1, figure.title()));
+                eprintln!("[round {} of {rounds}] {}", round + 1, figure.title());
                 for system in systems {
                     let run = self.undisturbed(|lab| lab.one(system, figure))?;
                     self.measured.runs.push(run);
@@ -99,8 +97,8 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// Measures again if the emulator lost a command of a device meanwhile:
-    /// the guest then waited until that timed out.
+    /// Measures again if the emulator lost a device's command meanwhile: the guest waited
+    /// until that timed out.
     fn undisturbed(&self, work: impl Fn(&Self) -> Result<Run>) -> Result<Run> {
         for _ in 0..ATTEMPTS {
             let before = timeouts()?;
@@ -108,7 +106,7 @@ impl Lab<'_> {
             if timeouts()? == before {
                 return Ok(run);
             }
-            say("  the emulator lost a command; once more");
+            eprintln!("  the emulator lost a command; once more");
         }
         Err(format!("the emulator lost commands in {ATTEMPTS} attempts"))
     }
@@ -139,19 +137,19 @@ impl Lab<'_> {
         measured.run(phase, figure.ratio_phase().unwrap_or(phase))
     }
 
-    /// What garbage collection takes: the same accesses at 80 % of a device, and
-    /// in a swap area of that size on one twice as large.
+    /// The cost of GC: the same accesses at 80 % of a device, and in a swap area of the
+    /// same size on a device twice as large.
     fn collections(&mut self, rounds: u32) -> Result<()> {
         for round in 0..rounds {
-            say(&format!("[round {} of {rounds}] {}", round + 1, Figure::GcCost.title()));
+            eprintln!("[round {} of {rounds}] {}", round + 1, Figure::GcCost.title());
             let swap = Swap::znsage(&swap::device("ZNS1")?, &[])?;
             let Status { size_bytes, blocks_total, .. } = status()?;
             swap.off()?;
             let size = memory(blocks_total, 80, LIMIT);
             let area = format!("--size={size_bytes}");
-            let held_back = format!("--over-provisioning={MUCH_HELD_BACK}");
+            let over_provisioned = format!("--over-provisioning={LARGE_OVER_PROVISIONING}");
             let with = self.undisturbed(|lab| lab.collect("ZNS1", &[&area], size, SECONDS_80))?;
-            let options = [area.as_str(), &held_back];
+            let options = [area.as_str(), &over_provisioned];
             let without =
                 self.undisturbed(|lab| lab.collect("ZNS0", &options, size, SECONDS_WITHOUT_GC))?;
             self.measured.gc.push(Collection { with, without });
@@ -189,10 +187,9 @@ impl Lab<'_> {
     }
 
     fn amplification(&mut self, utilization: u64, over_provisioning: u64) -> Result<()> {
-        say(&format!("[WAF at {utilization} %] over-provisioning {over_provisioning} %"));
+        eprintln!("[WAF at {utilization} %] over-provisioning {over_provisioning} %");
         let device = swap::device("ZNS1")?;
-        let held_back = over_provisioning.to_string();
-        let swap = Swap::znsage(&device, &["--over-provisioning", &held_back])?;
+        let swap = Swap::znsage(&device, &[&format!("--over-provisioning={over_provisioning}")])?;
         let mut arguments = common();
         arguments.push(format!("--utilization={utilization}"));
         arguments.push("--write-ratio=1".to_string());
@@ -216,13 +213,13 @@ fn common() -> Vec<String> {
     vec![format!("--memory-limit={LIMIT}"), format!("--threads={THREADS}"), "--seed=1".to_string()]
 }
 
-/// Commands of devices that timed out since the boot.
+/// Commands of NVMe devices that timed out since the boot.
 fn timeouts() -> Result<usize> {
     let log = call("dmesg", &[])?;
     Ok(log.lines().filter(|l| l.contains(" nvme") && l.contains(" timeout, ")).count())
 }
 
-/// A figure of a system that loses data is worth nothing.
+/// A system that loses data has no figures.
 fn sound(measured: &Measured) -> Result<()> {
     match measured.report.corrupt_pages {
         0 => Ok(()),

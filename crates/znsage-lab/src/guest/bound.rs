@@ -1,59 +1,58 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The device-bound case: a zoned null_blk that takes a fixed number of
-//! bytes a second, far less than the CPU could bring. fio shows what it
-//! takes; znsage is to come near that.
+//! A device that is slower than the CPU: a zoned null_blk with a fixed bandwidth. fio
+//! measures that bandwidth; znsage should reach it.
 
 use std::fs;
 use std::path::Path;
 
 use serde::Deserialize;
 
+use super::program::call;
 use super::swap::{self, Swap};
 use super::work::{measure as bench, Work};
-use super::{call, say};
 use crate::course::steady_written;
 use crate::figures::{Bound, Writer};
 use crate::model::{System, MIB};
-use crate::Result;
+use crate::result::{Context, Result};
 
 const NAME: &str = "nullb0";
 const DEVICE: &str = "/dev/nullb0";
 const SIZE_MIB: u64 = 384;
 const ZONE_MIB: u64 = 4;
 
-/// The throttle hands out a fiftieth of this every 20 ms. It is chosen so that
-/// two appends of 256 KiB fit into it with little left over: 25 MiB/s.
+/// The throttle hands out a fiftieth of this every 20 ms: two appends of 256 KiB with
+/// little left over, 25 MiB/s.
 const MBPS: u64 = 26;
 
-/// What is written: about eight seconds' worth.
+/// About eight seconds' worth.
 const WRITE_MIB: u64 = 200;
 const LIMIT_MIB: u64 = 64;
 
-/// fio writes to as many zones at a time as znsage has streams: one a CPU.
+/// fio writes to as many zones at a time as znsage has streams, one a CPU.
 const JOBS: u64 = 1;
 
 pub fn measure(out: &Path, rounds: u32, results: &mut Vec<Bound>) -> Result<()> {
     let _device = NullBlk::new()?;
-    // The size of an append, which is to be fio's too.
+    // fio's requests are as large as znsage's appends.
     let swap = Swap::znsage(DEVICE, &[])?;
     let chunk = swap::status()?.chunk_bytes;
     swap.off()?;
     for round in 0..rounds {
-        say(&format!("[throttled device, round {} of {rounds}]", round + 1));
+        eprintln!("[throttled device, round {} of {rounds}]", round + 1);
         for writer in [Writer::Fio, Writer::Znsage] {
             let mib_per_s = match writer {
                 Writer::Fio => fio(chunk)?,
                 Writer::Znsage => znsage(out)?,
             };
-            say(&format!("  {writer:?}: {mib_per_s:.2} MiB/s written"));
+            eprintln!("  {writer:?}: {mib_per_s:.2} MiB/s written");
             results.push(Bound { writer, mib_per_s });
         }
     }
     Ok(())
 }
 
-/// Fills memory, so that pages go out in sequence, and looks at what the
-/// device acknowledged while it had work all the time.
+/// Fills memory, so that pages go out in sequence, and returns the rate at which the
+/// device acknowledged them while it was always busy.
 fn znsage(out: &Path) -> Result<f64> {
     let swap = Swap::znsage(DEVICE, &["--force"])?;
     let arguments = vec![
@@ -68,7 +67,7 @@ fn znsage(out: &Path) -> Result<f64> {
     steady_written(&run.course).ok_or("too short to measure".to_string())
 }
 
-/// Writes to the zones in sequence, and directly.
+/// Writes to the zones in sequence with O_DIRECT.
 fn fio(chunk: u64) -> Result<f64> {
     let share = WRITE_MIB / JOBS / ZONE_MIB * ZONE_MIB;
     let text = call(
@@ -104,14 +103,14 @@ fn parse_fio(text: &str) -> Result<f64> {
     struct Write {
         bw_bytes: f64,
     }
-    // Notes for people may come before the document.
+    // fio may print notes before the document.
     let json = text.find('{').map_or("", |at| &text[at..]);
-    let document: Document = serde_json::from_str(json).map_err(|e| format!("fio: {e}"))?;
+    let document: Document = serde_json::from_str(json).context("fio")?;
     let job = document.jobs.first().ok_or("fio reports no job")?;
     Ok(job.write.bw_bytes / MIB)
 }
 
-/// Exists for as long as the value.
+/// A null_blk device that is removed when dropped.
 struct NullBlk {
     directory: String,
 }
@@ -120,7 +119,7 @@ impl NullBlk {
     fn new() -> Result<NullBlk> {
         call("modprobe", &["null_blk", "nr_devices=0"])?;
         let directory = format!("/sys/kernel/config/nullb/{NAME}");
-        fs::create_dir(&directory).map_err(|e| format!("cannot make {directory}: {e}"))?;
+        fs::create_dir(&directory).context(format_args!("cannot make {directory}"))?;
         let device = NullBlk { directory };
         for (attribute, value) in [
             ("size", SIZE_MIB),
@@ -139,7 +138,7 @@ impl NullBlk {
 
     fn set(&self, attribute: &str, value: u64) -> Result<()> {
         let path = format!("{}/{attribute}", self.directory);
-        fs::write(&path, value.to_string()).map_err(|e| format!("cannot set {path}: {e}"))
+        fs::write(&path, value.to_string()).context(format_args!("cannot set {path}"))
     }
 }
 
@@ -155,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fio_is_understood() {
+    fn fio_output_is_parsed() {
         let text = "note: something\n{\"jobs\": [{\"write\": {\"bw_bytes\": 26214400, \"x\": 1}}]}";
         assert_eq!(parse_fio(text), Ok(25.0));
         assert!(parse_fio("no document").is_err());

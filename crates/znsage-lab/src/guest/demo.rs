@@ -1,47 +1,44 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The demo: for each system fill, random access at 40 %, then at 80 %.
+//! The demo: on each system the fill, then random access at 40 % and at 80 %.
 
 use std::path::Path;
 
-use super::say;
 use super::swap::{self, memory, Swap};
 use super::work::{measure, Work};
-use crate::demo::PHASES;
-use crate::model::{Runs, System, PAGE};
-use crate::vm::write_json;
-use crate::Result;
+use crate::files::write_json;
+use crate::model::{Demo, System, PAGE, PHASES};
+use crate::result::Result;
 
 const LIMIT: u64 = 64 << 20;
 const THREADS: u32 = 4;
 
-/// Seconds of random access that are measured, and before that so many that
-/// are not. At 80 % the warm-up takes the last fresh zones, so that GC runs
-/// from the first moment that is measured.
+/// Seconds of random access: the warm-up, and the measurement. At 80 % the warm-up uses
+/// up the empty zones, so that GC runs throughout the measurement.
 const SECONDS_40: (u32, u32) = (5, 20);
 const SECONDS_80: (u32, u32) = (12, 30);
 
 pub fn run(out: &Path) -> Result<()> {
-    // Both systems get a swap area and memory of the same size.
+    // Both systems get swap areas and memory of one size.
     let offered = swap::offered()?;
     let number = offered.blocks_total;
-    let mut runs = Runs { device_bytes: number * PAGE, ..Runs::default() };
+    let mut demo = Demo { device_bytes: number * PAGE, ..Demo::default() };
     let steps = System::BOTH.len() * PHASES.len();
     for system in System::BOTH {
         let swap = Swap::on(system, offered.size_bytes)?;
         for (phase, title) in PHASES {
-            say(&format!("[{}/{steps}] {}: {title}", runs.runs.len() + 1, system.name()));
+            eprintln!("[{}/{steps}] {}: {title}", demo.runs.len() + 1, system.name());
             let work = Work { system, phase, arguments: arguments(phase, number) };
             let name = if phase == "fill" { "fill" } else { "random" };
             let measured = measure(&work, out)?;
             let mut run = measured.run(name, phase)?;
-            // Those of the phases that are not shown belong to it too.
+            // Corrupt pages of the phases that are not shown count, too.
             run.measured.corrupt_pages = measured.report.corrupt_pages;
-            runs.kernel = measured.report.kernel;
-            runs.runs.push(run);
+            demo.kernel = measured.report.kernel;
+            demo.runs.push(run);
         }
         swap.off()?;
     }
-    write_json(&out.join("runs.json"), &runs)
+    write_json(&out.join("runs.json"), &demo)
 }
 
 fn arguments(phase: &str, blocks: u64) -> Vec<String> {

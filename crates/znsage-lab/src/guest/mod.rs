@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What runs in the virtual machine, as root.
+//! The guest's part, run by root in the virtual machine. It reports progress on
+//! standard error; the host adds the time.
 
 mod bench;
 mod bound;
 mod demo;
+mod program;
 mod swap;
 mod work;
 mod workloads;
 
 use std::path::PathBuf;
-use std::process::Command;
 
+use crate::result::Result;
 use crate::vm::started;
-use crate::Result;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -22,13 +23,13 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Job {
-    /// The demo's phases
+    /// Run the demo's phases
     Demo {
-        /// Where the results go
+        /// Directory for the results
         #[arg(long)]
         out: PathBuf,
     },
-    /// The measurements behind the figures
+    /// Measure what the figures need
     Bench {
         #[arg(long)]
         out: PathBuf,
@@ -37,7 +38,7 @@ enum Job {
         #[arg(long)]
         rounds: u32,
     },
-    /// Real programs
+    /// Run real programs
     Workloads {
         #[arg(long)]
         out: PathBuf,
@@ -55,26 +56,5 @@ pub fn run(args: &Args) -> Result<()> {
         Job::Demo { out } => demo::run(out),
         Job::Bench { out, figures, rounds } => bench::run(out, figures, *rounds),
         Job::Workloads { out, workloads, rounds } => workloads::run(out, workloads, *rounds),
-    }
-}
-
-/// Says how far things are; the host puts the time in front.
-fn say(text: &str) {
-    eprintln!("{text}");
-}
-
-/// Runs a program that either works or tells why not.
-fn call(program: &str, arguments: &[&str]) -> Result<String> {
-    let output = Command::new(program)
-        .args(arguments)
-        .output()
-        .map_err(|e| format!("cannot run {program}: {e}"))?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => Err(format!(
-            "{program} {}: {}",
-            arguments.join(" "),
-            String::from_utf8_lossy(&output.stderr).trim()
-        )),
     }
 }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The two systems under test: on for as long as a value lives.
+//! The two systems under test.
 
 use serde::Deserialize;
 
-use super::call;
+use super::program::call;
 use crate::model::{System, PAGE};
-use crate::Result;
+use crate::result::{Context, Result};
 
-/// A device that vm/run made, by the name it has there.
+/// A device that vm/run made, by the name of its environment variable.
 pub fn device(name: &str) -> Result<String> {
     std::env::var(name).map_err(|_| format!("${name} is not set: was this started by vm/run?"))
 }
 
-/// A znsage device as `znsage status --json` shows it.
+/// A znsage device in `znsage status --json`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Status {
     /// Of the swap area.
@@ -22,7 +22,7 @@ pub struct Status {
     pub chunk_bytes: u64,
 }
 
-/// Swap that is on; off again when dropped.
+/// Swap that is on, and turned off when dropped.
 pub struct Swap {
     pub system: System,
     device: String,
@@ -30,11 +30,10 @@ pub struct Swap {
 }
 
 impl Swap {
-    /// Just as anybody would: mkswap, swapon; but of `area` bytes, as large
-    /// as znsage's on a zoned device of this size. What znsage holds back for
-    /// its GC, an SSD holds back inside. And the kernel treats a swap area
-    /// that is more than half full differently: pages that were read back
-    /// lose their slots, and are written again even if they did not change.
+    /// Stock swap in an area of `area` bytes, as large as znsage's on a zoned device of
+    /// this size: an SSD hides its spare blocks as znsage does. The areas must be equal
+    /// also because the kernel treats one that is more than half full differently: pages
+    /// that were read back lose their slots, and are written again even if unchanged.
     pub fn stock(device: &str, area: u64) -> Result<Swap> {
         call("mkswap", &[device, &(area >> 10).to_string()])?;
         call("swapon", &[device])?;
@@ -46,7 +45,7 @@ impl Swap {
         Ok(Swap { system: System::Znsage, device: device.to_string(), off: false })
     }
 
-    /// `area` is the size of a stock swap area.
+    /// `area` is the size of the stock swap area.
     pub fn on(system: System, area: u64) -> Result<Swap> {
         match system {
             System::Stock => Swap::stock(&device("CONV0")?, area),
@@ -72,12 +71,12 @@ impl Swap {
 
 impl Drop for Swap {
     fn drop(&mut self) {
-        // On an error's way out; that error is the one to show.
+        // After an error; that one is reported.
         let _ = self.turn_off();
     }
 }
 
-/// What a znsage device offers here; it is turned on and off for that.
+/// Turns a znsage device on and off to learn its size.
 pub fn offered() -> Result<Status> {
     let swap = Swap::znsage(&device("ZNS0")?, &[])?;
     let status = status()?;
@@ -92,15 +91,13 @@ pub fn status() -> Result<Status> {
         devices: Vec<Status>,
     }
     let text = call("znsage", &["status", "--json"])?;
-    let document: Document =
-        serde_json::from_str(&text).map_err(|e| format!("znsage status: {e}"))?;
+    let document: Document = serde_json::from_str(&text).context("znsage status")?;
     document.devices.into_iter().next().ok_or("no znsage device is on".to_string())
 }
 
-/// Memory to use so that `percent` of the device's blocks are live: what is
-/// beyond the limit is swapped out. Within the limit there is more than the
-/// memory under test; the program itself, and for each page its entry in the
-/// page tables and a byte of book-keeping.
+/// The memory that makes `percent` of the device's blocks live when all beyond the limit
+/// is swapped out. The limit includes the program, and for each page its entry in the
+/// page tables and a byte of the program's own.
 pub fn memory(blocks: u64, percent: u64, limit: u64) -> u64 {
     const PROGRAM: u64 = 6 << 20;
     const PER_PAGE: u64 = 8 + 1;
@@ -114,9 +111,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_what_the_device_holds_and_what_stays() {
+    fn memory_is_live_blocks_plus_limit() {
         let bytes = memory(131_072, 80, 64 << 20);
-        // As measured with `znsage bench --utilization 80`: 119,996 pages.
+        // `znsage bench --utilization 80` settles at 119,996 pages.
         assert!((119_000..121_000).contains(&(bytes / PAGE)), "{}", bytes / PAGE);
         assert_eq!(bytes % PAGE, 0);
     }

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! One `znsage bench`, and what it leaves.
+//! Runs `znsage bench` and reads its results.
 
-use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::say;
 use crate::course;
+use crate::files::read;
 use crate::model::{Phase, Report, Run, Sample, System};
+use crate::result::{Context, Result};
 use crate::table::thousands;
-use crate::Result;
 
 pub struct Work<'a> {
     pub system: System,
-    /// What the phase is called in the results.
+    /// The name of the phase in the results.
     pub phase: &'a str,
-    /// `znsage bench` with these.
+    /// Of `znsage bench`.
     pub arguments: Vec<String>,
 }
 
-/// What came of it: the report, and the course of the counters.
+/// The report, and the counters over time.
 pub struct Measured {
     system: System,
     pub report: Report,
@@ -31,22 +30,21 @@ pub fn measure(work: &Work, raw: &Path) -> Result<Measured> {
     let file = raw.join(format!("{:?}-{}.samples", work.system, work.phase).to_lowercase());
     let report = report(work.system.name(), &work.arguments, &file)?;
     for phase in &report.phases {
-        say(&format!("  {}: {}: {}", work.system.name(), phase.name, summary(phase)));
+        eprintln!("  {}: {}: {}", work.system.name(), phase.name, summary(phase));
     }
     Ok(Measured { system: work.system, report, samples: samples(&file)? })
 }
 
-/// Runs `znsage bench`; `who` stands before what it says of its progress.
+/// Runs `znsage bench` and shows its progress, with `who` in front.
 pub fn report(who: &str, arguments: &[String], samples: &Path) -> Result<Report> {
     let text = bench(who, arguments, samples)?;
     serde_json::from_str(&text)
         .map_err(|_| format!("`znsage bench {}` failed: {}", arguments.join(" "), complaint(&text)))
 }
 
-/// Runs it to its end, shows its progress, and returns what it prints. With
-/// exit status 1 that is a report too, of damage.
+/// Returns what `znsage bench` prints. With exit status 1 that is a report, too, of
+/// corrupt pages.
 fn bench(who: &str, arguments: &[String], samples: &Path) -> Result<String> {
-    let failed = |e: std::io::Error| format!("znsage bench: {e}");
     let mut child = Command::new("znsage")
         .args(["bench", "--json", "--samples"])
         .arg(samples)
@@ -55,27 +53,27 @@ fn bench(who: &str, arguments: &[String], samples: &Path) -> Result<String> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(failed)?;
+        .context("znsage bench")?;
     let errors = child.stderr.take();
     let prefix = format!("  {who}");
     let relay = std::thread::spawn(move || relay(&prefix, errors));
     let mut text = String::new();
     if let Some(mut output) = child.stdout.take() {
-        output.read_to_string(&mut text).map_err(failed)?;
+        output.read_to_string(&mut text).context("znsage bench")?;
     }
-    child.wait().map_err(failed)?;
+    child.wait().context("znsage bench")?;
     let _ = relay.join();
     Ok(text)
 }
 
-/// The message in the document that stands for a report when there is none.
+/// The message of the document that it prints in place of a report.
 fn complaint(text: &str) -> String {
     let document: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
     document["error"]["message"].as_str().unwrap_or(text.trim()).to_string()
 }
 
 impl Measured {
-    /// The phase that bench calls `name`, as the results' `phase`.
+    /// The phase that bench calls `name`, as `phase` of the results.
     pub fn run(&self, name: &str, phase: &str) -> Result<Run> {
         let phases = &self.report.phases;
         let found = phases.iter().rfind(|p| p.name == name);
@@ -97,14 +95,14 @@ fn relay(prefix: &str, from: Option<impl Read>) {
         return;
     };
     for line in BufReader::new(from).lines().map_while(std::io::Result::ok) {
-        say(&format!("{prefix}: {line}"));
+        eprintln!("{prefix}: {line}");
     }
 }
 
 fn samples(file: &Path) -> Result<Vec<Sample>> {
-    let text = fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
+    let text = read(file)?;
     let lines = text.lines().map(serde_json::from_str);
-    lines.collect::<std::result::Result<_, _>>().map_err(|e| format!("{}: {e}", file.display()))
+    lines.collect::<std::result::Result<_, _>>().context(file.display())
 }
 
 fn summary(phase: &Phase) -> String {

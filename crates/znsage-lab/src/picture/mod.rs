@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The demo's picture: swap traffic and WAF over time, a column for each
-//! phase, both systems in the same axes.
+//! The demo's picture: swap traffic and WAF over time, a column for each phase.
 
 mod panel;
 pub mod png;
@@ -8,8 +7,7 @@ mod scale;
 mod svg;
 
 use crate::course::{bandwidth, waf};
-use crate::demo::{Document, PHASES};
-use crate::model::{Run, System};
+use crate::model::{Demo, Run, System, PHASES};
 use crate::table::{size, thousands};
 use panel::{Panel, Series, FAINT, INK, LABEL_SIZE};
 use scale::{round_up, Scale};
@@ -20,9 +18,9 @@ const HEIGHT: f64 = 748.0;
 
 const LEFT: f64 = 92.0;
 const RIGHT: f64 = 28.0;
-/// Between columns: room for the names of the next axis.
+/// Between columns, room for the labels of the next axis.
 const GAP: f64 = 66.0;
-/// Share of each phase in the width; the fill is short.
+/// The share of each phase in the width.
 const SHARES: [f64; 3] = [0.24, 0.36, 0.40];
 
 const TRAFFIC_TOP: f64 = 150.0;
@@ -30,7 +28,7 @@ const TRAFFIC_BOTTOM: f64 = 440.0;
 const WAF_TOP: f64 = 490.0;
 const WAF_BOTTOM: f64 = 640.0;
 
-/// Seconds that a point of a line is the mean of.
+/// Each point of a line is the mean of so many seconds.
 const TRAFFIC_WINDOW: f64 = 2.0;
 const FILL_WINDOW: f64 = 1.0;
 const WAF_WINDOW: f64 = 4.0;
@@ -43,7 +41,7 @@ fn color(system: System) -> &'static str {
 }
 
 /// The picture as SVG.
-pub fn draw(document: &Document) -> String {
+pub fn draw(document: &Demo) -> String {
     let mut svg = Svg::new(WIDTH, HEIGHT);
     heading(&mut svg, document);
     let columns = columns();
@@ -59,7 +57,7 @@ pub fn draw(document: &Document) -> String {
     svg.finish("Swap traffic and write amplification over time, stock swap and znsage")
 }
 
-fn heading(svg: &mut Svg, document: &Document) {
+fn heading(svg: &mut Svg, document: &Demo) {
     let text = "The same memory, swapped by stock Linux and by znsage";
     svg.text(28.0, 44.0, Style::new(24.0, INK).bold(), text);
     let config = document.runs.last().map(|r| &r.config);
@@ -89,27 +87,27 @@ fn columns() -> [(f64, f64); 3] {
     })
 }
 
-fn runs<'a>(document: &'a Document, phase: &'a str) -> impl Iterator<Item = &'a Run> {
+fn runs<'a>(document: &'a Demo, phase: &'a str) -> impl Iterator<Item = &'a Run> {
     document.runs.iter().filter(move |r| r.phase == phase)
 }
 
-fn longest(document: &Document, phase: &str) -> f64 {
+fn longest(document: &Demo, phase: &str) -> f64 {
     let ends = runs(document, phase).filter_map(|r| r.course.last()).map(|p| p.t);
     ends.fold(0.0, f64::max).max(1.0)
 }
 
-fn traffic_lines(document: &Document, phase: &str) -> Vec<(System, Vec<(f64, f64)>)> {
+fn traffic_lines(document: &Demo, phase: &str) -> Vec<(System, Vec<(f64, f64)>)> {
     let window = if phase == "fill" { FILL_WINDOW } else { TRAFFIC_WINDOW };
     runs(document, phase).map(|r| (r.system, bandwidth(&r.course, window))).collect()
 }
 
-/// Highest value, with some room for the label above it.
+/// The highest value times `room`, for the label above it.
 fn top(lines: &[Vec<(f64, f64)>], room: f64) -> f64 {
     lines.iter().flatten().map(|p| p.1).fold(0.0, f64::max) * room
 }
 
-fn traffic(svg: &mut Svg, document: &Document, column: usize, x: Scale) {
-    // The random phases share a scale, the fill is far above them.
+fn traffic(svg: &mut Svg, document: &Demo, column: usize, x: Scale) {
+    // The random phases share a scale. The fill is far above them.
     let together = if column == 0 { &PHASES[..1] } else { &PHASES[1..] };
     let all: Vec<_> = together
         .iter()
@@ -136,13 +134,10 @@ fn traffic(svg: &mut Svg, document: &Document, column: usize, x: Scale) {
             above: znsage_first == (system == System::Znsage),
         })
         .collect();
-    for s in &series {
-        panel.line(svg, s);
-    }
-    panel.labels(svg, &series);
+    panel.draw(svg, &series);
 }
 
-fn amplification(svg: &mut Svg, document: &Document, column: usize, x: Scale) {
+fn amplification(svg: &mut Svg, document: &Demo, column: usize, x: Scale) {
     let lines: Vec<_> = PHASES
         .iter()
         .flat_map(|(phase, _)| runs(document, phase))
@@ -162,10 +157,7 @@ fn amplification(svg: &mut Svg, document: &Document, column: usize, x: Scale) {
             above: true,
         })
         .collect();
-    for s in &series {
-        panel.line(svg, s);
-    }
-    panel.labels(svg, &series);
+    panel.draw(svg, &series);
 }
 
 fn axis_titles(svg: &mut Svg, left: f64) {
@@ -177,9 +169,9 @@ fn axis_titles(svg: &mut Svg, left: f64) {
     svg.text(middle, WAF_BOTTOM + 44.0, style, "seconds since the phase began");
 }
 
-fn footer(svg: &mut Svg, document: &Document) {
+fn footer(svg: &mut Svg, document: &Demo) {
     let top = HEIGHT - 52.0;
-    let rule = Stroke { color: "#e4e8ed", width: 1.0, dash: "" };
+    let rule = Stroke { color: "#e4e8ed", width: 1.0 };
     svg.line((28.0, top), (WIDTH - 28.0, top), rule);
     let lines = [
         "Swap traffic: pages in and out together. WAF: pages written to the device for one page swapped out \
@@ -195,11 +187,11 @@ fn footer(svg: &mut Svg, document: &Document) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::tests::document;
+    use crate::model::tests::demo;
 
     #[test]
-    fn everything_is_named() {
-        let svg = draw(&document());
+    fn picture_names_axes_phases_and_systems() {
+        let svg = draw(&demo());
         for text in ["swap traffic, MiB/s", "WAF", "seconds since", "stock swap 15 MiB/s"] {
             assert!(svg.contains(text), "{text}");
         }
@@ -210,14 +202,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_measured_is_no_reason_to_fail() {
-        let svg = draw(&Document { runs: Vec::new(), ..document() });
+    fn empty_result_can_be_drawn() {
+        let svg = draw(&Demo { runs: Vec::new(), ..demo() });
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
     }
 
     #[test]
-    fn the_picture_becomes_a_png() {
-        let png = png::render(&draw(&document())).unwrap();
+    fn picture_renders_as_png() {
+        let png = png::render(&draw(&demo())).unwrap();
         assert!(png.starts_with(b"\x89PNG"));
         assert!(png.len() > 10_000);
     }

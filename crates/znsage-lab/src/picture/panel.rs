@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! One set of axes with its lines.
 
-use super::scale::{name, Scale};
+use super::scale::{label, Scale};
 use super::svg::{Anchor, Stroke, Style, Svg};
 
 pub const INK: &str = "#1f2933";
@@ -12,20 +12,20 @@ const AXIS: &str = "#9aa5b1";
 pub const TICK_SIZE: f64 = 13.0;
 pub const LABEL_SIZE: f64 = 14.0;
 
-/// Of DejaVu Sans, bold: mean width of a letter / size of the font.
+/// The mean width of a letter of DejaVu Sans Bold, of the font's size.
 const LETTER: f64 = 0.68;
 
-/// A line with its name, and where the name goes.
+/// A line and its label.
 pub struct Series<'a> {
     pub points: Vec<(f64, f64)>,
     pub color: &'a str,
     pub label: String,
+    /// The label is above the line, not below.
     pub above: bool,
 }
 
 pub struct Panel {
     pub x: Scale,
-    /// From the bottom (large) to the top (small).
     pub y: Scale,
     pub x_ticks: usize,
     pub y_ticks: usize,
@@ -36,12 +36,12 @@ impl Panel {
         let ticks = self.y.ticks(self.y_ticks);
         for &tick in &ticks {
             let y = self.y.at(tick);
-            let grid = Stroke { color: GRID, width: 1.0, dash: "" };
+            let grid = Stroke { color: GRID, width: 1.0 };
             svg.line((self.x.from, y), (self.x.to, y), grid);
             let style = Style::new(TICK_SIZE, FAINT).anchor(Anchor::End);
-            svg.text(self.x.from - 8.0, y + 4.5, style, &name(tick, &ticks));
+            svg.text(self.x.from - 8.0, y + 4.5, style, &label(tick, &ticks));
         }
-        let axis = Stroke { color: AXIS, width: 1.2, dash: "" };
+        let axis = Stroke { color: AXIS, width: 1.2 };
         svg.line((self.x.from, self.y.from), (self.x.to, self.y.from), axis);
         let ticks = self.x.ticks(self.x_ticks);
         for &tick in &ticks {
@@ -49,7 +49,7 @@ impl Panel {
             svg.line((x, self.y.from), (x, self.y.from + 5.0), axis);
             if x_names {
                 let style = Style::new(TICK_SIZE, FAINT).anchor(Anchor::Middle);
-                svg.text(x, self.y.from + 20.0, style, &name(tick, &ticks));
+                svg.text(x, self.y.from + 20.0, style, &label(tick, &ticks));
             }
         }
     }
@@ -58,16 +58,16 @@ impl Panel {
         (self.x.at(x), self.y.at(y.clamp(self.y.low, self.y.high)))
     }
 
-    pub fn line(&self, svg: &mut Svg, series: &Series) {
-        let points: Vec<_> = series.points.iter().map(|&p| self.place(p)).collect();
-        svg.polyline(&points, Stroke { color: series.color, width: 2.6, dash: "" });
-        if let Some(&(x, y)) = points.last() {
-            svg.circle(x, y, 3.6, series.color);
+    /// Lines, and above them all labels.
+    pub fn draw(&self, svg: &mut Svg, all: &[Series]) {
+        for series in all {
+            let points: Vec<_> = series.points.iter().map(|&p| self.place(p)).collect();
+            svg.polyline(&points, Stroke { color: series.color, width: 2.6 });
+            if let Some(&(x, y)) = points.last() {
+                svg.circle(x, y, 3.6, series.color);
+            }
         }
-    }
-
-    /// The names go above or below all lines, at the right end of their own.
-    pub fn labels(&self, svg: &mut Svg, all: &[Series]) {
+        // A label is above or below its line, at the right end.
         for series in all {
             let Some(&last) = series.points.last() else {
                 continue;

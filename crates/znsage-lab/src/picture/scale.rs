@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! From values to places, and the round values that an axis names.
+//! Scales of axes, and their ticks.
 
-/// Linear: `low` is at `from`, `high` is at `to`.
+/// A linear scale: `low` is at `from`, `high` is at `to`.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
     pub low: f64,
@@ -25,8 +25,7 @@ impl Scale {
     }
 }
 
-/// The round step (1, 2 or 5 times a power of ten) that cuts `range` into
-/// about `count` parts.
+/// The step, 1, 2 or 5 times a power of ten, that cuts `range` into about `count` parts.
 fn step(range: f64, count: usize) -> f64 {
     let rough = range / count as f64;
     let power = 10f64.powf(rough.log10().floor());
@@ -41,8 +40,8 @@ pub fn round_up(low: f64, high: f64, count: usize) -> f64 {
     (high / step - 1e-9).ceil() * step
 }
 
-/// A tick as its axis names it: no more digits than its neighbours need.
-pub fn name(tick: f64, ticks: &[f64]) -> String {
+/// The label of a tick, with no more digits than its axis needs.
+pub fn label(tick: f64, ticks: &[f64]) -> String {
     let digits = (0..3).find(|&d| {
         let scaled = 10f64.powi(d);
         ticks.iter().all(|t| ((t * scaled).round() - t * scaled).abs() < 1e-6)
@@ -55,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ends_are_where_they_belong() {
+    fn ends_are_in_place() {
         let scale = Scale { low: 1.0, high: 3.0, from: 100.0, to: 0.0 };
         assert_eq!((scale.at(1.0), scale.at(2.0), scale.at(3.0)), (100.0, 50.0, 0.0));
     }
@@ -69,15 +68,15 @@ mod tests {
     }
 
     #[test]
-    fn tops_are_ticks() {
+    fn round_up_reaches_the_next_tick() {
         assert_eq!(round_up(0.0, 87.0, 5), 100.0);
         assert_eq!(round_up(1.0, 2.9, 4), 3.0);
         assert_eq!(round_up(0.0, 40.0, 4), 40.0);
     }
 
     #[test]
-    fn names_have_as_many_digits_as_needed() {
-        assert_eq!(name(1.0, &[1.0, 1.5, 2.0]), "1.0");
-        assert_eq!(name(20.0, &[0.0, 20.0]), "20");
+    fn labels_have_as_many_digits_as_needed() {
+        assert_eq!(label(1.0, &[1.0, 1.5, 2.0]), "1.0");
+        assert_eq!(label(20.0, &[0.0, 20.0]), "20");
     }
 }

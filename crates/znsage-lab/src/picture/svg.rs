@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! As much of SVG as a chart needs.
+//! The few elements of SVG that the picture needs.
 
 use std::fmt::Write;
 
@@ -15,8 +15,6 @@ pub struct Svg {
 pub struct Stroke<'a> {
     pub color: &'a str,
     pub width: f64,
-    /// Lengths of dash and gap; empty: solid.
-    pub dash: &'a str,
 }
 
 #[derive(Clone, Copy)]
@@ -32,7 +30,7 @@ pub struct Style<'a> {
     pub color: &'a str,
     pub bold: bool,
     pub anchor: Anchor,
-    /// A white rim, so that what lies below does not cross the letters.
+    /// A white rim keeps lines away from the letters.
     pub rim: bool,
 }
 
@@ -56,20 +54,15 @@ impl<'a> Style<'a> {
 
 impl Svg {
     pub fn new(width: f64, height: f64) -> Self {
-        let mut svg = Svg { width, height, body: String::new() };
-        svg.rect(0.0, 0.0, width, height, "#ffffff");
-        svg
+        let background = format!(
+            r##"<rect x="0.0" y="0.0" width="{width:.1}" height="{height:.1}" fill="#ffffff"/>"##
+        );
+        Svg { width, height, body: background + "\n" }
     }
 
     fn element(&mut self, args: std::fmt::Arguments) {
         self.body.write_fmt(args).expect("a string takes everything");
         self.body.push('\n');
-    }
-
-    pub fn rect(&mut self, x: f64, y: f64, width: f64, height: f64, color: &str) {
-        self.element(format_args!(
-            r#"<rect x="{x:.1}" y="{y:.1}" width="{width:.1}" height="{height:.1}" fill="{color}"/>"#
-        ));
     }
 
     pub fn line(&mut self, from: (f64, f64), to: (f64, f64), stroke: Stroke) {
@@ -81,13 +74,9 @@ impl Svg {
         for (x, y) in points {
             write!(list, "{x:.1},{y:.1} ").expect("a string takes everything");
         }
-        let Stroke { color, width, dash } = stroke;
-        let dash = match dash.is_empty() {
-            true => String::new(),
-            false => format!(r#" stroke-dasharray="{dash}""#),
-        };
+        let Stroke { color, width } = stroke;
         self.element(format_args!(
-            r#"<polyline points="{}" fill="none" stroke="{color}" stroke-width="{width}" stroke-linejoin="round" stroke-linecap="round"{dash}/>"#,
+            r#"<polyline points="{}" fill="none" stroke="{color}" stroke-width="{width}" stroke-linejoin="round" stroke-linecap="round"/>"#,
             list.trim_end()
         ));
     }
@@ -102,7 +91,7 @@ impl Svg {
         self.place_text(&format!(r#"x="{x:.1}" y="{y:.1}""#), style, text);
     }
 
-    /// Reads from bottom to top.
+    /// Text from bottom to top.
     pub fn text_upwards(&mut self, x: f64, y: f64, style: Style, text: &str) {
         let place = format!(r#"transform="translate({x:.1} {y:.1}) rotate(-90)""#);
         self.place_text(&place, style, text);
@@ -128,7 +117,7 @@ impl Svg {
         ));
     }
 
-    /// The whole document; `title` is what a screen reader says.
+    /// The whole document; `title` is for screen readers.
     pub fn finish(self, title: &str) -> String {
         let Svg { width, height, body } = self;
         format!(
@@ -150,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_cannot_break_out() {
+    fn text_is_escaped() {
         let mut svg = Svg::new(10.0, 10.0);
         svg.text(1.0, 2.0, Style::new(12.0, "#000000"), "a < b & c");
         let document = svg.finish("<t>");

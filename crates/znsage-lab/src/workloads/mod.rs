@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `znsage-lab workloads`: real programs on znsage and on stock swap, in one
-//! boot. The programs run in the guest; YCSB, which asks memcached, on this
-//! machine. What each does is in bench/README.md.
+//! `znsage-lab workloads`: real programs on znsage and on stock swap, in one boot. The
+//! programs run in the guest, and YCSB, the client of memcached, on the host.
+//! bench/README.md describes them.
 
 pub mod model;
 pub mod sources;
@@ -13,13 +13,14 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use crate::load::warning;
+use crate::files;
+use crate::load::show;
+use crate::result::Result;
 use crate::table::{clock, micros, size, thousands, Table};
 use crate::vm::{self, Clock, Vm};
-use crate::Result;
 use model::{select, Comparison, Measured, Metric, Workload};
 
-/// Swap of both sorts, and a disk for files: sort's, Redis' snapshot.
+/// A device for each system, and a disk for files.
 const SWAP: &str = "size=512M";
 const ZNS: &str = "size=512M,zone=512K";
 const DISK: &str = "size=512M";
@@ -28,11 +29,11 @@ const TIMEOUT: u32 = 3 * 3600;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Which ones, by name: memcached, etc, redis, compile, sort [default: all]
+    /// Names: memcached, etc, redis, compile, sort [default: all]
     #[arg(long, value_name = "NAME,...")]
     workloads: Vec<String>,
 
-    /// Times that each is repeated on both systems, in turns; medians count
+    /// Repetitions on each system, in turns; medians count
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
 }
@@ -43,7 +44,7 @@ struct Document {
     version: u32,
     kernel: String,
     machine: String,
-    /// Of the machine's CPU time, what other programs took meanwhile.
+    /// The share of other programs in the machine's CPU time meanwhile.
     others_cpu_share: Option<f64>,
     rounds: u32,
     seconds: f64,
@@ -91,24 +92,15 @@ pub fn run(args: &Args) -> Result<bool> {
         workloads: harvest.document.comparisons,
         problems: harvest.document.problems,
     };
-    vm::write_json(&out.join("result.json"), &document)?;
-    show(&document, out);
+    files::write_json(&out.join("result.json"), &document)?;
+    show(&to_text(&document), &document.problems, document.others_cpu_share);
+    println!("It took {}.", clock(document.seconds as u64));
+    println!("numbers: {}/result.json; what they mean: bench/README.md", out.display());
     Ok(document.problems.is_empty())
 }
 
-fn show(document: &Document, out: &Path) {
-    println!("\n{}", to_text(document));
-    for problem in &document.problems {
-        println!("Not measured: {problem}");
-    }
-    if let Some(warning) = warning(document.others_cpu_share) {
-        println!("{warning}");
-    }
-    println!("It took {}.", clock(document.seconds as u64));
-    println!("numbers: {}/result.json; what they mean: bench/README.md", out.display());
-}
-
-/// Programs of this machine that the guest runs, and the package of each.
+/// The programs that a workload needs, and the package of each. The guest runs those of
+/// the host.
 fn programs(workload: Workload) -> &'static [(&'static str, &'static str)] {
     match workload {
         Workload::Memcached => &[
@@ -124,11 +116,11 @@ fn programs(workload: Workload) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// Before a guest is booted that would lack one.
+/// Checks, before the guest boots, that all programs are installed.
 fn check_programs(chosen: &[Workload]) -> Result<()> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut places: Vec<_> = std::env::split_paths(&path).collect();
-    // Not on everybody's PATH, but on the guest's.
+    // These are on the guest's PATH.
     places.extend(["/usr/sbin".into(), "/sbin".into()]);
     match missing(chosen, |name| places.iter().any(|dir| dir.join(name).is_file())).as_slice() {
         [] => Ok(()),
@@ -188,7 +180,7 @@ fn row(comparison: &Comparison, metric: &Metric) -> Vec<String> {
     row
 }
 
-/// What was swapped, in and out: that is what the workload is here for.
+/// The row of swapped pages.
 fn pages(comparison: &Comparison) -> Vec<String> {
     let read = comparison.summary_of(|r| Some(r.pages_swapped_in as f64));
     let written = comparison.summary_of(|r| Some(r.pages_swapped_out as f64));
@@ -230,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_compares() {
+    fn table_compares_the_settings() {
         let text = to_text(&document());
         for cells in [
             "| 2,000 requests/s | 900 requests/s | 1,000 requests/s |           1.11 |  1.00 to 1.20 |",
@@ -242,9 +234,9 @@ mod tests {
         }
     }
 
-    /// `znsage report` reads that very file in its own tests.
+    /// The tests of `znsage report` read that file, too.
     #[test]
-    fn the_result_is_as_the_report_expects() {
+    fn result_is_what_the_report_reads() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/workloads.json");
         let expected: serde_json::Value =
             serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
@@ -252,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_once() {
+    fn missing_packages_are_named_once() {
         let chosen = [Workload::Redis, Workload::Sort, Workload::Memcached];
         assert!(missing(&chosen, |_| true).is_empty());
         let got = missing(&chosen, |name| !matches!(name, "mkfs.ext4" | "java" | "javac"));

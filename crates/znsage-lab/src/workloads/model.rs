@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What is measured of real programs, and what of that is compared.
+//! Measurements of real programs, and their comparison.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::System;
+use crate::result::Result;
+use crate::select;
 use crate::stats::median;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,37 +19,24 @@ pub enum Workload {
     Sort,
 }
 
-impl Workload {
-    pub const ALL: [Workload; 5] =
-        [Workload::Memcached, Workload::Etc, Workload::Redis, Workload::Compile, Workload::Sort];
+/// Each workload with its name in WORKLOADS=.
+const WORKLOADS: [(Workload, &str); 5] = [
+    (Workload::Memcached, "memcached"),
+    (Workload::Etc, "etc"),
+    (Workload::Redis, "redis"),
+    (Workload::Compile, "compile"),
+    (Workload::Sort, "sort"),
+];
 
-    /// For WORKLOADS=.
+impl Workload {
     pub fn name(self) -> &'static str {
-        match self {
-            Workload::Memcached => "memcached",
-            Workload::Etc => "etc",
-            Workload::Redis => "redis",
-            Workload::Compile => "compile",
-            Workload::Sort => "sort",
-        }
+        WORKLOADS.iter().find(|row| row.0 == self).expect("each workload has a row").1
     }
 }
 
-/// The workloads of these names; all if there are none.
-pub fn select(words: &[String]) -> Result<Vec<Workload>, String> {
-    let mut chosen = Vec::new();
-    for word in words.iter().flat_map(|w| w.split([',', ' '])).filter(|w| !w.is_empty()) {
-        let found = Workload::ALL.into_iter().filter(|w| word == "all" || w.name() == word);
-        let before = chosen.len();
-        chosen.extend(found);
-        if chosen.len() == before {
-            let names = Workload::ALL.map(Workload::name).join(", ");
-            return Err(format!("no workload is called `{word}`; there are {names} and all"));
-        }
-    }
-    chosen.sort();
-    chosen.dedup();
-    Ok(if chosen.is_empty() { Workload::ALL.to_vec() } else { chosen })
+/// The workloads of these names; all if there are no names.
+pub fn select(words: &[String]) -> Result<Vec<Workload>> {
+    select::select("workload", words, &WORKLOADS, |name, word| name == word)
 }
 
 /// Where a workload's memory is.
@@ -74,13 +63,13 @@ impl Setting {
     }
 }
 
-/// A value that a workload has in every run.
+/// A value that every run of a workload has.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
     /// Its key in `Run::values`.
     pub name: String,
     pub title: String,
-    /// `s`, `us`, or what is counted a second: `requests/s`.
+    /// `s`, `us`, or a rate such as `requests/s`.
     pub unit: String,
 }
 
@@ -90,7 +79,7 @@ impl Metric {
     }
 }
 
-/// Bytes of memory that a workload would have, and that it may keep.
+/// The memory of a workload, and its limit while it swaps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sizes {
     pub memory_bytes: u64,
@@ -108,7 +97,7 @@ pub struct Run {
     pub pages_swapped_in: u64,
     pub pages_swapped_out: u64,
     pub values: BTreeMap<String, f64>,
-    /// What was checked, and found right.
+    /// Which results were found right.
     pub verified: String,
 }
 
@@ -123,15 +112,15 @@ pub struct Comparison {
     pub runs: Vec<Run>,
 }
 
-/// A value in all settings: medians, and the ratio of those, znsage to stock;
-/// NaN where nothing was measured.
+/// The medians of a value in each setting, and their ratio, znsage to stock; NaN
+/// where nothing was measured.
 #[derive(Debug, PartialEq)]
 pub struct Summary {
     pub memory: f64,
     pub stock: f64,
     pub znsage: f64,
     pub ratio: f64,
-    /// The least and the greatest ratio of a round.
+    /// The least and the greatest ratio of one round.
     pub range: Option<(f64, f64)>,
 }
 
@@ -160,7 +149,7 @@ impl Comparison {
     }
 }
 
-/// What the guest leaves behind for the host.
+/// The guest's results for the host.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Measured {
     pub kernel: String,
@@ -174,10 +163,9 @@ pub mod tests {
     use super::*;
 
     #[test]
-    fn words_choose_workloads() {
+    fn whole_names_choose_workloads() {
         let select = |text: &str| select(&[text.to_string()]);
         assert_eq!(select("").unwrap().len(), 5);
-        assert_eq!(select("all").unwrap().len(), 5);
         assert_eq!(select("sort,redis,sort").unwrap(), [Workload::Redis, Workload::Sort]);
         assert!(select("mem").unwrap_err().contains("`mem`"));
     }
@@ -211,7 +199,7 @@ pub mod tests {
     }
 
     #[test]
-    fn ratios_are_of_medians_and_of_rounds() {
+    fn summary_compares_medians_and_rounds() {
         let c = comparison();
         let got = c.summary(&c.metrics[0]);
         assert_eq!((got.memory, got.stock, got.znsage), (2000.0, 900.0, 1000.0));
@@ -220,7 +208,7 @@ pub mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_no_number() {
+    fn summary_of_nothing_is_nan() {
         let c = Comparison { runs: Vec::new(), ..comparison() };
         let got = c.summary(&c.metrics[0]);
         assert!(got.ratio.is_nan() && got.range.is_none());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! YCSB on this machine, for memcached in the guest: the guest asks for a load
-//! or a run when its memcached is as it should be, and gets the figures.
+//! YCSB on the host, for memcached in the guest. The guest orders a load or a run when its
+//! memcached is ready, and gets the figures.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,14 +12,16 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Result;
+use crate::files;
+use crate::result::{Context, Result};
 
-/// Where memcached listens in the guest.
+/// The port of memcached in the guest.
 pub const GUEST_PORT: u16 = 11211;
 
-/// Connections that ask at once, each for one record after the other.
+/// Connections that make requests at the same time.
 const THREADS: u32 = 8;
 
+/// Between looks for a file.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Longer than any run.
@@ -34,14 +36,14 @@ pub enum Action {
     Run { seconds: u32, reads: f64 },
 }
 
-/// What the guest wants done.
+/// The guest's order.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Order {
     pub records: u64,
     pub action: Action,
 }
 
-/// Of all requests; latencies, in microseconds, of reads.
+/// Counts of all requests, and latencies of reads in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     pub seconds: f64,
@@ -71,13 +73,13 @@ fn files(raw: &Path, n: u32) -> (PathBuf, PathBuf) {
     (raw.join(format!("ycsb-{n}.order")), raw.join(format!("ycsb-{n}.answer")))
 }
 
-/// In the guest: has the host do it, and waits.
+/// The guest sends an order and waits for the answer.
 pub fn ask(raw: &Path, n: u32, order: &Order) -> Result<Figures> {
     let (question, answer) = files(raw, n);
     put(&question, order)?;
     for _ in 0..PATIENCE.as_millis() / LOOK.as_millis() {
         if let Ok(text) = fs::read_to_string(&answer) {
-            let answer: Answer = serde_json::from_str(&text).map_err(|e| format!("YCSB: {e}"))?;
+            let answer: Answer = serde_json::from_str(&text).context("YCSB")?;
             return match answer {
                 Answer::Done(figures) => Ok(figures),
                 Answer::Failed(message) => Err(message),
@@ -88,32 +90,31 @@ pub fn ask(raw: &Path, n: u32, order: &Order) -> Result<Figures> {
     Err(format!("YCSB gave no answer for {} s", PATIENCE.as_secs()))
 }
 
-/// Renamed, so that nobody sees half of it.
+/// Writes a file so that it appears as a whole.
 fn put(path: &Path, document: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string(document).expect("plain data");
     let new = path.with_extension("new");
-    fs::write(&new, text)
-        .and_then(|()| fs::rename(&new, path))
-        .map_err(|e| format!("cannot write {}: {e}", path.display()))
+    files::write(&new, text)?;
+    fs::rename(&new, path).context(format_args!("cannot write {}", path.display()))
 }
 
-/// YCSB, ready to be run.
+/// An installed YCSB.
 pub struct Client {
     raw: PathBuf,
-    /// Forwarded to memcached's in the guest.
+    /// Of the host's loopback, forwarded to memcached in the guest.
     pub port: u16,
 }
 
 impl Client {
-    /// Maven fetches YCSB, as this machine has it configured, and compiles the
-    /// binding; nothing that is there already.
+    /// Has Maven fetch YCSB, with the machine's settings, and compile the binding, unless
+    /// they are there.
     pub fn prepare(out: &Path) -> Result<Client> {
         eprintln!("       YCSB: fetching what is not here yet, by Maven");
         let output = Command::new("mvn")
             .args(["--quiet", "--batch-mode", "--file", "bench/ycsb/pom.xml", "package"])
             .stdin(Stdio::null())
             .output()
-            .map_err(|e| format!("cannot run mvn: {e}; `vm/setup workloads` installs it"))?;
+            .context("cannot run mvn (`vm/setup workloads` installs it)")?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stdout).into_owned();
             let errors: Vec<&str> = said.lines().filter(|l| l.contains("ERROR")).take(4).collect();
@@ -122,16 +123,16 @@ impl Client {
                 errors.join("\n")
             ));
         }
-        // Free now, and hardly taken before the guest is up.
+        // It is free now, and most likely still when the guest is up.
         let free = TcpListener::bind(("127.0.0.1", 0)).and_then(|l| l.local_addr());
-        let port = free.map_err(|e| format!("no port is free on the loopback: {e}"))?.port();
+        let port = free.context("no port is free on the loopback")?.port();
         let raw = out.join("raw");
-        // Orders of an earlier run, which nobody waits for.
+        // Orders of an earlier run.
         let _ = fs::remove_dir_all(&raw);
         Ok(Client { raw, port })
     }
 
-    /// Obeys the guest's orders for as long as `work` takes.
+    /// Carries out the guest's orders while `work` runs.
     pub fn serve<T>(&self, work: impl FnOnce() -> T) -> T {
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -150,12 +151,12 @@ impl Client {
                 std::thread::sleep(LOOK);
                 continue;
             };
-            let done = serde_json::from_str(&text).map_err(|e| format!("the guest: {e}"));
+            let done = serde_json::from_str(&text).context("the guest");
             let done = match done.and_then(|order| self.run(&order)) {
                 Ok(figures) => Answer::Done(figures),
                 Err(message) => Answer::Failed(message),
             };
-            // The guest notices when nothing comes.
+            // Without an answer, the guest's wait times out.
             if let Err(message) = put(&answer, &done) {
                 eprintln!("       {message}");
             }
@@ -168,7 +169,7 @@ impl Client {
             .args(arguments(order, self.port))
             .stdin(Stdio::null())
             .output()
-            .map_err(|e| format!("cannot run java: {e}; `vm/setup workloads` installs it"))?;
+            .context("cannot run java (`vm/setup workloads` installs it)")?;
         let said = String::from_utf8_lossy(&output.stdout);
         if !output.status.success() {
             let errors = String::from_utf8_lossy(&output.stderr);
@@ -180,10 +181,10 @@ impl Client {
     }
 }
 
-/// Workloads A and B are these mixes with the other values as YCSB has them
-/// (zipfian, ten fields of 100 bytes). `dataintegrity` makes a field's value
-/// follow from its key, so that reads can be verified; the binding stores
-/// records whole.
+/// The arguments of java. Workloads A and B differ in the mix; the rest is YCSB's default
+/// (zipfian, ten fields of 100 bytes). With `dataintegrity` a field's value follows from
+/// its key, so that YCSB can verify reads. `writeallfields` is for the binding, which
+/// stores whole records.
 fn arguments(order: &Order, port: u16) -> Vec<String> {
     let mut list: Vec<String> = ["-cp", "build/ycsb/lib/*", "site.ycsb.Client", "-db", "Memcached"]
         .map(String::from)
@@ -211,7 +212,7 @@ fn arguments(order: &Order, port: u16) -> Vec<String> {
     list
 }
 
-/// `[READ], 95thPercentileLatency(us), 812` as (READ, 95thPercentileLatency(us)).
+/// Values by operation and name: YCSB prints `[READ], 95thPercentileLatency(us), 812`.
 type Said = BTreeMap<(String, String), f64>;
 
 fn parse(text: &str) -> Said {
@@ -230,7 +231,7 @@ fn figures(said: &Said, order: &Order) -> Result<Figures> {
     let get = |operation: &str, name: &str| {
         find(operation, name).ok_or_else(|| format!("YCSB did not print [{operation}], {name}"))
     };
-    // Whatever was not right: a miss, an error, a value that was not inserted.
+    // Misses, errors and wrong values.
     if let Some(((operation, name), n)) =
         said.iter().find(|((_, name), _)| name.starts_with("Return=") && name != "Return=OK")
     {
@@ -282,7 +283,7 @@ Loading workload...
     const RUN: Order = Order { records: 50, action: Action::Run { seconds: 15, reads: 0.95 } };
 
     #[test]
-    fn figures_are_read() {
+    fn figures_are_parsed() {
         let got = figures(&parse(SAID), &RUN).unwrap();
         let read_us = Some(Percentiles { p50: 801.0, p95: 3021.0, p99: 7039.0 });
         let want = Figures {
@@ -296,7 +297,7 @@ Loading workload...
     }
 
     #[test]
-    fn what_is_wrong_is_no_result() {
+    fn misses_errors_and_gaps_fail() {
         let failed = |text: &str, order: &Order| figures(&parse(text), order).unwrap_err();
         let missed = SAID.to_string() + "[READ], Return=NOT_FOUND, 1\n";
         assert_eq!(failed(&missed, &RUN), "YCSB: 1 times READ had Return=NOT_FOUND");
@@ -308,7 +309,7 @@ Loading workload...
     }
 
     #[test]
-    fn a_load_has_no_reads() {
+    fn load_has_no_read_latencies() {
         let said = "[OVERALL], RunTime(ms), 500\n[OVERALL], Throughput(ops/sec), 18\n\
                     [INSERT], Return=OK, 9\n";
         let load = Order { records: 9, action: Action::Load };
@@ -317,7 +318,7 @@ Loading workload...
     }
 
     #[test]
-    fn orders_reach_java() {
+    fn java_gets_the_order() {
         let list = arguments(&RUN, 4711).join(" ");
         for part in ["memcached.port=4711", "readproportion=0.95", "-t -threads 8"] {
             assert!(list.contains(part), "{part}: {list}");
@@ -326,7 +327,7 @@ Loading workload...
     }
 
     #[test]
-    fn guest_and_host_talk_by_files() {
+    fn orders_and_answers_are_files() {
         let dir = tempfile::tempdir().unwrap();
         let order = Order { records: 5, action: Action::Load };
         let (question, answer) = files(dir.path(), 1);

@@ -1,74 +1,63 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! gcc compiles Lua at a stroke, with less memory than it takes: a file that
-//! includes all the others.
+//! gcc compiles Lua as one file that includes all others, with less memory than that
+//! takes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::group::{Disk, Group, DISK};
-use super::{Load, Meter, Outcome, Part};
-use crate::guest::say;
+use super::load::{Load, Meter, Outcome, Part};
+use crate::files::write;
+use crate::guest::program::call;
+use crate::result::{Context, Result};
 use crate::workloads::model::{Metric, Setting, Sizes};
 use crate::workloads::sources;
-use crate::Result;
 
 const ALL: &str = "all.c";
 const OBJECT: &str = "all.o";
 
 pub struct Compile {
-    /// Lua's, absolute: gcc writes it into the object.
+    /// The source of Lua. Absolute, as gcc writes it into the object.
     directory: PathBuf,
     sizes: Sizes,
-    /// What comes out of it when nothing is swapped.
+    /// The object that was compiled in memory.
     object: Vec<u8>,
 }
 
 impl Compile {
-    /// The compiler's own code is read first outside of any group: in one, the
-    /// kernel would drop and read it again and again, from the host's files.
+    /// Runs the compiler once outside of any group. Within one, the kernel would drop the
+    /// compiler's code and read it again and again from the host's files.
     pub fn new(raw: &Path) -> Result<Compile> {
         let directory = sources::lua(raw.parent().unwrap_or(raw));
         let directory = fs::canonicalize(&directory)
-            .map_err(|e| format!("cannot find Lua in {}: {e}", directory.display()))?;
+            .context(format_args!("cannot find Lua in {}", directory.display()))?;
         let all = Disk::path(ALL);
-        let text = includes(&names(&directory)?);
-        fs::write(&all, text).map_err(|e| format!("cannot write {}: {e}", all.display()))?;
-        say("  gcc is read once");
+        write(&all, includes(&names(&directory)?))?;
+        eprintln!("  gcc is read once");
         let empty = Disk::path("empty.c");
-        fs::write(&empty, "int main(void) { return 0; }\n")
-            .map_err(|e| format!("cannot write {}: {e}", empty.display()))?;
+        write(&empty, "int main(void) { return 0; }\n")?;
         let object = Disk::path("empty.o");
         let (empty, object) = (empty.to_string_lossy(), object.to_string_lossy());
-        crate::guest::call("gcc", &["-O0", "-c", "-o", &object, &empty])?;
+        call("gcc", &["-O0", "-c", "-o", &object, &empty])?;
         Ok(Compile { directory, sizes: Sizes::default(), object: Vec::new() })
     }
 
     fn compile(&self, group: &Group) -> Result<()> {
-        let output = group
-            .command("gcc")
+        let mut command = group.command("gcc");
+        command
             .args(["-O0", "-w", "-DLUA_USE_POSIX", "-I"])
             .arg(&self.directory)
             .args(["-c", "-o"])
             .args([Disk::path(OBJECT), Disk::path(ALL)])
-            // What the compiler writes for the assembler.
-            .env("TMPDIR", DISK)
-            .output()
-            .map_err(|e| format!("cannot run gcc: {e}"))?;
-        group.unharmed()?;
-        match output.status.success() {
-            true => Ok(()),
-            false => {
-                let said = String::from_utf8_lossy(&output.stderr);
-                let first: Vec<&str> = said.lines().take(3).collect();
-                Err(format!("gcc failed ({}): {}", output.status, first.join("; ")))
-            }
-        }
+            // The compiler's output for the assembler.
+            .env("TMPDIR", DISK);
+        group.finish(&mut command, "gcc")
     }
 
-    /// The same object as in memory, byte for byte.
+    /// Compares the object with the one that was compiled in memory.
     fn verify(&mut self, setting: Setting) -> Result<String> {
         let path = Disk::path(OBJECT);
-        let object = fs::read(&path).map_err(|e| format!("gcc left no object: {e}"))?;
+        let object = fs::read(&path).context("gcc left no object")?;
         let _ = fs::remove_file(&path);
         if setting == Setting::Memory {
             self.object = object;
@@ -79,20 +68,20 @@ impl Compile {
     }
 }
 
-/// The C files of a directory, in an order that is always the same.
+/// The C files of a directory, sorted.
 fn names(directory: &Path) -> Result<Vec<String>> {
-    let failed = |e: std::io::Error| format!("cannot read {}: {e}", directory.display());
+    let what = format!("cannot read {}", directory.display());
     let mut names = Vec::new();
-    for entry in fs::read_dir(directory).map_err(failed)? {
-        let name = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
+    for entry in fs::read_dir(directory).context(&what)? {
+        let name = entry.context(&what)?.file_name().to_string_lossy().into_owned();
         names.extend(name.ends_with(".c").then_some(name));
     }
     names.sort();
     Ok(names)
 }
 
-/// The parts' private names do not clash. What `lprefix.h` asks of the system's
-/// headers has to be asked before any of these.
+/// A source that includes them. Their static names do not clash. `lprefix.h` must precede
+/// the system's headers.
 fn includes(names: &[String]) -> String {
     let head = "#define LUA_CORE\n#define LUA_LIB\n#include \"lprefix.h\"\n".to_string();
     names.iter().fold(head, |text, name| text + &format!("#include \"{name}\"\n"))
@@ -131,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_c_files_are_included_in_order() {
+    fn c_files_are_included_in_order() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["lzio.c", "lapi.c", "lua.h"] {
             fs::write(dir.path().join(name), "").unwrap();

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Facebook's ETC pool, as far as its pages go: `znsage bench --pattern etc`.
+//! The page accesses of Facebook's ETC pool: `znsage bench --pattern etc`.
 
 use std::path::{Path, PathBuf};
 
-use super::{Load, Outcome, Part};
+use super::load::{Load, Outcome, Part};
 use crate::guest::work;
 use crate::model::Phase;
+use crate::result::Result;
 use crate::workloads::model::{Metric, Setting, Sizes};
-use crate::Result;
 
 const SIZES: Sizes = Sizes { memory_bytes: 128 << 20, limit_bytes: 64 << 20 };
 
-/// Seconds that do not count, and those that do.
+/// Seconds of the warm-up and of the measurement.
 const WARMUP: u32 = 4;
 const SECONDS: u32 = 15;
 

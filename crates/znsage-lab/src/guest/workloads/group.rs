@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A cgroup for the programs under test: what is in it has a limit of memory,
-//! or none, and ends with it.
+//! A cgroup for the programs under test, the programs in it, and the disk for their
+//! files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::guest::call;
-use crate::Result;
+use crate::files;
+use crate::guest::program::call;
+use crate::result::{Context, Result};
 
 const MOUNT: &str = "/sys/fs/cgroup";
 
-/// Processes that were killed are gone after a moment.
+/// A killed process may take a moment to leave its group.
 const REMOVE_TRIES: u32 = 100;
 const REMOVE_PAUSE: Duration = Duration::from_millis(100);
 
+/// A cgroup. Its processes are killed when it is dropped.
 pub struct Group {
     path: PathBuf,
 }
 
 impl Group {
-    /// Without a limit at first.
+    /// A group without a limit.
     pub fn new(name: &str) -> Result<Group> {
         let path = Path::new(MOUNT).join(format!("workload-{name}"));
-        write(&Path::new(MOUNT).join("cgroup.subtree_control"), "+memory")?;
-        fs::create_dir(&path).map_err(|e| format!("cannot make {}: {e}", path.display()))?;
+        files::write(&Path::new(MOUNT).join("cgroup.subtree_control"), "+memory")?;
+        fs::create_dir(&path).context(format_args!("cannot make {}", path.display()))?;
         Ok(Group { path })
     }
 
@@ -37,8 +39,8 @@ impl Group {
         command
     }
 
-    /// Has the kernel swap out what is more. By memory.high first, which
-    /// reclaims and does no more; memory.max kills when that takes long.
+    /// Limits the group, and has the kernel swap out the rest. memory.high comes first
+    /// because it only reclaims: memory.max kills if that takes long.
     pub fn limit(&self, bytes: u64) -> Result<()> {
         self.set("memory.high", &bytes.to_string())?;
         self.set("memory.max", &bytes.to_string())?;
@@ -49,17 +51,31 @@ impl Group {
         self.set("memory.max", "max")
     }
 
-    /// Bytes that it has in memory now.
+    /// Bytes in memory now.
     pub fn resident(&self) -> Result<u64> {
         self.number("memory.current")
     }
 
-    /// The most that it had.
+    /// The most bytes in memory so far.
     pub fn peak(&self) -> Result<u64> {
         self.number("memory.peak")
     }
 
-    /// An error if the kernel killed one of its processes for want of memory.
+    /// Runs a command of the group to its end.
+    pub fn finish(&self, command: &mut Command, name: &str) -> Result<()> {
+        let output = command.output().context(format_args!("cannot run {name}"))?;
+        self.unharmed()?;
+        match output.status.success() {
+            true => Ok(()),
+            false => {
+                let errors = String::from_utf8_lossy(&output.stderr);
+                let first: Vec<&str> = errors.lines().take(3).collect();
+                Err(format!("{name} failed ({}): {}", output.status, first.join("; ")))
+            }
+        }
+    }
+
+    /// An error if the kernel killed a process of the group to free memory.
     pub fn unharmed(&self) -> Result<()> {
         let events = self.read("memory.events")?;
         let kills = events.lines().find_map(|l| l.strip_prefix("oom_kill "));
@@ -75,17 +91,12 @@ impl Group {
     }
 
     fn read(&self, file: &str) -> Result<String> {
-        let path = self.path.join(file);
-        fs::read_to_string(&path).map_err(|e| format!("cannot read {}: {e}", path.display()))
+        files::read(&self.path.join(file))
     }
 
     fn set(&self, file: &str, value: &str) -> Result<()> {
-        write(&self.path.join(file), value)
+        files::write(&self.path.join(file), value)
     }
-}
-
-fn write(path: &Path, value: &str) -> Result<()> {
-    fs::write(path, value).map_err(|e| format!("cannot write {value} to {}: {e}", path.display()))
 }
 
 impl Drop for Group {
@@ -100,13 +111,13 @@ impl Drop for Group {
     }
 }
 
-/// A program that serves others until the value ends.
+/// A server that is killed when dropped.
 pub struct Server(Child);
 
 impl Server {
     pub fn start(command: &mut Command, name: &str) -> Result<Server> {
         let child = command.stdin(Stdio::null()).spawn();
-        child.map(Server).map_err(|e| format!("cannot run {name}: {e}"))
+        child.map(Server).context(format_args!("cannot run {name}"))
     }
 }
 
@@ -117,8 +128,8 @@ impl Drop for Server {
     }
 }
 
-/// A file system on the disk beside the swap devices, for as long as it lives.
-/// Memory is no place for files here: what they take would count.
+/// A file system on the disk beside the swap devices, unmounted when dropped. Files in
+/// memory would count as memory.
 pub struct Disk;
 
 /// Where it is mounted.
@@ -128,7 +139,7 @@ impl Disk {
     pub fn mount() -> Result<Disk> {
         let device = crate::guest::swap::device("CONV1")?;
         call("mkfs.ext4", &["-q", "-F", &device])?;
-        fs::create_dir_all(DISK).map_err(|e| format!("cannot make {DISK}: {e}"))?;
+        files::make_directory(Path::new(DISK))?;
         call("mount", &[&device, DISK])?;
         Ok(Disk)
     }
@@ -144,8 +155,8 @@ impl Drop for Disk {
     }
 }
 
-/// Written back, and then forgotten: each measurement reads its files anew.
+/// Makes the next measurement read its files from the disk.
 pub fn drop_caches() -> Result<()> {
     call("sync", &[])?;
-    write(Path::new("/proc/sys/vm/drop_caches"), "1")
+    files::write(Path::new("/proc/sys/vm/drop_caches"), "1")
 }

@@ -7,18 +7,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::group::{Group, Server};
-use super::{Load, Meter, Outcome, Part};
-use crate::guest::say;
+use super::load::{Load, Meter, Outcome, Part};
+use crate::result::{Context, Result};
 use crate::workloads::model::{Metric, Setting, Sizes};
-use crate::workloads::ycsb::{ask, Action, Order, Percentiles, GUEST_PORT};
-use crate::Result;
+use crate::workloads::ycsb::{ask, Action, Figures, Order, Percentiles, GUEST_PORT};
 
-/// Some 100 MiB: an item of ten fields, their names and its header takes a
-/// chunk of 1.4 KiB.
+/// Some 100 MiB: an item takes a chunk of 1.4 KiB for ten fields, their names and its
+/// header.
 const RECORDS: u64 = 70_000;
 
-/// Of a run; before it some that do not count, in which those pages come in
-/// that are used most.
+/// The warm-up, which swaps in the pages that are used most, and the measurement.
 const WARMUP: u32 = 4;
 const SECONDS: u32 = 15;
 
@@ -38,7 +36,7 @@ pub struct Memcached {
 impl Memcached {
     pub fn start(raw: &Path) -> Result<Memcached> {
         let group = Group::new("memcached")?;
-        // As much memory as it wants: what limits it is the group.
+        // Only the group limits its memory.
         let port = GUEST_PORT.to_string();
         let mut command = group.command("memcached");
         command
@@ -52,9 +50,9 @@ impl Memcached {
             group,
         };
         memcached.wait()?;
-        say(&format!("  YCSB inserts {RECORDS} records"));
+        eprintln!("  YCSB inserts {RECORDS} records");
         let loaded = memcached.ask(Action::Load)?;
-        say(&format!("  it took {:.0} s", loaded.seconds));
+        eprintln!("  it took {:.0} s", loaded.seconds);
         let memory_bytes = memcached.group.resident()?;
         memcached.sizes = Sizes { memory_bytes, limit_bytes: memory_bytes / 2 };
         Ok(memcached)
@@ -70,7 +68,7 @@ impl Memcached {
         Err(format!("memcached does not listen at port {GUEST_PORT}"))
     }
 
-    fn ask(&mut self, action: Action) -> Result<crate::workloads::ycsb::Figures> {
+    fn ask(&mut self, action: Action) -> Result<Figures> {
         self.orders += 1;
         ask(&self.raw, self.orders, &Order { records: RECORDS, action })
     }
@@ -86,7 +84,7 @@ impl Memcached {
         meter.stop(values, verified)
     }
 
-    /// All records are there, and none had to go.
+    /// Checks that all records are there and none was evicted.
     fn sound(&self) -> Result<()> {
         self.group.unharmed()?;
         let stats = self.stats()?;
@@ -101,12 +99,12 @@ impl Memcached {
     }
 
     fn stats(&self) -> Result<String> {
-        let failed = |e: std::io::Error| format!("memcached's stats: {e}");
-        let mut server = TcpStream::connect(("127.0.0.1", GUEST_PORT)).map_err(failed)?;
-        server.write_all(b"stats\r\n").map_err(failed)?;
+        let what = "memcached's stats";
+        let mut server = TcpStream::connect(("127.0.0.1", GUEST_PORT)).context(what)?;
+        server.write_all(b"stats\r\n").context(what)?;
         let mut text = String::new();
         for line in BufReader::new(server).lines() {
-            let line = line.map_err(failed)?;
+            let line = line.context(what)?;
             if line.trim() == "END" {
                 break;
             }
@@ -141,7 +139,7 @@ impl Load for Memcached {
             self.group.limit(self.sizes.limit_bytes)?;
         }
         let outcomes = MIXES.map(|(_, _, reads)| self.mix(reads));
-        // Before its swap goes, all of it comes back.
+        // Its memory must fit again before swap is turned off.
         self.group.release()?;
         outcomes.into_iter().collect()
     }
@@ -156,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stats_are_read() {
+    fn stats_are_parsed() {
         let stats = "STAT curr_items 70000\r\nSTAT evictions 0\r\nSTAT version 1.6.18\r\n";
         assert_eq!(stat(stats, "curr_items"), Some(70_000));
         assert_eq!(stat(stats, "evictions"), Some(0));

@@ -4,70 +4,41 @@
 mod compile;
 mod etc;
 mod group;
+mod load;
 mod memcached;
+mod random;
 mod redis;
 mod resp;
 mod sort;
 
-use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-use super::say;
 use super::swap::{self, Swap};
-use crate::vm::write_json;
-use crate::workloads::model::{
-    select, Comparison, Measured, Metric, Run, Setting, Sizes, Workload,
-};
-use crate::Result;
+use crate::files::{read, write_json};
+use crate::result::Result;
+use crate::workloads::model::{select, Comparison, Measured, Metric, Run, Setting, Workload};
 use group::Disk;
-
-/// One measurement, before it is known to which round it belongs.
-pub struct Outcome {
-    seconds: f64,
-    pages_in: u64,
-    pages_out: u64,
-    values: BTreeMap<String, f64>,
-    verified: String,
-}
-
-/// What a program, or a mix of its requests, is called and measured by.
-pub struct Part {
-    name: &'static str,
-    title: &'static str,
-    metrics: Vec<Metric>,
-}
-
-/// A program that is made ready once and then measured in every setting.
-trait Load {
-    fn parts(&self) -> Vec<Part>;
-
-    /// An outcome for each part. The swap of the setting is on.
-    fn measure(&mut self, setting: Setting) -> Result<Vec<Outcome>>;
-
-    /// Known once it was measured in memory.
-    fn sizes(&self) -> Sizes;
-}
+use load::{Load, Outcome, Part};
 
 pub fn run(out: &Path, workloads: &[String], rounds: u32) -> Result<()> {
     let chosen = select(workloads)?;
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let kernel = read(Path::new("/proc/sys/kernel/osrelease"))?;
     let mut measured = Measured { kernel: kernel.trim().to_string(), ..Measured::default() };
     let area = swap::offered()?.size_bytes;
     let _disk = Disk::mount()?;
     for (i, &workload) in chosen.iter().enumerate() {
-        say(&format!("[{} of {}] {}", i + 1, chosen.len(), workload.name()));
+        eprintln!("[{} of {}] {}", i + 1, chosen.len(), workload.name());
         let start = Instant::now();
-        // What goes wrong with one is no reason not to measure the others.
+        // A workload that fails does not keep the others from being measured.
         match one(workload, out, area, rounds) {
             Ok(found) => measured.comparisons.extend(found),
             Err(message) => {
-                say(&format!("  {message}"));
+                eprintln!("  {message}");
                 measured.problems.push(format!("{}: {message}", workload.name()));
             }
         }
-        say(&format!("  {} took {:.0} s", workload.name(), start.elapsed().as_secs_f64()));
+        eprintln!("  {} took {:.0} s", workload.name(), start.elapsed().as_secs_f64());
     }
     write_json(&out.join("runs.json"), &measured)
 }
@@ -86,12 +57,12 @@ fn one(workload: Workload, out: &Path, area: u64, rounds: u32) -> Result<Vec<Com
         for setting in order(round) {
             let outcomes = measure(load.as_mut(), setting, area)?;
             for ((part, outcome), runs) in parts.iter().zip(outcomes).zip(&mut runs) {
-                say(&format!(
+                eprintln!(
                     "  round {round} of {rounds}, {}: {}: {}",
                     setting.name(),
                     part.title,
                     summary(part, &outcome)
-                ));
+                );
                 runs.push(outcome.run(setting, round)?);
             }
         }
@@ -107,8 +78,8 @@ fn one(workload: Workload, out: &Path, area: u64, rounds: u32) -> Result<Vec<Com
     Ok(parts.into_iter().zip(runs).map(comparison).collect())
 }
 
-/// In memory once, and first, because some workloads learn from that; then
-/// both systems, each of them first in its turn.
+/// In memory first and only once, as some workloads take their sizes from it. The two
+/// systems take turns in being first.
 fn order(round: u32) -> Vec<Setting> {
     match round {
         1 => vec![Setting::Memory, Setting::Stock, Setting::Znsage],
@@ -139,104 +110,15 @@ fn summary(part: &Part, outcome: &Outcome) -> String {
     )
 }
 
-impl Outcome {
-    /// A workload that was to swap and did not says nothing of swap.
-    fn run(self, setting: Setting, round: u32) -> Result<Run> {
-        let swapped = (self.pages_in > 0, self.pages_out > 0);
-        match (setting, swapped) {
-            (Setting::Memory, (false, false)) => (),
-            (Setting::Memory, _) => return Err("it swapped where it should not".to_string()),
-            (_, (true, true)) => (),
-            _ => {
-                return Err(format!(
-                    "it did not swap on {} ({} pages in, {} out): its limit is too large",
-                    setting.name(),
-                    self.pages_in,
-                    self.pages_out
-                ))
-            }
-        }
-        Ok(Run {
-            setting,
-            round,
-            seconds: self.seconds,
-            pages_swapped_in: self.pages_in,
-            pages_swapped_out: self.pages_out,
-            values: self.values,
-            verified: self.verified,
-        })
-    }
-}
-
-/// Time and pages since some moment.
-struct Meter {
-    start: Instant,
-    pages: (u64, u64),
-}
-
-impl Meter {
-    fn start() -> Result<Meter> {
-        Ok(Meter { start: Instant::now(), pages: swapped()? })
-    }
-
-    fn seconds(&self) -> f64 {
-        self.start.elapsed().as_secs_f64()
-    }
-
-    fn stop<const N: usize>(self, values: [(&str, f64); N], verified: String) -> Result<Outcome> {
-        let seconds = self.seconds();
-        let now = swapped()?;
-        Ok(Outcome {
-            seconds,
-            pages_in: now.0 - self.pages.0,
-            pages_out: now.1 - self.pages.1,
-            values: values.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
-            verified,
-        })
-    }
-}
-
-/// Pages that were swapped in and out since the boot.
-fn swapped() -> Result<(u64, u64)> {
-    let text =
-        fs::read_to_string("/proc/vmstat").map_err(|e| format!("cannot read /proc/vmstat: {e}"))?;
-    let count = |name: &str| {
-        let mut values = text.lines().filter_map(|l| l.strip_prefix(name)?.trim().parse().ok());
-        values.next().ok_or_else(|| format!("/proc/vmstat has no {name}"))
-    };
-    Ok((count("pswpin ")?, count("pswpout ")?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn outcome(pages_in: u64, pages_out: u64) -> Outcome {
-        Outcome {
-            seconds: 1.0,
-            pages_in,
-            pages_out,
-            values: BTreeMap::new(),
-            verified: String::new(),
-        }
-    }
-
     #[test]
-    fn both_systems_are_first_in_turns() {
+    fn systems_take_turns_in_being_first() {
         let first: Vec<Setting> = (2..6).map(|round| order(round)[0]).collect();
         use Setting::{Stock, Znsage};
         assert_eq!(first, [Znsage, Stock, Znsage, Stock]);
         assert_eq!(order(1)[0], Setting::Memory);
-    }
-
-    #[test]
-    fn what_did_not_swap_is_no_result() {
-        assert!(outcome(5, 5).run(Setting::Znsage, 1).is_ok());
-        assert!(outcome(0, 0).run(Setting::Memory, 1).is_ok());
-        for (pages_in, pages_out) in [(0, 0), (0, 9), (9, 0)] {
-            let failed = outcome(pages_in, pages_out).run(Setting::Stock, 1).unwrap_err();
-            assert!(failed.contains("did not swap on stock swap"), "{failed}");
-        }
-        assert!(outcome(1, 0).run(Setting::Memory, 1).is_err());
     }
 }

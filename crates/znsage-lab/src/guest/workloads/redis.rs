@@ -1,42 +1,43 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Redis, and a save of all that it has by a process that it forks: that one
-//! reads every page, those in swap too, while requests go on.
+//! Redis, and a background save: the process that it forks reads every page, also those
+//! in swap, while requests go on.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::group::{Disk, Group, Server, DISK};
+use super::load::{Load, Meter, Outcome, Part};
+use super::random::Random;
 use super::resp::{command, field, Client, Reply};
-use super::{Load, Meter, Outcome, Part};
-use crate::guest::say;
+use crate::files;
+use crate::result::{Context, Result};
 use crate::workloads::model::{Metric, Setting, Sizes};
-use crate::Result;
 
 const SOCKET: &str = "/run/workloads-redis";
 const SNAPSHOT: &str = "dump.rdb";
 
-/// 64 MiB: a value to a page, because the save comes to them in the order of
-/// their hashes, and would read a page for each value on it.
+/// 64 MiB. A value fills a page, because the save visits keys in the order of their
+/// hashes, and would read a page once for each value on it.
 const KEYS: usize = 16_000;
 const VALUE: usize = 4000;
 
-/// Keys that are set, or read to be verified, at once.
+/// Keys that are set or verified at once.
 const BATCH: usize = 100;
 
-/// Of the requests before the save: those at first do not count.
+/// Before the save: the warm-up, and the measurement.
 const SETTLE: Duration = Duration::from_secs(2);
 const BEFORE: Duration = Duration::from_secs(6);
 
-/// Of the requests, one in so many sets its key anew.
+/// One request in so many sets its key.
 const SET_EVERY: u64 = 10;
 
-/// Between requests: without a pause they would leave the one CPU to nobody.
+/// Between requests, to leave time of the one CPU to the save.
 const PAUSE: Duration = Duration::from_millis(4);
 
 pub struct Redis {
     client: Client,
-    /// How often each key was set.
+    /// How often each key was set, modulo 256.
     versions: Vec<u8>,
     random: Random,
     sizes: Sizes,
@@ -44,23 +45,11 @@ pub struct Redis {
     group: Group,
 }
 
-/// xorshift64*: which key is next, and what values hold.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-}
-
 fn name(key: usize) -> String {
     format!("key:{key:08}")
 }
 
-/// What a key holds after it was set so often; no two are alike.
+/// The value of a key that was set so often; no two are alike.
 fn value(key: usize, version: u8) -> Vec<u8> {
     let mut random = Random(((key as u64 + 1) << 8) | u64::from(version));
     (0..VALUE / 8).flat_map(|_| random.next().to_le_bytes()).collect()
@@ -69,9 +58,8 @@ fn value(key: usize, version: u8) -> Vec<u8> {
 impl Redis {
     pub fn start() -> Result<Redis> {
         let group = Group::new("redis")?;
-        // A fork promises twice the memory, and takes little of it.
-        std::fs::write("/proc/sys/vm/overcommit_memory", "1")
-            .map_err(|e| format!("cannot set vm.overcommit_memory: {e}"))?;
+        // A fork asks for twice the memory, and uses little of it.
+        files::write(Path::new("/proc/sys/vm/overcommit_memory"), "1")?;
         let options = [
             ["--port", "0"],
             ["--unixsocket", SOCKET],
@@ -100,7 +88,7 @@ impl Redis {
     }
 
     fn fill(&mut self) -> Result<()> {
-        say(&format!("  {KEYS} keys are set"));
+        eprintln!("  {KEYS} keys are set");
         for first in (0..KEYS).step_by(BATCH) {
             let keys = first..(first + BATCH).min(KEYS);
             let sets: Vec<Vec<u8>> = keys
@@ -115,8 +103,8 @@ impl Redis {
         Ok(())
     }
 
-    /// Requests, one after the other, until `over` says so; their latencies in
-    /// microseconds. What is read is verified.
+    /// Makes requests one after the other until `over`, verifies the replies, and returns
+    /// latencies in microseconds.
     fn requests(&mut self, mut over: impl FnMut() -> Result<bool>) -> Result<Vec<f64>> {
         let mut latencies = Vec::new();
         while !over()? {
@@ -147,7 +135,7 @@ impl Redis {
         self.requests(|| Ok(Instant::now() >= end))
     }
 
-    /// The latencies of requests while it saves, and what it took.
+    /// Saves; returns the latencies of requests meanwhile and the seconds it took.
     fn save(&mut self) -> Result<(Vec<f64>, f64)> {
         let mut watcher = connect()?;
         let start = Instant::now();
@@ -172,7 +160,7 @@ impl Redis {
         }
     }
 
-    /// All keys hold what they were set to, and all are in the file.
+    /// Checks the values of all keys, and the file.
     fn verify(&mut self) -> Result<String> {
         self.group.unharmed()?;
         for first in (0..KEYS).step_by(BATCH) {
@@ -205,19 +193,17 @@ fn connect() -> Result<Client> {
     Err(format!("Redis does not listen at {SOCKET}"))
 }
 
-/// By Redis' own checker, which follows the file to its checksum at the end.
+/// Checks the file with Redis's own checker, and removes it.
 fn check_file(path: &Path) -> Result<()> {
-    let output = Command::new("redis-check-rdb")
-        .arg(path)
-        .output()
-        .map_err(|e| format!("cannot run redis-check-rdb: {e}"))?;
+    let output =
+        Command::new("redis-check-rdb").arg(path).output().context("cannot run redis-check-rdb")?;
     let said = String::from_utf8_lossy(&output.stdout);
     let keys = keys_read(&said);
     if !output.status.success() || keys != Some(KEYS) {
         let end: Vec<&str> = said.lines().rev().take(2).collect();
         return Err(format!("the file that was saved is not right: {}", end.join("; ")));
     }
-    std::fs::remove_file(path).map_err(|e| format!("cannot remove {}: {e}", path.display()))
+    std::fs::remove_file(path).context(format_args!("cannot remove {}", path.display()))
 }
 
 /// `[info] 16000 keys read`
@@ -225,7 +211,7 @@ fn keys_read(said: &str) -> Option<usize> {
     said.lines().find_map(|l| l.strip_suffix(" keys read")?.rsplit(' ').next()?.parse().ok())
 }
 
-/// The value that a share of all are not above.
+/// The value that a share of all values does not exceed.
 fn percentile(values: &mut [f64], share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let last = values.len().saturating_sub(1);
@@ -260,7 +246,7 @@ impl Load for Redis {
             ("during-p99", percentile(&mut during, 0.99)),
         ];
         let mut outcome = meter.stop(values, String::new())?;
-        say(&format!("  {}: saved in {took:.1} s; verifying", setting.name()));
+        eprintln!("  {}: saved in {took:.1} s; verifying", setting.name());
         outcome.verified = self.verify()?;
         self.group.release()?;
         Ok(vec![outcome])
@@ -276,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_checkers_count_is_read() {
+    fn keys_read_parses_the_checkers_output() {
         let said = "[offset 0] Checking RDB file dump.rdb\n\
                     [offset 123] \\o/ RDB looks OK! \\o/\n[info] 16000 keys read\n\
                     [info] 0 expires\n[info] 0 already expired\n";
@@ -285,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_all_different() {
+    fn values_differ() {
         let mut all: Vec<Vec<u8>> = (0..50).flat_map(|k| [value(k, 0), value(k, 1)]).collect();
         assert!(all.iter().all(|v| v.len() == VALUE));
         all.sort();
@@ -294,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_values() {
+    fn percentiles_are_values_of_the_list() {
         let mut values: Vec<f64> = (0..=100).rev().map(f64::from).collect();
         assert_eq!(percentile(&mut values, 0.99), 99.0);
         assert_eq!(percentile(&mut values, 0.5), 50.0);

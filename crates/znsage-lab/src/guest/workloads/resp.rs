@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! As much of Redis' protocol as is needed to ask it: commands are arrays of
-//! strings, and replies come in the same order.
+//! A client of Redis: commands are arrays of strings, and replies come in their order.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use crate::Result;
+use crate::result::{Context, Result};
 
 #[derive(Debug, PartialEq)]
 pub enum Reply {
@@ -32,7 +31,7 @@ impl Client {
         self.reply()
     }
 
-    /// A reply of text, such as INFO's.
+    /// Asks for a text, such as that of INFO.
     pub fn text(&mut self, words: &[&str]) -> Result<String> {
         let bytes: Vec<&[u8]> = words.iter().map(|w| w.as_bytes()).collect();
         match self.ask(&bytes)? {
@@ -41,9 +40,9 @@ impl Client {
         }
     }
 
-    /// Commands, of which each gets a reply.
+    /// Sends commands; each gets a reply.
     pub fn send(&mut self, commands: &[u8]) -> Result<()> {
-        self.output.write_all(commands).map_err(|e| format!("Redis does not listen: {e}"))
+        self.output.write_all(commands).context("Redis does not listen")
     }
 
     pub fn reply(&mut self) -> Result<Reply> {
@@ -61,10 +60,10 @@ pub fn command(words: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// An error of Redis' is one here.
+/// Reads a reply. One that reports an error is an error.
 fn reply(from: &mut impl BufRead) -> Result<Reply> {
     let mut line = String::new();
-    let n = from.read_line(&mut line).map_err(|e| format!("Redis does not answer: {e}"))?;
+    let n = from.read_line(&mut line).context("Redis does not answer")?;
     if n == 0 {
         return Err("Redis hung up".to_string());
     }
@@ -91,7 +90,7 @@ fn bulk(from: &mut impl Read, length: usize) -> Result<Reply> {
     let mut bytes = Vec::new();
     let wanted = length as u64 + 2;
     let read = from.take(wanted).read_to_end(&mut bytes);
-    let n = read.map_err(|e| format!("Redis does not answer: {e}"))?;
+    let n = read.context("Redis does not answer")?;
     if n as u64 != wanted {
         return Err("Redis hung up".to_string());
     }
@@ -99,7 +98,7 @@ fn bulk(from: &mut impl Read, length: usize) -> Result<Reply> {
     Ok(Reply::Text(bytes))
 }
 
-/// `rdb_bgsave_in_progress:0`, a line of INFO.
+/// A field of INFO, which has lines such as `rdb_bgsave_in_progress:0`.
 pub fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     info.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
@@ -114,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_are_read() {
+    fn replies_are_parsed() {
         let read = |mut text: &[u8]| reply(&mut text);
         let text = |t: &str| Reply::Text(t.as_bytes().to_vec());
         assert_eq!(read(b"+OK\r\n"), Ok(text("OK")));
@@ -126,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_wrong_is_told() {
+    fn errors_are_reported() {
         let failed = |mut text: &[u8]| reply(&mut text).unwrap_err();
         assert_eq!(failed(b"-ERR no\r\n"), "Redis: ERR no");
         assert_eq!(failed(b""), "Redis hung up");

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `sort` of a file, with a buffer as large as the file and less memory than
-//! that.
+//! `sort` of a file with a buffer for all of it, and less memory than that.
 
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,20 +7,20 @@ use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 
 use super::group::{drop_caches, Disk, Group, DISK};
-use super::{Load, Meter, Outcome, Part};
-use crate::guest::say;
+use super::load::{Load, Meter, Outcome, Part};
+use super::random::Random;
+use crate::result::{Context, Result};
 use crate::workloads::model::{Metric, Setting, Sizes};
-use crate::Result;
 
 const INPUT: &str = "lines";
 const OUTPUT: &str = "sorted";
 
-/// The file, and the longest of its lines; the shortest is of eight letters.
+/// Size of the file.
 const BYTES: u64 = 64 << 20;
+/// Letters of a line, at most; there are at least eight.
 const LONGEST: u64 = 1000;
 
-/// More than the file, so that no part of it is sorted by itself and put into
-/// a file of its own.
+/// Larger than the file, so that `sort` makes no temporary files.
 const BUFFER: &str = "--buffer-size=128M";
 
 pub struct Sort {
@@ -30,7 +29,7 @@ pub struct Sort {
     sizes: Sizes,
 }
 
-/// How many, and a sum of their hashes: the same in any order.
+/// The number of lines, and the sum of their hashes, which is the same in any order.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Lines {
     count: u64,
@@ -48,33 +47,23 @@ impl Lines {
 
 impl Sort {
     pub fn new() -> Result<Sort> {
-        say("  a file of random lines is written");
+        eprintln!("  a file of random lines is written");
         let path = Disk::path(INPUT);
-        let failed = |e: std::io::Error| format!("cannot write {}: {e}", path.display());
-        let mut file = BufWriter::new(File::create(&path).map_err(failed)?);
-        let lines = write_lines(&mut file, BYTES).map_err(failed)?;
-        file.flush().map_err(failed)?;
+        let what = format!("cannot write {}", path.display());
+        let mut file = BufWriter::new(File::create(&path).context(&what)?);
+        let lines = write_lines(&mut file, BYTES).context(&what)?;
+        file.flush().context(&what)?;
         Ok(Sort { lines, sizes: Sizes::default() })
     }
 
     fn sort(&self, group: &Group) -> Result<()> {
-        let output = group
-            .command("sort")
+        let mut command = group.command("sort");
+        command
             .env("LC_ALL", "C")
             .args([BUFFER, "--parallel=1", "--temporary-directory", DISK, "--output"])
             .arg(Disk::path(OUTPUT))
-            .arg(Disk::path(INPUT))
-            .output()
-            .map_err(|e| format!("cannot run sort: {e}"))?;
-        group.unharmed()?;
-        match output.status.success() {
-            true => Ok(()),
-            false => Err(format!(
-                "sort failed ({}): {}",
-                output.status,
-                String::from_utf8_lossy(&output.stderr).trim()
-            )),
-        }
+            .arg(Disk::path(INPUT));
+        group.finish(&mut command, "sort")
     }
 
     fn verify(&self) -> Result<String> {
@@ -82,7 +71,7 @@ impl Sort {
         let lines = read_sorted(&path)?;
         if lines != self.lines {
             return Err(format!(
-                "sort's output has not the lines of its input ({} and {}, or others)",
+                "the lines of sort's output, {}, are not those of its input, {}",
                 lines.count, self.lines.count
             ));
         }
@@ -91,21 +80,15 @@ impl Sort {
     }
 }
 
-/// Random letters, the lengths random too.
+/// Writes lines of random letters and lengths.
 fn write_lines(to: &mut impl Write, bytes: u64) -> std::io::Result<Lines> {
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    let mut random = move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
+    let mut random = Random(1);
     let (mut lines, mut written, mut line) = (Lines::default(), 0, Vec::new());
     while written < bytes {
         line.clear();
-        let length = 8 + random() % (LONGEST - 8);
+        let length = 8 + random.next() % (LONGEST - 8);
         while (line.len() as u64) < length {
-            line.extend(random().to_le_bytes().map(|b| b'a' + b % 26));
+            line.extend(random.next().to_le_bytes().map(|b| b'a' + b % 26));
         }
         line.truncate(length as usize);
         lines.add(&line);
@@ -116,13 +99,13 @@ fn write_lines(to: &mut impl Write, bytes: u64) -> std::io::Result<Lines> {
     Ok(lines)
 }
 
-/// The lines of a file; an error if one is less than that before it.
+/// Reads a file; an error if a line is less than the one before it.
 fn read_sorted(path: &Path) -> Result<Lines> {
-    let failed = |e: std::io::Error| format!("cannot read {}: {e}", path.display());
-    let file = BufReader::with_capacity(1 << 20, File::open(path).map_err(failed)?);
+    let what = format!("cannot read {}", path.display());
+    let file = BufReader::with_capacity(1 << 20, File::open(path).context(&what)?);
     let (mut lines, mut last) = (Lines::default(), Vec::new());
     for line in file.split(b'\n') {
-        let line = line.map_err(failed)?;
+        let line = line.context(&what)?;
         if line < last {
             return Err(format!("line {} of sort's output is out of order", lines.count + 1));
         }
@@ -149,8 +132,8 @@ impl Load for Sort {
         let took = meter.seconds();
         let mut outcome = meter.stop([("time", took)], String::new())?;
         if setting == Setting::Memory {
-            // Its peak counts the files, too, which the kernel keeps as long as
-            // there is room: what sort itself has is the file and its table.
+            // The group's peak includes cached files. sort itself has the file and a
+            // table of its lines.
             let memory_bytes = BYTES + self.lines.count * 32;
             self.sizes = Sizes { memory_bytes, limit_bytes: memory_bytes * 3 / 4 };
         }
@@ -174,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_the_same_in_any_order() {
+    fn sums_do_not_depend_on_the_order() {
         let mut text = Vec::new();
         let written = write_lines(&mut text, 20_000).unwrap();
         assert!(text.len() >= 20_000 && written.count > 20);
@@ -187,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_lost_or_changed_shows() {
+    fn lost_and_changed_lines_show() {
         let all = read_sorted(file(b"a\nb\nc\n").path()).unwrap();
         assert_ne!(read_sorted(file(b"a\nc\n").path()).unwrap(), all);
         assert_ne!(read_sorted(file(b"a\nb\nd\n").path()).unwrap(), all);
