@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Commands in a machine, by Debian's qemu-guest-agent, which is there as soon
-//! as systemd has come to it and gone when the machine stops.
+//! Commands in a machine, by Debian's qemu-guest-agent, which runs from an early stage of the
+//! start until the machine stops.
 
 use std::path::Path;
 use std::thread::sleep;
@@ -21,7 +21,7 @@ pub struct Agent {
     asked: u64,
 }
 
-/// How a command ended. None is a signal's doing.
+/// How a command ended. `status` is None after a signal.
 pub struct Ran {
     pub status: Option<i64>,
     pub out: String,
@@ -33,8 +33,8 @@ impl Agent {
         Ok(Agent { lines: Lines::connect(path, ANSWER)?, asked: 0 })
     }
 
-    /// Waits for the machine to have started. What is asked before is answered
-    /// then, or by nobody if it was a machine that has stopped since.
+    /// Waits until the machine has started. It answers requests that came earlier then, unless
+    /// it has stopped since.
     pub fn meet(&mut self, patience: Duration) -> Outcome {
         let end = Instant::now() + patience;
         while Instant::now() < end {
@@ -62,7 +62,7 @@ impl Agent {
         Ok(answer["return"].take())
     }
 
-    /// Has it run a line of shell, of which no answer may come.
+    /// Starts a line of shell whose answer may never come.
     pub fn tell(&mut self, line: &str) -> Outcome {
         let arguments = json!({"path": "/bin/sh", "arg": ["-c", line]});
         self.lines.send(&json!({"execute": "guest-exec", "arguments": arguments}))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! One machine and three starts: a good one, one after a clean stop with swap
-//! in use, and one after a power failure with mistakes in the file.
+//! One machine, started three times: normally, after a clean stop with swap in use, and after a
+//! power failure with mistakes in the settings.
 
 use znsage_tests::document::Document;
 use znsage_tests::ensure;
@@ -12,24 +12,24 @@ use crate::story::Story;
 const SWAP: Zoned = Zoned { serial: "ZNS0", mib: 256, zone_mib: 4, movable: false };
 const LATE: Zoned = Zoned { serial: "LATE", mib: 64, zone_mib: 4, movable: true };
 
-/// What udev makes of QEMU's serial numbers.
+/// Names by udev of QEMU's serial numbers.
 const BY_ID: &str = "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_";
-/// What it tells to type is typed here.
+/// The commands of this document are run.
 const BOOT: &str = "docs/boot.md";
 const FILE: &str = "/etc/znsage.conf";
 const METRICS: &str = "/var/lib/prometheus/node-exporter/znsage.prom";
 
-/// More than it may have in memory; it verifies each page that it touches.
+/// More than its memory limit; every page is verified.
 const BENCH: &str = "znsage bench --size 96M --memory-limit 48M --seconds 3 --seed 1 --json";
 const BENCH_TIME: u64 = 180;
-/// What is on swap when the machine stops.
+/// On swap when the machine stops.
 const HELD_MIB: u32 = 64;
 
 pub fn run(parts: &Parts) -> Outcome<bool> {
     let mut story = Story::new();
     let mut machine = Plan::new(parts, "boot").zoned(&SWAP)?.zoned(&LATE)?.start()?;
     if let Err(why) = tell(&mut story, &mut machine) {
-        story.check("to the end", Err::<(), _>(why));
+        story.check("the sequence completes", Err::<(), _>(why));
         Story::console(&machine);
     }
     Ok(story.end("boot"))
@@ -38,16 +38,16 @@ pub fn run(parts: &Parts) -> Outcome<bool> {
 fn tell(story: &mut Story, machine: &mut Machine) -> Outcome {
     good_start(story, machine)?;
     story.check("swap in use", machine.hold("hold", HELD_MIB));
-    story.check("it stops to start again", machine.reboot());
+    story.check("reboot", machine.reboot());
     start_after_stop(story, machine)?;
     story.check("swap in use", machine.hold("hold", HELD_MIB));
     prepare_mistakes(machine)?;
-    story.tell("the power goes");
+    story.tell("power failure");
     machine.reset()?;
     start_with_mistakes(story, machine)?;
-    story.check("the late device goes while it is on", goes(machine));
+    story.check("the late device is unplugged while it is on", goes(machine));
     story.check("swap in use", machine.hold("hold", HELD_MIB));
-    story.check("it stops to stay off", machine.power_off());
+    story.check("power off", machine.power_off());
     story.check("the kernel has not complained", no_complaints(machine));
     Ok(())
 }
@@ -67,16 +67,18 @@ fn good_start(story: &mut Story, machine: &mut Machine) -> Outcome {
 fn start_after_stop(story: &mut Story, machine: &mut Machine) -> Outcome {
     story.check("second start", machine.up());
     story.check("no unit has failed", none_failed(machine));
-    // Without `force` it would refuse a device that holds anything.
+    // Without `force`, `on` refuses a device with data: the stop has emptied this one.
     story.check("swap is on again", is_swap(machine, "swap", 10));
-    story
-        .check("the stop had ended what held memory, then emptied the device", clean_stop(machine));
+    story.check(
+        "the stop ended the service that held memory, then emptied the device",
+        clean_stop(machine),
+    );
     story.check("metrics again", metrics(machine));
     Ok(())
 }
 
-/// A section with a mistake, one whose device is not there, and the first as it
-/// was; a device that holds swap of before.
+/// A section with a mistake, a section whose device is missing, and the first one unchanged,
+/// whose device still holds the old swap.
 fn prepare_mistakes(machine: &mut Machine) -> Outcome {
     machine.ok(&format!(
         "printf '[broken]\\ndevice = {BY_ID}ZNS0\\nprio = 5\\n[late]\\ndevice = {BY_ID}LATE\\n' >> {FILE}; \
@@ -87,13 +89,13 @@ fn prepare_mistakes(machine: &mut Machine) -> Outcome {
 }
 
 fn start_with_mistakes(story: &mut Story, machine: &mut Machine) -> Outcome {
-    story.check("third start, though swap fails", machine.up());
+    story.check("third start, with swap failing", machine.up());
     story.check(
-        "a device that holds something is refused",
+        "a device with data is refused",
         failed(machine, "swap", "`force = yes` in section swap takes it each time"),
     );
     story.check(
-        "a mistake in the file is told",
+        "a mistake in the file is reported",
         failed(machine, "broken", "/etc/znsage.conf:6: there is no key `prio`"),
     );
     story.check("the machine has started", machine.ok("systemctl is-active multi-user.target"));
@@ -104,14 +106,14 @@ fn start_with_mistakes(story: &mut Story, machine: &mut Machine) -> Outcome {
 }
 
 fn none_failed(machine: &mut Machine) -> Outcome<String> {
-    // `running`: all jobs of the start are done, and nothing has failed.
+    // `running`: all jobs of the start are done, and no service has failed.
     let state = machine.run("systemctl is-system-running --wait")?.out;
     let failed = machine.ok("systemctl --failed --plain --no-legend")?;
     ensure!(state == "running" && failed.is_empty(), "it is {state}: {failed}");
     machine.ok("systemd-analyze time | head -n 1")
 }
 
-/// The service is active, and its device is the swap area of this priority.
+/// The service is active, and its device is a swap area of this priority.
 fn is_swap(machine: &mut Machine, section: &str, priority: i32) -> Outcome {
     machine.ok(&format!("systemctl is-active znsage@{section}.service"))?;
     let areas = machine.ok("cat /proc/swaps")?;
@@ -141,7 +143,7 @@ fn bench(machine: &mut Machine, disk: &str) -> Outcome<String> {
     Ok(format!("{blocks} pages out"))
 }
 
-/// What docs/boot.md has them told, in its order.
+/// Runs the commands of docs/boot.md in order.
 fn services(story: &mut Story, machine: &mut Machine) -> Outcome {
     for line in Document::open(BOOT)?.below("The services", &["systemctl"])? {
         story.check(line, tell_service(machine, line));
@@ -158,7 +160,7 @@ fn tell_service(machine: &mut Machine, line: &str) -> Outcome {
     }
 }
 
-/// As a service of another kind would.
+/// Runs `line` as another kind of service would.
 fn without_systemd(machine: &mut Machine) -> Outcome {
     machine.ok("systemctl stop znsage@swap.service")?;
     for line in Document::open(BOOT)?.below("Without systemd", &["znsage"])? {
@@ -171,7 +173,7 @@ fn without_systemd(machine: &mut Machine) -> Outcome {
     is_swap(machine, "swap", 10)
 }
 
-/// No swap, and nothing on the device.
+/// No swap, and an empty device.
 fn is_off(machine: &mut Machine) -> Outcome {
     let areas = machine.ok("tail -n +2 /proc/swaps")?;
     ensure!(areas.is_empty(), "{areas}");
@@ -181,7 +183,7 @@ fn is_off(machine: &mut Machine) -> Outcome {
     Ok(())
 }
 
-/// Written anew by the timer, with the device that is on.
+/// The timer writes it again, with the device that is on.
 fn metrics(machine: &mut Machine) -> Outcome<std::time::Duration> {
     machine.ok(&format!("rm -f {METRICS}"))?;
     for line in Document::open("docs/monitoring.md")?.below("With node_exporter", &["systemctl"])? {
@@ -190,7 +192,7 @@ fn metrics(machine: &mut Machine) -> Outcome<std::time::Duration> {
     machine.comes(&format!("grep -qx 'znsage_devices 1' {METRICS}"), 60)
 }
 
-/// What the journal has of the stop before.
+/// The journal's entries about the last stop.
 fn clean_stop(machine: &mut Machine) -> Outcome {
     let said =
         machine.ok("journalctl -b -1 -o cat -u hold.service -u znsage@swap.service -n 12")?;
@@ -201,7 +203,7 @@ fn clean_stop(machine: &mut Machine) -> Outcome {
     Ok(())
 }
 
-/// The service has failed, or is about to, and its log says why.
+/// The service fails, and its log says why.
 fn failed(machine: &mut Machine, section: &str, why: &str) -> Outcome {
     let unit = format!("znsage@{section}.service");
     machine.comes(&format!("systemctl is-failed {unit}"), 60)?;
@@ -210,15 +212,15 @@ fn failed(machine: &mut Machine, section: &str, why: &str) -> Outcome {
     Ok(())
 }
 
-/// Its service was waiting for it.
+/// The service was waiting for the device.
 fn late(machine: &mut Machine) -> Outcome<std::time::Duration> {
     let state = machine.run("systemctl is-active znsage@late.service")?.out;
-    ensure!(state == "inactive", "before it is there, the service is {state}");
+    ensure!(state == "inactive", "before the device is there, the service is {state}");
     machine.plug(LATE.serial)?;
     machine.comes("systemctl is-active znsage@late.service", 60)
 }
 
-/// Taken out while it is on: its service stops, and says what it could not do.
+/// Taken out while it is on: its service stops and reports what it could not do.
 fn goes(machine: &mut Machine) -> Outcome<std::time::Duration> {
     machine.unplug(LATE.serial)?;
     let took = machine.ends("znsage@late.service", 60)?;
@@ -240,7 +242,7 @@ fn mend(machine: &mut Machine) -> Outcome {
     machine.ok("grep -q '^/dev/znsage1 .*10$' /proc/swaps").map(drop)
 }
 
-/// The whole console, of all three starts.
+/// The console of all three starts.
 fn no_complaints(machine: &Machine) -> Outcome {
     let console = std::fs::read(machine.console()).map_err(|e| e.to_string())?;
     let console = String::from_utf8_lossy(&console);
@@ -249,8 +251,8 @@ fn no_complaints(machine: &Machine) -> Outcome {
     Ok(())
 }
 
-/// QEMU's emulation now and then kills a kernel that patches its own code as it
-/// starts. The machine starts again by itself then, which is all there is to it.
+/// QEMU's emulation sometimes crashes a kernel that patches its own code during boot. The
+/// machine then reboots by itself; the message is harmless.
 fn complaints(console: &str) -> Vec<&str> {
     const BAD: [&str; 6] =
         ["BUG:", "WARNING:", "Oops", "Call Trace", "blocked for more than", "I/O error"];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What runs in a machine: memory that is on swap until somebody asks for it.
+//! Runs in a machine: memory that stays on swap until it is asked for.
 
 use std::fs;
 use std::path::Path;
@@ -12,15 +12,15 @@ use znsage_tests::outcome::{Context, Outcome};
 const KEY: u64 = 20_261;
 const LOOK: Duration = Duration::from_millis(100);
 
-/// There when all is swapped out.
+/// Created when all memory is swapped out.
 pub const OUT: &str = "out";
-/// Somebody's wish to have it read.
+/// Created by the caller to have the memory read.
 pub const READ: &str = "read";
-/// There when all was right.
+/// Created when all pages were right.
 pub const RIGHT: &str = "right";
 
-/// As a service: in a group of its own, since it asks that for its memory back.
-/// A page that cannot be read ends it by SIGBUS, as it would any program.
+/// Runs as a service, in a cgroup of its own whose memory it reclaims. A page that cannot be
+/// read ends it by SIGBUS, like any program.
 pub fn run(directory: &Path, mib: usize) -> Outcome {
     fs::create_dir_all(directory).context(directory.display())?;
     let tell = |name: &str| fs::write(directory.join(name), "").context(name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! JSON by lines over a socket: what QEMU and the guest's agent both speak.
+//! JSON in lines over a socket: the language of QEMU and of the guest's agent.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -11,12 +11,12 @@ use znsage_tests::outcome::{Context, Outcome};
 
 pub struct Lines {
     stream: UnixStream,
-    /// Read, but not yet a whole line.
+    /// Read, but not a whole line yet.
     pending: Vec<u8>,
 }
 
 impl Lines {
-    /// The other side may not be there yet.
+    /// Retries: the other side may not listen yet.
     pub fn connect(path: &Path, patience: Duration) -> Outcome<Lines> {
         let end = Instant::now() + patience;
         loop {
@@ -32,8 +32,8 @@ impl Lines {
         self.stream.write_all(format!("{value}\n").as_bytes()).context("write to QEMU")
     }
 
-    /// The next value, or None if there is none in that time. Lines that are no
-    /// JSON are what is left of a guest that was stopped as it spoke.
+    /// The next value, or None after the timeout. Lines that are not JSON are the remains of a
+    /// guest that stopped in the middle of one.
     pub fn receive(&mut self, patience: Duration) -> Outcome<Option<Value>> {
         let end = Instant::now() + patience;
         loop {

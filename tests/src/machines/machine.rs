@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A machine in QEMU: its devices, what is said to it, how it is put down.
+//! A machine in QEMU: devices, commands, shutdown.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -15,19 +15,19 @@ use crate::agent::{Agent, Ran};
 use crate::hold;
 use crate::qmp::Monitor;
 
-/// What all machines are made of.
+/// What all machines start from.
 #[derive(clap::Args)]
 pub struct Parts {
-    /// The kernel, a vmlinuz
+    /// Kernel, a vmlinuz
     #[arg(long)]
     kernel: PathBuf,
-    /// What it starts with
+    /// Initial RAM disk
     #[arg(long)]
     initrd: PathBuf,
-    /// The image of its disk, which stays as it is
+    /// Disk image, not modified
     #[arg(long)]
     disk: PathBuf,
-    /// Where consoles and sockets are put
+    /// Directory for consoles and sockets
     #[arg(long)]
     files: PathBuf,
 }
@@ -38,24 +38,24 @@ impl Parts {
     }
 }
 
-/// In an emulated machine, next to others.
+/// For an emulated machine beside others.
 pub fn seconds(n: u64) -> Duration {
     Duration::from_secs(n) * slowness()
 }
 
-/// From power-on to an agent.
+/// From power-on to an answer of the agent.
 const START: u64 = 180;
-/// For a command that has little to do.
+/// For a short command.
 const COMMAND: u64 = 60;
 /// From `systemctl reboot` or `poweroff` to its end.
 const STOP: u64 = 120;
 
-/// Where a service that holds memory tells how far it is.
+/// Where a service that holds memory reports its progress.
 fn held(name: &str) -> String {
     format!("/run/held/{name}")
 }
 
-/// Less for the emulator to do, and no change to what is tested: as vm/run.
+/// Less work for the emulator, as in vm/run; the tests are not affected.
 const KERNEL_LINE: &str =
     "console=ttyS0 loglevel=5 oops=panic panic=-1 mitigations=off norandmaps \
     nokaslr tsc=reliable no_timer_check 8250.nr_uarts=1";
@@ -65,7 +65,7 @@ pub struct Zoned<'a> {
     pub serial: &'a str,
     pub mib: u64,
     pub zone_mib: u64,
-    /// In a subsystem of its own, so that its controller can come and go.
+    /// In a subsystem of its own, so that its controller can be plugged and unplugged.
     pub movable: bool,
 }
 
@@ -74,12 +74,12 @@ pub struct Machine {
     pub monitor: Monitor,
     agent: Agent,
     console: PathBuf,
-    /// Both end with the value, QEMU first.
+    /// Dropped in this order: QEMU first.
     _qemu: Qemu,
     _images: Vec<Image>,
 }
 
-/// An order for a machine that is yet to start.
+/// The description of a machine that is not started yet.
 pub struct Plan<'a> {
     parts: &'a Parts,
     name: &'a str,
@@ -102,7 +102,7 @@ impl<'a> Plan<'a> {
         self
     }
 
-    /// More of the kernel's command line.
+    /// Added to the kernel's command line.
     pub fn kernel(mut self, words: &str) -> Self {
         self.line = format!("{} {words}", self.line);
         self
@@ -134,7 +134,7 @@ impl<'a> Plan<'a> {
         Ok(self.add(&["-device", &controller, "-device", &namespace.to_string()]))
     }
 
-    /// Starts it, without waiting for it to be up.
+    /// Starts it, without waiting for the boot.
     pub fn start(self) -> Outcome<Machine> {
         let (monitor, agent, console) =
             (self.file("qmp"), self.file("agent"), self.file("console"));
@@ -193,7 +193,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The controller of a zoned device, as QEMU is told of it in either way.
+/// The controller of a zoned device, for QEMU's command line and monitor.
 fn controller(serial: &str, movable: bool) -> Value {
     let mut device = json!({"driver": "nvme", "id": format!("nvme-{serial}"), "serial": serial});
     if movable {
@@ -203,7 +203,7 @@ fn controller(serial: &str, movable: bool) -> Value {
     device
 }
 
-/// Ends with the value.
+/// Dropping it ends QEMU.
 struct Qemu(Child);
 
 impl Drop for Qemu {
@@ -213,7 +213,7 @@ impl Drop for Qemu {
     }
 }
 
-/// A file of nothing, which goes with the value.
+/// A sparse file, removed when dropped.
 struct Image(PathBuf);
 
 impl Image {
@@ -236,15 +236,14 @@ impl Machine {
         &self.console
     }
 
-    /// Waits until it has started; how long that took.
+    /// Waits until it has started; returns how long that took.
     pub fn up(&mut self) -> Outcome<Duration> {
         let start = Instant::now();
         self.agent.meet(seconds(START)).context(&self.name)?;
         Ok(start.elapsed())
     }
 
-    /// Puts memory on swap, in a service of that name that this program is; its
-    /// disk is the program's file.
+    /// Puts memory on swap, in a service that runs this program from a disk of its own.
     pub fn hold(&mut self, name: &str, mib: u32) -> Outcome {
         let directory = held(name);
         self.ok(&format!(
@@ -255,18 +254,18 @@ impl Machine {
         self.comes(&format!("test -e {directory}/{}", hold::OUT), COMMAND).map(drop)
     }
 
-    /// Has it read again.
+    /// Asks the service to read it.
     pub fn ask_for(&mut self, name: &str) -> Outcome {
         self.ok(&format!("touch {}/{}", held(name), hold::READ)).map(drop)
     }
 
-    /// Has it read again; it has to be what it was.
+    /// Asks the service to read it; the pages must be right.
     pub fn read_held(&mut self, name: &str) -> Outcome<Duration> {
         self.ask_for(name)?;
         self.comes(&format!("test -e {}/{}", held(name), hold::RIGHT), COMMAND)
     }
 
-    /// Runs a line of shell, however it ends.
+    /// Runs a line of shell, whatever its result.
     pub fn run(&mut self, line: &str) -> Outcome<Ran> {
         self.agent.run(line, seconds(COMMAND)).context(&self.name)
     }
@@ -275,7 +274,7 @@ impl Machine {
         self.agent.run(line, seconds(patience)).context(&self.name)
     }
 
-    /// Runs a line of shell that has to succeed; what it prints.
+    /// Runs a line of shell that must succeed; returns its output.
     pub fn ok(&mut self, line: &str) -> Outcome<String> {
         let ran = self.run(line)?;
         match ran.status {
@@ -288,7 +287,7 @@ impl Machine {
         }
     }
 
-    /// Runs a line of shell again and again until it succeeds.
+    /// Repeats a line of shell until it succeeds.
     pub fn comes(&mut self, line: &str, patience: u64) -> Outcome<Duration> {
         let start = Instant::now();
         while start.elapsed() < seconds(patience) {
@@ -300,7 +299,7 @@ impl Machine {
         Err(format!("{}: `{line}` did not come true in {patience} s", self.name))
     }
 
-    /// Waits until a service has ended, however.
+    /// Waits until a service has ended, whatever its result.
     pub fn ends(&mut self, unit: &str, patience: u64) -> Outcome<Duration> {
         self.comes(
             &format!("systemctl is-active {unit} | grep -qE '^(inactive|failed)$'"),
@@ -308,12 +307,12 @@ impl Machine {
         )
     }
 
-    /// Says that it is to start again, and waits until it begins to.
+    /// Asks it to reboot, and waits until it does.
     pub fn reboot(&mut self) -> Outcome<Duration> {
         self.stop_by("systemctl reboot", "RESET")
     }
 
-    /// Waits for it to switch itself off.
+    /// Waits until it has powered off.
     pub fn power_off(&mut self) -> Outcome<Duration> {
         self.stop_by("systemctl poweroff", "SHUTDOWN")
     }
@@ -326,14 +325,14 @@ impl Machine {
         Ok(start.elapsed())
     }
 
-    /// As if the power went, for a moment.
+    /// Cuts its power for a moment.
     pub fn reset(&mut self) -> Outcome {
         self.monitor.forget()?;
         self.monitor.order("system_reset", json!({}))?;
         self.monitor.event("RESET", seconds(COMMAND)).map(drop)
     }
 
-    /// Takes the controller of a movable device away.
+    /// Unplugs the controller of a movable device.
     pub fn unplug(&mut self, serial: &str) -> Outcome {
         self.monitor.forget()?;
         self.monitor.order("device_del", json!({"id": format!("nvme-{serial}")}))?;
@@ -344,7 +343,7 @@ impl Machine {
         self.monitor.order("device_add", controller(serial, true)).map(drop)
     }
 
-    /// The cable of a network card.
+    /// Plugs the cable of a network card in or out.
     pub fn link(&mut self, card: &str, up: bool) -> Outcome {
         self.monitor.order("set_link", json!({"name": card, "up": up})).map(drop)
     }

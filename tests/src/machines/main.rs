@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `machine-suite`: whole machines that start with systemd and the installed
-//! packages. Runs on the host; tests/machines makes what they start from.
+//! `machine-suite`: whole machines with systemd and the installed packages. Runs on the host,
+//! from the files that tests/machines makes.
 
 mod agent;
 mod boot;
@@ -26,13 +26,13 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Start, stop, mistakes, and devices that come late
+    /// Start, stop, mistakes, late devices
     Boot(machine::Parts),
     /// Two machines, one with its swap on the other's device
     Remote(machine::Parts),
-    /// In a machine: memory that is swapped out, and verified when asked for
+    /// In a machine: memory that is swapped out, and verified on request
     Hold {
-        /// Where to say so, and to be asked
+        /// Directory for its messages
         directory: PathBuf,
         mib: usize,
     },

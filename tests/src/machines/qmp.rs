@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! QEMU's monitor: orders, and events as they come.
+//! QEMU's monitor: commands and events.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -10,7 +10,7 @@ use znsage_tests::outcome::Outcome;
 
 use crate::lines::Lines;
 
-/// For an answer of QEMU itself, however busy the machine.
+/// For an answer of QEMU itself, on a busy host.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Monitor {
@@ -43,7 +43,7 @@ impl Monitor {
         }
     }
 
-    /// Forgets what has happened so far.
+    /// Forgets the events so far.
     pub fn forget(&mut self) -> Outcome {
         while self.lines.receive(Duration::ZERO)?.is_some() {}
         self.events.clear();

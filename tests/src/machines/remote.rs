@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Two machines: one exports its zoned device by NVMe over TCP, the other has
-//! its swap there, and the cable between them is pulled. docs/remote.md.
+//! Two machines: one exports its zoned device by NVMe over TCP, the other swaps on it, and the
+//! cable between them is pulled. docs/remote.md.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -16,9 +16,9 @@ const DEVICE: Zoned = Zoned { serial: "ZNS0", mib: 256, zone_mib: 4, movable: fa
 const ZONES: u64 = DEVICE.mib / DEVICE.zone_mib;
 const CARD: &str = "card";
 
-/// What it tells to type is what is done here.
+/// The commands of this document are run.
 const DOCUMENT: &str = "docs/remote.md";
-/// There, and here.
+/// The exporting machine, and the swapping one.
 const DEVICE_THERE: &str = "nvme-VENDOR_MODEL_SERIAL";
 const DEVICE_HERE: &str = "nvme-QEMU_NVMe_Ctrl_ZNS0";
 const ON_TARGET: &str = "The machine that has the device";
@@ -28,19 +28,18 @@ const BY_ID: &str = "/dev/disk/by-id/nvme-Linux_REMOTE0";
 const CONNECT: &str = "nvme connect -t tcp -a 10.0.0.1 -s 4420 -n swap";
 const EXAMPLE: &str = "/usr/share/doc/znsage/examples/znsage-remote.service";
 
-/// In MiB: what lies on swap untouched, and what is asked for while the cable is out.
+/// In MiB: memory that stays on swap, and memory that is read while the cable is out.
 const KEPT: u32 = 48;
 const ASKED: u32 = 16;
-/// Without a cable.
+/// Without the cable.
 const OUTAGE: Duration = Duration::from_secs(20);
 
-/// Half of the accesses read, half write; each page is verified. By one thread:
-/// of a group whose memory is all under way to a slow device, Linux may kill
-/// something.
+/// Half of the accesses read, half write; every page is verified. A single thread: Linux may
+/// kill in a group whose memory is all being written to a slow device.
 const LOAD: &str = "systemd-run --quiet --unit=load -p StandardOutput=file:/run/load.json \
     znsage bench --size 112M --memory-limit 64M --threads 1 --seconds 40 --write-ratio 0.5 \
     --seed 2 --json";
-/// For the load to end, which has to fill its memory first.
+/// For the end of the load, which first fills its memory.
 const LOAD_TIME: u64 = 240;
 
 pub fn run(parts: &Parts) -> Outcome<bool> {
@@ -81,7 +80,7 @@ fn tell(story: &mut Story, target: &mut Machine, host: &mut Machine) -> Outcome 
     stopping(story, target, host)
 }
 
-/// All that is to be typed there, in one shell.
+/// Runs all commands for the exporting machine in one shell.
 fn export(target: &mut Machine) -> Outcome {
     let document = Document::open(DOCUMENT)?;
     let lines = document.below(ON_TARGET, &["modprobe", "cd", "mkdir", "echo", "ln"])?;
@@ -103,7 +102,7 @@ fn by_hand(host: &mut Machine) -> Outcome<String> {
     Ok(format!("{} commands", lines.len()))
 }
 
-/// The service of the examples: all waits until the cable is back.
+/// With the service of the examples: everything waits until the cable is back.
 fn waiting(story: &mut Story, target: &mut Machine, host: &mut Machine) -> Outcome {
     story.tell("nothing expires");
     host.ok(&format!("cp {EXAMPLE} /etc/systemd/system"))?;
@@ -117,15 +116,15 @@ fn waiting(story: &mut Story, target: &mut Machine, host: &mut Machine) -> Outco
     target.link(CARD, true)?;
     story.check("swap goes on", goes_on(host));
     story.check("the load ends without a corrupt page", load_is_right(host));
-    story.check("what lay there is read back", host.read_held("kept"));
-    story.check("nothing has failed to be read", no_read_errors(host));
+    story.check("swapped memory is read back", host.read_held("kept"));
+    story.check("no read has failed", no_read_errors(host));
     story.check("maps", host.ok("znsage check"));
     story.check("the service stops", service(host, "stop"));
     story.check("the device is empty", empty(target));
     Ok(())
 }
 
-/// With fast_io_fail_tmo what is asked for meanwhile fails, and zones with it.
+/// With fast_io_fail_tmo, accesses fail during the outage, and zones with them.
 fn failing(story: &mut Story, target: &mut Machine, host: &mut Machine) -> Outcome {
     story.tell("fast_io_fail_tmo expires");
     on(host, "--keep-alive-tmo=2 --reconnect-delay=2")?;
@@ -135,33 +134,33 @@ fn failing(story: &mut Story, target: &mut Machine, host: &mut Machine) -> Outco
     story.check("swap in use", host.hold("asked", ASKED));
     begin_load(host)?;
     target.link(CARD, false)?;
-    story.check("who reads gets SIGBUS", dies_of_sigbus(host, "asked"));
+    story.check("a reader gets SIGBUS", dies_of_sigbus(host, "asked"));
     sleep(OUTAGE);
     target.link(CARD, true)?;
     story.check("the path is back", host.comes("grep -q live /sys/class/nvme/nvme*/state", 60));
     story.check("the load is right or has ended", load_not_wrong(host));
-    story.check("what lay there is right or SIGBUS", right_or_sigbus(host, "kept"));
+    story.check("swapped memory is right, or SIGBUS", right_or_sigbus(host, "kept"));
     story.check("counters", counters(host));
     story.check("maps", host.ok("znsage check"));
-    story.check("nothing else has died", only_those_failed(host));
+    story.check("nothing else has failed", only_those_failed(host));
     host.ok("znsage off")?;
-    story.check("longer chunks than the path takes are refused", refuses_chunk(host));
-    story.check("after off and on, all zones are there again", all_zones(host));
+    story.check("chunks that are too long for the path are refused", refuses_chunk(host));
+    story.check("after off and on, all zones are usable", all_zones(host));
     swap_again(story, host);
     off(host)
 }
 
-/// With ctrl_loss_tmo the device goes for good.
+/// With ctrl_loss_tmo, the device disappears for good.
 fn gone(story: &mut Story, target: &mut Machine, host: &mut Machine) -> Outcome {
     story.tell("ctrl_loss_tmo expires");
     on(host, "--keep-alive-tmo=2 --reconnect-delay=2 --ctrl-loss-tmo=5")?;
     story.check("swap in use", host.hold("asked", ASKED));
     target.link(CARD, false)?;
-    story.check("the device goes", host.comes(&format!("! test -e {BY_ID}"), 60));
-    story.check("who reads gets SIGBUS", dies_of_sigbus(host, "asked"));
+    story.check("the device disappears", host.comes(&format!("! test -e {BY_ID}"), 60));
+    story.check("a reader gets SIGBUS", dies_of_sigbus(host, "asked"));
     story.check("znsage off", host.ok("znsage off"));
     target.link(CARD, true)?;
-    story.check("nothing else has died", only_those_failed(host));
+    story.check("nothing else has failed", only_those_failed(host));
     story.check("it is connected again", on(host, ""));
     swap_again(story, host);
     off(host)
@@ -184,7 +183,7 @@ fn service(host: &mut Machine, what: &str) -> Outcome {
 fn on(host: &mut Machine, settings: &str) -> Outcome {
     host.comes(&format!("{CONNECT} {settings}"), 30)?;
     host.comes(&format!("test -b {BY_ID}"), 30)?;
-    // What was there when a path was lost is still there.
+    // The device holds data from before the path was lost.
     host.ok(&format!("znsage on --force {BY_ID}")).map(drop)
 }
 
@@ -194,7 +193,7 @@ fn off(host: &mut Machine) -> Outcome {
 
 fn swap_again(story: &mut Story, host: &mut Machine) {
     story.check("swap in use again", host.hold("again", KEPT));
-    story.check("and read back", host.read_held("again"));
+    story.check("and is read back", host.read_held("again"));
 }
 
 fn counter(host: &mut Machine, name: &str) -> Outcome<u64> {
@@ -215,18 +214,18 @@ fn grows(host: &mut Machine, by: u64, patience: u64) -> Outcome<Duration> {
     host.comes(&format!("test $(cat /sys/block/znsage0/znsage/host_blocks) -gt {wanted}"), patience)
 }
 
-/// Returns in the midst of it.
+/// Returns in the middle of the outage.
 fn begin_load(host: &mut Machine) -> Outcome {
     host.ok(LOAD)?;
     grows(host, 5000, 120).map(drop)
 }
 
-/// How long after the cable was plugged in.
+/// `in_time`: how long after the cable was plugged in.
 fn goes_on(host: &mut Machine) -> Outcome<Duration> {
     grows(host, 100, 60)
 }
 
-/// Its exit status, and the end of what it said.
+/// Its exit status, and the end of its output.
 fn load_ended(host: &mut Machine) -> Outcome<(String, String)> {
     host.ends("load.service", LOAD_TIME)?;
     let status = host.ok("systemctl show -P ExecMainStatus load.service")?;
@@ -241,18 +240,18 @@ fn load_is_right(host: &mut Machine) -> Outcome {
     Ok(())
 }
 
-/// 1 is the status for a page that is not what it was.
+/// Status 1 means a corrupt page.
 fn load_not_wrong(host: &mut Machine) -> Outcome<String> {
     let (status, said) = load_ended(host)?;
     ensure!(status != "1", "{said}");
     Ok(format!("status {status}"))
 }
 
-/// It asks for what is on swap, and that ends it.
+/// Reads the memory on swap, which must kill the service.
 fn dies_of_sigbus(host: &mut Machine, name: &str) -> Outcome<Duration> {
     let start = Instant::now();
     host.ask_for(name)?;
-    ensure!(!survives(host, name)?, "it was read, without a cable");
+    ensure!(!survives(host, name)?, "the memory was read without a cable");
     Ok(start.elapsed())
 }
 
@@ -261,7 +260,7 @@ fn right_or_sigbus(host: &mut Machine, name: &str) -> Outcome<String> {
     Ok(if survives(host, name)? { "right" } else { "SIGBUS" }.to_string())
 }
 
-/// Waits for the end of a service that holds memory; false if it was SIGBUS.
+/// Waits for the end of a service that holds memory; false after SIGBUS.
 fn survives(host: &mut Machine, name: &str) -> Outcome<bool> {
     host.ends(&format!("{name}.service"), 120)?;
     let said = host.ok(&format!("journalctl -o cat -u {name}.service | tail -n 3"))?;
@@ -276,7 +275,7 @@ fn no_read_errors(host: &mut Machine) -> Outcome<String> {
     Ok(said)
 }
 
-/// Of all services only those that were to; and no process for want of memory.
+/// Only the expected services have failed, and the OOM killer has killed nothing.
 fn only_those_failed(host: &mut Machine) -> Outcome {
     let failed = host.ok("systemctl --failed --plain --no-legend | cut -d ' ' -f 1")?;
     let ours = ["asked.service", "kept.service", "load.service"];
@@ -285,14 +284,14 @@ fn only_those_failed(host: &mut Machine) -> Outcome {
     host.ok("! dmesg | grep -E 'BUG:|WARNING:|Oops|Out of memory'").map(drop)
 }
 
-/// The kernel would take them, and fail.
+/// The kernel would accept such appends, and they would fail.
 fn refuses_chunk(host: &mut Machine) -> Outcome {
     let ran = host.run(&format!("znsage on --force --chunk 1M {BY_ID}"))?;
     ensure!(ran.status == Some(4) && ran.err.contains("do not fit in one append"), "{}", ran.err);
     Ok(())
 }
 
-/// What the outage did to zones ends with the attachment.
+/// The device's zones are all usable again after it is attached anew.
 fn all_zones(host: &mut Machine) -> Outcome {
     host.ok(&format!("znsage on --force {BY_ID}"))?;
     let (total, retired) = (counter(host, "zones_total")?, counter(host, "zones_retired")?);

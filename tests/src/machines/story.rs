@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What is checked one after the other: each check is told with its time, and
-//! those that fail do not keep the others from being made.
+//! A sequence of checks: each prints its result and its time, and a failure does not stop the
+//! others.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use znsage_tests::outcome::Outcome;
 
 use crate::machine::Machine;
 
-/// Lines of the console that are shown after a failure.
+/// Lines of the console to print after a failure.
 const CONSOLE: usize = 30;
 
 pub struct Story {
@@ -26,7 +26,7 @@ impl Story {
         println!("{:>5}  {text}", self.start.elapsed().as_secs());
     }
 
-    /// A check; what it returns is worth telling.
+    /// Makes a check; the text it returns is printed.
     pub fn check(&mut self, what: &str, outcome: Outcome<impl Remark>) {
         match outcome {
             Ok(remark) => {
@@ -40,13 +40,13 @@ impl Story {
         }
     }
 
-    /// The last words; whether all was well.
+    /// Prints the summary; returns whether all checks passed.
     pub fn end(self, name: &str) -> bool {
         println!("{name}: {} passed, {} failed", self.passed, self.failed);
         self.failed == 0
     }
 
-    /// After an end that nobody wanted.
+    /// Prints the end of the console, after an error that ends the sequence.
     pub fn console(machine: &Machine) {
         let text = std::fs::read(machine.console()).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
@@ -58,7 +58,7 @@ impl Story {
     }
 }
 
-/// What a check may have to say when all is well.
+/// What a check prints when it passes.
 pub trait Remark {
     fn words(&self) -> String;
 }
