@@ -1,29 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# The commands of the project; `make help` lists them. Every target does its
-# own set-up: on a fresh Debian 12 with Rust by rustup, any of them just works.
+# The commands of the project; `make help` lists them. Every target installs what it
+# needs: on a fresh Debian 12 with Rust by rustup, any of them just works.
 
 # Kernels that the module is built for and tested on.
 KERNELS ?= 6.1 6.12
-# The newest that it is tested on, by `make test-newest`: Debian 13's, for which it is
-# built in a Debian 13, and that takes root. KERNELS=7.3 does the rest with it, but
-# packages and machines.
+# The newest supported kernel, Debian 13's, for `make test-newest`. Its module is built in
+# a chroot, which needs root. KERNELS=7.3 works for the other targets as well, except for
+# test-packages, test-boot and test-remote.
 NEWEST ?= 7.3
-# Of these, where only those cases run that say something of the kernel.
-BRIEF ?=
-# Those that look for mistakes: vm/debug-kernel.
+# Kernels that look for memory errors, deadlocks and data races: vm/debug-kernel.
 DEBUG_KERNELS ?= 6.12-kasan 6.12-lockdep 6.12-kcsan
-# What `make bench` measures, and how often.
+# Which cases run in virtual machines: quick, full (those not in quick) or all.
+TIER ?= quick
+# CASES=NAME: instead, the cases with NAME in their names.
+CASES ?=
+# Seconds for each scenario of the engine's stress test.
+STRESS ?= 1
+# What `make bench` measures, and how many rounds.
 FIGURES ?= all
 ROUNDS ?= 3
 # What `make bench-workloads` runs.
 WORKLOADS ?= all
-# Seeds of the torture: how many, and the first.
-SEEDS ?= 8000
+# `make test-torture`: number of seeds, and the first one.
+SEEDS ?= 10000
 FIRST ?= 100000
-# Of fuzzing: for how long each target.
+# `make fuzz`: seconds for each target.
 SECONDS ?= 60
-# Where `make install` puts things: below DESTDIR, to be used below PREFIX.
+# `make install` copies files below DESTDIR, to be used below PREFIX.
 PREFIX ?= /usr/local
 DESTDIR ?=
 # DEBUG=1: the module checks the engine's invariants as it runs.
@@ -35,7 +39,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 export DEBUG
 # One virtual machine, and one build, has the machine for itself.
 .NOTPARALLEL:
-.PHONY: help setup kernels kmod tools man completions command install uninstall deb dist test test-engine test-model test-rust test-torture test-fuzz test-report test-vm test-newest test-debug torture test-cross test-packages test-boot test-remote coverage fuzz try demo bench bench-workloads lab lint clean distclean
+.PHONY: help setup kernels kmod tools man completions command install uninstall deb dist test test-all stress checked test-engine test-model test-rust test-torture test-fuzz test-report test-self test-vm test-newest test-debug torture test-cross test-packages test-boot test-remote coverage fuzz try demo bench bench-workloads lab lint clean distclean
 
 SCRIPTS := vm/lib.sh vm/debian.sh vm/devices.sh trace/lib.sh dist/lib.sh tests/debian.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* dist/* dist/dkms/* dist/debian/* .ci/* bench/* fuzz/* tests/* trace/* engine/tests/* 2>/dev/null)
 ENGINE := $(wildcard engine/*.c port/user/*.c port/user/policy/*.c)
@@ -87,88 +91,101 @@ deb: command ## Debian packages, znsage and znsage-dkms, into build/deb
 dist: ## the source as an archive, into build/dist
 	dist/archive
 
-test: test-engine test-model test-rust test-torture test-fuzz test-vm ## everything that proves it works
+# tests/README.md says what is in `make test`, and what `make test-all` adds.
+test: stress test-rust test-vm ## what proves a change: 20 minutes on two CPUs
 
-test-engine: ## the engine: property tests, parts, stress under sanitizers
+# Hours; as root; fetches Debian.
+test-all: TIER := all
+test-all: STRESS := 3
+test-all: export MINUTES ?= 3
+test-all: test test-torture test-fuzz test-report test-self test-cross coverage test-packages test-boot test-remote test-newest test-debug ## all tests there are
+
+stress:
+	@vm/setup test
+	$(MAKE) -C engine/tests SECONDS=$(STRESS)
+
+# One build for tests, simulator and virtual machines: the development profile, in
+# target/debug. Always the same packages and targets, because cargo builds dependencies
+# again when others ask for other features.
+checked:
 	@vm/setup test rust
-	$(MAKE) -C engine/tests
-	cargo test -p znsage-engine
+	cargo build --workspace --all-targets
+
+test-rust: checked ## the crates: engine, model checker, simulator, command, parsers
+	cargo test --workspace
+
+# Parts of `make test`.
+test-engine: stress checked ## the engine: parts, stress under sanitizers, property tests
+	cargo test --workspace --test engine
 
 # docs/locking.md says what is checked.
-test-model: ## the engine's lock-free parts in a model checker
-	@vm/setup test rust
-	nice cargo test -p znsage-model
+test-model: checked ## the engine's lock-free parts in a model checker
+	cargo test --workspace --test model --test buffer --test kmod
 
-test-rust: ## the Rust crates' tests
-	@vm/setup test rust
-	cargo test --workspace --exclude znsage-engine --exclude znsage-model
-
-# Without a browser, test-rust leaves out what needs one.
+# Without a browser, test-rust skips these.
 test-report: ## pages of `znsage report` in a headless Chromium
 	@vm/setup browser rust
 	ZNSAGE_BROWSER_NEEDED=1 cargo test -p znsage --test report
 
-# SEEDS=N FIRST=N: others than CI's.
-test-torture: ## the engine under simulated faults, by seeds
-	@vm/setup rust
-	cargo build --release -p znsage
-	target/release/znsage sim torture --first $(FIRST) --seeds $(SEEDS)
+# SEEDS=N FIRST=N for other seeds.
+test-torture: checked ## the engine under simulated faults, more seeds than in test-rust
+	target/debug/znsage sim torture --first $(FIRST) --seeds $(SEEDS)
 
-# What is new every time is for `make fuzz`: this is to say whether a change is good.
-test-fuzz: ## every parser on made-up inputs, for five seconds each
+# The same inputs each time, to judge a change; `make fuzz` looks for new ones.
+test-fuzz: ## every parser on made-up inputs, five seconds each
 	@vm/setup fuzz rust
 	FUZZ_SEED=1 fuzz/run 5
 
-# The suite on each kernel of $(1).
+comma := ,
+space := $(subst ,, )
+# vm-suite on all kernels of $(1) at once.
 define suite
 @for kernel in $(1); do DEBUG=1 vm/module $$kernel; done
-@status=0; for kernel in $(1); do \
-	brief=; [[ " $(BRIEF) " != *" $$kernel "* ]] || brief=--brief; \
-	echo "vm-suite on $$kernel $$brief"; \
-	tests/run $$kernel $$brief $(CASES) || status=1; \
-done; exit $$status
+tests/run $(subst $(space),$(comma),$(strip $(1))) $(or $(CASES),$(if $(filter all,$(TIER)),,--tier $(TIER)))
 endef
 
-# CASES=NAME runs only the cases with that in their names; tests/README.md.
-test-vm: tools ## the module on stock kernels, in virtual machines
+# TIER=all for all cases, CASES=NAME for some; tests/README.md.
+test-vm: checked ## the module on stock kernels, in virtual machines
 	@vm/setup
-ifeq ($(CASES),)
-	vm/selftest $(KERNELS)
-endif
 	$(call suite,$(KERNELS))
 
-# Not a part of `make test`: as root, it fetches a Debian.
-test-newest: ## the same on the newest kernel
-	$(MAKE) test-vm KERNELS=$(NEWEST)
+# vm/run's own tests.
+test-self: ## the script that runs virtual machines: devices, exit statuses, crashes
+	vm/selftest $(KERNELS)
 
-# Two minutes of it are a part of test-vm. KERNELS=6.12 SEED=7.
+# As root; fetches a Debian 13.
+test-newest: ## test-vm on the newest kernel
+	$(MAKE) test-vm KERNELS=$(NEWEST) TIER=all
+
+# test-vm has a minute of it. KERNELS=6.12 SEED=7.
 torture: export MINUTES ?= 10
-torture: tools ## everything at once, in a virtual machine, MINUTES=N long
-	@vm/setup
+torture: ## everything at once, in virtual machines, for MINUTES=N
 	$(MAKE) test-vm CASES=torture::
 
-# Not a part of `make test`: it takes hours, and first builds the kernels.
+# Hours, and the kernels are built first. One kernel at a time: they are slow.
 test-debug: export SLOWNESS ?= 6
-test-debug: tools ## the same on kernels that look for memory errors, deadlocks and data races
+test-debug: checked ## test-vm on kernels that look for memory errors, deadlocks and data races
 	@vm/setup
-	$(call suite,$(DEBUG_KERNELS))
+	@status=0; for kernel in $(DEBUG_KERNELS); do \
+		DEBUG=1 vm/module $$kernel && tests/run $$kernel $(CASES) || status=1; \
+	done; exit $$status
 
-# Compiled, not run: pages of 64 KiB, by clang. It fetches the kernel's source.
+# Compiled but not run: pages of 64 KiB, by clang. Fetches the kernel's source.
 test-cross: ## the module compiled for arm64 with 64 KiB pages, by clang
 	@vm/setup module
 	vm/module 6.12-arm64 ARCH=arm64 LLVM=1 KBUILD_MODPOST_WARN=1 W=1 KCFLAGS=-Werror
 
-# Not a part of `make test`: it fetches a Debian.
+# As root; fetches a Debian.
 test-packages: deb ## the packages in a Debian 12 of their own: installed, built, removed
 	@vm/setup module packages
 	@vm/kernels $(KERNELS)
 	tests/packages $(KERNELS)
 
-# Not a part of `make test`: it fetches a Debian. KERNELS=6.12 for one of them.
+# As root; fetches a Debian. KERNELS=6.12 for one kernel.
 test-boot: deb ## whole machines with systemd: swap after each start, clean stops, mistakes
 	$(call machines,boot)
 
-# One kernel says it all, and takes some five minutes.
+# One kernel is enough; five minutes.
 test-remote: KERNELS := 6.12
 test-remote: deb ## swap on another machine's device, with the cable pulled
 	$(call machines,remote)

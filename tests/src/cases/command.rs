@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The command as people have it before them: on a terminal, and as the documents
-//! tell them to type it.
+//! The command as users see it: on a terminal, and as the documents say to type it.
 
 use std::fs;
 use std::thread::sleep;
@@ -17,8 +16,7 @@ use crate::outcome::{Context, Outcome};
 
 crate::cases![command: top, what_documents_say];
 
-/// A terminal of 80 columns and 24 lines in which a command runs. It is gone when the
-/// value is.
+/// A command in a terminal of 80 columns and 24 lines. Dropping it closes the terminal.
 struct Terminal;
 
 impl Terminal {
@@ -43,7 +41,7 @@ impl Terminal {
         Terminal::tmux(&["send-keys", keys]).map(drop)
     }
 
-    /// Waits until it shows all these words.
+    /// Waits until the terminal shows all these words.
     fn shows(&self, words: &[&str]) -> Outcome<String> {
         let mut text = String::new();
         let so = guest::eventually(20.0, || {
@@ -61,7 +59,7 @@ impl Drop for Terminal {
     }
 }
 
-/// The process with these words as its command line.
+/// The PID of the process with this command line.
 fn process_of(words: &str) -> Outcome<String> {
     let pids = guest::list("/proc").into_iter().filter(|n| n.bytes().all(|b| b.is_ascii_digit()));
     let wanted = format!("{}\0", words.replace(' ', "\0"));
@@ -71,7 +69,7 @@ fn process_of(words: &str) -> Outcome<String> {
     pids.into_iter().find(is_it).ok_or(format!("`{words}` does not run"))
 }
 
-/// Processor time that a process has had, in ticks of 10 ms.
+/// Processor time of a process, in ticks of 10 ms.
 fn ticks(pid: &str) -> Outcome<u64> {
     let stat = guest::read(&format!("/proc/{pid}/stat"))?;
     let after = stat.rsplit(')').next().unwrap_or("");
@@ -106,14 +104,14 @@ fn top(_: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
-/// Is it a command of ours on devices?
+/// Whether a line runs znsage on a device.
 fn is_ours(line: &str) -> bool {
     const OURS: [&str; 8] = ["on", "off", "list", "status", "check", "set", "doctor", "bench"];
     let mut words = line.split_whitespace();
     words.next() == Some("znsage") && words.next().is_some_and(|w| OURS.contains(&w))
 }
 
-/// Runs those of a document in their order, on a device of ours.
+/// Runs such commands of a document, in order, on a test device.
 fn run_all(name: &str) -> Outcome<usize> {
     const THEIRS: &str = "/dev/nvme1n1";
     let backing = guest::device(MAIN)?;
