@@ -49,7 +49,7 @@ read_spec() {
 	[[ $kind != zns ]] || : "${key[capacity]:=${key[zone]}}"
 	for name in "${!key[@]}"; do
 		value=$(bytes "${key[$name]}") ||
-			bad_device "$kind" "$spec" "$name '${key[$name]}' is no number or size" || return
+			bad_device "$kind" "$spec" "$name '${key[$name]}' is not a number or size" || return
 		key[$name]=$value
 	done
 }

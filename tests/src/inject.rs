@@ -19,7 +19,7 @@ impl Injection {
     /// A directory of debugfs or configfs; None if this kernel does not have it.
     pub fn at(directory: String) -> Outcome<Option<Injection>> {
         if !guest::exists(&format!("{directory}/probability")) {
-            print!("this kernel makes no such faults ... ");
+            print!("no fault injection in this kernel ... ");
             return Ok(None);
         }
         let injection = Injection { directory };

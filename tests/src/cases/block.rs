@@ -19,7 +19,7 @@ use crate::pattern::{Random, PAGE, ZERO};
 
 crate::cases![block:
     random_requests, never_written_reads_zero, discard_frees, overlapping_writes,
-    error_before_a_write, zeroes_of_much, unaligned_is_refused, huge_pages, medium_folios];
+    error_before_a_write, zeroes_of_much, unaligned_is_refused, huge_pages, medium_folios (full)];
 
 /// A small device: 24 MiB of slots, so that GC runs soon.
 fn attach(policy: &str) -> Outcome<Device> {

@@ -14,7 +14,7 @@ use crate::kmsg::Log;
 use crate::load::Load;
 use crate::outcome::{Context, Outcome};
 
-crate::cases![command: top, what_documents_say];
+crate::cases![command: top (full), what_documents_say (full)];
 
 /// A command in a terminal of 80 columns and 24 lines. Dropping it closes the terminal.
 struct Terminal;

@@ -15,7 +15,7 @@ use crate::memory::Memory;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::Random;
 
-crate::cases![control: random_writes];
+crate::cases![control: random_writes (full)];
 
 const MIB: usize = 1 << 20;
 const WRITERS: u64 = 3;
@@ -121,8 +121,8 @@ fn write_at_random(files: &[String], seed: u64) -> Outcome {
         counts.entry(path).or_default()[refused] += 1;
     }
     ensure!(counts.len() == files.len(), "only {} files were written", counts.len());
-    ensure!(counts.values().any(|n| n[0] > 0), "all was refused");
-    ensure!(counts.values().all(|n| n[1] > 0), "a file took all: {counts:?}");
+    ensure!(counts.values().any(|n| n[0] > 0), "every value was refused");
+    ensure!(counts.values().all(|n| n[1] > 0), "a file accepted every value: {counts:?}");
     Ok(())
 }
 
@@ -164,7 +164,7 @@ fn random_writes(_: &mut Log) -> Outcome {
 
     fs::remove_dir(&spare).context(&spare)?;
     let power = guest::read(&format!("{CONFIG}/{name}/power"))?;
-    ensure!(power == "1", "power is `{power}`, of a device in use");
+    ensure!(power == "1", "power is `{power}`, though the device is in use");
     ensure!(device.counter("host_blocks")? > 0, "nothing was swapped out");
     device.finish_sound()
 }

@@ -52,7 +52,7 @@ fn is_refused_while_on(log: &mut Log) -> Outcome {
     child.reach()?;
     let before = device.counter("host_blocks")?;
     guest::refuses(STATE, "disk", libc::EBUSY)?;
-    ensure!(log.has(REFUSED), "the log does not tell who refused");
+    ensure!(log.has(REFUSED), "the log does not say who refused");
     no_snapshot(&device)?;
     child.go_on()?;
     child.join()?;
@@ -78,7 +78,7 @@ fn holds_attach_back(log: &mut Log) -> Outcome {
 
     let hibernating = File::open(SNAPSHOT).context("nothing is on any more")?;
     guest::refuses(&power, "1", libc::EAGAIN)?;
-    ensure!(log.has("the system is about to hibernate"), "the log does not tell why");
+    ensure!(log.has("the system is about to hibernate"), "the log does not say why");
     drop(hibernating);
     guest::write(&power, "1").context("attach when it is over")?;
     no_snapshot(&first)?;
@@ -88,6 +88,6 @@ fn holds_attach_back(log: &mut Log) -> Outcome {
 fn suspend_is_not_refused(log: &mut Log) -> Outcome {
     let device = Device::on(&guest::device(MAIN)?, &[])?;
     sleep::to_idle()?;
-    ensure!(!log.has(REFUSED), "hibernation was refused, when nobody asked for it");
+    ensure!(!log.has(REFUSED), "hibernation was refused, although only suspend was requested");
     device.finish_sound()
 }

@@ -16,8 +16,8 @@ use crate::pattern::{self, PAGE};
 use crate::table::Row;
 
 crate::cases![isolation:
-    zones_of_mappings, zones_of_cgroups, gone_cgroups, nested_cgroups, reader_beside_writer (full),
-    limited];
+    zones_of_mappings, zones_of_cgroups, gone_cgroups (full), nested_cgroups (full),
+    reader_beside_writer (full), limited];
 
 const MIB: usize = 1 << 20;
 
@@ -34,7 +34,7 @@ fn number(row: &Row, column: &str) -> Outcome<u64> {
 fn zones(device: &Device) -> Outcome<Vec<Row>> {
     let mut rows = device.zones()?;
     rows.retain(|row| row.get("live").is_some_and(|live| live != "0"));
-    ensure!(!rows.is_empty(), "no zone holds anything");
+    ensure!(!rows.is_empty(), "all zones are empty");
     Ok(rows)
 }
 
@@ -88,7 +88,7 @@ fn zones_of_mappings(_: &mut Log) -> Outcome {
     })?;
     child.reach()?;
     let (keys, mixed) = keys(&device)?;
-    print!("{} keys, {mixed} zones of several ... ", keys.len());
+    print!("{} keys, {mixed} mixed zones ... ", keys.len());
     ensure!(keys.len() >= 2, "both mappings have one key");
     ensure!(mixed == 0, "{mixed} zones hold pages of several mappings");
     let refused = device.counter("policy_refused")?;
@@ -319,8 +319,8 @@ fn limited(_: &mut Log) -> Outcome {
         })?;
         let [took] = child.numbers()?;
         let written = group.io(&number, "wbytes")?;
-        print!("{policy}: {took} ms, {} KiB are its ... ", written >> 10);
-        ensure!(took < 100_000, "its pages were held back");
+        print!("{policy}: {took} ms, {} KiB charged ... ", written >> 10);
+        ensure!(took < 100_000, "its swap-out was throttled");
         let charged = if policy == "cpu" { 0 } else { BYTES as u64 };
         ensure!(written >= charged, "only {written} bytes are charged to it");
         ensure!(policy != "cpu" || written == 0, "{written} bytes are charged to it");

@@ -15,7 +15,8 @@ use crate::outcome::{Context, Outcome};
 use crate::pattern::PAGE;
 
 crate::cases![lifecycle:
-    on_and_off, status_tells, detach_in_use_is_refused, two_devices, twenty_times_without_a_leak];
+    on_and_off, status_tells, detach_in_use_is_refused, two_devices,
+    twenty_times_without_a_leak (full)];
 
 /// Has a process put some pages on the device and take them back.
 fn use_it(bytes: usize) -> Outcome {
