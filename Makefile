@@ -37,22 +37,21 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export DEBUG
-# One virtual machine, and one build, has the machine for itself.
+# One target at a time: a build or virtual machines use all CPUs.
 .NOTPARALLEL:
 .PHONY: help setup kernels kmod tools man completions command install uninstall deb dist test test-all stress checked test-engine test-model test-rust test-torture test-fuzz test-report test-self test-vm test-newest test-debug torture test-cross test-packages test-boot test-remote coverage fuzz try demo bench bench-workloads lab lint clean distclean
 
 SCRIPTS := vm/lib.sh vm/debian.sh vm/devices.sh trace/lib.sh dist/lib.sh tests/debian.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* dist/* dist/dkms/* dist/debian/* .ci/* bench/* fuzz/* tests/* trace/* engine/tests/* 2>/dev/null)
 ENGINE := $(wildcard engine/*.c port/user/*.c port/user/policy/*.c)
-# Policies of one's own, which are kernel modules and libraries as well.
+# Example policies, which are kernel modules and libraries as well.
 SAMPLES := $(wildcard samples/*.c)
-# The engine is built into the kernel and into user space, so it is held to
-# what both compilers can check.
+# The engine runs in the kernel and in user space: both compilers check it.
 STRICT := -std=gnu11 -O2 -Wall -Wextra -Wno-unused-parameter -Werror -Iengine -Iport/user -Iinclude -fsyntax-only
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
-setup: ## install what this machine lacks, virtme-ng into build/venv
+setup: ## install what this machine lacks; virtme-ng goes into build/venv
 	@vm/setup
 
 kernels: ## fetch the stock kernels into build/kernels
@@ -77,7 +76,7 @@ completions: ## its completions for bash, zsh and fish, into target/completions
 command: man completions ## what `make install` copies: the command, manual pages, completions
 	cargo build --release -p znsage
 
-# As root; docs/install.md.
+# Needs root; docs/install.md.
 install: ## install what `make command` built: PREFIX=/usr/local DESTDIR=
 	dist/install '$(PREFIX)' '$(DESTDIR)'
 
@@ -94,7 +93,7 @@ dist: ## the source as an archive, into build/dist
 # tests/README.md says what is in `make test`, and what `make test-all` adds.
 test: stress test-rust test-vm ## what proves a change: 20 minutes on two CPUs
 
-# Hours; as root; fetches Debian.
+# Takes hours, needs root, fetches Debian.
 test-all: TIER := all
 test-all: STRESS := 3
 test-all: export MINUTES ?= 3
@@ -123,9 +122,9 @@ test-model: checked ## the engine's lock-free parts in a model checker
 	cargo test --workspace --test model --test buffer --test kmod
 
 # Without a browser, test-rust skips these.
-test-report: ## pages of `znsage report` in a headless Chromium
+test-report: checked ## pages of `znsage report` in a headless Chromium
 	@vm/setup browser rust
-	ZNSAGE_BROWSER_NEEDED=1 cargo test -p znsage --test report
+	ZNSAGE_BROWSER_NEEDED=1 cargo test --workspace --test report
 
 # SEEDS=N FIRST=N for other seeds.
 test-torture: checked ## the engine under simulated faults, more seeds than in test-rust
@@ -149,11 +148,10 @@ test-vm: checked ## the module on stock kernels, in virtual machines
 	@vm/setup
 	$(call suite,$(KERNELS))
 
-# vm/run's own tests.
-test-self: ## the script that runs virtual machines: devices, exit statuses, crashes
+test-self: ## vm/run, which starts virtual machines: devices, exit statuses, crashes
 	vm/selftest $(KERNELS)
 
-# As root; fetches a Debian 13.
+# Needs root; fetches a Debian 13.
 test-newest: ## test-vm on the newest kernel
 	$(MAKE) test-vm KERNELS=$(NEWEST) TIER=all
 
@@ -170,18 +168,18 @@ test-debug: checked ## test-vm on kernels that look for memory errors, deadlocks
 		DEBUG=1 vm/module $$kernel && tests/run $$kernel $(CASES) || status=1; \
 	done; exit $$status
 
-# Compiled but not run: pages of 64 KiB, by clang. Fetches the kernel's source.
+# Not run, only compiled. Fetches the kernel's source.
 test-cross: ## the module compiled for arm64 with 64 KiB pages, by clang
 	@vm/setup module
 	vm/module 6.12-arm64 ARCH=arm64 LLVM=1 KBUILD_MODPOST_WARN=1 W=1 KCFLAGS=-Werror
 
-# As root; fetches a Debian.
+# Needs root; fetches a Debian.
 test-packages: deb ## the packages in a Debian 12 of their own: installed, built, removed
 	@vm/setup module packages
 	@vm/kernels $(KERNELS)
 	tests/packages $(KERNELS)
 
-# As root; fetches a Debian. KERNELS=6.12 for one kernel.
+# Needs root; fetches a Debian. KERNELS=6.12 for one kernel.
 test-boot: deb ## whole machines with systemd: swap after each start, clean stops, mistakes
 	$(call machines,boot)
 
@@ -197,8 +195,8 @@ cargo build --release -p znsage-tests
 @for kernel in $(KERNELS); do tests/machines $(1) $$kernel || exit; done
 endef
 
-# What is not covered: build/coverage/missing.
-coverage: ## how much of the engine its own tests execute; fails below 98 % of lines, 90 % of branches
+# build/coverage/missing lists the rest.
+coverage: ## how much of the engine its tests execute: at least 98 % of lines, 90 % of branches
 	@vm/setup test rust
 	engine/tests/coverage
 
@@ -226,14 +224,14 @@ bench-workloads: lab ## real programs on znsage and on stock swap: memcached, Re
 	target/release/znsage-lab workloads --workloads='$(WORKLOADS)' --rounds='$(ROUNDS)'
 	target/release/znsage report build/workloads/result.json
 
-# What demo and bench run: a module without checks, for one kernel.
+# For demo and bench: the module without checks, for one kernel.
 lab:
 	@vm/setup
 	@DEBUG=0 vm/module 6.12
 	cargo build --release -p znsage -p znsage-lab
 
-# Others than 6.12 by hand, as it is done here; the headers of 7.2 and 7.3 lack a part
-# of what sparse takes.
+# For other kernels than 6.12, run the last line by hand; the headers of 7.2 and 7.3 lack
+# files that sparse needs.
 lint: ## formatting, clippy, shellcheck, strict gcc and clang, W=1, sparse
 	@vm/setup test module rust
 	cargo fmt --all --check
