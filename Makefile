@@ -16,7 +16,7 @@ TIER ?= quick
 # CASES=NAME: instead, the cases with NAME in their names.
 CASES ?=
 # Seconds for each scenario of the engine's stress test.
-STRESS ?= 1
+STRESS_SECONDS ?= 1
 # What `make bench` measures, and how many rounds.
 FIGURES ?= all
 ROUNDS ?= 3
@@ -95,13 +95,13 @@ test: stress test-rust test-vm ## what proves a change: 20 minutes on two CPUs
 
 # Takes hours, needs root, fetches Debian.
 test-all: TIER := all
-test-all: STRESS := 3
+test-all: STRESS_SECONDS := 3
 test-all: export MINUTES ?= 3
 test-all: test test-torture test-fuzz test-report test-self test-cross coverage test-packages test-boot test-remote test-newest test-debug ## all tests there are
 
 stress:
 	@vm/setup test
-	$(MAKE) -C engine/tests SECONDS=$(STRESS)
+	$(MAKE) -C engine/tests SECONDS=$(STRESS_SECONDS)
 
 # One build for tests, simulator and virtual machines: the development profile, in
 # target/debug. Always the same packages and targets, because cargo builds dependencies
