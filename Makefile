@@ -97,6 +97,7 @@ test: stress test-rust test-vm ## what proves a change: 20 minutes on two CPUs
 test-all: TIER := all
 test-all: STRESS_SECONDS := 3
 test-all: export MINUTES ?= 3
+test-all: export TIMES ?= 10
 test-all: test test-torture test-fuzz test-report test-self test-cross coverage test-packages test-boot test-remote test-newest test-debug ## all tests there are
 
 stress:

@@ -300,7 +300,7 @@ fn controller_resets(log: &mut Log) -> Outcome {
     }
     let device = Device::on(&backing, &[])?;
     let mut load = Load::start(2, 14 << 20, 12 * MIB)?;
-    for _ in 0..guest::asked_for("TIMES", 10)? {
+    for _ in 0..guest::asked_for("TIMES", 3)? {
         goes_on(&device, &mut load)?;
         guest::write(&reset, "1").context(&reset)?;
         log.keep_up();
@@ -325,7 +325,7 @@ fn unplugged(log: &mut Log) -> Outcome {
     for words in ["nvme", "Buffer I/O error", "pci ", "failed (-19)", "failed (-6)"] {
         log.allow(words);
     }
-    let times = guest::asked_for("TIMES", 3)?;
+    let times = guest::asked_for("TIMES", 2)?;
     let mut lost = 0;
     for _ in 0..times {
         let device = Device::on(&backing, &["--force"])?;

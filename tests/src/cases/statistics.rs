@@ -16,7 +16,8 @@ use crate::load::Load;
 use crate::outcome::{Context, Outcome};
 use crate::table::{mounted, sum, table};
 
-crate::cases![statistics: numbers_add_up (full), events_come, settings_change, scripts_answer];
+crate::cases![statistics:
+    numbers_add_up (full), events_come, settings_change, scripts_answer (full)];
 
 const TRACEFS: &str = "/sys/kernel/tracing";
 
