@@ -17,8 +17,8 @@ use crate::ensure;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::{self, PAGE, WORDS};
 
-/// Pages that may be in the batch of another CPU, where reclaim does not find them.
-const STAYING: usize = 64;
+/// Pages that `page_out()` may leave: in the batch of another CPU, reclaim does not find them.
+pub const STAYING: usize = 64;
 const PAGE_OUT_TRIES: u32 = 20;
 const PAGE_OUT_PAUSE: Duration = Duration::from_millis(20);
 
