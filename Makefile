@@ -102,6 +102,7 @@ test-all: test test-torture test-fuzz test-report test-self test-cross coverage 
 
 stress:
 	@vm/setup test
+	$(MAKE) -C engine/tests -j "$$(nproc)" programs
 	$(MAKE) -C engine/tests SECONDS=$(STRESS_SECONDS)
 
 # One build for tests, simulator and virtual machines: the development profile, in
