@@ -1,29 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# The commands of the project; `make help` lists them. Every target does its
-# own set-up: on a fresh Debian 12 with Rust by rustup, any of them just works.
+# The commands of the project; `make help` lists them. Every target installs what it
+# needs: on a fresh Debian 12 with Rust by rustup, any of them just works.
 
 # Kernels that the module is built for and tested on.
 KERNELS ?= 6.1 6.12
-# The newest that it is tested on, by `make test-newest`: Debian 13's, for which it is
-# built in a Debian 13, and that takes root. KERNELS=7.3 does the rest with it, but
-# packages and machines.
+# The newest supported kernel, Debian 13's, for `make test-newest`. Its module is built in
+# a chroot, which needs root. KERNELS=7.3 works for the other targets as well, except for
+# test-packages, test-boot and test-remote.
 NEWEST ?= 7.3
-# Of these, where only those cases run that say something of the kernel.
-BRIEF ?=
-# Those that look for mistakes: vm/debug-kernel.
+# Kernels that look for memory errors, deadlocks and data races: vm/debug-kernel.
 DEBUG_KERNELS ?= 6.12-kasan 6.12-lockdep 6.12-kcsan
-# What `make bench` measures, and how often.
+# Which cases run in virtual machines: quick, full (those not in quick) or all.
+TIER ?= quick
+# CASES=NAME: instead, the cases with NAME in their names.
+CASES ?=
+# Seconds for each scenario of the engine's stress test.
+STRESS_SECONDS ?= 1
+# What `make bench` measures, and how many rounds.
 FIGURES ?= all
 ROUNDS ?= 3
 # What `make bench-workloads` runs.
 WORKLOADS ?= all
-# Seeds of the torture: how many, and the first.
-SEEDS ?= 8000
+# `make test-torture`: number of seeds, and the first one.
+SEEDS ?= 10000
 FIRST ?= 100000
-# Of fuzzing: for how long each target.
+# `make fuzz`: seconds for each target.
 SECONDS ?= 60
-# Where `make install` puts things: below DESTDIR, to be used below PREFIX.
+# `make install` copies files below DESTDIR, to be used below PREFIX.
 PREFIX ?= /usr/local
 DESTDIR ?=
 # DEBUG=1: the module checks the engine's invariants as it runs.
@@ -33,22 +37,21 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export DEBUG
-# One virtual machine, and one build, has the machine for itself.
+# One target at a time: a build or virtual machines use all CPUs.
 .NOTPARALLEL:
-.PHONY: help setup kernels kmod tools man completions command install uninstall deb dist test test-engine test-model test-rust test-torture test-fuzz test-report test-vm test-newest test-debug torture test-cross test-packages test-boot test-remote coverage fuzz try demo bench bench-workloads lab lint clean distclean
+.PHONY: help setup kernels kmod tools man completions command install uninstall deb dist test test-all stress checked test-engine test-model test-rust test-torture test-fuzz test-report test-self test-vm test-newest test-debug torture test-cross test-packages test-boot test-remote coverage fuzz try demo bench bench-workloads lab lint clean distclean
 
 SCRIPTS := vm/lib.sh vm/debian.sh vm/devices.sh trace/lib.sh dist/lib.sh tests/debian.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* dist/* dist/dkms/* dist/debian/* .ci/* bench/* fuzz/* tests/* trace/* engine/tests/* 2>/dev/null)
 ENGINE := $(wildcard engine/*.c port/user/*.c port/user/policy/*.c)
-# Policies of one's own, which are kernel modules and libraries as well.
+# Example policies, which are kernel modules and libraries as well.
 SAMPLES := $(wildcard samples/*.c)
-# The engine is built into the kernel and into user space, so it is held to
-# what both compilers can check.
+# The engine runs in the kernel and in user space: both compilers check it.
 STRICT := -std=gnu11 -O2 -Wall -Wextra -Wno-unused-parameter -Werror -Iengine -Iport/user -Iinclude -fsyntax-only
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
-setup: ## install what this machine lacks, virtme-ng into build/venv
+setup: ## install what this machine lacks; virtme-ng goes into build/venv
 	@vm/setup
 
 kernels: ## fetch the stock kernels into build/kernels
@@ -73,7 +76,7 @@ completions: ## its completions for bash, zsh and fish, into target/completions
 command: man completions ## what `make install` copies: the command, manual pages, completions
 	cargo build --release -p znsage
 
-# As root; docs/install.md.
+# Needs root; docs/install.md.
 install: ## install what `make command` built: PREFIX=/usr/local DESTDIR=
 	dist/install '$(PREFIX)' '$(DESTDIR)'
 
@@ -87,88 +90,102 @@ deb: command ## Debian packages, znsage and znsage-dkms, into build/deb
 dist: ## the source as an archive, into build/dist
 	dist/archive
 
-test: test-engine test-model test-rust test-torture test-fuzz test-vm ## everything that proves it works
+# tests/README.md says what is in `make test`, and what `make test-all` adds.
+test: stress test-rust test-vm ## what proves a change: 20 minutes on two CPUs
 
-test-engine: ## the engine: property tests, parts, stress under sanitizers
+# Takes hours, needs root, fetches Debian.
+test-all: TIER := all
+test-all: STRESS_SECONDS := 3
+test-all: export MINUTES ?= 3
+test-all: export TIMES ?= 10
+test-all: test test-torture test-fuzz test-report test-self test-cross coverage test-packages test-boot test-remote test-newest test-debug ## all tests there are
+
+stress:
+	@vm/setup test
+	$(MAKE) -C engine/tests -j "$$(nproc)" programs
+	$(MAKE) -C engine/tests SECONDS=$(STRESS_SECONDS)
+
+# One build for tests, simulator and virtual machines: the development profile, in
+# target/debug. Always the same packages and targets, because cargo builds dependencies
+# again when others ask for other features.
+checked:
 	@vm/setup test rust
-	$(MAKE) -C engine/tests
-	cargo test -p znsage-engine
+	cargo build --workspace --all-targets
+
+test-rust: checked ## the crates: engine, model checker, simulator, command, parsers
+	cargo test --workspace
+
+# Parts of `make test`.
+test-engine: stress checked ## the engine: parts, stress under sanitizers, property tests
+	cargo test --workspace --test engine
 
 # docs/locking.md says what is checked.
-test-model: ## the engine's lock-free parts in a model checker
-	@vm/setup test rust
-	nice cargo test -p znsage-model
+test-model: checked ## the engine's lock-free parts in a model checker
+	cargo test --workspace --test model --test buffer --test kmod
 
-test-rust: ## the Rust crates' tests
-	@vm/setup test rust
-	cargo test --workspace --exclude znsage-engine --exclude znsage-model
-
-# Without a browser, test-rust leaves out what needs one.
-test-report: ## pages of `znsage report` in a headless Chromium
+# Without a browser, test-rust skips these.
+test-report: checked ## pages of `znsage report` in a headless Chromium
 	@vm/setup browser rust
-	ZNSAGE_BROWSER_NEEDED=1 cargo test -p znsage --test report
+	ZNSAGE_BROWSER_NEEDED=1 cargo test --workspace --test report
 
-# SEEDS=N FIRST=N: others than CI's.
-test-torture: ## the engine under simulated faults, by seeds
-	@vm/setup rust
-	cargo build --release -p znsage
-	target/release/znsage sim torture --first $(FIRST) --seeds $(SEEDS)
+# SEEDS=N FIRST=N for other seeds.
+test-torture: checked ## the engine under simulated faults, more seeds than in test-rust
+	target/debug/znsage sim torture --first $(FIRST) --seeds $(SEEDS)
 
-# What is new every time is for `make fuzz`: this is to say whether a change is good.
-test-fuzz: ## every parser on made-up inputs, for five seconds each
+# The same inputs each time, to judge a change; `make fuzz` looks for new ones.
+test-fuzz: ## every parser on made-up inputs, five seconds each
 	@vm/setup fuzz rust
 	FUZZ_SEED=1 fuzz/run 5
 
-# The suite on each kernel of $(1).
+comma := ,
+space := $(subst ,, )
+# vm-suite on all kernels of $(1) at once.
 define suite
 @for kernel in $(1); do DEBUG=1 vm/module $$kernel; done
-@status=0; for kernel in $(1); do \
-	brief=; [[ " $(BRIEF) " != *" $$kernel "* ]] || brief=--brief; \
-	echo "vm-suite on $$kernel $$brief"; \
-	tests/run $$kernel $$brief $(CASES) || status=1; \
-done; exit $$status
+tests/run $(subst $(space),$(comma),$(strip $(1))) $(or $(CASES),$(if $(filter all,$(TIER)),,--tier $(TIER)))
 endef
 
-# CASES=NAME runs only the cases with that in their names; tests/README.md.
-test-vm: tools ## the module on stock kernels, in virtual machines
+# TIER=all for all cases, CASES=NAME for some; tests/README.md.
+test-vm: checked ## the module on stock kernels, in virtual machines
 	@vm/setup
-ifeq ($(CASES),)
-	vm/selftest $(KERNELS)
-endif
 	$(call suite,$(KERNELS))
 
-# Not a part of `make test`: as root, it fetches a Debian.
-test-newest: ## the same on the newest kernel
-	$(MAKE) test-vm KERNELS=$(NEWEST)
+test-self: ## vm/run, which starts virtual machines: devices, exit statuses, crashes
+	vm/selftest $(KERNELS)
 
-# Two minutes of it are a part of test-vm. KERNELS=6.12 SEED=7.
+# Needs root; fetches a Debian 13.
+test-newest: ## test-vm on the newest kernel
+	$(MAKE) test-vm KERNELS=$(NEWEST) TIER=all
+
+# test-vm has a minute of it. KERNELS=6.12 SEED=7.
 torture: export MINUTES ?= 10
-torture: tools ## everything at once, in a virtual machine, MINUTES=N long
-	@vm/setup
+torture: ## everything at once, in virtual machines, for MINUTES=N
 	$(MAKE) test-vm CASES=torture::
 
-# Not a part of `make test`: it takes hours, and first builds the kernels.
+# Hours, and the kernels are built first. One kernel at a time: they are slow.
 test-debug: export SLOWNESS ?= 6
-test-debug: tools ## the same on kernels that look for memory errors, deadlocks and data races
+test-debug: checked ## test-vm on kernels that look for memory errors, deadlocks and data races
 	@vm/setup
-	$(call suite,$(DEBUG_KERNELS))
+	@status=0; for kernel in $(DEBUG_KERNELS); do \
+		DEBUG=1 vm/module $$kernel && tests/run $$kernel $(CASES) || status=1; \
+	done; exit $$status
 
-# Compiled, not run: pages of 64 KiB, by clang. It fetches the kernel's source.
+# Not run, only compiled. Fetches the kernel's source.
 test-cross: ## the module compiled for arm64 with 64 KiB pages, by clang
 	@vm/setup module
 	vm/module 6.12-arm64 ARCH=arm64 LLVM=1 KBUILD_MODPOST_WARN=1 W=1 KCFLAGS=-Werror
 
-# Not a part of `make test`: it fetches a Debian.
+# Needs root; fetches a Debian.
 test-packages: deb ## the packages in a Debian 12 of their own: installed, built, removed
 	@vm/setup module packages
 	@vm/kernels $(KERNELS)
 	tests/packages $(KERNELS)
 
-# Not a part of `make test`: it fetches a Debian. KERNELS=6.12 for one of them.
+# Needs root; fetches a Debian. KERNELS=6.12 for one kernel.
 test-boot: deb ## whole machines with systemd: swap after each start, clean stops, mistakes
 	$(call machines,boot)
 
-# One kernel says it all, and takes some five minutes.
+# One kernel is enough; five minutes.
 test-remote: KERNELS := 6.12
 test-remote: deb ## swap on another machine's device, with the cable pulled
 	$(call machines,remote)
@@ -180,8 +197,8 @@ cargo build --release -p znsage-tests
 @for kernel in $(KERNELS); do tests/machines $(1) $$kernel || exit; done
 endef
 
-# What is not covered: build/coverage/missing.
-coverage: ## how much of the engine its own tests execute; fails below 98 % of lines, 90 % of branches
+# build/coverage/missing lists the rest.
+coverage: ## how much of the engine its tests execute: at least 98 % of lines, 90 % of branches
 	@vm/setup test rust
 	engine/tests/coverage
 
@@ -209,14 +226,14 @@ bench-workloads: lab ## real programs on znsage and on stock swap: memcached, Re
 	target/release/znsage-lab workloads --workloads='$(WORKLOADS)' --rounds='$(ROUNDS)'
 	target/release/znsage report build/workloads/result.json
 
-# What demo and bench run: a module without checks, for one kernel.
+# For demo and bench: the module without checks, for one kernel.
 lab:
 	@vm/setup
 	@DEBUG=0 vm/module 6.12
 	cargo build --release -p znsage -p znsage-lab
 
-# Others than 6.12 by hand, as it is done here; the headers of 7.2 and 7.3 lack a part
-# of what sparse takes.
+# For other kernels than 6.12, run the last line by hand; the headers of 7.2 and 7.3 lack
+# files that sparse needs.
 lint: ## formatting, clippy, shellcheck, strict gcc and clang, W=1, sparse
 	@vm/setup test module rust
 	cargo fmt --all --check

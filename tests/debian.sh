@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034,SC2153 # used by those who read this, and theirs
-# A Debian of its own for tests (vm/debian.sh): what is in it. For tests/packages
-# and tests/machines, after vm/lib.sh and vm/apt.sh.
+# The contents of the Debian (vm/debian.sh) for tests/packages and tests/machines. After
+# vm/lib.sh and vm/apt.sh.
 
 . "$REPO/vm/debian.sh"
 
 DEBIAN=$RELEASE
-# What the packages depend on and DKMS builds with; what makes it a machine
-# that starts; what the tests of such machines talk to and work with.
+# Dependencies of the packages and build tools for DKMS; a bootable system; tools that the
+# tests use in such machines.
 DEBIAN_INCLUDE=dkms,kmod,gcc-12,libc6-dev,libelf1,make,xz-utils
 DEBIAN_INCLUDE+=,systemd,systemd-sysv,udev,iproute2,nvme-cli,qemu-guest-agent
 DEBIAN_TAR=$BUILD/debian/debian.tar
@@ -16,8 +16,8 @@ release_of() {
 	basename "$BUILD/kernels/$1/lib/modules"/*
 }
 
-# A kernel of another Debian does not run with what is in this one, and DKMS
-# cannot build for it here.
+# Kernels for another Debian do not match the programs of this one, and DKMS cannot build
+# for them here.
 check_kernels() {
 	local kernel
 	for kernel; do
@@ -26,7 +26,7 @@ check_kernels() {
 	done
 }
 
-# The headers of a kernel, and of its modules nothing but their place.
+# The headers of a kernel, and an empty directory for its modules.
 add_headers() {
 	local from=$BUILD/kernels/$1 release to
 	release=$(release_of "$1")

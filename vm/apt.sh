@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash
-# An apt of one's own, for packages that are not to be installed: nothing is
-# read of this machine's package state and nothing written to it, but the
-# addresses are those that this machine is configured to use. For vm/kernels
-# and others, after vm/lib.sh.
+# A private apt, for packages that are fetched but not installed. It neither reads nor
+# writes the package state of this machine, but uses the same archives. For vm/kernels and
+# others, after vm/lib.sh.
 
 RELEASE=bookworm
 APT=$BUILD/apt
 
-# Debian's suites that offer the kernel of the given version.
+# Debian's suites that offer this kernel version.
 suites_of() {
 	case $1 in
 		6.1) echo "$RELEASE $RELEASE-updates $RELEASE-security" ;;
@@ -18,8 +17,8 @@ suites_of() {
 	esac
 }
 
-# The Debian that the kernel of the given version is packaged for: what comes
-# with its headers to build modules is linked against that one's C library.
+# The Debian that this kernel version is packaged for: the build tools in its headers are
+# linked against the C library of that release.
 debian_of() {
 	case $1 in
 		7.*) echo trixie ;;
@@ -27,18 +26,16 @@ debian_of() {
 	esac
 }
 
-# The addresses of the archives that this machine is configured to use, those
-# that carry the wanted suite only. apt itself is asked, so that one-line and
-# deb822 sources, mirror lists and overrides all count.
+# The archives that this machine is configured to use for the wanted suite. Asks apt itself,
+# which knows one-line and deb822 sources, mirror lists and overrides.
 configured_archives() {
 	local suite=$1
 	apt-get update --print-uris 2> /dev/null |
 		sed -n "s|^'\(.*\)/dists/$suite/[^ ]*' .*|\1|p" | sort -u
 }
 
-# Writes the source list for the wanted suites. Several archives may carry a
-# suite of this name (third parties name theirs after Debian's); Debian's is
-# told apart by its signature, which is checked against Debian's keyring.
+# Writes the source list for the wanted suites. Several archives may have a suite of this
+# name, since third parties use Debian's names; only Debian's is signed by Debian's keyring.
 write_sources() {
 	local list=$1 archive_of=$2 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 	local options='' suite uri
@@ -54,7 +51,7 @@ write_sources() {
 	done
 }
 
-# apt with nothing of this machine's state: no installed packages, no lists.
+# apt without the state of this machine: no installed packages, no lists.
 private_apt() {
 	local tool=$1 state=$2
 	shift 2
@@ -73,14 +70,14 @@ private_apt() {
 		-o "Acquire::Languages=none" "$@"
 }
 
-# Makes a private apt that knows the suites of the kernel; tries each archive
-# that this machine uses for Debian's release until one works.
+# Sets up a private apt with the suites of the kernel. Tries all archives that this machine
+# uses for Debian's release until one works.
 prepare_apt() {
 	local state=$1 version=$2 suites archive archives
 	suites=$(suites_of "$version")
 	mkdir -p "$state"/{state,lists/partial,cache/archives/partial}
 	: > "$state/status"
-	# The machine's hooks (as in container images) are for its own state.
+	# Hooks of this machine (as in container images) concern its own state.
 	printf '#clear %s;\n' APT::Update::Pre-Invoke APT::Update::Post-Invoke \
 		APT::Update::Post-Invoke-Success Acquire::IndexTargets::deb::DEP-11 > "$state/apt.conf"
 

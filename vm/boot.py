@@ -14,7 +14,7 @@ import sys
 from virtme import mkinitramfs, virtmods
 from virtme.commands import run
 
-# Shell for busybox, in virtme-ng's initramfs, which formats it: {{ is {.
+# A shell script for busybox in virtme-ng's initramfs. virtme-ng formats it: {{ is {.
 MOUNT_ROOT = r"""
 log 'mounting the root file system'
 mount -n -t tmpfs run_virtme /run_virtme

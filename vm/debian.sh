@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2153 # set by those who read this
-# A Debian of its own, entered by chroot: fetched once as an archive,
-# $DEBIAN_TAR, unpacked below $ROOT as often as one likes. What it is, $DEBIAN
-# says (bookworm), and what is in it beside the least, $DEBIAN_INCLUDE. After
-# vm/lib.sh and vm/apt.sh. Root only; nothing is installed on this machine.
+# A Debian in a chroot: fetched once as an archive, $DEBIAN_TAR, and unpacked below $ROOT.
+# $DEBIAN is its release (bookworm), $DEBIAN_INCLUDE lists additional packages. After
+# vm/lib.sh and vm/apt.sh. For root only; installs nothing on this machine.
 
-# The name tells mmdebstrap that it is to be an archive.
+# The suffix makes mmdebstrap write an archive.
 fetch_debian() {
 	local archive
 	[[ ! -e $DEBIAN_TAR || $(cat "$DEBIAN_TAR.include") != "$DEBIAN_INCLUDE" ]] || return 0
 	mkdir -p "${DEBIAN_TAR%/*}"
 	rm -f "$DEBIAN_TAR"
 	say "fetching a Debian $DEBIAN"
-	# Who has this machine's release has the others, too.
+	# An archive of this machine's release has the other releases, too.
 	for archive in $(configured_archives "$RELEASE"); do
 		if quietly mmdebstrap --variant=minbase --include="$DEBIAN_INCLUDE" "$DEBIAN" \
 			"${DEBIAN_TAR%.tar}.new.tar" "$archive"; then
@@ -24,16 +23,15 @@ fetch_debian() {
 	die "cannot fetch Debian $DEBIAN; check the network and this machine's apt sources"
 }
 
-# As it was fetched, whatever was done to it before.
+# Unpacks it again, which discards all changes.
 unpack_debian() {
 	rm -rf --one-file-system "$ROOT"
 	mkdir -p "$ROOT"
 	tar -C "$ROOT" --numeric-owner -xpf "$DEBIAN_TAR"
 }
 
-# Runs a command in that Debian, with mounts that end with it, however it
-# ends: they are in a namespace of its own. The directories of $SHARED are
-# there, too, under the same path.
+# Runs a command in that Debian. Its mounts are in a namespace of their own, which ends with
+# the command. The directories of $SHARED are available under the same paths.
 inside() {
 	# shellcheck disable=SC2016 # for the shell in there
 	unshare --mount --pid --fork --kill-child -- sh -euc '

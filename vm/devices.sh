@@ -2,12 +2,12 @@
 # shellcheck shell=bash
 # Turns `size=1G,zone=4M,...` into an image file and QEMU's arguments.
 
-# Bytes of a size such as 4096, 64M, 1G; fails when it is none.
+# Bytes of a size such as 4096, 64M, 1G; fails for anything else.
 bytes() {
 	[[ $1 =~ ^[0-9]+[KMGTkmgt]?$ ]] && numfmt --from=iec "${1^^}" 2> /dev/null
 }
 
-# Sum of the sizes in the given texts, in bytes.
+# Sum of the sizes in the given specs, in bytes.
 total_size() {
 	local spec size total=0
 	for spec in "$@"; do
@@ -18,7 +18,7 @@ total_size() {
 	echo "$total"
 }
 
-# device_arguments KIND INDEX SPEC DIRECTORY: one argument a line.
+# device_arguments KIND INDEX SPEC DIRECTORY: prints one argument a line.
 device_arguments() {
 	local kind=$1 id=$1$2 spec=$3 image=$4/$1$2.img blocks
 	local -A key=([size]=512M [lba]=4096 [metadata]=0)
@@ -26,9 +26,9 @@ device_arguments() {
 	read_spec "$kind" "$spec" || return
 	check_spec "$kind" "$spec" || return
 
-	# A block's metadata lies in the image too. All of it has its place from
-	# the start, and keeps it when a zone is reset: otherwise what is measured
-	# is how fast this machine finds memory for the image.
+	# The image includes the metadata of blocks. It is allocated now and stays so when zones
+	# are reset; otherwise benchmarks would measure how fast this machine allocates memory
+	# for it.
 	blocks=$((key[size] / key[lba]))
 	fallocate -l $((blocks * (key[lba] + key[metadata]))) "$image" || return
 	printf '%s\n' -drive "if=none,id=$id,file=$image,format=raw,cache=unsafe,discard=ignore"
@@ -36,7 +36,7 @@ device_arguments() {
 	printf '%s\n' -device "nvme-ns,bus=nvme-$id,drive=$id,nsid=1$(namespace_properties "$kind")"
 }
 
-# Fills `key` of the caller from the text, sizes in bytes.
+# Fills `key` of the caller from the spec, sizes in bytes.
 read_spec() {
 	local kind=$1 spec=$2 pair name value
 	local IFS=,
@@ -49,7 +49,7 @@ read_spec() {
 	[[ $kind != zns ]] || : "${key[capacity]:=${key[zone]}}"
 	for name in "${!key[@]}"; do
 		value=$(bytes "${key[$name]}") ||
-			bad_device "$kind" "$spec" "$name '${key[$name]}' is no number or size" || return
+			bad_device "$kind" "$spec" "$name '${key[$name]}' is not a number or size" || return
 		key[$name]=$value
 	done
 }

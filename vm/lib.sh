@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034 # used by those who read this
-# Shared by the scripts in vm/: where things are, and how they speak.
+# Shared by the scripts in vm/: paths and messages.
 
 REPO=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 BUILD=$REPO/build
-# The kernels that `vm/kernels` knows how to fetch.
+# The kernels that `vm/kernels` can fetch.
 KERNELS=(6.1 6.12 7.2 7.3)
-# Those that `vm/debug-kernel` builds.
+# The kernels that `vm/debug-kernel` builds.
 DEBUG_KERNELS=(6.12-kasan 6.12-lockdep 6.12-kcsan)
 
 ME=${0##*/}
@@ -20,7 +20,7 @@ die() {
 	exit 1
 }
 
-# Runs a command quietly; what it printed is shown only when it fails.
+# Runs a command; shows its output only when it fails.
 quietly() {
 	local log status=0
 	log=$(mktemp)
@@ -30,8 +30,8 @@ quietly() {
 	return "$status"
 }
 
-# Takes a lock for the rest of the process, so that two makes at once do not
-# fetch or unpack the same thing. The file descriptor is left open on purpose.
+# Takes a lock for the rest of the process, so that two makes do not fetch or unpack the
+# same thing at once. The file descriptor stays open on purpose.
 lock() {
 	mkdir -p "$(dirname "$1")"
 	exec {LOCK_FD}> "$1"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Processes with a limit on their memory. A child runs a closure and stops
-//! at points where its parent may look around before it lets it go on.
+//! Processes with a memory limit. A child runs a closure and stops at points, where its parent
+//! inspects the system before it lets the child go on.
 #![allow(unsafe_code)]
 
 use std::fs::{self, File};
@@ -18,10 +18,10 @@ use crate::guest;
 use crate::outcome::{Context, Outcome};
 
 pub const GROUPS: &str = "/sys/fs/cgroup";
-/// What the names of the suite's groups begin with.
+/// All cgroups of the suite have names with this prefix.
 pub const PREFIX: &str = "vm-suite-";
 
-/// A cgroup that ends, with all that is in it, when the value does.
+/// A cgroup; dropping it kills its processes and removes it.
 pub struct Group {
     path: PathBuf,
 }
@@ -38,7 +38,7 @@ impl Group {
         Ok(group)
     }
 
-    /// A group inside of one, without a limit of its own.
+    /// A group without a limit, nested in another one.
     pub fn within(outer: &Group, name: &str) -> Outcome<Group> {
         let group = Group { path: outer.path.join(name) };
         fs::create_dir(&group.path).context("make a cgroup in a cgroup")?;
@@ -50,11 +50,12 @@ impl Group {
         fs::write(&path, value).context(format!("{} := {value}", path.display()))
     }
 
-    /// Sets a limit that it may be above: lowered at once, it would be kept by killing.
+    /// Lowers a limit below the current usage. Writing the limit at once would make the kernel
+    /// kill.
     pub fn shrink(&self, limit: u64) -> Outcome {
         let current = self.path.join("memory.current");
         let is_below = || {
-            // Each time it is written, the kernel takes what it can.
+            // Each write makes the kernel reclaim what it can.
             let asked = self.set("memory.high", &limit.to_string());
             let now = asked.and_then(|()| guest::read_number(&current.to_string_lossy()));
             now.is_ok_and(|now| now <= limit)
@@ -64,7 +65,7 @@ impl Group {
         self.set("memory.high", "max")
     }
 
-    /// What its directory is to the kernel: `stat -c %i`.
+    /// The inode number of its directory, as `stat -c %i` prints.
     pub fn id(&self) -> Outcome<u64> {
         use std::os::unix::fs::MetadataExt;
         Ok(fs::metadata(&self.path).context("look at a cgroup")?.ino())
@@ -92,14 +93,14 @@ impl Drop for Group {
     }
 }
 
-/// A file of the group that this process is in.
+/// A file of the group of this process.
 fn own(file: &str) -> Outcome<String> {
     let line = guest::read("/proc/self/cgroup")?;
     let group = line.strip_prefix("0::").ok_or("there is no cgroup v2")?;
     Ok(format!("{GROUPS}{group}/{file}"))
 }
 
-/// Asks the group of this process for memory. It gives what it has.
+/// Reclaims up to so many bytes from the group of this process.
 pub fn reclaim(bytes: u64) -> Outcome {
     match guest::write(&own("memory.reclaim")?, &bytes.to_string()) {
         Err(e) if e.raw_os_error() != Some(libc::EAGAIN) => Err(format!("memory.reclaim: {e}")),
@@ -107,8 +108,8 @@ pub fn reclaim(bytes: u64) -> Outcome {
     }
 }
 
-/// Asks it for what it has above `limit`, but no more than a little at a time:
-/// others in the group ask, too.
+/// Reclaims memory above `limit`, a little at a time: other processes of the group reclaim as
+/// well.
 pub fn reclaim_above(limit: u64) -> Outcome {
     const MOST: u64 = 2 << 20;
     match guest::read_number(&own("memory.current")?)?.saturating_sub(limit) {
@@ -117,13 +118,13 @@ pub fn reclaim_above(limit: u64) -> Outcome {
     }
 }
 
-/// Kills what is in a group and removes it.
+/// Kills the processes of a group and removes it.
 pub fn remove_group(path: &str) -> bool {
     let _ = fs::write(format!("{path}/cgroup.kill"), "1");
     guest::eventually(20.0, || fs::remove_dir(path).is_ok() || !guest::exists(path))
 }
 
-/// The parent's end.
+/// The parent's end of the connection.
 pub struct Child {
     pid: Pid,
     from: BufReader<File>,
@@ -136,10 +137,10 @@ pub struct Link {
     to: File,
 }
 
-/// Without waiting; also at its end.
+/// Readable without waiting, or closed by the other side.
 fn can_be_read(file: &File) -> bool {
     let mut word = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one descriptor, which is open, and no time to wait.
+    // SAFETY: one open descriptor, and no timeout.
     unsafe { libc::poll(&mut word, 1, 0) > 0 }
 }
 
@@ -147,31 +148,31 @@ const POINT: &str = "point";
 const NUMBERS: &str = "numbers";
 
 impl Link {
-    /// Has the parent said to go on? Does not wait. Its word stays to be heard
-    /// by `point()`.
+    /// Whether the parent has said to go on. Does not wait, and leaves the message for
+    /// `point()`.
     pub fn is_told(&self) -> bool {
         can_be_read(&self.from)
     }
 
-    /// Hands numbers to the parent, which has to ask for them.
+    /// Sends numbers to the parent, which has to receive them.
     pub fn report(&mut self, numbers: &[u64]) -> Outcome {
         let words: Vec<String> = numbers.iter().map(u64::to_string).collect();
         writeln!(self.to, "{NUMBERS} {}", words.join(" ")).context("tell the parent")
     }
 
-    /// Tells the parent that this point is reached, and waits for its word.
+    /// Tells the parent that this point is reached, and waits until it says to go on.
     pub fn point(&mut self) -> Outcome {
         writeln!(self.to, "{POINT}").context("tell the parent")?;
         self.from.read_exact(&mut [0]).context("wait for the parent")
     }
 }
 
-/// Runs `body` in a child, in the group if there is one.
+/// Runs `body` in a child process, in `group` if there is one.
 pub fn spawn(group: Option<&Group>, body: impl FnOnce(&mut Link) -> Outcome) -> Outcome<Child> {
     let (from_child, to_parent) = pipe().context("pipe")?;
     let (from_parent, to_child) = pipe().context("pipe")?;
-    // SAFETY: the child only runs code that a process of one thread may run:
-    // the other thread here, the watchdog, holds no lock over a fork.
+    // SAFETY: only this thread is copied. The other thread here, the watchdog, holds no lock
+    // during a fork.
     match unsafe { fork() }.context("fork")? {
         ForkResult::Parent { child } => {
             Ok(Child { pid: child, from: BufReader::new(from_child.into()), to: to_child.into() })
@@ -189,8 +190,8 @@ pub fn spawn(group: Option<&Group>, body: impl FnOnce(&mut Link) -> Outcome) -> 
             if let Err(e) = &outcome {
                 let _ = writeln!(link.to, "{}", e.replace('\n', " "));
             }
-            // SAFETY: ends this process and nothing else; what the parent's
-            // values own here must not be dropped twice.
+            // SAFETY: ends this process. Values of the parent on this stack must not be dropped
+            // a second time.
             unsafe { libc::_exit(i32::from(outcome.is_err())) }
         }
     }
@@ -206,7 +207,7 @@ impl Child {
         Ok(())
     }
 
-    /// What the child reports, so many numbers.
+    /// Receives the numbers that the child reports.
     pub fn numbers<const N: usize>(&mut self) -> Outcome<[u64; N]> {
         let mut line = String::new();
         self.from.read_line(&mut line).context("listen to the child")?;
@@ -217,8 +218,7 @@ impl Child {
         numbers.try_into().map_err(|_| format!("the child reports:{words}"))
     }
 
-    /// Has the child said something that was not yet asked for, or ended? Does
-    /// not wait.
+    /// Whether the child has sent a message or ended. Does not wait.
     pub fn has_spoken(&self) -> bool {
         !self.from.buffer().is_empty() || can_be_read(self.from.get_ref())
     }
@@ -231,7 +231,7 @@ impl Child {
         waitpid(self.pid, None).map_or(String::new(), |status| format!(": {status:?}"))
     }
 
-    /// Waits for its end, which has to be a good one.
+    /// Waits for the child to end; it must succeed.
     pub fn join(mut self) -> Outcome {
         let mut rest = String::new();
         self.from.read_to_string(&mut rest).context("listen to the child")?;
@@ -242,7 +242,7 @@ impl Child {
         Ok(())
     }
 
-    /// Waits for its end by a signal.
+    /// Waits for the child to be killed by a signal.
     pub fn dies_of(mut self, signal: Signal) -> Outcome {
         let mut rest = String::new();
         self.from.read_to_string(&mut rest).context("listen to the child")?;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Between cases: whatever a failed one left is taken down, and what a good
-//! one left is told.
+//! Between cases: takes down what a case left behind, and reports it.
 
 use std::fs;
 
@@ -10,7 +9,7 @@ use crate::guest;
 use crate::mapper;
 use crate::null_blk;
 
-/// Where cases mount things.
+/// Where cases mount file systems.
 pub const MOUNT: &str = "/run/vm-suite";
 
 /// The module of samples/.
@@ -32,8 +31,8 @@ pub fn traces() -> Vec<String> {
     traces
 }
 
-/// Processes and kernel threads of ours. Not those of the kernel's pools,
-/// which for a while bear the name of the work that they did last.
+/// Processes and kernel threads of znsage. Not kernel workers, whose names keep the last work
+/// item for a while.
 fn threads() -> Vec<String> {
     let pids = guest::list("/proc").into_iter().filter(|n| n.bytes().all(|b| b.is_ascii_digit()));
     pids.filter_map(|pid| guest::read(&format!("/proc/{pid}/comm")).ok())
@@ -41,8 +40,8 @@ fn threads() -> Vec<String> {
         .collect()
 }
 
-/// Takes down all that a case may leave. Returns what a case should not have
-/// left, or what would not go.
+/// Takes down everything a case may leave behind. Returns what a case should have removed
+/// itself, and what cannot be removed.
 pub fn clean() -> Vec<String> {
     let mut left = Vec::new();
     for name in guest::list(GROUPS)
@@ -83,7 +82,7 @@ fn clean_module() -> Vec<String> {
         guest::eventually(5.0, || guest::write(&format!("{item}/power"), "0").is_ok());
         let _ = fs::remove_dir(item);
     }
-    // It uses the module's functions.
+    // Before the module: it uses the module's functions.
     if guest::exists(&format!("/sys/module/{SAMPLE}")) {
         let _ = guest::ok(&["rmmod", SAMPLE]);
     }

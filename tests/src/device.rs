@@ -20,7 +20,7 @@ pub fn znsage(arguments: &[&str]) -> Outcome<Ran> {
     guest::run(&[&["znsage"], arguments].concat())
 }
 
-/// The document of a `znsage ... --json` that has to succeed.
+/// Runs `znsage --json`, which must succeed, and parses its output.
 pub fn znsage_json(arguments: &[&str]) -> Outcome<Value> {
     let text = guest::ok(&[&["znsage", "--json"], arguments].concat())?;
     serde_json::from_str(&text).context(format!("znsage {} prints no JSON", arguments[0]))
@@ -38,14 +38,14 @@ pub fn load_module() -> Outcome {
 }
 
 pub struct Device {
-    /// znsage0
+    /// Such as znsage0.
     pub name: String,
     /// The path of the device below.
     pub backing: String,
 }
 
 impl Device {
-    /// Turns swap on, by the command.
+    /// Turns swap on with the command.
     pub fn on(backing: &str, options: &[&str]) -> Outcome<Device> {
         let report = znsage_json(&[&["on", backing], options].concat())?;
         let name = report["device"]["name"].as_str().ok_or("`on --json` tells no name")?;
@@ -100,8 +100,8 @@ impl Device {
         guest::ok(&["swapoff", &self.node()]).map(drop)
     }
 
-    /// After swapoff: nobody is left but the page with the header of mkswap,
-    /// and after a discard of everything not even that.
+    /// After swapoff only the header page of mkswap is live; after a discard of the whole
+    /// device, nothing is.
     pub fn nothing_lives(&self) -> Outcome {
         for file in ["live_blocks", "slots_used"] {
             let left = self.counter(file)?;
@@ -116,15 +116,15 @@ impl Device {
         Ok(())
     }
 
-    /// How every case ends: the maps are sound, the swap goes, nothing lives,
-    /// the device below is empty.
+    /// The end of most cases: the maps are sound, swapoff works, nothing is live, and the zones
+    /// below are empty.
     pub fn finish(self) -> Outcome {
         let backing = self.backing.clone();
         self.end()?;
         zones::all_empty(&backing)
     }
 
-    /// As `finish()`, where zones below cannot be emptied any more.
+    /// As `finish()`, for devices whose zones cannot be reset any more.
     pub fn end(self) -> Outcome {
         self.check()?;
         if guest::swaps().contains(&self.node()) {
@@ -135,7 +135,7 @@ impl Device {
         guest::ok(&["znsage", "off", &self.node()]).map(drop)
     }
 
-    /// As `finish()`, and the device had no trouble.
+    /// As `finish()`; also, there were no errors.
     pub fn finish_sound(self) -> Outcome {
         for file in ["write_errors", "read_errors", "zones_retired"] {
             let n = self.counter(file)?;
@@ -144,7 +144,7 @@ impl Device {
         self.finish()
     }
 
-    /// What `bench()` measured of this device.
+    /// Runs `znsage bench` and returns what it measured of this device.
     pub fn bench(&self, arguments: &[&str]) -> Outcome<Bench> {
         let report = bench(arguments)?;
         let phases = report["phases"].as_array().ok_or("the report has no phases")?;
@@ -154,7 +154,7 @@ impl Device {
     }
 }
 
-/// Runs `znsage bench` with a small limit; no page may be corrupt.
+/// Runs `znsage bench` with a memory limit of 20 MiB. No page may be corrupt.
 pub fn bench(arguments: &[&str]) -> Outcome<Value> {
     into_memory("znsage");
     let common = ["bench", "--memory-limit", "20M", "--verify"];
@@ -165,8 +165,8 @@ pub fn bench(arguments: &[&str]) -> Outcome<Value> {
     Ok(report)
 }
 
-/// Pages of a program are charged to the group that is the first to need them. The
-/// benchmark locks what it has: 6 MiB of its limit would be gone.
+/// Reads the program into the page cache, outside of the benchmark's cgroup. The benchmark
+/// locks its memory: its own text would take 6 MiB of the limit.
 fn into_memory(program: &str) {
     for directory in env::split_paths(&env::var_os("PATH").unwrap_or_default()) {
         let file = File::open(directory.join(program));
@@ -174,7 +174,7 @@ fn into_memory(program: &str) {
     }
 }
 
-/// The accesses of a benchmark.
+/// The access phase of a benchmark.
 pub struct Bench {
     access: Value,
 }
@@ -192,7 +192,7 @@ impl Bench {
         self.access["utilization"]["mean"].as_f64().unwrap_or(f64::NAN)
     }
 
-    /// How many times over the device was written.
+    /// How many times the device was written in full.
     pub fn rewrites(&self) -> f64 {
         let written =
             self.device("host_blocks") + self.device("gc_blocks") + self.device("padding_blocks");
@@ -200,7 +200,7 @@ impl Bench {
     }
 }
 
-/// Blocks of so many bytes.
+/// The number of blocks in so many bytes.
 pub const fn blocks(bytes: u64) -> u64 {
     bytes / PAGE as u64
 }

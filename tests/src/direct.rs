@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Direct I/O on a disk: past the page cache, so that what is verified was
-//! on the device.
+//! Direct I/O on a disk, so that a verification reads the device and not the page cache.
 #![allow(unsafe_code)]
 
 use std::fs::{File, OpenOptions};
@@ -13,8 +12,7 @@ use crate::memory::Memory;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::PAGE;
 
-// SAFETY (of the function that the macro makes): the kernel reads two u64
-// where the pointer points.
+// SAFETY (of the function that the macro defines): the kernel reads two u64 from the pointer.
 nix::ioctl_write_ptr_bad!(blk_discard, 0x1277, [u64; 2]);
 
 pub struct Disk {
@@ -27,7 +25,7 @@ impl Disk {
         Disk::open_for(path, true)
     }
 
-    /// Also one that another driver has for itself.
+    /// Works for devices that another driver holds exclusively, too.
     pub fn open_to_read(path: &str) -> Outcome<Disk> {
         Disk::open_for(path, false)
     }
@@ -48,7 +46,7 @@ impl Disk {
         (self.bytes / PAGE as u64) as usize
     }
 
-    /// A request as it is, for those that are to be refused.
+    /// A write of any offset and length, for requests that must be refused.
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         self.file.write_all_at(bytes, offset)
     }
@@ -57,7 +55,7 @@ impl Disk {
         self.file.read_exact_at(bytes, offset)
     }
 
-    /// Writes the pages `slots` of `from` to these very slots.
+    /// Writes the pages `slots` of `from` to the slots of the same numbers.
     pub fn write_slots(&self, from: &Memory, slots: Range<usize>) -> io::Result<()> {
         let bytes = slots.start * PAGE..slots.end * PAGE;
         self.write_at(&from.bytes()[bytes.clone()], bytes.start as u64)
@@ -70,7 +68,7 @@ impl Disk {
 
     pub fn discard(&self, offset: u64, bytes: u64) -> Outcome {
         let range = [offset, bytes];
-        // SAFETY: `range` is two u64, and lives until the call returns.
+        // SAFETY: `range` is two u64, and outlives the call.
         unsafe { blk_discard(self.file.as_raw_fd(), &range) }
             .map(drop)
             .context(format!("discard of {bytes} bytes at {offset}"))

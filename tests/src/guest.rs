@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The machine that the cases run on: files, programs, devices, memory.
+//! The virtual machine: its files, programs, devices, memory.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -12,17 +12,16 @@ use std::time::{Duration, Instant};
 use crate::ensure;
 use crate::outcome::{Context, Outcome};
 
-/// Seconds after which a program that a case runs is killed.
+/// Time limit of a program that a case runs, in seconds.
 const PATIENCE: u32 = 150;
 
-/// How many times longer than usual anything may take; tests/run passes it on
-/// to us. An emulated machine on a busy one needs it.
+/// Factor for every time limit, from tests/run: an emulated machine on a busy host is slow.
 pub fn slowness() -> u32 {
     let factor = std::env::var("SLOWNESS").ok().and_then(|factor| factor.parse().ok());
     factor.filter(|factor| *factor > 0).unwrap_or(1)
 }
 
-/// A number from the environment; tests/run passes these on to us.
+/// A number from the environment, which tests/run passes on.
 pub fn asked_for(name: &str, usual: u64) -> Outcome<u64> {
     match std::env::var(name) {
         Ok(text) if !text.is_empty() => text.parse().context(format!("{name} is `{text}`")),
@@ -30,10 +29,10 @@ pub fn asked_for(name: &str, usual: u64) -> Outcome<u64> {
     }
 }
 
-/// What a program said and how it ended.
+/// The outputs of a program, and how it ended.
 #[derive(Debug)]
 pub struct Ran {
-    /// Exit status; of a signal 128 and its number, as in a shell.
+    /// Exit status, or 128 plus the signal's number as in a shell.
     pub status: i32,
     pub stdout: String,
     pub stderr: String,
@@ -57,8 +56,7 @@ impl From<Output> for Ran {
     }
 }
 
-/// A command that does not wait for ever. Whoever ends it by a signal leaves it time to
-/// put things right, too.
+/// A command with a time limit. After SIGTERM it has a minute to clean up.
 pub fn command(argv: &[&str]) -> Command {
     let mut command = Command::new("timeout");
     command.arg("--kill-after=60").arg((PATIENCE * slowness()).to_string()).args(argv);
@@ -69,7 +67,7 @@ pub fn run(argv: &[&str]) -> Outcome<Ran> {
     command(argv).output().map(Ran::from).context(format!("run {}", argv[0]))
 }
 
-/// Runs a program that has to succeed; returns its output.
+/// Runs a program that must succeed; returns its output.
 pub fn ok(argv: &[&str]) -> Outcome<String> {
     let ran = run(argv)?;
     ensure!(ran.status == 0, "`{}`: status {}: {}", argv.join(" "), ran.status, ran.said());
@@ -85,12 +83,12 @@ pub fn read_number(path: &str) -> Outcome<u64> {
     text.parse().context(format!("{path} holds `{text}`"))
 }
 
-/// One write(2), as attributes of sysfs and configfs want it.
+/// A single write(2), which attributes of sysfs and configfs require.
 pub fn write(path: &str, text: &str) -> io::Result<()> {
     OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes())
 }
 
-/// A write that the kernel has to refuse with `errno`.
+/// A write that the kernel must refuse with `errno`.
 pub fn refuses(path: &str, text: &str, errno: i32) -> Outcome {
     let wanted = io::Error::from_raw_os_error(errno);
     match write(path, text) {
@@ -113,7 +111,7 @@ pub fn list(path: &str) -> Vec<String> {
     names
 }
 
-/// A device that vm/run made, by the name it gave it: ZNS0, CONV0, ...
+/// A device by the name that vm/run gave it: ZNS0, CONV0, ...
 pub fn device(name: &str) -> Outcome<String> {
     std::env::var(name).map_err(|_| format!("this case needs ${name}; see tests/run"))
 }
@@ -139,12 +137,12 @@ fn lookup(text: &str, key: &str) -> Option<u64> {
     })
 }
 
-/// Bytes of a line of /proc/meminfo.
+/// A value of /proc/meminfo, in bytes.
 pub fn memory(key: &str) -> Outcome<u64> {
     Ok(table("/proc/meminfo", key)? * 1024)
 }
 
-/// A setting of the kernel, as long as the value lives.
+/// A kernel setting; dropping it restores the old value.
 pub struct Setting {
     path: String,
     usual: String,
@@ -164,21 +162,20 @@ impl Drop for Setting {
     }
 }
 
-/// Compacts memory. Before that each CPU hands over the pages that came in last, which it
-/// keeps for itself and from which reclaim takes none.
+/// Compacts memory. This also drains the per-CPU batches of recent pages, where reclaim does
+/// not find them.
 pub fn compact() -> Outcome {
     const COMPACT: &str = "/proc/sys/vm/compact_memory";
     write(COMPACT, "1").context(COMPACT)
 }
 
-/// Swap readahead off while `body` runs.
+/// Turns swap readahead off while `body` runs.
 pub fn without_read_ahead<T>(body: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
     let _off = Setting::set("/proc/sys/vm/page-cluster", "0")?;
     body()
 }
 
-/// Waits until something is so; false if it does not come about within these
-/// seconds, times `slowness()`.
+/// Waits until `so` holds, for at most `seconds` times `slowness()`; returns whether it did.
 pub fn eventually(seconds: f64, mut so: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + Duration::from_secs_f64(seconds) * slowness();
     loop {
@@ -192,7 +189,7 @@ pub fn eventually(seconds: f64, mut so: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// The path of a swap area in use with this name, e.g. znsage0.
+/// The paths of the swap areas in use.
 pub fn swaps() -> Vec<String> {
     let text = read("/proc/swaps").unwrap_or_default();
     let paths = text.lines().skip(1).filter_map(|l| l.split_whitespace().next());

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Faults that the kernel makes on demand, where it was built for that
-//! (CONFIG_FAULT_INJECTION): the debug kernels were.
+//! The kernel's fault injection (CONFIG_FAULT_INJECTION), which the debug kernels have.
 
 use std::fs;
 
@@ -11,8 +10,7 @@ use crate::table::DEBUGFS;
 /// More than any case waits for.
 const MANY: u64 = 1_000_000;
 
-/// One of the kernel's places where something can be made to fail. None is, any
-/// more, when the value ends.
+/// A fault injection point of the kernel; dropping it stops the faults.
 pub struct Injection {
     directory: String,
 }
@@ -21,7 +19,7 @@ impl Injection {
     /// A directory of debugfs or configfs; None if this kernel does not have it.
     pub fn at(directory: String) -> Outcome<Option<Injection>> {
         if !guest::exists(&format!("{directory}/probability")) {
-            print!("this kernel makes no such faults ... ");
+            print!("no fault injection in this kernel ... ");
             return Ok(None);
         }
         let injection = Injection { directory };
@@ -35,7 +33,7 @@ impl Injection {
     pub fn of_memory(what: &str) -> Outcome<Option<Injection>> {
         let injection = Injection::at(format!("{DEBUGFS}/{what}"))?;
         if let Some(injection) = &injection {
-            // Those that could wait for memory, too.
+            // Also allocations that may sleep.
             injection.set("ignore-gfp-wait", "0")?;
             if what == "fail_page_alloc" {
                 injection.set("min-order", "0")?;
@@ -50,7 +48,7 @@ impl Injection {
         guest::write(&path, value).context(format!("{path} := {value}"))
     }
 
-    /// Only what the module does itself, or has others do for it.
+    /// Only calls with a function of the module on the stack.
     pub fn only_of_module(&self) -> Outcome {
         let (first, last) = code_of_module()?;
         self.set("require-start", &format!("{first:#x}"))?;
@@ -61,7 +59,7 @@ impl Injection {
         self.set("probability", &percent.to_string())
     }
 
-    /// How many there were.
+    /// The number of faults so far.
     pub fn count(&self) -> Outcome<u64> {
         Ok(MANY - guest::read_number(&format!("{}/times", self.directory))?)
     }
@@ -76,14 +74,14 @@ impl Drop for Injection {
     }
 }
 
-/// Where the module's functions begin and end.
+/// The addresses of the module's functions.
 fn code_of_module() -> Outcome<(u64, u64)> {
     let text = fs::read_to_string("/proc/kallsyms").context("/proc/kallsyms")?;
     range_of(&text, "[znsage]").ok_or("/proc/kallsyms has no functions of znsage".to_string())
 }
 
 fn range_of(symbols: &str, module: &str) -> Option<(u64, u64)> {
-    /// No function is longer.
+    /// Longer than any function.
     const LONGEST: u64 = 0x2000;
     let addresses = symbols.lines().filter(|line| line.ends_with(module)).filter_map(|line| {
         let mut words = line.split_whitespace();
@@ -95,7 +93,7 @@ fn range_of(symbols: &str, module: &str) -> Option<(u64, u64)> {
     (first <= last).then_some((first, last + LONGEST))
 }
 
-/// Makes the N-th call of this thread fail that can be made to.
+/// Makes this thread's N-th call that can fail do so.
 pub struct Nth;
 
 impl Nth {
@@ -105,7 +103,7 @@ impl Nth {
         guest::write(Nth::FILE, &n.to_string()).context(Nth::FILE)
     }
 
-    /// Ends it; was there such a call?
+    /// Ends it; returns whether there was such a call.
     pub fn met() -> Outcome<bool> {
         let left = guest::read_number(Nth::FILE)?;
         Nth::set(0)?;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The kernel's log. A line that sounds an alarm fails the case that ran when
-//! it came, unless the case has said that it would.
+//! The kernel's log. An alarming line fails the running case, unless the case has allowed it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -8,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use crate::outcome::{Context, Outcome};
 
-/// Words of lines that no healthy kernel writes.
+/// Words that no healthy kernel logs.
 const ALARMS: &[&str] = &[
     "WARNING:",
     "BUG:",
@@ -46,10 +45,10 @@ const ALARMS: &[&str] = &[
     "scheduling while atomic",
 ];
 
-/// Of the module's own lines, these do.
+/// Alarming words in the module's own lines.
 const OWN_ALARMS: &[&str] = &["failed", "refused", "cannot", "not enough"];
 
-/// What the kernel says of every module that its makers did not sign.
+/// Logged for every unsigned module.
 const UNSIGNED: &str = "module verification failed";
 
 pub fn alarming(line: &str) -> bool {
@@ -70,7 +69,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Begins with what comes from now on.
+    /// Starts with the lines that are logged from now on.
     pub fn open() -> Outcome<Log> {
         let mut options = OpenOptions::new();
         let kmsg = options.read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg");
@@ -84,13 +83,13 @@ impl Log {
         self.allowed.push(words.to_string());
     }
 
-    /// Has a line with these words come since the case began?
+    /// Whether a line with these words was logged since the case began.
     pub fn has(&mut self, words: &str) -> bool {
         self.keep_up();
         self.lines.iter().any(|line| line.contains(words))
     }
 
-    /// Ends a case: the alarms that it did not allow.
+    /// Ends a case; returns the alarms that it did not allow.
     pub fn alarms(&mut self) -> Vec<String> {
         self.keep_up();
         let allowed = std::mem::take(&mut self.allowed);
@@ -105,8 +104,8 @@ impl Log {
         alarms
     }
 
-    /// Reads what has come. A case does so itself if the kernel says more of it than its
-    /// log holds.
+    /// Reads new lines. Cases that make the kernel log more than its buffer holds call this
+    /// themselves.
     pub fn keep_up(&mut self) {
         let mut record = [0; 8192];
         loop {
@@ -121,7 +120,7 @@ impl Log {
     }
 }
 
-/// A record is "priority,number,time,flags;text" and lines of details.
+/// A record is "priority,number,time,flags;text", followed by lines of details.
 fn text_of(record: &str) -> Option<String> {
     let (_, text) = record.split_once(';')?;
     Some(text.lines().next()?.to_string())

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Processes that swap while something goes wrong below. They read and write
-//! pages at random, through calls that return an error where a touch would be
-//! the end of the process, and know what each page must hold.
+//! Processes that swap while the device below fails. They access pages at random and verify
+//! them, through system calls that return an error where a plain access would raise SIGBUS.
 
 use nix::sys::mman::{mlockall, MlockAllFlags};
 
@@ -12,20 +11,20 @@ use crate::memory::Memory;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::{self, Random, PAGE, WORDS};
 
-/// Accesses from one look at the parent to the next.
+/// Accesses between two checks for messages from the parent.
 const BATCH: u64 = 32;
-/// How often a page is tried that cannot be read. What failed once is an error
-/// until it has left memory, which it does not as long as a CPU keeps it for itself.
+/// Attempts at a page that cannot be read. After an error the page stays unreadable until it
+/// has left memory, which it cannot while it is in a per-CPU batch.
 const TRIES: u32 = 4;
 
-/// What the workers did and met, all together.
+/// The sum over all workers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
-    /// Pages read, and written, and right.
+    /// Pages that were read, verified and written.
     pub accesses: u64,
-    /// Accesses that ended with an error.
+    /// Accesses that returned an error.
     pub failed: u64,
-    /// Pages that cannot be read any more, though nothing fails now.
+    /// Pages that cannot be read although nothing fails any more.
     pub lost: u64,
 }
 
@@ -35,10 +34,9 @@ pub struct Load {
 }
 
 impl Load {
-    /// So many processes, each with `size` bytes of its own. Of what all have,
-    /// they swap out what is above `limit` bytes; of these each needs 4 MiB
-    /// beside. They ask for that themselves: where swap fails, `memory.max`
-    /// would have them killed, and `memory.high` would have them sleep.
+    /// Starts `workers` processes of `size` bytes each. They swap out what all of them have above
+    /// `limit` bytes, plus 4 MiB for each. They reclaim it themselves: where swap fails,
+    /// `memory.max` would kill them and `memory.high` would put them to sleep.
     pub fn start(workers: u64, size: usize, limit: u64) -> Outcome<Load> {
         let group = Group::new("load", limit + workers * (size as u64 + (16 << 20)))?;
         let start = |seed| spawn(Some(&group), move |link| work(link, size, limit, seed));
@@ -50,15 +48,15 @@ impl Load {
         Ok(Load { _group: group, workers })
     }
 
-    /// What ended those that have ended before they were told to.
+    /// The errors of workers that ended before they were told to.
     pub fn complaints(&mut self) -> String {
         let ended = self.workers.iter_mut().filter(|worker| worker.has_spoken());
         let words: Vec<String> = ended.filter_map(|w| w.numbers::<3>().err()).collect();
         words.join("; ")
     }
 
-    /// When nothing fails any more: all pages are looked at once more. It is an
-    /// error if one is wrong; one that cannot be read is counted.
+    /// Stops the workers, once nothing fails any more. Each verifies all its pages: a wrong
+    /// page is an error, an unreadable one is counted.
     pub fn stop(mut self) -> Outcome<Tally> {
         let mut sum = Tally::default();
         for worker in &mut self.workers {
@@ -82,19 +80,19 @@ struct Pages {
 }
 
 impl Pages {
-    /// The pages alone are to be swapped out, not what looks after them.
+    /// Only the pages may be swapped out, not the bookkeeping.
     fn new(size: usize) -> Outcome<Pages> {
         let keys = vec![1; size / PAGE];
         mlockall(MlockAllFlags::MCL_CURRENT).context("mlockall")?;
         let mut memory = Memory::new(size)?;
         memory.huge_pages(false)?;
         memory.fill(0..size / PAGE, 1);
-        // A kernel may be without that call.
+        // Some kernels do not have this call.
         memory.peek(0, &mut [0; WORDS]).context("process_vm_readv")?;
         Ok(Pages { memory, keys, tally: Tally::default() })
     }
 
-    /// False if the page cannot be read now.
+    /// False if the page cannot be read at present.
     fn verify(&self, page: usize) -> Outcome<bool> {
         let mut copy = [0; WORDS];
         if self.memory.peek(page, &mut copy).is_err() {
@@ -121,7 +119,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Counts the pages that cannot be read even when they have left memory.
+    /// Counts the pages that stay unreadable after they have left memory.
     fn verify_all(&mut self) -> Outcome {
         let mut left: Vec<usize> = (0..self.keys.len()).collect();
         for _ in 0..TRIES {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `vm-suite`: what can only be proven on a running kernel. Runs as root in
-//! the virtual machine that tests/run starts, never on a machine that matters.
+//! `vm-suite`: tests that need a running kernel with the module. tests/run runs it as root
+//! in a virtual machine; it would take down the swap of a real one.
 
 mod cases;
 mod cleanup;
@@ -19,49 +19,58 @@ mod zones;
 
 use std::process::ExitCode;
 
-use runner::Case;
+use runner::{Case, Tier};
 use znsage_tests::{child, document, ensure, guest, memory, outcome, pattern};
 
 const USAGE: &str = "\
-usage: vm-suite [--brief] [--list] [NAME...]
+usage: vm-suite [--tier quick|full] [--list] [NAME...]
 
-Runs the cases whose names contain one of NAME, all without any.
-  --brief  of these, only those that say something of the kernel
-  --list   print their names instead";
+Runs the cases whose names contain one of NAME; without NAME, all cases.
+  --tier   only cases of this tier, and the final ones of `kernel`
+  --list   print the names of the cases and their tiers instead";
 
-fn selected(all: &[Case], wanted: &[String]) -> Vec<Case> {
-    let is_wanted =
-        |case: &&Case| wanted.is_empty() || wanted.iter().any(|w| case.name.contains(w.as_str()));
-    all.iter().filter(is_wanted).copied().collect()
+#[derive(Default)]
+struct Arguments {
+    tier: Option<Tier>,
+    list: bool,
+    names: Vec<String>,
+}
+
+fn parse(mut words: impl Iterator<Item = String>) -> Option<Arguments> {
+    let mut arguments = Arguments::default();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--tier" => arguments.tier = Some(Tier::parse(&words.next()?)?),
+            "--list" => arguments.list = true,
+            option if option.starts_with('-') => return None,
+            _ => arguments.names.push(word),
+        }
+    }
+    Some(arguments)
+}
+
+fn selected(tier: Option<Tier>, names: &[String]) -> Vec<Case> {
+    let in_tier = |c: &Case| tier.is_none_or(|t| c.tier == t) || c.name.starts_with("kernel::");
+    let named = |c: &Case| names.is_empty() || names.iter().any(|n| c.name.contains(n.as_str()));
+    cases::all().into_iter().filter(|case| in_tier(case) && named(case)).collect()
 }
 
 fn main() -> ExitCode {
-    let (options, wanted): (Vec<String>, Vec<String>) =
-        std::env::args().skip(1).partition(|a| a.starts_with('-'));
-    let (mut all, mut list) = (cases::all(), false);
-    for option in &options {
-        match option.as_str() {
-            "--brief" => all = cases::brief(),
-            "--list" => list = true,
-            _ => {
-                eprintln!("{USAGE}");
-                return ExitCode::from(2);
-            }
-        }
-    }
-    let cases = selected(&all, &wanted);
-    if list {
-        cases.iter().for_each(|case| println!("{}", case.name));
+    let Some(arguments) = parse(std::env::args().skip(1)) else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    let cases = selected(arguments.tier, &arguments.names);
+    if arguments.list {
+        cases.iter().for_each(|case| println!("{} ({})", case.name, case.tier.name()));
         return ExitCode::SUCCESS;
     }
     if cases.is_empty() {
-        eprintln!("vm-suite: no case is named like that; --list shows them");
+        eprintln!("vm-suite: no such case; --list shows them");
         return ExitCode::from(2);
     }
     if !guest::read("/proc/cmdline").is_ok_and(|t| t.contains("virtme")) {
-        eprintln!(
-            "vm-suite: it takes down swap and modules: run it by tests/run, in a virtual machine"
-        );
+        eprintln!("vm-suite: this is no virtual machine of tests/run, and the cases turn off swap");
         return ExitCode::from(2);
     }
     match runner::run(&cases) {
@@ -85,8 +94,20 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), all.len());
-        assert_eq!(selected(&all, &[]).len(), all.len());
-        let one = selected(&all, &["kernel::".to_string()]);
+        assert_eq!(selected(None, &[]).len(), all.len());
+        let one = selected(None, &["kernel::".to_string()]);
         assert!(one.iter().all(|c| c.name.starts_with("kernel::")));
+        let [quick, full] = [Tier::Quick, Tier::Full].map(|tier| selected(Some(tier), &[]).len());
+        assert_eq!(quick + full, all.len() + one.len());
+    }
+
+    #[test]
+    fn arguments_are_parsed() {
+        let parse = |line: &str| parse(line.split(' ').map(str::to_string));
+        let arguments = parse("--tier full --list a b").unwrap();
+        assert!(arguments.tier == Some(Tier::Full) && arguments.list);
+        assert_eq!(arguments.names, ["a", "b"]);
+        assert!(parse("--tier").is_none() && parse("--tier some").is_none());
+        assert!(parse("--brief").is_none());
     }
 }

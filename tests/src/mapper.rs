@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A device that the device mapper makes of another one. There is one at a time.
+//! A device-mapper device on top of another device. There is one at a time.
 
 use crate::guest;
 use crate::outcome::Outcome;
@@ -23,7 +23,7 @@ impl Mapped {
         &self.node
     }
 
-    /// Made of something else from now on; what is under way ends first.
+    /// Replaces the table; requests in flight finish first.
     pub fn becomes(&self, table: &str) -> Outcome {
         guest::ok(&["dmsetup", "reload", NAME, "--table", table])?;
         guest::ok(&["dmsetup", "resume", "--noudevsync", NAME]).map(drop)
@@ -38,7 +38,7 @@ fn remove() -> Outcome {
     guest::ok(&["dmsetup", "remove", "--noudevsync", NAME]).map(drop)
 }
 
-/// Takes down what a case has left; says what it was, and why it does not go.
+/// Removes what a case has left. Returns what it was, and why it cannot be removed.
 pub fn remove_all() -> Vec<String> {
     if !guest::exists(&format!("/dev/mapper/{NAME}")) {
         return Vec::new();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Anonymous memory that is filled, swapped out and verified; also the
-//! page-aligned buffers of direct I/O.
+//! Anonymous memory that is filled, swapped out and verified; also page-aligned buffers for
+//! direct I/O.
 #![allow(unsafe_code)]
 
 use std::num::NonZeroUsize;
@@ -17,8 +17,8 @@ use crate::ensure;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::{self, PAGE, WORDS};
 
-/// Pages that lie in another CPU's batch, where reclaim does not find them.
-const STAYING: usize = 64;
+/// Pages that `page_out()` may leave: in the batch of another CPU, reclaim does not find them.
+pub const STAYING: usize = 64;
 const PAGE_OUT_TRIES: u32 = 20;
 const PAGE_OUT_PAUSE: Duration = Duration::from_millis(20);
 
@@ -32,7 +32,7 @@ impl Memory {
         Memory::map(bytes, MapFlags::MAP_PRIVATE)
     }
 
-    /// What is forked later has the same pages, not copies.
+    /// Shared with child processes instead of copied.
     pub fn shared(bytes: usize) -> Outcome<Memory> {
         Memory::map(bytes, MapFlags::MAP_SHARED)
     }
@@ -40,7 +40,7 @@ impl Memory {
     fn map(bytes: usize, flags: MapFlags) -> Outcome<Memory> {
         let length = NonZeroUsize::new(bytes).ok_or("no memory asked for")?;
         let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-        // SAFETY: a new mapping, where the kernel likes it.
+        // SAFETY: a new mapping at an address of the kernel's choice.
         let start = unsafe { mmap_anonymous(None, length, access, flags) };
         let start = start.context(format!("map {bytes} bytes"))?.cast();
         Ok(Memory { start, pages: bytes / PAGE })
@@ -51,21 +51,20 @@ impl Memory {
     }
 
     fn advise(&self, advice: MmapAdvise) -> nix::Result<()> {
-        // SAFETY: the range is this mapping; the advices used with this leave the
-        // contents as they are.
+        // SAFETY: the range is this mapping; the advices used here keep its contents.
         unsafe { madvise(self.start.cast(), self.pages * PAGE, advice) }
     }
 
-    /// The page is zeros from now on, and a copy of it on swap is dead.
+    /// The page becomes zeros, and its copy on swap is freed.
     pub fn forget(&mut self, page: usize) -> Outcome {
         let start = self[page * WORDS..][..WORDS].as_mut_ptr();
         let start = NonNull::new(start).ok_or("no such page")?;
-        // SAFETY: a page of this mapping, which is borrowed exclusively; zeros suit it.
+        // SAFETY: a page of this mapping, borrowed exclusively; zeros are valid bytes.
         unsafe { madvise(start.cast(), PAGE, MmapAdvise::MADV_DONTNEED) }
             .context("madvise(MADV_DONTNEED)")
     }
 
-    /// Lets the kernel use huge pages for it, or not.
+    /// Allows or forbids huge pages.
     pub fn huge_pages(&self, wanted: bool) -> Outcome {
         let advice = match wanted {
             true => MmapAdvise::MADV_HUGEPAGE,
@@ -74,9 +73,8 @@ impl Memory {
         self.advise(advice).context("madvise about huge pages")
     }
 
-    /// Has the kernel swap it out, in a process that is in a group. The advice
-    /// starts the writing; what has been written stays as a copy in the swap
-    /// cache, until the group is asked for memory.
+    /// Swaps it out; for processes in a group. The advice starts the writes; the pages stay in
+    /// the swap cache until the group reclaims memory.
     pub fn page_out(&self) -> Outcome {
         self.start_page_out()?;
         let mut left = self.pages;
@@ -91,29 +89,26 @@ impl Memory {
         Err(format!("{left} of {} pages are not swapped out", self.pages))
     }
 
-    /// Does not wait, and does not mind pages that stay because others share
-    /// them.
+    /// Does not wait, and ignores pages that stay because others share them.
     pub fn start_page_out(&self) -> Outcome {
         self.advise(MmapAdvise::MADV_PAGEOUT).context("madvise(MADV_PAGEOUT)")
     }
 
-    /// Copies a page out by the kernel's hand: if it cannot be swapped in, that
-    /// is an error of this call, and not the end of the process.
+    /// Copies a page out by a system call, which returns an error if the page cannot be swapped
+    /// in.
     pub fn peek(&self, page: usize, to: &mut [u64; WORDS]) -> nix::Result<()> {
         let there = self.remote(page);
         let here = libc::iovec { iov_base: to.as_mut_ptr().cast(), iov_len: PAGE };
-        // SAFETY: a page of this mapping goes to a page that is borrowed
-        // exclusively.
+        // SAFETY: copies a page of this mapping to one that is borrowed exclusively.
         let done = unsafe { libc::process_vm_readv(libc::getpid(), &here, 1, &there, 1, 0) };
         Errno::result(done).map(drop)
     }
 
-    /// Copies a page in, likewise; after an error it is what it was.
+    /// Copies a page in likewise; after an error the page is unchanged.
     pub fn poke(&mut self, page: usize, from: &[u64; WORDS]) -> nix::Result<()> {
         let there = self.remote(page);
         let here = libc::iovec { iov_base: from.as_ptr().cast_mut().cast(), iov_len: PAGE };
-        // SAFETY: a page of this mapping, which is borrowed exclusively; the
-        // other is only read.
+        // SAFETY: a page of this mapping, borrowed exclusively; the source is only read.
         let done = unsafe { libc::process_vm_writev(libc::getpid(), &here, 1, &there, 1, 0) };
         Errno::result(done).map(drop)
     }
@@ -125,7 +120,7 @@ impl Memory {
         libc::iovec { iov_base: start.cast(), iov_len: PAGE }
     }
 
-    /// Pages that are in memory, even if only in the swap cache.
+    /// Pages in memory, the swap cache included.
     pub fn resident(&self) -> Outcome<usize> {
         let mut flags = vec![0; self.pages];
         let start = self.start.as_ptr().cast();
@@ -139,7 +134,7 @@ impl Memory {
         &self[page * WORDS..][..WORDS]
     }
 
-    /// Fills pages; `key` tells one filling from the next.
+    /// Fills pages with a pattern of their number and `key`.
     pub fn fill(&mut self, pages: Range<usize>, key: u64) {
         for page in pages {
             pattern::write(&mut self[page * WORDS..][..WORDS], key, page);
@@ -160,7 +155,7 @@ impl Memory {
 
     /// As bytes, for direct I/O.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: all of the mapping, which any byte value suits.
+        // SAFETY: all of the mapping; any byte is valid.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.pages * PAGE) }
     }
 
@@ -172,7 +167,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: the mapping belongs to this value, whose borrows have ended.
+        // SAFETY: the mapping belongs to this value, and nothing borrows it any more.
         let _ = unsafe { munmap(self.start.cast(), self.pages * PAGE) };
     }
 }
@@ -181,7 +176,7 @@ impl Deref for Memory {
     type Target = [u64];
 
     fn deref(&self) -> &[u64] {
-        // SAFETY: the mapping is aligned, and zeroed by the kernel.
+        // SAFETY: the mapping is aligned, and the kernel has zeroed it.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.pages * WORDS) }
     }
 }

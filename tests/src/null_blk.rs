@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Zoned devices of the kernel's null_blk driver: any shape, and errors on
-//! demand.
+//! Zoned devices of the null_blk driver: of any shape, with errors on demand.
 
 use std::fs;
 
@@ -10,8 +9,8 @@ use crate::outcome::{Context, Outcome};
 
 const GROUP: &str = "/sys/kernel/config/nullb";
 
-/// Kernels name the disk after the directory or by its index: let both agree.
-/// There is one at a time: a new one takes the old one's place.
+/// Kernels name the disk after the directory or by its index: this name is both. There is one
+/// device at a time.
 const NAME: &str = "nullb0";
 
 pub struct NullBlk {
@@ -19,8 +18,8 @@ pub struct NullBlk {
 }
 
 impl NullBlk {
-    /// A zoned device that keeps what is written; `settings` as in
-    /// Documentation/block/null_blk.rst, sizes in MiB.
+    /// A zoned device that stores data; `settings` as in Documentation/block/null_blk.rst,
+    /// sizes in MiB.
     pub fn zoned(settings: &[(&str, &str)]) -> Outcome<NullBlk> {
         remove_all();
         if !guest::exists(GROUP) {
@@ -45,22 +44,22 @@ impl NullBlk {
         format!("/dev/{NAME}")
     }
 
-    /// What it can be made to do wrong, where the kernel was built for it.
+    /// Its fault injection, if the kernel has it.
     pub fn injection(&self, what: &str) -> Outcome<Option<Injection>> {
         Injection::at(format!("{}/{what}", self.path))
     }
 
-    /// From now on, what touches these sectors fails.
+    /// Accesses to these sectors fail from now on.
     pub fn break_sectors(&self, first: u64, last: u64) -> Outcome {
         self.set("badblocks", &format!("+{first}-{last}"))
     }
 
-    /// The zone of this sector is "readonly" or "offline" from now on.
+    /// The zone with this sector becomes "readonly" or "offline".
     pub fn set_zone(&self, condition: &str, sector: u64) -> Outcome {
         self.set(&format!("zone_{condition}"), &sector.to_string())
     }
 
-    /// Can its zones change their condition? Older kernels cannot have it.
+    /// Whether zones can change their condition; not on older kernels.
     pub fn has_zone_conditions(&self) -> bool {
         guest::exists(&format!("{}/zone_offline", self.path))
     }
@@ -70,8 +69,8 @@ impl NullBlk {
     }
 }
 
-/// Takes down what a case has left; says whether nothing is left. Not done
-/// when the value ends: a case that fails leaves a user of it behind.
+/// Removes what a case has left; returns whether it is gone. Not done by drop: a failed case
+/// leaves a user of the device behind.
 pub fn remove_all() -> bool {
     guest::list(GROUP).iter().filter(|name| *name != "features").all(|name| {
         let path = format!("{GROUP}/{name}");

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! How a case ends: with the reason if it fails.
+//! The result of a case: the reason if it failed.
 
 use std::fmt::Display;
 
 pub type Outcome<T = ()> = Result<T, String>;
 
-/// Names what was tried.
+/// Adds what was tried to an error.
 pub trait Context<T> {
     fn context(self, what: impl Display) -> Outcome<T>;
 }
@@ -16,11 +16,11 @@ impl<T, E: Display> Context<T> for Result<T, E> {
     }
 }
 
-/// Ends the function with a reason unless the condition holds.
+/// Returns an error unless the condition holds.
 #[macro_export]
 macro_rules! ensure {
     ($condition:expr, $($reason:tt)+) => {
-        // By name: a comparison with NaN does not hold either.
+        // Named, so that a comparison with NaN fails, too.
         let holds: bool = $condition;
         if !holds {
             return Err(format!($($reason)+));

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What pages hold. Every word depends on the page's number and on a key, so
-//! that a page of another place or another time does not pass for the right
-//! one, nor does half of one.
+//! The contents of pages. Every word depends on the page's number and a key, so that a page
+//! from another place, an old page or a torn page is never taken for the right one.
 
 pub const PAGE: usize = 4096;
 pub const WORDS: usize = PAGE / size_of::<u64>();
 
-/// The key of a page that holds zeros.
+/// The key of a page of zeros.
 pub const ZERO: u64 = 0;
 
 /// A bijection that spreads its argument over all bits.
@@ -20,7 +19,7 @@ fn first_word(key: u64, page: usize) -> u64 {
     mix(key ^ mix(page as u64 + 1))
 }
 
-/// Later words are a walk from the first: cheap under emulation.
+/// The other words follow from the first by a step that is cheap under emulation.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 pub fn write(words: &mut [u64], key: u64, page: usize) {
@@ -47,7 +46,7 @@ pub fn holds(words: &[u64], key: u64, page: usize) -> bool {
     })
 }
 
-/// What a wrong page looks like, for a message.
+/// Describes a wrong page for a message.
 pub fn describe(words: &[u64]) -> String {
     let whole = words.windows(2).all(|w| w[1] == w[0].wrapping_add(STEP));
     match (words.iter().all(|&w| w == 0), whole) {
@@ -57,7 +56,7 @@ pub fn describe(words: &[u64]) -> String {
     }
 }
 
-/// Random numbers that repeat with the seed.
+/// Random numbers, the same for the same seed.
 pub struct Random(u64);
 
 impl Random {

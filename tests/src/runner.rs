@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Runs cases one after the other and prints what became of them.
+//! Runs cases one after the other and prints their results.
 
 use std::io::{stdout, Write};
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -14,48 +14,74 @@ use crate::guest;
 use crate::kmsg::Log;
 use crate::outcome::Outcome;
 
-/// One case: a name such as `block::discard`, and what it does.
+/// The command that a case is part of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Tier {
+    /// `make test`
+    Quick,
+    /// `make test-all`
+    Full,
+}
+
+impl Tier {
+    pub fn name(self) -> &'static str {
+        match self {
+            Tier::Quick => "quick",
+            Tier::Full => "full",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Tier> {
+        [Tier::Quick, Tier::Full].into_iter().find(|tier| tier.name() == name)
+    }
+}
+
+/// One case: a name such as `block::discard`, its tier, and the function.
 #[derive(Clone, Copy)]
 pub struct Case {
     pub name: &'static str,
+    pub tier: Tier,
     pub run: fn(&mut Log) -> Outcome,
 }
 
-/// `cases![area: one, two]` is the list of the functions `one` and `two`.
+/// `cases![area: one, two (full)]` lists the functions `one` and `two` as cases;
+/// `two` is not in the quick tier.
 #[macro_export]
 macro_rules! cases {
-    ($area:ident: $($case:ident),+ $(,)?) => {
+    ($area:ident: $($case:ident $(($tier:ident))?),+ $(,)?) => {
         pub const CASES: &[$crate::runner::Case] = &[
             $($crate::runner::Case {
                 name: concat!(stringify!($area), "::", stringify!($case)),
+                tier: $crate::cases!(@tier $($tier)?),
                 run: $case,
             }),+
         ];
     };
+    (@tier) => { $crate::runner::Tier::Quick };
+    (@tier full) => { $crate::runner::Tier::Full };
 }
 
-/// A case that takes longer, times `guest::slowness()`, hangs; then nothing
-/// more can be trusted.
+/// A case that takes longer than this, times `guest::slowness()`, hangs. The machine
+/// cannot be trusted afterwards.
 const LONGEST: Duration = Duration::from_secs(200);
 
 static PASSED: AtomicUsize = AtomicUsize::new(0);
 static FAILED: AtomicUsize = AtomicUsize::new(0);
 
-/// When it was last sure that the case goes on, in milliseconds since the
-/// suite's begin.
-static BEGAN: AtomicU64 = AtomicU64::new(0);
+/// When the running case last made progress, in milliseconds since the suite started.
+static PROGRESS: AtomicU64 = AtomicU64::new(0);
 static EPOCH: OnceLock<Instant> = OnceLock::new();
 
 fn clock() -> Duration {
     EPOCH.get_or_init(Instant::now).elapsed()
 }
 
-/// A case that takes long says so now and then.
+/// Long cases call this as they make progress, so that the watchdog does not end them.
 pub fn still_alive() {
-    BEGAN.store(clock().as_millis() as u64, Relaxed);
+    PROGRESS.store(clock().as_millis() as u64, Relaxed);
 }
 
-/// Runs the cases; the number of failures.
+/// Runs the cases and returns the number of failures.
 pub fn run(cases: &[Case]) -> Outcome<usize> {
     let mut log = Log::open()?;
     clock();
@@ -73,14 +99,14 @@ pub fn run(cases: &[Case]) -> Outcome<usize> {
     Ok(FAILED.load(Relaxed))
 }
 
-/// All that is wrong; nothing if the case passed.
+/// Everything that went wrong; empty if the case passed.
 fn run_one(case: &Case, log: &mut Log) -> Vec<String> {
     let outcome = catch_unwind(AssertUnwindSafe(|| (case.run)(log)));
     let outcome = outcome.unwrap_or_else(|_| Err("it panicked".to_string()));
     let failed = outcome.is_err();
     let mut reasons: Vec<String> = outcome.err().into_iter().collect();
     let left = cleanup::clean();
-    // After a failure it is no news that something was left.
+    // A failed case usually leaves something behind: not worth a second message.
     if !failed || left.iter().any(|what| what.contains("status")) {
         reasons.extend(left);
     }
@@ -88,7 +114,7 @@ fn run_one(case: &Case, log: &mut Log) -> Vec<String> {
     reasons
 }
 
-/// Reasons that are printed; a broken kernel has many.
+/// A broken kernel gives many reasons; this many are printed.
 const MOST_REASONS: usize = 25;
 
 fn print_verdict(reasons: &[String], took: Duration) {
@@ -109,13 +135,13 @@ fn print_closing() {
     println!("\nvm-suite: {} passed, {} failed", PASSED.load(Relaxed), FAILED.load(Relaxed));
 }
 
-/// Ends the suite when a case hangs, with the stacks of what hangs.
+/// The watchdog: when a case hangs, prints the stacks of blocked tasks and ends the suite.
 fn watch() {
     let longest = LONGEST * guest::slowness();
     loop {
         thread::sleep(Duration::from_secs(1));
-        let began = Duration::from_millis(BEGAN.load(Relaxed));
-        if clock() - began < longest {
+        let progress = Duration::from_millis(PROGRESS.load(Relaxed));
+        if clock() - progress < longest {
             continue;
         }
         println!("FAILED (hangs for {} s; blocked tasks follow)", longest.as_secs());

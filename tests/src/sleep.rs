@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Sleep of the whole machine, which turns round when all tasks are frozen: a guest
-//! has nothing that would wake it, and its root is on a device that does not come back.
+//! Sleep of the whole machine, which returns once all tasks are frozen: nothing could wake the
+//! guest, and its root file system does not survive hibernation.
 
 use crate::guest::{self, Setting};
 use crate::outcome::{Context, Outcome};
 
-/// What is written here is how the machine goes to sleep: `freeze`, `disk`.
+/// Writing here puts the machine to sleep: `freeze`, `disk`.
 pub const STATE: &str = "/sys/power/state";
-/// How far the kernel goes to sleep before it turns round.
+/// How far the kernel goes before it returns.
 const TEST: &str = "/sys/power/pm_test";
-/// Seconds until it does.
+/// Seconds until it returns.
 const DELAY: &str = "/sys/module/suspend/parameters/pm_test_delay";
 
-/// As long as it lives, sleep ends a second after all tasks are frozen: if hibernation
-/// is not refused after all, the machine is still there to tell.
+/// While this value lives, the machine wakes up a second after all tasks are frozen. If
+/// hibernation is not refused, the machine survives to report it.
 pub struct NoFurther {
     _delay: Setting,
 }
@@ -28,12 +28,12 @@ impl NoFurther {
 
 impl Drop for NoFurther {
     fn drop(&mut self) {
-        // If this does not work, the next case that sleeps will not, either.
+        // If this fails, so does the next case that sleeps.
         let _ = guest::write(TEST, "none");
     }
 }
 
-/// Suspend to idle, which needs nothing of the machine.
+/// Suspend to idle, which needs no support by the machine.
 pub fn to_idle() -> Outcome {
     let _awake = NoFurther::than_freezing()?;
     guest::write(STATE, "freeze").context("suspend to idle")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Tables that the kernel shows: the first line names the columns.
+//! Tables of the kernel, whose first line names the columns.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::outcome::Outcome;
 
 pub const DEBUGFS: &str = "/sys/kernel/debug";
 
-/// Mounts a file system of the kernel if `holds` is not there yet.
+/// Mounts a file system of the kernel unless `holds` is there already.
 pub fn mounted(fstype: &str, path: &str, holds: &str) -> Outcome {
     match Path::new(path).join(holds).exists() {
         true => Ok(()),
@@ -20,7 +20,7 @@ pub fn mounted(fstype: &str, path: &str, holds: &str) -> Outcome {
 
 pub type Row = BTreeMap<String, String>;
 
-/// The rows of a table, by the names in its first line.
+/// The rows of a table, with the names of the first line.
 pub fn table(path: &str) -> Outcome<Vec<Row>> {
     let text = guest::read(path)?;
     let mut lines = text.lines();

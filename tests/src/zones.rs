@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The zones of a backing device, as `blkzone report` shows them.
+//! The zones of a backing device, as `blkzone report` prints them.
 
 use crate::ensure;
 use crate::guest;
 use crate::outcome::Outcome;
 
-/// All that the device tells about its zones: to see that nothing changed.
+/// The report itself, to see whether anything changed.
 pub fn report(device: &str) -> Outcome<String> {
     guest::ok(&["blkzone", "report", device])
 }
 
-/// Zones that hold something; conventional ones, which have no state, do not
-/// count.
+/// Zones that are not empty. Conventional zones do not count.
 fn written(report: &str) -> Vec<&str> {
     let zones = report.lines().filter(|l| l.contains("zcond:"));
     zones.filter(|l| !l.contains("(em)") && !l.contains("(nw)")).collect()
@@ -29,7 +28,7 @@ pub fn all_empty(device: &str) -> Outcome {
     Ok(())
 }
 
-/// Where the next write goes, of all that are open, in sectors of 512 bytes.
+/// The write pointers of open zones, in sectors of 512 bytes.
 pub fn write_pointers(device: &str) -> Outcome<Vec<u64>> {
     report(device)?.lines().filter(|l| l.contains("(oi)")).map(write_pointer).collect()
 }

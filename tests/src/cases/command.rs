@@ -14,7 +14,7 @@ use crate::kmsg::Log;
 use crate::load::Load;
 use crate::outcome::{Context, Outcome};
 
-crate::cases![command: top, documented_commands];
+crate::cases![command: top (full), documented_commands (full)];
 
 /// A command in a terminal of 80 columns and 24 lines, both ended on drop.
 struct Terminal;

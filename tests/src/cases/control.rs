@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Anything is written to the files that control a device, by several at once,
-//! while it swaps.
+//! Several processes write random values to the files that control a device, while it swaps.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -16,12 +15,12 @@ use crate::memory::Memory;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::Random;
 
-crate::cases![control: random_writes];
+crate::cases![control: random_writes (full)];
 
 const MIB: usize = 1 << 20;
 const WRITERS: u64 = 3;
 const WRITES: usize = 4000;
-/// Of a device that is on; 0644 in sysfs.
+/// Of an attached device; 0644 in sysfs.
 const SETTINGS: [&str; 9] = [
     "policy",
     "victim",
@@ -51,9 +50,9 @@ const ITEM: [&str; 15] = [
     "force",
     "power",
 ];
-/// An item beside the device's, which is never switched on.
+/// A second item, which is never attached.
 const SPARE: &str = "random";
-/// What a refusal may be called.
+/// Errors that a refused write may return.
 const REFUSALS: [i32; 8] = [
     libc::EINVAL,
     libc::EBUSY,
@@ -82,10 +81,9 @@ const WORDS: [&str; 15] = [
     "nonsense",
 ];
 
-/// Words, numbers small, at the borders and beyond them, and bytes of any
-/// length up to more than a page; never none, which configfs takes for a bad
-/// address before it asks the module. To `power` of what is on, too: a device that
-/// is in use stays on.
+/// Words; small numbers, limits and numbers beyond them; bytes of any length up to more than a
+/// page. Never an empty value, for which configfs returns EFAULT itself. `power` of the
+/// attached device gets them, too: in use, it must stay attached.
 fn value(random: &mut Random) -> Vec<u8> {
     let around = random.below(5) as u64;
     match random.below(8) {
@@ -99,14 +97,14 @@ fn value(random: &mut Random) -> Vec<u8> {
     }
 }
 
-/// Writes at random, and counts by file what was taken and what was refused.
+/// Writes at random, and counts for each file how many values it accepted and refused.
 fn write_at_random(files: &[String], seed: u64) -> Outcome {
     let mut random = Random::new(seed);
     let mut counts: BTreeMap<&str, [u32; 2]> = BTreeMap::new();
     for _ in 0..WRITES {
         let path = &files[random.below(files.len())];
         let value = value(&mut random);
-        // The kernel takes all of these for "on", and tells its log why not.
+        // The kernel reads all of these as "on", and would log why it fails.
         let on = value.first().is_some_and(|first| b"1yYtToO".contains(first));
         if on && path.ends_with(&format!("{SPARE}/power")) {
             continue;
@@ -123,12 +121,12 @@ fn write_at_random(files: &[String], seed: u64) -> Outcome {
         counts.entry(path).or_default()[refused] += 1;
     }
     ensure!(counts.len() == files.len(), "only {} files were written", counts.len());
-    ensure!(counts.values().any(|n| n[0] > 0), "all was refused");
-    ensure!(counts.values().all(|n| n[1] > 0), "a file took all: {counts:?}");
+    ensure!(counts.values().any(|n| n[0] > 0), "every value was refused");
+    ensure!(counts.values().all(|n| n[1] > 0), "a file accepted every value: {counts:?}");
     Ok(())
 }
 
-/// Swaps until it has been through its memory so many times.
+/// Swaps until it has gone through its memory `rounds` times.
 fn swap(link: &mut Link, bytes: usize, rounds: u64) -> Outcome {
     let mut memory = Memory::new(bytes)?;
     let pages = memory.pages();
@@ -166,7 +164,7 @@ fn random_writes(_: &mut Log) -> Outcome {
 
     fs::remove_dir(&spare).context(&spare)?;
     let power = guest::read(&format!("{CONFIG}/{name}/power"))?;
-    ensure!(power == "1", "power is `{power}`, of a device in use");
+    ensure!(power == "1", "power is `{power}`, though the device is in use");
     ensure!(device.counter("host_blocks")? > 0, "nothing was swapped out");
     device.finish_sound()
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! No hibernation while a device is on, nothing attached while the kernel
-//! hibernates; suspend stays what it was.
+//! While a device is attached the module refuses hibernation, and while the kernel hibernates
+//! it refuses to attach. Suspend is not affected.
 
 use std::fs::File;
 
@@ -16,11 +16,10 @@ use crate::sleep::{self, NoFurther, STATE};
 
 crate::cases![hibernation: is_refused_while_on, holds_attach_back, suspend_is_not_refused];
 
-/// Whoever opens it is about to hibernate, as far as the kernel knows, until
-/// it is closed again.
+/// To the kernel, a process that has this file open is about to hibernate.
 const SNAPSHOT: &str = "/dev/snapshot";
 
-/// What the module says.
+/// The module's message.
 const REFUSED: &str = "znsage: hibernation: refused";
 
 fn no_snapshot(device: &Device) -> Outcome {
@@ -32,7 +31,7 @@ fn no_snapshot(device: &Device) -> Outcome {
     }
 }
 
-/// Refused both ways, and the pages that are out come back.
+/// Refused by both interfaces, and swapped pages come back.
 fn is_refused_while_on(log: &mut Log) -> Outcome {
     const SIZE: usize = 16 << 20;
     log.allow(REFUSED);
@@ -53,7 +52,7 @@ fn is_refused_while_on(log: &mut Log) -> Outcome {
     child.reach()?;
     let before = device.counter("host_blocks")?;
     guest::refuses(STATE, "disk", libc::EBUSY)?;
-    ensure!(log.has(REFUSED), "the log does not tell who refused");
+    ensure!(log.has(REFUSED), "the log does not say who refused");
     no_snapshot(&device)?;
     child.go_on()?;
     child.join()?;
@@ -62,7 +61,7 @@ fn is_refused_while_on(log: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
-/// The last device that goes lets the kernel hibernate; then it is its turn.
+/// Hibernation is allowed once the last device is detached; then attaching is refused.
 fn holds_attach_back(log: &mut Log) -> Outcome {
     log.allow(REFUSED);
     let first = Device::attach(&guest::device(MAIN)?, &[])?;
@@ -70,7 +69,7 @@ fn holds_attach_back(log: &mut Log) -> Outcome {
     let power = format!("{CONFIG}/suite/power");
     guest::write(&power, "0").context("detach")?;
     no_snapshot(&second)?;
-    // One that could not be attached counts for nothing.
+    // A failed attach does not count.
     let backing = format!("{CONFIG}/suite/backing");
     guest::write(&backing, &second.backing).context("change the backing device")?;
     guest::refuses(&power, "1", libc::EBUSY)?;
@@ -79,7 +78,7 @@ fn holds_attach_back(log: &mut Log) -> Outcome {
 
     let hibernating = File::open(SNAPSHOT).context("nothing is on any more")?;
     guest::refuses(&power, "1", libc::EAGAIN)?;
-    ensure!(log.has("the system is about to hibernate"), "the log does not tell why");
+    ensure!(log.has("the system is about to hibernate"), "the log does not say why");
     drop(hibernating);
     guest::write(&power, "1").context("attach when it is over")?;
     no_snapshot(&first)?;
@@ -89,6 +88,6 @@ fn holds_attach_back(log: &mut Log) -> Outcome {
 fn suspend_is_not_refused(log: &mut Log) -> Outcome {
     let device = Device::on(&guest::device(MAIN)?, &[])?;
     sleep::to_idle()?;
-    ensure!(!log.has(REFUSED), "hibernation was refused, when nobody asked for it");
+    ensure!(!log.has(REFUSED), "hibernation was refused, although only suspend was requested");
     device.finish_sound()
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Who is in which zone, and who pays for what: mappings and cgroups side by
-//! side on one device.
+//! Which pages share zones, and which cgroup pays for I/O: mappings and cgroups on one device.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -17,8 +16,8 @@ use crate::pattern::{self, PAGE};
 use crate::table::Row;
 
 crate::cases![isolation:
-    zones_of_mappings, zones_of_cgroups, gone_cgroups, nested_cgroups, reader_beside_writer,
-    limited];
+    zones_of_mappings, zones_of_cgroups, gone_cgroups (full), nested_cgroups (full),
+    reader_beside_writer (full), limited];
 
 const MIB: usize = 1 << 20;
 
@@ -31,15 +30,15 @@ fn number(row: &Row, column: &str) -> Outcome<u64> {
     u64::from_str_radix(digits, radix).context(format!("{column}: {word}"))
 }
 
-/// The zones that hold something.
+/// The zones that are not empty.
 fn zones(device: &Device) -> Outcome<Vec<Row>> {
     let mut rows = device.zones()?;
     rows.retain(|row| row.get("live").is_some_and(|live| live != "0"));
-    ensure!(!rows.is_empty(), "no zone holds anything");
+    ensure!(!rows.is_empty(), "all zones are empty");
     Ok(rows)
 }
 
-/// The keys that zones have, and how many zones are of several.
+/// The keys of the zones, and the number of zones with several keys.
 fn keys(device: &Device) -> Outcome<(Vec<u64>, usize)> {
     let rows = zones(device)?;
     let mixed = rows.iter().filter(|row| row.get("mixed").is_some_and(|m| m == "1")).count();
@@ -49,7 +48,7 @@ fn keys(device: &Device) -> Outcome<(Vec<u64>, usize)> {
     Ok((keys, mixed))
 }
 
-/// Writes pages in turn over several mappings, more than fit the memory.
+/// Writes pages of several mappings in turn, more than fit in memory.
 fn in_turn(memories: &mut [Memory], rounds: u64) -> Outcome {
     let mut random = pattern::Random::new(rounds);
     let mut kept: Vec<Vec<u64>> = memories.iter().map(|m| vec![0; m.pages()]).collect();
@@ -74,12 +73,12 @@ fn in_turn(memories: &mut [Memory], rounds: u64) -> Outcome {
     Ok(())
 }
 
-/// With policy vma, two mappings of a process are never in one zone.
+/// With policy vma, no zone holds pages of two mappings.
 fn zones_of_mappings(_: &mut Log) -> Outcome {
     let device = Device::on(&guest::device(MAIN)?, &["--policy", "vma"])?;
     let group = Group::new("mappings", 16 << 20)?;
     let mut child = spawn(Some(&group), |link| {
-        // Apart, or the kernel makes one mapping of them.
+        // Not adjacent, or the kernel merges the mappings.
         let mut memories = vec![Memory::new(24 * MIB)?];
         let _between = Memory::new(PAGE)?;
         memories.push(Memory::new(24 * MIB)?);
@@ -89,7 +88,7 @@ fn zones_of_mappings(_: &mut Log) -> Outcome {
     })?;
     child.reach()?;
     let (keys, mixed) = keys(&device)?;
-    print!("{} keys, {mixed} zones of several ... ", keys.len());
+    print!("{} keys, {mixed} mixed zones ... ", keys.len());
     ensure!(keys.len() >= 2, "both mappings have one key");
     ensure!(mixed == 0, "{mixed} zones hold pages of several mappings");
     let refused = device.counter("policy_refused")?;
@@ -99,7 +98,7 @@ fn zones_of_mappings(_: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
-/// Two groups that write at random, to the end of `body`.
+/// Two groups write at random while `body` runs.
 fn two_writers(names: [&str; 2], body: impl FnOnce(&[Group; 2]) -> Outcome) -> Outcome {
     let groups = [Group::new(names[0], 12 << 20)?, Group::new(names[1], 12 << 20)?];
     let mut children = groups
@@ -122,8 +121,7 @@ fn two_writers(names: [&str; 2], body: impl FnOnce(&[Group; 2]) -> Outcome) -> O
     Ok(())
 }
 
-/// With policy cgroup no zone holds pages of two, and keys are the numbers that
-/// people see.
+/// With policy cgroup no zone holds pages of two cgroups, and keys are cgroup IDs.
 fn zones_of_cgroups(_: &mut Log) -> Outcome {
     let device = Device::on(&guest::device(MAIN)?, &["--policy", "cgroup"])?;
     two_writers(["left", "right"], |groups| {
@@ -138,8 +136,7 @@ fn zones_of_cgroups(_: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
-/// More cgroups, one after the other, than there are streams: each goes and
-/// leaves its zones to who comes.
+/// One after the other, more cgroups than streams: each ends and leaves its zones to the next.
 fn gone_cgroups(_: &mut Log) -> Outcome {
     let device = Device::on(&guest::device(MAIN)?, &["--policy", "cgroup"])?;
     for i in 0..14 {
@@ -147,7 +144,7 @@ fn gone_cgroups(_: &mut Log) -> Outcome {
         let work = |_: &mut Link| in_turn(&mut [Memory::new(8 * MIB)?], 2_500);
         spawn(Some(&group), work)?.join()?;
     }
-    // Who is silent for long makes way.
+    // Idle keys are dropped.
     let keys = device.counter("keys")?;
     let streams = device.counter("streams")?;
     print!("{keys} keys in {streams} streams ... ");
@@ -155,7 +152,7 @@ fn gone_cgroups(_: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
-/// Cgroups inside of cgroups, and a threaded one.
+/// Nested cgroups, one of them threaded.
 fn nested_cgroups(_: &mut Log) -> Outcome {
     let device = Device::on(&guest::device(MAIN)?, &["--policy", "cgroup"])?;
     let outer = Group::new("outer", 24 << 20)?;
@@ -173,7 +170,7 @@ fn nested_cgroups(_: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
-/// Reads pages at random for so long; how long each took, in microseconds.
+/// Reads pages at random for `time`; returns the sorted latencies in microseconds.
 fn read_for(memory: &Memory, time: Duration) -> Outcome<Vec<u64>> {
     let (start, mut random) = (Instant::now(), pattern::Random::new(7));
     let mut took = Vec::new();
@@ -182,7 +179,7 @@ fn read_for(memory: &Memory, time: Duration) -> Outcome<Vec<u64>> {
         let begin = Instant::now();
         memory.verify(page..page + 1, 1)?;
         let us = begin.elapsed().as_micros() as u64;
-        // Others were in memory.
+        // Faster ones were in memory.
         if us > 100 {
             took.push(us);
         }
@@ -194,7 +191,7 @@ fn read_for(memory: &Memory, time: Duration) -> Outcome<Vec<u64>> {
 const READER: usize = 16 * MIB;
 const TIME: Duration = Duration::from_secs(12);
 
-/// What the reader measured: median and 99 %, in microseconds.
+/// Reports the reader's latencies: median and 99 %, in microseconds.
 fn reader(group: &Group, file: &str) -> Outcome<Child> {
     let file = file.to_string();
     spawn(Some(group), move |link| {
@@ -218,8 +215,8 @@ fn latencies(file: &str) -> Outcome<(u64, u64)> {
     Ok((numbers[0], numbers[1]))
 }
 
-/// One run: what the reader measured, alone or beside a writer; and what is
-/// to hold for the two groups while they are there.
+/// One run of the reader, alone or beside a writer; returns its latencies. `then` checks the
+/// groups before they end.
 fn beside(writer: bool, then: impl FnOnce(&Group, &Group) -> Outcome) -> Outcome<(u64, u64)> {
     const FILE: &str = "/tmp/reader";
     let groups = [Group::new("reader", 8 << 20)?, Group::new("writer", 8 << 20)?];
@@ -252,18 +249,18 @@ fn beside(writer: bool, then: impl FnOnce(&Group, &Group) -> Outcome) -> Outcome
     latencies(FILE)
 }
 
-/// The device below, as cgroups know it.
+/// The number of the device below in `io.stat`.
 fn number_of(device: &Device) -> Outcome<String> {
     let name = device.backing.trim_start_matches("/dev/");
     Ok(guest::read(&format!("/sys/block/{name}/dev"))?.trim().to_string())
 }
 
-/// The writer's GC is on the writer's account, and none of it on the reader's.
+/// GC's writes are charged to the writer, none of them to the reader.
 fn reader_beside_writer(_: &mut Log) -> Outcome {
     for policy in ["cpu", "cgroup"] {
         let device = Device::on(&guest::device(MAIN)?, &["--policy", policy])?;
-        // GC that has to work although the device is not half full, so that
-        // what the reader reads keeps its slot.
+        // GC works although the device is not half full, so that the reader's pages keep their
+        // slots.
         let zones = device.counter("zones_total")?;
         for (file, value) in [("gc_high", zones / 2 + 1), ("gc_low", zones / 2)] {
             guest::write(&device.attribute(file), &value.to_string()).context(file)?;
@@ -285,7 +282,7 @@ fn reader_beside_writer(_: &mut Log) -> Outcome {
                 gc >> 20
             );
             ensure!(gc > 0, "GC had nothing to do");
-            // Its own pages, once, and what it had in memory.
+            // Its own pages once, and its memory.
             ensure!(r <= 2 * READER as u64, "the reader wrote {r} bytes");
             ensure!(w >= gc, "the writer wrote {w} bytes, GC {gc}");
             Ok(())
@@ -299,9 +296,9 @@ fn reader_beside_writer(_: &mut Log) -> Outcome {
     Ok(())
 }
 
-/// A group that may hardly write to the device below. What is swapped out is held back for
-/// that by no kernel that knows better, since whoever needs memory waits for it; with a
-/// policy that does not isolate, by none, for others' pages are in the same chunks.
+/// A group with a low write limit on the device below. Kernels from 6.12 on do not throttle its
+/// swap-out, which reclaim waits for; with a policy that does not isolate, none does, because
+/// chunks hold pages of other groups, too.
 fn limited(_: &mut Log) -> Outcome {
     const BYTES: usize = 4 * MIB;
     for policy in ["cpu", "cgroup"] {
@@ -322,8 +319,8 @@ fn limited(_: &mut Log) -> Outcome {
         })?;
         let [took] = child.numbers()?;
         let written = group.io(&number, "wbytes")?;
-        print!("{policy}: {took} ms, {} KiB are its ... ", written >> 10);
-        ensure!(took < 100_000, "its pages were held back");
+        print!("{policy}: {took} ms, {} KiB charged ... ", written >> 10);
+        ensure!(took < 100_000, "its swap-out was throttled");
         let charged = if policy == "cpu" { 0 } else { BYTES as u64 };
         ensure!(written >= charged, "only {written} bytes are charged to it");
         ensure!(policy != "cpu" || written == 0, "{written} bytes are charged to it");

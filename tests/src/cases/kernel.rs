@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The last cases: what all the others have done to the kernel.
+//! The last cases: the state of the kernel after all others.
 
 use std::path::Path;
 
@@ -12,13 +12,12 @@ pub const KMEMLEAK: &str = "/sys/kernel/debug/kmemleak";
 
 crate::cases![kernel: is_not_tainted, has_no_leaks, still_proves_locks];
 
-/// Bits of /proc/sys/kernel/tainted that tell of damage. Others are there
-/// because the module is not of the kernel's tree and not signed.
+/// Bits of /proc/sys/kernel/tainted that mean damage. Other bits are set because the module is
+/// out of tree and unsigned.
 const DAMAGE: &[(u32, &str)] =
     &[(4, "machine check"), (5, "bad page"), (7, "oops"), (9, "warning"), (14, "soft lockup")];
 
-/// The log was looked at after each case; this is what the kernel remembers,
-/// even if the log should have been overwritten.
+/// The log was checked after each case. This flag remembers even if the log was overwritten.
 fn is_not_tainted(_: &mut Log) -> Outcome {
     let taint = guest::read_number("/proc/sys/kernel/tainted")?;
     let found: Vec<_> =
@@ -27,12 +26,11 @@ fn is_not_tainted(_: &mut Log) -> Outcome {
     Ok(())
 }
 
-/// Functions that lose memory by themselves: the kernel's (6.12) forgets the name of
-/// a cache that it has no memory to show in sysfs, as when `shortage::attach` has such an
-/// allocation fail.
+/// Functions that leak memory themselves: when sysfs_slab_add() of 6.12 fails to allocate, as
+/// in `shortage::attach`, it leaks the name of the cache.
 const KNOWN_LEAKS: &[&str] = &["sysfs_slab_add"];
 
-/// The reports of kmemleak but for those of what is known.
+/// The reports of kmemleak without those of known leaks.
 fn unknown_leaks(reports: &str) -> String {
     const BEGINS: &str = "unreferenced object";
     let each = reports.split(BEGINS).filter(|report| !report.trim().is_empty());
@@ -40,15 +38,15 @@ fn unknown_leaks(reports: &str) -> String {
     unknown.map(|report| format!("{BEGINS}{report}")).collect()
 }
 
-/// Of kernels that search for memory to which nothing points (make test-debug).
+/// On kernels with kmemleak (make test-debug).
 fn has_no_leaks(log: &mut Log) -> Outcome {
     if !Path::new(KMEMLEAK).exists() {
         return Ok(());
     }
-    // It says how many there are, known ones, too.
+    // It logs a number that includes known leaks.
     log.allow("kmemleak");
-    // What was freed by RCU a moment ago, or is in a register, looks like a
-    // leak to one scan, and not to the next.
+    // Memory that RCU has just freed, or whose address is in a register, looks like a leak to
+    // one scan but not to the next.
     for _ in 0..3 {
         guest::write(KMEMLEAK, "scan").context(KMEMLEAK)?;
     }
@@ -57,8 +55,8 @@ fn has_no_leaks(log: &mut Log) -> Outcome {
     Ok(())
 }
 
-/// Lockdep gives up for good at its first complaint, and when it runs out of
-/// room: what came later was not checked.
+/// Lockdep turns itself off at its first complaint and when it runs out of memory, and checks
+/// nothing afterwards.
 fn still_proves_locks(_: &mut Log) -> Outcome {
     const STATISTICS: &str = "/proc/lockdep_stats";
     if !Path::new(STATISTICS).exists() {

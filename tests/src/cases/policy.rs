@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Policies, also one of a module, also changed under load; and blocks that GC
-//! drops because their pages are in memory.
+//! Policies, including one of a module and changes under load; and blocks that GC drops because
+//! their pages are in memory.
 
 use std::path::Path;
 use std::thread::sleep;
@@ -18,8 +18,9 @@ use crate::outcome::{Context, Outcome};
 use crate::pattern::{self, PAGE};
 
 crate::cases![policy:
-    process, vma, cgroup, heat, unknown_is_refused, switched_under_load, of_a_module,
-    cached_pages_are_not_moved, cached_pages_in_all_ways, cached_and_swapoff];
+    process (full), vma (full), cgroup (full), heat (full), unknown_is_refused,
+    switched_under_load (full), of_a_module, cached_pages_are_not_moved, cached_pages_in_all_ways,
+    cached_and_swapoff];
 
 const MIB: usize = 1 << 20;
 
@@ -28,7 +29,7 @@ fn set(device: &Device, file: &str, value: &str) -> Outcome {
     guest::write(&path, value).context(format!("{path} := {value}"))
 }
 
-/// Random writes at 80 %, every page right.
+/// Random writes at 80 % utilization, every page verified.
 fn at_80(policy: &str) -> Outcome {
     let device = Device::on(&guest::device(MAIN)?, &[])?;
     set(&device, "policy", policy)?;
@@ -70,7 +71,7 @@ fn unknown_is_refused(_: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
-/// Writes and verifies pages at random, for so many rounds.
+/// Writes and verifies pages at random, `rounds` times.
 fn work(link: &mut Link, size: usize, rounds: u64) -> Outcome {
     let mut memory = Memory::new(size)?;
     let pages = memory.pages();
@@ -87,7 +88,7 @@ fn work(link: &mut Link, size: usize, rounds: u64) -> Outcome {
     (0..pages).try_for_each(|page| memory.verify(page..page + 1, keys[page]))
 }
 
-/// Two workers in groups of their own; `meanwhile` runs beside them.
+/// Two workers in groups of their own run while `meanwhile` does.
 fn under_load(meanwhile: impl FnOnce() -> Outcome) -> Outcome {
     const SIZE: usize = 40 * MIB;
     let groups = [Group::new("one", 16 << 20)?, Group::new("two", 16 << 20)?];
@@ -113,7 +114,7 @@ fn switched_under_load(_: &mut Log) -> Outcome {
             for victim in ["greedy", "cost-benefit", "age"] {
                 set(&device, "victim", victim)?;
             }
-            // At times faster than the work, at times not.
+            // Sometimes faster than the workers, sometimes slower.
             sleep(Duration::from_millis(20 * (round % 5)));
         }
         Ok(())
@@ -131,7 +132,8 @@ fn known() -> Outcome<Vec<String>> {
     Ok(guest::read(&format!("{CONFIG}/policies"))?.lines().map(str::to_string).collect())
 }
 
-/// A module's policy: known by its name, in use and then not, gone.
+/// A module's policy: listed by name; the module cannot be unloaded while it is used, and can
+/// be afterwards.
 fn of_a_module(_: &mut Log) -> Outcome {
     load_module()?;
     guest::ok(&["insmod", &sample()?])?;
@@ -156,16 +158,16 @@ fn of_a_module(_: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
-/// Has GC clean all that it can, by watermarks that it cannot reach.
+/// Makes GC clean all it can, with watermarks that it cannot reach.
 fn force_gc(device: &Device) -> Outcome {
     let zones = device.counter("zones_total")?;
     set(device, "gc_high", &(zones - 1).to_string())?;
     set(device, "gc_low", &(zones - 2).to_string())
 }
 
-/// Every other page is read, and so in memory with its slot in use; the others
-/// are given back and written, and so not on swap any more: all zones are half dead.
-/// (To write alone may leave the slot in use, where read-ahead has brought the page.)
+/// Reads every other page, which is then in memory and keeps its slot. Frees and writes the
+/// others, whose slots are then free: all zones are half valid. (A write alone may keep the
+/// slot of a page that readahead has read.)
 fn read_half_write_half(memory: &mut Memory) -> Outcome {
     for page in 0..memory.pages() {
         match page % 2 {
@@ -183,8 +185,8 @@ fn verify_halves(memory: &Memory) -> Outcome {
     (0..memory.pages()).try_for_each(|page| memory.verify(page..page + 1, 1 + page as u64 % 2))
 }
 
-/// Blocks whose pages are in the swap cache are dropped by GC, and the pages
-/// are swapped out again and come back right.
+/// GC drops blocks whose pages are in the swap cache; those pages are swapped out again and
+/// come back right.
 fn cached_pages_are_not_moved(_: &mut Log) -> Outcome {
     const SIZE: usize = 32 * MIB;
     let device = Device::on(&guest::device(MAIN)?, &[])?;
@@ -215,8 +217,8 @@ fn cached_pages_are_not_moved(_: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
-/// What a process may do with such pages, again and again, while GC drops all
-/// that it can: read, write, fork, write in the child, MADV_PAGEOUT, exit.
+/// Processes do everything with such pages, repeatedly, while GC drops blocks: read, write,
+/// fork, write in the child, MADV_PAGEOUT, exit.
 fn cached_pages_in_all_ways(_: &mut Log) -> Outcome {
     const SIZE: usize = 16 * MIB;
     const ROUNDS: usize = 6;
@@ -252,8 +254,8 @@ fn cached_pages_in_all_ways(_: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
-/// The area is switched off, and on again with another number, while pages are
-/// in the swap cache and GC asks for them.
+/// Swapoff, and swapon with another number, while pages are in the swap cache and GC asks for
+/// them.
 fn cached_and_swapoff(_: &mut Log) -> Outcome {
     const SIZE: usize = 32 * MIB;
     let other = guest::device(CONVENTIONAL)?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The machine is short of memory, not a group of it: kswapd and everybody's direct
-//! reclaim are at work, and the kernel kills.
+//! The whole machine is short of memory, not a cgroup: kswapd and direct reclaim are at work,
+//! and the OOM killer kills.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -22,25 +22,25 @@ use crate::pattern::{Random, PAGE};
 crate::cases![pressure: whole_machine];
 
 const MIB: usize = 1 << 20;
-/// Memory that nobody holds on to.
+/// Memory that the hog leaves to the others.
 const LEFT: u64 = 96 << 20;
 const WORKERS: u64 = 4;
-/// They grow by this, in turn.
+/// Workers grow by this much in turn.
 const STEP: usize = MIB;
-/// Of the swap area, in use; and where the kernel notes where each piece of memory was
-/// allocated, of which it then needs tens of MiB more that nobody can have.
+/// Utilization of the swap area; less where kmemleak needs tens of MiB of memory for its
+/// records.
 const PERCENT: u64 = 95;
 const PERCENT_WITH_NOTES: u64 = 75;
 const RUN: Duration = Duration::from_secs(20);
-/// A page that takes longer to be had is as good as never, seconds.
+/// Limit for one access, in seconds.
 const BOUND: u64 = 30;
 
-/// -1000: the kernel does not kill this process for its memory; 1000: this first.
+/// -1000: never killed by the OOM killer; 1000: killed first.
 fn choose_for_death(score: &str) -> Outcome {
     guest::write("/proc/self/oom_score_adj", score).context("oom_score_adj")
 }
 
-/// Holds on to all memory but what is to be left.
+/// Locks all memory but LEFT.
 fn hog() -> Outcome<Child> {
     let size = guest::memory("MemAvailable")?.saturating_sub(LEFT) as usize;
     let mut child = spawn(None, move |link| {
@@ -54,7 +54,7 @@ fn hog() -> Outcome<Child> {
     Ok(child)
 }
 
-/// A worker's memory, in steps; each has a key of its own.
+/// A worker's memory: parts of STEP bytes, with a key for each page.
 struct Worker {
     parts: Vec<Memory>,
     keys: Vec<Vec<u64>>,
@@ -71,7 +71,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Reads a page and writes it anew; how long that took.
+    /// Reads, verifies and writes a page; returns the time it took.
     fn access(&mut self, key: u64) -> Outcome<Duration> {
         let (part, page) = (self.random.below(self.parts.len()), self.random.below(STEP / PAGE));
         let begin = Instant::now();
@@ -92,8 +92,8 @@ impl Worker {
     }
 }
 
-/// Grows at each point; when it is told between two of them, it works until it is
-/// told again, and reports accesses and the longest, in microseconds.
+/// Grows at each point while `growing` is set. Then accesses pages until the parent says to
+/// stop, and reports the number of accesses and the longest one in microseconds.
 fn work(link: &mut Link, growing: &Memory, seed: u64) -> Outcome {
     choose_for_death("-900")?;
     mlockall(MlockAllFlags::MCL_CURRENT).context("mlockall")?;
@@ -114,7 +114,7 @@ fn work(link: &mut Link, growing: &Memory, seed: u64) -> Outcome {
     link.report(&[accesses, longest.as_micros() as u64])
 }
 
-/// Takes memory until the kernel kills it.
+/// Allocates memory until the kernel kills it.
 fn glutton() -> Outcome<Child> {
     spawn(None, |_| {
         choose_for_death("1000")?;
@@ -131,13 +131,13 @@ fn whole_machine(log: &mut Log) -> Outcome {
     for words in ["Out of memory", "oom-kill", "Call Trace"] {
         log.allow(words);
     }
-    // Of drivers, which do without; of the process that is killed.
+    // Of drivers that can do without the memory, and of the process that is killed.
     for mode in ["0x820(GFP_ATOMIC)", "0x140dca(GFP_HIGHUSER_MOVABLE"] {
         log.allow(&format!("page allocation failure: order:0, mode:{mode}"));
     }
     let device = Device::on(&guest::device(MEDIUM)?, &[])?;
     let _short = guest::Setting::set("/proc/sys/vm/min_free_kbytes", "1024")?;
-    // Who looks after them stays whatever happens.
+    // The suite itself must survive.
     let _stays = guest::Setting::set("/proc/self/oom_score_adj", "-1000")?;
     let _eager = guest::Setting::set("/proc/sys/vm/swappiness", "200")?;
     let slots = device.counter("size_bytes")? / PAGE as u64;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `znsage probe`, with fio, on devices that take little: it ends, leaves the
-//! device empty, and `on` takes what it recommends.
+//! `znsage probe`, with fio, on devices with few open zones: it leaves the device empty, and
+//! `on` accepts what it recommends.
 
 use std::fs;
 use std::process::Stdio;
@@ -16,7 +16,7 @@ use crate::kmsg::Log;
 use crate::outcome::{Context, Outcome};
 use crate::zones;
 
-crate::cases![probe: four_open, one_open, interrupted];
+crate::cases![probe: four_open, one_open (full), interrupted];
 
 const PROFILE: &str = "/run/znsage-suite.conf";
 
@@ -47,7 +47,7 @@ fn one_open(_: &mut Log) -> Outcome {
     settings_are_taken(ONE_OPEN)
 }
 
-/// While fio runs, the device is nobody else's; Ctrl-C leaves it empty.
+/// While fio runs, the device is busy for others; after a signal it is empty.
 fn interrupted(_: &mut Log) -> Outcome {
     let backing = guest::device(LARGE)?;
     let mut probe = guest::command(&["znsage", "probe", "--yes", &backing]);

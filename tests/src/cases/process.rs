@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What processes do with memory that is swapped out: fork, share, exit.
+//! Processes with swapped memory: fork, share, exit.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -19,8 +19,8 @@ crate::cases![process: fork_shares_swapped_pages, tmpfs_pages, exit_frees, swapo
 
 const MIB: usize = 1 << 20;
 
-/// Slots that the kernel may keep a while after they were freed: two caches
-/// of 64 for each CPU, and clusters that were read ahead.
+/// Freed slots that the kernel may keep for a while: two caches of 64 for each CPU, and
+/// clusters of readahead.
 const LINGERING: u64 = 1024;
 
 fn most_of(device: &Device, bytes: usize) -> Outcome {
@@ -30,7 +30,7 @@ fn most_of(device: &Device, bytes: usize) -> Outcome {
     Ok(())
 }
 
-/// Waits until next to nothing is on the device.
+/// Waits until the device is nearly empty.
 fn freed(device: &Device, what: &str) -> Outcome {
     let mut used = 0;
     let few = guest::eventually(10.0, || {
@@ -41,12 +41,11 @@ fn freed(device: &Device, what: &str) -> Outcome {
     Ok(())
 }
 
-/// A page that is swapped out belongs to both after a fork, until one of them
-/// writes to it; then each has its own.
+/// After a fork both processes share a swapped page, until one of them writes to it.
 fn fork_shares_swapped_pages(_: &mut Log) -> Outcome {
     const SIZE: usize = 48 * MIB;
     let device = Device::on(&guest::device(MAIN)?, &[])?;
-    // Above `memory.max` the kernel kills, where reclaim is slow; here it makes wait.
+    // Where reclaim is slow, `memory.max` would kill; `memory.high` makes the process wait.
     let group = Group::new("fork", 2 * SIZE as u64)?;
     group.set("memory.high", &(SIZE / 2).to_string())?;
     let mut parent = spawn(Some(&group), |link| {
@@ -80,8 +79,8 @@ fn fork_shares_swapped_pages(_: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
-/// Pages of a tmpfs file are shared memory, and are swapped by other code of
-/// the kernel than those of processes.
+/// Pages of tmpfs files are shared memory, which the kernel swaps by other code than anonymous
+/// memory.
 fn tmpfs_pages(_: &mut Log) -> Outcome {
     const SIZE: usize = 48 * MIB;
     const STEP: usize = MIB;
@@ -144,7 +143,7 @@ fn exit_frees(_: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
-/// Pages move from one swap area to another while a process works on them.
+/// Pages move from one swap area to another while a process uses them.
 fn swapoff_under_load(_: &mut Log) -> Outcome {
     const SIZE: usize = 64 * MIB;
     let other = guest::device(CONVENTIONAL)?;

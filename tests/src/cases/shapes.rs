@@ -14,9 +14,10 @@ use crate::outcome::{Context, Outcome};
 use crate::pattern::PAGE;
 
 crate::cases![shapes:
-    tight_limits_512_byte_blocks, zones_of_4_mib, large_zones, write_unit_192k, large_chunks,
-    stripes, policy_single, one_open, null_blk_capacity, null_blk_conventional_zones,
-    null_blk_three_open, null_blk_one_open, null_blk_smaller_last_zone];
+    tight_limits_512_byte_blocks, zones_of_4_mib (full), large_zones (full),
+    write_unit_192k (full), large_chunks (full), stripes (full), policy_single (full),
+    one_open (full), null_blk_capacity (full), null_blk_conventional_zones (full),
+    null_blk_three_open (full), null_blk_one_open (full), null_blk_smaller_last_zone];
 
 /// For the device with one open zone, 80 % full.
 const MOST_WAF_SHARED: f64 = 3.2;

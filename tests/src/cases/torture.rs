@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Everything at once. MINUTES and SEED in the environment say how long, and what.
+//! Random actions of every kind at once. MINUTES and SEED in the environment set the duration
+//! and the seed.
 
 use std::time::Duration;
 
@@ -11,6 +12,6 @@ use crate::torture::torture;
 crate::cases![torture: everything_at_once];
 
 fn everything_at_once(_: &mut Log) -> Outcome {
-    let minutes = asked_for("MINUTES", 2)?;
+    let minutes = asked_for("MINUTES", 1)?;
     torture(asked_for("SEED", 1)?, Duration::from_secs(60 * minutes))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A run is recorded, and the simulator, which has the same engine, is asked
-//! what the module should have written.
+//! Records a run and replays it in the simulator, which has the same engine: the WAFs must
+//! agree.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::guest;
 use crate::kmsg::Log;
 use crate::outcome::{Context, Outcome};
 
-crate::cases![trace: simulated_waf];
+crate::cases![trace: simulated_waf (full)];
 
 const TRACEFS: &str = "/sys/kernel/tracing";
 

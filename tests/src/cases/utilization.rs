@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Random writes at a utilization, with GC rewriting the device again and
-//! again: every page right, no more written than log cleaning has to.
+//! Random writes at a given utilization, while GC rewrites the device several times: every page
+//! is right, and the WAF is within the bound of log cleaning.
 
 use super::devices::MAIN;
 use crate::device::Device;
@@ -9,19 +9,21 @@ use crate::guest;
 use crate::kmsg::Log;
 use crate::outcome::Outcome;
 
-crate::cases![utilization: percent_20, percent_40, percent_60, percent_80, percent_90];
+crate::cases![utilization:
+    percent_20 (full), percent_40 (full), percent_60 (full), percent_80 (full),
+    percent_90 (full)];
 
-/// How far from the wanted utilization the accesses' mean may be, of 1.
+/// Tolerance of the mean utilization, as a part of 1.
 const NEAR: f64 = 0.04;
-/// Above it while swap is less than half full: until then the kernel lets the
-/// pages in memory, 20 of 128 MiB, keep their slots.
+/// Tolerance upwards while swap is less than half full: until then the kernel keeps the slots
+/// of pages that are in memory, 20 of 128 MiB.
 const FEW_FREED: f64 = 0.16;
 
 fn at(percent: u32, over_provisioning: &str, rewrites: f64, most_waf: f64) -> Outcome {
     let options = ["--over-provisioning", over_provisioning];
     let device = Device::on(&guest::device(MAIN)?, &options)?;
-    // What is read ahead is a copy that holds both memory and a slot: so
-    // small a device would be fuller than asked for, or too full.
+    // Pages of readahead use both memory and a slot: a device this small would be fuller than
+    // asked for, or too full.
     let bench = guest::without_read_ahead(|| {
         device.bench(&[
             "--utilization",
@@ -30,7 +32,8 @@ fn at(percent: u32, over_provisioning: &str, rewrites: f64, most_waf: f64) -> Ou
             &rewrites.to_string(),
             "--seconds",
             &(120 * guest::slowness()).to_string(),
-            // The first accesses free what the fill left twice.
+            // The first accesses free the slots of pages that were written twice during the
+            // fill.
             "--warmup",
             "3",
             "--write-ratio",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What is done to a machine under torture, one at a time.
+//! The actions on a machine under torture, one at a time.
 
 use super::{Torture, PRIORITY};
 use crate::cases::devices::{CONVENTIONAL, MAIN, TIGHT};
@@ -12,7 +12,7 @@ use crate::sleep;
 
 pub type Act = fn(&mut Torture) -> Outcome;
 
-/// How often, what it is called in the story, and what it is.
+/// Weight, name in the summary, function.
 const ACTS: [(usize, &str, Act); 18] = [
     (8, "policy", policy),
     (6, "victim", victim),
@@ -37,7 +37,7 @@ const ACTS: [(usize, &str, Act); 18] = [
 const CPU: &str = "/sys/devices/system/cpu/cpu1/online";
 const BLOCKS: &str = "/sys/devices/system/memory";
 
-/// How the device may be switched on.
+/// Options to turn the device on with.
 const OPTIONS: [&[&str]; 7] = [
     &[],
     &["--policy", "cgroup"],
@@ -71,7 +71,7 @@ pub fn main_on(options: &[&str]) -> Outcome<Device> {
     Device::on(&guest::device(MAIN)?, &[&["--priority", PRIORITY], options].concat())
 }
 
-/// Of a device that was just switched on.
+/// Of a device that was just turned on.
 pub fn usual_watermarks(device: &Device) -> Outcome<(u64, u64)> {
     Ok((device.counter("gc_low")?, device.counter("gc_high")?))
 }
@@ -106,7 +106,7 @@ fn victim(torture: &mut Torture) -> Outcome {
     set(torture, "victim", value)
 }
 
-/// GC cleans all that it can, or half of it, or what it usually does.
+/// GC cleans all it can, half of it, or its usual amount.
 fn watermarks(torture: &mut Torture) -> Outcome {
     let device = device(torture)?;
     let (zones, before) = (device.counter("zones_total")?, device.counter("gc_low")?);
@@ -115,7 +115,7 @@ fn watermarks(torture: &mut Torture) -> Outcome {
         1 => (zones / 2, zones / 2 + 1),
         _ => torture.watermarks,
     };
-    // The low one stays below the high one at any time.
+    // The low one stays below the high one at all times.
     let mut settings = [("gc_low", low), ("gc_high", high)];
     if low > before {
         settings.reverse();
@@ -133,7 +133,7 @@ fn deadline(torture: &mut Torture) -> Outcome {
     set(torture, "deadline_us", value)
 }
 
-/// Reads all that can be read.
+/// Reads every attribute.
 fn look(torture: &mut Torture) -> Outcome {
     let device = device(torture)?;
     for file in guest::list(&device.attribute("")) {
@@ -146,10 +146,10 @@ fn check(torture: &mut Torture) -> Outcome {
     device(torture)?.check()
 }
 
-/// From outside, as a manager of memory would.
+/// Reclaims a group's memory from outside, as a memory manager does.
 fn reclaim(torture: &mut Torture) -> Outcome {
     let chosen = torture.random.below(torture.subjects.len());
-    // It may give less, or be gone.
+    // It may reclaim less, or the group may be gone.
     let _ = torture.subjects[chosen].groups[0].set("memory.reclaim", "8M");
     Ok(())
 }
@@ -161,7 +161,7 @@ fn kill(torture: &mut Torture) -> Outcome {
     subject.child.kill()
 }
 
-/// Its pages go elsewhere, and the area is new afterwards.
+/// Its pages go elsewhere; afterwards the area is formatted again.
 fn swapoff(torture: &mut Torture) -> Outcome {
     let device = device(torture)?;
     torture.without_limits(|| device.swapoff())?;
@@ -182,7 +182,7 @@ fn off_and_on(torture: &mut Torture) -> Outcome {
     Ok(())
 }
 
-/// Of the same priority: pages go to both in turns.
+/// Of the same priority: the kernel uses both areas in turn.
 fn second_device(torture: &mut Torture) -> Outcome {
     match torture.beside.take() {
         Some(device) => torture.without_limits(|| device.finish_sound()),
@@ -213,19 +213,19 @@ fn compact(_: &mut Torture) -> Outcome {
     guest::compact()
 }
 
-/// All stop wherever they are, and go on.
+/// Freezes all tasks, wherever they are.
 fn suspend(_: &mut Torture) -> Outcome {
     sleep::to_idle()
 }
 
-/// One process more, which takes what swap there is left.
+/// One more process, which takes the remaining swap.
 fn bench(torture: &mut Torture) -> Outcome {
     let pattern = one_of(torture, &["random", "sequential", "zipf", "etc"]);
     let arguments = ["--size", "32M", "--seconds", "2", "--pattern", pattern];
     device::bench(&arguments).context(pattern).map(drop)
 }
 
-/// All pages in it move, or the kernel gives up.
+/// The kernel moves all pages of the block, or gives up.
 fn memory_block(torture: &mut Torture) -> Outcome {
     let blocks: Vec<String> = guest::list(BLOCKS)
         .into_iter()

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Everything at once, at random: processes that come, fork, share, page out
-//! and are killed, in groups that come and go, while the device below them is
-//! switched off and on, its settings change, CPUs leave, memory is compacted.
-//! What comes is the seed's; when it comes, the machine's.
+//! Random actions of every kind at once: processes start, fork, share, page out and are killed,
+//! in cgroups that come and go, while the device is turned off and on, settings change, CPUs go
+//! offline, memory is compacted. The seed determines the actions, but not their timing.
 
 mod acts;
 mod process;
@@ -21,10 +20,10 @@ use process::{live, Life};
 
 const MIB: usize = 1 << 20;
 const PROCESSES: usize = 4;
-/// Of the znsage devices; the conventional one takes what they do not.
+/// Of the znsage devices; the conventional one takes the rest.
 const PRIORITY: &str = "10";
 
-/// Tortures for so long; prints what was done.
+/// Runs for `time`, then prints what was done.
 pub fn torture(seed: u64, time: Duration) -> Outcome {
     let mut torture = Torture::new(seed)?;
     let outcome = torture.run(time).and_then(|()| torture.finish());
@@ -35,11 +34,11 @@ pub fn torture(seed: u64, time: Duration) -> Outcome {
 struct Torture {
     seed: u64,
     random: Random,
-    /// None for the moment in which it is switched off.
+    /// None while it is off.
     device: Option<Device>,
-    /// Low and high, as it came with them.
+    /// The device's own low and high watermark.
     watermarks: (u64, u64),
-    /// A second one, at times.
+    /// A second device, from time to time.
     beside: Option<Device>,
     /// The swap area that takes over.
     conventional: String,
@@ -51,8 +50,7 @@ struct Torture {
     last: &'static str,
 }
 
-/// A process under torture, and its groups: the inner one first. The outer one has the
-/// limit.
+/// A process under torture, and its groups, innermost first. The outermost has the limit.
 struct Subject {
     child: Child,
     groups: Vec<Group>,
@@ -99,7 +97,7 @@ impl Torture {
         Ok(())
     }
 
-    /// Takes in those that have ended, and starts as many again.
+    /// Collects the results of processes that have ended, and starts new ones.
     fn look_after_subjects(&mut self) -> Outcome {
         let (ended, going): (Vec<_>, Vec<_>) =
             self.subjects.drain(..).partition(|s| s.child.has_spoken());
@@ -138,8 +136,8 @@ impl Torture {
         Ok(Subject { child, groups, limit })
     }
 
-    /// For swapoff, which brings pages back into groups that are full: where the kernel
-    /// cannot write others out as fast, it kills.
+    /// Lifts the limits during swapoff, which brings pages back into full groups: where the
+    /// kernel cannot write others out fast enough, it kills.
     fn without_limits(&self, body: impl FnOnce() -> Outcome) -> Outcome {
         for subject in &self.subjects {
             subject.outer().set("memory.max", "max")?;
@@ -148,7 +146,7 @@ impl Torture {
         self.subjects.iter().try_for_each(|subject| subject.outer().shrink(subject.limit))
     }
 
-    /// All are told to end, and all is put back and looked at.
+    /// Ends all processes, restores the machine and checks the devices.
     fn finish(&mut self) -> Outcome {
         self.last = "the end";
         acts::all_cpus()?;

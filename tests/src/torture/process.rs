@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A process that does with its memory what processes do, at random, and knows
-//! what each page must hold.
+//! A process that uses its memory at random, and verifies every page.
 
 use crate::child::{spawn, Link};
 use crate::ensure;
@@ -15,13 +14,13 @@ const STEP: usize = 256;
 pub struct Life {
     pub seed: u64,
     pub bytes: usize,
-    /// Its memory is shared with what it forks.
+    /// Whether its children share the memory.
     pub shared: bool,
     pub steps: u32,
 }
 
-/// Lives until its steps are over or its parent says so; reports how many pages
-/// it has verified.
+/// Lives until its steps are over or its parent stops it; reports how many pages it has
+/// verified.
 pub fn live(link: &mut Link, life: &Life) -> Outcome {
     let mut process = Process::new(life)?;
     for _ in 0..life.steps {
@@ -36,7 +35,7 @@ pub fn live(link: &mut Link, life: &Life) -> Outcome {
 
 struct Process {
     memory: Memory,
-    /// Of each page, what it was written with.
+    /// The key each page was written with.
     keys: Vec<u64>,
     next_key: u64,
     random: Random,
@@ -89,7 +88,7 @@ impl Process {
         Ok(())
     }
 
-    /// Pages here and there, half of them to be written.
+    /// Random pages; half of them are written.
     fn access(&mut self) -> Outcome {
         for _ in 0..STEP {
             let page = self.random.below(self.keys.len());
@@ -101,7 +100,7 @@ impl Process {
         Ok(())
     }
 
-    /// Frees all that it has, and begins with zeros.
+    /// Frees all memory and starts with zeros.
     fn start_again(&mut self) -> Outcome {
         let bytes = self.keys.len() * PAGE;
         self.memory = new_memory(bytes, self.shared)?;
@@ -109,8 +108,8 @@ impl Process {
         self.access()
     }
 
-    /// A child sees the same pages. It writes to its own copies, or looks at
-    /// those that are shared; half of them are killed.
+    /// The child verifies the same pages. It writes to private copies, and only reads shared
+    /// ones; half of the children are killed.
     fn fork(&mut self) -> Outcome {
         let (kills, at) = (self.random.below(2) == 0, self.random.below(self.keys.len() - STEP));
         let mut child = spawn(None, |link| {
