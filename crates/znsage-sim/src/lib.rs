@@ -20,6 +20,7 @@ pub mod rng;
 pub mod run;
 pub mod sim;
 pub mod spec;
+pub mod stats;
 pub mod sweep;
 pub mod system;
 pub mod time;

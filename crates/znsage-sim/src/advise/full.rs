@@ -2,9 +2,9 @@
 //! What over-provisioning is for: as long as the pages are the same, more of it
 //! changes little; but the less there is, the fuller swap can get.
 
+use super::question::{AdviceError, Measured};
 use super::runs::Runs;
 use super::setting::{values, Choice, SETTINGS};
-use super::{AdviceError, Measured};
 use crate::run::check;
 use crate::spec::{Spec, WorkloadKind};
 

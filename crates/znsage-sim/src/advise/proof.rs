@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Is what the search found better by more than chance?
 
-use super::runs::Runs;
+use super::question::{AdviceError, Measured};
+use super::runs::{Runs, SEEDS};
 use super::setting::{Choice, SETTINGS};
-use super::{AdviceError, Measured};
+use crate::stats::{moments, percent};
 
-/// Runs of each choice, each with a seed of its own.
-pub const SEEDS: usize = 5;
 /// Student's t for a two-sided interval of 95 % and 4 degrees of freedom.
 const T: f64 = 2.776;
 /// Less than this, in percent, is not worth a setting, be it ever so certain.
@@ -116,30 +115,9 @@ fn noise(runs: &Runs, choice: &Choice) -> f64 {
     percent(moments(&logs).1)
 }
 
-/// Mean and standard deviation of a sample.
-fn moments(sample: &[f64]) -> (f64, f64) {
-    let n = sample.len() as f64;
-    let mean = sample.iter().sum::<f64>() / n;
-    let squares: f64 = sample.iter().map(|x| (x - mean) * (x - mean)).sum();
-    (mean, (squares / (n - 1.0)).sqrt())
-}
-
-/// The logarithm of a ratio as the percents that it is above 1.
-pub(super) fn percent(log: f64) -> f64 {
-    libm::expm1(log) * 100.0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_interval_is_students() {
-        let (mean, deviation) = moments(&[1.0, 2.0, 3.0, 4.0, 5.0]);
-        assert_eq!((mean, deviation), (3.0, 2.5f64.sqrt()));
-        let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
-        assert!(near(percent(libm::log(1.25)), 25.0));
-    }
 
     #[test]
     fn small_or_doubtful_gains_do_not_count() {

@@ -3,12 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use super::proof::{percent, SEEDS};
-use super::setting::SETTINGS;
-use super::{AdviceError, Choice, Goal, Measured, Question, Tried};
+use super::question::{AdviceError, Goal, Measured, Question, Tried};
+use super::setting::{Choice, Setting, SETTINGS};
 use crate::run::{check, run, RunError};
 use crate::spec::Spec;
+use crate::stats::percent;
 use crate::sweep::pool::{self, End};
+
+/// Runs of each choice, each with a seed of its own.
+pub const SEEDS: usize = 5;
 
 /// How far it is. How many runs there will be is not known before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,6 +190,6 @@ fn outcome(result: Result<crate::RunResult, RunError>) -> Result<Outcome, Advice
 
 fn settings(spec: &Spec) -> String {
     let choice = Choice::of(spec).expect("it could be run");
-    let one = |(i, s): (usize, &super::Setting)| format!("{}={}", s.key, choice.value(i));
+    let one = |(i, s): (usize, &Setting)| format!("{}={}", s.key, choice.value(i));
     SETTINGS.iter().enumerate().map(one).collect::<Vec<_>>().join(" ")
 }

@@ -6,8 +6,8 @@
 //! how many zones there are to choose from, not on its size; a zone of some
 //! dozens of MiB still holds many chunks.
 
+use super::question::AdviceError;
 use super::setting::params;
-use super::AdviceError;
 use crate::spec::{HostSpec, Spec};
 
 /// What is simulated, in bytes of capacity: a run takes a second or two.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Coordinate descent: a setting at a time.
 
+use super::question::AdviceError;
 use super::runs::Runs;
 use super::setting::{values, Choice, SETTINGS};
-use super::AdviceError;
 use crate::run::{check, RunError};
 use crate::spec::Spec;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What can be set, and to what.
 
-use super::AdviceError;
+use super::question::AdviceError;
 use crate::device::Params;
 use crate::spec::{PolicyKind, Spec};
 use crate::system::znsage::default_chunk;

@@ -8,7 +8,7 @@ use super::frame::{
     box_of, fit, text, text_upwards, text_width, Area, Frame, Key, Kind, Plot, INK, PX, SMALL,
 };
 use super::layers::{picture, Drawing, Point};
-use super::{difference, number, to_axis, Axis, Look};
+use super::style::{difference, number, to_axis, Axis, Look};
 
 /// Groups of bars.
 #[derive(Clone, Debug, PartialEq)]

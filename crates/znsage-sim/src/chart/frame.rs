@@ -12,7 +12,7 @@ use plotters::element::{Circle, PathElement, Polygon, Rectangle, Text};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, FontTransform, IntoFont, RGBAColor, RGBColor, ShapeStyle};
 
-use super::{number, to_axis, Axis, Look, Mark, Scale};
+use super::style::{number, to_axis, Axis, Look, Mark, Scale};
 
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 

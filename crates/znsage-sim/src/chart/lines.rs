@@ -7,7 +7,7 @@ use super::frame::{
     connector, fit, mark, path, text, text_width, Area, At, Frame, Key, Kind, Plot, INK, PX, SMALL,
 };
 use super::layers::{picture, Drawing, Point};
-use super::{difference, number, Axis, Look};
+use super::style::{difference, number, Axis, Look};
 
 /// With more published points than this, differences are only lines.
 const MOST_DIFFERENCES: usize = 10;

@@ -16,7 +16,7 @@ use super::faults::{FaultPlan, Faults};
 use super::flash::{Flash, Way};
 use super::load::ParamError;
 use super::params::{self, Interface, Pace, Params, Victim};
-use super::DeviceCounters;
+use super::types::DeviceCounters;
 use crate::time::{Ns, BLOCK};
 
 /// No block, in either map.

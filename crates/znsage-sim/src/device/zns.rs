@@ -9,8 +9,8 @@ use super::faults::{Asks, Fate, FaultPlan, Faults};
 use super::flash::{Flash, Ingest, Way};
 use super::load::ParamError;
 use super::params::{blocks, Interface, Params, Zoned};
-use super::zns_plus::{Piece, Plus};
-use super::{
+use super::threaded::{Piece, Plus};
+use super::types::{
     Appended, DeviceCounters, Extent, Fault, FaultKind, ZoneInfo, ZoneState, ZonedGeometry,
 };
 use crate::time::{transfer, Ns, BLOCK};
@@ -175,22 +175,15 @@ impl ZnsSsd {
         Ok(Appended { offset, done: self.put(now, zone, blocks, Way::Append) })
     }
 
-    /// Writes `blocks` at `offset`, which must be the write pointer, or at or
-    /// behind it in a zone that is open for threaded logging; returns when it
-    /// completes.
-    ///
-    /// # Errors
-    /// As [`ZnsSsd::append`], and if the offset is another.
-    pub fn write(&mut self, now: Ns, zone: u32, offset: u32, blocks: u32) -> Result<Ns, Fault> {
-        if self.logs(zone) {
-            return self.log_write(now, zone, offset, blocks);
+    /// Is the zone open for threaded logging?
+    pub(super) fn logs(&self, zone: u32) -> bool {
+        self.plus.as_ref().is_some_and(|p| p.logs.iter().any(|log| log.zone == zone))
+    }
+
+    pub(super) fn forget_log(&mut self, zone: u32) {
+        if let Some(plus) = &mut self.plus {
+            plus.logs.retain(|log| log.zone != zone);
         }
-        let at = self.begin(now, zone, blocks)?;
-        if offset != at {
-            return Err(self.fault(now, FaultKind::NotAtWritePointer, zone, offset));
-        }
-        self.meet(now, zone, Asks::Write, blocks)?;
-        Ok(self.put(now, zone, blocks, Way::Write))
     }
 
     /// May `blocks` be written at the write pointer, which is returned?
@@ -275,7 +268,7 @@ impl ZnsSsd {
 
     /// Writes at the write pointer what may be written there; returns when
     /// that completes.
-    fn put(&mut self, now: Ns, zone: u32, blocks: u32, way: Way) -> Ns {
+    pub(super) fn put(&mut self, now: Ns, zone: u32, blocks: u32, way: Way) -> Ns {
         self.pad(now);
         let mut w = self.flash.write(now, blocks, way);
         let mut first = 0;

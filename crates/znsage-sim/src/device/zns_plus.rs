@@ -10,52 +10,10 @@
 
 use super::faults::Asks;
 use super::flash::{Ingest, Way};
-use super::params::ZnsPlus;
+use super::threaded::{Log, Piece};
+use super::types::{Appended, Extent, Fault, FaultKind, ZoneState};
 use super::zns::ZnsSsd;
-use super::{Appended, Extent, Fault, FaultKind, ZoneState};
 use crate::time::Ns;
-
-/// The part of a device that has the commands.
-#[derive(Clone, Debug)]
-pub(super) struct Plus {
-    params: ZnsPlus,
-    /// Zones open for threaded logging.
-    logs: Vec<Log>,
-}
-
-/// A zone open for threaded logging.
-#[derive(Clone, Debug)]
-struct Log {
-    zone: u32,
-    /// What was live when it was opened, a bit a block.
-    valid: Vec<u64>,
-    /// Everything before is in its new place.
-    at: u32,
-    /// Was a block of the present unit written by the host?
-    written: bool,
-}
-
-/// A part of a copy: of one unit at the source and at the destination.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Piece {
-    blocks: u32,
-    /// When it is in the controller.
-    ready: Ns,
-    copyback: bool,
-}
-
-impl Plus {
-    pub fn new(params: ZnsPlus) -> Plus {
-        Plus { params, logs: Vec::new() }
-    }
-}
-
-impl Log {
-    /// Live blocks from `from` to `end`.
-    fn live(&self, from: u32, end: u32) -> u32 {
-        (from..end).filter(|b| self.valid[*b as usize / 64] >> (b % 64) & 1 == 1).count() as u32
-    }
-}
 
 impl ZnsSsd {
     /// NVMe Copy: the device itself appends `from`, in this order, to
@@ -158,17 +116,6 @@ impl ZnsSsd {
         self.counters.programmed_blocks = self.flash.programmed;
     }
 
-    /// Is the zone open for threaded logging?
-    pub(super) fn logs(&self, zone: u32) -> bool {
-        self.plus.as_ref().is_some_and(|p| p.logs.iter().any(|log| log.zone == zone))
-    }
-
-    pub(super) fn forget_log(&mut self, zone: u32) {
-        if let Some(plus) = &mut self.plus {
-            plus.logs.retain(|log| log.zone != zone);
-        }
-    }
-
     /// `TL_open`: opens a full zone for threaded logging. `valid` has a bit
     /// for each block of the zone, from the lowest bit of the first word:
     /// those that are live. The dead ones can be written in ascending order
@@ -202,14 +149,26 @@ impl ZnsSsd {
         Ok(self.flash.command(now, latency) + latency)
     }
 
+    /// Writes `blocks` at `offset`, which must be the write pointer, or at or
+    /// behind it in a zone that is open for threaded logging; returns when it
+    /// completes.
+    ///
+    /// # Errors
+    /// As [`ZnsSsd::append`], and if the offset is another.
+    pub fn write(&mut self, now: Ns, zone: u32, offset: u32, blocks: u32) -> Result<Ns, Fault> {
+        if self.logs(zone) {
+            return self.log_write(now, zone, offset, blocks);
+        }
+        let at = self.begin(now, zone, blocks)?;
+        if offset != at {
+            return Err(self.fault(now, FaultKind::NotAtWritePointer, zone, offset));
+        }
+        self.meet(now, zone, Asks::Write, blocks)?;
+        Ok(self.put(now, zone, blocks, Way::Write))
+    }
+
     /// A write to a zone open for threaded logging.
-    pub(super) fn log_write(
-        &mut self,
-        now: Ns,
-        zone: u32,
-        offset: u32,
-        blocks: u32,
-    ) -> Result<Ns, Fault> {
+    fn log_write(&mut self, now: Ns, zone: u32, offset: u32, blocks: u32) -> Result<Ns, Fault> {
         let capacity = u64::from(self.geometry.zone_blocks);
         let log = self.log(zone);
         let end = u64::from(offset) + u64::from(blocks);

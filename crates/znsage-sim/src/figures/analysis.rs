@@ -5,10 +5,10 @@
 use super::device::DeviceJob;
 use super::model::{Across, Claim, Figure, Series};
 use super::published::Publication;
-use super::runs::{Job, Outcomes};
+use super::runs::{Definition, Job, Outcomes};
 use super::scale::Scale;
-use super::Definition;
 use crate::chart::{Axis, Look, Mark};
+use crate::stats::mean;
 
 pub(super) const FIGURES: &[Definition] = &[
     Definition { id: "analysis-write-latency", jobs: write_jobs, make: write_latency },
@@ -174,7 +174,7 @@ fn bandwidth(scale: &Scale, o: &Outcomes) -> Figure {
     let slowest = |device, fill| {
         let v: &[f64] = of(device, fill)?;
         let least = v.iter().copied().reduce(f64::min)?;
-        Some(least / (v.iter().sum::<f64>() / v.len() as f64))
+        Some(least / mean(v)?)
     };
     let drops = |fill| {
         let v: &[f64] = of(DEVICES[1].1, fill)?;

@@ -4,9 +4,8 @@
 use super::model::{Across, Better, Claim, Figure};
 use super::party::{Field, Party};
 use super::published::Publication;
-use super::runs::{Job, Outcomes};
+use super::runs::{Definition, Job, Outcomes};
 use super::scale::Scale;
-use super::Definition;
 use crate::chart::Axis;
 use crate::spec::{SystemKind, WorkloadKind};
 

@@ -24,20 +24,9 @@ mod znswap;
 pub use model::{Across, Better, Claim, Figure, Loss, Row, Series, Verdict};
 pub use page::page;
 pub use published::{Publication, Published, Reading, Stated};
-pub use runs::{Job, Outcomes};
+pub use runs::{Definition, Job, Outcomes};
 pub use scale::Scale;
 pub use write::{prepare, write, WriteError};
-
-/// How a figure is made.
-#[derive(Clone, Copy)]
-pub struct Definition {
-    /// Its name.
-    pub id: &'static str,
-    /// What has to be run.
-    pub jobs: fn(&Scale) -> Vec<Job>,
-    /// The figure, once that was run.
-    pub make: fn(&Scale, &Outcomes) -> Figure,
-}
 
 /// All figures, in the order of the page.
 pub fn all() -> Vec<Definition> {

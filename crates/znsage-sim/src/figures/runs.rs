@@ -7,7 +7,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use super::device::DeviceJob;
+use super::model::Figure;
+use super::scale::Scale;
 use crate::{run, RunResult, Spec};
+
+/// How a figure is made.
+#[derive(Clone, Copy)]
+pub struct Definition {
+    /// Its name.
+    pub id: &'static str,
+    /// What has to be run.
+    pub jobs: fn(&Scale) -> Vec<Job>,
+    /// The figure, once that was run.
+    pub make: fn(&Scale, &Outcomes) -> Figure,
+}
 
 /// Something to simulate.
 #[derive(Clone, Debug, PartialEq)]

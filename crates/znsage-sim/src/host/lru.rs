@@ -9,54 +9,12 @@
 //! Each frame is on one list at most; lists are arrays, since nothing is taken
 //! out of their middle.
 
-use std::collections::VecDeque;
-
+use super::group::{Group, BATCH};
 use super::page::{
     Place, Pte, Shadow, ACTIVE, ISOLATED, NEW, NONE, NO_TASK, READAHEAD, READING, REFERENCED,
     REWRITE, WORKINGSET, WRITEBACK,
 };
 use super::Host;
-
-/// Pages that reclaim deals with at a time: `SWAP_CLUSTER_MAX`.
-pub const BATCH: usize = 32;
-
-/// Memory of a cgroup.
-pub(super) struct Group {
-    limit: u32,
-    free: Vec<u32>,
-    inactive: VecDeque<u32>,
-    active: VecDeque<u32>,
-    /// Written and unmapped: to be freed by the next reclaim.
-    clean: VecDeque<u32>,
-    /// Tasks that wait for a frame.
-    waiters: VecDeque<u32>,
-    /// Evictions and activations, modulo 2^32: the age that refaults are
-    /// measured in.
-    age: u32,
-    /// Active pages for each inactive one.
-    ratio: usize,
-    /// Pages under writeback.
-    writeback: u32,
-}
-
-impl Group {
-    pub(super) fn new(first: u32, limit: u32) -> Self {
-        // inactive_is_low(): the square root of ten times the gigabytes.
-        let gigabytes = u64::from(limit) >> 18;
-        let ratio = if gigabytes == 0 { 1 } else { (10 * gigabytes).isqrt() as usize };
-        Group {
-            limit,
-            free: (first..first + limit).rev().collect(),
-            inactive: VecDeque::with_capacity(limit as usize),
-            active: VecDeque::new(),
-            clean: VecDeque::new(),
-            waiters: VecDeque::new(),
-            age: 0,
-            ratio,
-            writeback: 0,
-        }
-    }
-}
 
 impl Host {
     fn group_of(&mut self, frame: u32) -> &mut Group {

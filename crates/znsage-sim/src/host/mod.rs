@@ -4,6 +4,7 @@
 
 pub mod costs;
 pub mod cpu;
+pub mod group;
 pub mod lock;
 mod lru;
 pub mod page;
@@ -22,16 +23,11 @@ use crate::event::{Event, Queue};
 use crate::time::Ns;
 use costs::Costs;
 use cpu::Cpus;
+use group::Group;
 use lock::{Lock, LockStats};
-use lru::Group;
 use page::{Frame, Page, Place, Pte, Shadow, MANY_TASKS, NONE, NO_TASK};
 use slots::Slots;
 use task::{By, Next, Task};
-
-/// Pages that reclaim deals with at a time.
-pub fn lru_batch() -> usize {
-    lru::BATCH
-}
 
 /// What the host did, in pages unless said otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

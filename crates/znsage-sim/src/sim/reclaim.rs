@@ -7,7 +7,7 @@
 //! a write to end.
 
 use super::Sim;
-use crate::host::lru_batch;
+use crate::host::group::BATCH;
 use crate::host::task::Next;
 use crate::system::{System, Taken};
 use crate::time::Ns;
@@ -20,7 +20,7 @@ impl<S: System> Sim<S> {
         let mut batch = std::mem::take(&mut t.batch);
         debug_assert!(batch.is_empty());
 
-        let freed = self.h.reap(group, lru_batch());
+        let freed = self.h.reap(group, BATCH);
         let scanned = self.h.isolate(group, &mut batch);
         self.h.count.reclaims += 1;
 

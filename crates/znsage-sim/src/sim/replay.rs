@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use super::{release_slots, work, Latencies, Snapshot, Stuck};
 use crate::event::Event;
-use crate::host::lru_batch;
+use crate::host::group::BATCH;
 use crate::host::page::Place;
 use crate::host::task::{By, Next};
 use crate::host::Host;
@@ -339,7 +339,7 @@ impl<S: System> Replay<S> {
             release_slots(&mut self.h, &mut self.s);
             taken = self.s.swap_out(&mut self.h, by, &lane.frames[lane.done..]);
         }
-        let full = lane.batch >= lru_batch() || !self.goes_on(r);
+        let full = lane.batch >= BATCH || !self.goes_on(r);
         if full || taken != Taken::All {
             self.s.unplug(&mut self.h, by);
             lane.batch = 0;

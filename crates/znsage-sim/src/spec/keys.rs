@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::{Spec, WorkloadKind};
+use super::schema::{Spec, WorkloadKind};
 use crate::host::cpu::MAX_CPUS;
 
 /// Why a spec is refused: the key, and what is wrong with it.

@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::error::SweepError;
+use super::file::{Point, Sweep};
 use super::pool::{self, End};
+use super::shard::Shard;
 use super::store::{Entry, Outcome, Store};
-use super::{Point, Shard, Sweep, SweepError};
+
 use crate::run::{check, run, RunError};
 use crate::spec::Spec;
 

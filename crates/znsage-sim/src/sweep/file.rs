@@ -19,14 +19,12 @@ use sha2::{Digest, Sha256};
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 use toml::Spanned;
 
-use super::store::Header;
-use super::SweepError;
+use super::error::SweepError;
+use super::store::{Header, MAX_POINTS};
 use crate::device::{ParamError, Params};
 use crate::run::RunError;
 use crate::spec::{Spec, WorkloadKind};
 
-/// So many points at most: a list too many is more likely than the wish.
-pub const MAX_POINTS: usize = 20_000;
 /// ... and so many lists in a table. There are fewer keys.
 const MAX_LISTS: usize = 200;
 /// Points times lists at most, each of which takes memory and time.

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::error::SweepError;
 use super::output::replace;
+use super::shard::Shard;
 use super::store::{insert, same_sweep, Entry, Header, Store};
-use super::{Shard, SweepError};
 
 /// What the parts hold together.
 #[derive(Debug)]

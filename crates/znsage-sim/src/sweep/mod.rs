@@ -23,6 +23,6 @@ pub mod table;
 
 pub use drive::{default_dir, drive, Driven, Plan, Progress, Stage};
 pub use error::SweepError;
-pub use file::{Point, Sweep, MAX_POINTS};
+pub use file::{Point, Sweep};
 pub use shard::Shard;
-pub use store::{Entry, Header, Outcome, Store};
+pub use store::{Entry, Header, Outcome, Store, MAX_POINTS};

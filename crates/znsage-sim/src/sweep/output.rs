@@ -6,9 +6,10 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use super::error::SweepError;
 use super::store::Entry;
 use super::table::Table;
-use super::{parquet, report, SweepError};
+use super::{parquet, report};
 
 /// Comma-separated values.
 pub const CSV: &str = "results.csv";

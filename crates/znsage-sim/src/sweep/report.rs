@@ -11,6 +11,7 @@ use super::table::{Column, Table};
 use crate::chart::{number, Axis, Bar, BarChart, BarSeries, Group, LineChart, Look, Scale, Series};
 use crate::html::{Block, Cell, CellKind, Page, Section, Table as HtmlTable};
 use crate::spec::SystemKind;
+use crate::stats::mean;
 
 /// Lines of a chart at most: there are as many looks.
 const MOST_SERIES: usize = 7;
@@ -205,10 +206,6 @@ fn system(others: &[&Column], row: usize) -> Option<SystemKind> {
     SystemKind::ALL.into_iter().find(|s| only.name == "system" && s.name() == name)
 }
 
-fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
-
 fn lines(table: &Table, keys: &[&Column], x: &Column) -> Section {
     let mut all = split(table, keys, x);
     // Where it does not vary there is nothing to see, unless it varies nowhere.
@@ -355,8 +352,8 @@ fn points(table: &Table) -> Section {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sweep::store::{Entry, Outcome};
     use crate::sweep::table::column_name;
-    use crate::sweep::{Entry, Outcome};
     use serde_json::json;
 
     fn entry(index: usize, point: serde_json::Value, why: &str) -> Entry {

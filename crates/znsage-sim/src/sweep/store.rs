@@ -15,8 +15,11 @@ use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{SweepError, MAX_POINTS};
+use super::error::SweepError;
 use crate::result::RunResult;
+
+/// So many points at most: a list too many is more likely than the wish.
+pub const MAX_POINTS: usize = 20_000;
 
 /// Of the layout of the lines.
 const FORMAT: u32 = 1;

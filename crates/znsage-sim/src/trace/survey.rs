@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::{wrong, Line, Op, Reader, Record, TraceError};
+use super::file::{wrong, Line, Op, Reader, Record, TraceError};
 
 /// Slots that are looked at together: the bits of a word.
 const GROUP: u32 = 64;

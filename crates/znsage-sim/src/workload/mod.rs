@@ -7,38 +7,15 @@
 
 pub mod dist;
 pub mod pattern;
+mod step;
 pub mod store;
 
 use crate::rng;
 use crate::spec::{Load, Spec, WorkloadKind};
-use crate::time::Ns;
 use dist::{Scatter, Zipf};
 use pattern::{Order, Part};
+pub use step::{Access, Step};
 use store::{Mix, Store, StoreShape};
-
-/// What a thread does next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// It touches a page.
-    Access(Access),
-    /// It has filled its part.
-    Filled,
-}
-
-/// An access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Access {
-    /// The page.
-    pub page: u32,
-    /// The mapping it is in.
-    pub vma: u16,
-    /// Does it change the page?
-    pub write: bool,
-    /// Is it the last one of its request?
-    pub last: bool,
-    /// Time the thread computes before it.
-    pub think: Ns,
-}
 
 enum Kind {
     Parts(Vec<Part>),

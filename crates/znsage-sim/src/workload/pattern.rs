@@ -5,7 +5,7 @@
 use rand::Rng as _;
 
 use super::dist::{Scatter, Zipf};
-use super::{Access, Step};
+use super::step::{Access, Step};
 use crate::rng::{self, Rng};
 use crate::time::Ns;
 

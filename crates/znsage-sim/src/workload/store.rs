@@ -13,7 +13,7 @@ use rand::Rng as _;
 use serde::{Deserialize, Serialize};
 
 use super::dist::{etc, Scatter, Zipf};
-use super::{Access, Step};
+use super::step::{Access, Step};
 use crate::rng::{self, Rng};
 use crate::time::{Ns, BLOCK};
 
