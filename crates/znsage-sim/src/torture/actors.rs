@@ -5,12 +5,13 @@
 
 use std::mem;
 
+use super::bio::{Bio, User};
+use super::chunks::Plug;
 use super::draw::{policy, POLICIES, VICTIMS};
-use super::kernel::{At, Doing, Task};
 use super::media::Token;
-use super::module::Plug;
-use super::run::{Bio, Ev, Run, User};
-use super::trace;
+use super::pages::{At, Doing, Task};
+use super::state::{Ev, Run};
+use super::types::trace;
 use crate::device::ZoneState;
 use crate::time::US;
 
@@ -34,13 +35,6 @@ const POLL: u64 = 500 * US;
 const QUIET: u32 = 3;
 /// While all must be quiet, threads try again after this.
 const FROZEN: u64 = 500 * US;
-
-impl super::kernel::Kernel {
-    /// Threads, then the raw user, then swapoff.
-    pub fn actors(&self) -> u32 {
-        self.tasks.len() as u32 + 2
-    }
-}
 
 impl Run {
     fn again(&mut self, actor: u32, within: u64) {

@@ -7,7 +7,9 @@ use std::ops::ControlFlow;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::{run, Counts, Failure, Sabotage};
+use super::counts::Counts;
+use super::seed::run;
+use super::types::{Failure, Sabotage};
 
 /// Seeds of a thread between two looks at what has come of them.
 const AT_A_TIME: u64 = 8;

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use znsage_engine::{Engine, Read};
 
+use super::chunks::Module;
 use super::media::{Media, Token};
-use super::module::Module;
 
 /// What a slot must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

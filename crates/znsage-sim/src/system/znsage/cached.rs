@@ -2,34 +2,10 @@
 //! The swap cache: pages in memory that keep their slots, and whose blocks GC
 //! drops (`kmod/cached.c`).
 
-use std::sync::Arc;
-
-use znsage_engine::InMemory;
-
-use super::Znsage;
+use super::state::Znsage;
 use crate::host::page::NONE;
 use crate::host::task::By;
 use crate::host::Host;
-
-/// What is known of slots whose pages are in memory.
-pub(super) struct Cached {
-    /// Slots whose page is in memory, unchanged.
-    pub(super) memory: Arc<InMemory>,
-    /// Of each slot, its page.
-    owner: Vec<u32>,
-}
-
-impl Cached {
-    /// For so many slots, none of which has a page.
-    pub(super) fn new(memory: Arc<InMemory>, slots: u32) -> Self {
-        Cached { memory, owner: vec![NONE; slots as usize] }
-    }
-
-    /// `page` is swapped out to `slot`.
-    pub(super) fn note(&mut self, slot: u32, page: u32) {
-        self.owner[slot as usize] = page;
-    }
-}
 
 impl Znsage {
     /// Slots for pages that are swapped out: those that they have already, and

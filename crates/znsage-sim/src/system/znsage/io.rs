@@ -2,9 +2,11 @@
 //! Chunks, commands to the device and their ends, the deadline, and the
 //! worker's steps.
 
-use znsage_engine::{Append, Filled, GcRead, Op, ReadHold};
+use znsage_engine::{Append, Filled, GcRead, Op};
 
-use super::{Znsage, APPENDED, DEADLINE, FINISHED, GC_READ, READ, RESET};
+use super::state::{
+    Appending, Reading, Znsage, APPENDED, DEADLINE, FINISHED, GC_READ, READ, RESET,
+};
 use crate::event::Event;
 use crate::host::Host;
 use crate::time::Ns;
@@ -12,23 +14,6 @@ use crate::time::Ns;
 // As in the module: kmod/worker.c.
 const READ_OVER: u32 = 8;
 const READ_MAX: u32 = 256;
-
-pub(super) struct Appending {
-    append: Append,
-    cpu: u32,
-    /// Where it is on the device, or that it failed.
-    at: Option<u32>,
-}
-
-/// A read command of swap-in.
-pub(super) struct Reading {
-    pub(super) hold: ReadHold,
-    pub(super) frame: u32,
-    /// The blocks that follow, if any.
-    pub(super) more: Vec<(ReadHold, u32)>,
-    pub(super) cpu: u32,
-    pub(super) ok: bool,
-}
 
 impl Znsage {
     // ---- swap-out

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use znsage_engine::{Config, Engine, InMemory, PageOwner, Policy, Refusal};
 
-use super::Znsage;
-use crate::host::page::{ACTIVE, NONE, WORKINGSET};
+use super::state::Znsage;
+use crate::host::page::{ACTIVE, WORKINGSET};
 use crate::host::task::By;
 use crate::host::Host;
 use crate::spec::{SpecError, ZnsageSpec};
@@ -111,58 +111,6 @@ pub(super) fn engine(
             ),
         ),
         Err(why) => refuse("znsage", format!("the engine refuses it: {why:?}")),
-    }
-}
-
-/// A page's last stay on the device.
-#[derive(Clone, Copy)]
-struct Stay {
-    page: u32,
-    /// How long, in blocks swapped out.
-    life: u32,
-    stream: u32,
-}
-
-const NO_STAY: Stay = Stay { page: NONE, life: NONE, stream: NONE };
-
-/// What placement remembers.
-#[derive(Default)]
-pub(super) struct Placement {
-    /// Of each frame that was swapped in: what its page did the last time.
-    stays: Vec<Stay>,
-    /// Of each task, the streams that its plug went to, as bits.
-    plugs: Vec<u64>,
-}
-
-impl Placement {
-    /// `page` comes into `frame`, after so long a life in `stream`.
-    pub(super) fn note_stay(&mut self, frame: u32, page: u32, life: u32, stream: u32) {
-        let frame = frame as usize;
-        if self.stays.len() <= frame {
-            self.stays.resize(frame + 1, NO_STAY);
-        }
-        self.stays[frame] = Stay { page, life, stream };
-    }
-
-    /// Life and stream of the last stay of `page`, which is in `frame`.
-    fn last_stay(&self, frame: u32, page: u32) -> (u32, u32) {
-        let stay = self.stays.get(frame as usize).filter(|s| s.page == page);
-        let Stay { life, stream, .. } = *stay.unwrap_or(&NO_STAY);
-        (life, stream)
-    }
-
-    /// The plug of `task` has pages of `stream`.
-    fn note_stream(&mut self, task: u32, stream: u32) {
-        let task = task as usize;
-        if self.plugs.len() <= task {
-            self.plugs.resize(task + 1, 0);
-        }
-        self.plugs[task] |= 1 << stream;
-    }
-
-    /// The streams that the plug of `task` went to, as bits; it has none then.
-    pub(super) fn take_streams(&mut self, task: u32) -> u64 {
-        self.plugs.get_mut(task as usize).map_or(0, std::mem::take)
     }
 }
 

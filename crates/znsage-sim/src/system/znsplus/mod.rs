@@ -11,6 +11,7 @@
 
 mod check;
 mod recycle;
+mod state;
 
 use slab::Slab;
 
@@ -23,97 +24,13 @@ use crate::host::task::By;
 use crate::host::Host;
 use crate::spec::{PublishedSpec, SpecError};
 use crate::time::Ns;
-use recycle::Recycler;
+pub use state::ZnsPlus;
+use state::{
+    Counts, Reading, Recycler, State, Writing, Zone, COMPACTED, OPENED, READ, RESET, WRITTEN,
+};
 
 /// Pages of a write: a batch of reclaim fits.
 const WRITE: u32 = 64;
-
-// Kinds of events, above the index of what they are about.
-const WRITTEN: u64 = 0 << 32;
-const READ: u64 = 1 << 32;
-const COMPACTED: u64 = 2 << 32;
-const RESET: u64 = 3 << 32;
-const OPENED: u64 = 4 << 32;
-const CLOSED: u64 = 5 << 32;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Free,
-    /// Appended to.
-    Open,
-    Full,
-    /// Its blocks are being copied away.
-    Victim,
-    /// Being opened or closed for threaded logging, or open.
-    Threaded,
-    Resetting,
-}
-
-struct Zone {
-    state: State,
-    /// Blocks given to appends.
-    given: u32,
-    /// Blocks that slots are in.
-    live: u32,
-    /// Writes under way.
-    writes: u32,
-    readers: u32,
-}
-
-/// A zone open for threaded logging: the dead blocks that can be written, as
-/// runs in ascending order.
-struct Threaded {
-    zone: u32,
-    runs: std::collections::VecDeque<(u32, u32)>,
-}
-
-struct Writing {
-    zone: u32,
-    frames: Vec<u32>,
-    cpu: u32,
-}
-
-struct Reading {
-    zone: u32,
-    first: u64,
-    frames: Vec<u32>,
-    cpu: u32,
-}
-
-#[derive(Default)]
-struct Counts {
-    host: u64,
-    moved: u64,
-    resets: u64,
-    stalls: u64,
-}
-
-/// The system.
-pub struct ZnsPlus {
-    set: PublishedSpec,
-    media: Zoned,
-    zones: Vec<Zone>,
-    /// The block of each slot, and the slot of each block.
-    map: Vec<u32>,
-    owner: Vec<u32>,
-    /// The zone that swap-out appends to.
-    head: u32,
-    /// Zones open for threaded logging, the first one in use.
-    threaded: std::collections::VecDeque<Threaded>,
-    free: Vec<u32>,
-    open: u32,
-    max_open: u32,
-    low: u32,
-    to_reset: Vec<u32>,
-    /// Zones that wait for their reset or are being reset.
-    resetting: u32,
-    recycler: Recycler,
-    writes: Slab<Writing>,
-    reads: Slab<Reading>,
-    slots: Vec<u32>,
-    lock: Lock,
-    count: Counts,
-}
 
 impl ZnsPlus {
     /// The system on a device; `commands`: it has those of ZNS+.

@@ -9,7 +9,7 @@
 //! paper, the cost of compaction is that of the file system's node and
 //! metadata blocks, which a swap area does not have.)
 
-use super::{State, Threaded, ZnsPlus, CLOSED, COMPACTED, OPENED, RESET};
+use super::state::{State, Threaded, ZnsPlus, CLOSED, COMPACTED, OPENED, RESET};
 use crate::device::Extent;
 use crate::event::Event;
 use crate::host::page::NONE;
@@ -20,44 +20,6 @@ use crate::time::Ns;
 const COMMAND: u32 = 256;
 /// Zones open for threaded logging at a time.
 const LOGS: usize = 2;
-
-/// State of recycling: one compaction at a time.
-pub(super) struct Recycler {
-    /// Does the device have the commands of ZNS+?
-    commands: bool,
-    victim: u32,
-    /// Next block of the victim to look at.
-    at: u32,
-    /// Where compaction writes.
-    head: u32,
-    /// Slots under way: slot, from, to.
-    moves: Vec<(u32, u32, u32)>,
-    busy: bool,
-    /// Zones being opened for threaded logging.
-    opening: Vec<Threaded>,
-}
-
-impl Recycler {
-    pub(super) fn new(commands: bool) -> Self {
-        Recycler {
-            commands,
-            victim: NONE,
-            at: 0,
-            head: NONE,
-            moves: Vec::new(),
-            busy: false,
-            opening: Vec::new(),
-        }
-    }
-
-    pub(super) fn at_rest(&self) -> bool {
-        self.victim == NONE && !self.busy && self.opening.is_empty()
-    }
-
-    pub(super) fn head(&self) -> u32 {
-        self.head
-    }
-}
 
 impl ZnsPlus {
     pub(super) fn reset_one(&mut self, h: &mut Host) -> bool {

@@ -10,7 +10,7 @@
 //! high one. Survivors go to the zone that the victim's stream has open, or
 //! to any that is open; only if there is none it opens one.
 
-use super::{Entry, State, ZoneLog, GC_READ, RESET};
+use super::state::{Entry, Stage, State, Zone, ZoneLog, GC_READ, RESET};
 use crate::event::Event;
 use crate::host::page::NONE;
 use crate::host::{Holds, Host};
@@ -18,85 +18,6 @@ use crate::time::Ns;
 
 /// Pages of a batch: `ZNS_GC_PAGES`, 4 MiB.
 const BATCH: usize = 1024;
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
-    #[default]
-    Idle,
-    Reading,
-    Read,
-    Writing,
-    Written,
-}
-
-/// State of garbage collection.
-pub(super) struct Gc {
-    stage: Stage,
-    victim: u32,
-    /// The stream that wrote the victim.
-    stream: usize,
-    /// Next block of the victim to look at.
-    at: u32,
-    /// Pages read, by slot, and how many were dealt with.
-    batch: Vec<(u32, u32)>,
-    next: usize,
-    /// Pages that are written: page, from, to.
-    moves: Vec<(u32, u32, u32)>,
-    pending: usize,
-    /// Between the watermarks.
-    running: bool,
-}
-
-impl Default for Gc {
-    fn default() -> Self {
-        Gc {
-            stage: Stage::Idle,
-            victim: NONE,
-            stream: 0,
-            at: 0,
-            batch: Vec::new(),
-            next: 0,
-            moves: Vec::new(),
-            pending: 0,
-            running: false,
-        }
-    }
-}
-
-impl Gc {
-    pub(super) fn victim(&self) -> u32 {
-        self.victim
-    }
-
-    pub(super) fn stream(&self) -> usize {
-        self.stream
-    }
-
-    pub(super) fn at_rest(&self) -> bool {
-        self.stage == Stage::Idle && self.victim == NONE
-    }
-
-    /// Is the page of a slot in its memory?
-    pub(super) fn has(&self, slot: u32) -> bool {
-        matches!(self.stage, Stage::Read | Stage::Writing | Stage::Written)
-            && self.batch.binary_search_by_key(&slot, |&(_, from)| from).is_ok()
-    }
-
-    /// The batch has been read.
-    pub(super) fn read(&mut self, h: &mut Host) {
-        self.stage = Stage::Read;
-        h.kick();
-    }
-
-    /// A page has been written.
-    pub(super) fn written(&mut self, h: &mut Host) {
-        self.pending -= 1;
-        if self.pending == 0 && self.stage == Stage::Writing {
-            self.stage = Stage::Written;
-            h.kick();
-        }
-    }
-}
 
 impl ZoneLog {
     /// Resets a zone that waits for it and is not read.
@@ -127,7 +48,7 @@ impl ZoneLog {
 
     /// What full zones could give, in zones (`gc_calc_potential()`).
     fn potential(&self, h: &Host) -> u64 {
-        let gain = |(i, z): (usize, &super::Zone)| match z.state {
+        let gain = |(i, z): (usize, &Zone)| match z.state {
             State::Full => u64::from(self.gain(h, i as u32)),
             _ => 0,
         };

@@ -8,18 +8,10 @@
 //! out until time has made up for it. With policy `cgroup` each cgroup has
 //! streams of its own, so victims hold pages of one.
 
-use super::{ZoneLog, PAID};
+use super::state::{ZoneLog, PAID};
 use crate::event::Event;
 use crate::host::Host;
-use crate::time::{transfer, Ns, BLOCK};
-
-/// Until when each cgroup has used up its limit.
-#[derive(Default)]
-pub(super) struct Limits {
-    until: Vec<Ns>,
-    /// When the next one that waits is woken.
-    timer: Option<Ns>,
-}
+use crate::time::{transfer, BLOCK};
 
 impl ZoneLog {
     fn charge(&mut self, h: &Host, group: u8, pages: u64) {

@@ -25,6 +25,7 @@ mod check;
 mod gc;
 mod isolate;
 mod place;
+mod state;
 
 use slab::Slab;
 
@@ -37,7 +38,11 @@ use crate::host::task::By;
 use crate::host::Host;
 use crate::spec::{PolicyKind, PublishedSpec, SpecError, SystemKind};
 use crate::time::{Ns, US};
-use gc::Gc;
+pub use state::ZoneLog;
+use state::{
+    Counts, Entry, Gc, Head, Limits, Reading, State, Traits, Vmas, Writing, Zone, FLUSH, FROM_GC,
+    GC_READ, PAID, READ, RESET, WRITTEN,
+};
 
 /// Pages of a chunk: 192 KiB.
 const CHUNK: u32 = 48;
@@ -47,134 +52,6 @@ const ENTRY: u64 = 24;
 const BESIDE: u64 = 64;
 /// A page from GC's memory instead of the device: a copy. Assumed.
 const FROM_MEMORY: Ns = US;
-
-// Kinds of events, above the index of what they are about.
-const WRITTEN: u64 = 0 << 32;
-const READ: u64 = 1 << 32;
-const GC_READ: u64 = 2 << 32;
-const RESET: u64 = 3 << 32;
-const FLUSH: u64 = 4 << 32;
-const FROM_GC: u64 = 5 << 32;
-const PAID: u64 = 6 << 32;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Free,
-    /// Kept for garbage collection.
-    Emergency,
-    /// Being written.
-    Open,
-    Full,
-    Resetting,
-}
-
-struct Zone {
-    state: State,
-    /// Blocks given to pages.
-    given: u32,
-    /// Blocks written.
-    done: u32,
-    /// Blocks whose slot is in use, or will be when GC has moved a page there.
-    live: u32,
-    /// Reads under way.
-    readers: u32,
-    /// The stream it was written by.
-    stream: u32,
-}
-
-/// A page of a chunk.
-#[derive(Clone, Copy)]
-enum Entry {
-    /// Swapped out from this frame.
-    Out(u32),
-    /// Moved by garbage collection from this slot.
-    Moved(u32),
-}
-
-/// Where a stream writes: its zone and the chunk that fills.
-#[derive(Clone)]
-struct Head {
-    zone: u32,
-    chunk: Vec<Entry>,
-    /// Slot of the chunk's first page.
-    first: u32,
-    /// Pages that it takes, a page for the map included.
-    max: u32,
-    /// Counts chunks, for the timer.
-    chunks: u32,
-}
-
-struct Writing {
-    zone: u32,
-    blocks: u32,
-    entries: Vec<Entry>,
-    cpu: u32,
-}
-
-struct Reading {
-    zone: u32,
-    first: u32,
-    frames: Vec<u32>,
-    cpu: u32,
-}
-
-/// What one of the systems is.
-#[derive(Clone, Debug)]
-struct Traits {
-    kind: SystemKind,
-    /// Pages of an append.
-    chunk: u32,
-    /// Its last page holds the reverse maps of the others.
-    map_in_chunk: bool,
-    /// Faults get pages from GC's memory.
-    from_gc: bool,
-}
-
-#[derive(Default)]
-struct Counts {
-    host: u64,
-    gc: u64,
-    gc_read: u64,
-    padding: u64,
-    metadata: u64,
-    resets: u64,
-    remapped: u64,
-    dropped: u64,
-    stalls: u64,
-}
-
-/// One of the systems.
-pub struct ZoneLog {
-    traits: Traits,
-    set: PublishedSpec,
-    media: Zoned,
-    unit: u32,
-    zones: Vec<Zone>,
-    /// The page of each slot in use.
-    owner: Vec<u32>,
-    /// The streams, and behind them garbage collection's own.
-    heads: Vec<Head>,
-    streams: u32,
-    free: u32,
-    open: u32,
-    max_open: u32,
-    last_opened: u32,
-    emergency: Option<u32>,
-    low: u32,
-    high: u32,
-    /// Swap-out waits until GC has caught up.
-    suspended: bool,
-    to_reset: Vec<u32>,
-    /// Zones that wait for their reset or are being reset.
-    resetting: u32,
-    gc: Gc,
-    vmas: place::Vmas,
-    limits: isolate::Limits,
-    writes: Slab<Writing>,
-    reads: Slab<Reading>,
-    locks: Vec<Lock>,
-    count: Counts,
-}
 
 impl ZoneLog {
     /// The system `kind` on a device.
@@ -245,8 +122,8 @@ impl ZoneLog {
             to_reset: Vec::new(),
             resetting: 0,
             gc: Gc::default(),
-            vmas: place::Vmas::new(streams),
-            limits: isolate::Limits::default(),
+            vmas: Vmas::new(streams),
+            limits: Limits::default(),
             writes: Slab::new(),
             reads: Slab::new(),
             locks: vec![Lock::default(); streams as usize + 1],

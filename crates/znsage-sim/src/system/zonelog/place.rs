@@ -3,31 +3,11 @@
 //! (acsl-technion/znswap@4d384595, `get_zns_zone_slot()` and
 //! `allocate_free_zone()`).
 
-use super::{State, ZoneLog};
+use super::state::{State, ZoneLog};
 use crate::host::page::NONE;
 use crate::host::task::By;
 use crate::host::Host;
 use crate::spec::PolicyKind;
-
-/// Policy `vma`: a mapping keeps its stream until the zone it began with is
-/// full, and then takes the stream with the smallest mappings.
-pub(super) struct Vmas {
-    /// Of each mapping, its stream and the zone it had.
-    at: Vec<(u32, u32)>,
-    /// Pages of the mappings that use a stream's zone.
-    using: Vec<u64>,
-}
-
-impl Vmas {
-    pub(super) fn new(streams: u32) -> Self {
-        Vmas { at: Vec::new(), using: vec![0; streams as usize + 1] }
-    }
-
-    /// The zone of a stream is full.
-    pub(super) fn zone_ended(&mut self, stream: u32) {
-        self.using[stream as usize] = 0;
-    }
-}
 
 impl ZoneLog {
     /// The stream of a page.

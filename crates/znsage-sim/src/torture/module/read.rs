@@ -3,11 +3,12 @@
 
 use znsage_engine::{Read, ReadHold};
 
-use super::Cmd;
+use crate::torture::bio::BioId;
+use crate::torture::chunks::Cmd;
 use crate::torture::media::{name, Ticket, Token};
 use crate::torture::model::Slot;
-use crate::torture::run::{BioId, Run};
-use crate::torture::{trace, Sabotage};
+use crate::torture::state::Run;
+use crate::torture::types::{trace, Sabotage};
 
 impl Run {
     pub(in crate::torture) fn read(&mut self, id: BioId) {

@@ -5,12 +5,12 @@ use std::mem;
 
 use znsage_engine::{Entry, Op};
 
-use super::{Cmd, GcReading, Stage, TRIES};
 use crate::time::US;
+use crate::torture::chunks::{Cmd, GcReading, Stage, TRIES};
 use crate::torture::media::{Ticket, Verb};
 use crate::torture::model::Slot;
-use crate::torture::run::{Ev, Run};
-use crate::torture::{trace, Sabotage};
+use crate::torture::state::{Ev, Run};
+use crate::torture::types::{trace, Sabotage};
 
 /// As in kmod/worker.c.
 const READ_OVER: u32 = 8;

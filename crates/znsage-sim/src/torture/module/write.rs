@@ -3,11 +3,12 @@
 
 use znsage_engine::{Append, Filled, PageOwner};
 
-use super::{Cmd, Plug};
 use crate::time::Ns;
+use crate::torture::bio::{Bio, BioId};
+use crate::torture::chunks::{Cmd, Plug};
 use crate::torture::media::Ticket;
-use crate::torture::run::{Bio, BioId, Ev, Run};
-use crate::torture::{trace, Sabotage};
+use crate::torture::state::{Ev, Run};
+use crate::torture::types::{trace, Sabotage};
 
 impl Run {
     pub(super) fn parent(&self, chunk: u32, entry: u32) -> usize {
