@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Which settings of znsage suit a device and a workload.
 //!
-//! Each setting in turn is given every value that the system accepts, the
-//! others staying; the best one is kept, and so on until none is better
-//! (`search`). What was found runs again with several seeds, beside the default
-//! settings and beside itself with one setting taken back; a setting whose gain
-//! is not clear of the noise is taken back for good (`proof`). At last swap is
-//! filled to the brim with less and more over-provisioning (`full`): that
-//! decides how full it can get, and so how slow.
+//! `search` tries every accepted value of each setting in turn and keeps the
+//! best, until none is better. `proof` runs the result with several seeds,
+//! against the defaults and against itself with one setting reverted, and
+//! reverts settings whose gain is not clear of the noise. `full` fills swap to
+//! the brim with less and more over-provisioning, which decides how full, and
+//! so how slow, swap can get.
 
 mod full;
 mod proof;
@@ -24,20 +23,19 @@ pub use runs::{Progress, SEEDS};
 pub use scale::Scaled;
 pub use setting::{Choice, Setting, Where, SETTINGS};
 
-/// What is advised for a setting.
+/// Advice for one setting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advised {
     /// Which one.
     pub setting: &'static Setting,
-    /// Its value without advice.
+    /// Its default.
     pub default: String,
-    /// Its value with it.
+    /// The advised value.
     pub value: String,
-    /// If it differs: what it brings, everything else being as advised; None
-    /// if the default cannot be.
+    /// Gain over the default if it differs, everything else as advised; None if the
+    /// default cannot run.
     pub gain: Option<Gain>,
-    /// Mean of the runs with the default instead, everything else being as
-    /// advised.
+    /// Mean with the default instead, everything else as advised.
     pub without: Option<Measured>,
     /// The other values.
     pub tried: Vec<Tried>,
@@ -46,18 +44,17 @@ pub struct Advised {
 /// The answer.
 #[derive(Clone, Debug)]
 pub struct Advice {
-    /// Why the default settings could not be compared with, and what was
-    /// instead.
+    /// Set if the default settings cannot run: why, and the baseline used instead.
     pub instead: Option<String>,
     /// Each setting.
     pub settings: Vec<Advised>,
-    /// As advised, but full, with several amounts of over-provisioning.
+    /// Full swap, with several amounts of over-provisioning.
     pub full: Vec<Full>,
     /// With the default settings.
     pub before: Measured,
     /// With what is advised.
     pub after: Measured,
-    /// What it brings; None if nothing is changed.
+    /// Gain over the baseline; None if nothing changes.
     pub gain: Option<Gain>,
     /// Standard deviation of the goal among seeds, percent of it.
     pub noise_percent: f64,
@@ -65,15 +62,13 @@ pub struct Advice {
     pub runs: usize,
     /// Seeds of the comparisons.
     pub seeds: Vec<u64>,
-    /// The search ended with its budget; something better may not be seen.
+    /// The search ran out of budget and may have missed better settings.
     pub cut_short: bool,
 }
 
-/// Answers. Asks `stop` now and then whether to give up; `show` learns how far
-/// it is.
+/// Answers a question. Polls `stop`, and reports progress to `show`.
 ///
-/// # Errors
-/// If what is asked about cannot be run, whatever the over-provisioning.
+/// # Errors If the question cannot be run with any over-provisioning.
 pub fn advise(
     question: &Question,
     stop: &mut dyn FnMut() -> bool,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Is what the search found better by more than chance?
+//! Is the result of the search better than chance?
 
 use super::question::{AdviceError, Measured};
 use super::runs::{Runs, SEEDS};
@@ -8,12 +8,11 @@ use crate::stats::{moments, percent};
 
 /// Student's t for a two-sided interval of 95 % and 4 degrees of freedom.
 const T: f64 = 2.776;
-/// Less than this, in percent, is not worth a setting, be it ever so certain.
+/// A gain below this percentage is not worth a setting, however certain.
 const WORTH: f64 = 1.0;
 
-/// By how many percent the goal is better: the mean over the seeds, and the
-/// interval that holds the true one with 95 % confidence. Runs are compared
-/// seed by seed.
+/// Gain in percent: the mean over the seeds, and its 95 % confidence interval.
+/// Runs are compared seed by seed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gain {
     /// The mean.
@@ -25,16 +24,16 @@ pub struct Gain {
 }
 
 impl Gain {
-    /// Is it clear of the noise, and enough to matter?
+    /// Is it clear of the noise, and large enough to matter?
     pub fn counts(&self) -> bool {
         self.low > 0.0 && self.percent >= WORTH
     }
 }
 
-/// What is advised, taken back one setting.
+/// The advice with one setting reverted.
 pub(super) struct Without {
     pub setting: usize,
-    /// None if that cannot be.
+    /// None if that cannot run.
     pub gain: Option<Gain>,
     pub mean: Option<Measured>,
 }
@@ -48,7 +47,7 @@ pub(super) struct Proven {
     pub noise_percent: f64,
 }
 
-/// Takes back what does not help, and says what the rest brings.
+/// Reverts settings that do not help, and measures the gain of the rest.
 pub(super) fn prove(
     runs: &mut Runs,
     start: &Choice,
@@ -63,7 +62,7 @@ pub(super) fn prove(
             all.flat_map(|c| runs.seeds().iter().map(move |s| (c.clone(), *s))).collect();
         runs.make(&wanted)?;
         if best != *start && runs.all(&best).is_none() {
-            // With another seed it gets stuck: nobody should use it.
+            // It gets stuck with some seed, so do not advise it.
             best = start.clone();
             continue;
         }
@@ -79,7 +78,7 @@ pub(super) fn prove(
             percent(a).total_cmp(&percent(b))
         });
         match least {
-            // One at a time: two may do the same thing.
+            // One at a time: two settings may have the same effect.
             Some(w) => best = best.with(w.setting, start.value(w.setting)),
             None => break without,
         }
@@ -99,7 +98,7 @@ fn changed(start: &Choice, best: &Choice) -> Vec<usize> {
     (0..SETTINGS.len()).filter(|&i| start.value(i) != best.value(i)).collect()
 }
 
-/// What `a` brings compared with `b`; None if one of them cannot be.
+/// Gain of `a` over `b`; None if one of them cannot run.
 fn gain(runs: &Runs, a: &Choice, b: &Choice) -> Option<Gain> {
     let goal = runs.goal();
     let (a, b) = (runs.all(a)?, runs.all(b)?);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What is asked, what runs say, and why there is no answer.
+//! Questions, measurements, errors.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::result::RunResult;
 use crate::run::RunError;
 use crate::spec::Spec;
 
-/// What is to be best.
+/// What to optimize.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// Accesses or requests of the workload a second.
@@ -18,21 +18,20 @@ pub enum Goal {
     Wear,
 }
 
-/// What advice is wanted on.
+/// A request for advice.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// Device, workload, machine; its settings of znsage are what is compared
-    /// with.
+    /// Device, workload, machine; its znsage settings are the baseline.
     pub spec: Spec,
-    /// What is to be best.
+    /// What to optimize.
     pub goal: Goal,
-    /// Runs that the search may take; the proof takes some dozens more.
+    /// Runs of the search at most; the proof takes some dozens more.
     pub budget: usize,
     /// Runs at a time.
     pub jobs: usize,
 }
 
-/// What a run, or the mean of several, says about settings.
+/// Results of a run, or means of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Measured {
     /// Accesses or requests a second.
@@ -43,7 +42,7 @@ pub struct Measured {
     pub waf: f64,
     /// 99th percentile of page faults, microseconds.
     pub p99_us: f64,
-    /// Times swap-out had no zone.
+    /// Times swap-out had no zone to write to.
     pub stalls: f64,
     /// Swap space, percent of the device.
     pub space_percent: f64,
@@ -54,19 +53,18 @@ pub struct Measured {
 pub struct Tried {
     /// The value, as the spec has it.
     pub value: String,
-    /// By how many percent the goal is better or (negative) worse with it than
-    /// with the advised one, by one seed; or why it cannot be.
+    /// Gain in percent over the advised value, by one seed; or why it cannot run.
     pub gain: Result<f64, String>,
 }
 
 /// Why there is no advice.
 #[derive(Debug)]
 pub enum AdviceError {
-    /// What is asked about cannot be run.
+    /// The question cannot be run.
     Run(RunError),
     /// It was stopped.
     Stopped,
-    /// The simulator failed; the settings that did it.
+    /// The simulator panicked with these settings.
     Panicked(String),
 }
 
@@ -114,9 +112,9 @@ impl Measured {
 }
 
 impl Goal {
-    /// The more the better.
+    /// Score: higher is better.
     pub(super) fn score(self, m: &Measured) -> f64 {
-        // Nothing may have happened that takes time.
+        // Avoids 0, as a run may have no faults.
         const LEAST: f64 = 1e-3;
         match self {
             Goal::Speed => m.operations_s.max(LEAST),

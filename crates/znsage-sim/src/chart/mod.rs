@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Charts as SVG: lines and bars, one look for each system.
 //!
-//! What was published is hollow and dashed, what was simulated is solid; where
-//! a system has both at the same place, a thin line joins them, and the
-//! difference is written beside it. Text and axes have the colour of the page
-//! they stand in (`currentColor`), so that a chart fits a light and a dark
-//! one; [`standalone`] makes a file of its own of it.
+//! Published values are hollow and dashed, simulated ones solid. Where a
+//! system has both, a thin line joins them, labelled with the difference. Text
+//! and axes take the colour of the page (`currentColor`), so a chart fits
+//! light and dark pages; [`standalone`] makes it a separate file.
 
 mod bars;
 mod frame;
@@ -17,7 +16,7 @@ pub use bars::{Bar, BarChart, BarSeries, Group};
 pub use lines::{LineChart, Series};
 pub use style::{difference, number, Axis, Look, Mark, Rgb, Scale};
 
-/// A chart as a file of its own: black on white.
+/// A chart as a separate file, black on white.
 pub fn standalone(svg: &str) -> String {
     let svg = svg.replacen("<svg ", "<svg style=\"color:#1c1c1e\" ", 1);
     svg.replacen('>', "><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>", 1)

@@ -25,7 +25,7 @@ pub enum Mark {
     Pentagon,
 }
 
-/// How a series is told from others: by colour and by shape.
+/// The look of a series: colour and shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
     /// Of lines, markers and bars.
@@ -35,8 +35,8 @@ pub struct Look {
 }
 
 /// The "vibrant" scheme of Paul Tol (Colour Schemes, SRON/EPS/TN/09-002,
-/// 2021), which people with any of the common colour deficiencies can tell
-/// apart. Its grey is darker here, to be seen as a thin line on white.
+/// 2021), which is safe for the common colour deficiencies. Its grey is darker
+/// here, so that thin lines show on white.
 const VIBRANT: [Look; 7] = [
     Look { colour: (0x00, 0x77, 0xbb), mark: Mark::Circle },
     Look { colour: (0x78, 0x78, 0x78), mark: Mark::Square },
@@ -61,8 +61,7 @@ impl Look {
         }]
     }
 
-    /// For the `n`-th variant of something: the first is paler, the second
-    /// darker.
+    /// The `n`-th variant of a look: the first is paler, the second darker.
     pub fn variant(self, n: u8) -> Look {
         let (towards, mark) = match n {
             0 => return self,
@@ -74,13 +73,13 @@ impl Look {
         Look { colour: (half(r), half(g), half(b)), mark }
     }
 
-    /// The `n`-th of series that are no systems.
+    /// The look of the `n`-th series that is not a system.
     pub fn other(n: usize) -> Look {
         VIBRANT[n % VIBRANT.len()]
     }
 }
 
-/// How values become places.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
     /// Evenly.
@@ -93,25 +92,25 @@ pub enum Scale {
 /// An axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Axis {
-    /// What is shown, with its unit: `swap-out, MB/s`.
+    /// Quantity and unit: `swap-out, MB/s`.
     pub label: String,
-    /// How values become places.
+    /// The scale of an axis.
     pub scale: Scale,
-    /// The axis reaches at least from here; None: from the smallest value.
+    /// Lower bound that the axis includes; None: the smallest value.
     pub from: Option<f64>,
-    /// ... to here; None: to the largest value.
+    /// Upper bound that the axis includes; None: the largest value.
     pub to: Option<f64>,
-    /// Where it has ticks; none: where they are round.
+    /// Ticks; if empty, round numbers.
     pub ticks: Vec<(f64, String)>,
 }
 
 impl Axis {
-    /// An even axis that fits its values.
+    /// A linear axis that fits its values.
     pub fn new(label: impl Into<String>) -> Axis {
         Axis { label: label.into(), ..Axis::default() }
     }
 
-    /// An even axis that begins at 0.
+    /// A linear axis that begins at 0.
     pub fn from_zero(label: impl Into<String>) -> Axis {
         Axis { from: Some(0.0), ..Axis::new(label) }
     }
@@ -121,20 +120,20 @@ impl Axis {
         Axis { scale: Scale::Log, ..Axis::new(label) }
     }
 
-    /// An axis that has its ticks at `values`.
+    /// Sets ticks at `values`.
     pub fn with_ticks(mut self, values: impl IntoIterator<Item = f64>) -> Axis {
         self.ticks = values.into_iter().map(|v| (v, number(v))).collect();
         self
     }
 
-    /// An axis that reaches at least from `from` to `to`.
+    /// Makes the axis include `from` to `to`.
     pub fn range(mut self, from: f64, to: f64) -> Axis {
         (self.from, self.to) = (Some(from), Some(to));
         self
     }
 }
 
-/// Where a value is on an axis.
+/// Position of a value on an axis.
 pub(super) fn to_axis(v: f64, scale: Scale) -> f64 {
     match scale {
         Scale::Linear => v,
@@ -143,7 +142,7 @@ pub(super) fn to_axis(v: f64, scale: Scale) -> f64 {
     }
 }
 
-/// A number for people: three digits that count, none after a large one.
+/// A number for people: three significant digits, no fraction from 100 on.
 pub fn number(x: f64) -> String {
     let size = x.abs();
     let digits = match size {

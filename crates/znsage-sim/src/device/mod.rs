@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The devices: flash media, and the SSDs that are built on it.
 //!
-//! A device is a *reservation model*. A command is submitted at a virtual time
-//! that is never earlier than that of the command before, and the call answers
-//! at once with the time at which the command completes: every resource it
-//! needs (the controller, a die, a channel, the link to the host, room in the
-//! write buffer) knows until when it is taken. Devices have no events of their
-//! own, which makes a command cheap: some tens of nanoseconds.
+//! A device is a *reservation model*. The caller submits commands in order of
+//! virtual time, and each call returns the completion time at once: every
+//! resource a command needs (controller, die, channel, link, write buffer)
+//! knows until when it is busy. Devices have no events of their own, so a
+//! command costs some tens of nanoseconds.
 //!
-//! All sizes are in blocks of a page, 4 KiB.
+//! Sizes are in blocks of 4 KiB.
 
 mod check;
 mod conventional;

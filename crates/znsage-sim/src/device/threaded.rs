@@ -16,19 +16,19 @@ pub(super) struct Plus {
 #[derive(Clone, Debug)]
 pub(super) struct Log {
     pub zone: u32,
-    /// What was live when it was opened, a bit a block.
+    /// Blocks live when it was opened, a bit each.
     pub valid: Vec<u64>,
-    /// Everything before is in its new place.
+    /// Blocks before this one are in their new place.
     pub at: u32,
-    /// Was a block of the present unit written by the host?
+    /// Has the host written a block of the current unit?
     pub written: bool,
 }
 
-/// A part of a copy: of one unit at the source and at the destination.
+/// A part of a copy, within one unit at the source and at the destination.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
     pub blocks: u32,
-    /// When it is in the controller.
+    /// When its data are in the controller.
     pub ready: Ns,
     pub copyback: bool,
 }

@@ -10,11 +10,11 @@ use crate::time::Ns;
 pub struct ZonedGeometry {
     /// Zones of the device.
     pub zones: u32,
-    /// Capacity: how many blocks of a zone can be written.
+    /// Capacity of a zone, blocks.
     pub zone_blocks: u32,
-    /// Distance of the first blocks of two zones; at least the capacity.
+    /// Zone size: blocks between the starts of two zones; at least the capacity.
     pub zone_size_blocks: u32,
-    /// Writes and appends are of whole units, in blocks.
+    /// Write unit, blocks: writes and appends are multiples of it.
     pub write_unit: u32,
     /// Zones that may be open at a time; 0 is no limit.
     pub max_open: u32,
@@ -35,7 +35,7 @@ pub struct Extent {
     pub blocks: u32,
 }
 
-/// Where data went that was appended, and when the device says so.
+/// The result of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
     /// First block, counted from the zone's start.
@@ -44,7 +44,7 @@ pub struct Appended {
     pub done: Ns,
 }
 
-/// State of a zone, as NVMe has it; explicitly and implicitly opened are one.
+/// Zone state as in NVMe; explicitly and implicitly opened are one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ZoneState {
     /// Nothing written; not active.
@@ -55,13 +55,13 @@ pub enum ZoneState {
     Closed,
     /// Written to its capacity, or finished.
     Full,
-    /// Can be read, but neither written nor reset any more.
+    /// Can be read, but not written or reset.
     ReadOnly,
-    /// Gone with its data.
+    /// Lost with its data.
     Offline,
 }
 
-/// What a zone looks like now.
+/// State and write pointer of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZoneInfo {
     /// Its state.
@@ -73,22 +73,21 @@ pub struct ZoneInfo {
 /// Why a command failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// The zone does not exist, or the blocks are not in its capacity, or
-    /// there are none.
+    /// The zone does not exist, or the range is empty or beyond its capacity.
     OutOfRange,
     /// The zone is full, or has less room than the write needs.
     ZoneFull,
-    /// As many zones are open as the device allows.
+    /// The limit on open zones is reached.
     TooManyOpen,
-    /// As many zones are active as the device allows.
+    /// The limit on active zones is reached.
     TooManyActive,
-    /// The length, or the place, is not a multiple of the write unit.
+    /// Length or offset is not a multiple of the write unit.
     NotAUnit,
-    /// An append is longer than the device takes.
+    /// An append exceeds the limit.
     TooLong,
     /// A write is not at the write pointer.
     NotAtWritePointer,
-    /// A read reaches blocks that were not written.
+    /// A read goes beyond the write pointer.
     BeyondWritePointer,
     /// The zone's state forbids the command.
     WrongState,
@@ -104,7 +103,7 @@ pub enum FaultKind {
     Offline,
 }
 
-/// A command that failed: why, where, and when the host learns of it.
+/// A failed command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Why.
@@ -146,7 +145,7 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// What a device has done since it was made. Blocks are of 4 KiB.
+/// Counters of a device since it was made.
 ///
 /// `programmed_blocks` = `written_blocks` + `copied_blocks` + `padding_blocks`
 /// once all that was written has left the write buffer; the device's own write
@@ -164,11 +163,11 @@ pub struct DeviceCounters {
     /// Blocks the device moved itself: by its garbage collection, by Copy,
     /// by `zone_compaction`, by internal plugging.
     pub copied_blocks: u64,
-    /// Of these, the ones that never left their chip.
+    /// Copied blocks that never left their chip.
     pub copyback_blocks: u64,
     /// Blocks written because a zone was finished before it was full.
     pub padding_blocks: u64,
-    /// Blocks programmed into the flash, for whatever reason.
+    /// All blocks programmed into the flash.
     pub programmed_blocks: u64,
     /// Erase operations of a die (of a block of each of its planes).
     pub erases: u64,
@@ -182,13 +181,12 @@ pub struct DeviceCounters {
     pub trimmed_blocks: u64,
     /// Victims that the device's own garbage collection emptied.
     pub gc_victims: u64,
-    /// Time they took, from the choice of a victim to its last program.
+    /// Time spent on them, from the choice of a victim to its last program.
     pub gc_time: Ns,
 }
 
 impl DeviceCounters {
-    /// Blocks programmed for each block that the host wrote; 1 if it wrote
-    /// none.
+    /// Blocks programmed per block the host wrote; 1 if it wrote none.
     pub fn waf(&self) -> f64 {
         match self.written_blocks {
             0 => 1.0,

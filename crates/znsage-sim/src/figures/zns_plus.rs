@@ -137,7 +137,7 @@ fn copy_bandwidth(_: &Scale, o: &Outcomes) -> Figure {
         source: p.source.clone(),
         about: vec![SETUP.into()],
         x: Across::Names(FLASH.map(|f| f.0.to_string()).into()),
-        // What flash and host make of it differs by a factor of thirty.
+        // Values span a factor of thirty.
         y: Axis { from: Some(50.0), ..Axis::log("copied, MB/s") },
         better: None,
         series,
@@ -201,7 +201,7 @@ fn gain(scale: &Scale, o: &Outcomes) -> Figure {
     let title = "ZNS+: throughput relative to compaction by the host";
     let axis = Axis::from_zero("swap-out over that with compaction by the host, times");
     let mut f = over_utilization("zns-plus-gain", title, axis);
-    // As in the figure before.
+    // As in the previous figure.
     f.better = None;
     f.series = field.ratios(scale, o, (&[PLUS, ZNSAGE], &HOST), swap_out);
     let at = |u| field.ratio(scale, o, (&PLUS, &HOST), u, swap_out);

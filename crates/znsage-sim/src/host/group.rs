@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-/// Pages that reclaim deals with at a time: `SWAP_CLUSTER_MAX`.
+/// Pages of a reclaim batch: `SWAP_CLUSTER_MAX`.
 pub const BATCH: usize = 32;
 
 /// Memory of a cgroup.
@@ -12,12 +12,11 @@ pub(super) struct Group {
     pub(super) free: Vec<u32>,
     pub(super) inactive: VecDeque<u32>,
     pub(super) active: VecDeque<u32>,
-    /// Written and unmapped: to be freed by the next reclaim.
+    /// Written and unmapped; the next reclaim frees them.
     pub(super) clean: VecDeque<u32>,
     /// Tasks that wait for a frame.
     pub(super) waiters: VecDeque<u32>,
-    /// Evictions and activations, modulo 2^32: the age that refaults are
-    /// measured in.
+    /// Evictions and activations, modulo 2^32: the clock of refault distances.
     pub(super) age: u32,
     /// Active pages for each inactive one.
     pub(super) ratio: usize,

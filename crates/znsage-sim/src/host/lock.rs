@@ -3,20 +3,20 @@
 
 use crate::time::Ns;
 
-/// Knows until when it is held; who comes earlier waits, spinning.
+/// Knows until when it is held; earlier callers spin.
 #[derive(Clone, Debug, Default)]
 pub struct Lock {
     free_at: Ns,
 }
 
-/// How often locks were taken, and what was waited for them.
+/// Acquisitions and waits of all locks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockStats {
-    /// Times a lock was taken.
+    /// Acquisitions.
     pub taken: u64,
-    /// Times it was held by another.
+    /// Acquisitions that had to wait.
     pub contended: u64,
-    /// Time waited in all.
+    /// Total wait.
     pub wait: Ns,
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What a run is made from: a TOML document, or options one by one.
+//! The spec of a run: a TOML document, or single options.
 //!
-//! `Spec::default()` is a run that ends in less than a minute. Every key has a
-//! default; [`Spec::set`] changes one by its name.
+//! Every key has a default, and [`Spec::set`] changes one by name. The default
+//! run ends in less than a minute.
 
 mod keys;
 mod schema;

@@ -52,7 +52,7 @@ kinds! {
         SmallZone = "small-zone",
         /// ZNSage (Electronics 2025).
         ZnSage2025 = "znsage-2025",
-        /// Swap on a log that offloads compaction (ZNS+, OSDI 2021).
+        /// Swap on a log with offloaded compaction (ZNS+, OSDI 2021).
         ZnsPlus = "zns-plus",
         /// This project's engine.
         ZnSage = "znsage",
@@ -65,9 +65,9 @@ kinds! {
         /// Random writes by all threads, each in its own part of the memory
         /// (vm-scalability, case-anon-w-rand-mt).
         Uniform = "uniform",
-        /// Each thread walks through its part again and again.
+        /// Each thread walks through its part repeatedly.
         Sequential = "sequential",
-        /// Few pages often, most seldom.
+        /// A few pages often, most rarely.
         Zipf = "zipf",
         /// memcached with the sizes of Facebook's ETC pool.
         Etc = "etc",
@@ -77,13 +77,13 @@ kinds! {
         YcsbB = "ycsb-b",
         /// A reading and a writing cgroup.
         TwoTenants = "two-tenants",
-        /// What was recorded of a swap area (docs/trace-format.md).
+        /// A recorded trace of a swap area (docs/trace-format.md).
         Trace = "trace",
     }
 }
 
 kinds! {
-    /// Which stream a page is written to; not every system knows all.
+    /// Which stream a page is written to; not every system supports all.
     PolicyKind {
         /// One stream for all.
         Single = "single",
@@ -101,13 +101,13 @@ kinds! {
 }
 
 kinds! {
-    /// The same for znsage's engine, with one to compare its own with.
+    /// The same for znsage's engine, plus one policy for comparison.
     PlacementKind {
         /// One stream for all.
         Single = "single",
         /// The CPU that swaps it out.
         Cpu = "cpu",
-        /// The family of mappings that it belongs to.
+        /// The family of mappings it belongs to.
         Process = "process",
         /// The mapping it belongs to.
         Vma = "vma",
@@ -115,7 +115,7 @@ kinds! {
         Cgroup = "cgroup",
         /// How long it is expected to stay.
         Heat = "heat",
-        /// SepBIT's rule; in the simulator only.
+        /// SepBIT's rule; simulator only.
         Sepbit = "sepbit",
     }
 }
@@ -125,7 +125,7 @@ kinds! {
     VictimKind {
         /// The fewest live blocks.
         Greedy = "greedy",
-        /// Dead blocks times age for live blocks to be moved.
+        /// Most dead blocks times age per live block to move.
         CostBenefit = "cost-benefit",
         /// The same with the cube root of the age.
         Age = "age",
@@ -150,8 +150,8 @@ pub struct Spec {
     pub system: SystemKind,
     /// A built-in parameter set or a file.
     pub device: String,
-    /// Bytes of the device, if not the parameter set's. Written as 0 if it is
-    /// that: what is left out means the default.
+    /// Size of the device in bytes; None: the parameter set's. Serialized as 0 then,
+    /// because a missing key means the default.
     #[serde(deserialize_with = "size_or_none", serialize_with = "size_or_0")]
     pub size: Option<u64>,
     /// Values of the parameter set that are replaced.
@@ -166,9 +166,9 @@ pub struct Spec {
     pub host: HostSpec,
     /// What its work costs.
     pub costs: Costs,
-    /// Details of the workload.
+    /// Parameters of the workload.
     pub load: Load,
-    /// How long it runs.
+    /// Length of the run.
     pub run: RunSpec,
     /// Settings of znsage.
     pub znsage: ZnsageSpec,
@@ -187,54 +187,51 @@ pub struct HostSpec {
     pub memory: u64,
     /// Threads of the workload.
     pub threads: u32,
-    /// Largest readahead window: 2^this (`vm.page-cluster`).
+    /// Maximum readahead window, as a power of two (`vm.page-cluster`).
     pub page_cluster: u32,
-    /// Slots are given back in batches of this: the kernel's swap slot cache,
-    /// `SWAP_SLOTS_CACHE_SIZE`; kernels without it: 1.
+    /// Slots are given back in batches of this size (`SWAP_SLOTS_CACHE_SIZE`; 1 for
+    /// kernels without a slot cache).
     pub slot_batch: u32,
-    /// Where the kernel finds slots when no cluster of them is wholly free.
+    /// Where the kernel finds slots when no cluster is free.
     pub slot_search: Search,
-    /// A thread runs so far ahead of the events at most, nanoseconds: what
-    /// others do meanwhile it sees so much later.
+    /// How far a thread may run ahead of the event loop, nanoseconds. It sees the
+    /// effects of others at most this late.
     pub lookahead: Ns,
 }
 
-/// Details of the workload.
+/// Parameters of the workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Load {
     /// Share of the accesses that are writes: uniform, sequential, zipf.
     pub write_ratio: f64,
-    /// Exponent of the Zipf distribution: zipf, ycsb-a, ycsb-b (0.99 if not
-    /// given), etc (uniform if not given, as the load generator mutilate has
-    /// it).
+    /// Exponent of the Zipf distribution: zipf, ycsb-a, ycsb-b (default 0.99), etc
+    /// (default uniform, like the load generator mutilate).
     pub zipf: Option<f64>,
-    /// Nanoseconds that a thread computes between accesses.
+    /// Compute time between accesses, nanoseconds.
     pub think: Ns,
-    /// Nanoseconds of CPU time of a request of the key-value store, its
-    /// network stack included. Assumed.
+    /// CPU time of a key-value request, including the network stack, nanoseconds.
+    /// Assumed.
     pub service: Ns,
     /// Does a GET write to the item? memcached counts references in it.
     pub get_writes: bool,
-    /// The file, of workload trace.
+    /// The trace file, for workload `trace`.
     pub trace: Option<PathBuf>,
-    /// Nothing comes before its time in the trace. False: as fast as it can,
-    /// in the order of the trace.
+    /// Replay at the recorded times; false: as fast as possible, in order.
     pub recorded_times: bool,
 }
 
-/// How long it runs.
+/// Length of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RunSpec {
-    /// Before measuring, as many pages are swapped out as fit the device, so
-    /// many times.
+    /// Swap-out before measuring, in multiples of the device's capacity.
     pub warmup: f64,
-    /// And again so many times while measuring.
+    /// Swap-out while measuring, likewise.
     pub measure: f64,
-    /// Either ends after so many seconds of virtual time.
+    /// Either phase ends after this many seconds of virtual time.
     pub seconds: f64,
-    /// Follow the content of every page, and compare what is read.
+    /// Track the content of every page, and verify each read.
     pub shadow: bool,
 }
 
@@ -242,16 +239,16 @@ pub struct RunSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ZnsageSpec {
-    /// Percent of the device that is held back.
+    /// Over-provisioning, percent of the device.
     pub over_provisioning: f64,
     /// Bytes of a chunk; 0: 256 KiB, or less if the device takes less.
     #[serde(deserialize_with = "bytes")]
     pub chunk: u64,
-    /// Zones that only garbage collection may open.
+    /// Zones only garbage collection may open.
     pub reserve: u32,
-    /// GC starts below, and stops at, so many empty zones; 0: the default.
+    /// GC starts below this number of empty zones; 0: the default.
     pub gc_low: u32,
-    /// See `gc-low`.
+    /// GC stops at this number of empty zones; 0: the default.
     pub gc_high: u32,
     /// How long a page may wait for its chunk to fill, nanoseconds.
     pub deadline: Ns,
@@ -261,25 +258,25 @@ pub struct ZnsageSpec {
     pub gc_chunks: u32,
     /// Which stream a page goes to.
     pub policy: PlacementKind,
-    /// A policy's C source, to be used instead.
+    /// C source of a policy to use instead.
     pub policy_source: Option<PathBuf>,
     /// How GC chooses a zone.
     pub victim: VictimKind,
-    /// GC drops a page that is in the swap cache, unchanged, to be written
-    /// again, instead of moving it.
+    /// GC drops the block of a clean page in the swap cache instead of moving it;
+    /// reclaim writes it again.
     pub skip_cached: bool,
-    /// By the end of which part of the room that is left GC is to be done,
-    /// percent; 0: as fast as it can.
+    /// GC finishes by the time this percentage of the room left is used; 0: as fast as
+    /// possible.
     pub pace: u32,
     /// Zones that each stream writes at a time; 0: the default.
     pub stripe: u32,
-    /// CPU time of the map for a page that is added, read or freed,
-    /// nanoseconds. Assumed: a cache miss or two.
+    /// CPU time of a map access per page added, read or freed, nanoseconds. Assumed: a
+    /// cache miss or two.
     pub map_cost: Ns,
     /// CPU time of GC to find a page in the swap cache and mark it dirty,
     /// nanoseconds. Assumed.
     pub drop_cost: Ns,
-    /// The engine's lock is held so long for a chunk, nanoseconds. Assumed.
+    /// Hold time of the engine's lock per chunk, nanoseconds. Assumed.
     pub lock_hold: Ns,
 }
 
@@ -287,8 +284,7 @@ pub struct ZnsageSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PublishedSpec {
-    /// Percent of the device that is held back: ZNSage and ZNSwap compare at
-    /// 12 %.
+    /// Percent of the device held back: ZNSage and ZNSwap compare at 12 %.
     pub over_provisioning: f64,
     /// Which stream a page goes to.
     pub policy: PolicyKind,
@@ -297,21 +293,19 @@ pub struct PublishedSpec {
     pub trim_pages: u32,
     /// small-zone: reverse maps in the last page of each chunk instead of RAM.
     pub map_in_chunk: bool,
-    /// small-zone, znsage-2025: a partial chunk is flushed after so long,
-    /// nanoseconds. The thesis says "after a time"; assumed.
+    /// small-zone, znsage-2025: a partial chunk is flushed after this time, nanoseconds.
+    /// The thesis says "after a time"; assumed.
     pub flush_after: Ns,
     /// 10^6 bytes a second that each cgroup may write (`io.max`); 0: no limit.
     pub cgroup_mb_s: u64,
-    /// What garbage collection writes counts against the limit of the cgroup
-    /// whose pages it moves.
+    /// GC writes count against the limit of the cgroup whose pages move.
     pub isolate: bool,
     /// CPU time of garbage collection for a page: walk to its page table
     /// entry and rewrite it, nanoseconds. Assumed.
     pub remap_cost: Ns,
     /// CPU time of a TRIM command, nanoseconds. Assumed.
     pub trim_cost: Ns,
-    /// The lock that zone allocation takes is held so long for a page,
-    /// nanoseconds. Assumed.
+    /// Hold time of the zone allocation lock per page, nanoseconds. Assumed.
     pub lock_hold: Ns,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Many runs from one file: the cross product of lists, on all cores or spread
-//! over machines, into tables.
+//! Many runs from one file: the cross product of lists, on all cores or
+//! several machines, into tables.
 //!
 //! [`Sweep`] is the file, expanded into points. [`Store`] keeps what is
 //! finished, a line a run, so that a sweep can stop and go on at any time.

@@ -16,22 +16,22 @@ pub(super) enum User {
     Raw,
 }
 
-/// Pages that are written or read together.
+/// A request of several pages.
 pub(super) struct Bio {
     pub user: User,
     pub write: bool,
     pub slots: Vec<u32>,
-    /// What is written, or has to arrive.
+    /// Content to write, or expected.
     pub tokens: Vec<Token>,
-    /// What has arrived.
+    /// Content that was read.
     pub got: Vec<Token>,
-    /// How far the module is.
+    /// Pages the module has handled.
     pub at: usize,
-    /// What has to end yet.
+    /// Parts that have not ended.
     pub left: u32,
     pub failed: bool,
-    /// The device refused to read a block of it.
+    /// A block of it failed to read on the device.
     pub device_error: bool,
-    /// Events before it came.
+    /// Event count when it was submitted.
     pub(super) since: u64,
 }

@@ -8,19 +8,19 @@ use znsage_engine::{Append, Config, Finish, GcRead, ReadHold, Reset};
 use super::bio::BioId;
 use super::media::{Token, NOTHING};
 
-/// As in the engine: what failed is tried again so often.
+/// Retries of a failed command, as in the engine.
 pub(super) const TRIES: u32 = 3;
 
-/// What a command in flight is about.
+/// The purpose of a command in flight.
 pub(super) enum Cmd {
     Append(Append),
-    /// A run of a bio, from this page on.
+    /// A run of pages of a bio, from this one.
     Read {
         bio: BioId,
         first: usize,
         hold: ReadHold,
     },
-    /// A part of a GC chunk's read: entries from here on.
+    /// A part of a GC chunk's read, from this entry.
     GcRead {
         of: usize,
         first: u32,
@@ -33,7 +33,7 @@ pub(super) enum Cmd {
 /// A GC chunk that is being read.
 pub(super) struct GcReading {
     pub(super) read: GcRead,
-    /// Commands in flight, and one for who submits them.
+    /// Commands in flight, plus one while submitting.
     pub(super) left: u32,
     pub(super) failed: bool,
     /// Second try: block by block.
@@ -54,31 +54,31 @@ pub(super) enum Stage {
 pub(super) struct Module {
     /// The bio and its page behind each entry of each swap-out chunk.
     pub(super) parents: Vec<(BioId, u32)>,
-    /// Finishes of each zone that failed, in a row.
+    /// Failed finishes of each zone, in a row.
     pub(super) unfinished: Vec<u32>,
     /// Failed appends of each swap-out chunk since it was filled.
     pub(super) tries: Vec<u32>,
     /// The buffers of GC's chunks.
     pub gc_pages: Vec<Token>,
-    /// The first of these chunks, and pages of each.
+    /// The first GC chunk, and pages per chunk.
     pub(super) first_of_gc: u32,
     pub(super) chunk_blocks: u32,
     pub gc_readings: slab::Slab<GcReading>,
     pub(super) gc_retry: Vec<usize>,
     pub(super) pending: VecDeque<BioId>,
     pub starved: bool,
-    /// Who waits until it is not.
+    /// Actors waiting for chunks.
     pub fed: Vec<u32>,
     pub busy_reads: VecDeque<BioId>,
     pub flush: bool,
     pub(super) timer_on: bool,
-    /// The work is queued; the worker runs.
+    /// The work is queued.
     pub(super) queued: bool,
     pub(super) stage: Option<Stage>,
     pub(super) spins: u32,
 }
 
-/// A block plug with our part in it, if any was begun.
+/// A block plug and the stream it writes to.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Plug {
     pub(super) stream: Option<u32>,
@@ -98,17 +98,17 @@ impl Module {
         }
     }
 
-    /// Where in `gc_pages` a page of a chunk of GC is.
+    /// Index into `gc_pages` of a page of a GC chunk.
     pub fn gc_page(&self, chunk: u32, page: u32) -> usize {
         ((chunk - self.first_of_gc) * self.chunk_blocks + page) as usize
     }
 
-    /// Did all tries to finish a zone fail?
+    /// Did all attempts to finish a zone fail?
     pub fn was_tried(&self, zone: u32) -> bool {
         self.unfinished[zone as usize] > TRIES
     }
 
-    /// Will the worker or the timer do something by itself?
+    /// Are neither the worker nor the timer pending?
     pub fn at_rest(&self) -> bool {
         !self.queued && self.stage.is_none() && !self.timer_on
     }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The kernel above the disk: pages, slots, what becomes of a bio; errors are
-//! met as `mm/` meets them.
+//! The kernel above the disk: pages, slots, ends of bios. It handles errors as
+//! `mm/` does.
 //!
-//! - A swap-out that failed (`end_swap_bio_write()`): the page stays in memory,
-//!   dirty, and keeps its slot, to which the next attempt goes.
-//! - A swap-in that failed (`do_swap_page()`): the process gets SIGBUS. It
-//!   ends, which frees all its slots; or handles it and gives up the page.
-//!   Readahead that failed is forgotten.
-//! - No slot, or nothing that can be swapped out: the OOM killer.
+//! - Failed swap-out (`end_swap_bio_write()`): the page stays in memory,
+//! dirty, and keeps its slot for the next attempt.
+//! - Failed swap-in (`do_swap_page()`): the process gets SIGBUS. It exits,
+//! which frees all its slots, or it handles the signal and gives up the page.
+//! Failed readahead is ignored.
+//! - No slot, or no page to swap out: the OOM killer.
 
 use super::bio::{Bio, User};
 use super::chunks::Plug;
@@ -45,7 +45,7 @@ impl Run {
         Some(slot)
     }
 
-    /// Frees a slot; the disk learns of it with others.
+    /// Frees a slot; the disk is told in batches.
     pub(super) fn free_slot(&mut self, page: u32) {
         let slot = std::mem::replace(&mut self.page(page).slot, NONE);
         if slot == NONE {
@@ -58,7 +58,7 @@ impl Run {
         }
     }
 
-    /// Tells the disk of slots that are free.
+    /// Tells the disk about free slots.
     pub(super) fn give_back(&mut self) {
         for slot in std::mem::take(&mut self.k.returned) {
             self.disk_free(slot);
@@ -66,7 +66,7 @@ impl Run {
         }
     }
 
-    /// swap_slot_free_notify(), or a discard.
+    /// swap_slot_free_notify() or a discard.
     pub(super) fn disk_free(&mut self, slot: u32) {
         trace!(self, "free of slot {slot}");
         self.n.frees += 1;
@@ -79,7 +79,7 @@ impl Run {
 
     // ---- pages
 
-    /// A page gets another content.
+    /// Writes new content to a page.
     pub(super) fn dirty(&mut self, page: u32) {
         let token = self.model.token();
         let p = self.page(page);
@@ -89,14 +89,14 @@ impl Run {
         }
     }
 
-    /// A page is touched for the first time.
+    /// First touch of a page.
     pub(super) fn fill(&mut self, page: u32) {
         self.k.frames_used += 1;
         self.k.add_resident(page);
         self.dirty(page);
     }
 
-    /// The process needs a page no more.
+    /// The process gives up a page.
     pub(super) fn release(&mut self, page: u32) {
         match self.page(page).at {
             At::Nowhere => return,
@@ -114,7 +114,7 @@ impl Run {
         self.page(page).at = At::Nowhere;
     }
 
-    /// A page whose I/O has ended was given up meanwhile.
+    /// Frees a page that was given up during its I/O.
     fn bury(&mut self, page: u32) {
         self.page(page).dying = false;
         self.k.frames_used -= 1;
@@ -122,7 +122,7 @@ impl Run {
         self.page(page).at = At::Nowhere;
     }
 
-    /// All pages of a process go at once.
+    /// Exit: gives up all pages of a process.
     pub(super) fn exit(&mut self, process: u32) {
         trace!(self, "process {process} ends");
         for page in self.k.range(process, self.plan.load.processes) {
@@ -130,7 +130,7 @@ impl Run {
         }
     }
 
-    /// Reads a page that is in its slot. It has a frame from now on.
+    /// Reads a page from its slot, into a frame taken now.
     pub(super) fn swap_in(&mut self, page: u32, user: User) {
         let p = self.page(page);
         p.at = At::Reading;
@@ -143,8 +143,7 @@ impl Run {
 
     // ---- reclaim
 
-    /// Takes a page from memory: drops it, or begins to write it. False: it
-    /// has to stay.
+    /// Reclaims a page: drops it or begins to write it. False: it has to stay.
     pub(super) fn reclaim_page(&mut self, page: u32, cpu: u32, plug: Option<&mut Plug>) -> bool {
         let Page { dirty, slot, token, .. } = *self.page(page);
         if !dirty && slot != NONE {
@@ -256,7 +255,7 @@ impl Run {
         }
     }
 
-    /// A page that swapoff has read.
+    /// Swapoff has read a page.
     fn drained(&mut self, page: u32, failed: bool) {
         self.k.drain_reads -= 1;
         if self.page(page).dying {
@@ -273,7 +272,7 @@ impl Run {
 
     // ---- the worst moment
 
-    /// Does to a slot what nobody would expect now; what that was.
+    /// Strikes a slot with an unexpected action; returns which.
     pub(super) fn strike(&mut self, slot: u32) -> Option<&'static str> {
         if slot >= self.k.raw_from {
             return self.strike_raw(slot);
@@ -314,7 +313,7 @@ impl Run {
 
     // ---- checks
 
-    /// Pages, frames and slots against one another and the model.
+    /// Checks pages, frames and slots against each other and the model.
     pub(super) fn check_kernel(&mut self) {
         let (mut frames, mut held) = (0, 0);
         for (i, p) in self.k.pages.iter().enumerate() {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Deterministic simulation testing of the engine: `znsage sim torture`.
 //!
-//! From one seed everything is drawn: the shape of the device, the settings,
-//! the load, which errors there are and how often, how late commands complete.
-//! The engine is driven step by step as the kernel module drives it, under a
-//! kernel that swaps pages, and a user of the raw disk. What every page must
-//! hold is known all the time, and whatever the engine says is compared with
-//! that. A seed gives the same run on every machine.
+//! A seed determines everything: the shape of the device, settings, load,
+//! errors and their rates, delays of commands. The engine is driven step by
+//! step as the kernel module drives it, by a kernel that swaps pages and a
+//! user of the raw disk. A model knows what every page must hold and checks
+//! each answer of the engine. A seed gives the same run on every machine.
 
 mod actors;
 mod bio;

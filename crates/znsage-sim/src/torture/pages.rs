@@ -26,34 +26,34 @@ pub(super) enum At {
 pub(super) struct Page {
     pub at: At,
     pub token: Token,
-    /// [`NONE`], or the slot that has or gets the content.
+    /// The slot that has or gets the content, or [`NONE`].
     pub slot: u32,
-    /// The slot does not have the content.
+    /// The slot lacks the current content.
     pub dirty: bool,
     /// In writeback, but mapped again.
     pub mapped: bool,
-    /// Its process has given it up; it is busy yet.
+    /// Given up by its process while its I/O is in flight.
     pub dying: bool,
     /// Index among the pages in memory.
     pub(super) index: u32,
 }
 
-/// What a task is in the middle of.
+/// What a task is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Doing {
     Run,
-    /// Reclaims, so many pages yet.
+    /// Reclaims; this many pages are left.
     Reclaim(u32),
     WaitRead,
     WaitMemory,
-    /// For a chunk; so many pages are yet to be reclaimed.
+    /// Waits for a chunk; this many pages are left to reclaim.
     WaitFed(u32),
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Task {
     pub process: u32,
-    /// Page that is accessed, and is it written?
+    /// The page being accessed, and whether it is a write.
     pub goal: Option<(u32, bool)>,
     pub doing: Doing,
     pub plug: Option<Plug>,
@@ -68,16 +68,16 @@ pub(super) struct Kernel {
     pub frames_used: u32,
     pub frames: u32,
     pub(super) free: VecDeque<u32>,
-    /// Freed, and the disk does not know yet.
+    /// Freed, but the disk has not been told.
     pub(super) returned: Vec<u32>,
-    /// The page of each slot of the kernel's.
+    /// The page of each kernel slot.
     pub(super) owner: Vec<u32>,
     pub(super) writeback: u32,
     pub steps: u32,
-    /// Swapoff is under way: the next page to look at.
+    /// During swapoff: the next page to look at.
     pub drain: Option<u32>,
     pub drain_reads: u32,
-    /// Slots below are the kernel's, from there on a raw user's.
+    /// First slot of the raw user; the kernel has those below.
     pub raw_from: u32,
     pub raw_bios: u32,
 }

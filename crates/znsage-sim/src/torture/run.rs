@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A run: the loop over events, what is done at the worst moments, and what
-//! must hold.
+//! A run: the event loop, the worst moments, and the checks.
 
 use super::bio::BioId;
 use super::chunks::Cmd;
@@ -9,14 +8,14 @@ use super::types::trace;
 use crate::device::ZoneState;
 use crate::time::US;
 
-/// Events between two checks of everything, and between two looks for a hang.
+/// Events between two full checks, and between two checks for a hang.
 const CHECK_EVERY: u64 = 2_000;
 const LOOK_EVERY: u64 = 64;
-/// Events without a step of any actor: the rest goes round in circles.
+/// Events without a step of any actor: a livelock.
 const CIRCLES: u64 = 500_000;
-/// Writes after all faults, of which one must find room.
+/// Writes after all faults, one of which must find room.
 const MOST_TRIES: u32 = 500;
-/// What is found wrong is listed up to so many.
+/// Most errors that are listed.
 const MOST: usize = 8;
 
 impl Run {
@@ -38,8 +37,7 @@ impl Run {
 
     // ---- the worst moments
 
-    /// Something is about to happen to slots: before it does, they are freed,
-    /// written, read, or the zone fails.
+    /// Just before `moment`: strikes some of its slots, or fails the zone.
     pub fn worst(&mut self, moment: &'static str, slots: &[u32], zone: Option<u32>) {
         if !self.percent(self.plan.load.worst) {
             return;
@@ -76,7 +74,7 @@ impl Run {
         }
     }
 
-    /// The device does not answer for a while.
+    /// Begins an outage.
     pub fn go_away(&mut self) {
         if self.outages_left == 0 || self.calm {
             return;
@@ -110,8 +108,8 @@ impl Run {
         self.wrong.truncate(MOST);
     }
 
-    /// Was an append refused since too many zones are active? The engine may
-    /// only have taken a risk with one that cannot be finished, lest pages fail.
+    /// Checks appends refused for too many active zones: the engine may risk that only
+    /// while some zone cannot be finished.
     pub fn refused_for_active(&mut self) {
         if self.media.refused.is_empty() {
             return;
@@ -125,12 +123,12 @@ impl Run {
         }
     }
 
-    /// Is there anything that would still happen?
+    /// Is anything in flight?
     pub fn under_way(&self) -> bool {
         !self.commands.is_empty() || !self.m.at_rest()
     }
 
-    /// Bios that nothing will ever end.
+    /// Checks for bios that nothing will end.
     fn check_hang(&mut self) {
         if !self.under_way() && !self.bios.is_empty() {
             let writes = self.bios.iter().filter(|(_, b)| b.write).count();
@@ -145,7 +143,7 @@ impl Run {
         }
     }
 
-    /// Nothing is under way: what the device and the engine say of zones.
+    /// With nothing in flight, compares the engine's zones with the device's.
     pub fn check_rest(&mut self) {
         if !self.e.idle() {
             self.wrong.push("nothing is under way, but the engine is not idle".into());
@@ -158,7 +156,7 @@ impl Run {
             let z = self.e.zone(zone);
             let (state, written) =
                 (self.media.state(zone), self.media.written(zone).min(z.capacity));
-            // One that failed may hold its place.
+            // A failed zone may still count as active.
             let failed = z.bad && ["full", "retired"].contains(&z.state);
             open += u32::from(z.state == "open" || failed);
             let dead = matches!(state, ZoneState::ReadOnly | ZoneState::Offline);
@@ -220,7 +218,7 @@ impl Run {
         self.wrong.is_empty()
     }
 
-    /// Lets all that is under way end.
+    /// Runs until nothing is in flight.
     fn settle(&mut self) {
         self.stepped();
         while self.step() {}
@@ -232,7 +230,7 @@ impl Run {
         }
     }
 
-    /// From the first page to the last, or until something is wrong.
+    /// Runs to the end, or to the first error.
     pub fn run(&mut self) {
         self.go();
         self.account();
@@ -247,7 +245,7 @@ impl Run {
         if !self.wrong.is_empty() {
             return;
         }
-        // Swapoff: every page that is out comes back.
+        // Swapoff: every page comes back.
         if self.plan.calm_end {
             self.media.calm_down();
             self.calm = true;
@@ -293,7 +291,7 @@ impl Run {
         }
     }
 
-    /// All is over: what the engine counted, against what was seen of it.
+    /// At the end, compares the engine's counters with the driver's.
     fn check_totals(&mut self) {
         let (st, n) = (self.e.stats(), &self.n);
         for (what, is, want) in [
@@ -316,7 +314,7 @@ impl Run {
         }
     }
 
-    /// A line for each zone.
+    /// One line per zone.
     pub fn zone_table(&self) -> Vec<String> {
         let line = |zone| {
             let z = self.e.zone(zone);
@@ -334,7 +332,7 @@ impl Run {
         (0..self.plan.cfg.nr_zones).map(line).collect()
     }
 
-    /// Adds up what others counted.
+    /// Collects the counters of engine and device.
     fn account(&mut self) {
         let st = self.e.stats();
         let n = &mut self.n;

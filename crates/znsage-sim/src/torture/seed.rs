@@ -11,14 +11,14 @@ use super::draw::Scenario;
 use super::state::Run;
 use super::types::{Failure, Outcome, Sabotage, Trace};
 
-/// How to see a seed again.
+/// The command that replays a seed.
 pub fn replay(seed: u64) -> String {
     format!("znsage sim torture --seed {seed} --trace")
 }
 
 static UNDER_WAY: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
 
-/// The seeds that run now: should one of them never end, it can be named.
+/// The seeds running now, to name one that hangs.
 pub fn under_way() -> Vec<u64> {
     UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
 }
@@ -37,7 +37,7 @@ pub fn run(seed: u64, sabotage: Sabotage, trace: Option<Trace>) -> Outcome {
     let words = format!("seed {seed} failed; again: {}\n{scenario}\n", replay(seed));
     last_words::set(&words);
     let mut run = Run::new(plan, sabotage, trace);
-    // The engine's wrapper panics when it is asked for what cannot be.
+    // The engine's wrapper panics on impossible requests.
     let panic = panic::catch_unwind(AssertUnwindSafe(|| run.run())).err();
     last_words::set("");
     note(|seeds| {

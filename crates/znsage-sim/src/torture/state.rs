@@ -18,18 +18,18 @@ use crate::event::Queue;
 use crate::rng::{self, Rng};
 use crate::time::Ns;
 
-/// Outages in a run. GC gives up what it could not read some times more.
+/// Most outages of a run: after more read errors GC gives up pages.
 pub(super) const MOST_OUTAGES: u32 = 3;
 
-/// What happens.
+/// An event.
 pub(super) enum Ev {
     Actor(u32),
     Done(usize),
     Work,
     Deadline,
-    /// The check of a live device looks whether all is quiet.
+    /// The check of a live device polls for quiet.
     Quiesce,
-    /// The device is there again.
+    /// An outage ends.
     Back,
 }
 
@@ -50,17 +50,17 @@ pub(super) struct Run {
     pub sabotage: Sabotage,
     pub trace: Option<Trace>,
     pub wrong: Vec<String>,
-    /// No bio is let in, a check is under way.
+    /// A live check is running: no new bios.
     pub frozen: bool,
-    /// The device has no fault any more.
+    /// Faults are off for good.
     pub(super) calm: bool,
-    /// Times that it may still go away.
+    /// Outages left.
     pub(super) outages_left: u32,
-    /// Times in a row that the check found nothing under way.
+    /// Polls in a row that found nothing in flight.
     pub quiet: u32,
-    /// The engine was idle when it looked last.
+    /// The engine was idle at the last poll.
     pub was_idle: bool,
-    /// Pages of writes that ended well.
+    /// Pages of successful writes.
     pub acknowledged: u64,
     pub(super) events_at_step: u64,
     pub(super) events: u64,
@@ -121,7 +121,7 @@ impl Run {
         }
     }
 
-    /// Does the sabotage strike now? Once in so many times.
+    /// Does the sabotage strike now? Once in `once_in` calls.
     pub fn spoil(&mut self, once_in: u32) -> bool {
         rng::below(&mut self.spoiler, once_in) == 0
     }
@@ -130,15 +130,15 @@ impl Run {
         self.events
     }
 
-    /// An actor did something.
+    /// An actor made progress.
     pub fn stepped(&mut self) {
         self.events_at_step = self.events;
     }
 
     pub fn bio(&mut self, user: User, write: bool, slots: Vec<u32>, tokens: Vec<Token>) -> BioId {
         let nr = slots.len();
-        // A write ends with its last page; a read has a reference for the
-        // time that it is being submitted.
+        // A write ends with its last page; a read also holds a reference during
+        // submission.
         let left = if write { nr as u32 } else { 1 };
         self.bios.insert(Bio {
             user,

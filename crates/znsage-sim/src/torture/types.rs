@@ -8,10 +8,10 @@ use serde::Serialize;
 use super::counts::Counts;
 use crate::time::Ns;
 
-/// Where a trace goes: a moment, and what happens then.
+/// Receives trace lines: the time, and what happens.
 pub type Trace = fn(Ns, fmt::Arguments);
 
-/// Writes a line if somebody listens.
+/// Writes a trace line, if tracing is on.
 macro_rules! trace {
     ($run:expr, $($arg:tt)*) => {
         if let Some(trace) = $run.trace {
@@ -21,7 +21,7 @@ macro_rules! trace {
 }
 pub(super) use trace;
 
-/// What is broken on purpose, to see that it is found.
+/// Deliberate bugs, to prove that the checks find them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sabotage {
     /// Nothing.
@@ -29,19 +29,19 @@ pub enum Sabotage {
     None,
     /// Some frees do not reach the engine.
     ForgetFree,
-    /// An append that failed is reported as done.
+    /// A failed append is reported as done.
     TrustFailedAppend,
-    /// An append is reported a block beside where it is.
+    /// An append is reported one block off.
     WrongPlace,
-    /// The block behind the one that was asked for is read.
+    /// A read returns the next block.
     NextBlock,
-    /// A block that GC could not read is not reported.
+    /// A block that GC cannot read is not reported.
     KeepLost,
-    /// Pages of a chunk that was given up end without an error.
+    /// Pages of a failed chunk end without an error.
     HideFailure,
-    /// Nobody is told that the chunk of a swap-out that failed is free again.
+    /// Waiters are not told that a failed chunk is free again.
     FailSilently,
-    /// The worker is not told of some work.
+    /// Some kicks of the worker are lost.
     LoseKick,
 }
 
@@ -54,17 +54,17 @@ pub struct Failure {
     pub at: Ns,
     /// What was wrong.
     pub wrong: Vec<String>,
-    /// What the seed had drawn.
+    /// The scenario of the seed.
     pub scenario: String,
-    /// The zones then, as the engine and the device see them.
+    /// State of the zones, as the engine and the device see them.
     pub zones: Vec<String>,
 }
 
-/// What became of a seed.
+/// Outcome of a seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// What it did and met.
+    /// Its counters.
     pub counts: Counts,
-    /// If something was wrong.
+    /// Set if the seed failed.
     pub failure: Option<Failure>,
 }

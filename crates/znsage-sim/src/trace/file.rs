@@ -14,22 +14,22 @@ use crate::time::{Ns, US};
 pub const HEADER: &str = "znsage-trace 1";
 /// CPUs that a trace may name.
 pub const MAX_CPUS: u32 = crate::host::cpu::MAX_CPUS;
-/// What a file compressed with gzip begins with.
+/// Magic of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-/// Bytes of the longest line. Only marks are longer than a few dozen.
+/// Maximum bytes of a line. Only marks exceed a few dozen.
 const MAX_LINE: u64 = 1 << 16;
-/// The end of virtual time, 584 years, is far from what a trace may say: a
-/// replay goes on beyond it.
+/// Latest time in a trace; leaves room below the end of virtual time, as a
+/// replay runs beyond it.
 pub const MAX_TIME: Ns = u64::MAX / 4;
 
-/// What was asked.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Pages were swapped out.
     Out,
-    /// Pages were swapped in; whoever asked waited for it.
+    /// Pages were swapped in; the caller waited.
     In,
-    /// The content of slots was needed no more.
+    /// Slots were freed.
     Free,
 }
 
@@ -46,20 +46,20 @@ impl Op {
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// Something was asked of the swap area.
+    /// A request to the swap area.
     Record(Record),
-    /// A moment that has a name, such as `measure`.
+    /// A named moment, such as `measure`.
     Mark {
         /// Since the recording began.
         at: Ns,
         /// Its name.
         name: String,
-        /// What the recorder knew then, `key=value`.
+        /// Facts from the recorder, `key=value`.
         facts: Vec<(String, String)>,
     },
 }
 
-/// Something was asked of the swap area, for the slots `first .. first + nr`.
+/// A request for the slots `first .. first + nr`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Since the recording began; in whole microseconds in the file.
@@ -97,7 +97,7 @@ impl fmt::Display for Line {
 pub struct TraceError {
     /// The file.
     pub path: PathBuf,
-    /// The line, from 1; 0 if it is not about one.
+    /// The line, from 1; 0: the file as a whole.
     pub line: u64,
     /// What is wrong.
     pub what: String,
@@ -114,7 +114,7 @@ impl fmt::Display for TraceError {
 
 impl std::error::Error for TraceError {}
 
-/// Reads a trace line by line; nothing but the line is kept in memory.
+/// Reads a trace line by line; keeps only one line in memory.
 pub struct Reader {
     path: PathBuf,
     input: Box<dyn BufRead>,
@@ -127,15 +127,13 @@ pub struct Reader {
 impl Reader {
     /// Opens a trace, compressed with gzip or not.
     ///
-    /// # Errors
-    /// If it cannot be read, or its first two lines are not those of a trace.
+    /// # Errors If it cannot be read, or lacks the header lines of a trace.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
         let file = File::open(path).map_err(|e| wrong(path, 0, e.to_string()))?;
         Self::new(path, file)
     }
 
-    /// Reads from anything, compressed with gzip or not; `path` is for
-    /// messages.
+    /// Reads from any source, compressed with gzip or not; `path` is for messages.
     ///
     /// # Errors
     /// As [`Reader::open`].
@@ -174,12 +172,12 @@ impl Reader {
         wrong(&self.path, self.line, what)
     }
 
-    /// The next line that is neither empty nor a comment. False: none is left.
+    /// Reads the next line that is neither empty nor a comment. False: none is left.
     fn next_text(&mut self) -> Result<bool, TraceError> {
         loop {
             self.text.clear();
             self.line += 1;
-            // A few bytes of gzip may stand for gigabytes without a line's end.
+            // A few bytes of gzip may expand to gigabytes without a newline.
             match self.input.by_ref().take(MAX_LINE).read_line(&mut self.text) {
                 Err(e) => return Err(self.wrong(e.to_string())),
                 Ok(0) => return Ok(false),
@@ -282,7 +280,7 @@ impl<W: Write> Writer<W> {
         Ok(Writer { out })
     }
 
-    /// Adds a line; they are to come in order of time.
+    /// Adds a line; lines must be in order of time.
     pub fn write(&mut self, line: &Line) -> std::io::Result<()> {
         writeln!(self.out, "{line}")
     }
@@ -346,7 +344,7 @@ mod tests {
         }
     }
 
-    /// 64 MiB without the end of a line are 64 KiB of gzip.
+    /// 64 MiB without a newline compress to 64 KiB.
     #[test]
     fn an_endless_line_is_refused() {
         let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());

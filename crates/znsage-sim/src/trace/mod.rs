@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Traces of swap: what a kernel asked of a swap area. docs/trace-format.md
-//! describes the format; `znsage bench --trace` writes it.
+//! Traces of the requests to a swap area. docs/trace-format.md describes the
+//! format; `znsage bench --trace` writes it.
 
 mod file;
 mod survey;

@@ -21,8 +21,8 @@ pub struct Access {
     pub vma: u16,
     /// Does it change the page?
     pub write: bool,
-    /// Is it the last one of its request?
+    /// Is it the last of its request?
     pub last: bool,
-    /// Time the thread computes before it.
+    /// Compute time before it.
     pub think: Ns,
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The swap cache: pages in memory that keep their slots, and whose blocks GC
-//! drops (`kmod/cached.c`).
+//! The swap cache: GC drops the blocks of clean pages in memory, which keep
+//! their slots (`kmod/cached.c`).
 
 use super::state::Znsage;
 use crate::host::page::NONE;
@@ -8,8 +8,8 @@ use crate::host::task::By;
 use crate::host::Host;
 
 impl Znsage {
-    /// Slots for pages that are swapped out: those that they have already, and
-    /// new ones, as long as there are any. Returns for how many there are.
+    /// Finds slots for pages being swapped out: the ones they have, else new ones.
+    /// Returns how many pages have one.
     pub(super) fn find_slots(&mut self, h: &mut Host, by: By, frames: &[u32]) -> usize {
         let has = |h: &Host, frame: &u32| h.frame(*frame).slot != NONE;
         let new = frames.iter().filter(|f| !has(h, f)).count();
@@ -27,7 +27,7 @@ impl Znsage {
         self.slots.len()
     }
 
-    /// Pages that GC left to be written again.
+    /// Marks pages whose blocks GC dropped, so that reclaim writes them again.
     pub(super) fn write_again(&mut self, h: &mut Host) {
         let Some(cached) = &self.cached else { return };
         for slot in cached.memory.take_dropped() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Chunks, commands to the device and their ends, the deadline, and the
-//! worker's steps.
+//! Chunks, device commands and completions, the deadline, and the worker's
+//! steps.
 
 use znsage_engine::{Append, Filled, GcRead, Op};
 
@@ -22,8 +22,8 @@ impl Znsage {
         (chunk * self.cfg.chunk_blocks + page) as usize
     }
 
-    /// A chunk that was taken from its stream is appended, or the worker does
-    /// it when there is a zone.
+    /// Appends a chunk taken from its stream, or leaves it to the worker until there is
+    /// a zone.
     pub(super) fn chunk_go(&mut self, h: &mut Host, chunk: Filled, cpu: u32) {
         h.lock(&mut self.lock, self.set.lock_hold);
         match self.e.append_start(chunk, h.now) {
@@ -81,7 +81,7 @@ impl Znsage {
         }
     }
 
-    /// The timer looks whether a chunk is over its deadline.
+    /// Starts the timer for chunks over their deadline.
     pub(super) fn arm(&mut self, h: &mut Host) {
         if !self.timer_on {
             self.timer_on = true;
@@ -107,7 +107,7 @@ impl Znsage {
         }
     }
 
-    /// Appends chunks that were born before.
+    /// Appends chunks born before `before`.
     pub(super) fn flush_before(&mut self, h: &mut Host, before: Ns) {
         for stream in 0..self.cfg.max_streams() {
             if let Some(chunk) = self.e.take(stream, false, before) {
@@ -156,7 +156,7 @@ impl Znsage {
 
     // ---- the worker
 
-    /// Reads the blocks of a GC chunk; over short gaps in one command.
+    /// Reads the blocks of a GC chunk, with one command across short gaps.
     fn gc_read(&mut self, h: &mut Host, read: GcRead) {
         let entries = read.entries(&self.e);
         let (mut first, mut last) = (0, h.now);
@@ -166,7 +166,7 @@ impl Znsage {
             let zone = self.e.locate(from).0;
             let (mut end, mut nr) = (first + 1, 1);
             while end < entries.len() {
-                // With a write unit, a chunk goes on with the next victim.
+                // With a write unit, a chunk may continue into the next victim.
                 if self.e.locate(entries[end].expect).0 != zone {
                     break;
                 }

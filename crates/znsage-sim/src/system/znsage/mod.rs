@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! This project's engine, the C code of the module, driven as the module
-//! drives it (`kmod/write.c`, `read.c`, `worker.c`).
+//! This project's engine, driven as the module drives it (`kmod/write.c`,
+//! `read.c`, `worker.c`).
 
 mod cached;
 mod io;
@@ -26,7 +26,7 @@ use crate::host::Host;
 use crate::spec::{SpecError, ZnsageSpec};
 use crate::time::Ns;
 
-/// To copy a page out of GC's buffer, nanoseconds. Assumed: 4 KiB at 8 GB/s.
+/// Copying a page out of GC's buffer, nanoseconds. Assumed: 4 KiB at 8 GB/s.
 const COPY: Ns = 500;
 
 impl Znsage {
@@ -149,8 +149,8 @@ impl System for Znsage {
                     h.queue.push(h.now + COPY, Event::System(COPIED | i as u64));
                     continue;
                 }
-                // The host reads no slot that is empty or being written; one
-                // that was lost to an error has nothing to read.
+                // The host reads no slot that is empty or being written; a slot lost to
+                // an error has no data.
                 Read::Zero | Read::Busy | Read::Lost => {
                     self.e.read_failed(1);
                     h.read_done(page.frame);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the engine is set up with, and what is kept to place pages: how long
-//! they stayed the last time, and where each task's plug went to.
+//! The engine's configuration, and placement of pages by their last stay on
+//! the device.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ fn refuse<T>(key: &str, what: impl Into<String>) -> Result<T, SpecError> {
     Err(SpecError { key: key.into(), what: what.into() })
 }
 
-/// Blocks of a chunk if nothing else is said, on a device that takes multiples
-/// of `unit` up to `most`.
+/// Default blocks of a chunk, on a device that takes multiples of `unit` up to
+/// `most`.
 pub(crate) fn default_chunk(unit: u32, most: u32) -> u32 {
     let chunk = ((DEFAULT_CHUNK / BLOCK) as u32).max(unit).min(most);
     chunk - chunk % unit
@@ -86,8 +86,8 @@ fn configure(media: &Zoned, set: &ZnsageSpec, cpus: u32) -> Result<Config, SpecE
     Ok(cfg)
 }
 
-/// The engine's configuration and the engine, as the module would make them, and
-/// the set that it asks for pages that are in memory, if it is to.
+/// The configuration and the engine as the module makes them, and the set of
+/// slots in memory if GC skips those.
 pub(super) fn engine(
     media: &Zoned,
     set: &ZnsageSpec,
@@ -115,7 +115,7 @@ pub(super) fn engine(
 }
 
 impl Znsage {
-    /// The stream of the first of `frames`, and how many of them go there.
+    /// The stream of the first of `frames`, and how many frames in a row go there.
     pub(super) fn place(&mut self, h: &Host, by: By, frames: &[u32]) -> (u32, usize) {
         let stream = self.stream_of(h, by, frames[0]);
         let mut nr = 1;

@@ -14,7 +14,7 @@ use crate::host::page::NONE;
 use crate::spec::ZnsageSpec;
 use crate::system::media::Zoned;
 
-// Kinds of events, above the index of what they are about.
+// Kinds of events, in the bits above the index of their object.
 pub(super) const APPENDED: u64 = 0 << 32;
 pub(super) const READ: u64 = 1 << 32;
 pub(super) const GC_READ: u64 = 2 << 32;
@@ -31,7 +31,7 @@ pub struct Znsage {
     pub(super) media: Zoned,
     /// The frame of each entry of each swap-out chunk.
     pub(super) frames: Vec<u32>,
-    /// What each held, if the content is followed.
+    /// Content of each entry, with a shadow.
     pub(super) contents: Vec<u64>,
     pub(super) appends: Slab<Appending>,
     pub(super) reads: Slab<Reading>,
@@ -41,7 +41,7 @@ pub struct Znsage {
     pub(super) finishes: Slab<(Finish, bool)>,
     pub(super) slots: Vec<u32>,
     pub(super) placement: Placement,
-    /// If GC drops blocks whose pages are in memory.
+    /// Set if GC drops blocks of pages in memory.
     pub(super) cached: Option<Cached>,
     pub(super) timer_on: bool,
     pub(super) flush: bool,
@@ -53,7 +53,7 @@ pub struct Znsage {
 pub(super) struct Appending {
     pub(super) append: Append,
     pub(super) cpu: u32,
-    /// Where it is on the device, or that it failed.
+    /// Its offset, or None if it failed.
     pub(super) at: Option<u32>,
 }
 
@@ -67,16 +67,16 @@ pub(super) struct Reading {
     pub(super) ok: bool,
 }
 
-/// What is known of slots whose pages are in memory.
+/// Slots whose pages are in memory.
 pub(super) struct Cached {
-    /// Slots whose page is in memory, unchanged.
+    /// Slots whose page is in memory and clean.
     pub(super) memory: Arc<InMemory>,
-    /// Of each slot, its page.
+    /// The page of each slot.
     pub(super) owner: Vec<u32>,
 }
 
 impl Cached {
-    /// For so many slots, none of which has a page.
+    /// For this many slots, all without a page.
     pub(super) fn new(memory: Arc<InMemory>, slots: u32) -> Self {
         Cached { memory, owner: vec![NONE; slots as usize] }
     }
@@ -91,7 +91,7 @@ impl Cached {
 #[derive(Clone, Copy)]
 pub(super) struct Stay {
     pub(super) page: u32,
-    /// How long, in blocks swapped out.
+    /// Its length, in blocks swapped out.
     pub(super) life: u32,
     pub(super) stream: u32,
 }
@@ -101,14 +101,14 @@ pub(super) const NO_STAY: Stay = Stay { page: NONE, life: NONE, stream: NONE };
 /// What placement remembers.
 #[derive(Default)]
 pub(super) struct Placement {
-    /// Of each frame that was swapped in: what its page did the last time.
+    /// Per frame: the last stay of the page swapped in.
     pub(super) stays: Vec<Stay>,
-    /// Of each task, the streams that its plug went to, as bits.
+    /// Per task: the streams of its plug, as bits.
     pub(super) plugs: Vec<u64>,
 }
 
 impl Placement {
-    /// `page` comes into `frame`, after so long a life in `stream`.
+    /// `page` was read into `frame` after living for `life` in `stream`.
     pub(super) fn note_stay(&mut self, frame: u32, page: u32, life: u32, stream: u32) {
         let frame = frame as usize;
         if self.stays.len() <= frame {
@@ -133,7 +133,7 @@ impl Placement {
         self.plugs[task] |= 1 << stream;
     }
 
-    /// The streams that the plug of `task` went to, as bits; it has none then.
+    /// Takes the streams of the plug of `task`, as bits.
     pub(super) fn take_streams(&mut self, task: u32) -> u64 {
         self.plugs.get_mut(task as usize).map_or(0, std::mem::take)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What must be true when nothing is under way.
+//! Invariants when nothing is in flight.
 
 use super::state::{State, ZnsPlus, Zone};
 use crate::host::page::NONE;

@@ -10,7 +10,7 @@ use crate::host::page::NONE;
 use crate::spec::PublishedSpec;
 use crate::system::media::Zoned;
 
-// Kinds of events, above the index of what they are about.
+// Kinds of events, in the bits above the index of their object.
 pub(super) const WRITTEN: u64 = 0 << 32;
 pub(super) const READ: u64 = 1 << 32;
 pub(super) const COMPACTED: u64 = 2 << 32;
@@ -26,24 +26,24 @@ pub(super) enum State {
     Full,
     /// Its blocks are being copied away.
     Victim,
-    /// Being opened or closed for threaded logging, or open.
+    /// Open for threaded logging, or being opened or closed.
     Threaded,
     Resetting,
 }
 
 pub(super) struct Zone {
     pub(super) state: State,
-    /// Blocks given to appends.
+    /// Blocks allocated to appends.
     pub(super) given: u32,
-    /// Blocks that slots are in.
+    /// Live blocks.
     pub(super) live: u32,
-    /// Writes under way.
+    /// Writes in flight.
     pub(super) writes: u32,
     pub(super) readers: u32,
 }
 
-/// A zone open for threaded logging: the dead blocks that can be written, as
-/// runs in ascending order.
+/// A zone open for threaded logging, with its writable (dead) blocks as
+/// ascending runs.
 pub(super) struct Threaded {
     pub(super) zone: u32,
     pub(super) runs: VecDeque<(u32, u32)>,
@@ -80,14 +80,14 @@ pub struct ZnsPlus {
     pub(super) owner: Vec<u32>,
     /// The zone that swap-out appends to.
     pub(super) head: u32,
-    /// Zones open for threaded logging, the first one in use.
+    /// Zones open for threaded logging; writes go to the first.
     pub(super) threaded: VecDeque<Threaded>,
     pub(super) free: Vec<u32>,
     pub(super) open: u32,
     pub(super) max_open: u32,
     pub(super) low: u32,
     pub(super) to_reset: Vec<u32>,
-    /// Zones that wait for their reset or are being reset.
+    /// Zones waiting for a reset or being reset.
     pub(super) resetting: u32,
     pub(super) recycler: Recycler,
     pub(super) writes: Slab<Writing>,
@@ -106,7 +106,7 @@ pub(super) struct Recycler {
     pub(super) at: u32,
     /// Where compaction writes.
     pub(super) head: u32,
-    /// Slots under way: slot, from, to.
+    /// Slots being moved: slot, from, to.
     pub(super) moves: Vec<(u32, u32, u32)>,
     pub(super) busy: bool,
     /// Zones being opened for threaded logging.

@@ -37,7 +37,7 @@ impl ZoneLog {
         let using = &self.vmas.using[..self.streams as usize];
         let stream = (0..self.streams).min_by_key(|&s| using[s as usize]).unwrap_or(0);
         self.vmas.using[stream as usize] += u64::from(h.vma_pages(vma as u32));
-        // NONE if it has no zone yet: then this is looked at again.
+        // NONE if it has no zone yet; the next page tries again.
         self.vmas.at[vma] = (stream, self.heads[stream as usize].zone);
         stream
     }
@@ -79,7 +79,7 @@ impl ZoneLog {
             return None;
         }
         let zone = self.next_free();
-        // Who takes the last one makes the others wait until GC caught up.
+        // Taking the last zone suspends swap-out until GC catches up.
         self.suspended = self.free == 0;
         if self.free < self.low {
             h.kick();
@@ -87,8 +87,7 @@ impl ZoneLog {
         Some(self.opened(zone, head))
     }
 
-    /// Garbage collection takes a free zone, or the one kept for it when
-    /// swap-out waits.
+    /// Opens a free zone for GC, or the emergency zone while swap-out is suspended.
     fn open_for_gc(&mut self) -> Option<u32> {
         if !self.may_open() {
             return None;

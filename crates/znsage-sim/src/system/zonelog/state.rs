@@ -10,7 +10,7 @@ use crate::spec::{PublishedSpec, SystemKind};
 use crate::system::media::Zoned;
 use crate::time::Ns;
 
-// Kinds of events, above the index of what they are about.
+// Kinds of events, in the bits above the index of their object.
 pub(super) const WRITTEN: u64 = 0 << 32;
 pub(super) const READ: u64 = 1 << 32;
 pub(super) const GC_READ: u64 = 2 << 32;
@@ -32,15 +32,15 @@ pub(super) enum State {
 
 pub(super) struct Zone {
     pub(super) state: State,
-    /// Blocks given to pages.
+    /// Blocks allocated to pages.
     pub(super) given: u32,
     /// Blocks written.
     pub(super) done: u32,
-    /// Blocks whose slot is in use, or will be when GC has moved a page there.
+    /// Blocks whose slot is in use, or a target of GC.
     pub(super) live: u32,
-    /// Reads under way.
+    /// Reads in flight.
     pub(super) readers: u32,
-    /// The stream it was written by.
+    /// The stream that wrote it.
     pub(super) stream: u32,
 }
 
@@ -53,16 +53,16 @@ pub(super) enum Entry {
     Moved(u32),
 }
 
-/// Where a stream writes: its zone and the chunk that fills.
+/// A stream's zone and its filling chunk.
 #[derive(Clone)]
 pub(super) struct Head {
     pub(super) zone: u32,
     pub(super) chunk: Vec<Entry>,
     /// Slot of the chunk's first page.
     pub(super) first: u32,
-    /// Pages that it takes, a page for the map included.
+    /// Its capacity, including a page for the map.
     pub(super) max: u32,
-    /// Counts chunks, for the timer.
+    /// Serial number of the chunk, for the timer.
     pub(super) chunks: u32,
 }
 
@@ -80,7 +80,7 @@ pub(super) struct Reading {
     pub(super) cpu: u32,
 }
 
-/// What one of the systems is.
+/// Differences between the systems.
 #[derive(Clone, Debug)]
 pub(super) struct Traits {
     pub(super) kind: SystemKind,
@@ -114,7 +114,7 @@ pub struct ZoneLog {
     pub(super) zones: Vec<Zone>,
     /// The page of each slot in use.
     pub(super) owner: Vec<u32>,
-    /// The streams, and behind them garbage collection's own.
+    /// The streams, then garbage collection's own.
     pub(super) heads: Vec<Head>,
     pub(super) streams: u32,
     pub(super) free: u32,
@@ -127,7 +127,7 @@ pub struct ZoneLog {
     /// Swap-out waits until GC has caught up.
     pub(super) suspended: bool,
     pub(super) to_reset: Vec<u32>,
-    /// Zones that wait for their reset or are being reset.
+    /// Zones waiting for a reset or being reset.
     pub(super) resetting: u32,
     pub(super) gc: Gc,
     pub(super) vmas: Vmas,
@@ -156,10 +156,10 @@ pub(super) struct Gc {
     pub(super) stream: usize,
     /// Next block of the victim to look at.
     pub(super) at: u32,
-    /// Pages read, by slot, and how many were dealt with.
+    /// Pages read, by slot, and how many are done.
     pub(super) batch: Vec<(u32, u32)>,
     pub(super) next: usize,
-    /// Pages that are written: page, from, to.
+    /// Pages being written: page, from, to.
     pub(super) moves: Vec<(u32, u32, u32)>,
     pub(super) pending: usize,
     /// Between the watermarks.
@@ -195,7 +195,7 @@ impl Gc {
         self.stage == Stage::Idle && self.victim == NONE
     }
 
-    /// Is the page of a slot in its memory?
+    /// Is the page of a slot in GC's memory?
     pub(super) fn has(&self, slot: u32) -> bool {
         matches!(self.stage, Stage::Read | Stage::Writing | Stage::Written)
             && self.batch.binary_search_by_key(&slot, |&(_, from)| from).is_ok()
@@ -218,11 +218,11 @@ impl Gc {
 }
 
 /// Policy `vma`: a mapping keeps its stream until the zone it began with is
-/// full, and then takes the stream with the smallest mappings.
+/// full, then takes the stream with the fewest mapped pages.
 pub(super) struct Vmas {
-    /// Of each mapping, its stream and the zone it had.
+    /// Per mapping: its stream, and the zone it began with.
     pub(super) at: Vec<(u32, u32)>,
-    /// Pages of the mappings that use a stream's zone.
+    /// Per stream: pages of the mappings that use its zone.
     pub(super) using: Vec<u64>,
 }
 
@@ -237,10 +237,10 @@ impl Vmas {
     }
 }
 
-/// Until when each cgroup has used up its limit.
+/// When each cgroup is below its limit again.
 #[derive(Default)]
 pub(super) struct Limits {
     pub(super) until: Vec<Ns>,
-    /// When the next one that waits is woken.
+    /// When the next waiting cgroup is woken.
     pub(super) timer: Option<Ns>,
 }

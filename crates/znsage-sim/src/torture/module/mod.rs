@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The kernel module's part: the same decisions as `kmod/write.c`, `read.c`
-//! and `worker.c` take, step by step, so that what is found here is true of
-//! the module.
+//! The kernel module's part: takes the same decisions as `kmod/write.c`,
+//! `read.c` and `worker.c`, step by step, so that findings hold for the
+//! module.
 
 mod read;
 mod worker;
@@ -13,7 +13,7 @@ use super::state::{Ev, Run};
 use super::types::Sabotage;
 
 impl Run {
-    /// The worker has something to do.
+    /// Kicks the worker.
     pub(super) fn kick(&mut self) {
         if self.m.queued || (self.sabotage == Sabotage::LoseKick && self.spoil(200)) {
             return;
@@ -25,7 +25,7 @@ impl Run {
         }
     }
 
-    /// A command is in flight until its ticket says.
+    /// Puts a command in flight until its ticket's completion time.
     fn submit(&mut self, ticket: Ticket, cmd: Cmd) {
         let at = ticket.done.max(self.now);
         let i = self.commands.insert((ticket, cmd));

@@ -64,7 +64,7 @@ impl Run {
         }
     }
 
-    /// What the pages of a bio from `at` on must hold when they arrive.
+    /// Records what `nr` pages of a bio from `at` must hold when they arrive.
     fn expect(&mut self, id: BioId, at: usize, nr: usize) {
         let bio = &mut self.bios[id];
         for i in at..at + nr {
@@ -85,7 +85,7 @@ impl Run {
         }
     }
 
-    /// A page of a read has arrived.
+    /// Verifies a page that was read.
     fn arrived(&mut self, id: BioId, at: usize, token: Token) {
         let bio = &mut self.bios[id];
         bio.got[at] = token;
