@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_come_in_order_of_time_then_of_adding() {
+    fn events_are_ordered_by_time_then_insertion() {
         let mut q = Queue::default();
         for (i, at) in [5, 3, 5, 1, 3, 5].into_iter().enumerate() {
             q.push(at, Event::Task(i as u32));

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_both_have_is_compared() {
+    fn differences_are_labelled() {
         assert!(example("znsage").svg().contains("-9.1 %"));
     }
 

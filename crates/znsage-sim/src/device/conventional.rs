@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn maps_agree_after_anything() {
+    fn maps_agree_after_random_commands() {
         for (seed, pace) in [(1, "burst"), (2, "even"), (3, "even")] {
             let set = [("conventional.gc_pace".to_string(), pace.to_string())];
             let params = Params::load("conventional", &set).unwrap();

@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_is_said() {
+    fn losses_are_listed() {
         let look = Look::other(0);
         let mut ours = Series::new("znsage", look).points([(10.0, Some(5.0)), (20.0, Some(9.0))]);
         ours.ours = true;

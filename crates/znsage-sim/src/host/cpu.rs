@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_delay_who_runs_or_who_comes() {
+    fn interrupts_delay_running_and_next_task() {
         let mut c = Cpus::new(1);
         c.interrupt(100, 0, 10);
         c.interrupt(100, 0, 10);

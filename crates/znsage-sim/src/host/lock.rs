@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_comes_while_it_is_held_waits() {
+    fn late_callers_wait() {
         let (mut lock, mut stats) = (Lock::default(), LockStats::default());
         assert_eq!(lock.take(100, 10, &mut stats), 110);
         assert_eq!(lock.take(105, 10, &mut stats), 120);

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn every_slot_can_be_had_and_no_more() {
+    fn every_slot_is_allocated_once() {
         let total = 3 * CLUSTER + 77;
         let mut s = Slots::new(total, 4, 64, false);
         let mut seen = vec![false; total as usize];

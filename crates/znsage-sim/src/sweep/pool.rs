@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_one_items_own() {
+    fn panic_affects_only_its_item() {
         let mut bad = Vec::new();
         let work = |i: &u32| assert_ne!(*i, 3, "a panic that belongs to the test");
         let end = each(
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stops_when_asked_and_on_an_error() {
+    fn stops_on_request_and_on_error() {
         let mut seen = 0;
         let asked = std::cell::Cell::new(0);
         let stop = || asked.replace(asked.get() + 1) >= 5;

@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_without_a_result_says_why() {
+    fn page_without_results_gives_reasons() {
         let entries = [
             entry(0, json!({"system": "a", "utilization": 60.0}), "no <room>"),
             entry(1, json!({"system": "a", "utilization": 70.0}), "none either"),

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_survey_finds_what_was_there_before() {
+    fn survey_finds_slots_used_before() {
         let text = "znsage-trace 1\nslots 9\n1 0 W 0 4\n2 1 R 7\n3 0 F 1 2\n4 0 W 1\n";
         let found = needs(text, 9).unwrap();
         assert_eq!((found.cpus, found.written, found.before.as_slice()), (2, 5, &[7][..]));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_slots_are_as_one_by_one() {
+    fn grouped_slots_count_like_single_slots() {
         let text = "znsage-trace 1\nslots 1000\n0 0 W 60 200\n1 0 F 63 66\n2 0 R 0 62\n\
             3 0 W 100 1\n4 0 F 100 1\n5 0 W 999\n";
         let found = needs(text, 1000).unwrap();
@@ -192,14 +192,14 @@ mod tests {
 
     /// Memory follows the size of the trace, not the slot numbers in it.
     #[test]
-    fn little_memory_for_a_small_trace_of_a_large_area() {
+    fn memory_follows_the_trace_not_the_area() {
         let text = "znsage-trace 1\nslots 2147483647\n0 0 W 0\n1 0 W 2147483646\n";
         let found = needs(text, 100).unwrap();
         assert_eq!((found.pages(), found.page(2_147_483_646)), (127, Some(126)));
     }
 
     #[test]
-    fn it_stops_when_there_are_too_many() {
+    fn survey_stops_at_the_limit() {
         for op in ["W", "R", "F"] {
             let text = format!("znsage-trace 1\nslots 2147483647\n0 0 {op} 0 2147483647\n");
             let found = needs(text.leak(), 100).unwrap();

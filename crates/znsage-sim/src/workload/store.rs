@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_alone_are_those_after_the_fill() {
+    fn requests_match_the_store_after_its_fill() {
         let shape = StoreShape {
             mix: Mix::Etc,
             pages: 100,
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_are_memcacheds() {
+    fn classes_match_memcached() {
         let sizes = class_sizes();
         assert_eq!(sizes[..6], [96, 120, 152, 192, 240, 304]);
         assert_eq!(*sizes.last().unwrap(), LARGEST_CHUNK);
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn zipf_keys_do_not() {
+    fn zipf_keys_are_concentrated() {
         let mut s = store(Mix::YcsbB, Some(YCSB_ZIPF));
         let mut hits = vec![0u32; 20_000];
         for _ in 0..200_000 {
