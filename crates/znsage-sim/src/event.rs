@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The one queue of events: what happens next, and when.
 //!
-//! Events at the same time come in the order in which they were added, so a
-//! run is the same on every machine.
+//! Events at the same time come in the order they were added, so a run is the
+//! same on every machine.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use crate::time::Ns;
 
-/// What happens.
+/// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A task that has a CPU goes on.
+    /// A task continues on its CPU.
     Task(u32),
-    /// Something of the system's own, numbered by it: the end of a command,
-    /// a timer.
+    /// An event of the system (the end of a command, a timer); the system chose the
+    /// number.
     System(u64),
 }
 
@@ -25,7 +25,7 @@ struct Entry<E> {
     event: E,
 }
 
-// The heap gives the largest first: earlier is larger.
+// The heap pops the largest entry, so earlier compares as larger.
 impl<E> Ord for Entry<E> {
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.seq).cmp(&(self.at, self.seq))
@@ -70,7 +70,7 @@ impl<E> Queue<E> {
         self.heap.pop().map(|e| (e.at, e.event))
     }
 
-    /// Events taken and yet to come.
+    /// Events added so far.
     pub fn total(&self) -> u64 {
         self.seq
     }
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_come_in_order_of_time_then_of_adding() {
+    fn events_are_ordered_by_time_then_insertion() {
         let mut q = Queue::default();
         for (i, at) in [5, 3, 5, 1, 3, 5].into_iter().enumerate() {
             q.push(at, Event::Task(i as u32));

@@ -5,6 +5,18 @@
 //! touches which page) and a *device*. Time is virtual and counted in integer
 //! nanoseconds ([`time::Ns`]); the same seed gives the same result, bit for
 //! bit, on every machine.
+//!
+//! Modules form layers; each imports only from earlier ones in this list:
+//!
+//! 1. [`time`], [`rng`], [`stats`], [`event`], [`html`]
+//! 2. [`device`], [`host`]
+//! 3. [`spec`], [`trace`]; [`torture`], which needs only the device
+//! 4. [`workload`], [`system`], [`chart`]
+//! 5. [`sim`], [`mod@result`], [`mod@run`]: one run
+//! 6. [`sweep`], [`advise`], [`figures`]: many runs
+//!
+//! Files of a directory form layers too: the types they share are in a
+//! `types.rs` or `state.rs` below them.
 
 #![forbid(unsafe_code)]
 
@@ -20,6 +32,7 @@ pub mod rng;
 pub mod run;
 pub mod sim;
 pub mod spec;
+pub mod stats;
 pub mod sweep;
 pub mod system;
 pub mod time;

@@ -18,11 +18,11 @@ pub struct Latency {
     pub mean_us: f64,
     /// Median.
     pub p50_us: f64,
-    /// 90 % are not longer.
+    /// 90th percentile.
     pub p90_us: f64,
-    /// 99 % are not longer.
+    /// 99th percentile.
     pub p99_us: f64,
-    /// 99.9 % are not longer.
+    /// 99.9th percentile.
     pub p999_us: f64,
     /// The longest.
     pub max_us: f64,
@@ -44,21 +44,21 @@ impl Latency {
     }
 }
 
-/// What a cgroup got.
+/// One cgroup's share.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tenant {
     /// Swapped out, 10^6 bytes a second.
     pub swap_out_mb_s: f64,
     /// Swapped in by faults, 10^6 bytes a second.
     pub swap_in_mb_s: f64,
-    /// Requests a second; where the workload has none, accesses.
+    /// Requests a second, or accesses if the workload has no requests.
     pub operations_s: f64,
     /// Major page faults.
     pub fault_latency: Latency,
 }
 
-/// Blocks programmed into the flash for each page that the kernel swapped out,
-/// and what for. The parts add up to the total.
+/// Blocks programmed into the flash per page swapped out, by cause. The parts
+/// add up to the total.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Waf {
     /// In all.
@@ -67,9 +67,9 @@ pub struct Waf {
     pub host: f64,
     /// By the system's garbage collection.
     pub gc: f64,
-    /// To fill up write units.
+    /// Padding of write units.
     pub padding: f64,
-    /// For mappings on the device.
+    /// Mappings stored on the device.
     pub metadata: f64,
     /// By the device itself: its garbage collection, finished zones.
     pub device: f64,
@@ -89,20 +89,20 @@ pub struct Cpu {
 /// Locks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Locks {
-    /// Times a lock was taken.
+    /// Acquisitions.
     pub taken: u64,
-    /// Times another held it.
+    /// Acquisitions that had to wait.
     pub contended: u64,
-    /// Waiting in all, microseconds.
+    /// Total wait, microseconds.
     pub wait_us: f64,
-    /// Waiting for each page swapped out, nanoseconds.
+    /// Wait per page swapped out, nanoseconds.
     pub wait_ns_per_page: f64,
 }
 
 /// Memory for mappings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Mapping {
-    /// Bytes of RAM in all.
+    /// Total bytes of RAM.
     pub ram_bytes: u64,
     /// Bytes of RAM for each slot of the swap area.
     pub ram_per_page: f64,
@@ -110,7 +110,7 @@ pub struct Mapping {
     pub device_per_page: f64,
 }
 
-/// Counters of the time measured; pages unless said otherwise.
+/// Counters of the measured phase; pages unless noted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
     /// Accesses of the workload.
@@ -123,11 +123,11 @@ pub struct Counts {
     pub reuse_faults: u64,
     /// Read ahead.
     pub readahead: u64,
-    /// Of these, asked for.
+    /// Pages read ahead that were used.
     pub readahead_hits: u64,
     /// Swapped out.
     pub swapped_out: u64,
-    /// Dropped without a write.
+    /// Evicted without a write.
     pub dropped_clean: u64,
     /// Slots freed.
     pub slots_freed: u64,
@@ -137,7 +137,7 @@ pub struct Counts {
     pub memory_waits: u64,
     /// Times a task waited for the system to take its pages.
     pub room_waits: u64,
-    /// Could not be swapped out for want of a slot.
+    /// Not swapped out because no slot was free.
     pub no_slot: u64,
     /// Written by garbage collection.
     pub gc_written: u64,
@@ -145,11 +145,11 @@ pub struct Counts {
     pub gc_read: u64,
     /// Page table entries rewritten by garbage collection.
     pub remapped: u64,
-    /// Dropped by garbage collection, since they were in memory.
+    /// Dropped by garbage collection because the page is in memory.
     pub dropped_cached: u64,
     /// Zones reset.
     pub resets: u64,
-    /// Times swap-out had no zone.
+    /// Times swap-out had no zone to write to.
     pub stalls: u64,
     /// TRIM commands.
     pub trims: u64,
@@ -172,7 +172,7 @@ pub struct RunResult {
     pub utilization: f64,
     /// The seed.
     pub seed: u64,
-    /// Blocks that the device has room for.
+    /// Capacity in blocks.
     pub capacity_blocks: u64,
     /// Slots of the swap area.
     pub slots: u64,
@@ -180,23 +180,23 @@ pub struct RunResult {
     pub pages: u64,
     /// Frames of memory.
     pub frames: u64,
-    /// Virtual time that was measured.
+    /// Length of the measured phase, virtual time.
     pub seconds: f64,
-    /// ... and that passed before.
+    /// Virtual time before it.
     pub before_seconds: f64,
     /// Swapped out, 10^6 bytes a second.
     pub swap_out_mb_s: f64,
-    /// Swapped in, readahead included, 10^6 bytes a second.
+    /// Swapped in, including readahead, 10^6 bytes a second.
     pub swap_in_mb_s: f64,
     /// Both.
     pub bandwidth_mb_s: f64,
-    /// Requests of the workload a second; where it has none, accesses.
+    /// Requests a second, or accesses if the workload has no requests.
     pub operations_s: f64,
-    /// Major page faults, from the access to its end.
+    /// Major page faults, from the access to the end of the fault.
     pub fault_latency: Latency,
-    /// Each cgroup by itself.
+    /// Per cgroup.
     pub tenants: Vec<Tenant>,
-    /// Requests, of a workload that has them.
+    /// Request latency, if the workload has requests.
     pub request_latency: Option<Latency>,
     /// Write amplification.
     pub waf: Waf,
@@ -213,7 +213,7 @@ pub struct RunResult {
     pub page_operations: u64,
     /// Events of the whole run.
     pub events: u64,
-    /// What the checks at the end found wrong: must be empty.
+    /// Errors found by the checks at the end; must be empty.
     pub wrong: Vec<String>,
 }
 
@@ -237,7 +237,7 @@ fn ratio(a: u64, b: u64) -> f64 {
     }
 }
 
-/// Each cgroup by itself, and the latencies of all.
+/// Results per cgroup, and the latencies of all cgroups together.
 pub(crate) fn tenants(a: &Snapshot, b: &Snapshot, l: &Latencies) -> (Vec<Tenant>, Latency) {
     let time = b.at - a.at;
     let mut all = l.major[0].clone();

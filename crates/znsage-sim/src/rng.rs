@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Random numbers: one generator for each party that draws, all from the run's
-//! seed, so that what one draws does not change what another gets.
+//! Random numbers. Each party draws from its own generator, derived from the
+//! run's seed, so one party's draws do not change another's.
 
 use rand::{Rng as _, SeedableRng};
 
@@ -20,8 +20,7 @@ pub fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// A number below `n`. One multiplication; for the `n` used here, below 2^32,
-/// no value is more likely than another by more than 2^-32.
+/// A number below `n`, by one multiplication. The bias is below 2^-32.
 #[inline]
 pub fn below(rng: &mut Rng, n: u32) -> u32 {
     scale(rng.next_u64(), u64::from(n)) as u32
@@ -61,8 +60,8 @@ mod tests {
     }
 
     #[test]
-    fn the_numbers_are_these() {
-        // Another value here means that results are no longer comparable.
+    fn generators_never_change() {
+        // If these change, results are no longer comparable with earlier ones.
         assert_eq!(mix(1), 0x910a_2dec_8902_5cc1);
         let first: Vec<u32> = (0..3).map(|n| below(&mut stream(42, n), 1_000_000)).collect();
         assert_eq!(first, FIRST);

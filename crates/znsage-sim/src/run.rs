@@ -87,10 +87,10 @@ pub fn run(spec: &Spec) -> Result<RunResult, RunError> {
     build(spec, Run)
 }
 
-/// Does everything that comes before a run, and says whether it could begin.
+/// Does all the setup of a run and reports whether it could begin.
 ///
-/// # Errors
-/// If the spec or the device's parameter set cannot be, or not together.
+/// # Errors If the spec or the device's parameters are invalid, alone or
+/// together.
 pub fn check(spec: &Spec) -> Result<(), RunError> {
     build(spec, Check)
 }
@@ -163,7 +163,7 @@ fn zoned(spec: &Spec, params: &Params) -> Result<Zoned, RunError> {
     Ok(Zoned::new(ZnsSsd::new(params, spec.size, spec.seed)?, spec.run.shadow))
 }
 
-/// The slots of a system's swap area, and what it wants to know of them.
+/// The slots of a system's swap area, and what the host tracks for it.
 struct Area {
     total: u32,
     slots: Slots,
@@ -199,15 +199,15 @@ impl Area {
         host
     }
 
-    /// Pages of the workload on the device: what utilization asks for, if there
-    /// are slots for it.
+    /// Pages the workload keeps on the device at the requested utilization, if there are
+    /// enough slots.
     fn for_workload(&self, spec: &Spec, capacity: u64) -> Result<u64, RunError> {
         let live = (capacity as f64 * spec.utilization / 100.0) as u64;
         self.refuse_if_too_small("utilization", spec, live)?;
         Ok(live)
     }
 
-    /// What the trace of the workload needs, if there are slots for it.
+    /// The trace's needs, if there are enough slots.
     fn for_trace<'a>(&self, spec: &'a Spec) -> Result<(&'a Path, trace::Needs), RunError> {
         let Some(path) = &spec.load.trace else {
             return refuse("load.trace", "the workload `trace` wants the path of one");
@@ -217,7 +217,7 @@ impl Area {
         Ok((path, needs))
     }
 
-    /// Pages under writeback, and slots on their way back, need slots as well.
+    /// Pages under writeback and slots being returned also need slots.
     fn refuse_if_too_small(&self, key: &str, spec: &Spec, live: u64) -> Result<(), RunError> {
         let slack = u64::from(spec.host.threads) * 64 + u64::from(spec.host.cpus) * 64;
         if live + slack <= u64::from(self.total) {
@@ -287,7 +287,7 @@ fn replay<S: System>(spec: &Spec, params: &Params, system: S) -> Result<RunResul
     Ok(result)
 }
 
-/// A run that is at its end.
+/// A finished run.
 struct Ended<'a, S> {
     h: &'a Host,
     s: &'a S,
@@ -339,7 +339,7 @@ impl<S: System> Ended<'_, S> {
         }
     }
 
-    /// Every invariant of host and system, when all is at rest.
+    /// Checks every invariant of host and system once nothing is in flight.
     fn check(&self) -> Vec<String> {
         let mut wrong = self.h.check_memory();
         wrong.extend(self.h.check_slots());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Advice on settings: what is plainly wrong is found, what is noise is not
-//! sold, and it is the same however many threads look for it.
+//! Advice on settings: it finds plainly wrong settings, does not advise noise,
+//! and does not depend on the number of threads.
 
 use znsage_sim::advise::{advise, Advice, AdviceError, Advised, Goal, Question, Scaled, SEEDS};
 use znsage_sim::Spec;
@@ -38,17 +38,17 @@ fn a_bad_setting_is_found_and_its_gain_is_proven() {
     assert_eq!(advice.seeds.len(), SEEDS);
     assert!(!advice.seeds.contains(&spec.seed), "the search had that one");
 
-    // Every change that is advised counts, and what does not is left alone.
+    // Only changes that count are advised.
     for s in &advice.settings {
         assert_eq!(s.value != s.default, s.gain.is_some_and(|g| g.counts()), "{s:?}");
         assert!(!s.tried.is_empty(), "{s:?}");
     }
-    // The policies that the system does not know are told.
+    // Unsupported policies are listed with the reason.
     let unknown = of(&advice, "znsage.policy").tried.iter().filter(|t| t.gain.is_err()).count();
     let policies = znsage_sim::spec::PolicyKind::ALL.len();
     assert!(unknown < policies - 1, "some are known: {unknown}");
 
-    // The less is held back, the fuller swap gets, and the more GC there is.
+    // Less over-provisioning means fuller swap and more GC.
     assert!(advice.full.len() >= 3, "{:?}", advice.full);
     let pairs = advice.full.iter().zip(&advice.full[1..]);
     for (less, more) in pairs {
@@ -88,7 +88,7 @@ fn what_cannot_be_run_is_refused() {
 }
 
 #[test]
-fn it_can_be_stopped() {
+fn advice_can_be_interrupted() {
     let question = Question { spec: spec(), goal: Goal::Latency, budget: 60, jobs: 1 };
     let runs = std::cell::Cell::new(0);
     let e = advise(&question, &mut || runs.get() >= 3, &mut |p| runs.set(p.done)).unwrap_err();
@@ -97,7 +97,7 @@ fn it_can_be_stopped() {
 }
 
 #[test]
-fn a_large_device_is_made_smaller() {
+fn large_device_is_scaled_down() {
     let mut spec = Spec { device: "zn540".into(), ..Spec::default() };
     let scaled = Scaled::apply(&mut spec).unwrap().unwrap();
     assert_eq!((scaled.of_zones, scaled.of_zone_capacity), (904, 1077 << 20));

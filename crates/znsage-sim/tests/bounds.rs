@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What no run can beat: log cleaning, the device, the cost of a fault; and
-//! that a run can be repeated.
+//! Bounds on every run: log cleaning, the device, the cost of a fault; and
+//! runs repeat.
 
 use znsage_sim::spec::{PlacementKind, SystemKind, WorkloadKind};
 use znsage_sim::{run, RunResult, Spec};
@@ -22,20 +22,20 @@ fn bound(utilization: f64) -> f64 {
 }
 
 #[test]
-fn the_bound_is_that_of_the_literature() {
+fn bound_matches_the_literature() {
     for (u, want) in [(0.6, 1.480), (0.8, 2.693), (0.9, 5.179)] {
         assert!((bound(u) - want).abs() < 0.001, "{u}: {}", bound(u));
     }
 }
 
-/// 4096 zones, so that the few which are open or empty do not count.
+/// 4096 zones, so that the few open or empty ones are negligible.
 #[test]
 fn znsage_cleans_at_or_below_the_bound() {
     for percent in [60.0, 80.0, 90.0] {
         let mut spec = Spec { utilization: percent, size: Some(2 << 30), ..Spec::default() };
         spec.set("device.zoned.zone_capacity", "512 KiB").unwrap();
         spec.set("device.zoned.max_append", "256 KiB").unwrap();
-        // Resets take as long as those of large zones; time is no matter here.
+        // Resets take as long as those of large zones; time does not matter here.
         spec.set("device.zoned.reset_us", "[[0, 100], [1, 100]]").unwrap();
         spec.znsage.over_provisioning = 2.0;
         spec.znsage.policy = PlacementKind::Single;
@@ -103,7 +103,7 @@ fn no_system_beats_the_device() {
         let l = &r.fault_latency;
         assert!(l.p50_us > 4.0 + 55.0, "{system}: {l:?}");
         assert!(l.count > 10_000 && l.p50_us <= l.p99_us && l.p99_us <= l.max_us, "{l:?}");
-        // Each thread has one fault at a time. (The last ones are not timed.)
+        // Each thread has one fault at a time. (The last faults are not timed.)
         let most = 16.0 * 1e6 / l.mean_us;
         let faults = r.counts.major_faults as f64 / r.seconds;
         assert!(faults < 1.05 * most, "{system}: {faults} faults a second, at most {most}");
@@ -111,7 +111,7 @@ fn no_system_beats_the_device() {
 }
 
 #[test]
-fn cpus_are_not_busy_more_than_all_the_time() {
+fn cpu_time_is_at_most_wall_time() {
     for cpus in [1, 2, 8] {
         let mut spec = small(SystemKind::ZnSage);
         spec.host.cpus = cpus;

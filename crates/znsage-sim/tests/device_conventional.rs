@@ -11,10 +11,9 @@ use znsage_sim::time::{Ns, MS, SEC};
 
 const MIB: u64 = 1 << 20;
 
-/// Write amplification of uniform random overwrites if the oldest superblock
-/// is emptied first: 1/A = 1 - exp(-1/(u A)), u the part of the flash that is
-/// in use (Desnoyers' model of LRU cleaning; its unknown is found by
-/// iteration).
+/// Write amplification of uniform random overwrites with FIFO victims: 1/A = 1
+/// - exp(-1/(u A)), u being the part of the flash in use (Desnoyers' model of
+/// LRU cleaning; solved by iteration).
 fn bound(u: f64) -> f64 {
     (0..10_000).fold(1.0, |a, _| 1.0 / (1.0 - (-1.0 / (u * a)).exp()))
 }
@@ -24,7 +23,7 @@ fn device(mib: u64, pairs: &[(&str, &str)]) -> ConventionalSsd {
     ConventionalSsd::new(&params, Some(mib * MIB), 1).unwrap()
 }
 
-/// Fills the device; returns when.
+/// Fills the device; returns the completion time.
 fn fill(ssd: &mut ConventionalSsd) -> Ns {
     let mut now = 0;
     for lba in 0..ssd.blocks() {
@@ -48,12 +47,11 @@ fn waf(ssd: &mut ConventionalSsd) -> f64 {
     1.0 + (after.copied_blocks - before.copied_blocks) as f64 / written as f64
 }
 
-/// The parameters are those of `devices/conventional.toml`, but for the
-/// over-provisioning, which makes the fill, and the victim. Its superblocks
-/// are large, so that those of an age have lost about the same share of their
-/// blocks, and greedy takes nearly the same ones as FIFO. The 4 to 5 of 904
-/// superblocks that are free or open are of no use for the data: at 90 % that
-/// makes 2.7 %.
+/// The parameters are those of `devices/conventional.toml`, except
+/// over-provisioning, which sets the fill, and the victim. Superblocks are
+/// large, so those of one age have about the same share of dead blocks, and
+/// greedy picks nearly the same victims as FIFO. 4 to 5 of 904 superblocks are
+/// free or open and hold no data, which matters by 2.7 % at 90 %.
 #[test]
 fn waf_is_that_of_the_formula() {
     let mut t = Table::new("WAF of uniform random overwrites");
@@ -71,8 +69,8 @@ fn waf_is_that_of_the_formula() {
     t.check();
 }
 
-/// Small superblocks differ more in what they have lost: greedy gains, FIFO
-/// does not. A check that greedy is greedy.
+/// Small superblocks differ more in their dead blocks, so greedy gains and
+/// FIFO does not. Checks that greedy is greedy.
 #[test]
 fn greedy_gains_with_small_superblocks() {
     let sizes = [("conventional.superblock", "6 MiB"), ("conventional.flash", "96 GiB")];
@@ -97,10 +95,10 @@ fn overwrites<'a>(ssd: &ConventionalSsd) -> Job<'a, ConventionalSsd> {
     })
 }
 
-/// What the host gets is what the flash gives, over the WAF, less what the
-/// garbage collection's reads and erases take.
+/// The host's rate is the flash's over the WAF, less the reads and erases of
+/// garbage collection.
 #[test]
-fn garbage_collection_takes_the_hosts_bandwidth() {
+fn garbage_collection_takes_bandwidth_from_the_host() {
     for pace in ["burst", "even"] {
         let mut ssd = device(8192, &[("conventional.gc_pace", pace)]);
         let mut now = 0;
@@ -109,7 +107,7 @@ fn garbage_collection_takes_the_hosts_bandwidth() {
         }
         let fresh = 8192.0 * 1.048576 / (now as f64 / SEC as f64);
         let mut jobs = [overwrites(&ssd)];
-        // Into the steady state first.
+        // Reach the steady state first.
         run(&mut ssd, now, 60 * SEC, &mut jobs);
         let before = ssd.counters().clone();
         let rate = run(&mut ssd, now + 61 * SEC, 20 * SEC, &mut jobs)[0].mb_s(256);
@@ -122,7 +120,7 @@ fn garbage_collection_takes_the_hosts_bandwidth() {
     }
 }
 
-/// Garbage collection reads, too: flash that is slow to read slows writes.
+/// Garbage collection also reads, so slow reads slow writes.
 #[test]
 fn garbage_collection_reads() {
     let rate = |read_us: &str| {
@@ -137,8 +135,8 @@ fn garbage_collection_reads() {
 
 /// The same with superblocks of the real size, in bursts. In
 /// data/custom/zns-a/long3 a conventional drive does 562 MiB/s in the mean,
-/// and in single seconds from 7 to 1208; the ZN540 1058 to 1192. How full the
-/// drive was is not said, so that only the shape can be compared.
+/// and in single seconds from 7 to 1208; the ZN540 1058 to 1192. The fill of
+/// the drive is not given, so only the shape can be compared.
 #[test]
 fn bursts_stop_writes() {
     let pairs = [("conventional.flash", "64620 MiB"), ("conventional.over_provisioning", "0.28")];
@@ -225,8 +223,8 @@ fn fresh_rates() {
     t.check();
 }
 
-/// With everything dead that the host does not use, the fill is what the host
-/// uses; without TRIM it is everything that was ever written.
+/// With TRIM the fill is what the host uses; without TRIM it is everything
+/// ever written.
 #[test]
 fn trim_frees() {
     let run = |trim: bool| {
@@ -258,9 +256,9 @@ fn trim_costs_and_has_a_grain() {
     let done = ssd.trim(now, 100, 800);
     assert_eq!(ssd.counters().trimmed_blocks, 512);
     assert_eq!(done, now + 50_000 + 800 * 10);
-    // The next command waits for it.
+    // The next command waits for the TRIM.
     assert!(ssd.read(now, 300, 1) > done);
-    // Again, and less than a grain: nothing to free.
+    // Repeated, or below the granularity: nothing to free.
     ssd.trim(done, 256, 512);
     ssd.trim(done, 1000, 30);
     assert_eq!(ssd.counters().trimmed_blocks, 512);
@@ -268,12 +266,12 @@ fn trim_costs_and_has_a_grain() {
 }
 
 #[test]
-fn what_was_not_written_is_not_read_from_flash() {
+fn unwritten_blocks_are_not_read_from_flash() {
     let mut ssd = device(64, &[]);
     let done = ssd.read(SEC, 5, 1);
     assert!(done - SEC < 5_000, "{}", done - SEC);
     ssd.write(done, 5, 1);
-    // In the buffer: its unit is not complete.
+    // In the buffer, as its unit is incomplete.
     let now = done + SEC;
     assert!(ssd.read(now, 5, 1) - now < 5_000);
     for lba in 6..1000 {
@@ -290,7 +288,7 @@ fn counters_add_up() {
     let c = ssd.counters();
     assert_eq!(c.written_blocks, 3 * ssd.blocks());
     let all = c.written_blocks + c.copied_blocks;
-    // But for the units that the two streams have begun.
+    // Except the units that the two streams have begun.
     assert!((all - 2 * 24..=all).contains(&c.programmed_blocks), "{c:?}");
     assert_eq!(c.erases, c.gc_victims * u64::from(ssd.superblocks().1 / 24).min(32));
     assert!(c.gc_time > 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Parameter files: the built-in ones, and what is said of bad ones.
+//! Parameter files: the built-in ones, and errors of bad ones.
 
 mod common;
 
@@ -50,7 +50,7 @@ fn every_built_in_set_makes_a_device() {
 }
 
 #[test]
-fn what_would_take_all_memory_is_refused() {
+fn huge_parameters_are_refused() {
     for (from, to, key) in [
         ("dies = 32 ", "dies = 4000000000 ", "media.dies"),
         ("waiting_writes = 84", "waiting_writes = 4000000000", "controller.waiting_writes"),
@@ -103,7 +103,7 @@ fn every_key_is_explained() {
 fn every_value_has_its_source() {
     for name in Params::names() {
         let text = Params::text(name).unwrap();
-        // The marks that the head of the file explains.
+        // The marks explained at the head of the file.
         let known: Vec<&str> = text
             .lines()
             .filter_map(|line| line.strip_prefix("#   [")?.split_once(']'))
@@ -153,7 +153,7 @@ fn unknown_names_list_the_known() {
     assert!(error.contains("channels"), "{error}");
 }
 
-/// Files, keys and lines of what cannot be.
+/// Impossible parameters, with the key and line of the error.
 #[test]
 fn impossible_devices_are_refused() {
     for (from, to, key, what) in [
@@ -228,7 +228,7 @@ fn impossible_devices_are_refused() {
 }
 
 #[test]
-fn what_is_missing_is_named_with_its_table() {
+fn missing_keys_are_named_with_their_table() {
     let error = refusal("zones = 904", "# zones = 904");
     assert!(
         error.starts_with(&format!("my.toml:{}: zoned: missing field `zones`", line("[zoned]"))),
@@ -244,7 +244,7 @@ fn what_is_missing_is_named_with_its_table() {
 }
 
 #[test]
-fn what_is_no_toml_is_named_by_its_line() {
+fn toml_errors_name_their_line() {
     let error = refusal("channels = 8 ", "channels 8 ");
     assert!(error.starts_with(&format!("my.toml:{}: ", line("channels"))), "{error}");
     let error = refusal("channels = 8 ", "dies = 8 ");
@@ -273,7 +273,7 @@ fn values_are_replaced_by_key() {
         let error = Params::load("zn540", &set(&[(key, value)])).unwrap_err().to_string();
         assert!(error.starts_with(says), "{error}");
     }
-    // A conflict is with the file: there it is named.
+    // A conflict with a value of the file names its line there.
     let error = Params::load("zn540", &set(&[("zoned.max_active", "3")])).unwrap_err();
     assert_eq!((error.file.as_str(), error.line), ("zn540", Some(line("max_open"))));
 }
@@ -286,7 +286,7 @@ fn a_file_can_be_based_on_a_built_in_one() {
     assert_eq!((params.name.as_str(), params.media.read), ("mine", 20_000));
     assert_eq!(params.media.dies, 32);
     let refuse = |text: &str| Params::parse("my.toml", text, &[]).unwrap_err().to_string();
-    // Its own lines, and those of the base.
+    // Errors name the line in the file, or in the base.
     let error = refuse(&format!("{base}[zoned]\n\nzones = 0\n"));
     assert!(error.starts_with("my.toml:5: zoned.zones"), "{error}");
     let error = refuse(&format!("{base}[zoned]\nmax_active = 3\n"));
@@ -298,7 +298,7 @@ fn a_file_can_be_based_on_a_built_in_one() {
 }
 
 #[test]
-fn sizes_change_the_number_of_zones_or_blocks() {
+fn size_sets_the_number_of_zones_or_blocks() {
     let zoned = Params::load("zn540", &[]).unwrap();
     let of = |size| ZnsSsd::new(&zoned, Some(size), 1).map(|ssd| ssd.geometry().zones);
     assert_eq!(of(1077 << 20).unwrap(), 1);

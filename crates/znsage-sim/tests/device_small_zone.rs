@@ -30,7 +30,7 @@ fn writes() {
     let (mut ssd, now) = zns("hynix", 32, 0);
     let done = ssd.append(now, 0, 48).unwrap().done;
     t.row("one: ms", 2.2, to_us(done - now) / 1e3);
-    // 192 KiB each 1.914 + 0.234 ms: the die is taken for both.
+    // 1.914 + 0.234 ms per 192 KiB: both occupy the die.
     for depth in [2, 8] {
         let (mut ssd, start) = zns("hynix", 32, 0);
         let seen = run(&mut ssd, start, SEC, &mut [stream(depth, 48, 0, 1, By::Append)]);
@@ -48,8 +48,7 @@ fn writes() {
     let mut jobs: Vec<_> = [0, 128].map(|z| stream(2, 48, z, 1, By::Append)).into();
     let mb_s: f64 = run(&mut ssd, start, SEC, &mut jobs).iter().map(|s| s.mb_s(48)).sum();
     t.row("two zones on one die: MB/s", 91.0, mb_s);
-    // A channel of 16 dies: the bus of 800 MiB/s is the limit, not the dies'
-    // 1.46 GB/s.
+    // 16 dies on a channel: the bus (800 MiB/s) limits, not the dies (1.46 GB/s).
     let (mut ssd, start) = zns("hynix", 32, 0);
     let mut jobs: Vec<_> = (0..16).map(|i| stream(2, 48, 8 * i, 1, By::Append)).collect();
     let mb_s: f64 = run(&mut ssd, start, SEC, &mut jobs).iter().map(|s| s.mb_s(48)).sum();
@@ -64,8 +63,8 @@ fn reads() {
     // 25.5 the cells, 32.2 firmware, 0.4 + 4.9 the channel, 1.2 PCIe.
     let seen = run(&mut ssd, start, 100 * MS, &mut [random_reads(1, 1, 128)]);
     t.row("depth 1: us", 64.2, seen[0].mean_us());
-    // 0.3 ms after a write of 2.206 ms came, behind all the rest of it, since a
-    // program is not suspended.
+    // Submitted 0.3 ms into a write of 2.206 ms, it waits for the rest, as programs are
+    // not suspended.
     let now = start + SEC;
     ssd.reset(now, 0).unwrap();
     let now = now + SEC;
@@ -89,7 +88,7 @@ fn only_whole_units_are_written() {
     assert_eq!(ssd.zone(0).write_pointer, 48);
 }
 
-/// The erase time is not known (see the file); what it is worth.
+/// The erase time is unknown (see the file); this shows its effect.
 #[test]
 fn a_reset_takes_the_die() {
     for erase_us in [2000u64, 5000] {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What a command costs the simulator, in nanoseconds of one core:
-//! `cargo test --release -p znsage-sim --test device_speed -- --ignored --nocapture`.
+//! Cost of a command to the simulator, in nanoseconds of one core: `cargo test
+//! --release -p znsage-sim --test device_speed -- --ignored --nocapture`.
 //!
-//! Nothing is asserted, since it depends on the machine. A read or an append
-//! of 256 KiB should be well below 200 ns.
+//! Asserts nothing, as the cost depends on the machine. A read or an append of
+//! 256 KiB should be well below 200 ns.
 
 mod common;
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The parameters of `devices/zn540.toml` against what was measured on a ZN540.
+//! The parameters of `devices/zn540.toml` against measurements of a ZN540.
 //!
 //! The published values are from Doekemeijer, Tehrany et al., CLUSTER 2023,
 //! and its raw data (github.com/stonet-research/NVMeBenchmarks @01f40f1c; fio
-//! and SPDK, 4 KiB LBA format unless said). Each value is to be within 10 %;
-//! rows that may differ by more say so, and why. Run with `--nocapture` to see
-//! the tables.
+//! and SPDK, 4 KiB LBA format unless said). Each value must be within 10 %;
+//! rows with a larger tolerance say why. Run with `--nocapture` to see the
+//! tables.
 
 mod common;
 
@@ -40,15 +40,15 @@ fn deep(depth: u32, kib: u32) -> f64 {
     run(&mut ssd, start, 200 * MS, &mut [stream(depth, kib / 4, 0, 2, By::Append)])[0].kiops()
 }
 
-/// The same from so many zones at depth 1 each.
+/// The same from several zones at depth 1 each.
 fn wide(zones: u32, kib: u32, by: By) -> f64 {
     let (mut ssd, start) = zns("zn540", 20, 0);
     let mut jobs: Vec<_> = (0..zones).map(|z| stream(1, kib / 4, z, 1, by)).collect();
     run(&mut ssd, start, 200 * MS, &mut jobs).iter().map(|s| s.kiops()).sum()
 }
 
-/// data/spdk/zns-a/lbaf2/{write,append}. Rows with merging by a scheduler of
-/// the host (io_uring with mq-deadline) say nothing of the device.
+/// data/spdk/zns-a/lbaf2/{write,append}. Rows where a host scheduler merges
+/// (io_uring with mq-deadline) say nothing about the device.
 #[test]
 fn many_writes_at_a_time() {
     let mut t = Table::new("Writes and appends in parallel: 1000/s");
@@ -73,8 +73,8 @@ fn many_writes_at_a_time() {
     t.check();
 }
 
-/// data/custom/zns-a/long2: four jobs of 1 MiB at depth 32 go round their
-/// zones, a reset each; and what reads of 4 KiB take beside them.
+/// data/custom/zns-a/long2: four jobs of 1 MiB at depth 32 cycle through their
+/// zones, with a reset each; plus the latency of concurrent 4 KiB reads.
 #[test]
 fn saturated_with_appends() {
     let mut t = Table::new("Four jobs of 1 MiB at depth 32");
@@ -123,9 +123,9 @@ fn reads() {
 }
 
 /// data/custom/zns-a/rate_inteference: reads of 4 KiB beside one job that
-/// writes 128 KiB at a time, at a rate. The mean is to be met. The model has
-/// one kind of pause of a program, real flash has several, so that the 99th
-/// percentile is allowed 30 %.
+/// writes 128 KiB at a time, at a given rate. The mean must match. The model
+/// has one kind of program suspension, real flash has several, so the 99th
+/// percentile may differ by 30 %.
 #[test]
 fn reads_beside_writes() {
     let mut t = Table::new("Random reads of 4 KiB beside writes");
@@ -163,7 +163,7 @@ fn beside(mib: u64, depth: u32, span: Ns) -> Vec<common::Seen> {
     run(&mut ssd, start, span, &mut jobs)
 }
 
-/// A device with zone 0 filled to a part, and some time later.
+/// A device with zone 0 partly filled, some time later.
 fn filled(part: f64) -> (ZnsSsd, Ns) {
     let (mut ssd, _) = zns("zn540", 4, 0);
     let mut now = fill_zone(&mut ssd, 0, 0, part);
@@ -174,8 +174,8 @@ fn filled(part: f64) -> (ZnsSsd, Ns) {
 }
 
 /// artifacts/artifact_plots.ipynb cell 26 and data/custom/zns-a/partial_reset/
-/// run4, partial_finish/run2. The times of resets are parameters; what is
-/// tested of them is only which is used when.
+/// run4, partial_finish/run2. Reset times are parameters; this only tests
+/// which one applies.
 #[test]
 fn zone_management() {
     let mut t = Table::new("Managing zones");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The ZNS SSD's states and limits, against a model of its own; its counters,
-//! its faults, and that the same seed gives the same.
+//! The ZNS SSD's states and limits against a model; counters, faults, and
+//! repeatability.
 
 mod common;
 
@@ -11,8 +11,8 @@ use rand::RngExt;
 use znsage_sim::device::{FaultKind, FaultPlan, Params, ZnsSsd, ZoneState};
 use znsage_sim::time::{Ns, MS, SEC};
 
-/// A device small enough that its limits are met often: 12 zones of 96
-/// blocks, 3 open and 5 active at a time, writes of 2 blocks and more.
+/// A device that often hits its limits: 12 zones of 96 blocks, 3 open and 5
+/// active, writes of 2 blocks and more.
 fn small(seed: u64) -> ZnsSsd {
     let pairs = set(&[
         ("zoned.zones", "12"),
@@ -26,7 +26,7 @@ fn small(seed: u64) -> ZnsSsd {
     ZnsSsd::new(&Params::load("zn540", &pairs).unwrap(), None, seed).unwrap()
 }
 
-/// What a zone should be.
+/// Expected state of a zone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Zone {
     state: ZoneState,
@@ -173,13 +173,13 @@ fn states_and_limits_are_those_of_the_model() {
         now += rng.random_range(0..100_000);
     }
     println!("refused: {refused:?}");
-    // All of the reasons came up, and often.
+    // Every reason came up, and often.
     assert_eq!(refused.len(), 7);
     assert!(refused.values().all(|n| *n > 50), "{refused:?}");
 }
 
 #[test]
-fn faults_say_what_and_where() {
+fn faults_have_kind_and_place() {
     let mut ssd = small(1);
     let fault = ssd.append(SEC, 3, 1).unwrap_err();
     assert_eq!(fault.to_string(), "zone 3, block 0: not in whole write units");
@@ -195,10 +195,10 @@ fn faults_say_what_and_where() {
 }
 
 #[test]
-fn what_is_in_the_buffer_is_read_from_it() {
+fn buffered_blocks_are_read_from_the_buffer() {
     let (mut ssd, now) = zns("zn540", 4, 0);
     let done = ssd.append(now, 0, 30).unwrap().done;
-    // The first unit, 24 blocks, is being programmed, the rest waits for more.
+    // The first unit, 24 blocks, is being programmed; the rest is in the buffer.
     for offset in [0, 23, 24, 29] {
         let took = ssd.read(done, 0, offset, 1).unwrap() - done;
         assert!(took < 20_000, "block {offset}: {took} ns");
@@ -211,7 +211,7 @@ fn what_is_in_the_buffer_is_read_from_it() {
 #[test]
 fn a_burst_is_acknowledged_from_the_buffer() {
     let (mut ssd, now) = zns("zn540", 4, 0);
-    // 4 MiB fit: they come at the speed of the link. 40 do not.
+    // 4 MiB fit the buffer and arrive at link speed; 40 MiB do not.
     let burst = |ssd: &mut ZnsSsd, zone, mib: u64| {
         let start = now + u64::from(zone) * SEC;
         let done = (0..mib).map(|_| ssd.append(start, zone, 256).unwrap().done).max().unwrap();
@@ -223,7 +223,7 @@ fn a_burst_is_acknowledged_from_the_buffer() {
 }
 
 #[test]
-fn no_more_commands_than_the_queue_holds_are_under_way() {
+fn queue_depth_limits_commands_in_flight() {
     let rate = |depth: &str| {
         let params = Params::load("zn540", &set(&[("controller.queue_depth", depth)])).unwrap();
         let mut ssd = ZnsSsd::new(&params, Some(4 << 30), 1).unwrap();
@@ -247,7 +247,7 @@ fn finish_fills_the_zone_and_slows_others() {
     let c = ssd.counters();
     assert_eq!(c.padding_blocks, capacity - 1);
     assert!(c.waf() > before.waf());
-    // Reads meet dies that program.
+    // Reads hit programming dies.
     let (mut rng, mut total) = (rng(1), 0);
     for i in 0..1000 {
         let at = done + MS + i * 500_000;
@@ -255,7 +255,7 @@ fn finish_fills_the_zone_and_slows_others() {
             ssd.read(at, rng.random_range(0..2), rng.random_range(0..200_000), 1).unwrap() - at;
     }
     assert!((130_000..200_000).contains(&(total / 1000)), "{} ns", total / 1000);
-    // All of it is in the flash in the end, and a read is as before.
+    // In the end all is in the flash, and a read takes as long as before.
     let at = finished + SEC;
     assert!(ssd.read(at, 0, 0, 1).unwrap() - at < 75_000);
     let c = ssd.counters();
@@ -308,16 +308,16 @@ fn copy_moves_without_the_link() {
     assert_eq!(c.copied_blocks - before.copied_blocks, 192);
     assert_eq!((c.written_blocks, c.reads), (before.written_blocks, before.reads));
     assert_eq!(c.programmed_blocks - before.programmed_blocks, 192);
-    // It had to read, and to queue for dies, but not to program.
+    // It reads and queues for dies, but does not program.
     let took = copied.done - now;
     assert!((100_000..1_500_000).contains(&took), "{took} ns");
-    // A source that was not written, and no room.
+    // An unwritten source, and a full destination.
     let beyond = [znsage_sim::device::Extent { zone: 2, offset: 0, blocks: 1 }];
     assert_eq!(ssd.copy(now, &beyond, 1).unwrap_err().kind, FaultKind::BeyondWritePointer);
     assert_eq!(ssd.copy(now, &extents, 0).unwrap_err().kind, FaultKind::ZoneFull);
 }
 
-/// Random commands; returns all that came of them.
+/// Runs random commands; returns all results.
 fn history(seed: u64, plan: Option<FaultPlan>) -> (Vec<String>, ZnsSsd) {
     let mut ssd = small(seed);
     if let Some(plan) = plan {
@@ -353,12 +353,12 @@ fn the_same_seed_gives_the_same() {
     let (one, _) = history(1, Some(plan.clone()));
     assert!(one == history(1, Some(plan.clone())).0);
     assert!(one != history(2, Some(plan)).0);
-    // Without faults, nothing is drawn.
+    // Without faults, no random number is drawn.
     assert!(history(1, None).0 == history(2, None).0);
 }
 
 #[test]
-fn faults_come_as_often_as_planned() {
+fn fault_rates_match_the_plan() {
     let share = |plan: FaultPlan, text: &str| {
         let (all, _) = history(1, Some(plan));
         all.iter().filter(|line| line.contains(text)).count()
@@ -376,7 +376,7 @@ fn faults_come_as_often_as_planned() {
     ] {
         assert!(media(plan.clone()) > 20, "{plan:?}");
     }
-    // Zones that are gone stay so; with enough time all are.
+    // Failed zones stay failed; eventually all have failed.
     for (plan, text, state) in [
         (FaultPlan { read_only: 10_000, ..none.clone() }, "ReadOnly", ZoneState::ReadOnly),
         (FaultPlan { offline: 10_000, ..none }, "Offline", ZoneState::Offline),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The commands of ZNS+: copyback and what it saves, threaded logging.
+//! The commands of ZNS+: copyback and its gain, threaded logging.
 
 mod common;
 
@@ -13,15 +13,15 @@ fn device(pairs: &[(&str, &str)]) -> ZnsSsd {
     ZnsSsd::new(&params, None, 1).unwrap()
 }
 
-/// A device with zone 0 full, and some time later.
+/// A device with zone 0 full, some time later.
 fn full(pairs: &[(&str, &str)]) -> (ZnsSsd, Ns) {
     let mut ssd = device(pairs);
     let now = fill_zone(&mut ssd, 0, 0, 1.0);
     (ssd, now + SEC)
 }
 
-/// The first whole unit of zone 0 that is on the same chip as the write
-/// pointer of zone 1.
+/// The first whole unit of zone 0 on the same chip as the write pointer of
+/// zone 1.
 fn unit_on_the_chip(ssd: &ZnsSsd, from: u32) -> Extent {
     let chip = ssd.die(1, ssd.zone(1).write_pointer);
     let offset = (from..).step_by(4).find(|b| ssd.die(0, *b) == chip).unwrap();
@@ -38,7 +38,7 @@ fn copyback_does_not_use_the_channel() {
     let command = 10.0 + 8.0;
     assert!((to_us(took) - command - 840.0).abs() < 1.0, "{} us", to_us(took));
     assert_eq!(ssd.counters().copyback_blocks, 4);
-    // Not aligned: read, to the controller, back to the chip, programmed.
+    // Unaligned: read, to the controller, back to the chip, programmed.
     let (mut ssd, now) = full(&[("controller.early_completion", "false")]);
     let took = ssd.zone_compaction(now, &[Extent { offset: e.offset + 16 * 4 + 1, ..e }], 1);
     let took = took.unwrap().done - now;
@@ -58,7 +58,7 @@ fn only_whole_units_on_the_chip_are_copied_back() {
         ssd.counters().copyback_blocks - before
     };
     assert_eq!(copied_back(&mut ssd, &[wrong_chip]), 0);
-    // One block, which takes the write pointer off its unit, and back.
+    // One block moves the write pointer off its unit.
     assert_eq!(copied_back(&mut ssd, &[Extent { blocks: 1, ..right }]), 0);
     assert_eq!(copied_back(&mut ssd, &[right]), 0);
     assert_eq!(copied_back(&mut ssd, &[Extent { blocks: 3, ..right }]), 0);
@@ -66,7 +66,7 @@ fn only_whole_units_on_the_chip_are_copied_back() {
     let next = Extent { blocks: 8, ..right };
     ssd.zone_compaction(now, &[next], 1).unwrap();
     assert_eq!(ssd.counters().copyback_blocks, 8);
-    // In order, but in two halves: not one unit of the source.
+    // Contiguous at the destination, but not one unit at the source.
     let right = unit_on_the_chip(&ssd, 0);
     let halves =
         [Extent { blocks: 2, ..right }, Extent { offset: right.offset + 2, blocks: 2, ..right }];
@@ -95,11 +95,11 @@ enum By {
     Host,
     Copy,
     Compaction,
-    /// The same, with each source chosen for the chip it goes to.
+    /// The same, with each source on the chip of its destination.
     ChosenPlaces,
 }
 
-/// Time to move half of a zone, and the share of it that was copied back.
+/// Time to move half of a zone, and the share moved by copyback.
 fn compact(device: &str, by: By) -> (f64, f64) {
     let pairs = set(&[("controller.early_completion", "false")]);
     let params = Params::load(device, &pairs).unwrap();
@@ -107,7 +107,7 @@ fn compact(device: &str, by: By) -> (f64, f64) {
     let start = fill_zone(&mut ssd, 0, 0, 1.0) + SEC;
     let (mut sources, mut now) = (live_units(&ssd), start);
     if by == By::ChosenPlaces {
-        // Cycling through the chips as the destination does.
+        // Cycle through the chips as the destination does.
         let (mut left, mut chosen) = (sources, Vec::new());
         while !left.is_empty() {
             let chip = ssd.die(1, 4 * chosen.len() as u32);
@@ -131,9 +131,9 @@ fn compact(device: &str, by: By) -> (f64, f64) {
     (to_us(now - start) / 1e3, c.copyback_blocks as f64 / c.copied_blocks.max(1) as f64)
 }
 
-/// The paper has compaction 28 to 52 % shorter than by the host, and 74 to
-/// 87 % copied back. It counts the host's software, which is most of it where
-/// flash is fast; here is only the device.
+/// In the paper compaction takes 28 to 52 % less time than by the host, and 74
+/// to 87 % moves by copyback. It includes the host's software, which dominates
+/// with fast flash; this test has only the device.
 #[test]
 fn compaction_is_faster_in_the_device() {
     for device in ["zns-plus", "zns-plus-tlc", "zns-plus-mlc", "zns-plus-znand"] {
@@ -169,14 +169,14 @@ fn threaded_logging_fills_the_holes() {
     ssd.write(now, 0, 3, 1).unwrap();
     assert_eq!(ssd.write(now, 0, 3, 1).unwrap_err().kind, FaultKind::NotAtWritePointer);
     ssd.write(now, 0, 43, 1).unwrap();
-    // The unit of block 3 took 3 live blocks along, the nine in between moved
-    // as they were, 3 live blocks each, and so did those of the one of 43.
+    // The unit of block 3 took along 3 live blocks; the nine units in between, and the
+    // unit of block 43, moved 3 live blocks each.
     let c = ssd.counters();
     assert_eq!(c.written_blocks - before.written_blocks, 2);
     assert_eq!(c.copied_blocks - before.copied_blocks, 11 * 3);
     assert_eq!(c.copyback_blocks, 9 * 3);
     assert_eq!(c.programmed_blocks - before.programmed_blocks, 11 * 4);
-    // All of it can be read all the time.
+    // All blocks stay readable.
     for offset in [0, 3, 43, 44, 30_000] {
         ssd.read(now, 0, offset, 1).unwrap();
     }
@@ -193,10 +193,10 @@ fn threaded_logging_fills_the_holes() {
 }
 
 #[test]
-fn what_was_written_is_not_copied_back() {
+fn written_blocks_are_not_copied_back() {
     let (mut ssd, now) = full(&[]);
-    // The first block of each unit is dead, and only one is written: its unit
-    // gets a block of the host's and three old ones.
+    // The first block of each unit is dead, and one is written: its unit gets one block
+    // from the host and three old ones.
     let valid = vec![0xeeee_eeee_eeee_eeee; valid(&ssd).len()];
     ssd.tl_open(now, 0, &valid).unwrap();
     ssd.write(now, 0, 400, 1).unwrap();
@@ -218,7 +218,7 @@ fn a_dead_unit_that_is_not_written_costs_nothing() {
 }
 
 #[test]
-fn what_cannot_be_logged() {
+fn impossible_logs_are_refused() {
     let (mut ssd, now) = full(&[("zoned.max_open", "2"), ("zoned.max_active", "2")]);
     let valid = valid(&ssd);
     assert_eq!(ssd.tl_open(now, 1, &valid).unwrap_err().kind, FaultKind::WrongState);
@@ -227,7 +227,7 @@ fn what_cannot_be_logged() {
     ssd.append(now, 1, 1).unwrap();
     ssd.tl_open(now, 0, &valid).unwrap();
     assert_eq!(ssd.open_and_active(), (2, 2));
-    // It counts as active, and the device does not close it for another.
+    // It counts as active, and the device does not close it implicitly.
     assert_eq!(ssd.append(now, 2, 1).unwrap_err().kind, FaultKind::TooManyActive);
     assert_eq!(ssd.close(now, 0).unwrap_err().kind, FaultKind::WrongState);
     assert_eq!(ssd.finish(now, 0).unwrap_err().kind, FaultKind::WrongState);

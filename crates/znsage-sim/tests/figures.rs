@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Figures at the smallest scale: the numbers mean nothing there, but all
-//! files are written, well-formed, and the same again.
+//! Figures at the smallest scale: the numbers mean nothing, but all files are
+//! complete, well-formed and repeatable.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -87,7 +87,7 @@ fn page_is_sound(html: &str, made: &[Figure]) {
 }
 
 #[test]
-fn threads_change_nothing() {
+fn figures_do_not_depend_on_threads() {
     let dir = tempfile::tempdir().unwrap();
     let chosen = choose(&CHEAP);
     let one = write(&dir.path().join("one"), &make(&chosen, 1));
@@ -95,10 +95,10 @@ fn threads_change_nothing() {
     assert_eq!(one, two);
 }
 
-/// Every figure can be made: all it asks for was run, and is published.
+/// Every figure can be made: its runs and its published values exist.
 #[test]
 fn every_figure_is_made() {
-    // 10 GB are written to real zones there, however small the scale is.
+    // Skip the run that writes 10 GB whatever the scale.
     let slow = ["analysis-bandwidth"];
     let chosen: Vec<_> = figures::all().into_iter().filter(|f| !slow.contains(&f.id)).collect();
     for f in make(&chosen, 2) {
@@ -112,7 +112,7 @@ fn every_figure_is_made() {
 }
 
 #[test]
-fn what_was_published_has_a_source() {
+fn published_values_have_a_source() {
     let mut all = 0;
     for name in Publication::names() {
         let p = Publication::load(name);
@@ -130,7 +130,7 @@ fn what_was_published_has_a_source() {
 }
 
 #[test]
-fn figures_have_names_of_their_own() {
+fn figure_names_are_unique() {
     let all = figures::all();
     let ids: BTreeSet<&str> = all.iter().map(|f| f.id).collect();
     assert_eq!(ids.len(), all.len());

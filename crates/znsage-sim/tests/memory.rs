@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What a run takes of the memory of the machine it runs on. One test, since
-//! it looks at the whole process.
+//! Memory use of a run. One test, because it measures the whole process.
 
 #![cfg(target_os = "linux")]
 
 use znsage_sim::{run, Spec};
 
-/// Most bytes that were resident so far.
+/// Peak resident bytes.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("this is Linux");
     let line = status.lines().find(|l| l.starts_with("VmHWM:")).expect("a peak");
@@ -29,8 +28,8 @@ fn a_page_costs_16_bytes_beside_the_engines_8() {
     let before = peak();
     let large = pages(8 << 30);
     let bytes = (peak() - before) as f64 / (large - small) as f64;
-    // The engine: 4 bytes for each slot and each block, of which 80 % are in
-    // use: 9.4 bytes a page.
+    // The engine takes 4 bytes per slot and per block; at 80 % in use that is 9.4 bytes
+    // a page.
     println!("{bytes:.1} bytes a page");
     assert!(bytes < 9.4 + 16.0, "{bytes} bytes a page");
 }

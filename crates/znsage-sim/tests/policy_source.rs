@@ -16,7 +16,7 @@ fn spec(source: PathBuf) -> Spec {
     spec
 }
 
-/// What is wrong with a source.
+/// The error for a source.
 fn refusal(source: PathBuf) -> String {
     match run(&spec(source)) {
         Err(RunError::Spec(e)) => {
@@ -27,7 +27,7 @@ fn refusal(source: PathBuf) -> String {
     }
 }
 
-/// A module that registers `name`, with `place` and what else `ops` says.
+/// A module that registers `name`, with `place` and the members in `ops`.
 fn module(name: &str, code: &str, ops: &str) -> String {
     format!(
         "#include <linux/module.h>\n#include <znsage.h>\n{code}\n\
@@ -39,7 +39,7 @@ fn module(name: &str, code: &str, ops: &str) -> String {
 }
 
 #[test]
-fn a_policy_is_compiled_and_asked() {
+fn c_policy_is_compiled_and_called() {
     let dir = tempfile::tempdir().unwrap();
     let source = dir.path().join("keys.c");
     let code = "static u32 place(struct zse_engine *dev, const struct znsage_page *page) \
@@ -48,7 +48,7 @@ fn a_policy_is_compiled_and_asked() {
     fs::write(&source, module("keys", code, ops)).unwrap();
     let mine = run(&spec(source.clone())).unwrap();
     assert!(mine.wrong.is_empty(), "{:#?}", mine.wrong);
-    // It does what the policy vma does.
+    // It does the same as policy vma.
     let mut same = spec(source.clone());
     (same.znsage.policy_source, same.znsage.policy) = (None, PlacementKind::Vma);
     assert_eq!(mine.waf, run(&same).unwrap().waf);
@@ -57,7 +57,7 @@ fn a_policy_is_compiled_and_asked() {
 }
 
 #[test]
-fn a_policy_has_the_device_for_itself() {
+fn c_policy_is_not_shared_between_devices() {
     let dir = tempfile::tempdir().unwrap();
     let source = dir.path().join("counts.c");
     let code = "#include <linux/slab.h>\n\
@@ -68,14 +68,14 @@ fn a_policy_has_the_device_for_itself() {
         static void detach(struct zse_engine *dev, void *p) { kfree(p); }";
     let ops = ".streams = 3, .place = place, .attach = attach, .detach = detach";
     fs::write(&source, module("counts", code, ops)).unwrap();
-    // One answer of four is out of range, and refused.
+    // One answer in four is out of range, and refused.
     let a = run(&spec(source.clone())).unwrap();
     assert!(a.wrong.is_empty(), "{:#?}", a.wrong);
     assert_eq!(a.waf, run(&spec(source)).unwrap().waf, "begins anew with each device");
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn errors_of_a_policy_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
         let path = dir.path().join(name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Sweeps: what is in a file, and that stopping, going on, threads and shards
-//! change no byte of what comes out.
+//! Sweeps: the file format; and interruptions, threads and shards change no
+//! byte of the results.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,9 +49,9 @@ fn tables(dir: &Path, driven: &Driven) -> Vec<Vec<u8>> {
     paths.iter().map(|path| fs::read(path).unwrap()).collect()
 }
 
-/// So few bytes, and never done: all combinations are the same point.
+/// A short file that would take for ever: all combinations are the same point.
 #[test]
-fn combinations_are_counted_before_they_are_made() {
+fn too_many_combinations_are_refused_before_expansion() {
     let lists = |n: usize, list: &str| {
         let key = |i| format!("\"device.k{i}\" = {list}\n");
         format!("[sweep]\n{}", (0..n).map(key).collect::<String>())
@@ -66,9 +66,9 @@ fn combinations_are_counted_before_they_are_made() {
     }
 }
 
-/// What is missing of a store is listed.
+/// Missing points are listed, so a store must not claim too many.
 #[test]
-fn a_store_of_too_many_points_is_refused() {
+fn store_with_too_many_points_is_refused() {
     let header = r#"{"znsage-sweep":1,"version":"0.1.0","digest":"","points":4000000000000}"#;
     let e = Store::parse(Path::new("runs.jsonl"), format!("{header}\n").as_bytes()).unwrap_err();
     assert!(e.to_string().contains("20000 is the most"), "{e}");
@@ -116,7 +116,7 @@ fn several_tables_are_united() {
     )
     .unwrap();
     let label = |i: usize| serde_json::to_string(&sweep.label(&sweep.points[i])).unwrap();
-    // 128 KiB with a reserve of 2 is there already.
+    // 128 KiB with a reserve of 2 is a duplicate.
     assert_eq!(sweep.points.len(), 4);
     assert!(
         label(2).ends_with(
@@ -129,7 +129,7 @@ fn several_tables_are_united() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_line() {
+fn errors_name_key_and_line() {
     let cases = [
         ("[sweep", "file.toml:1: "),
         ("size = 1\n", "file.toml: there is no table [sweep]"),
@@ -169,7 +169,7 @@ fn what_is_wrong_is_named_with_its_line() {
             "'device.zoned.zone_capacity' = '3 GiB'\n[sweep]\nseed = [1]",
             "file.toml:1: device.zoned.zone_capacity: 3 GiB is more than the zone size, 2 GiB",
         ),
-        // What needs the device or the system to be made.
+        // Errors found only by building the device or the system.
         ("[sweep]\nsize = ['64G', '1G']", "file.toml:2: size: zn540: gives 0 zones"),
         (
             "[sweep]\nznsage.chunk = ['256K',\n'2M']",
@@ -219,21 +219,21 @@ fn impossible_points_can_be_listed() {
     assert_eq!(table.column("outcome").unwrap().cells.text(3), "impossible");
     assert_eq!(table.column("why").unwrap().cells.text(3), why);
     assert_eq!(table.column("waf_total").unwrap().cells.number(3), None);
-    // A value that is wrong by itself is an error all the same.
+    // A value that is wrong in every point is still an error.
     let text = text.replace("[12, 40]", "[12,\n91]");
     let is = parse(&text).unwrap_err().to_string();
     assert!(is.contains("znsage.over-provisioning: 91 is not from 0 to 90"), "{is}");
 }
 
 #[test]
-fn no_byte_depends_on_interruptions_threads_or_shards() {
+fn results_do_not_depend_on_interruptions_threads_or_shards() {
     let sweep = parse(SMALL).unwrap();
     let dirs: Vec<_> = (0..4).map(|_| tempfile::tempdir().unwrap()).collect();
     let dir = |i: usize| dirs[i].path();
     let at_once = plan(dir(0), "1/1", 2);
     let want = tables(dir(0), &whole(&sweep, &at_once));
 
-    // Stopped after each third run, and once with a line cut off.
+    // Stopped after every third run, and once with a truncated line.
     let parts = plan(dir(1), "1/1", 1);
     let mut rounds = 0;
     loop {
@@ -296,7 +296,7 @@ fn parts_that_do_not_fit_are_refused() {
     assert!(e.to_string().ends_with("point 0 differs from another part's"), "{e}");
     assert!(Merged::read(&[store.clone(), store.clone()]).is_ok(), "the same twice is fine");
 
-    // A line that was damaged, and one that was never written.
+    // A damaged line, and a missing one.
     fs::write(path("d.jsonl"), text.replacen("\"index\":2", "\"index\":x", 1)).unwrap();
     let e = Store::read(&path("d.jsonl")).unwrap_err();
     assert!(e.to_string().contains("d.jsonl: line 3: expected value"), "{e}");
@@ -317,7 +317,7 @@ fn one_process_at_a_time_writes_a_store() {
 }
 
 #[test]
-fn without_a_number_that_varies_there_are_bars() {
+fn bars_if_only_names_vary() {
     let text = SMALL.replace("utilization = [40, 70]", "").replace("[1, 2, 3]", "[1, 2]");
     let sweep = parse(&text).unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -354,8 +354,8 @@ fn another_trace_or_device_is_another_sweep() {
     assert_ne!(second.header(), sweep().header());
 }
 
-/// The example is the documentation of the format; the tables of it are read
-/// back, by another implementation where there is one.
+/// The example documents the format. Its tables are read back, by another
+/// implementation where there is one.
 #[test]
 fn the_example_runs_and_its_tables_can_be_read() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/sweep.toml");
@@ -376,7 +376,8 @@ fn the_example_runs_and_its_tables_can_be_read() {
     let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
     let page = roxmltree::Document::parse_with_options(&html, options).unwrap();
     let count = |name: &str| page.descendants().filter(|n| n.has_tag_name(name)).count();
-    // Utilization, chunk, over-provisioning; a superblock and a capacity are text.
+    // Utilization, chunk and over-provisioning are numbers; a superblock and a capacity
+    // are text.
     assert_eq!(count("svg"), 3 * 4);
     assert_eq!(count("tr"), 1 + table.rows);
 }

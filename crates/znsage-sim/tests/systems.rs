@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Every system, with the content of every page followed: what is read is what
-//! was written, and at the end all that is counted adds up.
+//! Every system, with the content of every page tracked: reads return what was
+//! written, and at the end all counters add up.
 
 use znsage_sim::spec::{PlacementKind, PolicyKind, SystemKind, VictimKind, WorkloadKind};
 use znsage_sim::{run, RunResult, Spec};
@@ -27,7 +27,7 @@ fn small(system: SystemKind) -> Spec {
     spec
 }
 
-/// Runs it and looks at what must hold in any run.
+/// Runs it and checks what must hold in any run.
 fn sound(spec: &Spec) -> RunResult {
     let name = format!("{} {} {} %", spec.system, spec.workload, spec.utilization);
     let r = run(spec).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -81,7 +81,7 @@ fn every_policy_of_the_published_systems_works() {
 }
 
 #[test]
-fn every_policy_and_every_rule_for_victims_keeps_every_page() {
+fn every_policy_and_victim_rule_keeps_every_page() {
     for policy in PlacementKind::ALL {
         for victim in VictimKind::ALL {
             for workload in [WorkloadKind::Zipf, WorkloadKind::TwoTenants] {
@@ -108,7 +108,7 @@ fn fine_trim_lowers_the_device_waf_and_costs_cpu() {
 }
 
 #[test]
-fn garbage_collection_drops_what_is_in_memory_too() {
+fn garbage_collection_drops_pages_in_memory() {
     // Reads leave pages in the swap cache, as long as swap is not half full.
     for system in [SystemKind::ZnSwap, SystemKind::ZnSage] {
         let mut spec = small(system);
@@ -130,10 +130,10 @@ fn garbage_collection_drops_what_is_in_memory_too() {
 fn maps_in_chunks_are_written_and_counted() {
     let mut spec = small(SystemKind::SmallZone);
     spec.published.map_in_chunk = true;
-    // Chunks that are flushed before they are full have a map each as well.
+    // Partial chunks have a map too.
     spec.published.flush_after = 50_000_000;
     let r = sound(&spec);
-    // One page of 48, for each page that is written.
+    // One page in 48 is a map.
     let written = 1.0 + r.waf.gc;
     assert!((r.waf.metadata - written / 47.0).abs() < 0.003, "{:?}", r.waf);
     assert_eq!(r.mapping.ram_bytes, 0);
@@ -144,7 +144,7 @@ fn a_write_unit_is_kept_by_padding() {
     for system in [SystemKind::ZnSage, SystemKind::SmallZone, SystemKind::ZnSage2025] {
         let mut spec = small(system);
         spec.set("device.zoned.write_unit", "192 KiB").unwrap();
-        // One thread does not fill a chunk before its time is over.
+        // One thread does not fill a chunk before its deadline.
         spec.host.threads = 1;
         spec.run.measure = 0.3;
         let r = sound(&spec);
@@ -165,7 +165,7 @@ fn a_cgroup_pays_for_its_garbage() {
     };
     let (with, without) = (limited(true), limited(false));
     assert!(with.waf.gc > 0.5, "{:?}", with.waf);
-    // More than half of the swap area is in use, so both tenants write.
+    // More than half of swap is in use, so both tenants write.
     for tenant in &without.tenants {
         assert!((27.0..31.0).contains(&tenant.swap_out_mb_s), "{tenant:?}");
     }
@@ -187,7 +187,7 @@ fn tenants_add_up() {
 }
 
 #[test]
-fn maps_cost_what_they_should() {
+fn maps_take_the_expected_memory() {
     let bytes = |system| {
         let mut spec = small(system);
         (spec.run.warmup, spec.run.measure) = (0.0, 0.05);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Deterministic simulation testing: a fixed range of seeds finds nothing
-//! wrong and gets everywhere; what is broken on purpose is found; a seed is
-//! the same run always. `znsage sim torture` runs more of them.
+//! Deterministic simulation testing: a fixed range of seeds finds no error and
+//! reaches every case; deliberate bugs are found; a seed repeats. `znsage sim
+//! torture` runs more seeds.
 
 use std::ops::ControlFlow;
 
@@ -9,7 +9,7 @@ use znsage_sim::torture::{self, Campaign, Counts, Sabotage, Summary};
 
 /// Seeds of the fixed range: a minute or so on one CPU.
 const SEEDS: u64 = 3_000;
-/// A mutant has to be found within so many.
+/// Seeds within which a mutant must be found.
 const MUTANT: u64 = 300;
 
 fn campaign(first: u64, seeds: u64, jobs: usize, sabotage: Sabotage) -> Summary {
@@ -21,7 +21,7 @@ fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Each kind of fault, each way it can end and each moment must have come up.
+/// Every kind of fault, outcome and worst moment must have come up.
 fn got_everywhere(c: &Counts) {
     for (what, n) in [
         ("appends failed", c.append_errors),
@@ -90,10 +90,11 @@ fn a_range_of_seeds() {
     got_everywhere(&sum.counts);
 }
 
-/// One open zone at most, an outage, zones that can neither be finished nor written:
-/// the first was refused all appends for good, the others had it try for ever.
+/// At most one open zone, an outage, zones that can be neither finished nor
+/// written. Regressions: the first seed had all appends refused for good, the
+/// others retried for ever.
 #[test]
-fn seeds_of_long_ago() {
+fn regression_seeds() {
     for seed in [5017915, 100046, 100057] {
         let sum = campaign(seed, 1, 1, Sabotage::None);
         assert!(sum.failures.is_empty(), "{:?}", sum.failures);
@@ -101,7 +102,7 @@ fn seeds_of_long_ago() {
 }
 
 #[test]
-fn seeds_and_sums_repeat() {
+fn seeds_and_campaigns_repeat() {
     assert_eq!(torture::run(11, Sabotage::None, None), torture::run(11, Sabotage::None, None));
     let one = campaign(20, 24, 1, Sabotage::None);
     assert_eq!(one, campaign(20, 24, 3, Sabotage::None), "threads");
@@ -110,7 +111,7 @@ fn seeds_and_sums_repeat() {
     assert_eq!(one.counts, parts);
 }
 
-/// What is broken is found, and what is said of it has these words.
+/// The sabotage is found, and the error has these words.
 fn found(sabotage: Sabotage, words: &[&str]) {
     let sum = campaign(0, MUTANT, cpus(), sabotage);
     let f = sum.failures.first();
@@ -129,17 +130,17 @@ fn mutants_of_the_maps_are_found() {
 
 #[test]
 fn mutants_of_errors_are_found() {
-    // Two pages share a block then, which the engine's own checker sees, too.
+    // Two pages then share a block, which the engine's own check finds too.
     let words = ["should be Stored", "was read as", "came back", "names another slot"];
     found(Sabotage::TrustFailedAppend, &words);
-    // GC may be the first to touch what was lost.
+    // GC may be the first to touch a lost block.
     let words = ["should be Stored", "was read as", "came back", "but the slot is Stored"];
     found(Sabotage::KeepLost, &words);
     found(Sabotage::HideFailure, &["the write of page"]);
 }
 
 #[test]
-fn mutants_that_wait_for_ever_are_found() {
+fn mutants_that_hang_are_found() {
     found(Sabotage::FailSilently, &["nothing is under way"]);
     found(Sabotage::LoseKick, &["nothing is under way", "not idle", "waits"]);
 }

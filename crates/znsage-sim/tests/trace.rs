@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Replay of traces, with the content of every page followed.
+//! Replay of traces, with the content of every page tracked.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -106,7 +106,7 @@ fn every_system_replays_a_trace() {
 }
 
 #[test]
-fn what_was_there_before_can_be_read() {
+fn slots_used_before_the_recording_can_be_read() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("trace");
     let head = format!("znsage-trace 1\nslots {SLOTS}\n");
@@ -116,7 +116,7 @@ fn what_was_there_before_can_be_read() {
 }
 
 #[test]
-fn what_cannot_be_replayed_is_refused() {
+fn impossible_traces_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("trace");
     let refusal = |text: &str| {
@@ -134,7 +134,7 @@ fn what_cannot_be_replayed_is_refused() {
     assert!(matches!(&e, RunError::Spec(e) if e.key == "load.trace"), "{e}");
 }
 
-/// Of a mark, a counter of the module.
+/// A counter of the module, from a mark.
 fn fact(lines: &[Line], mark: &str, key: &str) -> f64 {
     let facts = lines.iter().find_map(|l| match l {
         Line::Mark { name, facts, .. } if name == mark => Some(facts),
@@ -144,10 +144,10 @@ fn fact(lines: &[Line], mark: &str, key: &str) -> f64 {
     value.and_then(|(_, v)| v.parse().ok()).unwrap_or_else(|| panic!("{mark} has no {key}"))
 }
 
-/// The same zones and chunks as the virtual machine had; the flash behind them
-/// differs, which the WAF does not depend on.
+/// The same zones and chunks as in the virtual machine; the flash differs,
+/// which does not affect the WAF.
 #[test]
-fn the_waf_is_that_of_the_module() {
+fn replayed_waf_matches_the_module() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/vm-uniform-80.trace.gz");
     let lines: Vec<Line> = Reader::open(&path).unwrap().map(|l| l.unwrap()).collect();
     let between = |key| fact(&lines, "end", key) - fact(&lines, "measure", key);

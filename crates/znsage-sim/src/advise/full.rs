@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What over-provisioning is for: as long as the pages are the same, more of it
-//! changes little; but the less there is, the fuller swap can get.
+//! Swap filled to the brim with different over-provisioning. At the same
+//! number of pages over-provisioning changes little; but the less of it, the
+//! fuller swap can get.
 
+use super::question::{AdviceError, Measured};
 use super::runs::Runs;
 use super::setting::{values, Choice, SETTINGS};
-use super::{AdviceError, Measured};
 use crate::run::check;
 use crate::spec::{Spec, WorkloadKind};
 
 /// Swap space that is full.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Full {
-    /// Percent of the device held back.
+    /// Over-provisioning, percent of the device.
     pub over_provisioning: u32,
-    /// Pages on the device, percent of it.
+    /// Pages on the device, percent of its capacity.
     pub utilization: u32,
-    /// How it does.
+    /// Results.
     pub measured: Measured,
 }
 
-/// Fills swap with each over-provisioning that is worth trying. A trace says
-/// itself how full it gets.
+/// Fills swap with each over-provisioning worth trying. Not for a trace, which
+/// determines how full swap gets.
 pub(super) fn full(runs: &mut Runs, best: &Choice) -> Result<Vec<Full>, AdviceError> {
     if runs.spec().workload == WorkloadKind::Trace {
         return Ok(Vec::new());
@@ -47,7 +48,7 @@ pub(super) fn full(runs: &mut Runs, best: &Choice) -> Result<Vec<Full>, AdviceEr
     Ok(measured.into_iter().map(full).collect())
 }
 
-/// The spec with the most pages that there are slots for.
+/// The spec with as many pages as there are slots.
 fn fill(spec: Spec) -> Option<(u32, Spec)> {
     let full = |percent| Spec { utilization: f64::from(percent), ..spec.clone() };
     (1..=99).rev().map(|p| (p, full(p))).find(|(_, spec)| check(spec).is_ok())

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Is what the search found better by more than chance?
+//! Is the result of the search better than chance?
 
-use super::runs::Runs;
+use super::question::{AdviceError, Measured};
+use super::runs::{Runs, SEEDS};
 use super::setting::{Choice, SETTINGS};
-use super::{AdviceError, Measured};
+use crate::stats::{moments, percent};
 
-/// Runs of each choice, each with a seed of its own.
-pub const SEEDS: usize = 5;
 /// Student's t for a two-sided interval of 95 % and 4 degrees of freedom.
 const T: f64 = 2.776;
-/// Less than this, in percent, is not worth a setting, be it ever so certain.
+/// A gain below this percentage is not worth a setting, however certain.
 const WORTH: f64 = 1.0;
 
-/// By how many percent the goal is better: the mean over the seeds, and the
-/// interval that holds the true one with 95 % confidence. Runs are compared
-/// seed by seed.
+/// Gain in percent: the mean over the seeds, and its 95 % confidence interval.
+/// Runs are compared seed by seed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gain {
     /// The mean.
@@ -26,16 +24,16 @@ pub struct Gain {
 }
 
 impl Gain {
-    /// Is it clear of the noise, and enough to matter?
+    /// Is it clear of the noise, and large enough to matter?
     pub fn counts(&self) -> bool {
         self.low > 0.0 && self.percent >= WORTH
     }
 }
 
-/// What is advised, taken back one setting.
+/// The advice with one setting reverted.
 pub(super) struct Without {
     pub setting: usize,
-    /// None if that cannot be.
+    /// None if that cannot run.
     pub gain: Option<Gain>,
     pub mean: Option<Measured>,
 }
@@ -49,7 +47,7 @@ pub(super) struct Proven {
     pub noise_percent: f64,
 }
 
-/// Takes back what does not help, and says what the rest brings.
+/// Reverts settings that do not help, and measures the gain of the rest.
 pub(super) fn prove(
     runs: &mut Runs,
     start: &Choice,
@@ -64,7 +62,7 @@ pub(super) fn prove(
             all.flat_map(|c| runs.seeds().iter().map(move |s| (c.clone(), *s))).collect();
         runs.make(&wanted)?;
         if best != *start && runs.all(&best).is_none() {
-            // With another seed it gets stuck: nobody should use it.
+            // It gets stuck with some seed, so do not advise it.
             best = start.clone();
             continue;
         }
@@ -80,7 +78,7 @@ pub(super) fn prove(
             percent(a).total_cmp(&percent(b))
         });
         match least {
-            // One at a time: two may do the same thing.
+            // One at a time: two settings may have the same effect.
             Some(w) => best = best.with(w.setting, start.value(w.setting)),
             None => break without,
         }
@@ -100,7 +98,7 @@ fn changed(start: &Choice, best: &Choice) -> Vec<usize> {
     (0..SETTINGS.len()).filter(|&i| start.value(i) != best.value(i)).collect()
 }
 
-/// What `a` brings compared with `b`; None if one of them cannot be.
+/// Gain of `a` over `b`; None if one of them cannot run.
 fn gain(runs: &Runs, a: &Choice, b: &Choice) -> Option<Gain> {
     let goal = runs.goal();
     let (a, b) = (runs.all(a)?, runs.all(b)?);
@@ -116,30 +114,9 @@ fn noise(runs: &Runs, choice: &Choice) -> f64 {
     percent(moments(&logs).1)
 }
 
-/// Mean and standard deviation of a sample.
-fn moments(sample: &[f64]) -> (f64, f64) {
-    let n = sample.len() as f64;
-    let mean = sample.iter().sum::<f64>() / n;
-    let squares: f64 = sample.iter().map(|x| (x - mean) * (x - mean)).sum();
-    (mean, (squares / (n - 1.0)).sqrt())
-}
-
-/// The logarithm of a ratio as the percents that it is above 1.
-pub(super) fn percent(log: f64) -> f64 {
-    libm::expm1(log) * 100.0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_interval_is_students() {
-        let (mean, deviation) = moments(&[1.0, 2.0, 3.0, 4.0, 5.0]);
-        assert_eq!((mean, deviation), (3.0, 2.5f64.sqrt()));
-        let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
-        assert!(near(percent(libm::log(1.25)), 25.0));
-    }
 
     #[test]
     fn small_or_doubtful_gains_do_not_count() {

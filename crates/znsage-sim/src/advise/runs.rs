@@ -3,14 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use super::proof::{percent, SEEDS};
-use super::setting::SETTINGS;
-use super::{AdviceError, Choice, Goal, Measured, Question, Tried};
+use super::question::{AdviceError, Goal, Measured, Question, Tried};
+use super::setting::{Choice, Setting, SETTINGS};
 use crate::run::{check, run, RunError};
 use crate::spec::Spec;
+use crate::stats::percent;
 use crate::sweep::pool::{self, End};
 
-/// How far it is. How many runs there will be is not known before.
+/// Runs of each choice, each with a seed of its own.
+pub const SEEDS: usize = 5;
+
+/// Progress. The total number of runs is not known in advance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Runs made.
@@ -19,10 +22,10 @@ pub struct Progress {
     pub doing: &'static str,
 }
 
-/// What a choice brought, or why it cannot be.
+/// Result of a choice, or why it cannot run.
 type Outcome = Result<Measured, String>;
 
-/// Choices with their seeds, and what they brought.
+/// Results by choice and seed.
 type Known = BTreeMap<(Choice, u64), Outcome>;
 
 /// All runs so far.
@@ -64,18 +67,18 @@ impl<'a> Runs<'a> {
         self.question.spec.seed
     }
 
-    /// Seeds of the comparisons. The search has another one: it takes what
-    /// looks best with that, which may be luck.
+    /// Seeds of the comparisons, different from that of the search, whose best may be
+    /// luck.
     pub fn seeds(&self) -> &[u64] {
         &self.seeds
     }
 
-    /// May the search make so many more runs?
+    /// Does the budget allow `more` runs?
     pub fn affords(&self, more: usize) -> bool {
         self.made + more <= self.question.budget
     }
 
-    /// How many of the choices the search has not run yet, but can.
+    /// How many of the choices can run and have not.
     pub fn unknown(&self, choices: &[Choice]) -> usize {
         let seed = self.seed();
         let unknown = |c: &&Choice| !self.known.contains_key(&((*c).clone(), seed));
@@ -88,7 +91,7 @@ impl<'a> Runs<'a> {
         self.make(&choices.into_iter().map(|c| (c, seed)).collect::<Vec<_>>())
     }
 
-    /// Runs what has not run yet.
+    /// Runs the choices that have not run.
     pub fn make(&mut self, wanted: &[(Choice, u64)]) -> Result<(), AdviceError> {
         let mut todo = Vec::new();
         for key in wanted {
@@ -129,8 +132,7 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// Runs specs that are no choices, and returns what those brought that
-    /// could go on to their end, in the order of their keys.
+    /// Runs other specs; returns the results of those that finished, ordered by key.
     pub fn others<K: Copy + Ord + Send + 'static>(
         &mut self,
         specs: Vec<(K, Spec)>,
@@ -141,24 +143,24 @@ impl<'a> Runs<'a> {
         Ok(all)
     }
 
-    /// What a choice brought with a seed, if that was looked at.
+    /// The result of a choice with a seed, if known.
     pub fn get(&self, choice: &Choice, seed: u64) -> Option<&Outcome> {
         self.known.get(&(choice.clone(), seed))
     }
 
-    /// How good a choice was in the search, if it ran.
+    /// The score of a choice in the search, if it ran.
     pub fn score(&self, choice: &Choice) -> Option<f64> {
         let measured = self.get(choice, self.seed())?.as_ref().ok()?;
         Some(self.goal().score(measured))
     }
 
-    /// What a choice brought with each seed, if it ran with all.
+    /// The results of a choice with all seeds, if it ran with each.
     pub fn all(&self, choice: &Choice) -> Option<Vec<Measured>> {
         let one = |seed: &u64| self.get(choice, *seed)?.as_ref().ok().copied();
         self.seeds.iter().map(one).collect()
     }
 
-    /// The other values that a setting had, everything else being as chosen.
+    /// The other values tried of a setting, everything else as chosen.
     pub fn neighbours(&self, best: &Choice, setting: usize) -> Vec<Tried> {
         let seed = self.seed();
         let Some(score) = self.score(best) else { return Vec::new() };
@@ -187,6 +189,6 @@ fn outcome(result: Result<crate::RunResult, RunError>) -> Result<Outcome, Advice
 
 fn settings(spec: &Spec) -> String {
     let choice = Choice::of(spec).expect("it could be run");
-    let one = |(i, s): (usize, &super::Setting)| format!("{}={}", s.key, choice.value(i));
+    let one = |(i, s): (usize, &Setting)| format!("{}={}", s.key, choice.value(i));
     SETTINGS.iter().enumerate().map(one).collect::<Vec<_>>().join(" ")
 }

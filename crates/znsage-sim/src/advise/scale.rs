@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A small device instead of a large one, so that there is an answer soon.
+//! Scales a large device down, for a quick answer.
 //!
-//! Zones become smaller, the number of dies, the speeds, and the limits stay.
-//! Write amplification depends on which share of the device is in use and on
-//! how many zones there are to choose from, not on its size; a zone of some
+//! Zones shrink; dies, speeds and limits stay. Write amplification depends on
+//! utilization and on the number of zones, not on their size; a zone of some
 //! dozens of MiB still holds many chunks.
 
+use super::question::AdviceError;
 use super::setting::params;
-use super::AdviceError;
 use crate::spec::{HostSpec, Spec};
 
-/// What is simulated, in bytes of capacity: a run takes a second or two.
+/// Simulated capacity, bytes: a run takes a second or two.
 const SIZE: u64 = 4 << 30;
-/// So many zones there are at least: a few streams and the watermarks must not
-/// take a large part of them.
+/// Minimum zones, so that streams and watermarks take a small part of them.
 const ZONES: u64 = 128;
-/// The host's memory is that part of the device, as by default: 256 MiB of
-/// 64 GiB.
+/// Ratio of device size to memory, as by default: 64 GiB to 256 MiB.
 const MEMORY: u64 = 256;
 
-/// A device that is smaller than the one it stands for.
+/// A scaled-down device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scaled {
     /// Zones that are simulated.
@@ -35,8 +32,7 @@ pub struct Scaled {
 }
 
 impl Scaled {
-    /// Makes the device of a spec smaller, and the memory with it unless another
-    /// than the default was asked for.
+    /// Scales down the device of a spec, and the memory if it has the default size.
     ///
     /// # Errors
     /// If there is no such device.

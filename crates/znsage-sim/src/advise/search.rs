@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Coordinate descent: a setting at a time.
 
+use super::question::AdviceError;
 use super::runs::Runs;
 use super::setting::{values, Choice, SETTINGS};
-use super::AdviceError;
 use crate::run::{check, RunError};
 use crate::spec::Spec;
 
-/// Another value must be better by so much, or the search would follow noise.
+/// Minimum improvement; below it the search would follow noise.
 const STEP: f64 = 1.003;
-/// Times that all settings are gone through at most. Mostly the second time
-/// changes nothing.
+/// Most rounds through all settings. Usually the second changes nothing.
 const ROUNDS: usize = 4;
 
 /// Where the search ended.
@@ -19,9 +18,8 @@ pub(super) struct Found {
     pub cut_short: bool,
 }
 
-/// Where the search begins: with the default settings or, if their
-/// over-provisioning leaves too few slots, with the largest that is possible;
-/// then also why.
+/// The start of the search: the default settings; or, if their
+/// over-provisioning leaves too few slots, the largest possible one, and why.
 pub(super) fn start(
     spec: &Spec,
     default: &Choice,
@@ -45,7 +43,7 @@ pub(super) fn start(
     Ok((most, Some(instead)))
 }
 
-/// The best settings that are found from `start` on.
+/// Searches from `start`.
 pub(super) fn search(runs: &mut Runs, start: &Choice) -> Result<Found, AdviceError> {
     let values = values(runs.spec())?;
     let mut best = start.clone();
@@ -77,8 +75,8 @@ pub(super) fn search(runs: &mut Runs, start: &Choice) -> Result<Found, AdviceErr
     Ok(Found { best, cut_short: false })
 }
 
-/// Every value of each setting beside what is advised, if the proof took
-/// something back: the search had them beside something else.
+/// Measures every value of each setting around the advice, as the proof may
+/// have reverted settings.
 pub(super) fn look_around(runs: &mut Runs, best: &Choice) -> Result<(), AdviceError> {
     let values = values(runs.spec())?;
     let others =

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What can be set, and to what.
+//! The settings and their values.
 
-use super::AdviceError;
+use super::question::AdviceError;
 use crate::device::Params;
 use crate::spec::{PolicyKind, Spec};
 use crate::system::znsage::default_chunk;
 use crate::time::{BLOCK, MS};
 
-/// How a setting is made on a real device.
+/// How to apply a setting to a real device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Where {
     /// An option of `znsage on`.
@@ -21,10 +21,9 @@ pub enum Where {
 pub struct Setting {
     /// Its key in the spec.
     pub key: &'static str,
-    /// How it is made.
+    /// How to apply it.
     pub place: Where,
-    /// Values that are worth trying on a device, as the spec has them; which
-    /// of them can be is found out by trying.
+    /// Values worth trying on a device, as in the spec; some may turn out impossible.
     values: fn(&Params) -> Vec<String>,
 }
 
@@ -34,8 +33,7 @@ impl PartialEq for Setting {
     }
 }
 
-/// All settings, in the order in which they are tried: the first ones have the
-/// most to do with the others.
+/// All settings, in the order tried: the first interact most with the others.
 pub const SETTINGS: [Setting; 8] = [
     Setting { key: "znsage.policy", place: Where::Option("--policy"), values: policies },
     Setting { key: "znsage.chunk", place: Where::Option("--chunk"), values: chunks },
@@ -73,12 +71,12 @@ fn texts<T: ToString, const N: usize>(all: [T; N]) -> Vec<String> {
     all.iter().map(T::to_string).collect()
 }
 
-/// All that have a name; the system says which it knows.
+/// All named policies; the system refuses those it does not support.
 fn policies(_: &Params) -> Vec<String> {
     PolicyKind::ALL.map(|p| p.to_string()).to_vec()
 }
 
-/// Doublings of the write unit, from 16 KiB to what the device takes.
+/// Doublings of the write unit, from 16 KiB to the device's limit.
 fn chunks(params: &Params) -> Vec<String> {
     const LEAST: u64 = 16 << 10;
     let Some(z) = &params.zoned else { return Vec::new() };
@@ -96,7 +94,7 @@ fn chunks(params: &Params) -> Vec<String> {
 pub struct Choice(Vec<String>);
 
 impl Choice {
-    /// The values that a spec has. A chunk of the default size is named by it.
+    /// The values in a spec; a default chunk is given by its size.
     pub(super) fn of(spec: &Spec) -> Result<Choice, AdviceError> {
         let doc = serde_json::to_value(spec).expect("a spec is JSON");
         let value = |s: &Setting| {
@@ -107,7 +105,7 @@ impl Choice {
             }
         };
         let mut choice = Choice(SETTINGS.iter().map(value).collect());
-        // 12.0 is 12 to people.
+        // Show 12.0 as 12.
         for value in &mut choice.0 {
             if let Some(whole) = value.strip_suffix(".0") {
                 *value = whole.into();
@@ -131,7 +129,7 @@ impl Choice {
         &self.0[setting]
     }
 
-    /// The same with another value.
+    /// A copy with another value.
     pub(super) fn with(&self, setting: usize, value: &str) -> Choice {
         let mut choice = self.clone();
         choice.0[setting] = value.into();
@@ -152,7 +150,7 @@ pub(super) fn params(spec: &Spec) -> Result<Params, AdviceError> {
     Params::load(&spec.device, &spec.device_set).map_err(|e| AdviceError::Run(e.into()))
 }
 
-/// Values of each setting that are worth trying.
+/// Values worth trying, for each setting.
 pub(super) fn values(spec: &Spec) -> Result<Vec<Vec<String>>, AdviceError> {
     let params = params(spec)?;
     Ok(SETTINGS.iter().map(|s| (s.values)(&params)).collect())

@@ -8,18 +8,18 @@ use super::frame::{
     box_of, fit, text, text_upwards, text_width, Area, Frame, Key, Kind, Plot, INK, PX, SMALL,
 };
 use super::layers::{picture, Drawing, Point};
-use super::{difference, number, to_axis, Axis, Look};
+use super::style::{difference, number, to_axis, Axis, Look};
 
 /// Groups of bars.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BarChart {
-    /// What it shows.
+    /// Title.
     pub title: String,
-    /// How it was found.
+    /// How the data were obtained.
     pub subtitle: String,
     /// Upwards; it should begin at 0.
     pub y: Axis,
-    /// What the bars of a group are.
+    /// The bars of each group.
     pub series: Vec<BarSeries>,
     /// From left to right.
     pub groups: Vec<Group>,
@@ -30,27 +30,27 @@ pub struct BarChart {
 pub struct BarSeries {
     /// For the legend.
     pub label: String,
-    /// What was published and simulated of one thing has the same look.
+    /// Published and simulated values of one thing share a look.
     pub look: Look,
     /// Published, not simulated.
     pub published: bool,
 }
 
-/// Bars that stand together.
+/// A group of bars.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// Stands below them.
+    /// Label below the bars.
     pub label: String,
     /// One for each series; None where it has no value.
     pub bars: Vec<Option<Bar>>,
 }
 
-/// A bar: a value or, where a range was published, both its ends.
+/// A bar: a value, or the ends of a published range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bar {
-    /// The value, or the smallest.
+    /// The value, or the lower end.
     pub low: f64,
-    /// The value, or the largest.
+    /// The value, or the upper end.
     pub high: f64,
 }
 
@@ -74,7 +74,7 @@ impl BarChart {
         let bars = self.groups.iter().flat_map(|g| g.bars.iter().flatten());
         let values = || bars.clone().flat_map(|b| [b.low, b.high]);
         let (mut y_range, y_ticks) = fit(&self.y, values());
-        // Room for the numbers above the bars; narrow ones have them upright.
+        // Room for the numbers above the bars; narrow bars have them upright.
         let highest = to_axis(values().fold(0.0, f64::max), self.y.scale);
         let room = if self.groups.len() * self.series.len() > 8 { 0.35 } else { 0.13 };
         y_range.end = y_range.end.max(highest + room * (highest - y_range.start));
@@ -100,7 +100,7 @@ impl BarChart {
         picture(&frame, self)
     }
 
-    /// The bars of a series: their groups, and where they begin and end.
+    /// The bars of a series: group, bar, left and right edge.
     fn places<'a>(
         &'a self,
         i: usize,
@@ -116,7 +116,7 @@ impl BarChart {
         })
     }
 
-    /// The upper and the lower end of a bar.
+    /// Top and foot of a bar.
     fn ends(&self, plot: &Plot, bar: &Bar) -> (i32, i32) {
         // A range is a bar from its one end to the other.
         let base = if bar.low < bar.high { bar.low } else { self.y.from.unwrap_or(0.0) };
@@ -153,7 +153,7 @@ impl BarChart {
         }
     }
 
-    /// The published single value that bar `i` is held against.
+    /// The published single value that bar `i` is compared with.
     fn partner<'a>(&self, group: &'a Group, i: usize) -> Option<&'a Bar> {
         if self.series[i].published {
             return None;

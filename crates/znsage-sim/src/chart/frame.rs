@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What all charts have: title, legend, axes; and how things are drawn.
+//! What all charts share: title, legend, axes, drawing.
 
 use std::ops::Range;
 
@@ -12,14 +12,14 @@ use plotters::element::{Circle, PathElement, Polygon, Rectangle, Text};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, FontTransform, IntoFont, RGBAColor, RGBColor, ShapeStyle};
 
-use super::{number, to_axis, Axis, Look, Mark, Scale};
+use super::style::{number, to_axis, Axis, Look, Mark, Scale};
 
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// A place in the picture.
+/// A position in the picture.
 pub(super) type At = (i32, i32);
 
-/// The backend places things at whole units: four of them are a pixel.
+/// The backend uses whole units; four units are a pixel.
 pub(super) const PX: i32 = 4;
 pub(super) const WIDTH: i32 = 720 * PX;
 pub(super) const HEIGHT: i32 = 400 * PX;
@@ -30,7 +30,7 @@ const LEFT: i32 = 12 * PX;
 pub(super) const LEGEND_ROW: i32 = 19 * PX;
 const SWATCH: i32 = 30 * PX;
 
-/// Stands for the colour of the page's text until the picture is finished.
+/// Placeholder for the colour of the page's text.
 pub(super) const INK: RGBColor = RGBColor(0x01, 0x02, 0x03);
 pub(super) const INK_TEXT: &str = "#010203";
 
@@ -42,7 +42,7 @@ pub(super) struct Key<'a> {
     pub kind: Kind,
 }
 
-/// What a series is drawn as.
+/// How a series is drawn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Line,
@@ -62,7 +62,7 @@ pub(super) struct Frame<'a> {
     pub legend: Vec<Key<'a>>,
 }
 
-/// Where values are in the picture.
+/// Maps values to positions.
 pub(super) struct Plot {
     x: (Range<f64>, Scale),
     y: (Range<f64>, Scale),
@@ -78,7 +78,7 @@ impl Plot {
         (place(x, &self.x, &self.pixels.0), place(y, &self.y, &self.pixels.1))
     }
 
-    /// A value as the axis has it: a tick's own text, or the number.
+    /// A value as text: that of its tick, or the number.
     pub fn text(value: f64, axis: &Axis) -> String {
         let tick = axis.ticks.iter().find(|(at, _)| *at == value);
         tick.map_or_else(|| number(value), |(_, text)| text.clone())
@@ -116,7 +116,7 @@ pub(super) fn fit(
     (low..high, ticks)
 }
 
-/// Multiples of 1, 2 or 5 times a power of ten, the last one not below `high`.
+/// Multiples of 1, 2 or 5 times a power of ten, up to at least `high`.
 fn even_ticks(low: f64, high: f64) -> Vec<(f64, String)> {
     let rough = (high - low) / 5.0;
     let power = libm::pow(10.0, libm::floor(libm::log10(rough)));
@@ -130,7 +130,7 @@ fn even_ticks(low: f64, high: f64) -> Vec<(f64, String)> {
         .collect()
 }
 
-/// Powers of ten; where these are few, twice and five times them, too.
+/// Powers of ten; over a short range also twice and five times them.
 fn log_ticks(low: f64, high: f64) -> Vec<(f64, String)> {
     let (first, last) = (low.floor() as i32, high.ceil() as i32);
     let factors: &[f64] = if high - low > 2.5 { &[1.0] } else { &[1.0, 2.0, 5.0] };
@@ -143,13 +143,13 @@ fn log_ticks(low: f64, high: f64) -> Vec<(f64, String)> {
     all[from..=to].to_vec()
 }
 
-/// Width of a text: no fonts are read, so that a picture is the same on every
-/// machine. Sans-serif fonts have 0.5 to 0.58 of their size a letter.
+/// Estimated width of a text. No fonts are read, so pictures are the same on
+/// every machine; a sans-serif letter is 0.5 to 0.58 of its size wide.
 pub(super) fn text_width(text: &str, size: i32) -> i32 {
     (text.chars().count() as i32 * size * 56) / 100
 }
 
-/// Nothing can fail on the way into a string.
+/// Drawing into a string cannot fail.
 pub(super) fn drawn<E: std::fmt::Debug>(result: Result<(), E>) {
     result.expect("a string takes all");
 }
@@ -161,8 +161,8 @@ pub(super) fn heading(area: &Area, f: &Frame) {
     text(area, f.subtitle, (LEFT, y), SMALL, &INK.mix(0.75), (HPos::Left, VPos::Top));
 }
 
-/// The legend stands above the plot, where no data are: its entries row by row,
-/// and where they are.
+/// The entries of the legend with their positions, row by row. The legend is
+/// above the plot, clear of the data.
 pub(super) fn legend_rows<'a>(keys: &'a [Key<'a>]) -> Vec<Vec<(At, &'a Key<'a>)>> {
     let mut rows: Vec<Vec<_>> = Vec::new();
     let mut x = WIDTH;
@@ -197,7 +197,7 @@ fn swatch(area: &Area, (x, y): At, key: &Key) {
     mark(area, (x + SWATCH / 2, y), key.look, key.published);
 }
 
-/// An axis with its ticks where we want them.
+/// An axis with given ticks.
 struct Ticked {
     range: Range<f64>,
     ticks: Vec<(f64, String)>,
@@ -269,7 +269,7 @@ pub(super) fn text(
     drawn(area.draw(&Text::new(what.to_string(), at, style)));
 }
 
-/// Text that reads upwards.
+/// Vertical text, reading upwards.
 pub(super) fn text_upwards(area: &Area, what: &str, at: At, size: i32, colour: &impl Color) {
     let font = ("sans-serif", size).into_font().transform(FontTransform::Rotate270);
     let style = font.color(colour).pos(Pos::new(HPos::Left, VPos::Center));
@@ -281,7 +281,7 @@ fn rgb(look: Look) -> RGBColor {
     RGBColor(r, g, b)
 }
 
-/// A line; dashed if it was published.
+/// A line; dashed if published.
 pub(super) fn path(area: &Area, points: &[At], look: Look, published: bool) {
     let width = if published { 3 * PX / 2 } else { 2 * PX };
     let style = rgb(look).stroke_width(width as u32);
@@ -300,7 +300,7 @@ pub(super) fn path(area: &Area, points: &[At], look: Look, published: bool) {
         };
         let mut t = 0.0;
         while t < length {
-            // What is left of rounding is no dash.
+            // Ignore remainders of rounding.
             if left < 0.5 {
                 dash = !dash;
                 left = f64::from(if dash { 6 * PX } else { 4 * PX });
@@ -315,14 +315,14 @@ pub(super) fn path(area: &Area, points: &[At], look: Look, published: bool) {
     }
 }
 
-/// A thin line from what was published to what was simulated.
+/// A thin line from the published to the simulated value.
 pub(super) fn connector(area: &Area, from: At, to: At, look: Look) {
     let style = rgb(look).mix(0.6).stroke_width(PX as u32);
     drawn(area.draw(&PathElement::new(vec![from, to], style)));
 }
 
-/// A point: hollow if it was published, and larger, so that both are seen
-/// where they are the same.
+/// A point; published ones are hollow and larger, so that both show where they
+/// coincide.
 pub(super) fn mark(area: &Area, at: At, look: Look, published: bool) {
     let r = if published { 6 * PX } else { 7 * PX / 2 };
     let style = match published {
@@ -367,7 +367,7 @@ fn corners(mark: Mark) -> Option<&'static [(i32, i32)]> {
     })
 }
 
-/// A bar: hollow if it was published.
+/// A bar; hollow if published.
 pub(super) fn box_of(area: &Area, a: At, b: At, look: Look, published: bool) {
     if published {
         // The line is inside.

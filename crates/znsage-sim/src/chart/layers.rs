@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A picture in layers: the frame, and a group for each series and for its
-//! entry of the legend. The script of a page (`html/chart.js`) hides and shows
-//! them, and tells the values of the points that the groups carry. Without it
-//! they are a picture like any other.
+//! A picture in layers: the frame, and a group for each series and each entry
+//! of the legend. The page's script (`html/chart.js`) hides and shows them,
+//! and shows the values of the points they carry. Without it they are a plain
+//! picture.
 
 use plotters::backend::SVGBackend;
 use plotters::drawing::IntoDrawingArea;
@@ -11,20 +11,20 @@ use super::frame::{axes, drawn, heading, key, legend_rows, Area, At, Frame, Plot
 use super::frame::{HEIGHT, LEGEND_ROW, PX, WIDTH};
 use crate::html::escape;
 
-/// A value that is told where the pointer comes near.
+/// A value shown when the pointer is near.
 pub(super) struct Point {
     pub at: At,
-    /// A bar begins here and ends at `at`.
+    /// Where a bar begins; it ends at `at`.
     pub foot: i32,
     pub x: String,
     pub y: String,
 }
 
-/// What is drawn into a frame.
+/// The content of a frame.
 pub(super) trait Drawing {
-    /// Below the series, of several of them.
+    /// Drawn below the series.
     fn between(&self, area: &Area, plot: &Plot);
-    /// The series of the entry `i` of the legend.
+    /// Draws series `i`.
     fn series(&self, i: usize, area: &Area, plot: &Plot);
     /// Its values.
     fn points(&self, i: usize, plot: &Plot) -> Vec<Point>;
@@ -61,7 +61,7 @@ pub(super) fn picture(f: &Frame, drawing: &impl Drawing) -> String {
     .replace(INK_TEXT, "currentColor")
 }
 
-/// What is drawn, without the element around it.
+/// The drawing without the surrounding element.
 fn layer(height: i32, draw: impl FnOnce(&Area)) -> String {
     let mut svg = String::new();
     {

@@ -7,23 +7,23 @@ use super::frame::{
     connector, fit, mark, path, text, text_width, Area, At, Frame, Key, Kind, Plot, INK, PX, SMALL,
 };
 use super::layers::{picture, Drawing, Point};
-use super::{difference, number, Axis, Look};
+use super::style::{difference, number, Axis, Look};
 
-/// With more published points than this, differences are only lines.
+/// With more published points than this, differences have no labels.
 const MOST_DIFFERENCES: usize = 10;
 
 /// Lines over an axis of numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LineChart {
-    /// What it shows.
+    /// Title.
     pub title: String,
-    /// How it was found.
+    /// How the data were obtained.
     pub subtitle: String,
     /// To the right.
     pub x: Axis,
     /// Upwards.
     pub y: Axis,
-    /// What is drawn, the last on top.
+    /// The series, the last on top.
     pub series: Vec<Series>,
 }
 
@@ -32,7 +32,7 @@ pub struct LineChart {
 pub struct Series {
     /// For the legend.
     pub label: String,
-    /// What was published and simulated of one thing has the same look.
+    /// Published and simulated values of one thing share a look.
     pub look: Look,
     /// Published, not simulated.
     pub published: bool,
@@ -47,7 +47,7 @@ impl LineChart {
     pub fn svg(&self) -> String {
         let points = || self.series.iter().flat_map(|s| &s.points);
         let (mut x_range, x_ticks) = fit(&self.x, points().map(|p| p.0));
-        // Markers at the ends are not on the axis.
+        // Keep markers off the axes.
         let margin = (x_range.end - x_range.start) * 0.025;
         x_range = x_range.start - margin..x_range.end + margin;
         let (y_range, y_ticks) = fit(&self.y, points().map(|p| p.1));
@@ -71,7 +71,7 @@ impl LineChart {
         picture(&frame, self)
     }
 
-    /// Joins what was published to what was simulated of the same.
+    /// Joins published values to their simulated ones.
     fn differences(&self, area: &Area, plot: &Plot) {
         let published = || self.series.iter().filter(|s| s.published);
         let few = published().map(|s| s.points.len()).sum::<usize>() <= MOST_DIFFERENCES;
@@ -103,7 +103,7 @@ impl Drawing for LineChart {
         if s.line && at.len() > 1 {
             path(area, &at, s.look, s.published);
         }
-        // Many points are a line.
+        // Draw no markers on lines of many points.
         if at.len() <= 40 || !s.line {
             at.iter().for_each(|at| mark(area, *at, s.look, s.published));
         }
@@ -124,8 +124,8 @@ impl Series {
     }
 }
 
-/// Writes each text right of its point, or left of it where the plot ends, and
-/// below another one that is there.
+/// Writes each text right of its point (left at the edge of the plot), and
+/// below any text already there.
 fn beside(area: &Area, plot: &Plot, mut labels: Vec<(At, String)>) {
     labels.sort_by_key(|(at, _)| (at.0, at.1));
     let gap = 11 * PX;

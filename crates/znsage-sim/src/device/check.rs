@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Which parameters cannot be, and why.
+//! Validation of the parameters.
 
 use super::params::{Controller, Conventional, Interface, Media, Params, Zoned};
 use crate::time::BLOCK;
 
-/// Of each there is a record in memory; no SSD comes near.
+/// Each takes a record in memory; real SSDs have far fewer.
 const MAX_DIES: u32 = 1 << 16;
 const MAX_WAITING: u32 = 1 << 16;
 
@@ -40,7 +40,7 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// Refuses a set that no device can have.
+/// Refuses an impossible set.
 pub(super) fn params(p: &Params) -> Result<(), Refusal> {
     media(&p.media)?;
     controller(&p.controller, &p.media)?;
@@ -128,7 +128,7 @@ fn zoned(z: &Zoned, m: &Media) -> Result<(), Refusal> {
     curve(&z.reset_finished_us, "zoned.reset_finished_us")
 }
 
-/// A curve goes from 0 to 1 in steps, and is never negative.
+/// A curve's points ascend from 0 to 1 and are never negative.
 fn curve(points: &[(f64, f64)], key: &'static str) -> Result<(), Refusal> {
     let ends = (points.first().map(|p| p.0), points.last().map(|p| p.0));
     need(ends == (Some(0.0), Some(1.0)), key, || {

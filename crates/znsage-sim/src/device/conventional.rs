@@ -16,7 +16,7 @@ use super::faults::{FaultPlan, Faults};
 use super::flash::{Flash, Way};
 use super::load::ParamError;
 use super::params::{self, Interface, Pace, Params, Victim};
-use super::DeviceCounters;
+use super::types::DeviceCounters;
 use crate::time::{Ns, BLOCK};
 
 /// No block, in either map.
@@ -25,13 +25,13 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 struct Superblock {
     valid: u32,
-    /// The how-manieth it was to be opened: FIFO takes the smallest.
+    /// Serial number of its opening; FIFO picks the smallest.
     born: u64,
-    /// Full, so that garbage collection may take it.
+    /// Full, so it can be a GC victim.
     full: bool,
 }
 
-/// Where a stream of writes goes on.
+/// Where a stream of writes continues.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     superblock: u32,
@@ -39,16 +39,16 @@ struct Head {
     used: u32,
 }
 
-/// A superblock that is being emptied.
+/// The GC victim.
 #[derive(Clone, Copy, Debug)]
 struct Emptying {
     victim: u32,
     /// Dead blocks when it was chosen.
     dead: u32,
-    /// Everything before has been looked at.
+    /// Blocks before this one are done.
     at: u32,
     since: Ns,
-    /// When the last of its moved blocks is programmed.
+    /// When the last moved block is programmed.
     done: Ns,
 }
 
@@ -76,11 +76,9 @@ pub struct ConventionalSsd {
 }
 
 impl ConventionalSsd {
-    /// A device of the parameters. `size` replaces the capacity that the host
-    /// sees, in bytes; superblocks get smaller with it, so that their number
-    /// stays, on which garbage collection depends, and so do their erase
-    /// times. The seed is that of its
-    /// faults, if it gets any.
+    /// A device of the parameters. `size` replaces the capacity that the host sees, in
+    /// bytes. Superblocks and their erase times shrink with it; their number, on which
+    /// garbage collection depends, stays. The seed is for injected faults.
     ///
     /// # Errors
     /// If the parameters are not those of a conventional device, or leave no
@@ -101,10 +99,10 @@ impl ConventionalSsd {
         let scaled =
             u128::from(c.superblock / BLOCK) * u128::from(physical) / u128::from(c.flash / BLOCK);
         let size = (scaled as u64 / unit).max(1) * unit;
-        // Erasing takes the same part of the time as of the real size.
+        // Erase time shrinks with the superblock.
         flash.scale_erase(size * BLOCK, c.superblock);
         let count = physical / size;
-        // Free ones, two open ones, and one less to hold all the rest.
+        // Leaves room for the free superblocks, two open ones and one spare.
         let most = count.saturating_sub(u64::from(c.gc_low) + 3) * size;
         if logical == 0 || logical > most || physical >= u64::from(NONE) {
             return Err(params.refuse(
@@ -137,8 +135,8 @@ impl ConventionalSsd {
         })
     }
 
-    /// From now on, commands are late as the plan has it. Such a device hides
-    /// its other faults from the host.
+    /// Delays commands by the plan from now on. A conventional SSD hides its other
+    /// faults from the host.
     pub fn inject(&mut self, plan: FaultPlan) {
         self.faults = Some(Faults::new(plan, self.seed));
     }
@@ -157,7 +155,7 @@ impl ConventionalSsd {
         (self.superblocks.len() as u32, self.size)
     }
 
-    /// What the device has done so far.
+    /// The device's counters.
     pub fn counters(&self) -> &DeviceCounters {
         &self.counters
     }
@@ -197,8 +195,8 @@ impl ConventionalSsd {
         self.flash.written(&w, blocks) + self.late()
     }
 
-    /// Reads blocks; returns when that completes. What was never written, or
-    /// trimmed, comes without a read of the flash.
+    /// Reads blocks; returns the completion time. Blocks never written or trimmed need
+    /// no flash read.
     ///
     /// # Panics
     /// If they are not all on the device, or none.
@@ -210,7 +208,8 @@ impl ConventionalSsd {
         while lba < end {
             let first = self.map[lba];
             let mut run = 1;
-            // Neighbours that are neighbours in a flash page, too.
+            // Extend the run while both logical and physical blocks are contiguous
+            // within a flash page.
             while first != NONE
                 && lba + (run as usize) < end
                 && !(first + run).is_multiple_of(page)
@@ -229,8 +228,8 @@ impl ConventionalSsd {
         self.flash.sent(at, ready, blocks) + self.late()
     }
 
-    /// Says that the host does not need blocks any more; returns when that
-    /// completes. Only whole ranges of the device's granularity are freed.
+    /// Trims blocks; returns the completion time. Only whole ranges of the device's
+    /// granularity are freed.
     ///
     /// # Panics
     /// If they are not all on the device, or none.
@@ -247,7 +246,7 @@ impl ConventionalSsd {
         self.flash.command(now, len) + len + self.late()
     }
 
-    /// Is the physical block in a unit that is not complete yet?
+    /// Is the physical block in an incomplete unit, still in the buffer?
     fn buffered(&self, block: u32) -> bool {
         let unit = self.flash.unit_blocks();
         [self.host, self.gc].iter().any(|head| {
@@ -263,7 +262,7 @@ impl ConventionalSsd {
         (unit % self.dies, unit.into())
     }
 
-    /// Unmaps a logical block; was it mapped?
+    /// Unmaps a logical block; true if it was mapped.
     fn invalidate(&mut self, lba: usize) -> bool {
         let old = std::mem::replace(&mut self.map[lba], NONE);
         if old != NONE {
@@ -293,15 +292,15 @@ impl ConventionalSsd {
         Head { superblock, used: 0 }
     }
 
-    /// Makes sure that a superblock is free for the host.
+    /// Collects until a superblock is free for the host.
     fn collect(&mut self, now: Ns) {
         while self.free.len() <= self.params.gc_low as usize && self.choose(now) {
             self.empty(now, self.size);
         }
     }
 
-    /// After a unit of the host's: goes on with a victim as far as makes room
-    /// for one more.
+    /// Called after each unit the host writes: collects enough to make room for the next
+    /// unit.
     fn collect_some(&mut self, now: Ns) {
         if self.params.gc_pace == Pace::Burst
             || self.free.len() > self.params.gc_low as usize + 1
@@ -311,12 +310,12 @@ impl ConventionalSsd {
         }
         let Some(e) = self.emptying else { return };
         let (size, unit) = (u64::from(self.size), u64::from(self.flash.unit_blocks()));
-        // A victim gives as much room as it has dead blocks.
+        // A victim yields its dead blocks.
         let blocks = (unit * size).div_ceil(u64::from(e.dead).max(1));
         self.empty(now, blocks.min(size) as u32);
     }
 
-    /// Chooses a victim, unless there is one; false if nothing can be.
+    /// Chooses a victim if there is none; false if no superblock qualifies.
     fn choose(&mut self, now: Ns) -> bool {
         if self.emptying.is_some() {
             return true;
@@ -334,8 +333,8 @@ impl ConventionalSsd {
         true
     }
 
-    /// Moves what is valid in the next `blocks` of the victim; after the last
-    /// one it is erased and free.
+    /// Moves the valid blocks among the next `blocks` of the victim, and erases the
+    /// victim after the last.
     fn empty(&mut self, now: Ns, blocks: u32) {
         let Some(mut e) = self.emptying.take() else { return };
         let (unit, page) = (self.flash.unit_blocks(), self.flash.sense_blocks());
@@ -392,7 +391,7 @@ mod tests {
 
     use super::*;
 
-    /// Map, owners and counts say the same.
+    /// Map, owners and counts agree.
     fn verify(ssd: &ConventionalSsd) {
         let mut valid = vec![0; ssd.superblocks.len()];
         for (lba, at) in ssd.map.iter().enumerate().filter(|(_, at)| **at != NONE) {
@@ -409,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn maps_agree_after_anything() {
+    fn maps_agree_after_random_commands() {
         for (seed, pace) in [(1, "burst"), (2, "even"), (3, "even")] {
             let set = [("conventional.gc_pace".to_string(), pace.to_string())];
             let params = Params::load("conventional", &set).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Times that depend on how much of a zone is written.
+//! Durations that depend on how full a zone is.
 
 use crate::time::{from_us, Ns};
 
@@ -8,8 +8,8 @@ use crate::time::{from_us, Ns};
 pub(super) struct Curve(Vec<(u32, Ns)>);
 
 impl Curve {
-    /// From points by part of the capacity, and in microseconds. What is
-    /// ordered by time is computed in integers only.
+    /// Points are (part of the capacity, microseconds). The result is in integers: no
+    /// float may decide the order of events.
     pub fn new(points: &[(f64, f64)], capacity: u32) -> Curve {
         let at = |part: f64| (part * f64::from(capacity)).round() as u32;
         Curve(points.iter().map(|(part, us)| (at(*part), from_us(*us))).collect())

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Faults on purpose, drawn from a seed: a run with them can be repeated.
+//! Injected faults, drawn from a seed so that runs repeat.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::time::Ns;
 
-/// How often what goes wrong, in a million commands of a kind.
+/// Fault rates per million commands of a kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FaultPlan {
     /// Writes and appends that fail. The write pointer may have moved.
     pub append: u32,
-    /// Reads that fail, once.
+    /// Reads that fail; a retry may succeed.
     pub read: u32,
     /// Resets that fail; the zone stays as it was.
     pub reset: u32,
@@ -21,20 +21,20 @@ pub struct FaultPlan {
     pub read_only: u32,
     /// Commands of any kind that find the zone offline.
     pub offline: u32,
-    /// Commands that complete late, and so may pass others.
+    /// Commands that complete late, so others may overtake them.
     pub delay: u32,
-    /// They are late by up to this.
+    /// Maximum delay.
     pub delay_max: Ns,
 }
 
-/// A plan at work.
+/// A plan and its generator.
 #[derive(Clone, Debug)]
 pub(super) struct Faults {
     plan: FaultPlan,
     rng: Pcg64Mcg,
 }
 
-/// What a command meets.
+/// The outcome drawn for a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Fine,
@@ -43,7 +43,7 @@ pub(super) enum Fate {
     Offline,
 }
 
-/// What kind of command asks.
+/// The kind of command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asks {
     Write,
@@ -79,7 +79,7 @@ impl Faults {
         }
     }
 
-    /// By how much a command is late.
+    /// The delay of a command.
     pub fn delay(&mut self) -> Ns {
         if self.plan.delay_max != 0 && self.strikes(self.plan.delay) {
             return self.rng.random_range(1..=self.plan.delay_max);
@@ -87,7 +87,7 @@ impl Faults {
         0
     }
 
-    /// How many of `units` a failed write has written.
+    /// How many of `units` a failed write wrote.
     pub fn written(&mut self, units: u32) -> u32 {
         self.rng.random_range(0..=units)
     }

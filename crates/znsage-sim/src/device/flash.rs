@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The media and the controller that all SSDs here share.
 //!
-//! What is modelled, and how it was found. On the drive that is measured in
-//! most detail (`devices/zn540.toml`), random reads of 4 KiB at a queue depth
-//! of 32 drop from 280,000/s to a plateau of 120,000/s as writes keep all dies
-//! programming, while a single read waits 0.11 ms longer, and about 0.3 ms at
-//! most. So a die that programs lets reads in at intervals, a few at a time,
-//! and loses time by it (program suspend); `lane.rs` has that. Written data
-//! are acknowledged once they are in the write buffer, so that only the rate
-//! at which the dies empty it is felt. And where writes wait for room in
-//! that buffer in large numbers, reads wait behind them.
+//! On the drive measured in most detail (`devices/zn540.toml`), random reads
+//! of 4 KiB at a queue depth of 32 drop from 280,000/s to a plateau of
+//! 120,000/s as writes keep all dies programming, while a single read waits
+//! 0.11 ms longer, and about 0.3 ms at most. So a programming die lets a few
+//! reads in at intervals, at a cost (program suspend, `lane.rs`). Writes
+//! complete in the write buffer, so the host feels only the rate at which the
+//! dies drain it. When many writes wait for buffer room, reads queue behind
+//! them.
 //!
 //! A command that waits long for its die must not hold up the channel and the
-//! link for later ones. So their queues are kept as if every command joined
-//! them on arrival; for a read the waits add up, for a program, which may be
-//! queued far ahead, the longest counts.
+//! link for later commands. So every command joins those queues on arrival. A
+//! read adds up its waits; a program, which may be queued far ahead, takes the
+//! longest.
 
 use super::lane::{Gaps, Lane, Places, Room};
 use super::params::{Controller, Params};
@@ -26,13 +25,13 @@ const PIECE: u32 = 64;
 #[derive(Clone, Debug)]
 struct Die {
     lane: Lane,
-    /// The unit that was programmed last, and until when: till then it is
-    /// read from the buffer.
+    /// The unit programmed last, and when its program ends: until then, reads of it hit
+    /// the buffer.
     unit: u64,
     until: Ns,
 }
 
-/// How data come to be written: what differs is the controller's work.
+/// How data arrive; the controller's work differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     Write,
@@ -41,10 +40,10 @@ pub(super) enum Way {
     Copy,
 }
 
-/// A write that the controller has taken up.
+/// A write accepted by the controller.
 #[derive(Clone, Debug)]
 pub(super) struct Ingest {
-    /// When what was admitted so far is in the buffer.
+    /// When the data admitted so far are in the buffer.
     pub at: Ns,
     /// When the last of its units is programmed.
     pub programmed: Ns,
@@ -57,15 +56,15 @@ pub(super) struct Ingest {
 pub(super) struct Flash {
     dies: Vec<Die>,
     channels: Vec<Lane>,
-    /// The controller takes no other command before.
+    /// When the controller accepts the next command.
     front: Ns,
     link_read: Ns,
     link_write: Ns,
     drain: Ns,
     buffer: Room,
-    /// Places for commands, unless there is no limit.
+    /// The command queue, if limited.
     queue: Option<Room>,
-    /// Of writes that wait for the buffer.
+    /// Writes waiting for buffer room.
     waiting: Places,
     last_write: Ns,
     p: Parameters,
@@ -73,7 +72,7 @@ pub(super) struct Flash {
     pub programmed: u64,
 }
 
-/// Parameters, and what follows from them.
+/// Parameters and derived values.
 #[derive(Clone, Debug)]
 struct Parameters {
     unit_blocks: u32,
@@ -99,8 +98,8 @@ impl Parameters {
         let rate = |bytes, rate| if rate == 0 { 0 } else { transfer(bytes, rate) };
         let die_gaps =
             Gaps { slice: m.program_slice, resume: m.program_resume, most: m.reads_per_suspend };
-        // The transfer of a page is not interrupted, and costs no more if it
-        // comes in between.
+        // A page transfer is never interrupted, and interrupting between pages costs
+        // nothing.
         let channel_gaps = Gaps { slice: rate(m.page, m.channel), resume: 0, most: u32::MAX };
         Parameters {
             unit_blocks: (m.program_unit() / BLOCK) as u32,
@@ -152,7 +151,7 @@ impl Flash {
         }
     }
 
-    /// Makes an erase take `part` of `whole` of its time.
+    /// Scales the erase time by `part` / `whole`.
     pub fn scale_erase(&mut self, part: u64, whole: u64) {
         let scaled = u128::from(self.p.erase) * u128::from(part) / u128::from(whole);
         self.p.erase = scaled as Ns;
@@ -163,7 +162,7 @@ impl Flash {
         self.p.unit_blocks
     }
 
-    /// Blocks that one read of the cells brings.
+    /// Blocks that one read of the cells returns.
     pub fn sense_blocks(&self) -> u32 {
         self.p.sense_blocks
     }
@@ -173,8 +172,7 @@ impl Flash {
         &mut self.channels[channel]
     }
 
-    /// A command that occupies the controller for `len`; returns when it is
-    /// taken up.
+    /// Occupies the controller for `len`; returns when the command is accepted.
     pub fn command(&mut self, now: Ns, len: Ns) -> Ns {
         let queued = self.queue.as_ref().map_or(0, Room::since);
         let start = now.max(self.front).max(self.waiting.since()).max(queued);
@@ -182,7 +180,7 @@ impl Flash {
         start
     }
 
-    /// A command is under way until `done`.
+    /// Holds a place in the command queue until `done`.
     fn until(&mut self, done: Ns) -> Ns {
         if let Some(queue) = &mut self.queue {
             queue.take(done);
@@ -190,14 +188,13 @@ impl Flash {
         done
     }
 
-    /// When a command that is refused ends.
+    /// When a refused command completes.
     pub fn refusal(&self, now: Ns) -> Ns {
         now.max(self.front) + self.p.controller.write
     }
 
-    /// The controller takes up a write. Its data are to be given to
-    /// [`Flash::admit`], complete units to [`Flash::program`], and the whole
-    /// to [`Flash::written`].
+    /// The controller accepts a write. The caller passes its data to [`Flash::admit`],
+    /// complete units to [`Flash::program`], and ends with [`Flash::written`].
     pub fn write(&mut self, now: Ns, blocks: u32, way: Way) -> Ingest {
         let c = &self.p.controller;
         let (mut latency, mut len) = match way {
@@ -215,8 +212,7 @@ impl Flash {
         Ingest { at, programmed: 0, way, latency }
     }
 
-    /// Brings `blocks`, which are of one unit, into the buffer, once there is
-    /// room.
+    /// Brings `blocks` of one unit into the buffer, once there is room.
     pub fn admit(&mut self, w: &mut Ingest, blocks: u32) {
         w.at = w.at.max(self.buffer.since());
         if w.way != Way::Copy {
@@ -240,20 +236,20 @@ impl Flash {
         end
     }
 
-    /// A unit is programmed with nothing that has to be brought there.
+    /// Programs a unit of padding: no transfer.
     pub fn pad(&mut self, at: Ns, die: u32) {
         self.dies[die as usize].lane.background(at, self.p.program);
         self.programmed += u64::from(self.p.unit_blocks);
     }
 
-    /// A unit is moved within its die; returns when it is programmed.
+    /// Moves a unit within its die; returns when it is programmed.
     pub fn copyback(&mut self, at: Ns, die: u32) -> Ns {
         let len = self.p.read_page + self.p.program;
         self.programmed += u64::from(self.p.unit_blocks);
         self.dies[die as usize].lane.background(at, len).1
     }
 
-    /// The write is over: when does the host learn of it?
+    /// Ends the write; returns when the host sees its completion.
     pub fn written(&mut self, w: &Ingest, blocks: u32) -> Ns {
         for _ in 0..blocks.div_ceil(PIECE) {
             self.waiting.take(w.at);
@@ -264,8 +260,8 @@ impl Flash {
         self.until(done)
     }
 
-    /// The controller takes up a read; returns when. [`Flash::sense`] reads
-    /// what is not in the buffer, [`Flash::sent`] ends it.
+    /// The controller accepts a read; returns when. [`Flash::sense`] reads what is not
+    /// in the buffer, [`Flash::sent`] ends the read.
     pub fn read(&mut self, now: Ns, blocks: u32) -> Ns {
         let c = &self.p.controller;
         let len = c.read_command + Ns::from(blocks - 1) * c.read_command_block;
@@ -287,8 +283,8 @@ impl Flash {
         start + cells + (on - at) + len
     }
 
-    /// The data of a read that was taken up at `at` are in the controller at
-    /// `ready`: when are they at the host?
+    /// Ends a read accepted at `at` whose data reached the controller at `ready`;
+    /// returns when the host has them.
     pub fn sent(&mut self, at: Ns, ready: Ns, blocks: u32) -> Ns {
         let on = self.link_read.max(at);
         let len = Ns::from(blocks) * self.p.link_read_block;
@@ -297,9 +293,8 @@ impl Flash {
         self.until(done)
     }
 
-    /// A read for the device's own garbage collection. It has no priority,
-    /// and runs so far ahead of what is done with the data that only the time
-    /// of die and channel counts.
+    /// A read by the device's own GC. It has no priority, and runs so far ahead of the
+    /// use of its data that only die and channel time counts.
     pub fn read_ahead(&mut self, at: Ns, die: u32, blocks: u32) {
         let cells = self.p.cells(blocks);
         self.dies[die as usize].lane.background(at, cells);

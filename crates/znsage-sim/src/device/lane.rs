@@ -1,43 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What commands queue for: a die or a channel, and room in the write buffer.
+//! The resources that commands queue for: dies, channels, write buffer room.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::time::Ns;
 
-/// How background work lets foreground work in.
+/// How background work yields to foreground work.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gaps {
-    /// At the end of each such span; 0: not before all of it is over.
+    /// Yields at the end of each slice; 0: only at the end.
     pub slice: Ns,
-    /// What an interruption takes besides.
+    /// Cost of an interruption.
     pub resume: Ns,
-    /// At most so many pieces of foreground work at a time.
+    /// Maximum pieces of foreground work per interruption.
     pub most: u32,
 }
 
 /// A resource that serves one at a time: short foreground work (reads), and
 /// background work (programs) that can be interrupted for it.
 ///
-/// Background work is kept as one stretch: where it begins and where it ends,
-/// which each interruption moves.
+/// Background work is one stretch with a start and an end; interruptions move
+/// the end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lane {
     start: Ns,
     end: Ns,
-    /// Interruptions are possible at whole slices from here, where the
-    /// stretch began or the last interruption ended.
+    /// Slices count from here: the start of the stretch or the end of the last
+    /// interruption.
     origin: Ns,
     /// Foreground work done in the last interruption.
     served: u32,
-    /// Foreground work is taken up to here.
+    /// Foreground work occupies the lane until here.
     free: Ns,
 }
 
 impl Lane {
-    /// Queues background work that cannot start before `at`; returns when it
-    /// starts and ends.
+    /// Queues background work that cannot start before `at`; returns its start and end.
     pub fn background(&mut self, at: Ns, len: Ns) -> (Ns, Ns) {
         let mut start = at.max(self.end);
         if self.free > self.end {
@@ -50,13 +49,13 @@ impl Lane {
         (start, self.end)
     }
 
-    /// Serves foreground work that comes at `at`; returns when it starts.
+    /// Serves foreground work that arrives at `at`; returns its start.
     pub fn foreground(&mut self, at: Ns, len: Ns, gaps: &Gaps) -> Ns {
         let at = at.max(self.free);
         let start = if at >= self.end {
             at
         } else if at < self.start {
-            // Before the stretch, which moves if it has to.
+            // It starts before the stretch, and pushes it back if they overlap.
             let over = (at + len).saturating_sub(self.start);
             self.start += over;
             self.end += over;
@@ -72,7 +71,7 @@ impl Lane {
     }
 
     fn interrupt(&mut self, at: Ns, len: Ns, gaps: &Gaps) -> Ns {
-        // What came while the last interruption lasts may join it.
+        // Work that arrived during the last interruption may join it.
         let start = if at <= self.origin && self.served < gaps.most {
             self.served += 1;
             self.end += len;
@@ -92,12 +91,12 @@ impl Lane {
     }
 }
 
-/// Room in the write buffer, in program units; a unit is freed when it is
-/// programmed, in whatever order that happens.
+/// Room in the write buffer, in program units. A unit is freed when it is
+/// programmed, in any order.
 #[derive(Clone, Debug)]
 pub(super) struct Room {
     units: usize,
-    /// When the units that may still be in the buffer are freed.
+    /// When the units still in the buffer are freed.
     taken: BinaryHeap<Reverse<Ns>>,
 }
 
@@ -106,7 +105,7 @@ impl Room {
         Room { units: units as usize, taken: BinaryHeap::with_capacity(units as usize + 1) }
     }
 
-    /// Since when there has been room for one more unit.
+    /// When room for one more unit became free.
     pub fn since(&self) -> Ns {
         match self.taken.peek() {
             Some(Reverse(first)) if self.taken.len() >= self.units => *first,
@@ -114,7 +113,7 @@ impl Room {
         }
     }
 
-    /// Takes the place of a unit until then.
+    /// Occupies one unit until then.
     pub fn take(&mut self, until: Ns) {
         if self.taken.len() >= self.units {
             self.taken.pop();
@@ -123,7 +122,7 @@ impl Room {
     }
 }
 
-/// A fixed number of places that are taken and freed in order.
+/// A fixed number of places, taken and freed in order.
 #[derive(Clone, Debug)]
 pub(super) struct Places {
     free: Vec<Ns>,
@@ -135,12 +134,12 @@ impl Places {
         Places { free: vec![0; places as usize], next: 0 }
     }
 
-    /// Since when there has been a free place.
+    /// When the next place became free.
     pub fn since(&self) -> Ns {
         self.free[self.next]
     }
 
-    /// Takes a place until then.
+    /// Occupies a place until then.
     pub fn take(&mut self, until: Ns) {
         self.free[self.next] = until;
         self.next = (self.next + 1) % self.free.len();

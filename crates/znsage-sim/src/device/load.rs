@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Reading parameter files, and what is said of one that is refused.
+//! Loading parameter files, with errors that name the line.
 
 use std::fmt;
 
@@ -26,9 +26,9 @@ const BUILT_IN: [(&str, &str); 11] = built_in![
 pub struct ParamError {
     /// The file, or the name of the built-in set.
     pub file: String,
-    /// The line, from 1; None if the value does not stand in the file.
+    /// The line, from 1; None if the value is not in the file.
     pub line: Option<usize>,
-    /// The key, with its table; empty if the file as a whole is meant.
+    /// The key, with its table; empty for the file as a whole.
     pub key: String,
     /// What is wrong.
     pub what: String,
@@ -55,13 +55,13 @@ impl Params {
         BUILT_IN.iter().map(|(name, _)| *name)
     }
 
-    /// The file of a built-in set, to be printed and edited.
+    /// The text of a built-in set.
     pub fn text(name: &str) -> Option<&'static str> {
         BUILT_IN.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
     }
 
-    /// A built-in set by its name, or a file by its path (what contains a `/`
-    /// or ends in `.toml`). `set` replaces values by their keys, such as
+    /// A built-in set by name, or a file by path (if `name` contains a `/` or ends in
+    /// `.toml`). `set` replaces values by key, such as
     /// `("zoned.zones", "64")` or `("media.page", "16 KiB")`.
     ///
     /// # Errors
@@ -78,11 +78,9 @@ impl Params {
         Params::parse(name, text, set)
     }
 
-    /// The set that `text` holds, with values replaced by `set`; `file` is its
-    /// name in errors.
+    /// Parses `text`, with values replaced by `set`; `file` is its name in errors.
     ///
-    /// # Errors
-    /// If it is not TOML, or has other keys, or values that cannot be.
+    /// # Errors If it is not TOML, or has unknown keys or invalid values.
     pub fn parse(file: &str, text: &str, set: &[(String, String)]) -> Result<Params, ParamError> {
         let mut source = Source { texts: vec![(file, text)], set };
         let mut value = source.read()?;
@@ -110,18 +108,18 @@ impl Params {
         Ok(params)
     }
 
-    /// An error that is found when a device is made of the set.
+    /// An error found while building a device.
     pub(super) fn refuse(&self, key: &str, what: String) -> ParamError {
         ParamError { file: self.name.clone(), line: None, key: key.into(), what }
     }
 }
 
-/// The built-in sets, in words.
+/// The names of the built-in sets, as a list for messages.
 fn known() -> String {
     Params::names().collect::<Vec<_>>().join(", ")
 }
 
-/// Puts the values of `over` over those of `value`.
+/// Overrides the values of `value` by those of `over`.
 fn merge(value: &mut toml::Value, over: toml::Value) {
     match (value, over) {
         (toml::Value::Table(table), toml::Value::Table(over)) => {
@@ -136,13 +134,13 @@ fn merge(value: &mut toml::Value, over: toml::Value) {
     }
 }
 
-/// Replaces a value, or adds it to its table, which must be there.
+/// Replaces a value, or adds it to its table, which must exist.
 fn replace(value: &mut toml::Value, key: &str, new: &str) -> Option<()> {
     let (table, name) = match key.rsplit_once('.') {
         Some((table, name)) => (value.get_mut(table)?, name),
         None => (value, key),
     };
-    // What is no TOML value is a string without its quotes.
+    // Text that is not a TOML value is an unquoted string.
     let new = new.parse().unwrap_or_else(|_| toml::Value::String(new.into()));
     table.as_table_mut()?.insert(name.into(), new);
     Some(())
@@ -156,7 +154,7 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// The values of the last file.
+    /// Parses the last text.
     fn read(&self) -> Result<toml::Value, ParamError> {
         let (file, text) = self.texts[self.texts.len() - 1];
         let table: Result<toml::Table, _> = text.parse();
@@ -168,8 +166,8 @@ impl Source<'_> {
         })
     }
 
-    /// An error about `key`, with the file and line it is from. A key that is
-    /// missing or unknown has the line of its table.
+    /// An error about `key`, with its file and line. A missing or unknown key gets the
+    /// line of its table.
     fn refuse(&self, key: &str, what: String) -> ParamError {
         let error = |file: &str, line| ParamError {
             file: file.into(),
@@ -180,7 +178,7 @@ impl Source<'_> {
         if self.set.iter().any(|(k, _)| k == key) {
             return error("set on the command line", None);
         }
-        // The value is that of the first file that has it.
+        // The first file that has the key provides its value.
         let found = self.texts.iter().map(|(file, text)| (file, text, find(text, key)));
         match found.min_by_key(|(_, _, (missing, _))| *missing) {
             Some((file, text, (_, Some(at)))) => error(file, Some(line(text, at))),
@@ -193,10 +191,10 @@ fn line(text: &str, at: usize) -> usize {
     text[..at].matches('\n').count() + 1
 }
 
-/// Where a key stands in a file, or else the table it would be in; and how
-/// many parts of its path are missing.
+/// How many parts of a key's path the file lacks, and the offset of the key or
+/// of its innermost table.
 fn find(text: &str, key: &str) -> (usize, Option<usize>) {
-    // An element of an array is named by its array.
+    // Errors in an array name the array.
     let key = key.split('[').next().unwrap_or(key);
     let mut path = key.split('.');
     let mut at = None;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The devices: flash media, and the SSDs that are built on it.
 //!
-//! A device is a *reservation model*. A command is submitted at a virtual time
-//! that is never earlier than that of the command before, and the call answers
-//! at once with the time at which the command completes: every resource it
-//! needs (the controller, a die, a channel, the link to the host, room in the
-//! write buffer) knows until when it is taken. Devices have no events of their
-//! own, which makes a command cheap: some tens of nanoseconds.
+//! A device is a *reservation model*. The caller submits commands in order of
+//! virtual time, and each call returns the completion time at once: every
+//! resource a command needs (controller, die, channel, link, write buffer)
+//! knows until when it is busy. Devices have no events of their own, so a
+//! command costs some tens of nanoseconds.
 //!
-//! All sizes are in blocks of a page, 4 KiB.
+//! Sizes are in blocks of 4 KiB.
 
 mod check;
 mod conventional;
@@ -18,206 +17,16 @@ mod flash;
 mod lane;
 mod load;
 pub mod params;
+mod threaded;
+mod types;
 mod zns;
 mod zns_plus;
 
-use std::fmt;
-
-use crate::time::Ns;
 pub use conventional::ConventionalSsd;
 pub use faults::FaultPlan;
 pub use load::ParamError;
 pub use params::Params;
+pub use types::{
+    Appended, DeviceCounters, Extent, Fault, FaultKind, ZoneInfo, ZoneState, ZonedGeometry,
+};
 pub use zns::ZnsSsd;
-
-/// Shape and limits of a zoned device.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ZonedGeometry {
-    /// Zones of the device.
-    pub zones: u32,
-    /// Capacity: how many blocks of a zone can be written.
-    pub zone_blocks: u32,
-    /// Distance of the first blocks of two zones; at least the capacity.
-    pub zone_size_blocks: u32,
-    /// Writes and appends are of whole units, in blocks.
-    pub write_unit: u32,
-    /// Zones that may be open at a time; 0 is no limit.
-    pub max_open: u32,
-    /// Zones that may be open or closed at a time; 0 is no limit.
-    pub max_active: u32,
-    /// Largest append, in blocks.
-    pub max_append: u32,
-}
-
-/// A run of blocks in one zone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
-    /// The zone.
-    pub zone: u32,
-    /// First block, counted from the zone's start.
-    pub offset: u32,
-    /// Blocks, at least 1.
-    pub blocks: u32,
-}
-
-/// Where data went that was appended, and when the device says so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Appended {
-    /// First block, counted from the zone's start.
-    pub offset: u32,
-    /// When the command completes.
-    pub done: Ns,
-}
-
-/// State of a zone, as NVMe has it; explicitly and implicitly opened are one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ZoneState {
-    /// Nothing written; not active.
-    Empty,
-    /// Being written.
-    Open,
-    /// Partly written, active but not open.
-    Closed,
-    /// Written to its capacity, or finished.
-    Full,
-    /// Can be read, but neither written nor reset any more.
-    ReadOnly,
-    /// Gone with its data.
-    Offline,
-}
-
-/// What a zone looks like now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ZoneInfo {
-    /// Its state.
-    pub state: ZoneState,
-    /// Blocks written since the last reset, or the capacity once it is full.
-    pub write_pointer: u32,
-}
-
-/// Why a command failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FaultKind {
-    /// The zone does not exist, or the blocks are not in its capacity, or
-    /// there are none.
-    OutOfRange,
-    /// The zone is full, or has less room than the write needs.
-    ZoneFull,
-    /// As many zones are open as the device allows.
-    TooManyOpen,
-    /// As many zones are active as the device allows.
-    TooManyActive,
-    /// The length, or the place, is not a multiple of the write unit.
-    NotAUnit,
-    /// An append is longer than the device takes.
-    TooLong,
-    /// A write is not at the write pointer.
-    NotAtWritePointer,
-    /// A read reaches blocks that were not written.
-    BeyondWritePointer,
-    /// The zone's state forbids the command.
-    WrongState,
-    /// A live block would be overwritten in threaded logging.
-    Overwrite,
-    /// The device does not have the command.
-    Unsupported,
-    /// The media failed.
-    Media,
-    /// The zone has become read-only.
-    ReadOnly,
-    /// The zone has gone offline.
-    Offline,
-}
-
-/// A command that failed: why, where, and when the host learns of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// Why.
-    pub kind: FaultKind,
-    /// The zone.
-    pub zone: u32,
-    /// The first block of the command in the zone.
-    pub offset: u32,
-    /// When the command completes with the error.
-    pub done: Ns,
-}
-
-impl fmt::Display for FaultKind {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(match self {
-            FaultKind::OutOfRange => "outside the zone's capacity",
-            FaultKind::ZoneFull => "the zone has no room for it",
-            FaultKind::TooManyOpen => "too many zones are open",
-            FaultKind::TooManyActive => "too many zones are active",
-            FaultKind::NotAUnit => "not in whole write units",
-            FaultKind::TooLong => "longer than the device takes at once",
-            FaultKind::NotAtWritePointer => "not at the write pointer",
-            FaultKind::BeyondWritePointer => "beyond the write pointer",
-            FaultKind::WrongState => "the zone's state forbids it",
-            FaultKind::Overwrite => "a live block would be overwritten",
-            FaultKind::Unsupported => "the device does not have the command",
-            FaultKind::Media => "media error",
-            FaultKind::ReadOnly => "the zone is read-only",
-            FaultKind::Offline => "the zone is offline",
-        })
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "zone {}, block {}: {}", self.zone, self.offset, self.kind)
-    }
-}
-
-impl std::error::Error for Fault {}
-
-/// What a device has done since it was made. Blocks are of 4 KiB.
-///
-/// `programmed_blocks` = `written_blocks` + `copied_blocks` + `padding_blocks`
-/// once all that was written has left the write buffer; the device's own write
-/// amplification is their quotient, [`DeviceCounters::waf`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DeviceCounters {
-    /// Write and append commands.
-    pub writes: u64,
-    /// Blocks the host wrote or appended.
-    pub written_blocks: u64,
-    /// Read commands.
-    pub reads: u64,
-    /// Blocks the host read.
-    pub read_blocks: u64,
-    /// Blocks the device moved itself: by its garbage collection, by Copy,
-    /// by `zone_compaction`, by internal plugging.
-    pub copied_blocks: u64,
-    /// Of these, the ones that never left their chip.
-    pub copyback_blocks: u64,
-    /// Blocks written because a zone was finished before it was full.
-    pub padding_blocks: u64,
-    /// Blocks programmed into the flash, for whatever reason.
-    pub programmed_blocks: u64,
-    /// Erase operations of a die (of a block of each of its planes).
-    pub erases: u64,
-    /// Zones reset.
-    pub resets: u64,
-    /// Zones finished.
-    pub finishes: u64,
-    /// TRIM commands.
-    pub trims: u64,
-    /// Blocks that TRIM freed.
-    pub trimmed_blocks: u64,
-    /// Victims that the device's own garbage collection emptied.
-    pub gc_victims: u64,
-    /// Time they took, from the choice of a victim to its last program.
-    pub gc_time: Ns,
-}
-
-impl DeviceCounters {
-    /// Blocks programmed for each block that the host wrote; 1 if it wrote
-    /// none.
-    pub fn waf(&self) -> f64 {
-        match self.written_blocks {
-            0 => 1.0,
-            written => (written + self.copied_blocks + self.padding_blocks) as f64 / written as f64,
-        }
-    }
-}

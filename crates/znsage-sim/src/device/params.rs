@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What a device is made from: the schema of the parameter files.
+//! The schema of the parameter files.
 //!
-//! A user copies a file of `devices/` and edits it. In each of them every
-//! value carries its source or is marked as assumed. How they are read is in
-//! `load.rs`, what is refused in `check.rs`.
+//! Users copy a file of `devices/` and edit it. Each value there carries its
+//! source or is marked as assumed. `load.rs` reads the files, `check.rs`
+//! validates them.
 
 use serde::{Deserialize, Deserializer};
 
 use crate::time::{from_us, Ns, BLOCK};
 
-/// What a device is to the host.
+/// The interface to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Interface {
@@ -25,13 +25,13 @@ pub enum Interface {
 pub struct Params {
     /// A short name, for reports.
     pub name: String,
-    /// What it stands for, in a line.
+    /// One-line description.
     pub about: String,
-    /// What it is to the host.
+    /// The interface to the host.
     pub interface: Interface,
     /// The flash chips.
     pub media: Media,
-    /// What is between the chips and the host.
+    /// Controller, link and write buffer.
     pub controller: Controller,
     /// The zoned interface.
     pub zoned: Option<Zoned>,
@@ -49,7 +49,7 @@ pub struct Media {
     pub channels: u32,
     /// Dies in all; die `d` is on channel `d % channels`.
     pub dies: u32,
-    /// Planes of a die: they read and program together.
+    /// Planes of a die; they read and program together.
     pub planes: u32,
     /// Flash page of one plane, bytes.
     #[serde(deserialize_with = "bytes")]
@@ -66,58 +66,57 @@ pub struct Media {
     /// One program operation.
     #[serde(rename = "program_us", deserialize_with = "us")]
     pub program: Ns,
-    /// A program operation can be suspended for one read after each such
-    /// span; 0: a read waits for its end.
+    /// A program can be suspended for reads after each slice of this length; 0: reads
+    /// wait for its end.
     #[serde(rename = "program_slice_us", deserialize_with = "us")]
     pub program_slice: Ns,
-    /// What a program operation loses by being suspended.
+    /// Time a program loses per suspension.
     #[serde(rename = "program_resume_us", deserialize_with = "us")]
     pub program_resume: Ns,
-    /// Reads that a suspended operation waits for, at most.
+    /// Maximum reads per suspension.
     pub reads_per_suspend: u32,
     /// Erasing an erase block.
     #[serde(rename = "erase_us", deserialize_with = "us")]
     pub erase: Ns,
-    /// Bytes a second of a channel, in 10^6.
+    /// Rate of a channel, 10^6 bytes a second.
     #[serde(rename = "channel_mb_s", deserialize_with = "mb_s")]
     pub channel: u64,
 }
 
-/// What is between the chips and the host.
+/// Controller, link and write buffer.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Controller {
     /// Commands that the device works on at a time; 0: no limit.
     pub queue_depth: u32,
-    /// Latency of a read that is neither media nor transfer.
+    /// Latency of a read besides media and transfer.
     #[serde(rename = "read_us", deserialize_with = "us")]
     pub read: Ns,
     /// Latency of a write into the write buffer, before its transfer.
     #[serde(rename = "write_us", deserialize_with = "us")]
     pub write: Ns,
-    /// What an append takes longer than a write.
+    /// Extra latency of an append over a write.
     #[serde(rename = "append_extra_us", deserialize_with = "us")]
     pub append_extra: Ns,
-    /// For how long a read command occupies the controller: the reciprocal of
-    /// the largest command rate.
+    /// Controller time of a read command: the inverse of the maximum command rate.
     #[serde(rename = "read_command_us", deserialize_with = "us")]
     pub read_command: Ns,
-    /// For how much longer for each 4 KiB after the first.
+    /// Extra controller time per 4 KiB after the first.
     #[serde(rename = "read_command_block_us", deserialize_with = "us")]
     pub read_command_block: Ns,
-    /// The same of a write.
+    /// Controller time of a write command.
     #[serde(rename = "write_command_us", deserialize_with = "us")]
     pub write_command: Ns,
-    /// The same of an append.
+    /// Controller time of an append command.
     #[serde(rename = "append_command_us", deserialize_with = "us")]
     pub append_command: Ns,
-    /// A write or append below this size is transferred as if it had it, ...
+    /// Writes and appends below this size are transferred as if they had it, ...
     #[serde(deserialize_with = "bytes")]
     pub small_write: u64,
-    /// ... and occupies the controller for so much longer.
+    /// ... and take this much more controller time.
     #[serde(rename = "small_write_command_us", deserialize_with = "us")]
     pub small_write_command: Ns,
-    /// What a write takes longer while another one is under way.
+    /// Extra latency of a write while another is in flight.
     #[serde(rename = "overlap_us", deserialize_with = "us")]
     pub overlap: Ns,
     /// Bytes a second to the host, in 10^6.
@@ -135,8 +134,7 @@ pub struct Controller {
     pub buffer: u64,
     /// Is a write complete once it is in the buffer?
     pub early_completion: bool,
-    /// Places for writes that wait for room in the buffer, of 256 KiB each. A
-    /// read passes them; if more wait, it waits for a place.
+    /// Writes of 256 KiB that may wait for buffer room before reads wait too.
     pub waiting_writes: u32,
 }
 
@@ -146,13 +144,13 @@ pub struct Controller {
 pub struct Zoned {
     /// Zones.
     pub zones: u32,
-    /// Distance of two zones' first blocks, bytes.
+    /// Zone size: bytes between the starts of two zones.
     #[serde(deserialize_with = "bytes")]
     pub zone_size: u64,
-    /// Bytes of a zone that can be written.
+    /// Zone capacity, bytes.
     #[serde(deserialize_with = "bytes")]
     pub zone_capacity: u64,
-    /// Writes are of whole units, bytes.
+    /// Write unit, bytes.
     #[serde(deserialize_with = "bytes")]
     pub write_unit: u64,
     /// Open zones at a time; 0: no limit.
@@ -162,7 +160,7 @@ pub struct Zoned {
     /// Largest append, bytes.
     #[serde(deserialize_with = "bytes")]
     pub max_append: u64,
-    /// Dies that a zone is striped over.
+    /// Dies a zone is striped over.
     pub dies_per_zone: u32,
     /// Latency of an explicit open.
     #[serde(rename = "open_us", deserialize_with = "us")]
@@ -170,16 +168,16 @@ pub struct Zoned {
     /// Latency of an explicit close.
     #[serde(rename = "close_us", deserialize_with = "us")]
     pub close: Ns,
-    /// What the first write to an empty zone takes longer.
+    /// Extra latency of the first write to an empty zone.
     #[serde(rename = "first_write_us", deserialize_with = "us")]
     pub first_write: Ns,
-    /// Reset of a zone that is full or partly written: (occupancy from 0 to
-    /// 1, microseconds), in between along straight lines.
+    /// Reset of a full or partly written zone: points (occupancy from 0 to 1,
+    /// microseconds), linear in between.
     pub reset_us: Vec<(f64, f64)>,
-    /// Reset of a zone that was finished, by what was written before.
+    /// Reset of a finished zone, by its occupancy before the finish.
     pub reset_finished_us: Vec<(f64, f64)>,
-    /// Rate at which finish fills what is left of a zone, in 10^6 bytes a
-    /// second; 0: it fills nothing.
+    /// Rate at which finish fills the rest of a zone, 10^6 bytes a second; 0: it fills
+    /// nothing.
     #[serde(rename = "finish_mb_s", deserialize_with = "mb_s")]
     pub finish: u64,
     /// Finish of an empty zone, which is not filled.
@@ -188,8 +186,7 @@ pub struct Zoned {
     /// Shortest finish of one that is not empty.
     #[serde(rename = "finish_us", deserialize_with = "us")]
     pub finish_min: Ns,
-    /// Does a reset take the time of the zone's dies, or is erasing put off
-    /// to when nobody notices?
+    /// Does a reset occupy the zone's dies, or is the erase deferred at no cost?
     pub reset_occupies_dies: bool,
 }
 
@@ -209,8 +206,8 @@ pub enum Victim {
 pub struct ZnsPlus {
     /// May data move within a chip without leaving it?
     pub copyback: bool,
-    /// Latency of `zone_compaction` and of opening and closing a zone for
-    /// threaded logging, besides what it sets going.
+    /// Latency of `zone_compaction`, `TL_open` and the end of a log, besides the flash
+    /// work.
     #[serde(rename = "command_us", deserialize_with = "us")]
     pub command: Ns,
 }
@@ -222,22 +219,22 @@ pub struct Conventional {
     /// Bytes of flash.
     #[serde(deserialize_with = "bytes")]
     pub flash: u64,
-    /// What of it the host does not see, as a part of what it sees.
+    /// Flash hidden from the host, as a part of what the host sees.
     pub over_provisioning: f64,
     /// Bytes of a superblock, the unit of garbage collection: an erase block
     /// of each plane of each die.
     #[serde(deserialize_with = "bytes")]
     pub superblock: u64,
-    /// Garbage collection begins when no more superblocks are free.
+    /// Garbage collection starts at this many free superblocks.
     pub gc_low: u32,
     /// Which full superblock is emptied.
     pub gc_victim: Victim,
-    /// When the emptying is done.
+    /// When the victim is emptied.
     pub gc_pace: Pace,
-    /// Latency of a TRIM command, for which it occupies the controller, ...
+    /// Controller time of a TRIM command, ...
     #[serde(rename = "trim_us", deserialize_with = "us")]
     pub trim: Ns,
-    /// ... and of each 4 KiB of it.
+    /// ... plus this per 4 KiB.
     #[serde(rename = "trim_block_us", deserialize_with = "us")]
     pub trim_block: Ns,
     /// TRIM frees only whole, aligned ranges of this size, bytes.
@@ -251,7 +248,7 @@ pub struct Conventional {
 pub enum Pace {
     /// All of it at once, while writes wait.
     Burst,
-    /// A little with each write, so that it is empty when its room is needed.
+    /// A little with each write, so that the victim is empty when its room is needed.
     Even,
 }
 
@@ -292,8 +289,8 @@ pub(crate) fn bytes<'de, D: Deserializer<'de>>(d: D) -> Result<u64, D::Error> {
 /// Digits after the point of a size.
 const MAX_FRACTION: usize = 9;
 
-/// Bytes of "4096", "192 KiB" or "96M" (binary), "1 TB" (decimal). A fraction
-/// is taken if whole bytes come out.
+/// Parses "4096", "192 KiB" or "96M" (binary), "1 TB" (decimal) into bytes. A
+/// fraction is fine if it yields whole bytes.
 pub fn parse_size(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -320,7 +317,7 @@ pub fn parse_size(text: &str) -> Option<u64> {
 }
 
 impl Media {
-    /// Bytes that one read of the cells brings: a page of each plane.
+    /// Bytes that one read of the cells returns: a page of each plane.
     pub fn sense(&self) -> u64 {
         self.page * u64::from(self.planes)
     }
@@ -331,7 +328,7 @@ impl Media {
     }
 }
 
-/// Blocks of a size in bytes, which the checks have found to be whole ones.
+/// Blocks of a size in bytes; `check.rs` has made sure it is a multiple.
 pub(crate) fn blocks(bytes: u64) -> u32 {
     (bytes / BLOCK) as u32
 }

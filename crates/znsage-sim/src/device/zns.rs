@@ -9,22 +9,22 @@ use super::faults::{Asks, Fate, FaultPlan, Faults};
 use super::flash::{Flash, Ingest, Way};
 use super::load::ParamError;
 use super::params::{blocks, Interface, Params, Zoned};
-use super::zns_plus::{Piece, Plus};
-use super::{
+use super::threaded::{Piece, Plus};
+use super::types::{
     Appended, DeviceCounters, Extent, Fault, FaultKind, ZoneInfo, ZoneState, ZonedGeometry,
 };
 use crate::time::{transfer, Ns, BLOCK};
 
-/// 16 TiB of zones of 1 MiB; of each there is a record in memory.
+/// 16 TiB of zones of 1 MiB; each takes a record in memory.
 const MAX_ZONES: u32 = 1 << 24;
 
 #[derive(Clone, Debug)]
 pub(super) struct Zone {
     pub state: ZoneState,
-    /// Opened by command: the device does not close it to open another.
+    /// Opened by command, so the device does not close it implicitly.
     explicit: bool,
     finished: bool,
-    /// Blocks that were written since the last reset.
+    /// Blocks written since the last reset.
     pub written: u32,
 }
 
@@ -32,11 +32,11 @@ pub(super) struct Zone {
 #[derive(Clone, Debug)]
 struct Padding {
     zone: u32,
-    /// The next unit is programmed then, ...
+    /// When the next unit is programmed, ...
     next: Ns,
-    /// ... one more after each such span, ...
+    /// ... the interval between units, ...
     every: Ns,
-    /// ... from here to the end of the zone.
+    /// ... and the next offset to fill.
     offset: u32,
 }
 
@@ -60,15 +60,14 @@ pub struct ZnsSsd {
     faults: Option<Faults>,
     seed: u64,
     pub(super) plus: Option<Plus>,
-    /// Empty; kept for its memory.
+    /// Scratch of a copy, empty in between.
     pub(super) pieces: Vec<Piece>,
     pub(super) counters: DeviceCounters,
 }
 
 impl ZnsSsd {
-    /// A device of the parameters; `size`, in bytes of capacity, gives it
-    /// another number of zones. The seed is that of its faults, if it gets
-    /// any.
+    /// A device with these parameters. `size`, in bytes of capacity, changes the number
+    /// of zones. The seed is for injected faults.
     ///
     /// # Errors
     /// If the parameters are not those of a zoned device, or no zone is left.
@@ -115,7 +114,7 @@ impl ZnsSsd {
         })
     }
 
-    /// From now on, commands fail or are late as the plan has it.
+    /// Fails and delays commands by the plan from now on.
     pub fn inject(&mut self, plan: FaultPlan) {
         self.faults = Some(Faults::new(plan, self.seed));
     }
@@ -125,7 +124,7 @@ impl ZnsSsd {
         &self.geometry
     }
 
-    /// What the device has done so far.
+    /// The device's counters.
     pub fn counters(&self) -> &DeviceCounters {
         &self.counters
     }
@@ -146,7 +145,7 @@ impl ZnsSsd {
         (self.open.len() as u32, self.active)
     }
 
-    /// The chip that a block is on: what moves within one can be copied back.
+    /// The chip that a block is on; copyback works within a chip.
     pub fn die(&self, zone: u32, offset: u32) -> u32 {
         self.place(zone, offset).0
     }
@@ -155,16 +154,15 @@ impl ZnsSsd {
         self.params.dies_per_zone
     }
 
-    /// A fault of a command at `now`, as the host sees it.
+    /// The fault of a command refused at `now`.
     pub(super) fn fault(&self, now: Ns, kind: FaultKind, zone: u32, offset: u32) -> Fault {
         Fault { kind, zone, offset, done: self.flash.refusal(now) }
     }
 
-    /// Appends `blocks` to a zone, which the device opens if it must.
+    /// Appends `blocks` to a zone, opening it if needed.
     ///
-    /// # Errors
-    /// If the zone's state or room, the limits, or the length forbid it, or
-    /// by the fault plan.
+    /// # Errors If the zone's state or room, the limits or the length forbid it, or a
+    /// fault is injected.
     pub fn append(&mut self, now: Ns, zone: u32, blocks: u32) -> Result<Appended, Fault> {
         if blocks > self.geometry.max_append {
             return Err(self.fault(now, FaultKind::TooLong, zone, 0));
@@ -175,25 +173,18 @@ impl ZnsSsd {
         Ok(Appended { offset, done: self.put(now, zone, blocks, Way::Append) })
     }
 
-    /// Writes `blocks` at `offset`, which must be the write pointer, or at or
-    /// behind it in a zone that is open for threaded logging; returns when it
-    /// completes.
-    ///
-    /// # Errors
-    /// As [`ZnsSsd::append`], and if the offset is another.
-    pub fn write(&mut self, now: Ns, zone: u32, offset: u32, blocks: u32) -> Result<Ns, Fault> {
-        if self.logs(zone) {
-            return self.log_write(now, zone, offset, blocks);
-        }
-        let at = self.begin(now, zone, blocks)?;
-        if offset != at {
-            return Err(self.fault(now, FaultKind::NotAtWritePointer, zone, offset));
-        }
-        self.meet(now, zone, Asks::Write, blocks)?;
-        Ok(self.put(now, zone, blocks, Way::Write))
+    /// Is the zone open for threaded logging?
+    pub(super) fn logs(&self, zone: u32) -> bool {
+        self.plus.as_ref().is_some_and(|p| p.logs.iter().any(|log| log.zone == zone))
     }
 
-    /// May `blocks` be written at the write pointer, which is returned?
+    pub(super) fn forget_log(&mut self, zone: u32) {
+        if let Some(plus) = &mut self.plus {
+            plus.logs.retain(|log| log.zone != zone);
+        }
+    }
+
+    /// Checks that `blocks` can be written at the write pointer, and returns it.
     pub(super) fn begin(&self, now: Ns, zone: u32, blocks: u32) -> Result<u32, Fault> {
         let Some(z) = self.zones.get(zone as usize) else {
             return Err(self.fault(now, FaultKind::OutOfRange, zone, 0));
@@ -221,8 +212,7 @@ impl ZnsSsd {
         Ok(z.written)
     }
 
-    /// What the fault plan has for a command to `zone`, which writes `blocks`
-    /// if it writes.
+    /// Applies the fault plan to a command to `zone`, of `blocks` if it writes.
     pub(super) fn meet(
         &mut self,
         now: Ns,
@@ -259,10 +249,9 @@ impl ZnsSsd {
         Err(Fault { kind, zone, offset, done: self.flash.refusal(now) + late })
     }
 
-    /// Makes a zone read-only or offline, as if it had failed by itself.
+    /// Makes a zone read-only or offline, as if it had failed.
     ///
-    /// # Panics
-    /// If there is no such zone, or `state` is none of the two.
+    /// # Panics If there is no such zone, or `state` is neither.
     pub fn fail_zone(&mut self, zone: u32, state: ZoneState) {
         assert!(matches!(state, ZoneState::ReadOnly | ZoneState::Offline), "{state:?}");
         self.forget_log(zone);
@@ -273,9 +262,9 @@ impl ZnsSsd {
         self.faults.as_mut().map_or(0, Faults::delay)
     }
 
-    /// Writes at the write pointer what may be written there; returns when
-    /// that completes.
-    fn put(&mut self, now: Ns, zone: u32, blocks: u32, way: Way) -> Ns {
+    /// Writes at the write pointer, after [`ZnsSsd::begin`]; returns the completion
+    /// time.
+    pub(super) fn put(&mut self, now: Ns, zone: u32, blocks: u32, way: Way) -> Ns {
         self.pad(now);
         let mut w = self.flash.write(now, blocks, way);
         let mut first = 0;
@@ -288,8 +277,7 @@ impl ZnsSsd {
         self.flash.written(&w, blocks) + first + self.late()
     }
 
-    /// Brings blocks into the buffer, and the units that get complete to
-    /// their dies.
+    /// Brings blocks into the buffer, and programs the units they complete.
     pub(super) fn store(&mut self, w: &mut Ingest, zone: u32, blocks: u32) {
         self.make_open(zone, false);
         let unit = self.flash.unit_blocks();
@@ -299,7 +287,7 @@ impl ZnsSsd {
             let next = (at - at % unit + unit).min(end);
             self.flash.admit(w, next - at);
             at = next;
-            // The last unit of a zone may be a short one.
+            // The last unit of a zone may be short.
             if at.is_multiple_of(unit) || at == self.geometry.zone_blocks {
                 let (die, id) = self.place(zone, at - 1);
                 w.programmed = w.programmed.max(self.flash.program(w.at, die, id));
@@ -321,18 +309,17 @@ impl ZnsSsd {
     pub(super) fn place(&self, zone: u32, offset: u32) -> (u32, u64) {
         let unit = offset / self.flash.unit_blocks();
         let width = self.params.dies_per_zone;
-        // Zones that are written side by side are to begin with different
-        // dies, which the golden ratio does for any number of them.
+        // The golden ratio spreads the first dies of zones written side by side, however
+        // many.
         let part = u64::from(zone.wrapping_mul(0x9e37_79b9));
         let turn = ((part * u64::from(width)) >> 32) as u32;
         let die = (zone.wrapping_mul(width) + (unit + turn) % width) % self.dies;
         (die, u64::from(zone) << 32 | u64::from(unit))
     }
 
-    /// Reads blocks that were written; returns when it completes.
+    /// Reads written blocks; returns the completion time.
     ///
-    /// # Errors
-    /// If they were not, or the zone is offline, or by the fault plan.
+    /// # Errors If a block was not written, the zone is offline, or a fault is injected.
     pub fn read(&mut self, now: Ns, zone: u32, offset: u32, blocks: u32) -> Result<Ns, Fault> {
         self.readable(now, Extent { zone, offset, blocks })?;
         self.meet(now, zone, Asks::Read, 0)?;
@@ -362,7 +349,7 @@ impl ZnsSsd {
         Ok(())
     }
 
-    /// Reads blocks into the controller; returns when all are there.
+    /// Reads blocks into the controller; returns when all have arrived.
     pub(super) fn fetch(&mut self, at: Ns, e: Extent) -> Ns {
         let page = self.flash.sense_blocks();
         let z = &self.zones[e.zone as usize];
@@ -382,10 +369,9 @@ impl ZnsSsd {
         ready
     }
 
-    /// Empties a zone; returns when it is done.
+    /// Resets a zone; returns the completion time.
     ///
-    /// # Errors
-    /// If the zone is read-only or offline, or by the fault plan.
+    /// # Errors If the zone is read-only or offline, or a fault is injected.
     pub fn reset(&mut self, now: Ns, zone: u32) -> Result<Ns, Fault> {
         self.manageable(now, zone)?;
         self.meet(now, zone, Asks::Reset, 0)?;
@@ -430,11 +416,9 @@ impl ZnsSsd {
         Err(self.fault(now, kind, zone, 0))
     }
 
-    /// Makes a zone full, and fills what was not written of it; returns when
-    /// that is done.
+    /// Finishes a zone, filling the rest of it; returns the completion time.
     ///
-    /// # Errors
-    /// If the zone is read-only or offline, or by the fault plan.
+    /// # Errors If the zone is read-only or offline, or a fault is injected.
     pub fn finish(&mut self, now: Ns, zone: u32) -> Result<Ns, Fault> {
         self.manageable(now, zone)?;
         if self.logs(zone) {
@@ -467,7 +451,7 @@ impl ZnsSsd {
         self.padding.push(Padding { zone, next: now, every, offset });
     }
 
-    /// Does the filling of finished zones that was due up to `now`.
+    /// Catches up on the filling of finished zones due by `now`.
     pub(super) fn pad(&mut self, now: Ns) {
         if self.padding.is_empty() {
             return;
@@ -486,7 +470,7 @@ impl ZnsSsd {
         self.counters.programmed_blocks = self.flash.programmed;
     }
 
-    /// Opens a zone by command; returns when that is done.
+    /// Opens a zone by command; returns the completion time.
     ///
     /// # Errors
     /// If the zone's state or the limits forbid it.
@@ -504,8 +488,8 @@ impl ZnsSsd {
         Ok(now + self.params.open)
     }
 
-    /// Closes an open zone by command; returns when that is done. One that
-    /// nothing was written to becomes empty.
+    /// Closes an open zone by command; returns the completion time. A zone with nothing
+    /// written becomes empty.
     ///
     /// # Errors
     /// If the zone is not open.
@@ -523,7 +507,7 @@ impl ZnsSsd {
         Ok(now + self.params.close)
     }
 
-    /// The open zone that the device may close to open another.
+    /// The open zone that the device may close implicitly.
     fn implicit(&self) -> Option<usize> {
         self.open.iter().position(|z| !self.zones[*z as usize].explicit)
     }
@@ -542,7 +526,7 @@ impl ZnsSsd {
         Ok(())
     }
 
-    /// Opens a zone that may be opened, if it is not open.
+    /// Opens a zone that passed [`ZnsSsd::may_open`], unless it is open.
     pub(super) fn make_open(&mut self, zone: u32, explicit: bool) {
         let state = self.zones[zone as usize].state;
         if state == ZoneState::Open {

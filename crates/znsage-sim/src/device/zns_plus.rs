@@ -10,56 +10,13 @@
 
 use super::faults::Asks;
 use super::flash::{Ingest, Way};
-use super::params::ZnsPlus;
+use super::threaded::{Log, Piece};
+use super::types::{Appended, Extent, Fault, FaultKind, ZoneState};
 use super::zns::ZnsSsd;
-use super::{Appended, Extent, Fault, FaultKind, ZoneState};
 use crate::time::Ns;
 
-/// The part of a device that has the commands.
-#[derive(Clone, Debug)]
-pub(super) struct Plus {
-    params: ZnsPlus,
-    /// Zones open for threaded logging.
-    logs: Vec<Log>,
-}
-
-/// A zone open for threaded logging.
-#[derive(Clone, Debug)]
-struct Log {
-    zone: u32,
-    /// What was live when it was opened, a bit a block.
-    valid: Vec<u64>,
-    /// Everything before is in its new place.
-    at: u32,
-    /// Was a block of the present unit written by the host?
-    written: bool,
-}
-
-/// A part of a copy: of one unit at the source and at the destination.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Piece {
-    blocks: u32,
-    /// When it is in the controller.
-    ready: Ns,
-    copyback: bool,
-}
-
-impl Plus {
-    pub fn new(params: ZnsPlus) -> Plus {
-        Plus { params, logs: Vec::new() }
-    }
-}
-
-impl Log {
-    /// Live blocks from `from` to `end`.
-    fn live(&self, from: u32, end: u32) -> u32 {
-        (from..end).filter(|b| self.valid[*b as usize / 64] >> (b % 64) & 1 == 1).count() as u32
-    }
-}
-
 impl ZnsSsd {
-    /// NVMe Copy: the device itself appends `from`, in this order, to
-    /// `to_zone`.
+    /// NVMe Copy: the device appends `from`, in this order, to `to_zone`.
     ///
     /// # Errors
     /// As [`ZnsSsd::append`] and [`ZnsSsd::read`].
@@ -67,8 +24,8 @@ impl ZnsSsd {
         self.transfer(now, from, to_zone, 0, false)
     }
 
-    /// `zone_compaction`: as Copy, and a program unit whose source is a whole
-    /// one on the same chip moves by copyback.
+    /// `zone_compaction`: like Copy, but a unit whose source is a whole unit on the same
+    /// chip moves by copyback.
     ///
     /// # Errors
     /// As [`ZnsSsd::copy`], and if the device does not have the command.
@@ -104,8 +61,8 @@ impl ZnsSsd {
         self.meet(now, zone, Asks::Write, blocks)?;
         self.pad(now);
         let mut w = self.flash.write(now, blocks, Way::Copy);
-        // All is read before anything is programmed: a read would wait behind
-        // the programs of its own command.
+        // Read everything before programming: a read would wait behind the programs of
+        // its own command.
         let mut pieces = std::mem::take(&mut self.pieces);
         let (began, mut to) = (w.at, offset);
         for e in from {
@@ -123,8 +80,8 @@ impl ZnsSsd {
         Ok(Appended { offset, done: self.flash.written(&w, 0) + latency })
     }
 
-    /// Reads the first blocks of an extent, up to the end of a unit at the
-    /// source or at the destination, block `to` of `zone`.
+    /// Reads the head of an extent, up to the next unit boundary at the source or at the
+    /// destination, block `to` of `zone`.
     fn read_piece(
         &mut self,
         began: Ns,
@@ -158,22 +115,10 @@ impl ZnsSsd {
         self.counters.programmed_blocks = self.flash.programmed;
     }
 
-    /// Is the zone open for threaded logging?
-    pub(super) fn logs(&self, zone: u32) -> bool {
-        self.plus.as_ref().is_some_and(|p| p.logs.iter().any(|log| log.zone == zone))
-    }
-
-    pub(super) fn forget_log(&mut self, zone: u32) {
-        if let Some(plus) = &mut self.plus {
-            plus.logs.retain(|log| log.zone != zone);
-        }
-    }
-
-    /// `TL_open`: opens a full zone for threaded logging. `valid` has a bit
-    /// for each block of the zone, from the lowest bit of the first word:
-    /// those that are live. The dead ones can be written in ascending order
-    /// by [`ZnsSsd::write`]; the live ones stay readable all the time. Ends
-    /// with [`ZnsSsd::tl_close`]. Returns when the zone is open.
+    /// `TL_open`: opens a full zone for threaded logging. `valid` has a bit per block,
+    /// from the lowest bit of the first word, set for live blocks. Dead blocks can then
+    /// be written in ascending order by [`ZnsSsd::write`]; live ones stay readable.
+    /// [`ZnsSsd::tl_close`] ends it. Returns the completion time.
     ///
     /// # Errors
     /// If the zone is not full, the limits forbid it, the bitmap has another
@@ -195,21 +140,31 @@ impl ZnsSsd {
         if let Some(kind) = kind {
             return Err(self.fault(now, kind, zone, 0));
         }
-        // By command: the device must not close it.
+        // Explicitly, so that the device does not close it.
         self.make_open(zone, true);
         let log = Log { zone, valid: valid.to_vec(), at: 0, written: false };
         self.plus.as_mut().expect("checked above").logs.push(log);
         Ok(self.flash.command(now, latency) + latency)
     }
 
+    /// Writes `blocks` at `offset`; returns the completion time. The offset must be the
+    /// write pointer; in a zone open for threaded logging it may also be beyond it.
+    ///
+    /// # Errors As [`ZnsSsd::append`], and if the offset is wrong.
+    pub fn write(&mut self, now: Ns, zone: u32, offset: u32, blocks: u32) -> Result<Ns, Fault> {
+        if self.logs(zone) {
+            return self.log_write(now, zone, offset, blocks);
+        }
+        let at = self.begin(now, zone, blocks)?;
+        if offset != at {
+            return Err(self.fault(now, FaultKind::NotAtWritePointer, zone, offset));
+        }
+        self.meet(now, zone, Asks::Write, blocks)?;
+        Ok(self.put(now, zone, blocks, Way::Write))
+    }
+
     /// A write to a zone open for threaded logging.
-    pub(super) fn log_write(
-        &mut self,
-        now: Ns,
-        zone: u32,
-        offset: u32,
-        blocks: u32,
-    ) -> Result<Ns, Fault> {
+    fn log_write(&mut self, now: Ns, zone: u32, offset: u32, blocks: u32) -> Result<Ns, Fault> {
         let capacity = u64::from(self.geometry.zone_blocks);
         let log = self.log(zone);
         let end = u64::from(offset) + u64::from(blocks);
@@ -240,7 +195,7 @@ impl ZnsSsd {
         plus.logs.iter_mut().find(|log| log.zone == zone).expect("only asked of a log")
     }
 
-    /// Brings a log up to `end`, by blocks the host writes or by live ones.
+    /// Advances a log to `end`, with blocks the host writes or live ones.
     fn plug(&mut self, w: &mut Ingest, zone: u32, end: u32, host: bool) {
         let unit = self.flash.unit_blocks();
         let capacity = self.geometry.zone_blocks;
@@ -262,8 +217,7 @@ impl ZnsSsd {
         }
     }
 
-    /// Programs a unit of a log: what the host wrote of it, and the live
-    /// blocks that were there.
+    /// Programs a unit of a log: the host's blocks and the live blocks in it.
     fn plug_unit(&mut self, w: &mut Ingest, zone: u32, first: u32, end: u32) {
         let log = self.log(zone);
         let live = log.live(first, end);
@@ -299,9 +253,8 @@ impl ZnsSsd {
         ready
     }
 
-    /// Ends threaded logging in a zone: what is live behind the last write
-    /// moves to its new place, and the old flash is erased. Returns when the
-    /// zone is full again.
+    /// Ends threaded logging in a zone: live blocks beyond the last write move to their
+    /// new place, and the old flash is erased. Returns when the zone is full again.
     ///
     /// # Errors
     /// If the zone is not open for threaded logging.

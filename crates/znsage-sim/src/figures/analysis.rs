@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The analysis of ZNS SSDs: latency over request size, isolation, bandwidth
+//! The survey of ZNS SSDs: latency over request size, isolation, bandwidth
 //! over time.
 
 use super::device::DeviceJob;
 use super::model::{Across, Claim, Figure, Series};
 use super::published::Publication;
-use super::runs::{Job, Outcomes};
+use super::runs::{Definition, Job, Outcomes};
 use super::scale::Scale;
-use super::Definition;
 use crate::chart::{Axis, Look, Mark};
+use crate::stats::mean;
 
 pub(super) const FIGURES: &[Definition] = &[
     Definition { id: "analysis-write-latency", jobs: write_jobs, make: write_latency },
@@ -28,7 +28,7 @@ fn published() -> Publication {
 }
 
 fn look(i: usize) -> Look {
-    // As in the other figures: teal for zones, grey for the block interface.
+    // As in other figures: teal for zones, grey for the block interface.
     let zns = Look { colour: (0x00, 0x99, 0x88), mark: Mark::Diamond };
     [zns, Look { colour: (0x80, 0x80, 0x80), mark: Mark::Square }][i % 2]
 }
@@ -46,7 +46,7 @@ fn read_jobs(_: &Scale) -> Vec<Job> {
     latency_jobs(true)
 }
 
-/// Latency a byte, relative to that of 4 KiB.
+/// Latency per byte, relative to that of 4 KiB.
 fn relative(o: &Outcomes, device: &'static str, reads: bool, blocks: u32) -> Option<f64> {
     let of = |blocks| o.device(&DeviceJob::Latency { device, reads, blocks }, 0);
     Some(of(blocks)? / f64::from(blocks) / of(1)?)
@@ -147,9 +147,9 @@ fn isolation(_: &Scale, o: &Outcomes) -> Figure {
 
 const FILLS: [u32; 2] = [60, 90];
 
-/// Zones or superblocks, of their real size.
+/// Number of zones or superblocks, of real size.
 fn steady(scale: &Scale, device: &'static str, fill: u32) -> DeviceJob {
-    // 10 GB need ten zones above the 90 %.
+    // 10 GB need ten zones beyond the 90 %.
     let units = if scale.zones < 512 { 110 } else { 128 };
     DeviceJob::Steady { device, fill, units }
 }
@@ -174,7 +174,7 @@ fn bandwidth(scale: &Scale, o: &Outcomes) -> Figure {
     let slowest = |device, fill| {
         let v: &[f64] = of(device, fill)?;
         let least = v.iter().copied().reduce(f64::min)?;
-        Some(least / (v.iter().sum::<f64>() / v.len() as f64))
+        Some(least / mean(v)?)
     };
     let drops = |fill| {
         let v: &[f64] = of(DEVICES[1].1, fill)?;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Runs of a device by itself: what the benchmarks of the publications do to
-//! it, without a host in between.
+//! Runs of a device alone: the publications' benchmarks, without a host.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,9 +12,10 @@ use crate::host::costs::Costs;
 use crate::rng::{self, Rng};
 use crate::time::{to_secs, to_us, Ns, MS, SEC};
 
-/// What a benchmark spends between two commands: the published rates and
-/// latencies of a ZN540 at depth 1 differ by it (stonet-research/NVMeBenchmarks
-/// @01f40f1c, spdk, writes of 4 KiB: 1 / 85,100/s - 11.36 us).
+/// Time between two commands of a benchmark: the difference between the
+/// published rates and latencies of a ZN540 at depth 1
+/// (stonet-research/NVMeBenchmarks @01f40f1c, spdk, writes of 4 KiB: 1 /
+/// 85,100/s - 11.36 us).
 const PAUSE: Ns = 390;
 /// Blocks of a MiB.
 const MIB: u32 = 256;
@@ -32,8 +32,8 @@ pub enum DeviceJob {
         /// 4 KiB blocks of a request.
         blocks: u32,
     },
-    /// A thread writes blocks of 4 KiB one at a time, beside others that do
-    /// the same elsewhere: its writes a second.
+    /// A thread writes blocks of 4 KiB one at a time, while others do the same
+    /// elsewhere: its writes a second.
     Beside {
         /// Its parameter set.
         device: &'static str,
@@ -50,8 +50,8 @@ pub enum DeviceJob {
         /// Superblocks or zones, of their real size.
         units: u32,
     },
-    /// Half of a zone's units of 16 KiB are live and are moved to another
-    /// zone: milliseconds, MB/s, and percent that copyback moved.
+    /// Half of a zone's units of 16 KiB are live and move to another zone: milliseconds,
+    /// MB/s, and percent moved by copyback.
     Compaction {
         /// Its parameter set.
         device: &'static str,
@@ -65,8 +65,8 @@ pub enum DeviceJob {
 pub enum Mover {
     /// The host reads and appends.
     Host,
-    /// The device, asked by `zone_compaction`; the host takes the units in
-    /// the order in which their chips come up in the new zone.
+    /// The device, by `zone_compaction`; the host orders the units by chip in the new
+    /// zone.
     Device,
 }
 
@@ -75,16 +75,16 @@ enum Dev {
     Conventional(ConventionalSsd),
 }
 
-/// Gives a command to a device at a time, and tells when it is done.
+/// Submits a command at a time; returns its completion time.
 type Issue<'a> = Box<dyn FnMut(&mut Dev, Ns) -> Ns + 'a>;
 
-/// A thread of a benchmark: `depth` commands under way.
+/// A thread of a benchmark, with `depth` commands in flight.
 struct Thread<'a> {
     issue: Issue<'a>,
     depth: u32,
-    /// Commands that it has still to give.
+    /// Commands left to submit.
     left: u64,
-    /// Of each command, when it was done and how long it took.
+    /// Completion time and latency of each command.
     latencies: Vec<(Ns, Ns)>,
 }
 
@@ -130,8 +130,8 @@ fn open(device: &str, size: Option<u64>, set: &[(String, String)]) -> Result<Dev
 }
 
 impl Dev {
-    /// Writes the first `part` of the device in sequence, 1 MiB at a time;
-    /// returns when that is done, and how many blocks it is.
+    /// Writes the first `part` of the device in sequence, 1 MiB at a time; returns the
+    /// completion time and the number of blocks.
     fn fill(&mut self, part: f64) -> (Ns, u64) {
         let mut now = 0;
         match self {
@@ -153,7 +153,7 @@ impl Dev {
         }
     }
 
-    /// Writes at block `at`, which goes on behind it; returns when it is done.
+    /// Writes at block `at` and advances it; returns the completion time.
     fn write_next(&mut self, now: Ns, at: &mut u64, blocks: u32) -> Ns {
         let done = match self {
             Dev::Zns(d) => {
@@ -201,13 +201,14 @@ impl<'a> Thread<'a> {
         Thread { issue: Box::new(issue), depth, left: u64::MAX, latencies: Vec::new() }
     }
 
-    /// Of the commands that were done from `from` on.
+    /// Latencies of commands completed from `from` on.
     fn since(&self, from: Ns) -> impl Iterator<Item = Ns> + '_ {
         self.latencies.iter().filter(move |l| l.0 >= from).map(|l| l.1)
     }
 }
 
-/// Runs threads side by side until `end`, or all their commands are given.
+/// Runs threads concurrently until `end`, or until all their commands are
+/// submitted.
 fn together(dev: &mut Dev, start: Ns, end: Ns, threads: &mut [Thread]) {
     let (mut queue, mut sequence) = (BinaryHeap::new(), 0u64);
     for (i, thread) in threads.iter().enumerate() {
@@ -233,7 +234,7 @@ fn generator(seed: u64) -> Rng {
     rng::stream(1, seed)
 }
 
-/// GiB of a device that only a few GB are written to.
+/// Bytes of a device of which only a few GB are written.
 const SMALL: u64 = 20 << 30;
 
 fn latency(device: &str, reads: bool, blocks: u32) -> Result<Vec<f64>, String> {
@@ -271,7 +272,7 @@ fn beside(device: &str, others: u32) -> Result<Vec<f64>, String> {
     Ok(vec![threads[0].since(start + 200 * MS).count() as f64 / 0.8])
 }
 
-/// Blocks of a write of [`steady`], and how many are under way.
+/// Blocks of a write of [`steady`], and writes in flight.
 const STEADY: (u32, u32) = (32, 16);
 
 fn steady(device: &str, fill: u32, units: u32) -> Result<Vec<f64>, String> {
@@ -287,8 +288,7 @@ fn steady(device: &str, fill: u32, units: u32) -> Result<Vec<f64>, String> {
     let places = written / u64::from(blocks);
     let mut rng = generator(3);
     if let Dev::Conventional(d) = &mut dev {
-        // Until the flash was written twice: then garbage collection is in
-        // its steady state.
+        // Write the flash twice, so that garbage collection is in its steady state.
         for _ in 0..2 * d.blocks() / u64::from(blocks) {
             now = d.write(now, rng.random_range(0..places) * u64::from(blocks), blocks);
         }
@@ -319,10 +319,10 @@ fn halves(start: Ns, done: &[(Ns, Ns)], bytes: u64) -> Vec<f64> {
     counts.into_iter().map(|n| (n * bytes) as f64 * 2.0 / 1e6).collect()
 }
 
-/// Blocks of a unit, and units that are moved by one command.
+/// Blocks of a unit, and units moved by one command.
 const UNIT: (u32, usize) = (4, 32);
 
-/// What the host's software adds to a command, as in the simulated host.
+/// Adds the host's software costs to a command, as in the simulated host.
 fn software(command: Ns, blocks: u32) -> Ns {
     let c = Costs::default();
     command + c.irq + c.wake + Ns::from(blocks) * (c.segment + c.end_page)
@@ -351,7 +351,7 @@ fn compaction(device: &str, by: Mover) -> Result<Vec<f64>, String> {
             Mover::Host => {
                 let mut read = now;
                 for (i, e) in some.iter().enumerate() {
-                    // One CPU submits them one after the other.
+                    // One CPU submits the reads one by one.
                     let at = now + (i as Ns + 1) * costs.read;
                     let done = d.read(at, e.zone, e.offset, e.blocks).map_err(|e| e.to_string())?;
                     read = read.max(done + software(0, e.blocks));
@@ -371,8 +371,8 @@ fn compaction(device: &str, by: Mover) -> Result<Vec<f64>, String> {
     Ok(vec![to_us(took) / 1e3, bytes as f64 / 1e6 / to_secs(took), share])
 }
 
-/// In the order in which their chips come up in the new zone: ZNS+'s
-/// allocation that is aware of copyback.
+/// Orders extents by their chip in the new zone: ZNS+'s copyback-aware
+/// allocation.
 fn by_chip(d: &ZnsSsd, mut left: Vec<Extent>) -> Vec<Extent> {
     let mut chosen: Vec<Extent> = Vec::with_capacity(left.len());
     while !left.is_empty() {

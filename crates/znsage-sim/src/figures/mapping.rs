@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Memory for mappings, a page.
+//! Memory for mappings, per page.
 
 use super::model::{Across, Better, Claim, Figure};
 use super::party::{Field, Party};
 use super::published::Publication;
-use super::runs::{Job, Outcomes};
+use super::runs::{Definition, Job, Outcomes};
 use super::scale::Scale;
-use super::Definition;
 use crate::chart::Axis;
 use crate::spec::{SystemKind, WorkloadKind};
 
@@ -22,7 +21,7 @@ const PARTIES: [Party; 5] = [ZNSWAP, SMALL, THEIRS, PLUS, ZNSAGE];
 const AT: [f64; 1] = [20.0];
 
 fn field() -> Field<'static> {
-    // The maps are there from the beginning: a moment suffices.
+    // The maps exist from the start, so a short run suffices.
     let set = &[("run.warmup", "0"), ("run.measure", "0.05")];
     Field { parties: &PARTIES, workload: WorkloadKind::Uniform, utilizations: &AT, set }
 }
@@ -52,7 +51,7 @@ fn memory(scale: &Scale, o: &Outcomes) -> Figure {
             _ => s,
         }
     });
-    // 5480 zones of 96 MB, as the thesis has it.
+    // 5480 zones of 96 MB, as in the thesis.
     let total = ram(&SMALL).map(|b| b * 5480.0 * 24576.0 / 1e9);
     Figure {
         id: "mapping-memory",

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Every published figure, simulated: what was published, what comes out here,
-//! and the difference.
+//! Every published figure, simulated: published values, simulated values, and
+//! the difference.
 //!
-//! One file a publication lists its figures, each with the runs it needs and
-//! how it is made of them. Published values are in `published/`, each with its
-//! source. All runs are made first, each once, then all figures.
+//! One file per publication lists its figures, with the runs each needs and
+//! how to make it from them. `published/` has the published values, each with
+//! its source. All runs come first, each once, then all figures.
 
 mod analysis;
 mod device;
@@ -24,22 +24,11 @@ mod znswap;
 pub use model::{Across, Better, Claim, Figure, Loss, Row, Series, Verdict};
 pub use page::page;
 pub use published::{Publication, Published, Reading, Stated};
-pub use runs::{Job, Outcomes};
+pub use runs::{Definition, Job, Outcomes};
 pub use scale::Scale;
 pub use write::{prepare, write, WriteError};
 
-/// How a figure is made.
-#[derive(Clone, Copy)]
-pub struct Definition {
-    /// Its name.
-    pub id: &'static str,
-    /// What has to be run.
-    pub jobs: fn(&Scale) -> Vec<Job>,
-    /// The figure, once that was run.
-    pub make: fn(&Scale, &Outcomes) -> Figure,
-}
-
-/// All figures, in the order of the page.
+/// All figures, in page order.
 pub fn all() -> Vec<Definition> {
     let publications = [
         znswap::FIGURES,
@@ -52,10 +41,9 @@ pub fn all() -> Vec<Definition> {
     publications.concat()
 }
 
-/// The figures of these names; all, if there are none.
+/// The figures with these names; all if `ids` is empty.
 ///
-/// # Errors
-/// If there is no figure of a name; the text lists those that there are.
+/// # Errors If a name is unknown; the text lists the known ones.
 pub fn select(ids: &[String]) -> Result<Vec<Definition>, String> {
     let all = all();
     if let Some(unknown) = ids.iter().find(|id| all.iter().all(|f| f.id != **id)) {
@@ -65,11 +53,11 @@ pub fn select(ids: &[String]) -> Result<Vec<Definition>, String> {
     Ok(all.into_iter().filter(|f| ids.is_empty() || ids.iter().any(|id| id == f.id)).collect())
 }
 
-/// Runs what the figures need, `threads` runs at a time, and makes them.
+/// Runs what the figures need, `threads` runs at a time, and makes the
+/// figures.
 ///
-/// # Errors
-/// If the threads cannot be had. A run that fails is no error: its figure
-/// says so.
+/// # Errors If the threads cannot be created. A failed run is not an error:
+/// its figure says so.
 pub fn make(
     definitions: &[Definition],
     scale: &Scale,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A figure: what was published beside what is simulated, and whether the one
-//! comes out like the other.
+//! A figure: published beside simulated values, and how well they agree.
 
 use serde::Serialize;
 
@@ -10,31 +9,31 @@ use crate::chart::{self, number, Axis, Bar, BarChart, BarSeries, Group, LineChar
 /// A figure.
 #[derive(Clone, Debug)]
 pub struct Figure {
-    /// Its name: of its files, and for `--only`.
+    /// Its name, for its files and `--only`.
     pub id: &'static str,
-    /// What it shows.
+    /// Title.
     pub title: String,
-    /// Where it was published, in a few words.
+    /// Short name of the publication.
     pub name: String,
     /// Where it was published.
     pub source: String,
-    /// What was run to make it, in sentences.
+    /// What was run to make it.
     pub about: Vec<String>,
     /// To the right.
     pub x: Across,
     /// Upwards, with its unit.
     pub y: Axis,
-    /// Is more or less of it better? None: neither.
+    /// Is more or less better? None: neither.
     pub better: Option<Better>,
-    /// The systems, or what else is compared.
+    /// The systems or devices compared.
     pub series: Vec<Series>,
-    /// What the publication says in numbers.
+    /// Claims of the publication.
     pub claims: Vec<Claim>,
-    /// What else is to be known.
+    /// Further notes.
     pub notes: Vec<String>,
 }
 
-/// What is to the right.
+/// The x axis.
 #[derive(Clone, Debug)]
 pub enum Across {
     /// Numbers: lines.
@@ -53,7 +52,7 @@ pub enum Better {
     Less,
 }
 
-/// What belongs to one system.
+/// The values of one system.
 #[derive(Clone, Debug)]
 pub struct Series {
     /// Its name.
@@ -62,7 +61,7 @@ pub struct Series {
     pub look: Look,
     /// Is it this project's engine?
     pub ours: bool,
-    /// Is it a published system, so that ours is held against it?
+    /// Is it a published system, to compare ours with?
     pub rival: bool,
     /// Published values by x.
     pub published: Vec<(f64, Stated)>,
@@ -70,14 +69,14 @@ pub struct Series {
     pub simulated: Vec<(f64, f64)>,
 }
 
-/// How well a claim came out.
+/// How well a claim was reproduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Within its tolerance.
     Reproduced,
-    /// The effect has the published direction but another size; of what is no
-    /// effect: within a factor of two.
+    /// The effect has the published direction but another size; for a plain size: within
+    /// a factor of two.
     OtherSize,
     /// Neither.
     NotReproduced,
@@ -88,26 +87,26 @@ pub enum Verdict {
 pub struct Claim {
     /// What was published.
     pub published: Published,
-    /// What the simulator says; None if its run failed.
+    /// The simulated value; None if a run failed.
     pub simulated: Option<f64>,
-    /// Percent that it may differ by and still counts as reproduced.
+    /// Tolerance in percent.
     pub within: f64,
-    /// What follows.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Unless it was reproduced: why it likely was not.
+    /// The likely reason, unless it was reproduced.
     pub reason: String,
 }
 
-/// A place where this project's engine is behind.
+/// A point where this project's engine is behind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Loss {
     /// Where.
     pub at: String,
-    /// What it has there.
+    /// Our value.
     pub ours: f64,
-    /// Which published system is the best there.
+    /// The best published system there.
     pub rival: String,
-    /// What that has.
+    /// Its value.
     pub theirs: f64,
 }
 
@@ -131,29 +130,29 @@ impl Series {
         }
     }
 
-    /// The same with a simulated point, unless there is none.
+    /// Adds a simulated point, if there is one.
     pub fn point(mut self, x: f64, y: Option<f64>) -> Series {
         self.simulated.extend(y.filter(|y| y.is_finite()).map(|y| (x, y)));
         self
     }
 
-    /// The same with simulated points.
+    /// Adds simulated points.
     pub fn points(self, points: impl IntoIterator<Item = (f64, Option<f64>)>) -> Series {
         points.into_iter().fold(self, |s, (x, y)| s.point(x, y))
     }
 
-    /// The same with a published point.
+    /// Adds a published point.
     pub fn publish(mut self, x: f64, value: &Published) -> Series {
         self.published.push((x, value.is));
         self
     }
 }
 
-/// Unless said otherwise, what differs by no more percent is reproduced.
+/// Default tolerance of a claim, percent.
 pub const WITHIN: f64 = 10.0;
 
 impl Claim {
-    /// Holds what was simulated against what was published.
+    /// Compares a simulated value with a published one.
     pub fn new(published: &Published, simulated: Option<f64>, reason: &str) -> Claim {
         Claim::within(WITHIN, published, simulated, reason)
     }
@@ -188,7 +187,7 @@ impl Claim {
         }
     }
 
-    /// `+12 %`, or nothing for what was stated as a bound.
+    /// `+12 %`, or nothing for a bound.
     pub fn difference(&self) -> String {
         match (self.published.is, self.simulated) {
             (Stated::Value(v), Some(s)) => chart::difference(v, s),
@@ -237,7 +236,7 @@ pub struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// Of what has both, in percent.
+    /// Difference in percent, if there are both values.
     pub fn difference(&self) -> Option<f64> {
         match (self.published, self.simulated) {
             (Some(Stated::Value(p)), Some(s)) if p != 0.0 => Some((s / p - 1.0) * 100.0),
@@ -247,7 +246,7 @@ impl Row<'_> {
 }
 
 impl Figure {
-    /// All of its values: those of a series with the same x are in one row.
+    /// All values: one row per series and x.
     pub fn rows(&self) -> Vec<Row<'_>> {
         let mut rows = Vec::new();
         for series in &self.series {
@@ -274,8 +273,8 @@ impl Figure {
         }
     }
 
-    /// Where this project's engine is worse than the best published system,
-    /// by more than a percent: less is no difference worth words.
+    /// Points where this project's engine is more than 1 % worse than the best published
+    /// system.
     pub fn losses(&self) -> Vec<Loss> {
         let (Some(better), Some(ours)) = (self.better, self.series.iter().find(|s| s.ours)) else {
             return Vec::new();
@@ -313,7 +312,7 @@ impl Figure {
             label: if published { format!("{}, published", s.name) } else { s.name.clone() },
             look: s.look,
             published,
-            // Between single published points nothing is known.
+            // No line between single published points.
             line: !published,
             points,
         };
@@ -405,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_is_said() {
+    fn losses_are_listed() {
         let look = Look::other(0);
         let mut ours = Series::new("znsage", look).points([(10.0, Some(5.0)), (20.0, Some(9.0))]);
         ours.ours = true;

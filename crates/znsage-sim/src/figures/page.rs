@@ -62,7 +62,7 @@ fn section(f: &Figure) -> Section {
     Section { id: f.id.into(), title: f.title.clone(), blocks }
 }
 
-/// What was published and what came out, without the reasons.
+/// All claims, without the reasons.
 fn summary_table(figures: &[Figure]) -> Table {
     let head = ["Figure", "Claim", "Published", "Simulated", "Difference", "Verdict"];
     let all = figures.iter().flat_map(|f| f.claims.iter().map(move |c| (f, c)));
@@ -156,7 +156,7 @@ fn losses(figures: &[Figure]) -> Option<Section> {
     })
 }
 
-/// How it was done, and what was fitted.
+/// The method, and what was fitted.
 fn method() -> Section {
     let text = |s: &str| Block::Text(s.into());
     let mut blocks = vec![

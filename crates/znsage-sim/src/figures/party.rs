@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Who takes part in a figure: systems, with their settings.
+//! The systems in a figure, with their settings.
 
 use super::model::Series;
 use super::runs::{Job, Outcomes};
@@ -8,7 +8,7 @@ use crate::chart::Look;
 use crate::spec::{SystemKind, WorkloadKind};
 use crate::{RunResult, Spec};
 
-/// A system that takes part.
+/// A system with its settings.
 #[derive(Clone, Copy)]
 pub struct Party {
     /// Its name in the figure.
@@ -19,15 +19,15 @@ pub struct Party {
     pub device: &'static str,
     /// Settings besides the defaults.
     pub set: &'static [(&'static str, &'static str)],
-    /// A variant of a system that takes part, too; 0: not one.
+    /// Number of the variant of another party; 0: not a variant.
     pub variant: u8,
 }
 
 /// Runs of several parties, under one workload at several utilizations.
 pub struct Field<'a> {
-    /// Who takes part.
+    /// The parties.
     pub parties: &'a [Party],
-    /// What they run.
+    /// Their workload.
     pub workload: WorkloadKind,
     /// Percent of the device.
     pub utilizations: &'a [f64],
@@ -46,12 +46,12 @@ impl Party {
         Party { set, ..self }
     }
 
-    /// The same, as a variant of another one.
+    /// Makes it a variant of another party.
     pub const fn variant(self, n: u8) -> Party {
         Party { variant: n, ..self }
     }
 
-    /// An empty series of it.
+    /// Its empty series.
     pub fn series(&self) -> Series {
         let look = Look::system(self.system);
         let mut s = Series::new(self.name, look.variant(self.variant));
@@ -78,7 +78,7 @@ impl Field<'_> {
         self.parties.iter().flat_map(of).collect()
     }
 
-    /// What a party's run found; None if it failed.
+    /// The result of a party's run; None if it failed.
     pub fn result<'a>(
         &self,
         scale: &Scale,
@@ -133,7 +133,7 @@ impl Field<'_> {
         series.collect()
     }
 
-    /// What is not as by default, for the page.
+    /// Description of parties and settings, for the page.
     pub fn about(&self) -> String {
         let parties = self.parties.iter().map(|p| {
             let set: Vec<String> = p.set.iter().map(|(k, v)| format!("{k}={v}")).collect();

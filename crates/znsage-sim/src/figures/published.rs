@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What was published: the files of `published/`.
+//! Published values: the files of `published/`.
 
 use serde::{Deserialize, Serialize};
 
-/// What a publication says of a quantity.
+/// A published quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stated {
-    /// It is this.
+    /// A value.
     Value(f64),
-    /// It is from this to that.
+    /// A range.
     Range(f64, f64),
-    /// It is more, without saying how much.
+    /// A lower bound.
     Above(f64),
-    /// It is less, without saying how much.
+    /// An upper bound.
     Below(f64),
 }
 
-/// Where a value was found.
+/// How a value was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reading {
-    /// It stands in the text or a table.
+    /// From the text or a table.
     Text,
-    /// It was read off a plot, as well as one can.
+    /// Read off a plot.
     Plot,
-    /// It follows by arithmetic from what stands in the text.
+    /// Derived by arithmetic from the text.
     Derived,
 }
 
@@ -35,21 +35,20 @@ pub enum Reading {
 pub struct Published {
     /// Its name in the code.
     pub id: String,
-    /// What it is, with the conditions.
+    /// The quantity, with its conditions.
     pub what: String,
     /// How much.
     pub is: Stated,
     /// In which unit.
     #[serde(default)]
     pub unit: String,
-    /// The value that would mean that there is no effect; None if it is no
-    /// effect but a size.
+    /// The value that means no effect; None for a plain size.
     pub neutral: Option<f64>,
     /// Figure, table or section.
     pub place: String,
     /// How it was found there.
     pub reading: Reading,
-    /// The publication; its file says it once.
+    /// The publication, from the head of its file.
     #[serde(skip_deserializing)]
     pub source: String,
 }
@@ -85,9 +84,8 @@ impl Publication {
 
     /// A publication.
     ///
-    /// # Panics
-    /// If there is none of this name, or its file is wrong: they are part of
-    /// the program, and a test reads them all.
+    /// # Panics If there is none with this name, or its file is invalid: the files are
+    /// part of the program, and a test reads them all.
     pub fn load(name: &str) -> Publication {
         let (_, text) = FILES.iter().find(|f| f.0 == name).expect("a known publication");
         let mut p: Publication =
@@ -100,8 +98,7 @@ impl Publication {
 
     /// A value.
     ///
-    /// # Panics
-    /// If there is none of this name, see [`Publication::load`].
+    /// # Panics If there is none with this name, see [`Publication::load`].
     pub fn value(&self, id: &str) -> &Published {
         let found = self.values.iter().find(|v| v.id == id);
         found.unwrap_or_else(|| panic!("{}: no value `{id}`", self.name))
@@ -109,7 +106,7 @@ impl Publication {
 }
 
 impl Stated {
-    /// One number for it: a range's middle, a bound.
+    /// One number for it: for a range its middle, for a bound the bound.
     pub fn number(self) -> f64 {
         match self {
             Stated::Value(v) | Stated::Above(v) | Stated::Below(v) => v,

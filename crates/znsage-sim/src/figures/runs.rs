@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The runs behind the figures: a flat list, each once, side by side.
+//! The runs behind the figures, each made once, in parallel.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use super::device::DeviceJob;
+use super::model::Figure;
+use super::scale::Scale;
 use crate::{run, RunResult, Spec};
+
+/// The definition of a figure.
+#[derive(Clone, Copy)]
+pub struct Definition {
+    /// Its name.
+    pub id: &'static str,
+    /// The runs it needs.
+    pub jobs: fn(&Scale) -> Vec<Job>,
+    /// Makes the figure from the outcomes.
+    pub make: fn(&Scale, &Outcomes) -> Figure,
+}
 
 /// Something to simulate.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,25 +31,25 @@ pub enum Job {
     Device(DeviceJob),
 }
 
-/// What it gave.
+/// The outcome of a job.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// Of a system.
     Swap(Box<RunResult>),
     /// Of a device.
     Device(Vec<f64>),
-    /// It did not run, or what it found is not sound.
+    /// It failed, or its checks did.
     Failed(String),
 }
 
-/// What all jobs gave.
+/// The outcomes of all jobs.
 #[derive(Clone, Debug, Default)]
 pub struct Outcomes {
     by_key: BTreeMap<String, Outcome>,
 }
 
 impl Job {
-    /// What tells it from others: all of its settings.
+    /// Identifies the job: all of its settings.
     fn key(&self) -> String {
         format!("{self:?}")
     }
@@ -67,8 +80,8 @@ impl Job {
 }
 
 impl Outcomes {
-    /// Runs every job once, `threads` of them at a time. `progress` is told
-    /// how many are done, and of how many, and which one was the last.
+    /// Runs every job once, `threads` at a time. Reports done jobs, all jobs and the
+    /// last job to `progress`.
     ///
     /// # Errors
     /// If the threads cannot be had.

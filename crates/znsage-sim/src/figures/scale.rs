@@ -2,10 +2,10 @@
 //! How large the simulated devices and memories are.
 //!
 //! Published devices have 1 TB and more, and are written several times before
-//! anything is measured. What matters for write amplification is how many
-//! zones there are and how full they are, not how many bytes a zone has, as
-//! long as it is many pages. So zones are small here, and what an operation on
-//! a whole zone takes is shorter in proportion.
+//! anything is measured. Write amplification depends on the number of zones
+//! and on how full they are, not on their size, as long as a zone has many
+//! pages. So zones are small here, and operations on a whole zone are shorter
+//! in proportion.
 
 use crate::spec::{SystemKind, WorkloadKind};
 use crate::Spec;
@@ -42,7 +42,7 @@ const ZN540_RESET: [(f64, f64); 6] = [
 const ZN540_ZONE_MIB: f64 = 1077.0;
 
 impl Scale {
-    /// What figures are made with.
+    /// The scale of the published figures.
     pub fn full() -> Scale {
         Scale {
             name: "full",
@@ -55,7 +55,7 @@ impl Scale {
         }
     }
 
-    /// To try things: numbers are off, mostly where a device is nearly full.
+    /// For trying things: values are off, mostly on nearly full devices.
     pub fn quick() -> Scale {
         Scale {
             name: "quick",
@@ -91,7 +91,7 @@ impl Scale {
         spec
     }
 
-    /// Settings that make a device's zones small.
+    /// Settings that shrink a device's zones.
     fn zone_size(&self, device: &str) -> Vec<(String, String)> {
         let set = |key: &str, value: String| (format!("zoned.{key}"), value);
         match device {

@@ -5,11 +5,11 @@
 use super::model::{Across, Better, Claim, Figure};
 use super::party::{Field, Party};
 use super::published::Publication;
-use super::runs::{Job, Outcomes};
+use super::runs::{Definition, Job, Outcomes};
 use super::scale::Scale;
-use super::Definition;
 use crate::chart::Axis;
 use crate::spec::{SystemKind, WorkloadKind};
+use crate::stats;
 
 pub(super) const FIGURES: &[Definition] =
     &[Definition { id: "thesis-bandwidth", jobs, make: bandwidth }];
@@ -43,10 +43,7 @@ fn bandwidth(scale: &Scale, o: &Outcomes) -> Figure {
         let at = |u: &f64| field.result(scale, o, party, *u).map(|r| r.swap_out_mb_s);
         UTILIZATIONS.iter().map(at).collect()
     };
-    let mean = |party: &Party| {
-        let all = of(party).into_iter().collect::<Option<Vec<f64>>>()?;
-        Some(all.iter().sum::<f64>() / all.len() as f64)
-    };
+    let mean = |party: &Party| stats::mean(&of(party).into_iter().collect::<Option<Vec<f64>>>()?);
     let last = UTILIZATIONS.len() as f64;
     let ratio = |a: Option<f64>, b: Option<f64>| Some(a? / b?);
     let mut names: Vec<String> = UTILIZATIONS.iter().map(|u| format!("{u} %")).collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Figures as files: `ID.svg` and `ID.csv` each, `index.html` and
+//! Figures as files: `ID.svg` and `ID.csv` for each, `index.html` and
 //! `figures.json` for all.
 
 use std::fs;
@@ -27,11 +27,9 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> WriteError + '_ {
     move |error| WriteError { path: path.into(), error }
 }
 
-/// Makes the directory, and makes sure that files can be written there:
-/// better before the runs than after.
+/// Makes the directory and checks, before the runs, that it is writable.
 ///
-/// # Errors
-/// If it is no directory, or nothing can be written there.
+/// # Errors If it is not a directory, or not writable.
 pub fn prepare(dir: &Path) -> Result<(), WriteError> {
     fs::create_dir_all(dir).map_err(at(dir))?;
     let probe = dir.join(".figures");
@@ -39,7 +37,7 @@ pub fn prepare(dir: &Path) -> Result<(), WriteError> {
     fs::remove_file(&probe).map_err(at(&probe))
 }
 
-/// Writes the figures to a directory. Files that are there are replaced.
+/// Writes the figures to a directory, replacing existing files.
 ///
 /// # Errors
 /// If a file cannot be written.
@@ -74,7 +72,7 @@ fn table(f: &Figure) -> String {
     let row = |r: &super::model::Row| {
         let (low, high) = match r.published {
             Some(Stated::Range(a, b)) => (Some(a), Some(b)),
-            // Bounds are in the claims; a number alone would be misread.
+            // Bounds are in the claims; a bare number would be misread.
             Some(Stated::Above(_) | Stated::Below(_)) | None => (None, None),
             Some(Stated::Value(v)) => (Some(v), None),
         };

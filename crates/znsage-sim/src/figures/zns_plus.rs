@@ -6,9 +6,8 @@ use super::device::{DeviceJob, Mover};
 use super::model::{Across, Better, Claim, Figure, Series};
 use super::party::{Field, Party};
 use super::published::Publication;
-use super::runs::{Job, Outcomes};
+use super::runs::{Definition, Job, Outcomes};
 use super::scale::Scale;
-use super::Definition;
 use crate::chart::{Axis, Look};
 use crate::spec::{SystemKind, WorkloadKind};
 use crate::RunResult;
@@ -138,7 +137,7 @@ fn copy_bandwidth(_: &Scale, o: &Outcomes) -> Figure {
         source: p.source.clone(),
         about: vec![SETUP.into()],
         x: Across::Names(FLASH.map(|f| f.0.to_string()).into()),
-        // What flash and host make of it differs by a factor of thirty.
+        // Values span a factor of thirty.
         y: Axis { from: Some(50.0), ..Axis::log("copied, MB/s") },
         better: None,
         series,
@@ -202,7 +201,7 @@ fn gain(scale: &Scale, o: &Outcomes) -> Figure {
     let title = "ZNS+: throughput relative to compaction by the host";
     let axis = Axis::from_zero("swap-out over that with compaction by the host, times");
     let mut f = over_utilization("zns-plus-gain", title, axis);
-    // As in the figure before.
+    // As in the previous figure.
     f.better = None;
     f.series = field.ratios(scale, o, (&[PLUS, ZNSAGE], &HOST), swap_out);
     let at = |u| field.ratio(scale, o, (&PLUS, &HOST), u, swap_out);

@@ -4,9 +4,8 @@
 use super::model::{Across, Better, Claim, Figure};
 use super::party::{Field, Party};
 use super::published::Publication;
-use super::runs::{Job, Outcomes};
+use super::runs::{Definition, Job, Outcomes};
 use super::scale::Scale;
-use super::Definition;
 use crate::chart::Axis;
 use crate::spec::{SystemKind, WorkloadKind};
 use crate::time::BLOCK;
@@ -63,7 +62,7 @@ const FLASH: &str =
 fn fig7(scale: &Scale, o: &Outcomes) -> Figure {
     let (vm, p) = (vm(), published());
     let mut series = vm.series(scale, o, swap_out);
-    // Ours is measured with zones being collected.
+    // Ours is measured while zones are collected.
     for (s, party) in series.iter_mut().zip(&PARTIES) {
         s.rival &= party.set.is_empty();
     }
@@ -136,8 +135,8 @@ fn fig8(scale: &Scale, o: &Outcomes) -> Figure {
     }
 }
 
-/// The network of the article, 2.5 Gbit/s, carries so many requests a second of
-/// 1 kB and a header: the host's 8 CPUs may not answer more. [derived]
+/// Sized so that the host's 8 CPUs answer no more requests (1 kB plus header)
+/// than the article's network of 2.5 Gbit/s carries. [derived]
 const SERVICE: &str = "28000";
 const MIXES: [(&str, WorkloadKind, &str); 2] = [
     ("95 % reads", WorkloadKind::YcsbB, "drop-95"),
@@ -145,11 +144,11 @@ const MIXES: [(&str, WorkloadKind, &str); 2] = [
 ];
 const STORES: [Party; 3] = [THEIRS, ZNSWAP, ZNSAGE];
 
-/// A run with all data in memory, or with half of it on the device.
+/// A run with all data in memory, or with half of them on the device.
 fn ycsb(scale: &Scale, party: &Party, workload: WorkloadKind, half: bool) -> Spec {
     let mut spec = scale.spec(party.system, party.device, workload, 0.0);
     spec.set("load.service", SERVICE).expect("a known key");
-    // Large enough that a percent of the requests hits the same items.
+    // Large enough to keep the shares of hot items.
     spec.host.memory = (4 * scale.memory_mib) << 20;
     match half {
         true => {
@@ -158,7 +157,7 @@ fn ycsb(scale: &Scale, party: &Party, workload: WorkloadKind, half: bool) -> Spe
             // Zipf's law is level after a few times its data.
             (spec.run.warmup, spec.run.measure) = (0.5, 0.25);
         }
-        // Nothing is swapped out: time ends it.
+        // Nothing is swapped out, so time ends the run.
         false => spec.run.seconds = 1.0,
     }
     spec

@@ -4,9 +4,8 @@
 use super::model::{Across, Better, Claim, Figure, Series};
 use super::party::{Field, Party};
 use super::published::Publication;
-use super::runs::{Job, Outcomes};
+use super::runs::{Definition, Job, Outcomes};
 use super::scale::Scale;
-use super::Definition;
 use crate::chart::Axis;
 use crate::spec::{SystemKind, WorkloadKind};
 use crate::RunResult;
@@ -202,7 +201,7 @@ fn cpu(scale: &Scale, o: &Outcomes) -> Figure {
     for s in &mut f.series {
         match s.name.as_str() {
             "ZNSwap" => s.published.push((10.0, p.value("gc-cpu-10").is)),
-            // It has nothing to do, and leaves the work to the SSD.
+            // It has no work of its own; the SSD does it.
             "block SSD + TRIM" => s.rival = false,
             _ => (),
         }
@@ -313,8 +312,8 @@ const ISOLATED: Party =
         ])
         .variant(2);
 const TENANTS: [Party; 6] = [STOCK, TRIM, BY_GROUP, LIMITED, ISOLATED, ZNSAGE];
-/// Below half of the swap area, where pages that are only read keep their slot
-/// and are not written again.
+/// Below half of the swap area, so that pages only read keep their slots and
+/// are not rewritten.
 const TENANTS_AT: [f64; 1] = [40.0];
 
 fn tenant_field() -> Field<'static> {
@@ -339,7 +338,7 @@ fn tenants(scale: &Scale, o: &Outcomes) -> Figure {
     };
     let series = |party: &Party| -> Series {
         let mut s = party.series().points([(0.0, of(party, 0)), (1.0, of(party, 1))]);
-        // What a limit takes from one the other gets.
+        // A limit on one cgroup benefits the other.
         s.rival &= party.variant == 0;
         s
     };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What the host's work costs.
 //!
-//! Measured values are few. Where there is one, the split into steps is a
-//! choice that adds up to it; the others are assumed, and marked so. All can be
-//! set (`costs.KEY=VALUE`, nanoseconds).
+//! Few values are measured. Where a total is, its split into steps is our
+//! choice; the rest is assumed, and marked so. All can be set
+//! (`costs.KEY=VALUE`, nanoseconds).
 
 use serde::{Deserialize, Serialize};
 
@@ -29,16 +29,16 @@ pub struct Costs {
     /// on the kernel's driver adds to SPDK for a 4 KiB read at queue depth 1
     /// (stonet-research/NVMeBenchmarks@01f40f1c, data/{io_uring,spdk}/zns-a).
     pub read: Ns,
-    /// Mapping the page when it has come. Assumed, see above.
+    /// Mapping the page once it is read. Assumed, see above.
     pub map: Ns,
-    /// A fault that needs no I/O: the page is in the swap cache, or is
-    /// written while it shares its content with a slot. Assumed.
+    /// A fault without I/O: the page is in the swap cache, or a write breaks the link to
+    /// its slot. Assumed.
     pub minor: Ns,
     /// A first touch: a frame, zeroed and mapped. Assumed.
     pub zero: Ns,
-    /// Reclaim looks at a page: is it referenced? Assumed.
+    /// Reclaim scans a page. Assumed.
     pub scan: Ns,
-    /// Reclaim unmaps a page, its share of the TLB flush included. Assumed.
+    /// Reclaim unmaps a page, including its share of the TLB flush. Assumed.
     pub unmap: Ns,
     /// A slot for the page, and its place in the swap cache. Assumed.
     pub slot: Ns,
@@ -46,18 +46,17 @@ pub struct Costs {
     pub free: Ns,
     /// A write command: as `read`, for writes and scheduler none.
     pub write: Ns,
-    /// A page more in a command: its segment. Assumed.
+    /// Each segment (page) of a command. Assumed.
     pub segment: Ns,
-    /// The interrupt for a command that ended. Assumed.
+    /// The interrupt of a completion. Assumed.
     pub irq: Ns,
-    /// End of writeback of each page of a command. Assumed.
+    /// Ending writeback, per page. Assumed.
     pub end_page: Ns,
     /// From the interrupt to the woken task on an idle CPU. Assumed.
     pub wake: Ns,
     /// From one task to the next on a CPU. Assumed.
     pub switch: Ns,
-    /// The lock of the swap area is held so long for each slot that is
-    /// allocated or comes back. Assumed.
+    /// How long the swap area's lock is held per slot allocated or returned. Assumed.
     pub slot_lock: Ns,
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! CPUs, and which task has which.
 //!
-//! A task that becomes ready gets an idle CPU, the one it had last if that is
-//! idle; else it waits its turn, first come first served. It keeps the CPU
-//! until it blocks, or until its slice is over and others wait. Interrupts take
-//! their time from the task that runs, or from the idle time of the CPU.
+//! A ready task gets an idle CPU, preferably its last one, or queues (FIFO).
+//! It keeps the CPU until it blocks, or until its slice ends while others
+//! wait. Interrupts take time from the running task, or from the CPU's idle
+//! time.
 
 use std::collections::VecDeque;
 
@@ -19,10 +19,10 @@ pub struct Cpus {
     nr: u32,
     /// Until when an idle CPU handles interrupts.
     irq_until: Vec<Ns>,
-    /// What interrupts took from the task that runs.
+    /// Interrupt time to charge to the running task.
     stolen: Vec<Ns>,
     ready: VecDeque<u32>,
-    /// Tasks that were given a CPU and when they begin.
+    /// Tasks that got a CPU, and when they begin.
     to_run: VecDeque<(u32, Ns)>,
     /// Time spent in interrupts.
     irq_time: Ns,
@@ -48,12 +48,12 @@ impl Cpus {
         self.nr
     }
 
-    /// Never true; for clippy's sake.
+    /// Never true; clippy wants it.
     pub fn is_empty(&self) -> bool {
         self.nr == 0
     }
 
-    /// Takes an idle CPU, `last` if it can be had.
+    /// Takes an idle CPU, preferably `last`.
     fn take_idle(&mut self, last: u32) -> Option<u32> {
         if self.idle == 0 {
             return None;
@@ -63,8 +63,8 @@ impl Cpus {
         Some(cpu)
     }
 
-    /// `task` can run; `last` is the CPU it had. Returns its CPU if it gets
-    /// one now; it begins after `wake`.
+    /// Makes `task` runnable; `last` is its last CPU. If it gets a CPU now, returns it;
+    /// the task begins after `wake`.
     pub fn make_ready(&mut self, now: Ns, task: u32, last: u32, wake: Ns) -> Option<u32> {
         match self.take_idle(last) {
             Some(cpu) => {
@@ -79,13 +79,13 @@ impl Cpus {
         }
     }
 
-    /// `task` waits for a CPU behind the others.
+    /// Queues `task` for a CPU.
     pub fn queue(&mut self, task: u32) {
         self.ready.push_back(task);
     }
 
-    /// The task on `cpu` blocks or yields. Returns who gets the CPU; it begins
-    /// after `switch`.
+    /// The task on `cpu` blocks or yields. Returns the next task; it begins after
+    /// `switch`.
     pub fn release(&mut self, now: Ns, cpu: u32, switch: Ns) -> Option<u32> {
         let next = self.ready.pop_front();
         match next {
@@ -120,12 +120,12 @@ impl Cpus {
         }
     }
 
-    /// Whoever has `cpu` next, or later, begins so much later.
+    /// Delays the next task on `cpu`.
     pub fn delay(&mut self, cpu: u32, time: Ns) {
         self.stolen[cpu as usize] += time;
     }
 
-    /// What interrupts took from the task on `cpu` since the last call.
+    /// Interrupt time charged to `cpu` since the last call.
     pub fn take_stolen(&mut self, cpu: u32) -> Ns {
         std::mem::take(&mut self.stolen[cpu as usize])
     }
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_delay_who_runs_or_who_comes() {
+    fn interrupts_delay_running_and_next_task() {
         let mut c = Cpus::new(1);
         c.interrupt(100, 0, 10);
         c.interrupt(100, 0, 10);

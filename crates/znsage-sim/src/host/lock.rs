@@ -3,20 +3,20 @@
 
 use crate::time::Ns;
 
-/// Knows until when it is held; who comes earlier waits, spinning.
+/// Knows until when it is held; earlier callers spin.
 #[derive(Clone, Debug, Default)]
 pub struct Lock {
     free_at: Ns,
 }
 
-/// How often locks were taken, and what was waited for them.
+/// Acquisitions and waits of all locks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockStats {
-    /// Times a lock was taken.
+    /// Acquisitions.
     pub taken: u64,
-    /// Times it was held by another.
+    /// Acquisitions that had to wait.
     pub contended: u64,
-    /// Time waited in all.
+    /// Total wait.
     pub wait: Ns,
 }
 
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_comes_while_it_is_held_waits() {
+    fn late_callers_wait() {
         let (mut lock, mut stats) = (Lock::default(), LockStats::default());
         assert_eq!(lock.take(100, 10, &mut stats), 110);
         assert_eq!(lock.take(105, 10, &mut stats), 120);

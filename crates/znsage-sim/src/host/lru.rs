@@ -1,62 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Memory of a cgroup and its reclaim, in the main that of `mm/vmscan.c` with
-//! the classic LRU: an active and an inactive list; a page that was referenced
-//! is spared for another trip around the inactive list, and activated the
-//! second time; a page that comes back soon after its eviction is active at
-//! once (`mm/workingset.c`). Memory is charged to the cgroup and only reclaimed
-//! when the limit is reached, by the task that wants more.
+//! Reclaim of a cgroup's memory, modelled on `mm/vmscan.c` with the classic
+//! LRU. A referenced page goes around the inactive list once more, and is
+//! activated the second time. A page that refaults soon after its eviction is
+//! activated at once (`mm/workingset.c`). Tasks reclaim directly when they
+//! reach the cgroup's limit.
 //!
-//! Each frame is on one list at most; lists are arrays, since nothing is taken
-//! out of their middle.
+//! Each frame is on at most one list. Lists are queues: nothing is removed
+//! from their middle.
 
-use std::collections::VecDeque;
-
+use super::group::{Group, BATCH};
 use super::page::{
     Place, Pte, Shadow, ACTIVE, ISOLATED, NEW, NONE, NO_TASK, READAHEAD, READING, REFERENCED,
     REWRITE, WORKINGSET, WRITEBACK,
 };
 use super::Host;
-
-/// Pages that reclaim deals with at a time: `SWAP_CLUSTER_MAX`.
-pub const BATCH: usize = 32;
-
-/// Memory of a cgroup.
-pub(super) struct Group {
-    limit: u32,
-    free: Vec<u32>,
-    inactive: VecDeque<u32>,
-    active: VecDeque<u32>,
-    /// Written and unmapped: to be freed by the next reclaim.
-    clean: VecDeque<u32>,
-    /// Tasks that wait for a frame.
-    waiters: VecDeque<u32>,
-    /// Evictions and activations, modulo 2^32: the age that refaults are
-    /// measured in.
-    age: u32,
-    /// Active pages for each inactive one.
-    ratio: usize,
-    /// Pages under writeback.
-    writeback: u32,
-}
-
-impl Group {
-    pub(super) fn new(first: u32, limit: u32) -> Self {
-        // inactive_is_low(): the square root of ten times the gigabytes.
-        let gigabytes = u64::from(limit) >> 18;
-        let ratio = if gigabytes == 0 { 1 } else { (10 * gigabytes).isqrt() as usize };
-        Group {
-            limit,
-            free: (first..first + limit).rev().collect(),
-            inactive: VecDeque::with_capacity(limit as usize),
-            active: VecDeque::new(),
-            clean: VecDeque::new(),
-            waiters: VecDeque::new(),
-            age: 0,
-            ratio,
-            writeback: 0,
-        }
-    }
-}
 
 impl Host {
     fn group_of(&mut self, frame: u32) -> &mut Group {
@@ -68,12 +25,12 @@ impl Host {
         self.groups[group as usize].free.pop()
     }
 
-    /// Frames that could be taken.
+    /// Free frames of a cgroup.
     pub fn free_frames(&self, group: u8) -> usize {
         self.groups[group as usize].free.len()
     }
 
-    /// A frame is not needed any more: whoever waits gets it.
+    /// Frees a frame; the first waiter gets it.
     fn put_frame(&mut self, frame: u32) {
         let f = &mut self.frames[frame as usize];
         debug_assert_eq!(f.waiter, NO_TASK);
@@ -88,7 +45,7 @@ impl Host {
         }
     }
 
-    /// `task` waits for a frame. False: none is on its way.
+    /// `task` waits for a frame. False: nothing is under writeback.
     pub fn wait_for_memory(&mut self, task: u32) -> bool {
         let group = self.tasks[task as usize].group;
         let g = &mut self.groups[group as usize];
@@ -115,7 +72,7 @@ impl Host {
         group.active.push_back(frame);
     }
 
-    /// A page gets its first frame, zeroed.
+    /// Maps a page to its first, zeroed frame.
     pub fn map_new(&mut self, page: u32, frame: u32) {
         let f = &mut self.frames[frame as usize];
         (f.page, f.slot, f.flags, f.history) = (page, NONE, 0, 0);
@@ -123,13 +80,13 @@ impl Host {
         self.add_inactive(frame);
     }
 
-    /// A read that somebody waited for has ended.
+    /// A read with a waiter has ended.
     #[cfg(test)]
     pub fn read_done_for_test(&mut self, frame: u32) {
         self.frames[frame as usize].flags &= !READING;
     }
 
-    /// The page in `slot` is read into `frame`.
+    /// Begins to read the page in `slot` into `frame`.
     pub fn begin_read(&mut self, page: u32, slot: u32, frame: u32, ahead: bool) {
         self.shares(slot, true);
         let f = &mut self.frames[frame as usize];
@@ -138,8 +95,7 @@ impl Host {
         self.pages[page as usize].pte = Pte::cached(frame);
     }
 
-    /// Maps a page that is in memory but not mapped. True: it had been read
-    /// ahead.
+    /// Maps a page in the swap cache. True: it was read ahead.
     pub fn map_cached(&mut self, frame: u32, write: bool, cpu: u32) -> bool {
         let f = &mut self.frames[frame as usize];
         let ahead = f.flags & READAHEAD != 0;
@@ -152,9 +108,8 @@ impl Host {
         ahead
     }
 
-    /// A page that was read goes on the active list if it was evicted not long
-    /// ago: if it would not have been, were the inactive list as much longer
-    /// as the active one is.
+    /// Puts a refaulted page on the active list if its refault distance is within the
+    /// length of the active list.
     fn add_read(&mut self, frame: u32) {
         let page = self.frames[frame as usize].page;
         let shadow = self.pages[page as usize].shadow;
@@ -170,8 +125,8 @@ impl Host {
         }
     }
 
-    /// Maps a page. Its slot is freed if the access is a write
-    /// (`should_try_to_free_swap()`), or if more than half of swap is used.
+    /// Maps a page. Frees its slot if the access is a write
+    /// (`should_try_to_free_swap()`) or if more than half of swap is in use.
     fn map(&mut self, frame: u32, write: bool, cpu: u32) {
         let f = self.frames[frame as usize];
         debug_assert!(f.flags & READING == 0);
@@ -184,8 +139,7 @@ impl Host {
         self.pages[f.page as usize].pte = Pte::mapped(frame, dirty);
     }
 
-    /// Frees the slot of a page in memory, which then is the only copy. False:
-    /// it is being written, which has to end first.
+    /// Frees the slot of a page in memory. False: writeback has to end first.
     pub fn free_slot_of(&mut self, frame: u32, cpu: u32) -> bool {
         let f = &mut self.frames[frame as usize];
         if f.flags & WRITEBACK != 0 {
@@ -201,15 +155,14 @@ impl Host {
         true
     }
 
-    /// The content of `slot` is needed no more, since its page is in memory,
-    /// unchanged: the page is dirty from now on. The slot is the caller's.
+    /// Drops the slot's copy of a page in memory and marks the page dirty. The caller
+    /// frees the slot.
     pub fn forget_slot(&mut self, page: u32) {
         let p = &mut self.pages[page as usize];
         let frame = p.pte.frame();
         match p.pte.place() {
             Place::Mapped(_) => p.pte = p.pte.with_dirty(true),
-            // Unmapped, and its slot is gone: reclaim is to write it anew, so
-            // it is as if it were mapped but not accessed.
+            // Reclaim must write it again, so treat it as mapped, not accessed.
             Place::Cached(_) => p.pte = Pte::mapped(frame, true).aged(),
             _ => debug_assert!(false, "the page is not in memory"),
         }
@@ -219,7 +172,7 @@ impl Host {
 
     // ---- reclaim
 
-    /// Frees up to `most` frames whose writeback has ended. Returns how many.
+    /// Frees up to `most` frames whose writeback has ended; returns the number.
     pub fn reap(&mut self, group: u8, most: usize) -> usize {
         let mut freed = 0;
         while freed < most {
@@ -237,12 +190,12 @@ impl Host {
         freed
     }
 
-    /// Takes a batch of pages that were not used lately off the inactive list,
-    /// into `out`. Returns how many pages it looked at.
+    /// Isolates a batch of unreferenced pages from the inactive list into `out`; returns
+    /// the number scanned.
     pub fn isolate(&mut self, group: u8, out: &mut Vec<u32>) -> usize {
         let g = &mut self.groups[group as usize];
-        // Every page is met three times at most: referenced on the active
-        // list, then twice on the inactive one.
+        // Each page is met at most three times: referenced on the active list, then
+        // twice on the inactive one.
         let limit = 3 * g.limit as usize;
         let mut scanned = 0;
         while out.len() < BATCH && scanned < limit {
@@ -275,14 +228,13 @@ impl Host {
         n
     }
 
-    /// Looks at `n` pages at the tail of the inactive list.
+    /// Scans `n` pages at the tail of the inactive list.
     fn look_at(&mut self, group: u8, n: usize, out: &mut Vec<u32>) -> usize {
         let mut batch = [(NONE, NONE, Pte::EMPTY); BATCH];
         let g = &mut self.groups[group as usize];
         let n = n.min(g.inactive.len());
         let batch = &mut batch[..n];
-        // One thing at a time for all of them, so that the processor waits
-        // for memory once and not for each.
+        // Loops over one field at a time, so cache misses overlap.
         for (b, frame) in batch.iter_mut().zip(g.inactive.drain(..n)) {
             b.0 = frame;
         }
@@ -312,13 +264,13 @@ impl Host {
         n
     }
 
-    /// An isolated page goes back: it could not be swapped out.
+    /// Puts back an isolated page that could not be swapped out.
     pub fn put_back(&mut self, frame: u32) {
         self.frames[frame as usize].flags &= !ISOLATED;
         self.add_active(frame);
     }
 
-    /// Drops an isolated page if its slot has the same content.
+    /// Evicts an isolated page without a write if its slot has the same content.
     pub fn drop_clean(&mut self, frame: u32) -> bool {
         let f = self.frames[frame as usize];
         let pte = self.pages[f.page as usize].pte;
@@ -330,8 +282,8 @@ impl Host {
         true
     }
 
-    /// An isolated page is unmapped and its write to `slot` begins; which it
-    /// has already if it is to be written there again.
+    /// Unmaps an isolated page and begins its write to `slot`. A page marked [`REWRITE`]
+    /// has that slot already.
     pub fn begin_write(&mut self, frame: u32, slot: u32) {
         let f = &mut self.frames[frame as usize];
         let again = f.flags & REWRITE != 0;
@@ -374,15 +326,15 @@ impl Host {
         }
         let g = &mut self.groups[group as usize];
         if g.writeback == 0 {
-            // Pages that were mapped again freed no frame: whoever still
-            // waits has to reclaim others.
+            // Remapped pages freed no frame, so the remaining waiters must reclaim other
+            // pages.
             for task in std::mem::take(&mut g.waiters) {
                 self.wake(task);
             }
         }
     }
 
-    /// The write of a page has failed: the kernel keeps it in memory.
+    /// The write of a page has failed; the page stays in memory.
     pub fn write_failed(&mut self, frame: u32, cpu: u32) {
         let page = self.frames[frame as usize].page;
         let p = &mut self.pages[page as usize];
@@ -390,7 +342,7 @@ impl Host {
         self.write_done(frame, cpu);
     }
 
-    /// The page of `frame` is in its slot only.
+    /// Evicts the page of `frame`: only its slot remains.
     pub(super) fn evict(&mut self, frame: u32) {
         let f = self.frames[frame as usize];
         debug_assert!(f.slot != NONE && f.flags & REWRITE == 0);
@@ -407,13 +359,13 @@ impl Host {
 
     // ---- replay of a trace: no lists, no faults
 
-    /// From now on a page leaves memory when its read or write has ended.
+    /// Evicts each page when its read or write ends, from now on.
     pub fn keep_no_pages(&mut self) {
         self.keeps_no_pages = true;
     }
 
-    /// Gives `page`, which is not in memory, new content to be swapped out
-    /// from the frame that is returned.
+    /// Gives `page`, which is not in memory, new content; returns the isolated frame
+    /// that holds it.
     pub fn fill_page(&mut self, page: u32, cpu: u32) -> u32 {
         self.drop_page(page, cpu);
         let frame = self.take_frame(0).expect("there is a frame for each page");
@@ -423,7 +375,7 @@ impl Host {
         frame
     }
 
-    /// The content of `page`, which is not in memory, is needed no more.
+    /// Frees the slot of `page`, which is not in memory.
     pub fn drop_page(&mut self, page: u32, cpu: u32) {
         let pte = &mut self.pages[page as usize].pte;
         if let Place::Slot(slot) = pte.place() {
@@ -433,7 +385,7 @@ impl Host {
         }
     }
 
-    /// Counts where all frames are: every one must be somewhere, once.
+    /// Checks that every frame is in exactly one place.
     pub fn check_memory(&self) -> Vec<String> {
         let mut wrong = Vec::new();
         let mut seen = vec![0u8; self.frames.len()];
@@ -460,15 +412,15 @@ impl Host {
         wrong
     }
 
-    /// Checks that no two pages have the same slot, and that all slots in use
-    /// are some page's.
+    /// Checks that no two pages share a slot, and that every slot in use belongs to a
+    /// page.
     pub fn check_slots(&self) -> Vec<String> {
         let mut seen = vec![0u64; self.slots.total().div_ceil(64) as usize + 1];
         let (mut held, mut wrong) = (0, Vec::new());
         let mut hold = |slot: u32| {
             let (word, bit) = (slot as usize / 64, 1 << (slot % 64));
             if word >= seen.len() {
-                // The system's slots are blocks, and some are held back.
+                // Slots of a system are blocks, more than the swap area has.
                 seen.resize(word + 1, 0);
             }
             if seen[word] & bit != 0 {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The machine that swaps: memory and its reclaim, CPUs, tasks, and the
-//! kernel's side of swap, the same for all systems.
+//! The machine: memory and reclaim, CPUs, tasks, and the kernel's side of
+//! swap; the same for all systems.
 
 pub mod costs;
 pub mod cpu;
+pub mod group;
 pub mod lock;
 mod lru;
 pub mod page;
@@ -22,18 +23,13 @@ use crate::event::{Event, Queue};
 use crate::time::Ns;
 use costs::Costs;
 use cpu::Cpus;
+use group::Group;
 use lock::{Lock, LockStats};
-use lru::Group;
 use page::{Frame, Page, Place, Pte, Shadow, MANY_TASKS, NONE, NO_TASK};
 use slots::Slots;
 use task::{By, Next, Task};
 
-/// Pages that reclaim deals with at a time.
-pub fn lru_batch() -> usize {
-    lru::BATCH
-}
-
-/// What the host did, in pages unless said otherwise.
+/// Counters of the host, in pages unless noted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Accesses of the workload.
@@ -44,33 +40,33 @@ pub struct Counters {
     pub zeroed: u64,
     /// Faults that read the page from the device.
     pub major_faults: u64,
-    /// Faults that found it in the swap cache.
+    /// Faults that found the page in the swap cache.
     pub cache_faults: u64,
     /// Writes to a page that still had its slot.
     pub reuse_faults: u64,
     /// Pages read ahead.
     pub readahead: u64,
-    /// Of these, asked for before they were dropped.
+    /// Pages read ahead and used before their eviction.
     pub readahead_hits: u64,
     /// Pages written to swap.
     pub swapped_out: u64,
-    /// Pages dropped without a write: their slot had the same content.
+    /// Pages evicted without a write, because their slot had the same content.
     pub dropped_clean: u64,
     /// Slots given back.
     pub slots_freed: u64,
-    /// Pages that reclaim looked at.
+    /// Pages scanned by reclaim.
     pub scanned: u64,
     /// Runs of reclaim.
     pub reclaims: u64,
-    /// Times a task waited for a frame after it had reclaimed.
+    /// Times a task waited for a frame after reclaiming.
     pub memory_waits: u64,
     /// Times a task waited for room to swap out to.
     pub room_waits: u64,
-    /// Pages that could not be swapped out for want of a slot.
+    /// Pages not swapped out because no slot was free.
     pub no_slot: u64,
 }
 
-/// What the tasks of a cgroup did.
+/// Counters of a cgroup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupCounters {
     /// Requests that ended.
@@ -81,7 +77,7 @@ pub struct GroupCounters {
     pub swapped_out: u64,
 }
 
-/// How a host is made.
+/// Parameters of a host.
 pub struct Shape {
     /// CPUs.
     pub cpus: u32,
@@ -89,8 +85,7 @@ pub struct Shape {
     pub groups: Vec<u32>,
     /// The cgroup of each thread.
     pub threads: Vec<u8>,
-    /// The mappings of all processes; what comes after the last one is no
-    /// page.
+    /// The mappings of all processes; pages end with the last one.
     pub vmas: Vec<std::ops::Range<u32>>,
     /// The cgroup of each mapping.
     pub vma_groups: Vec<u8>,
@@ -102,26 +97,25 @@ pub struct Shape {
 pub struct Host {
     /// Virtual time.
     pub now: Ns,
-    /// What comes.
+    /// Pending events.
     pub queue: Queue,
     /// What things cost.
     pub costs: Costs,
-    /// Who runs where.
+    /// The CPUs.
     pub cpus: Cpus,
     /// The threads, then the kernel thread.
     pub tasks: Vec<Task>,
     /// Counters.
     pub count: Counters,
-    /// Of each cgroup: accesses that ended a request, pages read by faults,
-    /// pages swapped out.
+    /// Counters of each cgroup.
     pub by_group: Vec<GroupCounters>,
     /// Locks of the kernel and the system.
     pub locks: LockStats,
     /// Slots.
     pub slots: Slots,
-    /// Slots that were given back and are to be released.
+    /// Slots given back, not yet released.
     pub freed: Vec<u32>,
-    /// CPU time that the system took in the call that runs.
+    /// CPU time of the current call into the system.
     pub spent: Ns,
     /// Pages of all processes.
     pub pages: Vec<Page>,
@@ -138,7 +132,7 @@ pub struct Host {
     keeps_no_pages: bool,
 }
 
-/// Of each zone, the slots whose page is in memory too.
+/// Slots per zone whose page is also in memory.
 struct CachedSlots {
     zone_blocks: u32,
     zones: Vec<u32>,
@@ -208,13 +202,13 @@ impl Host {
 
     // ---- tasks
 
-    /// Who is the task that calls?
+    /// The caller, as systems see it.
     pub fn by(&self, task: u32) -> By {
         let t = &self.tasks[task as usize];
         By { task, cpu: t.cpu, group: t.group }
     }
 
-    /// A task that was blocked can run.
+    /// Wakes a blocked task.
     pub fn wake(&mut self, task: u32) {
         let t = &mut self.tasks[task as usize];
         debug_assert!(!t.running);
@@ -224,7 +218,7 @@ impl Host {
         }
     }
 
-    /// A task gives its CPU away and does not want it back before it is woken.
+    /// Blocks a task until it is woken.
     pub fn block(&mut self, task: u32) {
         let t = &mut self.tasks[task as usize];
         debug_assert!(t.running);
@@ -237,14 +231,14 @@ impl Host {
         }
     }
 
-    /// What `task` does before it blocks takes its CPU for `spent` from now on.
+    /// Charges `spent` to `task` and its CPU, just before it blocks.
     pub fn uses(&mut self, task: u32, spent: Ns) {
         let t = &mut self.tasks[task as usize];
         t.cpu_time += spent;
         self.cpus.delay(t.cpu, spent);
     }
 
-    /// A task lets the others have its CPU that wait for one, if any does.
+    /// Yields the CPU to waiting tasks, if any.
     pub fn yield_cpu(&mut self, task: u32) {
         let t = &mut self.tasks[task as usize];
         let cpu = t.cpu;
@@ -256,8 +250,8 @@ impl Host {
         n.running = true;
     }
 
-    /// A task goes on at `at`, when it has done what it does until then on its
-    /// CPU. Interrupts that came meanwhile delay it.
+    /// A task continues at `at`; until then it keeps its CPU busy. Interrupts meanwhile
+    /// delay it.
     pub fn go_on(&mut self, task: u32, begun: Ns, at: Ns, next: Next) {
         let t = &mut self.tasks[task as usize];
         t.next = next;
@@ -266,7 +260,7 @@ impl Host {
         self.queue.push(at, Event::Task(task));
     }
 
-    /// The kernel thread has something to do.
+    /// Kicks the kernel thread.
     pub fn kick(&mut self) {
         let worker = self.worker();
         if self.kicked {
@@ -278,12 +272,12 @@ impl Host {
         }
     }
 
-    /// Was the kernel thread kicked since it last looked?
+    /// Was the kernel thread kicked since it last looked for work?
     pub fn kicked(&self) -> bool {
         self.kicked
     }
 
-    /// The kernel thread looks for work: a kick from now on is for later.
+    /// The kernel thread looks for work; later kicks count anew.
     pub fn looks(&mut self) {
         self.kicked = false;
     }
@@ -295,7 +289,7 @@ impl Host {
         self.block(task);
     }
 
-    /// The system can take pages again.
+    /// Wakes the tasks that wait for room.
     pub fn has_room(&mut self) {
         while let Some(task) = self.room.pop_front() {
             self.wake(task);
@@ -309,9 +303,8 @@ impl Host {
 
     // ---- slots
 
-    /// Takes slots from the kernel's allocator until there are `nr` in `out`,
-    /// or none is left. The lock of the swap area is taken once for all of
-    /// them, as the kernel's cache of slots does.
+    /// Allocates slots until `out` has `nr` or none is left. Takes the swap area's lock
+    /// once for all, like the kernel's slot cache.
     pub fn alloc_slots(&mut self, cpu: u32, nr: usize, out: &mut Vec<u32>) {
         let from = out.len();
         while out.len() < nr {
@@ -322,7 +315,7 @@ impl Host {
         self.spent = self.slot_lock.take(self.now + self.spent, hold, &mut self.locks) - self.now;
     }
 
-    /// Slots come back: the lock is taken once for them.
+    /// Takes the lock once to return `nr` slots.
     pub fn slots_come_back(&mut self, nr: usize) {
         let hold = nr as Ns * self.costs.slot_lock;
         self.slot_lock.take(self.now, hold, &mut self.locks);
@@ -347,7 +340,7 @@ impl Host {
 
     // ---- reads
 
-    /// The page of a frame, and the slot it is read from or written to.
+    /// A frame.
     pub fn frame(&self, frame: u32) -> &Frame {
         &self.frames[frame as usize]
     }
@@ -391,18 +384,18 @@ impl Host {
 
     // ---- what systems with physical slots need
 
-    /// Counts from now on, before any page is swapped out, the slots of each
-    /// zone whose page is in memory too.
+    /// Starts to count, per zone, the slots whose page is also in memory. Call before
+    /// the first swap-out.
     pub fn count_cached(&mut self, zones: u32, zone_blocks: u32) {
         self.cached = Some(CachedSlots { zone_blocks, zones: vec![0; zones as usize] });
     }
 
-    /// Slots of a zone whose page is in memory too.
+    /// Slots of a zone whose page is also in memory.
     pub fn cached_in(&self, zone: u32) -> u32 {
         self.cached.as_ref().map_or(0, |c| c.zones[zone as usize])
     }
 
-    /// A frame is about to share its content with `slot`, or did so far.
+    /// A frame begins or ceases to share its content with `slot`.
     fn shares(&mut self, slot: u32, now: bool) {
         if let Some(c) = &mut self.cached {
             let n = &mut c.zones[(slot / c.zone_blocks) as usize];
@@ -410,13 +403,13 @@ impl Host {
         }
     }
 
-    /// Keeps, from now on, the set of slots whose page is in memory, unchanged,
-    /// and about to stay there.
+    /// Starts to maintain the set of slots whose page is in memory, clean, and not being
+    /// reclaimed.
     pub fn keep_unchanged(&mut self, set: Arc<InMemory>) {
         self.unchanged = Some(set);
     }
 
-    /// The page in `slot` is in memory as well; or not, or it has changed.
+    /// Adds `slot` to, or removes it from, the set of clean slots in memory.
     fn unchanged(&mut self, slot: u32, now: bool) {
         if let Some(set) = &self.unchanged {
             if now {
@@ -427,8 +420,8 @@ impl Host {
         }
     }
 
-    /// What `slot` had was dropped, since `page` is in memory, unchanged: it is
-    /// to be written there again.
+    /// GC dropped the block of `slot`, because `page` is in memory, clean; reclaim must
+    /// write it to `slot` again.
     pub fn write_again(&mut self, page: u32, slot: u32) {
         let place = self.pages[page as usize].pte.place();
         let (Place::Cached(frame) | Place::Mapped(frame)) = place else {
@@ -439,7 +432,7 @@ impl Host {
         f.flags |= page::REWRITE;
     }
 
-    /// Slots that are in use and have nothing on the device.
+    /// Slots in use without a block on the device.
     pub fn to_write_again(&self) -> u64 {
         self.frames.iter().filter(|f| f.flags & page::REWRITE != 0).count() as u64
     }
@@ -460,13 +453,12 @@ impl Host {
         self.vma_ends[vma as usize] - before
     }
 
-    /// How often of the last 16 times reclaim saw that the page of a frame had
-    /// been accessed.
+    /// In how many of the last 16 scans the page of a frame had been accessed.
     pub fn heat(&self, frame: u32) -> u32 {
         self.frames[frame as usize].history.count_ones()
     }
 
-    /// Does `page` have its only copy, or a copy, in `slot`?
+    /// Whether `page` needs `slot`.
     pub fn holds(&self, page: u32, slot: u32) -> Holds {
         match self.pages[page as usize].pte.place() {
             Place::Slot(s) if s == slot => Holds::Out,
@@ -482,7 +474,7 @@ impl Host {
         }
     }
 
-    /// The content of `page` was moved from one slot to another.
+    /// GC moved `page` from one slot to another.
     pub fn moved(&mut self, page: u32, from: u32, to: u32) {
         let p = &mut self.pages[page as usize];
         match p.pte.place() {
@@ -502,14 +494,13 @@ impl Host {
 
     // ---- checks
 
-    /// What the page of `frame` holds now: page and version. Only with a
-    /// shadow.
+    /// Content of a frame: page and version. Only with a shadow.
     pub fn content(&self, frame: u32) -> u64 {
         let page = self.frames[frame as usize].page;
         self.page_content(page)
     }
 
-    /// What `page` holds since it was last swapped out.
+    /// Content of `page` as last swapped out.
     pub fn page_content(&self, page: u32) -> u64 {
         let version = self.versions.as_ref().map_or(0, |v| v[page as usize]);
         u64::from(page) << 32 | u64::from(version)
@@ -521,9 +512,9 @@ impl Host {
 pub enum Holds {
     /// The slot has its only copy.
     Out,
-    /// It is in memory too, unchanged.
+    /// The page is also in memory, clean.
     Cached,
-    /// ... and I/O is under way between the two.
+    /// ... and I/O between the two is in flight.
     Busy,
     /// The slot is dead.
     No,

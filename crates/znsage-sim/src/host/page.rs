@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Pages and the frames of memory they are in: 8 bytes for each page, 16 for
-//! each frame.
+//! Pages and frames: 8 bytes per page, 16 per frame.
 
 /// No page, slot or frame.
 pub const NONE: u32 = u32::MAX;
 /// No task.
 pub const NO_TASK: u16 = u16::MAX;
-/// More than one task; they are to be looked for.
+/// More than one task: search the tasks for them.
 pub const MANY_TASKS: u16 = u16::MAX - 1;
 
 /// Slots have 31 bits: 8 TiB of swap.
@@ -14,8 +13,7 @@ pub const MAX_SLOTS: u64 = 1 << 31;
 /// Frames have 28 bits, less the one that would look like [`Pte::EMPTY`].
 pub const MAX_FRAMES: u64 = (1 << 28) - 1;
 
-/// An entry of the page tables, together with what the kernel keeps in the
-/// swap cache: where a page is.
+/// A page table entry combined with the swap cache: where a page is.
 ///
 /// ```text
 /// all ones                 nothing was written yet
@@ -32,21 +30,21 @@ const ACCESSED: u32 = 1 << 29;
 const DIRTY: u32 = 1 << 28;
 const FRAME: u32 = DIRTY - 1;
 
-/// What an entry says.
+/// Where a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Nothing was written yet.
+    /// Never written.
     Empty,
     /// Swapped out to a slot.
     Slot(u32),
-    /// In the swap cache, not mapped: a fault finds it there.
+    /// In the swap cache, not mapped.
     Cached(u32),
     /// Mapped to a frame.
     Mapped(u32),
 }
 
 impl Pte {
-    /// Nothing was written yet.
+    /// Never written.
     pub const EMPTY: Pte = Pte(u32::MAX);
 
     /// Swapped out.
@@ -128,8 +126,8 @@ pub struct Page {
     pub shadow: Shadow,
 }
 
-/// What is kept of a page that was evicted: the evictions of its group so far,
-/// modulo 2^31, and whether it was part of the working set.
+/// Kept of an evicted page: its group's eviction clock, modulo 2^31, and
+/// whether it was in the working set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shadow(u32);
 
@@ -139,18 +137,18 @@ impl Shadow {
         Shadow(age << 1 | u32::from(workingset))
     }
 
-    /// Evictions of the group since.
+    /// Evictions of the group since then.
     pub fn distance(self, age: u32) -> u32 {
         (age << 1).wrapping_sub(self.0 & !1) >> 1
     }
 
-    /// Was it part of the working set?
+    /// Was it in the working set?
     pub fn workingset(self) -> bool {
         self.0 & 1 != 0
     }
 }
 
-/// A frame holds a page that was referenced once since it was last looked at.
+/// Frame flag: referenced once since the last scan.
 pub const REFERENCED: u16 = 1;
 /// ... is on the active list.
 pub const ACTIVE: u16 = 2;
@@ -158,33 +156,31 @@ pub const ACTIVE: u16 = 2;
 pub const WRITEBACK: u16 = 4;
 /// ... is being read from its slot.
 pub const READING: u16 = 8;
-/// ... was read ahead and not asked for yet.
+/// ... was read ahead and not used yet.
 pub const READAHEAD: u16 = 16;
-/// ... was taken off its list by reclaim.
+/// ... was isolated by reclaim.
 pub const ISOLATED: u16 = 32;
 /// ... is on no list yet.
 pub const NEW: u16 = 64;
-/// ... was active before, since it came or before its last eviction.
+/// ... was active at some time since it was read, or before its last eviction.
 pub const WORKINGSET: u16 = 128;
-/// ... keeps its slot, but is to be written there again: what the slot had was
-/// dropped.
+/// ... keeps its slot, but must be written there again: GC dropped the block.
 pub const REWRITE: u16 = 256;
 
 /// A page of memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
-    /// Whose it is.
+    /// The page in it.
     pub page: u32,
-    /// The slot that has the same content, or is about to; [`NONE`].
+    /// The slot that has, or will have, the same content; or [`NONE`].
     pub slot: u32,
-    /// The task that waits for its read: a task, [`NO_TASK`], [`MANY_TASKS`].
+    /// The task that waits for its read, [`NO_TASK`] or [`MANY_TASKS`].
     pub waiter: u16,
     /// [`REFERENCED`], ...
     pub flags: u16,
     /// The cgroup it is charged to.
     pub group: u8,
-    /// When reclaim looked at it, was it accessed? The last 16 times, the
-    /// last one in the lowest bit.
+    /// Accessed bits seen by the last 16 scans, the latest in the lowest bit.
     pub history: u16,
 }
 

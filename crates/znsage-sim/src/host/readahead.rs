@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Swap readahead along a mapping, as Linux does it on SSDs
-//! (`swap_vma_readahead()` in `mm/swap_state.c`): the window grows while what
-//! was read ahead is used, and is one page where accesses are random.
+//! Swap readahead along a mapping, as Linux does on SSDs
+//! (`swap_vma_readahead()` in `mm/swap_state.c`): the window grows with its
+//! hits, and is one page for random accesses.
 
 use super::page::NONE;
 
@@ -24,14 +24,14 @@ impl Default for Readahead {
 }
 
 impl Readahead {
-    /// A page that had been read ahead was asked for.
+    /// A page read ahead was used.
     pub fn hit(&mut self, page: u32) {
         self.last = page;
         self.hits = (self.hits + 1).min(MAX_HITS);
     }
 
-    /// Pages to read for a fault on `page` with a largest window of
-    /// 2^`cluster`: from the first to before the second.
+    /// The range of pages to read for a fault on `page`, at most 2^`cluster`: first and
+    /// end.
     pub fn window(&mut self, page: u32, cluster: u32) -> (u32, u32) {
         let most = 1 << cluster.min(MAX_CLUSTER);
         let last = self.last;
@@ -57,7 +57,7 @@ impl Readahead {
             0 => 1,
             hits => (hits + 2).next_power_of_two().max(4),
         };
-        // It does not shrink too fast.
+        // It shrinks at most by half.
         pages.min(most).max(self.window / 2)
     }
 }

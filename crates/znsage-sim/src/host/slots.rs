@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The kernel's allocator of swap slots for an SSD (`mm/swapfile.c`).
 //!
-//! Slots are in clusters. Each CPU allocates upwards through a cluster of its
-//! own; then it takes a cluster that is wholly free. If there is none, kernels
-//! from 6.12 on take the cluster that has had free slots for the longest;
-//! before, the CPU took what was free from where it was, and went on at a
-//! random place after 64 MiB ([`Search`]). Slots are given back in batches,
-//! each CPU its own; only then does the device learn that they are free.
+//! Each CPU allocates upwards through a cluster of its own, then takes a free
+//! cluster. If there is none, kernels from 6.12 on take the cluster that has
+//! had free slots for longest; older kernels scan on from the CPU's position,
+//! and jump to a random place after 64 MiB ([`Search`]). Each CPU returns
+//! slots in batches; only then does the device learn that they are free.
 //!
-//! A bit for each slot; with 2^27 of them (512 GiB) 16 MiB.
+//! One bit per slot: 16 MiB for 2^27 slots (512 GiB).
 
 use std::collections::VecDeque;
 
@@ -26,16 +25,15 @@ const WORDS: u32 = CLUSTER / WORD;
 /// Slots between random jumps: `SWAP_ADDRESS_SPACE_PAGES`.
 const TRUNK: u32 = 1 << 14;
 
-/// Where slots come from when no cluster is wholly free.
+/// Where slots come from when no cluster is free.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Search {
-    /// From the clusters that have free slots, first come first served
-    /// (kernels from 6.12 on).
+    /// Clusters with free slots, in FIFO order (kernels from 6.12 on).
     #[default]
     Clusters,
-    /// From wherever the CPU was, and after each 64 MiB from a random place
-    /// (kernels before; ZNSwap's evaluation ran 5.12).
+    /// A scan from the CPU's position, with a random jump after each 64 MiB (older
+    /// kernels; ZNSwap's evaluation ran 5.12).
     Scan,
 }
 
@@ -62,12 +60,12 @@ struct PerCpu {
     returned: Vec<u32>,
 }
 
-/// What became of a slot that was released.
+/// Result of releasing a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Released {
-    /// Others of its cluster are in use.
+    /// The cluster still has slots in use.
     Slot,
-    /// It was the last one in use of this cluster.
+    /// This cluster has become free.
     Cluster(u32),
 }
 
@@ -89,9 +87,8 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// `total` slots, given back in batches of `batch` by each of `cpus` CPUs.
-    /// With `hold_free` a cluster that became free is kept back until
-    /// [`Slots::discarded`].
+    /// `total` slots, returned in batches of `batch` by each of `cpus` CPUs. With
+    /// `hold_free`, a free cluster is held back until [`Slots::discarded`].
     pub fn new(total: u32, cpus: usize, batch: usize, hold_free: bool) -> Self {
         let nr = total.div_ceil(CLUSTER);
         let mut used_map = vec![0; (nr * WORDS) as usize];
@@ -115,14 +112,14 @@ impl Slots {
         }
     }
 
-    /// The same, with another way to find slots when no cluster is free.
+    /// Sets how to find slots when no cluster is free.
     pub fn with_search(mut self, search: Search) -> Self {
         self.search = search;
         self
     }
 
-    /// `total` slots that the system hands out itself: they are only counted,
-    /// and come back at once.
+    /// `total` slots that the system hands out: they are only counted, and return at
+    /// once.
     pub fn counted(total: u32, cpus: usize) -> Self {
         let mut slots = Slots::new(0, cpus, 1, false);
         slots.total = total;
@@ -140,7 +137,7 @@ impl Slots {
         self.total
     }
 
-    /// Slots that hold something, or were given back and not yet released.
+    /// Slots in use, including those given back but not released.
     pub fn used(&self) -> u32 {
         self.used
     }
@@ -155,7 +152,7 @@ impl Slots {
             return Some(c);
         }
         while let Some(c) = self.partly.pop_front() {
-            // One that became free meanwhile is on the other list, or held.
+            // Skip a cluster that has become free: it is on the other list, or held.
             if self.clusters[c as usize].on == On::Partly {
                 return Some(c);
             }
@@ -163,8 +160,7 @@ impl Slots {
         None
     }
 
-    /// First free slot from `from` on, before that of `end`, which is the first
-    /// of a cluster.
+    /// First free slot in `from..end`; `end` is at a cluster boundary.
     fn scan(&self, from: u32, end: u32) -> Option<u32> {
         let end = end / WORD;
         let mut word = from / WORD;
@@ -180,7 +176,7 @@ impl Slots {
         None
     }
 
-    /// A CPU is done with its cluster: slots may have been freed behind it.
+    /// A CPU leaves its cluster; slots behind it may have been freed.
     fn leave(&mut self, c: u32) {
         let cluster = &mut self.clusters[c as usize];
         if cluster.free > 0 && self.search == Search::Clusters {
@@ -191,11 +187,10 @@ impl Slots {
         }
     }
 
-    /// A free slot for a page swapped out on `cpu`; None if there is none.
+    /// Allocates a slot on `cpu`.
     pub fn alloc(&mut self, cpu: usize) -> Option<u32> {
-        // A partly used cluster may turn out to have its free slots behind
-        // the place that was scanned; no cluster is seen twice in a row
-        // without one.
+        // A partly used cluster may have its free slots only behind the scanned place,
+        // so try more than once.
         for _ in 0..=2 * self.clusters.len() {
             let PerCpu { cluster, next, .. } = self.cpus[cpu];
             if cluster != NONE {
@@ -226,7 +221,7 @@ impl Slots {
         slot
     }
 
-    /// The next free slot from where the CPU is, whoever's cluster it is in.
+    /// The next free slot from the CPU's position, in any cluster.
     fn scan_on(&mut self, cpu: usize) -> Option<u32> {
         let end = self.clusters.len() as u32 * CLUSTER;
         let from = self.cpus[cpu].next % end;
@@ -241,7 +236,7 @@ impl Slots {
         Some(slot)
     }
 
-    /// The last free slots may be in another CPU's cluster.
+    /// Takes over another CPU's cluster that has free slots.
     fn steal(&mut self, cpu: usize) -> Option<u32> {
         let other = (0..self.cpus.len()).find(|&i| {
             let c = self.cpus[i].cluster;
@@ -250,8 +245,8 @@ impl Slots {
         Some(std::mem::replace(&mut self.cpus[other].cluster, NONE))
     }
 
-    /// A slot is not needed any more. When `cpu` has collected a batch, all of
-    /// it is moved to `out`, to be released one by one.
+    /// Gives back a slot. A full batch of `cpu` moves to `out`, for the caller to
+    /// release.
     pub fn give_back(&mut self, cpu: usize, slot: u32, out: &mut Vec<u32>) {
         let returned = &mut self.cpus[cpu].returned;
         returned.push(slot);
@@ -260,14 +255,14 @@ impl Slots {
         }
     }
 
-    /// Moves all that was given back to `out`.
+    /// Moves all batches to `out`.
     pub fn flush(&mut self, out: &mut Vec<u32>) {
         for cpu in &mut self.cpus {
             out.append(&mut cpu.returned);
         }
     }
 
-    /// The slot can be allocated again.
+    /// Makes the slot allocatable again.
     pub fn release(&mut self, slot: u32) -> Released {
         if self.used_map.is_empty() {
             self.used -= 1;
@@ -300,9 +295,8 @@ impl Slots {
         Released::Slot
     }
 
-    /// Takes `nr` slots from `first` on back, if all of them are free, so that
-    /// nobody gets them before they are released again. They are in one
-    /// cluster.
+    /// Holds `nr` slots from `first`, all in one cluster, until they are released again.
+    /// False: one of them is in use.
     pub fn hold(&mut self, first: u32, nr: u32) -> bool {
         let cluster = first / CLUSTER;
         debug_assert_eq!(cluster, (first + nr - 1) / CLUSTER);
@@ -317,14 +311,14 @@ impl Slots {
         true
     }
 
-    /// A cluster that was held back can be used again.
+    /// Ends the hold of a free cluster.
     pub fn discarded(&mut self, c: u32) {
         debug_assert_eq!(self.clusters[c as usize].on, On::None);
         self.clusters[c as usize].on = On::Free;
         self.free.push_back(c);
     }
 
-    /// Slots of a cluster: the first, and how many.
+    /// First slot and number of slots of a cluster.
     pub fn cluster(&self, c: u32) -> (u32, u32) {
         (c * CLUSTER, (self.total - c * CLUSTER).min(CLUSTER))
     }
@@ -334,8 +328,8 @@ impl Slots {
         self.used_map[(slot / WORD) as usize] & (1 << (slot % WORD)) != 0
     }
 
-    /// Counts what the counters should say: (used slots, free slots of all
-    /// clusters). Not for slots that are only counted.
+    /// Recounts (used slots, free slots of all clusters), for checks. Not for
+    /// [`Slots::counted`].
     pub fn count(&self) -> (u64, u64) {
         let used: u64 = self.used_map.iter().map(|w| u64::from(w.count_ones())).sum();
         let tail = self.clusters.len() as u64 * u64::from(CLUSTER) - u64::from(self.total);
@@ -361,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn every_slot_can_be_had_and_no_more() {
+    fn every_slot_is_allocated_once() {
         let total = 3 * CLUSTER + 77;
         let mut s = Slots::new(total, 4, 64, false);
         let mut seen = vec![false; total as usize];

@@ -4,16 +4,16 @@
 use super::page::NONE;
 use crate::time::Ns;
 
-/// What a task does when it has the CPU again.
+/// What a task does next on a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Goes on with its accesses.
+    /// Continues its accesses.
     Run,
     /// Has entered a fault.
     Fault,
-    /// Has read the page of its fault; or it came otherwise.
+    /// The page of its fault is in memory.
     Map,
-    /// Has taken pages off the LRU and swaps them out.
+    /// Swaps out the pages it isolated.
     SwapOut,
     /// Waits for the other threads.
     Park,
@@ -32,7 +32,7 @@ pub struct Fault {
     pub write: bool,
     /// Does it end a request?
     pub last: bool,
-    /// How often it has reclaimed memory since it last got a frame.
+    /// Reclaims since it last got a frame.
     pub reclaimed: u32,
     /// When the access was made.
     pub begun: Ns,
@@ -44,25 +44,25 @@ pub struct Task {
     pub next: Next,
     /// Its CPU, or the one it had last.
     pub cpu: u32,
-    /// Has it a CPU?
+    /// Is it on a CPU?
     pub running: bool,
     /// The cgroup its memory is charged to.
     pub group: u8,
     /// Its fault.
     pub fault: Fault,
-    /// A frame that it was given while it waited for memory.
+    /// A frame granted while it waited for memory.
     pub granted: u32,
     /// The frame whose read it waits for.
     pub waits_for: u32,
-    /// Frames that it reclaims, and how many of them are dealt with.
+    /// The frames it reclaims.
     pub batch: Vec<u32>,
-    /// Of these, how many were dealt with.
+    /// How many of them are done.
     pub done: usize,
     /// CPU time it took.
     pub cpu_time: Ns,
     /// When its request began.
     pub op_begun: Ns,
-    /// When others that wait for a CPU may have its.
+    /// When its time slice ends.
     pub slice_end: Ns,
 }
 

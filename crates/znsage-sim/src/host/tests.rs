@@ -98,7 +98,7 @@ fn a_page_is_spared_once_for_its_first_touch() {
 }
 
 #[test]
-fn a_page_that_is_touched_again_and_again_is_activated() {
+fn page_touched_twice_is_activated() {
     let mut h = host(100, 1000);
     isolate(&mut h, 32);
     let frame = h.pages[50].pte.frame();
@@ -148,7 +148,7 @@ fn a_page_goes_out_and_comes_back() {
 }
 
 #[test]
-fn a_page_that_was_only_read_keeps_its_slot_and_is_dropped() {
+fn clean_page_keeps_its_slot_and_is_dropped() {
     let mut h = host(100, 1000);
     let page = out(&mut h)[0];
     fault(&mut h, page, false);
@@ -197,7 +197,7 @@ fn a_fault_finds_a_page_that_is_being_written() {
 }
 
 #[test]
-fn a_write_that_failed_leaves_the_page_in_memory() {
+fn failed_write_leaves_the_page_in_memory() {
     let mut h = host(100, 1000);
     let frames = begin_out(&mut h);
     let page = h.frame(frames[0]).page;
@@ -211,7 +211,7 @@ fn a_write_that_failed_leaves_the_page_in_memory() {
 }
 
 #[test]
-fn who_waits_for_memory_gets_the_first_frame_that_is_written() {
+fn waiter_gets_the_first_written_frame() {
     let mut h = host(100, 1000);
     assert!(!h.wait_for_memory(0), "nothing is on its way");
     let frames = begin_out(&mut h);
@@ -224,7 +224,7 @@ fn who_waits_for_memory_gets_the_first_frame_that_is_written() {
 }
 
 #[test]
-fn a_page_that_comes_back_soon_is_active() {
+fn early_refault_is_activated() {
     let mut h = host(100, 1000);
     // Some active pages: the distance is measured against their number.
     let some = isolate(&mut h, 32);

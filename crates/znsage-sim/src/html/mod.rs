@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Reports as one HTML page that needs nothing else: no script, no font, no
-//! picture from elsewhere. Light and dark follow the reader's setting. Its own
-//! script makes charts tell their values; without it they are pictures. The page
-//! is well-formed XML, too, which makes it easy to test.
+//! Reports as one self-contained HTML page. It follows the reader's light or
+//! dark setting. Its script shows the values of charts; without it they are
+//! pictures. The page is also well-formed XML, which makes it easy to test.
 
 use std::fmt::Write;
 
@@ -11,20 +10,20 @@ use std::fmt::Write;
 pub struct Page {
     /// Its title.
     pub title: String,
-    /// What comes before the sections.
+    /// Blocks before the sections.
     pub intro: Vec<Block>,
-    /// The sections; those with a title are listed at the top.
+    /// The sections; the top lists those with a title.
     pub sections: Vec<Section>,
 }
 
 /// A part of a page.
 #[derive(Clone, Debug, Default)]
 pub struct Section {
-    /// Names it in links: letters, digits, `-`.
+    /// Its name in links: letters, digits, `-`.
     pub id: String,
     /// Its title.
     pub title: String,
-    /// What stands in it.
+    /// Its content.
     pub blocks: Vec<Block>,
 }
 
@@ -33,7 +32,7 @@ pub struct Section {
 pub enum Block {
     /// A paragraph.
     Text(String),
-    /// A line with less weight: where something is from.
+    /// A less prominent line, such as a source.
     Small(String),
     /// A list.
     List(Vec<String>),
@@ -41,7 +40,7 @@ pub enum Block {
     Svg(String),
     /// A table.
     Table(Table),
-    /// What is shown when its first line is clicked.
+    /// A summary that unfolds the blocks.
     Folded(String, Vec<Block>),
     /// A heading within a section.
     Heading(String),
@@ -59,26 +58,26 @@ pub struct Table {
 /// A cell of a table.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    /// What stands in it.
+    /// Its content.
     pub text: String,
-    /// How it is shown.
+    /// Its style.
     pub kind: CellKind,
-    /// The section of the page that it leads to.
+    /// The section it links to.
     pub link: Option<String>,
 }
 
-/// How a cell is shown.
+/// The style of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellKind {
     /// Words.
     Text,
     /// A number, aligned to the right.
     Number,
-    /// As it should be.
+    /// Good.
     Good,
-    /// Partly.
+    /// Fair.
     Fair,
-    /// Not as it should be.
+    /// Bad.
     Bad,
 }
 
@@ -93,20 +92,20 @@ impl Cell {
         Cell { kind: CellKind::Number, ..Cell::text(text) }
     }
 
-    /// The same cell, shown another way.
+    /// Sets the style.
     pub fn kind(mut self, kind: CellKind) -> Cell {
         self.kind = kind;
         self
     }
 
-    /// The same cell, leading to a section.
+    /// Links to a section.
     pub fn link(mut self, section: impl Into<String>) -> Cell {
         self.link = Some(section.into());
         self
     }
 }
 
-/// Text as it has to be in HTML, XML and SVG.
+/// Escapes text for HTML, XML and SVG.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -116,7 +115,7 @@ pub fn escape(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            // XML has no way to write them.
+            // XML cannot represent other control characters.
             c if c.is_control() && !matches!(c, '\n' | '\t') => escaped.push('\u{fffd}'),
             c => escaped.push(c),
         }
@@ -193,7 +192,7 @@ impl Page {
             out.push_str("</section>\n");
         }
         if out.contains("<svg ") {
-            // For HTML the marks are comments, for XML all between them is text.
+            // HTML sees the CDATA marks as comments; XML sees the script as text.
             let _ = write!(out, "<script>\n//<![CDATA[\n{SCRIPT}//]]>\n</script>\n");
         }
         out.push_str("</body>\n</html>\n");

@@ -8,7 +8,7 @@ use crate::system::{In, System};
 use crate::time::Ns;
 use crate::workload::Access;
 
-/// Attempts to reclaim without getting a frame before memory is out.
+/// Reclaims without a frame before the run is out of memory.
 const MAX_RECLAIMS: u32 = 100;
 
 impl<S: System> Sim<S> {
@@ -24,7 +24,7 @@ impl<S: System> Sim<S> {
         self.h.go_on(task, begun, at + cost, Next::Fault);
     }
 
-    /// A thread is in a fault and looks at the page's entry.
+    /// Handles a fault by the state of the page.
     pub(super) fn fault(&mut self, task: u32, begun: Ns) {
         let f = self.h.tasks[task as usize].fault;
         match self.h.pages[f.page as usize].pte.place() {
@@ -57,7 +57,7 @@ impl<S: System> Sim<S> {
         }
     }
 
-    /// A frame, or the task sees to it that there will be one.
+    /// Takes a frame, or reclaims or waits for one.
     fn frame_for(&mut self, task: u32, begun: Ns) -> Option<u32> {
         let t = &mut self.h.tasks[task as usize];
         let granted = std::mem::replace(&mut t.granted, NONE);
@@ -78,7 +78,7 @@ impl<S: System> Sim<S> {
         None
     }
 
-    /// Reads the page of a fault, and others that readahead wants.
+    /// Reads the page of a fault, with readahead.
     fn read(&mut self, task: u32, f: Fault, page: In) {
         let by = self.h.by(task);
         let vma = &self.w.vmas[f.vma as usize];
@@ -105,8 +105,8 @@ impl<S: System> Sim<S> {
         self.read_cost(task, pages.len() as Ns - 1);
     }
 
-    /// What a read took, with frames for so many more pages. The first command
-    /// was paid for on the way into the fault.
+    /// Charges a read with `more` extra frames. `enter_fault()` has paid for the first
+    /// command.
     fn read_cost(&mut self, task: u32, more: Ns) {
         let c = &self.h.costs;
         let (read, charge) = (c.read, c.charge);
@@ -141,7 +141,7 @@ impl<S: System> Sim<S> {
         self.end_fault(task, begun, begun + self.h.costs.map, true);
     }
 
-    /// The access that needed the kernel is made, at `at`, and others follow.
+    /// Completes the faulting access at `at`, and continues with others.
     fn end_fault(&mut self, task: u32, begun: Ns, at: Ns, major: bool) {
         let f = self.h.tasks[task as usize].fault;
         if major && self.phase == Phase::Measure {

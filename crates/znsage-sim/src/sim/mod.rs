@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A run in motion: the loop over events, and what tasks do.
+//! A run: the event loop, and what tasks do.
 
 mod fault;
 mod reclaim;
@@ -19,20 +19,19 @@ use crate::system::{System, SystemStats};
 use crate::time::{Ns, MS, SEC};
 use crate::workload::{Access, Step, Workload};
 
-/// A task that others wait for may keep its CPU so long: the kernel's default
-/// base slice.
+/// Time slice while others wait for a CPU: the kernel's default base slice.
 const SLICE: Ns = 3 * MS;
 
-/// What a run does now.
+/// Phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     /// Threads fill the memory.
     Fill,
-    /// They run, but nothing is measured yet.
+    /// Warm-up, not measured.
     Warm,
     /// They run and are measured.
     Measure,
-    /// What is under way comes to its end.
+    /// Work in flight ends; nothing new begins.
     Wind,
 }
 
@@ -43,7 +42,7 @@ pub struct Limits {
     pub warmup: u64,
     /// Pages swapped out while measuring.
     pub measure: u64,
-    /// Either ends after so long.
+    /// Maximum length of either phase.
     pub time: Ns,
     /// How far a thread runs ahead of the events.
     pub lookahead: Ns,
@@ -51,7 +50,7 @@ pub struct Limits {
     pub page_cluster: u32,
 }
 
-/// What was counted at a moment.
+/// All counters at a moment.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// The moment.
@@ -166,15 +165,15 @@ impl<S: System> Sim<S> {
         }
     }
 
-    /// Runs to the end. Returns what was counted when measuring began and
-    /// when it ended.
+    /// Runs to the end. Returns snapshots of the start and the end of the measured
+    /// phase.
     pub fn run(&mut self) -> Result<(Snapshot, Snapshot), Stuck> {
         for thread in 0..self.h.worker() {
             self.h.wake(thread);
         }
         self.settle();
         self.drain()?;
-        // The slots that CPUs still collect come back, which may mean work.
+        // Return the slots in the CPUs' batches, which may cause more work.
         self.h.slots.flush(&mut self.h.freed);
         self.settle();
         self.drain()?;
@@ -184,7 +183,7 @@ impl<S: System> Sim<S> {
         }
     }
 
-    /// Lets events happen until there are none.
+    /// Runs until no event is left.
     fn drain(&mut self) -> Result<(), Stuck> {
         while let Some((at, event)) = self.h.queue.pop() {
             debug_assert!(at >= self.h.now);
@@ -211,7 +210,7 @@ impl<S: System> Sim<S> {
         Stuck { at: self.h.now, what }
     }
 
-    /// Lets tasks begin that got a CPU, and tells the system of freed slots.
+    /// Starts tasks that got a CPU, and passes freed slots to the system.
     fn settle(&mut self) {
         loop {
             if !self.h.freed.is_empty() {
@@ -223,7 +222,7 @@ impl<S: System> Sim<S> {
         }
     }
 
-    /// A task goes on at `begun`, with its CPU.
+    /// Runs a task that continues at `begun`.
     fn step(&mut self, task: u32, begun: Ns) {
         match self.h.tasks[task as usize].next {
             Next::Work => work(&mut self.h, &mut self.s, task, begun),
@@ -243,7 +242,7 @@ impl<S: System> Sim<S> {
         }
     }
 
-    /// A thread makes accesses from `at` on, until one needs the kernel.
+    /// A thread makes accesses from `at` until one faults.
     fn access(&mut self, task: u32, begun: Ns, mut at: Ns) {
         let ahead = begun + self.limits.lookahead;
         let requests = self.w.has_requests();
@@ -268,7 +267,7 @@ impl<S: System> Sim<S> {
         self.h.go_on(task, begun, at, Next::Run);
     }
 
-    /// A page is written that has the same content as its slot.
+    /// Frees the slot of a clean page that is being written.
     fn reuse(&mut self, task: u32, page: u32) -> Ns {
         let frame = self.h.pages[page as usize].pte.frame();
         if self.h.frame(frame).slot == crate::host::page::NONE {
@@ -298,7 +297,7 @@ impl<S: System> Sim<S> {
         }
     }
 
-    /// A thread has filled its part; when all have, they begin.
+    /// A thread has filled its part. When all have, they begin.
     fn park(&mut self, task: u32, begun: Ns, at: Ns) {
         self.h.tasks[task as usize].next = Next::Park;
         self.h.uses(task, at - begun);
@@ -341,7 +340,7 @@ impl<S: System> Sim<S> {
         self.phase_pages = self.h.count.swapped_out.saturating_add(pages);
     }
 
-    /// Pages were swapped out: is the phase over?
+    /// Ends the phase once enough pages were swapped out.
     fn check_phase(&mut self) {
         if self.h.count.swapped_out >= self.phase_pages && self.phase != Phase::Wind {
             self.next_phase();
@@ -349,7 +348,7 @@ impl<S: System> Sim<S> {
     }
 }
 
-/// Slots that were given back are free, and the system is told.
+/// Releases the slots given back, and tells the system.
 fn release_slots<S: System>(h: &mut Host, s: &mut S) {
     let mut freed = std::mem::take(&mut h.freed);
     h.slots_come_back(freed.len());

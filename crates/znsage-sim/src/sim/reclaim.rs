@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Reclaim by a task that needs a frame.
 //!
-//! It frees what an earlier batch has written, takes the next batch off the
-//! inactive list and swaps it out under a plug. So there is one batch under
-//! way for each task that reclaims; a task whose batch freed nothing waits for
-//! a write to end.
+//! It frees the pages that an earlier batch wrote, isolates the next batch and
+//! swaps it out under a plug. Each reclaiming task has one batch in flight; a
+//! task whose batch freed nothing waits for a write to end.
 
 use super::Sim;
-use crate::host::lru_batch;
+use crate::host::group::BATCH;
 use crate::host::task::Next;
 use crate::system::{System, Taken};
 use crate::time::Ns;
@@ -20,7 +19,7 @@ impl<S: System> Sim<S> {
         let mut batch = std::mem::take(&mut t.batch);
         debug_assert!(batch.is_empty());
 
-        let freed = self.h.reap(group, lru_batch());
+        let freed = self.h.reap(group, BATCH);
         let scanned = self.h.isolate(group, &mut batch);
         self.h.count.reclaims += 1;
 
@@ -32,7 +31,7 @@ impl<S: System> Sim<S> {
         self.h.go_on(task, begun, begun + cost, Next::SwapOut);
     }
 
-    /// The batch of a task goes out.
+    /// Swaps out the batch of a task.
     pub(super) fn swap_out(&mut self, task: u32, begun: Ns) {
         let by = self.h.by(task);
         let t = &mut self.h.tasks[task as usize];

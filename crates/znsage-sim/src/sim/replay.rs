@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Replays a trace: what a kernel asked of a swap area, asked of a system.
+//! Replays a recorded trace on a system.
 //!
-//! The order of the trace is kept, and each CPU does one thing at a time: it
-//! waits for what it reads, and for room to write to. Memory is not modelled,
-//! since the trace says what it led to: a page is in memory only while it is
-//! read or written. Pages that one CPU swaps out shortly after one another are
-//! a batch of reclaim, which goes out together.
+//! The order of the trace is kept. Each CPU does one thing at a time: it waits
+//! for its reads and for room to write to. Memory is not modelled, as the
+//! trace already reflects it: a page is in memory only during its I/O. Pages
+//! that one CPU swaps out in quick succession form a batch of reclaim.
 
 use std::collections::VecDeque;
 
 use super::{release_slots, work, Latencies, Snapshot, Stuck};
 use crate::event::Event;
-use crate::host::lru_batch;
+use crate::host::group::BATCH;
 use crate::host::page::Place;
 use crate::host::task::{By, Next};
 use crate::host::Host;
@@ -19,22 +18,22 @@ use crate::system::{In, System, Taken};
 use crate::time::{Ns, MS};
 use crate::trace::{Line, Needs, Op, Reader, Record, TraceError};
 
-/// Pages that a CPU swaps out no longer after the last one belong to its
+/// Pages that a CPU swaps out within this time of the last belong to its
 /// batch.
 const SAME_BATCH: Ns = MS;
-/// So far ahead it looks for the next record of a CPU.
+/// Lines read ahead to find the next record of a CPU.
 const AHEAD: usize = 64;
-/// In place of a task: the time of the next record has come.
+/// Event::Task() with this number: the next record is due.
 const TIMER: u32 = u32::MAX;
 
 /// A CPU of the trace.
 #[derive(Clone, Debug, Default)]
 struct Lane {
-    /// What it is doing, from when on.
+    /// The current record, and when it began.
     doing: Option<(Record, Ns)>,
-    /// It waits for its pages to be read.
+    /// Waits for its reads.
     reads: bool,
-    /// Frames to swap out, and how many of them were.
+    /// Frames to swap out, and how many are done.
     frames: Vec<u32>,
     done: usize,
     /// Pages since the last batch ended.
@@ -43,19 +42,18 @@ struct Lane {
 
 /// A replay.
 pub struct Replay<S> {
-    /// The machine: a thread for each CPU of the trace, and a page for each
-    /// slot that it names.
+    /// The machine: a thread per CPU of the trace, a page per slot in it.
     pub h: Host,
     /// How pages are swapped.
     pub s: S,
-    /// Latencies while measuring: of what was waited for.
+    /// Latencies of reads while measuring.
     pub latencies: Latencies,
     input: Reader,
     needs: Needs,
-    /// What comes next, with pages in the place of slots.
+    /// Next lines, with pages in place of slots.
     ahead: VecDeque<Line>,
     lanes: Vec<Lane>,
-    /// The trace's times hold, not only its order.
+    /// Follow the trace's times, not only its order.
     paced: bool,
     timer: Ns,
     begin: Option<Snapshot>,
@@ -65,7 +63,7 @@ pub struct Replay<S> {
 /// Why a replay has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplayError {
-    /// The trace changed after it was looked through.
+    /// The trace changed after the survey.
     Trace(TraceError),
     /// It cannot go on.
     Stuck(Stuck),
@@ -90,14 +88,13 @@ impl<S: System> Replay<S> {
         }
     }
 
-    /// What the trace needs, as it was told.
+    /// The needs of the trace.
     pub fn needs(&self) -> &Needs {
         &self.needs
     }
 
-    /// Runs to the end. What was in use when the recording began is swapped
-    /// out before. Returns what was counted when measuring began and when it
-    /// ended.
+    /// Runs to the end. First swaps out the slots in use when the recording began.
+    /// Returns snapshots of the start and the end of the measured phase.
     pub fn run(&mut self) -> Result<(Snapshot, Snapshot), ReplayError> {
         for (i, &first) in self.needs.before.iter().enumerate() {
             let (at, cpu) = (0, (i % self.lanes.len()) as u32);
@@ -165,7 +162,7 @@ impl<S: System> Replay<S> {
         Ok(())
     }
 
-    /// Lets begin what can.
+    /// Starts whatever can start.
     fn settle(&mut self) -> Result<(), ReplayError> {
         loop {
             if !self.h.freed.is_empty() {
@@ -184,7 +181,7 @@ impl<S: System> Replay<S> {
 
     // ---- the trace
 
-    /// Hands out records in their order, as long as they can begin.
+    /// Starts records in order, as long as they can begin.
     fn dispatch(&mut self) -> Result<(), ReplayError> {
         loop {
             let record = match self.ahead.front() {
@@ -235,7 +232,7 @@ impl<S: System> Replay<S> {
         }
     }
 
-    /// Is its CPU busy, or a page of it with another one?
+    /// Is its CPU busy, or one of its pages in use by another record?
     fn must_wait(&self, r: Record) -> bool {
         let with = |d: Record| d.first < r.first + r.nr && r.first < d.first + d.nr;
         let doing = |lane: &Lane| lane.doing.is_some_and(|(d, _)| with(d));
@@ -282,7 +279,7 @@ impl<S: System> Replay<S> {
     fn swap_in(&mut self, task: u32, r: Record) {
         let mut pages = Vec::with_capacity(r.nr as usize);
         for page in r.first..r.first + r.nr {
-            // One that was never written is not on the device.
+            // A page never written is not on the device.
             let Place::Slot(slot) = self.h.pages[page as usize].pte.place() else { continue };
             let frame = self.h.take_frame(0).expect("there is a frame for each page");
             self.h.begin_read(page, slot, frame, false);
@@ -302,7 +299,7 @@ impl<S: System> Replay<S> {
         self.h.block(task);
     }
 
-    /// Reads that have ended let their CPUs go on.
+    /// Releases the CPUs whose reads have ended.
     fn end_reads(&mut self) {
         for task in 0..self.lanes.len() {
             let lane = &self.lanes[task];
@@ -333,13 +330,13 @@ impl<S: System> Replay<S> {
         let by = self.by(r);
         let mut taken = self.s.swap_out(&mut self.h, by, &lane.frames[lane.done..]);
         if let Taken::NoSlot(n) = taken {
-            // Slots that CPUs collect to give back.
+            // Return the slots in the CPUs' batches.
             lane.done += n;
             self.h.slots.flush(&mut self.h.freed);
             release_slots(&mut self.h, &mut self.s);
             taken = self.s.swap_out(&mut self.h, by, &lane.frames[lane.done..]);
         }
-        let full = lane.batch >= lru_batch() || !self.goes_on(r);
+        let full = lane.batch >= BATCH || !self.goes_on(r);
         if full || taken != Taken::All {
             self.s.unplug(&mut self.h, by);
             lane.batch = 0;
@@ -363,7 +360,7 @@ impl<S: System> Replay<S> {
         Ok(())
     }
 
-    /// Does the CPU swap out more, shortly after?
+    /// Does the CPU swap out more shortly after?
     fn goes_on(&self, r: Record) -> bool {
         let next = self.ahead.iter().find_map(|line| match line {
             Line::Record(next) if next.cpu == r.cpu && next.op != Op::Free => Some(*next),
@@ -372,7 +369,7 @@ impl<S: System> Replay<S> {
         next.is_some_and(|next| next.op == Op::Out && next.at - r.at < SAME_BATCH)
     }
 
-    /// A CPU has swapped out what it was to.
+    /// A CPU has finished a swap-out.
     fn lane_ends(&mut self, task: u32) {
         self.lanes[task as usize].doing = None;
         self.h.block(task);

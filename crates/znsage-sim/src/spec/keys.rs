@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A spec from a document, or changed by a key; and what is refused of it.
+//! Parsing a spec, changing it by key, validating it.
 
 use std::fmt;
 
-use super::{Spec, WorkloadKind};
+use super::schema::{Spec, WorkloadKind};
 use crate::host::cpu::MAX_CPUS;
 
-/// Why a spec is refused: the key, and what is wrong with it.
+/// Why a spec is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError {
     /// The key, with its table.
@@ -27,17 +27,17 @@ fn refuse<T>(key: &str, what: impl fmt::Display) -> Result<T, SpecError> {
     Err(SpecError { key: key.into(), what: what.to_string() })
 }
 
-/// More than 60 times as many as the engine takes by itself.
+/// Over 60 times the engine's default.
 const MAX_CHUNKS: u32 = 1 << 14;
 
 /// Values of the device's parameter set: `device.zoned.zones=64`.
 const DEVICE: &str = "device.";
 
 impl Spec {
-    /// The run that a TOML document describes.
+    /// Parses a TOML document.
     pub fn parse(text: &str) -> Result<Self, toml::de::Error> {
         let spec: Spec = toml::from_str(text)?;
-        // It may be read where numbers are larger than TOML promises to hold.
+        // The parser may accept numbers beyond what TOML can represent.
         match toml::Table::try_from(&spec) {
             Ok(_) => Ok(spec),
             Err(e) => Err(serde::de::Error::custom(e)),
@@ -87,7 +87,7 @@ impl Spec {
         }
     }
 
-    /// Refuses what cannot be run whatever the device is.
+    /// Refuses what cannot run on any device.
     pub fn check(&self) -> Result<(), SpecError> {
         let h = &self.host;
         let among = |key, n: u32, range: std::ops::RangeInclusive<u32>| {
@@ -102,13 +102,13 @@ impl Spec {
         among("host.threads", h.threads, 1..=1000)?;
         among("host.slot-batch", h.slot_batch, 1..=64)?;
         among("host.page-cluster", h.page_cluster, 0..=crate::host::readahead::MAX_CLUSTER)?;
-        // The engine makes them all when it begins.
+        // The engine allocates them all at the start.
         among("znsage.chunks", self.znsage.chunks, 0..=MAX_CHUNKS)?;
         among("znsage.gc-chunks", self.znsage.gc_chunks, 0..=MAX_CHUNKS)?;
         if self.workload == WorkloadKind::TwoTenants && h.threads < 2 {
             return refuse("host.threads", "two-tenants needs 2 at least");
         }
-        // Each thread may have a batch of reclaim under way.
+        // Each thread may have a batch of reclaim in flight.
         let least = 64 * (h.threads + 1);
         if self.frames() < least {
             return refuse("host.memory", format!("{} threads need {} KiB", h.threads, least * 4));
@@ -137,7 +137,7 @@ fn join(names: Vec<&String>) -> String {
     names.iter().map(|n| n.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// The TOML value that a text means: a number, a truth value, else a string.
+/// Reads text as a TOML number or boolean, else as a string.
 fn literal(text: &str) -> toml::Value {
     if let Ok(n) = text.parse::<i64>() {
         toml::Value::Integer(n)

@@ -1,40 +1,43 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! From a sweep to finished points: looks at all, runs what is left.
+//! Drives a sweep: checks all points, runs those that are left.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::error::SweepError;
+use super::file::{Point, Sweep};
 use super::pool::{self, End};
+use super::shard::Shard;
 use super::store::{Entry, Outcome, Store};
-use super::{Point, Shard, Sweep, SweepError};
+
 use crate::run::{check, run, RunError};
 use crate::spec::Spec;
 
-/// What is to be done, and where to.
+/// What to do, and where to store it.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Which part of the points.
+    /// The part of the points to run.
     pub shard: Shard,
-    /// Where the stores are; made if it is not there.
+    /// Directory of the stores; created if missing.
     pub dir: PathBuf,
     /// Runs at a time.
     pub jobs: usize,
 }
 
-/// What is being done.
+/// The current stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Looking whether all points can be.
+    /// Checking all points.
     Checking,
     /// Running them.
     Running,
 }
 
-/// How far it is.
+/// Progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// What is being done.
+    /// The current stage.
     pub stage: Stage,
     /// Points done in this stage.
     pub done: usize,
@@ -42,17 +45,16 @@ pub struct Progress {
     pub todo: usize,
 }
 
-/// How it ended.
+/// Result of a drive.
 #[derive(Debug)]
 pub struct Driven {
     /// Finished points of this part.
     pub entries: BTreeMap<usize, Entry>,
-    /// Points of this part.
+    /// Number of points in this part.
     pub points: usize,
-    /// Finished before.
+    /// Points finished before.
     pub before: usize,
-    /// What tells the points apart whose runs panicked. They are not counted
-    /// as finished.
+    /// Descriptions of points whose runs panicked; they do not count as finished.
     pub panicked: Vec<String>,
     /// Was it stopped?
     pub stopped: bool,
@@ -65,13 +67,12 @@ impl Driven {
     }
 }
 
-/// Does what is left of a part of a sweep. Asks `stop` now and then whether to
-/// leave the rest; `show` learns how far it is.
+/// Runs the remaining points of a part of a sweep. Polls `stop`, and reports
+/// progress to `show`.
 ///
-/// # Errors
-/// Before the first run, if a point of the part cannot be and the sweep does
-/// not allow that; if the store is of another sweep, in use, or cannot be
-/// written.
+/// # Errors Before the first run, if a point is impossible and the sweep does
+/// not allow that; or if the store is of another sweep, in use, or not
+/// writable.
 pub fn drive(
     sweep: &Sweep,
     plan: &Plan,
@@ -138,7 +139,7 @@ fn outcome(result: Result<crate::RunResult, RunError>) -> Outcome {
     match result {
         Ok(result) => Outcome::Result(Box::new(result)),
         Err(RunError::Stuck(e)) => Outcome::Stuck(e.to_string()),
-        // It was found possible before; a file may have changed since.
+        // The check passed before; a file may have changed since.
         Err(e) => Outcome::Impossible(e.to_string()),
     }
 }
@@ -148,8 +149,8 @@ fn left(all: &[&Point], finished: &BTreeMap<usize, Entry>) -> Vec<(usize, Spec)>
     left.map(|p| (p.index, p.spec.clone())).collect()
 }
 
-/// Points that cannot be, and why; None if it was stopped. They are built as
-/// for a run, which takes memory and some milliseconds each.
+/// Impossible points, and why; None if stopped. Each point is built as for a
+/// run, which takes memory and some milliseconds.
 fn refused(
     left: &[(usize, Spec)],
     jobs: usize,
@@ -177,7 +178,7 @@ fn refused(
     (end == Ok(End::Done)).then_some(refused)
 }
 
-/// The default place for what a sweep file brings: beside it, `NAME.sweep`.
+/// Default directory for the results of a sweep file: `NAME.sweep` beside it.
 pub fn default_dir(file: &Path) -> PathBuf {
     file.with_extension("sweep")
 }

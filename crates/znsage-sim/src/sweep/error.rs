@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What can go wrong around a sweep.
+//! Errors of a sweep.
 
 use std::fmt;
 use std::io;
@@ -12,14 +12,14 @@ pub enum SweepError {
     File {
         /// The file.
         file: String,
-        /// The line, from 1; None if what is refused does not stand there.
+        /// The line, from 1; None if the error has no line.
         line: Option<usize>,
-        /// The key, with its table; empty if the file as a whole is meant.
+        /// The key, with its table; empty for the file as a whole.
         key: String,
         /// What is wrong.
         what: String,
     },
-    /// A store of finished runs that is damaged, or of another sweep.
+    /// A store that is damaged or of another sweep.
     Store {
         /// Its file.
         path: PathBuf,
@@ -32,7 +32,7 @@ pub enum SweepError {
     Busy(PathBuf),
     /// A file could not be read or written.
     Io {
-        /// What was to be done.
+        /// What failed.
         verb: &'static str,
         /// To which file.
         path: PathBuf,
@@ -42,13 +42,13 @@ pub enum SweepError {
 }
 
 impl SweepError {
-    /// For `map_err`: what was to be done to which file.
+    /// For `map_err`.
     pub(crate) fn io(verb: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SweepError {
         let path = path.to_path_buf();
         move |error| SweepError::Io { verb, path, error }
     }
 
-    /// What the reader can do about it, if that is not plain.
+    /// Advice for the user, if there is any.
     pub fn hint(&self) -> Option<String> {
         match self {
             SweepError::Store { hint, .. } => Some(hint.clone()),

@@ -4,8 +4,8 @@
 //! Keys outside `[sweep]` are those of a [`Spec`] and hold for all points; a
 //! key `"device.KEY"`, in quotes, replaces a value of the device. Each key in
 //! `[sweep]` has a list of values, and the points are all combinations, the
-//! last key changing fastest. Several `[[sweep]]` are one after the other; what
-//! they have in common runs once.
+//! last key changing fastest. Several `[[sweep]]` tables are concatenated;
+//! points they share run once.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
@@ -19,24 +19,22 @@ use sha2::{Digest, Sha256};
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 use toml::Spanned;
 
-use super::store::Header;
-use super::SweepError;
+use super::error::SweepError;
+use super::store::{Header, MAX_POINTS};
 use crate::device::{ParamError, Params};
 use crate::run::RunError;
 use crate::spec::{Spec, WorkloadKind};
 
-/// So many points at most: a list too many is more likely than the wish.
-pub const MAX_POINTS: usize = 20_000;
-/// ... and so many lists in a table. There are fewer keys.
+/// Most lists in a table; there are fewer keys.
 const MAX_LISTS: usize = 200;
-/// Points times lists at most, each of which takes memory and time.
+/// Most points times lists, each of which takes memory and time.
 const MAX_SETTINGS: usize = 300_000;
 
 /// The table, or tables, of lists.
 const SWEEP: &str = "sweep";
-/// Points that cannot be are listed instead of refused.
+/// Impossible points are listed instead of refused.
 const SKIP: &str = "skip-impossible";
-/// What describes a run whether it varies or not.
+/// Keys in every label, whether they vary or not.
 const ALWAYS: [&str; 5] = ["system", "device", "workload", "utilization", "seed"];
 
 /// One run of a sweep.
@@ -46,11 +44,11 @@ pub struct Point {
     pub index: usize,
     /// What is run.
     pub spec: Spec,
-    /// Keys of the lists that made it, each with the place of its value.
+    /// Keys of its lists, each with the offset of its value.
     given: Vec<(String, usize)>,
 }
 
-/// What a device is made from: its name, and the values that are replaced.
+/// A device's name and replaced values.
 type Device<'a> = (&'a str, &'a [(String, String)]);
 
 /// A sweep file, expanded.
@@ -60,27 +58,26 @@ pub struct Sweep {
     text: String,
     /// All runs, by their index.
     pub points: Vec<Point>,
-    /// Are points that cannot be listed instead of refused?
+    /// Are impossible points listed instead of refused?
     pub skip_impossible: bool,
-    /// Keys whose value is not the same in all points, in the file's order.
+    /// Keys whose value varies among points, in the file's order.
     varying: Vec<String>,
-    /// Keys outside the lists, and where they stand.
+    /// Keys outside the lists, and their offsets.
     base: BTreeMap<String, usize>,
     digest: String,
 }
 
-/// A key with its values; each with its place in the file.
+/// A key with its values, each with its offset in the file.
 struct List {
     key: String,
     values: Vec<(toml::Value, usize)>,
 }
 
 impl Sweep {
-    /// The sweep that `text` describes; `file` is its name in errors.
+    /// Parses a sweep; `file` is its name in errors.
     ///
-    /// # Errors
-    /// If it is not TOML, or has other keys, or a value is refused in every
-    /// point that has it, or (unless `skip-impossible`) in any.
+    /// # Errors If it is not TOML, has unknown keys, or a point is impossible; with
+    /// `skip-impossible` only if a value is refused in every point that has it.
     pub fn parse(file: &str, text: &str) -> Result<Sweep, SweepError> {
         let reader = Reader { file, text };
         let doc = DeTable::parse(text)
@@ -131,23 +128,23 @@ impl Sweep {
         Ok(sweep)
     }
 
-    /// What the first line of a store says.
+    /// The first line of its store.
     pub fn header(&self) -> Header {
         Header::new(&self.digest, self.points.len())
     }
 
-    /// What a point is: the keys that describe any run, and those that vary.
+    /// Label of a point: the keys that describe any run, and those that vary.
     pub fn label(&self, point: &Point) -> Map<String, Value> {
         let more = self.varying.iter().map(String::as_str).filter(|key| !ALWAYS.contains(key));
         let mut label = label(&point.spec, ALWAYS.into_iter().chain(more));
         if point.spec.workload == WorkloadKind::Trace {
-            // The trace says how many pages there are, and the result.
+            // The trace determines utilization; the result has it.
             label.shift_remove("utilization");
         }
         label
     }
 
-    /// What tells a point from the others: `system=znsage, utilization=60`.
+    /// What distinguishes a point: `system=znsage, utilization=60`.
     pub fn describe(&self, point: &Point) -> String {
         let label = label(&point.spec, self.varying.iter().map(String::as_str));
         let words = label.iter().map(|(key, value)| match value {
@@ -157,7 +154,7 @@ impl Sweep {
         words.collect::<Vec<_>>().join(", ")
     }
 
-    /// The error of a point, with the line of the key that it is about.
+    /// The error of a point, with the line of its key.
     pub fn locate(&self, point: &Point, error: RunError) -> SweepError {
         let (key, what) = match error {
             RunError::Spec(e) => (e.key, e.what),
@@ -179,7 +176,7 @@ impl Sweep {
             let what = self.with_point(point, what);
             return SweepError::File { file, line, key, what };
         }
-        // A key of the spec that the device refuses, or the device itself.
+        // A key of the spec, or the device itself, is refused.
         let name = if key.is_empty() { "device" } else { key.as_str() };
         let what = format!("{file}: {what}");
         self.refuse(point, self.line(point, name), name.into(), what)
@@ -197,7 +194,7 @@ impl Sweep {
         }
     }
 
-    /// The line of a key, or of the first one of the table that it names.
+    /// The line of a key, or of the first key in the table it names.
     fn line(&self, point: &Point, key: &str) -> Option<usize> {
         let all = || point.given.iter().map(|(k, at)| (k, at)).chain(&self.base);
         let within = |k: &str| k.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'));
@@ -205,8 +202,8 @@ impl Sweep {
         found.map(|(_, at)| line_of(&self.text, *at))
     }
 
-    /// Looks at what needs no memory, the spec and the parameter set of each
-    /// point, and makes the digest of all; returns the errors.
+    /// Checks the spec and the parameters of each point, which needs no memory, and
+    /// computes the digest; returns the errors.
     fn look_at_all(&mut self) -> BTreeMap<usize, RunError> {
         let mut hash = Sha256::new();
         let mut known: BTreeMap<Device, Result<Params, ParamError>> = BTreeMap::new();
@@ -222,7 +219,7 @@ impl Sweep {
                 refused.insert(*index, e.clone().into());
             }
             hash.update(serde_json::to_vec(spec).expect("a spec is JSON"));
-            // A device's file may change while its name does not, and a trace.
+            // The files of a device or a trace may change under the same name.
             hash.update(format!("{params:?}"));
             if let Some(path) = &spec.load.trace {
                 hash.update(traces.entry(path).or_insert_with(|| digest_of(path)));
@@ -235,8 +232,8 @@ impl Sweep {
         refused
     }
 
-    /// Refuses if a point cannot be. With `skip-impossible` only if a value of
-    /// a list is in no point that can be: then it is the value that is wrong.
+    /// Refuses impossible points; with `skip-impossible` only if a value of a list is in
+    /// no possible point, as then the value is wrong.
     fn check_values(&self, refused: &BTreeMap<usize, RunError>) -> Result<(), SweepError> {
         let of = |index: &usize| self.locate(&self.points[*index], refused[index].clone());
         if !self.skip_impossible {
@@ -253,7 +250,7 @@ impl Sweep {
     }
 }
 
-/// The keys whose value is not the same in all points, in the order of the file.
+/// Keys whose value varies among points, in the file's order.
 fn varying(blocks: &[Vec<List>], points: &[Point]) -> Vec<String> {
     let mut keys: Vec<String> = Vec::new();
     let json = |p: &Point| serde_json::to_value(&p.spec).expect("a spec is JSON");
@@ -273,7 +270,7 @@ fn label<'a>(spec: &Spec, keys: impl Iterator<Item = &'a str>) -> Map<String, Va
     keys.map(|key| (key.to_string(), value_of(spec, &json, key))).collect()
 }
 
-/// The value of a key: of the spec, or of the device if the spec replaces it.
+/// The value of a key of the spec, or of a replaced device parameter.
 fn value_of(spec: &Spec, json: &Value, key: &str) -> Value {
     if let Some(key) = key.strip_prefix("device.") {
         let set = spec.device_set.iter().rev().find(|(k, _)| k == key);
@@ -319,8 +316,8 @@ impl Expand<'_> {
     }
 }
 
-/// The digest of a file; of nothing if it cannot be read, which is refused when
-/// its points are checked.
+/// The digest of a file. An unreadable file counts as empty; the check of its
+/// points refuses it.
 fn digest_of(path: &Path) -> Vec<u8> {
     let mut hash = Sha256::new();
     if let Ok(mut file) = File::open(path) {
@@ -342,7 +339,7 @@ struct Reader<'a> {
     text: &'a str,
 }
 
-/// A key, where it stands, its value.
+/// A key, its offset, its value.
 type Leaf<'a> = (String, usize, Spanned<DeValue<'a>>);
 
 impl<'a> Reader<'a> {
@@ -358,7 +355,7 @@ impl<'a> Reader<'a> {
             .map_err(|e| self.refuse(key, Some(at), e.message()))
     }
 
-    /// The keys of a table and of those in it, in the order of the file.
+    /// Flattens a table, in the order of the file.
     fn flatten(
         &self,
         key: String,
@@ -393,8 +390,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Refuses more combinations than points may be, those that come several
-    /// times included: they are made before they are known to.
+    /// Refuses too many combinations. Counts duplicates too, as they are found only
+    /// after they are made.
     fn count(&self, blocks: &[Vec<List>]) -> Result<(), SweepError> {
         let combinations = |block: &Vec<List>| {
             block.iter().map(|list| list.values.len()).fold(1, usize::saturating_mul)
@@ -406,7 +403,7 @@ impl<'a> Reader<'a> {
         if blocks.iter().any(|block| block.len() > MAX_LISTS) {
             return Err(self.refuse(SWEEP, None, &format!("more than {MAX_LISTS} lists")));
         }
-        // No more than both of the above multiplied: no overflow.
+        // Bounded by the two limits above, so no overflow.
         if blocks.iter().map(|block| combinations(block) * block.len()).sum::<usize>()
             > MAX_SETTINGS
         {
@@ -416,7 +413,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The lists of a table. A value that is no list is a list of one.
+    /// The lists of a table. A single value is a list of one.
     fn lists(&self, at: usize, table: DeTable<'a>) -> Result<Vec<List>, SweepError> {
         let mut leaves = Vec::new();
         for (name, value) in table {

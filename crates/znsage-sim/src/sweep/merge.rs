@@ -5,14 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::error::SweepError;
 use super::output::replace;
+use super::shard::Shard;
 use super::store::{insert, same_sweep, Entry, Header, Store};
-use super::{Shard, SweepError};
 
-/// What the parts hold together.
+/// The union of the parts.
 #[derive(Debug)]
 pub struct Merged {
-    /// The sweep that they are of.
+    /// Their sweep.
     pub header: Header,
     /// All finished points.
     pub entries: BTreeMap<usize, Entry>,
@@ -23,9 +24,8 @@ pub struct Merged {
 impl Merged {
     /// Reads stores: files, or all in a directory.
     ///
-    /// # Errors
-    /// If there are none, or one is damaged or of another sweep than the
-    /// first, or two differ about a point.
+    /// # Errors If there are none, one is damaged or of another sweep, or two differ in
+    /// a point.
     pub fn read(paths: &[PathBuf]) -> Result<Merged, SweepError> {
         let mut files = Vec::new();
         for path in paths {
@@ -56,8 +56,8 @@ impl Merged {
         (0..self.header.points).filter(|index| !self.entries.contains_key(index)).collect()
     }
 
-    /// The shards that the missing points are of, if the names of the stores
-    /// tell how many there are.
+    /// The shards of the missing points, if the store names tell how many shards there
+    /// are.
     pub fn missing_shards(&self) -> Vec<Shard> {
         let of = self.files.iter().filter_map(|path| {
             let name = path.file_name()?.to_str()?;
@@ -79,12 +79,11 @@ impl Merged {
 
     /// Writes one store of all into a directory.
     ///
-    /// # Errors
-    /// If that holds another sweep, or cannot be written.
+    /// # Errors If it holds another sweep, or cannot be written.
     pub fn write(&mut self, dir: &Path) -> Result<(), SweepError> {
         fs::create_dir_all(dir).map_err(SweepError::io("make", dir))?;
         let path = dir.join(Shard::WHOLE.file_name());
-        // Nobody else writes it, and what it holds already stays.
+        // Locks the store, and keeps what it holds.
         let store = Store::open(&path, &self.header)?;
         for entry in store.entries().values() {
             insert(&mut self.entries, entry.clone()).map_err(|index| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Many runs from one file: the cross product of lists, on all cores or spread
-//! over machines, into tables.
+//! Many runs from one file: the cross product of lists, on all cores or
+//! several machines, into tables.
 //!
 //! [`Sweep`] is the file, expanded into points. [`Store`] keeps what is
 //! finished, a line a run, so that a sweep can stop and go on at any time.
@@ -23,6 +23,6 @@ pub mod table;
 
 pub use drive::{default_dir, drive, Driven, Plan, Progress, Stage};
 pub use error::SweepError;
-pub use file::{Point, Sweep, MAX_POINTS};
+pub use file::{Point, Sweep};
 pub use shard::Shard;
-pub use store::{Entry, Header, Outcome, Store};
+pub use store::{Entry, Header, Outcome, Store, MAX_POINTS};

@@ -6,9 +6,10 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use super::error::SweepError;
 use super::store::Entry;
 use super::table::Table;
-use super::{parquet, report, SweepError};
+use super::{parquet, report};
 
 /// Comma-separated values.
 pub const CSV: &str = "results.csv";
@@ -17,8 +18,8 @@ pub const PARQUET: &str = "results.parquet";
 /// Charts and a table, for a browser.
 pub const REPORT: &str = "report.html";
 
-/// Writes the tables and the report of the points into a directory, each file as a whole or
-/// not at all. What is in them depends on the points alone.
+/// Writes the tables and the report into a directory, each file atomically.
+/// Their content depends on the points alone.
 ///
 /// # Errors
 /// If a file cannot be written.
@@ -38,7 +39,7 @@ pub fn write(dir: &Path, entries: &BTreeMap<usize, Entry>) -> Result<Vec<PathBuf
     Ok(paths)
 }
 
-/// Puts a file in the place of another one, or of none.
+/// Creates or replaces a file atomically.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), SweepError> {
     let new = path.with_extension("new");
     File::create(&new)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A table as a Parquet file.
 //!
-//! Own code, since the `parquet` crate is under the Apache License 2.0 alone,
-//! which a GPL-2.0-only program cannot be linked with. A writer needs little of
-//! the format (github.com/apache/parquet-format, `parquet.thrift`): one row
-//! group, each column one page of plain values without compression, behind
-//! them the metadata in Thrift's compact protocol. `tests/sweep.rs` reads the
-//! files back with the crate.
+//! Our own writer, because the `parquet` crate is under the Apache License
+//! 2.0, which a GPL-2.0-only program cannot link. It needs little of the
+//! format (github.com/apache/parquet-format, `parquet.thrift`): one row group,
+//! one page of plain uncompressed values per column, then the metadata in
+//! Thrift's compact protocol. `tests/sweep.rs` reads the files back with the
+//! crate.
 
 use super::table::{Cells, Table};
 
@@ -45,7 +45,7 @@ pub fn file(table: &Table) -> Vec<u8> {
     out
 }
 
-/// Which rows have a value, and the values.
+/// A page: which rows have a value, and the values.
 fn page(cells: &Cells) -> Vec<u8> {
     fn page<T>(all: &[Option<T>], put: impl Fn(&mut Vec<u8>, &T)) -> Vec<u8> {
         let mut out = levels(all.iter().map(Option::is_some));
@@ -148,7 +148,7 @@ fn kind(cells: &Cells) -> (i64, Option<i64>) {
     }
 }
 
-/// A struct in Thrift's compact protocol; fields are added by rising number.
+/// A struct in Thrift's compact protocol; fields are added in ascending order.
 struct Struct {
     bytes: Vec<u8>,
     last: u8,
@@ -171,7 +171,7 @@ impl Struct {
         self.bytes
     }
 
-    /// A field's number is written as its distance to the one before.
+    /// A field's number is written as the distance to the previous one.
     fn field(&mut self, number: u8, kind: u8) -> &mut Vec<u8> {
         self.bytes.push((number - self.last) << 4 | kind);
         self.last = number;
@@ -234,7 +234,7 @@ fn binary(out: &mut Vec<u8>, text: &str) {
     out.extend(text.as_bytes());
 }
 
-/// Seven bits a byte, the lowest first; all but the last are marked.
+/// Seven bits per byte, lowest first; the top bit marks all but the last.
 fn varint(out: &mut Vec<u8>, mut n: u64) {
     while n >= 0x80 {
         out.push(n as u8 | 0x80);

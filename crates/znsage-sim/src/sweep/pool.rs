@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Work on many threads, its results handed over one by one.
+//! Work on many threads, with results delivered one by one.
 //!
-//! Plain threads that take the next item: the items are long, few and
-//! independent, so there is nothing that a work-stealing pool would do better,
-//! and the threads can be left behind when the user does not want to wait.
+//! Plain threads that take the next item. Items are long, few and independent,
+//! so work stealing would not help, and plain threads can be abandoned when
+//! the user interrupts.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -11,30 +11,28 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// How often it is looked whether to stop.
+/// Polling interval of `stop`.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How it ended.
+/// Result of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// All items are done.
     Done,
-    /// It was stopped; items under way are abandoned, and their threads end
-    /// with the process.
+    /// It was stopped; running items are abandoned, and their threads end with the
+    /// process.
     Stopped,
 }
 
-/// Threads that there are processors for.
+/// Default number of threads: one per processor.
 pub fn default_jobs() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Does `work` on each item, on `jobs` threads, in the order of the items;
-/// `done` gets each item with what became of it as it ends, None if it
-/// panicked. Asks `stop` now and then.
+/// Runs `work` on each item, in order, on `jobs` threads. Passes each finished
+/// item and its result to `done`; None if it panicked. Polls `stop`.
 ///
-/// # Errors
-/// As `done`; no further item is begun then.
+/// # Errors If `done` fails; no further item begins then.
 pub fn each<T, R, E>(
     jobs: usize,
     items: Vec<T>,
@@ -62,7 +60,7 @@ where
             }
         });
     }
-    // No item is begun when the receiver is gone but one that was taken.
+    // Drops the remaining items, so that no thread begins another.
     let abandon = || items.lock().expect("nobody panics with it").by_ref().for_each(drop);
     while left > 0 {
         if stop() {
@@ -113,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_one_items_own() {
+    fn panic_affects_only_its_item() {
         let mut bad = Vec::new();
         let work = |i: &u32| assert_ne!(*i, 3, "a panic that belongs to the test");
         let end = each(
@@ -130,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stops_when_asked_and_on_an_error() {
+    fn stops_on_request_and_on_error() {
         let mut seen = 0;
         let asked = std::cell::Cell::new(0);
         let stop = || asked.replace(asked.get() + 1) >= 5;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A sweep as a page: charts of the main results, and a table of all points.
 //!
-//! A number that varies gets a chart of each result, with the values of what
-//! else varies as lines; runs that differ in their seed only are averaged. If
-//! only names vary, the charts have bars.
+//! Each number that varies gets a chart per result, with lines for the other
+//! keys that vary; runs that differ only in their seed are averaged. If only
+//! names vary, the charts have bars.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,15 @@ use super::table::{Column, Table};
 use crate::chart::{number, Axis, Bar, BarChart, BarSeries, Group, LineChart, Look, Scale, Series};
 use crate::html::{Block, Cell, CellKind, Page, Section, Table as HtmlTable};
 use crate::spec::SystemKind;
+use crate::stats::mean;
 
-/// Lines of a chart at most: there are as many looks.
+/// Most lines of a chart: as many as there are looks.
 const MOST_SERIES: usize = 7;
-/// Rows of the table at most: all are in the other files.
+/// Most rows of the table; the other files have all.
 const MOST_ROWS: usize = 2000;
-/// Values on an axis that are ticks each.
+/// Most values on an axis that each get a tick.
 const MOST_TICKS: usize = 12;
-/// An axis whose values differ by so much is logarithmic.
+/// An axis is logarithmic if its values span this factor.
 const WIDE: f64 = 16.0;
 
 /// A result that has charts.
@@ -56,7 +57,7 @@ const METRICS: [Metric; 4] = [
     },
 ];
 
-/// The page of a table. Its bytes depend on nothing else.
+/// The page of a table. Its bytes depend only on the table.
 pub fn page(table: &Table) -> Page {
     let keys = varying(table);
     let names: Vec<&str> = keys.iter().map(|c| c.name.as_str()).collect();
@@ -85,7 +86,7 @@ pub fn page(table: &Table) -> Page {
     Page { title, intro, sections }
 }
 
-/// Columns of the spec whose value is not the same in all rows.
+/// Columns of the spec whose value varies.
 fn varying(table: &Table) -> Vec<&Column> {
     let spec = table.columns.iter().skip(1).take_while(|c| c.name != "outcome");
     let varies = |c: &&Column| (1..table.rows).any(|row| c.cells.text(row) != c.cells.text(0));
@@ -100,7 +101,7 @@ fn is_number(column: &Column, rows: usize) -> bool {
     (0..rows).all(|row| column.cells.number(row).is_some() || column.cells.text(row).is_empty())
 }
 
-/// A section for each number that varies; if none does, one for all names.
+/// A section for each number that varies; if none does, one with bars.
 fn charts(table: &Table, keys: &[&Column]) -> Vec<Section> {
     let numbers: Vec<&Column> = keys.iter().copied().filter(|c| is_number(c, table.rows)).collect();
     let mut sections: Vec<Section> = numbers.iter().map(|x| lines(table, keys, x)).collect();
@@ -110,16 +111,16 @@ fn charts(table: &Table, keys: &[&Column]) -> Vec<Section> {
     sections
 }
 
-/// Rows that have one line or colour: their label and look.
+/// Rows that share a line or colour.
 struct Line {
     label: String,
-    /// The system, if that is all that tells it from the others.
+    /// The system, if only that distinguishes it from the others.
     system: Option<SystemKind>,
     look: Look,
     rows: Vec<usize>,
 }
 
-/// Rows with a result, by what varies besides `x`.
+/// Groups rows with a result by what varies besides `x`.
 fn split(table: &Table, keys: &[&Column], x: &Column) -> Vec<Line> {
     let rows: Vec<usize> =
         (0..table.rows).filter(|row| text(table, "outcome", *row) == "result").collect();
@@ -144,8 +145,8 @@ fn split(table: &Table, keys: &[&Column], x: &Column) -> Vec<Line> {
     lines
 }
 
-/// Of columns those that tell apart what the ones before do not: with the
-/// system may go a device.
+/// Columns that distinguish rows beyond the previous ones; a device may follow
+/// from the system.
 fn telling<'a>(columns: impl Iterator<Item = &'a Column>, rows: &[usize]) -> Vec<&'a Column> {
     let mut kept = Vec::new();
     let mut parts: Vec<String> = vec![String::new(); rows.len()];
@@ -162,8 +163,8 @@ fn telling<'a>(columns: impl Iterator<Item = &'a Column>, rows: &[usize]) -> Vec
     kept
 }
 
-/// As many lines as a chart has room for, each with a look of its own, and what
-/// is said of the others.
+/// Keeps as many lines as a chart has room for, each with its own look, and
+/// makes a note about the others.
 fn fit(mut lines: Vec<Line>) -> (Vec<Line>, Option<Block>) {
     let more = lines.len().saturating_sub(MOST_SERIES);
     lines.truncate(MOST_SERIES);
@@ -174,7 +175,7 @@ fn fit(mut lines: Vec<Line>) -> (Vec<Line>, Option<Block>) {
     (lines, (more > 0).then(|| Block::Small(format!("{more} {what} {MOST_SERIES}."))))
 }
 
-/// A value for a label: names speak for themselves.
+/// A value for a label; plain names need no key.
 fn value(column: &Column, row: usize) -> Option<String> {
     let text = column.cells.text(row);
     match column.name.as_str() {
@@ -198,20 +199,16 @@ fn tick(name: &str, x: f64) -> String {
     }
 }
 
-/// A system has the look that it has everywhere, if that tells the lines apart.
+/// The system of a row, if only the system distinguishes the lines.
 fn system(others: &[&Column], row: usize) -> Option<SystemKind> {
     let [only] = others else { return None };
     let name = only.cells.text(row);
     SystemKind::ALL.into_iter().find(|s| only.name == "system" && s.name() == name)
 }
 
-fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
-
 fn lines(table: &Table, keys: &[&Column], x: &Column) -> Section {
     let mut all = split(table, keys, x);
-    // Where it does not vary there is nothing to see, unless it varies nowhere.
+    // Drop lines where `x` does not vary, unless it varies in none.
     let places =
         |line: &Line| line.rows.iter().map(|row| x.cells.text(*row)).collect::<BTreeSet<_>>().len();
     if all.iter().any(|line| places(line) > 1) {
@@ -241,7 +238,7 @@ fn lines(table: &Table, keys: &[&Column], x: &Column) -> Section {
     Section { id: x.name.replace('_', "-"), title: x.name.clone(), blocks }
 }
 
-/// The means of a line's rows at each place, from left to right.
+/// The means of a line's rows at each `x`, from left to right.
 fn line(line: &Line, x: &Column, y: &Column, metric: &Metric) -> Option<Series> {
     let mut at: Vec<(f64, Vec<f64>)> = Vec::new();
     for row in &line.rows {
@@ -253,7 +250,7 @@ fn line(line: &Line, x: &Column, y: &Column, metric: &Metric) -> Option<Series> 
     }
     at.sort_by(|a, b| a.0.total_cmp(&b.0));
     let points = at.iter().filter_map(|(x, values)| Some((*x, mean(values)?)));
-    // Nothing faulted: there is no latency.
+    // Without faults there is no latency.
     let points: Vec<_> = points.filter(|p| metric.scale == Scale::Linear || p.1 > 0.0).collect();
     (!points.is_empty()).then(|| Series {
         label: line.label.clone(),
@@ -317,7 +314,7 @@ fn bars(table: &Table, keys: &[&Column], names: &Column) -> Section {
     Section { id: names.name.replace('_', "-"), title: names.name.clone(), blocks }
 }
 
-/// All points: what varies, the main results, why there are none.
+/// All points: what varies, the main results, or why there are none.
 fn points(table: &Table) -> Section {
     let mut columns: Vec<&Column> = table.columns.iter().take(1).chain(varying(table)).collect();
     let more = METRICS.iter().map(|m| m.column).chain(["counts_stalls", "outcome", "why"]);
@@ -355,8 +352,8 @@ fn points(table: &Table) -> Section {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sweep::store::{Entry, Outcome};
     use crate::sweep::table::column_name;
-    use crate::sweep::{Entry, Outcome};
     use serde_json::json;
 
     fn entry(index: usize, point: serde_json::Value, why: &str) -> Entry {
@@ -380,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_without_a_result_says_why() {
+    fn page_without_results_gives_reasons() {
         let entries = [
             entry(0, json!({"system": "a", "utilization": 60.0}), "no <room>"),
             entry(1, json!({"system": "a", "utilization": 70.0}), "none either"),

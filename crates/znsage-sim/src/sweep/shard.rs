@@ -4,8 +4,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Part `part` of `of`, both from 1: every `of`-th point, so that each part
-/// gets its share of the slow ones.
+/// Part `part` of `of`, from 1: every `of`-th point, so that slow points
+/// spread over the parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     part: usize,
@@ -21,7 +21,7 @@ impl Shard {
         index % self.of == self.part - 1
     }
 
-    /// The part that a point is in, of as many as this one is of.
+    /// The part that a point is in, with the same number of parts.
     pub fn of_index(self, index: usize) -> Shard {
         Shard { part: index % self.of + 1, of: self.of }
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What is finished of a sweep: a file to which lines of JSON are appended.
+//! The finished points of a sweep: an append-only file of JSON lines.
 //!
-//! The first line is the [`Header`], each other one an [`Entry`]. A line is on
-//! the disk before the next run is counted as begun, so whatever ends the
-//! process, no finished run is lost; a last line that was cut off is dropped.
+//! The first line is the [`Header`], each other an [`Entry`]. Each line is
+//! synced before it counts, so no finished run is lost whatever ends the
+//! process. A truncated last line is dropped.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -15,23 +15,26 @@ use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{SweepError, MAX_POINTS};
+use super::error::SweepError;
 use crate::result::RunResult;
 
-/// Of the layout of the lines.
+/// Most points of a sweep; more are probably a mistake.
+pub const MAX_POINTS: usize = 20_000;
+
+/// Version of the line format.
 const FORMAT: u32 = 1;
 
-/// The first line: which sweep it is.
+/// The first line: identifies the sweep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Header {
     /// The layout of the lines.
     znsage_sweep: u32,
-    /// The simulator's version: another one may have other results.
+    /// The simulator's version; results may differ between versions.
     version: String,
-    /// Of all specs and parameter sets.
+    /// Digest of all specs and parameter sets.
     digest: String,
-    /// How many points the sweep has.
+    /// Points of the sweep.
     pub points: usize,
 }
 
@@ -50,7 +53,7 @@ pub enum Outcome {
     Result(Box<RunResult>),
     /// It cannot be run, and why.
     Impossible(String),
-    /// It ran, but not to its end, and why.
+    /// It began but could not finish, and why.
     Stuck(String),
 }
 
@@ -60,9 +63,9 @@ pub enum Outcome {
 pub struct Entry {
     /// Its number.
     pub index: usize,
-    /// What describes it, by the keys of the spec.
+    /// Its label, by keys of the spec.
     pub point: Map<String, Value>,
-    /// How it ended.
+    /// Result of a drive.
     pub outcome: Outcome,
 }
 
@@ -74,7 +77,7 @@ pub struct Store {
     entries: BTreeMap<usize, Entry>,
 }
 
-/// What a file holds, and how many of its bytes are whole lines.
+/// Content of a file, and how many of its bytes are whole lines.
 struct Content {
     header: Option<Header>,
     entries: BTreeMap<usize, Entry>,
@@ -82,11 +85,9 @@ struct Content {
 }
 
 impl Store {
-    /// Opens the store of a sweep, or begins it. No other process can, until
-    /// this one is dropped.
+    /// Opens or creates the store of a sweep, and locks it until it is dropped.
     ///
-    /// # Errors
-    /// If the file is damaged, or of another sweep, or in use.
+    /// # Errors If the file is damaged, of another sweep, or in use.
     pub fn open(path: &Path, header: &Header) -> Result<Store, SweepError> {
         let file = OpenOptions::new().create(true).append(true).open(path);
         let file = file.map_err(SweepError::io("open", path))?;
@@ -103,7 +104,7 @@ impl Store {
         let mut store = Store { path: path.into(), file, entries: content.entries };
         if content.header.is_none() {
             store.line(header)?;
-            // The file's name must last as long as its lines.
+            // Sync the directory, so that the name persists too.
             if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
                 File::open(dir).and_then(|d| d.sync_all()).map_err(SweepError::io("write", dir))?;
             }
@@ -111,8 +112,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens the store of a sweep to look into it: what is in it, nothing if
-    /// there is none.
+    /// Reads the store of a sweep without locking; empty if there is none.
     ///
     /// # Errors
     /// If the file is damaged, or of another sweep.
@@ -127,7 +127,7 @@ impl Store {
         Ok(content.entries)
     }
 
-    /// What a store of any sweep holds.
+    /// Reads a store of any sweep.
     ///
     /// # Errors
     /// If the file is no store, or damaged.
@@ -135,7 +135,7 @@ impl Store {
         Store::parse(path, &fs::read(path).map_err(SweepError::io("read", path))?)
     }
 
-    /// What the bytes of a store of any sweep hold; `path` is for messages.
+    /// Parses a store of any sweep; `path` is for messages.
     ///
     /// # Errors
     /// If it is no store, or damaged.
@@ -150,7 +150,7 @@ impl Store {
         Ok((header, content.entries))
     }
 
-    /// Adds a finished point; on return it is on the disk.
+    /// Adds a finished point, synced to disk.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -179,7 +179,7 @@ fn damaged(path: &Path, what: String, hint: &str) -> SweepError {
     SweepError::Store { path: path.into(), what, hint: hint.into() }
 }
 
-/// Refuses results of another sweep than the one that is wanted.
+/// Refuses a store of another sweep.
 pub(super) fn same_sweep(path: &Path, want: &Header, found: &Header) -> Result<(), SweepError> {
     if want == found {
         return Ok(());
@@ -209,7 +209,7 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<Content, SweepError> {
         };
         let Some(header) = &content.header else {
             let header: Header = serde_json::from_slice(line).map_err(|e| wrong(&e))?;
-            // What is missing of them is listed.
+            // Missing points are listed, so bound their number.
             if header.points > MAX_POINTS {
                 return Err(wrong(&format!("{} points, {MAX_POINTS} is the most", header.points)));
             }
@@ -226,7 +226,7 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<Content, SweepError> {
     Ok(content)
 }
 
-/// Adds an entry; one that is there already must be the same.
+/// Adds an entry; an existing one must be equal.
 pub(super) fn insert(all: &mut BTreeMap<usize, Entry>, entry: Entry) -> Result<(), usize> {
     match all.get(&entry.index) {
         Some(old) if *old != entry => Err(entry.index),

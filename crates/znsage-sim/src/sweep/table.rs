@@ -102,12 +102,13 @@ impl Cells {
     }
 }
 
-/// The name of the column of a key of the spec.
+/// The column name of a spec key.
 pub fn column_name(key: &str) -> String {
     key.replace(['.', '-'], "_") + unit(key)
 }
 
-/// The unit of a spec's key, for names. Keys of a device have it in theirs.
+/// The unit of a spec key, as a suffix. Device keys have their unit in the
+/// name.
 fn unit(key: &str) -> &'static str {
     if key.starts_with("device.") {
         return "";
@@ -139,7 +140,7 @@ fn leaves(entry: &Entry) -> Vec<(String, Value)> {
         let Ok(Value::Object(mut fields)) = serde_json::to_value(result) else {
             unreachable!("a result is a table")
         };
-        // What describes the run is there as the point has it.
+        // The point already has the keys that describe the run.
         fields.retain(|name, _| !entry.point.contains_key(name));
         flatten("", fields, &mut row);
     }
@@ -171,7 +172,7 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// Columns while rows are added: any row may bring new ones.
+/// Columns under construction; any row may add new ones.
 #[derive(Default)]
 struct Raw {
     names: Vec<String>,
@@ -181,7 +182,7 @@ struct Raw {
 
 impl Raw {
     fn row(&mut self, leaves: &[(String, Value)]) {
-        // A new column stands behind the one that it follows in its row.
+        // Insert a new column after its predecessor in the row.
         let mut at = 0;
         for (name, value) in leaves.iter().filter(|(_, value)| !value.is_null()) {
             if self.names.get(at) != Some(name) {

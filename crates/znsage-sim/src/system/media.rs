@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Devices with, if wanted, a shadow: what each block holds, so that a read of
-//! the wrong place shows.
+//! Devices with an optional shadow, which records what each block holds, so
+//! that a read of the wrong place shows.
 
 use super::Wrong;
 use crate::device::ZnsSsd;
 
-/// Reports of a shadow before it stops to list them.
+/// Most errors that a shadow lists.
 const MOST: usize = 20;
 
-/// What a block holds that nothing was written to.
+/// Content of an unwritten block.
 const NOTHING: u64 = u64::MAX;
 
-/// The content of blocks: which page, which version of it.
+/// Content of blocks: page and version.
 #[derive(Default)]
 pub struct Shadow {
     content: Option<Vec<u64>>,
@@ -19,12 +19,12 @@ pub struct Shadow {
 }
 
 impl Shadow {
-    /// For so many blocks; or one that follows nothing.
+    /// A shadow of so many blocks; with `on` false it tracks nothing.
     pub fn new(blocks: u64, on: bool) -> Self {
         Shadow { content: on.then(|| vec![NOTHING; blocks as usize]), wrong: Vec::new() }
     }
 
-    /// Does it follow the content?
+    /// Does it track content?
     pub fn on(&self) -> bool {
         self.content.is_some()
     }
@@ -36,19 +36,19 @@ impl Shadow {
         }
     }
 
-    /// What `block` holds, if that is followed.
+    /// Content of `block`, if tracked.
     pub fn get(&self, block: u64) -> Option<u64> {
         self.content.as_ref().map(|all| all[block as usize])
     }
 
-    /// The content of `from` was written to `to` as well.
+    /// Content of `from` was copied to `to`.
     pub fn copy(&mut self, from: u64, to: u64) {
         if let Some(all) = &mut self.content {
             all[to as usize] = all[from as usize];
         }
     }
 
-    /// Blocks lost what they held.
+    /// Blocks lost their content.
     pub fn clear(&mut self, first: u64, nr: u64) {
         if let Some(all) = &mut self.content {
             all[first as usize..(first + nr) as usize].fill(NOTHING);
@@ -89,7 +89,7 @@ pub struct Zoned {
 }
 
 impl Zoned {
-    /// A device, and a shadow if wanted.
+    /// A device, with a shadow if `shadow` is set.
     pub fn new(dev: ZnsSsd, shadow: bool) -> Self {
         let g = dev.geometry();
         let zone_blocks = g.zone_blocks - g.zone_blocks % g.write_unit;
@@ -107,12 +107,12 @@ impl Zoned {
         u64::from(zone) * u64::from(self.zone_blocks) + u64::from(offset)
     }
 
-    /// The zone lost what it held.
+    /// The zone lost its content.
     pub fn cleared(&mut self, zone: u32) {
         self.shadow.clear(self.block(zone, 0), u64::from(self.zone_blocks));
     }
 
-    /// Zones that may be open or active at a time, 0 for any number.
+    /// Maximum open or active zones; 0: no limit.
     pub fn max_active(&self) -> u32 {
         let g = self.dev.geometry();
         match (g.max_open, g.max_active) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The systems: how pages get to a device and back.
 //!
-//! A system takes pages that reclaim hands it and gives each a slot, reads
-//! slots, learns which are free, and does its work in one kernel thread. All
-//! of them run on the same host; they differ in what their publications say
-//! differs.
+//! A system gives each page that reclaim hands it a slot, reads slots, learns
+//! which are free, and works in one kernel thread. All systems run on the same
+//! host; they differ only as their publications say.
 
 pub mod media;
 pub mod stock;
@@ -22,14 +21,14 @@ use crate::host::slots::Released;
 use crate::host::task::By;
 use crate::host::Host;
 
-/// What became of a batch of pages that was to be swapped out.
+/// Result of swapping out a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// All of them are on their way.
+    /// It took all pages.
     All,
-    /// The system took so many; the task is to wait until [`Host::has_room`].
+    /// It took this many; the task waits until [`Host::has_room`].
     Wait(usize),
-    /// It took so many, and there is no slot for the next one.
+    /// It took this many; there is no slot for the next one.
     NoSlot(usize),
 }
 
@@ -38,19 +37,18 @@ pub enum Taken {
 pub struct In {
     /// From where.
     pub slot: u32,
-    /// Whereto; [`Host::read_done`].
+    /// Where to; completed by [`Host::read_done`].
     pub frame: u32,
 }
 
 /// Where the system's slots come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotSource {
-    /// The kernel's allocator; so many slots.
+    /// The kernel's allocator.
     Kernel {
         /// Slots of the swap area.
         total: u32,
-        /// The system is told when a whole cluster is free, and says when it
-        /// can be used again.
+        /// Hold free clusters until the system has discarded them.
         discards: bool,
     },
     /// The system: a slot is a block of the device.
@@ -64,7 +62,7 @@ pub enum SlotSource {
     },
 }
 
-/// What a system has done and what it needs. Blocks are of 4 KiB.
+/// Counters of a system. Blocks are of 4 KiB.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SystemStats {
     /// Swapped out by the kernel and written.
@@ -81,7 +79,7 @@ pub struct SystemStats {
     pub resets: u64,
     /// Page table entries that garbage collection rewrote.
     pub remapped: u64,
-    /// Slots that garbage collection dropped, since the page was in memory.
+    /// Slots that garbage collection dropped because the page was in memory.
     pub dropped_cached: u64,
     /// Times that swap-out had no zone to write to.
     pub stalls: u64,
@@ -89,13 +87,13 @@ pub struct SystemStats {
     pub trims: u64,
     /// Bytes of RAM for mappings.
     pub map_bytes: u64,
-    /// Bytes that mappings take on the device, beside the blocks.
+    /// Bytes of mappings on the device, besides the blocks.
     pub device_map_bytes: u64,
     /// The device's own counters.
     pub device: DeviceCounters,
 }
 
-/// Something that must not be, found by a check.
+/// A violation found by a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong(pub String);
 
@@ -107,24 +105,24 @@ impl fmt::Display for Wrong {
 
 /// A system.
 ///
-/// Calls add the CPU time that they take to [`Host::spent`]. The time of
-/// commands to the device is [`Host::now`].
+/// Calls add their CPU time to [`Host::spent`]. Commands are submitted to the
+/// device at [`Host::now`].
 pub trait System {
     /// Where slots come from.
     fn slots(&self) -> SlotSource;
 
-    /// A set of slots that the host is to keep; [`Host::keep_unchanged`].
+    /// A set of slots for the host to maintain; [`Host::keep_unchanged`].
     fn unchanged(&self) -> Option<Arc<InMemory>> {
         None
     }
 
-    /// Blocks that the device has room for: what utilization is measured by.
+    /// Capacity in blocks, the base of utilization.
     fn capacity(&self) -> u64;
 
     /// Swaps out pages that reclaim has isolated.
     fn swap_out(&mut self, h: &mut Host, by: By, frames: &[u32]) -> Taken;
 
-    /// The batch of `by` ends (its block plug does).
+    /// The block plug of `by` ends.
     fn unplug(&mut self, h: &mut Host, by: By);
 
     /// Reads pages; [`Host::begin_read`] was called for each.
@@ -133,22 +131,22 @@ pub trait System {
     /// The kernel has freed a slot.
     fn free(&mut self, h: &mut Host, slot: u32);
 
-    /// The slot can be allocated again, and this is what became of it.
+    /// The host has released the slot, with this result.
     fn released(&mut self, _h: &mut Host, _slot: u32, _what: Released) {}
 
     /// An event that the system added to the queue.
     fn event(&mut self, h: &mut Host, what: u64);
 
-    /// One step of the kernel thread, after [`Host::kick`]; false if there is
-    /// nothing to do. What it takes is added to [`Host::spent`].
+    /// One step of the kernel thread, after [`Host::kick`]; false if there is nothing to
+    /// do.
     fn work(&mut self, h: &mut Host) -> bool;
 
-    /// The run ends: write what still waits, begin nothing new.
+    /// The run ends: write pending pages, begin nothing new.
     fn wind_down(&mut self, h: &mut Host);
 
     /// Counters.
     fn stats(&self) -> SystemStats;
 
-    /// Every invariant, when nothing is under way.
+    /// Checks every invariant; nothing is in flight.
     fn check(&self, h: &Host) -> Vec<Wrong>;
 }

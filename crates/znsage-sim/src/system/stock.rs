@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Linux swap on a conventional SSD: a slot is a block of the device. Without
-//! TRIM the device never learns which are dead.
+//! TRIM the device never learns which blocks are dead.
 //!
-//! With TRIM as Linux does it (`swapon --discard=pages`), a cluster that became
-//! free is trimmed by a work item, one after the other, and can be used again
-//! when the command has ended. The fine-grained TRIM that ZNSwap compares with
+//! With TRIM as in Linux (`swapon --discard=pages`), a work item trims free
+//! clusters one at a time; a cluster is usable again when its command ends.
+//! The fine-grained TRIM that ZNSwap compares with
 //! (acsl-technion/znswap@4d384595, `mark_bio_swap_discard()`) trims aligned
 //! groups of a few slots as soon as all of them are free, several at a time.
 
@@ -25,22 +25,22 @@ use crate::time::Ns;
 
 /// Pages of a request: `BIO_MAX_VECS`.
 const REQUEST: usize = 256;
-/// Work items that trim groups at a time. The original's queue has no limit of
-/// its own; the kernel's default is 256.
+/// Concurrent work items that trim groups: the kernel's default, as the
+/// original sets no limit.
 const TRIMS: usize = 256;
 
 const WRITTEN: u64 = 0 << 32;
 const READ: u64 = 1 << 32;
 const TRIMMED: u64 = 2 << 32;
 
-/// How much is trimmed at a time.
+/// Unit of TRIM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trim {
     /// Nothing.
     No,
     /// Clusters.
     Cluster,
-    /// Groups of so many slots, and clusters.
+    /// Groups of this many slots, and clusters.
     Group(u32),
 }
 
@@ -146,7 +146,7 @@ impl Stock {
             Dead::Cluster(c) => h.slots.discarded(c),
             Dead::Group(first, nr) => {
                 for slot in first..first + nr {
-                    // Nothing else may be trimmed for it but its cluster.
+                    // Only the cluster may still need a TRIM.
                     if let Released::Cluster(c) = h.slots.release(slot) {
                         self.waiting.push_back(Dead::Cluster(c));
                     }
@@ -174,7 +174,7 @@ impl System for Stock {
         for (&frame, &slot) in frames.iter().zip(&slots) {
             h.begin_write(frame, slot);
         }
-        // The block layer merges what is contiguous in a plug.
+        // The block layer merges contiguous pages in a plug.
         let (mut first, nr) = (0, slots.len());
         while first < nr {
             let mut end = first + 1;

@@ -1,46 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Who uses the disk: threads that touch pages and reclaim others, a user of
-//! the raw disk, and what happens to a machine now and then (processes end,
-//! swapoff, `znsage check`, other settings, zones that fail).
+//! The users of the disk: threads that touch and reclaim pages, a user of the
+//! raw disk, and occasional events (exits, swapoff, `znsage check`, changed
+//! settings, failing zones).
 
 use std::mem;
 
+use super::bio::{Bio, User};
+use super::chunks::Plug;
 use super::draw::{policy, POLICIES, VICTIMS};
-use super::kernel::{At, Doing, Task};
 use super::media::Token;
-use super::module::Plug;
-use super::run::{Bio, Ev, Run, User};
-use super::trace;
+use super::pages::{At, Doing, Task};
+use super::state::{Ev, Run};
+use super::types::trace;
 use crate::device::ZoneState;
 use crate::time::US;
 
 /// Pages of a batch of reclaim, and of a step of it.
 const BATCH: u32 = 32;
 const STEP: u32 = 4;
-/// Times that reclaim may come to nothing before the OOM killer comes: the
-/// kernel's MAX_RECLAIM_RETRIES.
+/// Failed reclaims before the OOM killer: the kernel's MAX_RECLAIM_RETRIES.
 const FAILURES: u32 = 16;
-/// Times that the OOM killer comes before nobody tries any more.
+/// OOM kills before the actors stop.
 const DEAD: u64 = 5;
-/// Events after which a run comes to its end.
+/// Events after which the actors stop.
 const ENOUGH: u64 = 1_000_000;
-/// Bios of the raw user under way.
+/// Bios of the raw user in flight.
 const RAW_DEPTH: u32 = 16;
 /// Pages that swapoff reads at a time.
 const DRAIN_DEPTH: u32 = 8;
-/// Between two looks of the check whether all is quiet.
+/// Interval at which the live check polls for quiet.
 const POLL: u64 = 500 * US;
-/// ... and so often it may find that nothing is under way, but not all at rest.
+/// Polls that may find nothing in flight but the engine busy.
 const QUIET: u32 = 3;
-/// While all must be quiet, threads try again after this.
+/// Retry interval of threads while a live check runs.
 const FROZEN: u64 = 500 * US;
-
-impl super::kernel::Kernel {
-    /// Threads, then the raw user, then swapoff.
-    pub fn actors(&self) -> u32 {
-        self.tasks.len() as u32 + 2
-    }
-}
 
 impl Run {
     fn again(&mut self, actor: u32, within: u64) {
@@ -70,7 +63,7 @@ impl Run {
         &mut self.k.tasks[task as usize]
     }
 
-    /// Have the actors done all that they are to do, or all that they can?
+    /// Have the actors finished, or given up?
     fn over(&self) -> bool {
         let tired = self.n.oom >= DEAD || self.events() >= ENOUGH;
         tired || self.k.steps >= self.plan.load.steps
@@ -83,7 +76,7 @@ impl Run {
             Doing::Run => self.run_task(t),
             Doing::Reclaim(left) => self.reclaim(t, left),
             Doing::WaitFed(left) => self.reclaim(t, left),
-            // Woken: what was waited for is looked at anew.
+            // Woken: look at the page again.
             Doing::WaitRead | Doing::WaitMemory => {
                 self.task(t).doing = Doing::Run;
                 self.run_task(t);
@@ -106,7 +99,7 @@ impl Run {
             let is_cold = page - range.start >= nr - nr * self.plan.load.cold / 100;
             let left_alone = is_cold && self.page(page).at != At::Nowhere && !self.percent(1);
             if self.percent(30) || left_alone {
-                // Some pages are hotter than others, cold ones are hardly touched again.
+                // Skew: some pages are hot; cold ones are hardly touched again.
                 page = range.start + (page - range.start) / 8;
             }
             let write = self.percent(self.plan.load.writes);
@@ -206,7 +199,7 @@ impl Run {
         for _ in 0..step {
             let nested = self.percent(self.plan.load.nested);
             if self.m.starved && !nested {
-                // The task sleeps, which ends its plug.
+                // Sleeping ends the plug.
                 if let Some(plug) = plug.take() {
                     self.unplug(plug, true);
                 }
@@ -244,7 +237,7 @@ impl Run {
         self.again(t, US);
     }
 
-    /// Nothing can be swapped out: a process dies, or the access fails.
+    /// Out of memory: a process dies, or the access fails.
     fn out_of_memory(&mut self, t: u32) {
         self.n.oom += 1;
         self.stepped();
@@ -314,7 +307,7 @@ impl Run {
         }
     }
 
-    /// As znsage_quiesce() in kmod/device.c, then the check.
+    /// Like znsage_quiesce() in kmod/device.c, then the check.
     pub(super) fn quiesce(&mut self) {
         let idle = !self.m.starved && self.e.idle();
         let was_idle = mem::replace(&mut self.was_idle, idle);
@@ -382,7 +375,7 @@ impl Run {
         if bio.write {
             self.n.raw_failed += 1;
         } else if bio.device_error && bio.slots.len() > 1 && !self.frozen {
-            // One by one, to find out which it was.
+            // Retry page by page to find the bad one.
             self.n.raw_retried += 1;
             for slot in bio.slots {
                 self.raw_read(vec![slot]);
@@ -445,7 +438,7 @@ impl Run {
 
     // ---- swapoff
 
-    /// All pages that are out come back, and nothing goes out.
+    /// Swapoff: all pages come back, and none is swapped out.
     pub(super) fn begin_drain(&mut self) {
         trace!(self, "swapoff");
         self.k.drain = Some(0);
@@ -473,7 +466,7 @@ impl Run {
         if self.k.drain_reads > 0 || self.k.anything_in_writeback() {
             return self.again(self.k.actors() - 1, 20 * US);
         }
-        // What went out after it was looked at: once more.
+        // Pages went out behind the scan: scan again.
         if self.k.pages.iter().any(|p| p.at == At::Slot) {
             self.k.drain = Some(0);
             return self.again(self.k.actors() - 1, 20 * US);
@@ -482,7 +475,7 @@ impl Run {
         self.k.frames = self.plan.load.frames;
     }
 
-    /// No page and no user needs its slot any more.
+    /// Frees all pages and slots.
     pub(super) fn free_everything(&mut self) {
         (0..self.k.pages.len() as u32).for_each(|page| self.release(page));
         self.give_back();

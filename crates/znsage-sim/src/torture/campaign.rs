@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Many seeds, on several threads, added up in the order of the seeds: the
-//! result does not depend on the threads.
+//! Many seeds on several threads. Results are added in the order of the seeds,
+//! so they do not depend on the threads.
 
 use std::ops::ControlFlow;
 
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::{run, Counts, Failure, Sabotage};
+use super::counts::Counts;
+use super::seed::run;
+use super::types::{Failure, Sabotage};
 
-/// Seeds of a thread between two looks at what has come of them.
+/// Seeds per thread between two progress reports.
 const AT_A_TIME: u64 = 8;
 
 /// Which seeds.
@@ -17,34 +19,33 @@ const AT_A_TIME: u64 = 8;
 pub struct Campaign {
     /// The first one.
     pub first: u64,
-    /// How many; None: until told to stop.
+    /// Number of seeds; None: until stopped.
     pub seeds: Option<u64>,
     /// Threads.
     pub jobs: usize,
-    /// Go on after a seed has failed.
+    /// Continue after a failure.
     pub keep_going: bool,
-    /// What is broken on purpose.
+    /// Sabotage to apply.
     pub sabotage: Sabotage,
 }
 
-/// What became of them.
+/// Result of a campaign.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
     /// The first seed.
     pub first: u64,
     /// Seeds that ran.
     pub seeds: u64,
-    /// What they did and met.
+    /// Sum of their counters.
     pub counts: Counts,
     /// Those that failed.
     pub failures: Vec<Failure>,
 }
 
 impl Campaign {
-    /// Runs the seeds. `progress` is called every so often, and may stop it.
+    /// Runs the seeds. Calls `progress` regularly, which may stop the campaign.
     ///
-    /// # Panics
-    /// If no threads can be had.
+    /// # Panics If threads cannot be created.
     pub fn run(&self, mut progress: impl FnMut(&Summary) -> ControlFlow<()>) -> Summary {
         let threads = rayon::ThreadPoolBuilder::new().num_threads(self.jobs).build();
         let threads = threads.expect("threads");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What runs did and met, added up.
+//! Counters of runs.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use serde::Serialize;
 
 macro_rules! counts {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What runs did and met. Pages and blocks are of 4 KiB.
+        /// Counters of runs. Pages and blocks are of 4 KiB.
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
         pub struct Counts {
             $($(#[$doc])* pub $name: u64,)*
-            /// Errors that the device gave, by command and class.
+            /// Device errors, by command and class.
             pub faults: BTreeMap<String, u64>,
-            /// What was done to slots just before something else was.
+            /// Actions injected at worst moments.
             pub moments: BTreeMap<String, u64>,
         }
 
         impl Counts {
-            /// Adds those of another run.
+            /// Adds the counters of another run.
             pub fn add(&mut self, other: &Counts) {
                 $(self.$name += other.$name;)*
                 for (key, n) in &other.faults {
@@ -47,9 +47,9 @@ counts! {
     written,
     /// Pages that GC moved.
     moved,
-    /// Pages whose read was asked for.
+    /// Pages submitted for read.
     read,
-    /// Pages that were read and held what they should.
+    /// Pages read and verified.
     verified,
     /// Slots freed.
     frees,
@@ -65,53 +65,53 @@ counts! {
     reordered,
     /// Appends that failed.
     append_errors,
-    /// Pages of chunks that were given up.
+    /// Pages of failed chunks.
     failed_pages,
-    /// Of these, pages that the kernel then kept in memory.
+    /// Failed swap-outs whose page the kernel kept in memory.
     kept,
     /// Writes of the raw user that failed.
     raw_failed,
     /// Swap-in reads that failed.
     read_errors,
-    /// Processes that got SIGBUS for it.
+    /// SIGBUS after a failed swap-in.
     sigbus,
-    /// Pages read ahead in vain.
+    /// Failed readahead reads.
     readahead_failed,
     /// Pages that swapoff could not read.
     poisoned,
-    /// Reads of the raw user that were tried again page by page.
+    /// Reads of the raw user retried page by page.
     raw_retried,
     /// Reads of GC that failed.
     gc_read_errors,
-    /// Pages that GC could not read again and again.
+    /// Pages that GC gave up after repeated read errors.
     gc_lost,
     /// Resets that failed.
     reset_errors,
     /// Finishes that failed.
     finish_errors,
-    /// Appends for which too many zones were active, one of which could not
-    /// be finished.
+    /// Appends refused because too many zones were active, one of which could not be
+    /// finished.
     refused,
-    /// Zones that became read-only by themselves.
+    /// Zones that became read-only.
     zones_read_only,
-    /// Zones that went offline by themselves.
+    /// Zones that went offline.
     zones_offline,
-    /// Times that the device was away.
+    /// Outages of the device.
     outages,
-    /// Zones that the engine has given up.
+    /// Zones the engine has retired.
     zones_retired,
-    /// Ends without faults at which nothing could be written.
+    /// Fault-free ends at which no write succeeded.
     dead_ends,
     /// Pages for which there was no slot.
     no_slot,
-    /// Times that nothing could be swapped out.
+    /// OOM kills.
     oom,
     /// Processes that ended.
     exits,
-    /// Swapoffs in the middle.
+    /// Swapoffs during the run.
     swapoffs,
     /// `znsage check` of a live device.
     live_checks,
-    /// Changes of the policy and the rule for victims.
+    /// Changes of the policy and the victim rule.
     switches,
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What a seed decides: the device, the settings, the load, what goes wrong.
-//! Extremes are drawn on purpose and each class of faults is left out of many
-//! runs (swarm testing): a run without any reset that fails finds other bugs
-//! than one with them.
+//! What a seed decides: device, settings, load, faults. Extremes are drawn on
+//! purpose, and each class of faults is left out of many runs (swarm testing):
+//! a run without failing resets finds other bugs than one with them.
 
 use std::fmt;
 
@@ -12,10 +11,10 @@ use crate::device::{FaultPlan, Params, ZnsSsd};
 use crate::rng::{self, Rng};
 use crate::time::{Ns, BLOCK, MS, US};
 
-/// Blocks of the largest device, so that a check of all of them is cheap.
+/// Blocks of the largest device; small, so that checking all of them is cheap.
 const MOST_BLOCKS: u32 = 12_288;
 
-/// All policies; those that a device is most likely to have, more often.
+/// All policies; the common ones more often.
 pub(super) const POLICIES: [&str; 10] =
     ["single", "cpu", "cpu", "cpu", "process", "vma", "cgroup", "cgroup", "heat", "sepbit"];
 pub(super) const VICTIMS: [Victim; 3] = [Victim::Greedy, Victim::CostBenefit, Victim::Age];
@@ -25,17 +24,17 @@ pub(super) fn policy(name: &str) -> Policy {
     Policy::named(name).expect("all of them are known")
 }
 
-/// In which order free slots are handed out.
+/// Order in which free slots are allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reuse {
-    /// The one that was freed last: its old block is often still being moved.
+    /// The slot freed last: its old block is often still being moved.
     Last,
     First,
     Any,
 }
 
-/// Who does what how often; shares are percentages, rates are in a million
-/// steps of the actors.
+/// The load. Shares are percentages; rates are per million steps of the
+/// actors.
 #[derive(Clone, Debug)]
 pub(super) struct Load {
     /// Steps of all actors together.
@@ -44,11 +43,11 @@ pub(super) struct Load {
     pub processes: u32,
     /// Pages of all processes.
     pub pages: u32,
-    /// Percentage of the pages that hardly anybody wants again.
+    /// Percentage of pages that are hardly touched again.
     pub cold: u32,
     /// Frames of memory.
     pub frames: u32,
-    /// Slots that are not the kernel's but a user's of the raw disk.
+    /// Slots of the raw user.
     pub raw_slots: u32,
     pub writes: u32,
     /// Longest pause between two steps of an actor.
@@ -56,24 +55,24 @@ pub(super) struct Load {
     /// Readahead window, 2^this.
     pub cluster: u32,
     pub reuse: Reuse,
-    /// Slots that are given back at a time.
+    /// Slots per batch of frees.
     pub free_batch: u32,
-    /// Batches of reclaim that have a block plug.
+    /// Share of reclaim batches with a block plug.
     pub plugged: u32,
-    /// Submitters that must not wait for a chunk.
+    /// Share of submitters that must not wait for a chunk.
     pub nested: u32,
     pub exits: u32,
     pub unmaps: u32,
     pub drains: u32,
     pub checks: u32,
     pub tunings: u32,
-    /// Other policies, other rules for victims.
+    /// Changes of policy and victim rule.
     pub switches: u32,
     /// Owners of pages: mappings, cgroups.
     pub owners: u32,
-    /// Completions at which something is done to their slots just before.
+    /// Share of completions preceded by an action on their slots.
     pub worst: u32,
-    /// A failed swap-in kills the process, or only the page is gone.
+    /// A failed swap-in kills the process; else only the page is lost.
     pub kill: bool,
 }
 
@@ -81,28 +80,28 @@ pub(super) struct Load {
 #[derive(Clone, Debug)]
 pub(super) struct Scenario {
     pub seed: u64,
-    /// The built-in device whose timing is used.
+    /// The built-in device that provides the timing.
     pub timing: &'static str,
-    /// Blocks between the starts of two zones, and that a zone holds.
+    /// Zone size and capacity, blocks.
     pub zone_size: u32,
     pub capacity: u32,
-    /// Write unit of the device; the engine's is that or a multiple.
+    /// Write unit of the device; the engine's is a multiple.
     pub unit: u32,
     pub max_open: u32,
     pub max_active: u32,
     pub cfg: Config,
     pub deadline: Ns,
-    /// Longest time from a kick to the worker's first step, and between two.
+    /// Maximum delay from a kick to the worker's first step, and between steps.
     pub wake: Ns,
     pub pause: Ns,
     pub faults: FaultPlan,
-    /// Blocks in a million that cannot be read until their zone was reset.
+    /// Blocks per million that are unreadable until their zone is reset.
     pub bad_blocks: u32,
-    /// Zones that fail by themselves, in a million steps: read-only, offline.
+    /// Zone failures per million steps: read-only, offline.
     pub dying: (u32, u32),
-    /// Times that the device is away, in a million steps, and for how long.
+    /// Outages per million steps, and their length.
     pub outages: (u32, Ns),
-    /// The last reads find a device without faults.
+    /// No faults during the final swapoff.
     pub calm_end: bool,
     pub load: Load,
 }
@@ -122,22 +121,23 @@ impl Draw {
         of[rng::below(&mut self.0, of.len() as u32) as usize]
     }
 
-    /// From `low` to one of `high`, so that small numbers are frequent.
+    /// From `low` to one of `high`, which favours small numbers.
     fn up_to(&mut self, low: u32, high: &[u32]) -> u32 {
         let high = self.pick(high).max(low);
         self.between(low, high)
     }
 }
 
-/// Zones in write units: how many units, the device's unit and capacity.
+/// Draws the engine's write unit, the device's, units per zone, and zone
+/// capacity.
 fn draw_shape(r: &mut Draw) -> (u32, u32, u32, u32) {
     let unit = r.pick(&[1, 1, 1, 1, 2, 4, 4, 48]);
     let units = match unit {
         48 => r.between(2, 8),
         _ => (r.up_to(8, &[16, 40, 100, 400]) / unit).max(2),
     };
-    // The device may take less than the unit that the engine was told to use;
-    // then its zones need not hold whole units.
+    // The device's unit may be smaller than the engine's; then a zone need not hold
+    // whole units.
     let of_device = if unit > 1 && r.percent(40) { 1 } else { unit };
     let rest = if of_device < unit && r.percent(70) { r.between(0, unit - 1) } else { 0 };
     (unit, of_device, units, units * unit + rest)
@@ -176,7 +176,7 @@ fn draw_config(r: &mut Draw, unit: u32, units: u32, capacity: u32, limit: u32) -
     cfg
 }
 
-/// Faults of the device, zones that fail by themselves, outages.
+/// Device faults, zone failures, outages.
 type Faults = (FaultPlan, (u32, u32), (u32, Ns));
 
 fn draw_faults(r: &mut Draw) -> Faults {
@@ -188,7 +188,7 @@ fn draw_faults(r: &mut Draw) -> Faults {
     if r.percent(30) {
         return (plan, (0, 0), (0, 0));
     }
-    // One class alone, or any of them.
+    // One class alone, or any mix.
     let alone = r.percent(40).then(|| r.between(0, 7));
     let mut rate = |class, of: &[u32]| {
         let on = alone.map_or_else(|| r.percent(40), |a| a == class);
@@ -248,14 +248,14 @@ fn draw_load(r: &mut Draw, slots: u32) -> Load {
 }
 
 impl Scenario {
-    /// Is the device without a fault, but that it may be away?
+    /// Does the device have no faults besides outages?
     pub fn faultless(&self) -> bool {
         let f = &self.faults;
         let rates = [f.append, f.read, f.reset, f.finish, f.read_only, f.offline, self.dying.0];
         self.bad_blocks == 0 && rates.iter().all(|rate| *rate == 0)
     }
 
-    /// Blocks that go bad for good.
+    /// Draws blocks that stay bad.
     fn draw_bad_blocks(&mut self, r: &mut Draw) {
         if !r.percent(20) {
             return;
@@ -264,7 +264,7 @@ impl Scenario {
         let blocks = self.cfg.nr_zones * self.cfg.zone_blocks;
         if blocks < 1_500 && self.cfg.nr_slots > 80 {
             self.grow_old(blocks);
-            // Other faults end most runs long before.
+            // Other faults would end most runs before GC gives up a block.
             if r.percent(70) {
                 self.faults = FaultPlan::default();
                 (self.dying, self.outages) = ((0, 0), (0, 0));
@@ -272,9 +272,9 @@ impl Scenario {
         }
     }
 
-    /// GC gives up what it cannot read only after the device was written eight
-    /// times (engine/recover.c): half of the pages stay out for so long, and the
-    /// others see to it that it is written.
+    /// GC gives up an unreadable block only after the device was written eight times
+    /// (engine/recover.c). So half of the pages stay out, and the others keep the device
+    /// being written.
     fn grow_old(&mut self, blocks: u32) {
         let load = &mut self.load;
         (load.worst, load.exits, load.unmaps, load.drains, load.cluster) = (0, 0, 0, 0, 0);
@@ -325,7 +325,7 @@ impl Scenario {
                 load: draw_load(&mut r, cfg.nr_slots),
                 cfg,
             };
-            // By a generator of its own: a seed without them is what it was before.
+            // From a separate generator, so that other seeds keep their scenario.
             scenario.draw_bad_blocks(&mut Draw(rng::stream(seed, 4)));
             return scenario;
         }

@@ -1,166 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The kernel above the disk: pages, slots, what becomes of a bio; errors are
-//! met as `mm/` meets them.
+//! The kernel above the disk: pages, slots, ends of bios. It handles errors as
+//! `mm/` does.
 //!
-//! - A swap-out that failed (`end_swap_bio_write()`): the page stays in memory,
-//!   dirty, and keeps its slot, to which the next attempt goes.
-//! - A swap-in that failed (`do_swap_page()`): the process gets SIGBUS. It
-//!   ends, which frees all its slots; or handles it and gives up the page.
-//!   Readahead that failed is forgotten.
-//! - No slot, or nothing that can be swapped out: the OOM killer.
+//! - Failed swap-out (`end_swap_bio_write()`): the page stays in memory,
+//! dirty, and keeps its slot for the next attempt.
+//! - Failed swap-in (`do_swap_page()`): the process gets SIGBUS. It exits,
+//! which frees all its slots, or it handles the signal and gives up the page.
+//! Failed readahead is ignored.
+//! - No slot, or no page to swap out: the OOM killer.
 
-use std::collections::VecDeque;
-
-use super::draw::{Reuse, Scenario};
-use super::media::{name, Token};
+use super::bio::{Bio, User};
+use super::chunks::Plug;
+use super::draw::Reuse;
+use super::media::name;
 use super::model::Slot;
-use super::module::Plug;
-use super::run::{Bio, Run, User};
-use super::trace;
-
-pub(super) const NONE: u32 = u32::MAX;
-
-/// Where a page is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum At {
-    /// Never touched.
-    Nowhere,
-    Memory,
-    /// Being written to its slot.
-    Writeback,
-    Slot,
-    /// Being read from its slot.
-    Reading,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Page {
-    pub at: At,
-    pub token: Token,
-    /// [`NONE`], or the slot that has or gets the content.
-    pub slot: u32,
-    /// The slot does not have the content.
-    pub dirty: bool,
-    /// In writeback, but mapped again.
-    pub mapped: bool,
-    /// Its process has given it up; it is busy yet.
-    pub dying: bool,
-    /// Index among the pages in memory.
-    index: u32,
-}
-
-/// What a task is in the middle of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Doing {
-    Run,
-    /// Reclaims, so many pages yet.
-    Reclaim(u32),
-    WaitRead,
-    WaitMemory,
-    /// For a chunk; so many pages are yet to be reclaimed.
-    WaitFed(u32),
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Task {
-    pub process: u32,
-    /// Page that is accessed, and is it written?
-    pub goal: Option<(u32, bool)>,
-    pub doing: Doing,
-    pub plug: Option<Plug>,
-    pub failures: u32,
-}
-
-pub(super) struct Kernel {
-    pub pages: Vec<Page>,
-    pub tasks: Vec<Task>,
-    /// Pages in memory that reclaim may take.
-    resident: Vec<u32>,
-    pub frames_used: u32,
-    pub frames: u32,
-    free: VecDeque<u32>,
-    /// Freed, and the disk does not know yet.
-    returned: Vec<u32>,
-    /// The page of each slot of the kernel's.
-    owner: Vec<u32>,
-    writeback: u32,
-    pub steps: u32,
-    /// Swapoff is under way: the next page to look at.
-    pub drain: Option<u32>,
-    pub drain_reads: u32,
-    /// Slots below are the kernel's, from there on a raw user's.
-    pub raw_from: u32,
-    pub raw_bios: u32,
-}
-
-impl Kernel {
-    pub fn new(plan: &Scenario) -> Kernel {
-        let load = &plan.load;
-        let raw_from = plan.cfg.nr_slots - load.raw_slots;
-        let page = Page {
-            at: At::Nowhere,
-            token: 0,
-            slot: NONE,
-            dirty: false,
-            mapped: false,
-            dying: false,
-            index: NONE,
-        };
-        let task = |i| Task {
-            process: i % load.processes,
-            goal: None,
-            doing: Doing::Run,
-            plug: None,
-            failures: 0,
-        };
-        Kernel {
-            pages: vec![page; load.pages as usize],
-            tasks: (0..load.tasks).map(task).collect(),
-            resident: Vec::new(),
-            frames_used: 0,
-            frames: load.frames,
-            free: (0..raw_from).collect(),
-            returned: Vec::new(),
-            owner: vec![NONE; raw_from as usize],
-            writeback: 0,
-            steps: 0,
-            drain: None,
-            drain_reads: 0,
-            raw_from,
-            raw_bios: 0,
-        }
-    }
-
-    /// Pages of a process.
-    pub fn range(&self, process: u32, processes: u32) -> std::ops::Range<u32> {
-        let n = self.pages.len() as u64;
-        let edge = |p: u32| (n * u64::from(p) / u64::from(processes)) as u32;
-        edge(process)..edge(process + 1)
-    }
-
-    fn add_resident(&mut self, page: u32) {
-        let p = &mut self.pages[page as usize];
-        p.at = At::Memory;
-        p.index = self.resident.len() as u32;
-        self.resident.push(page);
-    }
-
-    fn remove_resident(&mut self, page: u32) {
-        let i = std::mem::replace(&mut self.pages[page as usize].index, NONE);
-        self.resident.swap_remove(i as usize);
-        if let Some(&moved) = self.resident.get(i as usize) {
-            self.pages[moved as usize].index = i;
-        }
-    }
-
-    pub fn resident(&self) -> &[u32] {
-        &self.resident
-    }
-
-    pub fn anything_in_writeback(&self) -> bool {
-        self.writeback > 0
-    }
-}
+use super::pages::{At, Doing, Page, NONE};
+use super::state::Run;
+use super::types::{trace, Sabotage};
 
 impl Run {
     pub(super) fn page(&mut self, page: u32) -> &mut Page {
@@ -189,7 +45,7 @@ impl Run {
         Some(slot)
     }
 
-    /// Frees a slot; the disk learns of it with others.
+    /// Frees a slot; the disk is told in batches.
     pub(super) fn free_slot(&mut self, page: u32) {
         let slot = std::mem::replace(&mut self.page(page).slot, NONE);
         if slot == NONE {
@@ -202,7 +58,7 @@ impl Run {
         }
     }
 
-    /// Tells the disk of slots that are free.
+    /// Tells the disk about free slots.
     pub(super) fn give_back(&mut self) {
         for slot in std::mem::take(&mut self.k.returned) {
             self.disk_free(slot);
@@ -210,12 +66,12 @@ impl Run {
         }
     }
 
-    /// swap_slot_free_notify(), or a discard.
+    /// swap_slot_free_notify() or a discard.
     pub(super) fn disk_free(&mut self, slot: u32) {
         trace!(self, "free of slot {slot}");
         self.n.frees += 1;
         self.model.free(slot);
-        if self.sabotage == super::Sabotage::ForgetFree && self.spoil(100) {
+        if self.sabotage == Sabotage::ForgetFree && self.spoil(100) {
             return;
         }
         self.e.free(slot);
@@ -223,7 +79,7 @@ impl Run {
 
     // ---- pages
 
-    /// A page gets another content.
+    /// Writes new content to a page.
     pub(super) fn dirty(&mut self, page: u32) {
         let token = self.model.token();
         let p = self.page(page);
@@ -233,14 +89,14 @@ impl Run {
         }
     }
 
-    /// A page is touched for the first time.
+    /// First touch of a page.
     pub(super) fn fill(&mut self, page: u32) {
         self.k.frames_used += 1;
         self.k.add_resident(page);
         self.dirty(page);
     }
 
-    /// The process needs a page no more.
+    /// The process gives up a page.
     pub(super) fn release(&mut self, page: u32) {
         match self.page(page).at {
             At::Nowhere => return,
@@ -258,7 +114,7 @@ impl Run {
         self.page(page).at = At::Nowhere;
     }
 
-    /// A page whose I/O has ended was given up meanwhile.
+    /// Frees a page that was given up during its I/O.
     fn bury(&mut self, page: u32) {
         self.page(page).dying = false;
         self.k.frames_used -= 1;
@@ -266,7 +122,7 @@ impl Run {
         self.page(page).at = At::Nowhere;
     }
 
-    /// All pages of a process go at once.
+    /// Exit: gives up all pages of a process.
     pub(super) fn exit(&mut self, process: u32) {
         trace!(self, "process {process} ends");
         for page in self.k.range(process, self.plan.load.processes) {
@@ -274,7 +130,7 @@ impl Run {
         }
     }
 
-    /// Reads a page that is in its slot. It has a frame from now on.
+    /// Reads a page from its slot, into a frame taken now.
     pub(super) fn swap_in(&mut self, page: u32, user: User) {
         let p = self.page(page);
         p.at = At::Reading;
@@ -287,8 +143,7 @@ impl Run {
 
     // ---- reclaim
 
-    /// Takes a page from memory: drops it, or begins to write it. False: it
-    /// has to stay.
+    /// Reclaims a page: drops it or begins to write it. False: it has to stay.
     pub(super) fn reclaim_page(&mut self, page: u32, cpu: u32, plug: Option<&mut Plug>) -> bool {
         let Page { dirty, slot, token, .. } = *self.page(page);
         if !dirty && slot != NONE {
@@ -400,7 +255,7 @@ impl Run {
         }
     }
 
-    /// A page that swapoff has read.
+    /// Swapoff has read a page.
     fn drained(&mut self, page: u32, failed: bool) {
         self.k.drain_reads -= 1;
         if self.page(page).dying {
@@ -417,7 +272,7 @@ impl Run {
 
     // ---- the worst moment
 
-    /// Does to a slot what nobody would expect now; what that was.
+    /// Strikes a slot with an unexpected action; returns which.
     pub(super) fn strike(&mut self, slot: u32) -> Option<&'static str> {
         if slot >= self.k.raw_from {
             return self.strike_raw(slot);
@@ -458,7 +313,7 @@ impl Run {
 
     // ---- checks
 
-    /// Pages, frames and slots against one another and the model.
+    /// Checks pages, frames and slots against each other and the model.
     pub(super) fn check_kernel(&mut self) {
         let (mut frames, mut held) = (0, 0);
         for (i, p) in self.k.pages.iter().enumerate() {

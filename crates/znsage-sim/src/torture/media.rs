@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The device as the torture sees it: what each block holds, what is in
-//! flight, and no patience with commands that no device would have to take.
+//! The device with the content of its blocks and the commands in flight. It
+//! reports commands that are errors of the driver.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use crate::device::{FaultKind, FaultPlan, ZnsSsd, ZoneState};
 use crate::rng::{self, Rng};
 use crate::time::Ns;
 
-/// What a page or a block holds: who wrote it and when, in one number.
+/// Content of a page or block, unique to each write.
 pub(super) type Token = u64;
 
-/// A page of zeros; what is written is counted from 1.
+/// A page of zeros; written contents count from 1.
 pub(super) const ZERO: Token = 0;
-/// Nothing was written there since the reset, or it is padding.
+/// Unwritten since the reset, or padding.
 pub(super) const NOTHING: Token = u64::MAX;
-/// A write that failed left something there.
+/// Left behind by a failed write.
 const GARBAGE: Token = u64::MAX - 1;
 
-/// A content in words.
+/// A content, for messages.
 pub(super) fn name(token: Token) -> String {
     match token {
         ZERO => "zeros".into(),
@@ -28,7 +28,7 @@ pub(super) fn name(token: Token) -> String {
     }
 }
 
-/// What a command is.
+/// The kind of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verb {
     Append,
@@ -58,7 +58,7 @@ pub(super) struct Ticket {
     /// When it completes.
     pub done: Ns,
     pub error: Option<FaultKind>,
-    /// How often the zone had failed when it was submitted.
+    /// Failures of the zone at submission.
     deaths: u32,
     number: u64,
 }
@@ -77,7 +77,7 @@ pub(super) struct Media {
     zone_blocks: u32,
     content: Vec<Token>,
     zones: Vec<Zone>,
-    /// Blocks in a million that cannot be read once they are written, and which.
+    /// Rate per million of blocks that go bad when written, and which are bad.
     bad_rate: u32,
     bad: Vec<bool>,
     rng: Rng,
@@ -85,14 +85,14 @@ pub(super) struct Media {
     last_completed: u64,
     /// Commands that completed after one that was submitted later.
     pub reordered: u64,
-    /// Errors given, by command and kind.
+    /// Injected errors, by command and kind.
     pub errors: BTreeMap<(Verb, &'static str), u64>,
     pub wrong: Vec<String>,
-    /// Commands refused since too many zones are open or active.
+    /// Commands refused because too many zones are open or active.
     pub refused: Vec<String>,
 }
 
-/// The class that a fault is counted in; None: it was not injected.
+/// The class a fault is counted in; None: not injected.
 fn class(kind: FaultKind) -> Option<&'static str> {
     match kind {
         FaultKind::Media => Some("media"),
@@ -123,12 +123,12 @@ impl Media {
         }
     }
 
-    /// Other faults from now on; zones stay as they are.
+    /// Replaces the fault plan; zones stay as they are.
     pub fn inject(&mut self, plan: FaultPlan) {
         self.dev.inject(plan);
     }
 
-    /// No faults from now on, but for zones that failed.
+    /// No faults from now on; failed zones stay failed.
     pub fn calm_down(&mut self) {
         self.inject(FaultPlan::default());
         self.bad_rate = 0;
@@ -159,7 +159,7 @@ impl Media {
         self.dev.zone(zone).state
     }
 
-    /// Blocks of a zone that were written, also by writes that failed.
+    /// Written blocks of a zone, including failed writes.
     pub fn written(&self, zone: u32) -> u32 {
         self.dev.zone(zone).write_pointer.min(self.zone_blocks)
     }
@@ -177,7 +177,7 @@ impl Media {
         z.appends + z.reads + u32::from(z.managed)
     }
 
-    /// A zone fails by itself. False: it had already.
+    /// Fails a zone. False: it already had.
     pub fn kill(&mut self, zone: u32, state: ZoneState) -> bool {
         let was = self.state(zone);
         if was == ZoneState::Offline || was == state {
@@ -192,7 +192,7 @@ impl Media {
         *self.errors.entry((verb, what)).or_default() += 1;
     }
 
-    /// What a command came to, as a ticket for its completion.
+    /// Makes the ticket for the completion of a command.
     fn ticket(
         &mut self,
         verb: Verb,
@@ -248,7 +248,7 @@ impl Media {
         self.ticket(Verb::Append, zone, blocks, is)
     }
 
-    /// Some of the blocks that were written may be bad ones.
+    /// Draws which of the written blocks are bad.
     fn spoil(&mut self, at: usize, blocks: usize) {
         if self.bad_rate == 0 {
             return;
@@ -295,8 +295,8 @@ impl Media {
         self.ticket(verb, zone, 0, is.map(|done| (0, done)))
     }
 
-    /// A command completes; was it well? One whose zone failed meanwhile may
-    /// turn out not to be.
+    /// Completes a command; true on success. If the zone failed meanwhile, so may the
+    /// command.
     pub fn complete(&mut self, t: &Ticket) -> bool {
         if t.number < self.last_completed {
             self.reordered += 1;

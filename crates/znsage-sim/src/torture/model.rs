@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What every slot must hold, known without the engine's help: each answer of
-//! the engine is compared with the one that is right.
-
+//! What every slot must hold, tracked without the engine: the reference for
+//! each of its answers.
 
 use znsage_engine::{Engine, Read};
 
+use super::chunks::Module;
 use super::media::{Media, Token};
-use super::module::Module;
 
-/// What a slot must be.
+/// Expected state of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
     /// Empty: reads as zeros.
@@ -17,7 +16,7 @@ pub(super) enum Slot {
     Writing(Token),
     /// On the device.
     Stored(Token),
-    /// An error that was reported took it.
+    /// Lost to a reported error.
     Lost,
 }
 
@@ -35,7 +34,7 @@ impl Model {
         Model { slots: vec![Slot::Zero; slots as usize], tokens: 0, used: 0, stored: 0 }
     }
 
-    /// A content that nothing had before.
+    /// A new, unique content.
     pub fn token(&mut self) -> Token {
         self.tokens += 1;
         self.tokens
@@ -57,8 +56,7 @@ impl Model {
         self.set(slot, Slot::Writing(token));
     }
 
-    /// A write was acknowledged. If the slot was freed or written again
-    /// meanwhile, that counts.
+    /// A write was acknowledged. A free or a later write of the slot takes precedence.
     pub fn written(&mut self, slot: u32, token: Token) {
         if self.get(slot) == Slot::Writing(token) {
             self.set(slot, Slot::Stored(token));
@@ -72,8 +70,7 @@ impl Model {
         }
     }
 
-    /// The block of a slot could not be read by garbage collection. False:
-    /// the slot had none.
+    /// GC gave up the unreadable block of a slot. False: the slot had none.
     pub fn lost(&mut self, slot: u32) -> bool {
         let had = matches!(self.get(slot), Slot::Stored(_));
         self.set(slot, Slot::Lost);
@@ -109,7 +106,7 @@ impl Model {
         (is != want).then(|| format!("slot {slot} is {is:?}, should be {want:?}"))
     }
 
-    /// Every slot, every counter, every invariant of the engine.
+    /// Checks every slot, counter and invariant of the engine.
     pub fn check(&self, e: &mut Engine, media: &Media, m: &Module) -> Vec<String> {
         let mut wrong: Vec<String> = e
             .check()

@@ -1,197 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A run: the loop over events, what is done at the worst moments, and what
-//! must hold.
+//! A run: the event loop, the worst moments, and the checks.
 
-use std::fmt;
-
-use slab::Slab;
-use znsage_engine::Engine;
-
-use super::counts::Counts;
-use super::draw::Scenario;
-use super::kernel::Kernel;
-use super::media::{Media, Ticket, Token, ZERO};
-use super::model::Model;
-use super::module::{Cmd, Module};
-use super::{trace, Sabotage, Trace};
+use super::bio::BioId;
+use super::chunks::Cmd;
+use super::state::{Ev, Run};
+use super::types::trace;
 use crate::device::ZoneState;
-use crate::event::Queue;
-use crate::rng::{self, Rng};
-use crate::time::{Ns, US};
+use crate::time::US;
 
-/// Events between two checks of everything, and between two looks for a hang.
+/// Events between two full checks, and between two checks for a hang.
 const CHECK_EVERY: u64 = 2_000;
 const LOOK_EVERY: u64 = 64;
-/// Events without a step of any actor: the rest goes round in circles.
+/// Events without a step of any actor: a livelock.
 const CIRCLES: u64 = 500_000;
-/// Outages in a run. GC gives up what it could not read some times more.
-const MOST_OUTAGES: u32 = 3;
-/// Writes after all faults, of which one must find room.
+/// Writes after all faults, one of which must find room.
 const MOST_TRIES: u32 = 500;
-/// What is found wrong is listed up to so many.
+/// Most errors that are listed.
 const MOST: usize = 8;
 
-pub(super) type BioId = usize;
-
-/// Who submitted a bio.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum User {
-    /// The kernel, for a page.
-    Page(u32),
-    /// The same, for swapoff.
-    Swapoff(u32),
-    /// A user of the disk.
-    Raw,
-}
-
-/// Pages that are written or read together.
-pub(super) struct Bio {
-    pub user: User,
-    pub write: bool,
-    pub slots: Vec<u32>,
-    /// What is written, or has to arrive.
-    pub tokens: Vec<Token>,
-    /// What has arrived.
-    pub got: Vec<Token>,
-    /// How far the module is.
-    pub at: usize,
-    /// What has to end yet.
-    pub left: u32,
-    pub failed: bool,
-    /// The device refused to read a block of it.
-    pub device_error: bool,
-    /// Events before it came.
-    since: u64,
-}
-
-/// What happens.
-pub(super) enum Ev {
-    Actor(u32),
-    Done(usize),
-    Work,
-    Deadline,
-    /// The check of a live device looks whether all is quiet.
-    Quiesce,
-    /// The device is there again.
-    Back,
-}
-
-pub(super) struct Run {
-    pub plan: Scenario,
-    pub now: Ns,
-    pub queue: Queue<Ev>,
-    pub rng: Rng,
-    spoiler: Rng,
-    pub e: Engine,
-    pub media: Media,
-    pub model: Model,
-    pub m: Module,
-    pub k: Kernel,
-    pub bios: Slab<Bio>,
-    pub commands: Slab<(Ticket, Cmd)>,
-    pub n: Counts,
-    pub sabotage: Sabotage,
-    pub trace: Option<Trace>,
-    pub wrong: Vec<String>,
-    /// No bio is let in, a check is under way.
-    pub frozen: bool,
-    /// The device has no fault any more.
-    calm: bool,
-    /// Times that it may still go away.
-    outages_left: u32,
-    /// Times in a row that the check found nothing under way.
-    pub quiet: u32,
-    /// The engine was idle when it looked last.
-    pub was_idle: bool,
-    /// Pages of writes that ended well.
-    pub acknowledged: u64,
-    events_at_step: u64,
-    events: u64,
-}
-
 impl Run {
-    pub fn new(plan: Scenario, sabotage: Sabotage, trace: Option<Trace>) -> Run {
-        let cfg = &plan.cfg;
-        let e = Engine::new(cfg).unwrap_or_else(|why| panic!("{why:?}: {plan}"));
-        Run {
-            now: 1,
-            queue: Queue::default(),
-            rng: rng::stream(plan.seed, 1),
-            spoiler: rng::stream(plan.seed, 2),
-            e,
-            media: Media::new(plan.device(), cfg.zone_blocks, plan.bad_blocks, plan.seed),
-            model: Model::new(cfg.nr_slots),
-            m: Module::new(cfg),
-            k: Kernel::new(&plan),
-            bios: Slab::new(),
-            commands: Slab::new(),
-            n: Counts::default(),
-            sabotage,
-            trace,
-            wrong: Vec::new(),
-            frozen: false,
-            calm: false,
-            outages_left: MOST_OUTAGES,
-            quiet: 0,
-            was_idle: false,
-            acknowledged: 0,
-            events_at_step: 0,
-            events: 0,
-            plan,
-        }
-    }
-
-    /// A number below `n`.
-    pub fn draw(&mut self, n: u32) -> u32 {
-        rng::below(&mut self.rng, n)
-    }
-
-    pub fn percent(&mut self, p: u32) -> bool {
-        p > 0 && self.draw(100) < p
-    }
-
-    /// A span up to `most`.
-    pub fn delay(&mut self, most: Ns) -> Ns {
-        match most {
-            0 => 0,
-            _ => rng::scale(rand::Rng::next_u64(&mut self.rng), most + 1),
-        }
-    }
-
-    /// Does the sabotage strike now? Once in so many times.
-    pub fn spoil(&mut self, once_in: u32) -> bool {
-        rng::below(&mut self.spoiler, once_in) == 0
-    }
-
-    pub fn events(&self) -> u64 {
-        self.events
-    }
-
-    /// An actor did something.
-    pub fn stepped(&mut self) {
-        self.events_at_step = self.events;
-    }
-
     // ---- bios
-
-    pub fn bio(&mut self, user: User, write: bool, slots: Vec<u32>, tokens: Vec<Token>) -> BioId {
-        let nr = slots.len();
-        // A write ends with its last page; a read has a reference for the
-        // time that it is being submitted.
-        let left = if write { nr as u32 } else { 1 };
-        self.bios.insert(Bio {
-            user,
-            write,
-            slots,
-            tokens,
-            got: vec![ZERO; nr],
-            at: 0,
-            left,
-            failed: false,
-            device_error: false,
-            since: self.events,
-        })
-    }
 
     /// A part of a bio has ended.
     pub fn bio_put(&mut self, id: BioId) {
@@ -209,8 +37,7 @@ impl Run {
 
     // ---- the worst moments
 
-    /// Something is about to happen to slots: before it does, they are freed,
-    /// written, read, or the zone fails.
+    /// Just before `moment`: strikes some of its slots, or fails the zone.
     pub fn worst(&mut self, moment: &'static str, slots: &[u32], zone: Option<u32>) {
         if !self.percent(self.plan.load.worst) {
             return;
@@ -247,7 +74,7 @@ impl Run {
         }
     }
 
-    /// The device does not answer for a while.
+    /// Begins an outage.
     pub fn go_away(&mut self) {
         if self.outages_left == 0 || self.calm {
             return;
@@ -281,8 +108,8 @@ impl Run {
         self.wrong.truncate(MOST);
     }
 
-    /// Was an append refused since too many zones are active? The engine may
-    /// only have taken a risk with one that cannot be finished, lest pages fail.
+    /// Checks appends refused for too many active zones: the engine may risk that only
+    /// while some zone cannot be finished.
     pub fn refused_for_active(&mut self) {
         if self.media.refused.is_empty() {
             return;
@@ -296,12 +123,12 @@ impl Run {
         }
     }
 
-    /// Is there anything that would still happen?
+    /// Is anything in flight?
     pub fn under_way(&self) -> bool {
         !self.commands.is_empty() || !self.m.at_rest()
     }
 
-    /// Bios that nothing will ever end.
+    /// Checks for bios that nothing will end.
     fn check_hang(&mut self) {
         if !self.under_way() && !self.bios.is_empty() {
             let writes = self.bios.iter().filter(|(_, b)| b.write).count();
@@ -316,7 +143,7 @@ impl Run {
         }
     }
 
-    /// Nothing is under way: what the device and the engine say of zones.
+    /// With nothing in flight, compares the engine's zones with the device's.
     pub fn check_rest(&mut self) {
         if !self.e.idle() {
             self.wrong.push("nothing is under way, but the engine is not idle".into());
@@ -329,7 +156,7 @@ impl Run {
             let z = self.e.zone(zone);
             let (state, written) =
                 (self.media.state(zone), self.media.written(zone).min(z.capacity));
-            // One that failed may hold its place.
+            // A failed zone may still count as active.
             let failed = z.failed && ["full", "retired"].contains(&z.state);
             open += u32::from(z.state == "open" || failed);
             let dead = matches!(state, ZoneState::ReadOnly | ZoneState::Offline);
@@ -393,7 +220,7 @@ impl Run {
         self.wrong.is_empty()
     }
 
-    /// Lets all that is under way end.
+    /// Runs until nothing is in flight.
     fn settle(&mut self) {
         self.stepped();
         while self.step() {}
@@ -405,7 +232,7 @@ impl Run {
         }
     }
 
-    /// From the first page to the last, or until something is wrong.
+    /// Runs to the end, or to the first error.
     pub fn run(&mut self) {
         self.go();
         self.account();
@@ -420,7 +247,7 @@ impl Run {
         if !self.wrong.is_empty() {
             return;
         }
-        // Swapoff: every page that is out comes back.
+        // Swapoff: every page comes back.
         if self.plan.calm_end {
             self.media.calm_down();
             self.calm = true;
@@ -457,7 +284,7 @@ impl Run {
         self.n.dead_ends += 1;
     }
 
-    /// All is over: what the engine counted, against what was seen of it.
+    /// At the end, compares the engine's counters with the driver's.
     fn check_totals(&mut self) {
         let (st, n) = (self.e.stats(), &self.n);
         for (what, is, want) in [
@@ -480,7 +307,7 @@ impl Run {
         }
     }
 
-    /// A line for each zone.
+    /// One line per zone.
     pub fn zone_table(&self) -> Vec<String> {
         let line = |zone| {
             let z = self.e.zone(zone);
@@ -498,7 +325,7 @@ impl Run {
         (0..self.plan.cfg.nr_zones).map(line).collect()
     }
 
-    /// Adds up what others counted.
+    /// Collects the counters of engine and device.
     fn account(&mut self) {
         let st = self.e.stats();
         let n = &mut self.n;
@@ -511,11 +338,5 @@ impl Run {
         for ((verb, kind), nr) in &self.media.errors {
             *n.faults.entry(format!("{} {kind}", verb.name())).or_default() += nr;
         }
-    }
-}
-
-impl fmt::Debug for Run {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "run of seed {} at {} ns", self.plan.seed, self.now)
     }
 }

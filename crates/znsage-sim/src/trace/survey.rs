@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What a trace needs of the system that it is replayed on.
+//! What a trace needs of the system it is replayed on.
 
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::{wrong, Line, Op, Reader, Record, TraceError};
+use super::file::{wrong, Line, Op, Reader, Record, TraceError};
 
-/// Slots that are looked at together: the bits of a word.
+/// Slots of a group: the bits of a word.
 const GROUP: u32 = 64;
 
-/// What a trace needs of the system that it is replayed on.
+/// What a trace needs of the system it is replayed on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Slots of the swap area that was recorded.
     pub slots: u32,
     /// CPUs.
     pub cpus: u32,
-    /// Slots that hold data at most.
+    /// Most slots in use at once.
     pub most_used: u32,
-    /// Slots that held data when the recording began: their first record
-    /// reads or frees them.
+    /// Slots in use when the recording began: their first record reads or frees them.
     pub before: Vec<u32>,
     /// Pages swapped out.
     pub written: u64,
@@ -30,8 +29,8 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Pages that stand for the slots: what follows the size of the trace, not
-    /// that of the swap area, of which it may use little.
+    /// Pages that stand for the slots. Their number follows the trace, which may use
+    /// little of the swap area.
     pub fn pages(&self) -> u32 {
         match self.groups.last() {
             Some(last) => {
@@ -42,16 +41,15 @@ impl Needs {
         }
     }
 
-    /// The page that stands for a slot. Slots that follow one another, and are
-    /// all in the trace, have pages that follow one another. None: the trace
-    /// had no such slot when it was looked through.
+    /// The page that stands for a slot. Contiguous slots in the trace map to contiguous
+    /// pages. None: the trace had no such slot at the survey.
     pub fn page(&self, slot: u32) -> Option<u32> {
         let at = self.groups.binary_search(&(slot / GROUP)).ok()?;
         Some(at as u32 * GROUP + slot % GROUP)
     }
 
-    /// A record with pages in the place of slots. None as for
-    /// [`page`](Self::page), and if its CPU is new.
+    /// A record with pages in place of slots. None as for [`page`](Self::page), and if
+    /// its CPU is unknown.
     pub fn translate(&self, r: Record) -> Option<Record> {
         let (first, last) = (self.page(r.first)?, self.page(r.first + (r.nr - 1))?);
         let fits = last - first == r.nr - 1 && r.cpu < self.cpus;
@@ -66,12 +64,12 @@ struct Group {
     holds: u64,
 }
 
-/// What is known while a trace is read.
+/// State of a survey.
 #[derive(Default)]
 struct Survey {
     needs: Needs,
     groups: HashMap<u32, Group>,
-    /// Slots that hold data beyond those that did so before: now, and at most.
+    /// Slots in use besides those in use before the recording: now, and at most.
     more: i64,
     most: i64,
 }
@@ -133,9 +131,8 @@ impl Survey {
     }
 }
 
-/// Reads a trace to its end: the first line that is broken, or what it needs.
-/// If that is more than `limit` slots in use at once, it stops there, for a
-/// line of a trace may name 2^31 slots.
+/// Reads a whole trace and returns its needs. Stops early once more than
+/// `limit` slots are in use, because a line may name 2^31 slots.
 ///
 /// # Errors
 /// If a line is broken, or there is no record.
@@ -168,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_survey_finds_what_was_there_before() {
+    fn survey_finds_slots_used_before() {
         let text = "znsage-trace 1\nslots 9\n1 0 W 0 4\n2 1 R 7\n3 0 F 1 2\n4 0 W 1\n";
         let found = needs(text, 9).unwrap();
         assert_eq!((found.cpus, found.written, found.before.as_slice()), (2, 5, &[7][..]));
@@ -179,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_slots_are_as_one_by_one() {
+    fn grouped_slots_count_like_single_slots() {
         let text = "znsage-trace 1\nslots 1000\n0 0 W 60 200\n1 0 F 63 66\n2 0 R 0 62\n\
             3 0 W 100 1\n4 0 F 100 1\n5 0 W 999\n";
         let found = needs(text, 1000).unwrap();
@@ -193,16 +190,16 @@ mod tests {
         );
     }
 
-    /// What it takes follows the trace, not the numbers in it.
+    /// Memory follows the size of the trace, not the slot numbers in it.
     #[test]
-    fn little_memory_for_a_small_trace_of_a_large_area() {
+    fn memory_follows_the_trace_not_the_area() {
         let text = "znsage-trace 1\nslots 2147483647\n0 0 W 0\n1 0 W 2147483646\n";
         let found = needs(text, 100).unwrap();
         assert_eq!((found.pages(), found.page(2_147_483_646)), (127, Some(126)));
     }
 
     #[test]
-    fn it_stops_when_there_are_too_many() {
+    fn survey_stops_at_the_limit() {
         for op in ["W", "R", "F"] {
             let text = format!("znsage-trace 1\nslots 2147483647\n0 0 {op} 0 2147483647\n");
             let found = needs(text.leak(), 100).unwrap();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Distributions.
 //!
-//! They are here, on the `libm` crate, and not from a library, because results
-//! have to be the same bit for bit on every machine: the logarithms and powers
-//! of the standard library are those of the C library it runs on.
+//! Built on the `libm` crate, because results must be identical bit for bit on
+//! every machine: the standard library takes logarithms and powers from the
+//! local C library.
 
 use libm::{exp, expm1, log, log1p, pow};
 
@@ -18,7 +18,7 @@ pub struct Zipf {
     /// Integral of the hat from 1/2 to 3/2 and to n + 1/2.
     low: f64,
     high: f64,
-    /// Below this distance from its rank a point is accepted at once.
+    /// A point this close to its rank is accepted at once.
     sure: f64,
 }
 
@@ -79,8 +79,7 @@ impl Scatter {
     /// Over `n` items, below 2^32.
     pub fn new(n: u64, seed: u64) -> Self {
         assert!(n > 0 && n < 1 << 32);
-        // Near n times the golden section, which spreads evenly whatever
-        // prefix of the ranks one looks at.
+        // Near n times the golden section, which spreads any prefix of the ranks evenly.
         let mut factor = ((n as f64 * 0.618_033_988_749_895) as u64).max(1);
         while gcd(factor, n) != 1 {
             factor += 1;
@@ -207,7 +206,7 @@ mod tests {
         all
     }
 
-    /// The figures are those that follow from the definition by integration.
+    /// The expected values follow from the definition by integration.
     #[test]
     fn etc_sizes_have_the_published_shape() {
         let keys = quantiles(etc::key_size);

@@ -2,43 +2,20 @@
 //! The workloads: which thread touches which page when.
 //!
 //! All are closed loops: a thread makes its next access when the last one has
-//! come back. First every thread fills its part of the memory, page by page;
-//! then all of them begin.
+//! completed. First every thread fills its part of the memory, page by page;
+//! then all begin.
 
 pub mod dist;
 pub mod pattern;
+mod step;
 pub mod store;
 
 use crate::rng;
 use crate::spec::{Load, Spec, WorkloadKind};
-use crate::time::Ns;
 use dist::{Scatter, Zipf};
 use pattern::{Order, Part};
+pub use step::{Access, Step};
 use store::{Mix, Store, StoreShape};
-
-/// What a thread does next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// It touches a page.
-    Access(Access),
-    /// It has filled its part.
-    Filled,
-}
-
-/// An access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Access {
-    /// The page.
-    pub page: u32,
-    /// The mapping it is in.
-    pub vma: u16,
-    /// Does it change the page?
-    pub write: bool,
-    /// Is it the last one of its request?
-    pub last: bool,
-    /// Time the thread computes before it.
-    pub think: Ns,
-}
 
 enum Kind {
     Parts(Vec<Part>),
@@ -52,20 +29,20 @@ pub struct Workload {
     pub pages: u32,
     /// Mappings: their pages.
     pub vmas: Vec<std::ops::Range<u32>>,
-    /// Of each mapping, the cgroup it is charged to.
+    /// The cgroup that each mapping is charged to.
     pub vma_groups: Vec<u8>,
-    /// Of each thread, its cgroup.
+    /// The cgroup of each thread.
     pub threads: Vec<u8>,
     /// Frames of each cgroup.
     pub groups: Vec<u32>,
 }
 
-/// Random numbers of the threads; 0 is the device's.
+/// First random stream of the threads; 0 is the device's.
 const STREAM: u64 = 1000;
 
 impl Workload {
-    /// A workload of the spec's kind on a host with `frames` of memory, which
-    /// puts `live` pages on the device.
+    /// The spec's workload on a host with `frames` of memory, with `live` pages on the
+    /// device.
     pub fn new(spec: &Spec, frames: u32, live: u32) -> Self {
         let pages = frames + live;
         let threads = spec.host.threads;
@@ -93,7 +70,7 @@ impl Workload {
         w
     }
 
-    /// Each thread has a part of the pages, and a mapping, for itself.
+    /// Each thread has its own part of the pages, and its own mapping.
     fn own_parts(&mut self, spec: &Spec, order: impl Fn(u32) -> Order) {
         let threads = spec.host.threads;
         let all = self.pages;
@@ -120,8 +97,8 @@ impl Workload {
         self.kind = Kind::Parts(parts.collect());
     }
 
-    /// Half of the threads read in one cgroup, the others write in another;
-    /// each has half of the memory.
+    /// Half of the threads read in one cgroup, the others write in another; each cgroup
+    /// has half of the memory.
     fn tenants(&mut self, spec: &Spec) {
         let threads = spec.host.threads;
         let readers = (threads / 2).max(1);
@@ -172,7 +149,7 @@ impl Workload {
         }
     }
 
-    /// Are its operations requests, whose latency is of interest?
+    /// Does it have requests, whose latency is recorded?
     pub fn has_requests(&self) -> bool {
         matches!(self.kind, Kind::Store(_))
     }
@@ -239,7 +216,7 @@ mod tests {
             while a.next(t) != Step::Filled {}
             while b.next(t) != Step::Filled {}
         }
-        // What thread 2 does in between changes nothing for thread 1.
+        // Thread 2's accesses do not change thread 1's.
         for _ in 0..100 {
             b.next(2);
             assert_eq!(a.next(1), b.next(1));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Threads that touch pages of an array: at random, in order, by a Zipf
+//! Threads that touch pages of an array: uniformly, in order, or by a Zipf
 //! distribution.
 
 use rand::Rng as _;
 
 use super::dist::{Scatter, Zipf};
-use super::{Access, Step};
+use super::step::{Access, Step};
 use crate::rng::{self, Rng};
 use crate::time::Ns;
 
@@ -16,7 +16,7 @@ pub enum Order {
     Uniform,
     /// One page after the other, again and again.
     Sequential,
-    /// Few pages often, most seldom.
+    /// A few pages often, most rarely.
     Zipf(Zipf, Scatter),
 }
 
@@ -104,8 +104,7 @@ impl Part {
     }
 }
 
-/// A share as a threshold for random numbers: of 2^64, but all of it is
-/// `u64::MAX`.
+/// A share as a threshold for 64-bit random numbers; 1 gives `u64::MAX`.
 pub fn threshold(share: f64) -> u64 {
     (share * 2f64.powi(64)) as u64
 }

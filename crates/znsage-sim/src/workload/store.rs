@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A key-value store in memory: memcached, as far as its pages go.
 //!
-//! Items lie in chunks of size classes, one class after the other; before them
-//! the hash table. Where an item is and how large follows from its number by a
-//! hash, so nothing is stored for it. A GET reads the bucket and the item, and
-//! writes the item's header: memcached counts references there
-//! (`do_item_get()`). A SET writes the new item into the chunk that was freed
-//! last, then the bucket and the header of the old item, whose chunk is the
-//! next to be used.
+//! The hash table comes first, then the size classes with their chunks. A hash
+//! of an item's number gives its place and size, so nothing is stored per
+//! item. A GET reads the bucket and the item, and writes the item's header,
+//! where memcached counts references (`do_item_get()`). A SET writes the new
+//! item into the chunk freed last, then the bucket and the header of the old
+//! item, whose chunk is used next.
 
 use rand::Rng as _;
 use serde::{Deserialize, Serialize};
 
 use super::dist::{etc, Scatter, Zipf};
-use super::{Access, Step};
+use super::step::{Access, Step};
 use crate::rng::{self, Rng};
 use crate::time::{Ns, BLOCK};
 
@@ -28,20 +27,18 @@ pub enum Mix {
     YcsbB,
 }
 
-/// Header of an item with CAS, and the end of key and flags (memcached 1.6,
-/// `sizeof(item)` + 8).
+/// Header of an item with CAS, and the terminators of key and flags (memcached
+/// 1.6, `sizeof(item)` + 8).
 const HEADER: u32 = 56;
 /// Smallest chunk, factor from class to class, largest chunk: memcached's
 /// defaults.
 const FIRST_CHUNK: u32 = 96;
 const GROWTH: f64 = 1.25;
 const LARGEST_CHUNK: u32 = 512 << 10;
-/// Items of a bucket before the hash table is doubled, as memcached has it: it
-/// grows at 1.5 and then has 0.75.
+/// Items per bucket: memcached doubles the table at 1.5, which leaves 0.75.
 const LOAD: f64 = 1.0;
 const BUCKET: u64 = 8;
-/// Items whose sizes are looked at to divide memory among the classes, if
-/// nothing else is said.
+/// Default sample of items, whose sizes divide memory among the classes.
 const SAMPLE: u64 = 1 << 18;
 /// YCSB: ten fields of 100 bytes, and a key like `user6284781860667377211`.
 const YCSB_ITEM: u32 = HEADER + 23 + 1000;
@@ -87,7 +84,7 @@ pub struct Store {
     clients: Vec<Client>,
 }
 
-/// How a store is made.
+/// Parameters of a store.
 #[derive(Clone, Debug)]
 pub struct StoreShape {
     /// What clients ask for.
@@ -107,12 +104,12 @@ pub struct StoreShape {
 }
 
 impl Store {
-    /// A store of so many items that `shape.pages` are full.
+    /// A store with as many items as fit `shape.pages`.
     pub fn new(shape: &StoreShape) -> Self {
         Self::sampled(shape, SAMPLE)
     }
 
-    /// Made sooner, of a less exact division of memory among the classes.
+    /// Faster to make, with a coarser division of memory among the classes.
     pub fn sampled(shape: &StoreShape, sample: u64) -> Self {
         let sizes = class_sizes();
         let mut weight = vec![0u64; sizes.len()];
@@ -166,8 +163,7 @@ impl Store {
         s
     }
 
-    /// Places the classes behind the hash table; the largest take what is
-    /// left, so that nothing lies beyond the end.
+    /// Places the classes behind the hash table; the last ones are cut to what is left.
     fn lay_out(&mut self, sizes: &[u32], weight: &[u64], bytes: u64, sample: u64) {
         let mut base = u64::from(self.items) * BUCKET;
         for (&chunk, &w) in sizes.iter().zip(weight) {
@@ -237,8 +233,8 @@ impl Store {
         (c.accesses, c.at) = (list, 0);
     }
 
-    /// Class and chunk of an item; None if its class is empty: the sizes of
-    /// all items are not quite those of the sample.
+    /// Class and chunk of an item; None if its class is empty, as the sample may miss
+    /// rare sizes.
     fn find(&self, hash: u64, size: u32) -> Option<(usize, u32)> {
         let class = self.classes.iter().position(|c| c.chunk >= size).unwrap_or(0);
         let chunks = self.classes[class].chunks;
@@ -252,19 +248,19 @@ impl Store {
     }
 }
 
-/// The requests of a store's first thread, page by page, without its fill: for
-/// who fills the pages in another way.
+/// The requests of a store's first thread, page by page, without the fill: for
+/// callers that fill the pages themselves.
 #[derive(Clone, Debug)]
 pub struct Requests(Store);
 
 impl Requests {
-    /// Of this store.
+    /// Requests of this store.
     pub fn new(mut store: Store) -> Self {
         store.clients[0].filled = true;
         Requests(store)
     }
 
-    /// The next access, for ever.
+    /// The next access; never ends.
     pub fn access(&mut self) -> Access {
         loop {
             if let Step::Access(access) = self.0.next(0) {
@@ -274,8 +270,8 @@ impl Requests {
     }
 }
 
-/// Adds the pages of `bytes` from `at`; the first and the others are written
-/// or read.
+/// Adds the pages of `bytes` from `at`; `first` and `rest` tell which are
+/// written.
 fn touch(list: &mut Vec<Access>, at: u64, bytes: u32, first: bool, rest: bool) {
     let pages = (at / BLOCK) as u32..=((at + u64::from(bytes) - 1) / BLOCK) as u32;
     let start = *pages.start();
@@ -288,7 +284,7 @@ fn touch(list: &mut Vec<Access>, at: u64, bytes: u32, first: bool, rest: bool) {
     }));
 }
 
-/// Bytes of the item with this hash, header and key included.
+/// Bytes of the item with this hash, including header and key.
 fn item_size(mix: Mix, hash: u64) -> u32 {
     match mix {
         Mix::Etc => {
@@ -368,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_alone_are_those_after_the_fill() {
+    fn requests_match_the_store_after_its_fill() {
         let shape = StoreShape {
             mix: Mix::Etc,
             pages: 100,
@@ -387,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_are_memcacheds() {
+    fn classes_match_memcached() {
         let sizes = class_sizes();
         assert_eq!(sizes[..6], [96, 120, 152, 192, 240, 304]);
         assert_eq!(*sizes.last().unwrap(), LARGEST_CHUNK);
@@ -428,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn zipf_keys_do_not() {
+    fn zipf_keys_are_concentrated() {
         let mut s = store(Mix::YcsbB, Some(YCSB_ZIPF));
         let mut hits = vec![0u32; 20_000];
         for _ in 0..200_000 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the device tests share: jobs that keep a queue filled, and a table of
+//! Shared by the device tests: jobs that keep a queue filled, and a table of
 //! published and simulated values.
 
 #![allow(dead_code)] // each test file uses a part of it
@@ -12,9 +12,9 @@ use rand_pcg::Pcg64Mcg;
 use znsage_sim::device::{Params, ZnsSsd};
 use znsage_sim::time::{to_us, Ns, SEC};
 
-/// What a benchmark spends between two commands of a queue place: the
-/// published rates and latencies at depth 1 differ by it (spdk, 4 KiB writes:
-/// 1 / 85,100/s - 11.36 us).
+/// Time between two commands of a queue place: the difference between the
+/// published rates and latencies at depth 1 (spdk, 4 KiB writes: 1 / 85,100/s
+/// - 11.36 us).
 pub const PAUSE: Ns = 390;
 
 /// A generator for a test.
@@ -22,12 +22,12 @@ pub fn rng(seed: u64) -> Pcg64Mcg {
     Pcg64Mcg::seed_from_u64(seed)
 }
 
-/// Settings for a device, as `--set` has them.
+/// Settings for a device, as for `--set`.
 pub fn set(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect()
 }
 
-/// What a job saw.
+/// Results of a job.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     pub latencies: Vec<Ns>,
@@ -60,8 +60,8 @@ impl Seen {
 
 type Issue<'a, D> = Box<dyn FnMut(&mut D, Ns) -> Ns + 'a>;
 
-/// A job keeps `depth` commands under way; after each it pauses, and with an
-/// interval it issues no more than one command in each.
+/// A job keeps `depth` commands in flight and pauses after each; with an
+/// interval it issues at most one command per interval.
 pub struct Job<'a, D> {
     pub depth: u32,
     pub pause: Ns,
@@ -75,8 +75,8 @@ impl<'a, D> Job<'a, D> {
     }
 }
 
-/// Runs jobs side by side from `start` for `span`; the first fifth, in which
-/// buffers fill, is not counted.
+/// Runs jobs concurrently from `start` for `span`; the first fifth, in which
+/// buffers fill, does not count.
 pub fn run<D>(device: &mut D, start: Ns, span: Ns, jobs: &mut [Job<D>]) -> Vec<Seen> {
     let (warm, end) = (start + span / 5, start + span);
     let empty = Seen {
@@ -121,12 +121,12 @@ impl Table {
         Table { name, rows: Vec::new() }
     }
 
-    /// A row that may differ by 10 %.
+    /// A row with a tolerance of 10 %.
     pub fn row(&mut self, what: impl Into<String>, published: f64, simulated: f64) {
         self.within(10.0, what, published, simulated);
     }
 
-    /// A row that may differ by `percent`.
+    /// A row with a tolerance of `percent`.
     pub fn within(
         &mut self,
         percent: f64,
@@ -137,7 +137,7 @@ impl Table {
         self.rows.push((what.into(), published, simulated, percent));
     }
 
-    /// Prints the table and fails if a row differs by more than it may.
+    /// Prints the table, and fails if a row exceeds its tolerance.
     pub fn check(self) {
         println!("\n{:46} {:>10} {:>10}  difference", self.name, "published", "simulated");
         let mut off = Vec::new();
@@ -158,8 +158,8 @@ impl Table {
     }
 }
 
-/// A ZNS SSD of `gib` GiB with its first `zones` zones written, and a time at
-/// which all of that is programmed.
+/// A ZNS SSD of `gib` GiB with its first `zones` zones written, and the time
+/// when all is programmed.
 pub fn zns(device: &str, gib: u64, zones: u32) -> (ZnsSsd, Ns) {
     let params = Params::load(device, &[]).unwrap();
     let mut ssd = ZnsSsd::new(&params, Some(gib << 30), 1).unwrap();
@@ -170,7 +170,7 @@ pub fn zns(device: &str, gib: u64, zones: u32) -> (ZnsSsd, Ns) {
     (ssd, now + SEC)
 }
 
-/// Writes a part of an empty zone; returns when that completes.
+/// Writes a part of an empty zone; returns the completion time.
 pub fn fill_zone(ssd: &mut ZnsSsd, mut now: Ns, zone: u32, part: f64) -> Ns {
     let g = ssd.geometry().clone();
     let end = (f64::from(g.zone_blocks) * part) as u32 / g.write_unit * g.write_unit;
@@ -183,7 +183,7 @@ pub fn fill_zone(ssd: &mut ZnsSsd, mut now: Ns, zone: u32, part: f64) -> Ns {
     now
 }
 
-/// Random reads of `blocks`, aligned to that, in the first `zones` zones.
+/// Random aligned reads of `blocks` in the first `zones` zones.
 pub fn random_reads<'a>(depth: u32, blocks: u32, zones: u32) -> Job<'a, ZnsSsd> {
     let mut rng = rng(7);
     Job::new(depth, move |ssd: &mut ZnsSsd, now| {

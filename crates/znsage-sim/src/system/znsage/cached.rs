@@ -1,39 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The swap cache: pages in memory that keep their slots, and whose blocks GC
-//! drops (`kmod/cached.c`).
+//! The swap cache: GC drops the blocks of clean pages in memory, which keep
+//! their slots (`kmod/cached.c`).
 
-use std::sync::Arc;
-
-use znsage_engine::InMemory;
-
-use super::Znsage;
+use super::state::Znsage;
 use crate::host::page::NONE;
 use crate::host::task::By;
 use crate::host::Host;
 
-/// What is known of slots whose pages are in memory.
-pub(super) struct Cached {
-    /// Slots whose page is in memory, unchanged.
-    pub(super) memory: Arc<InMemory>,
-    /// Of each slot, its page.
-    owner: Vec<u32>,
-}
-
-impl Cached {
-    /// For so many slots, none of which has a page.
-    pub(super) fn new(memory: Arc<InMemory>, slots: u32) -> Self {
-        Cached { memory, owner: vec![NONE; slots as usize] }
-    }
-
-    /// `page` is swapped out to `slot`.
-    pub(super) fn note(&mut self, slot: u32, page: u32) {
-        self.owner[slot as usize] = page;
-    }
-}
-
 impl Znsage {
-    /// Slots for pages that are swapped out: those that they have already, and
-    /// new ones, as long as there are any. Returns for how many there are.
+    /// Finds slots for pages being swapped out: the ones they have, else new ones.
+    /// Returns how many pages have one.
     pub(super) fn find_slots(&mut self, h: &mut Host, by: By, frames: &[u32]) -> usize {
         let has = |h: &Host, frame: &u32| h.frame(*frame).slot != NONE;
         let new = frames.iter().filter(|f| !has(h, f)).count();
@@ -51,7 +27,7 @@ impl Znsage {
         self.slots.len()
     }
 
-    /// Pages that GC left to be written again.
+    /// Marks pages whose blocks GC dropped, so that reclaim writes them again.
     pub(super) fn write_again(&mut self, h: &mut Host) {
         let Some(cached) = &self.cached else { return };
         for slot in cached.memory.take_dropped() {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Chunks, commands to the device and their ends, the deadline, and the
-//! worker's steps.
+//! Chunks, device commands and completions, the deadline, and the worker's
+//! steps.
 
-use znsage_engine::{Append, Filled, GcRead, Op, ReadHold};
+use znsage_engine::{Append, Filled, GcRead, Op};
 
-use super::{Znsage, APPENDED, DEADLINE, FINISHED, GC_READ, READ, RESET};
+use super::state::{
+    Appending, Reading, Znsage, APPENDED, DEADLINE, FINISHED, GC_READ, READ, RESET,
+};
 use crate::event::Event;
 use crate::host::Host;
 use crate::time::Ns;
@@ -13,23 +15,6 @@ use crate::time::Ns;
 const READ_OVER: u32 = 8;
 const READ_MAX: u32 = 256;
 
-pub(super) struct Appending {
-    append: Append,
-    cpu: u32,
-    /// Where it is on the device, or that it failed.
-    at: Option<u32>,
-}
-
-/// A read command of swap-in.
-pub(super) struct Reading {
-    pub(super) hold: ReadHold,
-    pub(super) frame: u32,
-    /// The blocks that follow, if any.
-    pub(super) more: Vec<(ReadHold, u32)>,
-    pub(super) cpu: u32,
-    pub(super) ok: bool,
-}
-
 impl Znsage {
     // ---- swap-out
 
@@ -37,8 +22,8 @@ impl Znsage {
         (chunk * self.cfg.chunk_blocks + page) as usize
     }
 
-    /// A chunk that was taken from its stream is appended, or the worker does
-    /// it when there is a zone.
+    /// Appends a chunk taken from its stream, or leaves it to the worker until there is
+    /// a zone.
     pub(super) fn chunk_go(&mut self, h: &mut Host, chunk: Filled, cpu: u32) {
         h.lock(&mut self.lock, self.set.lock_hold);
         match self.e.append_start(chunk, h.now) {
@@ -96,7 +81,7 @@ impl Znsage {
         }
     }
 
-    /// The timer looks whether a chunk is over its deadline.
+    /// Starts the timer for chunks over their deadline.
     pub(super) fn arm(&mut self, h: &mut Host) {
         if !self.timer_on {
             self.timer_on = true;
@@ -122,7 +107,7 @@ impl Znsage {
         }
     }
 
-    /// Appends chunks that were born before.
+    /// Appends chunks born before `before`.
     pub(super) fn flush_before(&mut self, h: &mut Host, before: Ns) {
         for stream in 0..self.cfg.max_streams() {
             if let Some(chunk) = self.e.take(stream, false, before) {
@@ -171,7 +156,7 @@ impl Znsage {
 
     // ---- the worker
 
-    /// Reads the blocks of a GC chunk; over short gaps in one command.
+    /// Reads the blocks of a GC chunk, with one command across short gaps.
     fn gc_read(&mut self, h: &mut Host, read: GcRead) {
         let entries = read.entries(&self.e);
         let (mut first, mut last) = (0, h.now);
@@ -181,7 +166,7 @@ impl Znsage {
             let zone = self.e.locate(from).0;
             let (mut end, mut nr) = (first + 1, 1);
             while end < entries.len() {
-                // With a write unit, a chunk goes on with the next victim.
+                // With a write unit, a chunk may continue into the next victim.
                 if self.e.locate(entries[end].expect).0 != zone {
                     break;
                 }

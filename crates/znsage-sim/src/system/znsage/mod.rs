@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! This project's engine, the C code of the module, driven as the module
-//! drives it (`kmod/write.c`, `read.c`, `worker.c`).
+//! This project's engine, driven as the module drives it (`kmod/write.c`,
+//! `read.c`, `worker.c`).
 
 mod cached;
 mod io;
 mod place;
+mod state;
 
 use std::sync::Arc;
 
 use slab::Slab;
-use znsage_engine::{BufferHold, Config, Engine, Finish, GcRead, InMemory, Read, Reset};
+use znsage_engine::{InMemory, Read};
 
-use cached::Cached;
-use io::{Appending, Reading};
 pub(crate) use place::default_chunk;
-use place::Placement;
+pub use state::Znsage;
+use state::{Cached, Placement, Reading, APPENDED, COPIED, FINISHED, GC_READ, READ, RESET};
 
 use super::media::Zoned;
 use super::{In, SlotSource, System, SystemStats, Taken, Wrong};
@@ -26,44 +26,8 @@ use crate::host::Host;
 use crate::spec::{SpecError, ZnsageSpec};
 use crate::time::Ns;
 
-// Kinds of events, above the index of what they are about.
-const APPENDED: u64 = 0 << 32;
-const READ: u64 = 1 << 32;
-const GC_READ: u64 = 2 << 32;
-const RESET: u64 = 3 << 32;
-const FINISHED: u64 = 4 << 32;
-const DEADLINE: u64 = 5 << 32;
-const COPIED: u64 = 6 << 32;
-
-/// To copy a page out of GC's buffer, nanoseconds. Assumed: 4 KiB at 8 GB/s.
+/// Copying a page out of GC's buffer, nanoseconds. Assumed: 4 KiB at 8 GB/s.
 const COPY: Ns = 500;
-
-/// The system.
-pub struct Znsage {
-    e: Engine,
-    cfg: Config,
-    set: ZnsageSpec,
-    media: Zoned,
-    /// The frame of each entry of each swap-out chunk.
-    frames: Vec<u32>,
-    /// What each held, if the content is followed.
-    contents: Vec<u64>,
-    appends: Slab<Appending>,
-    reads: Slab<Reading>,
-    copies: Slab<(BufferHold, u32)>,
-    gc_reads: Slab<(GcRead, Vec<u32>)>,
-    resets: Slab<(Reset, bool)>,
-    finishes: Slab<(Finish, bool)>,
-    slots: Vec<u32>,
-    placement: Placement,
-    /// If GC drops blocks whose pages are in memory.
-    cached: Option<Cached>,
-    timer_on: bool,
-    flush: bool,
-    stream_locks: Vec<Lock>,
-    lock: Lock,
-    failed_pages: u64,
-}
 
 impl Znsage {
     /// The engine on a device.
@@ -185,8 +149,8 @@ impl System for Znsage {
                     h.queue.push(h.now + COPY, Event::System(COPIED | i as u64));
                     continue;
                 }
-                // The host reads no slot that is empty or being written; one
-                // that was lost to an error has nothing to read.
+                // The host reads no slot that is empty or being written; a slot lost to
+                // an error has no data.
                 Read::Zero | Read::Busy | Read::Lost => {
                     self.e.read_failed(1);
                     h.read_done(page.frame);

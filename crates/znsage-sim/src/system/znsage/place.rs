@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the engine is set up with, and what is kept to place pages: how long
-//! they stayed the last time, and where each task's plug went to.
+//! The engine's configuration, and placement of pages by their last stay on
+//! the device.
 
 use std::sync::Arc;
 
 use znsage_engine::{Config, Engine, InMemory, PageOwner, Policy, Refusal};
 
-use super::Znsage;
-use crate::host::page::{ACTIVE, NONE, WORKINGSET};
+use super::state::Znsage;
+use crate::host::page::{ACTIVE, WORKINGSET};
 use crate::host::task::By;
 use crate::host::Host;
 use crate::spec::{SpecError, ZnsageSpec};
@@ -22,8 +22,8 @@ fn refuse<T>(key: &str, what: impl Into<String>) -> Result<T, SpecError> {
     Err(SpecError { key: key.into(), what: what.into() })
 }
 
-/// Blocks of a chunk if nothing else is said, on a device that takes multiples
-/// of `unit` up to `most`.
+/// Default blocks of a chunk, on a device that takes multiples of `unit` up to
+/// `most`.
 pub(crate) fn default_chunk(unit: u32, most: u32) -> u32 {
     let chunk = ((DEFAULT_CHUNK / BLOCK) as u32).max(unit).min(most);
     chunk - chunk % unit
@@ -85,8 +85,8 @@ fn configure(media: &Zoned, set: &ZnsageSpec, cpus: u32) -> Result<Config, SpecE
     Ok(cfg)
 }
 
-/// The engine's configuration and the engine, as the module would make them, and
-/// the set that it asks for pages that are in memory, if it is to.
+/// The configuration and the engine as the module makes them, and the set of
+/// slots in memory if GC skips those.
 pub(super) fn engine(
     media: &Zoned,
     set: &ZnsageSpec,
@@ -113,60 +113,8 @@ pub(super) fn engine(
     }
 }
 
-/// A page's last stay on the device.
-#[derive(Clone, Copy)]
-struct Stay {
-    page: u32,
-    /// How long, in blocks swapped out.
-    life: u32,
-    stream: u32,
-}
-
-const NO_STAY: Stay = Stay { page: NONE, life: NONE, stream: NONE };
-
-/// What placement remembers.
-#[derive(Default)]
-pub(super) struct Placement {
-    /// Of each frame that was swapped in: what its page did the last time.
-    stays: Vec<Stay>,
-    /// Of each task, the streams that its plug went to, as bits.
-    plugs: Vec<u64>,
-}
-
-impl Placement {
-    /// `page` comes into `frame`, after so long a life in `stream`.
-    pub(super) fn note_stay(&mut self, frame: u32, page: u32, life: u32, stream: u32) {
-        let frame = frame as usize;
-        if self.stays.len() <= frame {
-            self.stays.resize(frame + 1, NO_STAY);
-        }
-        self.stays[frame] = Stay { page, life, stream };
-    }
-
-    /// Life and stream of the last stay of `page`, which is in `frame`.
-    fn last_stay(&self, frame: u32, page: u32) -> (u32, u32) {
-        let stay = self.stays.get(frame as usize).filter(|s| s.page == page);
-        let Stay { life, stream, .. } = *stay.unwrap_or(&NO_STAY);
-        (life, stream)
-    }
-
-    /// The plug of `task` has pages of `stream`.
-    fn note_stream(&mut self, task: u32, stream: u32) {
-        let task = task as usize;
-        if self.plugs.len() <= task {
-            self.plugs.resize(task + 1, 0);
-        }
-        self.plugs[task] |= 1 << stream;
-    }
-
-    /// The streams that the plug of `task` went to, as bits; it has none then.
-    pub(super) fn take_streams(&mut self, task: u32) -> u64 {
-        self.plugs.get_mut(task as usize).map_or(0, std::mem::take)
-    }
-}
-
 impl Znsage {
-    /// The stream of the first of `frames`, and how many of them go there.
+    /// The stream of the first of `frames`, and how many frames in a row go there.
     pub(super) fn place(&mut self, h: &Host, by: By, frames: &[u32]) -> (u32, usize) {
         let stream = self.stream_of(h, by, frames[0]);
         let mut nr = 1;

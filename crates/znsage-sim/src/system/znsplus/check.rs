@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What must be true when nothing is under way.
+//! Invariants when nothing is in flight.
 
-use super::{State, Wrong, ZnsPlus};
+use super::state::{State, ZnsPlus, Zone};
 use crate::host::page::NONE;
 use crate::host::Host;
+use crate::system::Wrong;
 
 impl ZnsPlus {
     pub(super) fn check_all(&self, h: &Host) -> Vec<Wrong> {
@@ -24,7 +25,7 @@ impl ZnsPlus {
         let mapped = self.map.iter().filter(|&&b| b != NONE).count() as u64;
         must("slots with a block".into(), mapped, h.slots.used().into());
         must("live blocks".into(), live.iter().map(|&n| u64::from(n)).sum(), mapped);
-        let active = |z: &super::Zone| matches!(z.state, State::Open | State::Threaded);
+        let active = |z: &Zone| matches!(z.state, State::Open | State::Threaded);
         let open = self.zones.iter().filter(|z| active(z)).count() as u64;
         must("open zones".into(), self.open.into(), open);
         for (i, (z, live)) in self.zones.iter().zip(live).enumerate() {

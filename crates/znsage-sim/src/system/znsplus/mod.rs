@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Swap on a log-structured layer over ZNS+ (Han et al., OSDI 2021): the
-//! device copies valid blocks itself (`zone_compaction`), or takes new ones
-//! into the dead places of a full zone (`TL_open`, threaded logging), and a
-//! hybrid policy chooses between the two.
+//! Swap on a log-structured layer over ZNS+ (Han et al., OSDI 2021): a hybrid
+//! policy either lets the device copy valid blocks (`zone_compaction`) or
+//! writes new blocks over the dead ones of a full zone (`TL_open`, threaded
+//! logging).
 //!
-//! ZNS+ was built for a file system. Here its log holds swap slots: slots are
-//! the kernel's, and a map in RAM says where each is, 4 bytes for each slot and
-//! 4 for each block. On a device without the commands NVMe Copy does the
-//! copying, and there is no threaded logging.
+//! ZNS+ was built for a file system. Here its log holds swap slots: the kernel
+//! allocates them, and maps in RAM take 4 bytes per slot and 4 per block. On a
+//! device without the commands, NVMe Copy does the copying and there is no
+//! threaded logging.
 
 mod check;
 mod recycle;
+mod state;
 
 use slab::Slab;
 
@@ -23,100 +24,16 @@ use crate::host::task::By;
 use crate::host::Host;
 use crate::spec::{PublishedSpec, SpecError};
 use crate::time::Ns;
-use recycle::Recycler;
+pub use state::ZnsPlus;
+use state::{
+    Counts, Reading, Recycler, State, Writing, Zone, COMPACTED, OPENED, READ, RESET, WRITTEN,
+};
 
-/// Pages of a write: a batch of reclaim fits.
+/// Pages of a write; a batch of reclaim fits.
 const WRITE: u32 = 64;
 
-// Kinds of events, above the index of what they are about.
-const WRITTEN: u64 = 0 << 32;
-const READ: u64 = 1 << 32;
-const COMPACTED: u64 = 2 << 32;
-const RESET: u64 = 3 << 32;
-const OPENED: u64 = 4 << 32;
-const CLOSED: u64 = 5 << 32;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Free,
-    /// Appended to.
-    Open,
-    Full,
-    /// Its blocks are being copied away.
-    Victim,
-    /// Being opened or closed for threaded logging, or open.
-    Threaded,
-    Resetting,
-}
-
-struct Zone {
-    state: State,
-    /// Blocks given to appends.
-    given: u32,
-    /// Blocks that slots are in.
-    live: u32,
-    /// Writes under way.
-    writes: u32,
-    readers: u32,
-}
-
-/// A zone open for threaded logging: the dead blocks that can be written, as
-/// runs in ascending order.
-struct Threaded {
-    zone: u32,
-    runs: std::collections::VecDeque<(u32, u32)>,
-}
-
-struct Writing {
-    zone: u32,
-    frames: Vec<u32>,
-    cpu: u32,
-}
-
-struct Reading {
-    zone: u32,
-    first: u64,
-    frames: Vec<u32>,
-    cpu: u32,
-}
-
-#[derive(Default)]
-struct Counts {
-    host: u64,
-    moved: u64,
-    resets: u64,
-    stalls: u64,
-}
-
-/// The system.
-pub struct ZnsPlus {
-    set: PublishedSpec,
-    media: Zoned,
-    zones: Vec<Zone>,
-    /// The block of each slot, and the slot of each block.
-    map: Vec<u32>,
-    owner: Vec<u32>,
-    /// The zone that swap-out appends to.
-    head: u32,
-    /// Zones open for threaded logging, the first one in use.
-    threaded: std::collections::VecDeque<Threaded>,
-    free: Vec<u32>,
-    open: u32,
-    max_open: u32,
-    low: u32,
-    to_reset: Vec<u32>,
-    /// Zones that wait for their reset or are being reset.
-    resetting: u32,
-    recycler: Recycler,
-    writes: Slab<Writing>,
-    reads: Slab<Reading>,
-    slots: Vec<u32>,
-    lock: Lock,
-    count: Counts,
-}
-
 impl ZnsPlus {
-    /// The system on a device; `commands`: it has those of ZNS+.
+    /// The system on a device; `commands`: the device has those of ZNS+.
     pub fn new(media: Zoned, set: &PublishedSpec, commands: bool) -> Result<Self, SpecError> {
         let refuse = |key: &str, what: String| Err(SpecError { key: key.into(), what });
         let g = media.dev.geometry();
@@ -171,8 +88,8 @@ impl ZnsPlus {
         block / self.media.zone_blocks
     }
 
-    /// A free zone, to be written; `kept` places among the open zones are for
-    /// others.
+    /// Opens a free zone for writing, unless only `kept` places are left among the open
+    /// zones.
     fn take_free(&mut self, kept: u32) -> Option<u32> {
         if self.open + kept >= self.max_open {
             return None;
@@ -185,8 +102,8 @@ impl ZnsPlus {
 
     // ---- writing
 
-    /// Where up to `nr` pages can be written together: the first block, and
-    /// how many. One free zone is left to compaction.
+    /// Where up to `nr` pages can be written together: first block and count. The last
+    /// free zone is for compaction.
     fn place(&mut self, h: &mut Host, nr: u32) -> Option<(u32, u32)> {
         let cap = self.media.zone_blocks;
         let kept = u32::from(self.recycler.head() == NONE);
@@ -242,7 +159,7 @@ impl ZnsPlus {
         }
         let i = self.writes.insert(Writing { zone, frames: frames.to_vec(), cpu: by.cpu });
         h.queue.push(done, Event::System(WRITTEN | i as u64));
-        // A log whose places are used up ends when its writes do.
+        // A used-up log is closed when its writes end.
         let used_up = self.threaded.front().is_some_and(|t| t.zone == zone && t.runs.is_empty());
         if used_up {
             self.threaded.pop_front();
@@ -260,7 +177,7 @@ impl ZnsPlus {
         self.check_written(h, w.zone);
     }
 
-    /// Is all of a zone written?
+    /// Handles a zone whose last block is written.
     fn check_written(&mut self, h: &mut Host, zone: u32) {
         let z = &mut self.zones[zone as usize];
         if z.writes > 0 {
@@ -281,7 +198,7 @@ impl ZnsPlus {
         }
     }
 
-    /// A block is dead.
+    /// Marks a block dead.
     fn kill(&mut self, h: &mut Host, block: u32) {
         self.owner[block as usize] = NONE;
         let zone = self.zone_of(block);
@@ -297,7 +214,7 @@ impl ZnsPlus {
             self.resetting += 1;
             h.kick();
         } else if h.wants_room() {
-            // There may be something to recycle now.
+            // There may be a zone to recycle now.
             h.kick();
         }
     }

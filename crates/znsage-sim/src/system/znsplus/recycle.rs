@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Room for swap-out: zones with many dead blocks are compacted, or opened for
-//! threaded logging.
+//! Makes room for swap-out: compacts zones with many dead blocks, or opens
+//! them for threaded logging.
 //!
-//! Both leave the live blocks of a zone to the device and make its dead ones
-//! writable. The hybrid policy compares what else they cost. Compaction: each
-//! live block gets a new entry in the map, and the zone is reset. Threaded
-//! logging: each run of dead blocks is a write command of its own. (In the
-//! paper, the cost of compaction is that of the file system's node and
-//! metadata blocks, which a swap area does not have.)
+//! Either way the device handles the live blocks, and the dead ones become
+//! writable. The hybrid policy compares the remaining costs: compaction
+//! updates the map for each live block and resets the zone; threaded logging
+//! needs a write command per run of dead blocks. (In the paper, compaction
+//! also rewrites the file system's node and metadata blocks, which swap does
+//! not have.)
 
-use super::{State, Threaded, ZnsPlus, CLOSED, COMPACTED, OPENED, RESET};
+use super::state::{State, Threaded, ZnsPlus, CLOSED, COMPACTED, OPENED, RESET};
 use crate::device::Extent;
 use crate::event::Event;
 use crate::host::page::NONE;
@@ -20,44 +20,6 @@ use crate::time::Ns;
 const COMMAND: u32 = 256;
 /// Zones open for threaded logging at a time.
 const LOGS: usize = 2;
-
-/// State of recycling: one compaction at a time.
-pub(super) struct Recycler {
-    /// Does the device have the commands of ZNS+?
-    commands: bool,
-    victim: u32,
-    /// Next block of the victim to look at.
-    at: u32,
-    /// Where compaction writes.
-    head: u32,
-    /// Slots under way: slot, from, to.
-    moves: Vec<(u32, u32, u32)>,
-    busy: bool,
-    /// Zones being opened for threaded logging.
-    opening: Vec<Threaded>,
-}
-
-impl Recycler {
-    pub(super) fn new(commands: bool) -> Self {
-        Recycler {
-            commands,
-            victim: NONE,
-            at: 0,
-            head: NONE,
-            moves: Vec::new(),
-            busy: false,
-            opening: Vec::new(),
-        }
-    }
-
-    pub(super) fn at_rest(&self) -> bool {
-        self.victim == NONE && !self.busy && self.opening.is_empty()
-    }
-
-    pub(super) fn head(&self) -> u32 {
-        self.head
-    }
-}
 
 impl ZnsPlus {
     pub(super) fn reset_one(&mut self, h: &mut Host) -> bool {
@@ -82,7 +44,7 @@ impl ZnsPlus {
         h.kick();
     }
 
-    /// A step of recycling; false if there is nothing to do now.
+    /// A step of recycling; false if there is nothing to do.
     pub(super) fn recycle(&mut self, h: &mut Host) -> bool {
         if self.recycler.busy {
             return false;
@@ -96,7 +58,7 @@ impl ZnsPlus {
         self.compact(h)
     }
 
-    /// Chooses a zone and what to do with it. False: nothing.
+    /// Chooses a zone and how to recycle it. False: none.
     fn choose(&mut self, h: &mut Host) -> bool {
         let coming = self.resetting as usize + self.recycler.opening.len() + self.threaded.len();
         if self.free.len() + coming > self.low as usize {
@@ -117,7 +79,7 @@ impl ZnsPlus {
             self.open_log(h, victim);
             return true;
         }
-        // Its live blocks fit the free zones and the rest of compaction's.
+        // The live blocks must fit the free zones and the rest of compaction's zone.
         let live = self.zones[victim as usize].live;
         let rest = match self.recycler.head {
             NONE => 0,
@@ -197,7 +159,7 @@ impl ZnsPlus {
 
     // ---- compaction
 
-    /// Has the device copy the next blocks of the victim.
+    /// Lets the device copy the next blocks of the victim.
     fn compact(&mut self, h: &mut Host) -> bool {
         let cap = self.media.zone_blocks;
         if self.recycler.head == NONE {
@@ -250,7 +212,7 @@ impl ZnsPlus {
         true
     }
 
-    /// The device has copied; slots that are still there have moved.
+    /// A copy has ended: remaps the slots still valid.
     pub(super) fn compacted(&mut self, h: &mut Host) {
         let moves = std::mem::take(&mut self.recycler.moves);
         let zone = self.zone_of(moves[0].2);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What must be true when nothing is under way.
+//! Invariants when nothing is in flight.
 
-use super::{State, Wrong, ZoneLog};
+use super::state::{State, ZoneLog};
 use crate::host::page::NONE;
 use crate::host::{Holds, Host};
+use crate::system::Wrong;
 
 impl ZoneLog {
     pub(super) fn check_all(&self, h: &Host) -> Vec<Wrong> {

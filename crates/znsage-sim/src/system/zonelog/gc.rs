@@ -6,11 +6,11 @@
 //! Idle -> Reading -> Read -> Writing -> Written -> Idle
 //! ```
 //!
-//! It runs when free zones are at the low watermark, until they are at the
-//! high one. Survivors go to the zone that the victim's stream has open, or
-//! to any that is open; only if there is none it opens one.
+//! It runs from the low watermark of free zones to the high one. Survivors go
+//! to the open zone of the victim's stream, else to any open zone; GC opens
+//! one only if there is none.
 
-use super::{Entry, State, ZoneLog, GC_READ, RESET};
+use super::state::{Entry, Stage, State, Zone, ZoneLog, GC_READ, RESET};
 use crate::event::Event;
 use crate::host::page::NONE;
 use crate::host::{Holds, Host};
@@ -19,87 +19,8 @@ use crate::time::Ns;
 /// Pages of a batch: `ZNS_GC_PAGES`, 4 MiB.
 const BATCH: usize = 1024;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
-    #[default]
-    Idle,
-    Reading,
-    Read,
-    Writing,
-    Written,
-}
-
-/// State of garbage collection.
-pub(super) struct Gc {
-    stage: Stage,
-    victim: u32,
-    /// The stream that wrote the victim.
-    stream: usize,
-    /// Next block of the victim to look at.
-    at: u32,
-    /// Pages read, by slot, and how many were dealt with.
-    batch: Vec<(u32, u32)>,
-    next: usize,
-    /// Pages that are written: page, from, to.
-    moves: Vec<(u32, u32, u32)>,
-    pending: usize,
-    /// Between the watermarks.
-    running: bool,
-}
-
-impl Default for Gc {
-    fn default() -> Self {
-        Gc {
-            stage: Stage::Idle,
-            victim: NONE,
-            stream: 0,
-            at: 0,
-            batch: Vec::new(),
-            next: 0,
-            moves: Vec::new(),
-            pending: 0,
-            running: false,
-        }
-    }
-}
-
-impl Gc {
-    pub(super) fn victim(&self) -> u32 {
-        self.victim
-    }
-
-    pub(super) fn stream(&self) -> usize {
-        self.stream
-    }
-
-    pub(super) fn at_rest(&self) -> bool {
-        self.stage == Stage::Idle && self.victim == NONE
-    }
-
-    /// Is the page of a slot in its memory?
-    pub(super) fn has(&self, slot: u32) -> bool {
-        matches!(self.stage, Stage::Read | Stage::Writing | Stage::Written)
-            && self.batch.binary_search_by_key(&slot, |&(_, from)| from).is_ok()
-    }
-
-    /// The batch has been read.
-    pub(super) fn read(&mut self, h: &mut Host) {
-        self.stage = Stage::Read;
-        h.kick();
-    }
-
-    /// A page has been written.
-    pub(super) fn written(&mut self, h: &mut Host) {
-        self.pending -= 1;
-        if self.pending == 0 && self.stage == Stage::Writing {
-            self.stage = Stage::Written;
-            h.kick();
-        }
-    }
-}
-
 impl ZoneLog {
-    /// Resets a zone that waits for it and is not read.
+    /// Resets a waiting zone without readers.
     pub(super) fn reset_one(&mut self, h: &mut Host) -> bool {
         let idle = |&zone: &u32| self.zones[zone as usize].readers == 0;
         let Some(i) = self.to_reset.iter().position(idle) else { return false };
@@ -112,7 +33,7 @@ impl ZoneLog {
         true
     }
 
-    /// A step of garbage collection; false if it has to wait or rests.
+    /// A step of garbage collection; false if it waits or is idle.
     pub(super) fn collect(&mut self, h: &mut Host) -> bool {
         match self.gc.stage {
             Stage::Idle => self.read_batch(h),
@@ -125,9 +46,9 @@ impl ZoneLog {
         }
     }
 
-    /// What full zones could give, in zones (`gc_calc_potential()`).
+    /// Zones that could be gained from full zones (`gc_calc_potential()`).
     fn potential(&self, h: &Host) -> u64 {
-        let gain = |(i, z): (usize, &super::Zone)| match z.state {
+        let gain = |(i, z): (usize, &Zone)| match z.state {
             State::Full => u64::from(self.gain(h, i as u32)),
             _ => 0,
         };
@@ -135,12 +56,12 @@ impl ZoneLog {
         sum / u64::from(self.media.zone_blocks)
     }
 
-    /// Blocks of a zone that need no copy.
+    /// Blocks of a zone that GC need not copy.
     fn gain(&self, h: &Host, zone: u32) -> u32 {
         self.media.zone_blocks - self.zones[zone as usize].live + h.cached_in(zone)
     }
 
-    /// Is it to go on (`prepare_kznsd_sleep()`)?
+    /// Should GC run (`prepare_kznsd_sleep()`)?
     fn is_due(&mut self, h: &mut Host) -> bool {
         if self.free > self.low && self.emergency.is_some() && self.suspended {
             self.suspended = false;
@@ -163,12 +84,12 @@ impl ZoneLog {
             let z = &self.zones[i as usize];
             z.state == State::Full && z.live > 0
         });
-        // The first of the best.
+        // The first zone with the highest gain.
         let best = full.map(|i| (self.gain(h, i), i)).min_by_key(|&(gain, i)| (!gain, i))?;
         (best.0 > 0).then_some(best.1)
     }
 
-    /// Reads what is in use of the victim, up to a batch.
+    /// Reads the victim's next slots in use, up to a batch.
     fn read_batch(&mut self, h: &mut Host) -> bool {
         if self.gc.victim == NONE {
             if !self.is_due(h) {
@@ -207,7 +128,7 @@ impl ZoneLog {
         true
     }
 
-    /// A page that is in memory, unchanged, needs no copy: its slot is dropped.
+    /// Drops the slot of a clean page in memory instead of copying it.
     fn drop_cached(&mut self, h: &mut Host, page: u32, slot: u32) -> bool {
         if h.holds(page, slot) != Holds::Cached {
             return false;
@@ -219,7 +140,7 @@ impl ZoneLog {
         true
     }
 
-    /// Writes what is still in use of the batch.
+    /// Writes the pages of the batch still in use.
     fn write_batch(&mut self, h: &mut Host) -> bool {
         let cpu = h.tasks[h.worker() as usize].cpu;
         while self.gc.next < self.gc.batch.len() {
@@ -258,7 +179,7 @@ impl ZoneLog {
         Some(own)
     }
 
-    /// Page tables get the new places.
+    /// Rewrites the page tables.
     fn remap(&mut self, h: &mut Host) {
         for (page, from, to) in std::mem::take(&mut self.gc.moves) {
             let wanted = self.owner[from as usize] == page && h.holds(page, from) != Holds::No;

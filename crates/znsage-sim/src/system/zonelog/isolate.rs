@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Cgroups with a limit on what they write, and garbage collection charged to
-//! the one that causes it.
+//! Write limits for cgroups, with garbage collection charged to the cgroup
+//! that causes it.
 //!
-//! ZNSwap submits GC's commands in the name of the cgroup whose page is moved
-//! (`zns_cgroup_account`), so the kernel's I/O controller counts them against
-//! its limit (`io.max`). Here a cgroup that has used up its limit does not swap
-//! out until time has made up for it. With policy `cgroup` each cgroup has
-//! streams of its own, so victims hold pages of one.
+//! ZNSwap submits GC's commands on behalf of the cgroup whose page moves
+//! (`zns_cgroup_account`), so they count against its `io.max`. Here a cgroup
+//! over its limit waits before it swaps out. With policy `cgroup` each cgroup
+//! has its own streams, so a victim holds pages of one cgroup.
 
-use super::{ZoneLog, PAID};
+use super::state::{ZoneLog, PAID};
 use crate::event::Event;
 use crate::host::Host;
-use crate::time::{transfer, Ns, BLOCK};
-
-/// Until when each cgroup has used up its limit.
-#[derive(Default)]
-pub(super) struct Limits {
-    until: Vec<Ns>,
-    /// When the next one that waits is woken.
-    timer: Option<Ns>,
-}
+use crate::time::{transfer, BLOCK};
 
 impl ZoneLog {
     fn charge(&mut self, h: &Host, group: u8, pages: u64) {
@@ -47,13 +38,13 @@ impl ZoneLog {
         }
     }
 
-    /// Has the cgroup to wait before it swaps out? It will be woken.
+    /// Must the cgroup wait before it swaps out? A timer wakes it.
     pub(super) fn over_limit(&mut self, h: &mut Host, group: u8) -> bool {
         let until = self.limits.until.get(usize::from(group)).copied().unwrap_or(0);
         if until <= h.now {
             return false;
         }
-        // One timer for all: each time it wakes all of them.
+        // One timer for all cgroups; it wakes all waiters.
         if self.limits.timer.is_none_or(|at| until < at) {
             self.limits.timer = Some(until);
             h.queue.push(until, Event::System(PAID));
@@ -61,7 +52,7 @@ impl ZoneLog {
         true
     }
 
-    /// Whoever waits looks again.
+    /// Wakes the waiters, which check again.
     pub(super) fn limit_timer(&mut self, h: &mut Host) {
         if self.limits.timer.is_some_and(|at| at <= h.now) {
             self.limits.timer = None;

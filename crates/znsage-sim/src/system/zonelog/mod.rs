@@ -2,12 +2,11 @@
 //! The published systems that swap on zones: ZNSwap, its version for small
 //! zones, and ZNSage.
 //!
-//! A slot is a block of the device: page tables hold physical places. Garbage
-//! collection therefore has to rewrite them, one thread with one victim at a
-//! time. It reads a batch of the victim, waits, writes what is still needed,
-//! waits, and only then rewrites the page tables (acsl-technion/znswap@4d384595,
-//! `kznsd_gc()` and what it calls). Slots whose page is in memory too are
-//! dropped instead of copied.
+//! A slot is a block of the device, so garbage collection rewrites page
+//! tables. One thread handles one victim at a time: it reads a batch, waits,
+//! writes the pages still needed, waits, and then rewrites the page tables
+//! (acsl-technion/znswap@4d384595, `kznsd_gc()` and what it calls). Slots
+//! whose page is also in memory are dropped instead of copied.
 //!
 //! | | appends | reverse map | while GC copies |
 //! | --- | --- | --- | --- |
@@ -15,16 +14,17 @@
 //! | small-zone | of a chunk that GC and swap-out fill together | RAM, 24 B; or the last page of each chunk | |
 //! | znsage-2025 | likewise | RAM, 24 B | faults get the page from GC's memory |
 //!
-//! What differs from the originals: their code calls BUG() or hangs when GC
-//! finds no zone to write to; here it waits for its reset. A zone that is being
-//! reset counts as free for the watermarks, or GC would empty ever fuller zones
-//! where a reset takes longer than to fill a zone. Slots come back at once and
-//! not in batches, which GC would have to wait for.
+//! Differences from the originals: their code calls BUG() or hangs when GC
+//! finds no zone to write to; here GC waits for a reset. A zone being reset
+//! counts as free for the watermarks; otherwise GC would collect ever fuller
+//! zones where a reset takes longer than filling a zone. Slots return at once,
+//! not in batches that GC would have to wait for.
 
 mod check;
 mod gc;
 mod isolate;
 mod place;
+mod state;
 
 use slab::Slab;
 
@@ -37,144 +37,20 @@ use crate::host::task::By;
 use crate::host::Host;
 use crate::spec::{PolicyKind, PublishedSpec, SpecError, SystemKind};
 use crate::time::{Ns, US};
-use gc::Gc;
+pub use state::ZoneLog;
+use state::{
+    Counts, Entry, Gc, Head, Limits, Reading, State, Traits, Vmas, Writing, Zone, FLUSH, FROM_GC,
+    GC_READ, PAID, READ, RESET, WRITTEN,
+};
 
 /// Pages of a chunk: 192 KiB.
 const CHUNK: u32 = 48;
 /// Bytes of a reverse map entry.
 const ENTRY: u64 = 24;
-/// Bytes of metadata that the device keeps beside a block of ZNSwap's format.
+/// Bytes of metadata per block in ZNSwap's device format.
 const BESIDE: u64 = 64;
-/// A page from GC's memory instead of the device: a copy. Assumed.
+/// Copying a page from GC's memory. Assumed.
 const FROM_MEMORY: Ns = US;
-
-// Kinds of events, above the index of what they are about.
-const WRITTEN: u64 = 0 << 32;
-const READ: u64 = 1 << 32;
-const GC_READ: u64 = 2 << 32;
-const RESET: u64 = 3 << 32;
-const FLUSH: u64 = 4 << 32;
-const FROM_GC: u64 = 5 << 32;
-const PAID: u64 = 6 << 32;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Free,
-    /// Kept for garbage collection.
-    Emergency,
-    /// Being written.
-    Open,
-    Full,
-    Resetting,
-}
-
-struct Zone {
-    state: State,
-    /// Blocks given to pages.
-    given: u32,
-    /// Blocks written.
-    done: u32,
-    /// Blocks whose slot is in use, or will be when GC has moved a page there.
-    live: u32,
-    /// Reads under way.
-    readers: u32,
-    /// The stream it was written by.
-    stream: u32,
-}
-
-/// A page of a chunk.
-#[derive(Clone, Copy)]
-enum Entry {
-    /// Swapped out from this frame.
-    Out(u32),
-    /// Moved by garbage collection from this slot.
-    Moved(u32),
-}
-
-/// Where a stream writes: its zone and the chunk that fills.
-#[derive(Clone)]
-struct Head {
-    zone: u32,
-    chunk: Vec<Entry>,
-    /// Slot of the chunk's first page.
-    first: u32,
-    /// Pages that it takes, a page for the map included.
-    max: u32,
-    /// Counts chunks, for the timer.
-    chunks: u32,
-}
-
-struct Writing {
-    zone: u32,
-    blocks: u32,
-    entries: Vec<Entry>,
-    cpu: u32,
-}
-
-struct Reading {
-    zone: u32,
-    first: u32,
-    frames: Vec<u32>,
-    cpu: u32,
-}
-
-/// What one of the systems is.
-#[derive(Clone, Debug)]
-struct Traits {
-    kind: SystemKind,
-    /// Pages of an append.
-    chunk: u32,
-    /// Its last page holds the reverse maps of the others.
-    map_in_chunk: bool,
-    /// Faults get pages from GC's memory.
-    from_gc: bool,
-}
-
-#[derive(Default)]
-struct Counts {
-    host: u64,
-    gc: u64,
-    gc_read: u64,
-    padding: u64,
-    metadata: u64,
-    resets: u64,
-    remapped: u64,
-    dropped: u64,
-    stalls: u64,
-}
-
-/// One of the systems.
-pub struct ZoneLog {
-    traits: Traits,
-    set: PublishedSpec,
-    media: Zoned,
-    unit: u32,
-    zones: Vec<Zone>,
-    /// The page of each slot in use.
-    owner: Vec<u32>,
-    /// The streams, and behind them garbage collection's own.
-    heads: Vec<Head>,
-    streams: u32,
-    free: u32,
-    open: u32,
-    max_open: u32,
-    last_opened: u32,
-    emergency: Option<u32>,
-    low: u32,
-    high: u32,
-    /// Swap-out waits until GC has caught up.
-    suspended: bool,
-    to_reset: Vec<u32>,
-    /// Zones that wait for their reset or are being reset.
-    resetting: u32,
-    gc: Gc,
-    vmas: place::Vmas,
-    limits: isolate::Limits,
-    writes: Slab<Writing>,
-    reads: Slab<Reading>,
-    locks: Vec<Lock>,
-    count: Counts,
-}
 
 impl ZoneLog {
     /// The system `kind` on a device.
@@ -211,8 +87,8 @@ impl ZoneLog {
             1 => return refuse("device", "one open zone is too few".into()),
             n => n,
         };
-        // All but one of the open zones are streams; where the device sets no
-        // limit, as many as there are CPUs, or more for other policies.
+        // One open zone is for GC, the others are streams; at most max(CPUs, 16), or 1
+        // for policy `single`.
         let wanted = if set.policy == PolicyKind::Single { 1 } else { cpus.max(16) };
         let streams = wanted.min(max_open - 1).min(nr / 8).max(1);
         let low = nr.div_ceil(50).max(2);
@@ -245,8 +121,8 @@ impl ZoneLog {
             to_reset: Vec::new(),
             resetting: 0,
             gc: Gc::default(),
-            vmas: place::Vmas::new(streams),
-            limits: isolate::Limits::default(),
+            vmas: Vmas::new(streams),
+            limits: Limits::default(),
             writes: Slab::new(),
             reads: Slab::new(),
             locks: vec![Lock::default(); streams as usize + 1],
@@ -264,7 +140,7 @@ impl ZoneLog {
 
     // ---- writing
 
-    /// A place in a stream's zone; None if it has none and none can be opened.
+    /// Allocates a slot in a stream's zone; None if no zone can be opened.
     fn give(&mut self, h: &mut Host, head: usize, entry: Entry) -> Option<u32> {
         if self.heads[head].zone == NONE {
             self.heads[head].zone = self.open_zone(h, head)?;
@@ -309,7 +185,7 @@ impl ZoneLog {
         self.count.padding += u64::from(blocks - nr - map);
         let cost = h.costs.write + Ns::from(blocks) * h.costs.segment;
         if self.traits.chunk > 1 {
-            // It is submitted under the lock that guards the chunks.
+            // Submission holds the lock of the chunks.
             h.lock(&mut self.locks[0], cost);
         } else {
             h.spent += cost;
@@ -361,7 +237,7 @@ impl ZoneLog {
         }
     }
 
-    /// The slot is not in use any more.
+    /// Marks a slot dead.
     fn kill(&mut self, h: &mut Host, slot: u32) {
         self.owner[slot as usize] = NONE;
         let zone = self.zone_of(slot);
@@ -369,7 +245,7 @@ impl ZoneLog {
         self.check_empty(h, zone);
     }
 
-    /// A full zone with nothing in use is reset, without being a victim.
+    /// Resets a full zone without live blocks.
     fn check_empty(&mut self, h: &mut Host, zone: u32) {
         let z = &mut self.zones[zone as usize];
         if z.state == State::Full && z.live == 0 && zone != self.gc.victim() {
@@ -461,7 +337,7 @@ impl System for ZoneLog {
                 return Taken::NoSlot(i);
             }
             let head = self.place(h, by, frame);
-            // One lock for all chunks where they are shared; the zone's else.
+            // One lock for shared chunks; else the zone's.
             let lock = if self.traits.chunk > 1 { 0 } else { head };
             h.lock(&mut self.locks[lock], self.set.lock_hold);
             let Some(slot) = self.give(h, head, Entry::Out(frame)) else {

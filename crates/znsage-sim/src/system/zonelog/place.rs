@@ -3,31 +3,11 @@
 //! (acsl-technion/znswap@4d384595, `get_zns_zone_slot()` and
 //! `allocate_free_zone()`).
 
-use super::{State, ZoneLog};
+use super::state::{State, ZoneLog};
 use crate::host::page::NONE;
 use crate::host::task::By;
 use crate::host::Host;
 use crate::spec::PolicyKind;
-
-/// Policy `vma`: a mapping keeps its stream until the zone it began with is
-/// full, and then takes the stream with the smallest mappings.
-pub(super) struct Vmas {
-    /// Of each mapping, its stream and the zone it had.
-    at: Vec<(u32, u32)>,
-    /// Pages of the mappings that use a stream's zone.
-    using: Vec<u64>,
-}
-
-impl Vmas {
-    pub(super) fn new(streams: u32) -> Self {
-        Vmas { at: Vec::new(), using: vec![0; streams as usize + 1] }
-    }
-
-    /// The zone of a stream is full.
-    pub(super) fn zone_ended(&mut self, stream: u32) {
-        self.using[stream as usize] = 0;
-    }
-}
 
 impl ZoneLog {
     /// The stream of a page.
@@ -57,7 +37,7 @@ impl ZoneLog {
         let using = &self.vmas.using[..self.streams as usize];
         let stream = (0..self.streams).min_by_key(|&s| using[s as usize]).unwrap_or(0);
         self.vmas.using[stream as usize] += u64::from(h.vma_pages(vma as u32));
-        // NONE if it has no zone yet: then this is looked at again.
+        // NONE if it has no zone yet; the next page tries again.
         self.vmas.at[vma] = (stream, self.heads[stream as usize].zone);
         stream
     }
@@ -99,7 +79,7 @@ impl ZoneLog {
             return None;
         }
         let zone = self.next_free();
-        // Who takes the last one makes the others wait until GC caught up.
+        // Taking the last zone suspends swap-out until GC catches up.
         self.suspended = self.free == 0;
         if self.free < self.low {
             h.kick();
@@ -107,8 +87,7 @@ impl ZoneLog {
         Some(self.opened(zone, head))
     }
 
-    /// Garbage collection takes a free zone, or the one kept for it when
-    /// swap-out waits.
+    /// Opens a free zone for GC, or the emergency zone while swap-out is suspended.
     fn open_for_gc(&mut self) -> Option<u32> {
         if !self.may_open() {
             return None;

@@ -1,128 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The kernel module's part: the same decisions as `kmod/write.c`, `read.c`
-//! and `worker.c` take, step by step, so that what is found here is true of
-//! the module.
+//! The kernel module's part: takes the same decisions as `kmod/write.c`,
+//! `read.c` and `worker.c`, step by step, so that findings hold for the
+//! module.
 
 mod read;
 mod worker;
 mod write;
 
-use std::collections::VecDeque;
-
-use znsage_engine::{Append, Config, Finish, GcRead, ReadHold, Reset};
-
-use super::media::{Ticket, Token, NOTHING};
-use super::run::{BioId, Ev, Run};
-use super::Sabotage;
-
-/// As in the engine: what failed is tried again so often.
-const TRIES: u32 = 3;
-
-/// What a command in flight is about.
-pub(super) enum Cmd {
-    Append(Append),
-    /// A run of a bio, from this page on.
-    Read {
-        bio: BioId,
-        first: usize,
-        hold: ReadHold,
-    },
-    /// A part of a GC chunk's read: entries from here on.
-    GcRead {
-        of: usize,
-        first: u32,
-        nr: u32,
-    },
-    Reset(Reset),
-    Finish(Finish),
-}
-
-/// A GC chunk that is being read.
-pub(super) struct GcReading {
-    read: GcRead,
-    /// Commands in flight, and one for who submits them.
-    left: u32,
-    failed: bool,
-    /// Second try: block by block.
-    single: bool,
-}
-
-/// Where the worker is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    Retry,
-    Pending,
-    Flush,
-    Ops,
-    Busy,
-}
-
-#[derive(Default)]
-pub(super) struct Module {
-    /// The bio and its page behind each entry of each swap-out chunk.
-    parents: Vec<(BioId, u32)>,
-    /// Finishes of each zone that failed, in a row.
-    unfinished: Vec<u32>,
-    /// Failed appends of each swap-out chunk since it was filled.
-    tries: Vec<u32>,
-    /// The buffers of GC's chunks.
-    pub gc_pages: Vec<Token>,
-    /// The first of these chunks, and pages of each.
-    first_of_gc: u32,
-    chunk_blocks: u32,
-    pub gc_readings: slab::Slab<GcReading>,
-    gc_retry: Vec<usize>,
-    pending: VecDeque<BioId>,
-    pub starved: bool,
-    /// Who waits until it is not.
-    pub fed: Vec<u32>,
-    pub busy_reads: VecDeque<BioId>,
-    pub flush: bool,
-    timer_on: bool,
-    /// The work is queued; the worker runs.
-    queued: bool,
-    stage: Option<Stage>,
-    spins: u32,
-}
-
-/// A block plug with our part in it, if any was begun.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Plug {
-    stream: Option<u32>,
-}
-
-impl Module {
-    pub fn new(cfg: &Config) -> Module {
-        let cb = cfg.chunk_blocks as usize;
-        Module {
-            parents: vec![(0, 0); cfg.nr_chunks as usize * cb],
-            unfinished: vec![0; cfg.nr_zones as usize],
-            tries: vec![0; cfg.nr_chunks as usize],
-            gc_pages: vec![NOTHING; cfg.nr_gc_chunks as usize * cb],
-            first_of_gc: cfg.nr_chunks,
-            chunk_blocks: cfg.chunk_blocks,
-            ..Module::default()
-        }
-    }
-
-    /// Where in `gc_pages` a page of a chunk of GC is.
-    pub fn gc_page(&self, chunk: u32, page: u32) -> usize {
-        ((chunk - self.first_of_gc) * self.chunk_blocks + page) as usize
-    }
-
-    /// Did all tries to finish a zone fail?
-    pub fn was_tried(&self, zone: u32) -> bool {
-        self.unfinished[zone as usize] > TRIES
-    }
-
-    /// Will the worker or the timer do something by itself?
-    pub fn at_rest(&self) -> bool {
-        !self.queued && self.stage.is_none() && !self.timer_on
-    }
-}
+use super::chunks::Cmd;
+use super::media::Ticket;
+use super::state::{Ev, Run};
+use super::types::Sabotage;
 
 impl Run {
-    /// The worker has something to do.
+    /// Kicks the worker.
     pub(super) fn kick(&mut self) {
         if self.m.queued || (self.sabotage == Sabotage::LoseKick && self.spoil(200)) {
             return;
@@ -134,7 +25,7 @@ impl Run {
         }
     }
 
-    /// A command is in flight until its ticket says.
+    /// Puts a command in flight until its ticket's completion time.
     fn submit(&mut self, ticket: Ticket, cmd: Cmd) {
         let at = ticket.done.max(self.now);
         let i = self.commands.insert((ticket, cmd));

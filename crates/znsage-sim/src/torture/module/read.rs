@@ -3,11 +3,12 @@
 
 use znsage_engine::{Read, ReadHold};
 
-use super::Cmd;
+use crate::torture::bio::BioId;
+use crate::torture::chunks::Cmd;
 use crate::torture::media::{name, Ticket, Token};
 use crate::torture::model::Slot;
-use crate::torture::run::{BioId, Run};
-use crate::torture::{trace, Sabotage};
+use crate::torture::state::Run;
+use crate::torture::types::{trace, Sabotage};
 
 impl Run {
     pub(in crate::torture) fn read(&mut self, id: BioId) {
@@ -62,7 +63,7 @@ impl Run {
         }
     }
 
-    /// What the pages of a bio from `at` on must hold when they arrive.
+    /// Records what `nr` pages of a bio from `at` must hold when they arrive.
     fn expect(&mut self, id: BioId, at: usize, nr: usize) {
         let bio = &mut self.bios[id];
         for i in at..at + nr {
@@ -83,7 +84,7 @@ impl Run {
         }
     }
 
-    /// A page of a read has arrived.
+    /// Verifies a page that was read.
     fn arrived(&mut self, id: BioId, at: usize, token: Token) {
         let bio = &mut self.bios[id];
         bio.got[at] = token;

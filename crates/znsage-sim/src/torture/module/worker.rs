@@ -5,17 +5,17 @@ use std::mem;
 
 use znsage_engine::{Entry, Op};
 
-use super::{Cmd, GcReading, Stage, TRIES};
 use crate::time::US;
+use crate::torture::chunks::{Cmd, GcReading, Stage, TRIES};
 use crate::torture::media::{Ticket, Verb};
 use crate::torture::model::Slot;
-use crate::torture::run::{Ev, Run};
-use crate::torture::{trace, Sabotage};
+use crate::torture::state::{Ev, Run};
+use crate::torture::types::{trace, Sabotage};
 
 /// As in kmod/worker.c.
 const READ_OVER: u32 = 8;
 const READ_MAX: u32 = 256;
-/// Steps of the worker without any command that ends: it spins.
+/// Worker steps without a completion that count as spinning.
 const SPINS: u32 = 100_000;
 
 impl Run {
@@ -69,7 +69,7 @@ impl Run {
         self.gc_read_put(of);
     }
 
-    /// An entry of a GC chunk cannot be read.
+    /// Tells the engine that an entry of a GC chunk is unreadable.
     fn lose(&mut self, of: usize, index: u32, slot: u32) {
         if self.sabotage == Sabotage::KeepLost && self.spoil(1) {
             return;
@@ -165,8 +165,8 @@ impl Run {
         }
     }
 
-    /// A chunk was given up for want of a zone, with nothing under way. Could
-    /// garbage collection have got one?
+    /// A chunk failed for want of a zone, with nothing in flight. Checks that GC could
+    /// not have gained one.
     fn must_be_full(&mut self) {
         let cfg = &self.plan.cfg;
         let unit = cfg.write_unit;
@@ -209,7 +209,7 @@ impl Run {
         self.kick();
     }
 
-    /// One step of the worker; false: it has returned.
+    /// One step of the worker; false: the work function returns.
     fn work_step(&mut self) -> bool {
         let Some(stage) = self.m.stage else {
             self.m.queued = false;

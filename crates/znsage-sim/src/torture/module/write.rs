@@ -3,18 +3,19 @@
 
 use znsage_engine::{Append, Filled, PageOwner};
 
-use super::{Cmd, Plug};
 use crate::time::Ns;
+use crate::torture::bio::{Bio, BioId};
+use crate::torture::chunks::{Cmd, Plug};
 use crate::torture::media::Ticket;
-use crate::torture::run::{Bio, BioId, Ev, Run};
-use crate::torture::{trace, Sabotage};
+use crate::torture::state::{Ev, Run};
+use crate::torture::types::{trace, Sabotage};
 
 impl Run {
     pub(super) fn parent(&self, chunk: u32, entry: u32) -> usize {
         (chunk * self.plan.cfg.chunk_blocks + entry) as usize
     }
 
-    /// Ends pages of a swap-out chunk.
+    /// Completes pages of a swap-out chunk.
     pub(super) fn end_pages(&mut self, pages: &[(BioId, u32)], ok: bool) {
         for &(id, page) in pages {
             let bio = &mut self.bios[id];
@@ -82,7 +83,7 @@ impl Run {
             });
         }
         let t = self.media.append(self.now, append.zone, &tokens, append.padding);
-        // Now, as the zone to blame may be reset by the same event.
+        // Check now: this event may reset the zone to blame.
         self.refused_for_active();
         trace!(
             self,
@@ -155,7 +156,7 @@ impl Run {
         }
     }
 
-    /// False: chunks ran out, and the bio knows how far it came.
+    /// False: chunks ran out; `bio.at` has the progress.
     fn write_bio(&mut self, id: BioId, stream: u32) -> bool {
         loop {
             let Bio { slots, tokens, at, .. } = &self.bios[id];
@@ -188,11 +189,11 @@ impl Run {
         self.n.starved += 1;
     }
 
-    /// A stream for a page of anybody, who may have swapped it out before.
+    /// Places a page of a random owner, possibly swapped out before.
     fn place(&mut self, cpu: u32) -> u32 {
         let owners = self.plan.load.owners;
         let mut page = PageOwner::of_cpu(cpu);
-        // Keys of all sizes; 0 is that of nobody.
+        // Keys of all sizes; 0 is no owner.
         page.mapping = u64::from(self.draw(owners)) * 0x1_0000_0001;
         page.process = page.mapping / 2;
         page.cgroup = u64::from(self.draw(owners.min(20)));
@@ -226,7 +227,7 @@ impl Run {
         self.m.flush = true;
     }
 
-    /// A write bio comes in. Who may wait for a chunk has done so.
+    /// Handles a write bio. A caller that may wait for a chunk has done so.
     pub(in crate::torture) fn write(&mut self, id: BioId, cpu: u32, plug: Option<&mut Plug>) {
         if self.m.starved {
             self.wait_for_chunk(id, false);
@@ -246,8 +247,7 @@ impl Run {
         }
     }
 
-    /// A plug ends; `deferred` if its task goes to sleep, or is in the middle
-    /// of a submission.
+    /// Ends a plug; `deferred` if its task goes to sleep or is within a submission.
     pub(in crate::torture) fn unplug(&mut self, plug: Plug, deferred: bool) {
         let Some(stream) = plug.stream else { return };
         if deferred {

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The keys of a spec, and their defaults.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::device::params::bytes;
+use crate::host::costs::Costs;
+use crate::host::slots::Search;
+use crate::time::{Ns, BLOCK, MS, US};
+
+macro_rules! kinds {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        pub enum $name {
+            $($(#[$vdoc])* #[serde(rename = $text)] $variant,)*
+        }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: [$name; [$($text),*].len()] = [$($name::$variant),*];
+
+            /// Its name.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($name::$variant => $text,)*
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    };
+}
+
+kinds! {
+    /// The systems.
+    SystemKind {
+        /// Swap on a conventional SSD, without TRIM.
+        Stock = "stock",
+        /// ... with TRIM.
+        StockTrim = "stock-trim",
+        /// ZNSwap (ATC 2022).
+        ZnSwap = "znswap",
+        /// ZNSwap on SSDs with small zones (thesis).
+        SmallZone = "small-zone",
+        /// ZNSage (Electronics 2025).
+        ZnSage2025 = "znsage-2025",
+        /// Swap on a log with offloaded compaction (ZNS+, OSDI 2021).
+        ZnsPlus = "zns-plus",
+        /// This project's engine.
+        ZnSage = "znsage",
+    }
+}
+
+kinds! {
+    /// The workloads.
+    WorkloadKind {
+        /// Random writes by all threads, each in its own part of the memory
+        /// (vm-scalability, case-anon-w-rand-mt).
+        Uniform = "uniform",
+        /// Each thread walks through its part repeatedly.
+        Sequential = "sequential",
+        /// A few pages often, most rarely.
+        Zipf = "zipf",
+        /// memcached with the sizes of Facebook's ETC pool.
+        Etc = "etc",
+        /// memcached with YCSB workload A.
+        YcsbA = "ycsb-a",
+        /// memcached with YCSB workload B.
+        YcsbB = "ycsb-b",
+        /// A reading and a writing cgroup.
+        TwoTenants = "two-tenants",
+        /// A recorded trace of a swap area (docs/trace-format.md).
+        Trace = "trace",
+    }
+}
+
+kinds! {
+    /// Which stream a page is written to; not every system supports all.
+    PolicyKind {
+        /// One stream for all.
+        Single = "single",
+        /// The CPU that swaps it out.
+        Cpu = "cpu",
+        /// The process it belongs to; threads of the workload stand for them.
+        Process = "process",
+        /// The mapping it belongs to.
+        Vma = "vma",
+        /// How often it was accessed.
+        Heat = "heat",
+        /// Its cgroup.
+        Cgroup = "cgroup",
+    }
+}
+
+kinds! {
+    /// The same for znsage's engine, plus one policy for comparison.
+    PlacementKind {
+        /// One stream for all.
+        Single = "single",
+        /// The CPU that swaps it out.
+        Cpu = "cpu",
+        /// The family of mappings it belongs to.
+        Process = "process",
+        /// The mapping it belongs to.
+        Vma = "vma",
+        /// Its cgroup.
+        Cgroup = "cgroup",
+        /// How long it is expected to stay.
+        Heat = "heat",
+        /// SepBIT's rule; simulator only.
+        Sepbit = "sepbit",
+    }
+}
+
+kinds! {
+    /// How znsage's GC chooses a zone.
+    VictimKind {
+        /// The fewest live blocks.
+        Greedy = "greedy",
+        /// Most dead blocks times age per live block to move.
+        CostBenefit = "cost-benefit",
+        /// The same with the cube root of the age.
+        Age = "age",
+    }
+}
+
+impl From<VictimKind> for znsage_engine::Victim {
+    fn from(kind: VictimKind) -> Self {
+        match kind {
+            VictimKind::Greedy => Self::Greedy,
+            VictimKind::CostBenefit => Self::CostBenefit,
+            VictimKind::Age => Self::Age,
+        }
+    }
+}
+
+/// A run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Spec {
+    /// How pages are swapped.
+    pub system: SystemKind,
+    /// A built-in parameter set or a file.
+    pub device: String,
+    /// Size of the device in bytes; None: the parameter set's. Serialized as 0 then,
+    /// because a missing key means the default.
+    #[serde(deserialize_with = "size_or_none", serialize_with = "size_or_0")]
+    pub size: Option<u64>,
+    /// Values of the parameter set that are replaced.
+    pub device_set: Vec<(String, String)>,
+    /// Who touches which page.
+    pub workload: WorkloadKind,
+    /// Pages on the device, in percent of its capacity.
+    pub utilization: f64,
+    /// Seed of all random numbers.
+    pub seed: u64,
+    /// The machine.
+    pub host: HostSpec,
+    /// What its work costs.
+    pub costs: Costs,
+    /// Parameters of the workload.
+    pub load: Load,
+    /// Length of the run.
+    pub run: RunSpec,
+    /// Settings of znsage.
+    pub znsage: ZnsageSpec,
+    /// Settings of the published systems.
+    pub published: PublishedSpec,
+}
+
+/// The machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct HostSpec {
+    /// CPUs.
+    pub cpus: u32,
+    /// Bytes of memory that the workload may keep.
+    #[serde(deserialize_with = "bytes")]
+    pub memory: u64,
+    /// Threads of the workload.
+    pub threads: u32,
+    /// Maximum readahead window, as a power of two (`vm.page-cluster`).
+    pub page_cluster: u32,
+    /// Slots are given back in batches of this size (`SWAP_SLOTS_CACHE_SIZE`; 1 for
+    /// kernels without a slot cache).
+    pub slot_batch: u32,
+    /// Where the kernel finds slots when no cluster is free.
+    pub slot_search: Search,
+    /// How far a thread may run ahead of the event loop, nanoseconds. It sees the
+    /// effects of others at most this late.
+    pub lookahead: Ns,
+}
+
+/// Parameters of the workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Load {
+    /// Share of the accesses that are writes: uniform, sequential, zipf.
+    pub write_ratio: f64,
+    /// Exponent of the Zipf distribution: zipf, ycsb-a, ycsb-b (default 0.99), etc
+    /// (default uniform, like the load generator mutilate).
+    pub zipf: Option<f64>,
+    /// Compute time between accesses, nanoseconds.
+    pub think: Ns,
+    /// CPU time of a key-value request, including the network stack, nanoseconds.
+    /// Assumed.
+    pub service: Ns,
+    /// Does a GET write to the item? memcached counts references in it.
+    pub get_writes: bool,
+    /// The trace file, for workload `trace`.
+    pub trace: Option<PathBuf>,
+    /// Replay at the recorded times; false: as fast as possible, in order.
+    pub recorded_times: bool,
+}
+
+/// Length of the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RunSpec {
+    /// Swap-out before measuring, in multiples of the device's capacity.
+    pub warmup: f64,
+    /// Swap-out while measuring, likewise.
+    pub measure: f64,
+    /// Either phase ends after this many seconds of virtual time.
+    pub seconds: f64,
+    /// Track the content of every page, and verify each read.
+    pub shadow: bool,
+}
+
+/// Settings of znsage, as in its module.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ZnsageSpec {
+    /// Over-provisioning, percent of the device.
+    pub over_provisioning: f64,
+    /// Bytes of a chunk; 0: 256 KiB, or less if the device takes less.
+    #[serde(deserialize_with = "bytes")]
+    pub chunk: u64,
+    /// Zones only garbage collection may open.
+    pub reserve: u32,
+    /// GC starts below this number of empty zones; 0: the default.
+    pub gc_low: u32,
+    /// GC stops at this number of empty zones; 0: the default.
+    pub gc_high: u32,
+    /// How long a page may wait for its chunk to fill, nanoseconds.
+    pub deadline: Ns,
+    /// Chunks for swap-out; 0: the default.
+    pub chunks: u32,
+    /// Chunks for garbage collection; 0: the default.
+    pub gc_chunks: u32,
+    /// Which stream a page goes to.
+    pub policy: PlacementKind,
+    /// C source of a policy to use instead.
+    pub policy_source: Option<PathBuf>,
+    /// How GC chooses a zone.
+    pub victim: VictimKind,
+    /// GC drops the block of a clean page in the swap cache instead of moving it;
+    /// reclaim writes it again.
+    pub skip_cached: bool,
+    /// GC finishes by the time this percentage of the room left is used; 0: as fast as
+    /// possible.
+    pub pace: u32,
+    /// Zones that each stream writes at a time; 0: the default.
+    pub stripe: u32,
+    /// CPU time of a map access per page added, read or freed, nanoseconds. Assumed: a
+    /// cache miss or two.
+    pub map_cost: Ns,
+    /// CPU time of GC to find a page in the swap cache and mark it dirty,
+    /// nanoseconds. Assumed.
+    pub drop_cost: Ns,
+    /// Hold time of the engine's lock per chunk, nanoseconds. Assumed.
+    pub lock_hold: Ns,
+}
+
+/// Settings of the published systems.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct PublishedSpec {
+    /// Percent of the device held back: ZNSage and ZNSwap compare at 12 %.
+    pub over_provisioning: f64,
+    /// Which stream a page goes to.
+    pub policy: PolicyKind,
+    /// stock-trim: pages of a TRIM; 0: whole clusters, as Linux does; else as
+    /// ZNSwap's `trim_4k`.
+    pub trim_pages: u32,
+    /// small-zone: reverse maps in the last page of each chunk instead of RAM.
+    pub map_in_chunk: bool,
+    /// small-zone, znsage-2025: a partial chunk is flushed after this time, nanoseconds.
+    /// The thesis says "after a time"; assumed.
+    pub flush_after: Ns,
+    /// 10^6 bytes a second that each cgroup may write (`io.max`); 0: no limit.
+    pub cgroup_mb_s: u64,
+    /// GC writes count against the limit of the cgroup whose pages move.
+    pub isolate: bool,
+    /// CPU time of garbage collection for a page: walk to its page table
+    /// entry and rewrite it, nanoseconds. Assumed.
+    pub remap_cost: Ns,
+    /// CPU time of a TRIM command, nanoseconds. Assumed.
+    pub trim_cost: Ns,
+    /// Hold time of the zone allocation lock per page, nanoseconds. Assumed.
+    pub lock_hold: Ns,
+}
+
+impl Spec {
+    /// Frames of memory.
+    pub fn frames(&self) -> u32 {
+        (self.host.memory / BLOCK).min(u64::from(u32::MAX)) as u32
+    }
+}
+
+impl Default for Spec {
+    fn default() -> Self {
+        Spec {
+            system: SystemKind::ZnSage,
+            device: "zn540".into(),
+            size: Some(64 << 30),
+            device_set: vec![],
+            workload: WorkloadKind::Uniform,
+            utilization: 60.0,
+            seed: 1,
+            host: HostSpec::default(),
+            costs: Costs::default(),
+            load: Load::default(),
+            run: RunSpec::default(),
+            znsage: ZnsageSpec::default(),
+            published: PublishedSpec::default(),
+        }
+    }
+}
+
+impl Default for HostSpec {
+    /// As in the evaluation of ZNSage: 8 cores, 2 GiB, 16 threads; memory is
+    /// smaller here, as the device is.
+    fn default() -> Self {
+        HostSpec {
+            cpus: 8,
+            memory: 256 << 20,
+            threads: 16,
+            page_cluster: 3,
+            slot_batch: 64,
+            slot_search: Search::Clusters,
+            lookahead: 20 * US,
+        }
+    }
+}
+
+impl Default for Load {
+    fn default() -> Self {
+        Load {
+            write_ratio: 1.0,
+            zipf: None,
+            think: 0,
+            service: 10 * US,
+            get_writes: true,
+            trace: None,
+            recorded_times: true,
+        }
+    }
+}
+
+impl Default for RunSpec {
+    fn default() -> Self {
+        RunSpec { warmup: 1.0, measure: 0.5, seconds: 600.0, shadow: false }
+    }
+}
+
+impl Default for ZnsageSpec {
+    fn default() -> Self {
+        ZnsageSpec {
+            over_provisioning: 12.0,
+            chunk: 0,
+            reserve: 2,
+            gc_low: 0,
+            gc_high: 0,
+            deadline: 5 * MS,
+            chunks: 0,
+            gc_chunks: 0,
+            policy: PlacementKind::Cpu,
+            policy_source: None,
+            victim: VictimKind::Age,
+            skip_cached: true,
+            pace: 50,
+            stripe: 0,
+            map_cost: 100,
+            drop_cost: 300,
+            lock_hold: 100,
+        }
+    }
+}
+
+impl Default for PublishedSpec {
+    fn default() -> Self {
+        PublishedSpec {
+            over_provisioning: 12.0,
+            policy: PolicyKind::Cpu,
+            trim_pages: 0,
+            map_in_chunk: false,
+            flush_after: MS,
+            cgroup_mb_s: 0,
+            isolate: true,
+            remap_cost: 600,
+            trim_cost: 2000,
+            lock_hold: 100,
+        }
+    }
+}
+
+fn size_or_none<'de, D: Deserializer<'de>>(d: D) -> Result<Option<u64>, D::Error> {
+    bytes(d).map(|n| (n > 0).then_some(n))
+}
+
+fn size_or_0<S: Serializer>(size: &Option<u64>, s: S) -> Result<S::Ok, S::Error> {
+    s.serialize_u64(size.unwrap_or(0))
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the driver of the engine keeps: commands under way, the swap cache, and
+//! what placement remembers.
+
+use std::sync::Arc;
+
+use slab::Slab;
+use znsage_engine::{
+    Append, BufferHold, Config, Engine, Finish, GcRead, InMemory, ReadHold, Reset,
+};
+
+use crate::host::lock::Lock;
+use crate::host::page::NONE;
+use crate::spec::ZnsageSpec;
+use crate::system::media::Zoned;
+
+// Kinds of events, in the bits above the index of their object.
+pub(super) const APPENDED: u64 = 0 << 32;
+pub(super) const READ: u64 = 1 << 32;
+pub(super) const GC_READ: u64 = 2 << 32;
+pub(super) const RESET: u64 = 3 << 32;
+pub(super) const FINISHED: u64 = 4 << 32;
+pub(super) const DEADLINE: u64 = 5 << 32;
+pub(super) const COPIED: u64 = 6 << 32;
+
+/// The system.
+pub struct Znsage {
+    pub(super) e: Engine,
+    pub(super) cfg: Config,
+    pub(super) set: ZnsageSpec,
+    pub(super) media: Zoned,
+    /// The frame of each entry of each swap-out chunk.
+    pub(super) frames: Vec<u32>,
+    /// Content of each entry, with a shadow.
+    pub(super) contents: Vec<u64>,
+    pub(super) appends: Slab<Appending>,
+    pub(super) reads: Slab<Reading>,
+    pub(super) copies: Slab<(BufferHold, u32)>,
+    pub(super) gc_reads: Slab<(GcRead, Vec<u32>)>,
+    pub(super) resets: Slab<(Reset, bool)>,
+    pub(super) finishes: Slab<(Finish, bool)>,
+    pub(super) slots: Vec<u32>,
+    pub(super) placement: Placement,
+    /// Set if GC drops blocks of pages in memory.
+    pub(super) cached: Option<Cached>,
+    pub(super) timer_on: bool,
+    pub(super) flush: bool,
+    pub(super) stream_locks: Vec<Lock>,
+    pub(super) lock: Lock,
+    pub(super) failed_pages: u64,
+}
+
+pub(super) struct Appending {
+    pub(super) append: Append,
+    pub(super) cpu: u32,
+    /// Its offset, or None if it failed.
+    pub(super) at: Option<u32>,
+}
+
+/// A read command of swap-in.
+pub(super) struct Reading {
+    pub(super) hold: ReadHold,
+    pub(super) frame: u32,
+    /// The blocks that follow, if any.
+    pub(super) more: Vec<(ReadHold, u32)>,
+    pub(super) cpu: u32,
+    pub(super) ok: bool,
+}
+
+/// Slots whose pages are in memory.
+pub(super) struct Cached {
+    /// Slots whose page is in memory and clean.
+    pub(super) memory: Arc<InMemory>,
+    /// The page of each slot.
+    pub(super) owner: Vec<u32>,
+}
+
+impl Cached {
+    /// For this many slots, all without a page.
+    pub(super) fn new(memory: Arc<InMemory>, slots: u32) -> Self {
+        Cached { memory, owner: vec![NONE; slots as usize] }
+    }
+
+    /// `page` is swapped out to `slot`.
+    pub(super) fn note(&mut self, slot: u32, page: u32) {
+        self.owner[slot as usize] = page;
+    }
+}
+
+/// A page's last stay on the device.
+#[derive(Clone, Copy)]
+pub(super) struct Stay {
+    pub(super) page: u32,
+    /// Its length, in blocks swapped out.
+    pub(super) life: u32,
+    pub(super) stream: u32,
+}
+
+pub(super) const NO_STAY: Stay = Stay { page: NONE, life: NONE, stream: NONE };
+
+/// What placement remembers.
+#[derive(Default)]
+pub(super) struct Placement {
+    /// Per frame: the last stay of the page swapped in.
+    pub(super) stays: Vec<Stay>,
+    /// Per task: the streams of its plug, as bits.
+    pub(super) plugs: Vec<u64>,
+}
+
+impl Placement {
+    /// `page` was read into `frame` after living for `life` in `stream`.
+    pub(super) fn note_stay(&mut self, frame: u32, page: u32, life: u32, stream: u32) {
+        let frame = frame as usize;
+        if self.stays.len() <= frame {
+            self.stays.resize(frame + 1, NO_STAY);
+        }
+        self.stays[frame] = Stay { page, life, stream };
+    }
+
+    /// Life and stream of the last stay of `page`, which is in `frame`.
+    pub(super) fn last_stay(&self, frame: u32, page: u32) -> (u32, u32) {
+        let stay = self.stays.get(frame as usize).filter(|s| s.page == page);
+        let Stay { life, stream, .. } = *stay.unwrap_or(&NO_STAY);
+        (life, stream)
+    }
+
+    /// The plug of `task` has pages of `stream`.
+    pub(super) fn note_stream(&mut self, task: u32, stream: u32) {
+        let task = task as usize;
+        if self.plugs.len() <= task {
+            self.plugs.resize(task + 1, 0);
+        }
+        self.plugs[task] |= 1 << stream;
+    }
+
+    /// Takes the streams of the plug of `task`, as bits.
+    pub(super) fn take_streams(&mut self, task: u32) -> u64 {
+        self.plugs.get_mut(task as usize).map_or(0, std::mem::take)
+    }
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The state of the module: the pages of chunks, what waits, where the worker is.
+
+use std::collections::VecDeque;
+
+use znsage_engine::{Append, Config, Finish, GcRead, ReadHold, Reset};
+
+use super::bio::BioId;
+use super::media::{Token, NOTHING};
+
+/// Retries of a failed command, as in the engine.
+pub(super) const TRIES: u32 = 3;
+
+/// The purpose of a command in flight.
+pub(super) enum Cmd {
+    Append(Append),
+    /// A run of pages of a bio, from this one.
+    Read {
+        bio: BioId,
+        first: usize,
+        hold: ReadHold,
+    },
+    /// A part of a GC chunk's read, from this entry.
+    GcRead {
+        of: usize,
+        first: u32,
+        nr: u32,
+    },
+    Reset(Reset),
+    Finish(Finish),
+}
+
+/// A GC chunk that is being read.
+pub(super) struct GcReading {
+    pub(super) read: GcRead,
+    /// Commands in flight, plus one while submitting.
+    pub(super) left: u32,
+    pub(super) failed: bool,
+    /// Second try: block by block.
+    pub(super) single: bool,
+}
+
+/// Where the worker is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    Retry,
+    Pending,
+    Flush,
+    Ops,
+    Busy,
+}
+
+#[derive(Default)]
+pub(super) struct Module {
+    /// The bio and its page behind each entry of each swap-out chunk.
+    pub(super) parents: Vec<(BioId, u32)>,
+    /// Failed finishes of each zone, in a row.
+    pub(super) unfinished: Vec<u32>,
+    /// Failed appends of each swap-out chunk since it was filled.
+    pub(super) tries: Vec<u32>,
+    /// The buffers of GC's chunks.
+    pub gc_pages: Vec<Token>,
+    /// The first GC chunk, and pages per chunk.
+    pub(super) first_of_gc: u32,
+    pub(super) chunk_blocks: u32,
+    pub gc_readings: slab::Slab<GcReading>,
+    pub(super) gc_retry: Vec<usize>,
+    pub(super) pending: VecDeque<BioId>,
+    pub starved: bool,
+    /// Actors waiting for chunks.
+    pub fed: Vec<u32>,
+    pub busy_reads: VecDeque<BioId>,
+    pub flush: bool,
+    pub(super) timer_on: bool,
+    /// The work is queued.
+    pub(super) queued: bool,
+    pub(super) stage: Option<Stage>,
+    pub(super) spins: u32,
+}
+
+/// A block plug and the stream it writes to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Plug {
+    pub(super) stream: Option<u32>,
+}
+
+impl Module {
+    pub fn new(cfg: &Config) -> Module {
+        let cb = cfg.chunk_blocks as usize;
+        Module {
+            parents: vec![(0, 0); cfg.nr_chunks as usize * cb],
+            unfinished: vec![0; cfg.nr_zones as usize],
+            tries: vec![0; cfg.nr_chunks as usize],
+            gc_pages: vec![NOTHING; cfg.nr_gc_chunks as usize * cb],
+            first_of_gc: cfg.nr_chunks,
+            chunk_blocks: cfg.chunk_blocks,
+            ..Module::default()
+        }
+    }
+
+    /// Index into `gc_pages` of a page of a GC chunk.
+    pub fn gc_page(&self, chunk: u32, page: u32) -> usize {
+        ((chunk - self.first_of_gc) * self.chunk_blocks + page) as usize
+    }
+
+    /// Did all attempts to finish a zone fail?
+    pub fn was_tried(&self, zone: u32) -> bool {
+        self.unfinished[zone as usize] > TRIES
+    }
+
+    /// Are neither the worker nor the timer pending?
+    pub fn at_rest(&self) -> bool {
+        !self.queued && self.stage.is_none() && !self.timer_on
+    }
+}
