@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The command on a machine whose files hold anything, and what it reads from
-//! the kernel besides.
+//! The command on a machine with arbitrary files, and other parsers of kernel output.
 
 use std::path::Path;
 
-use znsage::parsers::{log_record, look_around, lookup, obey, recorded, scheduler};
+use znsage::parsers::{log_record, lookup, read_rest, recorded, run_line, scheduler};
 use znsage_sim::trace::Reader;
 
 use crate::machine::Machine;
@@ -12,17 +11,17 @@ use crate::text;
 
 const PAGE: u64 = 4096;
 
-/// The first line is the command's, the rest the machine: see `machine.rs`.
+/// The first line is the command line, the rest the machine: see `machine.rs`.
 pub fn command(data: &[u8]) {
     let (line, machine) = Machine::parse(data);
     let Some(line) = text(line) else { return };
-    // The only paths that are those of this machine: they make a simulation.
+    // These options of the simulator would read files of the real machine.
     if line.contains("--spec") || line.contains("--trace") {
         return;
     }
-    look_around(&machine);
+    read_rest(&machine);
     let words: Vec<&str> = line.split_whitespace().collect();
-    match obey(&machine, &words, PAGE) {
+    match run_line(&machine, &words, PAGE) {
         Ok((text, json)) | Err((text, json)) => {
             let json = json.to_string();
             let again: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
@@ -32,8 +31,8 @@ pub fn command(data: &[u8]) {
     }
 }
 
-/// Lines of trace_pipe, records of the log, tables. A trace that is recorded
-/// can be read, or it is said which line the kernel got wrong.
+/// Lines of trace_pipe, log records, tables. A recorded trace is readable up to its
+/// first invalid line.
 pub fn kernel(data: &[u8]) {
     let Some(text) = text(data) else { return };
     if let Ok(trace) = recorded(text, 100) {

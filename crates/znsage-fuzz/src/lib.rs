@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What is fuzzed: for each parser a function of any bytes, which panics if a
-//! promise is broken. `fuzz/` hands them what libFuzzer makes up; the tests of
-//! this crate, the seeds in `fuzz/seeds`.
+//! Fuzz targets: a function of bytes for each parser, which panics if a property does
+//! not hold. `fuzz/` runs them with libFuzzer, the tests of this crate with the seeds
+//! in `fuzz/seeds`.
 //!
-//! What holds everywhere: no panic, no endless loop, and no more memory than
-//! the input is worth.
+//! All targets check for panics, endless loops and excessive memory.
 
 mod command;
 mod machine;
@@ -18,7 +17,7 @@ mod units;
 /// A function of bytes that panics if something is wrong.
 pub type Target = fn(&[u8]);
 
-/// All targets by their names, which are those of the directories of seeds.
+/// All targets by name; the directories of seeds have the same names.
 pub const TARGETS: [(&str, Target); 10] = [
     ("command", command::command),
     ("device", simulator::device),
@@ -32,16 +31,16 @@ pub const TARGETS: [(&str, Target); 10] = [
     ("units", units::units),
 ];
 
-/// Gives `data` to a target.
+/// Runs a target.
 ///
 /// # Panics
-/// If a promise is broken, or there is no such target.
+/// If a property does not hold, or there is no such target.
 pub fn run(target: &str, data: &[u8]) {
     let found = TARGETS.iter().find(|(name, _)| *name == target);
     found.unwrap_or_else(|| panic!("there is no target {target}")).1(data);
 }
 
-/// As text, if it is.
+/// The data as text, if it is UTF-8.
 fn text(data: &[u8]) -> Option<&str> {
     std::str::from_utf8(data).ok()
 }

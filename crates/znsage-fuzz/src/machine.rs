@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A machine made of text, for the command.
+//! A machine described by text.
 //!
-//! `== /a/path` begins a file, and what follows is in it. A file of /dev is a
-//! block device. `== $ program` is what a program prints: the first line is its
-//! exit status. In `== zones`, a line is a zone: its capacity, whether it must
-//! be written in sequence (1), and its state (0 empty, 1 written, 2 dead).
-//! `== log` holds records of the kernel's log.
+//! `== /a/path` starts a file. A file in /dev is a block device. `== $ program` has the
+//! exit status of a program and its output. `== zones` has a line for each zone:
+//! capacity, 1 if sequential, and state (0 empty, 1 written, 2 dead). `== log` has
+//! records of the kernel log.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,17 +14,16 @@ use std::time::Duration;
 
 use znsage::parsers::{log_record, Appends, Lane, LogLine, Ran, State, Sys, Zone, ZoneCommand};
 
-/// Errors that the machine has.
 const ENOENT: i32 = 2;
 
-/// A machine.
+/// A machine in memory.
 #[derive(Debug, Default)]
 pub struct Machine {
     files: RefCell<BTreeMap<String, Vec<u8>>>,
 }
 
 impl Machine {
-    /// The machine that a text describes, and the text before it.
+    /// Splits the text into the part before the first file, and the machine.
     pub fn parse(data: &[u8]) -> (&[u8], Machine) {
         let (mut before, mut files) = (None, BTreeMap::new());
         let (mut name, mut content) = (None, Vec::new());
@@ -95,7 +93,7 @@ impl Sys for Machine {
         names.filter(|name| !self.list(&format!("{path}/{name}")).is_empty()).collect()
     }
 
-    /// One of its own for each path, or nearly.
+    /// A hash of the path.
     fn inode(&self, path: &str) -> io::Result<u64> {
         match self.exists(path) {
             true => Ok(path.bytes().fold(1, |n, b| n * 31 % 0xffff_fffb + u64::from(b))),
@@ -211,7 +209,7 @@ impl Sys for Machine {
         Ok(Duration::from_micros(1))
     }
 
-    /// It is no NVMe device.
+    /// No device is NVMe.
     fn append(&self, _: &Appends) -> io::Result<Vec<Lane>> {
         no_entry()
     }

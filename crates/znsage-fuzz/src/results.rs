@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Results that `znsage report` makes pages of.
+//! Results for `znsage report`.
 
 use znsage::parsers::page;
 
 use crate::text;
 
-/// A page is whole, and what a result says is text in it and nothing else.
+/// The page is complete, and text of the result is escaped.
 pub fn result(data: &[u8]) {
     let Some(text) = text(data) else { return };
     let Ok(html) = page(text) else { return };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Files of settings, and the units that are made of them.
+//! Files of settings, and the units made from them.
 
 use znsage::parsers::settings as read;
 
 use crate::text;
 
-/// What a line of a unit may begin with.
+/// Allowed beginnings of lines in a unit.
 const KEYS: [&str; 17] = [
     "# Made by ",
     "[Unit]",
@@ -26,8 +26,7 @@ const KEYS: [&str; 17] = [
     "TimeoutStopSec=",
 ];
 
-/// A fault is in a line that there is. Whatever a file says, it makes no unit
-/// do something else.
+/// Faults name existing lines. No file can inject other settings into a unit.
 pub fn settings(data: &[u8]) {
     let Some(text) = text(data) else { return };
     let found = read(text);
@@ -37,7 +36,7 @@ pub fn settings(data: &[u8]) {
     }
     for (name, unit, wanted_by) in &found.units {
         let section = name.strip_prefix("znsage@").and_then(|n| n.strip_suffix(".service"));
-        let section = section.expect("it is a service of ours");
+        let section = section.expect("the name of a service");
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         assert!(!section.is_empty() && section.chars().all(plain), "{section:?}");
         assert!(wanted_by.iter().all(|unit| !unit.contains('/')), "{wanted_by:?}");

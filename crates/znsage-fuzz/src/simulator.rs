@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the simulator is told: files of devices, specs, sweeps. A line
-//! `#set KEY=VALUE`, a comment to TOML, stands for an option of the command.
+//! Input of the simulator: devices, specs, sweeps. A line `#set KEY=VALUE`, a comment in
+//! TOML, acts as an option of the command.
 
 use znsage_sim::device::params::Interface;
 use znsage_sim::device::{ConventionalSsd, Params, ZnsSsd};
@@ -10,14 +10,14 @@ use znsage_sim::Spec;
 
 use crate::text;
 
-/// Bytes of a device that is small enough to be built again and again.
+/// Size of a device that is fast to build.
 const SMALL: u64 = 64 << 20;
 
 fn options(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.lines().filter_map(|line| line.strip_prefix("#set ")?.split_once('='))
 }
 
-/// A device's file: what is not refused can be built, and takes commands.
+/// An accepted device can be built and runs commands.
 pub fn device(data: &[u8]) {
     let Some(text) = text(data) else { return };
     let set: Vec<_> = options(text).map(|(k, v)| (k.to_string(), v.to_string())).collect();
@@ -40,12 +40,12 @@ fn work_zones(mut device: ZnsSsd) {
     let mut now = 0;
     for _ in 0..4 {
         if let Ok(done) = device.append(now, 0, blocks) {
-            assert!(done.done >= now, "time runs back");
+            assert!(done.done >= now, "time runs backwards");
             now = done.done;
         }
     }
     for done in [device.read(now, 0, 0, 1), device.finish(now, 0), device.reset(now, 0)] {
-        assert!(done.map_or(true, |done| done >= now), "time runs back");
+        assert!(done.map_or(true, |done| done >= now), "time runs backwards");
     }
 }
 
@@ -53,13 +53,13 @@ fn work_blocks(mut device: ConventionalSsd) {
     let mut now = 0;
     for block in 0..4 {
         let done = device.write(now, block, 1);
-        assert!(done >= now, "time runs back");
+        assert!(done >= now, "time runs backwards");
         now = done;
     }
 }
 
-/// A spec is written as it is read, and options change no more than their key.
-/// What is not refused can be built.
+/// A spec survives writing and reading; a refused option changes nothing; an accepted
+/// spec can be built.
 pub fn spec(data: &[u8]) {
     let Some(text) = text(data) else { return };
     let Ok(mut spec) = Spec::parse(text) else { return };
@@ -71,7 +71,7 @@ pub fn spec(data: &[u8]) {
         }
     }
     if let Ok(text) = toml::to_string(&spec) {
-        let again = Spec::parse(&text).expect("it was written");
+        let again = Spec::parse(&text).expect("a written spec parses");
         assert!(same(&again, &spec), "{again:?} is not {spec:?}");
     }
     if spec.check().is_ok() && is_small(&spec) {
@@ -79,13 +79,12 @@ pub fn spec(data: &[u8]) {
     }
 }
 
-/// NaN is not itself; its text is.
+/// Compares text, because NaN differs from itself.
 fn same(a: &Spec, b: &Spec) -> bool {
     format!("{a:?}") == format!("{b:?}")
 }
 
-/// Memory and devices are as large as somebody asks for; and a policy's source
-/// would be compiled.
+/// Excludes large memory and devices, and policies in C, which would be compiled.
 fn is_small(spec: &Spec) -> bool {
     spec.size.is_some_and(|size| size <= SMALL)
         && spec.host.memory <= SMALL
@@ -94,17 +93,17 @@ fn is_small(spec: &Spec) -> bool {
         && Params::text(&spec.device).is_some()
 }
 
-/// A sweep: the error names a line that is there, or the points are told apart.
+/// An error of a sweep names the file; otherwise its points are numbered.
 pub fn sweep(data: &[u8]) {
     let Some(text) = text(data) else { return };
-    // Devices and traces may be files, of which nobody knows what they are.
+    // Devices and traces could be any files of the machine.
     if text.contains(['/', '\\']) || text.contains("trace") {
         return;
     }
     match Sweep::parse("s.toml", text) {
         Err(e) => assert!(e.to_string().starts_with("s.toml")),
         Ok(sweep) => {
-            let again = Sweep::parse("s.toml", text).expect("it was read before");
+            let again = Sweep::parse("s.toml", text).expect("it parsed before");
             assert_eq!(again.header(), sweep.header());
             for (i, point) in sweep.points.iter().enumerate().take(100) {
                 assert_eq!(point.index, i);

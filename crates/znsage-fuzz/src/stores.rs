@@ -7,15 +7,15 @@ use znsage_sim::sweep::merge::Merged;
 use znsage_sim::sweep::table::Table;
 use znsage_sim::sweep::{parquet, report, Store};
 
-/// What was read can be written and is read as the same, and makes tables.
+/// A store survives writing and reading, and makes tables.
 pub fn store(data: &[u8]) {
     let path = Path::new("runs.jsonl");
     let Ok((header, entries)) = Store::parse(path, data) else { return };
-    let mut text = serde_json::to_string(&header).expect("it is plain data") + "\n";
+    let mut text = serde_json::to_string(&header).expect("plain data") + "\n";
     for entry in entries.values() {
-        text += &(serde_json::to_string(entry).expect("it is plain data") + "\n");
+        text += &(serde_json::to_string(entry).expect("plain data") + "\n");
     }
-    let (header_again, again) = Store::parse(path, text.as_bytes()).expect("it was read before");
+    let (header_again, again) = Store::parse(path, text.as_bytes()).expect("it parsed before");
     assert_eq!(header, header_again);
     assert_eq!(entries, again);
 

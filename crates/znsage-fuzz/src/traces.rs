@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Traces: of any bytes, compressed or not.
+//! Traces, compressed or not.
 
 use std::io::Cursor;
 use std::path::Path;
 
 use znsage_sim::trace::{survey, Line, Op, Reader, TraceError, Writer};
 
-/// More slots in use than this, and the survey may stop.
+/// The survey may stop above this number of used slots.
 const MOST: u32 = 1 << 16;
 
 fn read(data: &[u8]) -> Result<Reader, TraceError> {
     Reader::new(Path::new("t"), Cursor::new(data.to_vec()))
 }
 
-/// What was read can be written and is read as the same; the survey stays
-/// within its limit, and finds a page for every slot.
+/// A trace survives writing and reading; the survey respects its limit and finds a
+/// page for every slot.
 pub fn trace(data: &[u8]) {
     let Ok(reader) = read(data) else { return };
     let slots = reader.slots();
@@ -26,10 +26,10 @@ pub fn trace(data: &[u8]) {
     lines.iter().for_each(|line| writer.write(line).expect("memory can be written"));
     let again = read(&writer.into_inner()).expect("it has a head");
     assert_eq!(again.slots(), slots);
-    assert_eq!(again.collect::<Result<Vec<_>, _>>().expect("it was read before"), lines);
+    assert_eq!(again.collect::<Result<Vec<_>, _>>().expect("it parsed before"), lines);
 
     let Ok(needs) = needs else { return };
-    // A line adds a group of slots beyond the limit at most.
+    // A line can exceed the limit by at most one group of slots.
     assert!(needs.most_used <= MOST + 64 && needs.before.len() <= MOST as usize + 64);
     if needs.most_used > MOST {
         return;

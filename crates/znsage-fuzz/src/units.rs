@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Words: sizes, times, names, parts of a sweep. One to a line.
+//! Words, one per line: sizes, times, names, parts of a sweep.
 
 use znsage::parsers::{micros, parse_micros, parse_name, parse_size, size};
 use znsage_sim::device::params::parse_size as simulated_size;
@@ -7,7 +7,7 @@ use znsage_sim::sweep::Shard;
 
 use crate::text;
 
-/// Each line as each sort of word.
+/// Parses every line as every kind of word.
 pub fn units(data: &[u8]) {
     let Some(text) = text(data) else { return };
     for word in text.split('\n') {
@@ -29,7 +29,7 @@ pub fn units(data: &[u8]) {
     }
 }
 
-/// Two parsers, which take different suffixes, mean the same bytes.
+/// The two parsers of sizes accept different suffixes, but agree on the result.
 fn sizes(word: &str) {
     if let Ok(bytes) = parse_size(word) {
         assert_eq!(parse_size(&bytes.to_string()), Ok(bytes), "{word:?}");

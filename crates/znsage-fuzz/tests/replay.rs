@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! All seeds, and everything that fuzzing has found, once more.
+//! Runs all seeds, including those of past findings.
 
 use std::fs;
 use std::path::Path;
 
 #[test]
-fn seeds_are_fine() {
+fn seeds_pass() {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
     let mut failed = Vec::new();
     for (target, run) in znsage_fuzz::TARGETS {
@@ -24,7 +24,7 @@ fn seeds_are_fine() {
 }
 
 #[test]
-fn what_is_no_text_is_fine() {
+fn binary_data_passes() {
     for (_, run) in znsage_fuzz::TARGETS {
         for data in [&b""[..], b"\n", b"\0", b"\xff\xfe", b"\x1f\x8b", &[b'9'; 500]] {
             run(data);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The hierarchy of control groups, version 2.
+//! The cgroup v2 hierarchy.
 
 use std::collections::BTreeMap;
 
 use crate::sys::Sys;
 
-/// Deeper than any hierarchy that people make.
+/// Deeper than any real hierarchy.
 const MOST_LEVELS: usize = 64;
 
-/// Where it is mounted.
+/// The mount point.
 pub fn mount(sys: &dyn Sys) -> Option<String> {
     let mounts = sys.read("/proc/mounts").unwrap_or_default();
     let mut lines = mounts.lines().map(|l| l.split(' '));
@@ -18,14 +18,14 @@ pub fn mount(sys: &dyn Sys) -> Option<String> {
     })
 }
 
-/// The controllers that a hierarchy has, such as memory and io.
+/// The available controllers, such as memory and io.
 pub fn controllers(sys: &dyn Sys, mount: &str) -> Vec<String> {
     let list = sys.read(&format!("{mount}/cgroup.controllers")).unwrap_or_default();
     list.split_whitespace().map(str::to_string).collect()
 }
 
-/// All groups by the numbers that the kernel has for them, the inodes of their
-/// directories. Paths are as in /proc/PID/cgroup: "/" is the root.
+/// All groups by their id, which is the inode of the directory. Paths are as in
+/// /proc/PID/cgroup: "/" is the root.
 pub fn paths(sys: &dyn Sys) -> BTreeMap<u64, String> {
     let mut found = BTreeMap::new();
     if let Some(mount) = mount(sys) {
@@ -36,7 +36,7 @@ pub fn paths(sys: &dyn Sys) -> BTreeMap<u64, String> {
 
 fn walk(sys: &dyn Sys, mount: &str, path: &str, levels: usize, found: &mut BTreeMap<u64, String>) {
     let directory = format!("{mount}{}", path.trim_end_matches('/'));
-    // A group may go while one looks.
+    // The group may have been removed meanwhile.
     let Ok(number) = sys.inode(&directory) else { return };
     found.insert(number, path.to_string());
     for name in sys.directories(&directory) {

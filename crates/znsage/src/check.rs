@@ -6,8 +6,7 @@ use serde_json::json;
 use crate::cli::CheckArgs;
 use crate::counters;
 use crate::error::{Error, Kind, Result};
-use crate::on::require_root;
-use crate::sys::Sys;
+use crate::sys::{require_root, Sys};
 
 #[derive(Debug)]
 pub struct Report {

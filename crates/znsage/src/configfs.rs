@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The module's configfs directory: one item a device.
+//! The module's configfs directory: one item per device.
 
 use std::io;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use crate::sys::Sys;
 const MOUNT: &str = "/sys/kernel/config";
 const GROUP: &str = "/sys/kernel/config/znsage";
 
-/// udev looks into a device that was just closed; the module refuses to let
-/// it go meanwhile.
+/// udev opens a device that was just closed; the module refuses to detach it
+/// meanwhile.
 const POWER_OFF_TRIES: u32 = 50;
 const POWER_OFF_PAUSE: Duration = Duration::from_millis(100);
 
@@ -19,12 +19,12 @@ pub fn item(name: &str) -> String {
     format!("{GROUP}/{name}")
 }
 
-/// The names of all policies that a device could have.
+/// The file that lists all policies.
 pub fn policies() -> String {
     format!("{GROUP}/policies")
 }
 
-/// Makes the module's directory visible.
+/// Mounts configfs if necessary.
 pub fn ensure_mounted(sys: &dyn Sys) -> Result<()> {
     if sys.exists(GROUP) {
         return Ok(());
@@ -34,7 +34,7 @@ pub fn ensure_mounted(sys: &dyn Sys) -> Result<()> {
         .lines()
         .any(|l| l.split(' ').nth(1) == Some(MOUNT) && l.split(' ').nth(2) == Some("configfs"));
     if !mounted {
-        // systemd does the same as soon as it sees the module, perhaps now.
+        // systemd mounts it, too, as soon as it sees the module.
         if let Err(e) = sys.mount("configfs", MOUNT) {
             if !sys.exists(GROUP) {
                 return Err(Error::io("mount configfs on", &sys.at(MOUNT), e));
@@ -43,10 +43,11 @@ pub fn ensure_mounted(sys: &dyn Sys) -> Result<()> {
     }
     match sys.exists(GROUP) {
         true => Ok(()),
-        false => {
-            Err(Error::new(Kind::Kernel, format!("the module is loaded but {GROUP} is not there"))
-                .hint("is another module with the name znsage loaded?"))
-        }
+        false => Err(Error::new(
+            Kind::Kernel,
+            format!("the module is loaded but {GROUP} does not exist"),
+        )
+        .hint("check that no other module with the name znsage is loaded")),
     }
 }
 
@@ -69,17 +70,29 @@ pub fn remove(sys: &dyn Sys, name: &str) -> Result<()> {
     sys.rmdir(&path).map_err(|e| Error::io("remove", &sys.at(&path), e))
 }
 
-/// Writes a setting. The kernel's EINVAL becomes a sentence.
+/// Removes the item of a device, by name or path, that a killed `znsage on` left.
+/// Returns false if there is none.
+pub fn remove_unpowered(sys: &dyn Sys, device: &str) -> Result<bool> {
+    let name = device.trim_start_matches("/dev/");
+    let found = items(sys).iter().any(|n| n == name) && !powered(sys, name);
+    if found {
+        remove(sys, name)?;
+    }
+    Ok(found)
+}
+
+/// Writes a setting.
 pub fn set(sys: &dyn Sys, name: &str, attribute: &str, value: &str) -> Result<()> {
     let path = format!("{}/{attribute}", item(name));
     sys.write(&path, &format!("{value}\n")).map_err(|e| match e.raw_os_error() {
         Some(libc::EINVAL | libc::ERANGE) => {
             Error::new(Kind::Device, format!("the module refuses {attribute} = {value}"))
-                .hint("the value is out of range; the kernel log (`dmesg`) tells more")
+                .hint("the value is out of range; the kernel log (`dmesg`) shows why")
         }
         Some(libc::ENOENT) => {
-            Error::new(Kind::Environment, format!("the module knows no setting `{attribute}`"))
-                .hint("command and module are of different versions: install the same of both")
+            Error::new(Kind::Environment, format!("the module has no setting `{attribute}`")).hint(
+                "command and module have different versions: install the same version of both",
+            )
         }
         _ => Error::io("write", &sys.at(&path), e),
     })
@@ -98,7 +111,7 @@ pub fn index(sys: &dyn Sys, name: &str) -> Result<u64> {
         .map_err(|_| Error::new(Kind::Kernel, format!("{path} holds `{}`", text.trim())))
 }
 
-/// Detaches; waits a while for others to close the disk.
+/// Detaches the device; waits a while for other programs to close the disk.
 pub fn power_off(sys: &dyn Sys, name: &str) -> Result<()> {
     let path = format!("{}/power", item(name));
     for attempt in 1.. {
@@ -108,11 +121,10 @@ pub fn power_off(sys: &dyn Sys, name: &str) -> Result<()> {
                 sys.sleep(POWER_OFF_PAUSE);
             }
             Err(e) if e.raw_os_error() == Some(libc::EBUSY) => {
-                return Err(Error::new(
-                    Kind::Busy,
-                    format!("the device of {name} is still open somewhere"),
-                )
-                .hint("`fuser -v /dev/znsage*` tells where; try again after that"));
+                return Err(Error::new(Kind::Busy, format!("the device of {name} is still open"))
+                    .hint(
+                    "`fuser -v /dev/znsage*` shows which program has it open; end it and try again",
+                ));
             }
             Err(e) => {
                 return Err(Error::new(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the module tells about its devices: /sys/block/znsageN/znsage/,
-//! one value a file.
+//! Counters that every version of the module has: /sys/block/znsageN/znsage/, one
+//! value per file.
 
 use std::str::FromStr;
 
@@ -16,16 +16,16 @@ pub struct Zones {
     pub open: u64,
     pub full: u64,
     pub retired: u64,
-    /// Conventional, or beyond the part of the device that is used.
+    /// Conventional zones, and those beyond the used part of the device.
     pub unused: u64,
 }
 
-/// One device as `status --json` shows it. Blocks are pages.
+/// A device as in `status --json`. Blocks are pages.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Device {
     pub name: String,
     pub backing: String,
-    /// Its directory in configfs.
+    /// Name of its directory in configfs.
     pub config: String,
     pub size_bytes: u64,
     pub policy: String,
@@ -36,11 +36,11 @@ pub struct Device {
     pub streams: u64,
     /// Zones that a stream writes at a time.
     pub stripe: u64,
-    /// ... and GC.
+    /// Zones that GC writes at a time.
     pub gc_stripe: u64,
-    /// 1: it is these that streams write, too.
+    /// 1 if streams write the zones of GC, too.
     pub gc_shared: u64,
-    /// Chunks that may be under way at once.
+    /// Chunks that may be in flight at once.
     pub write_window: u64,
     pub slots_used: u64,
     pub live_blocks: u64,
@@ -66,7 +66,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// What somebody should look after; nothing on a healthy device.
+    /// Errors of the device; empty if it is healthy.
     pub fn troubles(&self) -> Vec<String> {
         [
             (self.read_errors, "read errors"),
@@ -80,7 +80,7 @@ impl Device {
     }
 }
 
-/// Write amplification; None while nothing was swapped out.
+/// Write amplification; None before the first page is swapped out.
 pub fn waf(host: u64, gc: u64, padding: u64) -> Option<f64> {
     (host > 0).then(|| (host as f64 + gc as f64 + padding as f64) / host as f64)
 }
@@ -90,7 +90,7 @@ pub fn directory(name: &str) -> String {
     format!("/sys/block/{name}/znsage")
 }
 
-/// The names of all devices that are set up, e.g. znsage0; numbers in order.
+/// The names of all devices that are on, e.g. znsage0, ordered by number.
 pub fn names(sys: &dyn Sys) -> Vec<String> {
     let mut names: Vec<(u64, String)> = sys
         .list("/sys/block")
@@ -120,8 +120,8 @@ pub fn value<T: FromStr>(sys: &dyn Sys, name: &str, file: &str) -> Result<T> {
     let path = format!("{}/{file}", directory(name));
     let text = sys.read(&path).map_err(|e| Error::io("read", &sys.at(&path), e))?;
     text.trim().parse().map_err(|_| {
-        Error::new(Kind::Kernel, format!("{path} holds `{}`, which makes no sense", text.trim()))
-            .hint("do the command and the module belong to the same version?")
+        Error::new(Kind::Kernel, format!("{path} holds `{}`, which is not valid", text.trim()))
+            .hint("check that command and module have the same version")
     })
 }
 
@@ -177,8 +177,8 @@ pub fn read(sys: &dyn Sys, name: &str) -> Result<Device> {
     Ok(device)
 }
 
-/// Finds a device by any of its names: znsage0, /dev/znsage0, the backing
-/// device's path or name, or a symbolic link to either.
+/// Finds a device by name or path of the disk or the backing device, or by a link
+/// to either.
 pub fn find(sys: &dyn Sys, wanted: &str) -> Result<Device> {
     let mut names = vec![wanted.trim_start_matches("/dev/").to_string()];
     if wanted.contains('/') {
@@ -189,7 +189,7 @@ pub fn find(sys: &dyn Sys, wanted: &str) -> Result<Device> {
         [] => "no znsage device is on".to_string(),
         some => {
             let list: Vec<&str> = some.iter().map(|d| d.name.as_str()).collect();
-            format!("there is: {}", list.join(", "))
+            format!("available: {}", list.join(", "))
         }
     };
     devices.into_iter().find(|d| names.contains(&d.name) || names.contains(&d.backing)).ok_or_else(

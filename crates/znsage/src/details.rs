@@ -1,76 +1,85 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the module tells beyond the counters that every version has: tables
-//! and histograms, and numbers that came later. Nothing of it must be there.
+//! Statistics that not every version of the module has: tables, histograms, newer
+//! counters. All are optional.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::{json, Map, Value};
 
-use crate::counters::directory;
+use crate::counters::{self, directory, Device};
+use crate::error::Result;
 use crate::sys::Sys;
 
-/// Latencies in the order in which they are shown; files begin with latency_.
+/// Latencies in the order of display. The files are named latency_NAME.
 pub const LATENCIES: [&str; 7] =
     ["swap_out", "swap_in", "submit_wait", "chunk_wait", "gc", "gc_read", "gc_append"];
 
-/// Files that hold no number.
+/// Files that hold no single number.
 const NO_NUMBERS: [&str; 7] =
     ["check", "zone_states", "live_histogram", "stream_table", "policies", "victims", "latency"];
 
-/// Serialized into the device that it belongs to.
+/// Becomes a part of its device in JSON.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Details {
-    /// How GC chooses a zone if the policy does not.
+    /// How GC chooses its victim if the policy does not.
     pub victim: Option<String>,
     /// How pages are encrypted on the device.
     pub encrypt: Option<String>,
-    /// Files that hold one number and are not in `counters::Device`.
+    /// Files with one number that `counters::Device` does not have.
     #[serde(flatten)]
     pub numbers: BTreeMap<String, u64>,
     pub zone_states: BTreeMap<String, u64>,
-    /// Full zones by their share of live blocks.
+    /// Full zones by share of live blocks.
     pub live_histogram: Vec<Share>,
     pub latency: BTreeMap<String, Latency>,
-    /// A row for each; the columns are the module's.
+    /// A row for each stream; the module defines the columns.
     #[serde(rename = "stream_table")]
     pub streams: Vec<Row>,
 }
 
-/// Zones of which less than so many percent of the blocks are live (in the last
-/// line: or all), and not less than in the line before.
+/// Zones with fewer than `live_percent` percent live blocks and at least as many as
+/// in the line before. The last line includes 100 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Share {
     pub live_percent: u64,
     pub zones: u64,
 }
 
-/// A line of a table, by the names in its first line.
+/// A line of a table, by column.
 pub type Row = Map<String, Value>;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Latency {
     pub count: u64,
-    /// The sum of all; `mean_us` is what people want.
     #[serde(skip)]
     pub total_ns: u64,
     pub mean_us: f64,
     pub p50_us: f64,
     pub p99_us: f64,
     pub p999_us: f64,
-    /// Below how many us, null for no limit, and how many; none that are 0.
+    /// Upper limit in us (null for none) and count; without empty buckets.
     pub buckets: Vec<(Option<u64>, u64)>,
-    /// The same with those that are 0: what began where is told by those before.
+    /// With the empty buckets, whose limits are the lower limits of the next.
     #[serde(skip)]
     pub all_buckets: Vec<(Option<u64>, u64)>,
 }
 
-/// zones_empty and the like are in `counters::Zones`.
+/// True for files such as zones_empty, which `counters::Zones` has.
 fn is_zones(known: &Value, file: &str) -> bool {
     file.strip_prefix("zones_").is_some_and(|state| known["zones"].get(state).is_some())
 }
 
-pub fn read(sys: &dyn Sys, name: &str, known: &Value) -> Details {
+/// All devices that are on, with everything the module reports about them.
+pub fn all(sys: &dyn Sys) -> Result<Vec<(Device, Details)>> {
+    let with_details = |d: Device| {
+        let details = read(sys, &d.name, &json!(d));
+        (d, details)
+    };
+    Ok(counters::all(sys)?.into_iter().map(with_details).collect())
+}
+
+fn read(sys: &dyn Sys, name: &str, known: &Value) -> Details {
     let text = |file: &str| sys.read(&format!("{}/{file}", directory(name))).ok();
     let number = |row: &Row, column: &str| row.get(column).and_then(Value::as_u64);
     let rows = |file: &str| text(file).map_or(Vec::new(), |t| table(&t));
@@ -111,7 +120,7 @@ pub fn read(sys: &dyn Sys, name: &str, known: &Value) -> Details {
     }
 }
 
-/// A table whose first line names the columns. Numbers become numbers.
+/// Parses a table; its first line names the columns.
 pub fn table(text: &str) -> Vec<Row> {
     let mut lines = text.lines();
     let names: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
@@ -127,7 +136,7 @@ pub fn table(text: &str) -> Vec<Row> {
         .collect()
 }
 
-/// A histogram of the module: the ends of the buckets and what is in them.
+/// Parses a histogram: a line for each bucket, with its upper limit and count.
 fn latency(text: &str, total_ns: u64) -> Latency {
     let mut buckets: Vec<(Option<u64>, u64)> = Vec::new();
     for line in text.lines().skip(1) {
@@ -157,8 +166,8 @@ pub fn count(buckets: &[(Option<u64>, u64)]) -> u64 {
     buckets.iter().fold(0, |sum, b| sum.saturating_add(b.1))
 }
 
-/// As if the values of a bucket were spread evenly over it. What is in the
-/// bucket without an end is told as its beginning.
+/// Interpolates within a bucket. For the bucket without an upper limit it returns
+/// the lower one.
 pub fn percentile(buckets: &[(Option<u64>, u64)], share: f64) -> f64 {
     let wanted = count(buckets) as f64 * share;
     let (mut before, mut start) = (0.0, 0);
@@ -179,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_are_read() {
+    fn tables_parse() {
         let rows = table("stream host_blocks key\n0 12 -\n  1    3   ffff\n");
         assert_eq!(rows.len(), 2);
         assert_eq!(rows[0]["host_blocks"], 12);
@@ -189,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_lie_in_their_buckets() {
+    fn percentiles_are_interpolated() {
         let text = "below_us count\n4 0\n5 0\n96 98\n112 1\n16777216 0\ninf 1\n";
         let l = latency(text, 10_000_000);
         assert_eq!(l.count, 100);
@@ -201,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_in_a_histogram_is_shown_as_it_is() {
+    fn invalid_histograms_do_not_overflow() {
         let most = u64::MAX;
         let l = latency(&format!("below_us count\n9 {most}\n3 {most}\ninf 1\n"), 0);
         assert_eq!((l.count, l.buckets.len()), (most, 3));
@@ -210,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_histogram_is_all_zeros() {
+    fn empty_histogram_is_all_zeros() {
         let l = latency("below_us count\n1 0\ninf 0\n", 0);
         assert_eq!((l.count, l.mean_us, l.p999_us), (0, 0.0, 0.0));
         assert!(l.buckets.is_empty());

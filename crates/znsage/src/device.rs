@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The zoned device: may it be taken, and what does it offer? Nothing here
-//! writes to it.
+//! Checks whether a zoned device may be used, and reads its limits. Writes nothing.
 
 use crate::counters;
 use crate::error::{reason, Error, Kind, Result};
+use crate::queue;
 use crate::sys::Sys;
+use crate::units;
 use crate::zones::{State, Zone};
-use crate::{paths, units};
 
-/// Zones beside the reserve that the module needs at the least: one being
-/// written, one that GC can empty meanwhile, and one between GC's watermarks.
+/// Zones that the module needs besides the reserve: one being written, one that
+/// GC empties meanwhile, and one between GC's watermarks.
 const MIN_WORKING_ZONES: u64 = 3;
 
 /// Block numbers have 32 bits.
@@ -23,7 +23,7 @@ pub struct Backing {
     pub name: String,
     /// Longest append.
     pub append_bytes: u64,
-    /// The module takes longer ones for possible: the kernel says so.
+    /// The kernel reports a longer append than the paths take.
     pub narrowed: bool,
     /// Capacity of the largest zone that can be used.
     pub zone_bytes: u64,
@@ -49,8 +49,8 @@ pub fn locate(sys: &dyn Sys, device: &str) -> Result<(String, String)> {
     Ok((path, name))
 }
 
-/// Every check that does not depend on the settings, cheapest first.
-/// `force` allows a device that holds something; never one in use.
+/// All checks that do not depend on the settings, cheapest first. `force` allows
+/// a device that holds data, never one in use.
 pub fn inspect(sys: &dyn Sys, device: &str, force: bool) -> Result<Backing> {
     let (path, name) = locate(sys, device)?;
     let append_bytes = check_kind(sys, &path, &name)?;
@@ -65,7 +65,7 @@ pub fn inspect(sys: &dyn Sys, device: &str, force: bool) -> Result<Backing> {
     if !force {
         check_empty(&path, &usable)?;
     }
-    let path_bytes = paths::append_bytes(sys, &name).filter(|&least| least < append_bytes);
+    let path_bytes = queue::append_bytes(sys, &name).filter(|&least| least < append_bytes);
     Ok(Backing {
         append_bytes: path_bytes.unwrap_or(append_bytes),
         narrowed: path_bytes.is_some(),
@@ -77,29 +77,18 @@ pub fn inspect(sys: &dyn Sys, device: &str, force: bool) -> Result<Backing> {
     })
 }
 
-/// An attribute of the device's queue in sysfs.
-pub fn queue(sys: &dyn Sys, name: &str, attribute: &str) -> Option<String> {
-    let text = sys.read(&format!("/sys/block/{name}/queue/{attribute}"));
-    text.ok().map(|t| t.trim().to_string())
-}
-
-/// A limit on zones, which is 0 in sysfs if there is none.
-pub fn limit(sys: &dyn Sys, name: &str, attribute: &str) -> Option<u64> {
-    queue(sys, name, attribute)?.parse().ok().filter(|&n| n > 0)
-}
-
-/// A zoned disk with zone append; returns how much one append may carry.
+/// Accepts a zoned disk with zone append; returns its longest append.
 pub fn check_kind(sys: &dyn Sys, path: &str, name: &str) -> Result<u64> {
     let refuse = |message: String| Error::new(Kind::Device, message);
     if !sys.exists(&format!("/sys/block/{name}")) {
         return Err(refuse(format!("{path} is a partition"))
             .hint("znsage takes whole devices; zoned devices have no partitions"));
     }
-    match queue(sys, name, "zoned").as_deref() {
+    match queue::attribute(sys, name, "zoned").as_deref() {
         Some("host-managed") => {}
         Some("host-aware") => {
             return Err(refuse(format!("{path} is host-aware, not host-managed"))
-                .hint("a host-aware disk takes random writes: use it for swap directly"));
+                .hint("a host-aware disk takes random writes: use it as ordinary swap"));
         }
         _ => {
             return Err(refuse(format!("{path} is not a zoned device"))
@@ -109,19 +98,20 @@ pub fn check_kind(sys: &dyn Sys, path: &str, name: &str) -> Result<u64> {
     if sys.read(&format!("/sys/block/{name}/ro")).is_ok_and(|t| t.trim() == "1") {
         return Err(refuse(format!("{path} is read-only")));
     }
-    let append =
-        queue(sys, name, "zone_append_max_bytes").and_then(|t| t.parse().ok()).unwrap_or(0);
+    let append = queue::attribute(sys, name, "zone_append_max_bytes")
+        .and_then(|t| t.parse().ok())
+        .unwrap_or(0);
     if append == 0 {
         return Err(refuse(format!("{path} has no zone append command")).hint(format!(
             "/sys/block/{name}/queue/zone_append_max_bytes is 0 or missing; \
-             znsage writes by zone append only"
+             znsage writes with zone append only"
         )));
     }
     Ok(append)
 }
 
-/// Not swap already, not mounted, not below another device, not open
-/// exclusively by anything else.
+/// Refuses a device that is on, mounted, below another device or open
+/// exclusively.
 fn check_unused(sys: &dyn Sys, path: &str, name: &str) -> Result<()> {
     let busy = |message: String| Error::new(Kind::Busy, message);
     for device in counters::all(sys)? {
@@ -137,25 +127,25 @@ fn check_unused(sys: &dyn Sys, path: &str, name: &str) -> Result<()> {
         let (source, target) = (fields.next(), fields.next().unwrap_or("?"));
         if source == Some(path) || source == Some(&format!("/dev/{name}")) {
             return Err(busy(format!("{path} is mounted on {target}"))
-                .hint(format!("`umount {target}` first")));
+                .hint(format!("run `umount {target}` first")));
         }
     }
     if let Some(holder) = sys.list(&format!("/sys/block/{name}/holders")).first() {
         return Err(busy(format!("{path} is in use by {holder}"))
-            .hint(format!("take {holder} down first (`lsblk {path}`)")));
+            .hint(format!("stop {holder} first (`lsblk {path}` shows it)")));
     }
     sys.claim(path).map_err(|e| match e.raw_os_error() {
         Some(libc::EBUSY) => busy(format!("{path} is in use by another program"))
-            .hint(format!("`fuser -v {path}` and `lsblk {path}` tell by which")),
+            .hint(format!("`fuser -v {path}` and `lsblk {path}` show which")),
         _ => Error::io("open", &sys.at(path), e),
     })
 }
 
-/// A file system, a RAID member or a partition table that somebody may miss.
+/// Refuses a device with a file system, RAID member or partition table.
 fn check_signature(sys: &dyn Sys, path: &str) -> Result<()> {
     let ran = sys.run(&["blkid", "-p", "-o", "export", path], &mut || ()).map_err(|e| {
         Error::new(Kind::Environment, format!("cannot run blkid: {}", reason(&e)))
-            .hint("blkid is in the package util-linux; --force goes without it")
+            .hint("install util-linux, or skip the check with --force")
     })?;
     // 2: nothing found; 8: several signatures that contradict each other.
     if ran.status == Some(2) {
@@ -166,8 +156,8 @@ fn check_signature(sys: &dyn Sys, path: &str) -> Result<()> {
         .filter_map(|key| ran.stdout.lines().find_map(|l| l.strip_prefix(key)))
         .collect();
     let message = match (ran.status, what.as_slice()) {
-        (Some(0), [what, ..]) => format!("{path} carries a signature of `{what}`"),
-        (Some(0 | 8), _) => format!("{path} carries signatures of something"),
+        (Some(0), [what, ..]) => format!("{path} has a signature of `{what}`"),
+        (Some(0 | 8), _) => format!("{path} has signatures of an unknown format"),
         _ => {
             return Err(Error::new(
                 Kind::Kernel,
@@ -178,7 +168,7 @@ fn check_signature(sys: &dyn Sys, path: &str) -> Result<()> {
     Err(Error::new(Kind::Busy, message).hint(LOSES_ALL))
 }
 
-const LOSES_ALL: &str = "--force takes the device anyway; everything on it is lost";
+const LOSES_ALL: &str = "--force takes the device anyway; the data on it is lost";
 
 fn check_empty(path: &str, usable: &[Zone]) -> Result<()> {
     let written = usable.iter().filter(|z| z.state == State::Written).count();
@@ -192,7 +182,7 @@ fn check_empty(path: &str, usable: &[Zone]) -> Result<()> {
     .hint(format!("`blkzone reset {path}` empties it; {LOSES_ALL}")))
 }
 
-/// Enough zones to swap and to collect at the same time.
+/// Refuses a device with too few zones to write one while GC empties another.
 pub fn check_zones(backing: &Backing, reserve: u64) -> Result<()> {
     let need = reserve + MIN_WORKING_ZONES;
     if backing.usable_zones >= need {
@@ -208,7 +198,7 @@ pub fn check_zones(backing: &Backing, reserve: u64) -> Result<()> {
     .hint("conventional, read-only and offline zones cannot be used"))
 }
 
-/// Block numbers reach 16 TiB with pages of 4 KiB.
+/// Block numbers address 16 TiB with pages of 4 KiB.
 pub fn check_reach(backing: &Backing, size: Option<u64>, page: u64) -> Result<()> {
     let reach = MAX_BLOCKS * page;
     if backing.usable_bytes <= reach || size.is_some() {

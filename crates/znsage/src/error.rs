@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! One error type for the whole command: what is wrong and where, what to do
-//! about it, and the exit status that tells scripts which sort it is.
+//! The error type of the command: what is wrong and where, what to do about it,
+//! and the exit status.
 
 use std::fmt;
 use std::io;
@@ -8,21 +8,21 @@ use std::path::Path;
 
 use serde::Serialize;
 
-/// The sort of an error. Its number is the exit status; scripts rely on it.
+/// The kind of an error. Its number is the exit status; scripts rely on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// A check or a benchmark found damage.
     Failure = 1,
-    /// The command line makes no sense.
+    /// Invalid command line or settings.
     Usage = 2,
     /// Not root, no module, a module for another kernel, a missing tool.
     Environment = 3,
     /// The device cannot be used, or not with these settings.
     Device = 4,
-    /// The device is in use or holds something.
+    /// The device is in use or holds data.
     Busy = 5,
-    /// Memory or swap space does not suffice.
+    /// Not enough memory or swap space.
     Space = 6,
     /// The kernel refused, or an I/O error.
     Kernel = 7,
@@ -50,13 +50,22 @@ impl Error {
         self
     }
 
-    /// A file operation that should have worked.
+    /// A failed operation on a file.
     pub fn io(verb: &str, path: &Path, e: io::Error) -> Self {
         Error::new(Kind::Kernel, format!("cannot {verb} {}: {}", path.display(), reason(&e)))
     }
 
     pub fn interrupted() -> Self {
         Error::new(Kind::Interrupted, "interrupted")
+    }
+
+    /// As `znsage` prints it on standard error.
+    pub fn to_text(&self) -> String {
+        let mut text = format!("znsage: {}\n", self.message);
+        for line in self.hint.iter().flat_map(|h| h.lines()) {
+            text += &format!("  {line}\n");
+        }
+        text
     }
 
     /// The document that `--json` prints instead of a result.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What systemd runs early in a start, and when it reads its units anew: makes
-//! a service of each section of znsage.conf. docs/boot.md.
+//! Makes a service for each section of znsage.conf. systemd runs this early at boot,
+//! and when it reloads its units. See docs/boot.md.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -10,17 +10,18 @@ use crate::cli::{GeneratorArgs, OnArgs};
 use crate::conf::{self, Conf, Section};
 use crate::error::{Error, Result};
 use crate::sys::Sys;
+use crate::systemd::{device_unit, literal, word};
 
-/// The command's other name, by which systemd calls it.
+/// The name by which systemd runs the command.
 const NAME: &str = "znsage-generator";
 
 const KERNEL_LOG: &str = "/dev/kmsg";
 
-/// What systemd waits for `off`, which reads all that is swapped back into
-/// memory: as many GiB as a slow device gives in the meantime.
+/// How long systemd waits for `off`, which reads all swapped pages back: enough for
+/// many GiB from a slow device.
 const STOP: &str = "15min";
 
-/// The words of the command line, whatever the command was called by.
+/// The words of the command line. Under its other name the command is `generator`.
 pub fn words(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = args.collect();
     let called = words.first().and_then(|w| Path::new(w).file_name());
@@ -30,11 +31,10 @@ pub fn words(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     words
 }
 
-/// Writes the units of all sections; of one that makes no sense, a unit that
-/// says so when it is started. `program` is this command's path.
+/// Writes the units of all sections. The unit of an invalid section fails with an
+/// error message. `program` is the path of this command.
 pub fn run(sys: &dyn Sys, args: &GeneratorArgs, program: &str) -> Result<()> {
-    // A container has no devices, and the first file system of a start has
-    // neither the file nor the module.
+    // A container has no devices, an initrd neither the file nor the module.
     let container = sys.env("SYSTEMD_VIRTUALIZATION").is_some_and(|v| v.starts_with("container"));
     if container || sys.env("SYSTEMD_IN_INITRD").is_some_and(|v| v == "1") {
         return Ok(());
@@ -46,17 +46,17 @@ pub fn run(sys: &dyn Sys, args: &GeneratorArgs, program: &str) -> Result<()> {
     let Some(e) = conf::complaint(conf.faults.iter()) else {
         return Ok(());
     };
-    // Nobody reads what a generator prints.
+    // Nobody reads the output of a generator.
     if sys.env("SYSTEMD_SCOPE").is_some() {
         for fault in &conf.faults {
-            // It is a help to people, and not worth a failure.
+            // A failure here must not hide the fault.
             let _ = sys.write(KERNEL_LOG, &format!("<3>{NAME}: {fault}\n"));
         }
     }
     Err(e)
 }
 
-/// A service, and the units that want it.
+/// A service and the units that want it.
 pub struct Unit {
     pub name: String,
     pub text: String,
@@ -107,17 +107,16 @@ fn head(section: &Section) -> String {
     )
 }
 
-/// As units of swap have it: with their device, before what needs memory, and
-/// off before file systems are let go.
+/// The order of swap units: after their device, before services that need memory,
+/// and stopped before file systems are unmounted.
 fn order(device: Option<&str>, disks: &str) -> String {
     let mut text = "DefaultDependencies=no\n".to_string();
     if let Some(device) = device {
         let _ = write!(text, "BindsTo={device}\nAfter={device}\n");
     }
-    // A policy of a module of one's own comes with the first of these. systemd
-    // mounts configfs as soon as it sees the module: not both at once. When the
-    // machine stops, `off` is to find the swap as it left it; the numbers are
-    // those that the disks of all sections get.
+    // systemd-modules-load loads policy modules. systemd mounts configfs as soon as
+    // it sees the module, so wait for that. The swap units come after those of the
+    // disks, so that systemd stops them before; sections get the first numbers.
     let _ = write!(
         text,
         "After=systemd-modules-load.service sys-kernel-config.mount\n\
@@ -143,55 +142,12 @@ fn service(name: &str, program: &str) -> String {
     )
 }
 
-/// Text in which % stands for itself.
-fn literal(text: &str) -> String {
-    text.replace('%', "%%")
-}
-
-/// A word of a command line of systemd's that stands for itself.
-fn word(text: &str) -> String {
-    if text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+".contains(c)) {
-        return text.to_string();
-    }
-    let escaped = literal(text).replace('\\', "\\\\").replace('"', "\\\"").replace('$', "$$");
-    format!("\"{escaped}\"")
-}
-
-/// systemd's name of a device, as `systemd-escape --path --suffix=device` has it.
-pub fn device_unit(path: &str) -> String {
-    let mut name = String::new();
-    for byte in path.trim_matches('/').bytes() {
-        match byte {
-            b'/' => name.push('-'),
-            b'.' if name.is_empty() => name += "\\x2e",
-            b if b.is_ascii_alphanumeric() || b":_.".contains(&b) => name.push(b.into()),
-            b => {
-                let _ = write!(name, "\\x{b:02x}");
-            }
-        }
-    }
-    name + ".device"
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn names_of_devices_are_systemds() {
-        for (path, want) in [
-            ("/dev/nvme1n1", "dev-nvme1n1.device"),
-            ("/dev/disk/by-id/nvme-A_b.c", "dev-disk-by\\x2did-nvme\\x2dA_b.c.device"),
-            ("/dev/disk/by-id/a\\x20b", "dev-disk-by\\x2did-a\\x5cx20b.device"),
-            ("/dev/ü", "dev-\\xc3\\xbc.device"),
-            ("/dev/.x", "dev-.x.device"),
-        ] {
-            assert_eq!(device_unit(path), want);
-        }
-    }
-
-    #[test]
-    fn it_is_called_by_either_name() {
+    fn either_program_name_works() {
         let words = |list: &[&str]| words(list.iter().map(OsString::from));
         assert_eq!(words(&["/usr/sbin/znsage", "on"]), ["/usr/sbin/znsage", "on"]);
         assert_eq!(
@@ -199,11 +155,5 @@ mod tests {
             ["/x/znsage-generator", "generator", "/a"]
         );
         assert!(words(&[]).is_empty());
-    }
-
-    #[test]
-    fn words_stand_for_themselves() {
-        assert_eq!(word("/usr/sbin/znsage"), "/usr/sbin/znsage");
-        assert_eq!(word("/a b/%n\"$x\\"), "\"/a b/%%n\\\"$$x\\\\\"");
     }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Ctrl-C and SIGTERM set a flag; whoever holds something looks at it and
-//! undoes what it did. Programs that the command starts get the signal from
-//! the terminal themselves.
+//! Ctrl-C and SIGTERM set a flag. Commands check it and undo what they did.
+//! Programs started by the command get Ctrl-C from the terminal, too.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,15 +19,15 @@ pub fn seen() -> bool {
     SEEN.load(Ordering::Relaxed)
 }
 
-/// From here on the signals no longer end the process.
+/// From now on the signals do not end the process.
 pub fn catch() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         handle(signal, note);
     }
 }
 
-/// As `catch`, for who has to give a terminal back. A change of its size wakes
-/// who waits, and so does going on after a stop.
+/// As `catch`, for a command that must restore the terminal. A change of its size
+/// and SIGCONT interrupt waiting.
 pub fn catch_on_terminal() {
     catch();
     handle(Signal::SIGQUIT, note);
@@ -38,8 +37,8 @@ pub fn catch_on_terminal() {
 
 fn handle(signal: Signal, handler: extern "C" fn(libc::c_int)) {
     let action = SigAction::new(SigHandler::Handler(handler), SaFlags::SA_RESTART, SigSet::empty());
-    // SAFETY: the handlers at most store to an atomic, which is allowed in
-    // a signal handler, and nothing else in this process has its own.
+    // SAFETY: the handlers at most store to an atomic, which a signal handler may do,
+    // and nothing else in this process installs handlers.
     let old = unsafe { sigaction(signal, &action) };
     debug_assert!(old.is_ok(), "these signals can be caught");
 }

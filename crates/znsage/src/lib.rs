@@ -1,71 +1,89 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `znsage`: swap on zoned block devices. Sets the kernel module's devices
-//! up, takes them down, shows and checks them, and measures swapping.
+//! `znsage`: swap on zoned block devices. Sets up the kernel module's devices,
+//! takes them down, shows and checks them, and measures swapping.
+//!
+//! The modules form layers, listed below from the lowest up and separated by empty
+//! lines: basics, access to the machine and the command line, parts of the machine,
+//! their combinations, commands. A module uses only lower layers; tests/layers.rs
+//! checks this. Commands reach the machine only through [`sys::Sys`], which tests
+//! replace.
 
-mod bench;
-mod cgroups;
-mod check;
+// Basics.
+mod error;
+mod interrupt;
+mod outcome;
+mod progress;
+mod systemd;
+mod units;
+mod zones;
+
+// The machine and the command line.
 mod cli;
-mod conf;
+mod lock;
+mod sys;
+
+// Parts of the machine.
+mod cgroups;
 mod configfs;
 mod counters;
-mod details;
-mod device;
-mod doctor;
-mod error;
-mod generator;
-mod interrupt;
-mod list;
-mod lock;
 mod machine;
 mod module;
+mod queue;
+mod resume;
+mod swaps;
+mod undo;
+
+// Combinations of parts.
+mod choices;
+mod details;
+mod device;
+mod scheduler;
+
+// What several commands need.
+mod conf;
+mod examine;
+mod prometheus;
+
+mod section;
+
+// Commands.
+mod bench;
+mod check;
+mod generator;
+mod list;
 mod off;
 mod on;
-#[doc(hidden)]
-pub mod parsers;
-mod paths;
-mod probe;
-mod progress;
-mod prometheus;
-mod report;
-mod resume;
-mod scheduler;
-mod section;
 mod set;
 mod sim;
 mod status;
-mod swaps;
-mod sys;
 mod top;
-mod undo;
-mod units;
-mod zones;
+
+// Commands that use results of other commands.
+mod doctor;
+mod probe;
+
+mod report;
+
+// For other crates.
+#[doc(hidden)]
+pub mod parsers;
 
 #[cfg(test)]
 mod setup_tests;
 
+use std::fs::File;
 use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
+use nix::fcntl::Flock;
 
 use cli::{Cli, Command, OnCommand};
 use error::{Error, Kind, Result};
+use outcome::{print, Outcome};
+use sys::Sys;
 
-/// What a command has to say, and whether it found damage.
-struct Outcome {
-    text: String,
-    json: serde_json::Value,
-    damage: bool,
-}
-
-impl Outcome {
-    fn fine(text: String, json: serde_json::Value) -> Self {
-        Outcome { text, json, damage: false }
-    }
-}
-
-/// Does what the command line asks for. Returns the status for scripts.
+/// Runs the command line of this process. Returns the exit status.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse_from(generator::words(std::env::args_os())) {
         Ok(cli) => cli,
@@ -74,7 +92,9 @@ pub fn main() -> ExitCode {
     if matches!(cli.command, Command::BenchWorker) {
         return bench::worker::main();
     }
-    match run(&cli.command, cli.json) {
+    let outcome = prepare(&cli.command)
+        .and_then(|_lock| run(&sys::Real, &cli.command, page_size(), cli.json, interrupt::catch));
+    match outcome {
         Ok(outcome) => {
             match cli.json {
                 true => print(&format!("{:#}\n", outcome.json)),
@@ -89,95 +109,71 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run(command: &Command, json: bool) -> Result<Outcome> {
-    let sys = &sys::Real;
-    let page = page_size();
+/// Catches signals and takes the lock, for commands that need them. The lock
+/// lasts until it is dropped.
+fn prepare(command: &Command) -> Result<Option<Flock<File>>> {
+    match command {
+        Command::On(_) | Command::Off(_) | Command::Bench(_) => interrupt::catch(),
+        Command::Sim { command } if command.checks_interrupts() => interrupt::catch(),
+        _ => {}
+    }
+    match command {
+        // systemd starts and stops services of several sections at once.
+        Command::On(OnCommand::Section(_)) => lock::wait(),
+        Command::Off(args) if args.config.is_some() => lock::wait(),
+        Command::On(_) | Command::Off(_) | Command::Set(_) => lock::take(),
+        _ => Ok(None),
+    }
+}
+
+/// `catch` catches signals from now on; `probe` does so after its question, which
+/// Ctrl-C ends.
+fn run(sys: &dyn Sys, command: &Command, page: u64, json: bool, catch: fn()) -> Result<Outcome> {
+    /// Every report has these two methods.
+    macro_rules! outcome {
+        ($report:expr) => {
+            outcome!($report, |_| false)
+        };
+        ($report:expr, $damage:expr) => {{
+            let report = $report;
+            #[allow(clippy::redundant_closure_call)]
+            Outcome::new(report.to_text(), report.to_json(), $damage(&report))
+        }};
+    }
     Ok(match command {
-        Command::On(what) => {
-            interrupt::catch();
-            let _lock = match what {
-                OnCommand::Device(_) | OnCommand::Profile(_) => lock::take()?,
-                OnCommand::Section(_) => lock::wait()?,
-            };
-            let report = on::run(sys, what, page)?;
-            Outcome::fine(report.to_text(), report.to_json())
-        }
-        Command::Off(args) => {
-            interrupt::catch();
-            let _lock = match args.config {
-                None => lock::take()?,
-                Some(_) => lock::wait()?,
-            };
-            let report = off::run(sys, args)?;
-            Outcome::fine(report.to_text(), report.to_json())
-        }
-        Command::List => {
-            let report = list::run(sys, page)?;
-            Outcome::fine(report.to_text(), report.to_json())
-        }
+        Command::On(what) => outcome!(on::run(sys, what, page)?),
+        Command::Off(args) => outcome!(off::run(sys, args)?),
+        Command::List => outcome!(list::run(sys, page)?),
         Command::Doctor => {
-            let report = doctor::run(sys, page);
-            Outcome {
-                damage: report.problems() > 0,
-                ..Outcome::fine(report.to_text(), report.to_json())
-            }
+            outcome!(doctor::run(sys, page), |r: &doctor::Report| r.problems() > 0)
         }
-        Command::Status(args) => {
-            if args.prometheus && json {
-                return Err(Error::new(Kind::Usage, "--prometheus and --json exclude one another"));
-            }
-            let report = status::run(sys, args, page)?;
-            Outcome::fine(report.to_text(), report.to_json())
+        Command::Status(args) if args.prometheus && json => {
+            return Err(Error::new(Kind::Usage, "--prometheus cannot be used with --json"));
         }
+        Command::Status(args) => outcome!(status::run(sys, args, page)?),
         Command::Top(args) => {
             top::run(sys, args, page, json)?;
             Outcome::fine(String::new(), serde_json::Value::Null)
         }
-        Command::Set(args) => {
-            let _lock = lock::take()?;
-            let report = set::run(sys, args)?;
-            Outcome::fine(report.to_text(), report.to_json())
-        }
-        Command::Check(args) => {
-            let report = check::run(sys, args)?;
-            Outcome { damage: !report.clean(), ..Outcome::fine(report.to_text(), report.to_json()) }
-        }
+        Command::Set(args) => outcome!(set::run(sys, args)?),
+        Command::Check(args) => outcome!(check::run(sys, args)?, |r: &check::Report| !r.clean()),
         Command::Bench(args) => {
-            interrupt::catch();
-            let report = bench::run(sys, args, page)?;
-            Outcome {
-                damage: report.corrupt_pages > 0,
-                ..Outcome::fine(report.to_text(), report.to_json())
-            }
+            outcome!(bench::run(sys, args, page)?, |r: &bench::Report| r.corrupt_pages > 0)
         }
         Command::Probe(args) => {
-            // Ctrl-C ends the question; from there on it is heeded.
             let ready = probe::prepare(sys, args, page)?;
-            interrupt::catch();
-            let report = probe::run(sys, &ready)?;
-            Outcome {
-                damage: !report.unsaved.is_empty(),
-                ..Outcome::fine(report.to_text(), report.to_json())
-            }
+            catch();
+            outcome!(probe::run(sys, &ready)?, |r: &probe::Report| !r.unsaved.is_empty())
         }
-        Command::Report(args) => {
-            let report = report::run(sys, args)?;
-            Outcome::fine(report.to_text(), report.to_json())
-        }
-        Command::Sim { command } => {
-            if command.heeds_interrupts() {
-                interrupt::catch();
-            }
-            let report = sim::run(command, json)?;
-            Outcome { damage: report.damage, ..Outcome::fine(report.text, report.json) }
-        }
+        Command::Report(args) => outcome!(report::run(sys, args)?),
+        Command::Sim { command } => sim::run(command, json)?,
         Command::Generator(args) => {
             let program = std::env::current_exe()
                 .map_err(|e| Error::io("find", std::path::Path::new("/proc/self/exe"), e))?;
             generator::run(sys, args, &program.to_string_lossy())?;
             Outcome::fine(String::new(), serde_json::Value::Null)
         }
-        Command::BenchWorker => unreachable!("handled in main"),
+        Command::BenchWorker => unreachable!("main handles it"),
     })
 }
 
@@ -188,7 +184,7 @@ fn page_size() -> u64 {
     }
 }
 
-/// clap's own message, or its JSON form. Help and version are no errors.
+/// Prints clap's message, with --json as a document. Help and version are no errors.
 fn usage(e: &clap::Error) -> ExitCode {
     let json = std::env::args().any(|a| a == "--json");
     if !json || !e.use_stderr() {
@@ -203,18 +199,10 @@ fn usage(e: &clap::Error) -> ExitCode {
 }
 
 fn complain(e: &Error, json: bool) {
-    if json {
-        print(&format!("{:#}\n", e.to_json()));
-        return;
+    match json {
+        true => print(&format!("{:#}\n", e.to_json())),
+        false => {
+            let _ = std::io::stderr().write_all(e.to_text().as_bytes());
+        }
     }
-    let mut text = format!("znsage: {}\n", e.message);
-    for line in e.hint.iter().flat_map(|h| h.lines()) {
-        text += &format!("  {line}\n");
-    }
-    let _ = std::io::stderr().write_all(text.as_bytes());
-}
-
-/// Standard output may be a pipe that nobody reads any more (`| head`).
-fn print(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
 }

@@ -1,37 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `znsage list`: all zoned devices of the machine, what they offer, and what
-//! `znsage on` would say to each. Nothing is changed.
-//!
-//! To tell whether a device is in use it is opened exclusively for a moment, as
-//! `on` does; only root can.
+//! `znsage list`: all zoned devices, their limits, and whether `znsage on` would
+//! accept them. Changes nothing. To find out whether a device is in use it opens it
+//! exclusively for a moment, as `on` does, which needs root.
 
 use serde::Serialize;
 use serde_json::json;
 
 use crate::cli::OnArgs;
 use crate::counters::{self, Device};
-use crate::device::{self, limit, queue};
+use crate::device;
 use crate::error::{Error, Kind, Result};
-use crate::status::table;
-use crate::sys::Sys;
+use crate::examine::examine;
+use crate::queue::{self, limit};
+use crate::sys::{require_root, Sys};
+use crate::units::{self, table};
 use crate::zones::State;
-use crate::{on, paths, units};
 
-/// What sysfs counts sizes in.
+/// The unit of sizes in sysfs.
 const SECTOR: u64 = 512;
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Zones {
     pub total: u64,
-    /// To be written in sequence, and neither read-only nor offline.
+    /// Sequential, and neither read-only nor offline.
     pub usable: u64,
-    /// Of these, not empty.
+    /// Usable and not empty.
     pub written: u64,
-    /// Bytes that the largest usable zone takes.
+    /// Capacity of the largest usable zone.
     pub capacity_bytes: u64,
 }
 
-/// A zoned device. What the kernel does not tell is None.
+/// A zoned device. None means unknown.
 #[derive(Clone, Debug, Serialize)]
 pub struct Zoned {
     pub name: String,
@@ -41,24 +40,24 @@ pub struct Zoned {
     pub kind: String,
     pub size_bytes: Option<u64>,
     pub zone_bytes: Option<u64>,
-    /// None also for who may not open the device.
+    /// Only root can open the device.
     pub zones: Option<Zones>,
     /// Writes to a zone are multiples of this.
     pub write_unit_bytes: Option<u64>,
     /// Longest append; 0 if the device has none.
     pub append_max_bytes: Option<u64>,
-    /// None: no limit.
+    /// None means no limit.
     pub max_open_zones: Option<u64>,
     pub max_active_zones: Option<u64>,
-    /// The disk of znsage's that it is behind, if it is on.
+    /// The znsage disk on top of it, if it is on.
     pub on: Option<String>,
-    /// None if that cannot be told; `problem` says why.
+    /// If None, `problem` says why.
     pub usable: Option<bool>,
     #[serde(serialize_with = "problem")]
     pub problem: Option<Error>,
 }
 
-/// As in the document of an error, without the exit status.
+/// As in the document of an error, but without the exit status.
 fn problem<S: serde::Serializer>(e: &Option<Error>, to: S) -> std::result::Result<S::Ok, S::Error> {
     let shown = e.as_ref().map(|e| json!({"kind": e.kind, "message": e.message, "hint": e.hint}));
     shown.serialize(to)
@@ -73,11 +72,11 @@ pub fn run(sys: &dyn Sys, page: u64) -> Result<Report> {
     Ok(Report { devices: zoned(sys, &counters::all(sys)?, page) })
 }
 
-/// All zoned devices by name; `on` is what is on now.
+/// All zoned devices by name; `on` lists the znsage devices.
 pub fn zoned(sys: &dyn Sys, on: &[Device], page: u64) -> Vec<Zoned> {
     let names = sys.list("/sys/block").into_iter().filter_map(|name| {
-        let kind = queue(sys, &name, "zoned").filter(|kind| kind != "none")?;
-        if paths::is_hidden(sys, &name) {
+        let kind = queue::attribute(sys, &name, "zoned").filter(|kind| kind != "none")?;
+        if queue::is_hidden(sys, &name) {
             return None;
         }
         Some((name, kind))
@@ -85,10 +84,10 @@ pub fn zoned(sys: &dyn Sys, on: &[Device], page: u64) -> Vec<Zoned> {
     names.map(|(name, kind)| look(sys, name, kind, on, page)).collect()
 }
 
-/// As far as its paths have it, if there are some.
+/// The limit of the device or of its paths, whichever is lower.
 fn append_max_bytes(sys: &dyn Sys, name: &str) -> Option<u64> {
-    let told: u64 = queue(sys, name, "zone_append_max_bytes")?.parse().ok()?;
-    Some(paths::append_bytes(sys, name).map_or(told, |least| least.min(told)))
+    let told: u64 = queue::attribute(sys, name, "zone_append_max_bytes")?.parse().ok()?;
+    Some(queue::append_bytes(sys, name).map_or(told, |least| least.min(told)))
 }
 
 fn look(sys: &dyn Sys, name: String, kind: String, on: &[Device], page: u64) -> Zoned {
@@ -118,12 +117,12 @@ fn look(sys: &dyn Sys, name: String, kind: String, on: &[Device], page: u64) -> 
     }
 }
 
-/// What `znsage on` would say to the device, with its default settings.
+/// The checks of `znsage on` with its default settings.
 fn verdict(sys: &dyn Sys, path: &str, name: &str, page: u64) -> Result<()> {
-    // Others than root learn at least what needs no look into the device.
+    // This check works without root, too.
     device::check_kind(sys, path, name)?;
-    on::require_root(sys, "tell whether it is in use")?;
-    on::examine(sys, &OnArgs::plain(path), page).map(drop)
+    require_root(sys, "tell whether it is in use")?;
+    examine(sys, &OnArgs::plain(path), page).map(drop)
 }
 
 fn zones(sys: &dyn Sys, path: &str) -> Option<Zones> {
@@ -142,11 +141,10 @@ const HEADINGS: [&str; 12] = [
     "OPEN", "ACTIVE",
 ];
 
-/// Columns that hold words.
+/// The first columns hold words.
 const WORDS: usize = 3;
 
 impl Zoned {
-    /// In a word: can it be used?
     pub fn usage(&self) -> String {
         match (&self.on, self.usable) {
             (Some(disk), _) => format!("on: {disk}"),
@@ -190,7 +188,7 @@ impl Report {
         let mut rows = vec![HEADINGS.map(str::to_string).to_vec()];
         rows.extend(self.devices.iter().map(Zoned::row));
         let mut text = table(&rows, WORDS);
-        // Why a device that is on cannot be turned on is in the table.
+        // The table shows devices that are on.
         for device in self.devices.iter().filter(|d| d.on.is_none()) {
             let Some(e) = &device.problem else { continue };
             text += &match e.message.contains(&device.path) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `on`, `off` and `set` exclude one another: each looks first and acts then.
+//! A lock for `on`, `off` and `set`: each checks first and acts on the result.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,10 +13,10 @@ use crate::interrupt;
 
 const PATH: &str = "/run/znsage.lock";
 
-/// How often a lock is tried that is waited for.
+/// Pause between two attempts of [`wait`].
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// As [`take`], but waits: services start and stop together.
+/// As [`take`], but waits.
 pub fn wait() -> Result<Option<Flock<File>>> {
     loop {
         match take() {
@@ -27,8 +27,8 @@ pub fn wait() -> Result<Option<Flock<File>>> {
     }
 }
 
-/// Held until dropped; the kernel drops it if the process dies. None for a
-/// user who may not write to /run: the checks that follow refuse him anyway.
+/// The lock is held until dropped, or until the process dies. None for a user who
+/// may not write to /run: later checks refuse the command.
 pub fn take() -> Result<Option<Flock<File>>> {
     let file = match OpenOptions::new().create(true).truncate(false).write(true).open(PATH) {
         Ok(file) => file,
@@ -38,8 +38,8 @@ pub fn take() -> Result<Option<Flock<File>>> {
     match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
         Ok(lock) => Ok(Some(lock)),
         Err((_, nix::errno::Errno::EWOULDBLOCK)) => {
-            Err(Error::new(Kind::Busy, "another `znsage on`, `off` or `set` is at work")
-                .hint("wait until it is done"))
+            Err(Error::new(Kind::Busy, "another `znsage on`, `off` or `set` is running")
+                .hint("wait until it ends"))
         }
         Err((_, e)) => Err(Error::io("lock", Path::new(PATH), e.into())),
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What a measurement was made on, for who reads it later.
+//! The machine of a measurement, for its report.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,11 +7,11 @@ use crate::sys::Sys;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
-    /// As the processor calls itself.
+    /// Model name.
     pub cpu: Option<String>,
     pub cpus: u64,
     pub memory_bytes: Option<u64>,
-    /// Whether a hypervisor is below, so that times are not of hardware alone.
+    /// A hypervisor may distort times.
     pub virtual_machine: bool,
 }
 
@@ -45,7 +45,7 @@ mod tests {
     use crate::sys::fake::Fake;
 
     #[test]
-    fn it_is_read_of_proc() {
+    fn machine_is_read_from_proc() {
         let fake = Fake::new();
         let cpu = "processor\t: 0\nmodel name\t: Test 9000\nflags\t\t: fpu hypervisor\n";
         fake.put("/proc/cpuinfo", &(cpu.to_string() + &cpu.replace(": 0", ": 1")));

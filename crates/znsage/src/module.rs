@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The kernel module: is there one for this kernel, load it, unload it.
+//! Finds, loads and unloads the kernel module.
 
 use crate::error::{reason, Error, Kind, Result};
 use crate::sys::Sys;
@@ -13,7 +13,7 @@ pub fn loaded(sys: &dyn Sys) -> bool {
     sys.exists(LOADED)
 }
 
-/// Where the module is going to come from.
+/// Where to load the module from.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Source {
     Loaded,
@@ -21,8 +21,8 @@ pub enum Source {
     Installed,
 }
 
-/// Finds the module without loading it, and makes sure that it is built for
-/// the running kernel.
+/// Finds the module without loading it, and checks that it is built for the running
+/// kernel.
 pub fn find(sys: &dyn Sys) -> Result<Source> {
     if loaded(sys) {
         return Ok(Source::Loaded);
@@ -40,11 +40,10 @@ pub fn find(sys: &dyn Sys) -> Result<Source> {
 
 fn no_kmod(e: std::io::Error) -> Error {
     Error::new(Kind::Environment, format!("cannot run modprobe: {}", reason(&e)))
-        .hint("it is in the package kmod")
+        .hint("install the package kmod")
 }
 
-/// `make` in the source tree builds for one kernel; a file for another one is
-/// the most likely mistake, and insmod's message about it is poor.
+/// A file for another kernel is a likely mistake, and insmod's message is poor.
 fn check_file(sys: &dyn Sys, path: &str) -> Result<()> {
     let image = sys.read_bytes(path).map_err(|e| {
         Error::new(Kind::Environment, format!("cannot read the module {path}: {}", reason(&e)))
@@ -67,8 +66,8 @@ fn vermagic(image: &[u8]) -> Option<String> {
     record(image, "vermagic")
 }
 
-/// The first word of a "KEY=VALUE" record, which is not the end of another
-/// one's key: there is `srcversion` beside `version`.
+/// The first word of a "KEY=VALUE" record. The key `version` must not match
+/// `srcversion`.
 fn record(image: &[u8], key: &str) -> Option<String> {
     let key = format!("{key}=");
     let mut found = image.windows(key.len()).enumerate().filter(|(_, w)| *w == key.as_bytes());
@@ -77,8 +76,7 @@ fn record(image: &[u8], key: &str) -> Option<String> {
     String::from_utf8(word.to_vec()).ok()
 }
 
-/// The version of the module that is, or is going to be, loaded; None if it
-/// does not tell.
+/// The version of the module; None if it has none.
 pub fn version(sys: &dyn Sys, source: &Source) -> Option<String> {
     let text = match source {
         Source::Loaded => sys.read(&format!("{LOADED}/version")).ok()?,
@@ -91,7 +89,7 @@ pub fn version(sys: &dyn Sys, source: &Source) -> Option<String> {
     Some(text.trim().to_string()).filter(|t| !t.is_empty())
 }
 
-/// The module is not installed for this kernel; maybe for another one.
+/// The error if the module is not installed for this kernel.
 fn missing(sys: &dyn Sys) -> Error {
     let release = sys.release();
     let others: Vec<String> = sys
@@ -115,13 +113,13 @@ fn holds_module(sys: &dyn Sys, kernel: &str) -> bool {
     sys.read(&format!("/lib/modules/{kernel}/modules.dep")).is_ok_and(|t| t.contains("/znsage.ko"))
 }
 
-/// Loads the module unless it is there.
+/// Loads the module unless it is loaded.
 pub fn load(sys: &dyn Sys, source: &Source) -> Result<()> {
     let argv: &[&str] = match source {
         Source::Loaded => return Ok(()),
         Source::File(path) => {
-            // insmod knows no dependencies. configfs may be built in, so
-            // that a failure here means nothing yet.
+            // insmod does not load dependencies. If configfs is built in, modprobe
+            // may fail.
             let _ = sys.run(&["modprobe", "configfs"], &mut || ());
             &["insmod", path]
         }
@@ -136,17 +134,17 @@ pub fn load(sys: &dyn Sys, source: &Source) -> Result<()> {
     }
     let mut e = Error::new(
         Kind::Environment,
-        format!("the kernel {} does not take the module: {}", sys.release(), ran.complaint()),
+        format!("kernel {} refuses the module: {}", sys.release(), ran.complaint()),
     );
     if ran.complaint().contains("Key was rejected") {
         e = e.hint("Secure Boot is on: sign the module with an enrolled key");
     } else {
-        e = e.hint("`dmesg` may tell more");
+        e = e.hint("`dmesg` may show why");
     }
     Err(e)
 }
 
-/// Unloads the module. It stays, without harm, while somebody uses it.
+/// Unloads the module; fails while it is in use.
 pub fn unload(sys: &dyn Sys) -> std::result::Result<(), String> {
     match sys.run(&["rmmod", "znsage"], &mut || ()) {
         Ok(ran) if ran.ok() => Ok(()),

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `znsage off`: the pages come back to memory, the device is emptied.
+//! `znsage off`: reads the pages back into memory and empties the device.
 
 use serde_json::json;
 
 use crate::cli::OffArgs;
 use crate::counters::{self, Device};
 use crate::error::{Error, Kind, Result};
-use crate::on::require_root;
 use crate::progress::Progress;
 use crate::swaps::Area;
-use crate::sys::Sys;
+use crate::sys::{require_root, Sys};
 use crate::zones::State;
 use crate::{configfs, module, scheduler, section, swaps, units};
 
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Of a section of znsage.conf.
+    /// The section of znsage.conf to turn off.
     pub section: Option<String>,
     pub off: Vec<TurnedOff>,
     pub module_unloaded: bool,
-    /// Why the module is still loaded although nothing uses it.
+    /// Why an unused module could not be unloaded.
     pub module_stays: Option<String>,
 }
 
@@ -27,7 +26,7 @@ pub struct Report {
 pub struct TurnedOff {
     pub name: String,
     pub backing: String,
-    /// Zones that still hold what was swapped out. None: it cannot be told.
+    /// Zones that still hold swapped-out pages; None if unknown.
     pub zones_not_empty: Option<u64>,
 }
 
@@ -37,7 +36,7 @@ pub fn run(sys: &dyn Sys, args: &OffArgs) -> Result<Report> {
     let devices = match (&args.config, &args.device) {
         (Some(name), _) => of_section(sys, name)?,
         (None, None) => counters::all(sys)?,
-        (None, Some(wanted)) if drop_unpowered(sys, wanted)? => Vec::new(),
+        (None, Some(wanted)) if configfs::remove_unpowered(sys, wanted)? => Vec::new(),
         (None, Some(wanted)) => vec![counters::find(sys, wanted)?],
     };
     report.section = args.config.clone();
@@ -54,34 +53,23 @@ pub fn run(sys: &dyn Sys, args: &OffArgs) -> Result<Report> {
     }
     if args.device.is_none() && args.config.is_none() {
         for name in configfs::items(sys) {
-            drop_unpowered(sys, &name)?;
+            configfs::remove_unpowered(sys, &name)?;
         }
     }
     release_module(sys, &mut report);
     Ok(report)
 }
 
-/// What a section has turned on, if it still is.
+/// The device that a section turned on, if it is still on.
 fn of_section(sys: &dyn Sys, name: &str) -> Result<Vec<Device>> {
     let Some(backing) = section::backing(sys, name)? else {
         return Ok(Vec::new());
     };
-    drop_unpowered(sys, &backing)?;
+    configfs::remove_unpowered(sys, &backing)?;
     Ok(counters::all(sys)?.into_iter().filter(|d| d.backing == backing).collect())
 }
 
-/// Removes what a killed `znsage on` may have left behind.
-fn drop_unpowered(sys: &dyn Sys, wanted: &str) -> Result<bool> {
-    let name = wanted.trim_start_matches("/dev/");
-    let left = configfs::items(sys).iter().any(|n| n == name);
-    if !left || configfs::powered(sys, name) {
-        return Ok(false);
-    }
-    configfs::remove(sys, name)?;
-    Ok(true)
-}
-
-/// All pages on the devices have to fit in memory and on the other areas.
+/// All pages on the devices must fit into memory and the other swap areas.
 fn check_memory(sys: &dyn Sys, devices: &[Device]) -> Result<()> {
     let (ours, others): (Vec<_>, Vec<_>) =
         swaps::areas(sys).into_iter().partition(|a| devices.iter().any(|d| d.name == a.name()));
@@ -103,12 +91,12 @@ fn check_memory(sys: &dyn Sys, devices: &[Device]) -> Result<()> {
             units::size(swap)
         ),
     )
-    .hint("end programs, add swap elsewhere, or try all the same with --force"))
+    .hint("end programs, add other swap, or try anyway with --force"))
 }
 
 fn turn_off(sys: &dyn Sys, device: &Device) -> Result<()> {
     if let Some(area) = swaps::area(sys, &device.name) {
-        bring_back(sys, device, area.used_bytes)?;
+        disable_swap(sys, device, area.used_bytes)?;
     }
     configfs::power_off(sys, &device.config)?;
     configfs::remove(sys, &device.config)?;
@@ -116,17 +104,17 @@ fn turn_off(sys: &dyn Sys, device: &Device) -> Result<()> {
     scheduler::restore(sys, &device.backing)
 }
 
-/// The module resets all zones that it used; a device may refuse, or have made
-/// some read-only meanwhile.
+/// The module resets all zones that it used. A reset may fail, or the device may
+/// have made a zone read-only.
 fn zones_not_empty(sys: &dyn Sys, device: &Device) -> Option<u64> {
     let zones = sys.zones(&format!("/dev/{}", device.backing)).ok()?;
     let count = |state| zones.iter().filter(|z| z.sequential && z.state == state).count() as u64;
-    // Others were dead before, and not used.
+    // Other dead zones were never used.
     Some(count(State::Written) + count(State::Dead).min(device.zones.retired))
 }
 
-/// swapoff, with a look at how many slots are still in use.
-fn bring_back(sys: &dyn Sys, device: &Device, used_bytes: u64) -> Result<()> {
+/// Runs swapoff and shows its progress.
+fn disable_swap(sys: &dyn Sys, device: &Device, used_bytes: u64) -> Result<()> {
     let mut progress = Progress::new();
     let start = device.slots_used.max(1);
     let mut tick = || {
@@ -143,8 +131,8 @@ fn bring_back(sys: &dyn Sys, device: &Device, used_bytes: u64) -> Result<()> {
     })
 }
 
-/// With the last device the module goes. It is no error if it cannot: the
-/// devices are off, which is what was asked for.
+/// Unloads the module with the last device. A failure is not an error: the devices
+/// are off.
 fn release_module(sys: &dyn Sys, report: &mut Report) {
     let in_use = !configfs::items(sys).is_empty() || !counters::names(sys).is_empty();
     if in_use || !module::loaded(sys) {
@@ -184,10 +172,10 @@ impl Report {
                 Some(0) => format!("{name} is off, {backing} is empty\n"),
                 Some(n) => format!(
                     "{name} is off, but {n} zones of {backing} could not be emptied\n  \
-                     they hold what was swapped out; `blkzone reset /dev/{backing}` tries again, \
-                     the kernel's log says why it failed\n"
+                     they hold swapped-out pages; `blkzone reset /dev/{backing}` tries again, \
+                     the kernel log shows why it failed\n"
                 ),
-                None => format!("{name} is off; whether {backing} is empty cannot be told\n"),
+                None => format!("{name} is off; whether {backing} is empty is unknown\n"),
             };
         }
         if self.off.is_empty() {

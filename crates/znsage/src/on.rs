@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `znsage on`: look at everything first, then set up step by step; whatever
-//! goes wrong takes back the steps done so far.
+//! `znsage on`: checks everything first, then sets up step by step. A failure
+//! undoes the completed steps.
 
 use std::io;
 use std::time::Duration;
@@ -11,34 +11,25 @@ use crate::cli::{OnArgs, OnCommand};
 use crate::counters::{self, Device};
 use crate::device::{self, Backing};
 use crate::error::{reason, Error, Kind, Result};
+use crate::examine::examine;
 use crate::module::{self, Source};
-use crate::sys::Sys;
+use crate::sys::{require_root, Sys};
 use crate::undo::Undo;
-use crate::{conf, configfs, resume, scheduler, section, set, swaps, units};
+use crate::{choices, conf, configfs, queue, scheduler, section, swaps, units};
 
-/// Forward and reverse map, 4 bytes each.
-const MAP_BYTES_PER_BLOCK: u64 = 8;
-
-/// As the module's (kmod/config.c).
-const DEFAULT_RESERVE: u32 = 2;
-
-/// Likewise (kmod/geometry.c).
+/// The module's default (kmod/geometry.c).
 const DEFAULT_CHUNK: u64 = 256 << 10;
 
-/// mkswap refuses anything smaller.
-const MIN_PAGES: u64 = 10;
-
-/// devtmpfs makes the node at once; a slow udev may still be renaming.
+/// devtmpfs makes the node at once, but a slow udev may still be renaming it.
 const NODE_TRIES: u32 = 100;
 const NODE_PAUSE: Duration = Duration::from_millis(50);
 
-/// What was set up, to tell the user.
 #[derive(Debug)]
 pub struct Report {
     pub device: Device,
     pub backing_path: String,
     pub priority: Option<i64>,
-    /// How pages are encrypted, if the module tells.
+    /// The module's attribute `encrypt`, if there is one.
     pub encrypt: Option<String>,
 }
 
@@ -50,20 +41,22 @@ pub fn run(sys: &dyn Sys, what: &OnCommand, page: u64) -> Result<Report> {
         OnCommand::Section(name) => {
             let conf = conf::read(sys);
             let args = conf.section(name)?;
-            match section::already(sys, args)? {
+            match already_on(sys, args)? {
                 Some(report) => Ok(report),
-                None => turn_on(sys, args, Some(name), page).map_err(|e| section::told(e, name)),
+                None => {
+                    turn_on(sys, args, Some(name), page).map_err(|e| with_section_hint(e, name))
+                }
             }
         }
     }
 }
 
-/// For `section`, if it is one that asks.
+/// `section` is the section of znsage.conf that `args` comes from.
 fn turn_on(sys: &dyn Sys, args: &OnArgs, section: Option<&str>, page: u64) -> Result<Report> {
     let backing = examine(sys, args, page)?;
     let source = module::find(sys)?;
 
-    let chunk = args.chunk.or(narrow_chunk(sys, args, &backing, page));
+    let chunk = args.chunk.or(largest_common_chunk(sys, args, &backing, page));
     let mut undo = Undo::new(sys);
     let remembered = match section {
         Some(name) => section::remember(sys, name, &backing.name, &mut undo),
@@ -75,114 +68,7 @@ fn turn_on(sys: &dyn Sys, args: &OnArgs, section: Option<&str>, page: u64) -> Re
     }
 }
 
-/// All that can be told of a device with such settings before anything is
-/// changed; for root.
-pub fn examine(sys: &dyn Sys, args: &OnArgs, page: u64) -> Result<Backing> {
-    let backing = device::inspect(sys, &args.device, args.force)?;
-    resume::check(sys, &backing.path, &backing.name)?;
-    check_settings(args, &backing, page)?;
-    check_memory(sys, args, &backing, page)?;
-    Ok(backing)
-}
-
-pub fn require_root(sys: &dyn Sys, purpose: &str) -> Result<()> {
-    match sys.is_root() {
-        true => Ok(()),
-        false => Err(Error::new(Kind::Environment, format!("only root can {purpose}"))
-            .hint("run it with sudo")),
-    }
-}
-
-/// Settings against the device. The module checks again; what it would call
-/// "invalid argument" gets its own sentence here.
-fn check_settings(args: &OnArgs, backing: &Backing, page: u64) -> Result<()> {
-    let reserve = u64::from(args.reserve.unwrap_or(DEFAULT_RESERVE));
-    device::check_zones(backing, reserve)?;
-    device::check_reach(backing, args.size, page)?;
-    let unit = args.write_unit.unwrap_or(page);
-    check_write_size("--write-unit", unit, page, page, backing)?;
-    if let Some(chunk) = args.chunk {
-        check_write_size("--chunk", chunk, unit, page, backing)?;
-    }
-    let Some(size) = args.size else {
-        return Ok(());
-    };
-    if size < MIN_PAGES * page {
-        return Err(Error::new(
-            Kind::Device,
-            format!("--size: {} is too small", units::size(size)),
-        )
-        .hint(format!("swap space starts at {}", units::size(MIN_PAGES * page))));
-    }
-    let held_back = args.over_provisioning;
-    let most = backing.usable_bytes / 100 * u64::from(100 - held_back);
-    if size > most {
-        return Err(Error::new(
-            Kind::Space,
-            format!(
-                "--size: {} do not fit on {}: with {held_back} % over-provisioning it holds {}",
-                units::size(size),
-                backing.path,
-                units::size(most)
-            ),
-        )
-        .hint("choose a smaller --size, or leave it out to use all"));
-    }
-    Ok(())
-}
-
-/// A chunk or write unit: whole `unit`s, in one append, within a zone.
-fn check_write_size(
-    option: &str,
-    bytes: u64,
-    unit: u64,
-    page: u64,
-    backing: &Backing,
-) -> Result<()> {
-    let refuse = |why: String| {
-        Err(Error::new(Kind::Device, format!("{option}: {why}")).hint(format!(
-            "{} takes appends of up to {} and has zones of {}",
-            backing.path,
-            units::size(backing.append_bytes),
-            units::size(backing.zone_bytes)
-        )))
-    };
-    let shown = units::size(bytes);
-    if bytes == 0 || !bytes.is_multiple_of(page) {
-        refuse(format!("{bytes} bytes are not a multiple of the page ({})", units::size(page)))
-    } else if !bytes.is_multiple_of(unit) {
-        refuse(format!("{shown} are not a multiple of the write unit ({})", units::size(unit)))
-    } else if bytes > backing.append_bytes {
-        refuse(format!("{shown} do not fit in one append"))
-    } else if bytes > backing.zone_bytes {
-        refuse(format!("{shown} do not fit in a zone"))
-    } else {
-        Ok(())
-    }
-}
-
-fn check_memory(sys: &dyn Sys, args: &OnArgs, backing: &Backing, page: u64) -> Result<()> {
-    // Of a part, the module also maps the zones to work with; it is the one
-    // to count them.
-    let bytes = args.size.unwrap_or(backing.usable_bytes).min(backing.usable_bytes);
-    let need = (bytes / page).min(device::MAX_BLOCKS) * MAP_BYTES_PER_BLOCK;
-    let have = swaps::available_memory(sys)?;
-    if need <= have {
-        return Ok(());
-    }
-    Err(Error::new(
-        Kind::Space,
-        format!(
-            "the map of {} takes {} of memory; {} are available",
-            backing.path,
-            units::size(need),
-            units::size(have)
-        ),
-    )
-    .hint("a device can be used in part: --size SIZE"))
-}
-
-/// The steps that change something, each with its way back.
+/// The steps that change something. Each pushes its undo step.
 fn set_up(
     sys: &dyn Sys,
     args: &OnArgs,
@@ -192,8 +78,8 @@ fn set_up(
     undo: &mut Undo,
 ) -> Result<Report> {
     let name = backing.name.as_str();
-    // A program may be killed after it did its work, so what a program does
-    // gets its way back before it runs.
+    // A program may be killed after it did its work, so its undo step is pushed
+    // before it runs.
     if *source != Source::Loaded {
         undo.push("unload the module", |sys| match module::loaded(sys) {
             true => module::unload(sys).map_err(|e| Error::new(Kind::Kernel, e)),
@@ -201,9 +87,10 @@ fn set_up(
         });
         module::load(sys, source)?;
     }
-    go_on(sys)?;
+    check_interrupt(sys)?;
     configfs::ensure_mounted(sys)?;
-    drop_leftover(sys, name)?;
+    // Left by a killed `znsage on`. The lock excludes a running one.
+    configfs::remove_unpowered(sys, name)?;
     configfs::create(sys, name)?;
     undo.push("remove the configuration", {
         let name = name.to_string();
@@ -211,47 +98,37 @@ fn set_up(
     });
     for (attribute, value) in settings(args, &backing.path, chunk) {
         configfs::set(sys, name, attribute, &value)
-            .map_err(|e| set::refused_name(sys, attribute, &value).unwrap_or(e))?;
+            .map_err(|e| choices::refused(sys, attribute, &value).unwrap_or(e))?;
     }
-    go_on(sys)?;
+    check_interrupt(sys)?;
     attach(sys, args, backing)?;
     undo.push("detach the device", {
         let name = name.to_string();
         move |sys| configfs::power_off(sys, &name)
     });
     scheduler::set_none(sys, name, undo)?;
-    go_on(sys)?;
+    check_interrupt(sys)?;
     enable(sys, args, backing, undo)
 }
 
-/// A signal is taken between steps: the last step is complete or not begun.
-fn go_on(sys: &dyn Sys) -> Result<()> {
+/// Checks for a signal between two steps, never within one.
+fn check_interrupt(sys: &dyn Sys) -> Result<()> {
     match sys.interrupted() {
         true => Err(Error::interrupted()),
         false => Ok(()),
     }
 }
 
-/// An item that was made but never powered: `znsage on` was killed. The lock
-/// of on and off makes sure that nobody is working on it now.
-fn drop_leftover(sys: &dyn Sys, name: &str) -> Result<()> {
-    let left = configfs::items(sys).iter().any(|n| n == name);
-    match left && !configfs::powered(sys, name) {
-        true => configfs::remove(sys, name),
-        false => Ok(()),
-    }
-}
-
-/// What the module would choose for a chunk, as it does in kmod/geometry.c, is
-/// too much for the paths to the device: the most that they take, in whole units.
-fn narrow_chunk(sys: &dyn Sys, args: &OnArgs, backing: &Backing, page: u64) -> Option<u64> {
-    let preferred = device::limit(sys, &backing.name, "optimal_io_size").unwrap_or(0);
+/// The largest chunk that all paths to the device take, in whole units. None if
+/// the module's choice (kmod/geometry.c) is small enough.
+fn largest_common_chunk(sys: &dyn Sys, args: &OnArgs, backing: &Backing, page: u64) -> Option<u64> {
+    let preferred = queue::limit(sys, &backing.name, "optimal_io_size").unwrap_or(0);
     let least = backing.append_bytes;
     let unit = args.write_unit.unwrap_or(page);
     (backing.narrowed && preferred.max(DEFAULT_CHUNK) > least).then(|| least - least % unit)
 }
 
-/// Attributes to write. What the user left open stays with the module.
+/// Attributes to write. The others keep the module's defaults.
 fn settings(args: &OnArgs, path: &str, chunk: Option<u64>) -> Vec<(&'static str, String)> {
     let mut list = vec![
         ("backing", path.to_string()),
@@ -276,7 +153,7 @@ fn settings(args: &OnArgs, path: &str, chunk: Option<u64>) -> Vec<(&'static str,
     list
 }
 
-/// power=1, and the module's reason if it refuses.
+/// Writes power=1. The module logs why it refuses.
 fn attach(sys: &dyn Sys, args: &OnArgs, backing: &Backing) -> Result<()> {
     let seen = sys.kernel_log().last().map_or(0, |l| l.number);
     configfs::power_on(sys, &backing.name).map_err(|e| {
@@ -296,29 +173,29 @@ fn refused(e: &io::Error, args: &OnArgs, path: &str, logged: Option<String>) -> 
         Some(libc::EBUSY) => (Kind::Busy, "the device is in use"),
         Some(libc::EAGAIN) => (Kind::Busy, "try again when the system is back"),
         Some(libc::ENOTEMPTY) => {
-            (Kind::Busy, "--force takes the device anyway; everything on it is lost")
+            (Kind::Busy, "--force takes the device anyway; the data on it is lost")
         }
         Some(libc::EUSERS) => (
             Kind::Busy,
-            "`blkzone report` shows them, `blkzone finish` or `blkzone reset` ends them; or leave \
-             out --size",
+            "`blkzone report` lists them, `blkzone finish` or `blkzone reset` closes them; or omit \
+             --size",
         ),
         Some(libc::ENOENT | libc::ENODEV | libc::ENXIO | libc::ENOTBLK) => {
-            (Kind::Device, "is it still there?")
+            (Kind::Device, "the device may have been removed")
         }
         Some(libc::EOPNOTSUPP) => (Kind::Device, "a zoned device with zone append is needed"),
         Some(libc::EFBIG) => (Kind::Device, "--size SIZE uses the first part of the device"),
         Some(libc::EINVAL) => (Kind::Device, "the settings do not fit the device"),
         Some(libc::ENOSPC) if args.size.is_some() => {
-            (Kind::Space, "choose a smaller --size, or leave it out")
+            (Kind::Space, "choose a smaller --size, or omit it")
         }
         Some(libc::ENOSPC) => {
             (Kind::Device, "--policy single and a smaller --reserve need fewer zones")
         }
         Some(libc::ENOPKG) => (
             Kind::Environment,
-            "`modprobe xts` and `modprobe aes` have to succeed: the kernel needs CONFIG_CRYPTO_XTS \
-             and CONFIG_CRYPTO_AES; or leave out --encrypt",
+            "`modprobe xts` and `modprobe aes` must succeed: the kernel needs CONFIG_CRYPTO_XTS \
+             and CONFIG_CRYPTO_AES; or omit --encrypt",
         ),
         Some(libc::ENOMEM) => (Kind::Space, "the map takes 8 bytes of memory for each page"),
         _ => (Kind::Kernel, "the kernel log (`dmesg`) may tell more"),
@@ -341,12 +218,11 @@ fn enable(sys: &dyn Sys, args: &OnArgs, backing: &Backing, undo: &mut Undo) -> R
         }
     });
     swaps::enable(sys, &node, args.priority)?;
-    go_on(sys)?;
+    check_interrupt(sys)?;
     report(sys, counters::read(sys, &name)?, &backing.path)
 }
 
-/// What there is to tell of a device that is on.
-pub fn report(sys: &dyn Sys, device: Device, path: &str) -> Result<Report> {
+fn report(sys: &dyn Sys, device: Device, path: &str) -> Result<Report> {
     Ok(Report {
         backing_path: path.to_string(),
         priority: swaps::area(sys, &device.name).map(|a| a.priority),
@@ -360,11 +236,42 @@ fn wait_for(sys: &dyn Sys, node: &str) -> Result<()> {
         if sys.exists(node) {
             return Ok(());
         }
-        go_on(sys)?;
+        check_interrupt(sys)?;
         sys.sleep(NODE_PAUSE);
     }
     Err(Error::new(Kind::Kernel, format!("{node} did not appear"))
-        .hint("is devtmpfs mounted on /dev, or udev running?"))
+        .hint("check that devtmpfs is mounted on /dev, or that udev is running"))
+}
+
+/// The report of a device that is on already, whoever turned it on.
+fn already_on(sys: &dyn Sys, args: &OnArgs) -> Result<Option<Report>> {
+    if !sys.exists(&args.device) {
+        return Ok(None);
+    }
+    let (path, name) = device::locate(sys, &args.device)?;
+    let Some(device) = counters::all(sys)?.into_iter().find(|d| d.backing == name) else {
+        return Ok(None);
+    };
+    match swaps::area(sys, &device.name) {
+        Some(_) => report(sys, device, &path).map(Some),
+        None => Err(Error::new(
+            Kind::Busy,
+            format!("{path} is the backing device of {}, which is not used as swap", device.name),
+        )
+        .hint(format!("run `znsage off {}` first", device.name))),
+    }
+}
+
+/// At boot a device is usually not empty because the power failed while it was on.
+fn with_section_hint(e: Error, section: &str) -> Error {
+    if e.kind != Kind::Busy || !e.hint.as_ref().is_some_and(|hint| hint.contains("--force")) {
+        return e;
+    }
+    let hint = e.hint.clone().unwrap_or_default();
+    e.hint(format!(
+        "{hint}\nafter a power failure, or if the device could not be emptied at shutdown:\n\
+         `force = yes` in section {section} takes the device at every boot, even if it holds data"
+    ))
 }
 
 impl Report {

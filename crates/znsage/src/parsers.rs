@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What reads texts from outside, for those who fuzz it (crates/znsage-fuzz) or
-//! make a manual of it (examples/pages.rs). No interface for anybody else: it changes as the command does.
+//! Parsers and the grammar, for the fuzz targets (crates/znsage-fuzz), the manual
+//! (examples/pages) and tests. Not a stable interface.
 
 use clap::Parser;
 use serde_json::Value;
@@ -10,43 +10,31 @@ pub use crate::units::{micros, parse_micros, parse_name, parse_size, size};
 pub use crate::zones::{State, Zone};
 
 use crate::cli::{Cli, Command};
-use crate::error::Error;
-use crate::{
-    bench, check, conf, configfs, doctor, generator, list, off, on, probe, report, scheduler, set,
-    sim, status, swaps, sys, top,
-};
+use crate::outcome::Outcome;
+use crate::{bench, conf, configfs, generator, report, scheduler, sim, swaps, sys, top};
 
-/// What a command says, as text and as JSON; or why it does not.
-pub type Said = Result<(String, Value), (String, Value)>;
+/// What a command prints, or its error: as text and as JSON.
+pub type Printed = Result<(String, Value), (String, Value)>;
 
-/// Does what a command line asks for on `sys`, which stands for a machine. Of a
-/// simulation only the spec is made.
-pub fn obey(sys: &dyn Sys, words: &[&str], page: u64) -> Said {
+/// Runs a command line on `sys`, which stands for a machine. Of a simulation it
+/// only makes the spec.
+pub fn run_line(sys: &dyn Sys, words: &[&str], page: u64) -> Printed {
     let cli = Cli::try_parse_from(std::iter::once(&"znsage").chain(words))
         .map_err(|e| (e.render().to_string(), Value::Null))?;
+    let text = |text| Outcome::fine(text, Value::Null);
     let said = match &cli.command {
-        Command::On(args) => on::run(sys, args, page).map(|r| (r.to_text(), r.to_json())),
-        Command::Off(args) => off::run(sys, args).map(|r| (r.to_text(), r.to_json())),
-        Command::List => list::run(sys, page).map(|r| (r.to_text(), r.to_json())),
-        Command::Doctor => {
-            let report = doctor::run(sys, page);
-            Ok((report.to_text(), report.to_json()))
-        }
-        Command::Status(args) => status::run(sys, args, page).map(|r| (r.to_text(), r.to_json())),
-        Command::Top(args) => top::once(sys, args, page).map(|text| (text, Value::Null)),
-        Command::Set(args) => set::run(sys, args).map(|r| (r.to_text(), r.to_json())),
-        Command::Check(args) => check::run(sys, args).map(|r| (r.to_text(), r.to_json())),
-        Command::Probe(args) => probe::prepare(sys, args, page)
-            .and_then(|ready| probe::run(sys, &ready))
-            .map(|r| (r.to_text(), r.to_json())),
-        Command::Report(args) => report::run(sys, args).map(|r| (r.to_text(), r.to_json())),
-        Command::Sim { command } => sim::look(command).map(|spec| (spec, Value::Null)),
+        Command::Top(args) => top::once(sys, args, page).map(text),
+        Command::Sim { command } => sim::look(command).map(text),
         Command::Generator(args) => {
-            generator::run(sys, args, "/usr/sbin/znsage").map(|()| Default::default())
+            generator::run(sys, args, "/usr/sbin/znsage").map(|()| text(String::new()))
         }
-        Command::Bench(_) | Command::BenchWorker => Ok(Default::default()),
+        Command::Bench(_) | Command::BenchWorker => Ok(text(String::new())),
+        command => crate::run(sys, command, page, false, || ()),
     };
-    said.map_err(|e: Error| (e.to_string(), e.to_json()))
+    match said {
+        Ok(outcome) => Ok((outcome.text, outcome.json)),
+        Err(e) => Err((e.to_string(), e.to_json())),
+    }
 }
 
 /// The command line's grammar, for its manual and its tests.
@@ -54,8 +42,8 @@ pub fn grammar() -> clap::Command {
     <Cli as clap::CommandFactory>::command()
 }
 
-/// Reads what is not in the way of [`obey`].
-pub fn look_around(sys: &dyn Sys) {
+/// Runs parsers that [`run_line`] does not reach.
+pub fn read_rest(sys: &dyn Sys) {
     let _ = swaps::available_memory(sys);
     for area in swaps::areas(sys) {
         let _ = (area.name(), area.free_bytes());
@@ -65,17 +53,17 @@ pub fn look_around(sys: &dyn Sys) {
     }
 }
 
-/// What is made of a file of settings.
+/// The meaning of a file of settings.
 pub struct Settings {
-    /// Lines that make no sense, as far as there is one to blame, and why.
+    /// What is wrong, with the line if there is one.
     pub faults: Vec<(Option<usize>, String)>,
-    /// Services: name, text, and what wants it.
+    /// Services: name, text, and the units that want it.
     pub units: Vec<(String, String, Vec<String>)>,
 }
 
 /// A file of settings such as /etc/znsage.conf.
 pub fn settings(text: &str) -> Settings {
-    let conf = conf::of_texts(&[("/etc/znsage.conf".to_string(), text.to_string())]);
+    let conf = conf::parse_texts(&[("/etc/znsage.conf".to_string(), text.to_string())]);
     let units = generator::units(&conf, "/usr/sbin/znsage");
     let _ = conf::complaint(conf.faults.iter());
     Settings {
@@ -84,9 +72,9 @@ pub fn settings(text: &str) -> Settings {
     }
 }
 
-/// All that is said against a file of settings.
+/// The error for a file of settings, with all faults.
 pub fn complaint(text: &str) -> Option<String> {
-    let conf = conf::of_texts(&[("/etc/znsage.conf".to_string(), text.to_string())]);
+    let conf = conf::parse_texts(&[("/etc/znsage.conf".to_string(), text.to_string())]);
     let e = conf::complaint(conf.faults.iter())?;
     Some(format!("{e}\n{}", e.hint.as_deref().unwrap_or_default()))
 }
@@ -96,20 +84,20 @@ pub fn section() -> clap::Command {
     conf::grammar()
 }
 
-/// The page of a result, if it is one.
+/// The page of a result.
 ///
 /// # Errors
-/// If it is none.
+/// If the text is not a result.
 pub fn page(result: &str) -> Result<String, String> {
     report::page_of(result).map_err(|e| e.to_string())
 }
 
-/// The chosen I/O scheduler of a list of them.
+/// The active I/O scheduler in a list of schedulers.
 pub fn scheduler(list: &str) -> Option<String> {
     scheduler::chosen(list)
 }
 
-/// A record of the kernel's log.
+/// A record of the kernel log.
 pub fn log_record(record: &str) -> Option<LogLine> {
     sys::parse_record(record)
 }
@@ -119,7 +107,7 @@ pub fn lookup(table: &str, key: &str) -> Option<u64> {
     bench::lookup(table, key)
 }
 
-/// The trace that `znsage bench` makes of the lines of trace_pipe.
+/// The trace that `znsage bench` makes from the lines of trace_pipe.
 ///
 /// # Errors
 /// If a line has an unknown form.

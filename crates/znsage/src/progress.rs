@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! One line on standard error that shows how far things are: rewritten in
-//! place on a terminal, a new line now and then in a log.
+//! Progress on standard error: one line, rewritten in place on a terminal; a new line
+//! every few seconds in a log.
 
 use std::io::{stderr, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ impl Progress {
         Progress { terminal: stderr().is_terminal(), last: Instant::now(), shown: false }
     }
 
-    /// Shows the text unless another one was shown a moment ago.
+    /// Shows the text, but not too often.
     pub fn show(&mut self, text: impl FnOnce() -> String) {
         let interval = if self.terminal { ON_TERMINAL } else { IN_LOG };
         if self.last.elapsed() < interval {
@@ -27,7 +27,7 @@ impl Progress {
         }
         self.last = Instant::now();
         self.shown = true;
-        // Progress that cannot be shown is no reason to stop.
+        // An error here is not worth stopping for.
         let _ = match self.terminal {
             true => write!(stderr(), "\r\x1b[K{}", text()),
             false => writeln!(stderr(), "{}", text()),

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `znsage status --prometheus`: the counters in the text format of Prometheus.
 //!
-//! Names and units follow its conventions: bytes, seconds and ratios instead
-//! of blocks, microseconds and percent; counters end in _total. What can be
-//! computed from others, such as the WAF, is left to the query.
-//! docs/monitoring.md has the list, and a test compares it with this one.
+//! Names and units follow its conventions: bytes, seconds and ratios instead of
+//! blocks, microseconds and percent; counters end in _total. Queries compute derived
+//! values such as the WAF. A test compares docs/monitoring.md with this list.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,8 +13,7 @@ use serde_json::Value;
 use crate::counters::Device;
 use crate::details::{Details, Row, LATENCIES};
 
-/// Histograms are told by powers of two up to the last that the module has, in
-/// us: its own buckets are four times as many.
+/// Exported buckets end at powers of two, in us. The module has four times as many.
 const LAST_POWER: u32 = 24;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +33,7 @@ impl Kind {
     }
 }
 
-/// One device and what its values are to be told with.
+/// A device and the context of its values.
 struct Scene<'a> {
     device: &'a Device,
     details: &'a Details,
@@ -44,12 +42,11 @@ struct Scene<'a> {
     cgroups: &'a BTreeMap<u64, String>,
 }
 
-/// A line: the end of its name, what its labels are (those of the metric, in
-/// their order), its value.
+/// A line of output: end of the name, values of the metric's labels, value.
 struct Sample {
     suffix: &'static str,
     labels: Vec<String>,
-    /// Of a bucket: its end.
+    /// The upper limit of a bucket.
     le: Option<String>,
     value: String,
 }
@@ -64,14 +61,11 @@ impl Sample {
     }
 }
 
-/// How a number of the module becomes a value.
+/// The unit of a number of the module, for conversion.
 #[derive(Clone, Copy)]
 enum Unit {
-    /// As it is.
     One,
-    /// Blocks, to be bytes.
     Blocks,
-    /// Microseconds, to be seconds.
     Micros,
     Nanos,
     Percent,
@@ -91,7 +85,7 @@ impl Unit {
 
 /// Where a metric's values come from.
 enum From {
-    /// A file with a number; `details` has those that `Device` has not.
+    /// A file with a number.
     Number(Unit),
     /// A column of the table of streams.
     Column(&'static str, Unit),
@@ -103,7 +97,7 @@ pub struct Metric {
     pub name: &'static str,
     pub kind: Kind,
     pub help: &'static str,
-    /// Beside `device`.
+    /// Besides `device`.
     pub labels: &'static [&'static str],
     /// The file in /sys/block/znsageN/znsage.
     pub file: &'static str,
@@ -142,7 +136,7 @@ const fn other(
     Metric { name, kind, help, labels, file, from: From::Other(from) }
 }
 
-/// The number of devices, which is told even if there is none.
+/// The number of devices; printed even if it is 0.
 pub const DEVICES: (&str, &str) = ("znsage_devices", "Devices that are on.");
 
 use Kind::{Counter, Gauge, Histogram};
@@ -210,8 +204,7 @@ pub const METRICS: &[Metric] = &[
     column("znsage_stream_keys", Gauge, "keys", One, "Keys that share the stream."),
 ];
 
-/// The whole text. `page` is the bytes of a block; `cgroups` are paths by the
-/// numbers that keys have with the policy `cgroup`.
+/// The whole text. `page` is the size of a block; `cgroups` has paths by id.
 pub fn text(devices: &[(Device, Details)], page: u64, cgroups: &BTreeMap<u64, String>) -> String {
     let (name, help) = DEVICES;
     let mut text = head(name, Gauge, help);
@@ -224,7 +217,7 @@ pub fn text(devices: &[(Device, Details)], page: u64, cgroups: &BTreeMap<u64, St
                 line(&mut lines, metric, &device.name, &sample);
             }
         }
-        // Of what this module does not tell, not even the name.
+        // No head for a metric that this module does not have.
         if !lines.is_empty() {
             text += &head(metric.name, metric.kind, metric.help);
             text += &lines;
@@ -334,8 +327,8 @@ fn full_zones(scene: &Scene) -> Vec<Sample> {
         .collect()
 }
 
-/// What is in a bucket took less than its end, so `le` tells a little too much:
-/// nothing, at the resolution of the module's clock.
+/// Values of a bucket are less than its limit, while `le` includes the limit; the
+/// difference is below the resolution of the module's clock.
 fn latencies(scene: &Scene) -> Vec<Sample> {
     let mut samples = Vec::new();
     for what in LATENCIES {

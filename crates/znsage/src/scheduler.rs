@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The I/O scheduler of the zoned device, which is none while znsage uses it.
-//! Appends need no order, chunks need no merging, and reads that wait for
-//! nothing need no priority: all that a scheduler costs is lost. 6.1 gives
-//! every zoned device mq-deadline, later kernels those with a single queue.
-//! For the next user of the device it matters, so `off` puts it back.
+//! Sets the I/O scheduler of the zoned device to none while znsage uses it: appends
+//! need no order, chunks no merging and reads no priority, so a scheduler only costs
+//! time. Linux 6.1 gives every zoned device mq-deadline, later kernels those with a
+//! single queue. `off` restores it for the next user of the device.
 
 use crate::error::{Error, Result};
 use crate::sys::Sys;
@@ -11,7 +10,7 @@ use crate::undo::Undo;
 
 const NONE: &str = "none";
 
-/// Sets it to none, to be put back by [`restore`].
+/// Sets it to none; [`restore`] reverts this.
 pub fn set_none(sys: &dyn Sys, device: &str, undo: &mut Undo) -> Result<()> {
     let attribute = attribute(device);
     let Some(current) = sys.read(&attribute).ok().and_then(|list| chosen(&list)) else {
@@ -19,7 +18,7 @@ pub fn set_none(sys: &dyn Sys, device: &str, undo: &mut Undo) -> Result<()> {
     };
     let saved = saved(device);
     if current == NONE {
-        // What a machine that lost the device in use may have left behind.
+        // Left over if the device was removed while in use.
         return sys.forget(&saved).map_err(|e| Error::io("remove", &sys.at(&saved), e));
     }
     undo.push("restore the I/O scheduler", {
@@ -30,7 +29,7 @@ pub fn set_none(sys: &dyn Sys, device: &str, undo: &mut Undo) -> Result<()> {
     sys.write(&attribute, NONE).map_err(|e| Error::io("write", &sys.at(&attribute), e))
 }
 
-/// Sets it to what it was, if [`set_none`] changed it.
+/// Restores it if [`set_none`] changed it.
 pub fn restore(sys: &dyn Sys, device: &str) -> Result<()> {
     let (attribute, saved) = (attribute(device), saved(device));
     let Ok(before) = sys.read(&saved) else {
@@ -48,7 +47,7 @@ fn saved(device: &str) -> String {
     format!("/run/znsage/{device}.scheduler")
 }
 
-/// The one in brackets, if there is a choice that includes none.
+/// The active scheduler, in brackets. None if the list does not offer `none`.
 pub fn chosen(list: &str) -> Option<String> {
     let words: Vec<&str> = list.split_whitespace().collect();
     let current = words.iter().find_map(|w| w.strip_prefix('[')?.strip_suffix(']'))?;
@@ -60,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_chosen_one_is_in_brackets() {
+    fn active_scheduler_is_in_brackets() {
         for (list, want) in [
             ("[mq-deadline] kyber none\n", Some("mq-deadline")),
             ("mq-deadline [none]\n", Some("none")),

@@ -1,30 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `znsage set`: change settings of a running device. All are checked before
-//! the first is written; should the kernel refuse one all the same, those
-//! written before it are put back.
+//! `znsage set`: changes settings of a running device. Checks all before it
+//! writes the first; if the kernel refuses one, restores those written before.
 
 use std::io;
 
 use serde::Serialize;
 use serde_json::json;
 
+use crate::choices;
 use crate::cli::SetArgs;
 use crate::configfs;
 use crate::counters::{self, directory};
 use crate::error::{Error, Kind, Result};
-use crate::on::require_root;
-use crate::sys::Sys;
+use crate::sys::{require_root, Sys};
 use crate::undo::Undo;
 use crate::units;
-
-/// What the module has built in; it tells itself what else there is.
-const POLICIES: [&str; 6] = ["single", "cpu", "process", "vma", "cgroup", "heat"];
-const VICTIMS: [&str; 3] = ["greedy", "cost-benefit", "age"];
 
 const MIN_DEADLINE_US: u64 = 100;
 const MAX_DEADLINE_US: u64 = 1_000_000;
 
-/// Settings by the names that people use, and the module's files.
+/// A setting. Each has a name for users and a file of the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
     Policy,
@@ -59,7 +54,7 @@ impl Key {
         }
     }
 
-    /// A value of the module's file, for people.
+    /// A value of the module's file, with its unit.
     fn show(self, value: &str) -> String {
         match self {
             Key::Deadline => format!("{value} us"),
@@ -69,7 +64,7 @@ impl Key {
     }
 }
 
-/// A setting and what is to be written to its file.
+/// A setting and the text for its file.
 #[derive(Clone, Debug)]
 struct Wanted {
     key: Key,
@@ -78,7 +73,7 @@ struct Wanted {
 
 impl Wanted {
     fn number(&self) -> u64 {
-        self.value.parse().expect("it was made from one")
+        self.value.parse().expect("parse_value made it from a number")
     }
 }
 
@@ -113,7 +108,7 @@ fn usage(message: String) -> Error {
     Error::new(Kind::Usage, message)
 }
 
-/// What can be told without a device.
+/// Parses the settings; looks at no device.
 fn parse(pairs: &[String]) -> Result<Vec<Wanted>> {
     let known = KEYS.map(Key::name).join(", ");
     if pairs.is_empty() {
@@ -124,7 +119,7 @@ fn parse(pairs: &[String]) -> Result<Vec<Wanted>> {
     let mut wanted: Vec<Wanted> = Vec::new();
     for pair in pairs {
         let (name, text) = pair.split_once('=').ok_or_else(|| {
-            usage(format!("`{pair}` is no KEY=VALUE")).hint(format!("settings: {known}"))
+            usage(format!("`{pair}` is not KEY=VALUE")).hint(format!("settings: {known}"))
         })?;
         let key =
             KEYS.into_iter().find(|k| k.name() == name.replace('_', "-")).ok_or_else(|| {
@@ -145,16 +140,16 @@ fn parse_value(key: Key, text: &str) -> Result<String> {
         Key::Deadline => units::parse_micros(text).map(|us| us.to_string()).map_err(bad),
         Key::GcLow | Key::GcHigh => match text.parse::<u32>() {
             Ok(n) => Ok(n.to_string()),
-            Err(_) => Err(bad(format!("`{text}` is no number of zones"))),
+            Err(_) => Err(bad(format!("`{text}` is not a number of zones"))),
         },
         Key::Pace => match text.trim_end_matches('%').parse::<u32>() {
             Ok(n) => Ok(n.to_string()),
-            Err(_) => Err(bad(format!("`{text}` is no percentage"))),
+            Err(_) => Err(bad(format!("`{text}` is not a percentage"))),
         },
     }
 }
 
-/// The device that is meant; none need be named if there is but one.
+/// The device to change; the user may omit it if only one is on.
 fn pick(sys: &dyn Sys, device: Option<&str>) -> Result<String> {
     if let Some(wanted) = device {
         return Ok(counters::find(sys, wanted)?.name);
@@ -163,59 +158,21 @@ fn pick(sys: &dyn Sys, device: Option<&str>) -> Result<String> {
     match names.len() {
         0 => Err(Error::new(Kind::Device, "no znsage device is on")),
         1 => Ok(names.remove(0)),
-        _ => Err(usage("which device?".into()).hint(format!("there is: {}", names.join(", ")))),
+        _ => Err(usage("several devices are on: name one".into())
+            .hint(format!("available: {}", names.join(", ")))),
     }
-}
-
-/// All values that `policy` or `victim` may have, and whether the module says
-/// so; if it does not, it is what every module has.
-fn choices(sys: &dyn Sys, key: Key) -> (Vec<String>, bool) {
-    let built_in = |names: &[&str]| (names.iter().map(|s| s.to_string()).collect(), false);
-    if key != Key::Policy {
-        return built_in(&VICTIMS);
-    }
-    match sys.read(&configfs::policies()) {
-        Ok(text) => (text.split_whitespace().map(str::to_string).collect(), true),
-        Err(_) => built_in(&POLICIES),
-    }
-}
-
-fn unknown_name(key: Key, value: &str, there: &[String]) -> Error {
-    let list = there.join(", ");
-    let hint = match key {
-        Key::Policy => {
-            format!(
-                "there is: {list}\na policy in a module of its own is there once that is loaded"
-            )
-        }
-        _ => format!("there is: {list}"),
-    };
-    usage(format!("{}: there is no `{value}`", key.name())).hint(hint)
-}
-
-/// For `znsage on`: why the module did not take a policy's or victim's name.
-pub fn refused_name(sys: &dyn Sys, attribute: &str, value: &str) -> Option<Error> {
-    let key = [Key::Policy, Key::Victim].into_iter().find(|k| k.file() == attribute)?;
-    let (there, _) = choices(sys, key);
-    (!there.iter().any(|name| name == value)).then(|| unknown_name(key, value, &there))
 }
 
 fn check_names(sys: &dyn Sys, wanted: &[Wanted]) -> Result<()> {
-    for w in wanted.iter().filter(|w| matches!(w.key, Key::Policy | Key::Victim)) {
-        let (there, certain) = choices(sys, w.key);
-        // A guess is no reason to refuse: the kernel has the last word.
-        if certain && !there.contains(&w.value) {
-            return Err(unknown_name(w.key, &w.value, &there));
-        }
-    }
-    Ok(())
+    let mut names = wanted.iter().filter(|w| matches!(w.key, Key::Policy | Key::Victim));
+    names.try_for_each(|w| choices::check(sys, w.key.file(), &w.value))
 }
 
 fn out_of_range(key: Key, value: String, range: String) -> Error {
     Error::new(Kind::Device, format!("{}: {value} is out of range: {range}", key.name()))
 }
 
-/// Settings whose range is the same for every device.
+/// Checks settings whose range is the same for every device.
 fn check_ranges(wanted: &[Wanted]) -> Result<()> {
     for w in wanted {
         let (range, says) = match w.key {
@@ -230,8 +187,8 @@ fn check_ranges(wanted: &[Wanted]) -> Result<()> {
     Ok(())
 }
 
-/// GC needs the reserve and its own zones to be above the low mark. Returns
-/// the settings in an order in which each is valid when it is written.
+/// Checks the watermarks: the low one must cover the reserve and GC's own zones.
+/// Returns the settings in an order in which each is valid when written.
 fn check_watermarks(sys: &dyn Sys, name: &str, mut wanted: Vec<Wanted>) -> Result<Vec<Wanted>> {
     let new = |key| wanted.iter().find(|w| w.key == key).map(Wanted::number);
     let (new_low, new_high) = (new(Key::GcLow), new(Key::GcHigh));
@@ -262,7 +219,7 @@ fn check_watermarks(sys: &dyn Sys, name: &str, mut wanted: Vec<Wanted>) -> Resul
         let range = format!("{least} to {most}, above gc-low, which is {}", least - 1);
         return Err(out_of_range(Key::GcHigh, n.to_string(), range));
     }
-    // Up: the high mark first. Down: the low one.
+    // To raise both, write the high mark first; to lower both, the low one.
     let high_first = new_high.is_some_and(|n| n > low);
     wanted.sort_by_key(|w| match w.key {
         Key::GcHigh => (1, !high_first),
@@ -289,13 +246,13 @@ fn change(sys: &dyn Sys, name: &str, w: &Wanted, undo: &mut Undo) -> Result<Chan
     if !sys.exists(&path) {
         return Err(Error::new(
             Kind::Environment,
-            format!("the module knows no setting `{}`", w.key.file()),
+            format!("the module has no setting `{}`", w.key.file()),
         )
-        .hint("command and module are of different versions: install the same of both"));
+        .hint("command and module have different versions: install the same version of both"));
     }
     let before: String = counters::value(sys, name, w.key.file())?;
     sys.write(&path, &format!("{}\n", w.value)).map_err(|e| refused(sys, name, w, &e))?;
-    undo.push("put a setting back", {
+    undo.push("restore a setting", {
         let (path, before) = (path.clone(), before.clone());
         move |sys| {
             sys.write(&path, &format!("{before}\n"))
@@ -308,15 +265,17 @@ fn change(sys: &dyn Sys, name: &str, w: &Wanted, undo: &mut Undo) -> Result<Chan
 
 fn refused(sys: &dyn Sys, name: &str, w: &Wanted, e: &io::Error) -> Error {
     let key = w.key;
+    let by_module = || {
+        let (name, value) = (key.name(), key.show(&w.value));
+        Error::new(Kind::Device, format!("the module refuses {name} = {value}"))
+            .hint("the kernel log (`dmesg`) may show why")
+    };
     match e.raw_os_error() {
         Some(libc::EINVAL | libc::ENOENT) if matches!(key, Key::Policy | Key::Victim) => {
-            unknown_name(key, &w.value, &choices(sys, key).0)
+            let listed = || Error { kind: Kind::Usage, ..by_module() };
+            choices::refused(sys, key.file(), &w.value).unwrap_or_else(listed)
         }
-        Some(libc::EINVAL | libc::ERANGE) => Error::new(
-            Kind::Device,
-            format!("the module refuses {} = {}", key.name(), key.show(&w.value)),
-        )
-        .hint("the kernel log (`dmesg`) may tell more"),
+        Some(libc::EINVAL | libc::ERANGE) => by_module(),
         Some(libc::EBUSY) => {
             Error::new(Kind::Busy, format!("{} cannot be changed now", key.name()))
         }
@@ -339,7 +298,7 @@ impl Report {
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for c in &self.changed {
-            let key = KEYS.into_iter().find(|k| k.name() == c.key).expect("it is one of them");
+            let key = KEYS.into_iter().find(|k| k.name() == c.key).expect("KEYS has all names");
             let (before, after) = (key.show(&c.before), key.show(&c.after));
             text += &format!("{}: {} was {before}, is {after}\n", self.device, c.key);
         }

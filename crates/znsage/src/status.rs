@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `znsage status`: a row a device, and below it what is in its zones and how
-//! long things took.
+//! `znsage status`: a row per device, then latencies, zones and streams.
 
 use std::collections::BTreeMap;
 
 use serde_json::{json, Value};
 
 use crate::cli::StatusArgs;
-use crate::counters::{self, Device};
+use crate::counters::Device;
 use crate::details::{self, Details, LATENCIES};
 use crate::error::Result;
 use crate::sys::Sys;
-use crate::{cgroups, prometheus, units};
+use crate::units::{self, table};
+use crate::{cgroups, prometheus};
 
 pub struct Report {
     pub devices: Vec<(Device, Details)>,
     page: u64,
     streams: bool,
-    /// For Prometheus: all cgroups by their numbers.
+    /// With --prometheus: all cgroups by id.
     metrics: Option<BTreeMap<u64, String>>,
 }
 
 pub fn run(sys: &dyn Sys, args: &StatusArgs, page: u64) -> Result<Report> {
-    let devices = devices(sys)?;
+    let devices = details::all(sys)?;
     let by_cgroup = devices.iter().any(|(d, _)| d.policy == "cgroup");
     let metrics = args.prometheus.then(|| match by_cgroup {
         true => cgroups::paths(sys),
@@ -31,21 +31,12 @@ pub fn run(sys: &dyn Sys, args: &StatusArgs, page: u64) -> Result<Report> {
     Ok(Report { devices, page, streams: args.streams, metrics })
 }
 
-/// All that the module tells of the devices that are on.
-pub fn devices(sys: &dyn Sys) -> Result<Vec<(Device, Details)>> {
-    let with_details = |d: Device| {
-        let details = details::read(sys, &d.name, &json!(d));
-        (d, details)
-    };
-    Ok(counters::all(sys)?.into_iter().map(with_details).collect())
-}
-
 const HEADINGS: [&str; 13] = [
     "NAME", "BACKING", "POLICY", "VICTIM", "SIZE", "USED", "UTIL", "ZONES", "EMPTY", "OUT",
     "COPIED", "WAF", "MAP",
 ];
 
-/// Columns that hold words; the others are numbers, set to the right.
+/// The first columns hold words, the others numbers.
 const WORDS: usize = 4;
 
 impl Report {
@@ -56,7 +47,7 @@ impl Report {
             .map(|(device, details)| {
                 let mut all = json!(device);
                 if let (Value::Object(all), Value::Object(more)) = (&mut all, json!(details)) {
-                    // What has been there for longer keeps its meaning.
+                    // Fields of the device come first and keep their meaning.
                     for (key, value) in more {
                         all.entry(key).or_insert(value);
                     }
@@ -113,26 +104,7 @@ impl Report {
     }
 }
 
-/// The first `words` columns are words, the others numbers.
-pub fn table(rows: &[Vec<String>], words: usize) -> String {
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            let width = rows.iter().filter_map(|r| r.get(column)).map(String::len).max();
-            let width = width.unwrap_or(0);
-            line += &match column < words {
-                true => format!("{cell:<width$}  "),
-                false => format!("{cell:>width$}  "),
-            };
-        }
-        text += line.trim_end();
-        text.push('\n');
-    }
-    text
-}
-
-/// What has been timed since attach, or since the histograms were reset.
+/// Latencies since attach, or since the histograms were reset.
 fn latencies(name: &str, details: &Details) -> String {
     let timed = LATENCIES.iter().filter_map(|&what| Some((what, details.latency.get(what)?)));
     let mut rows =
@@ -168,7 +140,7 @@ fn zones(name: &str, details: &Details) -> String {
 
 fn streams(name: &str, details: &Details) -> String {
     let Some(first) = details.streams.first() else {
-        return format!("\n{name}: this module tells nothing about streams\n");
+        return format!("\n{name}: this module has no statistics of streams\n");
     };
     let columns: Vec<&String> = first.keys().collect();
     let shown = |v: Option<&Value>| match v {

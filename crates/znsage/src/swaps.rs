@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Swap areas and memory as /proc shows them; mkswap, swapon and swapoff.
+//! Swap areas and memory in /proc; mkswap, swapon and swapoff.
 
 use std::time::Duration;
 
@@ -46,30 +46,30 @@ fn parse_area(line: &str) -> Option<Area> {
     })
 }
 
-/// KiB as bytes; None also if they are more than there can be.
+/// KiB as bytes; None on overflow.
 fn kib(text: &str) -> Option<u64> {
     text.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The swap area on /dev/`name`, if it is one.
+/// The swap area on /dev/NAME.
 pub fn area(sys: &dyn Sys, name: &str) -> Option<Area> {
     areas(sys).into_iter().find(|a| a.name() == name)
 }
 
-/// MemAvailable: what can be taken without swapping.
+/// Memory that is available without swapping.
 pub fn available_memory(sys: &dyn Sys) -> Result<u64> {
     let text = sys.read("/proc/meminfo").unwrap_or_default();
     text.lines()
         .find_map(|l| l.strip_prefix("MemAvailable:"))
         .and_then(|l| kib(l.trim().strip_suffix(" kB")?.trim()))
-        .ok_or_else(|| Error::new(Kind::Kernel, "/proc/meminfo shows no MemAvailable"))
+        .ok_or_else(|| Error::new(Kind::Kernel, "/proc/meminfo has no MemAvailable"))
 }
 
-/// Runs a tool of util-linux that has to succeed.
+/// Runs a tool of util-linux; its failure is an error.
 fn tool(sys: &dyn Sys, argv: &[&str], tick: &mut dyn FnMut()) -> Result<Ran> {
     let ran = sys.run(argv, tick).map_err(|e| {
         Error::new(Kind::Environment, format!("cannot run {}: {}", argv[0], reason(&e)))
-            .hint(format!("install the package that has `{}`", argv[0]))
+            .hint(format!("install the package that contains `{}`", argv[0]))
     })?;
     if sys.interrupted() && !ran.ok() {
         return Err(Error::interrupted());
@@ -84,7 +84,7 @@ pub fn make(sys: &dyn Sys, node: &str) -> Result<()> {
     tool(sys, &["mkswap", node], &mut || ()).map(drop)
 }
 
-/// Without a priority the kernel gives the area one below all present ones.
+/// Without a priority the kernel puts the area below all present ones.
 pub fn enable(sys: &dyn Sys, node: &str, priority: Option<u16>) -> Result<()> {
     let number = priority.map(|p| p.to_string());
     let mut argv = vec!["swapon"];
@@ -95,13 +95,12 @@ pub fn enable(sys: &dyn Sys, node: &str, priority: Option<u16>) -> Result<()> {
     tool(sys, &argv, &mut || ()).map(drop)
 }
 
-/// How often another's swapoff is looked at, and how often without progress.
+/// How often to check another swapoff, and how many checks without progress.
 const PAUSE: Duration = Duration::from_millis(200);
 const IDLE: u32 = 50;
 
-/// May take long: every page has to come back first. Somebody else may be at it
-/// already, as systemd when the machine stops, and swapoff is refused until that
-/// one is done or has given up.
+/// Takes long, because every page is read back. If another swapoff is running, such
+/// as systemd's at shutdown, the kernel refuses ours until that one ends.
 pub fn disable(sys: &dyn Sys, node: &str, tick: &mut dyn FnMut()) -> Result<()> {
     let name = node.rsplit('/').next().unwrap_or(node);
     let (mut idle, mut before) = (0, u64::MAX);
@@ -123,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn proc_swaps_is_parsed() {
+    fn proc_swaps_parses() {
         let area = parse_area("/dev/znsage0    partition\t230396\t\t1024\t\t-2").unwrap();
         assert_eq!(area.name(), "znsage0");
         assert_eq!(area.bytes, 230_396 * 1024);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The way back: what has been done, and how to take it back, last first.
+//! Undo steps of what was done.
 
 use crate::error::{Error, Result};
 use crate::sys::Sys;
@@ -24,8 +24,8 @@ impl<'a> Undo<'a> {
         self.steps.push((what, Box::new(step)));
     }
 
-    /// Takes everything back because of `cause`. A step that fails does not
-    /// stop the others; the user learns what is left.
+    /// Runs all steps, last first, because of `cause`. A step that fails does not stop
+    /// the others; its error is added to the hint.
     pub fn roll_back(self, mut cause: Error) -> Error {
         for (what, step) in self.steps.into_iter().rev() {
             if let Err(e) = step(self.sys) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Sizes and times as people write and read them.
+//! Sizes, times and names as users write them.
 
 /// Suffixes as in coreutils: K, M, ... and KiB, MiB, ... count in 1024,
 /// KB, MB, ... in 1000.
@@ -21,7 +21,7 @@ fn multiplier(suffix: &str) -> Option<u64> {
 
 /// Parses `4K`, `1M`, `1.5G`, `2GiB`, `500MB`, `4096`.
 pub fn parse_size(text: &str) -> Result<u64, String> {
-    let bad = || format!("`{text}` is no size; write for example 4096, 64K, 1.5G or 2TiB");
+    let bad = || format!("`{text}` is not a size; examples: 4096, 64K, 1.5G, 2TiB");
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, suffix) = text.split_at(split);
     let mult = multiplier(suffix.trim_start()).ok_or_else(bad)?;
@@ -39,7 +39,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
         .and_then(|n| n.checked_mul(mult.into()))
         .ok_or_else(bad)?;
     if bytes % scale != 0 {
-        return Err(format!("`{text}` is no whole number of bytes"));
+        return Err(format!("`{text}` is not a whole number of bytes"));
     }
     u64::try_from(bytes / scale).map_err(|_| format!("`{text}` is too large"))
 }
@@ -56,16 +56,34 @@ pub fn parse_micros(text: &str) -> Result<u64, String> {
     };
     match number.parse::<u64>().ok().and_then(|n| n.checked_mul(factor)) {
         Some(us) if factor > 0 => Ok(us),
-        _ => Err(format!("`{text}` is no time; write for example 500us, 5ms or 1s")),
+        _ => Err(format!("`{text}` is not a time; examples: 500us, 5ms, 1s")),
     }
 }
 
-/// The name of a policy, as the kernel takes it.
+/// The name of a policy or victim rule, as the module accepts it.
 pub fn parse_name(text: &str) -> Result<String, String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     match !text.is_empty() && text.len() < 16 && text.chars().all(fits) {
         true => Ok(text.to_string()),
-        false => Err(format!("`{text}` is no name: up to 15 letters, digits, - and _")),
+        false => Err(format!("`{text}` is not a name: up to 15 letters, digits, - and _")),
+    }
+}
+
+/// The longest section name; it has to fit into the name of a systemd unit.
+const LONGEST_SECTION: usize = 64;
+
+/// True if a name can stand unquoted in a unit's name and on a command line.
+pub fn is_section_name(name: &str) -> bool {
+    name.len() <= LONGEST_SECTION
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+}
+
+/// The name of a section of znsage.conf.
+pub fn parse_section(text: &str) -> Result<String, String> {
+    match is_section_name(text) {
+        true => Ok(text.to_string()),
+        false => Err(format!("`{text}` is not a valid section name")),
     }
 }
 
@@ -74,7 +92,7 @@ pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let mut unit = 0;
     let mut value = bytes as f64;
-    // 1023.95 would be shown as 1024.0, so the next unit starts there.
+    // 1023.95 would print as 1024.0, so the next unit starts there.
     while value >= 1023.95 && unit < UNITS.len() - 1 {
         value /= 1024.0;
         unit += 1;
@@ -113,12 +131,31 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
+/// Aligns columns: the first `words` of them to the left, the others to the right.
+pub fn table(rows: &[Vec<String>], words: usize) -> String {
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            let width = rows.iter().filter_map(|r| r.get(column)).map(String::len).max();
+            let width = width.unwrap_or(0);
+            line += &match column < words {
+                true => format!("{cell:<width$}  "),
+                false => format!("{cell:>width$}  "),
+            };
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read() {
+    fn sizes_parse() {
         for (text, bytes) in [
             ("0", 0),
             ("4096", 4096),
@@ -141,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_sizes_are_refused() {
         for text in [
             "",
             "G",
@@ -163,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_shown() {
+    fn sizes_print_with_a_unit() {
         assert_eq!(size(0), "0 B");
         assert_eq!(size(1023), "1023 B");
         assert_eq!(size(128 << 10), "128 KiB");
@@ -173,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_read() {
+    fn times_parse() {
         for (text, us) in [("0", 0), ("700", 700), ("5us", 5), ("5 ms", 5000), ("1s", 1_000_000)] {
             assert_eq!(parse_micros(text), Ok(us), "{text}");
         }
@@ -184,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read() {
+    fn names_parse() {
         assert_eq!(parse_name("my-policy_2"), Ok("my-policy_2".to_string()));
         for text in ["", "a b", "a/b", "sixteen-letters-", "é"] {
             assert!(parse_name(text).is_err(), "{text}");
@@ -192,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_shown() {
+    fn times_print_with_a_unit() {
         assert_eq!(micros(1.26), "1.3 us");
         assert_eq!(micros(850.4), "850 us");
         assert_eq!(micros(12_345.0), "12.3 ms");

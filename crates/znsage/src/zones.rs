@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The zones of a device, by the BLKREPORTZONE ioctl.
+//! Reads the zones of a device with the BLKREPORTZONE ioctl.
 #![allow(unsafe_code)]
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// The ioctl counts in sectors of 512 bytes, whatever the device's blocks.
+/// The ioctl counts in sectors of 512 bytes for every device.
 const SECTOR: u64 = 512;
 
-/// Zones asked for at a time: 16 KiB of answer.
+/// Zones per call: a reply of 16 KiB.
 const BATCH: usize = 256;
 
 const TYPE_SEQUENTIAL_REQUIRED: u8 = 2;
@@ -17,7 +17,7 @@ const COND_EMPTY: u8 = 0x1;
 const COND_READONLY: u8 = 0xd;
 const COND_OFFLINE: u8 = 0xf;
 
-/// Set by the kernel if it fills in `BlkZone::capacity` (since Linux 5.9).
+/// The kernel sets this flag if `BlkZone::capacity` is valid (since Linux 5.9).
 const REPORT_CAPACITY: u32 = 1;
 
 /// `struct blk_zone` of linux/blkzoned.h.
@@ -59,7 +59,7 @@ pub enum State {
     Empty,
     /// Partly or fully written.
     Written,
-    /// Read-only or offline: the device has given it up.
+    /// Read-only or offline.
     Dead,
 }
 
@@ -67,7 +67,7 @@ pub enum State {
 pub struct Zone {
     /// Bytes that can be written.
     pub capacity: u64,
-    /// Must be written in sequence; the others are conventional.
+    /// False for conventional zones.
     pub sequential: bool,
     pub state: State,
 }
@@ -97,8 +97,8 @@ pub fn report(device: &File) -> io::Result<Vec<Zone>> {
         answer.head.sector = next;
         answer.head.nr_zones = BATCH as u32;
         let report = std::ptr::from_mut(&mut *answer).cast::<BlkZoneReport>();
-        // SAFETY: `report` points to a whole Answer: a head, and behind it
-        // the BATCH zones that `nr_zones` promises.
+        // SAFETY: `report` points to an Answer: the head and room for BATCH zones,
+        // as `nr_zones` says.
         unsafe { blk_report_zones(device.as_raw_fd(), report) }?;
         let got = (answer.head.nr_zones as usize).min(BATCH);
         let Some(last) = answer.zones[..got].last() else {
@@ -116,7 +116,7 @@ mod tests {
     use std::mem::{offset_of, size_of};
 
     #[test]
-    fn layout_is_the_kernels() {
+    fn layout_matches_the_kernel() {
         assert_eq!(size_of::<BlkZone>(), 64);
         assert_eq!(offset_of!(BlkZone, wp), 16);
         assert_eq!(offset_of!(BlkZone, kind), 24);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn ioctl_number_is_the_kernels() {
+    fn ioctl_number_matches_the_kernel() {
         assert_eq!(
             nix::request_code_readwrite!(0x12, 130, size_of::<BlkZoneReport>()),
             0xc010_1282

@@ -12,6 +12,10 @@ fn znsage(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_znsage")).args(args).output().expect("the command runs")
 }
 
+fn split(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}
+
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -21,66 +25,56 @@ fn help_names_every_command_and_exit_status() {
     let out = znsage(&["--help"]);
     assert_eq!(out.status.code(), Some(0));
     let help = text(&out.stdout);
-    for word in [
-        "list ",
-        "doctor ",
-        "on ",
-        "off ",
-        "status ",
-        "top ",
-        "set ",
-        "check ",
-        "bench ",
-        "Exit status:",
-        "ZNSAGE_MODULE",
-    ] {
-        assert!(help.contains(word), "{word} in:\n{help}");
+    for command in "list doctor on off status top set check bench".split(' ') {
+        assert!(help.contains(&format!("  {command} ")), "{command} in:\n{help}");
     }
+    assert!(help.contains("Exit status:") && help.contains("ZNSAGE_MODULE"), "{help}");
     for word in ["worker", "generator"] {
-        assert!(!help.contains(word), "{word} is nobody's business");
+        assert!(!help.contains(word), "{word} must be hidden");
     }
 }
 
 #[test]
 fn usage_errors_exit_with_2() {
-    for args in [
-        &[][..],
-        &["frobnicate"],
-        &["on"],
-        &["on", "/dev/x", "--size", "12Q"],
-        &["on", "/dev/x", "--policy", "two words"],
-        &["on", "/dev/x", "--victim", ""],
-        &["set"],
-        &["set", "znsage0"],
-        &["set", "colour=red"],
-        &["set", "gc-low=few"],
-        &["set", "deadline=1h"],
-        &["set", "gc-low=3", "gc_low=4"],
-        &["on", "/dev/x", "--over-provisioning", "91"],
-        &["on", "/dev/x", "--reserve", "0"],
-        &["on", "/dev/x", "--priority", "40000"],
-        &["on", "/dev/x", "--config", "fast"],
-        &["on", "--config", "fast", "--size", "1G"],
-        &["on", "--config", "fast", "--force"],
-        &["on", "--config", "no name"],
-        &["on", "--config", "../x"],
-        &["off", "/dev/x", "--config", "fast"],
-        &["generator"],
-        &["generator", "/1", "/2", "/3", "/4"],
-        &["bench", "--write-ratio", "1.5"],
-        &["bench", "--pattern", "backwards"],
-        &["bench", "--size", "1G", "--utilization", "40"],
-        &["bench", "--threads", "0"],
-        &["status", "--prometheus", "--streams"],
-        &["list", "/dev/x"],
-        &["doctor", "all"],
-        &["top", "--interval", "0"],
-        &["top", "--interval", "soon"],
+    for line in [
+        "",
+        "frobnicate",
+        "on",
+        "on /dev/x --size 12Q",
+        "set",
+        "set znsage0",
+        "set colour=red",
+        "set gc-low=few",
+        "set deadline=1h",
+        "set gc-low=3 gc_low=4",
+        "on /dev/x --over-provisioning 91",
+        "on /dev/x --reserve 0",
+        "on /dev/x --priority 40000",
+        "on /dev/x --config fast",
+        "on --config fast --size 1G",
+        "on --config fast --force",
+        "on --config ../x",
+        "off /dev/x --config fast",
+        "generator",
+        "generator /1 /2 /3 /4",
+        "bench --write-ratio 1.5",
+        "bench --pattern backwards",
+        "bench --size 1G --utilization 40",
+        "bench --threads 0",
+        "status --prometheus --streams",
+        "list /dev/x",
+        "doctor all",
+        "top --interval 0",
+        "top --interval soon",
+        "on /dev/x --policy 'two words'",
+        "on /dev/x --victim ''",
+        "on --config 'no name'",
     ] {
-        let out = znsage(args);
-        assert_eq!(out.status.code(), Some(2), "{args:?}");
-        assert!(out.stdout.is_empty(), "{args:?}");
-        assert!(!out.stderr.is_empty(), "{args:?}");
+        let words = shlex::split(line).unwrap();
+        let out = znsage(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(out.status.code(), Some(2), "{line}");
+        assert!(out.stdout.is_empty(), "{line}");
+        assert!(!out.stderr.is_empty(), "{line}");
     }
 }
 
@@ -92,7 +86,7 @@ fn usage_errors_can_be_json() {
     assert_eq!(doc["error"]["kind"], "usage");
     assert_eq!(doc["error"]["status"], 2);
     let message = doc["error"]["message"].as_str().unwrap();
-    assert!(message.contains("`12Q` is no size"), "{message}");
+    assert!(message.contains("`12Q` is not a size"), "{message}");
 }
 
 #[test]
@@ -105,7 +99,7 @@ fn refusals_are_one_json_document() {
 }
 
 #[test]
-fn metrics_are_no_json() {
+fn prometheus_and_json_exclude_each_other() {
     let out = znsage(&["--json", "status", "--prometheus"]);
     assert_eq!(out.status.code(), Some(2));
     let doc: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
@@ -115,9 +109,8 @@ fn metrics_are_no_json() {
     assert!(text(&out.stdout).contains("# TYPE znsage_devices gauge\nznsage_devices "));
 }
 
-/// On whatever machine the tests run.
 #[test]
-fn list_and_doctor_look_at_any_machine() {
+fn list_and_doctor_run_on_any_machine() {
     let out = znsage(&["list", "--json"]);
     assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
     let doc: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
@@ -130,7 +123,7 @@ fn list_and_doctor_look_at_any_machine() {
 }
 
 #[test]
-fn top_is_for_people_at_terminals() {
+fn top_needs_a_terminal() {
     let out = znsage(&["top"]);
     assert_eq!(out.status.code(), Some(3));
     assert!(out.stdout.is_empty());
@@ -151,23 +144,10 @@ fn version_is_printed() {
 /// Without a limit the benchmark needs neither root nor swap nor a cgroup.
 #[test]
 fn bench_runs_and_reports() {
-    let out = znsage(&[
-        "bench",
-        "--json",
-        "--memory-limit",
-        "none",
-        "--size",
-        "4M",
-        "--threads",
-        "2",
-        "--seconds",
-        "0.3",
-        "--warmup",
-        "0.1",
-        "--pattern",
-        "zipf",
-        "--verify",
-    ]);
+    let out = znsage(&split(
+        "bench --json --memory-limit none --size 4M --threads 2 --seconds 0.3 --warmup 0.1 \
+         --pattern zipf --verify",
+    ));
     assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
     let doc: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
     let phases: Vec<_> = doc["phases"].as_array().unwrap().iter().collect();
@@ -182,17 +162,9 @@ fn bench_runs_and_reports() {
 fn bench_writes_samples() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("samples.jsonl");
-    let out = znsage(&[
-        "bench",
-        "--memory-limit",
-        "none",
-        "--size",
-        "1M",
-        "--seconds",
-        "1.2",
-        "--samples",
-        file.to_str().unwrap(),
-    ]);
+    let mut words = split("bench --memory-limit none --size 1M --seconds 1.2 --samples");
+    words.push(file.to_str().unwrap());
+    let out = znsage(&words);
     assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
     let samples = std::fs::read_to_string(file).unwrap();
     let last: serde_json::Value = serde_json::from_str(samples.lines().last().unwrap()).unwrap();
@@ -212,8 +184,8 @@ const SWEEP: &str = r#"
     seed = [1, 2, 3]
 "#;
 
-/// Starts the sweep and sends a signal once three more runs are finished;
-/// returns its status and what it said.
+/// Runs the sweep until three more runs are finished, then sends a signal. Returns
+/// exit status and messages.
 fn sweep_until(file: &Path, store: &Path, signal: Signal) -> (Option<i32>, String) {
     let lines = || std::fs::read_to_string(store).map_or(0, |text| text.lines().count());
     let before = lines().max(1);
@@ -233,14 +205,14 @@ fn sweep_until(file: &Path, store: &Path, signal: Signal) -> (Option<i32>, Strin
 }
 
 #[test]
-fn a_sweep_goes_on_after_signals() {
+fn sweep_continues_after_signals() {
     let dir = tempfile::tempdir().unwrap();
     let (file, out) = (dir.path().join("a.toml"), dir.path().join("a.sweep"));
     std::fs::write(&file, SWEEP).unwrap();
     let (code, said) = sweep_until(&file, &out.join("runs.jsonl"), Signal::SIGINT);
     assert_eq!(code, Some(130), "{said}");
-    assert!(said.contains(" of 12 points done\n  the same command goes on"), "{said}");
-    assert!(!out.join("results.csv").exists(), "nothing half done");
+    assert!(said.contains(" of 12 points done\n  run the same command to continue"), "{said}");
+    assert!(!out.join("results.csv").exists(), "no partial results");
     let (code, _) = sweep_until(&file, &out.join("runs.jsonl"), Signal::SIGKILL);
     assert_eq!(code, None);
     let done = znsage(&["sim", "sweep", file.to_str().unwrap(), "--jobs", "1"]);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A benchmark that verifies has to notice damage. This test does it some:
-//! it writes into the memory of the running worker.
+//! `bench --verify` detects damage: the test writes into the memory of the worker.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -10,14 +9,13 @@ use std::time::{Duration, Instant};
 
 const SIZE: u64 = 12 << 20;
 
-/// The child of a process, once it has one.
+/// The child of a process, if it has one.
 fn child_of(pid: u32) -> Option<u32> {
     let path = format!("/proc/{pid}/task/{pid}/children");
     fs::read_to_string(path).ok()?.split_whitespace().next()?.parse().ok()
 }
 
-/// Where the memory under test begins, once all of it is filled: the mapping
-/// that has its size and is resident.
+/// Start of the memory under test once it is filled: the resident mapping of that size.
 fn arena_of(pid: u32) -> Option<u64> {
     let maps = fs::read_to_string(format!("/proc/{pid}/smaps")).ok()?;
     let mut lines = maps.lines();
@@ -38,13 +36,13 @@ fn wait_for<T>(mut what: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = what() {
             return found;
         }
-        assert!(start.elapsed() < Duration::from_secs(20), "it never came");
+        assert!(start.elapsed() < Duration::from_secs(20), "timed out");
         sleep(Duration::from_millis(10));
     }
 }
 
 #[test]
-fn a_changed_word_and_a_lost_page_are_found() {
+fn changed_word_and_lost_page_are_found() {
     let size = SIZE.to_string();
     let bench = Command::new(env!("CARGO_BIN_EXE_znsage"))
         .args(["bench", "--json", "--memory-limit", "none", "--size", &size])

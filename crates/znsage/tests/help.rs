@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The help of every command, whole, compared with the files in
-//! tests/printed/help. To renew these: SNAPSHOTS=overwrite cargo test -p znsage
+//! The help of every command, compared with the files in tests/printed/help. To renew
+//! them: SNAPSHOTS=overwrite cargo test -p znsage
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/printed/help")
 }
 
-/// All commands as the words that call them, the command itself first.
+/// All commands as words, the command itself first.
 fn commands(grammar: &clap::Command, words: &[String], found: &mut Vec<Vec<String>>) {
     found.push(words.to_vec());
     for below in grammar.get_subcommands().filter(|c| !c.is_hide_set()) {
@@ -31,12 +31,12 @@ fn file_name(words: &[String]) -> String {
 }
 
 #[test]
-fn help_is_what_it_was() {
+fn help_prints_the_files() {
     for words in all() {
         let said = Command::new(env!("CARGO_BIN_EXE_znsage"))
             .args(&words)
             .arg("--help")
-            // As wide as without a terminal.
+            // Default width.
             .env_remove("COLUMNS")
             .output()
             .expect("the command runs");
@@ -49,7 +49,7 @@ fn help_is_what_it_was() {
 }
 
 #[test]
-fn no_help_is_of_a_command_that_is_gone() {
+fn no_file_without_a_command() {
     let there: BTreeSet<String> = std::fs::read_dir(directory())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

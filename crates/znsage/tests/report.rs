@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `znsage report`: its page in a headless Chromium. `make test-report` installs
-//! one; where there is none, what needs it is left out, and that is said.
+//! `znsage report`: its page in a headless Chromium, which `make test-report`
+//! installs. Without one, the tests that need it are skipped with a message.
 
 use std::fs;
 use std::io::Write;
@@ -16,7 +16,7 @@ fn znsage(words: &[&str]) -> Output {
     Command::new(ZNSAGE).args(words).output().expect("the command runs")
 }
 
-/// Results of each sort: those of the snapshots, and a simulation.
+/// A result of each kind: those of the snapshots, and a simulation.
 fn results(dir: &Path) -> Vec<String> {
     let run = znsage(&["--json", "sim", "run", "--size", "2G", "--utilization", "40"]);
     assert!(run.status.success(), "{run:?}");
@@ -37,7 +37,7 @@ fn results(dir: &Path) -> Vec<String> {
     all.map(|path| path.to_str().unwrap().to_string()).to_vec()
 }
 
-/// A page of all of them.
+/// A page of all results.
 fn page(dir: &TempDir) -> (PathBuf, Value) {
     let file = dir.path().join("page.html");
     let results = results(dir.path());
@@ -49,13 +49,13 @@ fn page(dir: &TempDir) -> (PathBuf, Value) {
 }
 
 #[test]
-fn a_page_is_one_file() {
+fn page_is_self_contained() {
     let dir = TempDir::new().unwrap();
     let (file, said) = page(&dir);
     let html = fs::read_to_string(file).unwrap();
     assert_eq!(said["results"], 5);
     assert_eq!(said["charts"], html.matches("<svg ").count());
-    // Nothing is loaded from elsewhere.
+    // The page loads nothing.
     for attribute in ["src=", "<link", "@import", "url("] {
         assert!(!html.contains(attribute), "{attribute}");
     }
@@ -67,7 +67,7 @@ fn a_page_is_one_file() {
 }
 
 #[test]
-fn what_is_no_result_is_told() {
+fn invalid_results_are_refused() {
     let dir = TempDir::new().unwrap();
     let put = |name: &str, text: &str| {
         let path = dir.path().join(name);
@@ -76,9 +76,9 @@ fn what_is_no_result_is_told() {
     };
     let error = put("error.json", r#"{"error": {"message": "no root"}}"#);
     for (words, status, part) in [
-        (vec![put("a.json", "{")], 2, "is no result"),
-        (vec![put("b.json", r#"{"version": 1, "devices": []}"#)], 2, "no result that has a page"),
-        (vec![put("c.json", r#"{"version": 1, "phases": []}"#)], 2, "is no complete result"),
+        (vec![put("a.json", "{")], 2, "is not a result"),
+        (vec![put("b.json", r#"{"version": 1, "devices": []}"#)], 2, "not a result with a page"),
+        (vec![put("c.json", r#"{"version": 1, "phases": []}"#)], 2, "is not a complete result"),
         (vec![put("d.json", r#"{"version": 2, "phases": []}"#)], 2, "has version 2"),
         (vec![error], 2, "is an error: no root"),
         (vec!["/no/such.json".to_string()], 7, "cannot read /no/such.json"),
@@ -92,7 +92,7 @@ fn what_is_no_result_is_told() {
     }
 }
 
-/// Also where Debian's is not, or another one is to be tried.
+/// Debian's Chromium, or the one in the environment.
 fn browser() -> Option<PathBuf> {
     if let Some(path) = std::env::var_os("ZNSAGE_BROWSER") {
         return Some(path.into());
@@ -104,7 +104,7 @@ fn browser() -> Option<PathBuf> {
     all.find(|path| path.is_file())
 }
 
-/// Does with the page what a reader would, and notes what came of it.
+/// Acts as a reader of the page and records the effects.
 const READER: &str = r#"<script>
 //<![CDATA[
 const charts = [...document.querySelectorAll(".picture svg")];
@@ -125,7 +125,7 @@ for (const svg of charts) {
   key.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" }));
   if (getComputedStyle(drawn[0]).display !== "none") found.shown += 1;
 }
-// A narrow screen: nothing but what scrolls by itself is wider.
+// A narrow screen: only scrollable elements may be wider.
 document.documentElement.style.width = "400px";
 const inside = (e) => e.closest(".wide") || e.closest("svg");
 const wide = [...document.body.querySelectorAll("*")]
@@ -137,12 +137,12 @@ document.body.setAttribute("data-found", JSON.stringify(found));
 </script>
 </body>"#;
 
-/// What the reader found, with such options.
+/// The record, with these options of the browser.
 fn read_page(browser: &Path, page: &Path, options: &[&str]) -> Value {
     let profile = TempDir::new().unwrap();
     let said = Command::new(browser)
         .args(["--headless", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"])
-        // As root there is no other way; it only sees a page of ours.
+        // Required as root; the browser opens only our page.
         .args(["--no-sandbox", "--enable-logging=stderr", "--virtual-time-budget=5000"])
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .args(options)
@@ -160,11 +160,11 @@ fn read_page(browser: &Path, page: &Path, options: &[&str]) -> Value {
 }
 
 #[test]
-fn a_page_answers_in_a_browser() {
+fn page_works_in_a_browser() {
     let Some(browser) = browser() else {
         assert!(std::env::var_os("ZNSAGE_BROWSER_NEEDED").is_none(), "there is no Chromium");
-        // Not by a macro: the harness would keep it to itself.
-        let what = "left out: there is no Chromium; `make test-report` installs one\n";
+        // Not eprintln!: the test harness would capture it.
+        let what = "skipped: no Chromium; `make test-report` installs one\n";
         std::io::stderr().write_all(what.as_bytes()).unwrap();
         return;
     };

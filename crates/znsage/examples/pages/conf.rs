@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The manual page of znsage.conf. Its keys are those that the parser knows,
-//! explained by what `znsage on --help` says of them.
+//! The manual page of znsage.conf. It takes keys and explanations from the options
+//! of `znsage on`.
 
 use std::io;
 use std::path::Path;
@@ -102,10 +102,11 @@ fn meaning(key: &Arg) -> String {
 mod tests {
     use super::*;
 
-    /// The parser, asked for a key that there is not, names all that there are.
+    /// All keys, from the parser's error for an unknown one.
     fn keys() -> Vec<String> {
         let said = znsage::parsers::complaint("[a]\nnothing = 1\n").unwrap();
-        let list = said.split_once(", of ").map(|(_, list)| list.lines().next().unwrap_or(list));
+        let list =
+            said.split_once("The keys are: ").map(|(_, list)| list.lines().next().unwrap_or(list));
         list.expect(&said).split(", ").map(str::to_string).collect()
     }
 
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_is_a_file_without_mistakes() {
+    fn example_has_no_faults() {
         assert_eq!(znsage::parsers::complaint(EXAMPLE), None);
     }
 }

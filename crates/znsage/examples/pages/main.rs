@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Writes the manual pages and the completions of shells, which follow from the
-//! command line's grammar: `make man` and `make completions` run it. It is not
-//! part of the command, which so carries none of it.
+//! Writes the manual pages and shell completions from the grammar of the command
+//! line. `make man` and `make completions` run it; it is not a part of the command.
 //!
 //!     cargo run -p znsage --example pages -- man DIRECTORY
 //!     cargo run -p znsage --example pages -- completions DIRECTORY
@@ -41,8 +40,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// A page for the command, one for each subcommand and theirs, and one for the
-/// file of settings.
+/// Writes a page for the command, one for each subcommand, and one for znsage.conf.
 fn man(directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     for command in pages() {
@@ -61,10 +59,10 @@ fn completions(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// All that has a page, by the page's name: znsage, znsage-on, znsage-sim-run.
+/// All commands with a page, named as the page: znsage, znsage-on, znsage-sim-run.
 fn pages() -> Vec<Command> {
     let mut whole = grammar().disable_help_subcommand(true);
-    // What is the same everywhere is handed down.
+    // Pass global options and the version down.
     whole.build();
     let mut found = Vec::new();
     gather(&whole, "", &mut found);
@@ -79,12 +77,12 @@ fn gather(command: &Command, above: &str, found: &mut Vec<Command>) {
     for below in command.get_subcommands() {
         gather(below, &name, found);
     }
-    // Owned by the grammar, as clap wants names to be.
+    // clap requires names that live as long as the grammar.
     let name: &'static str = name.leak();
     found.push(command.clone().name(name));
 }
 
-/// The grammar without what is nobody's business.
+/// The grammar without hidden commands.
 fn grammar() -> Command {
     let all = znsage::parsers::grammar();
     let shown: Vec<Command> = all.get_subcommands().filter(|c| !c.is_hide_set()).cloned().collect();
@@ -128,11 +126,11 @@ mod tests {
             assert!(page.contains(".SH OPTIONS"), "{name}");
         }
         let written = fs::read_dir(directory.path()).unwrap().count();
-        assert_eq!(written, all.len() + 1, "pages of nothing");
+        assert_eq!(written, all.len() + 1, "a page without a command");
     }
 
     #[test]
-    fn the_first_page_names_commands_and_exit_statuses() {
+    fn first_page_names_commands_and_exit_statuses() {
         let directory = tempfile::tempdir().unwrap();
         man(directory.path()).unwrap();
         let page = fs::read_to_string(directory.path().join("znsage.8")).unwrap();
@@ -155,7 +153,7 @@ mod tests {
             }
             assert!(script.contains("over-provisioning"), "{file}");
             for hidden in ["bench-worker", "generator"] {
-                assert!(!script.contains(hidden), "{hidden} in {file}: nobody's business");
+                assert!(!script.contains(hidden), "{hidden} in {file}: it is hidden");
             }
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Which page is next, and is it written?
+//! Chooses the next page, and whether to write it.
 
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
@@ -9,15 +9,15 @@ use znsage_sim::workload::store::{Mix, Requests, Store, StoreShape};
 
 use crate::cli::Pattern;
 
-/// The skew of YCSB and of most papers that measure with Zipf.
+/// The skew of YCSB and of most papers with Zipf workloads.
 const ZIPF_EXPONENT: f64 = 0.99;
 
-/// A prime above any number of pages' factors: rank times this, modulo the
-/// number of pages, visits every page once.
+/// A prime that divides no number of pages: rank times this, modulo the number of
+/// pages, visits every page once.
 const SCATTER: u64 = 2_654_435_761;
 
-/// Items by whose sizes a store is laid out: few, because every thread does
-/// that before every phase, and an emulated CPU takes seconds for many.
+/// Items that determine the layout of a store. Every thread lays one out before every
+/// phase, which takes an emulated CPU seconds if there are many.
 const ETC_SAMPLE: u64 = 1 << 14;
 
 enum Order {
@@ -26,8 +26,8 @@ enum Order {
         next: usize,
     },
     Zipf(Zipf<f64>),
-    /// The simulator's store, so that both have the same requests; and whether
-    /// the access that was chosen last writes.
+    /// The store of the simulator, for the same requests; and whether the last access
+    /// writes.
     Etc {
         store: Box<Requests>,
         write: bool,
@@ -72,7 +72,7 @@ impl Chooser {
             }
             Order::Zipf(zipf) => {
                 let rank = zipf.sample(&mut self.rng) as u64 - 1;
-                // Pages often used shall not be neighbours.
+                // Hot pages must not be neighbours.
                 (u128::from(rank) * u128::from(SCATTER) % self.pages as u128) as usize
             }
             Order::Etc { store, write } => {
@@ -83,7 +83,7 @@ impl Chooser {
         }
     }
 
-    /// Of the page that was chosen last.
+    /// Whether to write the page that was chosen last.
     pub fn is_write(&mut self) -> bool {
         if let Order::Etc { write, .. } = self.order {
             return write;
@@ -92,10 +92,10 @@ impl Chooser {
     }
 }
 
-/// A store of one thread that fills so many pages. Sizes are drawn by the
-/// distributions of leverich/mutilate (`znsage_sim::workload::dist::etc` has the
-/// numbers), and keys are equally likely, as mutilate has them. A GET changes a
-/// page, too: memcached counts an item's references in its header.
+/// A store of one thread that fills `pages` pages. Sizes have the distributions of
+/// leverich/mutilate (see `znsage_sim::workload::dist::etc`), and keys are equally
+/// likely, as in mutilate. A GET writes, too: memcached counts references in the
+/// header of an item.
 fn etc(pages: usize, seed: u64) -> Requests {
     let shape = StoreShape {
         mix: Mix::Etc,
@@ -146,8 +146,7 @@ mod tests {
         assert!((12_000..15_000).contains(&hottest), "{hottest}");
     }
 
-    /// Small items are as likely as large ones, so the pages of small ones, of
-    /// which there are more on a page, are accessed more often.
+    /// Items are equally likely, so pages with many small items are accessed more often.
     #[test]
     fn etc_prefers_the_pages_of_small_items_and_the_hash_table() {
         let count = histogram(Pattern::Etc, 1000, 400_000);
@@ -165,8 +164,8 @@ mod tests {
             chooser.next_page();
             writes += usize::from(chooser.is_write());
         }
-        // A GET reads the bucket and writes the item's header; items that lie on
-        // two pages are read on the second.
+        // A GET reads the bucket and writes the item's header; of an item on two pages
+        // it reads the second.
         assert!((45_000..55_000).contains(&writes), "{writes}");
     }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The memory under test: anonymous, private, mapped at once and touched
-//! page by page.
+//! The memory under test: anonymous, private, mapped at once, touched page by page.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -22,7 +21,7 @@ pub struct Arena {
 impl Arena {
     pub fn map(bytes: usize, huge_pages: bool) -> io::Result<Arena> {
         let length = NonZeroUsize::new(bytes).ok_or(io::ErrorKind::InvalidInput)?;
-        // NORESERVE: the arena has room to grow that may never be touched.
+        // NORESERVE: spare room for growth may never be touched.
         // SAFETY: a new anonymous mapping at an address that the kernel
         // chooses; it aliases nothing.
         let start = unsafe {
@@ -37,7 +36,7 @@ impl Arena {
             true => MmapAdvise::MADV_HUGEPAGE,
             false => MmapAdvise::MADV_NOHUGEPAGE,
         };
-        // Fails on a kernel without huge pages, which is as good.
+        // It may fail on a kernel without huge pages, which is fine.
         // SAFETY: the range is the mapping made above; the advice does not
         // change what it holds.
         let _ = unsafe { madvise(start, bytes, advice) };
@@ -82,20 +81,20 @@ impl DerefMut for Arena {
     }
 }
 
-/// A load that happens exactly here: between two looks at the clock.
+/// A load that the compiler cannot move away from the clock reads around it.
 pub fn touch(word: &u64) -> u64 {
     // SAFETY: a reference is valid for reads.
     unsafe { std::ptr::from_ref(word).read_volatile() }
 }
 
-/// A store that happens exactly here.
+/// A store that the compiler cannot move.
 pub fn poke(word: &mut u64, value: u64) {
     // SAFETY: an exclusive reference is valid for writes.
     unsafe { std::ptr::from_mut(word).write_volatile(value) }
 }
 
-/// Keeps what the process has so far (code, tables) in memory, so that only
-/// the arena is swapped. Without the right to, the figures get noisier.
+/// Locks the present memory (code, tables), so that only the arena is swapped. Without
+/// permission the results get noisier.
 pub fn lock_present_memory() {
     let _ = mlockall(MlockAllFlags::MCL_CURRENT);
 }
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_cannot_be_mapped() {
+    fn empty_arena_is_refused() {
         assert!(Arena::map(0, false).is_err());
     }
 }

@@ -13,7 +13,7 @@ const PREFIX: &str = "znsage-bench-";
 
 const USUAL_MOUNT: &str = "/sys/fs/cgroup";
 
-/// The group of a process that just died may be busy for a moment.
+/// The group of a process that just ended may be busy for a moment.
 const REMOVE_TRIES: u32 = 50;
 const REMOVE_PAUSE: Duration = Duration::from_millis(100);
 
@@ -23,8 +23,8 @@ pub struct Cgroup<'a> {
 }
 
 impl<'a> Cgroup<'a> {
-    /// Swap is not limited, and zswap is kept out of the way: pages are to
-    /// reach the device.
+    /// Creates the group without limit on swap, and without zswap, so that pages reach
+    /// the device.
     pub fn create(sys: &'a dyn Sys, limit: u64) -> Result<Self> {
         let mount = hierarchy(sys)?;
         remove_orphans(sys, &mount);
@@ -46,18 +46,18 @@ impl<'a> Cgroup<'a> {
         written.map_err(|e| refused(self.sys, &path, e))
     }
 
-    /// Where a process writes "0" to enter.
+    /// The file to which a process writes "0" to enter the group.
     pub fn procs(&self) -> String {
         format!("{}/cgroup.procs", self.path)
     }
 
-    /// A number from one of its flat tables ("key value" a line).
+    /// A number in a table with a "key value" pair per line.
     pub fn number(&self, file: &str, key: &str) -> Option<u64> {
         let text = self.sys.read(&format!("{}/{file}", self.path)).ok()?;
         lookup(&text, key)
     }
 
-    /// Bytes that count against the limit.
+    /// Bytes charged to the group.
     pub fn held(&self) -> Option<u64> {
         self.sys.read(&format!("{}/memory.current", self.path)).ok()?.trim().parse().ok()
     }
@@ -78,14 +78,14 @@ impl Drop for Cgroup<'_> {
     }
 }
 
-/// Groups of benchmarks that were killed too hard to clean up.
+/// Removes groups of killed benchmarks.
 fn remove_orphans(sys: &dyn Sys, mount: &str) {
     for name in sys.list(mount) {
         let Some(pid) = name.strip_prefix(PREFIX) else {
             continue;
         };
         if !sys.exists(&format!("/proc/{pid}")) {
-            // Not empty, or gone already: somebody else's business.
+            // It may be in use, or removed already.
             let _ = sys.rmdir(&format!("{mount}/{name}"));
         }
     }
@@ -102,14 +102,14 @@ fn refused(sys: &dyn Sys, path: &str, e: io::Error) -> Error {
     match e.kind() {
         io::ErrorKind::PermissionDenied => Error::new(
             Kind::Environment,
-            "a memory limit needs a cgroup, and only root may make one",
+            "a memory limit needs a cgroup, which only root can create",
         )
         .hint("run it with sudo"),
         _ => Error::io("set up", &sys.at(path), e),
     }
 }
 
-/// The mount point of cgroup v2, with the memory controller handed down.
+/// The mount point of cgroup v2, with the memory controller enabled.
 fn hierarchy(sys: &dyn Sys) -> Result<String> {
     let mount = match cgroups::mount(sys) {
         Some(point) => point,
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_set_and_the_group_goes_away() {
+    fn limit_is_set_and_the_group_is_removed() {
         let fake = tree("cpu io memory pids\n");
         fake.on_mkdir(|fake, path| {
             fake.put(&format!("{path}/memory.max"), "max");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn no_memory_controller_is_an_environment_error() {
+    fn missing_memory_controller_is_an_environment_error() {
         let fake = tree("cpu io\n");
         let e = Cgroup::create(&fake, 1 << 28).err().unwrap();
         assert_eq!(e.kind, Kind::Environment);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_cannot_be_set_up_is_removed() {
+    fn partly_set_up_group_is_removed() {
         let fake = tree("memory\n");
         fake.fail_at("memory.max", libc::EIO);
         assert!(Cgroup::create(&fake, 1 << 28).is_err());
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_dead_benchmarks_go() {
+    fn groups_of_killed_benchmarks_are_removed() {
         let fake = tree("memory\n");
         fake.on_mkdir(|fake, path| fake.put(&format!("{path}/memory.max"), "max"));
         fake.put_dir("/sys/fs/cgroup/znsage-bench-1111");
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_read() {
+    fn tables_parse() {
         let table = "oom 3\noom_kill 1\noom_kill_x 7\n";
         assert_eq!(lookup(table, "oom_kill"), Some(1));
         assert_eq!(lookup(table, "none"), None);

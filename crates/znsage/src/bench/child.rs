@@ -10,11 +10,10 @@ use std::time::Duration;
 use super::protocol::{Event, Order, Setup};
 use crate::error::{Error, Kind, Result};
 
-/// Less free swap space than this is as good as none: CPUs keep some slots for
-/// themselves.
+/// With less free swap space than this, swap counts as full: CPUs cache some slots.
 const SOME_LEFT: u64 = 4 << 20;
 
-/// Killed, if it still runs, when dropped.
+/// The worker process; killed when dropped.
 pub struct Worker {
     child: Child,
     orders: ChildStdin,
@@ -45,11 +44,11 @@ impl Worker {
     }
 
     fn line(&mut self, text: &str) {
-        // A worker that died is noticed, with the reason, by `event`.
+        // `event` reports a worker that died, with the reason.
         let _ = self.orders.write_all(format!("{text}\n").as_bytes());
     }
 
-    /// The next event, or None after `timeout`. `Err` is how the worker ended.
+    /// The next event, or None after `timeout`. An error has the exit status.
     pub fn event(&mut self, timeout: Duration) -> std::result::Result<Option<Event>, ExitStatus> {
         match self.events.recv_timeout(timeout) {
             Ok(event) => Ok(Some(event)),
@@ -83,16 +82,15 @@ fn listen(output: ChildStdout) -> Receiver<Event> {
     events
 }
 
-/// Why a worker that should have gone on did not.
-/// `swap_left` is the least swap space that was seen to be free.
-pub fn obituary(status: ExitStatus, oom_kills: u64, swap_left: Option<u64>) -> Error {
+/// Why a worker ended early. `swap_left` is the lowest free swap space observed.
+pub fn why_ended(status: ExitStatus, oom_kills: u64, swap_left: Option<u64>) -> Error {
     match status.signal() {
         Some(libc::SIGKILL) if oom_kills > 0 && swap_left.is_some_and(|left| left > SOME_LEFT) => {
             Error::new(
                 Kind::Space,
                 "the kernel killed the worker: it found no memory to reclaim within --memory-limit",
             )
-            .hint("swap space was left, but what was swapped out had not been written yet:\nchoose a larger --memory-limit, or fewer --threads")
+            .hint("swap space was free, but swapped-out pages were still in flight:\nchoose a larger --memory-limit, or fewer --threads")
         }
         Some(libc::SIGKILL) if oom_kills > 0 => Error::new(
             Kind::Space,
@@ -106,10 +104,10 @@ pub fn obituary(status: ExitStatus, oom_kills: u64, swap_left: Option<u64>) -> E
             Kind::Failure,
             "a swapped-out page could not be read back (the worker got SIGBUS)",
         )
-        .hint("`dmesg` and the read errors in `znsage status` tell more"),
-        Some(libc::SIGKILL) => Error::new(Kind::Kernel, "somebody killed the worker")
-            .hint("was it the kernel, out of memory? `dmesg` tells"),
-        Some(n) => Error::new(Kind::Kernel, format!("the worker died by signal {n}")),
+        .hint("see `dmesg` and the read errors in `znsage status`"),
+        Some(libc::SIGKILL) => Error::new(Kind::Kernel, "the worker was killed")
+            .hint("`dmesg` shows whether the kernel killed it because memory ran out"),
+        Some(n) => Error::new(Kind::Kernel, format!("signal {n} killed the worker")),
         None => Error::new(Kind::Kernel, format!("the worker ended early ({status})")),
     }
 }
@@ -119,13 +117,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deaths_are_told_apart() {
+    fn obituaries_name_the_cause() {
         let by = |signal| ExitStatus::from_raw(signal);
-        assert_eq!(obituary(by(libc::SIGKILL), 1, None).kind, Kind::Space);
-        let full = obituary(by(libc::SIGKILL), 1, Some(1 << 20)).message;
-        let slow = obituary(by(libc::SIGKILL), 1, Some(1 << 30)).message;
+        assert_eq!(why_ended(by(libc::SIGKILL), 1, None).kind, Kind::Space);
+        let full = why_ended(by(libc::SIGKILL), 1, Some(1 << 20)).message;
+        let slow = why_ended(by(libc::SIGKILL), 1, Some(1 << 30)).message;
         assert!(full.contains("no swap space left") && slow.contains("--memory-limit"));
-        assert_eq!(obituary(by(libc::SIGKILL), 0, None).kind, Kind::Kernel);
-        assert_eq!(obituary(by(libc::SIGBUS), 0, None).kind, Kind::Failure);
+        assert_eq!(why_ended(by(libc::SIGKILL), 0, None).kind, Kind::Kernel);
+        assert_eq!(why_ended(by(libc::SIGBUS), 0, None).kind, Kind::Failure);
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `znsage bench`: a worker process with a memory limit swaps for real; this
-//! process stays outside of the limit, gives orders and watches counters.
+//! `znsage bench`: a worker process with a memory limit swaps. This process stays
+//! outside of the limit, gives orders and reads counters.
 
 mod access;
 mod arena;
@@ -32,15 +32,16 @@ pub use protocol::Latency;
 use protocol::{Event, Order, Setup};
 pub use record::recorded;
 use record::Recorder;
-use report::{Config, Phase, Report};
+pub use report::Report;
+use report::{Config, Phase};
 use sampler::{Sampler, Snapshot, Totals};
 
 const SAMPLE: Duration = Duration::from_millis(500);
 
-/// Longest wait before looking at clocks and signals again.
+/// Longest wait before checking clocks and signals again.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Attempts to reach the utilization asked for.
+/// Attempts to reach the requested utilization.
 const ADJUSTMENTS: u32 = 4;
 
 struct Bench<'a> {
@@ -48,15 +49,15 @@ struct Bench<'a> {
     args: &'a BenchArgs,
     page: u64,
     plan: Plan,
-    // Dropped in this order: the worker leaves the group, then it can go.
+    // Dropped in this order: the worker must leave the group before its removal.
     worker: Worker,
     group: Option<Cgroup<'a>>,
     sampler: Sampler<'a>,
     recorder: Option<Recorder>,
     progress: Progress,
-    /// The least free swap space that was seen.
+    /// Lowest free swap space observed.
     swap_left: Option<u64>,
-    /// Filled now.
+    /// Pages filled now.
     pages: u64,
     phases: Vec<Phase>,
     corrupt: Vec<String>,
@@ -158,7 +159,7 @@ impl Bench<'_> {
         Order::Access { pattern: self.args.pattern, write_ratio: self.args.write_ratio, seconds }
     }
 
-    /// Grows or shrinks the memory until the device is as full as asked for.
+    /// Grows or shrinks the memory until the device has the requested utilization.
     fn adjust(&mut self) -> Result<()> {
         for _ in 0..ADJUSTMENTS {
             let Some(device) = self.look().device else {
@@ -177,7 +178,7 @@ impl Bench<'_> {
         self.sampler.look(self.group.as_ref())
     }
 
-    /// Waits a moment for the worker. Its death and Ctrl-C are errors.
+    /// Waits a moment for an event. The end of the worker and Ctrl-C are errors.
     fn next_event(&mut self) -> Result<Option<Event>> {
         if self.sys.interrupted() {
             return Err(Error::interrupted());
@@ -187,16 +188,16 @@ impl Bench<'_> {
                 Err(Error::new(Kind::Kernel, format!("the worker: {message}")))
             }
             Ok(event) => Ok(event),
-            // Ctrl-C reaches the worker too, and may be seen there first.
+            // Ctrl-C reaches the worker, too, which may end first.
             Err(_) if self.sys.interrupted() => Err(Error::interrupted()),
             Err(status) => {
                 let kills = self.group.as_ref().map_or(0, Cgroup::oom_kills);
-                Err(child::obituary(status, kills, self.swap_left))
+                Err(child::why_ended(status, kills, self.swap_left))
             }
         }
     }
 
-    /// Has the worker do something, and watches until it is done.
+    /// Runs a phase and watches it.
     fn phase(&mut self, name: &str, order: &Order, report: bool) -> Result<()> {
         let before = self.look();
         let measures = matches!(order, Order::Access { .. }) && report;
@@ -242,7 +243,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Was the device written as often as --rewrites wants?
+    /// True if the device was written as often as --rewrites asks.
     fn rewritten(&self, order: &Order, before: &Snapshot, now: &Snapshot) -> bool {
         let (Some(times), Order::Access { .. }) = (self.args.rewrites, order) else {
             return false;
@@ -288,7 +289,7 @@ impl Bench<'_> {
     }
 }
 
-/// What is noticed while a phase runs.
+/// Observations during a phase.
 struct Watch {
     start: Instant,
     next: Instant,
@@ -312,7 +313,7 @@ impl Watch {
         let now = Instant::now();
         let due = now >= self.next;
         if due {
-            // Not `next + SAMPLE`: after a stall there is no catching up.
+            // Not `next + SAMPLE`: do not catch up after a stall.
             self.next = now + SAMPLE;
         }
         due

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What stands in a page: an arithmetic sequence of words whose start follows
-//! from seed, page number and generation. Two instructions a word write or
-//! verify it, and no word of a page fits another place, page or generation:
-//! stale, misplaced, torn and zeroed pages all show.
+//! The contents of a page: an arithmetic sequence of words that starts at a hash of
+//! seed, page number and generation. Writing or verifying takes two instructions per
+//! word. No word fits another place, page or generation, so verification detects
+//! stale, misplaced, torn and zeroed pages.
 
-/// Difference of neighbouring words; odd, so that no two words of a page are
-/// equal.
+/// Difference of neighbouring words; odd, so that all words of a page differ.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 const M1: u64 = 0xbf58_476d_1ce4_e5b9;
 const M2: u64 = 0x94d0_49bb_1331_11eb;
 
-/// Marks a key that was made here, to tell it from noise when decoding.
+/// Distinguishes a key from noise when decoding.
 const TAG: u64 = 0xa5a5;
 
 /// A bijection that spreads every bit (the finalizer of splitmix64).
@@ -63,8 +62,7 @@ pub fn write(words: &mut [u64], key: u64) {
     }
 }
 
-/// Looks at every word. No early exit: damage is rare and branches are not
-/// free.
+/// Compares every word, without an early exit: damage is rare, and branches cost.
 pub fn verify(words: &[u64], key: u64) -> bool {
     let mut expected = key;
     let mut difference = 0;
@@ -75,7 +73,7 @@ pub fn verify(words: &[u64], key: u64) -> bool {
     difference == 0
 }
 
-/// What a page that failed to verify holds instead, for the report.
+/// Describes a page that failed to verify.
 pub fn diagnose(words: &[u64], seed: u64, key: u64) -> String {
     if words.iter().all(|&w| w == 0) {
         return "only zeros".to_string();
@@ -100,7 +98,7 @@ pub fn diagnose(words: &[u64], seed: u64, key: u64) -> String {
     }
 }
 
-/// Whose word stands at an index.
+/// Where the word at an index comes from.
 fn origin(words: &[u64], index: usize, seed: u64) -> String {
     let word = words[index];
     let plain = unmix(word.wrapping_sub(STEP.wrapping_mul(index as u64))) ^ seed;
@@ -127,14 +125,14 @@ mod tests {
     }
 
     #[test]
-    fn mixing_can_be_undone() {
+    fn mixing_is_invertible() {
         for x in [0, 1, TAG << 48, u64::MAX, SEED] {
             assert_eq!(unmix(mix(x)), x);
         }
     }
 
     #[test]
-    fn a_page_fits_its_own_key_only() {
+    fn page_matches_only_its_own_key() {
         let words = page(7, 1);
         assert!(verify(&words, key(SEED, 7, 1)));
         assert!(!verify(&words, key(SEED, 7, 2)));
@@ -143,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_shows() {
+    fn every_flipped_bit_is_detected() {
         let good = page(3, 9);
         for word in 0..512 {
             let mut words = good.clone();
@@ -153,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_named() {
+    fn damage_is_described() {
         let want = key(SEED, 7, 3);
         let tell = |words: &[u64]| diagnose(words, SEED, want);
         assert_eq!(tell(&[0; 512]), "only zeros");

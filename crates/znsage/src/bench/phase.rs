@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the worker's threads do in each phase. A thread has its own share of
-//! the pages, so that a page's content and generation belong together
-//! without any lock.
+//! The phases of the worker's threads. Each thread has its own share of the pages, so
+//! content and generation of a page stay consistent without locks.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::Mutex;
@@ -15,10 +14,10 @@ use super::pattern;
 use super::protocol::{Latency, Outcome, Setup};
 use crate::cli::Pattern;
 
-/// Damaged pages that are described; the others are only counted.
+/// Damaged pages to describe; further ones are only counted.
 const MAX_FINDINGS: u64 = 20;
 
-/// Longest latency that is told apart: a minute, in nanoseconds.
+/// Longest latency of the histogram: a minute, in nanoseconds.
 const MAX_LATENCY: u64 = 60_000_000_000;
 
 pub type Job<'a> = &'a (dyn Fn(Share, &Running) -> Tally + Sync);
@@ -28,7 +27,7 @@ pub type Job<'a> = &'a (dyn Fn(Share, &Running) -> Tally + Sync);
 #[derive(Default)]
 struct Counter(AtomicU64);
 
-/// What threads and their supervisor share while a phase runs.
+/// Shared by the threads and their supervisor during a phase.
 pub struct Running {
     stop: AtomicBool,
     ops: Vec<Counter>,
@@ -59,7 +58,7 @@ impl Running {
     }
 }
 
-/// What one thread did.
+/// The work of one thread.
 #[derive(Default)]
 pub struct Tally {
     ops: u64,
@@ -105,21 +104,21 @@ impl Tally {
 /// The pages of one thread.
 pub struct Share<'a> {
     thread: usize,
-    /// Number of its first page in the whole arena.
+    /// Number of its first page in the arena.
     first: usize,
     words: &'a mut [u64],
     generations: &'a mut [u8],
     page_words: usize,
     seed: u64,
-    /// Differs from thread to thread and phase to phase.
+    /// Different for each thread and phase.
     access_seed: u64,
-    /// For phases that access pages in some order.
+    /// Only for phases that access pages.
     chooser: Option<Chooser>,
 }
 
 impl<'a> Share<'a> {
-    /// Cuts the pages into one share a thread; fewer if there are not enough
-    /// pages. `words` and `generations` begin with page `first`.
+    /// Splits the pages into one share per thread, or fewer if there are not enough.
+    /// `words` and `generations` start with page `first`.
     pub fn split(
         words: &'a mut [u64],
         generations: &'a mut [u8],
@@ -147,7 +146,7 @@ impl<'a> Share<'a> {
             .collect()
     }
 
-    /// Before the clock runs: laying out a store takes a while.
+    /// Called before the clock runs, because laying out a store takes a while.
     pub fn choose(&mut self, pattern: Pattern, write_ratio: f64) {
         let chooser = Chooser::new(pattern, write_ratio, self.pages(), self.access_seed);
         self.chooser = Some(chooser);
@@ -166,16 +165,15 @@ impl<'a> Share<'a> {
         pattern::key(self.seed, number, self.generations[page])
     }
 
-    /// Gives the page its next content; the first store is timed by the
-    /// caller if it wants to.
+    /// Writes the next content of a page. The caller may time the first store.
     fn rewrite(&mut self, page: usize) {
         self.generations[page] = pattern::next_generation(self.generations[page]);
         let key = self.key(page);
         pattern::write(self.page(page), key);
     }
 
-    /// Verifies a page. A damaged one is counted, described and made good,
-    /// so that it is not counted again.
+    /// Verifies a page. Counts, describes and repairs a damaged one, so that it counts
+    /// once.
     fn check(&mut self, page: usize, tally: &mut Tally, running: &Running) {
         let key = self.key(page);
         if pattern::verify(self.page(page), key) {
@@ -291,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_filled_verifies() {
+    fn filled_pages_verify() {
         let (mut words, mut generations) = (vec![0; 8 * 512], vec![0; 8]);
         let (tally, _) = run(&mut words, &mut generations, &fill);
         assert_eq!((tally.ops, tally.corrupt), (8, 0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! How much memory a benchmark takes, and whether that can work at all.
+//! The memory of a benchmark, and whether it can work.
 
 use super::sampler::Totals;
 use crate::cli::BenchArgs;
@@ -7,18 +7,18 @@ use crate::error::{Error, Kind, Result};
 use crate::swaps::Area;
 use crate::units;
 
-/// Inside of the limit, what is no page under test: the program and its stacks. It is
-/// more if the program's file was not in memory before; see [`Plan::make_room`].
+/// Memory within the limit that is not under test: the program and its stacks. It is
+/// more if the program's file was not cached before; see [`Plan::make_room`].
 const PROGRAM: u64 = 2 << 20;
 
-/// And what is not in memory alone: pages on their way to the device, or read back
-/// and still there.
+/// Pages that occupy both memory and swap: in flight, or read back and still valid in
+/// swap.
 const ON_THE_WAY: u64 = 4 << 20;
 
 /// A page costs one generation and one entry in the page tables.
 const OVERHEAD_PER_PAGE: u64 = 1 + 8;
 
-/// Below this the kernel kills the worker rather than swap it.
+/// With less, the kernel kills the worker instead of swapping it.
 const MIN_LIMIT: u64 = 16 << 20;
 
 /// Memory without --size, as a multiple of the limit.
@@ -29,13 +29,13 @@ const DEFAULT_UNLIMITED: u64 = 256 << 20;
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Pages to fill at first.
+    /// Pages to fill first.
     pub pages: u64,
-    /// Room to grow, until the utilization asked for is there.
+    /// Room to grow until the requested utilization is reached.
     pub max_pages: u64,
-    /// Bytes; None: no limit.
+    /// Bytes; None without a limit.
     pub limit: Option<u64>,
-    /// Blocks that shall be live after the fill.
+    /// Live blocks to reach after the fill.
     pub live_target: Option<u64>,
 }
 
@@ -44,7 +44,7 @@ pub fn plan(args: &BenchArgs, device: Option<&Totals>, page: u64) -> Result<Plan
     if limit.is_some_and(|l| l < MIN_LIMIT) {
         return Err(Error::new(
             Kind::Usage,
-            format!("--memory-limit: at least {}", units::size(MIN_LIMIT)),
+            format!("--memory-limit: the minimum is {}", units::size(MIN_LIMIT)),
         ));
     }
     if args.rewrites.is_some() && device.is_none() {
@@ -65,7 +65,7 @@ pub fn plan(args: &BenchArgs, device: Option<&Totals>, page: u64) -> Result<Plan
     if pages == 0 {
         return Err(Error::new(
             Kind::Usage,
-            format!("--size: at least a page ({})", units::size(page)),
+            format!("--size: the minimum is a page ({})", units::size(page)),
         ));
     }
     Ok(Plan { pages, max_pages: pages, limit, live_target: None })
@@ -73,11 +73,11 @@ pub fn plan(args: &BenchArgs, device: Option<&Totals>, page: u64) -> Result<Plan
 
 fn no_device(option: &str) -> Error {
     Error::new(Kind::Device, format!("{option} needs a znsage device, and none is on"))
-        .hint("`znsage on DEVICE` first")
+        .hint("run `znsage on DEVICE` first")
 }
 
-/// What is beyond the limit is on the device. The estimate is put right
-/// after the fill, by what the device then says.
+/// Estimates the pages from the limit; [`adjusted`] corrects this after the fill from
+/// the device's counters.
 fn for_utilization(percent: f64, device: &Totals, limit: u64, page: u64) -> Plan {
     let live = (device.blocks_total as f64 * percent / 100.0) as u64;
     let bytes = limit.saturating_sub(PROGRAM + ON_THE_WAY) + live * page;
@@ -92,9 +92,8 @@ fn for_utilization(percent: f64, device: &Totals, limit: u64, page: u64) -> Plan
 }
 
 impl Plan {
-    /// The worker is there, and holds `held` bytes of the limit before it fills any
-    /// page. If that is more than was assumed, fewer pages stay in memory, and the
-    /// others may be more than swap has room for. Too few are put right after the fill.
+    /// Reduces the pages if the worker holds more of the limit than assumed before it
+    /// fills any: swap might not have room for the rest. [`adjusted`] corrects too few.
     pub fn make_room(&mut self, held: u64, page: u64) {
         if self.live_target.is_some() {
             let fewer = held.saturating_sub(PROGRAM) / page;
@@ -103,9 +102,8 @@ impl Plan {
     }
 }
 
-/// The pages to have so that `used` slots become the target; None if they are near
-/// enough (half a percent) or if there is nothing left to do about it. What is
-/// being written is live in a moment, so it counts.
+/// The number of pages for which `used` slots become the target; None if they are
+/// within half a percent, or at a limit. Blocks in flight count as live.
 pub fn adjusted(plan: &Plan, pages: u64, used: u64) -> Option<u64> {
     let target = plan.live_target?;
     if used.abs_diff(target) <= target / 200 {
@@ -116,7 +114,7 @@ pub fn adjusted(plan: &Plan, pages: u64, used: u64) -> Option<u64> {
     (wanted != pages).then_some(wanted)
 }
 
-/// Swap space and memory for the plan, before anything is filled.
+/// Checks swap space and memory before the fill.
 pub fn check_space(plan: &Plan, areas: &[Area], available: u64, page: u64) -> Result<()> {
     let size = plan.pages * page;
     let free: u64 = areas.iter().map(Area::free_bytes).sum();
@@ -125,7 +123,7 @@ pub fn check_space(plan: &Plan, areas: &[Area], available: u64, page: u64) -> Re
     if resident > available {
         return short(
             format!(
-                "{} are to stay in memory, but {} are available",
+                "{} must stay in memory, but {} are available",
                 units::size(resident),
                 units::size(available)
             ),
@@ -136,7 +134,7 @@ pub fn check_space(plan: &Plan, areas: &[Area], available: u64, page: u64) -> Re
     if out > free {
         return short(
             format!(
-                "{} are to be swapped out, but {} of swap are free",
+                "{} must be swapped out, but {} of swap are free",
                 units::size(out),
                 units::size(free)
             ),
@@ -167,14 +165,14 @@ mod tests {
     }
 
     #[test]
-    fn the_default_is_four_times_the_limit() {
+    fn default_size_is_four_times_the_limit() {
         let plan = plan(&args(&["--memory-limit", "64M"]), None, PAGE).unwrap();
         assert_eq!(plan.pages * PAGE, 256 << 20);
         assert_eq!(plan.limit, Some(64 << 20));
     }
 
     #[test]
-    fn utilization_counts_what_leaves_memory() {
+    fn utilization_counts_swapped_pages() {
         let args = args(&["--memory-limit", "64M", "--utilization", "50"]);
         let plan = plan(&args, Some(&device(100_000)), PAGE).unwrap();
         assert_eq!(plan.live_target, Some(50_000));
@@ -184,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_holds_more_leaves_fewer_pages() {
+    fn program_memory_reduces_the_pages() {
         let with = args(&["--memory-limit", "64M", "--utilization", "50"]);
         let usual = plan(&with, Some(&device(100_000)), PAGE).unwrap().pages;
         for (held, fewer) in [(0, 0), (PROGRAM, 0), (8 << 20, 1536), (u64::MAX, usual - 1)] {
@@ -194,11 +192,11 @@ mod tests {
         }
         let mut by_size = plan(&args(&["--size", "1M"]), None, PAGE).unwrap();
         by_size.make_room(8 << 20, PAGE);
-        assert_eq!(by_size.pages, 256, "it was asked for");
+        assert_eq!(by_size.pages, 256, "--size is fixed");
     }
 
     #[test]
-    fn what_needs_a_device_says_so() {
+    fn options_for_a_device_need_one() {
         for words in [["--utilization", "50"], ["--rewrites", "3"]] {
             assert_eq!(plan(&args(&words), None, PAGE).unwrap_err().kind, Kind::Device);
         }
@@ -215,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_follow_the_live_blocks() {
+    fn pages_are_adjusted_to_the_live_blocks() {
         let plan = Plan {
             pages: 60_000,
             max_pages: 70_000,
@@ -230,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn space_is_checked_first() {
+    fn space_is_checked() {
         let area = |mib: u64, used: u64| Area {
             path: "/dev/znsage0".into(),
             bytes: mib << 20,
@@ -244,7 +242,7 @@ mod tests {
         assert!(check(&[area(100, 0), area(100, 8)], 1000).is_ok());
         let e = check(&[area(200, 10)], 1000).unwrap_err();
         assert_eq!(e.kind, Kind::Space);
-        assert_eq!(e.message, "192 MiB are to be swapped out, but 190 MiB of swap are free");
+        assert_eq!(e.message, "192 MiB must be swapped out, but 190 MiB of swap are free");
         assert!(check(&[area(1000, 0)], 32).is_err());
     }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the two processes of a benchmark say to each other, a line of JSON
-//! at a time. The parent stays outside of the memory limit and gives orders
-//! on the worker's standard input; the worker answers on its output.
+//! The protocol of the two processes of a benchmark: lines of JSON. The parent sends
+//! orders to the worker's standard input; the worker replies on its output.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,9 +9,9 @@ use crate::cli::Pattern;
 /// The first line to the worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Setup {
-    /// File to write to in order to enter the cgroup.
+    /// The file that a process writes to enter the cgroup.
     pub cgroup_procs: Option<String>,
-    /// Room to map; what is filled of it is told by `Resize`.
+    /// Pages to map. `Resize` says how many to fill.
     pub max_pages: u64,
     pub page_bytes: u64,
     pub threads: u32,
@@ -23,7 +22,7 @@ pub struct Setup {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "snake_case")]
 pub enum Order {
-    /// Fill up to this number of pages, or give the last ones back.
+    /// Fill up to this number of pages, or free the last ones.
     Resize {
         pages: u64,
     },
@@ -42,7 +41,7 @@ pub enum Order {
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
     Ready,
-    /// Several times a second while a phase runs.
+    /// Sent several times a second during a phase.
     Tick {
         ops: u64,
     },
@@ -50,7 +49,7 @@ pub enum Event {
         what: String,
     },
     Done(Outcome),
-    /// The worker cannot go on.
+    /// The worker cannot continue.
     Failed {
         message: String,
     },
@@ -62,15 +61,14 @@ pub struct Outcome {
     pub seconds: f64,
     /// Pages accessed.
     pub ops: u64,
-    /// Of these, changed.
+    /// Pages written.
     pub writes: u64,
     pub corrupt: u64,
     pub latency_us: Option<Latency>,
 }
 
-/// From the first touch of a page until its first word was there, plus, if
-/// it is written, the time of the first store. Verifying and rewriting the
-/// page does not count.
+/// Time from the first touch of a page until its first word arrives, plus the first
+/// store if it is written. Verifying and rewriting do not count.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Latency {
     pub mean: f64,

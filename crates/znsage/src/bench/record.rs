@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `bench --trace`: the module's tracepoints, from an instance of tracefs of
-//! our own, as the trace format that `znsage sim` replays
-//! (docs/trace-format.md).
+//! `bench --trace`: converts the module's tracepoints to the trace format that
+//! `znsage sim` replays (docs/trace-format.md). Uses its own tracefs instance.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, ErrorKind, Read, Write};
@@ -23,18 +22,17 @@ use crate::error::{reason, Error, Kind, Result};
 use crate::sys::Sys;
 
 const TRACEFS: &str = "/sys/kernel/tracing";
-/// Of each CPU: about a second of swap at full speed.
+/// Buffer per CPU: about a second of swap at full speed.
 const BUFFER_KB: &str = "16384";
 const NAP: Duration = Duration::from_millis(5);
-/// Records come sorted by CPU, and only in the main by time: so many are
-/// looked at together.
+/// Records arrive grouped by CPU, only roughly sorted by time. This many are sorted
+/// together.
 const WINDOW: usize = 1 << 16;
-/// What one CPU asks for shortly after, for the next slots, is one record.
+/// Requests of one CPU for consecutive slots within this time become one record.
 const TOGETHER: Ns = 100 * US;
 const MOST_TOGETHER: u32 = 32;
 
-/// Records until [`Recorder::finish`]; if dropped before, the file stays
-/// behind unfinished.
+/// Records until [`Recorder::finish`]. If dropped before, the file is incomplete.
 pub struct Recorder {
     instance: PathBuf,
     stop: Arc<AtomicBool>,
@@ -43,14 +41,14 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Begins to record what is asked of the one znsage device there is.
+    /// Starts recording the requests to the only znsage device.
     pub fn start(sys: &dyn Sys, path: &Path, devices: &[Device], page: u64) -> Result<Self> {
         let [device] = devices else {
             return Err(Error::new(
                 Kind::Usage,
-                format!("--trace wants one znsage device, there are {}", devices.len()),
+                format!("--trace needs exactly one znsage device, there are {}", devices.len()),
             )
-            .hint("other swap areas are recorded by trace/record"));
+            .hint("trace/record records other swap areas"));
         };
         let disk: u32 = device.name.trim_start_matches("znsage").parse().unwrap_or(0);
         let slots = (device.size_bytes / page) as u32;
@@ -89,14 +87,14 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// A moment with a name, and what the device had counted by then.
+    /// Writes a mark with the counters of the device.
     pub fn mark(&self, name: &str, device: Option<&Totals>) {
         let d = device.copied().unwrap_or_default();
         let text = format!(
             "{MARK}{name} host_blocks={} gc_blocks={} padding_blocks={} live_blocks={}\n",
             d.host_blocks, d.gc_blocks, d.padding_blocks, d.live_blocks
         );
-        // Without the marks the trace is still one.
+        // The trace is usable without marks.
         let _ = fs::write(self.instance.join("trace_marker"), text);
     }
 
@@ -104,7 +102,7 @@ impl Recorder {
     pub fn finish(mut self) -> Result<()> {
         self.end().map_err(|e| {
             Error::new(Kind::Failure, format!("{}: {e}", self.path.display()))
-                .hint("what was recorded until then is in the file")
+                .hint("the file has the records until then")
         })
     }
 
@@ -128,12 +126,12 @@ impl Drop for Recorder {
 
 fn make_instance(sys: &dyn Sys) -> Result<PathBuf> {
     if !sys.exists(&format!("{TRACEFS}/instances")) {
-        return Err(Error::new(Kind::Environment, format!("{TRACEFS} is not there"))
+        return Err(Error::new(Kind::Environment, format!("{TRACEFS} does not exist"))
             .hint(format!("mount it: mount -t tracefs nodev {TRACEFS}")));
     }
     if !sys.exists(&format!("{TRACEFS}/events/znsage")) {
         return Err(Error::new(Kind::Environment, "the module has no tracepoints")
-            .hint("do the command and the module belong to the same version?"));
+            .hint("check that command and module have the same version"));
     }
     let instance = sys.at(&format!("{TRACEFS}/instances/znsage-bench-{}", std::process::id()));
     fs::create_dir(&instance).map_err(|e| Error::io("create", &instance, e))?;
@@ -149,7 +147,7 @@ fn output(file: File, path: &Path) -> Box<dyn Write + Send> {
     }
 }
 
-/// Hands over the lines of the pipe until told to stop and it is empty.
+/// Passes on the lines of the pipe until told to stop and the pipe is empty.
 fn follow(
     mut input: File,
     stop: &AtomicBool,
@@ -157,7 +155,7 @@ fn follow(
 ) -> std::result::Result<(), String> {
     let (mut buffer, mut rest) = (vec![0; 1 << 16], Vec::new());
     loop {
-        // Before the read: what was traced before the stop is still read.
+        // Check before the read, so that records before the stop are not lost.
         let last = stop.load(Relaxed);
         match input.read(&mut buffer) {
             Ok(0) if last => return Ok(()),
@@ -181,7 +179,7 @@ fn follow(
 const MARK: &str = "znsage mark ";
 
 /// A line of trace_pipe: `comm-pid [cpu] flags seconds.micros: event: text`.
-/// None: an event of no interest. Times are the kernel's.
+/// None for other events. Times are those of the kernel.
 fn parse(line: &str, disk: u32) -> std::result::Result<Option<Line>, String> {
     if line.contains("[LOST ") {
         return Err(format!("the kernel's buffer was too small: {}", line.trim()));
@@ -194,7 +192,7 @@ fn parse(line: &str, disk: u32) -> std::result::Result<Option<Line>, String> {
     ];
     let found = events.iter().find_map(|(name, op)| Some((line.split_once(name)?, *op)));
     let Some(((head, text), op)) = found else { return Ok(None) };
-    let strange = || format!("trace_pipe has a line of unknown form: {line}");
+    let strange = || format!("trace_pipe has a line of unknown format: {line}");
     let at = head.split_ascii_whitespace().last().and_then(micros).ok_or_else(strange)?;
     let at = at.checked_mul(US).ok_or_else(strange)?;
     let Some(op) = op else {
@@ -230,11 +228,11 @@ fn micros(text: &str) -> Option<u64> {
     seconds.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(rest.parse().ok()?)
 }
 
-/// Sorts lines by time, joins those that belong together, and writes them.
+/// Sorts lines by time, merges adjacent records, and writes them.
 struct Sink<W: Write> {
     writer: Writer<W>,
     disk: u32,
-    /// When the recording began.
+    /// Start of the recording.
     first: Option<Ns>,
     window: Vec<Line>,
 }
@@ -284,10 +282,10 @@ impl<W: Write> Sink<W> {
     }
 }
 
-/// The trace of the lines of trace_pipe, of the first device, all in memory.
+/// The trace of the first device, from lines of trace_pipe.
 ///
 /// # Errors
-/// If a line has an unknown form.
+/// If a line has an unknown format.
 pub fn recorded(lines: &str, slots: u32) -> std::result::Result<Vec<u8>, String> {
     let writer = Writer::new(Vec::new(), slots, "").map_err(|e| reason(&e))?;
     let mut sink = Sink { writer, disk: 0, first: None, window: Vec::new() };
@@ -296,7 +294,8 @@ pub fn recorded(lines: &str, slots: u32) -> std::result::Result<Vec<u8>, String>
     Ok(sink.writer.into_inner())
 }
 
-/// Whoever swaps in waits for each bio; others are merely a stream of slots.
+/// True if `next` continues `last`. A swap-in waits for each bio; other requests are
+/// a stream of slots.
 fn follows(last: &Record, next: &Record) -> bool {
     last.op == next.op
         && last.op != Op::In
@@ -311,7 +310,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_the_pipe_are_understood() {
+    fn lines_of_the_pipe_parse() {
         let head = "   a [b] c-12  [001] d.h1.   61.000123: ";
         let record = |op, first, nr| {
             Some(Line::Record(Record { at: 61_000_123 * US, cpu: 1, op, first, nr }))
@@ -332,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_or_strange_is_an_error() {
+    fn lost_and_unknown_lines_are_errors() {
         assert!(parse("CPU:0 [LOST 17 EVENTS]", 0).unwrap_err().contains("LOST 17"));
         for line in [
             " x-1 [000] .... 6.1: znsage_swap_in: disk=0 slot=9 nr=1",
@@ -341,12 +340,12 @@ mod tests {
             " x-1 [000] .... 18446744073709551.000001: znsage_swap_in: disk=0 slot=1 nr=1",
             " x-1 [000] .... 18446744073.709552: znsage_swap_in: disk=0 slot=1 nr=1",
         ] {
-            assert!(parse(line, 0).unwrap_err().contains("unknown form"), "{line}");
+            assert!(parse(line, 0).unwrap_err().contains("unknown format"), "{line}");
         }
     }
 
     #[test]
-    fn lines_are_sorted_and_joined() {
+    fn lines_are_sorted_and_merged() {
         let writer = Writer::new(Vec::new(), 100, "").unwrap();
         let mut sink = Sink { writer, disk: 0, first: None, window: Vec::new() };
         for (us, cpu, text) in [
@@ -367,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_beyond_all_are_not_joined() {
+    fn last_slots_are_not_merged() {
         let line = |us, slot, nr| {
             format!(" c-1 [0] . 1.{us:06}: znsage_swap_out: disk=0 slot={slot} nr={nr}\n")
         };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The result of a benchmark, for people and for programs.
+//! The result of a benchmark, as text and JSON.
 
 use serde::Serialize;
 use serde_json::json;
@@ -12,7 +12,7 @@ use crate::units;
 
 const MIB: f64 = (1 << 20) as f64;
 
-/// How full the device was, 0 to 1.
+/// Utilization of the device, 0 to 1.
 #[derive(Debug, Serialize)]
 pub struct Utilization {
     pub start: f64,
@@ -24,7 +24,7 @@ pub struct Utilization {
 pub struct Phase {
     pub phase: String,
     pub seconds: f64,
-    /// Pages accessed; of these, changed.
+    /// Pages accessed, and pages written.
     pub ops: u64,
     pub writes: u64,
     pub ops_per_s: f64,
@@ -92,18 +92,18 @@ pub struct Config {
     pub memory_limit_bytes: Option<u64>,
     pub threads: u32,
     pub pattern: &'static str,
-    /// Null where it is the pattern's own.
+    /// Null if the pattern decides.
     pub write_ratio: Option<f64>,
     pub utilization_percent: Option<f64>,
     pub seed: u64,
     pub thp: bool,
-    /// vm.page-cluster: swap-in reads up to 2^this pages ahead.
+    /// vm.page-cluster: swap-in reads up to 2^N pages ahead.
     pub page_cluster: Option<u32>,
 }
 
 #[derive(Debug)]
 pub struct Report {
-    /// `znsage`, `stock` or `none`: what takes the swapped-out pages.
+    /// The swap system: `znsage`, `stock` or `none`.
     pub system: &'static str,
     pub kernel: String,
     pub machine: Machine,
@@ -111,7 +111,7 @@ pub struct Report {
     pub config: Config,
     pub phases: Vec<Phase>,
     pub corrupt_pages: u64,
-    /// The first damaged pages.
+    /// Descriptions of the first damaged pages.
     pub corrupt: Vec<String>,
 }
 
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_differences() {
+    fn counters_are_differences() {
         let outcome = Outcome { seconds: 2.0, ops: 512, ..Outcome::default() };
         let phase = Phase::new(
             "random",
@@ -248,9 +248,9 @@ mod tests {
         assert!((utilization.mean - 0.6).abs() < 1e-9);
     }
 
-    /// With all that a report may hold, for docs/json.md.
+    /// All fields, for docs/json.md.
     #[test]
-    fn the_document_is_what_it_was() {
+    fn report_prints_the_file() {
         let latency = Latency { mean: 210.5, p50: 200.0, p99: 900.0, p99_9: 1500.0, max: 2000.0 };
         let outcome =
             Outcome { seconds: 2.0, ops: 512, writes: 200, corrupt: 1, latency_us: Some(latency) };
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_device_there_is_no_waf() {
+    fn no_waf_without_a_device() {
         let none = Snapshot::default();
         let phase = Phase::new("fill", 4096, Outcome::default(), &none, &none, None);
         assert!(phase.waf.is_none() && phase.device.is_none() && phase.utilization.is_none());

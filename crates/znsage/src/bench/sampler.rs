@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The counters that a benchmark watches, and the file of their course.
+//! Samples counters during a benchmark, and writes them to a file.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -17,7 +17,7 @@ use crate::sys::Sys;
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Totals {
     pub blocks_total: u64,
-    /// With what is being written; not reported.
+    /// Includes blocks in flight; not reported.
     #[serde(skip)]
     pub slots_used: u64,
     pub live_blocks: u64,
@@ -50,7 +50,7 @@ impl Totals {
         (!devices.is_empty()).then_some(sum)
     }
 
-    /// Counters: since `before`. Gauges: now.
+    /// Counters since `before`; gauges as they are now.
     pub fn since(&self, before: &Totals) -> Totals {
         Totals {
             blocks_total: self.blocks_total,
@@ -67,7 +67,7 @@ impl Totals {
         }
     }
 
-    /// Appended to the device.
+    /// Blocks appended to the device.
     pub fn written(&self) -> u64 {
         self.host_blocks + self.gc_blocks + self.padding_blocks
     }
@@ -81,7 +81,7 @@ impl Totals {
     }
 }
 
-/// One look at everything.
+/// All counters at one time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Snapshot {
     pub pages_in: u64,
@@ -96,14 +96,14 @@ pub struct Sampler<'a> {
     file: Option<BufWriter<File>>,
 }
 
-/// A line of the samples' file.
+/// A line of the file.
 #[derive(Serialize)]
 struct Sample<'a> {
     t: f64,
     phase: &'a str,
     /// Pages accessed since the phase began.
     ops: u64,
-    /// Since the benchmark's group was made, or the machine came up.
+    /// Since the group was created, or since boot without one.
     bytes_in: u64,
     bytes_out: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -130,7 +130,7 @@ impl<'a> Sampler<'a> {
 
     pub fn look(&self, group: Option<&Cgroup>) -> Snapshot {
         let vmstat = self.sys.read("/proc/vmstat").unwrap_or_default();
-        // The group's own counters came with Linux 6.12.
+        // Groups have these counters since Linux 6.12.
         let count = |key: &str| {
             group
                 .and_then(|g| g.number("memory.stat", key))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The process whose memory is limited. Does what the parent orders, one
-//! phase at a time, and ends when its standard input does.
+//! The process with limited memory. Runs one phase for each order of the parent, and
+//! ends at the end of its standard input.
 
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use super::phase::{self, Running, Share};
 use super::protocol::{Event, Order, Outcome, Setup};
 use crate::cli::Pattern;
 
-/// How often the parent hears of progress.
+/// How often the parent gets progress.
 const TICK: Duration = Duration::from_millis(100);
 
 struct Worker {
@@ -21,14 +21,14 @@ struct Worker {
     arena: Arena,
     /// Generation of each page; 0 before it is filled.
     generations: Vec<u8>,
-    /// Filled so far.
+    /// Pages filled so far.
     pages: usize,
-    /// Phases begun; gives each its own sequence of accesses.
+    /// Number of phases so far; seeds the accesses of each.
     phases: u64,
 }
 
 pub fn main() -> ExitCode {
-    // The worker must not outlive a parent that was killed.
+    // The worker must not outlive a killed parent.
     let _ = nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL);
     match serve() {
         Ok(()) => ExitCode::SUCCESS,
@@ -45,7 +45,7 @@ fn say(event: &Event) -> Result<(), String> {
     let mut out = io::stdout().lock();
     out.write_all(line.as_bytes())
         .and_then(|()| out.flush())
-        .map_err(|e| format!("the parent does not listen: {e}"))
+        .map_err(|e| format!("the parent is gone: {e}"))
 }
 
 fn serve() -> Result<(), String> {
@@ -58,15 +58,14 @@ fn serve() -> Result<(), String> {
     let mut worker = Worker::new(setup)?;
     say(&Event::Ready)?;
     while let Ok(order) = worker.orders.recv() {
-        if let Some(outcome) = worker.obey(order)? {
+        if let Some(outcome) = worker.handle(order)? {
             say(&Event::Done(outcome))?;
         }
     }
     Ok(())
 }
 
-/// Orders come through a thread of their own, so that `Stop` is heard while
-/// a phase runs.
+/// Reads orders in a thread, so that `Stop` arrives during a phase.
 fn listen() -> Receiver<Order> {
     let (sender, orders) = mpsc::channel();
     std::thread::spawn(move || {
@@ -86,7 +85,7 @@ impl Worker {
     fn new(setup: Setup) -> Result<Worker, String> {
         let generations = vec![0; setup.max_pages as usize];
         let orders = listen();
-        // Everything but the arena stays in memory: map that one later.
+        // Lock memory before mapping the arena, which must not be locked.
         arena::lock_present_memory();
         let bytes = (setup.max_pages * setup.page_bytes) as usize;
         let arena = Arena::map(bytes, setup.huge_pages)
@@ -98,7 +97,7 @@ impl Worker {
         self.setup.page_bytes as usize / size_of::<u64>()
     }
 
-    fn obey(&mut self, order: Order) -> Result<Option<Outcome>, String> {
+    fn handle(&mut self, order: Order) -> Result<Option<Outcome>, String> {
         self.phases += 1;
         let outcome = match order {
             Order::Resize { pages } if pages as usize >= self.pages => {
@@ -113,7 +112,7 @@ impl Worker {
                     phase::access(share, running, time)
                 })?
             }
-            // A late one: the phase ended by itself.
+            // Too late: the phase has ended.
             Order::Stop => return Ok(None),
         };
         Ok(Some(outcome))
@@ -123,14 +122,14 @@ impl Worker {
         let words = self.page_words();
         self.arena
             .discard(pages * words..self.pages * words)
-            .map_err(|e| format!("cannot give memory back: {e}"))?;
+            .map_err(|e| format!("cannot free memory: {e}"))?;
         self.generations[pages..self.pages].fill(0);
         self.pages = pages;
         Ok(Outcome::default())
     }
 
-    /// Runs a job on all threads, each with its own share of the pages from
-    /// `first` on, in an order if it wants one, and reports progress meanwhile.
+    /// Runs a job on all threads, each with a share of the pages from `first` on, and
+    /// reports progress.
     fn run(
         &mut self,
         first: usize,
@@ -161,7 +160,7 @@ impl Worker {
             while !threads.iter().all(|t| t.is_finished()) {
                 match orders.recv_timeout(TICK) {
                     Err(RecvTimeoutError::Timeout) => {}
-                    // Stop, or the parent is gone.
+                    // A `Stop`, or the parent is gone.
                     _ => running.stop(),
                 }
                 for what in running.take_findings() {
@@ -171,7 +170,7 @@ impl Worker {
             }
             let mut total = phase::Tally::default();
             for thread in threads {
-                let tally = thread.join().map_err(|_| "a thread of the worker died")?;
+                let tally = thread.join().map_err(|_| "a thread of the worker panicked")?;
                 total.add(tally);
             }
             for what in running.take_findings() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Which files count, as systemd's own: of znsage.conf the first that there is,
-//! then all of znsage.conf.d by their names, of each name the first.
+//! Which files are read, by the rules of systemd: the first znsage.conf found, then
+//! the files of all znsage.conf.d by name; of each name the first found.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,24 +9,24 @@ use super::Fault;
 use crate::error::reason;
 use crate::sys::Sys;
 
-/// Administrator, this run of the machine, packages.
+/// For the administrator, until the next reboot, for packages.
 pub const PLACES: [&str; 3] = ["/etc", "/run", "/usr/lib"];
 pub const NAME: &str = "znsage.conf";
 
-/// Path and text of each file in the order in which they count; a later one
-/// has the last word. What cannot be read is a fault.
+/// Path and text of each file; later ones override earlier ones. An unreadable file
+/// is a fault.
 pub fn read(sys: &dyn Sys) -> (Vec<(String, String)>, Vec<Fault>) {
     let (mut texts, mut faults) = (Vec::new(), Vec::new());
     for path in paths(sys) {
         match sys.read(&path) {
             Ok(text) => texts.push((path, text)),
-            // Gone since it was listed.
+            // Removed since it was listed.
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(e) => faults.push(Fault {
                 file: path,
                 line: None,
                 section: None,
-                message: format!("cannot be read: {}", reason(&e)),
+                message: format!("cannot read it: {}", reason(&e)),
                 hint: None,
             }),
         }
@@ -39,10 +39,10 @@ fn paths(sys: &dyn Sys) -> Vec<String> {
     let mut more = BTreeMap::new();
     for place in PLACES {
         let directory = format!("{place}/{NAME}.d");
-        // A name goes into units.
+        // Units contain the name.
         let fits = |name: &String| name.ends_with(".conf") && !name.contains(char::is_control);
         for name in sys.list(&directory).into_iter().filter(fits) {
-            // An empty one, or a link to /dev/null, is in the way of another.
+            // An empty file, or a link to /dev/null, hides a later one of the same name.
             more.entry(name.clone()).or_insert(format!("{directory}/{name}"));
         }
     }
@@ -55,7 +55,7 @@ mod tests {
     use crate::sys::fake::Fake;
 
     #[test]
-    fn the_administrators_file_comes_before_those_of_packages() {
+    fn files_of_the_administrator_hide_those_of_packages() {
         let fake = Fake::new();
         assert!(paths(&fake).is_empty());
         for path in [
@@ -82,11 +82,11 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told() {
+    fn unreadable_file_is_a_fault() {
         let fake = Fake::new();
         fake.put_dir("/etc/znsage.conf");
         let (texts, faults) = read(&fake);
         assert!(texts.is_empty());
-        assert_eq!(faults[0].to_string(), "/etc/znsage.conf: cannot be read: Is a directory");
+        assert_eq!(faults[0].to_string(), "/etc/znsage.conf: cannot read it: Is a directory");
     }
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The lines of a file of settings: `[section]`, `key = value`, `# comment`.
 //!
-//! Of our own, on purpose: a mistake is to be told by its line, which the
-//! crates for INI forget, and the rules are systemd's (no quotes, no escapes,
-//! comments on lines of their own), as people know them from beside.
+//! INI crates lose line numbers, which error messages need. The rules are those of
+//! systemd: no quotes, no escapes, comments on their own lines.
+
+use crate::units::is_section_name;
 
 /// A file, line by line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Text {
-    /// In order; a section that comes twice is there twice.
+    /// In order. A repeated section is listed twice.
     pub sections: Vec<Header>,
     pub wrong: Vec<Wrong>,
 }
@@ -20,7 +21,7 @@ pub struct Header {
     pub entries: Vec<Entry>,
 }
 
-/// `key = value`; an empty value takes back what an earlier file said.
+/// `key = value`. An empty value removes the setting of an earlier file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Entry {
     pub key: String,
@@ -28,26 +29,23 @@ pub struct Entry {
     pub line: usize,
 }
 
-/// A line that makes no sense.
+/// An invalid line.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Wrong {
     pub line: usize,
-    /// Where it is, if that can be told.
+    /// The section of the line, if known.
     pub section: Option<String>,
     pub message: String,
     pub hint: &'static str,
 }
 
-/// As long as fits into the name of a unit with all that is around it.
-const LONGEST_NAME: usize = 64;
-
 const FORM: &str = "write `[NAME]`, `KEY = VALUE` or `# COMMENT`";
 
 pub fn parse(text: &str) -> Text {
     let mut parsed = Text::default();
-    // After a header that makes no sense, lines belong to nothing.
-    let mut lost = false;
-    // Some editors begin a file with a mark.
+    // Lines after an invalid header belong to no section.
+    let mut skip = false;
+    // Some editors start a file with a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (line, text) in text.lines().enumerate().map(|(i, text)| (i + 1, text.trim())) {
         if text.is_empty() || text.starts_with(['#', ';']) {
@@ -55,9 +53,9 @@ pub fn parse(text: &str) -> Text {
         }
         if text.starts_with('[') {
             let header = header(text, line).map(|h| parsed.sections.push(h));
-            lost = header.is_err();
+            skip = header.is_err();
             parsed.wrong.extend(header.err());
-        } else if !lost {
+        } else if !skip {
             entry(&mut parsed, text, line);
         }
     }
@@ -67,22 +65,15 @@ pub fn parse(text: &str) -> Text {
 fn header(text: &str, line: usize) -> Result<Header, Wrong> {
     let wrong = |message: String, hint| Wrong { line, section: None, message, hint };
     let Some(name) = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')) else {
-        return Err(wrong(format!("`{}` is no section", shown(text)), FORM));
+        return Err(wrong(format!("`{}` is not a section", shown(text)), FORM));
     };
-    match is_name(name) {
+    match is_section_name(name) {
         true => Ok(Header { name: name.to_string(), line, entries: Vec::new() }),
         false => Err(wrong(
-            format!("`{}` cannot be the name of a section", shown(name)),
-            "up to 64 letters, digits, - and _, and first a letter or digit",
+            format!("`{}` is not a valid section name", shown(name)),
+            "use up to 64 letters, digits, - and _, starting with a letter or digit",
         )),
     }
-}
-
-/// What can be a part of a unit's name and of a command line as it is.
-pub fn is_name(name: &str) -> bool {
-    name.len() <= LONGEST_NAME
-        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
 }
 
 fn entry(parsed: &mut Text, text: &str, line: usize) {
@@ -93,24 +84,24 @@ fn entry(parsed: &mut Text, text: &str, line: usize) {
     };
     let Some((key, value)) = text.split_once('=').map(|(k, v)| (k.trim_end(), v.trim_start()))
     else {
-        return wrong(format!("`{}` is no setting", shown(text)), FORM);
+        return wrong(format!("`{}` is not a setting", shown(text)), FORM);
     };
     let Some(current) = current else {
         return wrong(
-            format!("`{}` belongs to no section", shown(key)),
-            "begin each device with a line such as [swap]",
+            format!("`{}` is outside of any section", shown(key)),
+            "start each device with a line such as [swap]",
         );
     };
     if value.contains(|c: char| c.is_control()) {
         return wrong(
-            format!("the value of `{}` holds control characters", shown(key)),
-            "write it anew",
+            format!("the value of `{}` has control characters", shown(key)),
+            "remove them",
         );
     }
     current.entries.push(Entry { key: key.to_string(), value: value.to_string(), line });
 }
 
-/// Of what others wrote, as much as a message needs.
+/// Text of the user for a message: shortened, without control characters.
 pub fn shown(text: &str) -> String {
     let clean = text.chars().map(|c| if c.is_control() { '?' } else { c });
     match text.chars().count() > 80 {
@@ -124,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read() {
+    fn lines_parse() {
         let text =
             "\u{feff}# one\n\n[a]\r\n size=8G\n; two\n\tpolicy = heat # 3 \nchunk =\n[b-2]\n[a]";
         let parsed = parse(text);
@@ -138,16 +129,16 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_told_by_its_line() {
+    fn invalid_lines_are_reported_by_number() {
         for (text, line, part) in [
-            ("size = 8G", 1, "`size` belongs to no section"),
-            ("[a]\n\nsize 8G", 3, "`size 8G` is no setting"),
-            ("\n[a", 2, "`[a` is no section"),
-            ("[a] # b", 1, "is no section"),
-            ("[]", 1, "`` cannot be the name"),
-            ("[-a]", 1, "`-a` cannot be"),
-            ("[a b]\nsize = 1\nnothing", 1, "`a b` cannot be"),
-            ("[a/../b]", 1, "cannot be"),
+            ("size = 8G", 1, "`size` is outside of any section"),
+            ("[a]\n\nsize 8G", 3, "`size 8G` is not a setting"),
+            ("\n[a", 2, "`[a` is not a section"),
+            ("[a] # b", 1, "is not a section"),
+            ("[]", 1, "`` is not a valid"),
+            ("[-a]", 1, "`-a` is not"),
+            ("[a b]\nsize = 1\nnothing", 1, "`a b` is not"),
+            ("[a/../b]", 1, "is not a valid"),
             ("[a]\nsize = 1\0", 2, "control characters"),
         ] {
             let wrong = parse(text).wrong;
@@ -158,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_are_shown_in_part() {
+    fn long_lines_are_shortened() {
         assert_eq!(shown(&"x".repeat(100)).len(), 80);
         assert_eq!(shown("a\tb"), "a?b");
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! /etc/znsage.conf: a section for each device that is to be swap after every
-//! start. Its keys are the options of `znsage on`, which reads the values, so
-//! that names, units and limits are the same. docs/boot.md.
+//! /etc/znsage.conf: a section for each device that is turned on at boot. Its keys
+//! are the options of `znsage on`, whose parser also reads the values. See
+//! docs/boot.md.
 
 mod files;
 mod ini;
@@ -15,20 +15,18 @@ use clap::{Arg, ArgAction, Args, FromArgMatches};
 
 use crate::cli::OnArgs;
 use crate::error::{Error, Kind, Result};
-use crate::generator::device_unit;
 use crate::sys::Sys;
+use crate::systemd::device_unit;
 
 pub use files::{NAME, PLACES};
-pub use ini::is_name;
 pub use profile::profile;
 
-/// The one key that is no option of `on`, but its argument.
+/// The only key that is not an option of `on`, but its argument.
 const DEVICE: &str = "device";
 
-/// What a directory with ".wants" at its end may have before it.
+/// Longest name of a directory that ends in ".wants", without that ending.
 const LONGEST_UNIT: usize = 249;
 
-/// All that the files say.
 #[derive(Debug, Default)]
 pub struct Conf {
     /// In the order of the files.
@@ -39,18 +37,18 @@ pub struct Conf {
 #[derive(Debug)]
 pub struct Section {
     pub name: String,
-    /// The file that has it first.
+    /// The first file with the section.
     pub file: String,
-    /// What `znsage on` is to do; None if a fault is in the way.
+    /// The command line of `znsage on`; None if the section has a fault.
     pub args: Option<OnArgs>,
 }
 
-/// Something in a file that makes no sense.
+/// An error in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     pub file: String,
     pub line: Option<usize>,
-    /// The section that is of no use because of it, if it can be told.
+    /// The section that the fault makes invalid, if known.
     pub section: Option<String>,
     pub message: String,
     pub hint: Option<String>,
@@ -65,7 +63,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The first of the faults as an error, and the others below it.
+/// The first fault as an error, with the others in its hint.
 pub fn complaint<'a>(mut faults: impl Iterator<Item = &'a Fault>) -> Option<Error> {
     let first = faults.next()?;
     let others = faults.map(|fault| match &fault.hint {
@@ -77,7 +75,7 @@ pub fn complaint<'a>(mut faults: impl Iterator<Item = &'a Fault>) -> Option<Erro
     Some(if below.is_empty() { e } else { e.hint(below.join("\n")) })
 }
 
-/// A value and where it is from.
+/// A value and where it stands.
 #[derive(Clone, Debug)]
 struct Setting {
     value: String,
@@ -92,7 +90,7 @@ impl Setting {
     }
 }
 
-/// A section while it is put together of several files.
+/// A section, collected from several files.
 struct Draft {
     name: String,
     file: String,
@@ -100,22 +98,21 @@ struct Draft {
     settings: BTreeMap<String, Setting>,
 }
 
-/// Reads all files. Nothing in them makes it fail; what is wrong is among the
-/// faults.
+/// Reads all files. Errors in them are listed as faults.
 pub fn read(sys: &dyn Sys) -> Conf {
     let (texts, faults) = files::read(sys);
-    let mut conf = of_texts(&texts);
+    let mut conf = parse_texts(&texts);
     conf.faults.splice(0..0, faults);
     conf
 }
 
-/// Of paths and texts, the later ones with the last word.
-pub fn of_texts(texts: &[(String, String)]) -> Conf {
+/// As [`read`], from paths and texts; later ones override earlier ones.
+pub fn parse_texts(texts: &[(String, String)]) -> Conf {
     let mut faults = Vec::new();
     let mut drafts: Vec<Draft> = Vec::new();
     let grammar = grammar();
     for (file, text) in texts {
-        take_in(&mut drafts, &mut faults, &grammar, file, text);
+        add_file(&mut drafts, &mut faults, &grammar, file, text);
     }
     let mut conf = Conf { sections: Vec::new(), faults };
     let mut devices = BTreeMap::new();
@@ -135,8 +132,8 @@ pub fn of_texts(texts: &[(String, String)]) -> Conf {
     conf
 }
 
-/// Adds what one file says.
-fn take_in(
+/// Adds the settings of one file.
+fn add_file(
     drafts: &mut Vec<Draft>,
     faults: &mut Vec<Fault>,
     grammar: &clap::Command,
@@ -167,7 +164,7 @@ fn take_in(
             let first = here.insert((header.name.clone(), entry.key.clone()), entry.line);
             if let Some(line) = first {
                 let message = format!("`{}` is already in line {line}", entry.key);
-                let hint = Some("leave one of them".to_string());
+                let hint = Some("remove one of them".to_string());
                 faults.push(setting.fault(&header.name, message, hint));
             }
             match setting.value.is_empty() {
@@ -178,7 +175,7 @@ fn take_in(
     }
 }
 
-/// What `on` takes.
+/// The arguments and options of `on`.
 pub fn grammar() -> clap::Command {
     OnArgs::augment_args(clap::Command::new("on").disable_help_flag(true))
 }
@@ -198,20 +195,20 @@ fn known(grammar: &clap::Command, key: &str) -> bool {
 
 fn unknown(grammar: &clap::Command, section: &str, key: &str, at: &Setting) -> Fault {
     let wanted = key.to_ascii_lowercase();
-    // Of a line that is as long as a file, the beginning will do.
+    // The beginning is enough: a line may be as long as a file.
     let wanted: String = wanted.chars().take(64).collect();
-    // It favours a common beginning, as those who abbreviate do.
+    // This measure favours a common beginning, as in abbreviations.
     let likeness = |key: &str| strsim::jaro_winkler(key, &wanted);
     let nearest = keys(grammar).max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
     let all = keys(grammar).collect::<Vec<_>>().join(", ");
     at.fault(
         section,
         format!("there is no key `{}`", ini::shown(key)),
-        Some(format!("the nearest is `{}`, of {all}", nearest.unwrap_or(DEVICE))),
+        Some(format!("did you mean `{}`? The keys are: {all}", nearest.unwrap_or(DEVICE))),
     )
 }
 
-/// What `on` makes of a section; or all that is wrong with it.
+/// The command line of a section, or all its faults.
 fn check(
     draft: &Draft,
     grammar: &clap::Command,
@@ -222,13 +219,13 @@ fn check(
     match device {
         Ok(device) if faults.is_empty() => {
             words.extend(["--".to_string(), device]);
-            parse(grammar, words).map_err(|e| vec![overall(draft, e.to_string(), None)])
+            parse(grammar, words).map_err(|e| vec![section_fault(draft, e.to_string(), None)])
         }
         _ => Err(faults),
     }
 }
 
-/// A section's options as words of a command line, and what is wrong with others.
+/// A section's options as words of a command line, and the faults of invalid ones.
 fn options(draft: &Draft, grammar: &clap::Command) -> (Vec<String>, Vec<Fault>) {
     let (mut words, mut faults) = (vec!["on".to_string()], Vec::new());
     for (key, setting) in draft.settings.iter().filter(|(key, _)| *key != DEVICE) {
@@ -243,8 +240,8 @@ fn options(draft: &Draft, grammar: &clap::Command) -> (Vec<String>, Vec<Fault>) 
     (words, faults)
 }
 
-/// Where no line is to blame.
-fn overall(draft: &Draft, message: String, hint: Option<&str>) -> Fault {
+/// A fault of the whole section.
+fn section_fault(draft: &Draft, message: String, hint: Option<&str>) -> Fault {
     Fault {
         file: draft.file.clone(),
         line: Some(draft.line),
@@ -254,10 +251,10 @@ fn overall(draft: &Draft, message: String, hint: Option<&str>) -> Fault {
     }
 }
 
-/// People write comments behind values; systemd's files know none there.
+/// Adds a hint if the value looks as if a comment followed it.
 fn with_comment(setting: &Setting, hint: String) -> String {
     match setting.value.contains(" #") || setting.value.contains(" ;") {
-        true => format!("a comment has a line of its own\n{hint}"),
+        true => format!("write comments on their own lines\n{hint}"),
         false => hint,
     }
 }
@@ -267,7 +264,7 @@ fn parse(grammar: &clap::Command, words: Vec<String>) -> std::result::Result<OnA
     OnArgs::from_arg_matches(&matches)
 }
 
-/// A setting as words of a command line; or why not, and what is allowed.
+/// A setting as a word of a command line; or why it is invalid, and a hint.
 fn option_words(
     grammar: &clap::Command,
     key: &str,
@@ -286,7 +283,7 @@ fn option_words(
         };
     }
     let word = format!("--{key}={value}");
-    // Of no device, to see what is said about this option alone.
+    // With any device, so that only this option can be wrong.
     let words = ["on", &word, "--", "/dev/null"].map(str::to_string);
     match parse(grammar, words.into()) {
         Ok(_) => Ok(Some(word)),
@@ -294,7 +291,7 @@ fn option_words(
     }
 }
 
-/// As systemd has it.
+/// Booleans as in units of systemd.
 fn flag(value: &str) -> Option<bool> {
     match value {
         "yes" | "true" | "on" | "1" => Some(true),
@@ -308,23 +305,23 @@ fn value_name(option: &Arg) -> String {
     names.first().map(ToString::to_string).unwrap_or_default()
 }
 
-/// What the parser of an option has against a value.
+/// Why the parser of an option refused a value.
 fn why(e: &clap::Error, value: &str) -> String {
     use std::error::Error as _;
     let shown = ini::shown(value);
     if let Some(ContextValue::Strings(allowed)) = e.get(ContextKind::ValidValue) {
-        return format!("`{shown}` is none of {}", allowed.join(", "));
+        return format!("`{shown}` is not one of {}", allowed.join(", "));
     }
     match e.source() {
         Some(source) if source.is::<std::num::ParseIntError>() => {
-            format!("`{shown}` is no whole number, or far too large")
+            format!("`{shown}` is not a whole number, or too large")
         }
         Some(source) => ini::shown(&source.to_string()),
         None => format!("`{shown}` is not allowed"),
     }
 }
 
-/// The path of the section's device, which no other section has.
+/// The path of the section's device. Two sections must not have the same.
 fn check_device(
     draft: &Draft,
     devices: &mut BTreeMap<String, String>,
@@ -332,41 +329,43 @@ fn check_device(
     let Some(setting) = draft.settings.get(DEVICE) else {
         let message = format!("section {} has no device", draft.name);
         let hint = "add a line such as: device = /dev/disk/by-id/nvme-...";
-        return Err(Box::new(overall(draft, message, Some(hint))));
+        return Err(Box::new(section_fault(draft, message, Some(hint))));
     };
     let fault = |message: String, hint: &str| {
         Err(Box::new(setting.fault(&draft.name, message, Some(hint.to_string()))))
     };
     let Some(path) = plain_path(&setting.value) else {
         return fault(
-            format!("device: `{}` is no path below /dev", ini::shown(&setting.value)),
-            "write for example /dev/disk/by-id/nvme-...; `ls -l /dev/disk/by-id` shows the names",
+            format!("device: `{}` is not a path below /dev", ini::shown(&setting.value)),
+            "use for example /dev/disk/by-id/nvme-...; `ls -l /dev/disk/by-id` lists the names",
         );
     };
     if device_unit(&path).len() > LONGEST_UNIT {
         return fault(
-            format!("device: {} is too long for a unit of systemd", ini::shown(&path)),
-            "name it by a shorter link; `udevadm info DEVICE` shows all",
+            format!("device: {} is too long for the name of a systemd unit", ini::shown(&path)),
+            "use a shorter link to the device; `udevadm info DEVICE` lists all",
         );
     }
     let force = draft.settings.get("force").and_then(|setting| flag(&setting.value));
     let forced = force == Some(true);
     if forced && !path.trim_start_matches("/dev/").contains('/') {
         return fault(
-            format!("device: {path} may be another disk after the next start, and force = yes empties it"),
-            "name it by what stays: /dev/disk/by-id/..., by-path or by-uuid",
+            format!(
+                "device: {path} may be another disk after a reboot, and force = yes empties it"
+            ),
+            "use a name that stays: /dev/disk/by-id/..., by-path or by-uuid",
         );
     }
     if let Some(other) = devices.insert(path.clone(), draft.name.clone()) {
         return fault(
-            format!("device: section {other} has {path} already"),
-            "a device belongs to one section",
+            format!("device: section {other} already has {path}"),
+            "a device can have only one section",
         );
     }
     Ok(path)
 }
 
-/// An absolute path below /dev without detours, or None.
+/// Normalizes an absolute path below /dev; None for any other.
 fn plain_path(text: &str) -> Option<String> {
     let parts: Vec<&str> =
         text.strip_prefix("/dev/")?.split('/').filter(|p| !p.is_empty()).collect();
@@ -375,17 +374,16 @@ fn plain_path(text: &str) -> Option<String> {
 }
 
 impl Conf {
-    /// What a section says, for `znsage on --config`.
+    /// The command line of a section, for `znsage on --config`.
     ///
     /// # Errors
-    /// If there is no such section, or it makes no sense.
+    /// If there is no such section, or it has faults.
     pub fn section(&self, name: &str) -> Result<&OnArgs> {
         let of_it = |fault: &&Fault| fault.section.as_deref() == Some(name);
         match self.sections.iter().find(|s| s.name == name) {
             Some(Section { args: Some(args), .. }) => Ok(args),
-            Some(_) => Err(complaint(self.faults.iter().filter(of_it)).unwrap_or_else(|| {
-                Error::new(Kind::Usage, format!("section {name} makes no sense"))
-            })),
+            Some(_) => Err(complaint(self.faults.iter().filter(of_it))
+                .unwrap_or_else(|| Error::new(Kind::Usage, format!("section {name} has errors")))),
             None => Err(self.missing(name)),
         }
     }
@@ -394,11 +392,14 @@ impl Conf {
         let names: BTreeSet<&str> = self.sections.iter().map(|s| s.name.as_str()).collect();
         let there = match names.is_empty() {
             true => {
-                format!("there are none in {}", PLACES.map(|p| format!("{p}/{NAME}")).join(", "))
+                format!(
+                    "there is no section in {}",
+                    PLACES.map(|p| format!("{p}/{NAME}")).join(", ")
+                )
             }
-            false => format!("there is: {}", names.into_iter().collect::<Vec<_>>().join(", ")),
+            false => format!("available: {}", names.into_iter().collect::<Vec<_>>().join(", ")),
         };
-        // Perhaps its header is what is wrong.
+        // The header of the section may be invalid.
         let faults = self.faults.iter().filter(|f| f.section.is_none()).map(ToString::to_string);
         let hint: Vec<String> = std::iter::once(there).chain(faults).collect();
         Error::new(Kind::Usage, format!("there is no section `{}`", ini::shown(name)))

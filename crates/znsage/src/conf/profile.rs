@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A file of settings without a device: what `znsage probe` recommends, for
-//! `znsage on --profile`. It is one section of znsage.conf.
+//! A profile: settings that `znsage probe` recommends, for `znsage on --profile`. It
+//! is a section of znsage.conf without a device.
 
-use super::{complaint, grammar, options, parse, take_in, Draft, Setting, DEVICE};
+use super::{add_file, complaint, grammar, options, parse, Draft, Setting, DEVICE};
 use crate::cli::{OnArgs, Profile};
 use crate::error::{reason, Error, Kind, Result};
 use crate::sys::Sys;
 
-/// Who gives an option on the command line means it.
+/// Names the command line in faults.
 const COMMAND_LINE: &str = "the command line";
 
-/// What `on` is to do.
+/// The command line of `on` with a profile.
 ///
 /// # Errors
-/// If the file cannot be read, holds nonsense or not exactly one section.
+/// If the file is unreadable, has faults, or has not exactly one section.
 pub fn profile(sys: &dyn Sys, profile: &Profile) -> Result<OnArgs> {
     let name = profile.file.display().to_string();
     let unreadable = |e| {
@@ -23,13 +23,13 @@ pub fn profile(sys: &dyn Sys, profile: &Profile) -> Result<OnArgs> {
     let path = std::path::absolute(&profile.file).map_err(unreadable)?;
     let text = sys.read(&path.to_string_lossy()).map_err(unreadable)?;
     let (grammar, mut drafts, mut faults) = (grammar(), Vec::new(), Vec::new());
-    take_in(&mut drafts, &mut faults, &grammar, &name, &text);
+    add_file(&mut drafts, &mut faults, &grammar, &name, &text);
     if let Some(e) = complaint(faults.iter()) {
         return Err(e);
     }
     let [draft] = &mut drafts[..] else {
         return Err(Error::new(Kind::Usage, format!("{name} has {} sections", drafts.len()))
-            .hint("a profile has one, with a line such as [nvme1n1] above the settings"));
+            .hint("a profile has exactly one, with a line such as [nvme1n1] above the settings"));
     };
     override_with(draft, &profile.given);
     let (mut words, faults) = options(draft, &grammar);

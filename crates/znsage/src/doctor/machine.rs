@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What has to be there before anything is turned on: kernel, module, tools,
-//! devices.
+//! The requirements of `on`: kernel, module, tools, devices.
 
 use super::{Finding, Level, Scene};
 use crate::list::Zoned;
 use crate::module::{self, Source, MODULE_ENV};
 use crate::{cgroups as groups, conf, units};
 
-/// What the module is tested on (KERNELS and NEWEST in the Makefile), oldest first.
+/// Kernels that the module is tested on (KERNELS and NEWEST in the Makefile), oldest
+/// first.
 pub const TESTED: [(u32, u32); 3] = [(6, 1), (6, 12), (7, 3)];
 
-/// Options of the kernel that cannot be done without, as far as there is no
-/// other sign of them.
+/// Required options of the kernel that leave no other trace.
 const OPTIONS: [&str; 3] = ["CONFIG_BLK_DEV_ZONED", "CONFIG_SWAP", "CONFIG_CONFIGFS_FS"];
 
-/// The programs that the command runs, and the packages that have them.
+/// The programs that the command runs, and their packages.
 const TOOLS: [(&str, &str); 8] = [
     ("blkid", "util-linux"),
     ("mkswap", "util-linux"),
@@ -28,7 +27,7 @@ const TOOLS: [(&str, &str); 8] = [
 
 const PLACES: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
-/// What reclaim writes under one plug (SWAP_CLUSTER_MAX), in pages.
+/// Pages that reclaim writes under one plug (SWAP_CLUSTER_MAX).
 const BATCH_PAGES: u64 = 32;
 
 /// Major and minor number of a release such as 6.12.9-amd64.
@@ -46,20 +45,20 @@ pub fn kernel(scene: &Scene) -> Vec<Finding> {
             Finding::ok("kernel", format!("{release}: the module is tested on it"))
         }
         Some(v) if v < oldest => {
-            Finding::problem("kernel", format!("{release} is older than the module is made for"))
-                .hint(format!("boot one of Linux {tested}"))
+            Finding::problem("kernel", format!("{release} is older than the module supports"))
+                .hint(format!("boot Linux {tested}"))
         }
         v => Finding::note(
             "kernel",
             match v {
                 Some(v) if v > newest => {
-                    format!("{release} is newer than what the module is tested on")
+                    format!("{release} is newer than the kernels that the module is tested on")
                 }
                 _ => format!("the module is not tested on {release}"),
             },
         )
         .hint(format!(
-            "it is on {tested}; if it builds and loads, `znsage check` tells whether it works"
+            "it is tested on {tested}; if it builds and loads, check it with `znsage check`"
         )),
     };
     let config = scene.sys.read(&format!("/boot/config-{release}")).unwrap_or_default();
@@ -68,7 +67,7 @@ pub fn kernel(scene: &Scene) -> Vec<Finding> {
         .filter(|option| config.lines().any(|line| line == format!("# {option} is not set")));
     let lacks = lacks.map(|option| {
         Finding::problem("kernel", format!("{release} is built without {option}"))
-            .hint("boot a kernel that has it; Debian's do")
+            .hint("boot a kernel with it; Debian's kernels have it")
     });
     [found].into_iter().chain(lacks).collect()
 }
@@ -86,15 +85,15 @@ pub fn module(scene: &Scene) -> Vec<Finding> {
     };
     vec![match module::version(scene.sys, &source) {
         Some(version) if version == ours => {
-            Finding::ok("module", format!("{state}, version {version} as the command"))
+            Finding::ok("module", format!("{state}, version {version} like the command"))
         }
         Some(version) => Finding::problem(
             "module",
-            format!("{state}, version {version}; the command is {ours}"),
+            format!("{state}, version {version}; the command has version {ours}"),
         )
-        .hint("install the same version of both; a loaded module is replaced by\n`znsage off` and `znsage on`"),
-        None => Finding::note("module", format!("{state}, but it tells no version"))
-            .hint(format!("the command is of version {ours}")),
+        .hint("install the same version of both; to replace a loaded module,\nrun `znsage off` and `znsage on`"),
+        None => Finding::note("module", format!("{state}, without a version"))
+            .hint(format!("the command has version {ours}")),
     }]
 }
 
@@ -102,29 +101,30 @@ pub fn headers(scene: &Scene) -> Vec<Finding> {
     let release = scene.sys.release();
     let path = format!("/lib/modules/{release}/build");
     if scene.sys.exists(&format!("{path}/Makefile")) {
-        return vec![Finding::ok("headers", format!("{path} is there"))];
+        return vec![Finding::ok("headers", format!("{path} exists"))];
     }
-    // A module that is there was built somewhere.
+    // An existing module needs no headers now.
     let level = match module::find(scene.sys) {
         Ok(_) => Level::Note,
         Err(_) => Level::Problem,
     };
     vec![Finding::new("headers", level, format!("no kernel headers for {release}")).hint(format!(
-        "to build the module, also by DKMS: apt-get install linux-headers-{release}"
+        "to build the module, also with DKMS: apt-get install linux-headers-{release}"
     ))]
 }
 
-/// Nothing is said where there are no files.
+/// No finding if there are no files.
 pub fn settings(scene: &Scene) -> Vec<Finding> {
     let conf = conf::read(scene.sys);
     let faults = conf.faults.iter().map(|fault| Finding {
         hint: fault.hint.clone(),
         ..Finding::problem("settings", fault.to_string())
     });
-    let sections =
-        conf.sections.iter().filter(|s| s.args.is_some()).map(|s| {
-            Finding::ok("settings", format!("section {} of {} makes sense", s.name, s.file))
-        });
+    let sections = conf
+        .sections
+        .iter()
+        .filter(|s| s.args.is_some())
+        .map(|s| Finding::ok("settings", format!("section {} of {} is valid", s.name, s.file)));
     faults.chain(sections).collect()
 }
 
@@ -179,7 +179,7 @@ pub fn cgroups(scene: &Scene) -> Vec<Finding> {
 
 pub fn devices(scene: &Scene) -> Vec<Finding> {
     let usable = |d: &Zoned| d.on.is_some() || d.usable != Some(false);
-    // One that works is enough; without any, each is in the way.
+    // One usable device is enough.
     let bad = match scene.zoned.iter().any(usable) {
         true => Level::Note,
         false => Level::Problem,
@@ -187,8 +187,8 @@ pub fn devices(scene: &Scene) -> Vec<Finding> {
     let mut found: Vec<Finding> = scene.zoned.iter().map(|d| device(d, bad)).collect();
     if found.is_empty() {
         found.push(Finding::problem("device", "this machine has no zoned block device").hint(
-            "`lsblk -o NAME,SIZE,ZONED` shows what there is; to try things out,\n\
-             `modprobe null_blk nr_devices=1 zoned=1 memory_backed=1 gb=1 zone_size=16` makes one in memory",
+            "`lsblk -o NAME,SIZE,ZONED` lists block devices; for a trial,\n\
+             `modprobe null_blk nr_devices=1 zoned=1 memory_backed=1 gb=1 zone_size=16` creates one in memory",
         ));
     }
     found
@@ -210,7 +210,7 @@ fn device(d: &Zoned, bad: Level) -> Finding {
     }
 }
 
-/// CPUs that there may be, of a list such as "0-3,8": what the module counts.
+/// The number of possible CPUs in a list such as "0-3,8", as the module counts them.
 fn cpus(list: &str) -> u64 {
     let numbers = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -220,7 +220,7 @@ fn cpus(list: &str) -> u64 {
     list.trim().split(',').filter_map(numbers).fold(0, u64::saturating_add)
 }
 
-/// What the limits of a device that can be used mean.
+/// Effects of the limits of usable devices.
 pub fn limits(scene: &Scene) -> Vec<Finding> {
     let possible = scene.sys.read("/sys/devices/system/cpu/possible").unwrap_or_default();
     let cpus = cpus(&possible);
@@ -234,12 +234,12 @@ fn limits_of(d: &Zoned, cpus: u64, page: u64) -> Vec<Finding> {
     let shown = open.map_or("any number of zones".to_string(), |n| format!("{n} zones"));
     let said = format!("{}: {shown} open, appends of {}", d.path, units::size(append));
     let mut found = Vec::new();
-    // GC has a zone, and a stream opens its next before its last is full.
+    // GC has a zone, and a stream opens its next zone before the last one is full.
     let streams = open.map_or(u64::MAX, |n| n.saturating_sub(2).max(1));
     if streams < cpus {
         found.push(
             Finding::note("limits", format!("{said}: up to {streams} streams for {cpus} CPUs"))
-                .hint("that is fine; with the policy cpu, CPUs share streams"),
+                .hint("fine, but with the policy cpu, CPUs share streams"),
         );
     }
     let batch = page.saturating_mul(BATCH_PAGES);
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn releases_are_read() {
+    fn releases_parse() {
         for (release, version) in [
             ("6.12.9-amd64", Some((6, 12))),
             ("6.1.0-30-amd64", Some((6, 1))),
@@ -286,9 +286,8 @@ mod tests {
         assert_eq!(cpus(&format!("0-{},0-{}", u64::MAX - 1, u64::MAX - 1)), u64::MAX);
     }
 
-    /// The Makefile has the kernels that everything is tested on.
     #[test]
-    fn tested_kernels_are_those_of_the_makefile() {
+    fn tested_kernels_match_the_makefile() {
         let makefile = std::fs::read_to_string("../../Makefile").unwrap();
         let line = |name| makefile.lines().find_map(|l| l.strip_prefix(name)).unwrap();
         let kernels = format!("{} {}", line("KERNELS ?= "), line("NEWEST ?= "));

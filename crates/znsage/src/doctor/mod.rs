@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `znsage doctor`: looks at everything that swap on znsage depends on and
-//! says of each what is there, whether that is well, and what to do if not.
-//! Nothing is changed. It needs no root, but sees less without.
+//! `znsage doctor`: checks everything that swap on znsage depends on, and says what to
+//! do about problems. Changes nothing. Works without root, but then sees less.
 
 mod machine;
 mod swapping;
@@ -18,19 +17,18 @@ use crate::sys::Sys;
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     Ok,
-    /// Works, but somebody should know.
+    /// Works, but worth knowing.
     Note,
-    /// `znsage on`, or what is on, does not work, or not as it should.
+    /// `znsage on` or a device that is on does not work properly.
     Problem,
 }
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
-    /// What was looked at, in a word; there may be several findings of it.
+    /// Name of the check, which may have several findings.
     pub check: &'static str,
     pub level: Level,
     pub message: String,
-    /// What to do about it.
     pub hint: Option<String>,
 }
 
@@ -56,13 +54,13 @@ impl Finding {
         self
     }
 
-    /// What `on` would say, as it would say it.
+    /// An error of `on`.
     fn of(check: &'static str, level: Level, e: Error) -> Self {
         Finding { check, level, message: e.message, hint: e.hint }
     }
 }
 
-/// What several checks look at.
+/// Shared by several checks.
 struct Scene<'a> {
     sys: &'a dyn Sys,
     page: u64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! How the machine swaps, and how those devices are that are on.
+//! How the machine swaps, and the health of devices that are on.
 
 use super::{Finding, Level, Scene};
 use crate::counters::Device;
@@ -12,15 +12,17 @@ const ZSWAP: &str = "/sys/module/zswap/parameters";
 pub fn swappiness(scene: &Scene) -> Vec<Finding> {
     let Ok(text) = scene.sys.read(SWAPPINESS) else {
         return vec![Finding::problem("swappiness", "the kernel does not swap")
-            .hint(format!("there is no {SWAPPINESS}: boot a kernel with CONFIG_SWAP"))];
+            .hint(format!("{SWAPPINESS} does not exist: boot a kernel with CONFIG_SWAP"))];
     };
     let value = text.trim();
     vec![match value {
         "0" => Finding::note(
             "swappiness",
-            "vm.swappiness is 0: nothing is swapped out until memory is all but used up",
+            "vm.swappiness is 0: the kernel does not swap until memory is nearly full",
         )
-        .hint("`sysctl vm.swappiness=60` is the kernel's default; to keep it, /etc/sysctl.d/"),
+        .hint(
+            "`sysctl vm.swappiness=60` sets the kernel's default; to keep it, use /etc/sysctl.d/",
+        ),
         _ => Finding::ok("swappiness", format!("vm.swappiness is {value}")),
     }]
 }
@@ -40,10 +42,10 @@ pub fn zswap(scene: &Scene) -> Vec<Finding> {
             "on: compressed pages fill up to {percent} % of memory before any reaches the device"
         ),
     )
-    .hint(format!("well if that is wanted; `echo N > {ZSWAP}/enabled` turns it off"))]
+    .hint(format!("`echo N > {ZSWAP}/enabled` turns it off, if you do not want that"))]
 }
 
-/// The order in which areas fill: by priority, those of equal ones in turn.
+/// Areas fill by priority, those of equal priority in turn.
 pub fn areas(scene: &Scene) -> Vec<Finding> {
     let is_ours = |area: &Area| scene.on.iter().any(|d| d.name == area.name());
     let (ours, others): (Vec<Area>, Vec<Area>) =
@@ -54,7 +56,7 @@ pub fn areas(scene: &Scene) -> Vec<Finding> {
         .filter(|d| !ours.iter().any(|a| a.name() == d.name))
         .map(|d| {
             Finding::problem("swap", format!("/dev/{} is on but not used as swap", d.name))
-                .hint(format!("`swapon /dev/{}`, or `znsage off {}`", d.name, d.name))
+                .hint(format!("run `swapon /dev/{}`, or `znsage off {}`", d.name, d.name))
         })
         .collect();
     if ours.is_empty() && others.is_empty() && found.is_empty() {
@@ -70,15 +72,18 @@ pub fn areas(scene: &Scene) -> Vec<Finding> {
     found
 }
 
-/// An area on a machine where nothing of znsage's is in use.
+/// Another area, while no znsage device is on.
 fn before_all(other: &Area) -> Finding {
-    Finding::note("swap", format!("{} has priority {}", other.path, other.priority))
-        .hint(format!("`znsage on` without --priority goes below it: {} fills first", other.path))
+    Finding::note("swap", format!("{} has priority {}", other.path, other.priority)).hint(format!(
+        "without --priority, `znsage on` gets a lower one: {} fills first",
+        other.path
+    ))
 }
 
 fn compare(our: &Area, other: &Area) -> Finding {
     let said = format!("{} has priority {}", other.path, other.priority);
-    let first = "`znsage off`, then `znsage on --priority N` with a higher N makes znsage's first";
+    let first =
+        "to fill znsage first, run `znsage off`, then `znsage on --priority N` with a higher N";
     match other.priority.cmp(&our.priority) {
         std::cmp::Ordering::Less => {
             Finding::ok("swap", format!("{said}: used when {} is full", our.path))
@@ -93,7 +98,7 @@ fn compare(our: &Area, other: &Area) -> Finding {
     }
 }
 
-/// While a device is on the module refuses it; nothing may resume from one.
+/// The module refuses hibernation while a device is on.
 pub fn hibernation(scene: &Scene) -> Vec<Finding> {
     let refused: Vec<Finding> = scene
         .zoned
@@ -104,19 +109,19 @@ pub fn hibernation(scene: &Scene) -> Vec<Finding> {
     if !refused.is_empty() {
         return refused;
     }
-    let Some(told) = resume::told(scene.sys).next() else {
+    let Some(resume) = resume::devices(scene.sys).next() else {
         return vec![Finding::ok("hibernation", "not set up: no device to resume from")];
     };
     vec![Finding::note(
         "hibernation",
-        format!("set up ({}), but refused while a znsage device is on", told.said),
+        format!("set up ({}), but refused while a znsage device is on", resume.setting),
     )
-    .hint("`znsage off` before hibernating; suspend works")]
+    .hint("run `znsage off` before hibernating; suspend works")]
 }
 
 pub fn scheduler(scene: &Scene) -> Vec<Finding> {
     if scene.on.is_empty() {
-        return vec![Finding::ok("scheduler", "`znsage on` sets it to none, `off` puts it back")];
+        return vec![Finding::ok("scheduler", "`znsage on` sets it to none, `off` restores it")];
     }
     scene.on.iter().map(|d| scheduler_of(scene, d)).collect()
 }
@@ -127,9 +132,9 @@ fn scheduler_of(scene: &Scene, d: &Device) -> Finding {
     match schedulers::chosen(&list) {
         Some(name) if name != "none" => Finding::note(
             "scheduler",
-            format!("{} has {name}, which costs and gains nothing", d.backing),
+            format!("{} has {name}, which costs time and gains nothing", d.backing),
         )
-        .hint(format!("echo none > {path}")),
+        .hint(format!("`echo none > {path}` turns it off")),
         _ => Finding::ok("scheduler", format!("{} has none", d.backing)),
     }
 }
@@ -145,8 +150,8 @@ fn health_of(d: &Device) -> Finding {
         return Finding::ok("health", format!("{}: no errors, no zone retired", d.name));
     }
     Finding::problem("health", format!("{}: {}", d.name, troubles.join(", "))).hint(format!(
-        "`dmesg | grep znsage` tells more, `smartctl -a /dev/{}` what the device says;\n\
-         `znsage off {}` takes the pages back while it can",
+        "see `dmesg | grep znsage` and `smartctl -a /dev/{}`;\n\
+         `znsage off {}` reads the pages back while it can",
         d.backing, d.name
     ))
 }

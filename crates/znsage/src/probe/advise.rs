@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the measurements say about the settings of `znsage on`.
+//! Settings of `znsage on` from the measurements.
 
 use super::plan::Layout;
 use super::record::{Operation, Point, Probe, Setting, Varies};
 use crate::units::{self, counted};
 
-/// So much of the best bandwidth is as good as it.
+/// A bandwidth above this share of the best one counts as equal.
 const GOOD: f64 = 0.9;
 
-/// As the module's (`on::DEFAULT_RESERVE`): one zone being filled by GC, and
-/// one to go on with.
+/// The module's default: one zone being filled by GC, and the next one.
 const MIN_RESERVE: u64 = 2;
 
-/// As `znsage on --stripe` has it.
+/// The limit of `znsage on --stripe`.
 const MOST_STRIPE: u64 = 16;
 
-/// Zones that GC needs beside those of swap-out.
+/// Zones that GC needs besides those of swap-out.
 const FOR_GC: u64 = 2;
 
 pub fn settings(probe: &Probe, layout: &Layout, cpus: u64) -> Vec<Setting> {
@@ -31,7 +30,7 @@ fn setting(key: &str, value: String, reason: String) -> Setting {
     Setting { key: key.to_string(), value, reason }
 }
 
-/// A size as znsage.conf takes it.
+/// A size as in znsage.conf.
 fn size(bytes: u64) -> String {
     match bytes % 1024 {
         0 => format!("{}K", bytes / 1024),
@@ -39,7 +38,7 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// Appends are what the module writes by; without them, writes are next to it.
+/// Points of appends, which the module uses; without them, points of writes.
 fn points(probe: &Probe, varies: Varies) -> Vec<&Point> {
     let of = |operation| probe.series(varies, operation).collect::<Vec<&Point>>();
     let appends = of(Operation::Append);
@@ -50,30 +49,30 @@ fn points(probe: &Probe, varies: Varies) -> Vec<&Point> {
     }
 }
 
-/// The first point that is as good as the best one, and the best one.
-fn enough<'a>(points: &[&'a Point]) -> Option<(&'a Point, &'a Point)> {
+/// The first point about as good as the best, and the best.
+fn good_enough<'a>(points: &[&'a Point]) -> Option<(&'a Point, &'a Point)> {
     let speed = |p: &&&Point| p.speed.mib_per_s;
     let best = points.iter().max_by(|a, b| speed(a).total_cmp(&speed(b)))?;
     let first = points.iter().find(|p| p.speed.mib_per_s >= GOOD * best.speed.mib_per_s)?;
     Some((first, best))
 }
 
-/// How a point compares with the best one, which may be the same.
+/// Compares a point with the best one, which may be the same.
 fn best_of(first: &Point, best: &Point, at: impl Fn() -> String) -> String {
     match std::ptr::eq(first, best) {
-        true => "the most of all".to_string(),
-        false => format!("the most is {:.0} with {}", best.speed.mib_per_s, at()),
+        true => "the best of all".to_string(),
+        false => format!("the best is {:.0} with {}", best.speed.mib_per_s, at()),
     }
 }
 
-/// The shortest request with nearly the bandwidth of the best, and the best.
+/// The shortest request with about the best bandwidth, and the best.
 fn requests<'a>(probe: &'a Probe, layout: &Layout) -> Option<(&'a Point, &'a Point)> {
     let fit = |p: &&Point| p.request_bytes <= layout.append_max;
     let points: Vec<&Point> = points(probe, Varies::Request).into_iter().filter(fit).collect();
-    enough(&points)
+    good_enough(&points)
 }
 
-/// What the module would write with, as far as it is known by now.
+/// The best request for the module, from the measurements so far.
 pub fn request(probe: &Probe, layout: &Layout) -> u64 {
     requests(probe, layout).map_or(layout.typical(), |(first, _)| first.request_bytes)
 }
@@ -92,18 +91,18 @@ fn chunk(probe: &Probe, layout: &Layout) -> Option<Setting> {
 
 fn write_unit(layout: &Layout) -> Option<Setting> {
     (layout.unit > layout.page).then(|| {
-        let reason = format!("the device takes writes in units of {}", units::size(layout.unit));
+        let reason = format!("the device writes in units of {}", units::size(layout.unit));
         setting("write-unit", size(layout.unit), reason)
     })
 }
 
-/// How many zones are to be written at once, as streams and zones of each.
+/// How many zones to write at once, as streams and zones per stream.
 fn streams(probe: &Probe, layout: &Layout, cpus: u64) -> Vec<Setting> {
     let points = points(probe, Varies::Zones);
-    let Some((first, best)) = enough(&points) else { return Vec::new() };
+    let Some((first, best)) = good_enough(&points) else { return Vec::new() };
     let room = layout.open.saturating_sub(FOR_GC).max(1);
     let (policy, streams, why) = match cpus <= room {
-        true => ("cpu", cpus, "a stream for each CPU, without one waiting for another".to_string()),
+        true => ("cpu", cpus, "a stream for each CPU, so that none waits for another".to_string()),
         false => {
             let why = format!(
                 "{cpus} CPUs are more than the {} zones that may be open at once, less {FOR_GC} \
@@ -127,12 +126,12 @@ fn streams(probe: &Probe, layout: &Layout, cpus: u64) -> Vec<Setting> {
     vec![setting("policy", policy.to_string(), why), setting("stripe", stripe.to_string(), reason)]
 }
 
-/// While a zone is reset, swap-out goes on: GC needs so many more.
+/// GC needs extra zones, because swap-out continues while a zone is reset.
 fn reserve(probe: &Probe, layout: &Layout) -> Option<Setting> {
     let resets = probe.zone_times.iter().filter_map(|t| t.reset_us.as_ref());
     let longest = resets.map(|t| t.max).reduce(f64::max)?;
     let all = points(probe, Varies::Zones);
-    let (_, best) = enough(&all)?;
+    let (_, best) = good_enough(&all)?;
     let bytes = best.speed.mib_per_s * (1 << 20) as f64 * longest / 1e6;
     let more = (bytes / layout.capacity as f64).ceil() as u64;
     let reserve = (1 + more).clamp(MIN_RESERVE, (layout.count / 8).max(MIN_RESERVE));
@@ -151,7 +150,7 @@ pub fn profile(probe: &Probe) -> String {
     let clean = |text: &str| text.replace(|c: char| c.is_control(), " ");
     let model = d.model.as_deref().map_or(String::new(), |m| format!(" ({})", clean(m)));
     let mut text = format!(
-        "# What `znsage probe` recommends for {}{model}:\n\
+        "# Settings that `znsage probe` recommends for {}{model}:\n\
          # `znsage on --profile FILE {}`. The keys are those of a section of\n\
          # /etc/znsage.conf, which wants a line `device = ...` in addition.\n",
         d.path, d.path
@@ -197,16 +196,16 @@ mod tests {
     }
 
     #[test]
-    fn settings_follow_from_what_was_measured() {
-        // 256 KiB are more than one append takes; 270 are 90 % of 300.
+    fn settings_follow_from_the_measurements() {
+        // 256 KiB do not fit in one append; 270 are 90 % of 300.
         let all = settings(&probe(1000.0), &layout(), 2);
         let want = [("chunk", "64K"), ("policy", "cpu"), ("stripe", "2"), ("reserve", "2")];
         assert_eq!(values(&all), want);
-        assert!(all[0].reason.contains("91 MiB/s, the most is 100 with 128 KiB"), "{all:?}");
+        assert!(all[0].reason.contains("91 MiB/s, the best is 100 with 128 KiB"), "{all:?}");
     }
 
     #[test]
-    fn limits_of_the_device_are_kept() {
+    fn limits_of_the_device_are_respected() {
         let few = Layout { open: 3, unit: 16 << 10, ..layout() };
         // 60 MiB can be written in 0.2 s, 20 zones of 3 MiB.
         let all = settings(&probe(200_000.0), &few, 4);
@@ -223,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_recommended_of_nothing() {
+    fn no_measurements_no_recommendation() {
         let nothing = crate::probe::record::tests::empty();
         assert_eq!(settings(&nothing, &layout(), 2), []);
     }

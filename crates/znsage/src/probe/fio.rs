@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! fio: how it is asked, and what its JSON says.
+//! Command lines and JSON output of fio.
 
 use std::collections::BTreeMap;
 
@@ -12,21 +12,21 @@ use crate::sys::Sys;
 
 const MIB: f64 = (1 << 20) as f64;
 
-/// One or several threads that do the same, in zones of their own.
+/// Identical threads, each with its own zones.
 #[derive(Clone, Debug)]
 pub struct Job {
     pub rw: &'static str,
     pub bytes: u64,
     pub depth: u64,
-    /// Where it begins and how much it may use.
+    /// Start and length of its range.
     pub offset: u64,
     pub size: u64,
-    /// Threads, each so far behind the one before.
+    /// Number of threads, and the distance of their starts.
     pub threads: u64,
     pub apart: u64,
-    /// It ends after so many bytes, or after the time of the run.
+    /// Ends after this many bytes, or after the time of the run.
     pub limit: Option<u64>,
-    /// Begins with the job before, instead of after it.
+    /// Starts together with the previous job, instead of after it.
     pub beside: bool,
 }
 
@@ -60,23 +60,23 @@ impl Job {
                 words.push(format!("--runtime={}ms", (seconds * 1e3).ceil()));
             }
         }
-        // Its own numbers, whether it waits for the ones before or not.
+        // Report its own numbers in either case.
         words.push(if self.beside { "--new_group" } else { "--stonewall" }.to_string());
         words
     }
 }
 
-/// Jobs that one fio does, one after the other.
+/// Jobs of one fio process, run one after the other.
 #[derive(Clone, Debug)]
 pub struct Run {
     pub jobs: Vec<Job>,
-    /// Of each job that has no other end.
+    /// Time of each job without another end.
     pub seconds: f64,
-    /// Where bandwidth over time is written, if it is.
+    /// File for bandwidth over time, if wanted.
     pub log: Option<String>,
 }
 
-/// Milliseconds of a sample of the log.
+/// Milliseconds per sample of that log.
 pub const SAMPLE_MS: u64 = 500;
 
 impl Run {
@@ -106,7 +106,7 @@ impl Run {
     }
 }
 
-/// As far as it is read.
+/// The part of the JSON that is used.
 #[derive(Debug, Deserialize)]
 pub struct Output {
     pub jobs: Vec<Done>,
@@ -166,14 +166,14 @@ impl Done {
     }
 }
 
-/// The document in what fio prints, which may complain before it.
+/// Parses the output of fio, which may print warnings before the document.
 pub fn parse(text: &str) -> std::result::Result<Output, String> {
     let begin = text.find('{').ok_or("it printed no JSON")?;
-    serde_json::from_str(&text[begin..]).map_err(|e| format!("its JSON makes no sense: {e}"))
+    serde_json::from_str(&text[begin..]).map_err(|e| format!("its JSON is not valid: {e}"))
 }
 
-/// Lines such as `508, 25952, 1, 0, 0`: milliseconds, KiB/s. Several threads
-/// at the same time are one sample.
+/// Parses lines such as `508, 25952, 1, 0, 0`: milliseconds, KiB/s. Lines of several
+/// threads for the same time become one sample.
 pub fn parse_log(text: &str) -> Vec<(f64, f64)> {
     let mut samples: BTreeMap<u64, (f64, f64, u64)> = BTreeMap::new();
     for line in text.lines() {
@@ -189,22 +189,22 @@ pub fn parse_log(text: &str) -> Vec<(f64, f64)> {
     samples.into_values().map(mean).collect()
 }
 
-/// Its version; or which package has it.
+/// The version of fio, or an error that names its package.
 pub fn find(sys: &dyn Sys) -> Result<String> {
     let ran = sys.run(&["fio", "--version"], &mut || ()).map_err(|e| {
         Error::new(Kind::Environment, format!("cannot run fio: {}", reason(&e)))
-            .hint("it is in the package fio: apt-get install fio")
+            .hint("install the package fio: apt-get install fio")
     })?;
     match ran.ok() {
         true => Ok(ran.stdout.trim().to_string()),
         false => {
             Err(Error::new(Kind::Environment, format!("fio does not work: {}", ran.complaint()))
-                .hint("does `fio --version` work? The package fio has it"))
+                .hint("`fio --version` must work; reinstall the package fio"))
         }
     }
 }
 
-/// io_uring, unless the administrator does not want it.
+/// io_uring, unless the administrator disabled it.
 pub fn engine(sys: &dyn Sys) -> &'static str {
     let disabled = sys.read("/proc/sys/kernel/io_uring_disabled");
     match disabled.is_ok_and(|text| text.trim() == "2") {
@@ -213,12 +213,12 @@ pub fn engine(sys: &dyn Sys) -> &'static str {
     }
 }
 
-/// Runs it to its end, all jobs.
+/// Runs all jobs.
 pub fn run(sys: &dyn Sys, words: &[String], tick: &mut dyn FnMut()) -> Result<Output> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let failed = |why: String| {
         Error::new(Kind::Kernel, format!("fio failed: {why}"))
-            .hint("the kernel log (`dmesg`) may tell more")
+            .hint("the kernel log (`dmesg`) may show why")
     };
     let ran = sys.run(&words, tick).map_err(|e| failed(reason(&e)))?;
     if sys.interrupted() {
@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_it_prints_is_read() {
+    fn output_parses() {
         let text = r#"fio: a warning
             {"fio version": "fio-3.33", "jobs": [{"error": 0, "read": {"io_bytes": 0},
              "write": {"io_bytes": 1048576, "bw_bytes": 2097152, "iops": 512.0,
@@ -256,13 +256,13 @@ mod tests {
     }
 
     #[test]
-    fn logs_are_read() {
+    fn logs_parse() {
         let text = "508, 2048, 1, 0, 0\n510, 1024, 1, 0, 0\n1010, 1024, 1, 0, 0\nnoise\n";
         assert_eq!(parse_log(text), [(0.509, 3.0), (1.01, 1.0)]);
     }
 
     #[test]
-    fn jobs_wait_for_one_another_unless_they_shall_not() {
+    fn jobs_wait_for_the_previous_one_unless_beside() {
         let job = Job::new("write", 4096, (0, 1 << 20));
         let limited = Job { limit: Some(8192), ..job.clone() };
         let run = Run { jobs: vec![job.clone(), job.beside(), limited], seconds: 1.5, log: None };

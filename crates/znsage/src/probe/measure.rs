@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The measurements. Each begins with empty zones, or fills those it reads.
+//! The measurements. Each starts with empty zones, or fills those that it reads.
 
 use super::advise;
 use super::fio::{parse_log, Job, Run};
@@ -10,7 +10,7 @@ use super::work::{sum, Work};
 use crate::error::{Error, Result};
 use crate::sys::{Sys, ZoneCommand};
 
-/// Zones that are read; others write behind them.
+/// Zones that are read; writers use the zones behind them.
 const READ_ZONES: u64 = 3;
 
 fn point(
@@ -41,7 +41,7 @@ pub fn append_requests(w: &mut Work, probe: &mut Probe) -> Result<()> {
             break;
         }
         let Some(speeds) = w.append(bytes, vec![layout.starts(0, layout.count)])? else {
-            probe.notes.push("appends were not measured: it is no NVMe device".into());
+            probe.notes.push("appends were not measured: not an NVMe device".into());
             return Ok(());
         };
         let point = |speed| point(Varies::Request, Operation::Append, (bytes, 1, 1), speed);
@@ -50,7 +50,7 @@ pub fn append_requests(w: &mut Work, probe: &mut Probe) -> Result<()> {
     Ok(())
 }
 
-/// Threads that append to the same zone.
+/// Several threads append to the same zone.
 pub fn append_depths(w: &mut Work, probe: &mut Probe) -> Result<()> {
     let layout = w.ready.layout.clone();
     let bytes = layout.typical();
@@ -79,7 +79,7 @@ pub fn write_zones(w: &mut Work, probe: &mut Probe) -> Result<()> {
     Ok(())
 }
 
-/// A thread for each zone that is written at once.
+/// Each zone has its own thread.
 pub fn append_zones(w: &mut Work, probe: &mut Probe) -> Result<()> {
     let layout = w.ready.layout.clone();
     let bytes = layout.typical();
@@ -109,7 +109,7 @@ fn neighbours(
     }
 }
 
-/// A writer alone, and beside one and two with zones of their own.
+/// A writer alone, and beside one and two others with their own zones.
 pub fn writers(w: &mut Work, probe: &mut Probe) -> Result<()> {
     w.reset()?;
     let layout = w.ready.layout.clone();
@@ -132,7 +132,7 @@ pub fn writers(w: &mut Work, probe: &mut Probe) -> Result<()> {
     Ok(())
 }
 
-/// Likewise with appends, which several can send to one zone.
+/// As [`writers`], with appends, also to the same zone.
 pub fn appenders(w: &mut Work, probe: &mut Probe) -> Result<()> {
     let layout = w.ready.layout.clone();
     let (bytes, third) = (layout.typical(), layout.count / 3);
@@ -151,7 +151,7 @@ pub fn appenders(w: &mut Work, probe: &mut Probe) -> Result<()> {
     Ok(())
 }
 
-/// Fills the zones that are read from.
+/// Fills the zones for reads.
 fn fill_for_reads(w: &Work) -> Vec<Job> {
     let layout = &w.ready.layout;
     let limit = Some(layout.read_bytes());
@@ -184,8 +184,8 @@ pub fn reads(w: &mut Work, probe: &mut Probe) -> Result<()> {
     Ok(())
 }
 
-/// A reader alone, and beside one and two that read its zone or others, or
-/// write to others.
+/// A reader alone, and beside one and two others that read the same zone, or read or
+/// write other zones.
 pub fn readers(w: &mut Work, probe: &mut Probe) -> Result<()> {
     w.reset()?;
     let layout = w.ready.layout.clone();
@@ -222,8 +222,8 @@ pub fn readers(w: &mut Work, probe: &mut Probe) -> Result<()> {
     Ok(())
 }
 
-/// Zones that half of a fill's time is enough for, as fast as writes were until
-/// now: of a large device a part, so that zones get their turn again and are reset.
+/// The part of the zones that half the time of a fill can write at the bandwidth
+/// measured before, so that zones of a large device are reset and rewritten, too.
 fn within_reach(w: &Work, probe: &Probe, bytes: u64) -> u64 {
     let layout = &w.ready.layout;
     let writes = probe.series(Varies::Request, Operation::Write);
@@ -233,8 +233,7 @@ fn within_reach(w: &Work, probe: &Probe, bytes: u64) -> u64 {
     (zones.ceil() as u64).clamp(READ_ZONES, layout.count)
 }
 
-/// Writes the first `percent` of the zones over and over; a zone is reset when
-/// it is its turn again.
+/// Writes the first `percent` of the zones repeatedly; resets each before rewriting.
 pub fn fill(w: &mut Work, probe: &mut Probe, percent: u64) -> Result<()> {
     w.reset()?;
     let layout = w.ready.layout.clone();
@@ -242,7 +241,7 @@ pub fn fill(w: &mut Work, probe: &mut Probe, percent: u64) -> Result<()> {
     let zones = (within_reach(w, probe, bytes) * percent / 100).max(1);
     let prefix = format!("/run/znsage/probe-{}", w.ready.backing.name);
     let log = format!("{prefix}_bw.1.log");
-    // With its directory, which fio does not make.
+    // This also creates the directory, which fio does not.
     let io = |verb: &str, sys: &dyn Sys, e| Error::io(verb, &sys.at(&log), e);
     w.sys.save(&log, "").map_err(|e| io("write", w.sys, e))?;
     let run = Run {
@@ -262,7 +261,7 @@ pub fn fill(w: &mut Work, probe: &mut Probe, percent: u64) -> Result<()> {
     Ok(())
 }
 
-/// Zones of each fullness, half of them reset as they are, the others finished.
+/// Fills zones to each level; resets half of them and finishes the others.
 pub fn zone_times(w: &mut Work, probe: &mut Probe) -> Result<()> {
     let layout = w.ready.layout.clone();
     let repeats = w.ready.plan.repeats;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `znsage probe`: what a zoned device can do, measured with fio wherever fio
-//! can do it: parallelism, isolation, predictability, times of commands to
-//! zones. Everything on the device is lost; it is left reset, whatever happens.
+//! `znsage probe`: measures parallelism, isolation, predictability and the times of
+//! zone commands of a zoned device, with fio where possible. Destroys all data on the
+//! device and leaves it empty, also after a failure.
 
 mod advise;
 mod fio;
@@ -19,14 +19,15 @@ use crate::cli::ProbeArgs;
 use crate::device::{self, Backing};
 use crate::error::{Error, Kind, Result};
 use crate::machine::Machine;
-use crate::on::require_root;
-use crate::sys::{Sys, ZoneCommand};
+
+use crate::queue;
+use crate::sys::{require_root, Sys, ZoneCommand};
 use crate::units;
 
 use plan::{Layout, Plan};
 use record::{Device, Probe};
 
-/// All is known and agreed to; nothing has been changed.
+/// Everything is checked and the user agreed; nothing has changed yet.
 pub struct Ready {
     backing: Backing,
     layout: Layout,
@@ -34,19 +35,19 @@ pub struct Ready {
     fio: String,
     profile: Option<String>,
     save: Option<String>,
-    /// Nobody else gets the device meanwhile.
+    /// Keeps the device open exclusively.
     _held: Box<dyn Any>,
 }
 
 pub struct Report {
     pub probe: Probe,
-    /// Files that were written.
+    /// Written files.
     written: Vec<String>,
-    /// What could not be: the result is printed all the same.
+    /// Files that could not be written. The result is printed anyway.
     pub unsaved: Vec<String>,
 }
 
-/// Looks at everything, and asks.
+/// Checks everything, and asks the user.
 pub fn prepare(sys: &dyn Sys, args: &ProbeArgs, page: u64) -> Result<Ready> {
     require_root(sys, "measure a device")?;
     let backing = device::inspect(sys, &args.device, args.force)?;
@@ -54,30 +55,30 @@ pub fn prepare(sys: &dyn Sys, args: &ProbeArgs, page: u64) -> Result<Ready> {
     let layout = Layout::of(sys, &backing, page)?;
     let plan = Plan::of(args.quick, &layout);
     let fio = fio::find(sys)?;
-    let file = |path: &Option<std::path::PathBuf>| path.as_deref().map(|p| place(sys, p));
+    let file = |path: &Option<std::path::PathBuf>| path.as_deref().map(|p| output_path(sys, p));
     let (profile, save) = (file(&args.profile).transpose()?, file(&args.save).transpose()?);
     let held = sys.hold(&backing.path).map_err(|e| Error::io("open", &sys.at(&backing.path), e))?;
     if !args.yes {
-        agree(sys, &backing, work::estimate(&plan))?;
+        ask_user(sys, &backing, work::estimate(&plan))?;
     }
     Ok(Ready { backing, layout, plan, fio, profile, save, _held: held })
 }
 
-/// A path that `Sys` takes, in a directory that is there: who measures for
-/// minutes does not want to lose the result.
-fn place(sys: &dyn Sys, path: &std::path::Path) -> Result<String> {
+/// An absolute path in an existing directory: otherwise the result would be lost
+/// after minutes of measuring.
+fn output_path(sys: &dyn Sys, path: &std::path::Path) -> Result<String> {
     let whole = std::path::absolute(path).map_err(|e| Error::io("name", path, e))?;
     let directory = whole.parent().unwrap_or(&whole).to_string_lossy().into_owned();
     match sys.exists(&directory) && !sys.at(&whole.to_string_lossy()).is_dir() {
         true => Ok(whole.to_string_lossy().into_owned()),
-        false => Err(Error::new(Kind::Usage, format!("{} cannot be written", path.display()))
-            .hint("name a file in a directory that is there")),
+        false => Err(Error::new(Kind::Usage, format!("cannot write {}", path.display()))
+            .hint("name a file in an existing directory")),
     }
 }
 
-fn agree(sys: &dyn Sys, backing: &Backing, seconds: f64) -> Result<()> {
+fn ask_user(sys: &dyn Sys, backing: &Backing, seconds: f64) -> Result<()> {
     let question = format!(
-        "All that is on {} ({}) will be lost; it takes about {}. Type yes to go on: ",
+        "All data on {} ({}) will be lost; this takes about {}. Type yes to continue: ",
         backing.path,
         units::size(backing.usable_bytes),
         units::duration(seconds)
@@ -85,12 +86,12 @@ fn agree(sys: &dyn Sys, backing: &Backing, seconds: f64) -> Result<()> {
     let answer = sys.ask(&question).map_err(|e| Error::io("ask on", "the terminal".as_ref(), e))?;
     match answer.as_deref() {
         Some("yes") => Ok(()),
-        Some(_) => Err(Error::new(Kind::Interrupted, "nothing was done")),
+        Some(_) => Err(Error::new(Kind::Interrupted, "nothing was changed")),
         None => Err(Error::new(
             Kind::Usage,
-            format!("{} is overwritten, and there is no terminal to ask", backing.path),
+            format!("{} would be overwritten, and there is no terminal to ask", backing.path),
         )
-        .hint("--yes goes on without asking")),
+        .hint("--yes continues without asking")),
     }
 }
 
@@ -115,7 +116,7 @@ pub fn run(sys: &dyn Sys, ready: &Ready) -> Result<Report> {
     };
     let measured = work::all(sys, ready, &mut probe);
     let empty = reset(sys, ready);
-    measured.map_err(|e| after(e, &ready.backing.path, &empty))?;
+    measured.map_err(|e| with_device_state(e, &ready.backing.path, &empty))?;
     empty?;
     probe.seconds = begun.elapsed().as_secs_f64();
     let cpus = probe.machine.cpus;
@@ -133,8 +134,8 @@ fn reset(sys: &dyn Sys, ready: &Ready) -> Result<()> {
     }
 }
 
-/// An error, and how the device was left.
-fn after(e: Error, path: &str, empty: &Result<()>) -> Error {
+/// Adds the state of the device to an error.
+fn with_device_state(e: Error, path: &str, empty: &Result<()>) -> Error {
     let left = match empty {
         Ok(()) => format!("{path} is empty, all zones were reset"),
         Err(why) => format!("{why}: `blkzone reset {path}` empties it"),
@@ -156,11 +157,11 @@ fn describe(sys: &dyn Sys, ready: &Ready) -> Device {
         size_bytes: backing.usable_bytes,
         zones: backing.usable_zones,
         zone_capacity_bytes: layout.capacity,
-        write_unit_bytes: device::queue(sys, name, "zone_write_granularity")
+        write_unit_bytes: queue::attribute(sys, name, "zone_write_granularity")
             .and_then(|text| text.parse().ok()),
         append_max_bytes: layout.append_max,
-        max_open_zones: device::limit(sys, name, "max_open_zones"),
-        max_active_zones: device::limit(sys, name, "max_active_zones"),
+        max_open_zones: queue::limit(sys, name, "max_open_zones"),
+        max_active_zones: queue::limit(sys, name, "max_active_zones"),
     }
 }
 
@@ -169,11 +170,11 @@ fn notes(probe: &mut Probe, ready: &Ready) {
     if emulated || probe.machine.virtual_machine {
         let what = if emulated { "the device" } else { "the machine" };
         probe.notes.push(format!(
-            "{what} is emulated: the numbers, and what is recommended, are of the emulation"
+            "{what} is emulated: numbers and recommendations describe the emulation"
         ));
     }
     if ready.plan.name == "quick" {
-        probe.notes.push("a quick probe is to see whether it works; its numbers scatter".into());
+        probe.notes.push("this was a quick probe, as a trial; its numbers scatter".into());
     }
 }
 

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Where on the device is measured, how long, and with which requests.
+//! What to measure: zones, times and requests.
 
-use crate::device::{self, Backing};
+use crate::device::Backing;
 use crate::error::{Error, Kind, Result};
+use crate::queue;
 use crate::sys::Sys;
 use crate::zones::{State, Zone};
 
-/// What sysfs counts zones in.
+/// The unit of zone sizes in sysfs.
 const SECTOR: u64 = 512;
 
-/// Zones that the measurements need at the least: three to be read, and two
-/// for each of two that write beside; and one more.
+/// Minimum of zones: three for readers, two for each of two writers, and a spare one.
 const MIN_ZONES: u64 = 8;
 
-/// Zones that are read hold at most so much: filling more tells nothing.
+/// How much of a zone to fill for reads; more would only take time.
 const READ_BYTES: u64 = 64 << 20;
 
-/// Requests where the size is not what varies: a chunk, in the middle of those
-/// that devices like.
+/// Request size where the size does not vary: a typical chunk.
 const TYPICAL: u64 = 64 << 10;
 
-/// The longest run of zones that can be written, and sizes.
+/// The longest run of writable zones, and sizes.
 #[derive(Clone, Debug)]
 pub struct Layout {
     pub first: u64,
@@ -29,12 +28,12 @@ pub struct Layout {
     pub zone: u64,
     pub capacity: u64,
     pub page: u64,
-    /// Of addresses.
+    /// Logical block size.
     pub block: u64,
     /// The smallest write.
     pub unit: u64,
     pub append_max: u64,
-    /// Zones that may be written at once.
+    /// Zones that may be open at once.
     pub open: u64,
 }
 
@@ -42,7 +41,7 @@ impl Layout {
     pub fn of(sys: &dyn Sys, backing: &Backing, page: u64) -> Result<Layout> {
         let path = &backing.path;
         let number = |attribute: &str| -> Option<u64> {
-            device::queue(sys, &backing.name, attribute)?.parse().ok()
+            queue::attribute(sys, &backing.name, attribute)?.parse().ok()
         };
         let zones =
             sys.zones(path).map_err(|e| Error::io("report the zones of", &sys.at(path), e))?;
@@ -59,12 +58,12 @@ impl Layout {
         let capacity = used.iter().map(|z| z.capacity).min().unwrap_or(0);
         let fits = zone.checked_mul(first + count).is_some();
         if zone == 0 || capacity == 0 || capacity > zone || !fits {
-            let what = format!("{path}: the kernel does not tell the size of its zones");
+            let what = format!("{path}: the kernel does not report the zone size");
             return Err(Error::new(Kind::Device, what)
                 .hint(format!("see /sys/block/{}/queue/chunk_sectors", backing.name)));
         }
         let limits = ["max_open_zones", "max_active_zones"];
-        let limits = limits.iter().filter_map(|l| device::limit(sys, &backing.name, l));
+        let limits = limits.iter().filter_map(|l| queue::limit(sys, &backing.name, l));
         let block = number("logical_block_size").filter(|n| *n > 0).unwrap_or(SECTOR);
         let unit = number("zone_write_granularity").unwrap_or(block).max(page).min(capacity);
         Ok(Layout {
@@ -80,12 +79,12 @@ impl Layout {
         })
     }
 
-    /// Where the `i`-th zone begins.
+    /// Start of the `i`-th zone.
     pub fn start(&self, i: u64) -> u64 {
         (self.first + i) * self.zone
     }
 
-    /// Begin and length of `n` zones from the `i`-th on.
+    /// Start and length of `n` zones from the `i`-th on.
     pub fn span(&self, i: u64, n: u64) -> (u64, u64) {
         (self.start(i), n * self.zone)
     }
@@ -94,7 +93,7 @@ impl Layout {
         self.span(0, self.count)
     }
 
-    /// Where `n` zones from the `i`-th on begin.
+    /// Starts of `n` zones from the `i`-th on.
     pub fn starts(&self, i: u64, n: u64) -> Vec<u64> {
         (i..i + n).map(|i| self.start(i)).collect()
     }
@@ -103,18 +102,18 @@ impl Layout {
         self.whole(TYPICAL.min(self.append_max).min(self.capacity))
     }
 
-    /// What a zone holds that is to be read.
+    /// Bytes to fill in a zone for reads.
     pub fn read_bytes(&self) -> u64 {
         self.whole(READ_BYTES.min(self.capacity))
     }
 
-    /// Whole writes, at least one.
+    /// Rounds to whole writes, at least one.
     pub fn whole(&self, bytes: u64) -> u64 {
         (bytes / self.unit).max(1) * self.unit
     }
 }
 
-/// Index and length of the longest run of zones that can be written.
+/// Index and length of the longest run of writable zones.
 fn longest(zones: &[Zone]) -> (u64, u64) {
     let (mut best, mut run) = ((0, 0), (0, 0));
     for (i, zone) in zones.iter().enumerate() {
@@ -127,25 +126,24 @@ fn longest(zones: &[Zone]) -> (u64, u64) {
     best
 }
 
-/// How much is measured.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub name: &'static str,
-    /// Of each point.
+    /// Seconds per point.
     pub seconds: f64,
     pub requests: Vec<u64>,
     pub depths: Vec<u64>,
     pub zones: Vec<u64>,
-    /// Of each fill.
+    /// Seconds per fill.
     pub fill_seconds: f64,
-    /// How full the zones are that are reset and finished, in percent; 0: one write.
+    /// Fill levels of zones to reset and finish, in percent; 0 means one write.
     pub fullness: Vec<u64>,
-    /// Zones of each fullness that are reset, and that are finished.
+    /// Zones to reset, and zones to finish, at each level.
     pub repeats: u64,
 }
 
 impl Plan {
-    /// For numbers to rely on.
+    /// For reliable numbers.
     fn full() -> Plan {
         Plan {
             name: "full",
@@ -159,7 +157,7 @@ impl Plan {
         }
     }
 
-    /// To see whether all works.
+    /// For a trial.
     fn quick() -> Plan {
         Plan {
             name: "quick",
@@ -173,7 +171,7 @@ impl Plan {
         }
     }
 
-    /// What of it the device can do.
+    /// The plan within the limits of the device.
     pub fn of(quick: bool, layout: &Layout) -> Plan {
         let mut plan = if quick { Plan::quick() } else { Plan::full() };
         plan.requests.retain(|n| n % layout.unit == 0 && *n <= layout.capacity);
@@ -198,7 +196,7 @@ pub mod tests {
     }
 
     #[test]
-    fn the_longest_run_is_taken() {
+    fn longest_run_is_used() {
         let zone = |sequential, state| Zone { capacity: 1, sequential, state };
         let good = zone(true, State::Empty);
         let (dead, conventional) = (zone(true, State::Dead), zone(false, State::Empty));
@@ -208,7 +206,7 @@ pub mod tests {
     }
 
     #[test]
-    fn a_plan_is_what_the_device_can_do() {
+    fn plan_respects_limits_of_the_device() {
         let plan = Plan::of(false, &layout());
         assert_eq!(plan.requests.last(), Some(&(1 << 20)));
         assert_eq!(plan.zones, [1, 2, 4, 8]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What `znsage probe` found, for people and for programs (docs/json.md).
+//! The result of `znsage probe`, as text and JSON (docs/json.md).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,7 +13,7 @@ pub struct Probe {
     pub device: Device,
     pub machine: Machine,
     pub kernel: String,
-    /// As fio calls itself.
+    /// Version of fio.
     pub fio: String,
     pub engine: String,
     /// `full` or `quick`.
@@ -24,7 +24,7 @@ pub struct Probe {
     pub predictability: Vec<Fill>,
     pub zone_times: Vec<ZoneTimes>,
     pub recommended: Vec<Setting>,
-    /// What limits what the numbers say.
+    /// Limits of the numbers' meaning.
     pub notes: Vec<String>,
 }
 
@@ -68,7 +68,7 @@ pub struct Speed {
     pub latency_us: Latency,
 }
 
-/// What a series of measurements varies.
+/// The varied parameter of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Varies {
@@ -82,14 +82,14 @@ pub struct Point {
     pub varies: Varies,
     pub operation: Operation,
     pub request_bytes: u64,
-    /// Requests under way at once, in each zone.
+    /// Requests in flight, per zone.
     pub depth: u64,
     pub zones: u64,
     #[serde(flatten)]
     pub speed: Speed,
 }
 
-/// A worker by itself, or beside others.
+/// A worker alone, or beside others.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Neighbours {
     pub worker: Operation,
@@ -98,23 +98,23 @@ pub struct Neighbours {
     /// None without others.
     pub others_do: Option<Operation>,
     pub same_zone: Option<bool>,
-    /// Of the worker, not of the others.
+    /// Of the worker only.
     #[serde(flatten)]
     pub speed: Speed,
 }
 
-/// Bandwidth over time while part of the device is written again and again.
+/// Bandwidth over time while a part of the device is rewritten.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Fill {
     pub percent: u64,
-    /// So many of those that can be written over in the time.
+    /// Zones in use.
     pub zones: u64,
     pub request_bytes: u64,
-    /// How often the part was written over, in full and in part.
+    /// How often the part was written.
     pub passes: f64,
     pub mean_mib_per_s: f64,
     pub lowest_mib_per_s: f64,
-    /// Of the samples: standard deviation, in percent of the mean.
+    /// Standard deviation of the samples, in percent of the mean.
     pub deviation_percent: f64,
     pub samples: Vec<Sample>,
 }
@@ -125,12 +125,12 @@ pub struct Sample {
     pub mib_per_s: f64,
 }
 
-/// How long commands to zones take that are so full.
+/// Times of commands to zones with this fill level.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ZoneTimes {
     pub full_percent: u64,
     pub reset_us: Option<Times>,
-    /// None of full zones.
+    /// None for full zones.
     pub finish_us: Option<Times>,
 }
 
@@ -149,7 +149,7 @@ impl Times {
     }
 }
 
-/// A setting of `znsage on`, and why.
+/// A setting of `znsage on`, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setting {
     pub key: String,
@@ -245,15 +245,15 @@ impl Probe {
             text += &line(&format!("fill {} %", fill.percent), &what);
         }
         for times in &self.zone_times {
-            let told = [("reset", &times.reset_us), ("finish", &times.finish_us)];
-            let told: Vec<String> = told
+            let texts = [("reset", &times.reset_us), ("finish", &times.finish_us)];
+            let texts: Vec<String> = texts
                 .iter()
                 .filter_map(|(what, t)| Some((what, t.as_ref()?)))
                 .map(|(what, t)| {
                     format!("{what} {} (longest {})", units::micros(t.mean), units::micros(t.max))
                 })
                 .collect();
-            text += &line(&format!("zone {} %", times.full_percent), &told.join(", "));
+            text += &line(&format!("zone {} %", times.full_percent), &texts.join(", "));
         }
         text += "recommended\n";
         for setting in &self.recommended {
@@ -280,18 +280,18 @@ fn speed(s: &Speed) -> String {
     )
 }
 
-/// The ends of a series and its best point.
+/// A series as a line of text.
 fn series(varies: Varies, operation: Operation, points: &[&Point]) -> String {
     let value = |p: &Point| match varies {
         Varies::Request => units::size(p.request_bytes),
         Varies::Depth => format!("depth {}", p.depth),
         Varies::Zones => units::counted(p.zones, "zone"),
     };
-    let told: Vec<String> =
+    let texts: Vec<String> =
         points.iter().map(|p| format!("{} {:.1}", value(p), p.speed.mib_per_s)).collect();
-    match told.is_empty() {
+    match texts.is_empty() {
         true => String::new(),
-        false => line(operation.name(), &format!("{} MiB/s", told.join(", "))),
+        false => line(operation.name(), &format!("{} MiB/s", texts.join(", "))),
     }
 }
 
@@ -299,7 +299,7 @@ fn series(varies: Varies, operation: Operation, points: &[&Point]) -> String {
 pub mod tests {
     use super::*;
 
-    /// Nothing was measured yet.
+    /// Without measurements.
     pub fn empty() -> Probe {
         serde_json::from_value(serde_json::json!({
             "device": {
@@ -325,7 +325,7 @@ pub mod tests {
     }
 
     #[test]
-    fn times_are_of_some() {
+    fn no_times_from_no_samples() {
         assert_eq!(Times::of(&[]), None);
         assert_eq!(Times::of(&[1.0, 3.0]), Some(Times { count: 2, mean: 2.0, max: 3.0 }));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The steps of a probe, one after the other, and how long they will take yet.
+//! The steps of a probe, and the time left.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::progress::Progress;
 use crate::sys::{Appends, Lane, Sys, ZoneCommand};
 use crate::units;
 
-/// What starting fio takes beside measuring.
+/// Seconds to start fio.
 const START: f64 = 1.0;
 
 const MIB: f64 = (1 << 20) as f64;
@@ -23,17 +23,17 @@ pub struct Work<'a> {
     pub sys: &'a dyn Sys,
     pub ready: &'a Ready,
     pub engine: String,
-    /// Whether the device takes appends that go around the block layer.
+    /// True if the device accepts appends that bypass the block layer.
     pub appends: bool,
     progress: Progress,
     begun: Instant,
-    /// Planned seconds: of all, and of what is done.
+    /// Planned seconds, in total and done.
     planned: f64,
     done: f64,
     step: (&'static str, f64),
 }
 
-/// What it is, how long it takes, and the doing.
+/// Name, seconds, function.
 type Step = (&'static str, f64, fn(&mut Work, &mut Probe) -> Result<()>);
 
 fn steps(plan: &Plan) -> Vec<Step> {
@@ -92,8 +92,7 @@ pub fn all(sys: &dyn Sys, ready: &Ready, probe: &mut Probe) -> Result<()> {
 }
 
 impl Work<'_> {
-    /// What is being done, and for how long yet: as planned, and as much slower
-    /// as it was until now.
+    /// Shows the current step and the time left, extrapolated from the past steps.
     fn show(&mut self) {
         let (step, took) = (self.step, self.begun.elapsed().as_secs_f64());
         let slower = if self.done > 0.0 { (took / (self.done + step.1)).max(1.0) } else { 1.0 };
@@ -108,7 +107,7 @@ impl Work<'_> {
         super::reset(self.sys, self.ready)
     }
 
-    /// Of the zones from `start` on, microseconds.
+    /// Sends a command to zones; returns microseconds.
     pub fn command(&self, command: ZoneCommand, start: u64, length: u64) -> Result<f64> {
         let path = &self.ready.backing.path;
         let took = self.sys.command_zones(path, command, start, length).map_err(|e| {
@@ -118,7 +117,7 @@ impl Work<'_> {
         Ok(took.as_secs_f64() * 1e6)
     }
 
-    /// Jobs one after the other, the plan's time for each.
+    /// Runs jobs one after the other, each for the time of the plan.
     pub fn fio(&mut self, jobs: Vec<Job>) -> Result<Output> {
         let seconds = self.ready.plan.seconds;
         self.fio_run(&Run { jobs, seconds, log: None })
@@ -132,13 +131,13 @@ impl Work<'_> {
             true => Ok(output),
             false => {
                 let (got, want) = (output.jobs.len(), run.jobs.len());
-                let what = format!("fio failed: it tells of {got} jobs instead of {want}");
-                Err(Error::new(Kind::Kernel, what).hint("which version is it? 3.33 works"))
+                let what = format!("fio failed: it reports {got} jobs instead of {want}");
+                Err(Error::new(Kind::Kernel, what).hint("check the version: 3.33 works"))
             }
         }
     }
 
-    /// A thread for each lane. None from now on if it is no NVMe device.
+    /// Appends with a thread per lane. None if the device is not NVMe.
     pub fn append(&mut self, bytes: u64, lanes: Vec<Vec<u64>>) -> Result<Option<Vec<Speed>>> {
         if !self.appends {
             return Ok(None);
@@ -165,7 +164,7 @@ impl Work<'_> {
             }
             Err(e) => {
                 let what = format!("cannot append to {}: {}", what.path, reason(&e));
-                Err(Error::new(Kind::Kernel, what).hint("the kernel log (`dmesg`) may tell more"))
+                Err(Error::new(Kind::Kernel, what).hint("the kernel log (`dmesg`) may show why"))
             }
         }
     }
@@ -187,7 +186,7 @@ fn lane_speed(lane: &Lane, bytes: u64) -> Speed {
     }
 }
 
-/// Several lanes as one: bandwidths add up, of latencies the worst is told.
+/// Combines lanes: the sum of bandwidths, the worst of latencies.
 pub fn sum(speeds: &[Speed]) -> Option<Speed> {
     let first = speeds.first()?.clone();
     Some(speeds[1..].iter().fold(first, |a, b| {

@@ -14,7 +14,7 @@ use crate::bench::Latency;
 use crate::machine::Machine;
 use crate::units;
 
-/// What is read of the document (docs/json.md).
+/// The part of the document (docs/json.md) that is used.
 #[derive(Debug, Deserialize)]
 pub struct Bench {
     system: String,
@@ -60,7 +60,7 @@ pub fn sections(all: &[Named<Bench>]) -> Vec<Section> {
     ]
 }
 
-/// The phases by name, as they come.
+/// The names of the phases, in order.
 fn names(all: &[Named<Bench>]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for phase in all.iter().flat_map(|b| &b.result.phases) {
@@ -114,11 +114,11 @@ fn charts(all: &[Named<Bench>], keys: &[Key]) -> Vec<Block> {
     blocks
 }
 
-/// What verifying found.
+/// The result of verification.
 fn pages(bench: &Bench, key: &Key) -> Block {
     let n = bench.corrupt_pages;
     let text = match n {
-        0 => format!("{}: every page was what was written", key.label),
+        0 => format!("{}: every page was correct", key.label),
         _ => format!("{}: {n} corrupt pages: {}", key.label, bench.corrupt.join("; ")),
     };
     verdict(&text, n == 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The file of `znsage bench --samples`: how a benchmark went, over time.
+//! The file of `znsage bench --samples`: a benchmark over time.
 
 use serde::Deserialize;
 use znsage_sim::chart::{Axis, Look};
@@ -10,10 +10,10 @@ use super::Named;
 
 const MIB: f64 = (1 << 20) as f64;
 
-/// Samples that a point of the WAF is of: single ones see a zone's GC or none.
+/// Samples per point of the WAF. In a single one, GC may empty a zone or none.
 const WINDOW: usize = 4;
 
-/// A line of the file (`bench::sampler`), as far as it has charts.
+/// The part of a line (`bench::sampler`) that has charts.
 #[derive(Clone, Debug, Deserialize)]
 struct Sample {
     t: f64,
@@ -32,18 +32,18 @@ fn sample(line: &str) -> Option<Sample> {
     serde_json::from_str(line).ok()
 }
 
-/// Does a text begin as such a file?
+/// True if the text starts like such a file.
 pub fn is(text: &str) -> bool {
     text.lines().next().and_then(sample).is_some()
 }
 
-/// A benchmark that was killed may have left half a line.
+/// Ignores a partial last line, which a killed benchmark may leave.
 pub fn read(text: &str) -> Course {
     Course(text.lines().filter_map(sample).collect())
 }
 
 impl Course {
-    /// The middle of each pair of samples, and what `f` makes of it.
+    /// For each pair of samples, the time between them and the value of `f`.
     fn between(&self, step: usize, f: impl Fn(&Sample, &Sample) -> Option<f64>) -> Vec<(f64, f64)> {
         let pairs = self.0.iter().zip(self.0.iter().skip(step));
         let later = pairs.filter(|(a, b)| b.t > a.t);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `znsage report`: one HTML page of results that other commands printed with
-//! `--json`, or left in files. Charts and tables are the simulator's
-//! (`znsage_sim::chart`, `html`); here is what is worth a chart.
+//! `znsage report`: an HTML page of results that other commands printed with `--json`
+//! or wrote to files. `znsage_sim::chart` and `html` draw it; the modules here choose
+//! what to draw.
 
 mod bench;
 mod course;
@@ -22,7 +22,6 @@ use crate::error::{Error, Kind, Result};
 use crate::sys::Sys;
 use crate::units;
 
-/// What was written.
 #[derive(Debug)]
 pub struct Report {
     pub file: PathBuf,
@@ -31,13 +30,13 @@ pub struct Report {
     pub results: usize,
 }
 
-/// A result and the name that it has on the page.
+/// A result and its name on the page.
 struct Named<T> {
     name: String,
     result: T,
 }
 
-/// The results of a page by their sorts.
+/// The results of a page by kind.
 #[derive(Default)]
 struct Results {
     benches: Vec<Named<bench::Bench>>,
@@ -45,19 +44,19 @@ struct Results {
     workloads: Vec<Named<workloads::Workloads>>,
     runs: Vec<Named<znsage_sim::result::RunResult>>,
     probes: Vec<Named<crate::probe::record::Probe>>,
-    /// Sweeps are pages of their own: what varies is in them.
+    /// Sweeps make their own pages, because they know the varied parameters.
     sweeps: Vec<Named<Page>>,
 }
 
-const SORTS: &str =
-    "it reads what `znsage --json bench`, `probe` and `sim run` print, what `bench \
-     --samples` and `make bench-workloads` write, and the directory of a `sim sweep`";
+const KINDS: &str =
+    "it reads the output of `znsage --json bench`, `probe` and `sim run`, files of `bench \
+     --samples` and `make bench-workloads`, and the directory of a `sim sweep`";
 
 pub fn run(sys: &dyn Sys, args: &ReportArgs) -> Result<Report> {
     let file = args.output.clone().unwrap_or_else(|| args.results[0].with_extension("html"));
     if args.results.contains(&file) {
-        return Err(Error::new(Kind::Usage, format!("{} is a result", file.display()))
-            .hint("-o names the page that is written"));
+        return Err(Error::new(Kind::Usage, format!("{} is one of the results", file.display()))
+            .hint("-o names the page to write"));
     }
     let mut results = Results::default();
     for path in &args.results {
@@ -67,55 +66,55 @@ pub fn run(sys: &dyn Sys, args: &ReportArgs) -> Result<Report> {
             results.sweeps.push(Named { name, result: page });
             continue;
         }
-        let text = sys.read(&absolute(path)).map_err(|e| Error::io("read", path, e).hint(SORTS))?;
+        let text = sys.read(&absolute(path)).map_err(|e| Error::io("read", path, e).hint(KINDS))?;
         results.take(name, path, &text)?;
     }
     let html = results.page().render();
     sys.save(&absolute(&file), &html)
-        .map_err(|e| Error::io("write", &file, e).hint("-o FILE names another place"))?;
+        .map_err(|e| Error::io("write", &file, e).hint("-o FILE writes the page elsewhere"))?;
     let charts = html.matches("<svg ").count();
     Ok(Report { file, bytes: html.len(), charts, results: args.results.len() })
 }
 
-/// The page of one result, as text; for who fuzzes it.
+/// The page of one result, for fuzzing.
 pub fn page_of(text: &str) -> Result<String> {
     let mut results = Results::default();
     results.take("result".to_string(), Path::new("result.json"), text)?;
     Ok(results.page().render())
 }
 
-/// `Sys` knows absolute paths only.
+/// `Sys` needs absolute paths.
 fn absolute(path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     path.to_string_lossy().into_owned()
 }
 
 impl Results {
-    /// Adds a document; its keys tell which command it is of.
+    /// Adds a document; its keys identify the command that wrote it.
     fn take(&mut self, name: String, path: &Path, text: &str) -> Result<()> {
         let document: Value = match serde_json::from_str(text) {
             Ok(document) => document,
-            // A line each half second; the last one may have been cut.
+            // One document per line; the last line may be cut off.
             Err(_) if course::is(text) => {
                 let result = course::read(text);
                 self.courses.push(Named { name, result });
                 return Ok(());
             }
             Err(e) => {
-                let what = format!("{} is no result: {e}", path.display());
-                return Err(Error::new(Kind::Usage, what).hint(SORTS));
+                let what = format!("{} is not a result: {e}", path.display());
+                return Err(Error::new(Kind::Usage, what).hint(KINDS));
             }
         };
         let has = |key: &str| document.get(key).is_some();
         if has("error") {
             let message = document["error"]["message"].as_str().unwrap_or("it failed");
             let what = format!("{} is an error: {message}", path.display());
-            return Err(Error::new(Kind::Usage, what).hint("run again what it is of"));
+            return Err(Error::new(Kind::Usage, what).hint("run the command again that wrote it"));
         }
         if let Some(version) = document.get("version").filter(|version| **version != 1) {
             let what = format!("{} has version {version}", path.display());
             return Err(
-                Error::new(Kind::Usage, what).hint("version 1 is known: use a newer znsage")
+                Error::new(Kind::Usage, what).hint("this znsage reads version 1: use a newer one")
             );
         }
         if has("phases") {
@@ -133,35 +132,25 @@ impl Results {
         } else if has("t") {
             self.courses.push(Named { name, result: course::read(text) });
         } else {
-            let what = format!("{} is no result that has a page", path.display());
-            return Err(Error::new(Kind::Usage, what).hint(SORTS));
+            let what = format!("{} is not a result with a page", path.display());
+            return Err(Error::new(Kind::Usage, what).hint(KINDS));
         }
         Ok(())
     }
 
     fn page(&self) -> Page {
-        let mut sections = Vec::new();
-        let mut titles = Vec::new();
-        if !self.probes.is_empty() {
-            titles.push("Device analysis");
-            sections.extend(probe::sections(&self.probes));
-        }
-        if !self.benches.is_empty() {
-            titles.push("Swap benchmark");
-            sections.extend(bench::sections(&self.benches));
-        }
-        if !self.courses.is_empty() {
-            titles.push("Course of a benchmark");
-            sections.extend(course::sections(&self.courses));
-        }
-        if !self.workloads.is_empty() {
-            titles.push("Real programs");
-            sections.extend(workloads::sections(&self.workloads));
-        }
-        if !self.runs.is_empty() {
-            titles.push("Simulated swap");
-            sections.extend(run::sections(&self.runs));
-        }
+        let (mut sections, mut titles) = (Vec::new(), Vec::new());
+        let mut add = |title, nothing: bool, make: &dyn Fn() -> Vec<Section>| {
+            if !nothing {
+                titles.push(title);
+                sections.extend(make());
+            }
+        };
+        add("Device analysis", self.probes.is_empty(), &|| probe::sections(&self.probes));
+        add("Swap benchmark", self.benches.is_empty(), &|| bench::sections(&self.benches));
+        add("Course of a benchmark", self.courses.is_empty(), &|| course::sections(&self.courses));
+        add("Real programs", self.workloads.is_empty(), &|| workloads::sections(&self.workloads));
+        add("Simulated swap", self.runs.is_empty(), &|| run::sections(&self.runs));
         let mut intro = Vec::new();
         for sweep in &self.sweeps {
             titles.push("Simulated swap, sweep");
@@ -178,7 +167,7 @@ impl Results {
     }
 }
 
-/// A section of a sweep among others.
+/// A section of one of several sweeps.
 fn part_of(sweep: &str, section: &Section) -> Section {
     let title = format!("{sweep}: {}", section.title);
     Section { id: parts::id(&title), title, blocks: section.blocks.clone() }
@@ -186,8 +175,8 @@ fn part_of(sweep: &str, section: &Section) -> Section {
 
 fn read<T: DeserializeOwned>(path: &Path, document: Value) -> Result<T> {
     serde_json::from_value(document).map_err(|e| {
-        let what = format!("{} is no complete result: {e}", path.display());
-        Error::new(Kind::Usage, what).hint("was it written by another version of znsage?")
+        let what = format!("{} is not a complete result: {e}", path.display());
+        Error::new(Kind::Usage, what).hint("another version of znsage may have written it")
     })
 }
 

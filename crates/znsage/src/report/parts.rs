@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the pages of several commands have in common.
+//! Parts of pages that several kinds of results use.
 
 use serde_json::Value;
 use znsage_sim::chart::{number, Axis, Bar, BarChart, BarSeries, Group, LineChart, Look, Series};
@@ -10,22 +10,22 @@ use super::Named;
 use crate::machine::Machine;
 use crate::units;
 
-/// Groups of bars that fit into a chart; all are in the tables.
+/// Groups of bars that fit into a chart; the tables have all.
 const MOST_GROUPS: usize = 16;
 
-/// Letters of a label that fit beside others.
+/// Longest label of a series.
 const LONGEST_LABEL: usize = 40;
 
-/// As many looks there are.
+/// Number of different looks.
 pub const MOST_SERIES: usize = 7;
 
-/// For links: letters, digits and `-`.
+/// A title as a link target: letters, digits and `-`.
 pub fn id(title: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     title.chars().map(plain).collect()
 }
 
-/// Of what others wrote, as much as a label has room for.
+/// Shortens a text to a label.
 fn short(text: &str) -> String {
     text.chars().take(LONGEST_LABEL).collect()
 }
@@ -34,14 +34,13 @@ pub fn section(title: &str, blocks: Vec<Block>) -> Section {
     Section { id: id(title), title: title.to_string(), blocks }
 }
 
-/// A series of a chart: its name and how it is drawn.
+/// Name and look of a series.
 pub struct Key {
     pub label: String,
     pub look: Look,
 }
 
-/// Names for results: the system's where that tells them apart, else the
-/// file's.
+/// Names of results: the system if that is unique, otherwise the file.
 pub fn keys<T>(results: &[Named<T>], system: impl Fn(&T) -> String) -> Vec<Key> {
     let systems: Vec<String> = results.iter().map(|r| system(&r.result)).collect();
     let distinct = (1..systems.len()).all(|i| !systems[..i].contains(&systems[i]));
@@ -56,7 +55,7 @@ pub fn keys<T>(results: &[Named<T>], system: impl Fn(&T) -> String) -> Vec<Key> 
     (0..results.len()).map(|i| Key { label: label(i), look: look(i, &systems[i]) }).collect()
 }
 
-/// Bars: for each group one of each result. None if there are no values.
+/// A bar for each group and result. None without values.
 pub fn bars(
     (title, subtitle, axis): (&str, &str, &str),
     keys: &[Key],
@@ -90,18 +89,18 @@ pub fn bars(
     Some(Block::Svg(chart.svg()))
 }
 
-/// A line, for a chart that has no published ones.
+/// A line of a chart.
 pub fn line(label: &str, look: Look, points: Vec<(f64, f64)>) -> Series {
     let points = points.into_iter().filter(|(x, y)| sane(x) && sane(y)).collect();
     Series { label: short(label), look, published: false, line: true, points }
 }
 
-/// A number that an axis can show; others are of no measurement.
+/// True for numbers that an axis can show.
 fn sane(x: &f64) -> bool {
     x.abs() < 1e15
 }
 
-/// Lines; None if there are none.
+/// A chart of lines; None without lines.
 pub fn lines(title: &str, subtitle: &str, x: Axis, y: Axis, series: Vec<Series>) -> Option<Block> {
     let series: Vec<Series> =
         series.into_iter().filter(|s| !s.points.is_empty()).take(MOST_SERIES).collect();
@@ -112,8 +111,8 @@ pub fn lines(title: &str, subtitle: &str, x: Axis, y: Axis, series: Vec<Series>)
     Some(Block::Svg(chart.svg()))
 }
 
-/// Latencies from the median to the longest, a line each: name, look, and
-/// microseconds by [`PERCENTILES`].
+/// A line for each latency distribution: name, look, and microseconds for each of the
+/// percentiles.
 pub fn percentiles(title: &str, what: &str, all: Vec<(String, Look, [f64; 4])>) -> Option<Block> {
     const PERCENTILES: [&str; 4] = ["half of them", "99 %", "99.9 %", "all"];
     let ticks = PERCENTILES.iter().enumerate();
@@ -128,7 +127,7 @@ pub fn percentiles(title: &str, what: &str, all: Vec<(String, Look, [f64; 4])>) 
     lines(title, what, x, Axis::log("us"), series.collect())
 }
 
-/// A table of a row for each key of objects, a column for each of them.
+/// A table with a row for each key and a column for each object.
 pub fn settings(columns: &[(String, &Value)]) -> Block {
     let mut names: Vec<&String> = Vec::new();
     for (_, value) in columns {
@@ -146,7 +145,7 @@ pub fn settings(columns: &[(String, &Value)]) -> Block {
     Block::Table(Table { head: head.collect(), rows: names.iter().map(row).collect() })
 }
 
-/// A key for people: the unit is at the value.
+/// The title of a key, without its unit, which stands at the value.
 fn title(key: &str) -> String {
     let plain = ["_bytes", "_percent", "_us", "_seconds"]
         .iter()
@@ -174,7 +173,7 @@ fn shown(key: &str, value: &Value) -> String {
     }
 }
 
-/// The machines that results are of, a column each.
+/// The machines of the results, one per column.
 pub fn machines<'a>(all: impl Iterator<Item = (String, Option<&'a Machine>, String)>) -> Block {
     let head = ["Result", "Processor", "CPUs", "Memory", "Kernel"].map(String::from).to_vec();
     let row = |(name, machine, kernel): (String, Option<&Machine>, String)| {
@@ -193,7 +192,7 @@ pub fn machines<'a>(all: impl Iterator<Item = (String, Option<&'a Machine>, Stri
     Block::Table(Table { head, rows: all.map(row).collect() })
 }
 
-/// A table of texts, of which the first `words` columns are left-aligned.
+/// A table; the first `words` columns are left-aligned.
 pub fn table(head: &[&str], words: usize, rows: Vec<Vec<String>>) -> Block {
     let cell = |(i, text): (usize, String)| match i < words {
         true => Cell::text(text),
@@ -206,7 +205,7 @@ pub fn table(head: &[&str], words: usize, rows: Vec<Vec<String>>) -> Block {
     })
 }
 
-/// A line of a list that has to be seen.
+/// A highlighted line.
 pub fn verdict(what: &str, good: bool) -> Block {
     let kind = if good { CellKind::Good } else { CellKind::Bad };
     let row = vec![Cell::text(what).kind(kind)];

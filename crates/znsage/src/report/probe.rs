@@ -45,7 +45,7 @@ fn look(operation: Operation) -> Look {
     Look::other(OPERATIONS.iter().position(|o| *o == operation).unwrap_or(0))
 }
 
-/// Sizes as ticks, evenly spread.
+/// An axis with the sizes as evenly spaced ticks.
 fn request_axis(points: &[Point]) -> Axis {
     let mut sizes: Vec<u64> =
         points.iter().filter(|p| p.varies == Varies::Request).map(|p| p.request_bytes).collect();
@@ -62,7 +62,6 @@ fn count_axis(label: &str, points: &[Point], varies: Varies, of: fn(&Point) -> u
     Axis::log(label).with_ticks(counts.into_iter().map(|n| n as f64))
 }
 
-/// What a series is by.
 type Count = fn(&Point) -> u64;
 
 fn parallelism(p: &Probe) -> Vec<Block> {
@@ -106,13 +105,13 @@ fn parallelism(p: &Probe) -> Vec<Block> {
             ..s
         };
         let latency = latency.into_iter().map(known).collect();
-        blocks.extend(lines(&title, "99 % are not longer", x, Axis::log("us"), latency));
+        blocks.extend(lines(&title, "99th percentile", x, Axis::log("us"), latency));
     }
     blocks.push(Block::Folded("All values".into(), vec![values(all)]));
     blocks
 }
 
-/// Where the size is the same, it is said.
+/// Includes the size if all points have the same.
 fn label(varies: Varies, operation: Operation, points: &[&Point]) -> String {
     match (varies, points.first()) {
         (Varies::Depth | Varies::Zones, Some(p)) => {
@@ -152,7 +151,7 @@ fn values(points: &[Point]) -> Block {
     table(&head, 1, points.iter().map(row).collect())
 }
 
-/// A worker, what the others do, and whether it is in the worker's zone.
+/// The operation of the worker, that of the others, and whether they share a zone.
 type Company = (Operation, Operation, bool);
 
 fn companies(p: &Probe) -> Vec<Company> {
@@ -175,7 +174,7 @@ fn beside<'a>(p: &'a Probe, company: &Company, others: u64) -> Option<&'a Neighb
     p.isolation.iter().find(fits)
 }
 
-/// A group for each company, a bar for each number of others.
+/// A group of bars for each company, a bar for each number of others.
 fn isolation(p: &Probe) -> Vec<Block> {
     let keys: Vec<Key> = ["alone", "beside one", "beside two"]
         .iter()
@@ -183,7 +182,7 @@ fn isolation(p: &Probe) -> Vec<Block> {
         .map(|(i, label)| Key { label: label.to_string(), look: Look::other(i) })
         .collect();
     let mut blocks =
-        vec![Block::Text("What a worker still gets while others do as much as they can.".into())];
+        vec![Block::Text("Performance of a worker while others do as much as they can.".into())];
     type Value = fn(&Neighbours) -> f64;
     let values: [(&str, &str, Value); 2] = [
         ("Bandwidth of", "MiB/s", |n| n.speed.mib_per_s),
@@ -201,7 +200,7 @@ fn isolation(p: &Probe) -> Vec<Block> {
                 let bars = (0..=2).map(|others| beside(p, &company, others).map(value)).collect();
                 (format!("{}s, {zone}", company.1.name()), bars)
             };
-            let how = if axis == "us" { "99 % are not longer" } else { "by what the others do" };
+            let how = if axis == "us" { "99th percentile" } else { "by what the others do" };
             blocks.extend(bars(
                 (&format!("{title} {who}"), how, axis),
                 &keys,
@@ -229,7 +228,7 @@ fn predictability(p: &Probe) -> Vec<Block> {
         let points = fill.samples.iter().map(|s| (s.seconds, s.mib_per_s)).collect();
         line(&format!("{} % of the zones", fill.percent), Look::other(i), points)
     });
-    let how = "each half second, while zones are written in turn and reset before";
+    let how = "per half second, while zones are reset and written in turn";
     let mut blocks: Vec<Block> = lines(
         "Bandwidth over time",
         how,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A sweep of the simulator, whose page is the simulator's own.
+//! A sweep of the simulator, which makes its own page.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use znsage_sim::sweep::table::Table;
 
 use crate::error::Result;
 
-/// The directory that the document of `sim sweep` names.
+/// The directory named in the document of `sim sweep`.
 pub fn store(document: &Value) -> Option<PathBuf> {
     document.get("points")?;
     let file = document.get("files")?.get(0)?.as_str()?;

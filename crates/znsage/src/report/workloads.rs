@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Results of `make bench-workloads`: real programs in memory, on stock swap
-//! and on znsage.
+//! Results of `make bench-workloads`: real programs in memory, on stock swap and on
+//! znsage.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::parts::{bars, section, table, verdict, Key};
 use super::Named;
 use crate::units;
 
-/// What is read of the document (bench/README.md).
+/// The part of the document (bench/README.md) that is used.
 #[derive(Debug, Deserialize)]
 pub struct Workloads {
     kernel: String,
@@ -85,7 +85,7 @@ pub fn sections(all: &[Named<Workloads>]) -> Vec<Section> {
     all.iter().flat_map(|one| of_one(one, all.len() > 1)).collect()
 }
 
-/// Each result for itself: both systems are in it.
+/// The sections of one result, which has both systems.
 fn of_one(one: &Named<Workloads>, among_others: bool) -> Vec<Section> {
     let title = |text: &str| match among_others {
         true => format!("{}: {text}", one.name),
@@ -119,13 +119,13 @@ impl Workload {
         }
     }
 
-    /// znsage to stock.
+    /// Ratio of znsage to stock.
     fn ratio(&self, name: &str) -> Option<f64> {
         let stock = self.median(System::Stock, name).filter(|v| *v > 0.0)?;
         Some(self.median(System::Znsage, name)? / stock)
     }
 
-    /// The units of its values, as they come.
+    /// The units of its values, in order.
     fn units(&self) -> Vec<&str> {
         let mut units: Vec<&str> = Vec::new();
         for metric in &self.metrics {
@@ -217,7 +217,7 @@ fn machine(w: &Workloads) -> Block {
 mod tests {
     use super::*;
 
-    /// The document that znsage-lab's own tests hold it to.
+    /// The document that the tests of znsage-lab check, too.
     const RESULT: &str = include_str!("../../../znsage-lab/tests/workloads.json");
 
     fn page(text: &str) -> String {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn medians_and_ratios_are_of_all_rounds() {
+    fn medians_and_ratios_cover_all_rounds() {
         let w: Workloads = serde_json::from_str(RESULT).unwrap();
         let one = &w.workloads[0];
         assert_eq!(one.median(System::Stock, "rate"), Some(900.0));
@@ -236,10 +236,10 @@ mod tests {
     }
 
     #[test]
-    fn the_page_shows_each_program() {
+    fn page_shows_every_program() {
         let html = page(RESULT);
         assert!(html.contains("<h1>znsage: real programs</h1>"), "{html}");
-        // One of requests and one of latencies.
+        // One for requests and one for latencies.
         assert_eq!(html.matches("<svg ").count(), 2);
         for text in
             ["A store, 95/5", "1000 requests/s", "1.11", "all 100 keys", "100 MiB of memory"]
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_told() {
+    fn missing_measurements_are_reported() {
         let problem = RESULT.replace("\"problems\": []", "\"problems\": [\"sort: no room\"]");
         assert!(page(&problem).contains("not measured: sort: no room"));
     }

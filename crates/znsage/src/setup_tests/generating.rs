@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The units that are made of znsage.conf, compared with files and held up to
-//! systemd, where there is one.
+//! The units that the generator makes from znsage.conf, compared with files and, if
+//! installed, checked by systemd.
 
 use std::path::PathBuf;
 use std::process::Command as Program;
 
 use super::machine::*;
 use super::printed::compare_text;
-use crate::cli::Command;
+use crate::cli::GeneratorArgs;
 use crate::error::Result;
 use crate::generator;
 use crate::sys::fake::Fake;
@@ -25,13 +25,11 @@ priority = 5
 ";
 
 fn generate(fake: &Fake, program: &str) -> Result<()> {
-    match parse(&["generator", OUT, "/early", "/late"]) {
-        Command::Generator(args) => generator::run(fake, &args, program),
-        _ => unreachable!(),
-    }
+    let directories = [OUT, "/early", "/late"].map(str::to_string).to_vec();
+    generator::run(fake, &GeneratorArgs { directories }, program)
 }
 
-/// All that was made, in the order of the names.
+/// All files in the directory, sorted by name.
 fn made(fake: &Fake) -> String {
     let below = OUT.trim_start_matches('/');
     let mut text = String::new();
@@ -48,7 +46,7 @@ fn made(fake: &Fake) -> String {
 }
 
 #[test]
-fn each_section_is_a_service() {
+fn every_section_is_a_service() {
     let fake = machine();
     fake.put("/etc/znsage.conf", TWO);
     generate(&fake, "/usr/sbin/znsage").unwrap();
@@ -56,7 +54,7 @@ fn each_section_is_a_service() {
 }
 
 #[test]
-fn a_section_with_a_fault_is_a_service_that_tells_of_it() {
+fn section_with_a_fault_is_a_service_that_fails() {
     let fake = machine();
     fake.put(
         "/usr/lib/znsage.conf",
@@ -65,7 +63,7 @@ fn a_section_with_a_fault_is_a_service_that_tells_of_it() {
     fake.put("/dev/kmsg", "");
     let e = generate(&fake, "/opt/with space/znsage").unwrap_err();
     assert_eq!(e.message, "/usr/lib/znsage.conf:3: there is no key `prio`");
-    assert_eq!(fake.read("/dev/kmsg").unwrap(), "", "it is not systemd that asked");
+    assert_eq!(fake.read("/dev/kmsg").unwrap(), "", "not started by systemd");
     compare_text(&made(&fake), "generator-fault");
 
     let fake = machine();
@@ -78,7 +76,7 @@ fn a_section_with_a_fault_is_a_service_that_tells_of_it() {
 }
 
 #[test]
-fn nothing_is_made_of_nothing() {
+fn no_units_without_sections_in_containers_and_initrds() {
     let fake = machine();
     generate(&fake, "/usr/sbin/znsage").unwrap();
     assert_eq!(made(&fake), "");
@@ -92,7 +90,7 @@ fn nothing_is_made_of_nothing() {
 }
 
 #[test]
-fn what_cannot_be_written_is_told() {
+fn failing_write_is_reported() {
     let fake = machine();
     fake.put("/etc/znsage.conf", TWO);
     fake.fail_at("link", libc::EROFS);
@@ -112,15 +110,14 @@ fn installed(program: &str) -> bool {
     there
 }
 
-/// What systemd has to say of the units: nothing.
 #[test]
-fn systemd_understands_the_units() {
+fn systemd_accepts_the_units() {
     if !installed("systemd-analyze") {
         return;
     }
     let fake = machine();
     fake.put("/etc/znsage.conf", &(TWO.to_string() + "[broken]\ndevice = somewhere\n"));
-    // It is to be there, and to be a program.
+    // systemd checks that the program exists.
     let program = std::env::current_exe().unwrap();
     generate(&fake, program.to_str().unwrap()).unwrap_err();
     let directory = fake.at(OUT);
@@ -131,20 +128,20 @@ fn systemd_understands_the_units() {
     let said = Program::new("systemd-analyze")
         .args(["verify", "--man=no", "--recursive-errors=no"])
         .args(&units)
-        // Before those of the machine, as they are at work.
+        // Before the units of the machine, as in operation.
         .env("SYSTEMD_UNIT_PATH", format!("{}:", directory.display()))
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&said.stderr);
     assert!(said.status.success(), "{text}");
-    // It complains of other units of the machine, too.
+    // It reports other units of the machine, too.
     let ours: Vec<&str> =
         text.lines().filter(|l| l.contains("znsage") || l.contains("cycle")).collect();
     assert!(ours.is_empty(), "{ours:#?}");
 }
 
 #[test]
-fn systemd_names_devices_as_the_units_do() {
+fn device_units_have_the_names_of_systemd() {
     if !installed("systemd-escape") {
         return;
     }
@@ -166,7 +163,7 @@ fn systemd_names_devices_as_the_units_do() {
         let unit = String::from_utf8(said.stdout).unwrap();
         assert!(
             fake.exists(&format!("{OUT}/{}.wants/znsage@a.service", unit.trim())) || {
-                // A link to nothing does not exist, but is there.
+                // `exists` is false for a dangling link.
                 fake.list(&format!("{OUT}/{}.wants", unit.trim())) == ["znsage@a.service"]
             },
             "{path}: {unit}"

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The machine that the tests set up: a kernel with the module, down to what
-//! its attributes do, and the programs that the command runs.
+//! The machine of the tests: a kernel with the module and its attributes, and the
+//! programs that the command runs.
 
 use std::io;
 
 use clap::Parser;
 
-use crate::cli::{Cli, Command};
-use crate::error::Result;
+use crate::cli::Cli;
+use crate::error::{Error, Kind, Result};
+use crate::outcome::Outcome;
 use crate::sys::fake::Fake;
 use crate::sys::{Ran, Sys};
 use crate::zones::{State, Zone};
-use crate::{check, doctor, list, off, on, set, status};
 
 pub const PAGE: u64 = 4096;
 pub const MIB: u64 = 1 << 20;
@@ -19,20 +19,18 @@ pub const CONFIG: &str = "/sys/kernel/config/znsage";
 pub const SCHEDULERS: &str = "[mq-deadline] none\n";
 pub const NO_SWAP: &str = "Filename\tType\tSize\tUsed\tPriority\n";
 
-/// A machine with one zoned device, nvme1n1: 64 zones of 4 MiB, and the
-/// module installed.
+/// A machine with the module installed and one zoned device, nvme1n1, with 64
+/// zones of 4 MiB.
 pub fn machine() -> Fake {
     let fake = Fake::new();
-    fake.put("/dev/nvme1n1", "");
     fake.put("/dev/tty", "");
-    fake.blocks.borrow_mut().insert("/dev/nvme1n1".into(), (259, 1));
+    add_block(&fake, "/dev/nvme1n1", 1);
     fake.put("/sys/block/nvme1n1/queue/zoned", "host-managed\n");
     fake.put("/sys/block/nvme1n1/queue/zone_append_max_bytes", "131072\n");
     fake.put("/sys/block/nvme1n1/queue/scheduler", SCHEDULERS);
     fake.put_dir("/run/znsage");
     fake.put("/sys/block/nvme1n1/ro", "0\n");
     fake.put_dir("/sys/block/nvme1n1/holders");
-    fake.put_link("/sys/dev/block/259:1", "/sys/block/nvme1n1");
     fake.put("/proc/swaps", NO_SWAP);
     fake.put("/proc/meminfo", "MemTotal: 1000000 kB\nMemAvailable: 500000 kB\n");
     fake.put("/proc/mounts", "configfs /sys/kernel/config configfs rw 0 0\n");
@@ -48,6 +46,17 @@ pub fn machine() -> Fake {
     });
     fake.on_write(attribute);
     fake
+}
+
+/// A block device with the numbers 259:MINOR, or another name of one.
+pub fn add_block(fake: &Fake, path: &str, minor: u64) {
+    fake.put(path, "");
+    fake.blocks.borrow_mut().insert(path.into(), (259, minor));
+    let link = format!("/sys/dev/block/259:{minor}");
+    if !fake.exists(&link) {
+        fake.put_dir(&path.replace("/dev/", "/sys/block/"));
+        fake.put_link(&link, &path.replace("/dev/", "/sys/block/"));
+    }
 }
 
 pub const ATTRIBUTES: [(&str, &str); 17] = [
@@ -114,10 +123,10 @@ pub fn program(fake: &Fake, argv: &[&str]) -> Ran {
     ended(0, "")
 }
 
-/// What the module does when its attributes are written.
-/// What the next check of the maps is to find; no file of a real machine.
+/// What the next check of the maps finds; not a file of a real machine.
 pub const CHECK_FINDS: &str = "/check-finds";
 
+/// What the module does when its attributes are written.
 pub fn attribute(fake: &Fake, path: &str, text: &str) -> io::Result<()> {
     if path.ends_with("/scheduler") {
         fake.put(path, &SCHEDULERS.replace(['[', ']'], "").replace(text, &format!("[{text}]")));
@@ -185,53 +194,20 @@ pub const COUNTERS: [(&str, &str); 35] = [
     ("deadline_us", "1000"),
 ];
 
-pub fn parse(words: &[&str]) -> Command {
-    Cli::try_parse_from(["znsage"].iter().chain(words)).unwrap().command
+/// Runs a command line. Words in quotes are one word.
+pub fn run(fake: &Fake, line: &str) -> Result<Outcome> {
+    let words = shlex::split(line).expect("quotes are paired");
+    let cli = Cli::try_parse_from(std::iter::once("znsage".to_string()).chain(words))
+        .map_err(|e| Error::new(Kind::Usage, e.to_string()))?;
+    crate::run(fake, &cli.command, PAGE, cli.json, || ())
 }
 
-pub fn turn_on(fake: &Fake, options: &[&str]) -> Result<on::Report> {
-    run_on(fake, &[&["/dev/nvme1n1"], options].concat())
+pub fn turn_on(fake: &Fake) {
+    run(fake, "on /dev/nvme1n1").unwrap();
 }
 
-pub fn run_on(fake: &Fake, words: &[&str]) -> Result<on::Report> {
-    match parse(&[&["on"], words].concat()) {
-        Command::On(what) => on::run(fake, &what, PAGE),
-        _ => unreachable!(),
-    }
-}
-
-pub fn turn_off(fake: &Fake, words: &[&str]) -> Result<off::Report> {
-    match parse(&[&["off"], words].concat()) {
-        Command::Off(args) => off::run(fake, &args),
-        _ => unreachable!(),
-    }
-}
-
-pub fn run_status(fake: &Fake, options: &[&str]) -> Result<status::Report> {
-    match parse(&[&["status"], options].concat()) {
-        Command::Status(args) => status::run(fake, &args, PAGE),
-        _ => unreachable!(),
-    }
-}
-
-pub fn run_set(fake: &Fake, words: &[&str]) -> Result<set::Report> {
-    match parse(&[&["set"], words].concat()) {
-        Command::Set(args) => set::run(fake, &args),
-        _ => unreachable!(),
-    }
-}
-
-pub fn run_list(fake: &Fake) -> list::Report {
-    list::run(fake, PAGE).unwrap()
-}
-
-pub fn run_doctor(fake: &Fake) -> doctor::Report {
-    doctor::run(fake, PAGE)
-}
-
-/// What a machine has beyond [`machine`] that is in good order: all that
-/// `doctor` looks at.
-pub fn well(fake: &Fake) {
+/// Adds what `doctor` looks at, all in good order.
+pub fn add_well(fake: &Fake) {
     fake.put("/boot/config-6.12.0-test", "CONFIG_SWAP=y\nCONFIG_BLK_DEV_ZONED=y\n");
     fake.put("/lib/modules/6.12.0-test/build/Makefile", "");
     for tool in ["blkid", "mkswap", "swapon", "swapoff", "modprobe", "modinfo", "insmod", "rmmod"] {
@@ -256,8 +232,8 @@ pub fn well(fake: &Fake) {
     }
 }
 
-/// What a module of today tells of znsage0 beyond [`COUNTERS`].
-pub fn tell_more(fake: &Fake) {
+/// Adds the files of znsage0 that only newer modules have.
+pub fn add_details(fake: &Fake) {
     let numbers = [
         ("gc_zones", "4"),
         ("zones_dead", "1"),
@@ -291,12 +267,5 @@ pub fn tell_more(fake: &Fake) {
     let tables = tables.map(|(file, text)| (file, text.to_string()));
     for (file, text) in numbers.into_iter().chain(tables) {
         fake.put(&format!("/sys/block/znsage0/znsage/{file}"), &text);
-    }
-}
-
-pub fn run_check(fake: &Fake) -> Result<check::Report> {
-    match parse(&["check"]) {
-        Command::Check(args) => check::run(fake, &args),
-        _ => unreachable!(),
     }
 }

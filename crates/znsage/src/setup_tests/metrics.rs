@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `status --prometheus`: a parser of the text format that accepts nothing
-//! else, the rules of `promtool check metrics`, and that the list in
-//! docs/monitoring.md, the dashboard and the module's counters are in step.
+//! `status --prometheus`, checked with a strict parser of the text format and the
+//! rules of `promtool check metrics`; docs/monitoring.md, the dashboard and the
+//! engine's counters must match the list of metrics.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,7 +12,6 @@ use super::machine::*;
 use crate::prometheus::{DEVICES, METRICS};
 use crate::sys::fake::Fake;
 
-/// A line with a value.
 #[derive(Debug)]
 struct Sample {
     name: String,
@@ -20,7 +19,7 @@ struct Sample {
     value: f64,
 }
 
-/// All lines of a name: between its HELP and that of the next.
+/// All lines of one name, from its HELP line to the next.
 #[derive(Debug)]
 struct Family {
     name: String,
@@ -34,7 +33,7 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.starts_with(|c: char| c.is_ascii_digit()) && text.chars().all(fits)
 }
 
-/// The text format, version 0.0.4, as strict as it can be.
+/// Parses the text format, version 0.0.4, strictly.
 fn families_of(text: &str) -> Result<Vec<Family>, String> {
     if !text.ends_with('\n') {
         return Err("the last line has no end".to_string());
@@ -104,7 +103,7 @@ fn sample(line: &str) -> Option<Sample> {
     is_name(name).then(|| Sample { name: name.to_string(), labels, value })
 }
 
-/// A value up to its quote, and what follows.
+/// A value up to its closing quote, and the rest.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut chars = text.char_indices();
@@ -122,28 +121,12 @@ fn quoted(text: &str) -> Option<(String, &str)> {
     None
 }
 
-/// As promtool's linter (client_golang, promlint), as far as it is about this.
+/// The applicable rules of promtool's linter (client_golang, promlint).
 fn lint(family: &Family) -> Vec<String> {
-    const UNITS: [&str; 16] = [
-        "milliseconds",
-        "microseconds",
-        "nanoseconds",
-        "minutes",
-        "hours",
-        "kilobytes",
-        "kibibytes",
-        "megabytes",
-        "mebibytes",
-        "gigabytes",
-        "gibibytes",
-        "percent",
-        "bits",
-        "blocks",
-        "pages",
-        "sectors",
-    ];
-    const SHORT: [&str; 12] =
-        ["s", "ms", "us", "ns", "sec", "b", "kb", "mb", "gb", "min", "msec", "usec"];
+    const UNITS: &str = "milliseconds microseconds nanoseconds minutes hours kilobytes kibibytes \
+                         megabytes mebibytes gigabytes gibibytes percent bits blocks pages sectors";
+    const SHORT: &str = "s ms us ns sec b kb mb gb min msec usec";
+    let any_of = |list: &str, words: &[&str]| list.split_whitespace().any(|w| words.contains(&w));
     let mut found = Vec::new();
     let mut wrong = |is: bool, why: &str| {
         if is {
@@ -154,8 +137,8 @@ fn lint(family: &Family) -> Vec<String> {
     let counter = family.kind == "counter";
     wrong(family.help.is_empty(), "no help");
     wrong(counter != family.name.ends_with("_total"), "_total is for counters, and all of them");
-    wrong(words.iter().any(|w| UNITS.contains(w)), "no base unit");
-    wrong(words.iter().any(|w| SHORT.contains(w)), "an abbreviated unit");
+    wrong(any_of(UNITS, &words), "no base unit");
+    wrong(any_of(SHORT, &words), "an abbreviated unit");
     wrong(["counter", "gauge", "histogram"].iter().any(|t| words.contains(t)), "names its type");
     wrong(family.name.contains(|c: char| c.is_ascii_uppercase() || c == ':'), "not in lower case");
     let histogram = family.kind == "histogram";
@@ -171,14 +154,14 @@ fn lint(family: &Family) -> Vec<String> {
 
 fn on() -> Fake {
     let fake = machine();
-    well(&fake);
-    turn_on(&fake, &[]).unwrap();
-    tell_more(&fake);
+    add_well(&fake);
+    turn_on(&fake);
+    add_details(&fake);
     fake
 }
 
 fn metrics(fake: &Fake) -> Vec<Family> {
-    let text = run_status(fake, &["--prometheus"]).unwrap().to_text();
+    let text = run(fake, "status --prometheus").unwrap().text;
     families_of(&text).unwrap_or_else(|why| panic!("{why}\n{text}"))
 }
 
@@ -191,7 +174,7 @@ fn value(families: &[Family], name: &str, labels: &[(&str, &str)]) -> Option<f64
 }
 
 #[test]
-fn the_parser_refuses_what_is_no_metric() {
+fn parser_refuses_invalid_text() {
     let head = "# HELP a b\n# TYPE a gauge\n";
     families_of(&format!("{head}a{{x=\"1\\\"\",y=\"\"}} 2\na 1e3\n")).unwrap();
     for bad in [
@@ -218,7 +201,7 @@ fn the_parser_refuses_what_is_no_metric() {
 }
 
 #[test]
-fn the_linter_sees_what_promtool_would() {
+fn linter_finds_violations() {
     for (name, kind) in [
         ("a_bytes", "counter"),
         ("a_total", "gauge"),
@@ -303,7 +286,7 @@ fn histograms_rise_to_their_count() {
 }
 
 #[test]
-fn streams_are_told_by_their_cgroup() {
+fn streams_have_a_cgroup_label() {
     let fake = on();
     assert_eq!(value(&metrics(&fake), "znsage_stream_info", &[("cgroup", "")]), Some(1.0));
     let group = "/sys/fs/cgroup/system.slice/a\"b.service";
@@ -325,15 +308,14 @@ fn streams_are_told_by_their_cgroup() {
 }
 
 #[test]
-fn without_a_device_there_is_one_metric() {
+fn without_devices_only_their_number_is_printed() {
     let families = metrics(&machine());
     assert_eq!(families.len(), 1);
     assert_eq!(value(&families, "znsage_devices", &[]), Some(0.0));
 }
 
-/// Mad counters are no reason to print what Prometheus cannot read.
 #[test]
-fn any_number_can_be_read() {
+fn extreme_counters_print_valid_text() {
     let fake = on();
     let most = u64::MAX.to_string();
     for file in ["host_blocks", "blocks_total", "deadline_us", "gc_zones", "pace"] {
@@ -344,9 +326,8 @@ fn any_number_can_be_read() {
     assert!(value(&metrics(&fake), "znsage_swapped_out_bytes_total", &[]).unwrap() > 1e19);
 }
 
-/// Each counter and gauge of the engine is a metric.
 #[test]
-fn no_counter_of_the_engine_is_left_out() {
+fn every_counter_of_the_engine_is_a_metric() {
     let header = fs::read_to_string("../../engine/stats.h").unwrap();
     let names: Vec<&str> = header
         .lines()
@@ -354,7 +335,7 @@ fn no_counter_of_the_engine_is_left_out() {
         .map(|x| x.0)
         .collect();
     assert!(names.len() > 25, "{names:?}");
-    // Those by state are one metric.
+    // These are one metric, with a label.
     let states = ["zones_empty", "zones_open", "zones_full", "zones_retired"];
     for name in names.into_iter().filter(|name| !states.contains(name)) {
         assert!(METRICS.iter().any(|m| m.file == name), "{name}");
@@ -365,9 +346,8 @@ fn documentation() -> String {
     fs::read_to_string("../../docs/monitoring.md").unwrap()
 }
 
-/// The table of docs/monitoring.md, line by line.
 #[test]
-fn documentation_has_every_metric_and_no_other() {
+fn documentation_lists_the_metrics() {
     let text = documentation();
     let rows: Vec<&str> = text.lines().filter(|l| l.starts_with("| `znsage_")).collect();
     let mut want = vec![format!("| `{}` | gauge | | | {} |", DEVICES.0, DEVICES.1)];
@@ -386,9 +366,8 @@ fn documentation_has_every_metric_and_no_other() {
     assert_eq!(rows.join("\n"), want.join("\n"));
 }
 
-/// What is printed has the labels that the list promises.
 #[test]
-fn the_list_is_what_is_printed() {
+fn printed_metrics_match_the_list() {
     let families = metrics(&on());
     assert_eq!(families.len(), 1 + METRICS.len());
     for metric in METRICS {
@@ -403,7 +382,7 @@ fn the_list_is_what_is_printed() {
     }
 }
 
-/// Panics if a query names a metric or a label that there is not.
+/// Panics if a query has an unknown metric or label.
 fn check_query(query: &str, known: &BTreeSet<String>, labels: &BTreeSet<&str>) {
     let words = query.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let mut metrics = words.filter(|w| w.starts_with("znsage_")).peekable();
@@ -427,7 +406,7 @@ fn check_query(query: &str, known: &BTreeSet<String>, labels: &BTreeSet<&str>) {
     }
 }
 
-/// Names that may be asked for, and labels.
+/// All names and labels that a query may use.
 fn vocabulary() -> (BTreeSet<String>, BTreeSet<&'static str>) {
     let mut known: BTreeSet<String> = METRICS.iter().map(|m| m.name.to_string()).collect();
     known.insert(DEVICES.0.to_string());
@@ -441,7 +420,7 @@ fn vocabulary() -> (BTreeSet<String>, BTreeSet<&'static str>) {
 }
 
 #[test]
-fn queries_of_the_documentation_ask_for_what_there_is() {
+fn queries_of_the_documentation_use_known_metrics() {
     let (known, labels) = vocabulary();
     let text = documentation();
     let mut queries = 0;
@@ -455,7 +434,7 @@ fn queries_of_the_documentation_ask_for_what_there_is() {
     assert!(queries >= 8, "{queries} queries");
 }
 
-/// All values of a key, however deep.
+/// All values of a key, at any depth.
 fn find<'a>(json: &'a Value, key: &str, found: &mut Vec<&'a Value>) {
     match json {
         Value::Object(map) => {
@@ -474,7 +453,7 @@ fn strings(json: &Value, key: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_dashboard_asks_for_what_there_is() {
+fn queries_of_the_dashboard_use_known_metrics() {
     let (known, labels) = vocabulary();
     let text = fs::read_to_string("../../dist/grafana/znsage.json").unwrap();
     let dashboard: Value = serde_json::from_str(&text).unwrap();
@@ -490,7 +469,7 @@ fn the_dashboard_asks_for_what_there_is() {
 }
 
 #[test]
-fn the_dashboard_can_be_laid_out() {
+fn panels_of_the_dashboard_do_not_overlap() {
     let text = fs::read_to_string("../../dist/grafana/znsage.json").unwrap();
     let dashboard: Value = serde_json::from_str(&text).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();
@@ -515,10 +494,9 @@ fn the_dashboard_can_be_laid_out() {
     }
 }
 
-/// The service runs a command line that there is, and writes a file that
-/// node_exporter takes, all at once.
+/// The service runs a valid command and replaces the file for node_exporter at once.
 #[test]
-fn the_service_writes_what_is_printed() {
+fn metrics_service_writes_the_output() {
     let unit = fs::read_to_string("../../dist/systemd/znsage-metrics.service").unwrap();
     let value = |key: &str| unit.lines().find_map(|l| l.strip_prefix(key)).expect(key);
     let file = value("Environment=FILE=");
@@ -526,8 +504,7 @@ fn the_service_writes_what_is_printed() {
     assert!(file.starts_with(value("ReadWritePaths=")), "{file}");
     let script = value("ExecStart=/bin/sh -c '").trim_end_matches('\'');
     let (command, rest) = script.split_once(" > ").unwrap();
-    let words: Vec<&str> = command.strip_prefix("znsage ").unwrap().split(' ').collect();
-    run_status(&machine(), &words[1..]).unwrap();
+    run(&machine(), command.strip_prefix("znsage ").unwrap()).unwrap();
     assert_eq!(rest, "\"$FILE.new\" && mv -f \"$FILE.new\" \"$FILE\"");
     let text = documentation();
     for name in ["znsage-metrics.service", "znsage-metrics.timer"] {

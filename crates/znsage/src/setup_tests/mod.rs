@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The commands but `bench` and `sim` against a machine that behaves like a
-//! kernel with the module, down to the errors.
+//! All commands but `bench` and `sim`, on a machine that behaves like a kernel with
+//! the module, down to the errors. Most tests are cases in tests/cases.
 
-mod afterwards;
-mod diagnosis;
+mod cases;
 mod generating;
-mod listing;
 mod machine;
 mod metrics;
 mod printed;
 mod probing;
-mod refusals;
 mod schema;
-mod sections;
-mod setting;
-mod turning_on;
+mod settings;
+mod undo;
 
 pub use printed::{compare_json, compare_text};

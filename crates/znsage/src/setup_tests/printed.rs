@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What commands print, whole, compared with the files in tests/printed/. To
-//! renew these after a change: SNAPSHOTS=overwrite cargo test -p znsage
+//! Whole outputs, compared with the files in tests/printed. To renew them:
+//! SNAPSHOTS=overwrite cargo test -p znsage
 
 use snapbox::{assert_data_eq, Data, IntoData};
 
 use super::machine::*;
+use crate::outcome::Outcome;
 use crate::sys::fake::Fake;
 
-/// `name` is the file below tests/printed. A new version prints nothing new.
+/// `name` is the file below tests/printed. The version is left out.
 fn compare(printed: &str, name: &str) {
     let version = concat!("version ", env!("CARGO_PKG_VERSION"));
     let printed = printed.replace(version, "version VERSION");
@@ -23,23 +24,30 @@ pub fn compare_json(json: &serde_json::Value, name: &str) {
     compare(&format!("{json:#}\n"), &format!("json/{name}.json"));
 }
 
-/// The machine of the snapshots, with one device on.
-fn on() -> Fake {
+fn compare_both(outcome: &Outcome, name: &str) {
+    compare_text(&outcome.text, name);
+    compare_json(&outcome.json, name);
+}
+
+fn well() -> Fake {
     let fake = machine();
-    well(&fake);
-    turn_on(&fake, &["--priority", "10", "--policy", "cpu"]).unwrap();
-    tell_more(&fake);
+    add_well(&fake);
+    fake
+}
+
+/// A machine with one device on.
+fn on() -> Fake {
+    let fake = well();
+    run(&fake, "on /dev/nvme1n1 --priority 10 --policy cpu").unwrap();
+    add_details(&fake);
     fake.put("/sys/module/znsage/version", concat!(env!("CARGO_PKG_VERSION"), "\n"));
     fake
 }
 
-/// A machine that has seen better days.
+/// A machine with many problems.
 fn ailing() -> Fake {
-    let fake = machine();
-    well(&fake);
-    fake.put("/dev/nvme2n1", "");
-    fake.blocks.borrow_mut().insert("/dev/nvme2n1".into(), (259, 2));
-    fake.put_link("/sys/dev/block/259:2", "/sys/block/nvme2n1");
+    let fake = well();
+    add_block(&fake, "/dev/nvme2n1", 2);
     fake.put("/sys/block/nvme2n1/queue/zoned", "host-aware\n");
     fake.put("/proc/mounts", "/dev/nvme1n1 /data zonefs rw 0 0\n");
     fake.put("/proc/sys/vm/swappiness", "0\n");
@@ -49,82 +57,40 @@ fn ailing() -> Fake {
 }
 
 #[test]
-fn on_and_off() {
-    let fake = machine();
-    well(&fake);
-    let report = turn_on(&fake, &["--priority", "10"]).unwrap();
-    compare_text(&report.to_text(), "on");
-    compare_json(&report.to_json(), "on");
-    let report = turn_off(&fake, &[]).unwrap();
-    compare_text(&report.to_text(), "off");
-    compare_json(&report.to_json(), "off");
-}
-
-#[test]
-fn refusal() {
-    let fake = machine();
+fn commands_print_the_files() {
+    let fake = well();
+    compare_both(&run(&fake, "on /dev/nvme1n1 --priority 10").unwrap(), "on");
+    compare_both(&run(&fake, "off").unwrap(), "off");
     fake.put("/proc/mounts", "/dev/nvme1n1 /data zonefs rw 0 0\n");
-    compare_json(&turn_on(&fake, &[]).unwrap_err().to_json(), "error");
-}
+    compare_json(&run(&fake, "on /dev/nvme1n1").unwrap_err().to_json(), "error");
+    compare_json(&run(&machine(), "status").unwrap().json, "status-none");
 
-#[test]
-fn status() {
     let fake = on();
-    let report = run_status(&fake, &["--streams"]).unwrap();
-    compare_text(&report.to_text(), "status");
-    compare_json(&report.to_json(), "status");
-    compare_json(&run_status(&machine(), &[]).unwrap().to_json(), "status-none");
+    compare_both(&run(&fake, "status --streams").unwrap(), "status");
+    compare_both(&run(&fake, "check").unwrap(), "check");
+    compare_both(&run(&fake, "set pace=75 deadline=5ms").unwrap(), "set");
+    fake.put(CHECK_FINDS, "zone 3: live 5, counted 4\n");
+    compare_both(&run(&fake, "check").unwrap(), "check-violated");
 }
 
 #[test]
-fn prometheus() {
+fn prometheus_prints_the_file() {
     let fake = on();
     fake.put("/sys/block/znsage0/znsage/policy", "cgroup\n");
     fake.put("/sys/block/znsage0/znsage/encrypt", "aes-xts\n");
-    let report = run_status(&fake, &["--prometheus"]).unwrap();
-    compare_text(&report.to_text(), "status-prometheus");
+    compare_text(&run(&fake, "status --prometheus").unwrap().text, "status-prometheus");
 }
 
 #[test]
-fn set() {
-    let fake = on();
-    let report = run_set(&fake, &["pace=75", "deadline=5ms"]).unwrap();
-    compare_text(&report.to_text(), "set");
-    compare_json(&report.to_json(), "set");
-}
-
-#[test]
-fn check() {
-    let fake = on();
-    let report = run_check(&fake).unwrap();
-    compare_text(&report.to_text(), "check");
-    compare_json(&report.to_json(), "check");
-    fake.put(CHECK_FINDS, "zone 3: live 5, counted 4\n");
-    let report = run_check(&fake).unwrap();
-    compare_text(&report.to_text(), "check-violated");
-    compare_json(&report.to_json(), "check-violated");
-}
-
-#[test]
-fn list() {
-    let (usable, user) = (machine(), machine());
-    well(&usable);
-    well(&user);
+fn list_and_doctor_print_the_files() {
+    let user = well();
     user.root_user.set(false);
-    let machines =
-        [(usable, "list"), (on(), "list-on"), (ailing(), "list-unusable"), (user, "list-user")];
-    for (fake, name) in machines {
-        let report = run_list(&fake);
-        compare_text(&report.to_text(), name);
-        compare_json(&report.to_json(), name);
+    for (fake, name) in
+        [(well(), "list"), (on(), "list-on"), (ailing(), "list-unusable"), (user, "list-user")]
+    {
+        compare_both(&run(&fake, "list").unwrap(), name);
     }
-}
-
-#[test]
-fn doctor() {
     for (fake, name) in [(on(), "doctor-well"), (ailing(), "doctor")] {
-        let report = run_doctor(&fake);
-        compare_text(&report.to_text(), name);
-        compare_json(&report.to_json(), name);
+        compare_both(&run(&fake, "doctor").unwrap(), name);
     }
 }

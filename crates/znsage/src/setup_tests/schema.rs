@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! docs/json.md against what is printed (tests/printed/json): each value is in
-//! the tables, with its type, and each line of the tables is of some value.
+//! Compares docs/json.md with the documents in tests/printed/json: the tables list
+//! every value with its type, and nothing else.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::Value;
 /// Types by keys such as `devices[].zones.total`; `*` stands for any name.
 type Table = BTreeMap<String, Vec<String>>;
 
-/// The tables below the headings of commands.
+/// The tables by the headings above them.
 fn tables(text: &str) -> BTreeMap<String, Table> {
     let mut all: BTreeMap<String, Table> = BTreeMap::new();
     let mut heading = String::new();
@@ -28,7 +28,7 @@ fn tables(text: &str) -> BTreeMap<String, Table> {
     all
 }
 
-/// All values that hold no others, by their keys.
+/// All values other than objects and arrays, by key.
 fn leaves(value: &Value, key: String, found: &mut Vec<(String, &'static str)>) {
     let below = |name: &str| match key.as_str() {
         "" => name.to_string(),
@@ -65,7 +65,7 @@ fn documents(command: &str) -> Vec<Value> {
 }
 
 #[test]
-fn documentation_is_of_what_is_printed() {
+fn documentation_matches_the_documents() {
     let text = fs::read_to_string("../../docs/json.md").unwrap();
     let tables = tables(&text);
     let commands: Vec<&str> = tables.keys().map(String::as_str).collect();
@@ -84,7 +84,7 @@ fn documentation_is_of_what_is_printed() {
         for (key, is) in &seen {
             let row = table.iter().find(|(pattern, _)| fits(pattern, key));
             let (_, types) = row.unwrap_or_else(|| panic!("{command}: {key} ({is}) is missing"));
-            // An integer is a number that happens to be whole.
+            // A number may happen to be an integer.
             let right = types.iter().any(|t| t == is || (t == "number" && *is == "integer"));
             assert!(right, "{command}: {key} is {is}, said to be {types:?}");
         }
@@ -96,7 +96,7 @@ fn documentation_is_of_what_is_printed() {
 }
 
 #[test]
-fn documents_have_a_version() {
+fn every_document_has_a_version() {
     for entry in fs::read_dir("tests/printed/json").unwrap().flatten() {
         let document: Value =
             serde_json::from_str(&fs::read_to_string(entry.path()).unwrap()).unwrap();
@@ -106,7 +106,7 @@ fn documents_have_a_version() {
 }
 
 #[test]
-fn patterns_stand_for_names() {
+fn patterns_match_names() {
     assert!(fits("a[].*.b", "a[].x.b") && fits("a", "a"));
     assert!(!fits("a.*", "a") && !fits("a[].b", "a.b") && !fits("a.*", "a.b.c"));
 }

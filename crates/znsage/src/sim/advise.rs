@@ -4,7 +4,6 @@
 use std::fmt::Write;
 use std::time::Instant;
 
-use clap::{Args, ValueEnum};
 use serde_json::{json, Value};
 use znsage_sim::advise::{
     self, Advice, AdviceError, Advised, Full, Gain, Goal, Measured, Question, Scaled, Tried, Where,
@@ -12,39 +11,12 @@ use znsage_sim::advise::{
 use znsage_sim::spec::SystemKind;
 use znsage_sim::Spec;
 
-use super::run::{failed, SpecArgs};
-use super::{sweep, Report};
+use super::run::failed;
+use super::sweep;
+use crate::cli::sim::{AdviseArgs, For};
 use crate::error::{Error, Kind, Result};
+use crate::outcome::Outcome;
 use crate::{interrupt, progress, units};
-
-#[derive(Debug, Args)]
-pub struct AdviseArgs {
-    #[command(flatten)]
-    pub what: SpecArgs,
-
-    /// What is to be best
-    #[arg(long = "for", value_name = "GOAL", value_enum, default_value_t = For::Speed)]
-    pub goal: For,
-
-    /// Runs of the search; comparing what it finds takes some dozens more
-    #[arg(long, value_name = "N", default_value_t = 60,
-          value_parser = clap::value_parser!(u16).range(1..))]
-    pub budget: u16,
-
-    /// Runs at a time [default: one for each CPU]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub jobs: Option<u16>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum For {
-    /// Accesses or requests of the workload a second
-    Speed,
-    /// The 99th percentile of page faults
-    Latency,
-    /// Write amplification
-    Wear,
-}
 
 impl For {
     fn goal(self) -> Goal {
@@ -55,7 +27,7 @@ impl For {
         }
     }
 
-    /// What a gain of one percent is a percent of.
+    /// The quantity that gains are percentages of.
     fn name(self) -> &'static str {
         match self {
             For::Speed => "speed",
@@ -65,12 +37,12 @@ impl For {
     }
 }
 
-pub fn advise(args: &AdviseArgs) -> Result<Report> {
+pub fn advise(args: &AdviseArgs) -> Result<Outcome> {
     let mut spec = args.what.spec(None, None)?;
     if spec.system != SystemKind::ZnSage {
         return Err(Error::new(
             Kind::Usage,
-            format!("system: advice is on znsage, not {}", spec.system),
+            format!("system: advice is for znsage only, not {}", spec.system),
         ));
     }
     let scaled = match args.what.has_size() {
@@ -91,13 +63,10 @@ pub fn advise(args: &AdviseArgs) -> Result<Report> {
     };
     let mut text = to_text(args.goal, &question.spec, scaled.as_ref(), &advice);
     let (runs, took) = (advice.runs, begun.elapsed().as_secs_f64());
-    let _ = writeln!(
-        text,
-        "\n{runs} runs in {took:.0} s, those compared with seeds {}",
-        seeds(&advice)
-    );
+    let _ =
+        writeln!(text, "\n{runs} runs in {took:.0} s, comparisons with seeds {}", seeds(&advice));
     let json = to_json(args.goal, &question.spec, scaled.as_ref(), &advice);
-    Ok(Report { text, json, damage: false })
+    Ok(Outcome { text, json, damage: false })
 }
 
 fn error(e: AdviceError) -> Error {
@@ -113,14 +82,14 @@ fn seeds(advice: &Advice) -> String {
     format!("{first} to {last}")
 }
 
-/// The name of a setting, as its option or file has it.
+/// The name of a setting: its option or its file in sysfs.
 fn name(s: &Advised) -> &'static str {
     match s.setting.place {
         Where::Option(name) | Where::Sysfs(name) => name,
     }
 }
 
-/// A value as the option takes it.
+/// A value in the form that the option accepts.
 fn value(s: &Advised, value: &str) -> String {
     let number = || value.parse::<u64>().expect("it is a whole number");
     match s.setting.key {
@@ -133,7 +102,7 @@ fn value(s: &Advised, value: &str) -> String {
     }
 }
 
-/// The same for people: 0 is the default of the watermarks.
+/// A value for the text. Watermarks of 0 mean the default.
 fn shown(s: &Advised, of: &str) -> String {
     match (s.setting.place, of) {
         (Where::Sysfs(_), "0") => "the default".into(),
@@ -145,7 +114,7 @@ fn changed(advice: &Advice) -> impl Iterator<Item = &Advised> {
     advice.settings.iter().filter(|s| s.value != s.default)
 }
 
-/// The command that makes the settings, and what is to be written afterwards.
+/// The commands that make the settings: `on`, then writes to sysfs.
 fn commands(advice: &Advice) -> Vec<String> {
     let mut on = "znsage on DEVICE".to_string();
     let mut after = Vec::new();
@@ -160,7 +129,7 @@ fn commands(advice: &Advice) -> Vec<String> {
             }
         }
     }
-    // A high watermark must be above the low one at any time.
+    // The high watermark must stay above the low one.
     after.reverse();
     after.insert(0, on);
     after
@@ -204,7 +173,7 @@ fn to_text(goal: For, spec: &Spec, scaled: Option<&Scaled>, advice: &Advice) -> 
     others(&mut text, goal, advice);
     full(&mut text, advice);
     if advice.cut_short {
-        text += "the search ended with its budget; --budget N gives it more\n";
+        text += "the search used up its budget; --budget N extends it\n";
     }
     text
 }
@@ -233,7 +202,7 @@ fn why(text: &mut String, goal: For, advice: &Advice) {
     let Some(gain) = &advice.gain else {
         let _ = writeln!(
             text,
-            "\nno setting makes {} better by more than the noise ({noise:.1} % between seeds): keep the default",
+            "\nno setting improves {} by more than the noise ({noise:.1} % between seeds): keep the default",
             goal.name()
         );
         return;
@@ -245,7 +214,7 @@ fn why(text: &mut String, goal: For, advice: &Advice) {
         interval(gain)
     );
     if let Some(price) = price(advice) {
-        let _ = writeln!(text, "the price: {price}");
+        let _ = writeln!(text, "cost: {price}");
     }
     for s in changed(advice) {
         let (is, was) = (shown(s, &s.value), shown(s, &s.default));
@@ -261,12 +230,12 @@ fn why(text: &mut String, goal: For, advice: &Advice) {
                 without.p99_us,
                 without.stalls
             ),
-            _ => writeln!(text, "{was} cannot be"),
+            _ => writeln!(text, "{was} is impossible"),
         };
     }
 }
 
-/// What becomes worse by more than a few percent.
+/// What gets worse by more than a few percent.
 fn price(advice: &Advice) -> Option<String> {
     const SMALL: f64 = 3.0;
     let (a, b) = (&advice.before, &advice.after);
@@ -283,12 +252,12 @@ fn price(advice: &Advice) -> Option<String> {
     (!all.is_empty()).then(|| all.join(", "))
 }
 
-/// What over-provisioning decides.
+/// Results with swap full, where over-provisioning matters.
 fn full(text: &mut String, advice: &Advice) {
     if advice.full.is_empty() {
         return;
     }
-    *text += "\nas advised, with swap full: what over-provisioning decides\n";
+    *text += "\nwith the advised settings and swap full, by over-provisioning:\n";
     let _ = writeln!(
         text,
         "  {:>17}{:>10}{:>8}{:>10}{:>14}{:>16}",
@@ -305,10 +274,13 @@ fn full(text: &mut String, advice: &Advice) {
     }
 }
 
-/// What was tried besides.
+/// Values that were tried and rejected.
 fn others(text: &mut String, goal: For, advice: &Advice) {
-    let _ =
-        writeln!(text, "\ntried, {} with it instead of what is advised, by one seed:", goal.name());
+    let _ = writeln!(
+        text,
+        "\nalso tried: {} with this value instead of the advised one, one seed:",
+        goal.name()
+    );
     for s in &advice.settings {
         let one = |t: &Tried| match &t.gain {
             Ok(gain) => Some(format!("{} {gain:+.1} %", shown(s, &t.value))),
@@ -322,7 +294,7 @@ fn others(text: &mut String, goal: For, advice: &Advice) {
             let _ = write!(text, "; {}", could.join(", "));
         }
         if !not.is_empty() {
-            let _ = write!(text, "; not possible: {}", not.join(", "));
+            let _ = write!(text, "; impossible: {}", not.join(", "));
         }
         text.push('\n');
     }
@@ -399,19 +371,19 @@ mod tests {
         --set host.memory=8M --set host.threads=8 --set host.cpus=2 --set run.warmup=0.2 \
         --set run.measure=0.2 --jobs 2";
 
-    fn ask(words: &str) -> Result<Report> {
+    fn ask(words: &str) -> Result<Outcome> {
         let words = format!("advise {words}");
         sim(&words.split_whitespace().collect::<Vec<_>>())
     }
 
-    /// The seed is one with which all that is advised beside the chunk can be
-    /// with the chunk as it was, so that what the chunk gains is known.
+    /// With this seed all other advised settings are possible with the old chunk, so
+    /// that the gain of the chunk is known.
     #[test]
-    fn advice_is_a_command_and_its_reason() {
+    fn advice_has_a_command_and_reasons() {
         let report = ask(&format!("{SMALL} --set znsage.chunk=4K --seed 1")).unwrap();
         let first = report.text.lines().next().unwrap();
         assert!(first.starts_with("znsage on DEVICE") && first.contains(" --chunk "), "{first}");
-        // What is advised can be typed: after DEVICE come options of `on`.
+        // The advised command line must be valid.
         let words: Vec<&str> = first.split(' ').collect();
         <crate::cli::Cli as clap::Parser>::try_parse_from(words).unwrap();
         for part in ["default     advised", "% confidence", "--chunk", "swap full", "seeds 2 to 6"]
@@ -428,18 +400,18 @@ mod tests {
     }
 
     #[test]
-    fn a_short_search_says_so() {
+    fn exhausted_budget_is_reported() {
         let report = ask(&format!("{SMALL} --budget 3 --for wear")).unwrap();
-        assert!(report.text.contains("the search ended with its budget"), "{}", report.text);
+        assert!(report.text.contains("the search used up its budget"), "{}", report.text);
         assert_eq!(report.json["cut_short"], true);
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_specs_are_refused() {
         for (words, kind, part) in [
             ("--device conventional", Kind::Usage, "device: znsage needs a zoned one"),
             ("--device floppy", Kind::Device, "no such device; there are zn540"),
-            ("--set system=stock", Kind::Usage, "advice is on znsage, not stock"),
+            ("--set system=stock", Kind::Usage, "advice is for znsage only, not stock"),
             ("--utilization 120", Kind::Usage, "utilization: 120 is not"),
         ] {
             let e = ask(words).err().unwrap();

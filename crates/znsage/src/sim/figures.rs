@@ -1,55 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `znsage sim figures`: every published figure, simulated.
+//! `znsage sim figures`: simulates published figures.
 
 use std::fmt::Write;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use clap::Args;
 use serde_json::json;
 use znsage_sim::chart::number;
 use znsage_sim::figures::{self, Figure, Loss, Scale, WriteError};
 
-use super::Report;
+use crate::cli::sim::FiguresArgs;
 use crate::error::{Error, Kind, Result};
+use crate::outcome::Outcome;
 use crate::progress::Progress;
 
-#[derive(Debug, Args)]
-pub struct FiguresArgs {
-    /// Directory for the pictures, tables and index.html; made if missing
-    #[arg(long, value_name = "DIR", required_unless_present = "list")]
-    pub out: Option<PathBuf>,
-
-    /// Only these figures, e.g. znswap-waf,mapping-memory
-    #[arg(long, value_name = "ID,...", value_delimiter = ',')]
-    pub only: Vec<String>,
-
-    /// Smaller devices and shorter runs, to try things: numbers are off
-    #[arg(long)]
-    pub quick: bool,
-
-    /// Of the runs' random numbers: the same seed gives the same files
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-
-    /// Runs at a time [default: one for each CPU]
-    #[arg(long, value_name = "N")]
-    pub jobs: Option<NonZeroUsize>,
-
-    /// List the figures instead
-    #[arg(long)]
-    pub list: bool,
-}
-
-pub fn make(args: &FiguresArgs) -> Result<Report> {
+pub fn make(args: &FiguresArgs) -> Result<Outcome> {
     let chosen =
         figures::select(&args.only).map_err(|e| Error::new(Kind::Usage, format!("--only: {e}")))?;
     if args.list {
         let ids: Vec<&str> = chosen.iter().map(|f| f.id).collect();
         let json = json!({"version": 1, "figures": ids});
-        return Ok(Report { text: ids.join("\n") + "\n", json, damage: false });
+        return Ok(Outcome { text: ids.join("\n") + "\n", json, damage: false });
     }
     let out = args.out.as_deref().expect("clap asks for it");
     figures::prepare(out).map_err(|e| unwritable(out, e))?;
@@ -78,7 +51,7 @@ pub fn make(args: &FiguresArgs) -> Result<Report> {
         "files": files,
         "figures": made.iter().map(Figure::to_json).collect::<Vec<_>>(),
     });
-    Ok(Report { text, json, damage: false })
+    Ok(Outcome { text, json, damage: false })
 }
 
 fn unwritable(out: &Path, e: WriteError) -> Error {
@@ -86,10 +59,10 @@ fn unwritable(out: &Path, e: WriteError) -> Error {
         true => return Error::new(Kind::Usage, format!("--out {}: is a file", out.display())),
         false => Error::io("write", &e.path, e.error),
     };
-    error.hint("--out names a directory that you may write to")
+    error.hint("--out must name a directory that you can write to")
 }
 
-/// The claims, a line each.
+/// A line for each claim.
 fn to_text(figures: &[Figure]) -> String {
     let mut text = String::new();
     for f in figures {
@@ -121,7 +94,7 @@ mod tests {
     use super::*;
     use clap::Parser;
 
-    fn figures(words: &[&str]) -> Result<Report> {
+    fn figures(words: &[&str]) -> Result<Outcome> {
         let words = ["znsage", "sim", "figures"].iter().chain(words);
         match crate::cli::Cli::try_parse_from(words).unwrap().command {
             crate::cli::Command::Sim { command } => super::super::run(&command, false),
@@ -147,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_said_before_anything_runs() {
+    fn invalid_options_are_refused_before_any_run() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         std::fs::write(&file, "x").unwrap();

@@ -7,49 +7,14 @@ mod run;
 mod sweep;
 mod torture;
 
-use clap::Subcommand;
 use serde_json::json;
 use znsage_sim::device::Params;
 
+use crate::cli::sim::Command;
 use crate::error::{Error, Kind, Result};
+use crate::outcome::Outcome;
 
-#[derive(Debug, Subcommand)]
-pub enum Command {
-    /// One system on one device under one workload
-    Run(Box<run::RunArgs>),
-    /// All combinations of lists of values, into tables and a report
-    Sweep(sweep::SweepArgs),
-    /// Join the parts of a sweep that ran in several places
-    Merge(sweep::MergeArgs),
-    /// Try settings of znsage for a device and a workload, and recommend some
-    Advise(Box<advise::AdviseArgs>),
-    /// The engine under errors, late completions, frees at the worst moment:
-    /// random seeds until told to stop
-    Torture(torture::TortureArgs),
-    /// Published figures, simulated: pictures, tables, and a page with all
-    Figures(figures::FiguresArgs),
-    /// The built-in devices, or one of them as the file to copy and edit
-    Devices {
-        /// Which one to print
-        name: Option<String>,
-    },
-}
-
-impl Command {
-    /// Does it look whether Ctrl-C was pressed? Others are ended by it.
-    pub fn heeds_interrupts(&self) -> bool {
-        matches!(self, Command::Sweep(_) | Command::Advise(_))
-    }
-}
-
-pub struct Report {
-    pub text: String,
-    pub json: serde_json::Value,
-    /// The state at the end violates an invariant.
-    pub damage: bool,
-}
-
-pub fn run(command: &Command, json: bool) -> Result<Report> {
+pub fn run(command: &Command, json: bool) -> Result<Outcome> {
     match command {
         Command::Run(args) => run::simulate(args),
         Command::Sweep(args) => sweep::sweep(args),
@@ -62,7 +27,7 @@ pub fn run(command: &Command, json: bool) -> Result<Report> {
     }
 }
 
-/// Only makes the spec of what would be simulated, and says it.
+/// Makes the spec of a simulation and returns it as text, without running it.
 pub fn look(command: &Command) -> Result<String> {
     let spec = match command {
         Command::Run(args) => args.what.spec(args.system.as_deref(), args.policy.as_deref())?,
@@ -72,23 +37,23 @@ pub fn look(command: &Command) -> Result<String> {
     Ok(format!("{spec:?}"))
 }
 
-fn list() -> Report {
+fn list() -> Outcome {
     let names: Vec<&str> = Params::names().collect();
-    Report {
+    Outcome {
         text: names.join("\n") + "\n",
         json: json!({"version": 1, "devices": names}),
         damage: false,
     }
 }
 
-fn print(name: &str) -> Result<Report> {
+fn print(name: &str) -> Result<Outcome> {
     let Some(text) = Params::text(name) else {
         let known: Vec<&str> = Params::names().collect();
-        return Err(Error::new(Kind::Usage, format!("no device is called `{name}`"))
-            .hint(format!("there are {}", known.join(", "))));
+        return Err(Error::new(Kind::Usage, format!("there is no device `{name}`"))
+            .hint(format!("available: {}", known.join(", "))));
     };
     let json = json!({"version": 1, "name": name, "toml": text});
-    Ok(Report { text: text.to_string(), json, damage: false })
+    Ok(Outcome { text: text.to_string(), json, damage: false })
 }
 
 #[cfg(test)]
@@ -96,7 +61,7 @@ mod tests {
     use super::*;
     use clap::Parser;
 
-    pub fn sim(words: &[&str]) -> Result<Report> {
+    pub fn sim(words: &[&str]) -> Result<Outcome> {
         let words = ["znsage", "sim"].iter().chain(words);
         match crate::cli::Cli::try_parse_from(words).unwrap().command {
             crate::cli::Command::Sim { command } => run(&command, false),
@@ -116,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_are_files_to_copy() {
+    fn built_in_devices_are_valid_files() {
         let names = sim(&["devices"]).unwrap().text;
         for name in names.lines() {
             let text = sim(&["devices", name]).unwrap().text;
@@ -127,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_values_are_named() {
+    fn invalid_values_are_named() {
         for (words, part) in [
             ("run --system swapfile", "--system: "),
             ("run --workload idle", "--workload: "),

@@ -3,82 +3,28 @@
 
 use std::fmt::Write;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
-use clap::Args;
 use serde_json::json;
 use znsage_sim::result::{Latency, RunResult};
 use znsage_sim::spec::{SystemKind, WorkloadKind};
 use znsage_sim::time::BLOCK;
 use znsage_sim::{trace, RunError, Spec};
 
-use super::Report;
+use crate::cli::sim::{RunArgs, SpecArgs};
 use crate::error::{reason, Error, Kind, Result};
+use crate::outcome::Outcome;
 use crate::units;
 
-#[derive(Debug, Args)]
-pub struct RunArgs {
-    /// How pages are swapped: znsage, stock, znswap, ... [default: znsage]
-    #[arg(long)]
-    pub system: Option<String>,
-
-    /// Placement, for systems that have a choice
-    #[arg(long)]
-    pub policy: Option<String>,
-
-    /// A placement policy of one's own for znsage, as C source
-    /// (include/znsage.h says how); it is compiled with $CC, or cc
-    #[arg(long, value_name = "FILE", conflicts_with = "policy")]
-    pub policy_source: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub what: SpecArgs,
-}
-
-/// What is simulated, whatever the system.
-#[derive(Debug, Args)]
-pub struct SpecArgs {
-    /// A built-in device (`znsage sim devices`) or the path of a file
-    /// [default: one of the kind that the system is for]
-    #[arg(long)]
-    pub device: Option<String>,
-
-    /// Size of the device, e.g. 16G [default: 64G, or what a trace wants, or
-    /// what `advise` scales to]
-    #[arg(long)]
-    pub size: Option<String>,
-
-    /// Who touches which page: uniform, sequential, zipf, etc, ycsb-a, ...
-    #[arg(long)]
-    pub workload: Option<String>,
-
-    /// Replay what `znsage bench --trace` or trace/record recorded
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "utilization"])]
-    pub trace: Option<PathBuf>,
-
-    /// Pages on the device, percent of its capacity
-    #[arg(long, value_name = "PERCENT")]
-    pub utilization: Option<String>,
-
-    /// Of all random numbers: the same seed gives the same result
-    #[arg(long)]
-    pub seed: Option<String>,
-
-    /// Any value of the run or (`device.KEY`) of the device
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
-
-    /// A TOML file of values to begin with
-    #[arg(long, value_name = "FILE")]
-    pub spec: Option<PathBuf>,
-}
-
-pub fn simulate(args: &RunArgs) -> Result<Report> {
+pub fn simulate(args: &RunArgs) -> Result<Outcome> {
     let mut spec = args.what.spec(args.system.as_deref(), args.policy.as_deref())?;
     if let Some(path) = &args.policy_source {
         if spec.system != SystemKind::ZnSage {
-            let what = format!("--policy-source: {} has no such policies", spec.system);
+            let what = format!(
+                "--policy-source: {} takes no policy in C; use --system znsage",
+                spec.system
+            );
             return Err(Error::new(Kind::Usage, what));
         }
         spec.znsage.policy_source = Some(path.clone());
@@ -88,13 +34,14 @@ pub fn simulate(args: &RunArgs) -> Result<Report> {
     let mut text = to_text(&result);
     let took = begun.elapsed().as_secs_f64();
     let speed = result.page_operations as f64 / took / 1e6;
-    let _ = writeln!(text, "simulated in {took:.1} s, {speed:.2} million page operations a second");
+    let _ =
+        writeln!(text, "simulated in {took:.1} s, {speed:.2} million page operations per second");
     let json = json!({"version": 1, "result": result});
-    Ok(Report { text, json, damage: !result.wrong.is_empty() })
+    Ok(Outcome { text, json, damage: !result.wrong.is_empty() })
 }
 
 impl SpecArgs {
-    /// The spec of a system; None if the file names it, or it is the default.
+    /// The spec of a system; None for the one in the file, or the default.
     pub fn spec(&self, system: Option<&str>, policy: Option<&str>) -> Result<Spec> {
         let wrong = |e: String| Error::new(Kind::Usage, e);
         let mut spec = match &self.spec {
@@ -138,20 +85,19 @@ impl SpecArgs {
         for pair in &self.set {
             let (key, value) = pair
                 .split_once('=')
-                .ok_or_else(|| wrong(format!("--set {pair}: KEY=VALUE is expected")))?;
+                .ok_or_else(|| wrong(format!("--set {pair}: KEY=VALUE expected")))?;
             spec.set(key, value).map_err(|e| wrong(format!("--set {e}")))?;
         }
         Ok(spec)
     }
 
-    /// Does it say how large the device is?
+    /// True if an option determines the size of the device.
     pub fn has_size(&self) -> bool {
         let set = self.set.iter().any(|pair| pair.starts_with("size="));
         self.size.is_some() || self.spec.is_some() || self.trace.is_some() || set
     }
 }
 
-/// Why a run is refused or failed.
 pub fn failed(e: &RunError) -> Error {
     let kind = match e {
         RunError::Spec(_) | RunError::Trace(_) => Kind::Usage,
@@ -161,8 +107,7 @@ pub fn failed(e: &RunError) -> Error {
     Error::new(kind, e.to_string())
 }
 
-/// The device that has the slots of a trace when the share that is held back
-/// has been taken off.
+/// The size of a device that has the slots of a trace after over-provisioning.
 fn size_for(path: &Path, spec: &Spec) -> Result<u64> {
     let trace = trace::Reader::open(path).map_err(|e| Error::new(Kind::Usage, e.to_string()))?;
     let held_back = match spec.system {
@@ -172,7 +117,7 @@ fn size_for(path: &Path, spec: &Spec) -> Result<u64> {
     Ok((f64::from(trace.slots()) * BLOCK as f64 / (1.0 - held_back / 100.0)) as u64)
 }
 
-/// Of the zoned ones that with small zones: a small device has enough of them.
+/// Among zoned devices the one with small zones, so that a small device has enough.
 fn device_for(system: SystemKind) -> &'static str {
     match system {
         SystemKind::Stock | SystemKind::StockTrim => "conventional",
@@ -216,14 +161,14 @@ fn to_text(r: &RunResult) -> String {
     line(
         "CPU",
         format!(
-            "threads {:.1} %, GC {:.2} %, interrupts {:.1} %; {:.1} ns for locks a page",
+            "threads {:.1} %, GC {:.2} %, interrupts {:.1} %; {:.1} ns waiting for locks per page",
             r.cpu.threads, r.cpu.gc, r.cpu.irq, r.locks.wait_ns_per_page
         ),
     );
     line(
         "mapping",
         format!(
-            "{:.2} bytes a page in RAM, {:.2} on the device",
+            "{:.2} bytes per page in RAM, {:.2} on the device",
             r.mapping.ram_per_page, r.mapping.device_per_page
         ),
     );

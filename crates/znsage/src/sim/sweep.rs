@@ -7,53 +7,18 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use clap::Args;
 use serde_json::json;
 use znsage_sim::sweep::merge::Merged;
 use znsage_sim::sweep::{
     default_dir, drive, output, pool, Driven, Entry, Outcome, Plan, Shard, Stage, Sweep, SweepError,
 };
 
-use super::Report;
+use crate::cli::sim::{MergeArgs, SweepArgs};
 use crate::error::{reason, Error, Kind, Result};
 use crate::interrupt;
+use crate::outcome::Outcome as Report;
 use crate::progress;
 use crate::units;
-
-#[derive(Debug, Args)]
-pub struct SweepArgs {
-    /// What to run: values of a run as for `sim run --spec`, and a table
-    /// [sweep] of lists, all combinations of which are run
-    pub file: PathBuf,
-
-    /// Where results are written, and looked for when it goes on [default:
-    /// FILE with .sweep instead of .toml]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-
-    /// Only part I of N, from 1 to N; `merge` joins the parts
-    #[arg(long, value_name = "I/N", default_value_t = Shard::WHOLE)]
-    pub shard: Shard,
-
-    /// Runs at a time [default: one for each CPU]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub jobs: Option<u16>,
-}
-
-#[derive(Debug, Args)]
-pub struct MergeArgs {
-    /// What `sweep --shard` wrote: directories, or their runs*.jsonl
-    #[arg(required = true)]
-    pub parts: Vec<PathBuf>,
-
-    /// Where the results of all are written
-    #[arg(long, value_name = "DIR")]
-    pub out: PathBuf,
-
-    /// Write what there is although points are missing
-    #[arg(long)]
-    pub partial: bool,
-}
 
 impl From<SweepError> for Error {
     fn from(e: SweepError) -> Self {
@@ -92,14 +57,14 @@ pub fn sweep(args: &SweepArgs) -> Result<Report> {
             Kind::Interrupted,
             format!("interrupted, {done} of {all} points done"),
         )
-        .hint("the same command goes on from there"));
+        .hint("run the same command to continue"));
     }
     if let Some(first) = driven.panicked.first() {
         let n = driven.panicked.len();
         let what =
             format!("the simulator failed at {n} of {} points, first at {first}", driven.points);
         return Err(Error::new(Kind::Failure, what)
-            .hint("the others are finished and kept; the message above says what to report"));
+            .hint("the other points are finished and kept; report the message above"));
     }
     let files = match args.shard == Shard::WHOLE {
         true => output::write(&plan.dir, &driven.entries)?,
@@ -124,7 +89,7 @@ fn report(driven: &Driven, shard: Shard, files: &[PathBuf]) -> Report {
     report
 }
 
-/// What became of the points, and where it stands.
+/// The outcome of the points and the names of the files.
 fn summary(entries: &BTreeMap<usize, Entry>, mut text: String, files: &[PathBuf]) -> Report {
     let (mut impossible, mut stuck, mut wrong) = (0, 0, 0);
     for entry in entries.values() {
@@ -136,7 +101,7 @@ fn summary(entries: &BTreeMap<usize, Entry>, mut text: String, files: &[PathBuf]
     }
     for (n, what) in [
         (impossible, "cannot be run"),
-        (stuck, "began but could not go on"),
+        (stuck, "started but got stuck"),
         (wrong, "ended with a violated invariant"),
     ] {
         if n > 0 {
@@ -191,7 +156,7 @@ fn incomplete(merged: &Merged, missing: &[usize]) -> Error {
     Error::new(Kind::Usage, what).hint(hint)
 }
 
-/// `0-3, 7`; of many the first few.
+/// `0-3, 7`; shortened if there are many.
 fn ranges(sorted: &[usize]) -> String {
     const MOST: usize = 10;
     let mut all: Vec<(usize, usize)> = Vec::new();
@@ -212,7 +177,7 @@ fn ranges(sorted: &[usize]) -> String {
     words.join(", ")
 }
 
-/// How far it is, how fast, and for how long yet.
+/// Shows done and remaining points, and the time left.
 struct Shown {
     line: progress::Progress,
     begun: Option<(Stage, Instant)>,
@@ -238,14 +203,14 @@ impl Shown {
     }
 }
 
-/// Rate and time left, once there is something to tell them from.
+/// Rate and time left; empty before the first point is done.
 fn left(done: usize, todo: usize, took: f64) -> String {
     if done == 0 {
         return String::new();
     }
     let each = took / done as f64;
     let left = each * (todo - done) as f64;
-    format!(", {:.1} a minute, {} left", 60.0 / each, units::duration(left))
+    format!(", {:.1} per minute, {} left", 60.0 / each, units::duration(left))
 }
 
 #[cfg(test)]
@@ -275,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_and_its_parts_give_the_same_files() {
+    fn a_sweep_and_its_merged_parts_give_the_same_files() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path();
         fs::write(dir.join("a.toml"), FILE).unwrap();
@@ -301,14 +266,14 @@ mod tests {
             assert!(read("a.sweep") == read("all"), "{name}");
             assert!(read("a.sweep") != read("some"), "{name}");
         }
-        // What was joined in part can be completed, too.
+        // A partial merge can be completed later.
         run(dir, &["sweep", "@/a.toml", "--jobs", "1", "--out", "@/some"]).unwrap();
         let read = |at: &str| fs::read(dir.join(at).join(output::CSV)).unwrap();
         assert!(read("a.sweep") == read("some"));
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_name_file_and_line() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path();
         fs::write(dir.join("a.toml"), FILE.replace("[30, 50]", "[30, 100]")).unwrap();
@@ -326,9 +291,9 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_for_people() {
+    fn ranges_and_times_are_short() {
         assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), "0-2, 5, 7-8");
         assert_eq!(ranges(&(0..40).step_by(2).collect::<Vec<_>>()).matches(',').count(), 10);
-        assert_eq!(left(3, 9, 30.0), ", 6.0 a minute, 60 s left");
+        assert_eq!(left(3, 9, 30.0), ", 6.0 per minute, 60 s left");
     }
 }

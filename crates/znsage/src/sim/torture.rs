@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `znsage sim torture`: random seeds until told to stop.
+//! `znsage sim torture`: runs random seeds until stopped.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -8,59 +8,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use clap::Args;
 use nix::time::{clock_gettime, ClockId};
 use serde_json::json;
 use znsage_sim::time::{to_secs, Ns};
 use znsage_sim::torture::{self, Campaign, Counts, Failure, Sabotage, Summary};
 
-use super::Report;
+use crate::cli::sim::TortureArgs;
 use crate::error::{Error, Kind, Result};
 use crate::interrupt;
+use crate::outcome::{print, Outcome};
 use crate::progress::Progress;
 
-/// So much of a processor may be used without any seed ending.
+/// CPU time without a finished seed after which a seed counts as stuck.
 const STUCK: Duration = Duration::from_secs(60);
 
-#[derive(Debug, Args)]
-pub struct TortureArgs {
-    /// How many seeds [default: until interrupted]
-    #[arg(long, value_name = "N")]
-    pub seeds: Option<u64>,
-
-    /// The first seed [default: 0 with --seeds, else one that nobody had yet]
-    #[arg(long, value_name = "N")]
-    pub first: Option<u64>,
-
-    /// Stop after this time
-    #[arg(long, value_name = "N", conflicts_with = "minutes",
-          value_parser = clap::value_parser!(u32).range(1..))]
-    pub seconds: Option<u32>,
-
-    /// Stop after this time
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub minutes: Option<u32>,
-
-    /// Seeds at a time; the result is the same [default: one per CPU]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub jobs: Option<u16>,
-
-    /// Go on after a seed has failed
-    #[arg(long)]
-    pub keep_going: bool,
-
-    /// This seed alone
-    #[arg(long, value_name = "N", conflicts_with_all = ["seeds", "first", "seconds", "minutes"])]
-    pub seed: Option<u64>,
-
-    /// Print what happens in it
-    #[arg(long, requires = "seed")]
-    pub trace: bool,
-}
-
-pub fn torture(args: &TortureArgs, json: bool) -> Result<Report> {
+pub fn torture(args: &TortureArgs, json: bool) -> Result<Outcome> {
     if args.trace && json {
-        return Err(Error::new(Kind::Usage, "--trace prints text: it does not go with --json"));
+        return Err(Error::new(Kind::Usage, "--trace prints text and cannot be used with --json"));
     }
     interrupt::catch();
     let summary = match args.seed {
@@ -69,15 +33,15 @@ pub fn torture(args: &TortureArgs, json: bool) -> Result<Report> {
     };
     let mut text = to_text(&summary);
     if let (Some(_), Some(failure)) = (args.seed, summary.failures.first()) {
-        text += "zones then:\n";
+        text += "zones at that time:\n";
         failure.zones.iter().for_each(|zone| text += &format!("  {zone}\n"));
     }
     let json = json!({"version": 1, "torture": summary});
-    Ok(Report { text, json, damage: !summary.failures.is_empty() })
+    Ok(Outcome { text, json, damage: !summary.failures.is_empty() })
 }
 
 fn print_event(at: Ns, what: fmt::Arguments) {
-    crate::print(&format!("{:>14.3} {what}\n", at as f64 / 1e3));
+    print(&format!("{:>14.3} {what}\n", at as f64 / 1e3));
 }
 
 fn one(seed: u64, trace: bool) -> Summary {
@@ -91,7 +55,7 @@ fn one(seed: u64, trace: bool) -> Summary {
     }
 }
 
-/// A seed that most likely nobody has run: the time.
+/// A seed that was most likely never used: the time.
 fn new_seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     now.as_millis() as u64
@@ -122,9 +86,8 @@ fn many(args: &TortureArgs) -> Summary {
     })
 }
 
-/// Seeds take a fraction of a second. After a minute of work in which none has
-/// ended, one never will: an endless loop in the engine. Nothing but the end of the
-/// process ends that. Who is alive changes the number returned, or drops it.
+/// Ends the process if a seed is stuck in an endless loop. A seed takes a fraction of
+/// a second. The caller increments the returned number while it makes progress.
 fn watch() -> Arc<AtomicU64> {
     let alive = Arc::new(AtomicU64::new(0));
     let watched = Arc::downgrade(&alive);
@@ -143,14 +106,14 @@ fn watch() -> Arc<AtomicU64> {
         }
         for seed in torture::under_way() {
             let again = torture::replay(seed);
-            eprintln!("seed {seed} does not end; to see it again: {again}");
+            eprintln!("seed {seed} does not end; to reproduce: {again}");
         }
         std::process::exit(Kind::Failure as i32);
     });
     alive
 }
 
-/// What all threads have had of the processors: on a busy machine a seed takes long.
+/// CPU time of all threads; real time would mislead on a busy machine.
 fn worked() -> Duration {
     clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
@@ -158,7 +121,7 @@ fn worked() -> Duration {
 fn line(s: &Summary, took: Duration) -> String {
     let c = &s.counts;
     format!(
-        "{} seeds, {:.0} a second; {} failed; faults: {} append, {} read, {} reset, {} finish, {} zones; {} million pages verified",
+        "{} seeds, {:.0} per second; {} failed; faults: {} append, {} read, {} reset, {} finish, {} zones; {} million pages verified",
         s.seeds,
         s.seeds as f64 / took.as_secs_f64(),
         s.failures.len(),
@@ -192,9 +155,9 @@ fn to_text(s: &Summary) -> String {
 fn describe(text: &mut String, f: &Failure) {
     let _ = writeln!(text, "seed {} failed after {:.6} s of virtual time:", f.seed, to_secs(f.at));
     f.wrong.iter().for_each(|wrong| *text += &format!("  {wrong}\n"));
-    *text += "it had drawn:\n";
+    *text += "drawn parameters:\n";
     f.scenario.lines().for_each(|line| *text += &format!("  {line}\n"));
-    let _ = writeln!(text, "to see it again: {}\n", torture::replay(f.seed));
+    let _ = writeln!(text, "to reproduce: {}\n", torture::replay(f.seed));
 }
 
 fn list(of: &BTreeMap<String, u64>) -> String {
@@ -204,7 +167,7 @@ fn list(of: &BTreeMap<String, u64>) -> String {
     }
 }
 
-/// What was done, what was injected, how it ended.
+/// Operations, injected faults, results.
 fn counts(text: &mut String, seeds: &str, c: &Counts) {
     let mut line = |label: &str, what: String| {
         let _ = writeln!(text, "{label:<10}{what}");
@@ -213,7 +176,7 @@ fn counts(text: &mut String, seeds: &str, c: &Counts) {
     line(
         "ran",
         format!(
-            "{} events, {:.3} s of virtual time, {} checks of everything, {} of them as of a live device",
+            "{} events, {:.3} s of virtual time, {} full checks, {} of them as on a live device",
             c.events,
             c.virtual_us as f64 / 1e6,
             c.checks,
@@ -223,7 +186,7 @@ fn counts(text: &mut String, seeds: &str, c: &Counts) {
     line(
         "pages",
         format!(
-            "{} swapped out, {} raw, {} acknowledged, {} moved by GC, {} to read, {} verified, {} freed",
+            "{} swapped out, {} raw, {} acknowledged, {} moved by GC, {} read, {} verified, {} freed",
             c.swapped_out, c.raw_written, c.written, c.moved, c.read, c.verified, c.frees
         ),
     );
@@ -238,14 +201,14 @@ fn counts(text: &mut String, seeds: &str, c: &Counts) {
     line(
         "appends",
         format!(
-            "{} failed; {} pages given up: {} kept in memory, {} raw writes refused",
+            "{} failed; {} pages abandoned: {} kept in memory, {} raw writes refused",
             c.append_errors, c.failed_pages, c.kept, c.raw_failed
         ),
     );
     line(
         "reads",
         format!(
-            "{} failed: {} processes got SIGBUS, {} pages read ahead in vain, {} lost to swapoff, {} raw reads tried by page",
+            "{} failed: {} processes got SIGBUS, {} readahead pages failed, {} lost at swapoff, {} raw reads retried by page",
             c.read_errors, c.sigbus, c.readahead_failed, c.poisoned, c.raw_retried
         ),
     );
@@ -259,7 +222,7 @@ fn counts(text: &mut String, seeds: &str, c: &Counts) {
     line(
         "zones",
         format!(
-            "{} resets and {} finishes failed, {} turned read-only and {} offline; {} outages; {} were given up, {} reset",
+            "{} resets and {} finishes failed, {} turned read-only and {} offline; {} outages; {} were retired, {} reset",
             c.reset_errors,
             c.finish_errors,
             c.zones_read_only,
@@ -271,10 +234,10 @@ fn counts(text: &mut String, seeds: &str, c: &Counts) {
     );
     line(
         "full",
-        format!("{} pages found no slot, {} times nothing could go out", c.no_slot, c.oom),
+        format!("{} pages found no slot, {} times no page could be swapped out", c.no_slot, c.oom),
     );
     line("machine", format!("{} processes ended, {} swapoffs", c.exits, c.swapoffs));
-    line("just before", String::new());
+    line("last events", String::new());
     for (moment, n) in &c.moments {
         line("", format!("{n:>9} {moment}"));
     }
@@ -285,7 +248,7 @@ mod tests {
     use super::*;
     use clap::Parser;
 
-    fn sim(words: &str) -> Result<Report> {
+    fn sim(words: &str) -> Result<Outcome> {
         let words = ["znsage", "sim", "torture"].into_iter().chain(words.split(' '));
         match crate::cli::Cli::try_parse_from(words).unwrap().command {
             crate::cli::Command::Sim { command: super::super::Command::Torture(args) } => {
@@ -296,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn any_number_of_jobs_says_the_same() {
+    fn number_of_jobs_does_not_change_the_result() {
         let one = sim("--seeds 6 --jobs 1").unwrap();
         let three = sim("--seeds 6 --jobs 3 --first 0").unwrap();
         assert!(!one.damage, "{}", one.text);
@@ -306,14 +269,14 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_alone_is_the_same_seed() {
+    fn single_seed_gives_the_same_result() {
         let alone = sim("--seed 7").unwrap();
         let among = sim("--seeds 1 --first 7").unwrap();
         assert_eq!(alone.text, among.text);
     }
 
     #[test]
-    fn a_failure_says_how_to_see_it_again() {
+    fn failure_says_how_to_reproduce_it() {
         let failure = Failure {
             seed: 42,
             at: 1_500_000,
@@ -326,7 +289,7 @@ mod tests {
         for part in [
             "seed 42 failed after 0.001500 s of virtual time:\n  slot 3 is Lost\n",
             "  device   8 zones\n",
-            "to see it again: znsage sim torture --seed 42 --trace\n",
+            "to reproduce: znsage sim torture --seed 42 --trace\n",
             "seeds     3, from 40 to 42: 1 failed\n",
         ] {
             assert!(text.contains(part), "{part} in:\n{text}");

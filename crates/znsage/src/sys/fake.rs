@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A machine for tests: a directory stands for /sys, /proc and /dev, hooks
-//! stand for what a kernel or a program would do, and any step can be made
-//! to fail.
+//! A machine for tests: a directory replaces /sys, /proc and /dev, hooks replace the
+//! kernel and programs, and any step can fail.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -25,16 +24,16 @@ pub struct Fake {
     pub env: RefCell<BTreeMap<String, String>>,
     /// Block devices by path.
     pub blocks: RefCell<BTreeMap<String, (u64, u64)>>,
-    /// What is typed when something is asked; None: there is no terminal.
+    /// The answer to a question; None without a terminal.
     pub answer: RefCell<Option<String>>,
     pub claim_error: Cell<Option<i32>>,
     pub zones: RefCell<Vec<Zone>>,
     pub log: RefCell<Vec<LogLine>>,
-    /// Everything that was done, in order.
+    /// All writing operations, in order.
     pub effects: RefCell<Vec<String>>,
-    /// Fails the effect with this index.
+    /// The effect with this index fails.
     pub fail_effect: Cell<Option<usize>>,
-    /// A signal comes with the effect with this index.
+    /// A signal arrives with the effect with this index.
     pub signal_effect: Cell<Option<usize>>,
     faults: RefCell<Vec<(String, i32)>>,
     mkdir_hook: RefCell<Option<PathHook>>,
@@ -65,7 +64,7 @@ impl Fake {
         }
     }
 
-    /// Makes a file, with its directories.
+    /// Creates a file, with its directories.
     pub fn put(&self, path: &str, text: &str) {
         let full = self.at(path);
         fs::create_dir_all(full.parent().expect("below the root")).unwrap();
@@ -172,7 +171,6 @@ impl Sys for Fake {
         }
     }
 
-    /// Only root may open a disk.
     fn zones(&self, _path: &str) -> io::Result<Vec<Zone>> {
         match self.root_user.get() {
             true => Ok(self.zones.borrow().clone()),
@@ -194,7 +192,7 @@ impl Sys for Fake {
         let before = self.read(path)?;
         self.put(path, text);
         match &*self.write_hook.borrow() {
-            // An attribute may read back as something else, or refuse.
+            // The hook may change the text, or refuse it.
             Some(hook) => hook(self, path, text.trim()).inspect_err(|_| self.put(path, &before)),
             None => Ok(()),
         }
@@ -230,7 +228,7 @@ impl Sys for Fake {
         Ok(())
     }
 
-    /// As in configfs and cgroupfs, the files go with their directory.
+    /// As in configfs and cgroupfs, removes the files, too.
     fn rmdir(&self, path: &str) -> io::Result<()> {
         self.effect(format!("rmdir {path}"))?;
         fs::remove_dir_all(self.at(path))
@@ -238,7 +236,7 @@ impl Sys for Fake {
 
     fn mount(&self, fstype: &str, path: &str) -> io::Result<()> {
         let done = self.effect(format!("mount {fstype} {path}"));
-        // It fails where somebody else was faster, too.
+        // If the mount failed, another process may have mounted it.
         if let Some(hook) = &*self.mount_hook.borrow() {
             hook(self, path);
         }
@@ -272,7 +270,7 @@ impl Sys for Fake {
         Ok(Duration::from_millis(if command == ZoneCommand::Reset { 2 } else { 5 }))
     }
 
-    /// Each thread appends 1000 times, in the time it has.
+    /// Each thread appends 1000 times.
     fn append(&self, what: &Appends) -> io::Result<Vec<Lane>> {
         self.effect(format!("append {} {} by {}", what.path, what.bytes, what.lanes.len()))?;
         let mut times = hdrhistogram::Histogram::new(3).expect("three digits");

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The machine as the command sees it. Everything that reads or changes the
-//! system goes through [`Sys`], so that a test can stand in for a kernel: a
-//! directory for /sys, /proc and configfs, and a script for the rest.
+//! Access to the machine. All commands use [`Sys`], so that tests can replace the
+//! kernel with a directory for /sys, /proc and configfs, and hooks for the rest.
 
 #[cfg(test)]
 pub mod fake;
@@ -16,9 +15,10 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
+use crate::error::{Error, Kind, Result};
 use crate::zones::Zone;
 
-/// What a program said before it ended.
+/// The output of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Ran {
     /// Exit status; None if a signal ended it.
@@ -32,7 +32,7 @@ impl Ran {
         self.status == Some(0)
     }
 
-    /// The last thing it complained about, without "program: " in front.
+    /// The last line of its error messages, or of its output.
     pub fn complaint(&self) -> String {
         let text = if self.stderr.trim().is_empty() { &self.stdout } else { &self.stderr };
         match text.lines().rev().find(|l| !l.trim().is_empty()) {
@@ -45,36 +45,35 @@ impl Ran {
     }
 }
 
-/// A line of the kernel's log and its running number.
+/// A line of the kernel log and its sequence number.
 #[derive(Clone, Debug)]
 pub struct LogLine {
     pub number: u64,
     pub text: String,
 }
 
-/// What may be done to zones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ZoneCommand {
     Reset,
     Finish,
 }
 
-/// Appends by several threads at once.
+/// Parallel appends by several threads.
 #[derive(Clone, Debug)]
 pub struct Appends {
     pub path: String,
-    /// Of the device, what its addresses count in.
+    /// The logical block size of the device.
     pub block: u64,
     /// From one zone's start to the next one's.
     pub zone: u64,
-    /// Of one append.
+    /// Size of one append.
     pub bytes: u64,
     pub time: Duration,
-    /// For each thread where its zones begin, one to be filled after the other.
+    /// For each thread the starts of its zones, which it fills in this order.
     pub lanes: Vec<Vec<u64>>,
 }
 
-/// What a thread appended.
+/// The result of a thread.
 #[derive(Clone, Debug)]
 pub struct Lane {
     pub bytes: u64,
@@ -92,7 +91,7 @@ pub trait Sys {
         self.root().join(path.trim_start_matches('/'))
     }
 
-    // Looking in.
+    // Reading.
 
     fn read(&self, path: &str) -> io::Result<String> {
         std::fs::read_to_string(self.at(path))
@@ -106,7 +105,7 @@ pub trait Sys {
         self.at(path).exists()
     }
 
-    /// The names in a directory, sorted; nothing if it does not exist.
+    /// The names in a directory, sorted; empty if it does not exist.
     fn list(&self, path: &str) -> Vec<String> {
         let mut names: Vec<String> = std::fs::read_dir(self.at(path))
             .into_iter()
@@ -134,7 +133,7 @@ pub trait Sys {
         Ok(std::fs::metadata(self.at(path))?.ino())
     }
 
-    /// The last component of where a symbolic link leads.
+    /// The last component of the target of a symbolic link.
     fn link_name(&self, path: &str) -> io::Result<String> {
         let full = std::fs::canonicalize(self.at(path))?;
         let name = full.file_name().unwrap_or_default();
@@ -147,33 +146,33 @@ pub trait Sys {
     fn env(&self, name: &str) -> Option<String>;
     /// Major and minor number if `path` is a block device, else None.
     fn block_device(&self, path: &str) -> io::Result<Option<(u64, u64)>>;
-    /// Opens the device exclusively and closes it again: EBUSY if in use.
+    /// Opens the device exclusively and closes it again; EBUSY if it is in use.
     fn claim(&self, path: &str) -> io::Result<()>;
     fn zones(&self, path: &str) -> io::Result<Vec<Zone>>;
-    /// The kernel log's lines that name znsage; empty where it is locked.
+    /// The lines of the kernel log that name znsage; empty without permission.
     fn kernel_log(&self) -> Vec<LogLine>;
-    /// Ctrl-C was pressed, or SIGTERM came.
+    /// True after Ctrl-C or SIGTERM.
     fn interrupted(&self) -> bool;
 
-    // Changing things.
+    // Writing.
 
     fn write(&self, path: &str, text: &str) -> io::Result<()>;
-    /// Makes a file of our own, with its directory: below /run, or a unit.
+    /// Creates a file of the command, with its directory: below /run, or a unit.
     fn save(&self, path: &str, text: &str) -> io::Result<()>;
-    /// Makes a symbolic link of our own, with its directory.
+    /// Creates a symbolic link of the command, with its directory.
     fn link(&self, path: &str, target: &str) -> io::Result<()>;
-    /// Removes such a file; it need not be there.
+    /// Removes such a file, if it exists.
     fn forget(&self, path: &str) -> io::Result<()>;
     fn mkdir(&self, path: &str) -> io::Result<()>;
     fn rmdir(&self, path: &str) -> io::Result<()>;
     fn mount(&self, fstype: &str, path: &str) -> io::Result<()>;
-    /// Runs a program to its end and calls `tick` some times a second. Who
-    /// interrupts this one ends that one, too.
+    /// Runs a program to its end and calls `tick` several times a second. A signal to
+    /// the command also ends the program.
     fn run(&self, argv: &[&str], tick: &mut dyn FnMut()) -> io::Result<Ran>;
     fn sleep(&self, time: Duration);
-    /// As `claim`, until the answer is dropped.
+    /// As `claim`, but keeps the device until the result is dropped.
     fn hold(&self, path: &str) -> io::Result<Box<dyn std::any::Any>>;
-    /// Resets or finishes all zones from `start` on, bytes; how long that took.
+    /// Resets or finishes `length` bytes of zones; returns how long that took.
     fn command_zones(
         &self,
         path: &str,
@@ -183,6 +182,15 @@ pub trait Sys {
     ) -> io::Result<Duration>;
     /// Appends to an NVMe device, without the block layer.
     fn append(&self, what: &Appends) -> io::Result<Vec<Lane>>;
-    /// Asks whoever sits at the terminal; None if there is nobody.
+    /// Asks on the terminal; None if there is none.
     fn ask(&self, question: &str) -> io::Result<Option<String>>;
+}
+
+/// Refuses to `purpose` without root.
+pub fn require_root(sys: &dyn Sys, purpose: &str) -> Result<()> {
+    match sys.is_root() {
+        true => Ok(()),
+        false => Err(Error::new(Kind::Environment, format!("only root can {purpose}"))
+            .hint("run it with sudo")),
+    }
 }

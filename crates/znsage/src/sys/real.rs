@@ -16,15 +16,14 @@ use super::{zoned, Appends, Lane, LogLine, Ran, Sys, ZoneCommand};
 use crate::interrupt;
 use crate::zones::{self, Zone};
 
-/// How often a running program is looked after.
+/// How often to check a running program.
 const TICK: Duration = Duration::from_millis(50);
 
-/// What a program has to end in once it was told to; then it is killed. fio,
-/// told while its threads wait for their turn, may hang (axboe/fio#1934).
+/// Time between SIGTERM and SIGKILL for a program. fio may hang if SIGTERM arrives
+/// while its threads wait (axboe/fio#1934).
 const GRACE: Duration = Duration::from_secs(10);
 
-/// What the kernel may still write for a program that was killed is done
-/// after this time.
+/// Writes of a killed program have ended after this time.
 const AFTERMATH: Duration = Duration::from_secs(1);
 
 pub struct Real;
@@ -74,7 +73,7 @@ impl Sys for Real {
     }
 
     fn write(&self, path: &str, text: &str) -> io::Result<()> {
-        // One write(2): an attribute of configfs or sysfs takes no pieces.
+        // One write(2): attributes of configfs and sysfs need the whole value.
         OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes())
     }
 
@@ -122,7 +121,7 @@ impl Sys for Real {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
-        // Read while it runs: a pipe holds 64 KiB, and fio prints more.
+        // Read meanwhile: a pipe holds 64 KiB, and fio prints more.
         let (stdout, stderr) = (reader(child.stdout.take()), reader(child.stderr.take()));
         let status = look_after(&mut child, tick, &interrupt::seen, GRACE)?;
         let text = |reader: JoinHandle<io::Result<Vec<u8>>>| -> io::Result<String> {
@@ -165,9 +164,8 @@ impl Sys for Real {
     }
 }
 
-/// Waits for the end of a program. A signal to this process alone is passed on,
-/// once. If it came before, the program is part of the way back and has to
-/// finish.
+/// Waits for a program to end. Passes a signal to this process on, once. After an
+/// earlier signal the program is an undo step and must finish.
 fn look_after(
     child: &mut Child,
     tick: &mut dyn FnMut(),
@@ -198,8 +196,8 @@ fn look_after(
     }
 }
 
-/// For a block device O_EXCL without O_CREAT means: nobody else's. Not for
-/// writing: udev looks anew into what was open for that.
+/// Opens a block device exclusively (O_EXCL without O_CREAT). Read-only, because
+/// udev rescans a device that was open for writing.
 fn exclusively(path: &str) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_EXCL | libc::O_CLOEXEC).open(path)
 }
@@ -212,13 +210,13 @@ fn reader(from: Option<impl Read + Send + 'static>) -> JoinHandle<io::Result<Vec
     })
 }
 
-/// `su` without `-` leaves a PATH without the system's programs.
+/// Adds directories that PATH lacks after `su` without `-`.
 fn search_path() -> String {
     let path = std::env::var("PATH").unwrap_or_default();
     format!("{path}:/usr/sbin:/usr/bin:/sbin:/bin")
 }
 
-/// Reads the log that is there now. A record is "prefix,number,...;text".
+/// Reads the present log. A record is "prefix,number,...;text".
 fn read_kmsg() -> io::Result<Vec<LogLine>> {
     let mut log = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg")?;
     let mut lines = Vec::new();
@@ -227,7 +225,7 @@ fn read_kmsg() -> io::Result<Vec<LogLine>> {
         match log.read(&mut record) {
             Ok(0) => break,
             Ok(n) => lines.extend(parse_record(&String::from_utf8_lossy(&record[..n]))),
-            // Records were overwritten while reading: go on with the next.
+            // Records were overwritten meanwhile: continue with the next.
             Err(e) if e.raw_os_error() == Some(libc::EPIPE) => continue,
             Err(_) => break,
         }
@@ -249,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kernel_log_records_are_parsed() {
+    fn kernel_log_records_parse() {
         let line = parse_record("6,339,5140900,-;znsage: nvme1n1: zone 3 is not empty\n SUB=x\n");
         let line = line.unwrap();
         assert_eq!(line.number, 339);
@@ -270,7 +268,7 @@ mod tests {
         assert!(ticks > 0);
     }
 
-    /// What a program that was told to end ends with, and what it cost.
+    /// Exit status and run time of a script that gets SIGTERM after 0.3 s.
     fn told(script: &str, grace: Duration) -> (ExitStatus, Duration) {
         let begun = Instant::now();
         let mut child = Command::new("sh").args(["-c", script]).spawn().unwrap();
@@ -280,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_told_to_end_and_killed_if_they_do_not() {
+    fn programs_get_sigterm_and_then_sigkill() {
         let minute = Duration::from_secs(60);
         let (status, took) = told("trap 'exit 7' TERM; while :; do sleep 0.05; done", minute);
         assert!(status.code() == Some(7) && took < minute, "{status} after {took:?}");
@@ -290,14 +288,14 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_begin_when_it_was_interrupted_finish() {
+    fn programs_that_start_after_a_signal_finish() {
         let mut child = Command::new("sh").args(["-c", "sleep 0.5; exit 3"]).spawn().unwrap();
         let status = look_after(&mut child, &mut || (), &|| true, Duration::ZERO).unwrap();
         assert_eq!(status.code(), Some(3));
     }
 
     #[test]
-    fn programs_may_print_much() {
+    fn programs_may_print_more_than_a_pipe_holds() {
         let ran = Real.run(&["seq", "100000"], &mut || ()).unwrap();
         assert!(ran.ok() && ran.stdout.ends_with("\n100000\n"));
     }

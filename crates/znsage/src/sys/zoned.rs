@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Commands to zones that no program sends, or none that could time them:
-//! reset and finish by ioctls of the block layer, append by the NVMe driver's.
+//! Zone commands, for `probe` to time: reset and finish through the block layer,
+//! append through the NVMe driver.
 #![allow(unsafe_code)]
 
 use std::alloc::{alloc_zeroed, dealloc, Layout};
@@ -15,7 +15,7 @@ use hdrhistogram::Histogram;
 use super::{Appends, Lane, ZoneCommand};
 use crate::interrupt;
 
-/// What the ioctls of the block layer count in.
+/// The unit of the block layer's ioctls.
 const SECTOR: u64 = 512;
 
 /// `struct blk_zone_range` of linux/blkzoned.h.
@@ -29,7 +29,7 @@ pub struct BlkZoneRange {
 nix::ioctl_write_ptr!(blk_reset_zone, 0x12, 131, BlkZoneRange);
 nix::ioctl_write_ptr!(blk_finish_zone, 0x12, 136, BlkZoneRange);
 
-/// Sends it to all zones from `start` on, and tells how long it took.
+/// Sends the command to all zones in a range; returns how long it took.
 pub fn command(path: &str, command: ZoneCommand, start: u64, length: u64) -> io::Result<Duration> {
     let device = OpenOptions::new().write(true).open(path)?;
     let begun = Instant::now();
@@ -39,7 +39,7 @@ pub fn command(path: &str, command: ZoneCommand, start: u64, length: u64) -> io:
 
 fn send(device: &File, command: ZoneCommand, start: u64, length: u64) -> io::Result<()> {
     let range = BlkZoneRange { sector: start / SECTOR, nr_sectors: length / SECTOR };
-    // SAFETY: both ioctls only read the range, which lives longer.
+    // SAFETY: both ioctls only read the range, which outlives the call.
     unsafe {
         match command {
             ZoneCommand::Reset => blk_reset_zone(device.as_raw_fd(), &range),
@@ -74,7 +74,7 @@ pub struct PassthruCmd {
 }
 
 // SAFETY (of the functions that the macros make): the caller passes a command
-// whose address is that of `data_len` bytes.
+// whose address points to `data_len` bytes.
 nix::ioctl_none_bad!(nvme_id, nix::request_code_none!(b'N', 0x40));
 nix::ioctl_readwrite!(nvme_io, b'N', 0x43, PassthruCmd);
 
@@ -101,13 +101,13 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // SAFETY: it was allocated with this layout, and nothing else has it.
+        // SAFETY: it was allocated with this layout and is freed once.
         unsafe { dealloc(self.at, self.layout) }
     }
 }
 
-/// A thread for each lane appends for the time given; lanes that have the same
-/// zones share them. One that has no room left ends before its time.
+/// Appends with a thread per lane for the given time. Lanes with the same zones share
+/// them. A lane whose zones are full ends early.
 pub fn appends(what: &Appends) -> io::Result<Vec<Lane>> {
     let device = OpenOptions::new().read(true).write(true).open(&what.path)?;
     // SAFETY: it takes no argument.
@@ -115,7 +115,7 @@ pub fn appends(what: &Appends) -> io::Result<Vec<Lane>> {
     let at: Vec<AtomicUsize> = what.lanes.iter().map(|_| AtomicUsize::new(0)).collect();
     std::thread::scope(|scope| {
         let lane = |i: usize| {
-            // Who shares zones also shares which of them is written.
+            // Lanes that share zones share the index of the current one.
             let same = what.lanes.iter().position(|l| *l == what.lanes[i]).unwrap_or(i);
             let (device, at) = (&device, &at[same]);
             scope.spawn(move || append_lane(device, nsid, what, &what.lanes[i], at))
@@ -153,19 +153,18 @@ fn append_lane(
             ..PassthruCmd::default()
         };
         let sent = Instant::now();
-        // SAFETY: the command's address is that of the buffer, which is as
-        // long as it says and lives longer.
+        // SAFETY: the command points to the buffer, which has that length and
+        // outlives the call.
         let status = unsafe { nvme_io(device.as_raw_fd(), &mut command) }?;
         match status {
             0 => {
                 let ns = sent.elapsed().as_nanos() as u64;
-                // It grows with what it is given.
+                // The histogram resizes itself.
                 times.record(ns).map_err(io::Error::other)?;
                 bytes += what.bytes;
             }
             s if zone_has_no_room(s) => {
-                // What is left of it must not count among the active zones when
-                // somebody begins the next one.
+                // Finish the zone, or it counts as active when the next one opens.
                 send(device, ZoneCommand::Finish, *zone, what.zone)?;
                 let _ = at.compare_exchange(now, now + 1, Ordering::AcqRel, Ordering::Acquire);
             }
@@ -179,7 +178,7 @@ fn append_lane(
     Ok(Lane { bytes, time: begun.elapsed(), times })
 }
 
-/// Zone Boundary Error, Zone Is Full; without the bit that asks not to retry.
+/// Zone Boundary Error or Zone Is Full, ignoring the Do Not Retry bit.
 fn zone_has_no_room(status: i32) -> bool {
     matches!(status & 0x7ff, 0x1b8 | 0x1b9)
 }
@@ -190,7 +189,7 @@ mod tests {
     use std::mem::{offset_of, size_of};
 
     #[test]
-    fn layouts_are_the_kernels() {
+    fn layouts_match_the_kernel() {
         assert_eq!(size_of::<BlkZoneRange>(), 16);
         assert_eq!(size_of::<PassthruCmd>(), 72);
         assert_eq!(offset_of!(PassthruCmd, addr), 24);
@@ -200,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_the_kernels() {
+    fn ioctl_numbers_match_the_kernel() {
         assert_eq!(nix::request_code_write!(0x12, 131, size_of::<BlkZoneRange>()), 0x4010_1283);
         assert_eq!(nix::request_code_write!(0x12, 136, size_of::<BlkZoneRange>()), 0x4010_1288);
         assert_eq!(nix::request_code_none!(b'N', 0x40), 0x4e40);
@@ -208,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn full_zones_are_told_from_errors() {
+    fn full_zones_differ_from_errors() {
         assert!(zone_has_no_room(0x1b8) && zone_has_no_room(0x41b9));
         assert!(!zone_has_no_room(0x1ba) && !zone_has_no_room(0x02));
     }

@@ -1,34 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The cgroups that have memory on swap.
+//! The cgroups with swapped memory.
 
 use std::collections::HashSet;
 
 use crate::cgroups;
 use crate::sys::Sys;
 
-/// A cgroup that has no others in it, so that nothing counts twice.
+/// A leaf cgroup, so that nothing counts twice.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Group {
-    /// Below the root, e.g. "system.slice/cron.service".
+    /// Path below the root, e.g. "system.slice/cron.service".
     pub path: String,
-    /// What policies and zones know it by: the inode of its directory.
+    /// The key of policies and zones: the inode of its directory.
     pub id: u64,
-    /// On all swap areas together.
+    /// On all swap areas.
     pub swap_bytes: u64,
-    /// Swapped in from and out to the device; None where the kernel does not
-    /// count them (the io controller is not on for the group).
+    /// Bytes swapped in from and out to the device; None without the io controller.
     pub in_bytes: Option<u64>,
     pub out_bytes: Option<u64>,
-    /// Of the last ten seconds, percent in which a task of it waited for memory.
+    /// Share of the last ten seconds in which a task waited for memory, percent.
     pub pressure: Option<f64>,
 }
 
-/// The tree of groups is looked through once in so many times.
+/// Samples between two scans of the tree.
 const LOOKS: u32 = 5;
-/// So many directories at most; a machine with more shows some of its groups.
+/// Limit of directories to scan; with more, some groups are missing.
 const MOST: usize = 1024;
 
-/// Which groups there are.
 #[derive(Default)]
 pub struct Tree {
     root: Option<String>,
@@ -37,8 +35,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// All groups that have anything on swap; `device` is the name of the
-    /// device to count for. None without cgroup v2.
+    /// All groups with swapped memory, with the I/O of `device`. None without cgroup v2.
     pub fn read(&mut self, sys: &dyn Sys, device: &str) -> Option<Vec<Group>> {
         if self.looks.is_multiple_of(LOOKS) {
             self.root = cgroups::mount(sys);
@@ -53,7 +50,7 @@ impl Tree {
     }
 }
 
-/// Finds the groups below `root` that count swap and have none such in them.
+/// Finds the leaves below `root` among the groups that account swap.
 fn leaves(sys: &dyn Sys, root: &str) -> Vec<(String, u64)> {
     let mut todo = vec![String::new()];
     let mut counting: Vec<(String, u64)> = Vec::new();
@@ -63,12 +60,12 @@ fn leaves(sys: &dyn Sys, root: &str) -> Vec<(String, u64)> {
         seen += 1;
         let full = if path.is_empty() { root.to_string() } else { format!("{root}/{path}") };
         let counts = sys.exists(&format!("{full}/memory.swap.current"));
-        // What does not count has none below that does, but for the root.
+        // Below a group that does not account swap, none does. The root is special.
         if counts || path.is_empty() {
             let join = |name| if path.is_empty() { name } else { format!("{path}/{name}") };
             todo.extend(sys.directories(&full).into_iter().map(join));
         }
-        // A group may go while one looks.
+        // The group may have been removed meanwhile.
         if let Some(id) = counts.then(|| sys.inode(&full).ok()).flatten() {
             outer.extend(path.rsplit_once('/').map(|(outer, _)| outer.to_string()));
             counting.push((path, id));
@@ -119,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_that_hold_others_are_left_out() {
+    fn inner_groups_are_skipped() {
         let groups = Tree::default().read(&machine(), "znsage0").unwrap();
         let mut list: Vec<(&str, u64)> =
             groups.iter().map(|g| (g.path.as_str(), g.swap_bytes)).collect();
@@ -129,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_counts_is_told() {
+    fn counters_of_groups_are_read() {
         let fake = machine();
         fake.put(
             &format!("{ROOT}/a-b/io.stat"),
@@ -144,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tree_is_looked_through_now_and_then() {
+    fn tree_is_scanned_now_and_then() {
         let (fake, mut tree) = (machine(), Tree::default());
         tree.read(&fake, "znsage0");
         fake.put(&format!("{ROOT}/new/memory.swap.current"), "1\n");

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Keys, from the bytes that a terminal sends.
+//! Parses keys from the bytes of a terminal.
 //!
-//! crossterm could read them, but it reads on and on when the terminal has
-//! hung up, as happens when an ssh connection breaks: that would take a whole
-//! CPU until somebody kills it.
+//! crossterm loops forever, using a whole CPU, when the terminal hangs up, as after a
+//! broken ssh connection.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     Char(char),
-    /// With the letter in lower case.
+    /// Ctrl and a lower-case letter.
     Ctrl(char),
     Tab,
     BackTab,
@@ -25,8 +24,8 @@ pub enum Key {
 
 const ESCAPE: u8 = 0x1b;
 
-/// Takes the keys out of `bytes`. An escape sequence that has not come to its
-/// end stays there for the next time; unknown ones are left out.
+/// Removes keys from `bytes`. An incomplete escape sequence stays for the next call;
+/// unknown ones are skipped.
 pub fn take(bytes: &mut Vec<u8>) -> Vec<Key> {
     let mut keys = Vec::new();
     let mut rest = &bytes[..];
@@ -50,8 +49,8 @@ pub fn take(bytes: &mut Vec<u8>) -> Vec<Key> {
     keys
 }
 
-/// A sequence without its escape: the key, if it is one of ours, and how long
-/// it is. None if it is not there as a whole.
+/// Parses a sequence without its escape: the key, if known, and its length. None if
+/// incomplete.
 fn sequence(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
     let parameters = bytes[1..].iter().take_while(|b| (0x20..0x40).contains(*b)).count();
     let end = 1 + parameters;
@@ -80,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_read() {
+    fn keys_parse() {
         use Key::*;
         for (text, keys) in [
             ("q", vec![Char('q')]),
@@ -99,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_waits_for_the_rest() {
+    fn incomplete_sequences_wait() {
         let mut bytes = b"p\x1b[1".to_vec();
         assert_eq!(take(&mut bytes), [Key::Char('p')]);
         assert_eq!(bytes, b"\x1b[1");

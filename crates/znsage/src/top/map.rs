@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The zones of a device, and how they become cells of a map.
+//! The zones of a device as cells of a map.
 //!
-//! Each zone by itself is in debugfs, which only root may read. For others,
-//! and where there is no debugfs, sysfs tells how many are in which state: then
-//! the map is sorted by that.
+//! debugfs has every single zone, but only root may read it. Otherwise the map uses
+//! the numbers of zones by state in sysfs, and is sorted by state.
 
 use std::time::{Duration, Instant};
 
@@ -11,17 +10,17 @@ use crate::details::Details;
 use crate::error::reason;
 use crate::sys::Sys;
 
-/// States that are told apart in the map, the most notable first: a cell of
-/// several zones has the first of these that any of them is in.
+/// States in the map, the most notable first: a cell of several zones shows the first
+/// state of any of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     Retired,
-    /// GC moves what is live.
+    /// GC moves its live blocks.
     Victim,
-    /// Nothing is live: about to be reset, or being reset.
+    /// Without live blocks: about to be reset, or being reset.
     Reset,
     Open,
-    /// Not to be written any more, but not a victim yet either.
+    /// Closed for writing, but not yet full.
     Closing,
     Full,
     Empty,
@@ -30,25 +29,24 @@ pub enum State {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Zone {
     pub state: State,
-    /// Blocks of it that are live, 0 to 1.
+    /// Share of live blocks, 0 to 1.
     pub live: f64,
 }
 
-/// A cell: one zone, or several that are next to each other.
+/// A cell: a zone, or several adjacent zones.
 pub type Cell = Zone;
 
-/// What is known of the zones.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Map {
-    /// In the order of the device; or, if `why_sorted`, sorted by state.
+    /// In the order of the device; sorted by state if `why_sorted` is set.
     pub zones: Vec<Zone>,
-    /// Why there is no zone-by-zone table.
+    /// Why there is no table of single zones.
     pub why_sorted: Option<String>,
     /// When it was read.
     pub at: Duration,
 }
 
-/// The state by the name that the module gives it.
+/// The state by the module's name.
 fn state(name: &str) -> State {
     match name {
         "empty" => State::Empty,
@@ -61,7 +59,7 @@ fn state(name: &str) -> State {
     }
 }
 
-/// Reads the module's table of zones. None if it is no such table.
+/// Parses the module's table of zones; None if invalid.
 pub fn parse(text: &str) -> Option<Vec<Zone>> {
     let mut lines = text.lines();
     let names: Vec<&str> = lines.next()?.split_whitespace().collect();
@@ -93,10 +91,10 @@ fn share(part: f64, whole: f64) -> f64 {
     }
 }
 
-/// More than any device has; what a file says is not to cost all memory.
+/// More than any device has, so that a bad file cannot use all memory.
 const MOST_ZONES: u64 = 1 << 22;
 
-/// The zones by what sysfs counts: full ones first, those with most live first.
+/// The zones from sysfs: full ones first, those with most live blocks first.
 pub fn sorted(details: &Details) -> Vec<Zone> {
     let mut zones = Vec::new();
     let mut add = |state, live, n: u64| {
@@ -114,7 +112,7 @@ pub fn sorted(details: &Details) -> Vec<Zone> {
     zones
 }
 
-/// Puts zones into at most `room` cells. Returns how many go into each.
+/// Puts zones into at most `room` cells. Returns the number of zones per cell.
 pub fn cells(zones: &[Zone], room: usize) -> (usize, Vec<Cell>) {
     if zones.is_empty() || room == 0 {
         return (1, Vec::new());
@@ -127,11 +125,11 @@ pub fn cells(zones: &[Zone], room: usize) -> (usize, Vec<Cell>) {
     (each, zones.chunks(each).map(merge).collect())
 }
 
-/// Of the time, reading zones may take one part in so many: of 40,000 zones
-/// the table has megabytes, and need not be read every second.
+/// Reading zones may take at most this fraction of the time: the table of 40,000
+/// zones has megabytes.
 const PART: u32 = 300;
 
-/// Reads the table of zones, of many zones not every time.
+/// Reads the table of zones; less often if that takes long.
 #[derive(Default)]
 pub struct Reader {
     device: String,
@@ -140,8 +138,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// The map of a device; `at` is now, since the start. `details` are those
-    /// that were read with it.
+    /// The map of a device at time `at`.
     pub fn read(&mut self, sys: &dyn Sys, device: &str, details: &Details, at: Duration) -> Map {
         let soon = at.saturating_sub(self.map.at) < self.cost * PART;
         if self.device == device && soon && self.map.why_sorted.is_none() {
@@ -161,7 +158,7 @@ impl Reader {
 fn table(sys: &dyn Sys, device: &str) -> Result<Vec<Zone>, String> {
     let path = format!("/sys/kernel/debug/znsage/{device}/zones");
     match sys.read(&path) {
-        Ok(text) => parse(&text).ok_or(format!("{path} makes no sense")),
+        Ok(text) => parse(&text).ok_or(format!("{path} is not valid")),
         Err(_) if !sys.is_root() => Err("root sees each zone".to_string()),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             Err("each zone is in debugfs, which is not mounted".to_string())
@@ -189,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_read_by_its_headings() {
+    fn table_parses_by_headings() {
         let zones = parse(TABLE).unwrap();
         let states: Vec<State> = zones.iter().map(|z| z.state).collect();
         use State::*;
@@ -203,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_take_all_zones_and_show_what_is_notable() {
+    fn cells_hold_all_zones_and_show_the_most_notable() {
         let mut zones = vec![zone(State::Empty, 0.0); 10];
         zones[0] = zone(State::Full, 1.0);
         zones[4] = zone(State::Victim, 0.5);
@@ -236,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_says_why_it_could_not() {
+    fn reason_for_a_missing_table_is_given() {
         let fake = Fake::new();
         let mut reader = Reader::default();
         let mut look =
@@ -250,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dear_is_read_seldom() {
+    fn slow_tables_are_read_seldom() {
         let fake = Fake::new();
         let path = "/sys/kernel/debug/znsage/znsage0/zones";
         fake.put(path, TABLE);

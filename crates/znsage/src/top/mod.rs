@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `znsage top`: a live view on a terminal.
 //!
-//! `sample` looks at the machine, `state` holds what came of it and what keys
-//! have changed, `view` draws that, and `screen` is the terminal. Only here do
-//! they meet.
+//! `sample` reads the machine, `state` combines samples and keys, `view` draws the
+//! state, `screen` is the terminal. This module connects them.
 
 mod groups;
 mod keys;
@@ -34,18 +33,18 @@ use sample::Eye;
 use screen::{Event, Screen};
 use state::{Request, State};
 
-/// How long a signal that comes at a bad moment may go unnoticed.
+/// Longest delay of a signal that arrives between check and wait.
 const SLICE: Duration = Duration::from_millis(500);
 
-/// Shows devices until somebody quits. `page` in bytes.
+/// Shows devices until the user quits. `page` in bytes.
 ///
 /// # Errors
-/// Without a terminal, without a device (or the one that is asked for), if the
-/// terminal cannot be drawn on, and on signals.
+/// Without a terminal, without the requested or any device, on errors of the terminal,
+/// and on signals.
 pub fn run(sys: &dyn Sys, args: &TopArgs, page: u64, json: bool) -> Result<()> {
     if json {
         return Err(Error::new(Kind::Usage, "`top` shows a screen and has no --json")
-            .hint("`znsage status --json` tells the same, once"));
+            .hint("`znsage status --json` prints the same, once"));
     }
     screen::check()?;
     let (start, mut eye) = (Instant::now(), Eye::new(sys));
@@ -78,7 +77,7 @@ pub fn run(sys: &dyn Sys, args: &TopArgs, page: u64, json: bool) -> Result<()> {
     }
 }
 
-/// Finds the device to begin with, and looks for the first time.
+/// Finds the first device to display, and takes the first sample.
 fn begin(sys: &dyn Sys, args: &TopArgs, page: u64, eye: &mut Eye) -> Result<State> {
     let name = match &args.device {
         Some(wanted) => counters::find(sys, wanted)?.name,
@@ -93,7 +92,7 @@ fn begin(sys: &dyn Sys, args: &TopArgs, page: u64, eye: &mut Eye) -> Result<Stat
     Ok(state)
 }
 
-/// Does what keys ask for; false: it is enough.
+/// Handles keys; returns false to quit.
 fn press(screen: &mut Screen, state: &mut State, keys: Vec<Key>) -> Result<bool> {
     for key in keys {
         match state.press(key) {
@@ -106,8 +105,8 @@ fn press(screen: &mut Screen, state: &mut State, keys: Vec<Key>) -> Result<bool>
     Ok(true)
 }
 
-/// What a screen of 80 columns and 24 rows shows after two looks a second apart,
-/// without a terminal: for who fuzzes what it reads.
+/// A screen of 80 columns and 24 rows after two samples, without a terminal, for
+/// fuzzing.
 pub fn once(sys: &dyn Sys, args: &TopArgs, page: u64) -> Result<String> {
     let mut eye = Eye::new(sys);
     let mut state = begin(sys, args, page, &mut eye)?;

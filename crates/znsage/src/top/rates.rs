@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What happened between two looks at a device, a second.
+//! Rates per second between two samples of a device.
 
 use std::collections::VecDeque;
 
@@ -8,33 +8,33 @@ use serde_json::Value;
 use crate::counters::{self, Device};
 use crate::details::{count, percentile, Details, Latency};
 
-/// Latencies of a time, in us.
+/// Latencies of an interval, in us.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Times {
     pub p50: f64,
     pub p99: f64,
 }
 
-/// Bytes and events a second.
+/// Bytes and events per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
     pub out_bytes: f64,
     /// None if the module does not count it.
     pub in_bytes: Option<f64>,
     pub gc_bytes: f64,
-    /// Of what was written meanwhile; None if nothing was swapped out.
+    /// WAF of the interval; None if nothing was swapped out.
     pub waf: Option<f64>,
-    /// Zones that GC emptied, and what of them was live when it chose them, 0 to 1.
+    /// Zones that GC emptied, and their share of live blocks when chosen, 0 to 1.
     pub gc_zones: f64,
     pub gc_live: Option<f64>,
     pub stalls: f64,
-    /// Of a second, what chunks of all streams waited for zones, in ms.
+    /// Time that chunks of all streams waited for zones, ms per second.
     pub waited_ms: f64,
     pub swap_out: Option<Times>,
     pub swap_in: Option<Times>,
 }
 
-/// What a device told at one time.
+/// A sample of a device.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     pub device: Device,
@@ -42,19 +42,19 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// A counter that not every module has.
+    /// An optional counter.
     pub fn number(&self, name: &str) -> Option<u64> {
         self.details.numbers.get(name).copied()
     }
 }
 
-/// How much more it is; None if it is less, which no counter ever is.
+/// The increase of a counter; None if it decreased.
 fn more(before: u64, now: u64) -> Option<f64> {
     now.checked_sub(before).map(|n| n as f64)
 }
 
-/// The rates between two looks that are `seconds` apart. None if they are not
-/// of one device, but of two that had the same name.
+/// The rates between two samples that are `seconds` apart. None if the counters
+/// restarted: the samples belong to two devices with the same name.
 pub fn between(before: &Seen, now: &Seen, seconds: f64, page: u64) -> Option<Rates> {
     let (a, b) = (&before.device, &now.device);
     if a.backing != b.backing || seconds <= 0.0 {
@@ -79,7 +79,7 @@ pub fn between(before: &Seen, now: &Seen, seconds: f64, page: u64) -> Option<Rat
         gc_zones: zones / seconds,
         gc_live: (capacity > 0.0).then(|| each(|d| d.gc_read_blocks).unwrap_or(0.0) / capacity),
         stalls: each(|d| d.stalls)? / seconds,
-        // Streams come and go: what is less is not known.
+        // Streams come and go: a decrease gives no rate.
         waited_ms: more(waited(before), waited(now)).unwrap_or(0.0) / 1e6 / seconds,
         swap_out: times(before, now, "swap_out"),
         swap_in: times(before, now, "swap_in"),
@@ -91,7 +91,7 @@ fn sum(details: &Details, column: &str) -> u64 {
     numbers.fold(0, u64::saturating_add)
 }
 
-/// Latencies of what was timed between the looks; None if nothing was.
+/// Latencies of the interval; None if nothing was timed.
 fn times(before: &Seen, now: &Seen, what: &str) -> Option<Times> {
     let now = now.details.latency.get(what)?;
     let buckets = match before.details.latency.get(what) {
@@ -102,7 +102,7 @@ fn times(before: &Seen, now: &Seen, what: &str) -> Option<Times> {
         .then(|| Times { p50: percentile(&buckets, 0.5), p99: percentile(&buckets, 0.99) })
 }
 
-/// What came into a histogram. If somebody began it anew meanwhile: all of it.
+/// The increase of a histogram, or all of it after a reset.
 fn difference(before: &Latency, now: &Latency) -> Vec<(Option<u64>, u64)> {
     let same = before.all_buckets.len() == now.all_buckets.len();
     if !same || before.count > now.count {
@@ -112,16 +112,16 @@ fn difference(before: &Latency, now: &Latency) -> Vec<(Option<u64>, u64)> {
     pairs.map(|(a, b)| (b.0, b.1.saturating_sub(a.1))).collect()
 }
 
-/// A stream's row as rates: bytes and ms a second, by column.
+/// The rate of a column of a stream.
 pub fn of_row(before: Option<&Value>, now: Option<&Value>, seconds: f64) -> Option<f64> {
     let (before, now) = (before?.as_u64()?, now?.as_u64()?);
     (seconds > 0.0).then_some(more(before, now)? / seconds)
 }
 
-/// As many as the widest terminal has columns for.
+/// Enough for the widest terminal.
 const LENGTH: usize = 512;
 
-/// The last values of something, the newest at the end; None where there is none.
+/// The last values of a rate, the newest at the end.
 #[derive(Clone, Debug, Default)]
 pub struct Course {
     values: VecDeque<Option<f64>>,
@@ -141,7 +141,7 @@ impl Course {
     }
 }
 
-/// What is drawn over time.
+/// The rates that are drawn over time.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     pub out: Course,
@@ -190,32 +190,32 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_differences_by_the_time_that_passed() {
+    fn rates_are_differences_per_second() {
         let rates =
             between(&seen(100, 0, &[5, 0, 0]), &seen(300, 100, &[5, 0, 10]), 2.0, 4096).unwrap();
         assert_eq!((rates.out_bytes, rates.gc_bytes), (100.0 * 4096.0, 50.0 * 4096.0));
         assert_eq!((rates.waf, rates.gc_zones, rates.gc_live), (Some(1.5), 5.0, Some(0.25)));
         assert_eq!(rates.in_bytes, None);
-        // Only what came in between: between 200 and 400 us.
+        // Only the new values: between 200 and 400 us.
         let times = rates.swap_out.unwrap();
         assert_eq!((times.p50, times.p99), (300.0, 398.0));
         assert_eq!(rates.swap_in, None);
     }
 
     #[test]
-    fn nothing_is_no_latency_and_no_waf() {
+    fn idle_interval_has_no_latency_and_no_waf() {
         let rates = between(&seen(9, 0, &[5, 0, 0]), &seen(9, 0, &[5, 0, 0]), 1.0, 4096).unwrap();
         assert_eq!((rates.swap_out, rates.waf, rates.gc_live), (None, None, None));
     }
 
     #[test]
-    fn a_histogram_that_was_begun_anew_counts_as_it_is() {
+    fn histogram_counts_in_full_after_a_reset() {
         let rates = between(&seen(9, 0, &[0, 0, 50]), &seen(9, 0, &[10, 0, 0]), 1.0, 4096).unwrap();
         assert_eq!(rates.swap_out.unwrap().p50, 50.0);
     }
 
     #[test]
-    fn another_device_of_the_name_is_noticed() {
+    fn another_device_with_the_same_name_is_detected() {
         assert!(between(&seen(9, 0, &[]), &seen(8, 0, &[]), 1.0, 4096).is_none());
         let mut other = seen(10, 0, &[]);
         other.device.backing = "nvme7n1".into();
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_course_forgets_what_is_long_ago() {
+    fn course_drops_old_values() {
         let mut course = Course::default();
         (0..LENGTH + 3).for_each(|i| course.add(Some(i as f64)));
         assert_eq!(course.newest().count(), LENGTH);

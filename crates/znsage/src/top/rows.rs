@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The tables of streams and of cgroups: what is in their cells, and in which
-//! order.
+//! The rows of the tables of streams and cgroups, and their order.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -19,15 +18,15 @@ pub enum Which {
     Groups,
 }
 
-/// A column; those of the first places are shown first where room is short.
+/// A column of a table.
 #[derive(Debug)]
 pub struct Column {
     pub title: &'static str,
-    /// Characters; of a column of words the least, it takes what is left.
+    /// Characters; the minimum for a column of words, which takes the rest.
     pub width: u16,
-    /// Words are set to the left, numbers to the right.
+    /// Words are left-aligned, numbers right-aligned.
     pub words: bool,
-    /// The smaller, the sooner it has a place.
+    /// Columns with small ranks are shown first if room is short.
     pub rank: u8,
 }
 
@@ -76,7 +75,7 @@ impl Which {
     }
 }
 
-/// A cell as it is shown, and what it is sorted by; nothing sorts by its text.
+/// The text of a cell and its sort key; without one the text is the key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
     pub text: String,
@@ -97,7 +96,7 @@ fn bytes(n: f64) -> String {
     units::size(n as u64)
 }
 
-/// A row for each stream. `before` is none at the first look.
+/// A row for each stream. `before` is None at the first sample.
 pub fn streams(
     before: Option<&Seen>,
     now: &Seen,
@@ -138,7 +137,7 @@ pub fn streams(
     now.details.streams.iter().map(row).collect()
 }
 
-/// A key as the module shows it; with the policy `cgroup` it is a cgroup.
+/// The module's key, or the cgroup with the policy `cgroup`.
 fn key(value: Option<&Value>, by_cgroup: bool, groups: &[Group]) -> String {
     let Some(text) = value.and_then(Value::as_str) else {
         return "-".to_string();
@@ -152,7 +151,7 @@ fn key(value: Option<&Value>, by_cgroup: bool, groups: &[Group]) -> String {
     }
 }
 
-/// A row for each cgroup; `before` are the groups at the look before.
+/// A row for each cgroup; `before` has the groups of the previous sample.
 pub fn groups(before: &[Group], now: &[Group], seconds: f64) -> Vec<Row> {
     let old: HashMap<u64, &Group> = before.iter().map(|g| (g.id, g)).collect();
     let row = |group: &Group| {
@@ -171,14 +170,13 @@ pub fn groups(before: &[Group], now: &[Group], seconds: f64) -> Vec<Row> {
     now.iter().map(row).collect()
 }
 
-/// What a table is sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
     pub column: usize,
     pub reverse: bool,
 }
 
-/// Large numbers and early words first, or the other way round.
+/// Sorts large numbers and early words first, or reversed.
 pub fn sort(rows: &mut [Row], order: Order) {
     let compare = |a: &Row, b: &Row| -> Ordering {
         let (Some(a), Some(b)) = (a.get(order.column), b.get(order.column)) else {
@@ -246,13 +244,13 @@ mod tests {
     }
 
     #[test]
-    fn a_table_without_columns_is_shown_all_the_same() {
+    fn table_without_columns_is_shown() {
         let rows = streams(None, &seen("stream\n3\n", "cpu"), &[], 1.0, 4096);
         assert_eq!(texts(&rows[0]), ["3", "-", "-", "-", "-", "-", "-", "-", "-", "-"]);
     }
 
     #[test]
-    fn groups_have_rates_where_the_kernel_counts() {
+    fn groups_have_rates_with_the_io_controller() {
         let group = |bytes| Group {
             path: "a".into(),
             id: 1,

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! One look at the machine: what `znsage status` reads, the zones of the
-//! device that is shown, and the cgroups.
+//! Samples of the machine: the data of `znsage status`, the zones of the displayed
+//! device, and the cgroups.
 
 use std::time::Duration;
 
 use super::groups::{Group, Tree};
 use super::map::{Map, Reader};
 use super::rates::Seen;
+use crate::details;
 use crate::error::Result;
-use crate::status;
 use crate::sys::Sys;
 
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
-    /// Since the start.
+    /// Time since the start.
     pub at: Duration,
     pub devices: Vec<Seen>,
-    /// Of the device that is looked at.
+    /// Zones of the displayed device.
     pub map: Map,
     /// None without cgroup v2.
     pub groups: Option<Vec<Group>>,
 }
 
-/// Looks, and remembers what need not be looked at every time.
+/// Takes samples, and caches what need not be read every time.
 pub struct Eye<'a> {
     sys: &'a dyn Sys,
     zones: Reader,
@@ -34,9 +34,9 @@ impl<'a> Eye<'a> {
         Eye { sys, zones: Reader::default(), tree: Tree::default() }
     }
 
-    /// Looks at all devices, and more closely at one of them, if it is there.
+    /// Samples all devices, with the details of one.
     pub fn look(&mut self, device: &str, at: Duration) -> Result<Sample> {
-        let devices: Vec<Seen> = status::devices(self.sys)?
+        let devices: Vec<Seen> = details::all(self.sys)?
             .into_iter()
             .map(|(device, details)| Seen { device, details })
             .collect();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The terminal: taken over, drawn to, listened to, and given back as it was,
-//! however the command ends.
+//! The terminal: draws to it, reads keys, and restores it however the command ends.
 
 use std::io::{self, stdin, stdout, IsTerminal, Stdout};
 use std::os::fd::AsFd;
@@ -21,29 +20,28 @@ use crate::sys::Sys;
 pub struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
     look: Look,
-    /// What was typed and is not a whole key yet.
+    /// Bytes of an incomplete key.
     typed: Vec<u8>,
 }
 
-/// What waiting for the terminal came to.
 #[derive(Debug, PartialEq)]
 pub enum Event {
     Keys(Vec<Key>),
-    /// A signal: perhaps that the window has another size.
+    /// A signal, possibly a change of the window size.
     Signal,
     Time,
 }
 
-/// `top` is for people only.
+/// Refuses to run without a terminal.
 pub fn check() -> Result<()> {
     match stdin().is_terminal() && stdout().is_terminal() {
         true => Ok(()),
         false => Err(Error::new(Kind::Environment, "`znsage top` needs a terminal")
-            .hint("`znsage status` and `znsage status --json` do without")),
+            .hint("`znsage status` and `znsage status --json` work without one")),
     }
 }
 
-/// What the terminal can show, by what is customary in the environment.
+/// What the terminal can show, by environment variables.
 pub fn look(sys: &dyn Sys, ascii: bool) -> Look {
     let terminal = sys.env("TERM").unwrap_or_default();
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| sys.env(name));
@@ -51,7 +49,7 @@ pub fn look(sys: &dyn Sys, ascii: bool) -> Look {
     let unicode = locale.contains("utf-8") || locale.contains("utf8");
     Look {
         color: sys.env("NO_COLOR").is_none() && !terminal.starts_with("vt"),
-        // The console of the kernel has few of the signs that bars need.
+        // The Linux console lacks most characters for bars.
         ascii: ascii || !unicode || terminal == "linux",
     }
 }
@@ -61,8 +59,8 @@ fn cannot(what: &str) -> impl Fn(io::Error) -> Error + '_ {
 }
 
 impl Screen {
-    /// From here on the terminal is ours; dropping gives it back, and so does
-    /// a panic before it tells what happened.
+    /// Takes the terminal over. Dropping restores it, and so does a panic before it
+    /// prints its message.
     pub fn open(look: Look) -> Result<Screen> {
         let terminal = ratatui::try_init().map_err(|e| {
             let _ = ratatui::try_restore();
@@ -78,13 +76,13 @@ impl Screen {
         drawn.map(drop).map_err(cannot("draw on"))
     }
 
-    /// Forgets what the terminal shows: the next `draw` draws everything.
+    /// Makes the next `draw` redraw everything.
     pub fn forget(&mut self) -> Result<()> {
         let size = self.terminal.size().map_err(cannot("measure"))?;
         self.terminal.resize(size.into()).map_err(cannot("clear"))
     }
 
-    /// Gives the terminal back, stops until somebody says `fg`, takes it again.
+    /// Restores the terminal, stops until `fg`, and takes it over again.
     pub fn suspend(&mut self) -> Result<()> {
         let _ = ratatui::try_restore();
         let _ = self.terminal.show_cursor();
@@ -97,13 +95,13 @@ impl Screen {
     pub fn wait(&mut self, time: Duration) -> Result<Event> {
         let stdin = stdin();
         let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
-        // Rounded up: not to come back a bit too early, again and again.
+        // Round up, or the wait may end slightly too early, repeatedly.
         let ms = time.as_micros().div_ceil(1000).min(60_000) as u16;
         match poll(&mut fds, PollTimeout::from(ms)) {
             Ok(0) => return Ok(Event::Time),
             Ok(_) => {}
             Err(Errno::EINTR) => return Ok(Event::Signal),
-            Err(e) => return Err(cannot("listen to")(e.into())),
+            Err(e) => return Err(cannot("read from")(e.into())),
         }
         let mut bytes = [0; 256];
         match nix::unistd::read(&stdin, &mut bytes) {
@@ -113,7 +111,7 @@ impl Screen {
                 Ok(Event::Keys(keys::take(&mut self.typed)))
             }
             Err(Errno::EINTR | Errno::EAGAIN) => Ok(Event::Signal),
-            Err(e) => Err(cannot("listen to")(e.into())),
+            Err(e) => Err(cannot("read from")(e.into())),
         }
     }
 }
@@ -121,8 +119,8 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         let _ = self.terminal.show_cursor();
-        // A panic has given it back and told what happened; some terminals would
-        // put the cursor on top of that if it were given back again.
+        // A panic restored it and printed its message; restoring it again would move
+        // the cursor over the message on some terminals.
         if !std::thread::panicking() {
             let _ = ratatui::try_restore();
         }
@@ -142,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_decides_about_colours_and_signs() {
+    fn environment_determines_colours_and_characters() {
         let utf8 = ("LANG", "de_DE.UTF-8");
         assert_eq!(looks(&[utf8, ("TERM", "xterm-256color")]), (true, false));
         assert_eq!(looks(&[("LC_ALL", "C"), utf8, ("TERM", "xterm")]), (true, true));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the screen is made of, and what keys do to it. No terminal, no clock
-//! and no files: samples and keys come in, the view looks.
+//! The state of the screen, changed by samples and keys and drawn by the view. Uses no
+//! terminal, clock or file.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use super::rows::{self, Order, Row, Which};
 use super::sample::Sample;
 use crate::error::Result;
 
-/// A device that was seen, be it still there or not.
+/// A device that is on, or was since the start.
 #[derive(Debug)]
 pub struct Watched {
     pub name: String,
     pub seen: Seen,
     pub gone: bool,
-    /// None at the first look.
+    /// None at the first sample.
     pub rates: Option<Rates>,
     pub history: History,
     pub streams: Vec<Row>,
@@ -26,36 +26,36 @@ pub struct Watched {
     at: Duration,
 }
 
-/// A table as the keys have left it.
+/// Sorting and scrolling of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     pub order: Order,
     pub scroll: usize,
 }
 
-/// What only the loop around can do.
+/// What a key asks of the main loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     Quit,
-    /// Draw everything, whatever the terminal is thought to show.
+    /// Redraw the whole screen.
     Redraw,
-    /// Stop, as Ctrl-Z does elsewhere.
+    /// Suspend, as after Ctrl-Z.
     Suspend,
 }
 
-/// Times between looks that the keys go through, in ms.
+/// Intervals for + and -, in ms.
 const INTERVALS: [u64; 9] = [250, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000, 300_000];
 
-/// Rows that PageUp and PageDown move.
+/// Rows to move for PageUp and PageDown.
 const PAGE: usize = 10;
 
 #[derive(Debug)]
 pub struct State {
     /// In bytes.
     pub page: u64,
-    /// In the order of their numbers.
+    /// Ordered by number.
     pub devices: Vec<Watched>,
-    /// The name of the device that is shown.
+    /// Name of the displayed device.
     pub shown: String,
     pub groups: Vec<Row>,
     /// None without cgroup v2.
@@ -67,13 +67,13 @@ pub struct State {
     pub table: Which,
     pub streams_place: Place,
     pub groups_place: Place,
-    /// Why the last look failed.
+    /// Error of the last sample.
     pub problem: Option<String>,
     looked: Option<Duration>,
 }
 
 impl State {
-    /// `page` in bytes; `shown` is the device to begin with.
+    /// `page` in bytes; `shown` is the device to display first.
     pub fn new(page: u64, interval: Duration, shown: String) -> Self {
         let place = |column| Place { order: Order { column, reverse: false }, scroll: 0 };
         State {
@@ -98,13 +98,13 @@ impl State {
         self.devices.get(self.selected()?)
     }
 
-    /// The place of what is shown among the devices.
+    /// Index of the displayed device.
     pub fn selected(&self) -> Option<usize> {
         self.devices.iter().position(|d| d.name == self.shown)
     }
 
-    /// Shows another device. What was known of zones and cgroups is of the one
-    /// before, so a look is due.
+    /// Displays another device. A sample is due, because zones and cgroups are those of
+    /// the previous device.
     fn show(&mut self, i: usize) {
         let Some(device) = self.devices.get(i).filter(|d| d.name != self.shown) else {
             return;
@@ -118,7 +118,7 @@ impl State {
         self.last_groups.is_some()
     }
 
-    /// How long until the next look; None while paused.
+    /// Time until the next sample; None while paused.
     pub fn due(&self, now: Duration) -> Option<Duration> {
         if self.paused {
             return None;
@@ -127,7 +127,7 @@ impl State {
         Some(next.saturating_sub(now))
     }
 
-    /// Takes what a look at `at` found.
+    /// Adds the sample taken at `at`.
     pub fn take(&mut self, sample: Result<Sample>, at: Duration) {
         self.looked = Some(at);
         let mut sample = match sample {
@@ -141,7 +141,7 @@ impl State {
         for old in &mut self.devices {
             let gone = !sample.devices.iter().any(|seen| seen.device.name == old.name);
             if old.gone && !gone {
-                // What it counts has nothing to do with what it counted before.
+                // Its counters restarted.
                 old.at = sample.at;
             }
             old.gone = gone;
@@ -219,7 +219,7 @@ impl State {
         }
     }
 
-    /// Does what a key asks for, or says what the loop has to do for it.
+    /// Handles a key; returns a request to the main loop, if any.
     pub fn press(&mut self, key: Key) -> Option<Request> {
         match key {
             Key::Char('q') | Key::Ctrl('c') => return Some(Request::Quit),
@@ -259,7 +259,7 @@ impl State {
         None
     }
 
-    /// To another device, around the corner if need be.
+    /// Moves to another device, wrapping around.
     fn go(&mut self, by: isize) {
         let n = self.devices.len().max(1) as isize;
         let now = self.selected().unwrap_or(0) as isize;
@@ -306,7 +306,7 @@ mod tests {
         Duration::from_secs(n)
     }
 
-    /// A state that looked once a second, and each time saw these.
+    /// A state after one sample per second with these devices.
     fn after(looks: &[&[(&str, u64)]]) -> State {
         let mut state = State::new(4096, secs(1), "znsage2".to_string());
         for (i, devices) in looks.iter().enumerate() {
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_come_with_the_second_look() {
+    fn rates_need_two_samples() {
         let mut state = after(&[&[("znsage0", 100)]]);
         assert_eq!(out(&state), None);
         look(&mut state, 4, &[("znsage0", 500)]);
@@ -333,20 +333,20 @@ mod tests {
     }
 
     #[test]
-    fn a_device_goes_and_comes_back() {
+    fn device_may_vanish_and_return() {
         let mut state = after(&[&[("znsage0", 100)], &[("znsage0", 200)], &[]]);
         assert!(state.device().unwrap().gone);
-        assert_eq!(out(&state), Some(100.0 * 4096.0), "what was last known stays");
+        assert_eq!(out(&state), Some(100.0 * 4096.0), "the last values stay");
         look(&mut state, 3, &[("znsage0", 500)]);
         assert!(!state.device().unwrap().gone);
-        assert_eq!(out(&state), None, "it began anew");
+        assert_eq!(out(&state), None, "its counters restarted");
         assert_eq!(state.device().unwrap().history.out.newest().count(), 0);
         look(&mut state, 4, &[("znsage0", 501)]);
         assert_eq!(out(&state), Some(4096.0));
     }
 
     #[test]
-    fn a_new_device_does_not_change_which_is_shown() {
+    fn new_device_does_not_change_the_displayed_one() {
         let mut state =
             after(&[&[("znsage2", 1)], &[("znsage10", 1), ("znsage1", 1), ("znsage2", 1)]]);
         let names: Vec<_> = state.devices.iter().map(|d| d.name.as_str()).collect();
@@ -363,11 +363,11 @@ mod tests {
             assert_eq!(state.press(key), None);
             assert_eq!(state.device().unwrap().name, name, "{key:?}");
         }
-        assert_eq!(state.due(secs(1)), Some(secs(0)), "the zones of another have to be read");
+        assert_eq!(state.due(secs(1)), Some(secs(0)), "the zones of the new device must be read");
     }
 
     #[test]
-    fn a_look_that_fails_is_told_until_one_does_not() {
+    fn error_is_shown_until_the_next_good_sample() {
         let mut state = after(&[&[("znsage0", 1)]]);
         state.take(Err(Error::new(Kind::Kernel, "cannot read x")), secs(1));
         assert_eq!(state.problem.as_deref(), Some("cannot read x"));
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_are_due_by_the_interval() {
+    fn samples_are_due_after_the_interval() {
         let mut state = State::new(4096, secs(2), String::new());
         assert_eq!(state.due(secs(7)), Some(secs(0)));
         look(&mut state, 7, &[]);
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_goes_in_steps_and_has_ends() {
+    fn interval_changes_in_steps_within_limits() {
         let mut state = State::new(4096, Duration::from_millis(700), String::new());
         state.press(Key::Char('+'));
         assert_eq!(state.interval, secs(1));
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_sorted_and_scrolled_each_for_itself() {
+    fn tables_sort_and_scroll_independently() {
         let mut state = after(&[&[("znsage0", 1)]]);
         let group =
             |path: &str, swap_bytes| Group { path: path.into(), swap_bytes, ..Group::default() };
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_end_stop_and_help() {
+    fn keys_for_quit_suspend_and_help() {
         let mut state = after(&[]);
         assert_eq!(state.press(Key::Char('q')), Some(Request::Quit));
         assert_eq!(state.press(Key::Ctrl('c')), Some(Request::Quit));
@@ -445,7 +445,7 @@ mod tests {
         assert!(state.help);
         assert_eq!(state.press(Key::Escape), None);
         assert!(!state.help);
-        // Without any device, no key does harm.
+        // Keys work without a device.
         for key in [Key::Tab, Key::Left, Key::Down, Key::End, Key::Char('s'), Key::Char('1')] {
             assert_eq!(state.press(key), None);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! From files to a screen: a machine at work, looked at once a second.
+//! From files to a screen: a busy machine, sampled once a second.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use crate::sys::Sys;
 const ZONES: u64 = 1024;
 const COLORS: Look = Look { color: true, ascii: false };
 
-/// A machine with znsage0 and znsage1, as they are at second `t`.
+/// Sets znsage0 and znsage1 to their state at second `t`.
 fn machine(fake: &Fake, t: u64) {
     fake.put("/proc/mounts", "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n");
     for (n, name) in ["znsage0", "znsage1"].into_iter().enumerate() {
@@ -50,7 +50,7 @@ fn machine(fake: &Fake, t: u64) {
     }
 }
 
-/// What grows by `rate` a second, now more, now less.
+/// A counter that grows by about `rate` per second.
 fn grown(t: u64, rate: u64) -> u64 {
     (0..t).map(|i| rate * (1 + i % 5) / 3).sum()
 }
@@ -120,8 +120,7 @@ fn device(fake: &Fake, name: &str, backing: &str, t: u64) {
     }
 }
 
-/// As the module cuts them; most take as long as bucket `usual`, in the odd
-/// seconds longer.
+/// A histogram of the module; most values are in bucket `usual`, in odd seconds higher.
 fn histogram(usual: u64, t: u64) -> String {
     let end = |b: u64| if b < 4 { b + 1 } else { (4 + b % 4 + 1) << (b / 4 - 1) };
     let mut text = "below_us count\n".to_string();
@@ -170,7 +169,7 @@ fn zones() -> String {
     text
 }
 
-/// The machine after so many seconds.
+/// The state after sampling for `seconds`.
 fn watched(fake: &Fake, seconds: u64) -> State {
     let mut eye = Eye::new(fake);
     let mut state = State::new(4096, Duration::from_secs(1), "znsage0".to_string());
@@ -209,9 +208,9 @@ fn screens_of_many_sizes() {
     compare_text(&screen(&state, COLORS, 80, 24).to_string(), "top-help");
 }
 
-/// docs/top.svg is what is drawn. With TOP_SVG=FILE it is written there instead.
+/// Compares with docs/top.svg. TOP_SVG=FILE writes the picture to FILE instead.
 #[test]
-fn the_picture_of_the_readme_is_up_to_date() {
+fn picture_of_the_readme_is_up_to_date() {
     let state = watched(&Fake::new(), 40);
     let screen = screen(&state, COLORS, 100, 34);
     let svg = picture::draw(screen.buffer(), "znsage top on a terminal");
@@ -219,11 +218,11 @@ fn the_picture_of_the_readme_is_up_to_date() {
         return std::fs::write(file, svg).unwrap();
     }
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/top.svg");
-    assert!(std::fs::read_to_string(file).unwrap() == svg, "write it anew with TOP_SVG={file}");
+    assert!(std::fs::read_to_string(file).unwrap() == svg, "renew it with TOP_SVG={file}");
 }
 
 #[test]
-fn no_size_is_too_much_or_too_little() {
+fn every_size_is_drawn() {
     let mut state = watched(&Fake::new(), 3);
     for help in [false, true] {
         state.help = help;
@@ -236,7 +235,7 @@ fn no_size_is_too_much_or_too_little() {
 }
 
 #[test]
-fn colours_are_the_sixteen_or_none() {
+fn only_sixteen_colours_are_used() {
     let state = watched(&Fake::new(), 3);
     let colors = |color| {
         let screen = screen(&state, Look { color, ascii: false }, 120, 40);
@@ -250,7 +249,7 @@ fn colours_are_the_sixteen_or_none() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn errors_are_shown() {
     let fake = Fake::new();
     let mut state = watched(&fake, 2);
     state.press(Key::Char('p'));
@@ -275,7 +274,7 @@ fn what_is_wrong_is_said() {
 }
 
 #[test]
-fn it_begins_with_a_device_or_not_at_all() {
+fn start_requires_a_device() {
     let fake = Fake::new();
     let begin = |device: Option<&str>| {
         let args = TopArgs { device: device.map(str::to_string), interval: 1.0, ascii: false };
@@ -291,10 +290,10 @@ fn it_begins_with_a_device_or_not_at_all() {
     assert_eq!(run(&fake, &args, 4096, true).unwrap_err().kind, Kind::Usage);
 }
 
-/// At one look a second, top is to take less than 1 % of a core. What the
-/// kernel takes to make up the files is not in this.
+/// At one sample per second, top must take less than 1 % of a core, not counting the
+/// kernel's work for the files.
 #[test]
-fn a_refresh_takes_little_time() {
+fn samples_take_little_time() {
     const LOOKS: u32 = 50;
     let fake = Fake::new();
     let mut state = watched(&fake, 2);
@@ -303,16 +302,16 @@ fn a_refresh_takes_little_time() {
     let cpu = || Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap());
     let mut look = |i: u32| {
         let begun = cpu();
-        // Far apart, so that the zones are read each time.
+        // Far apart, so that the zones are read every time.
         let at = Duration::from_secs(u64::from(1000 * (i + 1)));
         state.take(eye.look("znsage0", at), at);
         terminal.draw(|f| view::draw(&state, COLORS, f.area(), f.buffer_mut())).unwrap();
         cpu() - begun
     };
-    // What else the machine does makes some of them longer, none shorter.
+    // Other load makes some of them longer, none shorter.
     let each = (0..LOOKS).map(&mut look).min().unwrap();
-    println!("{each:?} of a CPU for each look");
-    // What is not optimized takes several times as long.
+    println!("{each:?} of CPU time per sample");
+    // Unoptimized code takes several times as long.
     let most = Duration::from_millis(if cfg!(debug_assertions) { 40 } else { 10 });
-    assert!(each < most, "{each:?} of a CPU for each look");
+    assert!(each < most, "{each:?} of CPU time per sample");
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A screen as a picture for the README: what `view` has drawn, as SVG.
+//! Draws a screen as SVG, for the README.
 
 use std::fmt::Write;
 
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
 
-/// Pixels of a character. Letters are stretched to that, bars are drawn.
+/// Pixels of a character. Letters are stretched to this size.
 const WIDTH: f64 = 8.4;
 const HEIGHT: f64 = 17.0;
 const BASELINE: f64 = 13.0;
@@ -29,7 +29,7 @@ fn hex(color: Color) -> &'static str {
     }
 }
 
-/// Colours of a cell, in front and behind.
+/// Foreground and background of a cell.
 fn colors(cell: &Cell) -> [&'static str; 2] {
     let front = hex(cell.fg);
     match cell.modifier.contains(Modifier::REVERSED) {
@@ -52,7 +52,7 @@ fn rect(svg: &mut String, x: f64, y: f64, width: f64, height: f64, color: &str) 
     );
 }
 
-/// How much of its cell a bar fills from below, and how strongly it is filled.
+/// The height and opacity of a bar in its cell.
 fn bar(symbol: &str) -> Option<(f64, f64)> {
     let eighths = "▁▂▃▄▅▆▇█".chars().position(|c| symbol.chars().eq([c]));
     match (symbol, eighths) {
@@ -62,7 +62,7 @@ fn bar(symbol: &str) -> Option<(f64, f64)> {
     }
 }
 
-/// Draws a row of cells, runs of the same kind at once.
+/// Draws a row of cells, combining runs of the same kind.
 fn row(svg: &mut String, cells: &[Cell], y: f64) {
     let kind = |cell: &Cell| (colors(cell), cell.modifier, bar(cell.symbol()));
     let mut column = 0;
@@ -108,7 +108,7 @@ fn text(svg: &mut String, run: &[Cell], x: f64, y: f64, color: &str, modifier: M
     );
 }
 
-/// The whole picture; `title` is what a screen reader says.
+/// The whole picture; `title` is for screen readers.
 pub fn draw(buffer: &Buffer, title: &str) -> String {
     let width = f64::from(buffer.area.width) * WIDTH + 2.0 * MARGIN;
     let height = f64::from(buffer.area.height) * HEIGHT + 2.0 * MARGIN;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The terminal is given back as it was, however top ends. A terminal is of a
-//! whole process, so `on_the_terminal` runs in one of its own.
+//! top restores the terminal however it ends. A terminal belongs to a whole process, so
+//! `on_the_terminal` runs in its own.
 
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -16,7 +16,7 @@ use nix::unistd::Pid;
 use super::super::screen::{look, Screen};
 use super::*;
 
-/// Tells `on_the_terminal` what is to come of it: an exit status, or a panic.
+/// Tells `on_the_terminal` how to end: with an exit status or a panic.
 const WAY: &str = "ZNSAGE_TEST_TOP";
 
 const ENTER: &str = "\x1b[?1049h";
@@ -24,11 +24,11 @@ const LEAVE: &str = "\x1b[?1049l";
 const HIDE: &str = "\x1b[?25l";
 const SHOW: &str = "\x1b[?25h";
 
-/// Much, for machines that have other things to do.
+/// Generous, for busy machines.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
-#[ignore = "the tests below start it, each on a terminal"]
+#[ignore = "the tests below run it on a terminal"]
 fn on_the_terminal() {
     let fake = Fake::new();
     machine(&fake, 0);
@@ -50,7 +50,7 @@ fn on_the_terminal() {
 struct Session {
     child: Child,
     terminal: std::fs::File,
-    /// The other end, which tells how the terminal is set.
+    /// The other end, to read the terminal's settings.
     inside: std::os::fd::OwnedFd,
     before: Termios,
     shown: String,
@@ -75,7 +75,7 @@ impl Session {
         Session { child, terminal, inside: pair.slave, before, shown: String::new() }
     }
 
-    /// Reads on until `text` was shown.
+    /// Reads until `text` appears.
     fn until(&mut self, text: &str) {
         let begun = Instant::now();
         while !self.shown.contains(text) {
@@ -84,13 +84,13 @@ impl Session {
             if poll(&mut fds, PollTimeout::from(100u8)).unwrap() > 0 {
                 let mut bytes = [0; 4096];
                 let n = self.terminal.read(&mut bytes).unwrap();
-                // In ASCII, as was asked for, so no sign is cut in two.
+                // The output is ASCII, so no character is split.
                 self.shown += &String::from_utf8_lossy(&bytes[..n]);
             }
         }
     }
 
-    /// Waits until the screen is there.
+    /// Waits for the screen.
     fn drawn(&mut self) {
         self.until("znsage0");
         self.until(HIDE);
@@ -98,8 +98,8 @@ impl Session {
         assert!(!flags.intersects(LocalFlags::ICANON | LocalFlags::ECHO), "{flags:?}");
     }
 
-    /// Waits for the end; all has to be as before then. Returns the exit status
-    /// of the test and what was shown after the screen.
+    /// Waits for the end and checks that the terminal is restored. Returns the exit
+    /// status of the test and the output after the screen.
     fn ended(mut self) -> (Option<i32>, String) {
         self.until("test result:");
         let status = self.child.wait().unwrap();
@@ -113,7 +113,7 @@ impl Session {
 }
 
 #[test]
-fn keys_that_quit_give_the_terminal_back() {
+fn quitting_restores_the_terminal() {
     for key in ["q", "\x03"] {
         let mut session = Session::start("0");
         session.drawn();
@@ -124,7 +124,7 @@ fn keys_that_quit_give_the_terminal_back() {
 }
 
 #[test]
-fn signals_give_the_terminal_back() {
+fn signals_restore_the_terminal() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
         let mut session = Session::start("130");
         session.drawn();
@@ -134,9 +134,9 @@ fn signals_give_the_terminal_back() {
     }
 }
 
-/// What it says must not be on a screen that is gone.
+/// The message must not vanish with the screen.
 #[test]
-fn a_panic_gives_the_terminal_back_before_it_tells() {
+fn panic_restores_the_terminal_before_its_message() {
     let session = Session::start("panic");
     let (status, after) = session.ended();
     assert_eq!(status, Some(101));

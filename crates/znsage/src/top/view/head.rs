@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The first and the last line: devices, keys; and what a device is.
+//! The first and last lines: devices and keys; and the properties of the device.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -9,7 +9,7 @@ use super::{put, Look};
 use crate::top::state::{State, Watched};
 use crate::units;
 
-/// The devices, the one that is shown marked, and how often it looks.
+/// The devices, with the displayed one marked, and the interval.
 pub fn title(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
     let mut spans = vec![Span::styled("znsage top ", look.bold())];
     let tabs = tabs(state, look);
@@ -50,13 +50,14 @@ fn interval(state: &State) -> Span<'static> {
     }
 }
 
-/// What the device is and how it is set, or what is wrong with it.
+/// Properties and settings of the device, or its errors.
 pub fn facts(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
     let line = match (&state.problem, state.device()) {
         (Some(problem), _) => Span::styled(problem.clone(), look.bad()),
-        (None, None) => Span::raw("no znsage device is on; one that is turned on is shown here"),
+        (None, None) => Span::raw("no znsage device is on; it appears here when turned on"),
         (None, Some(device)) if device.gone => {
-            let text = format!("{} is off; shown is what was, until it is back", device.name);
+            let text =
+                format!("{} is off; these are its last values, until it is back", device.name);
             Span::styled(text, look.bad())
         }
         (None, Some(device)) if !device.seen.device.troubles().is_empty() => {

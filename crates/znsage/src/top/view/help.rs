@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the keys do and what the words mean.
+//! Explains keys and words.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -9,27 +9,27 @@ use super::{map, put, Look};
 
 const KEYS: [(&str, &str); 12] = [
     ("q", "quit (or Ctrl-C)"),
-    ("p", "pause, and go on"),
-    ("Tab, 1-9", "another device (or the arrows)"),
-    ("t", "streams or cgroups"),
-    ("s, S", "sort by the next column, the one before"),
+    ("p", "pause, resume"),
+    ("Tab, 1-9", "next device (or arrows), device by position"),
+    ("t", "switch between streams and cgroups"),
+    ("s, S", "sort by the next or previous column"),
     ("r", "reverse the order"),
     ("j, k", "scroll (or arrows, PageUp, PageDown)"),
-    ("+, -", "look less often, more often"),
-    ("Ctrl-L", "draw the screen anew"),
-    ("Ctrl-Z", "stop; fg goes on"),
-    ("?", "this, and back"),
+    ("+, -", "longer, shorter interval"),
+    ("Ctrl-L", "redraw the screen"),
+    ("Ctrl-Z", "suspend; fg continues"),
+    ("?", "show or leave this help"),
     ("", ""),
 ];
 
 const WORDS: [(&str, &str); 7] = [
-    ("out, in", "50/99: latency, median and 99 %, of the last interval"),
+    ("out, in", "50/99: median and 99th percentile of latency, last interval"),
     ("WAF", "written to the device / swapped out"),
-    ("free", "empty zones, and at how many GC begins and ends"),
-    ("GC", "zones emptied, and what of them was live (is copied)"),
-    ("live", "blocks with data, of all blocks"),
+    ("free", "empty zones, and the numbers at which GC starts and stops"),
+    ("GC", "zones emptied, and their share of live blocks (copied)"),
+    ("live", "share of blocks with valid data"),
     ("stalls", "appends that found no zone and waited"),
-    ("PRESSURE", "of 10 s, when a task of it waited for memory"),
+    ("PRESSURE", "share of 10 s in which a task waited for memory"),
 ];
 
 pub fn draw(look: Look, area: Rect, buffer: &mut Buffer) {

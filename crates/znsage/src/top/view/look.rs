@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Colours and signs. Colours are the terminal's own sixteen, and nothing is
-//! told by colour alone.
+//! Colours and characters. Only the sixteen colours of the terminal are used, and no
+//! information depends on colour alone.
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::symbols::bar;
 
 use crate::top::map::{State, Zone};
 
-/// What the terminal can do.
+/// Abilities of the terminal.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Look {
     pub color: bool,
-    /// No signs beyond ASCII.
+    /// ASCII only.
     pub ascii: bool,
 }
 
@@ -38,7 +38,7 @@ impl Look {
         }
     }
 
-    /// Labels and rules: there, but not in the way.
+    /// For labels and rules.
     pub fn faint(self) -> Style {
         self.fg(Color::DarkGray)
     }
@@ -95,7 +95,7 @@ impl Look {
         signs[i.min(signs.len() - 1)]
     }
 
-    /// The sign and the style of a cell of the map.
+    /// Character and style of a cell of the map.
     pub fn zone(self, zone: Zone) -> (&'static str, Style) {
         match zone.state {
             State::Empty => (if self.ascii { "." } else { "·" }, self.faint()),
@@ -109,7 +109,7 @@ impl Look {
     }
 }
 
-/// What is mostly live does its work; what is mostly dead is what GC wants.
+/// Mostly live zones are good; mostly stale ones are the next victims.
 fn heat(live: f64) -> Color {
     match live {
         n if n < 1.0 / 3.0 => Color::Red,

@@ -9,11 +9,11 @@ use super::{put, rule, Look};
 use crate::top::map::{self, State, Zone};
 use crate::top::state::Watched;
 
-/// From here on the legend has room in the line with the title.
+/// From this width on, the legend fits into the title line.
 const LEGEND_BESIDE: u16 = 78;
 const LEGEND_LONG: u16 = 100;
 
-/// Rows without cells.
+/// Rows for title and legend.
 pub fn headings(width: u16) -> u16 {
     if width >= LEGEND_BESIDE {
         1
@@ -51,7 +51,7 @@ pub fn draw(device: &Watched, look: Look, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-/// What the signs mean; `long`: all of them.
+/// Explains the characters; `long` explains all.
 pub fn legend(look: Look, long: bool) -> Vec<Span<'static>> {
     let sign = |state, live| {
         let (sign, style) = look.zone(Zone { state, live });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The numbers: bandwidth and latencies with their course, WAF, GC, zones.
+//! The numbers: bandwidth and latencies over time, WAF, GC, zones.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -13,15 +13,15 @@ use crate::top::state::Watched;
 use crate::units;
 
 pub const WIDE_ROWS: u16 = 5;
-/// With all that there is; the last ones are left out first.
+/// Height with all rows; without room, the last ones are omitted.
 pub const NARROW_ROWS: u16 = 10;
 
-/// Of the right half of a wide screen.
+/// Width of the right half of a wide screen.
 const FACTS_WIDTH: u16 = 35;
 const LABEL: u16 = 9;
 const VALUE: u16 = 16;
 
-/// A number with its course.
+/// A number over time.
 struct Curve<'a> {
     label: &'static str,
     text: String,
@@ -29,7 +29,7 @@ struct Curve<'a> {
     color: Color,
 }
 
-/// A number for itself.
+/// A single number.
 struct Fact {
     label: &'static str,
     spans: Vec<Span<'static>>,
@@ -174,7 +174,7 @@ fn facts(device: &Watched, look: Look) -> [Fact; 5] {
     ]
 }
 
-/// Cells of the bar.
+/// Width of the bar in cells.
 const GAUGE: usize = 18;
 
 fn gauge(share: f64, look: Look) -> Vec<Span<'static>> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The screen, drawn from the state. Which parts there are, and where, depends
-//! on the size of the terminal; each part fills the room that it is given.
+//! Draws the state. The size of the terminal determines the parts and their places;
+//! each part fills its area.
 
 mod head;
 mod help;
@@ -19,15 +19,14 @@ pub use look::Look;
 use super::rows::Which;
 use super::state::State;
 
-/// Below this there is no room for anything that would make sense.
+/// Smallest useful screen.
 const LEAST: (u16, u16) = (24, 8);
-/// From here on numbers go beside curves.
+/// From this width on, numbers stand beside curves.
 const WIDE: u16 = 76;
-/// From here on both tables fit, side by side or one above the other.
+/// From this size on, both tables fit, side by side or one above the other.
 const BOTH_WIDTH: u16 = 140;
 const BOTH_HEIGHT: u16 = 14;
 
-/// Where the parts go.
 #[derive(Debug, PartialEq)]
 struct Plan {
     title: Rect,
@@ -38,7 +37,7 @@ struct Plan {
     keys: Rect,
 }
 
-/// Takes rows off the top of an area, as many as there are.
+/// Splits up to `rows` rows off the top of an area.
 fn take(area: &mut Rect, rows: u16) -> Rect {
     let rows = rows.min(area.height);
     let taken = Rect { height: rows, ..*area };
@@ -78,7 +77,7 @@ fn tables_in(area: Rect, table: Which) -> Vec<(Which, Rect)> {
     vec![(table, area)]
 }
 
-/// Draws all of it; `buffer` is empty.
+/// Draws everything into an empty buffer.
 pub fn draw(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
     if area.width < LEAST.0 || area.height < LEAST.1 {
         let text = format!("{} x {} is too small", area.width, area.height);
@@ -113,8 +112,7 @@ fn put(buffer: &mut Buffer, area: Rect, row: u16, line: &Line) {
     }
 }
 
-/// A line across, with a title in it and something at its right end, if there
-/// is room for that.
+/// A horizontal line with a title, and `right` at its right end if there is room.
 fn rule(buffer: &mut Buffer, area: Rect, look: Look, title: Span, right: Vec<Span>) {
     if area.height == 0 {
         return;
@@ -133,7 +131,7 @@ fn rule(buffer: &mut Buffer, area: Rect, look: Look, title: Span, right: Vec<Spa
     }
 }
 
-/// A label in front of a value.
+/// The label of a value.
 fn label(text: &str, width: usize, look: Look) -> Span<'static> {
     Span::styled(format!("{text:<width$}"), look.faint())
 }
@@ -168,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_share_the_room_there_is() {
+    fn tables_share_the_room() {
         let which = |w, h| {
             let tables = tables_in(Rect::new(0, 0, w, h), Which::Groups);
             tables.into_iter().map(|t| (t.0, t.1.width, t.1.height)).collect::<Vec<_>>()

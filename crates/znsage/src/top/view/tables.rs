@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The tables: as many columns as there is room for, and the rows from where
-//! they are scrolled to.
+//! The tables: the columns that fit, and the rows from the scroll position on.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -43,11 +42,11 @@ pub fn draw(state: &State, which: Which, look: Look, area: Rect, buffer: &mut Bu
     }
 }
 
-/// Why there are no rows.
+/// The reason for an empty table.
 fn nothing(state: &State, which: Which) -> Option<&'static str> {
     match which {
         Which::Streams if state.rows(which).is_empty() => {
-            Some("this module tells nothing about streams")
+            Some("this module has no statistics of streams")
         }
         Which::Groups if !state.has_groups() => Some("cgroup v2 is not mounted"),
         Which::Groups if state.rows(which).is_empty() => Some("no cgroup has anything on swap"),
@@ -55,7 +54,7 @@ fn nothing(state: &State, which: Which) -> Option<&'static str> {
     }
 }
 
-/// The columns that have room, by their places, and how wide they are.
+/// Index and width of the columns that fit.
 fn fit(columns: &[Column], width: u16) -> Vec<(usize, u16)> {
     let mut by_rank: Vec<usize> = (0..columns.len()).collect();
     by_rank.sort_by_key(|&i| columns[i].rank);
@@ -75,8 +74,8 @@ fn fit(columns: &[Column], width: u16) -> Vec<(usize, u16)> {
     shown
 }
 
-/// A cell of a given width. Words lose their beginning: of a path, what is at
-/// the end tells most.
+/// A cell of a given width. Words lose their beginning: the end of a path matters
+/// most.
 fn set(text: &str, column: &Column, width: u16, look: Look) -> String {
     let width = usize::from(width);
     let len = text.chars().count();
@@ -114,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_come_by_rank_and_stay_in_order() {
+    fn columns_are_chosen_by_rank_and_keep_their_order() {
         assert_eq!(titles(&STREAMS, 40), "STREAM OUT/s IN/s GC/s");
         assert_eq!(titles(&STREAMS, 80), "STREAM OUT/s IN/s GC/s WAF STALL/s ZONES LAST KEY");
         assert_eq!(titles(&STREAMS, 120).split(' ').count(), STREAMS.len() + 1);

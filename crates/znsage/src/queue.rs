@@ -1,27 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! NVMe devices with several paths: those in a network, and those with two
-//! ports. The kernel shows one disk (nvme1n1) and hides one for each path
-//! (nvme1c0n1). Of the longest append it promises what a zone holds, as if no
-//! path had a limit; a longer one than the path takes fails, and the zone with it.
+//! Limits of a block device in sysfs.
+//!
+//! An NVMe device with several paths (two ports, or over a network) has a disk
+//! (nvme1n1) and a hidden disk for each path (nvme1c0n1). As the longest append
+//! the kernel reports the zone capacity, ignoring the limits of the paths; a
+//! longer append than the path takes fails, and the zone with it.
 
-use crate::device::queue;
 use crate::sys::Sys;
 
-/// The least that a page has, for a limit that counts pages.
+/// The smallest page, for the limit that counts pages.
 const PAGE: u64 = 4096;
 
-/// One of several ways to a device, which has no node of its own.
+/// An attribute of the device's queue.
+pub fn attribute(sys: &dyn Sys, name: &str, attribute: &str) -> Option<String> {
+    let text = sys.read(&format!("/sys/block/{name}/queue/{attribute}"));
+    text.ok().map(|t| t.trim().to_string())
+}
+
+/// A limit on zones; 0 in sysfs means none.
+pub fn limit(sys: &dyn Sys, name: &str, limit: &str) -> Option<u64> {
+    attribute(sys, name, limit)?.parse().ok().filter(|&n| n > 0)
+}
+
+/// True for a path to a device.
 pub fn is_hidden(sys: &dyn Sys, name: &str) -> bool {
     sys.read(&format!("/sys/block/{name}/hidden")).is_ok_and(|text| text.trim() == "1")
 }
 
-/// The longest append that all paths take; None for a device without.
+/// The longest append that all paths take; None without paths.
 pub fn append_bytes(sys: &dyn Sys, name: &str) -> Option<u64> {
     let paths = sys.list("/sys/block").into_iter().filter(|path| leads_to(path, name));
-    paths.filter(|path| is_hidden(sys, path)).filter_map(|path| takes(sys, &path)).min()
+    paths.filter(|path| is_hidden(sys, path)).filter_map(|path| longest_append(sys, &path)).min()
 }
 
-/// nvme1c0n2 is a way to nvme1n2.
+/// nvme1c0n2 is a path to nvme1n2.
 fn leads_to(path: &str, name: &str) -> bool {
     let Some((subsystem, rest)) = path.split_once('c') else {
         return false;
@@ -32,11 +44,11 @@ fn leads_to(path: &str, name: &str) -> bool {
     controller.parse::<u32>().is_ok() && name == format!("{subsystem}n{namespace}")
 }
 
-fn takes(sys: &dyn Sys, path: &str) -> Option<u64> {
+fn longest_append(sys: &dyn Sys, path: &str) -> Option<u64> {
     let limits =
         [("zone_append_max_bytes", 1), ("max_sectors_kb", 1 << 10), ("max_segments", PAGE)];
     let bytes = limits.iter().filter_map(|(limit, unit)| {
-        queue(sys, path, limit)?.parse::<u64>().ok()?.checked_mul(*unit)
+        attribute(sys, path, limit)?.parse::<u64>().ok()?.checked_mul(*unit)
     });
     bytes.filter(|&bytes| bytes > 0).min()
 }
@@ -47,7 +59,7 @@ mod tests {
     use crate::sys::fake::Fake;
 
     #[test]
-    fn paths_are_known_by_their_names() {
+    fn path_names_lead_to_their_disk() {
         assert!(leads_to("nvme1c0n2", "nvme1n2"));
         assert!(leads_to("nvme0c12n1", "nvme0n1"));
         for (path, name) in [
@@ -62,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_narrowest_path_counts() {
+    fn narrowest_path_limits_appends() {
         let fake = Fake::new();
         assert_eq!(append_bytes(&fake, "nvme0n1"), None);
         for (path, append, segments) in

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The command line.
+
+mod bench;
+mod on;
+pub mod sim;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::units::parse_section;
+
+pub use bench::{BenchArgs, Pattern};
+pub use on::{OnArgs, OnCommand, Profile};
+
+const STATUS: &str = "\
+Exit status:
+  0    done, nothing wrong
+  1    damage or a problem found: corrupt page, violated invariant, doctor
+  2    invalid command line, or invalid section of znsage.conf
+  3    environment: not root, module missing or for another kernel, missing tool
+  4    the device cannot be used, or not with these settings
+  5    the device is in use or holds data
+  6    not enough memory or swap space
+  7    the kernel refused, or an I/O error
+  130  interrupted; changes are undone (sim sweep keeps finished runs)
+
+Environment:
+  ZNSAGE_MODULE  path of a znsage.ko to load instead of the installed module";
+
+const SETTINGS: &str = "\
+Settings:
+  policy=NAME    which pages are written together: single, cpu, process, vma,
+                 cgroup, heat, or the name of a policy module
+  victim=NAME    how garbage collection chooses its victim zone if the policy
+                 does not: greedy, cost-benefit, age
+  gc-low=ZONES   garbage collection starts when fewer zones are empty ...
+  gc-high=ZONES  ... and stops at this many
+  pace=PERCENT   garbage collection finishes a victim before swap-out has used
+                 this share of the free space; 0: as fast as it can
+  deadline=TIME  longest time a page waits for its chunk to fill: 500us, 5ms
+
+All settings are checked before the first one changes. If one fails, none changes.";
+
+/// Swap on zoned block devices.
+#[derive(Debug, Parser)]
+#[command(version, after_help = STATUS)]
+pub struct Cli {
+    /// Print one JSON document and nothing else on standard output
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Turn a zoned device into swap and enable it
+    #[command(
+        override_usage = "znsage on [OPTIONS] <DEVICE>\n       znsage on --profile <FILE> [OPTIONS] <DEVICE>\n       znsage on --config <SECTION>"
+    )]
+    On(OnCommand),
+    /// Disable the swap, release the device and empty it
+    Off(OffArgs),
+    /// Show all zoned devices, their limits, and which ones `on` can use
+    List,
+    /// Check this machine: what prevents or slows swap on znsage, and what to do
+    Doctor,
+    /// Show the devices, their counters and latencies
+    Status(StatusArgs),
+    /// Watch the devices live, on a terminal
+    Top(TopArgs),
+    /// Change settings of a device that is on
+    #[command(override_usage = "znsage set [OPTIONS] [DEVICE] KEY=VALUE...", after_help = SETTINGS)]
+    Set(SetArgs),
+    /// Walk the maps of live devices and report every violated invariant
+    Check(CheckArgs),
+    /// Swap real memory under a limit, verify every page, measure
+    Bench(BenchArgs),
+    /// Measure what a zoned device can do, and recommend settings; destroys all
+    /// data on it
+    Probe(ProbeArgs),
+    /// Make one HTML page with charts from results of bench, probe and sim
+    Report(ReportArgs),
+    /// Simulate swap on an SSD, in virtual time
+    Sim {
+        #[command(subcommand)]
+        command: sim::Command,
+    },
+    /// Write a systemd unit for each section of znsage.conf to the first directory
+    #[command(hide = true)]
+    Generator(GeneratorArgs),
+    /// The process whose memory `bench` limits
+    #[command(hide = true)]
+    BenchWorker,
+}
+
+#[derive(Debug, Args)]
+pub struct GeneratorArgs {
+    /// The directory for units. The other two, for units of higher and lower
+    /// precedence than the administrator's, are not used
+    #[arg(required = true, num_args = 1..=3, value_name = "DIRECTORY")]
+    pub directories: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct OffArgs {
+    /// /dev/znsageN or the backing device [default: all]
+    pub device: Option<String>,
+
+    /// Turn off what `on --config SECTION` turned on. No error if it is off already
+    #[arg(long, value_name = "SECTION", value_parser = parse_section, conflicts_with = "device")]
+    pub config: Option<String>,
+
+    /// Try even if memory seems too small to take the pages back
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// Add a row for each stream
+    #[arg(long)]
+    pub streams: bool,
+
+    /// Print metrics for Prometheus, in its text format
+    #[arg(long, conflicts_with = "streams")]
+    pub prometheus: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct TopArgs {
+    /// The device to show first: /dev/znsageN or the backing device [default: the
+    /// first]
+    pub device: Option<String>,
+
+    /// Time between two updates, 0.1 to 3600
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = parse_interval)]
+    pub interval: f64,
+
+    /// Draw with ASCII characters only; implied if the locale is not UTF-8
+    #[arg(long)]
+    pub ascii: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct SetArgs {
+    /// /dev/znsageN or the backing device, if there are several; then settings
+    #[arg(value_name = "[DEVICE] KEY=VALUE", required = true)]
+    pub words: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// /dev/znsageN or the backing device [default: all]
+    pub device: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct ProbeArgs {
+    /// A zoned block device that is not in use, e.g. /dev/nvme1n1
+    pub device: String,
+
+    /// Overwrite the device without asking
+    #[arg(long)]
+    pub yes: bool,
+
+    /// Take half a minute instead of three, as a trial: the numbers scatter
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Take the device even if it holds data; the data is lost
+    #[arg(long)]
+    pub force: bool,
+
+    /// Write the recommended settings to FILE, for `znsage on --profile FILE`
+    #[arg(long, value_name = "FILE")]
+    pub profile: Option<PathBuf>,
+
+    /// Write the result as JSON to FILE, for `znsage report FILE`
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// Output of `znsage --json bench`, `probe` or `sim run`, samples of `bench`,
+    /// a result of `make bench-workloads`, or the directory of a `sim sweep`;
+    /// results of the same kind share charts
+    #[arg(required = true, value_name = "RESULT")]
+    pub results: Vec<PathBuf>,
+
+    /// The page to write [default: the first RESULT, with the ending .html]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+fn parse_interval(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(n) if (0.1..=3600.0).contains(&n) => Ok(n),
+        _ => Err(format!("`{text}` is not a number of seconds from 0.1 to 3600")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grammar_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn json_is_a_global_option() {
+        for words in [&["znsage", "--json", "status"], &["znsage", "status", "--json"]] {
+            assert!(Cli::try_parse_from(words).unwrap().json);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The checks of `on` before it changes anything.
+
+use crate::cli::OnArgs;
+use crate::device::{self, Backing};
+use crate::error::{Error, Kind, Result};
+use crate::sys::Sys;
+use crate::{resume, swaps, units};
+
+/// Forward and reverse map, 4 bytes each.
+const MAP_BYTES_PER_BLOCK: u64 = 8;
+
+/// The module's default (kmod/config.c).
+const DEFAULT_RESERVE: u32 = 2;
+
+/// mkswap refuses anything smaller.
+const MIN_PAGES: u64 = 10;
+
+/// Checks a device with these settings; needs root.
+pub fn examine(sys: &dyn Sys, args: &OnArgs, page: u64) -> Result<Backing> {
+    let backing = device::inspect(sys, &args.device, args.force)?;
+    resume::check(sys, &backing.path, &backing.name)?;
+    check_settings(args, &backing, page)?;
+    check_memory(sys, args, &backing, page)?;
+    Ok(backing)
+}
+
+/// The module repeats these checks, but answers only "invalid argument".
+fn check_settings(args: &OnArgs, backing: &Backing, page: u64) -> Result<()> {
+    let reserve = u64::from(args.reserve.unwrap_or(DEFAULT_RESERVE));
+    device::check_zones(backing, reserve)?;
+    device::check_reach(backing, args.size, page)?;
+    let unit = args.write_unit.unwrap_or(page);
+    check_write_size("--write-unit", unit, page, page, backing)?;
+    if let Some(chunk) = args.chunk {
+        check_write_size("--chunk", chunk, unit, page, backing)?;
+    }
+    match args.size {
+        Some(size) => check_size(size, args.over_provisioning, backing, page),
+        None => Ok(()),
+    }
+}
+
+fn check_size(size: u64, held_back: u8, backing: &Backing, page: u64) -> Result<()> {
+    let shown = units::size(size);
+    let least = MIN_PAGES * page;
+    if size < least {
+        return Err(Error::new(Kind::Device, format!("--size: {shown} is too small"))
+            .hint(format!("the minimum is {}", units::size(least))));
+    }
+    let most = backing.usable_bytes / 100 * u64::from(100 - held_back);
+    if size > most {
+        let (path, most) = (&backing.path, units::size(most));
+        return Err(Error::new(
+            Kind::Space,
+            format!("--size: {shown} do not fit on {path}: with {held_back} % over-provisioning it holds {most}"),
+        )
+        .hint("choose a smaller --size, or omit it to use all"));
+    }
+    Ok(())
+}
+
+/// A chunk or write unit: whole `unit`s, in one append, within a zone.
+fn check_write_size(
+    option: &str,
+    bytes: u64,
+    unit: u64,
+    page: u64,
+    backing: &Backing,
+) -> Result<()> {
+    let shown = units::size(bytes);
+    let why = if bytes == 0 || !bytes.is_multiple_of(page) {
+        format!("{bytes} bytes are not a multiple of the page ({})", units::size(page))
+    } else if !bytes.is_multiple_of(unit) {
+        format!("{shown} are not a multiple of the write unit ({})", units::size(unit))
+    } else if bytes > backing.append_bytes {
+        format!("{shown} do not fit in one append")
+    } else if bytes > backing.zone_bytes {
+        format!("{shown} do not fit in a zone")
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(Kind::Device, format!("{option}: {why}")).hint(format!(
+        "{} takes appends of up to {} and has zones of {}",
+        backing.path,
+        units::size(backing.append_bytes),
+        units::size(backing.zone_bytes)
+    )))
+}
+
+fn check_memory(sys: &dyn Sys, args: &OnArgs, backing: &Backing, page: u64) -> Result<()> {
+    // With --size the module also maps spare zones, which it counts itself.
+    let bytes = args.size.unwrap_or(backing.usable_bytes).min(backing.usable_bytes);
+    let need = (bytes / page).min(device::MAX_BLOCKS) * MAP_BYTES_PER_BLOCK;
+    let have = swaps::available_memory(sys)?;
+    if need <= have {
+        return Ok(());
+    }
+    let (need, have) = (units::size(need), units::size(have));
+    Err(Error::new(
+        Kind::Space,
+        format!("the map of {} takes {need} of memory; {have} are available", backing.path),
+    )
+    .hint("--size SIZE uses a part of the device"))
+}

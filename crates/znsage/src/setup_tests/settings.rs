@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! znsage.conf: its keys, its limits and the example in dist.
+
+use clap::Parser;
+
+use super::machine::*;
+use crate::cli::{Cli, Command, OnArgs, OnCommand};
+use crate::conf::{self, Conf};
+
+fn read(text: &str) -> Conf {
+    let fake = machine();
+    fake.put("/etc/znsage.conf", text);
+    conf::read(&fake)
+}
+
+#[test]
+fn keys_are_the_options_of_on() {
+    let options = "--size 100M --over-provisioning 7 --policy my-own --victim age --chunk 64K \
+                   --write-unit 32K --priority 5 --deadline-us 500 --reserve 3 --stripe 2 --pace 40 \
+                   --encrypt aes-xts --force";
+    let mut text = "[all]\ndevice = /dev/disk/by-id/nvme-x\n".to_string();
+    for option in options.split("--").filter(|o| !o.is_empty()) {
+        let (key, value) = option.trim().split_once(' ').unwrap_or((option.trim(), "yes"));
+        text += &format!("{key}={value}\n");
+    }
+    let words = ["znsage", "on", "/dev/disk/by-id/nvme-x"].into_iter();
+    let command = Cli::try_parse_from(words.chain(options.split_whitespace())).unwrap().command;
+    let Command::On(OnCommand::Device(want)) = command else { unreachable!() };
+    let conf = read(&text);
+    assert_eq!(format!("{:?}", conf.section("all").unwrap()), format!("{want:?}"), "{conf:?}");
+
+    let debug = format!("{want:?}");
+    assert!(!debug.contains("None") && !debug.contains("false"), "an option is missing: {debug}");
+    let plain = read("[a]\ndevice=/dev//nvme1n1/\nforce = no\n");
+    let want = format!("{:?}", OnArgs::plain("/dev/nvme1n1"));
+    assert_eq!(format!("{:?}", plain.section("a").unwrap()), want);
+}
+
+/// A longer path would make the generator fail for all sections.
+#[test]
+fn device_paths_fit_into_unit_names() {
+    let faults = |length: usize| {
+        let name = "x".repeat(length);
+        read(&format!("[a]\ndevice = /dev/{name}\n")).faults
+    };
+    assert_eq!(faults(249 - "dev-.device".len()), []);
+    let faults = faults(250 - "dev-.device".len());
+    assert!(faults[0].to_string().contains(":2: device: /dev/xxx"), "{faults:?}");
+}
+
+#[test]
+fn example_has_all_keys_and_is_valid_without_its_comment_marks() {
+    let text = include_str!("../../../../dist/znsage.conf");
+    assert!(read(text).sections.is_empty(), "all of it is commented out");
+    let text: String = (text.lines())
+        .map(|line| line.strip_prefix('#').filter(|l| !l.starts_with(' ')).unwrap_or(line))
+        .fold(String::new(), |text, line| text + line + "\n");
+    let conf = read(&text);
+    assert_eq!(conf.faults, []);
+    let args = format!("{:?}", conf.section("swap").unwrap());
+    assert!(!args.contains("None") && !args.contains("false"), "{args}");
+}
