@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The invariants, checked. With the engine at rest the result is exact. While
- * slots are being freed, live counts are compared with a bound that holds
- * then; while pages are written or moved, the caller should stop that first
- * (zse_set_gc(), no submissions), or it will see what only seems wrong.
+ * Checks the invariants. With the engine at rest the result is exact. While slots
+ * are being freed, live counts are compared with bounds. The caller stops GC and
+ * submissions first (zse_set_gc()): pages that are written or moved meanwhile cause
+ * false findings.
  */
 #include "internal.h"
 
@@ -54,7 +54,7 @@ static void check_slots(struct check *ck)
 	}
 }
 
-/* Blocks of @zone that the forward map points to, by looking at each. */
+/* Count the blocks of @zone that the forward map points to. */
 u32 check_count_live(const struct zse_engine *e, u32 zone)
 {
 	u32 base = zone * e->cfg.zone_blocks, live = 0, i;
@@ -69,9 +69,9 @@ u32 check_count_live(const struct zse_engine *e, u32 zone)
 }
 
 /*
- * A zone's live count is the number of its live blocks. Frees only lower it,
- * after they changed the map: what was counted lies between the live counts
- * before and after; try again if a free was caught between its two steps.
+ * A zone's live count is the number of its live blocks. Frees lower it after they
+ * changed the map, so the blocks counted lie between the live counts before and
+ * after. A free may be between its two steps: try again.
  */
 static void check_zone_live(struct check *ck, u32 zone)
 {
@@ -88,7 +88,7 @@ static void check_zone_live(struct check *ck, u32 zone)
 	violation(ck, "live count of a zone is off", zone, before, counted);
 }
 
-/* What one zone says of itself. Wants the engine lock. */
+/* The fields of one zone. With the engine lock. */
 static void check_zone_fields(struct check *ck, u32 zone)
 {
 	const struct zse_zone *z = &ck->e->zones[zone];
@@ -121,7 +121,7 @@ static void check_zone_fields(struct check *ck, u32 zone)
 			  z->written, cap);
 }
 
-/* What streams have of GC. Wants the engine lock. */
+/* Shares of GC. With the engine lock. */
 static void check_gc_shares(struct check *ck)
 {
 	const struct zse_engine *e = ck->e;
@@ -140,9 +140,9 @@ static void check_gc_shares(struct check *ck)
 }
 
 /*
- * GC has room for all that it has begun: at least for what is in its chunks, and
- * for what it has not read of what is live. If nothing failed. Swap-out that
- * writes the same zones has none of its own. Wants the engine lock.
+ * Unless something failed, GC has room for all that it has begun: the entries of its
+ * chunks, and live blocks that it has not read. Streams that share GC's zones have
+ * none of their own. With the engine lock.
  */
 static void check_gc_room(struct check *ck)
 {
@@ -170,7 +170,7 @@ static void check_gc_room(struct check *ck)
 				  e->streams[i].stripe.nr, 0);
 }
 
-/* Counters of zones against the zones; limits of the device. */
+/* The zones against their counters and the device's limits. */
 static void check_zones(struct check *ck)
 {
 	struct zse_engine *e = ck->e;
@@ -223,7 +223,7 @@ static u64 slots_used(const struct zse_engine *e)
 	return used;
 }
 
-/* At rest, slots in use are those that the forward map knows. */
+/* At rest, slots in use are those that the forward map has. */
 static void check_totals(struct check *ck)
 {
 	struct zse_engine *e = ck->e;
@@ -240,12 +240,12 @@ static void check_totals(struct check *ck)
 }
 
 /**
- * zse_check() - walk the maps and compare them with every counter
+ * zse_check() - compare the maps with every counter
  * @e:	 engine
- * @say: called for each violation, may be NULL; holding the engine lock
+ * @say: called for each violation, maybe under the engine lock; or NULL
  * @arg: passed to @say
  *
- * Context: may sleep; takes time in proportion to the device.
+ * Context: may sleep; the time grows with the device.
  * Return: number of violations.
  */
 u32 zse_check(struct zse_engine *e, zse_say_fn say, void *arg)

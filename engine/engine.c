@@ -6,14 +6,14 @@
 
 /**
  * zse_max_slots() - the largest swap area on which GC always finds a victim
- * @cfg: configuration; nr_slots is not looked at
+ * @cfg: configuration; nr_slots is ignored
  *
  * When swap-out has to wait, at most the reserve is empty and each lane of a stream
  * or of GC, or the lane they share, holds one open zone, whatever the policy; the
- * other zones are full. If the slots are fewer than these zones could hold with a
- * write unit less each, at least one of them has a whole unit of dead blocks. GC
- * sees that by the live counts, which each CPU in the middle of a free or a write
- * may leave one too high.
+ * other zones are full. If there are fewer slots than these zones could hold with a
+ * write unit less each, at least one of them has a whole unit of dead blocks. GC sees
+ * that by the live counts; each CPU in the middle of a free or a write may leave one
+ * of them one too high.
  *
  * Return: slots, 0 if there are too few zones for any.
  */
@@ -22,7 +22,7 @@ u32 zse_max_slots(const struct zse_config *cfg)
 	u32 zones = limits_not_full(cfg);
 	u64 slots;
 
-	/* Below three beyond the reserve there is no room for watermarks. */
+	/* Watermarks need three zones beyond the reserve. */
 	if (cfg->nr_zones <= zones || cfg->nr_zones < cfg->reserve + 3 ||
 	    cfg->zone_blocks <= cfg->write_unit)
 		return 0;
@@ -160,7 +160,7 @@ struct zse_engine *zse_create(const struct zse_config *cfg,
 }
 
 /**
- * zse_destroy() - free an engine; nothing may be under way
+ * zse_destroy() - free an engine; nothing may be in flight
  * @e: engine, also a half-built one, or NULL
  *
  * Context: sleeps.
@@ -178,13 +178,13 @@ void zse_destroy(struct zse_engine *e)
 	zp_free(e);
 }
 
-/* The configuration as it was given; watermarks and pace may have changed since. */
+/* The configuration as given; policy, watermarks and others may have changed since. */
 const struct zse_config *zse_get_config(const struct zse_engine *e)
 {
 	return &e->cfg;
 }
 
-/* Blocks of a stream's zones that swap-in has read. */
+/* Blocks that swap-in has read from a stream's zones. */
 static u64 blocks_read(const struct zse_engine *e, u32 stream)
 {
 	u64 nr = 0;
@@ -200,8 +200,7 @@ static u64 blocks_read(const struct zse_engine *e, u32 stream)
  * @e:	engine
  * @st: filled in
  *
- * Reads the live count of every zone. Gauges that others change meanwhile
- * need not fit together; at rest they do.
+ * Reads the live count of every zone. Gauges fit together only at rest.
  */
 void zse_get_stats(struct zse_engine *e, struct zse_stats *st)
 {
@@ -240,7 +239,7 @@ void zse_get_stats(struct zse_engine *e, struct zse_stats *st)
 }
 
 /**
- * zse_idle() - is nothing under way?
+ * zse_idle() - is nothing in progress?
  * @e: engine
  *
  * Return: true if no chunk is filling, waiting or in flight, no zone is on its way
@@ -265,7 +264,7 @@ bool zse_idle(struct zse_engine *e)
 	return idle;
 }
 
-/* Chunk @id of the pool, for hosts to attach what is theirs; or NULL. */
+/* Chunk @id of the pool, so that the host can set its priv; or NULL. */
 struct zse_chunk *zse_chunk_get(struct zse_engine *e, u32 id)
 {
 	if (id >= e->cfg.nr_chunks + e->cfg.nr_gc_chunks)
@@ -300,7 +299,7 @@ bool zse_get_zone(struct zse_engine *e, u32 zone, struct zse_zone_info *zi)
 	return true;
 }
 
-/* What a stream has done; false beyond the last that there can be. */
+/* A row of the stream table; false beyond zse_max_streams(). */
 bool zse_get_stream(struct zse_engine *e, u32 stream,
 		    struct zse_stream_info *si)
 {

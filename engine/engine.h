@@ -2,15 +2,15 @@
 /*
  * znsage engine: a log of zones behind an array of swap slots.
  *
- * The engine does no I/O, has no thread and no clock. Its host tells it what
- * happened (a page is to be written, an append ended, a slot was freed) and
- * is told what to do (append this chunk to that zone, reset this zone). The
- * same source runs in the kernel module, in the simulator and in the tests.
+ * The engine does no I/O and has no thread and no clock. Its host tells it what
+ * happened (a page to write, the end of an append, a freed slot), and it tells
+ * the host what to do (append this chunk to that zone, reset this zone). The
+ * kernel module, the simulator and the tests run the same source.
  *
  * Units: a slot, a block and an entry of a chunk are one page of data each.
- * Block numbers are zone * zone_blocks + offset in the zone. Unless a
- * function says otherwise it may be called from any context, does not sleep
- * and does not allocate.
+ * Block numbers are zone * zone_blocks + offset in the zone. Unless its comment
+ * says otherwise, a function may be called from any context, does not sleep and
+ * does not allocate.
  */
 #ifndef ZNSAGE_ENGINE_H
 #define ZNSAGE_ENGINE_H
@@ -21,12 +21,12 @@
 
 /*
  * Values of the forward map. Below ZSE_TAG_BASE: a block. From there up to
- * ZSE_LOST: the slot is being written, by the entry (value - ZSE_TAG_BASE) of
- * the chunk pool. A 16 TiB device has 2^32 pages of 4 KiB; the last 2^20 of
- * them (4 GiB) give way to the tags.
+ * ZSE_LOST: entry (value - ZSE_TAG_BASE) of the chunk pool is writing the slot.
+ * A 16 TiB device has 2^32 pages of 4 KiB; the last 2^20 of them (4 GiB) give
+ * way to the tags.
  */
 #define ZSE_TAG_BASE	0xfff00000u
-#define ZSE_LOST	0xfffffffeu	/* its data could not be read or written */
+#define ZSE_LOST	0xfffffffeu	/* its data is gone: an error, or GC dropped it */
 #define ZSE_NONE	0xffffffffu	/* empty; also: no zone, no slot */
 
 #define ZSE_MAX_BLOCKS	ZSE_TAG_BASE
@@ -46,7 +46,7 @@ extern const char *const zse_victim_names[ZSE_NR_VICTIMS];
 enum zse_refusal {
 	ZSE_OK,
 	ZSE_NO_MEMORY,
-	ZSE_BAD_CHUNK,		/* it or a zone not in write units, or above one */
+	ZSE_BAD_CHUNK,		/* above a zone, or one of them not in write units */
 	ZSE_TOO_FEW_ZONES,	/* for streams, GC and the reserve */
 	ZSE_TOO_MANY_BLOCKS,	/* more than ZSE_MAX_BLOCKS */
 	ZSE_TOO_MANY_SLOTS,	/* more than zse_max_slots() */
@@ -54,16 +54,16 @@ enum zse_refusal {
 	ZSE_BAD_SETTING,	/* a watermark, the policy, ... out of range */
 };
 
-/* Zones that a stream, or GC, writes at a time, at most. */
+/* Most zones that a stream, or GC, writes at a time. */
 #define ZSE_MAX_LANES		16
 #define ZSE_MAX_STREAMS		64
 
 /**
  * struct zse_config - device and settings
  * @nr_zones:	 zones that the engine may use, numbered from 0
- * @zone_blocks: blocks that fit a zone, a multiple of @write_unit
- * @finish:	 a zone with all its blocks written is not full for the device
- *		 (its capacity is no multiple of the write unit): finish it
+ * @zone_blocks: capacity of each zone in blocks, a multiple of @write_unit
+ * @finish:	 zones may have more room on the device than @zone_blocks: finish
+ *		 them once that is written
  * @max_active:	 zones that may be open or active at a time, 0: any number
  * @nr_slots:	 size of the swap area
  * @chunk_blocks: entries of a chunk
@@ -71,23 +71,22 @@ enum zse_refusal {
  * @nr_chunks:	 chunks for swap-out
  * @nr_gc_chunks: chunks for GC
  * @reserve:	 zones that only GC may open, at least 1
- * @nr_cpus:	 streams that policy cpu would like to have
+ * @nr_cpus:	 streams that policy cpu wants
  * @policy:	 which stream a page goes to; one without private data
  * @victim:	 how GC chooses a zone if @policy does not
- * @stripe:	 zones that each stream writes at a time; 0: what the limits and
- *		 the zones allow
+ * @stripe:	 zones that each stream writes at a time; 0: as many as limits and
+ *		 zones allow
  * @gc_low:	 GC starts when fewer zones are empty; 0: the default
  * @gc_high:	 and stops at this many; 0: the default
  * @pace:	 see zse_set_pace()
  *
- * Calls of the host, each may be NULL:
- * @host:	 given to them
- * @in_memory:	 GC is about to read the block of @slot, which is live. Makes
- *		 sure that the kernel has the page in memory and will write it
- *		 again rather than drop it; or returns false. From zse_next_op(),
- *		 without a lock.
- * @zone_event:	 @zone goes from one state to another, by their names; with the
- *		 engine lock held
+ * Callbacks, each may be NULL:
+ * @host:	 passed to them
+ * @in_memory:	 GC is about to read the live block of @slot. Returns true after
+ *		 making sure that the kernel has the page in memory and will write
+ *		 it before dropping it. Called by zse_next_op(), without a lock.
+ * @zone_event:	 @zone changes from one named state to another. Called with the
+ *		 engine lock held.
  */
 struct zse_config {
 	u32 nr_zones;
@@ -117,9 +116,9 @@ struct zse_config {
 /**
  * struct zse_entry - one page of a chunk
  * @slot:	whose page it is
- * @expect:	value of the forward map that makes the page still wanted: the
+ * @expect:	the page is wanted as long as the forward map has this value: the
  *		tag of this entry, or in a GC chunk the block it was read from
- * @page:	index of the page's buffer, as numbered when it was added
+ * @page:	index of the page's buffer
  */
 struct zse_entry {
 	u32 slot;
@@ -132,16 +131,16 @@ struct zse_entry {
  * @id:		index in the pool; GC chunks come after those for swap-out
  * @gc:		holds survivors of GC
  * @nr:		entries in use
- * @max:	entries it takes: chunk_blocks, or what is left of its zone
- * @done:	entries whose append has ended; above 0 after a chunk had to be
- *		split at the end of a zone
+ * @max:	entries it takes: chunk_blocks, or less at the end of a zone
+ * @done:	entries whose append has ended; above 0 if the chunk was split at
+ *		the end of a zone
  * @entries:	chunk_blocks of them
- * @born:	for the host: when the first page came, in a unit of its own
- * @sent:	for the host: when it was taken from its stream, in ns, or 0
+ * @born:	set by the host: when the first page came, in any unit
+ * @sent:	set by the host: when it took the chunk from its stream, in ns, or 0
  * @priv:	for the host
  *
- * The rest belongs to the engine. A chunk is touched by one party at a time:
- * the holder of its stream's lock while it fills, then the append's owner.
+ * The rest belongs to the engine. One party at a time touches a chunk: the holder
+ * of its stream's lock while it fills, then the owner of the append.
  */
 struct zse_chunk {
 	u32 id;
@@ -156,15 +155,15 @@ struct zse_chunk {
 
 	struct list_head link;
 	u32 stream;		/* of a GC chunk, that of its first victim */
-	u32 owner;		/* of that, see share.c */
+	u32 owner;		/* of a GC chunk; see share.c */
 	u32 lane;		/* of the stripe, see stripe.c */
-	u64 key;		/* of the stream when it was begun, or the victim */
-	bool mixed;
-	u32 moves;		/* that its pages have behind them */
+	u64 key;		/* of its stream, or its first victim, when begun */
+	bool mixed;		/* may hold pages of other keys */
+	u32 moves;		/* how often GC has moved its pages */
 	u64 written_at;		/* when they were swapped out, by the clock */
 	u32 zone;		/* of the append in flight, else ZSE_NONE */
 	u32 nr_inflight;	/* entries in it */
-	u32 nr_padding;		/* blocks behind them */
+	u32 nr_padding;		/* blocks after them */
 	u32 retries;
 	bool loaded;		/* of GC: its pages are in memory */
 	u32 readers;		/* swap-ins that copy from it */
@@ -173,14 +172,14 @@ struct zse_chunk {
 /**
  * enum zse_op_kind - what the host is to do; see zse_next_op()
  * @ZSE_OP_NONE:   nothing
- * @ZSE_OP_APPEND: append the entries [first, first + nr) of chunk and then
- *		   padding blocks to zone; zse_append_done()
- * @ZSE_OP_FAIL:   end the pages [first, first + nr) of chunk with an error;
- *		   then zse_chunk_put()
+ * @ZSE_OP_APPEND: append entries [first, first + nr) of chunk, then padding
+ *		   blocks, to zone; then zse_append_done()
+ * @ZSE_OP_FAIL:   end the pages [first, first + nr) of chunk with an error; then
+ *		   zse_chunk_put()
  * @ZSE_OP_READ:   read the blocks entries[].expect of the GC chunk into the
- *		   buffers entries[].page; zse_gc_read_done()
- * @ZSE_OP_RESET:  reset zone, which may be one that failed; zse_reset_done()
- * @ZSE_OP_FINISH: finish zone; zse_finish_done()
+ *		   buffers entries[].page; then zse_gc_read_done()
+ * @ZSE_OP_RESET:  reset zone, which may have failed; then zse_reset_done()
+ * @ZSE_OP_FINISH: finish zone; then zse_finish_done()
  */
 enum zse_op_kind {
 	ZSE_OP_NONE,
@@ -229,10 +228,7 @@ bool zse_append_start(struct zse_engine *e, struct zse_chunk *c,
 void zse_chunk_lose(struct zse_engine *e, struct zse_chunk *c);
 bool zse_has_chunk(struct zse_engine *e, u32 stream);
 
-/*
- * Ends of what the engine asked for. Each returns true if zse_next_op() may
- * have something new.
- */
+/* Ends of operations. Each returns true if zse_next_op() may have something new. */
 bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool ok,
 		     u32 offset, bool *finished);
 bool zse_chunk_put(struct zse_engine *e, struct zse_chunk *c, u64 now);
@@ -241,25 +237,25 @@ bool zse_gc_read_done(struct zse_engine *e, struct zse_chunk *c);
 bool zse_reset_done(struct zse_engine *e, u32 zone, bool ok);
 bool zse_finish_done(struct zse_engine *e, u32 zone, bool ok);
 
-/* What a worker of the host calls until it answers false. */
+/* Deferred work: a worker of the host calls zse_next_op() until it answers false. */
 bool zse_next_op(struct zse_engine *e, struct zse_op *op);
 bool zse_gc_due(struct zse_engine *e);
 
 /* Swap-in. */
 enum zse_read {
-	ZSE_READ_ZERO,		/* nothing was written: a page of zeros */
+	ZSE_READ_ZERO,		/* never written, or freed: a page of zeros */
 	ZSE_READ_BLOCK,		/* read *run, then zse_read_end() */
-	ZSE_READ_BUSY,		/* being written: ask again when a chunk ended */
-	ZSE_READ_LOST,		/* an I/O error took the data */
-	ZSE_READ_BUFFER,	/* GC has it: copy, then zse_buffer_end() */
+	ZSE_READ_BUSY,		/* being written: ask again after a chunk ended */
+	ZSE_READ_LOST,		/* the data is gone: an I/O error */
+	ZSE_READ_BUFFER,	/* copy it from GC's chunk, then zse_buffer_end() */
 };
 
 /**
  * struct zse_run - blocks of one zone that follow one another
  * @block: the first
  * @nr:	   how many; 1 for ZSE_READ_BUFFER
- * @chunk: chunk of GC that has the block in memory, for ZSE_READ_BUFFER
- * @page:  its buffer there
+ * @chunk: for ZSE_READ_BUFFER: GC's chunk that has the block in memory
+ * @page:  index of its buffer there
  */
 struct zse_run {
 	u32 block;
@@ -278,7 +274,7 @@ void zse_read_worked(struct zse_engine *e);
 u32 zse_block_life(const struct zse_engine *e, u32 block);
 u32 zse_block_stream(const struct zse_engine *e, u32 block);
 
-/* Slot-free callback, discard. */
+/* The kernel freed or discarded a slot. */
 bool zse_free(struct zse_engine *e, u32 slot);
 
 /* Policies. */
@@ -290,7 +286,7 @@ void zse_set_policy(struct zse_engine *e, const struct znsage_policy *policy,
 enum zse_victim zse_get_victim(const struct zse_engine *e);
 void zse_set_victim(struct zse_engine *e, enum zse_victim victim);
 
-/* Looking in and tuning. */
+/* Statistics and tuning. */
 const struct zse_config *zse_get_config(const struct zse_engine *e);
 void zse_get_stats(struct zse_engine *e, struct zse_stats *st);
 bool zse_set_watermarks(struct zse_engine *e, u32 low, u32 high);
@@ -308,28 +304,28 @@ struct zse_zone_info {
 	const char *state;
 	u32 capacity;
 	u32 written;
-	u32 room;		/* that can still be given to appends */
+	u32 room;		/* blocks that appends can still get */
 	u32 live;
 	bool failed;		/* cannot be written; GC is to empty it */
 	bool mixed;		/* holds pages of other keys than @key */
-	bool deferred;		/* GC could not move all of it, and will try again */
-	u32 stream;		/* that wrote it first, ZSE_NONE: empty */
-	u32 moves;		/* times that GC moved what is in it */
-	u32 reads;		/* blocks of it that swap-in has read */
+	bool deferred;		/* GC could not move all of it, and tries again later */
+	u32 stream;		/* of its first pages; ZSE_NONE: empty */
+	u32 moves;		/* most times that GC moved any of its pages */
+	u32 reads;		/* blocks that swap-in read since the reset */
 	u64 key;
-	u64 age;		/* by the clock, of its pages on average */
+	u64 age;		/* of its pages on average, in blocks swapped out */
 };
 
 bool zse_get_zone(struct zse_engine *e, u32 zone, struct zse_zone_info *zi);
 
-/* A stream, likewise. Its zones are those it has open. */
+/* One row of the stream table. */
 struct zse_stream_info {
 	u64 host_blocks;
-	u64 gc_blocks;		/* moved by GC out of zones that it wrote */
+	u64 gc_blocks;		/* that GC moved out of its zones */
 	u64 padding_blocks;
-	u64 read_blocks;	/* swapped in from zones that it wrote */
+	u64 read_blocks;	/* swapped in from its zones */
 	u64 stalls;
-	u64 key;		/* the last one that it was given to, 0: none */
+	u64 key;		/* the last one that got this stream, 0: none */
 	u32 nr_keys;
 	u32 zones_open;
 };
@@ -337,7 +333,7 @@ struct zse_stream_info {
 bool zse_get_stream(struct zse_engine *e, u32 stream,
 		    struct zse_stream_info *si);
 
-/* Invariants. @say is called once for each violation. May take long. */
+/* Invariants. Calls @say for each violation. May take long. */
 typedef void (*zse_say_fn)(void *arg, const char *what, u32 where, u64 is,
 			   u64 want);
 u32 zse_check(struct zse_engine *e, zse_say_fn say, void *arg);

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Streams for keys: pages of one key are to share zones with no other, as long
- * as there are streams.
+ * Streams for keys: as long as there are streams, pages of one key share zones with
+ * no other key.
  *
- * The table has one word for each key: a hash of it above, its stream below.
- * It is read without a lock; a word is right or it is not there. A hash of 58
- * bits stands for the key: of 1,000 keys two are taken for one another with a
- * probability of 2^-39, and then share a stream.
+ * The table has one word for each key: a 58-bit hash above its stream. It is read
+ * without a lock; a word is right or absent. Among 1,000 keys, two have the same
+ * hash with a probability of 2^-39; they then share a stream.
  *
- * A key that is not in the table gets a stream under the engine lock: one that
- * no key has; or that of keys with which nothing came for so long that most of
- * what they wrote is dead or cold; or it shares the one that fewest pages came
- * to of late. The table has several times as many places as there are streams,
- * so that most keys that share do so with the same ones as before.
+ * A key that is not in the table gets a stream under the engine lock: one without
+ * keys; else one whose keys wrote nothing for so long that most of their pages are
+ * dead or cold; else it shares the stream that recently got the fewest pages. The
+ * table has several times as many places as there are streams, so that most keys
+ * that share a stream keep sharing it with the same keys.
  */
 #include "internal.h"
 
@@ -21,7 +20,7 @@
 #define STREAM_BITS	6	/* ZSE_MAX_STREAMS */
 #define STREAM_MASK	((1ULL << STREAM_BITS) - 1)
 
-/* Of the device's blocks, what is swapped out until a silent key is dropped. */
+/* A silent key is dropped after 1/SILENT_SHARE of the device was swapped out. */
 #define SILENT_SHARE	4
 
 /* Multiplicative hashing with 2^64 / golden ratio (Knuth, TAOCP 3, 6.4). */
@@ -83,7 +82,7 @@ static void keys_drop_silent(struct zse_engine *e)
 			key_drop(e, &e->placement.keys[i]);
 }
 
-/* A stream without keys; else, if @share, the one that is used least. */
+/* A stream without keys; else, if @share, the least used one. */
 static u32 key_stream(struct zse_engine *e, bool share)
 {
 	u32 best = 0, i;
@@ -143,7 +142,7 @@ u32 znsage_stream_of(struct zse_engine *e, u64 key)
 	return stream;
 }
 
-/* Pages of @stream were given to an append; @nr of them. Wants the lock. */
+/* An append takes @nr pages of @stream. With the engine lock. */
 void keys_count(struct zse_engine *e, u32 stream, u32 nr)
 {
 	struct zse_stream *st = &e->streams[stream];
@@ -156,7 +155,7 @@ void keys_count(struct zse_engine *e, u32 stream, u32 nr)
 		e->streams[i].recent /= 2;
 }
 
-/* Keys that share their stream with others. Wants the engine lock. */
+/* Keys that share their stream with others. With the engine lock. */
 u32 keys_sharing(const struct zse_engine *e)
 {
 	u32 nr = 0, i;
@@ -167,7 +166,7 @@ u32 keys_sharing(const struct zse_engine *e)
 	return nr;
 }
 
-/* All keys are forgotten: the streams are another policy's now. Likewise. */
+/* Forget all keys: the policy changes. With the engine lock. */
 void keys_clear(struct zse_engine *e)
 {
 	u32 i;

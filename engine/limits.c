@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How many zones may be written at a time, and by whom: streams, the lanes of
- * each, and those of GC.
+ * How many zones are written at a time, and by whom: streams, the lanes of each,
+ * and those of GC.
  *
- * The places among the open zones are shared between swap-out and GC once and
- * for all; a policy, which may change while the device runs, decides how the
- * places of swap-out are shared between its streams.
+ * The split of the device's open zones between swap-out and GC is fixed. The
+ * policy, which may change while the device runs, decides how swap-out's part is
+ * split between streams.
  */
 #include "internal.h"
 
-/* Appends of a chunk that a zone takes, for several zones at a time to help. */
+/* A zone takes at least this many chunks if several at a time are to help. */
 #define CHUNKS_OF_A_LANE	16
-/* Of all zones, what may be open if the device sets no limit. */
+/* Zones of the device for each open one, if the device sets no limit. */
 #define ZONES_OF_A_LANE		32
 
-/* More would keep more zones empty for GC, and hurt reads. */
+/* More lanes would keep more zones empty for GC, and slow down reads. */
 #define MAX_GC_LANES		8
 
 #define MAX_SURVIVORS		5
-/* Of all zones, a class of survivors for so many. */
+/* Zones of the device for each class of survivors. */
 #define ZONES_OF_A_CLASS	150
 
 /*
- * Do swap-out and GC write the same zones? Where the device opens one, they
- * must: swap-out then has what GC needs neither for the victims that it has
- * begun nor, as the reserve, for the next one.
+ * Do swap-out and GC write the same zones? They must if the device opens only one.
+ * Swap-out then has the room that GC needs neither for the victims it has begun
+ * nor, as the reserve, for the next one.
  */
 bool limits_shared(const struct zse_config *cfg)
 {
@@ -32,11 +32,11 @@ bool limits_shared(const struct zse_config *cfg)
 }
 
 /*
- * Streams at most. Each keeps a zone open, GC another; one more place is left
- * free if the device has it, so that a stream can open its next zone while the
- * last appends to the old one are in flight. Where that leaves fewer places
- * than CPUs, CPUs share. Zones bound them too: at least half are to be full, or
- * GC has nothing to choose from.
+ * The most streams. Each keeps a zone open, and GC another. One more place is left
+ * free if the device has it, so that a stream can open its next zone while the last
+ * appends to the old one are in flight. If that leaves fewer places than CPUs, CPUs
+ * share. The number of zones is a bound too: at least half must be full, or GC has
+ * no choice.
  */
 static u32 most_streams(const struct zse_config *cfg)
 {
@@ -54,9 +54,9 @@ static u32 most_streams(const struct zse_config *cfg)
 }
 
 /*
- * Streams for a policy that wants as many as there can be: half of the places,
- * since each may need one for its survivors, and of a device without a limit so
- * many that what is free in their zones does not count.
+ * Streams for a policy that wants as many as possible: half of the places, since
+ * each may need one for its survivors; without a limit of the device, so many that
+ * the room in their open zones is negligible.
  */
 static u32 many_streams(const struct zse_config *cfg)
 {
@@ -69,8 +69,8 @@ static u32 many_streams(const struct zse_config *cfg)
 }
 
 /**
- * zse_max_streams() - streams that there can be, whatever the policy
- * @cfg: configuration; the policy is not looked at
+ * zse_max_streams() - the most streams that any policy gets
+ * @cfg: configuration; its policy is ignored
  */
 u32 zse_max_streams(const struct zse_config *cfg)
 {
@@ -85,7 +85,7 @@ u32 zse_max_streams(const struct zse_config *cfg)
 
 /**
  * zse_nr_streams() - streams that a policy gets
- * @cfg:    configuration; its policy is not looked at
+ * @cfg:    configuration; its policy is ignored
  * @policy: policy
  */
 u32 zse_nr_streams(const struct zse_config *cfg,
@@ -117,7 +117,7 @@ static u32 places(const struct zse_config *cfg)
 	return most;
 }
 
-/* Do zones follow one another so fast that one at a time is enough? */
+/* Do zones fill so fast that one at a time is enough? */
 static bool zones_are_short(const struct zse_config *cfg)
 {
 	return cfg->zone_blocks / CHUNKS_OF_A_LANE < cfg->chunk_blocks;
@@ -128,12 +128,11 @@ static bool zones_are_short(const struct zse_config *cfg)
  * @cfg:     configuration
  * @streams: how many there are
  *
- * One place among the active zones is left for a zone whose last appends are
- * in flight. Half of the others are for swap-out, the rest for GC, which
- * writes more than swap-out does on a device that is more than about 70 %
- * full. Zones of few chunks follow one another so fast that one at a time is
- * enough. On a device without a limit the number of its zones is one: those
- * that are not full hold no dead blocks.
+ * One place among the active zones is left for a zone whose last appends are in
+ * flight. Half of the others are for swap-out, the rest for GC, which writes more
+ * than swap-out on a device that is more than about 70 % full. If zones take only a
+ * few chunks, one at a time is enough. Without a limit of the device, the number of
+ * its zones sets one: dead blocks do not gather in zones that are not full.
  */
 u32 zse_lanes(const struct zse_config *cfg, u32 streams)
 {
@@ -155,7 +154,7 @@ u32 zse_lanes(const struct zse_config *cfg, u32 streams)
 	return lanes ? lanes : 1;
 }
 
-/* Zones of its own that swap-out may have open, whatever the policy. */
+/* The most zones of its own that swap-out has open under any policy. */
 static u32 stream_places(const struct zse_config *cfg)
 {
 	u32 max = zse_max_streams(cfg), most = 0, nr;
@@ -188,9 +187,9 @@ u32 zse_gc_lanes(const struct zse_config *cfg)
  * Classes of survivors: as many as there are places left, up to a number beyond
  * which more gained nothing in the simulator. Each has a zone that is not full.
  *
- * A device without a limit is one of small zones, each on few of its dies, if
- * GC is to write several at a time. There the lanes of one class would be too
- * few: with several, a device 80 % full took in half as much.
+ * If the device has no limit and GC writes several zones at a time, its zones are
+ * small, each on few dies. Classes would then have too few lanes each: with several
+ * classes, a device 80 % full took in half as much.
  */
 u32 limits_survivors(const struct zse_config *cfg)
 {
@@ -207,13 +206,13 @@ u32 limits_survivors(const struct zse_config *cfg)
 }
 
 /**
- * zse_gc_chunks() - chunks that GC does well with
- * @cfg: configuration; its chunks are not looked at
+ * zse_gc_chunks() - a good number of chunks for GC
+ * @cfg: configuration; its numbers of chunks are ignored
  *
- * On a device with a limit a zone lies across all dies, and a few chunks of GC
- * keep them busy; each one more makes reads wait (in the simulator, ZN540 at
- * 60 %: with four the 99th percentile of swap-in is 0.84 ms, with five 0.91,
- * with ten 1.6). Small zones want two each, one being read, one written.
+ * On a device with a limit, a zone lies across all dies and a few chunks of GC keep
+ * them busy. Each one more makes reads wait: for a ZN540 at 60 %, the simulator's
+ * 99th percentile of swap-in is 0.84 ms with four, 0.91 with five, 1.6 with ten.
+ * Small zones need two each: one is read while the other is written.
  */
 u32 zse_gc_chunks(const struct zse_config *cfg)
 {
@@ -225,8 +224,8 @@ u32 zse_gc_chunks(const struct zse_config *cfg)
 }
 
 /*
- * Zones that GC may have open: if there are places, all its lanes for the class
- * that has most to write, and one for each of the others.
+ * Zones that GC may have open. If there are places: all its lanes for the class that
+ * writes most, and one for each other class.
  */
 u32 limits_gc_zones(const struct zse_config *cfg)
 {
@@ -238,7 +237,7 @@ u32 limits_gc_zones(const struct zse_config *cfg)
 	return zones < ZSE_MAX_LANES ? zones : ZSE_MAX_LANES;
 }
 
-/* Zones that swap-out and GC may hold without their being full. */
+/* The most zones that are not full: the reserve, and open ones. */
 u32 limits_not_full(const struct zse_config *cfg)
 {
 	return cfg->reserve + stream_places(cfg) + limits_gc_zones(cfg);

@@ -2,36 +2,36 @@
 /*
  * Forward map (slot -> block) and reverse map (block -> slot).
  *
- * Four parties change the forward map of a slot, none of them under a lock:
+ * Four parties change the forward map of a slot, all without a lock:
  *
- *   swap-out     xchg(tag)               a block that was there dies
- *   append ends  cas(tag -> block)       fails if the slot was freed or
- *                                        written again: the new block is dead
- *   GC's ends    cas(old -> new block)   likewise
- *   free         xchg(none)              a block that was there dies
+ *   swap-out      xchg(tag)              the slot's old block dies
+ *   append ends   cas(tag -> block)      fails if the slot was freed or written
+ *                                        again: the new block is dead
+ *   GC's append   cas(old -> new block)  likewise
+ *   free          xchg(none)             the slot's block dies
  *
  * Each value leaves the map exactly once, by the exchange that returns it, so
  * exactly one party sees a block die and lowers its zone's live count. A tag
  * names an entry of the chunk pool. The entry is reused only after its append has
  * ended and replaced the tag, or found it gone, so a tag is never stale. A block
  * number returns only after its zone was reset, which waits until no entry of the
- * map names the zone and GC has settled all it read from it. So the number cannot
- * come back between GC's read and its old -> new.
+ * map names the zone and GC has settled all that it read from it. So the number
+ * cannot come back between GC's read and its old -> new.
  *
- * When a slot is written again, its old block dies as the write is submitted,
- * not as it is acknowledged: the kernel has the newer copy in memory, and GC need
- * not move a page that is about to be replaced. If the write fails, the kernel
- * keeps the page in memory and the slot reads as an error.
+ * When a slot is written again, its old block dies at the submission, not at the
+ * acknowledgement: the kernel has the newer copy in memory, and GC need not move a
+ * page that is about to be replaced. If the write fails, the kernel keeps the page
+ * in memory and the slot reads as an error.
  *
- * GC may also find that the kernel has a page in memory and will write it
- * again: cas(block -> lost), and the slot must not be read until it did.
+ * If the kernel has a page in memory and will write it again, GC drops its block:
+ * cas(block -> lost). Nobody reads the slot until that write.
  *
- * Live counts are raised before a block number enters the map and lowered after
- * it left. At rest they are exact; at any time a count of 0 is certain.
+ * Live counts are raised before a block enters the map and lowered after it left.
+ * At rest they are exact; at any time a count of 0 is certain.
  *
- * The reverse map is written before the block enters the forward map, by the
- * party that owns the append, and read once the zone is full: the engine
- * lock, taken in between, orders the two.
+ * The owner of the append writes the reverse map before the block enters the
+ * forward map. GC reads it once the zone is full; the engine lock, taken in
+ * between, orders the two.
  */
 #include "internal.h"
 
@@ -52,7 +52,7 @@ static bool block_died(struct zse_engine *e, struct zse_zone *z)
 	return true;
 }
 
-/* The same, and the policy is told. Without the engine lock. */
+/* The same, and tell the policy. Without the engine lock. */
 static bool block_gone(struct zse_engine *e, u32 block)
 {
 	u32 zone = zse_block_zone(e, block);
@@ -62,7 +62,7 @@ static bool block_gone(struct zse_engine *e, u32 block)
 	return last;
 }
 
-/* Slots are fewer than blocks. May sleep. */
+/* There are fewer slots than blocks. May sleep. */
 void map_clear(struct zse_engine *e)
 {
 	u32 i;
@@ -97,11 +97,11 @@ void map_begin_write(struct zse_engine *e, u32 slot, u32 tag)
  * map_publish() - entries of a chunk are on the device
  * @e:	   engine
  * @c:	   chunk
- * @first: first of the entries
- * @nr:	   how many
- * @block: where the first of them is; the others follow
+ * @first: first entry
+ * @nr:	   number of entries
+ * @block: block of the first entry; the others follow
  *
- * Return: how many of them were still wanted and are live now.
+ * Return: how many entries were still wanted and are live now.
  */
 u32 map_publish(struct zse_engine *e, const struct zse_chunk *c, u32 first,
 		u32 nr, u32 block)
@@ -128,9 +128,9 @@ u32 map_publish(struct zse_engine *e, const struct zse_chunk *c, u32 first,
  * map_lose() - the data of a slot is gone
  * @e:	    engine
  * @slot:   slot
- * @expect: what its forward map says if the data was still wanted
+ * @expect: value of its forward map if the data is still wanted
  *
- * Return: true if it was wanted; reading the slot is an error from now on.
+ * Return: true if it was; reading the slot is an error from now on.
  */
 bool map_lose(struct zse_engine *e, u32 slot, u32 expect)
 {
@@ -143,7 +143,7 @@ bool map_lose(struct zse_engine *e, u32 slot, u32 expect)
 
 /*
  * Drop @block of @slot: the kernel has the page in memory and will write it again.
- * Returns false if the slot is elsewhere by now.
+ * Returns false if the slot has another value by now.
  */
 bool map_drop(struct zse_engine *e, u32 slot, u32 block)
 {
@@ -163,7 +163,7 @@ bool map_is(const struct zse_engine *e, u32 slot, u32 value)
  * @e:	  engine
  * @slot: below nr_slots
  *
- * Context: any, also under locks of the caller. O(1), takes no lock.
+ * Context: any, also under the caller's locks. O(1), takes no lock.
  * Return: true if zse_next_op() may have something new: a zone can be reset.
  */
 bool zse_free(struct zse_engine *e, u32 slot)
@@ -183,7 +183,7 @@ bool zse_free(struct zse_engine *e, u32 slot)
 	return empty;
 }
 
-/* How many slots from @slot on, at most @max, are in blocks from @block on. */
+/* Number of slots, at most @max, that follow @slot as their blocks do @block. */
 static u32 run_length(const struct zse_engine *e, u32 slot, u32 max, u32 block)
 {
 	u32 room = e->cfg.zone_blocks - zse_block_offset(e, block), nr = 0;
@@ -196,8 +196,8 @@ static u32 run_length(const struct zse_engine *e, u32 slot, u32 max, u32 block)
 }
 
 /*
- * Swap-in reads @nr blocks of @z. The zone is held: it is the same stream's
- * until the read has ended.
+ * Swap-in reads @nr blocks of @z. It holds the zone, so the zone's stream does not
+ * change until the read has ended.
  */
 static void count_read(struct zse_engine *e, struct zse_zone *z, u32 nr)
 {
@@ -208,7 +208,7 @@ static void count_read(struct zse_engine *e, struct zse_zone *z, u32 nr)
 		zp_count(&shard(e)->read_blocks[stream], nr);
 }
 
-/* GC may have the first page in memory: then that one is read alone. */
+/* If GC has the first page in memory, the run is that page alone. */
 static enum zse_read read_from(struct zse_engine *e, const struct zse_zone *z,
 			       u32 slot, struct zse_run *run)
 {
@@ -224,20 +224,19 @@ static enum zse_read read_from(struct zse_engine *e, const struct zse_zone *z,
 }
 
 /**
- * zse_read_begin() - where the pages of slots are
+ * zse_read_begin() - find the pages of slots
  * @e:	  engine
  * @slot: the first
  * @max:  how many are wanted, at least 1; all below nr_slots
- * @run:  set for ZSE_READ_BLOCK: the blocks of as many of them as follow one
- *	  another on the device
+ * @run:  set for ZSE_READ_BLOCK: the blocks of @slot and of as many slots after it
+ *	  as follow one another on the device
  * @kick: set to true if zse_next_op() may have something new, else untouched
  *
- * After ZSE_READ_BLOCK or ZSE_READ_BUFFER the run stays as it is until
- * zse_read_end() or zse_buffer_end(): its zone is not reset. That holds because
- * the reader is counted before the map is looked at again, while a reset first
- * sees that the map has no block of the zone (live is 0) and then looks at the
- * readers, with a full barrier between the two on both sides. Any other answer
- * is for @slot alone.
+ * After ZSE_READ_BLOCK or ZSE_READ_BUFFER the zone is not reset until
+ * zse_read_end() or zse_buffer_end(): the reader is counted before the second look
+ * at the map, and a reset looks at the readers after it saw that the map has no
+ * block of the zone (live is 0), with a full barrier in between on both sides. Any
+ * other answer is for @slot alone.
  *
  * Return: what to do, see enum zse_read.
  */
@@ -271,7 +270,7 @@ enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 max,
 }
 
 /**
- * zse_read_end() - a read begun by zse_read_begin() has ended
+ * zse_read_end() - a read has ended
  * @e:	   engine
  * @block: first of the run, as given by zse_read_begin()
  *
@@ -304,7 +303,7 @@ bool zse_buffer_end(struct zse_engine *e, const struct zse_run *run)
 	return zse_read_end(e, run->block) || more;
 }
 
-/* Is a slot being written, so that a read of it would have to wait? */
+/* Would a read of @slot have to wait, because the slot is being written? */
 bool zse_is_busy(struct zse_engine *e, u32 slot)
 {
 	u32 b = zp_load(&e->fwd[slot]);
@@ -317,7 +316,7 @@ bool zse_is_busy(struct zse_engine *e, u32 slot)
  * @e:	   engine
  * @block: live, or held by zse_read_begin()
  *
- * Return: blocks that were swapped out since it was, as far as its zone tells.
+ * Return: blocks swapped out since it was; an average over its zone.
  */
 u32 zse_block_life(const struct zse_engine *e, u32 block)
 {
@@ -326,7 +325,7 @@ u32 zse_block_life(const struct zse_engine *e, u32 block)
 	return age < ZSE_NONE ? (u32)age : ZSE_NONE - 1;
 }
 
-/* The stream that a block was swapped out by; for what life is, see above. */
+/* The stream of the first pages of the block's zone. */
 u32 zse_block_stream(const struct zse_engine *e, u32 block)
 {
 	return zp_load(&e->zones[zse_block_zone(e, block)].stream);

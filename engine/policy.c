@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Placement: which stream a page goes to, and which class of survivors what is
- * live in a zone goes to. The policies that come along, and the calls of
- * whichever policy a device has.
+ * Placement: the stream of a page, and the class of a zone's survivors. The built-in
+ * policies, and the calls of any policy.
  *
- * What a policy answers is checked, since it may be anybody's.
+ * A policy may come from anybody, so its answers are checked.
  */
 #include "internal.h"
 
@@ -18,7 +17,7 @@ static u32 cpu_place(struct zse_engine *e, const struct znsage_page *page)
 	return page->cpu % zp_load(&e->placement.nr_streams);
 }
 
-/* Of a page whose owner is not known, the key. */
+/* The key of a page without a known owner. */
 #define NOBODY	1
 
 static u32 process_place(struct zse_engine *e, const struct znsage_page *page)
@@ -86,7 +85,7 @@ static const struct znsage_policy policy_cgroup = {
 /* Lives of neighbouring streams differ by this factor. */
 #define SPREAD		2
 
-/* Stream of a page of which nothing is known but what the kernel says. */
+/* Stream of a page without history. */
 static u32 heat_of_new(const struct znsage_page *page, u32 nr)
 {
 	return page->workingset || page->active ? nr / 2 : nr - 1;
@@ -136,7 +135,7 @@ static bool same_name(const char *a, const char *b)
 	return false;
 }
 
-/* A policy that comes along, by its name; or NULL. */
+/* A built-in policy, by its name; or NULL. */
 const struct znsage_policy *zse_builtin_policy(const char *name)
 {
 	u32 i;
@@ -173,22 +172,21 @@ u32 zse_place(struct zse_engine *e, const struct znsage_page *page)
 	zp_read_unlock();
 	if (stream < nr)
 		return stream;
-	/* Unless the streams became fewer just now. */
+	/* It is valid if the number of streams has just dropped. */
 	if (nr == zp_load(&e->placement.nr_streams))
 		refused(e);
 	return page->cpu % nr;
 }
 
-/* Of the device's blocks, swapped out while the youngest survivors were. */
+/* The youngest class: at most 1/YOUNG_SHARE of the device was swapped out since. */
 #define YOUNG_SHARE	2
 /* Ages of neighbouring classes differ by this factor. */
 #define AGE_SPREAD	3
 
 /*
- * What has survived for long will survive for long: of pages whose lives
- * differ, those that live longest are left. So survivors are told apart by age.
- * Where the steps are hardly matters; the numbers are what did best, by a few
- * percent, for Zipf's distribution in the simulator.
+ * Pages that have survived long will survive long: of pages whose lives differ, the
+ * longest ones are left. So survivors are told apart by age. The steps hardly matter;
+ * these did best, by a few percent, for Zipf's distribution in the simulator.
  */
 static u32 default_survivor(const struct zse_engine *e,
 			    const struct znsage_zone *z, u32 nr)
@@ -201,7 +199,7 @@ static u32 default_survivor(const struct zse_engine *e,
 	return class;
 }
 
-/* Class of what is live in a victim. */
+/* Class of the survivors of @zone, a victim. */
 u32 policy_survivor(struct zse_engine *e, u32 zone)
 {
 	const struct znsage_policy *policy;
@@ -213,7 +211,7 @@ u32 policy_survivor(struct zse_engine *e, u32 zone)
 	policy = policy_of(e);
 	if (policy->survivor) {
 		class = policy->survivor(e, &z);
-		/* Unless the classes became other ones just now. */
+		/* It is valid if the number of classes has just changed. */
 		if (class >= nr && nr == zp_load(&e->placement.nr_survivors))
 			refused(e);
 	}
@@ -222,8 +220,7 @@ u32 policy_survivor(struct zse_engine *e, u32 zone)
 }
 
 /*
- * The policy's choice of a victim, or ZSE_NONE: it has none, or what it
- * answered will not do.
+ * The policy's choice of a victim; ZSE_NONE if it has none, or an invalid one.
  */
 u32 policy_victim(struct zse_engine *e, u32 room)
 {
@@ -253,7 +250,7 @@ void policy_freed(struct zse_engine *e, u32 zone)
 	zp_read_unlock();
 }
 
-/* GC begins or has ended with @zone. */
+/* GC begins or ends cleaning @zone. */
 void policy_cleaning(struct zse_engine *e, u32 zone, bool begins)
 {
 	const struct znsage_policy *policy;
@@ -278,15 +275,15 @@ const struct znsage_policy *zse_get_policy(const struct zse_engine *e)
  * zse_set_policy() - give a device another policy
  * @e:		  engine
  * @policy:	  stays until another one is set
- * @private_data: what znsage_private() answers from now on
+ * @private_data: what znsage_private() returns from now on
  *
- * Calls of the old policy may still be under way when this returns; they are
- * inside zp_read_lock(), so its host knows how to wait for them. They would see
- * the new private data: between two policies of which either has any, set one
- * that looks at none, with the data of the old one, and wait.
+ * Calls of the old policy may still run when this returns; they are inside
+ * zp_read_lock(), so the host can wait for them. They may see the new private data.
+ * If either policy has any, first set a policy that uses none, with the old data,
+ * and wait.
  *
- * Zones that the old streams have open are written on by those that open one
- * next; keys are forgotten. What is on the device stays where it is.
+ * Streams that open a zone next take over the open zones of the old streams. Keys
+ * are forgotten. Pages on the device stay where they are.
  */
 void zse_set_policy(struct zse_engine *e, const struct znsage_policy *policy,
 		    void *private_data)

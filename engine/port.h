@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The seam between the engine and its host: everything that engine/ uses and
- * does not define is listed here. An implementation is a header <zport.h>
- * found by the include path (port/kernel/ or port/user/). The engine includes
- * no other header of a system and has no conditional on its host.
+ * The seam between the engine and its host: all that engine/ uses and does not
+ * define. An implementation is a header <zport.h> on the include path
+ * (port/kernel/ or port/user/). The engine includes no other system header and
+ * has no conditional on its host.
  *
  * What <zport.h> provides:
  *
@@ -18,36 +18,35 @@
  *              zp_lock(zp_lock_t *, flags)	flags: unsigned long, by name;
  *              zp_unlock(zp_lock_t *, flags)	safe in any context
  *              zp_acquires(lock), zp_releases(lock)
- *						marks of a function that keeps
- *						or gives back a lock
+ *						mark a function that returns
+ *						with the lock, or without it
  *
  *   atomics    u32 zp_load(const u32 *)	relaxed, never torn
  *              void zp_store(u32 *, u32)	relaxed, never torn
  *              u32 zp_xchg(u32 *, u32)		full barrier
  *              bool zp_cas(u32 *, u32 old, u32 new)
  *						true if it was old and is now
- *						new; full barrier when true
+ *						new; then a full barrier
  *              void zp_add(u32 *, u32)		atomic, full barrier
  *              u32 zp_sub_return(u32 *, u32)	atomic, full barrier
  *              void zp_mb(void)		full barrier
  *              u64 zp_load64(const u64 *)	relaxed, never torn
  *              void zp_store64(u64 *, u64)	relaxed, never torn
- *              zp_load_ptr(pp)			what it points to can be read
- *              zp_store_ptr(pp, p)		what was written before is seen
- *						by who loads p
+ *              zp_load_ptr(pp)			its target can be read then
+ *              zp_store_ptr(pp, p)		release: a CPU that loads p sees
+ *						what was stored before
  *
  *   arithmetic u64 zp_div(u64, u32)		quotient
  *
- *   long work  void zp_resched(void)		others may run first; only where one
- *						may sleep
+ *   long work  void zp_resched(void)		lets others run; may sleep
  *
  *   policies   zp_read_lock(), zp_read_unlock()
  *						around the use of a policy; the
- *						host knows how to wait until
- *						all that began have ended
+ *						host can wait until all that
+ *						have begun are over
  *
- *   counters   u32 zp_shard(void)		any number that tends to differ
- *						between CPUs that run at once
+ *   counters   u32 zp_shard(void)		a number that tends to differ
+ *						between CPUs
  *              void zp_count(u64 *, u64)	atomic add, no ordering
  *              u64 zp_count_read(const u64 *)
  *
@@ -55,8 +54,8 @@
  *
  *   checking   zp_warn(cond)			reports a broken invariant and
  *						evaluates to cond
- *              ZP_DEBUG			1 in builds that check as they
- *						run, else 0
+ *              ZP_DEBUG			1 in builds with costly checks,
+ *						else 0
  */
 #ifndef ZNSAGE_PORT_H
 #define ZNSAGE_PORT_H

@@ -2,42 +2,42 @@
 /*
  * Shares: what each stream may have while the policy isolates them.
  *
- * Zones. A stream needs as many as its live blocks fill. What the device has beyond
- * that for all streams is divided in equal parts among those that have any zones. A
- * stream that has used up its part waits until GC has cleaned zones of its own, and
- * GC does that before other work: a heavy writer pays for its GC, and its neighbours
- * find their zones empty. If GC can clean nothing of its own, the stream may go on:
- * shares are no reason for a page to fail.
+ * Zones. A stream may have as many as its live blocks fill. The zones that all
+ * streams leave are divided equally among the streams that have zones. A stream that
+ * has used up its part waits until GC has cleaned zones of its own, and GC does that
+ * before other work: a heavy writer pays for its GC, and its neighbours find empty
+ * zones. If GC can clean none of its zones, the stream goes on: shares never make a
+ * page fail.
  *
  * Chunks. The write window is divided likewise, so that other streams find a chunk
- * while one waits.
+ * while one stream waits.
  *
- * GC. What GC reads and appends of a stream's zones may be held back for that stream
- * (its cgroup is under io.max, say), for as long as it takes. So a stream has at most
- * as many of GC's chunks as it leaves to all others: one of two, two of four. A chunk
- * is its stream's from the first victim read into it, and only survivors of that
- * stream are added to it; they would be held back with it. Zones of an earlier policy,
- * which no stream owns, have one share.
+ * GC. GC's I/O for a stream's zones may be held back for any time, because the
+ * stream's cgroup is under io.max, for example. So a stream has at most as many of
+ * GC's chunks as it leaves to all others: one of two, two of four. A chunk belongs to
+ * the stream of the first victim read into it, and takes no survivors of other
+ * streams, which would be held back with it. Zones of an earlier policy have no
+ * owner, and one share together.
  *
- * While others wait for a zone, a stream that has used up its share of GC is slow, and
- * GC passes over it: it begins no victims of that stream, and those it has begun do not
- * count among the victims that it reads at a time. For a stream that waits, victims of
- * others do not count as soon empty. All but the first victim of a stream leave a zone
- * of the reserve to the victims of others: room left in GC's open zones is soon used
- * up, and does not come back as the reserve does.
+ * While others wait for a zone, a stream that has used up its share of GC is slow,
+ * and GC passes over it: GC begins no victims of that stream, and those it has begun
+ * do not count among the victims that it reads at a time. For a stream that waits,
+ * victims of other streams do not count as soon empty. All but the first victim of a
+ * stream leave a zone of the reserve to victims of others: room in GC's open zones is
+ * soon used up, and does not come back as the reserve does.
  *
  * No share can stop everything. A share of GC is denied only to a stream with a chunk
- * or a victim in flight, whose end brings the next try; a stream without any has all
- * that is left.
+ * or a victim in flight, whose end brings the next try. A stream without any may use
+ * all that is left.
  *
- * Everything here runs under the engine lock, unless it says otherwise.
+ * Everything here runs under the engine lock, unless its comment says otherwise.
  */
 #include "internal.h"
 
 /* Chunks that a stream may have in use in any case. */
 #define MIN_CHUNKS	4
 
-/* Streams among which the chunks are divided: those that have keys. */
+/* Streams that share the chunks: those with keys. */
 static u32 sharers(const struct zse_engine *e)
 {
 	u32 nr = 0, i;
@@ -61,8 +61,8 @@ bool share_of_chunks(const struct zse_engine *e, u32 stream)
 }
 
 /*
- * Zones that live blocks of each stream fill, and of all together, also of those
- * that were written under another policy and are nobody's.
+ * Zones that the live blocks of @stream fill. @all: the same for all streams, and for
+ * zones without an owner. @owners: streams that have zones, or are @stream.
  */
 static u32 zones_needed(const struct zse_engine *e, u32 stream, u32 *all,
 			u32 *owners)
@@ -92,7 +92,7 @@ static u32 zones_needed(const struct zse_engine *e, u32 stream, u32 *all,
  * @e:	    engine
  * @stream: that of the chunk
  *
- * Looks at every zone; it is only asked when one is to be opened.
+ * Looks at every zone, so only called to open one.
  */
 bool share_of_zones(struct zse_engine *e, u32 stream)
 {
@@ -109,8 +109,8 @@ bool share_of_zones(struct zse_engine *e, u32 stream)
 }
 
 /*
- * Does a chunk wait whose stream has used up its share of the zones, and none
- * of these will be empty soon?
+ * Does a chunk wait whose stream has used up its share of the zones, with none of
+ * its zones soon empty?
  */
 static bool share_waits(const struct zse_engine *e)
 {
@@ -124,8 +124,8 @@ static bool share_waits(const struct zse_engine *e)
 }
 
 /*
- * Is GC to work for streams that wait for zones of their own? Only if that is
- * what they wait for: not if no zone is empty, but some will be soon.
+ * Should GC work for streams that wait for zones of their own? Not if they wait
+ * because no zone is empty.
  */
 bool share_wants_gc(const struct zse_engine *e)
 {
@@ -134,8 +134,8 @@ bool share_wants_gc(const struct zse_engine *e)
 }
 
 /*
- * May @c, which is new, go although others wait? Those of other streams that
- * wait for zones of their own are no reason to wait.
+ * May @c, a new chunk, go although others wait? It need not wait behind chunks of
+ * other streams that wait for zones of their own.
  */
 bool share_may_pass(const struct zse_engine *e, const struct zse_chunk *c)
 {
@@ -161,7 +161,7 @@ bool share_may_clean(const struct zse_engine *e, const struct zse_zone *z)
 		!zp_load(&e->streams[owner].nr_coming));
 }
 
-/* Have several streams zones of their own, or are about to? */
+/* Do several streams have zones of their own, or will soon? */
 static bool many_own(const struct zse_engine *e)
 {
 	u32 nr = 0, i;
@@ -171,7 +171,7 @@ static bool many_own(const struct zse_engine *e)
 	return nr > 1;
 }
 
-/* Whose share of GC cleaning @z takes: a stream's, or ZSE_NOBODY's. */
+/* Whose share of GC is used to clean @z: a stream's, or ZSE_NOBODY's. */
 static u32 owner_of(const struct zse_zone *z)
 {
 	u32 owner = zp_load(&z->owner);
@@ -179,7 +179,7 @@ static u32 owner_of(const struct zse_zone *z)
 	return owner == ZSE_NONE ? ZSE_NOBODY : owner;
 }
 
-/* May a chunk of GC be filled with pages of @owner's zones? */
+/* May another chunk of GC take pages of @owner's zones? */
 static bool share_of_gc(const struct zse_engine *e, u32 owner)
 {
 	u32 nr = e->share.of[owner].chunks;
@@ -188,7 +188,7 @@ static bool share_of_gc(const struct zse_engine *e, u32 owner)
 	       nr < e->cfg.nr_gc_chunks - e->pool.gc_used || !many_own(e);
 }
 
-/* May @z be read into @c, a chunk of GC; or if that is NULL, into another? */
+/* May GC read @z into @c, or if that is NULL, into another chunk? */
 bool share_may_read(const struct zse_engine *e, const struct zse_zone *z,
 		    const struct zse_chunk *c)
 {
@@ -221,7 +221,7 @@ static bool others_wait(const struct zse_engine *e)
 	return false;
 }
 
-/* See which streams GC passes over. Called before GC looks for a victim. */
+/* Update which streams GC passes over. Called before GC looks for a victim. */
 void share_see_slow(struct zse_engine *e)
 {
 	bool wait;
@@ -237,8 +237,8 @@ void share_see_slow(struct zse_engine *e)
 }
 
 /*
- * Victims that do not count as soon empty for some stream that waits: those of
- * others, since they may be held back.
+ * Victims that do not count as soon empty for some stream that waits: those of other
+ * streams, since they may be held back.
  */
 u32 share_others_victims(const struct zse_engine *e)
 {
@@ -262,7 +262,7 @@ bool share_is_slow(const struct zse_engine *e, const struct zse_zone *z)
 	return zp_load(&e->share.of[owner_of(z)].slow);
 }
 
-/* How much of GC's @room @z may take. Context: any, a hint. */
+/* The part of GC's @room that @z may take. Context: any, a hint. */
 u32 share_of_room(const struct zse_engine *e, const struct zse_zone *z,
 		  u32 room)
 {
@@ -276,9 +276,8 @@ u32 share_of_room(const struct zse_engine *e, const struct zse_zone *z,
 }
 
 /*
- * GC found no victim. If it looked for one on behalf of streams that wait for zones
- * of their own, they may go on; but if GC lacked room only, not before it is known
- * that no room will come.
+ * GC found no victim. Streams for which it looked, since they wait for zones of their
+ * own, may go on. If GC only lacked room, they go on once no more room can come.
  */
 void share_no_victim(struct zse_engine *e)
 {
@@ -344,7 +343,7 @@ void share_moves(struct zse_engine *e, struct zse_zone *z,
 		share_own(e, z, ZSE_NONE);
 }
 
-/* @z is opened for @c. Pages that no stream owns stay so when GC moves them. */
+/* @z is opened for @c. Survivors of zones without an owner stay without one. */
 void share_open(struct zse_engine *e, struct zse_zone *z,
 		const struct zse_chunk *c)
 {

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The engine's counters, one table: the structure, the sysfs files of the
- * module and the names in `znsage status` follow it.
+ * The table of the engine's counters. The structure, the module's sysfs files and
+ * the names in `znsage status` follow it.
  */
 #ifndef ZNSAGE_STATS_H
 #define ZNSAGE_STATS_H
 
-/* X(name): monotonic since attach; blocks are pages of data. */
+/* X(name): grows since attach; a block is a page of data. */
 #define ZSE_COUNTERS(X)							\
 	X(host_blocks)		/* swapped out and acknowledged */	\
 	X(gc_blocks)		/* copied by GC and acknowledged */	\
 	X(padding_blocks)	/* filling up a write unit */		\
 	X(read_blocks)		/* swapped in */			\
-	X(gc_read_blocks)	/* read by GC, live when it chose them */ \
+	X(gc_read_blocks)	/* read by GC: live when chosen */	\
 	X(chunks)		/* appends acknowledged */		\
 	X(zone_resets)							\
 	X(slots_freed)		/* slots with data that were freed */	\
 	X(read_errors)		/* blocks that could not be read */	\
 	X(write_errors)		/* appends, resets, finishes that failed */ \
 	X(stalls)		/* swap-out chunks that waited for a zone */ \
-	X(zones_dead)		/* reset without GC: nothing in them was live */ \
-	X(gc_zones)		/* that GC has emptied */		\
+	X(zones_dead)		/* reset without GC, as nothing was live */ \
+	X(gc_zones)		/* emptied by GC */			\
 	X(gc_read_hits)		/* pages swapped in from GC's buffer */	\
 	X(gc_skipped_cached)	/* blocks not moved: the page is in memory */ \
-	X(policy_refused)	/* answers of a policy that would not do */
+	X(policy_refused)	/* invalid answers of a policy */
 
-/* X(name): what is true now. */
+/* X(name): the present value. */
 #define ZSE_GAUGES(X)							\
 	X(slots_used)		/* slots that hold data or are being written */ \
 	X(live_blocks)							\
@@ -34,15 +34,15 @@
 	X(zones_open)		/* being written, cleaned or reset */	\
 	X(zones_full)							\
 	X(zones_retired)						\
-	X(blocks_total)		/* zones that can be used, times capacity */ \
+	X(blocks_total)		/* zones not retired, times capacity */	\
 	X(streams)							\
 	X(stripe)		/* zones that a stream writes at a time */ \
 	X(gc_stripe)		/* ... and GC */			\
 	X(gc_shared)		/* 1: these are the same zones */	\
 	X(survivors)		/* classes of survivors */		\
 	X(keys)			/* that have a stream */		\
-	X(keys_sharing)		/* ... not for themselves */		\
-	X(write_window)		/* chunks that may be under way */	\
+	X(keys_sharing)		/* ... together with other keys */	\
+	X(write_window)		/* chunks of swap-out that may be in use */ \
 	X(map_bytes)
 
 #define ZSE_STAT_MEMBER(name) u64 name;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Streams and chunks: pages gather in the chunk of their stream, the chunk is
- * appended to the stream's zone, and its end puts them into the maps.
+ * appended to a zone of the stream, and the append's end puts its pages into the
+ * maps.
  *
  *	pool -> filling in a stream -> [stalled] -> append in flight -> pool
  *
- * A chunk ends where the zone of its lane does, so that it is one append. One
- * that finds no zone waits in a queue, first come first served, and may then
- * need two appends. A chunk whose append failed tries another zone. If nothing in
- * flight can give it a zone, it fails (gc.c).
+ * A chunk ends where the zone of its lane does, so that it is one append. A chunk
+ * that finds no zone waits in a queue, first come first served, and may then need
+ * two appends. A chunk whose append failed tries another zone. If nothing in flight
+ * can give it a zone, it fails (gc.c).
  */
 #include "internal.h"
 
@@ -46,8 +47,8 @@ static struct zse_chunk *chunk_take_free(struct zse_engine *e, u32 stream)
 }
 
 /*
- * Back to the pool; one of GC that swap-in copies from, when that is done.
- * Wants the engine lock.
+ * Give @c back to the pool; if swap-in copies from it, the last reader does so. With
+ * the engine lock.
  */
 void chunk_release(struct zse_engine *e, struct zse_chunk *c)
 {
@@ -73,8 +74,8 @@ void chunk_release(struct zse_engine *e, struct zse_chunk *c)
 }
 
 /*
- * Swap-in has copied a page of @c, a chunk of GC. Returns true if the chunk
- * went back to the pool. Wants the engine lock.
+ * Swap-in has copied a page of @c, a chunk of GC. Returns true if the chunk went back
+ * to the pool. With the engine lock.
  */
 bool chunk_copied(struct zse_engine *e, struct zse_chunk *c)
 {
@@ -88,10 +89,10 @@ bool chunk_copied(struct zse_engine *e, struct zse_chunk *c)
  * zse_stream_begin() - lock a stream to add pages
  * @e:	    engine
  * @stream: from zse_place()
- * @flags:  for zse_stream_end(), which is to be called in any case
+ * @flags:  for zse_stream_end(), which the caller must call in any case
  *
- * Return: the chunk, with room for a page; or NULL if the window is full:
- * try again when zse_chunk_put() was called.
+ * Return: the chunk, with room for a page; or NULL if there is none: try again after
+ * a zse_chunk_put().
  */
 struct zse_chunk *zse_stream_begin(struct zse_engine *e, u32 stream,
 				   unsigned long *flags)
@@ -109,10 +110,10 @@ struct zse_chunk *zse_stream_begin(struct zse_engine *e, u32 stream,
  * zse_chunk_add() - add a page to the chunk of a stream
  * @e:	  engine
  * @c:	  from zse_stream_begin(), not full
- * @slot: below nr_slots; what it held is dead from now on
+ * @slot: below nr_slots; its old block is dead from now on
  *
  * Context: between zse_stream_begin() and zse_stream_end().
- * Return: index of the entry, under which the host keeps the page.
+ * Return: index of the entry, and of the host's buffer for the page.
  */
 u32 zse_chunk_add(struct zse_engine *e, struct zse_chunk *c, u32 slot)
 {
@@ -131,7 +132,7 @@ u32 zse_chunk_add(struct zse_engine *e, struct zse_chunk *c, u32 slot)
  * @stream: stream
  * @flags:  from zse_stream_begin()
  *
- * Return: the chunk if it is full; it is the caller's, to append.
+ * Return: the chunk if it is full; the caller owns and appends it.
  */
 struct zse_chunk *zse_stream_end(struct zse_engine *e, u32 stream,
 				 unsigned long *flags)
@@ -153,9 +154,9 @@ struct zse_chunk *zse_stream_end(struct zse_engine *e, u32 stream,
  * @e:		 engine
  * @stream:	 stream
  * @units:	 only if it needs no padding
- * @born_before: only if its first page came before; ~0 for any
+ * @born_before: only if its first page came before; ~0: any
  *
- * Return: the chunk, to append, or NULL.
+ * Return: the chunk, which the caller owns and appends; or NULL.
  */
 struct zse_chunk *zse_stream_take(struct zse_engine *e, u32 stream,
 				  bool units, u64 born_before)
@@ -175,7 +176,7 @@ struct zse_chunk *zse_stream_take(struct zse_engine *e, u32 stream,
 	return c;
 }
 
-/* When the first page came that waits in the stream's chunk; 0 if none does. */
+/* When the first page of the stream's unfilled chunk came; 0 if there is none. */
 u64 zse_stream_born(struct zse_engine *e, u32 stream)
 {
 	struct zse_stream *st = &e->streams[stream];
@@ -201,16 +202,14 @@ bool zse_has_chunk(struct zse_engine *e, u32 stream)
 	return has;
 }
 
-/*
- * Give @c a zone and fill in @op, or return false. Wants the engine lock.
- */
+/* Give @c a zone and fill in @op, or return false. With the engine lock. */
 bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,
 		  struct zse_op *op)
 {
 	const struct zse_stream *st = &e->streams[c->stream];
 
 	if (!c->gc) {
-		/* The stream may have got another key while it filled. */
+		/* The stream may have got another key meanwhile. */
 		c->mixed |= st->mixed || c->key != st->key;
 		c->written_at = e->clock;
 	}
@@ -235,11 +234,11 @@ bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,
 /**
  * zse_append_start() - append a chunk that was taken from its stream
  * @e:	engine
- * @c:	chunk; the caller's
+ * @c:	chunk, owned by the caller
  * @op: filled in when true
  *
- * Return: true: do @op. False: no zone now; the chunk is the engine's and
- * comes back by zse_next_op(), which is to be called.
+ * Return: true: do @op. False: there is no zone now. The engine owns the chunk, and
+ * zse_next_op(), which is to be called, returns it later.
  */
 bool zse_append_start(struct zse_engine *e, struct zse_chunk *c,
 		      struct zse_op *op)
@@ -252,7 +251,7 @@ bool zse_append_start(struct zse_engine *e, struct zse_chunk *c,
 	if (!ok) {
 		e->counters.stalls++;
 		e->streams[c->stream].count.stalls++;
-		/* How long it takes now says nothing of the device. */
+		/* The time it takes now says nothing of the device. */
 		if (e->streams[c->stream].over)
 			c->sent = 0;
 		list_add_tail(&c->link, &e->pool.stalled);
@@ -262,12 +261,12 @@ bool zse_append_start(struct zse_engine *e, struct zse_chunk *c,
 }
 
 /**
- * zse_chunk_lose() - what is left of a chunk will not be appended
+ * zse_chunk_lose() - the rest of a chunk will not be appended
  * @e: engine
- * @c: chunk; the caller's, taken from its stream. It ends its pages with an
- *     error and calls zse_chunk_put().
+ * @c: chunk, taken from its stream and owned by the caller, who ends its pages with
+ *     an error and calls zse_chunk_put()
  *
- * Reading their slots is an error from now on.
+ * Reading the slots is an error from now on.
  */
 void zse_chunk_lose(struct zse_engine *e, struct zse_chunk *c)
 {
@@ -277,7 +276,7 @@ void zse_chunk_lose(struct zse_engine *e, struct zse_chunk *c)
 		map_lose(e, c->entries[i].slot, c->entries[i].expect);
 }
 
-/* The append of @c failed: it tries another zone, a few times. */
+/* The append of @c failed: try another zone, a few times. */
 static void chunk_retry(struct zse_engine *e, struct zse_chunk *c)
 {
 	c->retries++;
@@ -315,11 +314,11 @@ static void count_append(struct zse_engine *e, const struct zse_chunk *c)
  * @c:	      its chunk
  * @ok:	      the device acknowledged it
  * @offset:   where in the zone its first block is
- * @finished: set if the chunk has nothing left to append: end it with
- *	      zse_chunk_put(). Otherwise it is the engine's again.
+ * @finished: set if the chunk has nothing left to append: the caller calls
+ *	      zse_chunk_put(). Otherwise the engine owns it again.
  *
- * If @ok the pages of this append (op.first, op.nr) can be read from the
- * device on return; if not, they are tried again.
+ * If @ok, the pages of this append (op.first, op.nr) can be read from the device on
+ * return; otherwise the engine tries them again.
  *
  * Return: true if zse_next_op() may have something new.
  */
@@ -360,10 +359,9 @@ bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool ok,
 /**
  * zse_chunk_put() - the host is done with a chunk that has ended
  * @e: engine
- * @c: chunk; after zse_append_done() said finished, after ZSE_OP_FAIL or
+ * @c: chunk, after zse_append_done() set finished, after ZSE_OP_FAIL or after
  *     zse_chunk_lose()
- * @now: by the clock of @c->sent, by which the window is set; ignored if
- *	 that is 0
+ * @now: by the clock of @c->sent, for the write window; ignored if that is 0
  *
  * Return: true if zse_next_op() may have something new.
  */

@@ -2,11 +2,11 @@
 /*
  * Stripes: the zones that a stream, or GC, writes in turn, a chunk to each.
  *
- * A large zone lies across all dies of its device. One of small zones has to
- * be written several at a time, or the others' dies are idle. Each place of a
- * stripe is a lane; a chunk is for one of them from its first page on, so that
- * it can end where that zone does. When it goes out it takes another lane if
- * its own may open no zone: all the room there is can be used.
+ * A large zone lies across all dies of its device. Of small zones, several must be
+ * written at a time, or most dies are idle. Each place of a stripe is a lane. A
+ * chunk has a lane from its first page on, so that it can end where the lane's zone
+ * does. When it goes out and its lane may open no zone, it takes another lane, so
+ * that all room can be used.
  *
  * Everything here runs under the engine lock.
  */
@@ -28,7 +28,7 @@ void stripe_init(struct zse_stripe *s, u32 nr)
 		s->zone[i] = ZSE_NONE;
 }
 
-/* Another number of lanes; zones beyond it stay open until they are taken. */
+/* Change the number of lanes; zones beyond it stay open until a stream takes them. */
 void stripe_set_lanes(struct zse_stripe *s, u32 nr)
 {
 	s->nr = nr;
@@ -54,7 +54,7 @@ bool stripe_is_open(const struct zse_stripe *s)
 	return false;
 }
 
-/* Blocks that can still be allocated in its open zones. */
+/* Blocks that appends can still get in the open zones of @s. */
 u32 stripe_room(const struct zse_engine *e, const struct zse_stripe *s)
 {
 	u32 room = 0, i;
@@ -65,8 +65,8 @@ u32 stripe_room(const struct zse_engine *e, const struct zse_stripe *s)
 }
 
 /*
- * May another zone be opened for it? GC's first one may be the last of the
- * reserve. A stream that has one leaves the last zone to those that have none.
+ * May @s open another zone? GC's first one may be the last of the reserve. A stream
+ * with an open zone leaves the last one to streams without.
  */
 static bool stripe_may_open(const struct zse_engine *e,
 			    const struct zse_stripe *s, bool gc)
@@ -81,8 +81,7 @@ static bool stripe_may_open(const struct zse_engine *e,
 }
 
 /*
- * Where a chunk of @lane can go now: there, or to another one. ZSE_NONE if to
- * none.
+ * The lane that a chunk of @lane can take now: that one or another, or ZSE_NONE.
  */
 u32 stripe_usable(const struct zse_engine *e, const struct zse_stripe *s,
 		  u32 lane, bool gc)
@@ -110,8 +109,8 @@ void stripe_forget(struct zse_stripe *s, u32 zone)
 }
 
 /*
- * An open zone that a stream has no lane for any more, for another one to
- * write on; or ZSE_NONE.
+ * Take an open zone of a stream that no longer has a lane for it, for another
+ * stream; or ZSE_NONE.
  */
 u32 stripe_take_left_open(struct zse_engine *e)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which zone GC empties next. A policy may choose; else it is one of the rules
- * here, a setting of the device.
+ * Which zone GC empties next. If the policy does not choose, one of the rules here
+ * does, a setting of the device.
  *
- * Only the caller of zse_next_op() takes zones out of the state FULL, and blocks
- * of a full zone only die. So GC may look for a victim without the engine lock:
- * what it finds can but get better until it begins.
+ * Only the caller of zse_next_op() takes zones out of the state FULL, and blocks of
+ * a full zone only die. So GC may look for a victim without the engine lock: until
+ * GC begins it, the victim can only get better.
  */
 #include "internal.h"
 
@@ -15,7 +15,7 @@ const char *const zse_victim_names[ZSE_NR_VICTIMS] = {
 	[ZSE_VICTIM_AGE] = "age",
 };
 
-/* Blocks swapped out since @z was full. */
+/* Blocks swapped out since @z became full. */
 static u64 since_filled(const struct zse_engine *e, const struct zse_zone *z)
 {
 	u64 now = zp_load64(&e->clock), filled = zp_load64(&z->filled);
@@ -24,21 +24,21 @@ static u64 since_filled(const struct zse_engine *e, const struct zse_zone *z)
 }
 
 /*
- * What speaks for cleaning a zone with @live blocks; larger is better.
+ * Score of a zone with @live blocks to move; the highest is cleaned.
  *
  * greedy: dead blocks.
  *
- * cost-benefit: dead blocks times the time that the zone is full, for live
- * blocks to be read and written (M. Rosenblum and J. K. Ousterhout, "The Design
- * and Implementation of a Log-Structured File System", ACM TOCS 10(1), 1992).
- * Where much died early, more is about to; wait for it. The age of what is in
- * the zone would not do: what GC moved is older than its zone, which had little
- * time yet to lose any.
+ * cost-benefit: dead blocks, times how long the zone has been full, over blocks to
+ * read and write (M. Rosenblum and J. K. Ousterhout, "The Design and Implementation
+ * of a Log-Structured File System", ACM TOCS 10(1), 1992). Where many blocks died
+ * early, more are about to die: wait for them. The age of the pages would not do:
+ * pages that GC moved are older than their zone, which has had little time to lose
+ * any.
  *
- * age: the same for live blocks only.
+ * age: the same, over live blocks only.
  *
- * While swap-out waits, it is greedy whatever the rule: the clock stands still
- * then, and what is old but gains next to nothing would be moved for ever.
+ * While swap-out waits, every rule is greedy: the clock stands still then, and GC
+ * would forever move old zones that gain next to nothing.
  */
 static u64 score(const struct zse_engine *e, const struct zse_zone *z, u32 live)
 {
@@ -57,13 +57,13 @@ static u64 score(const struct zse_engine *e, const struct zse_zone *z, u32 live)
 	}
 }
 
-/* Blocks that moving a zone takes. */
+/* Blocks that GC writes to move @z. */
 static u32 blocks_to_move(const struct zse_engine *e, const struct zse_zone *z)
 {
 	return round_up_unit(e, zp_load(&z->live));
 }
 
-/* Can @zone be a victim, with no more than @room blocks to move? */
+/* Can @zone be a victim if GC can write @room blocks? */
 bool victim_will_do(const struct zse_engine *e, u32 zone, u32 room)
 {
 	const struct zse_zone *z = &e->zones[zone];
@@ -78,12 +78,11 @@ bool victim_will_do(const struct zse_engine *e, u32 zone, u32 room)
  * victim_by_rule() - the zone that GC should empty next
  * @e:	  engine
  * @room: blocks that GC can write
- * @any:  false: only one that failed
+ * @any:  false: only failed zones
  *
- * A zone in which not even one write unit is dead is no use: cleaning it would
- * gain nothing. A zone that failed is emptied first, to save what is in it;
- * since that gains nothing either, only while swap-out has a zone left, or if
- * there is nothing to save.
+ * Cleaning a zone without a dead write unit would gain nothing. A failed zone comes
+ * first, to save its pages. That gains nothing either, so only while swap-out has a
+ * zone left, or if the zone has no live block.
  *
  * Context: with the engine lock or without. Return: the zone or ZSE_NONE.
  */
@@ -118,7 +117,7 @@ u32 victim_by_rule(const struct zse_engine *e, u32 room, bool any)
 	return best;
 }
 
-/* Which zone GC is to empty next: the policy's choice, or the rule's. */
+/* The next victim: the policy's choice, or the rule's. */
 u32 victim_choose(struct zse_engine *e, u32 room, bool any)
 {
 	bool free = any && !zp_load(&e->recovery.nr_failed) &&
@@ -138,7 +137,7 @@ void zse_set_victim(struct zse_engine *e, enum zse_victim victim)
 	zp_store(&e->victim_rule, victim);
 }
 
-/* The rule that victims are chosen by, if the policy leaves that open. */
+/* The rule in force. */
 enum zse_victim zse_get_victim(const struct zse_engine *e)
 {
 	return zp_load(&e->victim_rule);

@@ -11,10 +11,10 @@
  * Under @lock:
  * @queue, @nr_queued: requests in no order
  * @busy:     requests being completed
- * @failures: requests that were made to fail
- * @wp:	      of each zone
- * @blocks:   acknowledged
- * @faults:   what no device would have taken
+ * @failures: requests that the test made fail
+ * @wp:	      write pointer of each zone
+ * @blocks:   blocks acknowledged
+ * @faults:   commands that no device would have accepted
  */
 struct device {
 	pthread_mutex_t lock;
@@ -73,7 +73,7 @@ void device_submit(struct device *d, const struct request *rq)
 	pthread_mutex_unlock(&d->lock);
 }
 
-/* Take out any request; false if the device was stopped. */
+/* Take a random request; false if the device was stopped. */
 bool device_next(struct device *d, u64 random, struct request *rq)
 {
 	bool got = false;
@@ -119,7 +119,7 @@ bool device_idle(struct device *d)
 	return idle;
 }
 
-/* Claims one of @most failures. */
+/* Claim one of @most failures. */
 bool device_may_fail(struct device *d, u32 most)
 {
 	bool may;
@@ -136,7 +136,7 @@ static void store(struct device *d, u32 block, u64 page)
 	__atomic_store_n(&d->content[block], page, __ATOMIC_RELAXED);
 }
 
-/* Writes at the write pointer, also if it is to be reported as failed. */
+/* Write at the write pointer, even if the append is to be reported as failed. */
 u32 device_append(struct device *d, u32 zone, const u64 *pages, u32 nr,
 		  u32 padding, bool ok)
 {

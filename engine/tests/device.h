@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A zoned device in memory for the stress test. Requests wait in a queue and
- * are taken out at random by the completion threads; an append gets its place
- * when it completes. Content is one word a block: (slot, version).
+ * A zoned device in memory for the stress test. Requests wait in a queue, from which
+ * the completion threads take them at random; an append gets its place when it
+ * completes. Content is one word a block: (slot, version).
  *
- * The content is read and written by relaxed atomics: it stands for what is
- * behind the block layer, so ThreadSanitizer is to see no ordering by it and
- * no race in it. A read that the engine did not hold off a reset shows in
- * what is read: a reset leaves zeros, which are no page of any slot.
+ * Content is read and written by relaxed atomics: it stands for what is behind the
+ * block layer, so it must neither order anything for ThreadSanitizer nor look like a
+ * race. If the engine resets a zone under a read, the reader sees it: a reset leaves
+ * zeros, which are no page of any slot.
  */
 #ifndef ZNSAGE_TEST_DEVICE_H
 #define ZNSAGE_TEST_DEVICE_H
 
 #include "engine.h"
 
-/* What a completion thread is to do; fields as in struct zse_op. */
+/* Work of a completion thread; fields as in struct zse_op. */
 struct request {
 	enum zse_op_kind kind;
 	struct zse_chunk *chunk;

@@ -2,10 +2,9 @@
 /*
  * The stress test's threads: the host and the device of an engine.
  *
- * Who may do what to a slot: each slot has one writer thread and one freer
- * thread, which race with each other and with everybody's reads. Versions of
- * a slot therefore grow, and a reader knows between which two its page must
- * be; see verify_read().
+ * Each slot has one writer thread and one freer thread, which race with each other
+ * and with all readers. So versions of a slot only grow, and a reader knows the range
+ * that its page must be in; see verify_read().
  */
 #include <sched.h>
 #include <time.h>
@@ -57,7 +56,7 @@ void fault(struct test *t, const char *what, u64 slot, u64 is, u64 want)
 	zp_add(&t->errors, 1);
 }
 
-/* ---- what the worker and submitters ask of the device */
+/* ---- commands to the device */
 
 static void submit_append(struct test *t, const struct zse_op *op)
 {
@@ -126,7 +125,7 @@ void *worker(void *p)
 	return NULL;
 }
 
-/* ---- the device answers */
+/* ---- completions */
 
 static bool fails(struct test *t, u64 *rng)
 {
@@ -211,7 +210,7 @@ void *completer(void *p)
 
 /* ---- swap-out, free, swap-in */
 
-/* 13 mappings, so that policies of keys have more of them than streams. */
+/* 13 mappings: policies of keys have more keys than streams. */
 static u32 place(struct test *t, u32 cpu, u32 slot)
 {
 	struct znsage_page page = {
@@ -239,7 +238,7 @@ static bool write_slot(struct test *t, u32 cpu, u32 slot)
 	}
 	if (!c->nr)
 		c->born = 1;
-	/* The tag gives the entry's buffer its owner: fill it before. */
+	/* The slot's tag names this buffer: fill it first. */
 	i = c->nr;
 	t->buffers[c->id][i] = make_page(slot, version);
 	zp_store(&ps->submitted, version);
@@ -301,7 +300,7 @@ void *flusher(void *p)
 	while (!stopped(&t->stop_io)) {
 		nanosleep(&ms, NULL);
 		flush_all(t);
-		/* Somebody also looks at the statistics and turns knobs. */
+		/* Read statistics and change settings meanwhile. */
 		zse_get_stats(t->e, &st);
 		zse_get_watermarks(t->e, &low, &high);
 		zse_set_watermarks(t->e, low, low + 1 + st.stalls % 2);
@@ -319,8 +318,8 @@ static u32 nr_policies(void)
 }
 
 /*
- * Somebody who cannot make up his mind: another policy, which has other streams
- * and may isolate them, another rule for victims, another pace.
+ * Changes the policy, with other streams that may be isolated, the rule for victims
+ * and the pace again and again.
  */
 void *switcher(void *p)
 {
@@ -349,7 +348,7 @@ void free_slot(struct test *t, u32 slot)
 
 	zp_store(&ps->freed, FREE_RUNS);
 	zse_free(t->e, slot);
-	/* Whatever the call hit had been submitted before. */
+	/* The call freed a version that was submitted before. */
 	zp_store(&ps->freed, zp_load(&ps->submitted));
 }
 
@@ -372,8 +371,8 @@ void *freer(void *p)
 }
 
 /*
- * What a read of @slot may give. @acked was looked at before: that version or
- * a later one, or zeros if it was freed.
+ * A read of @slot may return version @acked, loaded before the read, or a later one,
+ * or zeros if the slot was freed.
  */
 static void verify_read(struct test *t, u32 slot, u32 acked,
 			enum zse_read result, u64 page)
@@ -394,7 +393,7 @@ static void verify_read(struct test *t, u32 slot, u32 acked,
 	}
 }
 
-/* Read up to @max slots from @slot on; the device takes @delay. */
+/* Read up to @max slots from @slot on; the device yields @delay times. */
 static void read_run(struct test *t, u32 slot, u32 max, u32 delay)
 {
 	u32 acked[READ_MAX], i;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Parts of the engine that neither chance nor many threads get to: that memory
- * may run out, what a policy and a host can ask, and what they are told; and
- * that zse_check() finds what it is there to find.
+ * Parts of the engine that neither random steps nor many threads reach: out of
+ * memory, queries of policies and hosts, callbacks; and that zse_check() finds
+ * damage.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include "parts_host.h"
 
-/* ---- memory that runs out: built with -Wl,--wrap=calloc */
+/* ---- out of memory; built with -Wl,--wrap=calloc */
 
 static u32 callocs_left = ~0u;
 
@@ -25,9 +25,7 @@ void *__wrap_calloc(size_t n, size_t size)
 	return __real_calloc(n, size);
 }
 
-/* ---- memory */
-
-/* Whichever allocation fails, all the others are given back. */
+/* Whichever allocation fails, the others are freed. */
 static void test_no_memory(void)
 {
 	struct host h;
@@ -51,7 +49,7 @@ static void test_no_memory(void)
 	zse_destroy(NULL);
 }
 
-/* ---- what can be asked */
+/* ---- queries and settings */
 
 static void test_questions(void)
 {
@@ -107,7 +105,7 @@ static void test_settings(void)
 	zse_destroy(h.e);
 }
 
-/* Numbers that follow from a device of any size are in range. */
+/* Limits are in range for devices of any size. */
 static void test_limits(void)
 {
 	struct host h;
@@ -126,7 +124,7 @@ static void test_limits(void)
 	must(zse_lanes(&cfg, 1) == ZSE_MAX_LANES);
 }
 
-/* As many slots and classes as numbers and places allow. */
+/* The most slots and classes of survivors. */
 static void test_limits_of_slots(void)
 {
 	struct host h;
@@ -146,7 +144,7 @@ static void test_limits_of_slots(void)
 	must(zse_gc_lanes(&cfg) > 1 && limits_survivors(&cfg) == 1);
 }
 
-/* A watermark that was chosen for another policy gives way. */
+/* A high watermark that does not suit the new policy's streams is replaced. */
 static void test_watermarks(void)
 {
 	struct host h;
@@ -171,7 +169,7 @@ static void test_watermarks(void)
 	zse_destroy(e);
 }
 
-/* More keys than there are places for: a new one takes that of the oldest. */
+/* More keys than the table has places: a new key replaces the oldest. */
 static void test_many_keys(void)
 {
 	struct znsage_page page = { 0 };
@@ -197,7 +195,7 @@ static void test_many_keys(void)
 	zse_destroy(h.e);
 }
 
-/* How long blocks have been there, and whose they are. */
+/* Age and stream of blocks. */
 static void test_life(void)
 {
 	struct zse_run run;
@@ -220,7 +218,7 @@ static void test_life(void)
 	zse_destroy(h.e);
 }
 
-/* ---- what is told */
+/* ---- callbacks */
 
 static u32 freed, begun, ended;
 
@@ -250,7 +248,7 @@ static const struct znsage_policy listener = {
 	.cleaning = told_cleaning,
 };
 
-/* Every death, every victim, and states one after the other. */
+/* Policies hear of every death and victim, hosts of every state. */
 static void test_events(void)
 {
 	struct zse_stats st;
@@ -266,7 +264,7 @@ static void test_events(void)
 	zse_destroy(h.e);
 }
 
-/* Blocks whose pages are in memory are dropped, those of others are not. */
+/* GC drops blocks whose pages are in memory, and no others. */
 static void test_in_memory(void)
 {
 	struct zse_stats st;
@@ -292,7 +290,7 @@ static void test_in_memory(void)
 		zse_read_end(h.e, run.block);
 	}
 	must(lost && lost <= st.gc_skipped_cached);
-	/* Written again, it is there again. */
+	/* A dropped slot can be read once it is written again. */
 	h.cached = false;
 	for (slot = 0; slot < nr_slots(&h); slot += 2)
 		write_slot(&h, slot);
@@ -303,7 +301,7 @@ static void test_in_memory(void)
 	zse_destroy(h.e);
 }
 
-/* A slot that is freed while the engine asks is not dropped a second time. */
+/* A slot that is freed while the engine asks about it is not dropped as well. */
 static void test_freed_while_asked(void)
 {
 	struct zse_stats st;
@@ -324,8 +322,8 @@ static void test_freed_while_asked(void)
 }
 
 /*
- * A zone that dies is found without a look at the others: one that seems dead, but
- * whose death nobody noted, stays as it is.
+ * Dead zones are found without a scan: a zone without live blocks that nobody listed
+ * stays full.
  */
 static void test_dead_zones(void)
 {
@@ -360,7 +358,7 @@ static void count_resched(void)
 	rescheds++;
 }
 
-/* GC that reads out a long zone with a single live block lets others run. */
+/* GC lets others run while it reads out a long zone with a single live block. */
 static void test_reading_out_is_preemptible(void)
 {
 	struct host h = { 0 };

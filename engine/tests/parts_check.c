@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * That zse_check() finds what it is there to find: a sound engine is damaged in
- * one place, and that is what must be said.
- */
+/* zse_check() finds damage: each test damages one word and expects one finding. */
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +26,7 @@ static void found(void *arg, const char *what, u32 where, u64 is, u64 want)
 	f->times += !strcmp(what, f->what);
 }
 
-/* @member of a full zone with live blocks is @value. */
+/* Set @member of a full zone with live blocks to @value. */
 #define DAMAGE_ZONE(member, value, text) do {				\
 		struct zse_zone *z;					\
 									\
@@ -40,7 +37,7 @@ static void found(void *arg, const char *what, u32 where, u64 is, u64 want)
 		finds(&h, text);					\
 	} while (0)
 
-/* @statement spoils e, whose slot 0 is in block b of zone z. */
+/* @statement damages engine e, whose slot 0 is in block b of zone z. */
 #define DAMAGE(statement, text) do {					\
 		struct zse_engine *e;					\
 		struct zse_zone *z;					\

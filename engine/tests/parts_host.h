@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * A host of the engine in one thread, whose device does at once what it is told
- * to, and how a test of a part says what must be.
- */
+/* A single-threaded host whose device completes every command at once; assertions. */
 #ifndef PARTS_HOST_H
 #define PARTS_HOST_H
 
@@ -12,7 +9,7 @@
 #define ZONE_BLOCKS	32
 #define CHUNK		8
 
-/* Findings of all tests. */
+/* Failed assertions of all tests. */
 extern u32 failures;
 
 #define must(cond) must_at((cond), #cond, __func__, __LINE__)
@@ -22,26 +19,26 @@ void must_at(bool cond, const char *what, const char *where, int line);
 struct host {
 	struct zse_engine *e;
 	u32 wp[NR_ZONES];
-	/* What the engine told. */
+	/* What the engine reported. */
 	const char *state[NR_ZONES];
 	u32 events, asked;
-	/* What in_memory() is to answer: yes for even slots. */
+	/* in_memory() returns true for even slots. */
 	bool cached;
-	/* It frees the slots that it is asked for, too late to be of use. */
+	/* in_memory() frees the slot that it is asked about. */
 	bool frees;
 };
 
 struct zse_config config(struct host *h);
 void host_init(struct host *h);
 
-/* Does what the engine has to do, to the end. */
+/* Do operations of the engine until there are none. */
 void work(struct host *h);
 
 void write_slot(struct host *h, u32 slot);
 void flush(struct host *h);
 u32 nr_slots(const struct host *h);
 
-/* All slots, and then every third again and again, so that GC has to work. */
+/* Write all slots, then every third again and again, so that GC has to work. */
 void fill(struct host *h, u32 rounds);
 
 /* parts_check.c */

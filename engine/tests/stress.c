@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Many threads at the engine, as in the kernel: writers swap out, freers free,
- * readers swap in and look at what they get, completion threads are the
- * device, a flusher is the deadline, one worker does what zse_next_op() says, and
- * in one scenario somebody switches policies.
- * Built for ThreadSanitizer and AddressSanitizer besides plainly; those say
- * whether the engine orders what it must, this file says whether every page
- * is where it should be.
+ * Many threads use the engine, as in the kernel: writers swap out, freers free,
+ * readers swap in and verify, completion threads are the device, a flusher is the
+ * deadline, one worker does what zse_next_op() says, and in one scenario a switcher
+ * changes policies. The test is built plainly and with ThreadSanitizer and
+ * AddressSanitizer: these find missing order, this file finds misplaced pages.
  */
 #include <string.h>
 #include <time.h>
@@ -21,7 +19,7 @@ static void say(void *arg, const char *what, u32 where, u64 is, u64 want)
 	fault(arg, what, where, is, want);
 }
 
-/* All writes end. Up to 60 s: a sanitizer is slow, a stall is for ever. */
+/* Wait until all writes end. Sanitizers are slow; more than 60 s is a stall. */
 static bool drain(struct test *t)
 {
 	struct timespec ms = { .tv_nsec = 1000000 };
@@ -39,9 +37,8 @@ static bool drain(struct test *t)
 }
 
 /*
- * A policy whose answers are of no use, most of the time: streams, classes and
- * zones that there are not, zones that are not full. It is refused, counted, and
- * the defaults take over.
+ * A policy whose answers are mostly invalid: streams, classes and zones that do not
+ * exist, zones that are not full. The engine counts them and uses defaults.
  */
 static u32 nonsense(void)
 {

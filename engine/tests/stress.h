@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * The stress test: what its threads (jobs.c) and its scenarios (stress.c)
- * share.
- */
+/* What the threads (jobs.c) and scenarios (stress.c) of the stress test share. */
 #ifndef STRESS_H
 #define STRESS_H
 
 #include "device.h"
 
-/* Writers and freers share the slots out among themselves. */
+/* Each slot has one writer and one freer. */
 #define NR_WRITERS	3
 #define NR_FREERS	2
 
@@ -20,18 +17,17 @@ struct scenario {
 	struct zse_config cfg;
 	u32 percent;		/* of zse_max_slots() that is used */
 	const char *policy;	/* NULL: one that answers nonsense */
-	bool switches;		/* to other policies and rules for victims */
-	u32 streams;		/* that the policy is to get; 0: any */
+	bool switches;		/* policies, victim rules and pace change */
+	u32 streams;		/* that the policy must get; 0: any */
 	u32 fail_one_in;	/* appends, reads of GC, resets, finishes; 0: none */
 	u32 max_failures;
 };
 
 /**
  * struct page_state - what the test knows of a slot
- * @submitted: version last handed to the engine; by the slot's writer
+ * @submitted: version that the slot's writer last gave to the engine
  * @acked:     version last acknowledged
- * @freed:     no version up to this one need be there; FREE_RUNS while a
- *	       call of zse_free() is under way
+ * @freed:     versions up to this one may be gone; FREE_RUNS during zse_free()
  */
 struct page_state {
 	u32 submitted;
@@ -74,7 +70,7 @@ void *writer(void *p);
 void *freer(void *p);
 void *reader(void *p);
 
-/* Steps of theirs, for the end of a scenario. */
+/* Steps of the threads, for the end of a scenario. */
 void flush_all(struct test *t);
 void free_slot(struct test *t, u32 slot);
 void read_slot(struct test *t, u32 slot);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The engine's port in user space: C11 atomics as GCC and Clang build them
- * in, and a POSIX mutex where the kernel has a spinlock. See engine/port.h.
+ * The engine's port in user space: the C11 atomics of GCC and Clang, and POSIX
+ * mutexes where the kernel has spinlocks. See engine/port.h.
  */
 #ifndef ZNSAGE_ZPORT_H
 #define ZNSAGE_ZPORT_H
@@ -54,8 +54,8 @@ static inline void zp_mb(void)
 }
 
 /*
- * A read-modify-write of C11 is no full barrier: what is loaded after it may be
- * older than what it stored. On x86 there is no such machine instruction.
+ * A read-modify-write of C11 is no full barrier: a later load may be ordered before
+ * its store. On x86 these instructions are full barriers.
  */
 static inline void zp_order(void)
 {
@@ -112,7 +112,7 @@ static inline void zp_store64(u64 *p, u64 v)
 	__atomic_store_n(p, v, __ATOMIC_RELAXED);
 }
 
-/* The system preempts threads. Tests set the hook to see where others may run. */
+/* The system preempts threads; the hook shows tests where others may run. */
 extern __attribute__((weak)) void (*zp_on_resched)(void);
 __attribute__((weak)) void (*zp_on_resched)(void);
 
@@ -134,7 +134,7 @@ static inline u64 zp_div(u64 dividend, u32 divisor)
 #define zp_read_lock()		((void)0)
 #define zp_read_unlock()	((void)0)
 
-/* Threads get consecutive numbers, the first time each one counts. */
+/* Threads are numbered when they first count. */
 static inline u32 zp_shard(void)
 {
 	static u32 threads;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A host for the model: a device of a few blocks, and what kmod/ does around
- * the engine's calls, each step a function that the scenarios put together.
+ * A host for the model: a device of a few blocks, and the module's steps around the
+ * engine's calls, as functions for the scenarios.
  *
- * A page is a word: its slot, and which version of it. 0 is what a block holds
- * after a reset.
+ * A page is a word: slot and version. A block is 0 after a reset.
  */
 #include "internal.h"
 
@@ -27,9 +26,9 @@ static bool in_memory(void *host, u32 slot)
 }
 
 /*
- * A victim that is full again though no block of it is in the map: who frees
- * its last one has yet to lower the live count. GC comes back to it until that
- * happened; let it happen.
+ * A victim is full again although none of its blocks is in the map: the thread that
+ * freed the last one has not lowered the live count yet. GC tries the zone until that
+ * thread has run, so let it run.
  */
 static void zone_event(void *host, u32 zone, const char *from, const char *to)
 {
@@ -37,7 +36,7 @@ static void zone_event(void *host, u32 zone, const char *from, const char *to)
 		model_yield();
 }
 
-/* Chunks and write units are a block, zones are two, slots are four. */
+/* Zones of two blocks; chunks and write units are one block. */
 struct model *model_create(bool drops)
 {
 	struct model *m = calloc(1, sizeof(*m));
@@ -71,7 +70,7 @@ void model_destroy(struct model *m)
 	free(m);
 }
 
-/* Let GC clean whenever a victim gains anything. */
+/* Let GC clean whenever it gains anything. */
 void model_eager(struct model *m)
 {
 	if (!zse_set_watermarks(m->e, ZONES - 2, ZONES - 1))
@@ -83,19 +82,19 @@ void model_set_gc(struct model *m, bool on)
 	zse_set_gc(m->e, on);
 }
 
-/* The block that a slot is in. */
+/* The slot's block. */
 u32 model_block(struct model *m, u32 slot)
 {
 	return m->e->fwd[slot];
 }
 
-/* From now on no page is known to be in memory. */
+/* From now on in_memory() returns false. */
 void model_drop_no_more(struct model *m)
 {
 	m->drops = false;
 }
 
-/* Word @nr of those that are shared without a lock; NULL beyond the last. */
+/* Word @nr of those that threads share without a lock; NULL beyond the last. */
 u32 *model_shared(struct model *m, u32 nr)
 {
 	struct zse_engine *e = m->e;
@@ -120,7 +119,7 @@ u32 *model_shared(struct model *m, u32 nr)
 	if (i == 0)
 		return &e->dead;
 	i--;
-	/* The device: one word a block, coherent in itself. */
+	/* The device: one coherent word a block. */
 	if (i < ZONES * ZONE_BLOCKS)
 		return &m->disk[i];
 	return NULL;
@@ -132,8 +131,8 @@ u32 model_page(u32 slot, u32 version)
 }
 
 /*
- * A page is swapped out, up to the submission of its append. Returns the chunk;
- * *zone is where it goes. As all *kick and returned bools: is the worker to run?
+ * Swap out a page, up to the submission of its append. Returns the chunk; *zone is
+ * its zone. *kick, and every returned bool: should the worker run?
  */
 u32 model_submit(struct model *m, u32 slot, u32 version, u32 *zone, bool *kick)
 {
@@ -153,7 +152,7 @@ u32 model_submit(struct model *m, u32 slot, u32 version, u32 *zone, bool *kick)
 	return c->id;
 }
 
-/* The device has appended it, which the engine is told. */
+/* The append ends: on the device, then in the engine. */
 bool model_appended(struct model *m, u32 chunk, u32 zone)
 {
 	u32 offset = m->wp[zone]++;
@@ -181,7 +180,7 @@ bool model_free(struct model *m, u32 slot)
 	return zse_free(m->e, slot);
 }
 
-/* A page is read; what zse_read_begin() said is returned, the page in *page. */
+/* Read a page into *page; returns the result of zse_read_begin(). */
 u32 model_read(struct model *m, u32 slot, u32 *page, bool *kick)
 {
 	struct zse_run run;
@@ -218,9 +217,9 @@ static void reset(struct model *m, u32 zone)
 }
 
 /*
- * The worker, until it has nothing to do; or, if @until is not ZSE_OP_NONE, an
- * operation of that kind came up, which is left to the caller: *chunk and *zone
- * tell. Returns true then.
+ * Run the worker until it has nothing to do; or until an operation of kind @until,
+ * unless that is ZSE_OP_NONE. Then return true: the caller does that operation, on
+ * *chunk and *zone.
  */
 bool model_work(struct model *m, u32 until, u32 *chunk, u32 *zone)
 {
@@ -254,7 +253,7 @@ static void say(void *arg, const char *what, u32 where, u64 is, u64 want)
 	model_broken(what);
 }
 
-/* At rest: every invariant, and no zone that the worker should have taken. */
+/* At rest: check every invariant, and that the worker overlooked no zone. */
 void model_check(struct model *m)
 {
 	u32 i;

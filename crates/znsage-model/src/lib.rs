@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The engine's own C code, run by a model checker: every interleaving of a
-//! few threads, and every value that a load may see on a machine that orders
-//! no more than it is told to. docs/locking.md says what is checked and what
-//! is not.
+//! The engine's own C code in a model checker: every interleaving of a few threads, and
+//! every value that an unordered load may see. docs/locking.md says what is checked and
+//! what is not.
 
 pub mod port;
 
@@ -37,7 +36,7 @@ extern "C-unwind" {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Found {
     Zeros,
-    /// Of which slot, which version.
+    /// Slot and version.
     Page(u32, u32),
     /// A block that was reset.
     Nothing,
@@ -45,7 +44,7 @@ pub enum Found {
     Lost,
 }
 
-/// An append, or a read of GC, that the device has yet to end.
+/// An append or a read of GC in flight.
 #[derive(Clone, Copy)]
 pub struct Request {
     chunk: u32,
@@ -53,7 +52,7 @@ pub struct Request {
     kick: bool,
 }
 
-/// What the worker is stopped at.
+/// Where the worker stops.
 #[derive(Clone, Copy)]
 pub enum Until {
     Rest = 0,
@@ -72,18 +71,18 @@ unsafe impl Send for Model {}
 // explore()'s closure after its threads were joined.
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Model {
-    /// `drops`: GC is told of every page that it is in memory.
+    /// `drops`: every page is in memory, so GC drops its block.
     pub fn new(drops: bool) -> Self {
         port::clear();
         Model(unsafe { model_create(drops) })
     }
 
-    /// GC cleans whatever it can from now on.
+    /// From now on GC cleans whenever it gains anything.
     pub fn eager(self) {
         unsafe { model_eager(self.0) }
     }
 
-    /// No page is known to be in memory any more.
+    /// From now on no page is in memory.
     pub fn drop_no_more(self) {
         unsafe { model_drop_no_more(self.0) }
     }
@@ -94,8 +93,8 @@ impl Model {
         Request { chunk, zone, kick }
     }
 
-    /// An append ends; its chunk is still held. Like all that answer with a
-    /// `bool`: is the worker to run?
+    /// An append ends; its chunk is still held. Here and below a `bool` tells whether the
+    /// worker should run.
     #[must_use]
     pub fn appended(self, r: Request) -> bool {
         unsafe { model_appended(self.0, r.chunk, r.zone) || r.kick }
@@ -111,7 +110,7 @@ impl Model {
         unsafe { model_set_gc(self.0, on) }
     }
 
-    /// The block that a slot is in, if it is in one.
+    /// The slot's block, if it has one.
     pub fn block(self, slot: u32) -> u32 {
         unsafe { model_block(self.0, slot) }
     }
@@ -159,7 +158,7 @@ impl Model {
         Request { chunk, zone, kick: true }
     }
 
-    /// All that was set up; from now on other threads take part.
+    /// The setup is over: other threads may start.
     pub fn start(self) {
         port::share((0..).map_while(|nr| {
             let p = unsafe { model_shared(self.0, nr) };
@@ -167,8 +166,8 @@ impl Model {
         }));
     }
 
-    /// The threads end, each with whether the worker is to run. It does, if
-    /// one says so, and then all invariants must hold.
+    /// Joins the threads. The worker runs if one of them asks for it; then all invariants
+    /// must hold.
     pub fn settle(self, threads: Vec<JoinHandle<bool>>) -> Self {
         let mut kick = false;
         for thread in threads {
@@ -187,8 +186,7 @@ impl Model {
     }
 }
 
-/// Times that a thread is interrupted by others in one execution. All that the
-/// mutants break shows with three; four take minutes.
+/// Preemptions in one execution. Three show every mutant; four take minutes.
 const PREEMPTIONS: usize = 3;
 
 /// Explores `scenario` with `mutant` in place. The error is the violation.

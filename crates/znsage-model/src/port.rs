@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The engine's atomics, barriers and locks, as loom's.
 //!
-//! While a scenario is set up, one thread runs, and all is plain memory. When
-//! its threads start, each word that they share without a lock becomes an
-//! atomic of loom's, which explores what each load may see; memory gets what
-//! was stored last, for who holds the lock under which a word changes and reads
-//! it as it is. All other words are under a lock, or hints.
+//! While a scenario is set up, one thread runs, and everything is plain memory. When its
+//! threads start, each word that they share without a lock becomes an atomic of loom's,
+//! which explores what each load may see. Memory keeps the value stored last, for code
+//! that reads a word directly under the lock that guards its changes. All other words
+//! are under a lock, or hints.
 //!
-//! A full barrier is a sequentially consistent fence, and an operation that is
-//! one, a fence on both sides of a relaxed operation. C11's fence promises no
-//! more than smp_mb() does.
+//! A full barrier is a sequentially consistent fence; an operation that is one is relaxed,
+//! with a fence on both sides. C11's fence promises no more than smp_mb().
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -20,7 +19,7 @@ use std::rc::Rc;
 use loom::sync::atomic::{fence, AtomicU32, Ordering};
 use loom::sync::{Mutex, MutexGuard};
 
-/// What is made weaker than the engine's code has it.
+/// How an operation is weakened.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Weaken {
     /// `zp_mb()` orders nothing.
@@ -33,7 +32,7 @@ pub enum Weaken {
     Blind,
 }
 
-/// Where: an operation of a kind in a function of the engine.
+/// The function and the kind of its operation that is weakened, and how.
 pub type Mutant = (&'static str, Operation, Weaken);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,24 +62,24 @@ thread_local! {
     static MET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Makes `mutant` so from now on; `None`: the code as it is.
+/// Puts `mutant` in place; `None`: the code as it is.
 pub fn set_mutant(mutant: Option<Mutant>) {
     MUTANT.set(mutant);
     MET.set(false);
 }
 
-/// Has the mutant's operation been executed?
+/// Was the mutant's operation executed?
 pub fn mutant_met() -> bool {
     MET.get()
 }
 
-/// A model begins. What one that panicked has left is left alone: it belongs
-/// to an execution of loom's that has ended.
+/// A model begins. Leaks what a panicked one left: it belongs to an execution of loom's that
+/// has ended.
 pub fn clear() {
     mem::forget(WORDS.take());
 }
 
-/// The threads are about to start: `words` are theirs.
+/// The threads are about to start, and share `words`.
 pub fn share(words: impl Iterator<Item = *mut u32>) {
     let atomics = words
         // SAFETY: the words are those of a model that is alive, and one thread runs.
@@ -127,7 +126,7 @@ impl Change {
     }
 }
 
-/// A read-modify-write that is a full barrier, or what a mutant makes of it.
+/// A read-modify-write that is a full barrier, or its mutant.
 fn update(p: *mut u32, operation: Operation, place: *const c_char, change: Change) -> u32 {
     let Some(a) = atomic(p) else {
         return plain(p, change);
@@ -282,7 +281,7 @@ extern "C-unwind" fn model_disk_xchg(p: *mut u32, v: u32) -> u32 {
     }
 }
 
-/// The device answers with what it holds: the latest, as an RMW sees it.
+/// The device returns the latest content, as a read-modify-write sees it.
 #[no_mangle]
 extern "C-unwind" fn model_disk_read(p: *mut u32) -> u32 {
     match atomic(p) {

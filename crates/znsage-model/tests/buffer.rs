@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Step by step, by one thread: what GC has in memory is only read from there
-//! as long as the block is where it was read from.
+//! Step by step, in one thread: swap-in copies from GC's chunk only while the chunk's block
+//! is still the one that GC read.
 
 use znsage_model::{Found, Model, Until};
 
-/// The append of GC's chunk has ended, but the chunk was not put back yet: who
-/// ends it may be held up in between. Its victim is reset meanwhile, written
-/// again, and becomes a victim again.
+/// The append of GC's chunk has ended, but the chunk is not put back yet. Meanwhile its victim
+/// is reset, written again, and becomes a victim again.
 #[test]
-fn chunk_not_yet_put_back_is_no_buffer() {
+fn swap_in_does_not_copy_from_a_chunk_whose_append_ended() {
     let m = Model::new(false);
     for (slot, version) in [(0, 1), (1, 1), (1, 2), (2, 1), (3, 1)] {
         let _ = m.write(slot, version);
@@ -19,7 +18,7 @@ fn chunk_not_yet_put_back_is_no_buffer() {
     let _ = m.appended(moved);
     assert_ne!(m.block(0), 0, "GC has moved it");
 
-    // The zone is empty; swap-out gets around to it.
+    // The zone is empty; swap-out comes to it.
     m.set_gc(false);
     m.work();
     let mut version = 2;

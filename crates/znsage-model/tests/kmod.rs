@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What kmod/ does without a lock, written down once more: its C code cannot be
-//! run here. Each is also tried without what it needs.
+//! A copy of what kmod/ does without a lock, since its C code cannot run here; each part also
+//! without the barrier or counter that it needs.
 
 use std::panic::catch_unwind;
 
@@ -12,11 +12,10 @@ fn finds(scenario: impl Fn() + Sync + Send + std::panic::UnwindSafe + 'static) -
     catch_unwind(|| loom::model(scenario)).is_err()
 }
 
-/// One side writes a word, then looks at the other's, and either must see the
-/// other. In pending_go_on(): that a bio waits, is there a chunk?, and in
-/// znsage_chunk_let_go(): a chunk, does a bio wait? In wait_for_write() and
-/// append_end_io(): a bio waits for a slot, is it busy? In znsage_deadline()
-/// and deadline_arm(): the timer is off, is there a page?
+/// Each side writes a word, then looks at the other's; one must see the other. A bio waits and
+/// a chunk is put: pending_go_on(), chunk_put(). A bio waits for a slot and its write ends:
+/// wait_for_write(), append_end_io(). The timer is cleared and a page added:
+/// znsage_deadline(), deadline_arm().
 fn one_sees_the_other(mine: bool, theirs: bool) {
     let words = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
     let side = |me: usize, barrier: bool| {
@@ -35,15 +34,14 @@ fn one_sees_the_other(mine: bool, theirs: bool) {
 }
 
 #[test]
-fn wake_ups_want_a_barrier_on_both_sides() {
+fn wake_ups_need_a_barrier_on_both_sides() {
     loom::model(|| one_sees_the_other(true, true));
     assert!(finds(|| one_sees_the_other(true, false)));
     assert!(finds(|| one_sees_the_other(false, true)));
 }
 
-/// A chunk of swap-out that was appended in two parts. Each end tells the
-/// engine, and then ends the bios of its pages; the chunk is used again, for
-/// other bios, once the engine has it back.
+/// A chunk of swap-out that is appended in two parts. Each end tells the engine, then ends the
+/// bios of its pages. Once the engine has the chunk back, it is used for other bios.
 struct Chunk {
     parents: [AtomicU32; 2],
     rest: AtomicU32,
@@ -59,7 +57,7 @@ fn put_and_used_again(chunk: &Chunk) {
     }
 }
 
-/// append_end_io(). `counted`: by zc->holds; else, who ends last puts.
+/// append_end_io(). `counted`: zc->holds decides who puts the chunk; else the last part does.
 fn append_end(chunk: &Chunk, part: usize, finished: bool, counted: bool) {
     chunk.holds.fetch_add(1, AcqRel);
     if !finished {
@@ -93,7 +91,7 @@ fn chunk_in_two_parts(counted: bool) {
 }
 
 #[test]
-fn chunk_stays_until_all_its_pages_have_ended() {
+fn chunk_is_put_after_all_its_pages_have_ended() {
     loom::model(|| chunk_in_two_parts(true));
     assert!(finds(|| chunk_in_two_parts(false)));
 }

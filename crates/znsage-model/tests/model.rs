@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The races that matter, explored; and with one operation of the engine made
-//! weaker, which must be found. docs/locking.md has the arguments.
+//! The races that matter; and mutants with one weakened operation of the engine, each of which
+//! must be found. docs/locking.md has the arguments.
 
 use loom::thread;
 use znsage_model::port::Mutant;
@@ -8,14 +8,14 @@ use znsage_model::port::Operation::{Add, Barrier, CompareAndSwap, Exchange};
 use znsage_model::port::Weaken::{Blind, NoBarrier, Plain, Relaxed};
 use znsage_model::{explore, Found, Model, Until};
 
-/// Sets up what was swapped out before the threads begin, in this order.
+/// Swaps out pages before the threads begin, in this order.
 fn written(m: Model, pages: &[(u32, u32)]) {
     for &(slot, version) in pages {
         let _ = m.write(slot, version);
     }
 }
 
-/// At rest, slot 0 must read as this.
+/// At rest, slot 0 must read as one of `want`.
 fn ends_with(m: Model, want: &[Found]) {
     let (found, _) = m.read(0);
     assert!(want.contains(&found), "slot 0 at rest is {found:?}");
@@ -39,7 +39,7 @@ fn works(m: Model) -> bool {
     false
 }
 
-/// GC is told that page 0 is in memory, but not of the page that comes then.
+/// GC finds all pages in memory; later ones are not.
 fn drops(m: Model) -> bool {
     m.work();
     m.drop_no_more();
@@ -55,7 +55,7 @@ fn read_free_reset() {
     ends_with(m.settle(threads), &[Found::Zeros]);
 }
 
-/// Two read the same zone.
+/// Two threads read the same zone.
 fn read_read_reset() {
     let m = Model::new(false);
     written(m, &[(0, 1), (1, 1), (1, 2)]);
@@ -104,7 +104,7 @@ fn victim(drops: bool) -> Model {
     m
 }
 
-/// GC's copy is on the device; its page is freed, and read.
+/// GC's append ends; its page is freed, and read.
 fn move_free_read() {
     let m = victim(false);
     let append = m.work_until(Until::Append);
@@ -121,7 +121,7 @@ fn move_free_read() {
     ends_with(m.settle(threads), &[Found::Zeros]);
 }
 
-/// Likewise, and its page is written again.
+/// GC's append ends; its page is written again, and read.
 fn move_overwrite_read() {
     let m = victim(false);
     let append = m.work_until(Until::Append);
@@ -135,7 +135,7 @@ fn move_overwrite_read() {
     ends_with(m.settle(threads), &[Found::Page(0, 2)]);
 }
 
-/// GC drops a block whose page is in memory, and which is written again.
+/// GC drops a block whose page is in memory; its slot is written again.
 fn drop_overwrite() {
     let m = victim(true);
     m.start();
@@ -143,7 +143,7 @@ fn drop_overwrite() {
     ends_with(m.settle(threads), &[Found::Page(0, 2), Found::Lost]);
 }
 
-/// ... and is freed.
+/// GC drops a block whose page is in memory; its slot is freed.
 fn drop_free() {
     let m = victim(true);
     m.start();
@@ -178,8 +178,7 @@ fn complete_complete() {
     ends_with(m.settle(threads), &[Found::Page(0, 1)]);
 }
 
-/// The last block of a zone dies while it is read, and the worker comes because
-/// of another zone.
+/// The last block of a zone dies while it is read, and the worker runs because of another zone.
 fn read_free_reset_of_two() {
     let m = Model::new(false);
     written(m, &[(0, 1), (1, 1), (1, 2), (1, 3)]);
@@ -223,7 +222,7 @@ hold!(
     complete_complete,
 );
 
-/// What is made weaker, where it shows, and how.
+/// Mutants, the scenario that finds each, and the violation.
 const MUTANTS: &[(Mutant, fn(), &str)] = &[
     (("next_reset", Barrier, NoBarrier), move_free_read, "a reset was forgotten"),
     (("zse_read_begin", Add, Relaxed), read_free_reset, "stream >= e->max_streams"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Pages added together end up where they would one by one.
+//! A batch of pages ends up where the pages would end up one by one.
 
 use znsage_engine::{Engine, Filled};
 
@@ -69,7 +69,7 @@ impl Direct {
 }
 
 #[test]
-fn added_together_is_as_added_one_by_one() {
+fn batch_equals_pages_added_one_by_one() {
     let (mut one, mut all) = (Direct::new(), Direct::new());
     let slots: Vec<u32> = (0..200).map(|i| i * 37 % 100).collect();
     let mut left = &slots[..];
@@ -88,7 +88,7 @@ fn added_together_is_as_added_one_by_one() {
 }
 
 #[test]
-fn without_a_chunk_nothing_is_added() {
+fn nothing_is_added_without_a_chunk() {
     let mut d = Direct::new();
     let mut kept = Vec::new();
     while let Some(added) = d.e.add_all(0, &[1, 2, 3, 4], 1) {

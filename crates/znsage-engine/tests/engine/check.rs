@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What must be true: after every step, and at rest.
+//! What must hold after every step, and at rest.
 
 use znsage_engine::Stats;
 
@@ -63,10 +63,10 @@ impl Host {
             }
         }
         assert_eq!((st.blocks_total, st.zones_retired), (usable, retired));
-        assert!(retired == 0 || self.errors > 0, "zones retired for nothing");
+        assert!(retired == 0 || self.errors > 0, "zones retired without an error");
     }
 
-    /// Each slot that holds data is on the device, as the model says.
+    /// The device holds the page of each slot, as the model expects.
     pub fn check_content(&self) {
         for (slot, state) in self.slots.iter().enumerate() {
             if let Slot::Stored { version, block } = *state {
@@ -76,7 +76,7 @@ impl Host {
         }
     }
 
-    /// Nothing that the host was asked for is under way.
+    /// No command is in flight.
     pub fn nothing_outstanding(&self) -> bool {
         self.appends.is_empty()
             && self.gc_reads.is_empty()
@@ -85,7 +85,7 @@ impl Host {
             && self.reads.is_empty()
     }
 
-    /// All is written, nothing is under way: what must be true then.
+    /// What must hold when everything is written and nothing is in flight.
     pub fn check_at_rest(&self) {
         for (slot, state) in self.slots.iter().enumerate() {
             assert!(!matches!(state, Slot::Writing { .. }), "the write of slot {slot} is stuck");

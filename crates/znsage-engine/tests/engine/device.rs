@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A zoned device in memory: write pointers, limits, and content that is the
-//! name of a page, (slot, version). What no real device would allow panics.
+//! A zoned device in memory: write pointers, limits, and the name of a page, (slot,
+//! version), as content. It panics at commands that a real device would refuse.
 //!
-//! It is strict about time: an append holds its place among active zones from
-//! the moment it is submitted, and writes where the write pointer is when it
-//! completes.
+//! An append makes its zone active when it is submitted, and writes at the write
+//! pointer when it completes.
 
 use znsage_engine::Config;
 
@@ -28,19 +27,19 @@ struct Zone {
     /// Blocks of the appends in flight.
     coming: u32,
     readers: u32,
-    /// The engine was told that an append failed.
+    /// An append was reported as failed.
     bad: bool,
     finished: bool,
     read_only: bool,
     /// Finishes in a row that failed.
     refused: u32,
-    /// It was empty before the reset that is under way.
+    /// It was empty before the reset in flight.
     was_empty: bool,
     content: Vec<Option<Page>>,
 }
 
 impl Zone {
-    /// What it is when nothing is done to it.
+    /// Its state after a reset or finish that changed nothing.
     fn back(&mut self) {
         let inactive = self.finished || self.read_only || self.wp == self.cap;
         self.state = if inactive { State::Full } else { State::Active };
@@ -56,7 +55,7 @@ pub struct Device {
     pub max_active: u32,
 }
 
-/// What becomes of an append.
+/// How an append ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Done,
@@ -68,7 +67,7 @@ pub enum Fate {
 
 impl Device {
     pub fn new(cfg: &Config) -> Self {
-        // A zone that has to be finished has blocks that no write unit fills.
+        // A zone that must be finished has more room than the engine uses.
         let rest = u32::from(cfg.finish);
         let zone = |_| Zone {
             state: State::Empty,
@@ -105,7 +104,7 @@ impl Device {
     pub fn submit_append(&mut self, zone: u32, blocks: u32) {
         let unit = self.write_unit;
         let z = self.at(zone);
-        // The host learns by the error that a zone is read-only.
+        // The host does not know yet that the zone is read-only.
         if z.read_only {
             z.appends += 1;
             z.coming += blocks;
@@ -130,7 +129,7 @@ impl Device {
         assert!(self.max_active == 0 || active <= self.max_active, "{active} active zones");
     }
 
-    /// Returns the offset if all went well.
+    /// Returns the offset if the append worked.
     pub fn complete_append(
         &mut self,
         zone: u32,
@@ -159,7 +158,7 @@ impl Device {
         (fate == Fate::Done).then_some(offset)
     }
 
-    /// Nothing can be done to a zone any more but read it. It is not active.
+    /// From now on the zone can only be read. It is not active.
     pub fn turn_read_only(&mut self, zone: u32) {
         let z = self.at(zone);
         z.read_only = true;
@@ -174,7 +173,7 @@ impl Device {
         let failed = self.failed;
         let z = self.at(zone);
         z.was_empty = z.state == State::Empty;
-        // After errors, to see whether the device is there.
+        // After errors the engine also resets retired zones, which may be empty.
         let may = z.state == State::Full || z.refused > 1 || z.was_empty && failed;
         assert!(may, "reset of zone {zone}, which is {:?}", z.state);
         assert_eq!(z.appends, 0, "reset of zone {zone}: appends in flight");
@@ -217,7 +216,7 @@ impl Device {
         z.back();
     }
 
-    /// A read of `block` is under way until [`Device::end_read`].
+    /// A read of `block` is in flight until [`Device::end_read`].
     pub fn begin_read(&mut self, block: u32) {
         let zone = block / self.zone_blocks;
         let z = self.at(zone);

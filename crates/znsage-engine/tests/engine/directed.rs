@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Cases with a name, step by step. The model watches here as well.
+//! Named cases, step by step, with the reference model's checks.
 
 use znsage_engine::{Config, Policy};
 
@@ -13,13 +13,13 @@ pub fn host(change: impl FnOnce(&mut Config)) -> Host {
     Host::new(&cfg)
 }
 
-/// A device of 8 zones on which GC runs when 3 of them hold something.
+/// A device of 8 zones on which GC runs when 3 zones are not empty.
 pub fn eager(c: &mut Config) {
     (c.nr_zones, c.nr_slots) = (8, 154);
     (c.gc_low, c.gc_high) = (6, 7);
 }
 
-/// Two zones full of pages that stay, for GC to become eager.
+/// Fills two zones with pages that stay, so that GC runs.
 pub fn fill_two_zones(h: &mut Host) {
     write(h, 70..134);
 }
@@ -31,7 +31,7 @@ pub fn write(h: &mut Host, slots: std::ops::Range<u32>) {
     }
 }
 
-/// Once, and as often again as the engine tries.
+/// Tries of a command: one, and three retries.
 const TRIES: u32 = 4;
 
 pub fn finish(mut h: Host) {
@@ -43,7 +43,7 @@ pub fn finish(mut h: Host) {
 fn padding_is_counted() {
     let mut h = host(|c| (c.write_unit, c.chunk_blocks) = (4, 8));
     assert!(h.write(0, 1));
-    h.flush(0, true, u64::MAX); // would need padding: stays
+    h.flush(0, true, u64::MAX); // stays: it would need padding
     assert!(h.appends.is_empty());
     h.flush(0, false, u64::MAX);
     assert_eq!((h.appends[0].nr, h.appends[0].padding), (1, 3));
@@ -70,7 +70,7 @@ fn gc_chunk_is_split_at_the_end_of_a_zone() {
     });
     h.set_gc(false);
     write(&mut h, 0..80);
-    // One of each zone dies: 9 survivors of each, 4 to a chunk.
+    // A page of each zone dies: 9 survivors of each, 4 to a chunk.
     (0..8).for_each(|zone| h.free(zone * 10));
     h.set_gc(true);
     h.run_idle();
@@ -96,7 +96,7 @@ fn overlapping_writes_end_in_any_order() {
 }
 
 #[test]
-fn freed_while_being_written() {
+fn slot_freed_during_its_append_stays_free() {
     let mut h = host(|c| c.chunk_blocks = 1);
     assert!(h.write(0, 5));
     h.free(5);
@@ -128,8 +128,8 @@ fn failed_append_moves_to_another_zone() {
     }
 }
 
-/// Writes chunks of the same few slots until one goes to `zone`, and ends like
-/// that. Then everything comes to rest.
+/// Writes chunks of the same few slots until one goes to `zone` and ends with `fate`.
+/// Then everything comes to rest.
 fn append_to(h: &mut Host, zone: u32, fate: Fate) {
     for first in (0..64).step_by(4).cycle().take(1000) {
         (first..first + 4).for_each(|slot| assert!(h.write(0, slot)));
@@ -158,7 +158,7 @@ fn a_zone_that_fails_twice_is_retired() {
 }
 
 #[test]
-fn a_zone_that_was_written_to_its_end_is_forgiven() {
+fn failed_zone_that_is_written_to_its_end_is_good_again() {
     let mut h = host(|_| ());
     append_to(&mut h, 0, Fate::Refused);
     for _ in 0..h.cfg.zone_blocks / 4 {
@@ -172,7 +172,7 @@ fn a_zone_that_was_written_to_its_end_is_forgiven() {
 }
 
 #[test]
-fn what_a_failed_zone_holds_is_saved() {
+fn gc_moves_the_pages_of_a_failed_zone() {
     let mut h = host(eager);
     write(&mut h, 0..4);
     for slot in 4..8 {
@@ -209,7 +209,7 @@ fn append_that_always_fails_is_given_up() {
     finish(h);
 }
 
-/// The device sees nothing of it, and the zone is as good as before.
+/// The device never sees the chunk, and its zone is as good as before.
 #[test]
 fn chunk_that_is_not_appended_is_lost() {
     let mut h = host(|_| ());
@@ -233,7 +233,7 @@ fn chunk_that_is_not_appended_is_lost() {
 }
 
 #[test]
-fn freed_before_the_read_ended_is_not_copied() {
+fn page_freed_during_the_read_of_gc_is_not_copied() {
     let mut h = host(eager);
     write(&mut h, 0..32);
     fill_two_zones(&mut h);
@@ -256,7 +256,7 @@ fn reader_delays_the_reset() {
     assert_eq!(h.e.zone(0).state, "drained");
     assert!(h.resets.is_empty());
     h.end_read(0);
-    assert!(h.kick, "the last reader has to say so");
+    assert!(h.kick, "the last reader must kick the worker");
     h.pump();
     assert_eq!(h.resets.len(), 1);
     h.pump();
@@ -266,7 +266,7 @@ fn reader_delays_the_reset() {
 }
 
 #[test]
-fn failed_reset_retires() {
+fn zone_that_cannot_be_reset_is_retired() {
     let mut h = host(eager);
     write(&mut h, 0..32);
     fill_two_zones(&mut h);
@@ -314,7 +314,7 @@ fn zone_that_cannot_be_finished_is_emptied() {
 /// All tries to finish a zone fail.
 fn never_finish(h: &mut Host) {
     for _ in 0..TRIES {
-        let end = h.finishes.pop().expect("it is tried again");
+        let end = h.finishes.pop().expect("the engine tries again");
         h.end_finish(end, false);
         h.pump();
     }
@@ -322,10 +322,9 @@ fn never_finish(h: &mut Host) {
 }
 
 #[test]
-fn zone_that_is_not_finished_keeps_its_place() {
-    // One place for swap-out, one for GC. The zone of swap-out fails, and is
-    // active on the device until it is reset, which is done at once: nothing
-    // else would give the place back.
+fn unfinished_zone_keeps_its_place_until_its_reset() {
+    // One place for swap-out, one for GC. Swap-out's zone fails and is active on the
+    // device until its reset. GC empties it at once: nothing else would free the place.
     let mut h = host(|c| c.max_active = 2);
     write(&mut h, 0..4);
     for slot in 4..8 {
@@ -345,8 +344,8 @@ fn zone_that_is_not_finished_keeps_its_place() {
 }
 
 #[test]
-fn gcs_zone_that_is_not_finished_is_reset() {
-    // GC's zone fails as well: no place is left at all. Nothing is in it.
+fn unfinished_zone_of_gc_is_reset() {
+    // GC's zone, which is empty, fails as well: no place is left.
     let mut h = host(|c| c.max_active = 2);
     write(&mut h, 0..4);
     for first in [4, 8] {
@@ -368,7 +367,7 @@ fn gcs_zone_that_is_not_finished_is_reset() {
 }
 
 #[test]
-fn places_of_failed_zones_are_taken_back_before_swap_out_fails() {
+fn places_of_failed_zones_are_reused_before_swap_out_fails() {
     // Swap-out's zone and GC's become read-only with pages in them. All other
     // zones are empty.
     let mut h = host(|c| c.max_active = 2);
@@ -399,7 +398,7 @@ fn end_gc_reads(h: &mut Host) {
     h.pump();
 }
 
-/// GC reads, and the first of its appends is done.
+/// GC's reads and its first append end.
 fn copy_once(h: &mut Host) {
     end_gc_reads(h);
     let append = h.appends.remove(0);
@@ -416,7 +415,7 @@ fn gc_takes_a_streams_zone_when_its_last_one_failed() {
     (0..4).for_each(|slot| assert!(h.write(1, slot)));
     h.end_appends();
     // The first one writes until it finds no zone: only the reserve is left.
-    // A page in four dies, so that no zone is free for nothing.
+    // A page in four dies, so that no zone dies as a whole.
     let all = 4..h.cfg.nr_slots;
     for slot in all.clone().chain(all.step_by(4)) {
         if h.want.stalls == 0 {
@@ -437,9 +436,9 @@ fn gc_takes_a_streams_zone_when_its_last_one_failed() {
     finish(h);
 }
 
-/// One stream writes until it waits, while GC has not begun: only the reserve
-/// is empty, and the stream has no zone that GC could take over. Then the zone
-/// that GC opens fails. Returns chunks that failed, and zones empty in the end.
+/// One stream writes until it waits, with GC off: only the reserve is empty, and the
+/// stream has no zone that GC could take over. Then the zone that GC opens fails.
+/// Returns failed chunks, and zones that are empty in the end.
 fn gcs_zone_fails_when_all_is_full(reserve: u32) -> (u32, u64) {
     let mut h = host(|c| {
         c.reserve = reserve;
@@ -447,7 +446,7 @@ fn gcs_zone_fails_when_all_is_full(reserve: u32) -> (u32, u64) {
     });
     h.set_gc(false);
     let slots = h.cfg.nr_slots;
-    // Of each zone a part dies, of none all.
+    // A part of each zone dies.
     for slot in (0..slots).chain((0..slots).step_by(4)) {
         if h.want.stalls == 0 {
             write(&mut h, slot..slot + 1);
@@ -471,11 +470,11 @@ fn a_reserve_of_two_survives_the_loss_of_one() {
     assert_eq!(gcs_zone_fails_when_all_is_full(1), (1, 0));
     let (failed, empty) = gcs_zone_fails_when_all_is_full(2);
     assert_eq!(failed, 0);
-    assert!(empty >= 2, "{empty} zones are empty: the reserve did not come back");
+    assert!(empty >= 2, "{empty} zones are empty: the reserve is not whole");
 }
 
 #[test]
-fn gc_that_is_off_works_for_what_waits() {
+fn gc_switched_off_makes_room_for_waiting_chunks() {
     let mut h = host(|c| c.nr_slots = c.max_slots());
     h.set_gc(false);
     let slots = h.cfg.nr_slots;
@@ -487,7 +486,7 @@ fn gc_that_is_off_works_for_what_waits() {
     }
     assert_eq!(h.e.stats().zones_empty, 1, "the reserve");
     h.run_idle();
-    assert!(h.e.idle(), "a check of a live device would wait for ever");
+    assert!(h.e.idle(), "a check of a live device would wait forever");
     assert!(h.e.stats().zone_resets > 0 && h.failed_chunks == 0);
     let moved = h.e.stats().gc_blocks;
     h.pump();
@@ -497,8 +496,8 @@ fn gc_that_is_off_works_for_what_waits() {
 }
 
 #[test]
-fn gc_leaves_zones_that_are_reset_to_who_waits() {
-    // By its watermarks GC is never to rest.
+fn gc_leaves_reset_zones_to_waiting_chunks() {
+    // By its watermarks GC never rests.
     let mut h = host(|c| {
         c.nr_slots = c.max_slots();
         (c.gc_low, c.gc_high) = (14, 15);
@@ -511,22 +510,22 @@ fn gc_leaves_zones_that_are_reset_to_who_waits() {
         }
     }
     assert!(h.want.stalls > 0);
-    // Half of the zones die as a whole: their resets are all it takes.
+    // Half of the zones die as a whole: their resets suffice.
     (0..slots / 2).for_each(|slot| h.free(slot));
     h.set_gc(true);
     h.pump();
     assert!(!h.resets.is_empty());
-    assert!(h.gc_reads.is_empty(), "GC would write to what is being reset");
+    assert!(h.gc_reads.is_empty(), "GC would use up the zones being reset");
     h.run_idle();
     assert_eq!(h.failed_chunks, 0);
-    assert!(h.e.stats().gc_zones > 0, "and goes on when nobody waits");
+    assert!(h.e.stats().gc_zones > 0, "GC goes on when no chunk waits");
     finish(h);
 }
 
 #[test]
 fn failed_zone_is_no_victim_while_swap_out_waits() {
-    // Zone 0 fails with a page in it, so it would be the cheapest victim; but
-    // it gives nothing back.
+    // Zone 0 fails with one page in it. It would be the cheapest victim, but gains
+    // nothing.
     let mut h = host(|c| c.nr_slots = c.max_slots());
     h.set_gc(false);
     write(&mut h, 0..4);

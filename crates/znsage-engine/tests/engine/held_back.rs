@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A stream for which GC's I/O is held back, as that of a cgroup under io.max:
-//! what GC reads and appends of its zones never ends. Other streams get on.
+//! A stream for which GC's I/O is held back, like that of a cgroup under io.max:
+//! reads or appends of its pages never end. Other streams go on.
 
 use znsage_engine::{Append, Config, Entry, GcRead, Policy, Victim};
 
@@ -13,7 +13,7 @@ use crate::rng::Rng;
 const SLOW: u32 = 0;
 const OTHER: u32 = 1;
 
-/// What of GC's I/O is held back.
+/// Which I/O of GC is held back.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Held {
     Nothing,
@@ -21,8 +21,7 @@ enum Held {
     Reads,
 }
 
-/// A device that has two streams for a policy that isolates them; GC empties two
-/// zones at a time.
+/// A device with two isolated streams; GC empties two zones at a time.
 fn config(change: impl FnOnce(&mut Config)) -> Config {
     let mut cfg = Config {
         nr_zones: 130,
@@ -56,7 +55,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// Both streams have written all their slots, and some of them again.
+    /// Both streams have written all their slots, some of them again.
     fn new(cfg: &Config) -> Pair {
         let mut pair = Pair::of(Host::new(cfg));
         pair.fill();
@@ -66,8 +65,8 @@ impl Pair {
         pair
     }
 
-    /// All slots were written before the streams were isolated, some of them
-    /// more than once, so that no zone is theirs.
+    /// All slots were written before the streams were isolated, some of them more than
+    /// once, so that the streams own no zone.
     fn after_switch(cfg: &Config) -> Pair {
         let mut h = Host::new(cfg);
         h.set_policy(Policy::single(), Victim::Greedy);
@@ -96,7 +95,7 @@ impl Pair {
         }
     }
 
-    /// Zones of before the switch have no key.
+    /// Zones from before the switch have no key.
     fn is_slow(&self, zone: u32) -> bool {
         let zi = self.h.e.zone(zone);
         zi.stream == SLOW && zi.key != 0
@@ -112,12 +111,12 @@ impl Pair {
         self.held == Held::Reads && self.is_slow(self.victim_of(entries))
     }
 
-    /// The zone that pages of GC come from.
+    /// The zone that GC's pages come from.
     fn victim_of(&self, entries: &[Entry]) -> u32 {
         self.h.e.locate(entries[0].expect).0
     }
 
-    /// All that is not held back ends.
+    /// Ends everything that is not held back.
     fn run(&mut self) {
         loop {
             if self.h.kick {
@@ -137,14 +136,14 @@ impl Pair {
         }
     }
 
-    /// False: no chunk is left for the slot's stream.
+    /// Returns false if no chunk is left for the slot's stream.
     fn write(&mut self, slot: u32) -> bool {
         let written = self.h.write(0, slot);
         self.run();
         written
     }
 
-    /// Writes `nr` slots of a stream, any, if that goes. How many it were.
+    /// Writes up to `nr` random slots of a stream; returns how many.
     fn rewrite(&mut self, stream: u32, nr: u32) -> u32 {
         for done in 0..nr {
             let i = self.rng.index(self.slots[stream as usize].len());
@@ -170,8 +169,8 @@ impl Pair {
     }
 }
 
-/// The slow stream writes until it waits for its GC; then the other one writes
-/// all its slots several times, and never waits for long.
+/// The slow stream writes until it waits for its GC. Then the other one writes all its
+/// slots several times, and never waits for long.
 fn other_goes_on(cfg: &Config, held: Held) {
     goes_on(Pair::new(cfg), held);
 }
@@ -180,10 +179,10 @@ fn goes_on(mut p: Pair, held: Held) {
     let cfg = p.h.cfg.clone();
     p.held = held;
     let nr = 4 * cfg.nr_slots;
-    assert!(p.rewrite(SLOW, nr) < nr, "{held:?}: it does not wait for its GC");
+    assert!(p.rewrite(SLOW, nr) < nr, "{held:?}: the slow stream does not wait for its GC");
     let chunks = p.chunks_held();
-    assert!(chunks > 0, "{held:?}: nothing of it is under way");
-    assert!(chunks <= cfg.nr_gc_chunks as usize / 2, "{held:?}: {chunks} chunks of GC are its");
+    assert!(chunks > 0, "{held:?}: no chunk of GC is held back");
+    assert!(chunks <= cfg.nr_gc_chunks as usize / 2, "{held:?}: it has {chunks} chunks of GC");
 
     let before = p.h.e.stream_info(OTHER);
     assert_eq!(p.rewrite(OTHER, nr), nr, "{held:?}: it waits for another stream's GC");
@@ -198,13 +197,13 @@ fn goes_on(mut p: Pair, held: Held) {
 }
 
 #[test]
-fn appends_held_back_hold_back_no_other_stream() {
+fn held_back_appends_do_not_delay_other_streams() {
     other_goes_on(&config(|_| ()), Held::Appends);
     other_goes_on(&one_lane(|_| ()), Held::Appends);
 }
 
 #[test]
-fn reads_held_back_hold_back_no_other_stream() {
+fn held_back_reads_do_not_delay_other_streams() {
     other_goes_on(&config(|_| ()), Held::Reads);
     other_goes_on(&one_lane(|_| ()), Held::Reads);
 }
@@ -239,7 +238,7 @@ fn zones_of_an_earlier_policy_are_cleaned_beside_a_slow_stream() {
     }
 }
 
-/// Of the other stream's chunks, so many wait for a zone while GC has a pace.
+/// Chunks of the other stream that wait for a zone while GC has a pace.
 fn waits(held: Held) -> u64 {
     let cfg = one_lane(|c| c.pace = 50);
     let mut p = Pair::new(&cfg);
@@ -254,7 +253,7 @@ fn waits(held: Held) -> u64 {
 }
 
 #[test]
-fn others_wait_no_more_often_than_usual() {
+fn other_stream_waits_no_more_often_than_usual() {
     let usual = waits(Held::Nothing);
     for held in [Held::Appends, Held::Reads] {
         let chunks = waits(held);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Tests of the engine against a reference model.
 //!
-//! `host` drives the engine as the module does and knows, after every step,
-//! what must be true; `device` is a zoned device that refuses what a real one
-//! would. `property` lets chance choose the steps, `directed` walks through
-//! the cases that deserve a name.
+//! `host` drives the engine as the module does and knows what must hold after every
+//! step; `device` is a zoned device that refuses what a real one would. `property`
+//! takes random steps; the other files have named cases.
 
 mod batch;
 mod check;

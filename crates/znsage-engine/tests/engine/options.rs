@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What a seed decides: the device, the settings, and how often each kind of
-//! step is taken. Extremes are drawn on purpose (swarm testing): a run that
-//! never completes a reset finds other bugs than one that always does.
+//! What a seed decides: the device, the settings, and how often each kind of step is
+//! taken. Extremes are drawn on purpose (swarm testing): a run that never completes a
+//! reset finds other bugs than one that always does.
 
 use znsage_engine::{Config, Policy, Victim};
 
 use crate::rng::Rng;
 
-/// Any policy; those that most devices have more often.
+/// A random policy; common ones more often.
 pub fn any_policy(r: &mut Rng) -> Policy {
     let names = ["single", "cpu", "cpu", "cpu", "process", "vma", "cgroup", "heat"];
     Policy::builtin(r.pick(&names)).expect("the engine has it")
@@ -24,11 +24,11 @@ pub struct Errors {
     pub gc_read: u32,
     pub reset: u32,
     pub finish: u32,
-    /// How many in all; a device that loses every zone proves little.
+    /// Errors in all; a device that loses every zone proves little.
     pub most: u32,
 }
 
-/// Weights of the steps; drawn anew every so often.
+/// Weights of the steps, drawn anew in each phase.
 #[derive(Clone, Copy, Debug)]
 pub struct Weights {
     pub write: u32,
@@ -42,7 +42,7 @@ pub struct Weights {
     pub finish_end: u32,
     pub next_op: u32,
     pub tune: u32,
-    /// What GC reads and appends of this stream's zones does not end.
+    /// GC's reads and appends of this stream's pages do not end.
     pub held_back: Option<u32>,
 }
 
@@ -53,18 +53,17 @@ pub struct Options {
     pub steps: u32,
     /// Steps between two draws of the weights.
     pub phase: u32,
-    /// Slots that are written, the first ones.
+    /// Slots below this one are written.
     pub working_set: u32,
     /// Slots are first written in order.
     pub fill: bool,
-    /// next_op() is called only when a hint of the engine said so.
+    /// next_op() is called only after a hint of the engine.
     pub hints: bool,
     /// Watermarks are changed and GC switched off and on.
     pub tuning: bool,
 }
 
-/// Streams are isolated only where there are zones, and places for GC's, for
-/// several of them.
+/// Isolation takes zones for several streams, and places for GC's zones.
 fn isolate(r: &mut Rng, cfg: &mut Config) {
     cfg.policy = Policy::builtin("cgroup").expect("the engine has it");
     cfg.nr_zones = r.pick(&[130, 130, 200]);
@@ -142,7 +141,7 @@ impl Errors {
 
 impl Weights {
     pub fn draw(r: &mut Rng) -> Self {
-        // 0 starves a kind of step, until the next draw.
+        // 0 starves a kind of step until the next draw.
         let mut w = || r.pick(&[0, 1, 2, 4, 4, 8, 8, 8, 16, 16, 16, 16]);
         Weights {
             write: 4 + w(),

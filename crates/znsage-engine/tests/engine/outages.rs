@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A device that fails again and again, from any moment to any other, everything or
-//! commands of some kinds: when all works again, swap-out goes on.
+//! Random outages, of all commands or of some kinds. After each, swap-out goes on.
 
 use znsage_engine::{Config, Policy};
 
@@ -9,7 +8,7 @@ use crate::host::Host;
 use crate::refusals::plain;
 use crate::rng::Rng;
 
-/// How many of a hundred fail.
+/// Commands that fail, in percent.
 #[derive(Clone, Copy, Default)]
 struct Fails {
     appends: u32,
@@ -39,7 +38,7 @@ impl Outages {
         cfg.nr_slots = cfg.max_slots() / 10 * 9;
         let mut outages =
             Outages { h: Host::new(&cfg), rng: Rng::new(seed), fails: Fails::default() };
-        // A zone that could not be finished may be taken for inactive before it is.
+        // The engine may count a zone that it could not finish as inactive too early.
         outages.h.dev.max_active = 0;
         for slot in 0..cfg.nr_slots {
             assert!(outages.h.write(0, slot));
@@ -56,7 +55,7 @@ impl Outages {
         self.h.write(0, slot)
     }
 
-    /// One operation of the worker, or the end of one command, any.
+    /// One operation of the worker, or the end of a random command.
     fn step(&mut self) {
         let Outages { h, rng, fails } = self;
         match rng.below(5) {
@@ -84,7 +83,7 @@ impl Outages {
         }
     }
 
-    /// Writes a chunk's pages or less, and lets some things happen.
+    /// Writes `writes` pages, with fewer than `steps` steps after each.
     fn go_on(&mut self, writes: u32, steps: u32) {
         for _ in 0..writes {
             // In an outage all chunks may be stalled.
@@ -103,7 +102,7 @@ impl Outages {
         self.h.run_idle();
     }
 
-    /// Writes as much as there is; how many chunks fail.
+    /// Writes as many pages as there are slots; returns the chunks that fail.
     fn fails(&mut self, round: u32) -> u32 {
         let failed = self.h.failed_chunks;
         for i in 0..self.h.cfg.nr_slots {
@@ -113,7 +112,7 @@ impl Outages {
         self.h.failed_chunks - failed
     }
 
-    /// At first some chunks fail: what failed before is tried more and more rarely.
+    /// Some chunks may fail at first, since retries have become rare.
     fn is_over(&mut self, round: u32) {
         let fails = [self.fails(round), self.fails(round)];
         assert_eq!(fails[1], 0, "outage {round}: chunks failed after {}", fails[0]);
@@ -133,20 +132,20 @@ fn go_on_after(change: impl Fn(&mut Config)) {
 }
 
 #[test]
-fn owners_of_zones() {
+fn swap_out_goes_on_with_isolated_streams() {
     go_on_after(|_| ());
     go_on_after(|c| (c.nr_zones, c.stripe) = (80, 3));
     go_on_after(|c| (c.nr_gc_chunks, c.stripe) = (2, 3));
 }
 
 #[test]
-fn nobodys_zones() {
+fn swap_out_goes_on_with_one_stream() {
     go_on_after(|c| c.policy = Policy::single());
 }
 
-/// More zones are emptied at a time than there are chunks for them.
+/// GC empties more zones at a time than it has chunks.
 #[test]
-fn fewer_chunks_than_victims() {
+fn swap_out_goes_on_with_fewer_gc_chunks_than_victims() {
     for chunks in [1, 2, 4] {
         go_on_after(|c| {
             (c.nr_zones, c.max_active, c.stripe) = (160, 19, 4);

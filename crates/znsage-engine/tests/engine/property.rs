@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Random interleavings, drawn from a seed, with every invariant checked
-//! after every step.
+//! Random steps, drawn from a seed, with every invariant checked after each.
 //!
-//! `ZNSAGE_SEED=N` replays one run; `ZNSAGE_STEPS=N` sets the number of steps
-//! of all runs together (ten million otherwise).
+//! `ZNSAGE_SEED=N` replays one run; `ZNSAGE_STEPS=N` sets the steps of all runs together
+//! (ten million by default).
 
 use std::env;
 
@@ -15,7 +14,7 @@ use crate::options::{any_policy, any_victim, Errors, Options, Weights};
 use crate::rng::Rng;
 
 const STEPS: u64 = 10_000_000;
-/// Tests that share the steps, so that they run side by side.
+/// Tests that share the steps and run in parallel.
 const SHARES: u64 = 4;
 
 /// A kind of step.
@@ -71,7 +70,7 @@ impl Run {
         self.slot()
     }
 
-    /// Does an operation fail whose chance is `chance`?
+    /// Does an operation fail that does so with `chance`?
     fn fails(&mut self, chance: impl Fn(&Errors) -> u32) -> bool {
         let errors = &self.opt.errors;
         self.host.errors < errors.most && self.rng.below(10_000) < chance(errors)
@@ -207,7 +206,7 @@ impl Run {
         }
     }
 
-    /// Takes a step that can be taken now; what a host cannot do has no chance.
+    /// Takes a random step of those that are possible now.
     fn step(&mut self, w: &Weights) {
         let h = &self.host;
         let if_any = |weight, nr| if nr > 0 { weight } else { 0 };
@@ -251,7 +250,7 @@ impl Run {
         }
     }
 
-    /// Lets everything end. No write may be left behind.
+    /// Lets everything end, including all writes.
     fn settle(&mut self) {
         self.host.set_gc(true);
         self.held_back = None;
@@ -316,7 +315,7 @@ fn from_env(name: &str) -> Option<u64> {
     Some(number.unwrap_or_else(|_| panic!("{name}={text} is not a number")))
 }
 
-/// Seeds share, share + 4, ... until there were enough steps.
+/// Runs seeds share, share + 4, ... until there were enough steps.
 fn share(share: u64) {
     if from_env("ZNSAGE_SEED").is_some() {
         return; // replay() does it
@@ -339,7 +338,7 @@ fn share(share: u64) {
         splits += u64::from(host.splits);
     }
     println!("{runs} runs, {steps} steps: {gc} blocks of GC, {stalls} stalls, {resets} resets, {splits} split chunks");
-    // A test that never gets to the hard parts is no test.
+    // A test that never reaches the hard parts is no test.
     if steps >= 1_000_000 {
         assert!(gc > steps / 50 && resets > steps / 100);
         assert!(stalls > steps / 200 && splits > steps / 1000);
@@ -366,7 +365,7 @@ fn random_3() {
     share(3);
 }
 
-/// One seed from the environment, for a look at what failed.
+/// One seed from the environment, to look at a failure.
 #[test]
 fn replay() {
     if let Some(seed) = from_env("ZNSAGE_SEED") {

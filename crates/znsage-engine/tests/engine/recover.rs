@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A device that fails for a while, and blocks that it can no longer read.
+//! Outages, and blocks that cannot be read.
 
 use znsage_engine::Append;
 
@@ -11,8 +11,7 @@ fn lost(h: &Host) -> usize {
     h.slots.iter().filter(|s| **s == Slot::Lost).count()
 }
 
-/// A device of 8 zones, the first one with slots 1 to 31 of which GC cannot
-/// read slot 1.
+/// A device of 8 zones. The first one has slots 1 to 31, of which GC cannot read slot 1.
 fn unreadable_slot() -> Host {
     let mut h = host(eager);
     h.unreadable = vec![1];
@@ -23,7 +22,7 @@ fn unreadable_slot() -> Host {
     h
 }
 
-/// As much as has to be written before GC looks again at what it could not read.
+/// Writes as much as a deferred zone waits for after its first failure.
 fn write_an_eighth(h: &mut Host) {
     for slot in 34..66 {
         assert!(h.write(0, slot));
@@ -38,14 +37,14 @@ fn unreadable_block_stays_and_the_others_move() {
     assert_eq!((lost(&h), st.read_errors, st.gc_blocks), (0, 1, 30));
     let zone = h.e.zone(0);
     assert_eq!((zone.state, zone.live), ("full", 1));
-    // Who wants it may be luckier.
+    // Swap-in may succeed where GC failed.
     (0..32).for_each(|slot| h.begin_read(slot, 1));
     (0..h.reads()).rev().for_each(|i| h.end_read(i));
     finish(h);
 }
 
 #[test]
-fn what_could_not_be_read_is_moved_when_it_can() {
+fn unreadable_block_is_moved_once_it_can_be_read() {
     let mut h = unreadable_slot();
     h.unreadable.clear();
     write_an_eighth(&mut h);
@@ -56,7 +55,7 @@ fn what_could_not_be_read_is_moved_when_it_can() {
 }
 
 #[test]
-fn what_can_never_be_read_is_lost_at_last() {
+fn unreadable_block_is_lost_after_seven_tries() {
     let mut h = unreadable_slot();
     for tries in 1..=6 {
         assert_eq!((lost(&h), h.e.stats().read_errors), (0, tries));
@@ -71,10 +70,10 @@ fn what_can_never_be_read_is_lost_at_last() {
     finish(h);
 }
 
-/// Every command fails while there is much to write and to clean. What was
-/// written before is there afterwards, and so are all zones.
+/// Every command fails while there is much to write and to clean. Afterwards all pages
+/// written before can be read, and no zone is retired.
 #[test]
-fn a_device_that_is_away_loses_no_page_and_no_zone() {
+fn outage_loses_no_page_and_no_zone() {
     let mut h = host(eager);
     write(&mut h, 0..100);
     (0..100).step_by(2).for_each(|slot| h.free(slot));
@@ -88,8 +87,8 @@ fn a_device_that_is_away_loses_no_page_and_no_zone() {
     h.run_idle();
     let st = h.e.stats();
     assert!(h.failed_chunks > 40, "{} chunks failed", h.failed_chunks);
-    assert_eq!(lost(&h), 40, "what was to be written");
-    assert!(st.zones_empty <= 1, "but for the reserve, {} zones are empty", st.zones_empty);
+    assert_eq!(lost(&h), 40, "the pages that could not be written");
+    assert!(st.zones_empty <= 1, "{} zones are empty", st.zones_empty);
     assert!(st.zones_retired > 0);
     assert!((1..100).step_by(2).all(|slot| matches!(h.slots[slot], Slot::Stored { .. })));
 
@@ -106,8 +105,8 @@ fn a_device_that_is_away_loses_no_page_and_no_zone() {
     finish(h);
 }
 
-/// GC can read nothing at all, though the device works else: in the end nothing can
-/// be written, and nothing is given up for that.
+/// GC can read nothing, though writes work. In the end swap-out fails; the engine gives
+/// up no page for it.
 #[test]
 fn swap_out_fails_before_pages_are_given_up() {
     let mut h = host(eager);
@@ -119,7 +118,7 @@ fn swap_out_fails_before_pages_are_given_up() {
         assert!(h.write(0, (random >> 16) % 154));
         h.run_device();
     }
-    // What was to be written is in memory, a chunk; the rest can be had.
+    // A chunk of pages stays in memory; all others can be read.
     assert!((1..=4).contains(&lost(&h)));
     h.unreadable.clear();
     for slot in 0..154 {
@@ -130,11 +129,11 @@ fn swap_out_fails_before_pages_are_given_up() {
     finish(h);
 }
 
-/// A page in every zone that cannot be read, and that nobody frees, holds all the room
-/// there is. What is refused meanwhile counts as much as what is written, if the device
-/// can be seen to work: they are lost at last, and swap-out goes on.
+/// An unreadable page in every zone, which nobody frees, holds all the room. If the device
+/// is seen to work, refused pages count as written: the unreadable ones are lost, and
+/// swap-out goes on.
 #[test]
-fn what_holds_the_room_is_lost_at_last() {
+fn unreadable_pages_that_hold_all_room_are_lost() {
     let mut h = host(eager);
     write(&mut h, 0..154);
     h.unreadable = (0..154).step_by(7).collect();
@@ -158,7 +157,7 @@ fn what_holds_the_room_is_lost_at_last() {
     let of_those = |h: &Host| (0..154).step_by(7).filter(|s| h.slots[*s] == Slot::Lost).count();
 
     assert!(rounds(&mut h, 16, false) > 0, "there is room");
-    assert_eq!(of_those(&h), 0, "it may be an outage, nothing else is done");
+    assert_eq!(of_those(&h), 0, "lost although nothing shows that the device works");
     rounds(&mut h, 80, true);
     assert_eq!(of_those(&h), 22);
     assert_eq!(rounds(&mut h, 4, true), 0, "swap-out does not go on");
@@ -229,10 +228,10 @@ fn without_a_zone_swap_out_is_refused_until_one_dies() {
     finish(h);
 }
 
-/// Each zone failed when it was half full, so that none gains anything for sure, and holds
-/// more than GC's memory; one is moved all the same before swap-out fails.
+/// Each zone failed when it was half full. Moving one may gain nothing, and its pages exceed
+/// GC's chunks, but GC does so before swap-out fails.
 #[test]
-fn a_zone_that_failed_is_the_last_resort() {
+fn gc_empties_a_failed_zone_before_swap_out_fails() {
     let mut h = host(eager);
     h.set_gc(false);
     let half_full = |h: &Host, append: &Append| h.e.zone(append.zone).written == 16;
@@ -251,16 +250,16 @@ fn a_zone_that_failed_is_the_last_resort() {
     finish(h);
 }
 
-/// GC makes do with fewer zones in an outage, not after it.
+/// GC may lose lanes in an outage, and has them again after it.
 #[test]
-fn gc_has_its_lanes_again() {
+fn gc_has_all_its_lanes_after_an_outage() {
     let mut h = host(|c| {
         (c.nr_zones, c.nr_slots, c.stripe) = (40, 700, 3);
         (c.nr_gc_chunks, c.max_active) = (4, 9);
     });
     let lanes = h.e.stats().gc_stripe;
     assert!(lanes > 1);
-    // A zone that could not be finished may be taken for inactive before it is.
+    // The engine may count a zone that it could not finish as inactive too early.
     h.dev.max_active = 0;
     let write_all = |h: &mut Host| {
         for slot in 0..700 {
@@ -271,20 +270,19 @@ fn gc_has_its_lanes_again() {
     write_all(&mut h);
     h.away = true;
     write_all(&mut h);
-    assert!(h.e.stats().gc_stripe < lanes, "it never came to its end");
+    assert!(h.e.stats().gc_stripe < lanes, "GC lost no lane");
     h.away = false;
     write_all(&mut h);
     assert_eq!(h.e.stats().gc_stripe, lanes);
     finish(h);
 }
 
-/// Whether a zone is dead for good or the device was away is not known before others are
-/// tried as well.
+/// A failed reset does not tell a broken zone from an outage, so a round tries others, too.
 #[test]
-fn zones_that_cannot_be_reset_do_not_keep_others_from_it() {
+fn broken_zones_do_not_keep_others_from_their_reset() {
     let mut h = host(eager);
     write(&mut h, 0..96);
-    // First these, then others.
+    // These are retired first, and tried first.
     h.dead = vec![0, 1];
     (0..64).for_each(|slot| h.free(slot));
     h.run_idle();
@@ -303,9 +301,9 @@ fn zones_that_cannot_be_reset_do_not_keep_others_from_it() {
     finish(h);
 }
 
-/// One that is gone for good is asked now and then, by resets of four zones.
+/// A device that is gone for good gets a round of four resets now and then.
 #[test]
-fn a_device_that_is_gone_is_not_asked_for_each_chunk() {
+fn device_that_is_gone_is_not_tried_with_each_chunk() {
     let mut h = host(eager);
     write(&mut h, 0..8);
     h.away = true;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What zse_create() refuses, and why; the largest that it accepts.
+//! What zse_create() refuses, and why; the largest values that it accepts.
 
 use znsage_engine::{Config, Engine, Policy, Refusal, Victim, MAX_BLOCKS, MAX_ENTRIES};
 
-/// A device of 16 zones of 32 blocks that everybody accepts.
+/// A valid device of 16 zones of 32 blocks.
 pub fn plain() -> Config {
     Config {
         nr_zones: 16,
@@ -62,14 +62,14 @@ fn too_few_zones() {
     let small = |c: &mut Config| (c.nr_zones, c.nr_slots) = (4, 30);
     assert_eq!(refusal(small), None, "default watermarks must fit");
     assert_eq!(refusal(|c| c.reserve = 14), Some(Refusal::TooFewZones));
-    // A unit of every zone is held back: nothing is left of these.
+    // A unit of every zone is held back, which leaves nothing here.
     let units = |c: &mut Config| (c.chunk_blocks, c.write_unit) = (32, 32);
     assert_eq!(refusal(units), Some(Refusal::TooFewZones));
 }
 
 #[test]
 fn few_open() {
-    // Where swap-out and GC share a zone, one more can hold data.
+    // If swap-out and GC share a zone, one more can hold data.
     let most = |max_active| Config { max_active, ..plain() }.max_slots();
     assert_eq!(most(1), (16 - 2) * 31 - 1);
     assert_eq!(most(2), (16 - 3) * 31 - 1);
@@ -93,8 +93,8 @@ fn too_many_blocks() {
 #[test]
 fn too_many_slots() {
     let most = plain().max_slots();
-    // 16 zones without reserve, stream and GC, a block less of each, and one
-    // for the CPU in the middle of a free.
+    // 16 zones without reserve, stream and GC, a block less of each, and one for the
+    // CPU in the middle of a free.
     assert_eq!(most, (16 - 3) * 31 - 1);
     assert_eq!(refusal(|c| c.nr_slots = most), None);
     assert_eq!(refusal(|c| c.nr_slots = most + 1), Some(Refusal::TooManySlots));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Random numbers that stay the same for ever, so that a seed does: SplitMix64.
+//! SplitMix64: random numbers that never change, so that a seed always means the same run.
 
 pub struct Rng(u64);
 
@@ -44,7 +44,7 @@ impl Rng {
         self.below(100) < p
     }
 
-    /// Takes an element out of a list, any.
+    /// Takes a random element out of a list.
     pub fn take<T>(&mut self, from: &mut Vec<T>) -> T {
         let i = self.index(from.len());
         from.swap_remove(i)

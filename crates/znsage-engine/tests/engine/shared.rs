@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A device that opens one zone at a time: swap-out and GC write the same one.
-//! The device of these tests refuses what is beyond its limit.
+//! A device that opens one zone at a time: swap-out and GC write the same zone. The device
+//! of these tests enforces the limit.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::host::Host;
 use crate::refusals::plain;
 use crate::rng::Rng;
 
-/// With as many slots as there can be.
+/// With the most slots possible.
 fn config(change: impl FnOnce(&mut Config)) -> Config {
     let mut cfg = Config { max_active: 1, ..plain() };
     change(&mut cfg);
@@ -19,7 +19,7 @@ fn config(change: impl FnOnce(&mut Config)) -> Config {
     cfg
 }
 
-/// All slots once.
+/// Writes all slots once.
 fn full(cfg: &Config) -> Host {
     let mut h = Host::new(cfg);
     for slot in 0..cfg.nr_slots {
@@ -45,7 +45,7 @@ fn room(h: &Host) -> u32 {
     (0..h.cfg.nr_zones).map(left).sum()
 }
 
-/// Of these, what victims do not need.
+/// Of these, blocks that victims do not need.
 fn left_over(h: &Host) -> u32 {
     let victims = (0..h.cfg.nr_zones).map(|zone| h.e.zone(zone)).filter(|z| z.state == "victim");
     let live: u32 = victims.map(|z| z.live).sum();
@@ -58,7 +58,7 @@ fn survivors_and_fresh_pages_share_zones() {
     let cfg = config(|_| ());
     let mut h = full(&cfg);
     let mut rng = Rng::new(1);
-    // Of each zone since it was empty: appends of swap-out, of GC.
+    // Appends of swap-out and of GC to each zone since its reset.
     let mut written: BTreeMap<u32, [u32; 2]> = BTreeMap::new();
     let mut shared = 0;
     for _ in 0..3 * cfg.nr_slots {
@@ -98,7 +98,7 @@ fn swap_out_leaves_gc_what_it_needs() {
     for (reserve, unit) in [(1, 1), (2, 1), (1, 4)] {
         let cfg = config(|c| (c.reserve, c.write_unit) = (reserve, unit));
         let mut h = full(&cfg);
-        // GC has begun a victim, and what it reads does not end.
+        // GC has begun a victim, and its read does not end.
         let mut rng = Rng::new(2);
         while h.gc_reads.is_empty() {
             assert!(h.write(0, rng.below(cfg.nr_slots)));
@@ -113,7 +113,7 @@ fn swap_out_leaves_gc_what_it_needs() {
             h.end_appends();
         }
         assert!(!h.gc_reads.is_empty() && h.want.stalls > 0);
-        // GC may have taken of the reserve; swap-out did not.
+        // GC may have taken from the reserve; swap-out has not.
         let kept = begun.min(reserve * cfg.zone_blocks);
         assert!(left_over(&h) >= kept, "{} left, {begun} before", left_over(&h));
         h.run_idle();
@@ -123,7 +123,7 @@ fn swap_out_leaves_gc_what_it_needs() {
 }
 
 #[test]
-fn all_slots_are_written_again_and_again() {
+fn full_swap_area_can_be_rewritten_again_and_again() {
     for finish in [false, true] {
         let cfg = config(|c| (c.nr_zones, c.finish, c.pace) = (6, finish, 50));
         let mut h = full(&cfg);
@@ -138,7 +138,7 @@ fn all_slots_are_written_again_and_again() {
 }
 
 #[test]
-fn a_zone_that_fails_gives_its_place_to_the_next() {
+fn failed_zone_gives_its_place_to_the_next() {
     let mut h = Host::new(&config(|_| ()));
     for slot in 0..4 {
         assert!(h.write(0, slot));
@@ -164,7 +164,7 @@ fn a_reserve_of_two_survives_the_loss_of_the_open_zone() {
     let cfg = config(|c| c.reserve = 2);
     let mut h = full(&cfg);
     let mut rng = Rng::new(4);
-    // Until GC's append is the only one under way.
+    // Until GC's append is the only one in flight.
     while !matches!(&h.appends[..], [append] if append.gc(&h.e)) {
         h.end_appends();
         while let Some(read) = h.gc_reads.pop() {

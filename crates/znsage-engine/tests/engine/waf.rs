@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Write amplification under uniform random overwrites, against the analytic
-//! bound of log cleaning that the project promises to keep; and a device as
-//! full as it may be.
+//! Write amplification under uniform random overwrites, against the bounds that the project
+//! promises; and with the largest swap area.
 
 use znsage_engine::{Config, Stats};
 
@@ -20,8 +19,8 @@ fn large() -> Config {
     }
 }
 
-/// Fills the slots, then overwrites them at random, `rounds` times as many;
-/// what the last half of that cost.
+/// Fills the slots, then overwrites `rounds` times as many at random. Returns the WAF of the
+/// second half.
 fn overwrite(cfg: &Config, rounds: u32) -> f64 {
     let mut h = Host::new(cfg);
     let mut rng = Rng::new(1);
@@ -78,12 +77,12 @@ fn at_90_percent() {
 }
 
 #[test]
-fn as_full_as_it_may_be() {
+fn with_the_largest_swap_area() {
     let mut cfg = Config { nr_zones: 40, ..plain() };
     cfg.nr_slots = cfg.max_slots();
     let full = f64::from(cfg.nr_slots) / f64::from(cfg.nr_zones * cfg.zone_blocks);
     let waf = overwrite(&cfg, 10);
     println!("WAF at {:.1} %: {waf:.2}", full * 100.0);
-    // A round of GC gains a block of 32 at the worst.
+    // At worst, a victim of 32 blocks gains one block.
     assert!(waf <= 33.0);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! How many chunks are under way on devices of different speeds.
+//! The number of chunks in flight on devices of different speeds.
 
 use std::collections::VecDeque;
 
@@ -10,13 +10,12 @@ use crate::refusals::plain;
 const MS: u64 = 1_000_000;
 const CHUNKS: u32 = 64;
 
-/// A host that always has pages to write, and a device that takes one chunk
-/// after the other.
+/// A host that always has pages to write, and a device that takes one chunk at a time.
 struct Writer {
     e: Engine,
     now: u64,
     slot: u32,
-    under_way: VecDeque<Append>,
+    in_flight: VecDeque<Append>,
     written: Vec<u32>,
 }
 
@@ -26,16 +25,16 @@ impl Writer {
         cfg.nr_chunks = CHUNKS;
         let written = vec![0; cfg.nr_zones as usize];
         let e = Engine::new(&cfg).expect("this is valid");
-        Writer { e, now: MS, slot: 0, under_way: VecDeque::new(), written }
+        Writer { e, now: MS, slot: 0, in_flight: VecDeque::new(), written }
     }
 
     fn fill(&mut self) {
-        // Always the same few slots: old blocks are dead, no zone needs GC.
+        // Always the same few slots: zones die, and GC has nothing to do.
         while let Some(added) = self.e.add(0, self.slot, self.now) {
             self.slot = (self.slot + 1) % 8;
             if let Some(chunk) = added.full {
                 let append = self.e.append_start(chunk, self.now);
-                self.under_way.extend(append);
+                self.in_flight.extend(append);
                 self.work();
             }
         }
@@ -46,7 +45,7 @@ impl Writer {
         use znsage_engine::Op;
         while let Some(op) = self.e.next_op() {
             match op {
-                Op::Append(append) => self.under_way.push_back(append),
+                Op::Append(append) => self.in_flight.push_back(append),
                 Op::Reset(reset) => {
                     self.written[reset.zone() as usize] = 0;
                     self.e.reset_done(reset, true);
@@ -59,11 +58,11 @@ impl Writer {
         }
     }
 
-    /// The device ends `n` chunks, each `each` nanoseconds after the last.
+    /// The device ends `n` chunks at intervals of `each` nanoseconds.
     fn end(&mut self, n: u32, each: u64) {
         for _ in 0..n {
             self.fill();
-            let append = self.under_way.pop_front().expect("something is always under way");
+            let append = self.in_flight.pop_front().expect("a chunk is always in flight");
             self.now += each;
             let (zone, blocks) = (append.zone as usize, append.nr + append.padding);
             let at = self.written[zone];
@@ -87,24 +86,24 @@ fn a_fast_device_gets_all_chunks() {
 }
 
 #[test]
-fn a_slow_device_gets_few_but_never_none() {
+fn a_slow_device_gets_few_chunks_but_never_none() {
     let mut w = Writer::new();
     w.end(200, 40 * MS);
     let least = w.e.stats().streams + 4;
     assert_eq!(w.window(), least);
-    assert!(w.under_way.len() >= 4, "{} under way", w.under_way.len());
+    assert!(w.in_flight.len() >= 4, "{} in flight", w.in_flight.len());
 }
 
 #[test]
-fn what_is_under_way_takes_about_25_ms() {
+fn chunks_in_flight_take_about_25_ms() {
     let mut w = Writer::new();
     w.end(1000, MS);
-    let takes = w.under_way.len() as u64;
+    let takes = w.in_flight.len() as u64;
     assert!((12..=28).contains(&takes), "{takes} chunks of 1 ms");
 }
 
 #[test]
-fn a_device_that_recovers_gets_them_back() {
+fn a_device_that_recovers_gets_all_chunks_again() {
     let mut w = Writer::new();
     w.end(200, 40 * MS);
     w.end(3000, MS / 10);
@@ -112,11 +111,11 @@ fn a_device_that_recovers_gets_them_back() {
 }
 
 #[test]
-fn one_slow_moment_shrinks_it_once() {
+fn one_slow_moment_shrinks_the_window_once() {
     let mut w = Writer::new();
     w.end(1000, MS / 10);
     w.end(1, 40 * MS);
-    // All that were under way took that long; only the first one counts.
-    w.end(w.under_way.len() as u32, MS / 1000);
+    // All chunks in flight took that long; only the first one counts.
+    w.end(w.in_flight.len() as u32, MS / 1000);
     assert!(w.window() >= u64::from(CHUNKS) * 3 / 4, "{}", w.window());
 }
