@@ -14,7 +14,7 @@ fn finds(scenario: impl Fn() + Sync + Send + std::panic::UnwindSafe + 'static) -
 
 /// One side writes a word, then looks at the other's, and either must see the
 /// other. In pending_go_on(): that a bio waits, is there a chunk?, and in
-/// znsage_chunk_let_go(): a chunk, does a bio wait? In wait_for_write() and
+/// znsage_chunk_release(): a chunk, does a bio wait? In wait_for_write() and
 /// append_end_io(): a bio waits for a slot, is it busy? In znsage_deadline()
 /// and deadline_arm(): the timer is off, is there a page?
 fn one_sees_the_other(mine: bool, theirs: bool) {
