@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Policies for znsage: to which stream a swapped-out page goes, and which zone GC
- * cleans next.
+ * Policies for znsage: to which stream a swapped-out page goes, and which zone
+ * GC cleans next.
  *
  * A policy is a table of functions, like a TCP congestion control. A module
  * registers it; a device uses it once its name is written to
  * /sys/block/znsageN/znsage/policy. The same source runs in the simulator:
  * `znsage sim run --policy-source FILE.c`. samples/ has one to begin with.
  *
- * Words. A *stream* writes zones of its own, so pages of one stream die together
- * if they live equally long. A *key* names what pages belong to. The *clock*
- * counts blocks swapped out since attach; lives and ages are measured by it, since
- * swapping wears zones out, not time.
+ * Words. A *stream* writes zones of its own, so pages of one stream die
+ * together if they live equally long. A *key* names what pages belong to. The
+ * *clock* counts blocks swapped out since attach; lives and ages are measured
+ * by it, since swapping wears zones out, not time.
  *
  * Context. Unless stated otherwise, a function of a policy is called in any
- * context, by several CPUs at once, under rcu_read_lock(). It must not sleep, may
- * allocate with GFP_NOWAIT only, and should take a microsecond or two, victim() a
- * tenth of a millisecond.
+ * context, by several CPUs at once, under rcu_read_lock(). It must not sleep,
+ * may allocate with GFP_NOWAIT only, and should take a microsecond or two,
+ * victim() a tenth of a millisecond.
  */
 #ifndef _ZNSAGE_POLICY_H
 #define _ZNSAGE_POLICY_H
@@ -48,7 +48,7 @@ struct zse_engine;		/* a device, opaque */
  *		ZNSAGE_NONE: it was not, or that was forgotten
  * @stream:	where it was the last time, or ZNSAGE_NONE
  * @workingset:	it came back soon after its last eviction (PG_workingset)
- * @active:	it is on the active list; rarely, since reclaim deactivates first
+ * @active:	it is on the active list; rarely, since reclaim takes it off
  */
 struct znsage_page {
 	u64 process;
@@ -114,9 +114,9 @@ struct znsage_levels {
  * @streams:	streams wanted. 0: one for each CPU; ZNSAGE_NONE: as many as the
  *		device has zones to open, for znsage_stream_of(). There may be
  *		fewer.
- * @isolates:	streams do not disturb each other: survivors go to zones of their
- *		stream, and a stream above its share of the zones waits until GC
- *		has cleaned zones of its own
+ * @isolates:	streams do not disturb each other: survivors go to zones of
+ *		their stream, and a stream above its share of the zones waits
+ *		until GC has cleaned zones of its own
  * @place:	stream of @page
  * @victim:	the full zone to clean next, of at most @room live blocks; or
  *		ZNSAGE_NONE to leave it to the device's setting. Called by one
@@ -124,19 +124,19 @@ struct znsage_levels {
  * @survivor:	class of what is live in zone @z when it is cleaned; classes
  *		are written to zones of their own. Like @victim.
  * @freed:	a block of @zone died. Keep it short: it is called under locks
- *		of mm/. It may be left out for blocks that GC moves out of a zone;
- *		then there is only @cleaning.
+ *		of mm/. It may be left out for blocks that GC moves out of a
+ *		zone; then there is only @cleaning.
  * @cleaning:	GC begins (@begins) or has ended cleaning @zone. Must not call
  *		znsage_stream_of(): both take the same lock.
  *
  * Before any of these is called on a device, and after the last one:
- * @attach:	may sleep; returns what znsage_private() is to return, or NULL on
- *		failure
+ * @attach:	may sleep; returns what znsage_private() is to return, or NULL
+ *		on failure
  * @detach:	may sleep
  *
- * The engine checks what place(), victim() and survivor() return: if it is out of
- * range, or the victim is not full or has more live blocks than @room, the default
- * is used and counted in policy_refused.
+ * The engine checks what place(), victim() and survivor() return: if it is out
+ * of range, or the victim is not full or has more live blocks than @room, the
+ * default is used and counted in policy_refused.
  */
 struct znsage_policy {
 	char name[ZNSAGE_POLICY_NAME];
@@ -165,8 +165,8 @@ int znsage_register_policy(struct znsage_policy *policy);
  * znsage_unregister_policy() - forget a policy
  * @policy: registered
  *
- * Called by the module's exit, which cannot run while a device uses the policy: the
- * device holds the module.
+ * Called by the module's exit, which cannot run while a device uses the policy:
+ * the device holds the module.
  *
  * Context: sleeps.
  */
@@ -180,8 +180,8 @@ void znsage_unregister_policy(struct znsage_policy *policy);
  * @key: not 0
  *
  * A key keeps its stream while pages come with it. If there are more keys than
- * streams, a new one shares the stream that is used least; the statistics keys and
- * keys_sharing tell.
+ * streams, a new one shares the stream that is used least; the statistics keys
+ * and keys_sharing tell.
  */
 u32 znsage_stream_of(struct zse_engine *dev, u64 key);
 
