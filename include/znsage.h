@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Policies for znsage: which stream a page that is swapped out goes to, and
- * which zone is cleaned next.
+ * Policies for znsage: to which stream a swapped-out page goes, and which zone
+ * GC cleans next.
  *
- * A policy is a table of functions, in the manner of TCP congestion control.
- * A module registers it; a device then uses it once its name is written to
+ * A policy is a table of functions, like a TCP congestion control. A module
+ * registers it; a device uses it once its name is written to
  * /sys/block/znsageN/znsage/policy. The same source runs in the simulator:
  * `znsage sim run --policy-source FILE.c`. samples/ has one to begin with.
  *
  * Words. A *stream* writes zones of its own, so pages of one stream die
  * together if they live equally long. A *key* names what pages belong to. The
- * *clock* counts blocks swapped out since attach: lives and ages are told in
- * it, since it is the swapping that wears zones out and not the time.
+ * *clock* counts blocks swapped out since attach; lives and ages are measured
+ * by it, since swapping wears zones out, not time.
  *
- * Context. Unless its description says otherwise a function of a policy is
- * called in any context, by several CPUs at once, under rcu_read_lock(): it
- * must not sleep or allocate with anything but GFP_NOWAIT, and should be done
- * in a microsecond or two, victim() in a tenth of a millisecond.
+ * Context. Unless stated otherwise, a function of a policy is called in any
+ * context, by several CPUs at once, under rcu_read_lock(). It must not sleep,
+ * may allocate with GFP_NOWAIT only, and should take a microsecond or two,
+ * victim() a tenth of a millisecond.
  */
 #ifndef _ZNSAGE_POLICY_H
 #define _ZNSAGE_POLICY_H
@@ -33,13 +33,13 @@
 #define ZNSAGE_NONE		((u32)~0U)
 
 struct module;
-struct zse_engine;		/* a device; only to be handed back */
+struct zse_engine;		/* a device, opaque */
 
 /**
  * struct znsage_page - a page to be swapped out
- * @process:	key of the family of mappings that fork made of one; 0: unknown.
- *		Shared memory of a cgroup counts as one mapping, and so do
- *		pages that KSM merged.
+ * @process:	key of a mapping and its copies by fork; 0: unknown. Shared
+ *		memory of a cgroup counts as one mapping, and so do its pages
+ *		that KSM merged.
  * @mapping:	key of its mapping (vma); 0: unknown. Likewise.
  * @cgroup:	number of its memory cgroup, as `stat -c %i` shows of the
  *		cgroup's directory; 0: unknown
@@ -47,10 +47,8 @@ struct zse_engine;		/* a device; only to be handed back */
  * @life:	blocks swapped out while it was on the device the last time;
  *		ZNSAGE_NONE: it was not, or that was forgotten
  * @stream:	where it was the last time, or ZNSAGE_NONE
- * @workingset:	the kernel took it for part of the working set: it came back
- *		soon after its last eviction
- * @active:	it was on the active list; rarely true, since reclaim takes
- *		pages off it first
+ * @workingset:	it came back soon after its last eviction (PG_workingset)
+ * @active:	it is on the active list; rarely, since reclaim takes it off
  */
 struct znsage_page {
 	u64 process;
@@ -68,13 +66,13 @@ struct znsage_page {
  * @capacity:	blocks it holds
  * @live:	blocks in it that are live
  * @stream:	stream that wrote it; for survivors of GC that of their zone
- * @moves:	times that GC moved what is in it; 0: written by swap-out
- * @reads:	blocks of it that swap-in has read: as many may be in the swap
- *		cache, if they are live
- * @age:	blocks swapped out since those in it were, on average
+ * @moves:	times that GC moved its contents; 0: written by swap-out
+ * @reads:	blocks of it that swap-in has read; the live ones of these may
+ *		be in the swap cache
+ * @age:	of its blocks, on average, by the clock
  * @key:	of its pages, as given to znsage_stream_of(); 0: none
  * @mixed:	it holds pages of other keys, too
- * @failed:	an append to it failed; it is cleaned without being asked for
+ * @failed:	an append to it failed; GC cleans it anyway
  */
 struct znsage_zone {
 	u32 capacity;
@@ -113,12 +111,12 @@ struct znsage_levels {
  * struct znsage_policy - a policy; all but @name and @place are optional
  * @name:	letters, digits, - and _
  * @owner:	THIS_MODULE
- * @streams:	streams that it would like to have. 0: one for each CPU;
- *		ZNSAGE_NONE: as many as the device has zones to open, which
- *		suits znsage_stream_of(). There may be fewer.
- * @isolates:	streams are not to disturb each other: survivors go to zones of
- *		their stream, and who fills more than its share of the zones
- *		waits for GC of its own
+ * @streams:	streams wanted. 0: one for each CPU; ZNSAGE_NONE: as many as the
+ *		device has zones to open, for znsage_stream_of(). There may be
+ *		fewer.
+ * @isolates:	streams do not disturb each other: survivors go to zones of
+ *		their stream, and a stream above its share of the zones waits
+ *		until GC has cleaned zones of its own
  * @place:	stream of @page
  * @victim:	the full zone to clean next, of at most @room live blocks; or
  *		ZNSAGE_NONE to leave it to the device's setting. Called by one
@@ -126,20 +124,19 @@ struct znsage_levels {
  * @survivor:	class of what is live in zone @z when it is cleaned; classes
  *		are written to zones of their own. Like @victim.
  * @freed:	a block of @zone died. Keep it short: it is called under locks
- *		of mm/. Not for each block that GC moves out of a zone: if
- *		there was no zone to write to, @cleaning is all that tells.
- * @cleaning:	GC begins (@begins) or has ended cleaning @zone. Called under a
- *		lock of the device, which znsage_stream_of() takes as well: it
- *		is not to be called from here.
+ *		of mm/. It may be left out for blocks that GC moves out of a
+ *		zone; then there is only @cleaning.
+ * @cleaning:	GC begins (@begins) or has ended cleaning @zone. Must not call
+ *		znsage_stream_of(): both take the same lock.
  *
  * Before any of these is called on a device, and after the last one:
- * @attach:	may sleep; what it returns is znsage_private(). NULL on failure,
- *		unless there is no @attach.
- * @detach:	may sleep; no other function runs any more
+ * @attach:	may sleep; returns what znsage_private() is to return, or NULL
+ *		on failure
+ * @detach:	may sleep
  *
- * What place(), victim() and survivor() answer is checked: out of range, not
- * full, or more live blocks than @room, and the default takes over for this
- * time; the device's policy_refused counts it.
+ * The engine checks what place(), victim() and survivor() return: if it is out
+ * of range, or the victim is not full or has more live blocks than @room, the
+ * default is used and counted in policy_refused.
  */
 struct znsage_policy {
 	char name[ZNSAGE_POLICY_NAME];
@@ -168,17 +165,14 @@ int znsage_register_policy(struct znsage_policy *policy);
  * znsage_unregister_policy() - forget a policy
  * @policy: registered
  *
- * To be called by the module's exit. That cannot run while a device uses the
- * policy: the device holds the module.
+ * Called by the module's exit, which cannot run while a device uses the policy:
+ * the device holds the module.
  *
  * Context: sleeps.
  */
 void znsage_unregister_policy(struct znsage_policy *policy);
 
-/*
- * What a policy can ask. Any context, but see cleaning() in struct
- * znsage_policy; none of these waits.
- */
+/* What a policy can call, in any context; but see @cleaning above. */
 
 /**
  * znsage_stream_of() - a stream for each key, as long as there are streams
@@ -186,15 +180,15 @@ void znsage_unregister_policy(struct znsage_policy *policy);
  * @key: not 0
  *
  * A key keeps its stream while pages come with it. If there are more keys than
- * streams, new ones share the stream that is used least. The statistics
- * keys and keys_sharing tell.
+ * streams, a new one shares the stream that is used least; the statistics keys
+ * and keys_sharing tell.
  */
 u32 znsage_stream_of(struct zse_engine *dev, u64 key);
 
 /**
  * znsage_get_levels() - free zones, watermarks, the clock
  * @dev:    device
- * @levels: filled in; as of now
+ * @levels: filled in
  */
 void znsage_get_levels(struct zse_engine *dev, struct znsage_levels *levels);
 

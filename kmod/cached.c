@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * GC asks before it moves a page: is it in memory anyway? Swap-in leaves the page
- * in the swap cache and the slot in use, so that an unchanged page need not be
- * written again. If such a page is marked dirty, the kernel writes it before it
- * drops it, so GC can drop its block. That saves a read and a write of GC, and
- * costs a write of swap-out if the page is evicted again unchanged.
+ * GC asks before it moves a page: is it in memory anyway? Swap-in leaves the
+ * page in the swap cache and the slot in use, so that an unchanged page need
+ * not be written again. If such a page is marked dirty, the kernel writes it
+ * before it drops it, so GC can drop its block. That saves a read and a write
+ * of GC, and costs a write of swap-out if the page is evicted again unchanged.
  *
  * Claim: from znsage_in_memory() returning true for a slot until the slot is
  * written again or freed, nobody reads it from the disk. If it is written or
- * freed before GC drops the block, nothing is dropped: the engine drops the very
- * block it asked about by compare-and-swap, and that number cannot come back
- * before (engine/map.c).
+ * freed before GC drops the block, nothing is dropped: the engine drops the
+ * very block it asked about by compare-and-swap, and that number cannot come
+ * back before (engine/map.c).
  *
  * The table of frames.c names a frame for the slot. It may be wrong, so all is
  * looked up in the folio:
@@ -19,57 +19,59 @@
  *    That is no lock against hot-remove: as for page_idle and DAMON, offlining
  *    takes long enough between its two steps to make it safe.
  *
- * 2. The folio. It is on an LRU list, so it is no slab, hugetlb or page table. Its
- *    count is raised only if it is not 0, so a free one stays free. Then it is
- *    checked again: it may have been freed meanwhile and reused, also as the tail
- *    of a large folio.
+ * 2. The folio. It is on an LRU list, so it is no slab, hugetlb or page table.
+ *    Its count is raised only if it is not 0, so a free one stays free. Then it
+ *    is checked again: it may have been freed meanwhile and reused, also as the
+ *    tail of a large folio.
  *
  * 3. The lock. GC only tries for it: its holder may be waiting for room on this
- *    disk. Under it a folio neither enters nor leaves the swap cache, and is not
- *    reclaimed, migrated, split or read into.
+ *    disk. Under it a folio neither enters nor leaves the swap cache, and is
+ *    not reclaimed, migrated, split or read into.
  *
  * 4. The slot. The folio is in the swap cache under a type (one for each swap
  *    area) and an offset, which is the slot if the area is the whole disk. The
- *    type is learnt when swap-in reads a slot by an entry with that offset, while
- *    the disk itself is a swap area (IS_SWAPFILE() of its inode; no file on it, no
- *    volume made of it), and forgotten when somebody opens the disk. The learner
- *    holds a locked folio of the area, which cannot be switched off meanwhile.
- *    swapon opens the disk before IS_SWAPFILE() holds; so a type that is known
- *    after IS_SWAPFILE() was seen is that of the area on the disk now. swapoff
- *    clears IS_SWAPFILE() before the type can go to another area; so a folio
- *    found under that type while IS_SWAPFILE() still holds is of this one.
+ *    type is learnt when swap-in reads a slot by an entry with that offset,
+ *    while the disk itself is a swap area (IS_SWAPFILE() of its inode; no file
+ *    on it, no volume made of it), and forgotten when somebody opens the disk.
+ *    The learner holds a locked folio of the area, which cannot be switched off
+ *    meanwhile. swapon opens the disk before IS_SWAPFILE() holds; so a type
+ *    that is known after IS_SWAPFILE() was seen is that of the area on the disk
+ *    now. swapoff clears IS_SWAPFILE() before the type can go to another area;
+ *    so a folio found under that type while IS_SWAPFILE() still holds is of
+ *    this one.
  *
  * 5. The contents. It is up to date and not under writeback, so it has the page
  *    as on the disk or newer, and no older write is in flight. It is anonymous,
- *    mapped and one page. (That leaves out shared memory, which may be copied to
- *    another folio in the swap cache without its dirty flag, and pages of
+ *    mapped and one page. (That leaves out shared memory, which may be copied
+ *    to another folio in the swap cache without its dirty flag, and pages of
  *    read-ahead that nobody uses.)
  *
  * Then it is marked dirty and unlocked. From there on:
  *
  *   reclaim	checks the dirty flag under the folio's lock before it removes a
  *		folio from the swap cache, and again with its count frozen. It
- *		writes a dirty one: to this disk, into zswap, or as a note that it
- *		is all zeros, and reads it from there. If the write fails, the folio
- *		is dirty again.
+ *		writes a dirty one: to this disk, into zswap, or as a note that
+ *		it is all zeros, and reads it from there. If the write fails,
+ *		the folio is dirty again.
  *   a fault	finds the folio in the swap cache.
  *   a write	to the page, exit, swapoff, and the last reference to the slot
- *		take the folio from the swap cache and free the slot. The folio, if
- *		anybody needs it, stays dirty.
+ *		take the folio from the swap cache and free the slot. The folio,
+ *		if anybody needs it, stays dirty.
  *   MADV_FREE	does that first; if it cannot, it leaves the folio alone.
  *   fork	copies references to the slot.
  *   migration	moves the dirty flag and the place in the swap cache along.
  *   KSM	and huge pages copy the page and leave the folio until nobody
  *		refers to the slot.
  *   a memory error	in a dirty page kills its users; in a clean one it does
- *		not. That is the one thing lost, and no worse than for memory that
- *		is not swapped. The folio stays in the swap cache, not up to date:
- *		nobody reads the slot.
+ *		not. That is the one thing lost, and no worse than for memory
+ *		that is not swapped. The folio stays in the swap cache, not up
+ *		to date: nobody reads the slot.
  *
  * Who reads the disk itself, as dd does, gets an error for a dropped page.
  *
- * The kernel promises none of that; 6.1 to 7.3 do it so. 7.2 has a new swap cache
- * (a table for each cluster of slots), with the same rules for its folios.
+ * The kernel promises none of that; 6.1 to 7.3 do it so. 7.2 has a new swap
+ * cache (a table for each cluster of slots), with the same rules for its
+ * folios.
  */
 #include <linux/memory_hotplug.h>
 #include <linux/mm.h>

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which cgroup pays for I/O. With a policy that isolates streams, appends and the
- * reads of GC are charged to the block cgroup of their pages: io.stat shows them
- * there, and io.max holds back GC for it. Appends of swap-out are marked as swap,
- * like the kernel's own: since 6.12 these are charged but not held back, since
- * whoever reclaims waits for them.
+ * Which cgroup pays for I/O. With a policy that isolates streams, appends and
+ * the reads of GC are charged to the block cgroup of their pages: io.stat shows
+ * them there, and io.max holds back GC for it. Appends of swap-out are marked
+ * as swap, like the kernel's own: since 6.12 these are charged but not held
+ * back, since whoever reclaims waits for them.
  *
- * The kernel has given each swap-out bio the block cgroup of its page. An append
- * takes that of its first page. Each stream remembers the last one, with the key
- * of its pages, for GC, which only has keys. All else is charged to the root: GC
- * for keys that lost their stream, and all I/O of other policies, whose chunks
- * have pages of many. Otherwise the task that happened to fill the chunk would pay
- * for all, and its limits would hold up the others.
+ * The kernel has given each swap-out bio the block cgroup of its page. An
+ * append takes that of its first page. Each stream remembers the last one, with
+ * the key of its pages, for GC, which only has keys. All else is charged to the
+ * root: GC for keys that lost their stream, and all I/O of other policies,
+ * whose chunks have pages of many. Otherwise the task that happened to fill the
+ * chunk would pay for all, and its limits would hold up the others.
  */
 #include <linux/bio.h>
 #include <linux/blk-cgroup.h>

@@ -133,8 +133,8 @@ znsage_hrtimer_setup(struct hrtimer *timer,
 }
 
 /*
- * Hold back new bios and wait for those that are being submitted. Since 6.14, no
- * allocation of the caller starts I/O until znsage_unfreeze().
+ * Hold back new bios and wait for those that are being submitted. Since 6.14,
+ * no allocation of the caller starts I/O until znsage_unfreeze().
  */
 static inline unsigned int znsage_freeze(struct gendisk *disk)
 {

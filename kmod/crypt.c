@@ -5,14 +5,15 @@
  * protects from.
  *
  * Each page is encrypted by itself, with its slot as the tweak. So GC moves
- * ciphertext as it is, and a reader needs only the slot. (The block layer's inline
- * encryption numbers the pages of a bio in a row; those of a chunk have any slots.)
+ * ciphertext as it is, and a reader needs only the slot. (The block layer's
+ * inline encryption numbers the pages of a bio in a row; those of a chunk have
+ * any slots.)
  *
- * Out: whoever takes a chunk from its stream encrypts it once, into pages that it
- * has since attach. Appends in parts, and again, carry these. In: a page is
+ * Out: whoever takes a chunk from its stream encrypts it once, into pages that
+ * it has since attach. Appends in parts, and again, carry these. In: a page is
  * decrypted in place before its bio ends, by a workqueue, since reads end in
- * interrupt context, where a CPU's AES instructions may not be used. The work item
- * is part of the read: nothing here allocates after attach.
+ * interrupt context, where a CPU's AES instructions may not be used. The work
+ * item is part of the read: nothing here allocates after attach.
  *
  * The cipher is called asynchronous: on x86, 6.1 to 6.12, those that use AES
  * instructions for more than 16 bytes at a time are. In process context they
@@ -183,9 +184,9 @@ static int set_random_key(struct crypto_skcipher *tfm)
 }
 
 /*
- * The modules with AES instructions register the whole name, but are only loaded
- * by the name of the part. Without the request_module(), the first caller would
- * get a combination of what happens to be loaded.
+ * The modules with AES instructions register the whole name, but are only
+ * loaded by the name of the part. Without the request_module(), the first
+ * caller would get a combination of what happens to be loaded.
  */
 static struct crypto_skcipher *find_cipher(const char *name)
 {
@@ -207,8 +208,10 @@ static struct crypto_skcipher *find_cipher(const char *name)
  *
  * znsage_crypt_end() is due in any case.
  *
- * Context: sleeps; may load modules, and wait for good random numbers after boot.
- * Return: 0 or an errno, with a message; -ENOPKG if the kernel lacks the cipher.
+ * Context: sleeps; may load modules, and wait for good random numbers after
+ * boot.
+ * Return: 0 or an errno, with a message; -ENOPKG if the kernel lacks the
+ * cipher.
  */
 int znsage_crypt_start(struct znsage_device *zd, enum znsage_encrypt mode)
 {

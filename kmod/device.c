@@ -379,9 +379,9 @@ struct znsage_device *znsage_attach(const char *name,
  * znsage_quiesce() - wait until nothing is in flight
  * @zd: device, to which nothing is submitted
  *
- * GC is off afterwards, until zse_set_gc(). The device must be idle twice with a
- * run of the worker in between: what ended before the first time may have left the
- * worker a zone to reset.
+ * GC is off afterwards, until zse_set_gc(). The device must be idle twice with
+ * a run of the worker in between: what ended before the first time may have
+ * left the worker a zone to reset.
  */
 void znsage_quiesce(struct znsage_device *zd)
 {

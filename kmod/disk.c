@@ -42,8 +42,9 @@ static void account(struct bio *bio)
 }
 
 /*
- * Whole slots? They are the disk's logical blocks, but the kernel does not check
- * what drivers submit: md reads its superblock by 4 KiB, whatever the page size.
+ * Whole slots? They are the disk's logical blocks, but the kernel does not
+ * check what drivers submit: md reads its superblock by 4 KiB, whatever the
+ * page size.
  */
 static bool is_aligned(const struct bio *bio)
 {

@@ -2,9 +2,10 @@
 /*
  * What is remembered of page frames between swap-in and swap-out.
  *
- * When swap-in reads a block, the engine knows how long the page was on the device
- * and in which stream. When the page is swapped out the next time it may have
- * another slot, but nearly always the same frame. Two tables of fixed size:
+ * When swap-in reads a block, the engine knows how long the page was on the
+ * device and in which stream. When the page is swapped out the next time it may
+ * have another slot, but nearly always the same frame. Two tables of fixed
+ * size:
  *
  *	seen	frame -> life and stream of the block that was read into it
  *	where	slot -> frame that it was read into
@@ -12,14 +13,15 @@
  * Both are hints, read and written without a lock, a word at a time; words with
  * the same place overwrite each other.
  *
- *   A word of @seen may be of another frame or cgroup with the same tag (1 in 256
- *   each), or of an earlier page in the frame. Then the policy guesses wrong for
- *   one page. A word is used once: it is cleared when its page is added to a chunk.
+ *   A word of @seen may be of another frame or cgroup with the same tag (1 in
+ *   256 each), or of an earlier page in the frame. Then the policy guesses
+ *   wrong for one page. A word is used once: it is cleared when its page is
+ *   added to a chunk.
  *
  *   A word of @where may name any frame. cached.c looks at the frame itself.
  *
- * Up to 2^20 words each, 8 MiB for both: above 4 GiB of RAM, frames share places.
- * Without memory for the tables nothing is remembered.
+ * Up to 2^20 words each, 8 MiB for both: above 4 GiB of RAM, frames share
+ * places. Without memory for the tables nothing is remembered.
  */
 #include <linux/hash.h>
 #include <linux/log2.h>
@@ -82,8 +84,8 @@ static u32 tags(const struct znsage_frames *f, unsigned long pfn, u64 cgroup)
 }
 
 /*
- * Is the kernel's swap-in reading @slot into @folio? Then the folio is locked and
- * in the swap cache under the slot's number, but not up to date.
+ * Is the kernel's swap-in reading @slot into @folio? Then the folio is locked
+ * and in the swap cache under the slot's number, but not up to date.
  */
 static bool is_swap_in(struct folio *folio, u32 slot)
 {
@@ -138,9 +140,10 @@ void znsage_frames_recall(struct znsage_device *zd, struct page *page,
 }
 
 /*
- * A page is added to a chunk: clear its word. Not done by znsage_frames_recall(),
- * since a page that finds no chunk is placed again. A word of another cgroup is of
- * an earlier page in the frame, and cleared, too. Context: any.
+ * A page is added to a chunk: clear its word. Not done by
+ * znsage_frames_recall(), since a page that finds no chunk is placed again. A
+ * word of another cgroup is of an earlier page in the frame, and cleared, too.
+ * Context: any.
  */
 void znsage_frames_forget(struct znsage_device *zd, struct page *page)
 {
@@ -156,8 +159,8 @@ void znsage_frames_forget(struct znsage_device *zd, struct page *page)
 }
 
 /*
- * The frame that a slot was read into last, if known. It may be any number, also of
- * no frame. Context: any.
+ * The frame that a slot was read into last, if known. It may be any number,
+ * also of no frame. Context: any.
  */
 bool znsage_frames_where(struct znsage_device *zd, u32 slot,
 			 unsigned long *pfn)

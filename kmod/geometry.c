@@ -2,9 +2,9 @@
 /*
  * The zones of the backing device, and which of them the engine gets.
  *
- * Only sequential zones that can be written are used; conventional, read-only and
- * offline ones are left alone, and so are zones that a given size does not need:
- * each block costs memory for its map.
+ * Only sequential zones that can be written are used; conventional, read-only
+ * and offline ones are left alone, and so are zones that a given size does not
+ * need: each block costs memory for its map.
  */
 #include <linux/bitmap.h>
 #include <linux/blkdev.h>
@@ -21,8 +21,8 @@
 #define DEFAULT_CHUNK		SZ_256K
 /*
  * Chunks for swap-out: enough that it rarely waits for one. At 40 pages each,
- * 10 MiB are in flight, and reads queue behind them for 9 ms at the 1.2 GB/s of a
- * ZN540.
+ * 10 MiB are in flight, and reads queue behind them for 9 ms at the 1.2 GB/s of
+ * a ZN540.
  */
 #define NR_CHUNKS		64
 
@@ -148,8 +148,8 @@ static u32 active_limit(struct block_device *bdev)
 
 /*
  * Longest append in blocks that the block layer does not split. Up to 6.11 it
- * splits at max_sectors_kb, too, which root may change. It is read once: set below
- * the chunk while the device is on, it makes appends fail.
+ * splits at max_sectors_kb, too, which root may change. It is read once: set
+ * below the chunk while the device is on, it makes appends fail.
  */
 static u32 append_limit(struct block_device *bdev)
 {
@@ -199,8 +199,8 @@ static int choose_chunk(const char *name, struct block_device *bdev,
 }
 
 /*
- * Unused zones must not take places among the active ones, which nobody would free.
- * Places among the open ones the device frees itself.
+ * Unused zones must not take places among the active ones, which nobody would
+ * free. Places among the open ones the device frees itself.
  */
 static int check_places(const char *name, struct block_device *bdev,
 			struct znsage_geometry *geo)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Histograms of latencies, one for each CPU and each thing that is timed.
- * Counting is a division by a constant and two additions on the CPU's own memory,
- * in any context. Readers add up the CPUs.
+ * Counting is a division by a constant and two additions on the CPU's own
+ * memory, in any context. Readers add up the CPUs.
  *
- * A reset does not clear the counters, which would race with the CPUs that add to
- * them; it remembers their values.
+ * A reset does not clear the counters, which would race with the CPUs that add
+ * to them; it remembers their values.
  */
 #include <linux/log2.h>
 #include <linux/math64.h>

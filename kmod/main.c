@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Load and unload, and the ban on hibernation. Devices are made through configfs
- * (config.c); each directory there holds the module, so no device is on when the
- * module is unloaded.
+ * Load and unload, and the ban on hibernation. Devices are made through
+ * configfs (config.c); each directory there holds the module, so no device is
+ * on when the module is unloaded.
  *
  * Hibernation loses swapped memory: an image has the maps of one moment, but GC
  * goes on until the power is off and resets zones that these maps point to, and
  * an attach before the image is read back resets all. So hibernation is refused
  * while a device is on, and attach is refused from the kernel's question until
- * hibernation is over (which takes long if user space writes the image). Suspend
- * loses nothing.
+ * hibernation is over (which takes long if user space writes the image).
+ * Suspend loses nothing.
  */
 #include <linux/blkdev.h>
 #include <linux/idr.h>
@@ -80,8 +80,8 @@ void znsage_awake_put(void)
 }
 
 /*
- * Waits for a hibernation in progress, of which the module was not told. An image
- * that user space has begun to write before that goes unseen.
+ * Waits for a hibernation in progress, of which the module was not told. An
+ * image that user space has begun to write before that goes unseen.
  */
 static int register_sleep_events(void)
 {

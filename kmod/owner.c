@@ -3,18 +3,19 @@
  * Whose page is this? Keys for the policies, from the folio alone and with
  * exported calls only.
  *
- * A page in a swap-out bio is under writeback and in the swap cache. So its folio
- * is neither freed nor split, stays charged to a memory cgroup (which it holds),
- * and is anonymous, shared memory, or written back by zswap. Others who write to
- * the disk bring pages that are not both swap-backed and in the swap cache; these
- * have no owner here. (A page given to direct I/O may be both. It is pinned, which
- * is enough.)
+ * A page in a swap-out bio is under writeback and in the swap cache. So its
+ * folio is neither freed nor split, stays charged to a memory cgroup (which it
+ * holds), and is anonymous, shared memory, or written back by zswap. Others who
+ * write to the disk bring pages that are not both swap-backed and in the swap
+ * cache; these have no owner here. (A page given to direct I/O may be both. It
+ * is pinned, which is enough.)
  *
  * cgroup: the number that `stat -c %i` shows of the memory cgroup's directory.
  *   cgroup v1 may move the charge meanwhile; RCU keeps the old cgroup.
  *
  * mapping: the folio's anon_vma pointer. The anon_vma may be gone and reused,
- *   since reclaim unmapped the page before it wrote it; then nobody needs the page.
+ *   since reclaim unmapped the page before it wrote it; then nobody needs the
+ *   page.
  *
  * process: the anon_vma's root, which fork passes on. The anon_vma is type-safe
  *   only in the RCU section that saw the page mapped, so its root is read with
@@ -22,11 +23,11 @@
  *   page, which nobody needs, is placed somewhere.
  *
  * Shared memory has left the page cache when it is written, so its inode is not
- * known; KSM's pages have many owners. Of each kind, those of a cgroup count as one
- * mapping.
+ * known; KSM's pages have many owners. Of each kind, those of a cgroup count as
+ * one mapping.
  *
- * Keys that come from pointers are hashed with a secret: policies and statistics
- * show keys, and must not show kernel addresses.
+ * Keys that come from pointers are hashed with a secret: policies and
+ * statistics show keys, and must not show kernel addresses.
  */
 #include <linux/cgroup.h>
 #include <linux/memcontrol.h>

@@ -3,9 +3,10 @@
  * Policies by name, the engine's own and those that modules register; and the
  * change from one to another on a running device.
  *
- * A device holds the module of its policy. A change attaches the new policy, gives
- * it to the engine, waits for an RCU grace period, since the policy's functions
- * are called inside RCU sections, then detaches the old policy and puts its module.
+ * A device holds the module of its policy. A change attaches the new policy,
+ * gives it to the engine, waits for an RCU grace period, since the policy's
+ * functions are called inside RCU sections, then detaches the old policy and
+ * puts its module.
  */
 #include <linux/ctype.h>
 #include <linux/export.h>
@@ -90,8 +91,8 @@ void znsage_unregister_policy(struct znsage_policy *policy)
 EXPORT_SYMBOL_GPL(znsage_unregister_policy);
 
 /*
- * A policy by its name, held until znsage_policy_put(). NULL if there is none, or
- * its module is about to go. Context: sleeps.
+ * A policy by its name, held until znsage_policy_put(). NULL if there is none,
+ * or its module is about to go. Context: sleeps.
  */
 const struct znsage_policy *znsage_policy_get(const char *name)
 {
@@ -138,8 +139,8 @@ static bool looks_at_pages(const struct znsage_policy *policy)
 }
 
 /*
- * Give the device @policy, with the caller's hold, and put the one it had. Under
- * policy_lock, or before the device runs.
+ * Give the device @policy, with the caller's hold, and put the one it had.
+ * Under policy_lock, or before the device runs.
  */
 static int change(struct znsage_device *zd, const struct znsage_policy *policy)
 {
@@ -152,8 +153,8 @@ static int change(struct znsage_device *zd, const struct znsage_policy *policy)
 			return -ENOMEM;
 	}
 	/*
-	 * No function may see the private data of the other policy: those of the
-	 * old one end while the device has a policy without any.
+	 * No function may see the private data of the other policy: those of
+	 * the old one end while the device has a policy without any.
 	 */
 	if (old && (old_private || private)) {
 		zse_set_policy(zd->engine, zse_builtin_policy("cpu"),
@@ -175,8 +176,8 @@ static int change(struct znsage_device *zd, const struct znsage_policy *policy)
 }
 
 /*
- * change(), with a message if it fails: for the first policy of a device, before
- * it runs, or another one.
+ * change(), with a message if it fails: for the first policy of a device,
+ * before it runs, or another one.
  */
 int znsage_policy_start(struct znsage_device *zd,
 			const struct znsage_policy *policy)
@@ -200,8 +201,8 @@ void znsage_policy_end(struct znsage_device *zd)
 }
 
 /*
- * Another policy for a running device. Returns 0, -EINVAL if there is none of that
- * name, or an errno if it cannot be started; then the old one stays.
+ * Another policy for a running device. Returns 0, -EINVAL if there is none of
+ * that name, or an errno if it cannot be started; then the old one stays.
  */
 int znsage_policy_switch(struct znsage_device *zd, const char *name)
 {

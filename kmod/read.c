@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Swap-in. Each run of slots whose blocks follow one another is read by a clone
- * of the bio, sent to the backing device. The zone of blocks that are being read
- * is not reset: the engine counts readers.
+ * of the bio, sent to the backing device. The zone of blocks that are being
+ * read is not reset: the engine counts readers.
  *
- * A slot that is being written has no block yet. The kernel does not read such a
- * slot (it has the page), but other users of the disk may. Their bio waits until
- * a chunk has ended; slots before that one are read meanwhile.
+ * A slot that is being written has no block yet. The kernel does not read such
+ * a slot (it has the page), but other users of the disk may. Their bio waits
+ * until a chunk has ended; slots before that one are read meanwhile.
  *
  * The block layer merges neighbouring reads, such as read-ahead's, and a bad
- * block fails all of the merged request. So a run that failed is read once more,
- * unmerged.
+ * block fails all of the merged request. So a run that failed is read once
+ * more, unmerged.
  *
  * Encrypted pages are decrypted in place before their bio ends: by a workqueue
  * if they come from the device, at once if they are copied from a chunk of GC.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Tables of zones and streams. The table of all zones does not fit a file in
- * sysfs and is in debugfs; sums are in sysfs. Zones go on changing while a table
- * is made.
+ * sysfs and is in debugfs; sums are in sysfs. Zones go on changing while a
+ * table is made.
  */
 #include <linux/debugfs.h>
 #include <linux/sched.h>
@@ -100,9 +100,9 @@ static bool stream_line(struct znsage_device *zd, u32 nr, char *line)
 }
 
 /*
- * Read @count bytes of the table of streams. It may be longer than a page, so it
- * is read in parts. All lines have one length: a part begins where the last one
- * ended, although the numbers have changed. Returns bytes, 0 at the end.
+ * Read @count bytes of the table of streams. It may be longer than a page, so
+ * it is read in parts. All lines have one length: a part begins where the last
+ * one ended, although the numbers have changed. Returns bytes, 0 at the end.
  */
 size_t znsage_stream_table(struct znsage_device *zd, char *buf, u32 from,
 			   size_t count)

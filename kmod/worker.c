@@ -10,8 +10,8 @@
  *
  * Live blocks of a victim that are close together are read by one bio, with the
  * few dead blocks between them going to a junk page. If such a bio fails, its
- * chunk is read again block by block. A block that fails again stays where it is
- * until the engine gives it up.
+ * chunk is read again block by block. A block that fails again stays where it
+ * is until the engine gives it up.
  */
 #include <linux/blk-integrity.h>
 #include <linux/blkdev.h>

@@ -10,14 +10,14 @@
  *
  * A bio may have pages of several owners, which go to streams of their own.
  *
- * If a stream has as many chunks in use as it may, the submitter waits, as for a
- * request of any other device; otherwise reclaim would put all of memory under
- * writeback before it noticed that the device is slow. Chunks come back when
- * appends end or GC has made room; neither needs the submitter. Writers of other
- * streams do not wait.
+ * If a stream has as many chunks in use as it may, the submitter waits, as for
+ * a request of any other device; otherwise reclaim would put all of memory
+ * under writeback before it noticed that the device is slow. Chunks come back
+ * when appends end or GC has made room; neither needs the submitter. Writers of
+ * other streams do not wait.
  *
- * A task inside submit_bio() of a stacked disk must not wait: the chunk may need
- * I/O that is still on its current->bio_list. Its bio goes to the stream's
+ * A task inside submit_bio() of a stacked disk must not wait: the chunk may
+ * need I/O that is still on its current->bio_list. Its bio goes to the stream's
  * pending list, and so does a bio for which chunks run out in the middle. The
  * worker, which never waits, goes on with it.
  *
@@ -247,8 +247,8 @@ static u64 deadline_ns(const struct znsage_device *zd)
 
 /*
  * The deadline timer. It is off while no chunk is filling. timer_on is cleared
- * before the streams are looked at and set after a page was added, so one of the
- * two sides sees the other.
+ * before the streams are looked at and set after a page was added, so one of
+ * the two sides sees the other.
  */
 enum hrtimer_restart znsage_deadline(struct hrtimer *timer)
 {
@@ -283,8 +283,8 @@ static void deadline_arm(struct znsage_device *zd)
 }
 
 /*
- * Append the chunks that a task left to the worker, and those whose deadline has
- * passed. Only the latter are padded; or all, while znsage_quiesce() waits.
+ * Append the chunks that a task left to the worker, and those whose deadline
+ * has passed. Only the latter are padded; or all, while znsage_quiesce() waits.
  */
 void znsage_write_flush(struct znsage_device *zd)
 {
@@ -332,8 +332,8 @@ static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
 
 /*
  * How many bytes at the head of a bio go to one stream: a folio has one owner.
- * Since 7.3 swap-out puts neighbours on the disk into one bio, whoever owns them;
- * before, a bio had one folio.
+ * Since 7.3 swap-out puts neighbours on the disk into one bio, whoever owns
+ * them; before, a bio had one folio.
  */
 static u32 one_owner(struct znsage_device *zd, struct bio *bio)
 {
@@ -440,9 +440,9 @@ static struct bio *pending_pop(struct znsage_device *zd, u32 stream)
 }
 
 /*
- * Go on with the bios of a stream until chunks run out again. The policy may have
- * changed since they came, so they are placed anew. Returns the streams that
- * pages went to.
+ * Go on with the bios of a stream until chunks run out again. The policy may
+ * have changed since they came, so they are placed anew. Returns the streams
+ * that pages went to.
  */
 static u64 pending_go_on(struct znsage_device *zd, u32 stream)
 {

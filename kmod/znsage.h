@@ -15,9 +15,9 @@
  *	read.c		swap-in
  *	policy.c	policies by name; changing a device's policy
  *	owner.c		what a page belongs to
- *	frames.c	what is remembered of a frame between swap-in and swap-out
- *	cached.c	is a slot's page in memory, so that GC can drop its block?
- *	worker.c	deferred work; GC reads, resets, finishes
+ *	frames.c	what is remembered of a frame between swap-in and
+ *	swap-out cached.c	is a slot's page in memory, so that GC can drop
+ *	its block? worker.c	deferred work; GC reads, resets, finishes
  *	sysfs.c		statistics and settings of a running device
  *	latency.c	histograms of how long things take
  *	tables.c	tables of zones and streams, in sysfs and debugfs

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A policy to begin with: pages that come back soon go to one stream, all the
- * others to another. README.md in this directory tells how to build, load and
- * simulate it.
+ * A policy to begin with: pages that come back soon go to one stream, all others
+ * to another. README.md tells how to build, load and simulate it.
  *
- * A page that was on the device before brings along how long it was: its life,
- * in blocks swapped out meanwhile. Short is less than half of what is usual. Of
- * a page that is new, the kernel's opinion has to do.
+ * A page that was on the device before has a life: the number of blocks swapped out
+ * meanwhile. It is hot if that is less than half of the usual life; a new page is
+ * hot if the kernel counts it to the working set.
  */
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -14,12 +13,9 @@
 
 enum { COLD, HOT, NR_STREAMS };
 
-/**
- * struct hotcold - what is kept for a device
- * @usual: moving average of the lives of pages
- */
+/* Of each device. */
 struct hotcold {
-	u32 usual;
+	u32 usual;	/* moving average of the lives of pages */
 };
 
 static bool is_hot(struct hotcold *hc, const struct znsage_page *page)
@@ -28,7 +24,7 @@ static bool is_hot(struct hotcold *hc, const struct znsage_page *page)
 
 	if (life == ZNSAGE_NONE)
 		return page->workingset;
-	/* CPUs that come at once may lose a step of the average: no harm. */
+	/* Concurrent CPUs may lose a step of the average: no harm. */
 	WRITE_ONCE(hc->usual, usual - usual / 64 + life / 64);
 	return life < usual / 2;
 }
@@ -38,7 +34,7 @@ static u32 hotcold_place(struct zse_engine *dev, const struct znsage_page *page)
 	struct znsage_levels levels;
 	u32 stream = is_hot(znsage_private(dev), page) ? HOT : COLD;
 
-	/* A device that opens few zones gives fewer streams than asked for. */
+	/* A device that opens few zones has fewer streams. */
 	znsage_get_levels(dev, &levels);
 	return stream < levels.streams ? stream : 0;
 }

@@ -277,43 +277,54 @@ fn unaligned_is_refused(log: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
-/// `dd` of zeros, on one CPU, whose stream takes them.
-fn dd_on_cpu(cpu: &str, node: &str, arguments: [&str; 3]) -> std::process::Command {
-    let output = format!("of={node}");
-    let dd = ["taskset", "-c", cpu, "dd", "if=/dev/zero", &output, "oflag=direct", "status=none"];
-    guest::command(&[&dd, &arguments[..]].concat())
+/// Binds this thread to CPUs, such as "1" or "0-1".
+fn run_on(cpus: &str) -> Outcome {
+    let thread = std::fs::read_link("/proc/thread-self").context("/proc/thread-self")?;
+    let thread = thread.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    guest::ok(&["taskset", "--pid", "--cpu-list", cpus, &thread]).map(drop)
 }
 
 /// A page waits on CPU 1 for its chunk to fill, while a task on CPU 0 runs out of chunks and
 /// sleeps with its plug open. The page goes on waiting: its append would need padding.
 fn sleeping_task_pads_no_other_stream(_: &mut Log) -> Outcome {
-    const CHUNK: &str = "65536";
+    const MANY: usize = (8 << 20) / PAGE;
     let slow = [("irqmode", "2"), ("completion_nsec", "20000000")];
     let null = NullBlk::zoned(&[&[("size", "64"), ("zone_size", "1")], &slow[..]].concat())?;
-    let settings =
-        [("policy", "cpu"), ("chunk", CHUNK), ("write_unit", "16384"), ("deadline_us", "1000000")];
+    let settings = [
+        ("policy", "cpu"),
+        ("chunk", "65536"),
+        ("write_unit", "16384"),
+        ("deadline_us", "1000000"),
+    ];
     let device = Device::attach(&null.node(), &settings)?;
     ensure!(device.counter("streams")? >= 2, "the CPUs share a stream");
-    let node = device.node();
-    for _ in 0..5 {
-        let (used, padding) = (device.counter("slots_used")?, device.counter("padding_blocks")?);
-        let mut page = dd_on_cpu("1", &node, ["bs=4096", "count=1", "seek=6000"]);
-        let mut page = page.spawn().context("dd")?;
-        guest::eventually(1.0, || device.counter("slots_used").is_ok_and(|now| now > used));
-        let ran = dd_on_cpu("0", &node, ["bs=8M", "count=1", "seek=0"]).status().context("dd")?;
-        let padded = device.counter("padding_blocks")? - padding;
-        let waits = page.try_wait().context("wait")?.is_none();
-        let waited = page.wait().context("wait")?;
-        ensure!(ran.success() && waited.success(), "dd failed");
-        ensure!(!waits || padded == 0, "{padded} blocks were padded before the deadline");
-        let padded = device.counter("padding_blocks")? - padding;
-        ensure!(padded == 3, "{padded} blocks were padded at the deadline");
-        if waits {
-            return device.finish_sound();
-        }
-        device.disk()?.discard(0, 32 << 20)?;
-    }
-    Err("the deadline was always over too soon".into())
+    let disk = device.disk()?;
+    let mut memory = Memory::new(MANY * PAGE)?;
+    memory.fill(0..MANY, 1);
+    run_on("0")?;
+    let padded = thread::scope(|scope| {
+        let page = scope.spawn(|| {
+            run_on("1")?;
+            let mut page = Memory::new(PAGE)?;
+            page.fill(0..1, 1);
+            disk.write_at(page.bytes(), (MANY * PAGE) as u64).context("write of a page")
+        });
+        let came = || device.counter("slots_used").is_ok_and(|used| used == 1);
+        ensure!(guest::eventually(20.0, came), "the page does not come");
+        disk.write_slots(&memory, 0..MANY).context("write of many")?;
+        let padded = device.counter("padding_blocks")?;
+        let waits = !page.is_finished();
+        page.join().expect("no panic")?;
+        // Else the deadline was over before the other task was done.
+        Ok::<_, String>(waits.then_some(padded))
+    });
+    run_on("0-1")?;
+    let padded = padded?.ok_or("the page was written too soon")?;
+    ensure!(padded == 0, "{padded} blocks were padded before the deadline");
+    let padded = device.counter("padding_blocks")?;
+    ensure!(padded == 3, "{padded} blocks were padded at the deadline");
+    drop(disk);
+    device.finish_sound()
 }
 
 /// Has a process whose memory is in huge pages swapped out; the growth of a
@@ -380,7 +391,7 @@ fn swaps_huge_or_not(device: &Device, sizes: &str) -> Outcome {
 fn heat_knows_pages_that_find_no_chunk(_: &mut Log) -> Outcome {
     const PAGES: usize = 512;
     // With chunks of a page, all but 64 of each round find none. Read-ahead brings them back.
-    let slow = [("irqmode", "2"), ("completion_nsec", "20000000")];
+    let slow = [("irqmode", "2"), ("completion_nsec", "8000000")];
     let null = NullBlk::zoned(&[&[("size", "64"), ("zone_size", "1")], &slow[..]].concat())?;
     let device = Device::on(&null.node(), &["--policy", "heat", "--chunk", "4K"])?;
     let group = crate::child::Group::new("heat", 64 << 20)?;
@@ -388,7 +399,8 @@ fn heat_knows_pages_that_find_no_chunk(_: &mut Log) -> Outcome {
         let mut memory = Memory::new(PAGES * PAGE)?;
         for key in 1..5 {
             memory.fill(0..PAGES, key);
-            memory.page_out()?;
+            let out = guest::eventually(60.0, || memory.page_out().is_ok());
+            ensure!(out, "the pages do not go out");
             memory.verify(0..PAGES, key)?;
         }
         Ok(())

@@ -107,7 +107,8 @@ fn maps_larger_than_memory(log: &mut Log) -> Outcome {
     guest::write(&format!("{item}/backing"), &null.node()).context(&item)?;
     guest::refuses(&format!("{item}/power"), "1", libc::ENOMEM)?;
     ensure!(killed()? == before, "a process was killed");
-    fs::remove_dir(&item).context(&item)
+    fs::remove_dir(&item).context(&item)?;
+    guest::ok(&["rmmod", "znsage"]).map(drop)
 }
 
 /// A third of all allocations fail while processes swap: nobody notices.
