@@ -11,9 +11,9 @@ use znsage_sim::time::{Ns, MS, SEC};
 
 const MIB: u64 = 1 << 20;
 
-/// Write amplification of uniform random overwrites with FIFO victims: 1/A = 1
-/// - exp(-1/(u A)), u being the part of the flash in use (Desnoyers' model of
-/// LRU cleaning; solved by iteration).
+/// Write amplification A of uniform random overwrites with FIFO victims, from
+/// 1/A = 1 - exp(-1/(u A)), where u is the part of the flash in use: Desnoyers'
+/// model of LRU cleaning, solved by iteration.
 fn bound(u: f64) -> f64 {
     (0..10_000).fold(1.0, |a, _| 1.0 / (1.0 - (-1.0 / (u * a)).exp()))
 }

@@ -3,10 +3,10 @@
 //! `mm/` does.
 //!
 //! - Failed swap-out (`end_swap_bio_write()`): the page stays in memory,
-//! dirty, and keeps its slot for the next attempt.
+//!   dirty, and keeps its slot for the next attempt.
 //! - Failed swap-in (`do_swap_page()`): the process gets SIGBUS. It exits,
-//! which frees all its slots, or it handles the signal and gives up the page.
-//! Failed readahead is ignored.
+//!   which frees all its slots, or it handles the signal and gives up the page.
+//!   Failed readahead is ignored.
 //! - No slot, or no page to swap out: the OOM killer.
 
 use super::bio::{Bio, User};
