@@ -287,12 +287,13 @@ fn run_on(cpus: &str) -> Outcome {
 /// A page waits on CPU 1 for its chunk to fill, while a task on CPU 0 runs out of chunks and
 /// sleeps with its plug open. The page goes on waiting: its append would need padding.
 fn sleeping_task_pads_no_other_stream(_: &mut Log) -> Outcome {
-    const MANY: usize = (8 << 20) / PAGE;
+    // Twice what the 64 chunks take.
+    const MANY: usize = (2 << 20) / PAGE;
     let slow = [("irqmode", "2"), ("completion_nsec", "20000000")];
     let null = NullBlk::zoned(&[&[("size", "64"), ("zone_size", "1")], &slow[..]].concat())?;
     let settings = [
         ("policy", "cpu"),
-        ("chunk", "65536"),
+        ("chunk", "16384"),
         ("write_unit", "16384"),
         ("deadline_us", "1000000"),
     ];
