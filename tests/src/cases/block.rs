@@ -289,7 +289,7 @@ fn run_on(cpus: &str) -> Outcome {
 fn sleeping_task_pads_no_other_stream(_: &mut Log) -> Outcome {
     // Twice what the 64 chunks take.
     const MANY: usize = (2 << 20) / PAGE;
-    let slow = [("irqmode", "2"), ("completion_nsec", "20000000")];
+    let slow = [("irqmode", "2"), ("completion_nsec", "2000000")];
     let null = NullBlk::zoned(&[&[("size", "64"), ("zone_size", "1")], &slow[..]].concat())?;
     let settings = [
         ("policy", "cpu"),
