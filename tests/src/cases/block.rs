@@ -21,7 +21,7 @@ use crate::table::{sum, table};
 crate::cases![block:
     random_requests, never_written_reads_zero, discard_frees, overlapping_writes,
     error_before_a_write, zeroes_of_much, unaligned_is_refused, huge_pages, medium_folios (full),
-    sleeping_task_pads_no_other_stream, heat_knows_pages_that_find_no_chunk];
+    heat_knows_pages_that_find_no_chunk];
 
 /// A small device: 24 MiB of slots, so that GC runs soon.
 fn attach(policy: &str) -> Outcome<Device> {
@@ -274,56 +274,6 @@ fn unaligned_is_refused(log: &mut Log) -> Outcome {
     ensure!(beyond.is_err(), "a write beyond the end works");
     model.verify(0..64)?;
     drop(model);
-    device.finish_sound()
-}
-
-/// Binds this thread to CPUs, such as "1" or "0-1".
-fn run_on(cpus: &str) -> Outcome {
-    let thread = std::fs::read_link("/proc/thread-self").context("/proc/thread-self")?;
-    let thread = thread.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    guest::ok(&["taskset", "--pid", "--cpu-list", cpus, &thread]).map(drop)
-}
-
-/// A page waits on CPU 1 for its chunk to fill, while a task on CPU 0 runs out of chunks and
-/// sleeps with its plug open. The page goes on waiting: its append would need padding.
-fn sleeping_task_pads_no_other_stream(_: &mut Log) -> Outcome {
-    const MANY: usize = (8 << 20) / PAGE;
-    let slow = [("irqmode", "2"), ("completion_nsec", "20000000")];
-    let null = NullBlk::zoned(&[&[("size", "64"), ("zone_size", "1")], &slow[..]].concat())?;
-    let settings = [
-        ("policy", "cpu"),
-        ("chunk", "65536"),
-        ("write_unit", "16384"),
-        ("deadline_us", "1000000"),
-    ];
-    let device = Device::attach(&null.node(), &settings)?;
-    ensure!(device.counter("streams")? >= 2, "the CPUs share a stream");
-    let disk = device.disk()?;
-    let mut memory = Memory::new(MANY * PAGE)?;
-    memory.fill(0..MANY, 1);
-    run_on("0")?;
-    let padded = thread::scope(|scope| {
-        let page = scope.spawn(|| {
-            run_on("1")?;
-            let mut page = Memory::new(PAGE)?;
-            page.fill(0..1, 1);
-            disk.write_at(page.bytes(), (MANY * PAGE) as u64).context("write of a page")
-        });
-        let came = || device.counter("slots_used").is_ok_and(|used| used == 1);
-        ensure!(guest::eventually(20.0, came), "the page does not come");
-        disk.write_slots(&memory, 0..MANY).context("write of many")?;
-        let padded = device.counter("padding_blocks")?;
-        let waits = !page.is_finished();
-        page.join().expect("no panic")?;
-        // Else the deadline was over before the other task was done.
-        Ok::<_, String>(waits.then_some(padded))
-    });
-    run_on("0-1")?;
-    let padded = padded?.ok_or("the page was written too soon")?;
-    ensure!(padded == 0, "{padded} blocks were padded before the deadline");
-    let padded = device.counter("padding_blocks")?;
-    ensure!(padded == 3, "{padded} blocks were padded at the deadline");
-    drop(disk);
     device.finish_sound()
 }
 
