@@ -139,7 +139,7 @@ test-fuzz: ## every parser on made-up inputs, five seconds each
 
 comma := ,
 space := $(subst ,, )
-# vm-suite on all kernels of $(1) at once.
+# vm-suite on all kernels of $(1).
 define suite
 @for kernel in $(1); do DEBUG=1 vm/module $$kernel; done
 tests/run $(subst $(space),$(comma),$(strip $(1))) $(or $(CASES),$(if $(filter all,$(TIER)),,--tier $(TIER)))
@@ -217,7 +217,7 @@ fuzz: ## every parser on made-up inputs, for longer
 	fuzz/run $(SECONDS)
 
 # FIGURES=seq,waf ROUNDS=5: bench/README.md.
-bench: lab ## measure what README.md claims
+bench: lab ## measure what docs/results.md claims
 	target/release/znsage-lab bench --figures='$(FIGURES)' --rounds='$(ROUNDS)'
 
 # WORKLOADS=memcached,redis ROUNDS=1: bench/README.md.
