@@ -77,6 +77,7 @@ struct zse_zone {
 	u32 live;
 	u32 readers;		/* swap-ins that read it; atomic, no lock */
 	u32 state;		/* enum zse_zone_state; read anywhere */
+	u32 health;		/* enum zse_health; read anywhere */
 	u32 on_dead_list;	/* atomic, no lock, like the next: zone_note_dead() */
 	u32 next_dead;
 	struct list_head link;	/* empty, drained, retired or to finish */
@@ -86,9 +87,7 @@ struct zse_zone {
 	u32 appends;		/* in flight */
 	u32 moving;		/* entries that GC read from here, not settled */
 	u32 cursor;		/* next block that GC reads, of a victim */
-	u32 class;		/* of its survivors, of a victim */
-
-	u32 health;		/* enum zse_health; read anywhere */
+	u8 class;		/* of its survivors, of a victim */
 	u8 place;		/* enum zse_place */
 	u8 tries;		/* finishes or resets in a row that failed */
 	u8 unread;		/* reads by GC in a row that failed in time */
@@ -98,10 +97,10 @@ struct zse_zone {
 	u32 stream;
 	u32 moves;
 	u32 mixed;
+	u32 reads;		/* blocks swapped in since the reset; no lock */
 	u64 key;
 	u64 born;
 	u64 filled;		/* when it became full, by the clock */
-	u32 reads;		/* blocks swapped in since the reset; no lock */
 	u32 owner;		/* stream that it counts for (share.c), or ZSE_NONE */
 };
 
