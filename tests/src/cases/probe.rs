@@ -16,7 +16,7 @@ use crate::kmsg::Log;
 use crate::outcome::{Context, Outcome};
 use crate::zones;
 
-crate::cases![probe: four_open, one_open (full), interrupted];
+crate::cases![probe: four_open (full), one_open (full), interrupted];
 
 const PROFILE: &str = "/run/znsage-suite.conf";
 

@@ -25,7 +25,7 @@ crate::cases![refusals:
     zones_not_empty, places_taken (full), too_few_zones (full), chunk_does_not_fit (full),
     size_does_not_fit (full), unknown_by_command (full), unknown_by_configfs, configfs_power,
     too_large (full), not_root (full), module_missing (full), module_of_another_kernel,
-    off_without_memory, nothing_is_on (full)];
+    off_without_memory (full), nothing_is_on (full)];
 
 /// The exit statuses of `znsage`.
 const USAGE: i32 = 2;
