@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Checks the invariants. With the engine at rest the result is exact. While slots
- * are being freed, live counts are compared with bounds. The caller stops GC and
- * submissions first (zse_set_gc()): pages that are written or moved meanwhile cause
- * false findings.
+ * Checks of the invariants. With the engine at rest they are exact. Slots may
+ * be freed meanwhile; live counts are then compared with bounds. The caller
+ * first stops submissions, and GC with zse_set_gc(): pages that are written or
+ * moved meanwhile would cause false findings.
  */
 #include "internal.h"
 
@@ -22,7 +22,9 @@ static void violation(struct check *ck, const char *what, u32 where, u64 is,
 		ck->say(ck->arg, what, where, is, want);
 }
 
-/* forward[s] = b: b is in a zone that can hold data, and reverse[b] = s. */
+/*
+ * If forward[s] = b, then b is in a zone that can hold data and reverse[b] = s.
+ */
 static void check_slots(struct check *ck)
 {
 	struct zse_engine *e = ck->e;
@@ -69,9 +71,9 @@ u32 check_count_live(const struct zse_engine *e, u32 zone)
 }
 
 /*
- * A zone's live count is the number of its live blocks. Frees lower it after they
- * changed the map, so the blocks counted lie between the live counts before and
- * after. A free may be between its two steps: try again.
+ * A zone's live count is the number of its live blocks. A free changes the map
+ * first and then lowers the count, so the number found lies between the counts
+ * read before and after. If a free is between its two steps, try again.
  */
 static void check_zone_live(struct check *ck, u32 zone)
 {
@@ -140,9 +142,9 @@ static void check_gc_shares(struct check *ck)
 }
 
 /*
- * Unless something failed, GC has room for all that it has begun: the entries of its
- * chunks, and live blocks that it has not read. Streams that share GC's zones have
- * none of their own. With the engine lock.
+ * Unless something failed, GC has room for all it has begun: the entries of its
+ * chunks, and the live blocks of victims that it has not read. Streams that
+ * share GC's zones have none of their own. With the engine lock.
  */
 static void check_gc_room(struct check *ck)
 {
@@ -170,7 +172,7 @@ static void check_gc_room(struct check *ck)
 				  e->streams[i].stripe.nr, 0);
 }
 
-/* The zones against their counters and the device's limits. */
+/* Compare the zones with their counters and the device's limits. */
 static void check_zones(struct check *ck)
 {
 	struct zse_engine *e = ck->e;
@@ -223,7 +225,7 @@ static u64 slots_used(const struct zse_engine *e)
 	return used;
 }
 
-/* At rest, slots in use are those that the forward map has. */
+/* At rest, the slots in use are those in the forward map. */
 static void check_totals(struct check *ck)
 {
 	struct zse_engine *e = ck->e;
@@ -242,7 +244,7 @@ static void check_totals(struct check *ck)
 /**
  * zse_check() - compare the maps with every counter
  * @e:	 engine
- * @say: called for each violation, maybe under the engine lock; or NULL
+ * @say: called for each violation, perhaps under the engine lock; or NULL
  * @arg: passed to @say
  *
  * Context: may sleep; the time grows with the device.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Cleaning: GC begins victims and reads them out into chunks.
+ * Cleaning: GC begins victims and reads their live blocks into chunks.
  *
- * GC reads out a victim without the engine lock, since that looks at many entries
- * of the maps. A zone stays a VICTIM while it is one of e->gc.victims, of which
- * there are as many as GC has lanes. Chunks are filled from one after the other, so
- * that parallel reads do not all go to the same dies.
+ * GC walks a victim without the engine lock, since it looks at many entries of
+ * the maps. A zone stays a VICTIM while it is one of e->gc.victims. There are
+ * as many of these as GC has lanes. Successive chunks are filled from different
+ * victims, so that parallel reads do not all go to the same dies.
  *
- * A chunk goes to a lane of its class of survivors. Until it is written, swap-in
- * copies pages from it.
+ * A chunk goes to a lane of its class of survivors. Until it is written,
+ * swap-in copies pages from it.
  */
 #include "internal.h"
 
@@ -23,8 +23,8 @@ bool clean_is_reading(const struct zse_engine *e, u32 zone)
 	return false;
 }
 
-/* Victims, without those that GC passes over. */
-static u32 victims_read(const struct zse_engine *e)
+/* Victims being read, except those that GC passes over. */
+static u32 victims_being_read(const struct zse_engine *e)
 {
 	u32 nr = 0, i;
 
@@ -33,16 +33,16 @@ static u32 victims_read(const struct zse_engine *e)
 	return nr;
 }
 
-/* Is GC to begin another victim, and can it? Updates what that goes by. */
+/* Is GC to begin another victim, and can it? Updates slow streams first. */
 static bool want_victim(struct zse_engine *e)
 {
-	share_see_slow(e);
-	return flow_gc_wanted(e) && victims_read(e) < e->gc.lanes &&
+	share_update_slow(e);
+	return flow_gc_wanted(e) && victims_being_read(e) < e->gc.lanes &&
 	       e->gc.nr_victims < ZSE_MAX_LANES &&
 	       !list_empty(&e->pool.gc_free);
 }
 
-/* Would GC find a victim to begin for chunks that wait? */
+/* Do chunks wait for which GC would find another victim? */
 bool clean_wants_victim(struct zse_engine *e)
 {
 	return !list_empty(&e->pool.stalled) && want_victim(e) &&
@@ -50,7 +50,7 @@ bool clean_wants_victim(struct zse_engine *e)
 			      e->share.gc_only) != ZSE_NONE;
 }
 
-/* @zone is a victim, whose survivors are of @class. */
+/* Make @zone a victim, with survivors of @class. */
 static void victim_begin(struct zse_engine *e, u32 zone, u32 class)
 {
 	struct zse_zone *z = &e->zones[zone];
@@ -74,8 +74,8 @@ static void victim_read_out(struct zse_engine *e, u32 zone)
 }
 
 /*
- * Begin the failed zone with the fewest live blocks, although that may gain
- * nothing, since its reset may fail as well. Returns false if there is none.
+ * Begin the failed zone with the fewest live blocks. That may gain nothing,
+ * since its reset may fail as well. Returns false if there is no such zone.
  */
 bool clean_begin_failed(struct zse_engine *e)
 {
@@ -98,8 +98,9 @@ bool clean_begin_failed(struct zse_engine *e)
 }
 
 /*
- * Begin another victim if GC is to go on and its survivors have room. The choice
- * may take long: it is made without the lock, and checked again with it.
+ * Begin another victim if GC is to go on and its survivors have room. The
+ * choice may take long, so it is made without the lock and checked again under
+ * it.
  */
 static void begin_victim(struct zse_engine *e)
 {
@@ -126,7 +127,7 @@ static void begin_victim(struct zse_engine *e)
 	zp_unlock(&e->lock, flags);
 }
 
-/* Lanes of a class of survivors. */
+/* Number of lanes of a class of survivors. */
 static u32 class_lanes(const struct zse_engine *e, u32 class)
 {
 	u32 nr = 0, i;
@@ -136,7 +137,7 @@ static u32 class_lanes(const struct zse_engine *e, u32 class)
 	return nr;
 }
 
-/* Give @class a lane without a zone, of a class that has others left. */
+/* Give @class a lane without an open zone, from a class that keeps another. */
 static void class_take_lane(struct zse_engine *e, u32 class)
 {
 	u32 i;
@@ -154,8 +155,8 @@ static void class_take_lane(struct zse_engine *e, u32 class)
 }
 
 /*
- * The lane of the next chunk of @class: its lanes in turn. The class that writes
- * most takes lanes from the others, which keep one each.
+ * The lane for the next chunk of @class, one of its lanes in turn. The class
+ * that writes most takes lanes from the others, which keep one each.
  */
 static u32 next_lane(struct zse_engine *e, u32 class)
 {
@@ -174,7 +175,7 @@ static u32 next_lane(struct zse_engine *e, u32 class)
 	return i;
 }
 
-/* Pages of @z go into @c, which may have some of another victim. */
+/* Record in @c that it gets pages of @z; it may have some of another victim. */
 static void describe(struct zse_engine *e, const struct zse_zone *z,
 		     struct zse_chunk *c)
 {
@@ -190,10 +191,7 @@ static void describe(struct zse_engine *e, const struct zse_zone *z,
 	c->written_at = z->born;
 }
 
-/*
- * The victim to read next: into @c, or if that is NULL into another chunk.
- * ZSE_NONE if there is none.
- */
+/* The victim to read next into @c, or into a new chunk if NULL; or ZSE_NONE. */
 static u32 next_to_read(const struct zse_engine *e, const struct zse_chunk *c)
 {
 	u32 i;
@@ -215,7 +213,7 @@ bool clean_can_read(struct zse_engine *e)
 	       next_to_read(e, NULL) != ZSE_NONE;
 }
 
-/* The victim to read, and in @c a chunk to read it into; or ZSE_NONE. */
+/* Choose a victim to read, and set @c to a chunk for it; or return ZSE_NONE. */
 static u32 prepare(struct zse_engine *e, struct zse_chunk **c)
 {
 	u32 zone;
@@ -234,16 +232,17 @@ static u32 prepare(struct zse_engine *e, struct zse_chunk **c)
 	return zone;
 }
 
-/* What reading out a victim came to. */
+/* Result of read_out(). */
 struct read_out {
 	u32 cursor;		/* the next live block, or the zone's end */
 	u32 cached;		/* blocks dropped: the page is in memory */
 };
 
 /*
- * Add live blocks of @zone to @c, and go on to the next live one: so GC knows that
- * it has read the last one, although the chunk is full. Blocks that were never
- * written (the zone failed early) are not in the forward map. Without the lock.
+ * Add live blocks of @zone to @c, and advance to the next live one even if the
+ * chunk is full, so that GC notices when it has read the last one. Blocks that
+ * were never written, since the zone failed early, are not in the forward map.
+ * Without the lock.
  */
 static struct read_out read_out(struct zse_engine *e, u32 zone,
 				struct zse_chunk *c)
@@ -276,8 +275,7 @@ static struct read_out read_out(struct zse_engine *e, u32 zone,
 }
 
 /*
- * Account for @nr entries just read out. Returns true if those were the last of
- * @zone.
+ * Account for @nr entries from read_out(). Returns true if @zone has no more.
  */
 static bool settle(struct zse_engine *e, u32 zone, struct read_out r, u32 nr)
 {
@@ -296,9 +294,10 @@ static bool settle(struct zse_engine *e, u32 zone, struct read_out r, u32 nr)
 }
 
 /*
- * Fill a GC chunk. On a device with a write unit, survivors of the next victim go
- * where padding would be; otherwise the chunk ends with its victim. A chunk that
- * stays empty goes back to the pool: the next victim may be another stream's.
+ * Fill a GC chunk. On a device with a write unit, survivors of the next victim
+ * take the place of padding; otherwise the chunk ends with its victim. A chunk
+ * that stays empty goes back to the pool, since the next victim may belong to
+ * another stream.
  */
 bool clean_fill(struct zse_engine *e, struct zse_op *op)
 {
@@ -362,11 +361,11 @@ bool zse_gc_read_done(struct zse_engine *e, struct zse_chunk *c)
 }
 
 /*
- * Does GC have @run's first block in memory? Then its chunk is held until the
- * page was copied. Entries whose append has ended do not count: the zone that they
- * were read from may have been reset and written since, while the chunk waits to
- * append the rest or to be put back. A block that could not be read has no page,
- * and one that was lost left the map before the chunk was loaded.
+ * Does GC have @run's first block in memory? If so, hold its chunk until the
+ * caller has copied the page. Entries whose append has ended do not count:
+ * while the chunk waits to append the rest or to be put, the zone they came
+ * from may have been reset and written again. A block that could not be read
+ * has no page, and one that was lost left the map before the chunk was loaded.
  */
 bool clean_buffer(struct zse_engine *e, u32 slot, struct zse_run *run)
 {

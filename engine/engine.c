@@ -8,14 +8,14 @@
  * zse_max_slots() - the largest swap area on which GC always finds a victim
  * @cfg: configuration; nr_slots is ignored
  *
- * When swap-out has to wait, at most the reserve is empty and each lane of a stream
- * or of GC, or the lane they share, holds one open zone, whatever the policy; the
- * other zones are full. If there are fewer slots than these zones could hold with a
- * write unit less each, at least one of them has a whole unit of dead blocks. GC sees
- * that by the live counts; each CPU in the middle of a free or a write may leave one
- * of them one too high.
+ * When swap-out has to wait, at most the reserve is empty, and each lane of a
+ * stream or of GC, or the lane they share, has at most one open zone. All other
+ * zones are full, whatever the policy. Take a write unit off the capacity of
+ * each full zone. If there are fewer slots than what is left, some full zone
+ * has a whole unit of stale blocks. GC finds it by the live counts, of which
+ * each CPU in the middle of a free or a write may leave one too high by one.
  *
- * Return: slots, 0 if there are too few zones for any.
+ * Return: slots, or 0 if there are too few zones.
  */
 u32 zse_max_slots(const struct zse_config *cfg)
 {
@@ -178,7 +178,10 @@ void zse_destroy(struct zse_engine *e)
 	zp_free(e);
 }
 
-/* The configuration as given; policy, watermarks and others may have changed since. */
+/*
+ * The configuration as given to zse_create(). The policy, the watermarks and
+ * other settings may have changed since.
+ */
 const struct zse_config *zse_get_config(const struct zse_engine *e)
 {
 	return &e->cfg;
@@ -200,7 +203,7 @@ static u64 blocks_read(const struct zse_engine *e, u32 stream)
  * @e:	engine
  * @st: filled in
  *
- * Reads the live count of every zone. Gauges fit together only at rest.
+ * Reads the live count of every zone. The gauges are consistent only at rest.
  */
 void zse_get_stats(struct zse_engine *e, struct zse_stats *st)
 {
@@ -242,9 +245,9 @@ void zse_get_stats(struct zse_engine *e, struct zse_stats *st)
  * zse_idle() - is nothing in progress?
  * @e: engine
  *
- * Return: true if no chunk is filling, waiting or in flight, no zone is on its way
- * to another state, and no round of retries is to begin. With GC off and nothing
- * swapped out, only resets of zones that die can follow.
+ * Return: true if no chunk is filling, waiting or in flight, no zone is
+ * changing its state, and no round of retries is to begin. With GC off and
+ * nothing swapped out, only resets of zones whose last block dies can follow.
  */
 bool zse_idle(struct zse_engine *e)
 {

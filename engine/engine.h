@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * znsage engine: a log of zones behind an array of swap slots.
+ * znsage engine: stores an array of swap slots in a log of zones.
  *
- * The engine does no I/O and has no thread and no clock. Its host tells it what
- * happened (a page to write, the end of an append, a freed slot), and it tells
+ * The engine does no I/O, and has no thread and no clock. Its host tells it
+ * what happens (a page to write, the end of an append, a freed slot). It tells
  * the host what to do (append this chunk to that zone, reset this zone). The
  * kernel module, the simulator and the tests run the same source.
  *
@@ -22,17 +22,17 @@
 /*
  * Values of the forward map. Below ZSE_TAG_BASE: a block. From there up to
  * ZSE_LOST: entry (value - ZSE_TAG_BASE) of the chunk pool is writing the slot.
- * A 16 TiB device has 2^32 pages of 4 KiB; the last 2^20 of them (4 GiB) give
- * way to the tags.
+ * A 16 TiB device has 2^32 pages of 4 KiB. The tags take the numbers of the
+ * last 2^20 pages, 4 GiB.
  */
 #define ZSE_TAG_BASE	0xfff00000u
-#define ZSE_LOST	0xfffffffeu	/* its data is gone: an error, or GC dropped it */
+#define ZSE_LOST	0xfffffffeu	/* no data: error, or dropped by GC */
 #define ZSE_NONE	0xffffffffu	/* empty; also: no zone, no slot */
 
 #define ZSE_MAX_BLOCKS	ZSE_TAG_BASE
 #define ZSE_MAX_ENTRIES	(ZSE_LOST - ZSE_TAG_BASE)
 
-/* How GC chooses a zone if the policy does not; see victim.c. */
+/* How GC chooses a victim if the policy does not; see victim.c. */
 enum zse_victim {
 	ZSE_VICTIM_GREEDY,
 	ZSE_VICTIM_COST_BENEFIT,
@@ -46,7 +46,7 @@ extern const char *const zse_victim_names[ZSE_NR_VICTIMS];
 enum zse_refusal {
 	ZSE_OK,
 	ZSE_NO_MEMORY,
-	ZSE_BAD_CHUNK,		/* above a zone, or one of them not in write units */
+	ZSE_BAD_CHUNK,		/* larger than a zone, or not in write units */
 	ZSE_TOO_FEW_ZONES,	/* for streams, GC and the reserve */
 	ZSE_TOO_MANY_BLOCKS,	/* more than ZSE_MAX_BLOCKS */
 	ZSE_TOO_MANY_SLOTS,	/* more than zse_max_slots() */
@@ -62,9 +62,9 @@ enum zse_refusal {
  * struct zse_config - device and settings
  * @nr_zones:	 zones that the engine may use, numbered from 0
  * @zone_blocks: capacity of each zone in blocks, a multiple of @write_unit
- * @finish:	 zones may have more room on the device than @zone_blocks: finish
- *		 them once that is written
- * @max_active:	 zones that may be open or active at a time, 0: any number
+ * @finish:	 zones may be larger on the device than @zone_blocks, so finish
+ *		 them when that much is written
+ * @max_active:	 zones that may be open or active at a time; 0: no limit
  * @nr_slots:	 size of the swap area
  * @chunk_blocks: entries of a chunk
  * @write_unit:	 appends are padded to a multiple of this many blocks
@@ -72,19 +72,20 @@ enum zse_refusal {
  * @nr_gc_chunks: chunks for GC
  * @reserve:	 zones that only GC may open, at least 1
  * @nr_cpus:	 streams that policy cpu wants
- * @policy:	 which stream a page goes to; one without private data
- * @victim:	 how GC chooses a zone if @policy does not
- * @stripe:	 zones that each stream writes at a time; 0: as many as limits and
- *		 zones allow
+ * @policy:	 chooses the stream of a page; must have no private data
+ * @victim:	 how GC chooses a victim if @policy does not
+ * @stripe:	 zones that each stream writes at a time; 0: as many as the
+ *		 device's limits and its number of zones allow
  * @gc_low:	 GC starts when fewer zones are empty; 0: the default
- * @gc_high:	 and stops at this many; 0: the default
+ * @gc_high:	 GC stops when this many are empty; 0: the default
  * @pace:	 see zse_set_pace()
  *
- * Callbacks, each may be NULL:
+ * Callbacks, each of which may be NULL:
  * @host:	 passed to them
- * @in_memory:	 GC is about to read the live block of @slot. Returns true after
- *		 making sure that the kernel has the page in memory and will write
- *		 it before dropping it. Called by zse_next_op(), without a lock.
+ * @in_memory:	 GC is about to read the live block of @slot. Returns true only
+ *		 after making sure that the kernel has the page in memory and
+ *		 will write it before dropping it. Called by zse_next_op(),
+ *		 without a lock.
  * @zone_event:	 @zone changes from one named state to another. Called with the
  *		 engine lock held.
  */
@@ -115,9 +116,9 @@ struct zse_config {
 
 /**
  * struct zse_entry - one page of a chunk
- * @slot:	whose page it is
- * @expect:	the page is wanted as long as the forward map has this value: the
- *		tag of this entry, or in a GC chunk the block it was read from
+ * @slot:	slot of the page
+ * @expect:	the page is still needed while the forward map has this value:
+ *		the entry's tag, or in a GC chunk the block it was read from
  * @page:	index of the page's buffer
  */
 struct zse_entry {
@@ -127,20 +128,21 @@ struct zse_entry {
 };
 
 /**
- * struct zse_chunk - pages that travel together
+ * struct zse_chunk - pages that are appended together
  * @id:		index in the pool; GC chunks come after those for swap-out
  * @gc:		holds survivors of GC
  * @nr:		entries in use
- * @max:	entries it takes: chunk_blocks, or less at the end of a zone
- * @done:	entries whose append has ended; above 0 if the chunk was split at
- *		the end of a zone
- * @entries:	chunk_blocks of them
- * @born:	set by the host: when the first page came, in any unit
- * @sent:	set by the host: when it took the chunk from its stream, in ns, or 0
+ * @max:	capacity in entries: chunk_blocks, or less at the end of a zone
+ * @done:	entries whose append has ended; above 0 only if the chunk was
+ *		split at the end of a zone
+ * @entries:	array of chunk_blocks
+ * @born:	set by the host: when the first page was added, in any unit
+ * @sent:	set by the host: when it took the chunk from its stream, in ns;
+ *		or 0
  * @priv:	for the host
  *
- * The rest belongs to the engine. One party at a time touches a chunk: the holder
- * of its stream's lock while it fills, then the owner of the append.
+ * The rest belongs to the engine. One party at a time touches a chunk: the
+ * holder of its stream's lock while it fills, then the owner of the append.
  */
 struct zse_chunk {
 	u32 id;
@@ -157,7 +159,7 @@ struct zse_chunk {
 	u32 stream;		/* of a GC chunk, that of its first victim */
 	u32 owner;		/* of a GC chunk; see share.c */
 	u32 lane;		/* of the stripe, see stripe.c */
-	u64 key;		/* of its stream, or its first victim, when begun */
+	u64 key;		/* of its stream or victim when it began */
 	bool mixed;		/* may hold pages of other keys */
 	u32 moves;		/* how often GC has moved its pages */
 	u64 written_at;		/* when they were swapped out, by the clock */
@@ -165,7 +167,7 @@ struct zse_chunk {
 	u32 nr_inflight;	/* entries in it */
 	u32 nr_padding;		/* blocks after them */
 	u32 retries;
-	bool loaded;		/* of GC: its pages are in memory */
+	bool loaded;		/* GC has read its pages into memory */
 	u32 readers;		/* swap-ins that copy from it */
 };
 
@@ -174,11 +176,11 @@ struct zse_chunk {
  * @ZSE_OP_NONE:   nothing
  * @ZSE_OP_APPEND: append entries [first, first + nr) of chunk, then padding
  *		   blocks, to zone; then zse_append_done()
- * @ZSE_OP_FAIL:   end the pages [first, first + nr) of chunk with an error; then
- *		   zse_chunk_put()
+ * @ZSE_OP_FAIL:   end the pages [first, first + nr) of chunk with an error;
+ *		   then zse_chunk_put()
  * @ZSE_OP_READ:   read the blocks entries[].expect of the GC chunk into the
  *		   buffers entries[].page; then zse_gc_read_done()
- * @ZSE_OP_RESET:  reset zone, which may have failed; then zse_reset_done()
+ * @ZSE_OP_RESET:  reset zone; then zse_reset_done()
  * @ZSE_OP_FINISH: finish zone; then zse_finish_done()
  */
 enum zse_op_kind {
@@ -213,7 +215,7 @@ u32 zse_lanes(const struct zse_config *cfg, u32 streams);
 u32 zse_gc_lanes(const struct zse_config *cfg);
 u32 zse_gc_chunks(const struct zse_config *cfg);
 
-/* Swap-out: fill a chunk, take it when it is to go, append it. */
+/* Swap-out: fill a chunk, take it when it is to be sent, append it. */
 u32 zse_place(struct zse_engine *e, const struct znsage_page *page);
 struct zse_chunk *zse_stream_begin(struct zse_engine *e, u32 stream,
 				   unsigned long *flags);
@@ -228,7 +230,7 @@ bool zse_append_start(struct zse_engine *e, struct zse_chunk *c,
 void zse_chunk_lose(struct zse_engine *e, struct zse_chunk *c);
 bool zse_has_chunk(struct zse_engine *e, u32 stream);
 
-/* Ends of operations. Each returns true if zse_next_op() may have something new. */
+/* Ends of operations. Return true if zse_next_op() may have something new. */
 bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool ok,
 		     u32 offset, bool *finished);
 bool zse_chunk_put(struct zse_engine *e, struct zse_chunk *c, u64 now);
@@ -237,7 +239,9 @@ bool zse_gc_read_done(struct zse_engine *e, struct zse_chunk *c);
 bool zse_reset_done(struct zse_engine *e, u32 zone, bool ok);
 bool zse_finish_done(struct zse_engine *e, u32 zone, bool ok);
 
-/* Deferred work: a worker of the host calls zse_next_op() until it answers false. */
+/*
+ * Deferred work: the host's worker calls zse_next_op() until it returns false.
+ */
 bool zse_next_op(struct zse_engine *e, struct zse_op *op);
 bool zse_gc_due(struct zse_engine *e);
 
@@ -245,17 +249,17 @@ bool zse_gc_due(struct zse_engine *e);
 enum zse_read {
 	ZSE_READ_ZERO,		/* never written, or freed: a page of zeros */
 	ZSE_READ_BLOCK,		/* read *run, then zse_read_end() */
-	ZSE_READ_BUSY,		/* being written: ask again after a chunk ended */
+	ZSE_READ_BUSY,		/* being written: retry when a chunk ends */
 	ZSE_READ_LOST,		/* the data is gone: an I/O error */
-	ZSE_READ_BUFFER,	/* copy it from GC's chunk, then zse_buffer_end() */
+	ZSE_READ_BUFFER,	/* copy a page of GC's, then zse_buffer_end() */
 };
 
 /**
- * struct zse_run - blocks of one zone that follow one another
- * @block: the first
- * @nr:	   how many; 1 for ZSE_READ_BUFFER
- * @chunk: for ZSE_READ_BUFFER: GC's chunk that has the block in memory
- * @page:  index of its buffer there
+ * struct zse_run - consecutive blocks of one zone
+ * @block: the first block
+ * @nr:	   number of blocks; 1 for ZSE_READ_BUFFER
+ * @chunk: for ZSE_READ_BUFFER: the GC chunk that has the block in memory
+ * @page:  index of the block's buffer in @chunk
  */
 struct zse_run {
 	u32 block;
@@ -307,13 +311,13 @@ struct zse_zone_info {
 	u32 room;		/* blocks that appends can still get */
 	u32 live;
 	bool failed;		/* cannot be written; GC is to empty it */
-	bool mixed;		/* holds pages of other keys than @key */
-	bool deferred;		/* GC could not move all of it, and tries again later */
+	bool mixed;		/* also holds pages of other keys than @key */
+	bool deferred;		/* GC could not empty it and will try later */
 	u32 stream;		/* of its first pages; ZSE_NONE: empty */
-	u32 moves;		/* most times that GC moved any of its pages */
+	u32 moves;		/* the most that GC moved any of its pages */
 	u32 reads;		/* blocks that swap-in read since the reset */
 	u64 key;
-	u64 age;		/* of its pages on average, in blocks swapped out */
+	u64 age;		/* of its pages on average, by the clock */
 };
 
 bool zse_get_zone(struct zse_engine *e, u32 zone, struct zse_zone_info *zi);
@@ -321,11 +325,11 @@ bool zse_get_zone(struct zse_engine *e, u32 zone, struct zse_zone_info *zi);
 /* One row of the stream table. */
 struct zse_stream_info {
 	u64 host_blocks;
-	u64 gc_blocks;		/* that GC moved out of its zones */
+	u64 gc_blocks;		/* blocks that GC moved out of its zones */
 	u64 padding_blocks;
-	u64 read_blocks;	/* swapped in from its zones */
+	u64 read_blocks;	/* blocks swapped in from its zones */
 	u64 stalls;
-	u64 key;		/* the last one that got this stream, 0: none */
+	u64 key;		/* the last key that got this stream; 0: none */
 	u32 nr_keys;
 	u32 zones_open;
 };

@@ -2,49 +2,49 @@
 /*
  * Flow: how much swap-out and GC may write, and when GC works.
  *
- * Room. All of it is counted in blocks of open and of empty zones:
+ * Room. It is counted in blocks of open and of empty zones:
  *
- *	promised	what the victims begun may still write
+ *	promised	what GC may still write for the victims it has begun
  *	GC's room	GC's open zones and the reserve, less what is promised
- *	swap-out's room	its open zones and the empty zones, less the kept ones:
- *			the reserve, and a zone for each lane that GC lacks
+ *	swap-out's room	its open zones and the empty zones, less those kept:
+ *			the reserve, and a zone for each lane of GC without one
  *
- * Where the device opens one zone only, swap-out writes GC's zone
+ * If the device can open only one zone, swap-out writes GC's zone
  * (limits_shared()). Its room is then that zone and all empty ones, less the
  * reserve and what is promised.
  *
- * Progress. GC begins a victim only if all its live blocks fit GC's room, so what
- * is promised can always be written, and swap-out cannot take it. A victim has at
- * least one dead write unit, so its reset leaves more room than it took. With each
- * victim the room grows until swap-out has a zone. zse_max_slots() is such that
- * some full zone has a dead unit whenever swap-out has to wait. Zones lost to
- * errors can break that; gc.c says what happens then.
+ * Progress. GC begins a victim only if all its live blocks fit GC's room. So GC
+ * can always write what is promised, and swap-out cannot take it. A victim has
+ * at least one stale write unit, so its reset gives more room than it took.
+ * Each victim adds room until swap-out has a zone. zse_max_slots() ensures that
+ * some full zone has a stale unit whenever swap-out has to wait. Zones lost to
+ * errors can break this; gc.c says what happens then.
  *
- * Watermarks. GC begins when fewer than `low` zones are empty or about to be, and
- * stops at `high`.
+ * Watermarks. GC starts when fewer than `low` zones are empty or soon will be,
+ * and stops at `high`.
  *
- * Pace. GC works beside swap-out all the time it has, instead of stopping it for
- * a while. For each block that swap-out writes, GC may read so many that it is
- * done with its victims when a share of swap-out's room (the pace, in percent) is
- * used up. The rate is computed anew each time: it rises when GC falls behind, and
- * there is no limit when swap-out waits.
+ * Pace. GC works alongside swap-out instead of stopping it for a while. For
+ * each block that swap-out writes, GC may read a number of blocks. The number
+ * is such that GC finishes its victims when swap-out has used up a percentage
+ * of its room, the pace. It is computed anew each time, so it rises when GC
+ * falls behind. There is no limit while swap-out waits.
  *
- * Window. Pages in flight hold memory while memory is short, and they queue in
- * front of reads. A device gains nothing from more chunks than keep it busy. So
- * the window, the number of chunks of swap-out in use, follows the time that a
- * chunk takes, which grows with their number once the device is busy (Little's
- * law). It shrinks at most once in the time of a chunk, since chunks sent before
- * tell of the wider window, and at most by half. It grows by one when as many
- * chunks as it is wide were in time and found it used up; and with each chunk
- * until it shrinks for the first time.
+ * Window. Pages in flight hold memory while memory is short, and reads queue
+ * behind them. A device gains nothing from more chunks than keep it busy. The
+ * window is the number of swap-out chunks in use. It follows the time that a
+ * chunk takes, which grows with the number of chunks once the device is busy
+ * (Little's law). The window shrinks by at most half, and at most once in the
+ * time of a chunk, since chunks sent earlier were timed with the wider window.
+ * It grows by one after as many fast chunks as it is wide, if they found it
+ * used up. Until it shrinks for the first time, it grows with each such chunk.
  */
 #include "internal.h"
 
 /* A chunk that takes longer shrinks the window. 25 ms at 1 GB/s are 25 MB. */
 #define WINDOW_NS	25000000ULL
-/* Chunks in flight beside one that fills in each stream, at least. */
+/* The window always leaves this many, besides one filling in each stream. */
 #define MIN_IN_FLIGHT	4
-/* Chunks that GC may be ahead of its pace, so that it works in whole ones. */
+/* Chunks that GC may be ahead of its pace, so that it reads whole chunks. */
 #define AHEAD		2
 
 /* ---- the window ---- */
@@ -71,7 +71,9 @@ bool flow_window_open(const struct zse_engine *e)
 	return e->pool.used < e->flow.window;
 }
 
-/* A chunk of swap-out, sent at @sent, has ended; @sent is 0 if it says nothing. */
+/*
+ * A chunk of swap-out, sent at @sent, has ended. @sent is 0 to ignore its time.
+ */
 void flow_chunk_ended(struct zse_engine *e, u64 sent, u64 now)
 {
 	struct zse_flow *f = &e->flow;
@@ -98,14 +100,16 @@ void flow_chunk_ended(struct zse_engine *e, u64 sent, u64 now)
 
 /* ---- room ---- */
 
-/* Empty zones that swap-out leaves: the reserve, and one for each lane GC lacks. */
+/*
+ * Empty zones kept for GC: the reserve, and one for each of its lanes without.
+ */
 u32 flow_kept_zones(const struct zse_engine *e)
 {
 	u32 open = 0, i;
 
 	for (i = 0; i < e->gc.stripe.nr; i++)
 		open += e->gc.stripe.zone[i] != ZSE_NONE;
-	/* The first one may come from the reserve. */
+	/* GC's first zone may come from the reserve. */
 	if (!open)
 		open = 1;
 	return e->cfg.reserve +
@@ -113,9 +117,10 @@ u32 flow_kept_zones(const struct zse_engine *e)
 }
 
 /*
- * Blocks that the victims begun may still write. Each chunk is padded for itself,
- * and may lose entries before that. What GC has read of a victim is live there
- * until it is moved, so of a victim no more counts than GC has not looked at.
+ * Blocks that GC may still write for its victims. Each chunk is padded
+ * separately, and may lose entries before. Blocks that GC has read stay live in
+ * the victim until they are moved, so a victim counts at most for the blocks
+ * that GC has not looked at.
  */
 static u32 promised(const struct zse_engine *e)
 {
@@ -132,7 +137,7 @@ static u32 promised(const struct zse_engine *e)
 	return blocks;
 }
 
-/* Blocks that GC can surely write for another victim. */
+/* Blocks that GC is sure to be able to write for another victim. */
 u32 flow_gc_room(const struct zse_engine *e)
 {
 	u32 zones = e->nr_state[ZSE_ZONE_EMPTY], taken = promised(e), room;
@@ -167,15 +172,15 @@ u64 flow_room(const struct zse_engine *e)
 /* ---- when GC works ---- */
 
 /*
- * May GC begin a victim? Switched off it rests, unless chunks wait for a zone:
- * zse_idle() waits for them.
+ * May GC begin a victim? If the host has switched GC off, only for chunks that
+ * wait for a zone, since zse_idle() waits for these.
  */
 bool flow_gc_may_begin(const struct zse_engine *e)
 {
 	return e->flow.gc_on || !list_empty(&e->pool.stalled);
 }
 
-/* Zones whose reset is in flight or can be sent. */
+/* Zones whose reset is in flight or can be issued. */
 static u32 zones_to_reset(const struct zse_engine *e)
 {
 	u32 nr = e->nr_state[ZSE_ZONE_RESETTING];
@@ -187,10 +192,11 @@ static u32 zones_to_reset(const struct zse_engine *e)
 }
 
 /*
- * Swap-out waits, and resets will give it zones enough for all its lanes and for
- * GC. More victims would take these zones for their survivors: where GC is faster
- * than resets and gains little, swap-out would wait until nothing dead is left.
- * The next reset to end looks again. Isolated streams may wait for other zones.
+ * Does swap-out wait, and will resets give it enough zones for all its lanes
+ * and for GC? The survivors of more victims would take these zones. If GC is
+ * faster than resets and gains little, swap-out would wait until no stale block
+ * is left. The check is repeated when the next reset ends. It does not apply to
+ * isolated streams, which may wait for other zones.
  */
 static bool resets_suffice(const struct zse_engine *e)
 {
@@ -204,9 +210,9 @@ static bool resets_suffice(const struct zse_engine *e)
 }
 
 /*
- * See whether GC is to run, which holds until the other watermark is reached.
- * Returns true if it is to begin another victim, be it for isolated streams or
- * for the places of failed zones.
+ * Update whether GC runs: it does from the low watermark to the high one.
+ * Returns true if GC is to begin another victim. Besides the watermarks,
+ * isolated streams and the places that failed zones hold are reasons to.
  */
 bool flow_gc_wanted(struct zse_engine *e)
 {
@@ -228,7 +234,7 @@ bool flow_gc_wanted(struct zse_engine *e)
 
 /* ---- pace ---- */
 
-/* Live blocks in victims that GC has not read yet. */
+/* Live blocks of victims that GC has not read yet. */
 static u64 left_to_read(const struct zse_engine *e)
 {
 	u64 left = 0;
@@ -243,7 +249,7 @@ static u64 left_to_read(const struct zse_engine *e)
 	return left;
 }
 
-/* Swap-out has sent @blocks: GC may read some. */
+/* Swap-out has sent @blocks: let GC read some. */
 void flow_swapped_out(struct zse_engine *e, u32 blocks)
 {
 	u64 room, more, most = (u64)AHEAD * e->cfg.chunk_blocks;
@@ -270,7 +276,7 @@ void flow_gc_read(struct zse_engine *e, u32 blocks)
 }
 
 /*
- * Is GC to wait for swap-out before it reads on? Not if swap-out waits for GC,
+ * Must GC wait for swap-out before it reads more? Not if swap-out waits for GC,
  * nor if there is no swap-out.
  */
 bool flow_gc_waits(const struct zse_engine *e)
@@ -281,12 +287,12 @@ bool flow_gc_waits(const struct zse_engine *e)
 }
 
 /**
- * zse_set_pace() - how evenly GC works
+ * zse_set_pace() - set how evenly GC works
  * @e:	  engine
- * @pace: percent of swap-out's room after which GC is to be done with its
- *	  victims; 0: as fast as it can
+ * @pace: percent of swap-out's room within which GC finishes its victims; 0: GC
+ *	  works as fast as it can
  *
- * Return: false, and nothing changed, if it is above 100.
+ * Return: false, with nothing changed, if @pace is above 100.
  */
 bool zse_set_pace(struct zse_engine *e, u32 pace)
 {
@@ -303,10 +309,10 @@ u32 zse_get_pace(const struct zse_engine *e)
 }
 
 /**
- * zse_set_gc() - let GC begin victims, or not
+ * zse_set_gc() - switch GC on or off
  * @e:	engine
- * @on: false: finish what is begun, then rest; for detach and checks. Chunks
- *	that wait for a zone still get one.
+ * @on: false: GC finishes its victims and begins no others, except for chunks
+ *	that wait for a zone. For detach and checks.
  */
 void zse_set_gc(struct zse_engine *e, bool on)
 {
@@ -320,14 +326,14 @@ void zse_set_gc(struct zse_engine *e, bool on)
 /* ---- watermarks ---- */
 
 /*
- * Check watermarks, and replace 0 by the default. GC starts while one zone beyond
- * the kept ones is empty, so that swap-out does not wait while the first victim is
- * read, and stops one zone later: dead blocks cannot gather in a zone that is kept
- * empty, and at 90 % utilization a percent of the device costs a fifth of the WAF.
- * Lanes that fill at the same time need as many zones at once. Where GC shares the
- * zone of swap-out it can begin later: what is left of that zone is for both. On a
- * device of very few zones there may be none to spare; zse_max_slots() leaves room
- * for one. Does not need the engine lock.
+ * Check watermarks, and replace 0 by the default. By default GC starts while
+ * one zone beyond those kept for it is empty, so that swap-out does not wait
+ * while GC reads the first victim. It stops one zone later. A zone kept empty
+ * gathers no stale blocks, and at 90 % utilization a percent of the device
+ * costs a fifth of the WAF. Lanes that fill at the same time need a zone each
+ * at once. If GC shares swap-out's zone it can start later, since both use the
+ * rest of that zone. On a device with very few zones there may be none to
+ * spare; zse_max_slots() leaves room for one. Does not need the engine lock.
  */
 bool flow_watermarks(const struct zse_engine *e, u32 *low, u32 *high)
 {
@@ -346,8 +352,9 @@ bool flow_watermarks(const struct zse_engine *e, u32 *low, u32 *high)
 }
 
 /*
- * Watermarks that suit the streams, unless they are configured. zse_gc_due() reads
- * them without the lock: it must never see 0, or GC would not begin.
+ * Set the watermarks to fit the streams, unless they are configured.
+ * zse_gc_due() reads them without the lock and must never see 0, or GC would
+ * not start.
  */
 void flow_default_watermarks(struct zse_engine *e)
 {
@@ -367,10 +374,10 @@ void flow_default_watermarks(struct zse_engine *e)
  * zse_set_watermarks() - change when GC runs
  * @e:	  engine
  * @low:  GC starts when fewer zones are empty; 0: the default
- * @high: and stops at this many; 0: @low + 1
+ * @high: GC stops when this many are; 0: @low + 1
  *
- * Return: false, and nothing changed, unless reserve + GC's lanes <= low < high
- * < zones.
+ * Return: false, with nothing changed, unless
+ * reserve + GC's lanes <= low < high < zones.
  */
 bool zse_set_watermarks(struct zse_engine *e, u32 low, u32 high)
 {

@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Garbage collection, and the order in which deferred work is done.
+ * Garbage collection, and the order of deferred work.
  *
- * GC takes a full zone (the victim), reads its live blocks into GC chunks
- * (clean.c), appends these to zones of its own, and moves the forward map of each
- * page that is still wanted by compare-and-swap. When the last entry read from the
- * victim is settled and nothing in it is live, the zone waits for swap-ins that
- * read it, and the host resets it. Several chunks are in flight, and GC begins the
- * next victim while the last one's copies are still being written.
+ * GC picks a full zone (the victim), reads its live blocks into GC chunks
+ * (clean.c) and appends these to zones of its own. For each page that is still
+ * valid it changes the forward map by compare-and-swap. The victim is drained
+ * when the last entry read from it is settled and it has no live block left.
+ * The host resets it once no swap-in reads it any longer. Several chunks are in
+ * flight, and GC begins the next victim while the last one's copies are still
+ * being written.
  *
- * flow.c has the argument why GC always finishes. Shares of streams in GC's chunks
- * and room (share.c) delay only streams that have some of both in use.
+ * flow.c explains why GC always finishes. The streams' shares of GC's chunks
+ * and room (share.c) only delay streams that use some of both.
  *
- * Zones lost to errors can break that argument. When chunks wait and nothing is in
- * flight that could give them a zone, the engine tries the last_resorts[] one after
- * the other. If none helps, the waiting chunks fail: the kernel keeps their pages in
- * memory, and all other pages can still be read. Swap-out works again as soon as a
- * zone can be reset, because its last page was freed or because what failed before
- * works again.
+ * Zones lost to errors can break that. When chunks wait and nothing in flight
+ * could give them a zone, the engine tries the last_resorts[] in order. If none
+ * helps, the waiting chunks fail: the kernel keeps their pages in memory, and
+ * all other pages can still be read. Swap-out works again as soon as a zone can
+ * be reset, because its last page was freed or because a command that failed
+ * before now works.
  */
 #include "internal.h"
 
 /**
- * zse_gc_due() - is there cause to call zse_next_op() for GC's sake?
+ * zse_gc_due() - should the host call zse_next_op() for GC?
  * @e: engine
  *
- * A hint without the lock, for the swap-out path.
+ * A hint for the swap-out path; takes no lock.
  */
 bool zse_gc_due(struct zse_engine *e)
 {
@@ -33,7 +34,7 @@ bool zse_gc_due(struct zse_engine *e)
 	       zp_load(&e->dead) != ZSE_NONE;
 }
 
-/* Forget the entries of @c from @from on: their pages stay in their victims. */
+/* Drop the entries of @c from @from on; their pages stay in their victims. */
 static void drop_entries(struct zse_engine *e, struct zse_chunk *c, u32 from)
 {
 	u32 i;
@@ -54,9 +55,9 @@ static void drop_entries(struct zse_engine *e, struct zse_chunk *c, u32 from)
 }
 
 /*
- * Drop pages that were freed or written again since GC chose them, and those that
- * could not be read. Done right before the append, so that GC copies no page that
- * it could know to be dead.
+ * Drop pages that were freed or written again since GC read them, and those
+ * that could not be read. The caller appends the rest right after, so GC copies
+ * no page that it could know to be stale.
  */
 static void drop_dead_entries(struct zse_engine *e, struct zse_chunk *c)
 {
@@ -108,8 +109,8 @@ static bool next_stalled(struct zse_engine *e, struct zse_op *op)
 			list_del_init(&c->link);
 			return true;
 		}
-		/* Only a stream that waits for zones of its own is passed. */
-		if (!e->share.on || !e->streams[c->stream].over)
+		/* Pass over a stream only if it waits for its own zones. */
+		if (!e->share.on || !e->streams[c->stream].over_share)
 			return false;
 		refused |= stream;
 	}
@@ -123,7 +124,7 @@ static bool next_reset(struct zse_engine *e, struct zse_op *op)
 	if (e->nr_state[ZSE_ZONE_RESETTING] >= ZSE_MAX_RESETTING)
 		return false;
 	list_for_each_entry(z, &e->drained, link) {
-		/* Pairs with zse_read_begin(): live was seen 0 before. */
+		/* Pairs with zse_read_begin(): live was 0 before this. */
 		zp_mb();
 		if (zp_load(&z->readers))
 			continue;
@@ -147,7 +148,7 @@ static bool next_finish(struct zse_engine *e, struct zse_op *op)
 }
 
 /*
- * Find what can be sent without GC reading anything. GC's appends come first, since
+ * Find an operation that needs no new GC read. GC's appends come first, since
  * swap-out may wait for the zones that they free.
  */
 static bool next_ready(struct zse_engine *e, struct zse_op *op)
@@ -163,15 +164,15 @@ static bool next_ready(struct zse_engine *e, struct zse_op *op)
 	return next_finish(e, op);
 }
 
-/* Zones on their way to be empty, or to give back a place, without GC. */
+/* Zones that will become empty or give back a place without GC. */
 static u32 zones_in_progress(const struct zse_engine *e)
 {
 	return e->nr_state[ZSE_ZONE_DRAINED] + e->nr_state[ZSE_ZONE_RESETTING] +
 	       e->nr_state[ZSE_ZONE_FINISH] + e->nr_state[ZSE_ZONE_FINISHING];
 }
 
-/* Do chunks wait although nothing in flight could give them a zone? */
-static bool is_stuck(const struct zse_engine *e)
+/* Do chunks wait while nothing in flight could give them a zone? */
+static bool is_deadlocked(const struct zse_engine *e)
 {
 	return !list_empty(&e->pool.stalled) && !e->appends &&
 	       !e->pool.gc_used && !e->nr_state[ZSE_ZONE_VICTIM] &&
@@ -179,8 +180,8 @@ static bool is_stuck(const struct zse_engine *e)
 }
 
 /*
- * Give up GC chunks that wait for a zone although nothing can give them one, which
- * happens only after the reserve was lost to errors: their pages stay in their
+ * Give up GC chunks that wait for a zone that nothing can give them, which
+ * happens only if the reserve was lost to errors. Their pages stay in their
  * victims. Returns true if there were any.
  */
 static bool drop_stranded_chunks(struct zse_engine *e)
@@ -192,7 +193,7 @@ static bool drop_stranded_chunks(struct zse_engine *e)
 		return false;
 	list_for_each_entry(c, &e->pool.gc_ready, link)
 		ready++;
-	/* A chunk that is being read may hold the rest of a victim. */
+	/* A chunk being read may have the last pages of a victim. */
 	if (ready < e->pool.gc_used)
 		return false;
 	while (!list_empty(&e->pool.gc_ready)) {
@@ -204,7 +205,7 @@ static bool drop_stranded_chunks(struct zse_engine *e)
 	return true;
 }
 
-/* GC does with a lane less until an append works after errors. */
+/* GC gives up a lane until an append works after errors. */
 static bool drop_lane(struct zse_engine *e)
 {
 	if (flow_kept_zones(e) == e->cfg.reserve)
@@ -214,17 +215,18 @@ static bool drop_lane(struct zse_engine *e)
 }
 
 /*
- * What the engine does before swap-out fails, the least harmful first. Each returns
- * true if it changed something, so that all else is worth another look; and each
- * can do so a limited number of times before something works or a chunk fails.
+ * What the engine tries before swap-out fails, least harmful first. Each
+ * function returns true if it changed something, so that everything else is
+ * worth another look. Each can do so only a limited number of times before a
+ * command works or a chunk fails.
  */
 static bool (*const last_resorts[])(struct zse_engine *e) = {
-	share_suspend,		/* isolated streams may open zones of others */
+	share_suspend,		/* isolated streams may exceed their share */
 	drop_lane,		/* GC leaves a zone to swap-out */
-	recover_last_resort,	/* what failed before may work now */
-	recover_release_place,	/* a zone that failed may be inactive */
-	zone_swap_for_gc,	/* a stream's zone has room for survivors */
-	clean_begin_failed,	/* a zone that failed may be reset */
+	recover_last_resort,	/* commands that failed may work now */
+	recover_release_place,	/* a failed zone may be inactive */
+	zone_swap_for_gc,	/* a stream's zone may have more room for GC */
+	clean_begin_failed,	/* the reset of a failed zone may work */
 };
 
 static bool try_last_resorts(struct zse_engine *e)
@@ -253,14 +255,14 @@ static void fail_chunk(struct zse_engine *e, struct zse_chunk *c,
 /* What zse_next_op() does after a look under the lock. */
 enum verdict {
 	VERDICT_OP,		/* the operation is filled in */
-	VERDICT_AGAIN,		/* something changed: look at everything again */
+	VERDICT_AGAIN,		/* something changed: start again */
 	VERDICT_IDLE,		/* nothing to do until the next event */
 };
 
 /*
- * GC found nothing to read. Look at everything once more, at one moment: a zone may
- * have been reset, or a victim filled, since zse_next_op() looked, and no page is to
- * fail that it could have saved.
+ * GC found nothing to read. Look at everything once more, under one hold of the
+ * lock: since zse_next_op() looked, a reset or a new full zone may have made
+ * room for pages that would otherwise fail here.
  */
 static enum verdict next_or_fail(struct zse_engine *e, struct zse_op *op)
 {
@@ -273,7 +275,7 @@ static enum verdict next_or_fail(struct zse_engine *e, struct zse_op *op)
 	if (drop_stranded_chunks(e))
 		return VERDICT_AGAIN;
 	if (list_empty(from)) {
-		if (!is_stuck(e))
+		if (!is_deadlocked(e))
 			return VERDICT_IDLE;
 		if (try_last_resorts(e))
 			return VERDICT_AGAIN;
@@ -284,12 +286,12 @@ static enum verdict next_or_fail(struct zse_engine *e, struct zse_op *op)
 }
 
 /**
- * zse_next_op() - what is to be done next
+ * zse_next_op() - get the next operation for the host
  * @e:	engine
  * @op: filled in when true
  *
- * To be called, by one caller at a time and until it answers false, after
- * anything that said so.
+ * The host calls this when another function has said so, by one caller at a
+ * time, until it returns false.
  *
  * Return: false if there is nothing to do until the next event.
  */

@@ -14,9 +14,9 @@
 
 #include "engine.h"
 
-/* Times that a failed append, finish or reset is tried again. */
+/* Retries of a failed append, finish or reset. */
 #define ZSE_MAX_RETRIES		3
-/* Failed reads of GC after which the next one gives the block up. */
+/* GC gives a block up when it fails to read it once more than this. */
 #define ZSE_MAX_UNREAD		6
 /* Resets in flight: enough to hide one's latency, too few to hurt reads. */
 #define ZSE_MAX_RESETTING	4
@@ -34,25 +34,25 @@ enum zse_zone_state {
 	ZSE_ZONE_FINISHING,
 	ZSE_ZONE_FULL,
 	ZSE_ZONE_VICTIM,	/* GC reads it or moves what it read */
-	ZSE_ZONE_DRAINED,	/* nothing live; waits for readers, then reset */
+	ZSE_ZONE_DRAINED,	/* no live block; reset once readers are gone */
 	ZSE_ZONE_RESETTING,
-	ZSE_ZONE_RETIRED,	/* not usable for now; holds nothing */
+	ZSE_ZONE_RETIRED,	/* holds nothing and is not usable for now */
 	ZSE_NR_ZONE_STATES
 };
 
 /* What errors say of a zone; recover.c has the diagram and the transitions. */
 enum zse_health {
 	ZSE_GOOD,
-	ZSE_PROBATION,		/* had an error; not written to its end since */
+	ZSE_PROBATION,		/* had an error; not yet written to its end */
 	ZSE_FAILED,		/* cannot be written: empty it, then reset it */
-	ZSE_WORN,		/* failed on probation: retired after its reset */
-	ZSE_DEFERRED,		/* GC could not move all of it; until retry_at */
+	ZSE_WORN,		/* failed on probation: reset, then retire */
+	ZSE_DEFERRED,		/* GC could not empty it; waits for retry_at */
 	ZSE_NR_HEALTHS
 };
 
 enum zse_health_event {
 	ZSE_WRITE_FAILED,	/* an append, or all tries to finish it */
-	ZSE_MOVE_FAILED,	/* GC could not read a block, or write its copy */
+	ZSE_MOVE_FAILED,	/* GC could not read or copy a block */
 	ZSE_RETRY,		/* GC may try again at once */
 	ZSE_RESET_DONE,
 	ZSE_RESET_FAILED,
@@ -62,36 +62,36 @@ enum zse_health_event {
 
 /* Does a zone that the device did not finish count as active? */
 enum zse_place {
-	ZSE_PLACE_NONE,		/* it was finished, or reset */
-	ZSE_PLACE_HELD,		/* it does, until it is reset */
-	ZSE_PLACE_RELEASED,	/* taken as inactive: nothing else could be opened */
+	ZSE_PLACE_NONE,		/* no: it was finished, or reset */
+	ZSE_PLACE_HELD,		/* yes, until it is reset */
+	ZSE_PLACE_RELEASED,	/* assumed not, since no zone could be opened */
 };
 
 /* One zone. */
 struct zse_zone {
 	/*
-	 * Blocks that the forward map points to. Atomic, no lock: raised before
-	 * the map has the block and lowered after it lost it, so it is never
-	 * below the truth and 0 is certain.
+	 * Blocks that the forward map points to. Atomic, no lock. Raised before
+	 * the map gets a block and lowered after it lost one, so the count is
+	 * never too low, and 0 is certain.
 	 */
 	u32 live;
-	u32 readers;		/* swap-ins that read it; atomic, no lock */
+	u32 readers;		/* swap-ins in flight; atomic, no lock */
 	u32 state;		/* enum zse_zone_state; read anywhere */
 	u32 health;		/* enum zse_health; read anywhere */
-	u32 on_dead_list;	/* atomic, no lock, like the next: zone_note_dead() */
-	u32 next_dead;
-	struct list_head link;	/* empty, drained, retired or to finish */
+	u32 on_dead_list;	/* atomic, no lock; see zone_note_dead() */
+	u32 next_dead;		/* likewise */
+	struct list_head link;	/* on empty, drained, retired or to_finish */
 
 	u32 alloc;		/* blocks given to appends since the reset */
 	u32 written;		/* blocks acknowledged */
 	u32 appends;		/* in flight */
-	u32 moving;		/* entries that GC read from here, not settled */
-	u32 cursor;		/* next block that GC reads, of a victim */
-	u8 class;		/* of its survivors, of a victim */
+	u32 moving;		/* entries that GC has read but not settled */
+	u32 cursor;		/* of a victim: next block that GC reads */
+	u8 class;		/* of a victim: class of its survivors */
 	u8 place;		/* enum zse_place */
-	u8 tries;		/* finishes or resets in a row that failed */
-	u8 unread;		/* reads by GC in a row that failed in time */
-	u64 retry_at;		/* in recovery.demand, if DEFERRED; read anywhere */
+	u8 tries;		/* finishes or resets that failed in a row */
+	u8 unread;		/* failed GC reads in a row, after retry_at */
+	u64 retry_at;		/* DEFERRED until this demand; read anywhere */
 
 	/* What is in it, see zone_describe(); read anywhere. */
 	u32 stream;
@@ -101,16 +101,16 @@ struct zse_zone {
 	u64 key;
 	u64 born;
 	u64 filled;		/* when it became full, by the clock */
-	u32 owner;		/* stream that it counts for (share.c), or ZSE_NONE */
+	u32 owner;		/* stream it counts for, or ZSE_NONE: share.c */
 };
 
-/* Open zones that are written in turn, a chunk to each; see stripe.c. */
+/* Open zones that chunks go to in turn; see stripe.c. */
 struct zse_stripe {
 	u32 nr;			/* lanes */
 	u32 next;		/* lane of the next chunk */
 	/*
-	 * Open zone of each lane or ZSE_NONE. Beyond @nr: zones that stayed open
-	 * when the number of lanes fell.
+	 * Open zone of each lane, or ZSE_NONE. Beyond @nr: zones left open when
+	 * the number of lanes fell.
 	 */
 	u32 zone[ZSE_MAX_LANES];
 };
@@ -122,116 +122,124 @@ struct zse_stream {
 
 	/* Under the engine lock: */
 	struct zse_stripe stripe;
-	u32 nr_keys;		/* that have this stream */
-	u64 key;		/* the last one that got it */
-	bool mixed;		/* others had it then */
-	u32 recent;		/* pages written, older ones count less */
+	u32 nr_keys;		/* keys that have this stream */
+	u64 key;		/* the last key that got it */
+	bool mixed;		/* other keys had it then */
+	u32 recent;		/* pages written; older ones count less */
 	u32 nr_chunks;		/* in use */
-	u32 nr_zones;		/* owned; see share.c for this and the next two */
-	u32 nr_coming;		/* of these, being emptied or reset */
-	u32 over;		/* has used up its share of zones; read anywhere */
+	/* See share.c: */
+	u32 nr_zones;		/* zones owned */
+	u32 nr_emptying;	/* of these, emptied or reset; read anywhere */
+	u32 over_share;		/* has used up its zones; read anywhere */
 	struct zse_stream_info count;
 };
 
-/* Zones that no stream owns share one part of GC. */
+/* All zones without an owner count as one more stream. */
 #define ZSE_NOBODY	ZSE_MAX_STREAMS
 
-/* What a stream has of GC, see share.c. */
+/* What a stream uses of GC; see share.c. */
 struct zse_gc_share {
-	u32 chunks;		/* with pages of its zones */
-	u32 victims;		/* of its zones; read anywhere */
+	u32 chunks;		/* GC chunks with pages of its zones */
+	u32 victims;		/* its zones that are victims; read anywhere */
 	u32 slow;		/* GC passes over it; read anywhere */
 };
 
-/* Places for keys that have a stream, see keys.c. */
+/* Size of the table of keys; see keys.c. */
 #define ZSE_KEYS	256
 
 struct zse_key {
 	u64 word;		/* hash and stream, or 0; read anywhere */
-	u32 used;		/* when it last came, by the clock; no lock */
+	u32 used;		/* last time, by the clock; no lock */
 };
 
 struct zse_shard {
-	u64 used;		/* slots filled minus slots freed, modulo 2^64 */
+	u64 used;		/* slots filled minus slots freed, mod 2^64 */
 	u64 freed;
-	u64 pad[6];		/* a cache line of its own */
-	u64 read_blocks[ZSE_MAX_STREAMS];	/* by stream of their zone */
+	u64 pad[6];		/* used and freed fill a cache line */
+	u64 read_blocks[ZSE_MAX_STREAMS];	/* by stream of the zone */
 };
 
-/* Which stream a page goes to: policy.c, keys.c. All read anywhere. */
+/* How pages are placed in streams: policy.c, keys.c. All read anywhere. */
 struct zse_placement {
 	const struct znsage_policy *policy;
 	void *policy_private;
 	u32 nr_streams;
 	u32 nr_survivors;	/* classes of survivors */
-	u64 refused;		/* answers of the policy that would not do; no lock */
+	u64 refused;		/* invalid answers of the policy; no lock */
 	u32 nr_keys;
 	struct zse_key keys[ZSE_KEYS];
 };
 
-/* Chunks that no stream fills: stream.c, gc.c. */
+/* Chunks, but for those that streams are filling: stream.c, gc.c. */
 struct zse_pool {
 	struct list_head free;
 	struct list_head gc_free;
-	struct list_head stalled;	/* of swap-out, wait for a zone, in order */
-	struct list_head gc_ready;	/* of GC, read, wait for a zone, in order */
-	struct list_head failed;	/* of swap-out, given up */
-	u32 used;		/* of swap-out, not in the pool */
-	u32 gc_used;
+	struct list_head stalled;	/* swap-out: wait for a zone, FIFO */
+	struct list_head gc_ready;	/* GC: read, wait for a zone, FIFO */
+	struct list_head failed;	/* swap-out: given up */
+	u32 used;		/* swap-out chunks that are not free */
+	u32 gc_used;		/* GC chunks that are not free */
 };
 
 /* How much may be written, and when GC works: flow.c. */
 struct zse_flow {
 	u32 window;		/* chunks of swap-out that may be in use */
-	u32 in_time;		/* chunks in time since the window changed */
+	u32 in_time;		/* chunks fast enough since it changed */
 	u64 cut;		/* when the window last shrank */
-	u32 low;		/* watermarks in empty zones; read anywhere */
-	u32 high;
+	u32 low;		/* watermark in empty zones; read anywhere */
+	u32 high;		/* likewise */
 	u32 pace;		/* see zse_set_pace(); read anywhere */
 	u64 credit;		/* blocks that GC may read now */
-	bool gc_on;		/* GC may begin victims */
-	bool gc_running;	/* between the watermarks, it has begun */
+	bool gc_on;		/* the host lets GC begin victims */
+	bool gc_running;	/* set below low, cleared at high */
 	u32 urgent;		/* swap-out waits for a zone; read anywhere */
 };
 
-/* What GC has begun: clean.c. */
+/* GC's work in progress: clean.c. */
 struct zse_gc {
-	struct zse_stripe stripe;	/* survivors; all pages if cfg is shared */
-	u32 lanes;		/* that it counts on; fewer once zones are lost */
-	u32 class[ZSE_MAX_LANES];	/* of survivors, of each lane */
-	u32 turn;		/* picks the lane of the next chunk of a class */
-	u32 unplaced;		/* entries of its chunks that have no zone yet */
+	struct zse_stripe stripe;	/* survivors; if shared, all pages */
+	u32 lanes;		/* to keep zones for; fewer if zones are lost */
+	u32 class[ZSE_MAX_LANES];	/* class of survivors of each lane */
+	u32 turn;		/* selects the lane of a class's next chunk */
+	u32 unplaced;		/* entries of its chunks without a zone yet */
 	/*
-	 * Zones that are being read. Only the caller of zse_next_op() changes
-	 * these, so it may read them without the lock.
+	 * Victims being read. Only the caller of zse_next_op() changes these,
+	 * so it may read them without the lock.
 	 */
 	u32 victims[ZSE_MAX_LANES];
 	u32 nr_victims;
-	u32 next_victim;	/* that the next chunk begins with */
+	u32 next_victim;	/* where the next chunk starts */
 };
 
 /* After errors: recover.c. */
 struct zse_recovery {
-	u64 demand;		/* blocks swapped out, or refused while the device works; read anywhere */
-	u32 failing;		/* no success since the last error; a hint, no lock */
+	/*
+	 * Blocks swapped out, or refused while the device works; read anywhere.
+	 */
+	u64 demand;
+	u32 failing;		/* no success since an error; hint, no lock */
 	u32 errors_in_row;	/* appends that failed since one worked */
-	u32 nr_failed;		/* zones FAILED or WORN, but for retired; read anywhere */
+	/* Zones FAILED or WORN and not retired; read anywhere. */
+	u32 nr_failed;
 	u32 nr_held;		/* zones with ZSE_PLACE_HELD */
 	bool wanted;		/* a round of retries is to begin */
-	bool last_resort;	/* this round tries worn zones, too */
-	u32 left;		/* retired zones that this round may reset */
-	u32 failures;		/* of these, resets that failed */
-	u32 gap;		/* refusals from one round to the next */
-	u32 countdown;		/* of these, left */
+	bool last_resort;	/* this round also tries worn zones */
+	u32 left;		/* retired zones that it may still reset */
+	u32 failures;		/* resets of this round that failed */
+	u32 gap;		/* failures from one round to the next */
+	u32 countdown;		/* failures left until the next round */
 };
 
-/* What streams may have of zones, chunks and GC: share.c. */
+/* Each stream's share of zones, chunks and GC: share.c. */
 struct zse_share {
 	bool on;		/* the policy isolates streams */
-	bool suspended;		/* no stream waits for zones of its own */
-	u32 gc_only;		/* GC cleans only for streams that wait; read anywhere */
-	u32 gc_left;		/* room that all but a stream's first victim leave; read anywhere */
-	struct zse_gc_share of[ZSE_MAX_STREAMS + 1];	/* streams and ZSE_NOBODY */
+	bool suspended;		/* streams need not wait for their own zones */
+	/* GC cleans only for streams that wait; read anywhere. */
+	u32 gc_only;
+	/* GC room that all but a stream's first victim leave; read anywhere. */
+	u32 gc_left;
+	/* Of each stream, and of ZSE_NOBODY. */
+	struct zse_gc_share of[ZSE_MAX_STREAMS + 1];
 };
 
 /* One device. */
@@ -240,7 +248,7 @@ struct zse_engine {
 	struct zse_config cfg;
 	u32 max_streams;
 	u32 nr_blocks;
-	bool shared;		/* swap-out writes GC's zones: limits_shared() */
+	bool shared;		/* swap-out uses GC's zones: limits_shared() */
 	u64 map_bytes;
 	struct zse_zone *zones;
 	struct zse_stream *streams;
@@ -250,19 +258,19 @@ struct zse_engine {
 	/* No lock: map.c. */
 	u32 *fwd;
 	u32 *rev;
-	u32 dead;		/* list of full zones without live blocks, or ZSE_NONE */
+	u32 dead;		/* list of full zones with no live block */
 	struct zse_shard shards[ZSE_SHARDS];
 
-	u64 clock;		/* blocks given to appends of swap-out; read anywhere */
+	u64 clock;		/* blocks sent by swap-out; read anywhere */
 	u32 victim_rule;	/* read anywhere */
 	struct zse_placement placement;
 
 	zp_lock_t lock;
-	struct zse_stats counters;	/* but those of the shards */
-	u32 nr_state[ZSE_NR_ZONE_STATES];	/* zone_set_state(); read anywhere */
+	struct zse_stats counters;	/* except those in the shards */
+	u32 nr_state[ZSE_NR_ZONE_STATES];	/* zones; read anywhere */
 	u64 usable_blocks;	/* of zones that are not retired */
 	u32 appends;		/* in flight */
-	bool left_open;		/* there may be open zones beyond a stream's lanes */
+	bool left_open;		/* stripes may have open zones beyond lanes */
 	struct list_head empty;	/* zones in these states, oldest first */
 	struct list_head drained;
 	struct list_head to_finish;
@@ -385,11 +393,11 @@ bool share_may_read(const struct zse_engine *e, const struct zse_zone *z,
 void share_gc_taken(struct zse_engine *e, struct zse_chunk *c,
 		    const struct zse_zone *z);
 void share_gc_ended(struct zse_engine *e, const struct zse_chunk *c);
-void share_see_slow(struct zse_engine *e);
+void share_update_slow(struct zse_engine *e);
 u32 share_others_victims(const struct zse_engine *e);
 void share_no_victim(struct zse_engine *e);
 bool share_suspend(struct zse_engine *e);
-void share_moves(struct zse_engine *e, struct zse_zone *z,
+void share_zone_state(struct zse_engine *e, struct zse_zone *z,
 		 enum zse_zone_state to);
 void share_open(struct zse_engine *e, struct zse_zone *z,
 		const struct zse_chunk *c);

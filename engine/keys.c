@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Streams for keys: as long as there are streams, pages of one key share zones with
- * no other key.
+ * Streams for keys. As long as there are streams, pages of one key share zones
+ * with no other key.
  *
- * The table has one word for each key: a 58-bit hash above its stream. It is read
- * without a lock; a word is right or absent. Among 1,000 keys, two have the same
- * hash with a probability of 2^-39; they then share a stream.
+ * The table has a word for each key: a 58-bit hash above the stream's number.
+ * It is read without a lock; a word is either right or absent. Among 1,000
+ * keys, two have the same hash with a probability of 2^-39 and then share a
+ * stream.
  *
- * A key that is not in the table gets a stream under the engine lock: one without
- * keys; else one whose keys wrote nothing for so long that most of their pages are
- * dead or cold; else it shares the stream that recently got the fewest pages. The
- * table has several times as many places as there are streams, so that most keys
- * that share a stream keep sharing it with the same keys.
+ * A key that is not in the table gets a stream under the engine lock: a stream
+ * without keys; else one whose keys wrote nothing for so long that most of
+ * their pages are stale or cold; else the stream that recently got the fewest
+ * pages, shared with other keys. The table has several times as many entries as
+ * there are streams. So most keys that share a stream keep sharing it with the
+ * same keys.
  */
 #include "internal.h"
 
@@ -20,7 +22,7 @@
 #define STREAM_BITS	6	/* ZSE_MAX_STREAMS */
 #define STREAM_MASK	((1ULL << STREAM_BITS) - 1)
 
-/* A silent key is dropped after 1/SILENT_SHARE of the device was swapped out. */
+/* Drop a silent key when 1/SILENT_SHARE of the device was swapped out since. */
 #define SILENT_SHARE	4
 
 /* Multiplicative hashing with 2^64 / golden ratio (Knuth, TAOCP 3, 6.4). */
@@ -30,7 +32,7 @@ static u64 key_hash(u64 key)
 	return key ^ key >> 32;
 }
 
-/* The word of a key in stream 0; never 0, which is an empty place. */
+/* The word of a key in stream 0; never 0, which marks a free entry. */
 static u64 key_word(u64 key)
 {
 	u64 word = key_hash(key) & ~STREAM_MASK;
@@ -77,12 +79,15 @@ static void keys_drop_silent(struct zse_engine *e)
 {
 	u32 silent = (u32)(e->usable_blocks / SILENT_SHARE), i;
 
-	for (i = 0; i < ZSE_KEYS; i++)
-		if (e->placement.keys[i].word && blocks_since(e, &e->placement.keys[i]) > silent)
-			key_drop(e, &e->placement.keys[i]);
+	for (i = 0; i < ZSE_KEYS; i++) {
+		struct zse_key *k = &e->placement.keys[i];
+
+		if (k->word && blocks_since(e, k) > silent)
+			key_drop(e, k);
+	}
 }
 
-/* A stream without keys; else, if @share, the least used one. */
+/* A stream without keys; else the least used one if @share, or ZSE_NONE. */
 static u32 key_stream(struct zse_engine *e, bool share)
 {
 	u32 best = 0, i;
@@ -142,7 +147,7 @@ u32 znsage_stream_of(struct zse_engine *e, u64 key)
 	return stream;
 }
 
-/* An append takes @nr pages of @stream. With the engine lock. */
+/* Count @nr pages of @stream that an append takes. With the engine lock. */
 void keys_count(struct zse_engine *e, u32 stream, u32 nr)
 {
 	struct zse_stream *st = &e->streams[stream];
@@ -155,7 +160,7 @@ void keys_count(struct zse_engine *e, u32 stream, u32 nr)
 		e->streams[i].recent /= 2;
 }
 
-/* Keys that share their stream with others. With the engine lock. */
+/* Number of keys that share their stream. With the engine lock. */
 u32 keys_sharing(const struct zse_engine *e)
 {
 	u32 nr = 0, i;
@@ -166,7 +171,7 @@ u32 keys_sharing(const struct zse_engine *e)
 	return nr;
 }
 
-/* Forget all keys: the policy changes. With the engine lock. */
+/* Forget all keys, since the policy changes. With the engine lock. */
 void keys_clear(struct zse_engine *e)
 {
 	u32 i;

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How many zones are written at a time, and by whom: streams, the lanes of each,
- * and those of GC.
+ * Limits: how many zones are written at a time, and by whom. This gives the
+ * number of streams, of lanes of each stream, and of GC's lanes.
  *
- * The split of the device's open zones between swap-out and GC is fixed. The
- * policy, which may change while the device runs, decides how swap-out's part is
- * split between streams.
+ * The device's open zones are split between swap-out and GC once and for all.
+ * The policy, which may change while the device runs, decides how swap-out's
+ * part is split between streams.
  */
 #include "internal.h"
 
-/* A zone takes at least this many chunks if several at a time are to help. */
+/*
+ * With fewer chunks in a zone, writing several zones at a time does not help.
+ */
 #define CHUNKS_OF_A_LANE	16
-/* Zones of the device for each open one, if the device sets no limit. */
+/* If the device sets no limit, one zone in this many may be open. */
 #define ZONES_OF_A_LANE		32
 
 /* More lanes would keep more zones empty for GC, and slow down reads. */
@@ -22,9 +24,9 @@
 #define ZONES_OF_A_CLASS	150
 
 /*
- * Do swap-out and GC write the same zones? They must if the device opens only one.
- * Swap-out then has the room that GC needs neither for the victims it has begun
- * nor, as the reserve, for the next one.
+ * Do swap-out and GC write the same zones? They must if the device can open
+ * only one. Swap-out's room is then what GC needs neither for the victims it
+ * has begun nor, as the reserve, for the next one.
  */
 bool limits_shared(const struct zse_config *cfg)
 {
@@ -32,11 +34,11 @@ bool limits_shared(const struct zse_config *cfg)
 }
 
 /*
- * The most streams. Each keeps a zone open, and GC another. One more place is left
- * free if the device has it, so that a stream can open its next zone while the last
- * appends to the old one are in flight. If that leaves fewer places than CPUs, CPUs
- * share. The number of zones is a bound too: at least half must be full, or GC has
- * no choice.
+ * The most streams that the device allows. Each keeps a zone open, and GC
+ * another. One more place stays free if the device has it, so that a stream can
+ * open its next zone while the last appends to the old one are in flight. If
+ * fewer places than CPUs are left, CPUs share streams. The number of zones is
+ * also a bound: at least half of them must be full, or GC has no choice.
  */
 static u32 most_streams(const struct zse_config *cfg)
 {
@@ -54,9 +56,9 @@ static u32 most_streams(const struct zse_config *cfg)
 }
 
 /*
- * Streams for a policy that wants as many as possible: half of the places, since
- * each may need one for its survivors; without a limit of the device, so many that
- * the room in their open zones is negligible.
+ * Streams for a policy that wants as many as possible: half of the places,
+ * since each stream may need one for its survivors. If the device sets no
+ * limit, the number is such that the room in their open zones is negligible.
  */
 static u32 many_streams(const struct zse_config *cfg)
 {
@@ -105,7 +107,7 @@ u32 zse_nr_streams(const struct zse_config *cfg,
 	return nr ? nr : 1;
 }
 
-/* Places for swap-out and GC together; 0: one lane is enough for all. */
+/* Places for swap-out and GC together; 0: one lane serves both. */
 static u32 places(const struct zse_config *cfg)
 {
 	u32 most = cfg->nr_zones / 8;
@@ -126,13 +128,13 @@ static bool zones_are_short(const struct zse_config *cfg)
 /**
  * zse_lanes() - zones that each stream writes at a time
  * @cfg:     configuration
- * @streams: how many there are
+ * @streams: number of streams
  *
  * One place among the active zones is left for a zone whose last appends are in
- * flight. Half of the others are for swap-out, the rest for GC, which writes more
- * than swap-out on a device that is more than about 70 % full. If zones take only a
- * few chunks, one at a time is enough. Without a limit of the device, the number of
- * its zones sets one: dead blocks do not gather in zones that are not full.
+ * flight. Half of the others are for swap-out, the rest for GC, which writes
+ * more than swap-out if the device is more than about 70 % full. If zones take
+ * only a few chunks, one at a time is enough. If the device sets no limit, its
+ * number of zones does: open zones gather no stale blocks for GC.
  */
 u32 zse_lanes(const struct zse_config *cfg, u32 streams)
 {
@@ -154,7 +156,7 @@ u32 zse_lanes(const struct zse_config *cfg, u32 streams)
 	return lanes ? lanes : 1;
 }
 
-/* The most zones of its own that swap-out has open under any policy. */
+/* The most zones, apart from GC's, that swap-out opens under any policy. */
 static u32 stream_places(const struct zse_config *cfg)
 {
 	u32 max = zse_max_streams(cfg), most = 0, nr;
@@ -184,12 +186,13 @@ u32 zse_gc_lanes(const struct zse_config *cfg)
 }
 
 /*
- * Classes of survivors: as many as there are places left, up to a number beyond
- * which more gained nothing in the simulator. Each has a zone that is not full.
+ * Number of classes of survivors: as many as there are places left, up to a
+ * number beyond which more gained nothing in the simulator. Each class has a
+ * zone that is not full.
  *
- * If the device has no limit and GC writes several zones at a time, its zones are
- * small, each on few dies. Classes would then have too few lanes each: with several
- * classes, a device 80 % full took in half as much.
+ * If the device has no limit and GC writes several zones at a time, the zones
+ * are small, each on few dies. Each class would then have too few lanes: with
+ * several classes, a device 80 % full accepted swap-out at half the rate.
  */
 u32 limits_survivors(const struct zse_config *cfg)
 {
@@ -209,10 +212,11 @@ u32 limits_survivors(const struct zse_config *cfg)
  * zse_gc_chunks() - a good number of chunks for GC
  * @cfg: configuration; its numbers of chunks are ignored
  *
- * On a device with a limit, a zone lies across all dies and a few chunks of GC keep
- * them busy. Each one more makes reads wait: for a ZN540 at 60 %, the simulator's
- * 99th percentile of swap-in is 0.84 ms with four, 0.91 with five, 1.6 with ten.
- * Small zones need two each: one is read while the other is written.
+ * If the device has a limit, a zone lies across all dies and a few GC chunks
+ * keep them busy. Each chunk more makes reads wait longer: for a ZN540 at 60 %,
+ * the simulator's 99th percentile of swap-in is 0.84 ms with four chunks, 0.91
+ * ms with five and 1.6 ms with ten. Small zones need two chunks each: GC reads
+ * into one while it writes the other.
  */
 u32 zse_gc_chunks(const struct zse_config *cfg)
 {
@@ -224,8 +228,8 @@ u32 zse_gc_chunks(const struct zse_config *cfg)
 }
 
 /*
- * Zones that GC may have open. If there are places: all its lanes for the class that
- * writes most, and one for each other class.
+ * Zones that GC may have open. If there are enough places, these are all its
+ * lanes for the class that writes most, and one for each other class.
  */
 u32 limits_gc_zones(const struct zse_config *cfg)
 {

@@ -10,28 +10,29 @@
  *   GC's append   cas(old -> new block)  likewise
  *   free          xchg(none)             the slot's block dies
  *
- * Each value leaves the map exactly once, by the exchange that returns it, so
- * exactly one party sees a block die and lowers its zone's live count. A tag
- * names an entry of the chunk pool. The entry is reused only after its append has
- * ended and replaced the tag, or found it gone, so a tag is never stale. A block
- * number returns only after its zone was reset, which waits until no entry of the
- * map names the zone and GC has settled all that it read from it. So the number
- * cannot come back between GC's read and its old -> new.
+ * The exchange that removes a value from the map returns it, so exactly one
+ * party sees a block die and lowers its zone's live count. A tag names an entry
+ * of the chunk pool. The entry is reused only after its append has ended and
+ * replaced the tag, or found it gone, so a tag never names another write. A
+ * block number is reused only after a reset of its zone. The reset waits until
+ * the map has no block of the zone and GC has settled all entries that it read
+ * from it. So a block number cannot be reused between GC's read and its old ->
+ * new.
  *
- * When a slot is written again, its old block dies at the submission, not at the
- * acknowledgement: the kernel has the newer copy in memory, and GC need not move a
- * page that is about to be replaced. If the write fails, the kernel keeps the page
- * in memory and the slot reads as an error.
+ * When a slot is written again, its old block dies at the submission, not at
+ * the acknowledgement. The kernel has the newer copy in memory, and GC need not
+ * move a page that is about to be replaced. If the write fails, the kernel
+ * keeps the page in memory and reads of the slot fail.
  *
- * If the kernel has a page in memory and will write it again, GC drops its block:
- * cas(block -> lost). Nobody reads the slot until that write.
+ * If the kernel has a page in memory and will write it again, GC drops its
+ * block: cas(block -> lost). Nobody reads the slot until that write.
  *
- * Live counts are raised before a block enters the map and lowered after it left.
- * At rest they are exact; at any time a count of 0 is certain.
+ * A live count is raised before a block enters the map and lowered after it has
+ * left. At rest it is exact; at any time a count of 0 is certain.
  *
  * The owner of the append writes the reverse map before the block enters the
- * forward map. GC reads it once the zone is full; the engine lock, taken in
- * between, orders the two.
+ * forward map. GC reads the reverse map once the zone is full. The engine lock,
+ * taken in between, orders the two.
  */
 #include "internal.h"
 
@@ -40,7 +41,7 @@ static struct zse_shard *shard(struct zse_engine *e)
 	return &e->shards[zp_shard() % ZSE_SHARDS];
 }
 
-/* A block left the map. Returns true if it was the last live one of a full zone. */
+/* A block left the map. Returns true if it was a full zone's last live one. */
 static bool block_died(struct zse_engine *e, struct zse_zone *z)
 {
 	u32 left = zp_sub_return(&z->live, 1);
@@ -52,7 +53,7 @@ static bool block_died(struct zse_engine *e, struct zse_zone *z)
 	return true;
 }
 
-/* The same, and tell the policy. Without the engine lock. */
+/* block_died(), and tell the policy. Without the engine lock. */
 static bool block_gone(struct zse_engine *e, u32 block)
 {
 	u32 zone = zse_block_zone(e, block);
@@ -62,7 +63,7 @@ static bool block_gone(struct zse_engine *e, u32 block)
 	return last;
 }
 
-/* There are fewer slots than blocks. May sleep. */
+/* One loop for both maps: there are fewer slots than blocks. May sleep. */
 void map_clear(struct zse_engine *e)
 {
 	u32 i;
@@ -76,7 +77,7 @@ void map_clear(struct zse_engine *e)
 	}
 }
 
-/* Value of the forward map while entry @index of @c is being written. */
+/* The forward map's value while entry @index of @c is being written. */
 u32 map_tag(const struct zse_engine *e, const struct zse_chunk *c, u32 index)
 {
 	return ZSE_TAG_BASE + c->id * e->cfg.chunk_blocks + index;
@@ -101,7 +102,7 @@ void map_begin_write(struct zse_engine *e, u32 slot, u32 tag)
  * @nr:	   number of entries
  * @block: block of the first entry; the others follow
  *
- * Return: how many entries were still wanted and are live now.
+ * Return: number of entries that were still needed and are now live.
  */
 u32 map_publish(struct zse_engine *e, const struct zse_chunk *c, u32 first,
 		u32 nr, u32 block)
@@ -128,9 +129,9 @@ u32 map_publish(struct zse_engine *e, const struct zse_chunk *c, u32 first,
  * map_lose() - the data of a slot is gone
  * @e:	    engine
  * @slot:   slot
- * @expect: value of its forward map if the data is still wanted
+ * @expect: value of its forward map if the data is still needed
  *
- * Return: true if it was; reading the slot is an error from now on.
+ * Return: true if it was; reads of the slot fail from now on.
  */
 bool map_lose(struct zse_engine *e, u32 slot, u32 expect)
 {
@@ -142,8 +143,8 @@ bool map_lose(struct zse_engine *e, u32 slot, u32 expect)
 }
 
 /*
- * Drop @block of @slot: the kernel has the page in memory and will write it again.
- * Returns false if the slot has another value by now.
+ * Drop @block of @slot: the kernel has the page in memory and will write it
+ * again. Returns false if the slot's value has changed.
  */
 bool map_drop(struct zse_engine *e, u32 slot, u32 block)
 {
@@ -163,7 +164,7 @@ bool map_is(const struct zse_engine *e, u32 slot, u32 value)
  * @e:	  engine
  * @slot: below nr_slots
  *
- * Context: any, also under the caller's locks. O(1), takes no lock.
+ * Context: any, even under mm locks. O(1), takes no lock.
  * Return: true if zse_next_op() may have something new: a zone can be reset.
  */
 bool zse_free(struct zse_engine *e, u32 slot)
@@ -183,7 +184,7 @@ bool zse_free(struct zse_engine *e, u32 slot)
 	return empty;
 }
 
-/* Number of slots, at most @max, that follow @slot as their blocks do @block. */
+/* Number of slots from @slot on, at most @max, whose blocks are consecutive. */
 static u32 run_length(const struct zse_engine *e, u32 slot, u32 max, u32 block)
 {
 	u32 room = e->cfg.zone_blocks - zse_block_offset(e, block), nr = 0;
@@ -196,8 +197,8 @@ static u32 run_length(const struct zse_engine *e, u32 slot, u32 max, u32 block)
 }
 
 /*
- * Swap-in reads @nr blocks of @z. It holds the zone, so the zone's stream does not
- * change until the read has ended.
+ * Swap-in reads @nr blocks of @z. It is counted as a reader, so the zone keeps
+ * its stream until the read has ended.
  */
 static void count_read(struct zse_engine *e, struct zse_zone *z, u32 nr)
 {
@@ -208,7 +209,7 @@ static void count_read(struct zse_engine *e, struct zse_zone *z, u32 nr)
 		zp_count(&shard(e)->read_blocks[stream], nr);
 }
 
-/* If GC has the first page in memory, the run is that page alone. */
+/* If GC has the first page in memory, reduce the run to that page. */
 static enum zse_read read_from(struct zse_engine *e, const struct zse_zone *z,
 			       u32 slot, struct zse_run *run)
 {
@@ -226,17 +227,17 @@ static enum zse_read read_from(struct zse_engine *e, const struct zse_zone *z,
 /**
  * zse_read_begin() - find the pages of slots
  * @e:	  engine
- * @slot: the first
- * @max:  how many are wanted, at least 1; all below nr_slots
- * @run:  set for ZSE_READ_BLOCK: the blocks of @slot and of as many slots after it
- *	  as follow one another on the device
+ * @slot: the first slot
+ * @max:  number of slots wanted, at least 1; all below nr_slots
+ * @run:  set for ZSE_READ_BLOCK: the blocks of @slot and of the slots after it,
+ *	  as far as they are consecutive on the device
  * @kick: set to true if zse_next_op() may have something new, else untouched
  *
- * After ZSE_READ_BLOCK or ZSE_READ_BUFFER the zone is not reset until
- * zse_read_end() or zse_buffer_end(): the reader is counted before the second look
- * at the map, and a reset looks at the readers after it saw that the map has no
- * block of the zone (live is 0), with a full barrier in between on both sides. Any
- * other answer is for @slot alone.
+ * After ZSE_READ_BLOCK or ZSE_READ_BUFFER, the zone is not reset until
+ * zse_read_end() or zse_buffer_end(). This counts the reader before it looks at
+ * the map again. A reset looks at the readers after it has seen that the map
+ * has no block of the zone (live is 0). Both have a full barrier in between.
+ * Any other answer is for @slot alone.
  *
  * Return: what to do, see enum zse_read.
  */
@@ -272,7 +273,7 @@ enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 max,
 /**
  * zse_read_end() - a read has ended
  * @e:	   engine
- * @block: first of the run, as given by zse_read_begin()
+ * @block: first block of the run, as set by zse_read_begin()
  *
  * Return: true if zse_next_op() may have something new: the zone's reset was
  * waiting for this reader.
@@ -303,7 +304,7 @@ bool zse_buffer_end(struct zse_engine *e, const struct zse_run *run)
 	return zse_read_end(e, run->block) || more;
 }
 
-/* Would a read of @slot have to wait, because the slot is being written? */
+/* Is @slot being written, so that a read has to wait? */
 bool zse_is_busy(struct zse_engine *e, u32 slot)
 {
 	u32 b = zp_load(&e->fwd[slot]);
@@ -314,9 +315,9 @@ bool zse_is_busy(struct zse_engine *e, u32 slot)
 /**
  * zse_block_life() - how long a page has been on the device
  * @e:	   engine
- * @block: live, or held by zse_read_begin()
+ * @block: live, or returned by zse_read_begin() and not yet ended
  *
- * Return: blocks swapped out since it was; an average over its zone.
+ * Return: blocks swapped out since the page was, averaged over its zone.
  */
 u32 zse_block_life(const struct zse_engine *e, u32 block)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Placement: the stream of a page, and the class of a zone's survivors. The built-in
- * policies, and the calls of any policy.
+ * Placement: the stream of a page and the class of a zone's survivors. This
+ * file has the built-in policies, and all calls of a policy.
  *
- * A policy may come from anybody, so its answers are checked.
+ * Anybody may write a policy, so the engine checks its answers.
  */
 #include "internal.h"
 
@@ -73,19 +73,19 @@ static const struct znsage_policy policy_cgroup = {
 };
 
 /*
- * Policy heat: pages go to streams by how long they will stay on the device.
+ * Policy heat: place a page by how long it will stay on the device.
  *
- * The best guess of how long a page will stay is how long it stayed the last time.
- * One stay is a noisy sign, so the page's history counts as well, and costs no
- * memory: it is the stream that the page was in. A page that came back sooner than
- * is usual for its stream moves up one stream, and one that came back later moves
- * down one. The usual life in stream i is the unit of the stream below times SPREAD.
+ * The best guess is how long it stayed the last time. One stay is a noisy sign,
+ * so the page's history counts as well. That costs no memory: the history is
+ * the stream that the page was in. A page that came back sooner than is usual
+ * for its stream moves one stream towards 0; one that came back later moves one
+ * away. The usual life of a stream is SPREAD times that of the stream before
+ * it.
  */
 #define HEAT_STREAMS	4
-/* Lives of neighbouring streams differ by this factor. */
 #define SPREAD		2
 
-/* Stream of a page without history. */
+/* The stream of a page without history. */
 static u32 heat_of_new(const struct znsage_page *page, u32 nr)
 {
 	return page->workingset || page->active ? nr / 2 : nr - 1;
@@ -135,7 +135,7 @@ static bool same_name(const char *a, const char *b)
 	return false;
 }
 
-/* A built-in policy, by its name; or NULL. */
+/* Find a built-in policy by name; or NULL. */
 const struct znsage_policy *zse_builtin_policy(const char *name)
 {
 	u32 i;
@@ -157,9 +157,9 @@ static void refused(struct zse_engine *e)
 }
 
 /**
- * zse_place() - stream for a page that is swapped out
+ * zse_place() - choose the stream of a page that is swapped out
  * @e:	  engine
- * @page: what it belongs to
+ * @page: description of the page
  *
  * Return: below the number of streams.
  */
@@ -172,20 +172,20 @@ u32 zse_place(struct zse_engine *e, const struct znsage_page *page)
 	zp_read_unlock();
 	if (stream < nr)
 		return stream;
-	/* It is valid if the number of streams has just dropped. */
+	/* The answer was valid if the number of streams has just dropped. */
 	if (nr == zp_load(&e->placement.nr_streams))
 		refused(e);
 	return page->cpu % nr;
 }
 
-/* The youngest class: at most 1/YOUNG_SHARE of the device was swapped out since. */
+/* In the youngest class, ages are up to 1/YOUNG_SHARE of the device. */
 #define YOUNG_SHARE	2
 /* Ages of neighbouring classes differ by this factor. */
 #define AGE_SPREAD	3
 
 /*
- * Pages that have survived long will survive long: of pages whose lives differ, the
- * longest ones are left. So survivors are told apart by age. The steps hardly matter;
+ * Classes of survivors by age. Pages that have survived long will survive long:
+ * if lives differ, those with long ones are left. The factors hardly matter;
  * these did best, by a few percent, for Zipf's distribution in the simulator.
  */
 static u32 default_survivor(const struct zse_engine *e,
@@ -199,7 +199,7 @@ static u32 default_survivor(const struct zse_engine *e,
 	return class;
 }
 
-/* Class of the survivors of @zone, a victim. */
+/* Choose the class of the survivors of @zone, a victim. */
 u32 policy_survivor(struct zse_engine *e, u32 zone)
 {
 	const struct znsage_policy *policy;
@@ -211,7 +211,7 @@ u32 policy_survivor(struct zse_engine *e, u32 zone)
 	policy = policy_of(e);
 	if (policy->survivor) {
 		class = policy->survivor(e, &z);
-		/* It is valid if the number of classes has just changed. */
+		/* The answer was valid if the number has just changed. */
 		if (class >= nr && nr == zp_load(&e->placement.nr_survivors))
 			refused(e);
 	}
@@ -219,9 +219,7 @@ u32 policy_survivor(struct zse_engine *e, u32 zone)
 	return class < nr ? class : default_survivor(e, &z, nr);
 }
 
-/*
- * The policy's choice of a victim; ZSE_NONE if it has none, or an invalid one.
- */
+/* The victim that the policy chooses; ZSE_NONE if none, or an invalid one. */
 u32 policy_victim(struct zse_engine *e, u32 room)
 {
 	const struct znsage_policy *policy;
@@ -238,7 +236,7 @@ u32 policy_victim(struct zse_engine *e, u32 room)
 	return ZSE_NONE;
 }
 
-/* A block of @zone died. Any context, lock-free. */
+/* Tell the policy that a block of @zone died. Context: any, no lock. */
 void policy_freed(struct zse_engine *e, u32 zone)
 {
 	const struct znsage_policy *policy;
@@ -250,7 +248,7 @@ void policy_freed(struct zse_engine *e, u32 zone)
 	zp_read_unlock();
 }
 
-/* GC begins or ends cleaning @zone. */
+/* Tell the policy that GC begins or ends cleaning @zone. */
 void policy_cleaning(struct zse_engine *e, u32 zone, bool begins)
 {
 	const struct znsage_policy *policy;
@@ -263,7 +261,7 @@ void policy_cleaning(struct zse_engine *e, u32 zone, bool begins)
 }
 
 /**
- * zse_get_policy() - the policy that a device has
+ * zse_get_policy() - the policy in force
  * @e: engine
  */
 const struct znsage_policy *zse_get_policy(const struct zse_engine *e)
@@ -272,18 +270,18 @@ const struct znsage_policy *zse_get_policy(const struct zse_engine *e)
 }
 
 /**
- * zse_set_policy() - give a device another policy
+ * zse_set_policy() - change the policy
  * @e:		  engine
- * @policy:	  stays until another one is set
+ * @policy:	  must stay valid until another one is set
  * @private_data: what znsage_private() returns from now on
  *
- * Calls of the old policy may still run when this returns; they are inside
- * zp_read_lock(), so the host can wait for them. They may see the new private data.
- * If either policy has any, first set a policy that uses none, with the old data,
- * and wait.
+ * Calls of the old policy may still run when this returns. They are inside
+ * zp_read_lock(), so the host can wait for them. They may see the new private
+ * data. So if either policy has any, the host first sets a policy that uses
+ * none, with the old data, and waits.
  *
- * Streams that open a zone next take over the open zones of the old streams. Keys
- * are forgotten. Pages on the device stay where they are.
+ * The open zones of the old streams go to the next streams that need one. All
+ * keys are forgotten. Pages on the device stay where they are.
  */
 void zse_set_policy(struct zse_engine *e, const struct znsage_policy *policy,
 		    void *private_data)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The seam between the engine and its host: all that engine/ uses and does not
- * define. An implementation is a header <zport.h> on the include path
- * (port/kernel/ or port/user/). The engine includes no other system header and
- * has no conditional on its host.
+ * The interface between the engine and its host: everything that engine/ uses
+ * but does not define. An implementation is a header <zport.h> on the include
+ * path (port/kernel/ or port/user/). The engine includes no other system header
+ * and has no conditional on its host.
  *
  * What <zport.h> provides:
  *
@@ -25,14 +25,14 @@
  *              void zp_store(u32 *, u32)	relaxed, never torn
  *              u32 zp_xchg(u32 *, u32)		full barrier
  *              bool zp_cas(u32 *, u32 old, u32 new)
- *						true if it was old and is now
- *						new; then a full barrier
+ *						true if old was replaced by new;
+ *						then a full barrier
  *              void zp_add(u32 *, u32)		atomic, full barrier
  *              u32 zp_sub_return(u32 *, u32)	atomic, full barrier
  *              void zp_mb(void)		full barrier
  *              u64 zp_load64(const u64 *)	relaxed, never torn
  *              void zp_store64(u64 *, u64)	relaxed, never torn
- *              zp_load_ptr(pp)			its target can be read then
+ *              zp_load_ptr(pp)			acquire
  *              zp_store_ptr(pp, p)		release: a CPU that loads p sees
  *						what was stored before
  *
@@ -41,9 +41,9 @@
  *   long work  void zp_resched(void)		lets others run; may sleep
  *
  *   policies   zp_read_lock(), zp_read_unlock()
- *						around the use of a policy; the
- *						host can wait until all that
- *						have begun are over
+ *						around calls of a policy; the
+ *						host can wait for all that have
+ *						begun
  *
  *   counters   u32 zp_shard(void)		a number that tends to differ
  *						between CPUs

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Errors of the device, and what they say of its zones.
+ * Recovery from device errors.
  *
- * A command can fail because of a block, because of its zone, or because of all
- * that is between the device and the host. The engine cannot tell which, so it
+ * A command can fail because of a block, because of its zone, or because of
+ * anything between the device and the host. The engine cannot tell which, so it
  * judges by what else works.
  *
- * In an outage, that is after four failed appends in a row, an error says nothing of
- * its zone: the zone stays open and takes the next try. So an outage uses up few
- * zones. Otherwise an error changes the zone's health:
+ * After four failed appends in a row it assumes an outage. In an outage, an
+ * error says nothing about its zone: the zone stays open and takes the next
+ * try, so an outage uses up few zones. Otherwise an error changes the zone's
+ * health:
  *
  *	       write failed               reset
  *	GOOD --------------> FAILED -----------------> PROBATION
@@ -17,31 +18,36 @@
  *	                                                     | others work
  *	         retired <------- reset --------- WORN <-----+
  *
- *	any --- GC could not move a block ---> DEFERRED --- retry, reset ---> PROBATION
+ *	any --- GC could not move a block ---> DEFERRED
+ *	DEFERRED --- retry, reset ---> PROBATION
  *	any --- reset failed ---> FAILED, and retired
  *
- * GC empties a FAILED or WORN zone before others, and the host resets it. A zone
- * whose reset fails, or that is WORN, is retired: it holds nothing and is not used.
+ * GC empties a FAILED or WORN zone before others, and the host resets it. A
+ * zone whose reset fails, or that is WORN, is retired: it holds nothing and is
+ * not used.
  *
- * A DEFERRED zone keeps its valid pages: swap-in may still read them. GC leaves
- * it alone until an eighth of the device was swapped out, and twice as long after
- * each further failure. A block whose reads fail for the seventh time that way is
- * lost. Time counts in blocks swapped out, so a device that is away for hours
- * loses no page: nothing is swapped out meanwhile.
+ * A DEFERRED zone keeps its valid pages, since swap-in may still be able to
+ * read them. GC leaves it alone until an eighth of the device has been swapped
+ * out, and twice as long after each further failure. A block that GC fails to
+ * read for the seventh time that way is lost. The wait is counted in blocks
+ * swapped out, so a device that is away for hours loses no page: nothing is
+ * swapped out meanwhile.
  *
  * Retired zones come back in rounds of retries. A round begins when an append
- * works after errors, and while errors last with every failed append or refused
- * chunk, at first at once, then after up to 63 of them. It finishes zones that may
- * still be active on the device, and resets retired zones one after the other
- * until four resets have failed. As a last resort, before swap-out fails, it
- * includes WORN zones, and GC may read DEFERRED ones before their time.
+ * works after errors. While errors last, failed appends and refused chunks
+ * begin rounds too: at first each one does, later only every 64th. A round
+ * finishes zones that may still be active on the device, and resets retired
+ * zones one after the other until four resets have failed. As a last resort,
+ * before swap-out fails, a round includes WORN zones, and GC may read DEFERRED
+ * ones early.
  *
- * Everything here runs under the engine lock, which functions that the host calls
- * take. zone_is_failed(), zone_is_deferred() and zse_read_worked() do without.
+ * Everything here runs under the engine lock; functions that the host calls
+ * take it. zone_is_failed(), zone_is_deferred() and zse_read_worked() do
+ * without.
  */
 #include "internal.h"
 
-/* Failed appends or refused chunks between two rounds of retries, at most. */
+/* At most this many failed appends or refused chunks between two rounds. */
 #define MAX_GAP		63
 
 static const u8 next_health[ZSE_NR_HEALTHS][ZSE_NR_HEALTH_EVENTS] = {
@@ -58,7 +64,7 @@ static const u8 next_health[ZSE_NR_HEALTHS][ZSE_NR_HEALTH_EVENTS] = {
 			   ZSE_PROBATION, ZSE_FAILED, ZSE_DEFERRED },
 };
 
-/* Is GC to empty @z because it cannot be written? Context: any, a hint. */
+/* Must GC empty @z because it cannot be written? Context: any, a hint. */
 bool zone_is_failed(const struct zse_zone *z)
 {
 	u32 health = zp_load(&z->health);
@@ -85,7 +91,9 @@ void zone_health_event(struct zse_engine *e, struct zse_zone *z,
 		zp_store(nr, *nr + zone_is_failed(z) - failed);
 }
 
-/* Note whether the device counts @z as active although it takes no appends. */
+/*
+ * Record whether the device counts @z as active although it takes no appends.
+ */
 static void zone_set_place(struct zse_engine *e, struct zse_zone *z,
 			   enum zse_place place)
 {
@@ -94,7 +102,7 @@ static void zone_set_place(struct zse_engine *e, struct zse_zone *z,
 	z->place = place;
 }
 
-/* @z is retired: swap-out does not wait for its place. */
+/* @z is retired, so swap-out must not wait for its place. */
 void recover_release_held(struct zse_engine *e, struct zse_zone *z)
 {
 	if (z->place == ZSE_PLACE_HELD)
@@ -102,8 +110,8 @@ void recover_release_held(struct zse_engine *e, struct zse_zone *z)
 }
 
 /*
- * Take a zone that the device did not finish as inactive, so that another one
- * may be opened. Returns false if there is none.
+ * Assume that a zone which the device did not finish is inactive, so that
+ * another one may be opened. Returns false if there is none.
  */
 bool recover_release_place(struct zse_engine *e)
 {
@@ -118,7 +126,7 @@ bool recover_release_place(struct zse_engine *e)
 	return false;
 }
 
-/* Begin a round of retries soon, unless the last one was just now. */
+/* Request a round of retries, unless the last one was too recent. */
 static bool round_schedule(struct zse_engine *e)
 {
 	struct zse_recovery *r = &e->recovery;
@@ -134,12 +142,12 @@ static bool round_schedule(struct zse_engine *e)
 }
 
 /*
- * An append to @z failed. Zones that are retired, or that could not be finished,
- * may be the reason, since they may still be active on the device: try them again.
+ * An append to @z failed. The reason may be zones that are retired or could not
+ * be finished: they may still be active on the device, so retry them.
  *
- * In an outage the zone is to blame only once in a round, so that another zone is
- * tried in case it is no outage. The last zone that can be written is never to blame:
- * without it GC could not make room again.
+ * In an outage, only one error in each round counts against its zone, so that
+ * another zone is tried in case it is no outage. No error counts against the
+ * last zone that can be written: without it GC could not make room again.
  */
 void recover_append_failed(struct zse_engine *e, struct zse_zone *z)
 {
@@ -154,7 +162,7 @@ void recover_append_failed(struct zse_engine *e, struct zse_zone *z)
 		zone_health_event(e, z, ZSE_WRITE_FAILED);
 }
 
-/* An append worked. If others failed before, the device may be back. */
+/* An append worked. If others failed before it, the device may be back. */
 void recover_append_worked(struct zse_engine *e)
 {
 	struct zse_recovery *r = &e->recovery;
@@ -185,11 +193,10 @@ void zse_read_failed(struct zse_engine *e, u32 nr)
 }
 
 /**
- * zse_read_worked() - a swap-in read has ended well
+ * zse_read_worked() - a swap-in read has succeeded
  * @e: engine
  *
- * The engine uses it after an error only, as a sign that the device answers.
- * Takes no lock.
+ * Matters only after an error, as a sign that the device works. Takes no lock.
  */
 void zse_read_worked(struct zse_engine *e)
 {
@@ -198,8 +205,9 @@ void zse_read_worked(struct zse_engine *e)
 }
 
 /*
- * Swap-out of @blocks fails for want of room. That counts as demand, or the
- * DEFERRED zones that hold the room would hold it for ever; but not in an outage.
+ * Swap-out of @blocks fails because there is no room. Except in an outage, that
+ * counts as demand, or the DEFERRED zones that hold the room would hold it
+ * forever.
  */
 void recover_refused(struct zse_engine *e, u32 blocks)
 {
@@ -210,18 +218,21 @@ void recover_refused(struct zse_engine *e, u32 blocks)
 }
 
 /*
- * GC could not move a block of @zone: it could not be read (@unread), or its
- * copy could not be written. A try before retry_at, as a last resort, does not
- * count: the zone waits until the same time as before.
+ * GC could not move a block of @zone: it could not read the block (@unread), or
+ * not write the copy. A try before retry_at, as a last resort, does not count:
+ * the zone goes on waiting for the same retry_at.
  */
 void recover_move_failed(struct zse_engine *e, u32 zone, bool unread)
 {
 	struct zse_zone *z = &e->zones[zone];
 	u64 wait = e->usable_blocks / 8, now = e->recovery.demand;
 
+	if (!wait)
+		wait = 1;
+	if (unread)
+		wait <<= z->unread;
 	if (z->retry_at <= now) {
-		zp_store64(&z->retry_at,
-			   now + ((wait ? wait : 1) << (unread ? z->unread : 0)));
+		zp_store64(&z->retry_at, now + wait);
 		if (!unread)
 			z->unread = 0;
 		else if (z->unread < ZSE_MAX_UNREAD)
@@ -238,7 +249,7 @@ void recover_move_failed(struct zse_engine *e, u32 zone, bool unread)
  *
  * The page stays where it is and GC tries again later, see above.
  *
- * Return: true if the page is lost; its slot reads as an error now.
+ * Return: true if the page is lost; reads of its slot fail from now on.
  */
 bool zse_gc_entry_failed(struct zse_engine *e, struct zse_chunk *c, u32 index)
 {
@@ -256,7 +267,7 @@ bool zse_gc_entry_failed(struct zse_engine *e, struct zse_chunk *c, u32 index)
 	return lost && map_lose(e, entry->slot, entry->expect);
 }
 
-/* Reset the zone that is retired longest once more, if the round has any left. */
+/* Reset the longest retired zone once more, if the round has any left. */
 static void round_next(struct zse_engine *e)
 {
 	struct zse_recovery *r = &e->recovery;
@@ -268,7 +279,7 @@ static void round_next(struct zse_engine *e)
 		if (z->health == ZSE_WORN && !r->last_resort)
 			continue;
 		r->left--;
-		/* The first failure ends it. */
+		/* One failure ends this try. */
 		z->tries = ZSE_MAX_RETRIES;
 		zone_set_state(e, z - e->zones, ZSE_ZONE_DRAINED);
 		zone_health_event(e, z, ZSE_RETRY);
@@ -277,7 +288,7 @@ static void round_next(struct zse_engine *e)
 	r->left = 0;
 }
 
-/* Finish zones that may still be active, as far as there are places. */
+/* Finish zones that may still be active, if there are places for that. */
 static void finish_again(struct zse_engine *e)
 {
 	u32 i;
@@ -310,7 +321,9 @@ static void round_begin(struct zse_engine *e, bool last_resort)
 	round_next(e);
 }
 
-/* Begin a round of retries if one is wanted. For the caller of zse_next_op(). */
+/*
+ * Begin a round of retries if one is wanted. For the caller of zse_next_op().
+ */
 void recover_retry(struct zse_engine *e)
 {
 	if (e->recovery.wanted)
@@ -319,8 +332,8 @@ void recover_retry(struct zse_engine *e)
 
 /*
  * Swap-out is about to fail: begin a round of retries that includes worn zones,
- * and let GC read deferred zones at once. Returns false if the last one was
- * just now.
+ * and let GC read deferred zones at once. Returns false if the last round was
+ * too recent.
  */
 bool recover_last_resort(struct zse_engine *e)
 {
@@ -335,8 +348,10 @@ bool recover_last_resort(struct zse_engine *e)
 	return true;
 }
 
-/* A finish or reset of @z has ended. Is it to be tried again at once? */
-static bool command_failed(struct zse_engine *e, struct zse_zone *z, bool ok)
+/*
+ * Count a finish or reset of @z that has ended. Returns true to retry at once.
+ */
+static bool command_retry(struct zse_engine *e, struct zse_zone *z, bool ok)
 {
 	e->counters.write_errors += !ok;
 	if (!ok && z->tries < ZSE_MAX_RETRIES) {
@@ -351,10 +366,10 @@ static bool command_failed(struct zse_engine *e, struct zse_zone *z, bool ok)
  * zse_reset_done() - a reset asked for by ZSE_OP_RESET has ended
  * @e:	  engine
  * @zone: zone
- * @ok:	  false: the device refused it; after some tries the zone is retired, as
- *	  is one that is worn
+ * @ok:	  false: the device refused it. After some tries the zone is retired; a
+ *	  worn zone is retired even if the reset worked
  *
- * Return: true, chunks may wait for the zone.
+ * Return: true, since chunks may wait for the zone.
  */
 bool zse_reset_done(struct zse_engine *e, u32 zone, bool ok)
 {
@@ -364,7 +379,7 @@ bool zse_reset_done(struct zse_engine *e, u32 zone, bool ok)
 
 	zp_lock(&e->lock, flags);
 	e->counters.zone_resets += ok;
-	if (command_failed(e, z, ok)) {
+	if (command_retry(e, z, ok)) {
 		zone_set_state(e, zone, ZSE_ZONE_DRAINED);
 		goto out;
 	}
@@ -389,10 +404,10 @@ out:
  * zse_finish_done() - a finish asked for by ZSE_OP_FINISH has ended
  * @e:	  engine
  * @zone: zone
- * @ok:	  false: the device refused it; the engine tries again a few times, then
+ * @ok:	  false: the device refused it. The engine tries again a few times, then
  *	  counts the zone as active until it is reset
  *
- * Return: true, chunks may wait for the place among active zones.
+ * Return: true, since chunks may wait for a place among active zones.
  */
 bool zse_finish_done(struct zse_engine *e, u32 zone, bool ok)
 {
@@ -400,12 +415,12 @@ bool zse_finish_done(struct zse_engine *e, u32 zone, bool ok)
 	unsigned long flags;
 
 	zp_lock(&e->lock, flags);
-	if (command_failed(e, z, ok)) {
+	if (command_retry(e, z, ok)) {
 		zone_set_state(e, zone, ZSE_ZONE_FINISH);
 	} else {
 		if (!ok)
 			zone_health_event(e, z, ZSE_WRITE_FAILED);
-		/* A place that was released is not taken from others again. */
+		/* A released place may be in use, so it is not held again. */
 		if (ok)
 			zone_set_place(e, z, ZSE_PLACE_NONE);
 		else if (z->place != ZSE_PLACE_RELEASED)

@@ -1,43 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Shares: what each stream may have while the policy isolates them.
+ * Shares: what each stream may use while the policy isolates streams.
  *
- * Zones. A stream may have as many as its live blocks fill. The zones that all
- * streams leave are divided equally among the streams that have zones. A stream that
- * has used up its part waits until GC has cleaned zones of its own, and GC does that
- * before other work: a heavy writer pays for its GC, and its neighbours find empty
- * zones. If GC can clean none of its zones, the stream goes on: shares never make a
- * page fail.
+ * Zones. A stream may have as many zones as its live blocks fill. The zones
+ * left over are divided equally among the streams that have zones. A stream
+ * that has used up its share waits until GC has cleaned some of its zones,
+ * which GC does before other work. So a heavy writer pays for its own GC, and
+ * its neighbours find empty zones. If GC can clean none of its zones, the
+ * stream may exceed its share: shares never make a page fail.
  *
- * Chunks. The write window is divided likewise, so that other streams find a chunk
- * while one stream waits.
+ * Chunks. The write window is divided in the same way, so that other streams
+ * find a chunk while one stream waits.
  *
- * GC. GC's I/O for a stream's zones may be held back for any time, because the
- * stream's cgroup is under io.max, for example. So a stream has at most as many of
- * GC's chunks as it leaves to all others: one of two, two of four. A chunk belongs to
- * the stream of the first victim read into it, and takes no survivors of other
- * streams, which would be held back with it. Zones of an earlier policy have no
- * owner, and one share together.
+ * GC. GC's I/O for a stream's zones may be held up for any time, for example
+ * because the stream's cgroup is under io.max. So a stream uses at most as many
+ * GC chunks as it leaves free: one of two, two of four. A chunk belongs to the
+ * stream of the first victim read into it. It takes no survivors of other
+ * streams, which would be held up with it. Zones of an earlier policy have no
+ * owner and count as one more stream.
  *
- * While others wait for a zone, a stream that has used up its share of GC is slow,
- * and GC passes over it: GC begins no victims of that stream, and those it has begun
- * do not count among the victims that it reads at a time. For a stream that waits,
- * victims of other streams do not count as soon empty. All but the first victim of a
- * stream leave a zone of the reserve to victims of others: room in GC's open zones is
- * soon used up, and does not come back as the reserve does.
+ * While others wait for a zone, a stream that has used up its share of GC is
+ * slow, and GC passes over it. GC begins no victims of that stream, and its
+ * victims do not count towards those that GC reads at a time. For a stream that
+ * waits, victims of other streams do not count as soon empty. All but the first
+ * victim of a stream leave a zone of the reserve to victims of others, since
+ * room in GC's open zones is soon used up and does not come back as the reserve
+ * does.
  *
- * No share can stop everything. A share of GC is denied only to a stream with a chunk
- * or a victim in flight, whose end brings the next try. A stream without any may use
- * all that is left.
+ * Shares cannot stop progress. GC is denied only to a stream with a chunk or a
+ * victim in flight, and the end of that brings the next try. A stream without
+ * any may use all that is left.
  *
- * Everything here runs under the engine lock, unless its comment says otherwise.
+ * Everything here runs under the engine lock, unless its comment says
+ * otherwise.
  */
 #include "internal.h"
 
-/* Chunks that a stream may have in use in any case. */
+/* A stream may always have this many chunks in use. */
 #define MIN_CHUNKS	4
 
-/* Streams that share the chunks: those with keys. */
+/* Number of streams that share the chunks: those with keys. */
 static u32 sharers(const struct zse_engine *e)
 {
 	u32 nr = 0, i;
@@ -61,13 +63,14 @@ bool share_of_chunks(const struct zse_engine *e, u32 stream)
 }
 
 /*
- * Zones that the live blocks of @stream fill. @all: the same for all streams, and for
- * zones without an owner. @owners: streams that have zones, or are @stream.
+ * Number of zones that the live blocks of @stream fill. Sets @all to that of
+ * all streams and of zones without an owner, and @owners to the number of
+ * streams that have zones, counting @stream.
  */
 static u32 zones_needed(const struct zse_engine *e, u32 stream, u32 *all,
 			u32 *owners)
 {
-	u64 live[ZSE_MAX_STREAMS] = { 0 }, nobodys = 0;
+	u64 live[ZSE_MAX_STREAMS] = { 0 }, unowned = 0;
 	u32 i, cap = e->cfg.zone_blocks;
 
 	*owners = 0;
@@ -77,9 +80,9 @@ static u32 zones_needed(const struct zse_engine *e, u32 stream, u32 *all,
 		if (owner != ZSE_NONE)
 			live[owner] += zp_load(&e->zones[i].live);
 		else
-			nobodys += zp_load(&e->zones[i].live);
+			unowned += zp_load(&e->zones[i].live);
 	}
-	*all = (u32)zp_div(nobodys + cap - 1, cap);
+	*all = (u32)zp_div(unowned + cap - 1, cap);
 	for (i = 0; i < e->max_streams; i++) {
 		*all += (u32)zp_div(live[i] + cap - 1, cap);
 		*owners += e->streams[i].nr_zones || i == stream;
@@ -90,9 +93,9 @@ static u32 zones_needed(const struct zse_engine *e, u32 stream, u32 *all,
 /**
  * share_of_zones() - may @stream open another zone?
  * @e:	    engine
- * @stream: that of the chunk
+ * @stream: stream of the chunk
  *
- * Looks at every zone, so only called to open one.
+ * Walks all zones, so it is called only to open one.
  */
 bool share_of_zones(struct zse_engine *e, u32 stream)
 {
@@ -104,27 +107,27 @@ bool share_of_zones(struct zse_engine *e, u32 stream)
 		return true;
 	needed = zones_needed(e, stream, &all, &owners);
 	part = usable > all + kept ? (usable - all - kept) / owners : 0;
-	zp_store(&st->over, st->nr_zones >= needed + part);
-	return !st->over;
+	zp_store(&st->over_share, st->nr_zones >= needed + part);
+	return !st->over_share;
 }
 
 /*
- * Does a chunk wait whose stream has used up its share of the zones, with none of
- * its zones soon empty?
+ * Does a chunk wait whose stream has used up its share of zones and has no zone
+ * that will soon be empty?
  */
 static bool share_waits(const struct zse_engine *e)
 {
 	const struct zse_chunk *c;
 
 	list_for_each_entry(c, &e->pool.stalled, link)
-		if (e->streams[c->stream].over &&
-		    !e->streams[c->stream].nr_coming)
+		if (e->streams[c->stream].over_share &&
+		    !e->streams[c->stream].nr_emptying)
 			return true;
 	return false;
 }
 
 /*
- * Should GC work for streams that wait for zones of their own? Not if they wait
+ * Should GC work for streams that wait for their own zones? Not if they wait
  * because no zone is empty.
  */
 bool share_wants_gc(const struct zse_engine *e)
@@ -134,8 +137,8 @@ bool share_wants_gc(const struct zse_engine *e)
 }
 
 /*
- * May @c, a new chunk, go although others wait? It need not wait behind chunks of
- * other streams that wait for zones of their own.
+ * May a new chunk @c be sent before those that wait? It may overtake chunks of
+ * other streams that wait for their own zones.
  */
 bool share_may_pass(const struct zse_engine *e, const struct zse_chunk *c)
 {
@@ -143,26 +146,26 @@ bool share_may_pass(const struct zse_engine *e, const struct zse_chunk *c)
 
 	list_for_each_entry(other, &e->pool.stalled, link)
 		if (!e->share.on || other->stream == c->stream ||
-		    !e->streams[other->stream].over)
+		    !e->streams[other->stream].over_share)
 			return false;
 	return true;
 }
 
 /*
- * While GC works for streams that wait for zones of their own, it cleans only
- * theirs. Context: any, a hint.
+ * May GC clean @z? While it works for streams that wait for their own zones, it
+ * cleans only those. Context: any, a hint.
  */
 bool share_may_clean(const struct zse_engine *e, const struct zse_zone *z)
 {
 	u32 owner = zp_load(&z->owner);
 
 	return !zp_load(&e->share.gc_only) ||
-	       (owner != ZSE_NONE && zp_load(&e->streams[owner].over) &&
-		!zp_load(&e->streams[owner].nr_coming));
+	       (owner != ZSE_NONE && zp_load(&e->streams[owner].over_share) &&
+		!zp_load(&e->streams[owner].nr_emptying));
 }
 
-/* Do several streams have zones of their own, or will soon? */
-static bool many_own(const struct zse_engine *e)
+/* Do several streams own zones, or will they soon? */
+static bool several_owners(const struct zse_engine *e)
 {
 	u32 nr = 0, i;
 
@@ -171,7 +174,7 @@ static bool many_own(const struct zse_engine *e)
 	return nr > 1;
 }
 
-/* Whose share of GC is used to clean @z: a stream's, or ZSE_NOBODY's. */
+/* Whose share of GC cleaning @z uses: a stream's, or ZSE_NOBODY's. */
 static u32 owner_of(const struct zse_zone *z)
 {
 	u32 owner = zp_load(&z->owner);
@@ -179,16 +182,16 @@ static u32 owner_of(const struct zse_zone *z)
 	return owner == ZSE_NONE ? ZSE_NOBODY : owner;
 }
 
-/* May another chunk of GC take pages of @owner's zones? */
+/* May another GC chunk take pages of @owner's zones? */
 static bool share_of_gc(const struct zse_engine *e, u32 owner)
 {
 	u32 nr = e->share.of[owner].chunks;
 
 	return !e->share.on || !nr ||
-	       nr < e->cfg.nr_gc_chunks - e->pool.gc_used || !many_own(e);
+	       nr < e->cfg.nr_gc_chunks - e->pool.gc_used || !several_owners(e);
 }
 
-/* May GC read @z into @c, or if that is NULL, into another chunk? */
+/* May GC read @z into @c, or into a new chunk if @c is NULL? */
 bool share_may_read(const struct zse_engine *e, const struct zse_zone *z,
 		    const struct zse_chunk *c)
 {
@@ -197,7 +200,7 @@ bool share_may_read(const struct zse_engine *e, const struct zse_zone *z,
 	return !e->share.on || c->owner == owner_of(z);
 }
 
-/* @c, a chunk of GC, counts for @z's owner until it goes back to the pool. */
+/* Count @c, a GC chunk, for @z's owner until it goes back to the pool. */
 void share_gc_taken(struct zse_engine *e, struct zse_chunk *c,
 		    const struct zse_zone *z)
 {
@@ -210,7 +213,7 @@ void share_gc_ended(struct zse_engine *e, const struct zse_chunk *c)
 	e->share.of[c->owner].chunks--;
 }
 
-/* Does a chunk wait for a zone whose stream may have more of GC? */
+/* Does a chunk wait for a zone and its stream has a share of GC left? */
 static bool others_wait(const struct zse_engine *e)
 {
 	const struct zse_chunk *c;
@@ -221,15 +224,15 @@ static bool others_wait(const struct zse_engine *e)
 	return false;
 }
 
-/* Update which streams GC passes over. Called before GC looks for a victim. */
-void share_see_slow(struct zse_engine *e)
+/* Update which streams are slow. Called before GC looks for a victim. */
+void share_update_slow(struct zse_engine *e)
 {
 	bool wait;
 	u32 i;
 
 	if (!e->share.on)
 		return;
-	zp_store(&e->share.gc_left, many_own(e) ?
+	zp_store(&e->share.gc_left, several_owners(e) ?
 		 e->cfg.zone_blocks + stripe_room(e, &e->gc.stripe) : 0);
 	wait = others_wait(e);
 	for (i = 0; i <= ZSE_NOBODY; i++)
@@ -237,8 +240,8 @@ void share_see_slow(struct zse_engine *e)
 }
 
 /*
- * Victims that do not count as soon empty for some stream that waits: those of other
- * streams, since they may be held back.
+ * Number of victims that do not count as soon empty for some stream that waits:
+ * those of other streams, since their I/O may be held up.
  */
 u32 share_others_victims(const struct zse_engine *e)
 {
@@ -262,7 +265,7 @@ bool share_is_slow(const struct zse_engine *e, const struct zse_zone *z)
 	return zp_load(&e->share.of[owner_of(z)].slow);
 }
 
-/* The part of GC's @room that @z may take. Context: any, a hint. */
+/* The part of GC's @room that survivors of @z may use. Context: any, a hint. */
 u32 share_of_room(const struct zse_engine *e, const struct zse_zone *z,
 		  u32 room)
 {
@@ -276,8 +279,9 @@ u32 share_of_room(const struct zse_engine *e, const struct zse_zone *z,
 }
 
 /*
- * GC found no victim. Streams for which it looked, since they wait for zones of their
- * own, may go on. If GC only lacked room, they go on once no more room can come.
+ * GC found no victim. If it looked for streams that wait for their own zones,
+ * let these exceed their share. If GC only lacked room, do so once nothing in
+ * flight can give it more.
  */
 void share_no_victim(struct zse_engine *e)
 {
@@ -290,7 +294,7 @@ void share_no_victim(struct zse_engine *e)
 		e->share.suspended = true;
 }
 
-static bool is_coming(u32 state)
+static bool is_emptying(u32 state)
 {
 	return state == ZSE_ZONE_VICTIM || state == ZSE_ZONE_DRAINED ||
 	       state == ZSE_ZONE_RESETTING;
@@ -326,8 +330,8 @@ static void share_own(struct zse_engine *e, struct zse_zone *z, u32 stream)
 		e->streams[stream].nr_zones++;
 }
 
-/* @z is about to go to another state. An empty or retired zone has no owner. */
-void share_moves(struct zse_engine *e, struct zse_zone *z,
+/* @z is about to change its state. An empty or retired zone has no owner. */
+void share_zone_state(struct zse_engine *e, struct zse_zone *z,
 		 enum zse_zone_state to)
 {
 	struct zse_stream *st;
@@ -337,13 +341,13 @@ void share_moves(struct zse_engine *e, struct zse_zone *z,
 	if (z->owner == ZSE_NONE)
 		return;
 	st = &e->streams[z->owner];
-	zp_store(&st->nr_coming, st->nr_coming + is_coming(to) -
-				 is_coming(z->state));
+	zp_store(&st->nr_emptying, st->nr_emptying + is_emptying(to) -
+				 is_emptying(z->state));
 	if (to == ZSE_ZONE_EMPTY || to == ZSE_ZONE_RETIRED)
 		share_own(e, z, ZSE_NONE);
 }
 
-/* @z is opened for @c. Survivors of zones without an owner stay without one. */
+/* @z is opened for @c. Survivors of zones without an owner get none either. */
 void share_open(struct zse_engine *e, struct zse_zone *z,
 		const struct zse_chunk *c)
 {
@@ -356,7 +360,7 @@ void share_open(struct zse_engine *e, struct zse_zone *z,
 	share_own(e, z, owner == ZSE_NOBODY ? ZSE_NONE : owner);
 }
 
-/* The policy changes: no stream owns any zone. */
+/* The policy changes: from now on no stream owns a zone. */
 void share_clear(struct zse_engine *e)
 {
 	u32 i;
@@ -364,8 +368,8 @@ void share_clear(struct zse_engine *e)
 	for (i = 0; i < e->cfg.nr_zones; i++)
 		share_own(e, &e->zones[i], ZSE_NONE);
 	for (i = 0; i < e->max_streams; i++) {
-		zp_store(&e->streams[i].over, 0);
-		zp_store(&e->streams[i].nr_coming, 0);
+		zp_store(&e->streams[i].over_share, 0);
+		zp_store(&e->streams[i].nr_emptying, 0);
 	}
 	for (i = 0; i < e->cfg.nr_gc_chunks; i++)
 		e->chunks[e->cfg.nr_chunks + i].owner = ZSE_NOBODY;

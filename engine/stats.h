@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The table of the engine's counters. The structure, the module's sysfs files and
- * the names in `znsage status` follow it.
+ * The table of the engine's counters. The structure, the module's sysfs files
+ * and the names in `znsage status` are made from it.
  */
 #ifndef ZNSAGE_STATS_H
 #define ZNSAGE_STATS_H
@@ -10,16 +10,16 @@
 #define ZSE_COUNTERS(X)							\
 	X(host_blocks)		/* swapped out and acknowledged */	\
 	X(gc_blocks)		/* copied by GC and acknowledged */	\
-	X(padding_blocks)	/* filling up a write unit */		\
+	X(padding_blocks)	/* written to fill up a write unit */	\
 	X(read_blocks)		/* swapped in */			\
-	X(gc_read_blocks)	/* read by GC: live when chosen */	\
+	X(gc_read_blocks)	/* live blocks that GC read */		\
 	X(chunks)		/* appends acknowledged */		\
 	X(zone_resets)							\
 	X(slots_freed)		/* slots with data that were freed */	\
 	X(read_errors)		/* blocks that could not be read */	\
 	X(write_errors)		/* appends, resets, finishes that failed */ \
 	X(stalls)		/* swap-out chunks that waited for a zone */ \
-	X(zones_dead)		/* reset without GC, as nothing was live */ \
+	X(zones_dead)		/* reset without GC: no live block was left */ \
 	X(gc_zones)		/* emptied by GC */			\
 	X(gc_read_hits)		/* pages swapped in from GC's buffer */	\
 	X(gc_skipped_cached)	/* blocks not moved: the page is in memory */ \
@@ -27,21 +27,21 @@
 
 /* X(name): the present value. */
 #define ZSE_GAUGES(X)							\
-	X(slots_used)		/* slots that hold data or are being written */ \
+	X(slots_used)		/* that hold data or are being written */ \
 	X(live_blocks)							\
-	X(zones_total)		/* managed: empty + open + full + retired */ \
+	X(zones_total)		/* empty + open + full + retired */	\
 	X(zones_empty)							\
 	X(zones_open)		/* being written, cleaned or reset */	\
 	X(zones_full)							\
 	X(zones_retired)						\
-	X(blocks_total)		/* zones not retired, times capacity */	\
+	X(blocks_total)		/* capacity of zones not retired */	\
 	X(streams)							\
 	X(stripe)		/* zones that a stream writes at a time */ \
 	X(gc_stripe)		/* ... and GC */			\
-	X(gc_shared)		/* 1: these are the same zones */	\
+	X(gc_shared)		/* 1: GC and swap-out write the same zones */ \
 	X(survivors)		/* classes of survivors */		\
-	X(keys)			/* that have a stream */		\
-	X(keys_sharing)		/* ... together with other keys */	\
+	X(keys)			/* keys that have a stream */		\
+	X(keys_sharing)		/* keys that share it with others */	\
 	X(write_window)		/* chunks of swap-out that may be in use */ \
 	X(map_bytes)
 

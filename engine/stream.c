@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Streams and chunks: pages gather in the chunk of their stream, the chunk is
- * appended to a zone of the stream, and the append's end puts its pages into the
- * maps.
+ * Streams and chunks. Pages gather in the chunk of their stream. The host
+ * appends the chunk to a zone of the stream. When the append ends, the engine
+ * enters its pages in the maps.
  *
  *	pool -> filling in a stream -> [stalled] -> append in flight -> pool
  *
- * A chunk ends where the zone of its lane does, so that it is one append. A chunk
- * that finds no zone waits in a queue, first come first served, and may then need
- * two appends. A chunk whose append failed tries another zone. If nothing in flight
- * can give it a zone, it fails (gc.c).
+ * A chunk takes no more pages than the zone of its lane has room for, so that
+ * it is one append. A chunk that finds no zone waits in a FIFO queue, and may
+ * then need two appends. A chunk whose append failed tries another zone. If
+ * nothing in flight can give it a zone, it fails (gc.c).
  */
 #include "internal.h"
 
@@ -47,8 +47,8 @@ static struct zse_chunk *chunk_take_free(struct zse_engine *e, u32 stream)
 }
 
 /*
- * Give @c back to the pool; if swap-in copies from it, the last reader does so. With
- * the engine lock.
+ * Give @c back to the pool. If swap-ins copy from it, the last of them does so.
+ * With the engine lock.
  */
 void chunk_release(struct zse_engine *e, struct zse_chunk *c)
 {
@@ -74,8 +74,8 @@ void chunk_release(struct zse_engine *e, struct zse_chunk *c)
 }
 
 /*
- * Swap-in has copied a page of @c, a chunk of GC. Returns true if the chunk went back
- * to the pool. With the engine lock.
+ * A swap-in has copied a page from @c, a GC chunk. Returns true if that gave
+ * the chunk back to the pool. With the engine lock.
  */
 bool chunk_copied(struct zse_engine *e, struct zse_chunk *c)
 {
@@ -91,8 +91,8 @@ bool chunk_copied(struct zse_engine *e, struct zse_chunk *c)
  * @stream: from zse_place()
  * @flags:  for zse_stream_end(), which the caller must call in any case
  *
- * Return: the chunk, with room for a page; or NULL if there is none: try again after
- * a zse_chunk_put().
+ * Return: the chunk, with room for a page; or NULL if there is none. Then the
+ * caller tries again after a zse_chunk_put().
  */
 struct zse_chunk *zse_stream_begin(struct zse_engine *e, u32 stream,
 				   unsigned long *flags)
@@ -110,10 +110,10 @@ struct zse_chunk *zse_stream_begin(struct zse_engine *e, u32 stream,
  * zse_chunk_add() - add a page to the chunk of a stream
  * @e:	  engine
  * @c:	  from zse_stream_begin(), not full
- * @slot: below nr_slots; its old block is dead from now on
+ * @slot: below nr_slots; its old block becomes stale now
  *
  * Context: between zse_stream_begin() and zse_stream_end().
- * Return: index of the entry, and of the host's buffer for the page.
+ * Return: index of the entry and of the host's buffer for the page.
  */
 u32 zse_chunk_add(struct zse_engine *e, struct zse_chunk *c, u32 slot)
 {
@@ -153,8 +153,8 @@ struct zse_chunk *zse_stream_end(struct zse_engine *e, u32 stream,
  * zse_stream_take() - take the unfilled chunk of a stream
  * @e:		 engine
  * @stream:	 stream
- * @units:	 only if it needs no padding
- * @born_before: only if its first page came before; ~0: any
+ * @units:	 take it only if it needs no padding
+ * @born_before: take it only if its first page was added before; ~0: any time
  *
  * Return: the chunk, which the caller owns and appends; or NULL.
  */
@@ -176,7 +176,7 @@ struct zse_chunk *zse_stream_take(struct zse_engine *e, u32 stream,
 	return c;
 }
 
-/* When the first page of the stream's unfilled chunk came; 0 if there is none. */
+/* When the stream's unfilled chunk got its first page; 0 if there is none. */
 u64 zse_stream_born(struct zse_engine *e, u32 stream)
 {
 	struct zse_stream *st = &e->streams[stream];
@@ -209,7 +209,7 @@ bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,
 	const struct zse_stream *st = &e->streams[c->stream];
 
 	if (!c->gc) {
-		/* The stream may have got another key meanwhile. */
+		/* The stream's key may have changed while the chunk filled. */
 		c->mixed |= st->mixed || c->key != st->key;
 		c->written_at = e->clock;
 	}
@@ -237,8 +237,9 @@ bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,
  * @c:	chunk, owned by the caller
  * @op: filled in when true
  *
- * Return: true: do @op. False: there is no zone now. The engine owns the chunk, and
- * zse_next_op(), which is to be called, returns it later.
+ * Return: true if the caller is to do @op. False if there is no zone now: the
+ * engine then owns the chunk, and zse_next_op(), which the host must call,
+ * returns it later.
  */
 bool zse_append_start(struct zse_engine *e, struct zse_chunk *c,
 		      struct zse_op *op)
@@ -251,8 +252,8 @@ bool zse_append_start(struct zse_engine *e, struct zse_chunk *c,
 	if (!ok) {
 		e->counters.stalls++;
 		e->streams[c->stream].count.stalls++;
-		/* The time it takes now says nothing of the device. */
-		if (e->streams[c->stream].over)
+		/* From now on its time says nothing about the device. */
+		if (e->streams[c->stream].over_share)
 			c->sent = 0;
 		list_add_tail(&c->link, &e->pool.stalled);
 	}
@@ -263,10 +264,10 @@ bool zse_append_start(struct zse_engine *e, struct zse_chunk *c,
 /**
  * zse_chunk_lose() - the rest of a chunk will not be appended
  * @e: engine
- * @c: chunk, taken from its stream and owned by the caller, who ends its pages with
- *     an error and calls zse_chunk_put()
+ * @c: chunk, taken from its stream and owned by the caller, which ends its
+ *     pages with an error and calls zse_chunk_put()
  *
- * Reading the slots is an error from now on.
+ * Reads of the slots fail from now on.
  */
 void zse_chunk_lose(struct zse_engine *e, struct zse_chunk *c)
 {
@@ -313,12 +314,12 @@ static void count_append(struct zse_engine *e, const struct zse_chunk *c)
  * @e:	      engine
  * @c:	      its chunk
  * @ok:	      the device acknowledged it
- * @offset:   where in the zone its first block is
- * @finished: set if the chunk has nothing left to append: the caller calls
- *	      zse_chunk_put(). Otherwise the engine owns it again.
+ * @offset:   offset of its first block in the zone
+ * @finished: set to true if the chunk has nothing left to append; the caller
+ *	      then calls zse_chunk_put(). Otherwise the engine owns it again.
  *
- * If @ok, the pages of this append (op.first, op.nr) can be read from the device on
- * return; otherwise the engine tries them again.
+ * If @ok, the pages of this append (op.first, op.nr) can be read from the
+ * device on return. Otherwise the engine retries them.
  *
  * Return: true if zse_next_op() may have something new.
  */
@@ -326,6 +327,7 @@ bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool ok,
 		     u32 offset, bool *finished)
 {
 	u32 zone = c->zone, nr = c->nr_inflight, first = c->done;
+	const struct zse_entry *entry = c->entries;
 	u32 blocks = nr + c->nr_padding, i;
 	unsigned long flags;
 	bool more;
@@ -342,13 +344,14 @@ bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool ok,
 		count_append(e, c);
 		c->done += nr;
 		for (i = first; c->gc && i < c->done; i++)
-			zone_moved(e, zse_block_zone(e, c->entries[i].expect), 1);
+			zone_moved(e, zse_block_zone(e, entry[i].expect), 1);
 	}
 	*finished = c->done == c->nr;
 	if (!ok)
 		chunk_retry(e, c);
 	else if (!*finished)
-		list_add(&c->link, c->gc ? &e->pool.gc_ready : &e->pool.stalled);
+		list_add(&c->link, c->gc ? &e->pool.gc_ready :
+					   &e->pool.stalled);
 	more = !*finished || c->gc || !list_empty(&e->pool.stalled) ||
 	       !list_empty(&e->to_finish) || !list_empty(&e->pool.gc_ready) ||
 	       e->recovery.wanted || zp_load(&e->dead) != ZSE_NONE;
@@ -357,10 +360,10 @@ bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool ok,
 }
 
 /**
- * zse_chunk_put() - the host is done with a chunk that has ended
- * @e: engine
- * @c: chunk, after zse_append_done() set finished, after ZSE_OP_FAIL or after
- *     zse_chunk_lose()
+ * zse_chunk_put() - give back a chunk that has ended
+ * @e:	 engine
+ * @c:	 chunk, after zse_append_done() set finished, after ZSE_OP_FAIL or after
+ *	 zse_chunk_lose()
  * @now: by the clock of @c->sent, for the write window; ignored if that is 0
  *
  * Return: true if zse_next_op() may have something new.

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Stripes: the zones that a stream, or GC, writes in turn, a chunk to each.
+ * Stripes: a stream, or GC, writes several zones in turn, a chunk to each.
  *
- * A large zone lies across all dies of its device. Of small zones, several must be
- * written at a time, or most dies are idle. Each place of a stripe is a lane. A
- * chunk has a lane from its first page on, so that it can end where the lane's zone
- * does. When it goes out and its lane may open no zone, it takes another lane, so
- * that all room can be used.
+ * A large zone lies across all dies of its device. A small zone does not, so
+ * several must be written at a time to keep all dies busy. Each place of a
+ * stripe is a lane. A chunk gets its lane with its first page, so that it can
+ * end where the lane's zone does. If the lane cannot open a zone when the chunk
+ * is sent, the chunk takes another lane, so that all room can be used.
  *
  * Everything here runs under the engine lock.
  */
 #include "internal.h"
 
-/* Zones that @stream writes: its own, or those that it shares with GC. */
+/* The stripe that @stream writes: its own, or the one it shares with GC. */
 struct zse_stripe *stripe_of(struct zse_engine *e, u32 stream)
 {
 	return e->shared ? &e->gc.stripe : &e->streams[stream].stripe;
@@ -28,7 +28,9 @@ void stripe_init(struct zse_stripe *s, u32 nr)
 		s->zone[i] = ZSE_NONE;
 }
 
-/* Change the number of lanes; zones beyond it stay open until a stream takes them. */
+/*
+ * Set the number of lanes. Zones beyond it stay open until a stream takes them.
+ */
 void stripe_set_lanes(struct zse_stripe *s, u32 nr)
 {
 	s->nr = nr;
@@ -65,8 +67,8 @@ u32 stripe_room(const struct zse_engine *e, const struct zse_stripe *s)
 }
 
 /*
- * May @s open another zone? GC's first one may be the last of the reserve. A stream
- * with an open zone leaves the last one to streams without.
+ * May @s open another zone? GC's first one may be the last of the reserve. A
+ * stream with an open zone leaves the last one to streams without any.
  */
 static bool stripe_may_open(const struct zse_engine *e,
 			    const struct zse_stripe *s, bool gc)
@@ -80,9 +82,7 @@ static bool stripe_may_open(const struct zse_engine *e,
 	return zone_may_open(e, gc);
 }
 
-/*
- * The lane that a chunk of @lane can take now: that one or another, or ZSE_NONE.
- */
+/* The lane that a chunk can take now: @lane or another one, or ZSE_NONE. */
 u32 stripe_usable(const struct zse_engine *e, const struct zse_stripe *s,
 		  u32 lane, bool gc)
 {
@@ -109,8 +109,8 @@ void stripe_forget(struct zse_stripe *s, u32 zone)
 }
 
 /*
- * Take an open zone of a stream that no longer has a lane for it, for another
- * stream; or ZSE_NONE.
+ * Take an open zone from a stream that no longer has a lane for it, or return
+ * ZSE_NONE.
  */
 u32 stripe_take_left_open(struct zse_engine *e)
 {

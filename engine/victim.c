@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which zone GC empties next. If the policy does not choose, one of the rules here
- * does, a setting of the device.
+ * The choice of GC's next victim. If the policy does not choose, one of the
+ * rules here does; the device has a setting for it.
  *
- * Only the caller of zse_next_op() takes zones out of the state FULL, and blocks of
- * a full zone only die. So GC may look for a victim without the engine lock: until
- * GC begins it, the victim can only get better.
+ * Only the caller of zse_next_op() takes zones out of the state FULL, and the
+ * blocks of a full zone can only become stale. So GC can look for a victim
+ * without the engine lock: until GC begins it, the victim only gets better.
  */
 #include "internal.h"
 
@@ -24,21 +24,22 @@ static u64 since_filled(const struct zse_engine *e, const struct zse_zone *z)
 }
 
 /*
- * Score of a zone with @live blocks to move; the highest is cleaned.
+ * Score of a zone with @live blocks to move. GC cleans the zone with the
+ * highest.
  *
- * greedy: dead blocks.
+ * greedy: stale blocks.
  *
- * cost-benefit: dead blocks, times how long the zone has been full, over blocks to
- * read and write (M. Rosenblum and J. K. Ousterhout, "The Design and Implementation
- * of a Log-Structured File System", ACM TOCS 10(1), 1992). Where many blocks died
- * early, more are about to die: wait for them. The age of the pages would not do:
- * pages that GC moved are older than their zone, which has had little time to lose
- * any.
+ * cost-benefit: stale blocks, times how long the zone has been full, over
+ * blocks to read and write (M. Rosenblum and J. K. Ousterhout, "The Design and
+ * Implementation of a Log-Structured File System", ACM TOCS 10(1), 1992). If
+ * many blocks of a zone became stale early, more soon will, so waiting pays.
+ * The age of the pages would not serve: pages that GC moved are older than
+ * their zone, which has had little time to lose any.
  *
  * age: the same, over live blocks only.
  *
- * While swap-out waits, every rule is greedy: the clock stands still then, and GC
- * would forever move old zones that gain next to nothing.
+ * While swap-out waits, every rule is greedy. The clock stands still then, and
+ * GC would move old zones forever and gain next to nothing.
  */
 static u64 score(const struct zse_engine *e, const struct zse_zone *z, u32 live)
 {
@@ -75,14 +76,14 @@ bool victim_will_do(const struct zse_engine *e, u32 zone, u32 room)
 }
 
 /**
- * victim_by_rule() - the zone that GC should empty next
+ * victim_by_rule() - choose a victim by the device's rule
  * @e:	  engine
  * @room: blocks that GC can write
  * @any:  false: only failed zones
  *
- * Cleaning a zone without a dead write unit would gain nothing. A failed zone comes
- * first, to save its pages. That gains nothing either, so only while swap-out has a
- * zone left, or if the zone has no live block.
+ * Cleaning a zone without a stale write unit would gain nothing. A failed zone
+ * comes first, to save its pages. That may gain nothing either, so GC does it
+ * only while swap-out has a zone left, or if the zone has no live block.
  *
  * Context: with the engine lock or without. Return: the zone or ZSE_NONE.
  */
@@ -98,7 +99,8 @@ u32 victim_by_rule(const struct zse_engine *e, u32 room, bool any)
 		u32 live;
 		u64 s;
 
-		if (zp_load(&z->state) != ZSE_ZONE_FULL || zone_is_deferred(e, z))
+		if (zp_load(&z->state) != ZSE_ZONE_FULL ||
+		    zone_is_deferred(e, z))
 			continue;
 		live = blocks_to_move(e, z);
 		if (live > share_of_room(e, z, room))

@@ -5,17 +5,17 @@
  *	EMPTY -> OPEN -> CLOSING [-> FINISH -> FINISHING] -> FULL
  *	FULL -> VICTIM -> DRAINED -> RESETTING -> EMPTY
  *	FULL -> DRAINED when its last live block dies
- *	VICTIM -> FULL when GC could not move all of it
- *	FINISHING -> FINISH, RESETTING -> DRAINED to try again after an error
- *	RESETTING -> RETIRED -> DRAINED: recover.c, as is a zone's health
+ *	VICTIM -> FULL when GC could not empty it
+ *	FINISHING -> FINISH, RESETTING -> DRAINED to retry after an error
+ *	RESETTING -> RETIRED -> DRAINED: see recover.c, also for a zone's health
  *
  * zone_set_state() is the only place that changes a state or counts zones.
  *
- * A zone is open or active on the device from its first append to its last block
- * or its finish: in the states OPEN to FINISHING. A zone that the device does not
- * finish keeps its place (ZSE_PLACE_HELD) until it is reset. The number of places
- * stays below max_active, and one is left to GC, or shared with it if there is but
- * one.
+ * The device counts a zone as open or active from its first append until it is
+ * full or finished: in the states OPEN to FINISHING. A zone that the device
+ * fails to finish keeps its place (ZSE_PLACE_HELD) until it is reset. At most
+ * max_active places are taken. One of them is kept for GC; if there is only
+ * one, GC shares it with swap-out.
  *
  * Everything here runs under the engine lock.
  */
@@ -42,7 +42,7 @@ u32 zones_active(const struct zse_engine *e)
 	       e->nr_state[ZSE_ZONE_FINISHING] + e->recovery.nr_held;
 }
 
-/* A retired zone counts neither as room nor as a zone that GC is to empty. */
+/* A retired zone is neither room nor a zone that GC has to empty. */
 static void zone_count_retired(struct zse_engine *e, const struct zse_zone *z,
 			       bool retires)
 {
@@ -64,7 +64,7 @@ void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to)
 	if (e->cfg.zone_event)
 		e->cfg.zone_event(e->cfg.host, zone, zone_state_names[z->state],
 				  zone_state_names[to]);
-	share_moves(e, z, to);
+	share_zone_state(e, z, to);
 	if (z->state == ZSE_ZONE_RETIRED || to == ZSE_ZONE_RETIRED)
 		zone_count_retired(e, z, to == ZSE_ZONE_RETIRED);
 	zp_store(&e->nr_state[z->state], e->nr_state[z->state] - 1);
@@ -82,7 +82,9 @@ void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to)
 		break;
 	case ZSE_ZONE_FULL:
 		zp_store64(&z->filled, e->clock);
-		/* Pairs with block_died(): one of the two sees that it is dead. */
+		/*
+		 * Pairs with block_died(): one of the two sees 0 live blocks.
+		 */
 		zp_mb();
 		if (!zp_load(&z->live))
 			zone_note_dead(e, z);
@@ -91,7 +93,7 @@ void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to)
 		list_add_tail(&z->link, &e->to_finish);
 		break;
 	case ZSE_ZONE_DRAINED:
-		/* All others may be waiting for the place that it holds. */
+		/* First, since all others may wait for the place it holds. */
 		if (z->place != ZSE_PLACE_NONE)
 			list_add(&z->link, &e->drained);
 		else
@@ -121,7 +123,7 @@ void zones_init(struct zse_engine *e)
 	}
 }
 
-/* Age of what is in @z, in blocks swapped out. */
+/* Average age of the blocks in @z, in blocks swapped out. */
 u64 zone_age(const struct zse_engine *e, const struct zse_zone *z)
 {
 	u64 now = zp_load64(&e->clock), born = zp_load64(&z->born);
@@ -129,7 +131,7 @@ u64 zone_age(const struct zse_engine *e, const struct zse_zone *z)
 	return now > born ? now - born : 0;
 }
 
-/* What policies may know of a zone. */
+/* Describe a zone to a policy. */
 void zone_look(const struct zse_engine *e, u32 zone, struct znsage_zone *look)
 {
 	const struct zse_zone *z = &e->zones[zone];
@@ -148,9 +150,9 @@ void zone_look(const struct zse_engine *e, u32 zone, struct znsage_zone *look)
 }
 
 /*
- * Note what goes into @z: the stream and key of its first pages, whether pages of
- * other keys are with them, how often GC moved any of them at most, and when they
- * were swapped out on average.
+ * Record what goes into @z: the stream and key of its first pages, whether it
+ * also has pages of other keys, the most that GC moved any of them, and when
+ * they were swapped out on average.
  */
 static void zone_describe(struct zse_zone *z, const struct zse_chunk *c, u32 nr)
 {
@@ -184,7 +186,7 @@ u32 zone_room(const struct zse_engine *e, u32 zone)
 	return e->cfg.zone_blocks - e->zones[zone].alloc;
 }
 
-/* Is there an empty zone for swap-out, or for GC, and a place to open it? */
+/* Are there an empty zone for swap-out (or @gc) and a place to open it? */
 bool zone_may_open(const struct zse_engine *e, bool gc)
 {
 	u32 kept_active = !gc && !e->shared && !stripe_is_open(&e->gc.stripe);
@@ -196,9 +198,9 @@ bool zone_may_open(const struct zse_engine *e, bool gc)
 }
 
 /*
- * Send no more appends to @zone. It is full when those in flight have ended. One
- * that is not written to its end, since an append failed, is finished, so that the
- * device does not count it as active.
+ * Send no more appends to @zone. It is full when those in flight have ended. If
+ * an append failed, the zone is not written to its end. Then it is finished, so
+ * that the device does not count it as active.
  */
 static void zone_close(struct zse_engine *e, u32 zone)
 {
@@ -213,7 +215,7 @@ static void zone_close(struct zse_engine *e, u32 zone)
 				ZSE_ZONE_FINISH : ZSE_ZONE_FULL);
 }
 
-/* Take an empty zone for @c; the caller made sure that it may. */
+/* Open an empty zone for @c; the caller has checked that it may. */
 static u32 zone_take_empty(struct zse_engine *e, const struct zse_chunk *c)
 {
 	struct zse_zone *z = list_first_entry(&e->empty, struct zse_zone, link);
@@ -225,10 +227,10 @@ static u32 zone_take_empty(struct zse_engine *e, const struct zse_chunk *c)
 }
 
 /*
- * The open zone that @c goes to, as a place in its stripe, where ZSE_NONE is
- * stored when the zone closes. In this order: the zone of its lane, or of another
- * one if no zone can be opened; a zone left open by a lane that is gone; an empty
- * one. NULL if there is none now.
+ * The open zone that @c goes to, as a pointer into its stripe, where the caller
+ * stores ZSE_NONE when the zone closes. In this order: the zone of its lane, or
+ * of another lane if no zone can be opened; a zone left open by a lane that no
+ * longer exists; an empty zone. NULL if there is none now.
  */
 static u32 *zone_open(struct zse_engine *e, const struct zse_chunk *c)
 {
@@ -254,7 +256,7 @@ static u32 *zone_open(struct zse_engine *e, const struct zse_chunk *c)
 	return &s->zone[lane];
 }
 
-/* Blocks that @c may have, in whole units; a zone may have less. */
+/* Blocks that @c may write, in whole units. Its zone may have less room. */
 static u32 room_for(struct zse_engine *e, const struct zse_chunk *c)
 {
 	u32 room = e->cfg.zone_blocks;
@@ -270,10 +272,10 @@ static u32 room_for(struct zse_engine *e, const struct zse_chunk *c)
  * @e: engine
  * @c: chunk; sets zone, nr_inflight and nr_padding
  *
- * Takes as many entries as the stream's zone has room for, or as swap-out may
- * write where it shares GC's zone. The rest of the chunk needs another append.
+ * Takes as many entries as the stream's zone has room for, and if swap-out
+ * shares GC's zone, as swap-out may write. The rest needs another append.
  *
- * Return: the zone, or ZSE_NONE if the stream has none and may open none now.
+ * Return: the zone, or ZSE_NONE if the stream has none and cannot open one now.
  */
 u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c)
 {
@@ -306,8 +308,8 @@ u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c)
 }
 
 /*
- * Give GC the zone with most room that a stream has open, in exchange for one of
- * its own. Returns false if none has more than that.
+ * Exchange GC's open zone with the least room for the one with the most room
+ * that a stream has open. Returns false if no stream's zone has more room.
  */
 bool zone_swap_for_gc(struct zse_engine *e)
 {
@@ -360,7 +362,7 @@ void zone_append_ended(struct zse_engine *e, u32 zone, u32 blocks, bool ok)
 		zone_close(e, zone);
 }
 
-/* GC has settled @entries that it had read from @zone. */
+/* GC has moved or dropped @entries that it had read from @zone. */
 void zone_moved(struct zse_engine *e, u32 zone, u32 entries)
 {
 	struct zse_zone *z = &e->zones[zone];
@@ -370,23 +372,26 @@ void zone_moved(struct zse_engine *e, u32 zone, u32 entries)
 	zone_check_drained(e, zone);
 }
 
-/* Nothing in @zone is live: reset it. */
+/* @zone has no live block left: it is to be reset. */
 static void zone_drained(struct zse_engine *e, u32 zone)
 {
 	if (ZP_DEBUG) {
-		/* The map is no older than the live count of 0. */
+		/* Read the map after the live count of 0. */
 		zp_mb();
 		zp_warn(check_count_live(e, zone));
 	}
 	zone_set_state(e, zone, ZSE_ZONE_DRAINED);
 }
 
-/* If GC is done with @zone, a victim, it is drained; or full, if a block stayed. */
+/*
+ * If GC is done with @zone, a victim, it is drained, or full if a block stayed.
+ */
 void zone_check_drained(struct zse_engine *e, u32 zone)
 {
 	struct zse_zone *z = &e->zones[zone];
 
-	if (z->state != ZSE_ZONE_VICTIM || clean_is_reading(e, zone) || z->moving)
+	if (z->state != ZSE_ZONE_VICTIM || z->moving ||
+	    clean_is_reading(e, zone))
 		return;
 	policy_cleaning(e, zone, false);
 	if (zp_load(&z->live)) {
@@ -402,7 +407,7 @@ void zone_check_drained(struct zse_engine *e, u32 zone)
  * @e: engine
  * @z: zone
  *
- * Puts the zone on a list, a stack that zones_take_dead() takes as a whole.
+ * Pushes the zone on a stack that zones_take_dead() takes as a whole.
  * Context: any, without a lock. The compare-and-swap publishes next_dead.
  */
 void zone_note_dead(struct zse_engine *e, struct zse_zone *z)
@@ -418,8 +423,9 @@ void zone_note_dead(struct zse_engine *e, struct zse_zone *z)
 }
 
 /*
- * Full zones in which nothing is live need no GC. A zone leaves the list before
- * its live blocks are looked at: if the last one dies later, it is listed again.
+ * Drain the full zones that have no live block; they need no GC. Each zone
+ * leaves the list before its live count is read, so if the last block dies
+ * afterwards, the zone is listed again.
  */
 void zones_take_dead(struct zse_engine *e)
 {

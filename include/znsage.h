@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Policies for znsage: to which stream a swapped-out page goes, and which zone
- * GC cleans next.
+ * Policies for znsage. A policy decides which stream a swapped-out page goes
+ * to, and which zone GC cleans next.
  *
  * A policy is a table of functions, like a TCP congestion control. A module
- * registers it; a device uses it once its name is written to
+ * registers it. A device uses it once somebody writes its name to
  * /sys/block/znsageN/znsage/policy. The same source runs in the simulator:
- * `znsage sim run --policy-source FILE.c`. samples/ has one to begin with.
+ * `znsage sim run --policy-source FILE.c`. samples/ has one to start from.
  *
- * Words. A *stream* writes zones of its own, so pages of one stream die
- * together if they live equally long. A *key* names what pages belong to. The
- * *clock* counts blocks swapped out since attach; lives and ages are measured
- * by it, since swapping wears zones out, not time.
+ * Terms. A *stream* writes zones of its own. If the pages of a stream live
+ * equally long, they become stale together and GC has little to move. A *key*
+ * names what a page belongs to. The *clock* counts blocks swapped out since
+ * attach. Lives and ages are measured by it: what makes pages stale is
+ * swapping, not time.
  *
- * Context. Unless stated otherwise, a function of a policy is called in any
- * context, by several CPUs at once, under rcu_read_lock(). It must not sleep,
- * may allocate with GFP_NOWAIT only, and should take a microsecond or two,
+ * Context. Unless stated otherwise, the functions of a policy are called in any
+ * context, by several CPUs at once, under rcu_read_lock(). They must not sleep
+ * and may allocate only with GFP_NOWAIT. They should take a microsecond or two,
  * victim() a tenth of a millisecond.
  */
 #ifndef _ZNSAGE_POLICY_H
@@ -29,7 +30,7 @@
 
 #define ZNSAGE_POLICY_NAME	16
 
-/* No zone; no stream; a life that is not known. */
+/* No zone, no stream, an unknown life. */
 #define ZNSAGE_NONE		((u32)~0U)
 
 struct module;
@@ -37,16 +38,17 @@ struct zse_engine;		/* a device, opaque */
 
 /**
  * struct znsage_page - a page to be swapped out
- * @process:	key of a mapping and its copies by fork; 0: unknown. Shared
- *		memory of a cgroup counts as one mapping, and so do its pages
- *		that KSM merged.
- * @mapping:	key of its mapping (vma); 0: unknown. Likewise.
- * @cgroup:	number of its memory cgroup, as `stat -c %i` shows of the
+ * @process:	key of its mapping and the copies of that by fork; 0: unknown.
+ *		The shared memory of a cgroup counts as one mapping, and so do
+ *		the cgroup's pages that KSM merged.
+ * @mapping:	key of its mapping (vma); 0: unknown. Shared and merged pages
+ *		as for @process.
+ * @cgroup:	number of its memory cgroup, as `stat -c %i` shows it for the
  *		cgroup's directory; 0: unknown
- * @cpu:	that swaps it out
- * @life:	blocks swapped out while it was on the device the last time;
- *		ZNSAGE_NONE: it was not, or that was forgotten
- * @stream:	where it was the last time, or ZNSAGE_NONE
+ * @cpu:	CPU that swaps it out
+ * @life:	blocks swapped out while it was last on the device;
+ *		ZNSAGE_NONE: it never was, or that was forgotten
+ * @stream:	its stream then, or ZNSAGE_NONE
  * @workingset:	it came back soon after its last eviction (PG_workingset)
  * @active:	it is on the active list; rarely, since reclaim takes it off
  */
@@ -63,16 +65,17 @@ struct znsage_page {
 
 /**
  * struct znsage_zone - a full zone
- * @capacity:	blocks it holds
- * @live:	blocks in it that are live
- * @stream:	stream that wrote it; for survivors of GC that of their zone
- * @moves:	times that GC moved its contents; 0: written by swap-out
- * @reads:	blocks of it that swap-in has read; the live ones of these may
- *		be in the swap cache
- * @age:	of its blocks, on average, by the clock
- * @key:	of its pages, as given to znsage_stream_of(); 0: none
- * @mixed:	it holds pages of other keys, too
- * @failed:	an append to it failed; GC cleans it anyway
+ * @capacity:	blocks that it can hold
+ * @live:	live blocks in it
+ * @stream:	stream that wrote it; for survivors of GC, the stream of the
+ *		zone they came from
+ * @moves:	how often GC moved its contents; 0: written by swap-out
+ * @reads:	blocks of it that swap-in has read; those still live may be in
+ *		the swap cache
+ * @age:	average age of its blocks, by the clock
+ * @key:	key of its pages, as given to znsage_stream_of(); 0: none
+ * @mixed:	it also holds pages of other keys
+ * @failed:	an append to it failed; GC cleans it before others
  */
 struct znsage_zone {
 	u32 capacity;
@@ -88,12 +91,12 @@ struct znsage_zone {
 
 /**
  * struct znsage_levels - how much room a device has, in zones
- * @zones:	  all of them
- * @empty:	  that are empty
- * @reserve:	  that only GC may open
- * @gc_low, @gc_high: GC begins below the first and ends at the second
- * @streams:	  streams; place() answers less than that
- * @survivors:	  classes of survivors; survivor() answers less than that
+ * @zones:	  all zones
+ * @empty:	  empty zones
+ * @reserve:	  empty zones that only GC may open
+ * @gc_low, @gc_high: GC starts below the first and stops at the second
+ * @streams:	  number of streams; place() returns less
+ * @survivors:	  classes of survivors; survivor() returns less
  * @clock:	  blocks swapped out
  */
 struct znsage_levels {
@@ -114,19 +117,19 @@ struct znsage_levels {
  * @streams:	streams wanted. 0: one for each CPU; ZNSAGE_NONE: as many as the
  *		device has zones to open, for znsage_stream_of(). There may be
  *		fewer.
- * @isolates:	streams do not disturb each other: survivors go to zones of
- *		their stream, and a stream above its share of the zones waits
- *		until GC has cleaned zones of its own
+ * @isolates:	keep streams apart: survivors go to zones of their stream, and
+ *		a stream above its share of the zones waits until GC has
+ *		cleaned zones of its own
  * @place:	stream of @page
  * @victim:	the full zone to clean next, of at most @room live blocks; or
  *		ZNSAGE_NONE to leave it to the device's setting. Called by one
  *		CPU at a time, and not while swap-out waits for a zone.
- * @survivor:	class of what is live in zone @z when it is cleaned; classes
- *		are written to zones of their own. Like @victim.
- * @freed:	a block of @zone died. Keep it short: it is called under locks
- *		of mm/. It may be left out for blocks that GC moves out of a
- *		zone; then there is only @cleaning.
- * @cleaning:	GC begins (@begins) or has ended cleaning @zone. Must not call
+ * @survivor:	class of the live blocks of @z when GC cleans it. Each class
+ *		is written to zones of its own. Called like @victim.
+ * @freed:	a block of @zone became stale. Keep it short: it is called
+ *		under mm locks. Calls may be missing for blocks that GC moves
+ *		out of a zone; @cleaning tells of those.
+ * @cleaning:	GC begins (@begins) to clean @zone, or has ended. Must not call
  *		znsage_stream_of(): both take the same lock.
  *
  * Before any of these is called on a device, and after the last one:
@@ -134,9 +137,9 @@ struct znsage_levels {
  *		on failure
  * @detach:	may sleep
  *
- * The engine checks what place(), victim() and survivor() return: if it is out
+ * The engine checks what place(), victim() and survivor() return. If it is out
  * of range, or the victim is not full or has more live blocks than @room, the
- * default is used and counted in policy_refused.
+ * engine uses the default and counts it in policy_refused.
  */
 struct znsage_policy {
 	char name[ZNSAGE_POLICY_NAME];
@@ -153,11 +156,11 @@ struct znsage_policy {
 };
 
 /**
- * znsage_register_policy() - make a policy known by its name
- * @policy: stays until znsage_unregister_policy()
+ * znsage_register_policy() - register a policy under its name
+ * @policy: must stay valid until znsage_unregister_policy()
  *
- * Context: sleeps. Return: 0; -EINVAL: no name or no place(); -EEXIST: there
- * is one of that name; -ENOMEM.
+ * Context: sleeps. Return: 0; -EINVAL: no valid name or no place(); -EEXIST:
+ * the name is taken; -ENOMEM.
  */
 int znsage_register_policy(struct znsage_policy *policy);
 
@@ -165,23 +168,23 @@ int znsage_register_policy(struct znsage_policy *policy);
  * znsage_unregister_policy() - forget a policy
  * @policy: registered
  *
- * Called by the module's exit, which cannot run while a device uses the policy:
- * the device holds the module.
+ * For the module's exit function. That cannot run while a device uses the
+ * policy, since the device pins the module.
  *
  * Context: sleeps.
  */
 void znsage_unregister_policy(struct znsage_policy *policy);
 
-/* What a policy can call, in any context; but see @cleaning above. */
+/* A policy can call these in any context, but see @cleaning above. */
 
 /**
  * znsage_stream_of() - a stream for each key, as long as there are streams
  * @dev: device
  * @key: not 0
  *
- * A key keeps its stream while pages come with it. If there are more keys than
- * streams, a new one shares the stream that is used least; the statistics keys
- * and keys_sharing tell.
+ * A key keeps its stream as long as pages with it arrive. If there are more
+ * keys than streams, a new key shares the least used stream; the statistics
+ * `keys` and `keys_sharing` show that.
  */
 u32 znsage_stream_of(struct zse_engine *dev, u64 key);
 

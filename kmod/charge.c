@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Which cgroup pays for I/O. With a policy that isolates streams, appends and
- * the reads of GC are charged to the block cgroup of their pages: io.stat shows
- * them there, and io.max holds back GC for it. Appends of swap-out are marked
- * as swap, like the kernel's own: since 6.12 these are charged but not held
- * back, since whoever reclaims waits for them.
+ * GC reads are charged to the block cgroup of their pages: io.stat shows them
+ * there, and io.max throttles GC. Swap-out appends are marked as swap, like the
+ * kernel's own. Since 6.12 the kernel charges these but does not throttle them,
+ * because a reclaiming task waits for them.
  *
- * The kernel has given each swap-out bio the block cgroup of its page. An
- * append takes that of its first page. Each stream remembers the last one, with
- * the key of its pages, for GC, which only has keys. All else is charged to the
- * root: GC for keys that lost their stream, and all I/O of other policies,
- * whose chunks have pages of many. Otherwise the task that happened to fill the
- * chunk would pay for all, and its limits would hold up the others.
+ * The kernel gives each swap-out bio the block cgroup of its page. An append
+ * takes that of its first page. Each stream remembers the last one, with the
+ * key of its pages, because GC only knows keys. Everything else is charged to
+ * the root: GC for keys that lost their stream, and all I/O of other policies,
+ * whose chunks mix pages of many cgroups. Otherwise the task that happened to
+ * fill a chunk would pay for all of it, and its limits would hold up the
+ * others.
  */
 #include <linux/bio.h>
 #include <linux/blk-cgroup.h>
@@ -21,7 +22,7 @@
 
 #ifdef CONFIG_BLK_CGROUP
 
-/* The last pages of @stream had this key and this cgroup. */
+/* Remember key and cgroup of the last pages of @stream. */
 static void remember(struct znsage_device *zd, u32 stream, u64 key,
 		     struct cgroup_subsys_state *css)
 {
@@ -42,7 +43,7 @@ static void remember(struct znsage_device *zd, u32 stream, u64 key,
 		css_put(old);
 }
 
-/* The payer of pages of @key that @stream wrote, held; or NULL. */
+/* The payer of @stream's pages of @key, with a reference; or NULL. */
 static struct cgroup_subsys_state *payer_get(struct znsage_device *zd,
 					     u32 stream, u64 key)
 {
@@ -57,7 +58,7 @@ static struct cgroup_subsys_state *payer_get(struct znsage_device *zd,
 	return css;
 }
 
-/* Charge what GC does for pages of a stream. Returns false if nobody pays. */
+/* Charge GC's I/O for pages of a stream. Returns false if nobody pays. */
 static bool charge_gc(struct znsage_chunk *zc, struct bio *bio)
 {
 	struct zse_chunk *c = zc->core;
@@ -70,7 +71,7 @@ static bool charge_gc(struct znsage_chunk *zc, struct bio *bio)
 	return true;
 }
 
-/* Charge what swap-out appends. Returns false if nobody pays. */
+/* Charge an append of swap-out. Returns false if nobody pays. */
 static bool charge_swap_out(struct znsage_chunk *zc, struct bio *bio)
 {
 	struct bio *parent = zc->parents[zc->first];
@@ -97,7 +98,7 @@ void znsage_charge(struct znsage_chunk *zc, struct bio *bio)
 		bio_associate_blkg_from_css(bio, blkcg_root_css);
 }
 
-/* The device ends, or another policy begins: nobody pays any more. */
+/* Drop all payers: the device detaches, or its policy changes. */
 void znsage_charge_end(struct znsage_device *zd)
 {
 	u32 i;

@@ -99,7 +99,7 @@ static inline swp_entry_t znsage_folio_swap(struct folio *folio)
 #endif
 }
 
-/* The low bits of folio->mapping; they are named after the folio since 6.17. */
+/* Flags in the low bits of folio->mapping; 6.17 renamed them. */
 #ifndef FOLIO_MAPPING_FLAGS
 #define FOLIO_MAPPING_ANON	PAGE_MAPPING_ANON
 #define FOLIO_MAPPING_KSM	PAGE_MAPPING_KSM
@@ -113,7 +113,7 @@ static inline swp_entry_t znsage_folio_swap(struct folio *folio)
 #define ZNSAGE_BIN_CONST
 #endif
 
-/* Work that stays on its CPU. Known since 6.18; 7.x warns if it is missing. */
+/* Work that stays on its CPU. New in 6.18; 7.x warns if it is missing. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
 #define ZNSAGE_WQ_PERCPU	WQ_PERCPU
 #else
@@ -133,8 +133,8 @@ znsage_hrtimer_setup(struct hrtimer *timer,
 }
 
 /*
- * Hold back new bios and wait for those that are being submitted. Since 6.14,
- * no allocation of the caller starts I/O until znsage_unfreeze().
+ * Hold back new bios and wait for submissions in progress. Since 6.14, the
+ * caller's allocations start no I/O until znsage_unfreeze().
  */
 static inline unsigned int znsage_freeze(struct gendisk *disk)
 {
@@ -155,7 +155,7 @@ static inline void znsage_unfreeze(struct gendisk *disk, unsigned int flags)
 #endif
 }
 
-/* Is the disk itself a swap area that is in use? */
+/* Is the disk itself an active swap area? */
 static inline bool znsage_is_swap(struct gendisk *disk)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
@@ -166,14 +166,15 @@ static inline bool znsage_is_swap(struct gendisk *disk)
 }
 
 /*
- * Largest discard or write of zeroes. Whole pages: kernels before 6.11 split a
- * long range at it, and a slot in two requests is freed by neither.
+ * Largest discard or write of zeroes, in whole pages. Kernels before 6.11 split
+ * a long range here, and a slot that lies in two requests is freed by neither.
  */
-#define MOST_SECTORS	(rounddown(UINT_MAX, PAGE_SIZE) >> SECTOR_SHIFT)
+#define ZNSAGE_MAX_SECTORS	(rounddown(UINT_MAX, PAGE_SIZE) >> SECTOR_SHIFT)
 
 /*
- * A disk whose I/O comes in whole, aligned pages. It is not marked synchronous
- * (swap would then wait for each page) and has no write cache to flush.
+ * Allocate a disk for I/O in whole, aligned pages. It is not marked
+ * synchronous, or swap would wait for each page. It has no write cache to
+ * flush.
  */
 static inline struct gendisk *znsage_alloc_disk(bool stable_writes)
 {
@@ -183,8 +184,8 @@ static inline struct gendisk *znsage_alloc_disk(bool stable_writes)
 		.physical_block_size = PAGE_SIZE,
 		.io_min = PAGE_SIZE,
 		.dma_alignment = PAGE_SIZE - 1,
-		.max_hw_discard_sectors = MOST_SECTORS,
-		.max_write_zeroes_sectors = MOST_SECTORS,
+		.max_hw_discard_sectors = ZNSAGE_MAX_SECTORS,
+		.max_write_zeroes_sectors = ZNSAGE_MAX_SECTORS,
 		.discard_granularity = PAGE_SIZE,
 		.features = stable_writes ? BLK_FEAT_STABLE_WRITES : 0,
 	};
@@ -200,8 +201,8 @@ static inline struct gendisk *znsage_alloc_disk(bool stable_writes)
 	blk_queue_io_min(disk->queue, PAGE_SIZE);
 	blk_queue_dma_alignment(disk->queue, PAGE_SIZE - 1);
 	disk->queue->limits.discard_granularity = PAGE_SIZE;
-	blk_queue_max_discard_sectors(disk->queue, MOST_SECTORS);
-	blk_queue_max_write_zeroes_sectors(disk->queue, MOST_SECTORS);
+	blk_queue_max_discard_sectors(disk->queue, ZNSAGE_MAX_SECTORS);
+	blk_queue_max_write_zeroes_sectors(disk->queue, ZNSAGE_MAX_SECTORS);
 	blk_queue_flag_set(QUEUE_FLAG_NONROT, disk->queue);
 	blk_queue_flag_clear(QUEUE_FLAG_ADD_RANDOM, disk->queue);
 	if (stable_writes)

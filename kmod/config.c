@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /sys/kernel/config/znsage/NAME/: a directory is a device to be set up, its
- * files are the settings, and power starts and ends it.
+ * /sys/kernel/config/znsage/NAME/: each directory is a device. Its files are
+ * the device's settings; writing to power attaches or detaches it.
  */
 #include <linux/configfs.h>
 #include <linux/kstrtox.h>
@@ -11,11 +11,11 @@
 
 #include "znsage.h"
 
-/* As in the papers. */
+/* As in the ZNSwap papers. */
 #define DEFAULT_OVER_PROVISIONING	12
 /*
- * GC opens one; if that zone fails, it needs another, or nothing can be written
- * until all of some zone is stale.
+ * GC opens one. If that zone fails, GC needs another one; otherwise nothing can
+ * be written until all blocks of some zone are stale.
  */
 #define DEFAULT_RESERVE			2
 #define DEFAULT_PACE			50
@@ -169,7 +169,7 @@ static ssize_t znsage_power_show(struct config_item *item, char *page)
 	return sysfs_emit(page, "%d\n", READ_ONCE(to_znsage(item)->zd) != NULL);
 }
 
-/* While the device runs, its directory stays: rmdir says EBUSY. */
+/* A running device pins its directory: rmdir gets EBUSY. */
 static int power_on(struct znsage_item *zi)
 {
 	struct znsage_device *zd;
@@ -277,7 +277,7 @@ static struct configfs_group_operations znsage_group_ops = {
 	.make_item = znsage_make_item,
 };
 
-/* /sys/kernel/config/znsage/policies: what can be written to policy. */
+/* /sys/kernel/config/znsage/policies: the names that policy accepts. */
 static ssize_t znsage_group_policies_show(struct config_item *item, char *page)
 {
 	return znsage_policy_names(page);

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Encryption of pages: AES-XTS by the kernel's crypto API, with a random key of
- * 512 bits for each attach, kept in memory only. docs/privacy.md says what that
- * protects from.
+ * Encryption of pages: AES-XTS by the kernel's crypto API. Each attach makes a
+ * random key of 512 bits, kept in memory only. docs/privacy.md says what that
+ * protects against.
  *
  * Each page is encrypted by itself, with its slot as the tweak. So GC moves
- * ciphertext as it is, and a reader needs only the slot. (The block layer's
- * inline encryption numbers the pages of a bio in a row; those of a chunk have
- * any slots.)
+ * ciphertext unchanged, and a reader needs only the slot. (The block layer's
+ * inline encryption cannot do this: it numbers the pages of a bio
+ * consecutively, but the slots in a chunk are arbitrary.)
  *
- * Out: whoever takes a chunk from its stream encrypts it once, into pages that
- * it has since attach. Appends in parts, and again, carry these. In: a page is
- * decrypted in place before its bio ends, by a workqueue, since reads end in
- * interrupt context, where a CPU's AES instructions may not be used. The work
- * item is part of the read: nothing here allocates after attach.
+ * Swap-out: the task that takes a chunk from its stream encrypts it once, into
+ * pages allocated at attach. Split and repeated appends use the same
+ * ciphertext. Swap-in: a workqueue decrypts a page in place before its bio
+ * ends, since reads end in interrupt context, where AES instructions may not be
+ * used. The work item is part of the read, so nothing here allocates after
+ * attach.
  *
- * The cipher is called asynchronous: on x86, 6.1 to 6.12, those that use AES
- * instructions for more than 16 bytes at a time are. In process context they
- * answer at once. Ciphers that allocate memory for a request, or need a device,
- * are not taken.
+ * The cipher may be asynchronous: in 6.1 to 6.12 on x86, every cipher is that
+ * uses AES instructions for more than 16 bytes at a time. In process context
+ * they complete at once. Ciphers that allocate memory for a request, or need a
+ * device, are not used.
  */
 #include <linux/bio.h>
 #include <linux/crypto.h>
@@ -43,18 +44,20 @@ const char *const znsage_encrypt_names[ZNSAGE_NR_ENCRYPTS] = {
 MODULE_SOFTDEP("pre: aes xts");
 
 #define CIPHER		"xts(aes)"
-#define NOT_TAKEN	(CRYPTO_ALG_ALLOCATES_MEMORY | CRYPTO_ALG_KERN_DRIVER_ONLY)
+#define EXCLUDED	(CRYPTO_ALG_ALLOCATES_MEMORY | \
+			 CRYPTO_ALG_KERN_DRIVER_ONLY)
 /* Two keys of AES-256. */
 #define KEY_BYTES	64
 #define TWEAK_BYTES	16
 
-/* What it takes to encrypt a page, one for each CPU. */
+/* State to encrypt a page, one for each CPU. */
 struct znsage_cipher {
-	struct mutex lock;		/* its user may sleep and migrate */
+	struct mutex lock;		/* the user may sleep and migrate */
 	struct skcipher_request *req;
 	struct scatterlist from;
 	struct scatterlist to;
-	u8 tweak[TWEAK_BYTES] __aligned(TWEAK_BYTES);	/* or it is copied */
+	/* The API copies a tweak that is not aligned. */
+	u8 tweak[TWEAK_BYTES] __aligned(TWEAK_BYTES);
 };
 
 struct znsage_crypt {
@@ -79,7 +82,7 @@ static int cipher_page(struct znsage_crypt *crypt, struct page *from,
 	sg_set_page(&c->from, from, PAGE_SIZE, 0);
 	sg_init_table(&c->to, 1);
 	sg_set_page(&c->to, to, PAGE_SIZE, 0);
-	/* Without MAY_SLEEP: it could wait for memory. */
+	/* No MAY_SLEEP: the cipher could wait for memory. */
 	skcipher_request_set_callback(c->req, CRYPTO_TFM_REQ_MAY_BACKLOG,
 				      crypto_req_done, &wait);
 	skcipher_request_set_crypt(c->req, &c->from, sg_to, PAGE_SIZE,
@@ -105,10 +108,11 @@ int znsage_encrypt(struct znsage_chunk *zc)
 		const struct zse_entry *entry = &core->entries[i];
 
 		err = cipher_page(zc->zd->crypt, zc->pages[entry->page],
-				  zc->encrypted[entry->page], entry->slot, true);
+				  zc->encrypted[entry->page], entry->slot,
+				  true);
 	}
 	if (err)
-		pr_err_ratelimited("znsage: %s: swap-out of %u pages failed: they cannot be encrypted (%d)\n",
+		pr_err_ratelimited("znsage: %s: swap-out of %u pages failed: cannot encrypt them (%d)\n",
 				   zc->zd->name, core->nr, err);
 	return err;
 }
@@ -116,9 +120,9 @@ int znsage_encrypt(struct znsage_chunk *zc)
 /**
  * znsage_decrypt() - decrypt pages that were read, in place
  * @zd:	  device that encrypts
- * @bio:  whose pages they are; whole pages only, as for swap-out
- * @iter: the first of them, by its slot's sector
- * @nr:	  how many
+ * @bio:  the bio with the pages; whole pages only, as for swap-out
+ * @iter: position of the first page; its sector gives the slot
+ * @nr:	  number of pages
  *
  * Context: process; may sleep, but not for memory or I/O.
  */
@@ -137,7 +141,7 @@ blk_status_t znsage_decrypt(struct znsage_device *zd, struct bio *bio,
 	}
 	if (!err)
 		return BLK_STS_OK;
-	pr_err_ratelimited("znsage: %s: a page cannot be decrypted (%d)\n",
+	pr_err_ratelimited("znsage: %s: cannot decrypt a page (%d)\n",
 			   zd->name, err);
 	return BLK_STS_IOERR;
 }
@@ -171,7 +175,7 @@ static void ciphers_free(struct znsage_crypt *crypt)
 	free_percpu(crypt->ciphers);
 }
 
-/* The key is nowhere but in @tfm from here on. */
+/* On return, only @tfm has the key. */
 static int set_random_key(struct crypto_skcipher *tfm)
 {
 	u8 key[KEY_BYTES];
@@ -184,29 +188,29 @@ static int set_random_key(struct crypto_skcipher *tfm)
 }
 
 /*
- * The modules with AES instructions register the whole name, but are only
- * loaded by the name of the part. Without the request_module(), the first
- * caller would get a combination of what happens to be loaded.
+ * Modules that use AES instructions register the whole name, but are loaded
+ * only by the alias of the part. Without the request_module(), the first caller
+ * would get a combination of whatever happens to be loaded.
  */
 static struct crypto_skcipher *find_cipher(const char *name)
 {
 	struct crypto_skcipher *tfm;
 
 	request_module("crypto-aes");
-	tfm = crypto_alloc_skcipher(CIPHER, 0, NOT_TAKEN);
+	tfm = crypto_alloc_skcipher(CIPHER, 0, EXCLUDED);
 	if (!IS_ERR(tfm))
 		return tfm;
-	znsage_err(name, "the kernel offers no %s to encrypt with (%ld)",
+	znsage_err(name, "the kernel has no cipher %s (%ld)",
 		   CIPHER, PTR_ERR(tfm));
 	return PTR_ERR(tfm) == -ENOMEM ? tfm : ERR_PTR(-ENOPKG);
 }
 
 /**
- * znsage_crypt_start() - make a key and what it takes to use it
- * @zd:	  device that is being built
+ * znsage_crypt_start() - make a key and the ciphers that use it
+ * @zd:	  device that is being attached
  * @mode: how to encrypt
  *
- * znsage_crypt_end() is due in any case.
+ * The caller calls znsage_crypt_end() even after an error.
  *
  * Context: sleeps; may load modules, and wait for good random numbers after
  * boot.
@@ -231,7 +235,7 @@ int znsage_crypt_start(struct znsage_device *zd, enum znsage_encrypt mode)
 	crypt->tfm = tfm;
 	err = set_random_key(tfm);
 	if (err) {
-		znsage_err(zd->name, "no key to encrypt with (%d)", err);
+		znsage_err(zd->name, "cannot set an encryption key (%d)", err);
 		return err;
 	}
 	err = ciphers_alloc(crypt);
@@ -250,7 +254,7 @@ void znsage_crypt_end(struct znsage_device *zd)
 	if (!crypt)
 		return;
 	ciphers_free(crypt);
-	/* It overwrites the expanded key. */
+	/* This overwrites the expanded key. */
 	crypto_free_skcipher(crypt->tfm);
 	kfree(crypt);
 	zd->crypt = NULL;
@@ -262,7 +266,7 @@ int znsage_crypt_start(struct znsage_device *zd, enum znsage_encrypt mode)
 {
 	if (mode == ZNSAGE_ENCRYPT_OFF)
 		return 0;
-	znsage_err(zd->name, "the kernel was built without ciphers to encrypt with");
+	znsage_err(zd->name, "the kernel was built without CONFIG_CRYPTO_SKCIPHER");
 	return -ENOPKG;
 }
 

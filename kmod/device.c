@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Attach and detach. The backing device holds nothing of value before an attach
- * and after a detach: the zones used are reset at both.
+ * Attach and detach. The backing device holds nothing of value before attach
+ * and after detach: both reset the zones that are used.
  */
 #include <linux/blkdev.h>
 #include <linux/delay.h>
@@ -18,7 +18,7 @@
 static const char *const refusals[] = {
 	[ZSE_OK] = "",
 	[ZSE_NO_MEMORY] = "not enough memory for the maps",
-	[ZSE_BAD_CHUNK] = "the chunk does not fit a zone or the write unit",
+	[ZSE_BAD_CHUNK] = "the chunk is larger than a zone, or zone or chunk is no multiple of the write unit",
 	[ZSE_TOO_FEW_ZONES] = "too few zones for streams, GC and the reserve",
 	[ZSE_TOO_MANY_BLOCKS] = "the device is too large",
 	[ZSE_TOO_MANY_SLOTS] = "the size leaves too little over-provisioning",
@@ -70,8 +70,8 @@ static int reset_dirty(struct znsage_device *zd,
 }
 
 /*
- * Leave no memory content behind. Goes on after an error, with one message: a
- * device that is gone has errors for all zones.
+ * Leave no memory contents behind. Goes on after an error, but prints only one:
+ * a device that is gone fails for every zone.
  */
 static void reset_written(struct znsage_device *zd)
 {
@@ -82,7 +82,7 @@ static void reset_written(struct znsage_device *zd)
 		if (zi.room < zi.capacity)
 			failed += reset_zone(zd, zone, !failed) != 0;
 	if (failed)
-		znsage_err(zd->name, "%u zones could not be reset: what was swapped out may still be in them",
+		znsage_err(zd->name, "%u zones could not be reset and may still hold swapped-out memory",
 			   failed);
 }
 
@@ -195,7 +195,7 @@ static int make_engine(struct znsage_device *zd, struct znsage_geometry *geo)
 	return chunks_alloc(zd, &geo->cfg);
 }
 
-/* What I/O needs besides the engine. */
+/* Allocate what I/O needs besides the engine. */
 static int make_io(struct znsage_device *zd)
 {
 	int err;
@@ -227,7 +227,7 @@ static int make_io(struct znsage_device *zd)
 	return zd->wq && zd->read_wq ? 0 : -ENOMEM;
 }
 
-/* The device has no disk and no I/O, and may be half built. */
+/* Free a device without a disk and without I/O, perhaps half built. */
 static void device_free(struct znsage_device *zd)
 {
 	if (zd->wq)
@@ -254,7 +254,7 @@ static void device_free(struct znsage_device *zd)
 	kfree(zd);
 }
 
-/* Slots are freed under locks of mm/, where no work can be queued. */
+/* The kernel frees slots under mm locks, where no work can be queued. */
 static void irq_kick(struct irq_work *work)
 {
 	znsage_kick(container_of(work, struct znsage_device, irq_kick));
@@ -275,7 +275,7 @@ static struct znsage_device *device_alloc(const char *name,
 		bio_list_init(&zd->pending[i]);
 	bio_list_init(&zd->busy_reads);
 	INIT_LIST_HEAD(&zd->gc_retry);
-	init_waitqueue_head(&zd->fed);
+	init_waitqueue_head(&zd->chunk_wait);
 	mutex_init(&zd->check.lock);
 	mutex_init(&zd->policy_lock);
 	init_irq_work(&zd->irq_kick, irq_kick);
@@ -353,7 +353,7 @@ struct znsage_device *znsage_attach(const char *name,
 {
 	struct znsage_device *zd;
 	struct zse_stats st;
-	int err = znsage_awake_get(name);
+	int err = znsage_hibernation_block(name);
 
 	if (err)
 		return ERR_PTR(err);
@@ -362,7 +362,7 @@ struct znsage_device *znsage_attach(const char *name,
 	if (err) {
 		if (zd)
 			device_free(zd);
-		znsage_awake_put();
+		znsage_hibernation_unblock();
 		return ERR_PTR(err);
 	}
 	znsage_debugfs_add(zd);
@@ -370,17 +370,17 @@ struct znsage_device *znsage_attach(const char *name,
 	znsage_info(name, "%s on %pg: %llu MiB in %llu zones, policy %s, %u streams, chunk %lu KiB, maps %llu KiB",
 		    zd->disk->disk_name, zd->backing.bdev,
 		    (u64)zd->nr_slots * PAGE_SIZE >> 20, st.zones_total,
-		    set->policy, (u32)st.streams, zd->chunk_blocks * PAGE_SIZE >> 10,
-		    st.map_bytes >> 10);
+		    set->policy, (u32)st.streams,
+		    zd->chunk_blocks * PAGE_SIZE >> 10, st.map_bytes >> 10);
 	return zd;
 }
 
 /**
  * znsage_quiesce() - wait until nothing is in flight
- * @zd: device, to which nothing is submitted
+ * @zd: device; the caller makes sure that nothing is submitted
  *
  * GC is off afterwards, until zse_set_gc(). The device must be idle twice with
- * a run of the worker in between: what ended before the first time may have
+ * a run of the worker in between, since an I/O that ended just before may have
  * left the worker a zone to reset.
  */
 void znsage_quiesce(struct znsage_device *zd)
@@ -401,11 +401,11 @@ void znsage_quiesce(struct znsage_device *zd)
 }
 
 /**
- * znsage_detach() - end a device
+ * znsage_detach() - stop a device
  * @zd: device; freed on success
  *
  * Context: sleeps, for as long as resetting the zones takes.
- * Return: 0, or -EBUSY if the disk is open; then nothing has changed.
+ * Return: 0, or -EBUSY if the disk is open; the device then goes on running.
  */
 int znsage_detach(struct znsage_device *zd)
 {
@@ -425,6 +425,6 @@ int znsage_detach(struct znsage_device *zd)
 	reset_written(zd);
 	znsage_info(zd->name, "detached");
 	device_free(zd);
-	znsage_awake_put();
+	znsage_hibernation_unblock();
 	return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The disk in front: /dev/znsageN. Bios and freed slots come in here.
+ * The disk /dev/znsageN. Bios and notifications of freed slots arrive here.
  */
 #include <linux/blkdev.h>
 #include <linux/part_stat.h>
@@ -10,7 +10,7 @@
 #define CREATE_TRACE_POINTS
 #include "trace.h"
 
-/* Free the slots that are entirely in the bio. */
+/* Free the slots that lie entirely in the bio. */
 static void discard(struct znsage_device *zd, struct bio *bio)
 {
 	sector_t sector = bio->bi_iter.bi_sector;
@@ -30,7 +30,9 @@ static void discard(struct znsage_device *zd, struct bio *bio)
 	bio_endio(bio);
 }
 
-/* For iostat, without durations: two clock reads a page would cost too much. */
+/*
+ * Count for iostat, without times: two clock reads a page would cost too much.
+ */
 static void account(struct bio *bio)
 {
 	int group = op_stat_group(bio_op(bio));
@@ -42,9 +44,9 @@ static void account(struct bio *bio)
 }
 
 /*
- * Whole slots? They are the disk's logical blocks, but the kernel does not
- * check what drivers submit: md reads its superblock by 4 KiB, whatever the
- * page size.
+ * Does the bio cover whole slots? These are the disk's logical blocks, but the
+ * kernel does not check what drivers submit: md reads 4 KiB of superblock
+ * whatever the page size is.
  */
 static bool is_aligned(const struct bio *bio)
 {
@@ -52,14 +54,16 @@ static bool is_aligned(const struct bio *bio)
 		 ZNSAGE_PAGE_SECTORS);
 }
 
-/* The block layer holds the queue for the call, so del_gendisk() waits. */
+/*
+ * The block layer has a ref on the queue for the call, so del_gendisk() waits.
+ */
 static void znsage_submit_bio(struct bio *bio)
 {
 	struct znsage_device *zd = bio->bi_bdev->bd_disk->private_data;
 	u32 slot = bio->bi_iter.bi_sector / ZNSAGE_PAGE_SECTORS;
 	u32 nr = bio_sectors(bio) / ZNSAGE_PAGE_SECTORS;
 
-	/* A discard skips parts of slots; zeroes must not. */
+	/* A discard may skip parts of slots; a write of zeroes may not. */
 	if (bio_op(bio) != REQ_OP_DISCARD && !is_aligned(bio)) {
 		bio_io_error(bio);
 		return;
@@ -92,7 +96,7 @@ static int znsage_open(ZNSAGE_OPEN_ARGS)
 	return zd->claimed ? -EBUSY : 0;
 }
 
-/* Called under locks of mm/: takes no lock but the engine's. */
+/* Called under mm locks: takes no lock. */
 static void znsage_slot_free_notify(struct block_device *bdev,
 				    unsigned long slot)
 {
@@ -112,7 +116,7 @@ static const struct block_device_operations znsage_fops = {
 	.swap_slot_free_notify = znsage_slot_free_notify,
 };
 
-/* Make the disk appear; the device is ready for I/O. */
+/* Add the disk of a device that is ready for I/O. */
 int znsage_disk_add(struct znsage_device *zd)
 {
 	struct gendisk *disk;
@@ -139,7 +143,7 @@ int znsage_disk_add(struct znsage_device *zd)
 	return err;
 }
 
-/* Keep the disk from being opened again; -EBUSY if it is open. */
+/* Prevent the disk from being opened again; -EBUSY if it is open. */
 int znsage_disk_claim(struct znsage_device *zd)
 {
 	int err = 0;

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is remembered of page frames between swap-in and swap-out.
+ * Tables that remember page frames from swap-in to swap-out.
  *
  * When swap-in reads a block, the engine knows how long the page was on the
- * device and in which stream. When the page is swapped out the next time it may
- * have another slot, but nearly always the same frame. Two tables of fixed
- * size:
+ * device and in which stream. When the page is next swapped out it may have
+ * another slot, but nearly always the same frame. Two tables of fixed size:
  *
  *	seen	frame -> life and stream of the block that was read into it
  *	where	slot -> frame that it was read into
  *
- * Both are hints, read and written without a lock, a word at a time; words with
- * the same place overwrite each other.
+ * Both are hints. They are read and written without a lock, a word at a time;
+ * words with the same index overwrite each other.
  *
- *   A word of @seen may be of another frame or cgroup with the same tag (1 in
- *   256 each), or of an earlier page in the frame. Then the policy guesses
+ *   A word of @seen may describe another frame or cgroup with the same tag (1
+ *   in 256 each), or an earlier page in the frame. The policy then guesses
  *   wrong for one page. A word is used once: it is cleared when its page is
  *   added to a chunk.
  *
- *   A word of @where may name any frame. cached.c looks at the frame itself.
+ *   A word of @where may name any frame. cached.c checks the frame itself.
  *
- * Up to 2^20 words each, 8 MiB for both: above 4 GiB of RAM, frames share
- * places. Without memory for the tables nothing is remembered.
+ * The tables have up to 2^20 words each, 8 MiB for both. Above 4 GiB of RAM,
+ * several frames share a word. If the tables cannot be allocated, nothing is
+ * remembered.
  */
 #include <linux/hash.h>
 #include <linux/log2.h>
@@ -36,8 +36,8 @@
 
 struct znsage_frames {
 	u32 nr_seen, nr_where;	/* words, powers of two */
-	u32 *seen;	/* 0: nothing; else see SEEN_LIFE() */
-	u32 *where;	/* 0: nothing; else the frame's number plus 1 */
+	u32 *seen;	/* 0: unknown; else see SEEN_LIFE() */
+	u32 *where;	/* 0: unknown; else the frame number plus 1 */
 };
 
 /*
@@ -51,7 +51,7 @@ struct znsage_frames {
 #define NO_LIFE		0xfe
 #define NO_STREAM	0xff
 
-/* A life in 8 bits, to within an eighth: up to 0xef, so NO_LIFE is free. */
+/* A life in 8 bits, to within an eighth. At most 0xef, so NO_LIFE is free. */
 static u32 life_pack(u32 life)
 {
 	u32 shift;
@@ -96,8 +96,9 @@ static bool is_swap_in(struct folio *folio, u32 slot)
 }
 
 /*
- * A block is about to be read into a page, by swap-in or another reader. The
- * block's zone has a reader, so it stays. Context: any.
+ * Note that a block is about to be read into a page, by swap-in or another
+ * reader. The caller is a reader of the block's zone, so the zone is not reset.
+ * Context: any.
  */
 void znsage_frames_note(struct znsage_device *zd, struct page *page, u32 slot,
 			u32 block)
@@ -121,7 +122,7 @@ void znsage_frames_note(struct znsage_device *zd, struct page *page, u32 slot,
 		   tags(f, pfn, znsage_cgroup_of(folio)) << 16);
 }
 
-/* Set a page's last life and stream in @owner, if known. Context: any. */
+/* Fill in a page's last life and stream, if known. Context: any. */
 void znsage_frames_recall(struct znsage_device *zd, struct page *page,
 			  struct znsage_page *owner)
 {
@@ -140,10 +141,9 @@ void znsage_frames_recall(struct znsage_device *zd, struct page *page,
 }
 
 /*
- * A page is added to a chunk: clear its word. Not done by
- * znsage_frames_recall(), since a page that finds no chunk is placed again. A
- * word of another cgroup is of an earlier page in the frame, and cleared, too.
- * Context: any.
+ * A page is added to a chunk: clear its word. znsage_frames_recall() does not,
+ * since a page that finds no chunk is placed again. A word with another cgroup
+ * describes an earlier page in the frame, and is cleared too. Context: any.
  */
 void znsage_frames_forget(struct znsage_device *zd, struct page *page)
 {
@@ -159,8 +159,8 @@ void znsage_frames_forget(struct znsage_device *zd, struct page *page)
 }
 
 /*
- * The frame that a slot was read into last, if known. It may be any number,
- * also of no frame. Context: any.
+ * The frame that a slot was last read into, if known. The number may be wrong;
+ * there may be no such frame. Context: any.
  */
 bool znsage_frames_where(struct znsage_device *zd, u32 slot,
 			 unsigned long *pfn)
@@ -185,7 +185,7 @@ void znsage_frames_free(struct znsage_device *zd)
 	zd->frames = NULL;
 }
 
-/* Make the tables, if there is memory. The device has its size and no I/O yet. */
+/* Allocate the tables if there is memory; before any I/O of the device. */
 void znsage_frames_alloc(struct znsage_device *zd)
 {
 	unsigned long frames = min(totalram_pages(), MAX_WORDS);

@@ -2,9 +2,9 @@
 /*
  * The zones of the backing device, and which of them the engine gets.
  *
- * Only sequential zones that can be written are used; conventional, read-only
- * and offline ones are left alone, and so are zones that a given size does not
- * need: each block costs memory for its map.
+ * Only writable sequential zones are used; conventional, read-only and offline
+ * ones are left alone. So are zones that the requested size does not need,
+ * since every block costs memory for the maps.
  */
 #include <linux/bitmap.h>
 #include <linux/blkdev.h>
@@ -15,22 +15,22 @@
 #include "znsage.h"
 
 /*
- * Holds a batch of reclaim: under one plug the classic LRU writes 32 pages
- * (SWAP_CLUSTER_MAX), the multi-generational one 45 on average.
+ * A chunk holds a batch of reclaim: under one plug the classic LRU writes 32
+ * pages (SWAP_CLUSTER_MAX), the multi-generational one 45 on average.
  */
 #define DEFAULT_CHUNK		SZ_256K
 /*
- * Chunks for swap-out: enough that it rarely waits for one. At 40 pages each,
- * 10 MiB are in flight, and reads queue behind them for 9 ms at the 1.2 GB/s of
- * a ZN540.
+ * Chunks for swap-out, enough that it rarely waits for one. With 40 pages each,
+ * 10 MiB are in flight; on a ZN540, at 1.2 GB/s, reads queue behind them for
+ * 9 ms.
  */
 #define NR_CHUNKS		64
 
-/* Zones of the device, before it is decided which are used. */
+/* Zones of the device, before some are chosen. */
 struct report {
 	struct znsage_geometry *geo;
 	sector_t zone_sectors;
-	u32 *caps;		/* sectors that can be written; 0: not usable */
+	u32 *caps;		/* writable sectors of each; 0: not usable */
 };
 
 static int report_zone(struct blk_zone *z, unsigned int idx, void *data)
@@ -38,7 +38,8 @@ static int report_zone(struct blk_zone *z, unsigned int idx, void *data)
 	struct report *rep = data;
 
 	if (z->cond == BLK_ZONE_COND_IMP_OPEN ||
-	    z->cond == BLK_ZONE_COND_EXP_OPEN || z->cond == BLK_ZONE_COND_CLOSED)
+	    z->cond == BLK_ZONE_COND_EXP_OPEN ||
+	    z->cond == BLK_ZONE_COND_CLOSED)
 		__set_bit(idx, rep->geo->active);
 	if (z->cond != BLK_ZONE_COND_EMPTY)
 		__set_bit(idx, rep->geo->dirty);
@@ -58,9 +59,9 @@ static int compare_u32(const void *a, const void *b)
 }
 
 /*
- * The engine's zones are all of one size. Of the capacities that the device's
- * zones have, this is the one that makes most blocks usable: zones with less
- * are left alone, zones with more are used up to it.
+ * The engine's zones all have one size. Of the capacities that the device's
+ * zones have, return the one that makes most blocks usable: smaller zones are
+ * left alone, larger ones are used up to it.
  */
 static u32 best_capacity(const u32 *caps, u32 *sorted, u32 nr, u32 unit)
 {
@@ -81,7 +82,7 @@ static u32 best_capacity(const u32 *caps, u32 *sorted, u32 nr, u32 unit)
 	return best;
 }
 
-/* Number the zones that hold @blocks from 0. */
+/* Number the zones that hold at least @blocks from 0. */
 static void use_zones(struct znsage_geometry *geo, const u32 *caps, u32 nr,
 		      u32 blocks)
 {
@@ -120,7 +121,7 @@ static int report_zones(const char *name, struct block_device *bdev,
 	}
 	err = blkdev_report_zones(bdev, 0, BLK_ALL_ZONES, report_zone, &rep);
 	if (err < 0) {
-		znsage_err(name, "the zones cannot be read (%d)", err);
+		znsage_err(name, "cannot read the zones (%d)", err);
 		goto out;
 	}
 	err = 0;
@@ -128,7 +129,7 @@ static int report_zones(const char *name, struct block_device *bdev,
 		  best_capacity(rep.caps, rep.caps + nr, nr,
 				geo->cfg.write_unit));
 	if (!geo->cfg.nr_zones) {
-		znsage_err(name, "no sequential zone that can be written");
+		znsage_err(name, "no writable sequential zone");
 		err = -ENOSPC;
 	}
 out:
@@ -139,7 +140,8 @@ out:
 /* The device's limit on open or active zones, 0 for none. */
 static u32 active_limit(struct block_device *bdev)
 {
-	u32 open = bdev_max_open_zones(bdev), active = bdev_max_active_zones(bdev);
+	u32 active = bdev_max_active_zones(bdev);
+	u32 open = bdev_max_open_zones(bdev);
 
 	if (!open || (active && active < open))
 		return active;
@@ -147,9 +149,9 @@ static u32 active_limit(struct block_device *bdev)
 }
 
 /*
- * Longest append in blocks that the block layer does not split. Up to 6.11 it
- * splits at max_sectors_kb, too, which root may change. It is read once: set
- * below the chunk while the device is on, it makes appends fail.
+ * Longest append, in blocks, that the block layer does not split. Up to 6.11 it
+ * also splits at max_sectors_kb, which root can change. That is read only here:
+ * if root sets it below the chunk size while the device runs, appends fail.
  */
 static u32 append_limit(struct block_device *bdev)
 {
@@ -161,7 +163,7 @@ static u32 append_limit(struct block_device *bdev)
 		    (u32)queue_max_segments(q), (u32)BIO_MAX_VECS);
 }
 
-/* The device's preferred size. Drivers that do not know it say one block. */
+/* The device's preferred size. Drivers without one report a single block. */
 static u32 preferred_chunk(struct block_device *bdev, u32 unit_bytes)
 {
 	u32 bytes = bdev_io_opt(bdev);
@@ -189,7 +191,7 @@ static int choose_chunk(const char *name, struct block_device *bdev,
 	blocks = bytes / PAGE_SIZE;
 	if (!blocks || bytes % PAGE_SIZE || blocks % unit || blocks > limit ||
 	    blocks > geo->cfg.zone_blocks) {
-		znsage_err(name, "chunk of %u bytes: it must be a multiple of %lu and at most %lu (append limit) and %lu (zone)",
+		znsage_err(name, "chunk of %u bytes: must be a multiple of %lu, and at most %lu (append limit) and %lu (zone)",
 			   bytes, unit * PAGE_SIZE, limit * PAGE_SIZE,
 			   geo->cfg.zone_blocks * PAGE_SIZE);
 		return -EINVAL;
@@ -199,8 +201,8 @@ static int choose_chunk(const char *name, struct block_device *bdev,
 }
 
 /*
- * Unused zones must not take places among the active ones, which nobody would
- * free. Places among the open ones the device frees itself.
+ * Unused zones must not be active, since nobody would ever free their places.
+ * Of open zones, the device closes some by itself when it opens others.
  */
 static int check_places(const char *name, struct block_device *bdev,
 			struct znsage_geometry *geo)
@@ -213,12 +215,12 @@ static int check_places(const char *name, struct block_device *bdev,
 	taken = bitmap_weight(geo->active, nr);
 	if (!limit || taken + geo->cfg.max_active <= limit)
 		return 0;
-	znsage_err(name, "%u zones that are not to be used are open or closed, the first is %lu: they take places of the %u that can be active",
+	znsage_err(name, "%u unused zones are open or closed (the first is %lu) and take places of the %u that can be active",
 		   taken, find_first_bit(geo->active, nr), limit);
 	return -EUSERS;
 }
 
-/* Slots for @nr_zones: what over-provisioning and GC leave. */
+/* Slots that over-provisioning and GC leave on @nr_zones. */
 static u64 slots_of(const struct znsage_geometry *geo, u32 nr_zones,
 		    u32 over_provisioning)
 {
@@ -230,7 +232,9 @@ static u64 slots_of(const struct znsage_geometry *geo, u32 nr_zones,
 	return min_t(u64, slots, zse_max_slots(&cfg));
 }
 
-/* The fewest zones that hold @slots, or 0; more zones never hold less. */
+/*
+ * The fewest zones that hold @slots, or 0. More zones never hold fewer slots.
+ */
 static u32 zones_for(const struct znsage_geometry *geo, u64 slots,
 		     u32 over_provisioning)
 {
@@ -262,7 +266,7 @@ static int choose_size(const char *name, const struct znsage_settings *set,
 	}
 	if (cfg->nr_zones > limit) {
 		if (!slots) {
-			znsage_err(name, "larger than %llu GiB: give a size to use a part of it",
+			znsage_err(name, "the device is larger than %llu GiB: set a size to use part of it",
 				   (u64)ZSE_MAX_BLOCKS * PAGE_SIZE >> 30);
 			return -EFBIG;
 		}
@@ -281,7 +285,7 @@ static int choose_size(const char *name, const struct znsage_settings *set,
 	}
 	nr = zones_for(geo, slots, set->over_provisioning);
 	if (!nr) {
-		znsage_err(name, "size %llu: with %u %% over-provisioning the device holds %llu",
+		znsage_err(name, "size %llu is too large: with %u %% over-provisioning the device holds %llu",
 			   set->size, set->over_provisioning,
 			   most << PAGE_SHIFT);
 		return -ENOSPC;
@@ -293,7 +297,7 @@ static int choose_size(const char *name, const struct znsage_settings *set,
 }
 
 /* Zones that swap-out may write at a time, whatever the policy. */
-static u32 most_lanes(const struct zse_config *cfg)
+static u32 max_lanes(const struct zse_config *cfg)
 {
 	u32 nr, most = 1;
 
@@ -312,12 +316,12 @@ static u32 dirty_zones(const struct znsage_geometry *geo)
 }
 
 /**
- * znsage_geometry_read() - look at a device and decide how to use it
+ * znsage_geometry_read() - decide how to use a device
  * @name: for messages
  * @bdev: zoned device
  * @set:  settings
- * @policy: the device's first one
- * @geo:  filled in; znsage_geometry_free() is due in any case
+ * @policy: the policy to start with
+ * @geo:  filled in; the caller calls znsage_geometry_free() even after an error
  *
  * Writes nothing. Return: 0, or an errno with a message.
  */
@@ -335,7 +339,7 @@ int znsage_geometry_read(const char *name, struct block_device *bdev,
 		return -EOPNOTSUPP;
 	}
 	if (!bdev_max_zone_append_sectors(bdev)) {
-		znsage_err(name, "%pg has no zone append", bdev);
+		znsage_err(name, "%pg does not support zone append", bdev);
 		return -EOPNOTSUPP;
 	}
 	if (bdev_logical_block_size(bdev) > PAGE_SIZE) {
@@ -363,7 +367,7 @@ int znsage_geometry_read(const char *name, struct block_device *bdev,
 		err = check_places(name, bdev, geo);
 	if (err)
 		return err;
-	cfg->nr_chunks = max_t(u32, NR_CHUNKS, 4 * most_lanes(cfg));
+	cfg->nr_chunks = max_t(u32, NR_CHUNKS, 4 * max_lanes(cfg));
 	cfg->nr_gc_chunks = zse_gc_chunks(cfg);
 	geo->nr_dirty = dirty_zones(geo);
 	if (geo->nr_dirty && !set->force) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Histograms of latencies, one for each CPU and each thing that is timed.
- * Counting is a division by a constant and two additions on the CPU's own
- * memory, in any context. Readers add up the CPUs.
+ * Latency histograms, one for each CPU and each thing that is timed. Counting
+ * costs a division by a constant and two additions to per-CPU memory, in any
+ * context. Readers sum over the CPUs.
  *
- * A reset does not clear the counters, which would race with the CPUs that add
- * to them; it remembers their values.
+ * A reset does not clear the counters, since that would race with CPUs that add
+ * to them. It saves their values, and readers subtract those.
  */
 #include <linux/log2.h>
 #include <linux/math64.h>
@@ -61,7 +61,7 @@ static u32 bucket_end(u32 bucket)
 	return (4 + bucket % 4 + 1) << (bucket / 4 - 1);
 }
 
-/* Count one that took @ns. Context: any. */
+/* Count an event that took @ns. Context: any. */
 void znsage_timed(struct znsage_device *zd, enum znsage_time what, u64 ns)
 {
 	struct znsage_times __percpu *cpus = zd->latency.cpus;
@@ -87,7 +87,7 @@ static void add_up(struct znsage_latency *lat, enum znsage_time what,
 	}
 }
 
-/* The histogram since its last reset; to be freed by kfree(). */
+/* The histogram since its last reset; the caller frees it with kfree(). */
 static struct znsage_histogram *since_reset(struct znsage_latency *lat,
 					    enum znsage_time what)
 {
@@ -106,7 +106,7 @@ static struct znsage_histogram *since_reset(struct znsage_latency *lat,
 	return h;
 }
 
-/* Begin a histogram anew, or all with ZNSAGE_NR_TIMES. Returns 0 or -ENOMEM. */
+/* Reset one histogram, or all for ZNSAGE_NR_TIMES. Returns 0 or -ENOMEM. */
 int znsage_latency_reset(struct znsage_latency *lat, enum znsage_time what)
 {
 	struct znsage_histogram *h = kmalloc(sizeof(*h), GFP_KERNEL);
@@ -148,7 +148,7 @@ ssize_t znsage_latency_summary(struct znsage_latency *lat, char *buf)
 	return len;
 }
 
-/* One histogram; a page holds it whatever the numbers are. */
+/* One histogram; it fits a page whatever the numbers are. */
 ssize_t znsage_latency_table(struct znsage_latency *lat, enum znsage_time what,
 			     char *buf)
 {
@@ -166,7 +166,7 @@ ssize_t znsage_latency_table(struct znsage_latency *lat, enum znsage_time what,
 	return len;
 }
 
-/* On failure, too, znsage_latency_free() is due. */
+/* The caller calls znsage_latency_free() even after an error. */
 int znsage_latency_init(struct znsage_latency *lat)
 {
 	mutex_init(&lat->lock);

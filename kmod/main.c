@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Load and unload, and the ban on hibernation. Devices are made through
- * configfs (config.c); each directory there holds the module, so no device is
- * on when the module is unloaded.
+ * Load and unload, and the ban on hibernation. Users make devices through
+ * configfs (config.c). Each directory there pins the module, so no device is on
+ * when the module is unloaded.
  *
- * Hibernation loses swapped memory: an image has the maps of one moment, but GC
- * goes on until the power is off and resets zones that these maps point to, and
- * an attach before the image is read back resets all. So hibernation is refused
- * while a device is on, and attach is refused from the kernel's question until
- * hibernation is over (which takes long if user space writes the image).
+ * Hibernation would lose swapped memory. The image has the maps of one moment,
+ * but GC goes on until power-off and resets zones that these maps point to, and
+ * an attach before the image is read back resets all of them. So hibernation is
+ * refused while a device is on. Attach is refused from the PREPARE notification
+ * until hibernation is over, which takes long if user space writes the image.
  * Suspend loses nothing.
  */
 #include <linux/blkdev.h>
@@ -24,8 +24,8 @@ DEFINE_IDA(znsage_ida);
 int znsage_major;
 
 static DEFINE_MUTEX(sleep_lock);
-static u32 nr_on;		/* devices that are on, or about to be */
-static bool hibernating;	/* an image may be taken */
+static u32 nr_on;		/* devices that are on or being attached */
+static bool hibernating;	/* the kernel may take an image */
 
 static int sleep_event(struct notifier_block *nb, unsigned long event,
 		       void *unused)
@@ -35,7 +35,7 @@ static int sleep_event(struct notifier_block *nb, unsigned long event,
 	mutex_lock(&sleep_lock);
 	if (event == PM_HIBERNATION_PREPARE && nr_on) {
 		znsage_err("hibernation",
-			   "refused, as what is swapped out would be lost; `znsage off` or swapoff and power=0 first (devices on: %u)",
+			   "refused, since swapped-out memory would be lost; run `znsage off`, or swapoff and power=0, first (devices on: %u)",
 			   nr_on);
 		err = -EBUSY;
 	} else if (event == PM_HIBERNATION_PREPARE) {
@@ -52,12 +52,14 @@ static struct notifier_block sleep_events = {
 };
 
 /**
- * znsage_awake_get() - no hibernation until znsage_awake_put()
- * @name: of the device that is to be attached, for messages
+ * znsage_hibernation_block() - refuse hibernation while a device is on
+ * @name: name of the device to attach, for messages
+ *
+ * In force until znsage_hibernation_unblock().
  *
  * Context: sleeps. Return: 0, or -EAGAIN if hibernation has begun.
  */
-int znsage_awake_get(const char *name)
+int znsage_hibernation_block(const char *name)
 {
 	int err = 0;
 
@@ -72,7 +74,7 @@ int znsage_awake_get(const char *name)
 	return err;
 }
 
-void znsage_awake_put(void)
+void znsage_hibernation_unblock(void)
 {
 	mutex_lock(&sleep_lock);
 	nr_on--;
@@ -80,8 +82,8 @@ void znsage_awake_put(void)
 }
 
 /*
- * Waits for a hibernation in progress, of which the module was not told. An
- * image that user space has begun to write before that goes unseen.
+ * Waits for a hibernation in progress, which was not announced to the module.
+ * It does not notice an image that user space has already begun to write.
  */
 static int register_sleep_events(void)
 {

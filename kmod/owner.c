@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Whose page is this? Keys for the policies, from the folio alone and with
+ * Owners of pages: keys for the policies, taken from the folio alone and with
  * exported calls only.
  *
  * A page in a swap-out bio is under writeback and in the swap cache. So its
  * folio is neither freed nor split, stays charged to a memory cgroup (which it
- * holds), and is anonymous, shared memory, or written back by zswap. Others who
- * write to the disk bring pages that are not both swap-backed and in the swap
- * cache; these have no owner here. (A page given to direct I/O may be both. It
- * is pinned, which is enough.)
+ * pins), and is anonymous, shared memory, or written back by zswap. Other
+ * writers to the disk submit pages that are not both swap-backed and in the
+ * swap cache; these have no owner here. (A page under direct I/O may be both.
+ * It is pinned, which is enough.)
  *
  * cgroup: the number that `stat -c %i` shows of the memory cgroup's directory.
  *   cgroup v1 may move the charge meanwhile; RCU keeps the old cgroup.
  *
- * mapping: the folio's anon_vma pointer. The anon_vma may be gone and reused,
- *   since reclaim unmapped the page before it wrote it; then nobody needs the
- *   page.
+ * mapping: the folio's anon_vma pointer. The anon_vma may have been freed and
+ *   reused, since reclaim unmaps a page before it writes it. Then nobody needs
+ *   the page.
  *
  * process: the anon_vma's root, which fork passes on. The anon_vma is type-safe
  *   only in the RCU section that saw the page mapped, so its root is read with
- *   copy_from_kernel_nofault(). If it is gone, the key means nothing, and the
- *   page, which nobody needs, is placed somewhere.
+ *   copy_from_kernel_nofault(). If it was freed, the key is meaningless, but
+ *   then nobody needs the page and any stream will do.
  *
  * Shared memory has left the page cache when it is written, so its inode is not
- * known; KSM's pages have many owners. Of each kind, those of a cgroup count as
- * one mapping.
+ * known; pages merged by KSM have many owners. For each of the two kinds, the
+ * pages of a cgroup count as one mapping.
  *
  * Keys that come from pointers are hashed with a secret: policies and
  * statistics show keys, and must not show kernel addresses.
@@ -50,7 +50,7 @@ static u64 hash(const struct znsage_device *zd, u64 a, u64 b)
 #ifdef CONFIG_MEMCG
 /*
  * Number of the memory cgroup that a folio is charged to, or 0. The folio is
- * swap-backed, in the swap cache, and stays. Context: any.
+ * swap-backed and in the swap cache, and cannot leave it. Context: any.
  */
 u64 znsage_cgroup_of(struct folio *folio)
 {
@@ -83,11 +83,11 @@ static void anon_owner(const struct znsage_device *zd, unsigned long mapping,
 }
 
 /**
- * znsage_page_owner() - what policies are told of a page
+ * znsage_page_owner() - describe a page for policies
  * @zd:	   device
- * @page:  of a bio that writes; of a large folio, any page
- * @cpu:   that the page counts as coming from
- * @owner: filled in; @cpu only, if the policy does not look at pages
+ * @page:  page of a write bio; any page of a large folio
+ * @cpu:   CPU that the page counts for
+ * @owner: filled in; only with @cpu if the policy does not look at pages
  *
  * Context: process; does not sleep.
  */
@@ -109,7 +109,7 @@ void znsage_page_owner(struct znsage_device *zd, struct page *page, u32 cpu,
 	owner->cgroup = znsage_cgroup_of(folio);
 	owner->workingset = folio_test_workingset(folio);
 	owner->active = folio_test_active(folio);
-	/* A write fault may give the page to another anon_vma meanwhile. */
+	/* A write fault may move the page to another anon_vma meanwhile. */
 	mapping = (unsigned long)READ_ONCE(folio->mapping);
 	switch (mapping & FOLIO_MAPPING_FLAGS) {
 	case FOLIO_MAPPING_ANON:

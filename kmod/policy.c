@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Policies by name, the engine's own and those that modules register; and the
- * change from one to another on a running device.
+ * Policies by name, both the engine's own and those that modules register, and
+ * changing the policy of a running device.
  *
- * A device holds the module of its policy. A change attaches the new policy,
- * gives it to the engine, waits for an RCU grace period, since the policy's
- * functions are called inside RCU sections, then detaches the old policy and
- * puts its module.
+ * A device pins the module of its policy. To change it, the device attaches the
+ * new policy and gives it to the engine. It waits for an RCU grace period,
+ * since a policy's functions are called inside RCU sections. Then it detaches
+ * the old policy and puts its module.
  */
 #include <linux/ctype.h>
 #include <linux/export.h>
@@ -22,7 +22,7 @@ struct registered {
 	const struct znsage_policy *policy;
 };
 
-/* Policies of modules; under registry_lock. */
+/* Policies that modules registered; under registry_lock. */
 static LIST_HEAD(registry);
 static DEFINE_MUTEX(registry_lock);
 
@@ -91,8 +91,8 @@ void znsage_unregister_policy(struct znsage_policy *policy)
 EXPORT_SYMBOL_GPL(znsage_unregister_policy);
 
 /*
- * A policy by its name, held until znsage_policy_put(). NULL if there is none,
- * or its module is about to go. Context: sleeps.
+ * Find a policy by name and pin its module until znsage_policy_put(). NULL if
+ * there is none, or its module is being unloaded. Context: sleeps.
  */
 const struct znsage_policy *znsage_policy_get(const char *name)
 {
@@ -131,7 +131,7 @@ ssize_t znsage_policy_names(char *buf)
 	return len;
 }
 
-/* The usual policy looks at nothing but the CPU: do not look up more for it. */
+/* The common policies only need the CPU; skip the other look-ups for them. */
 static bool looks_at_pages(const struct znsage_policy *policy)
 {
 	return policy != zse_builtin_policy("single") &&
@@ -139,7 +139,7 @@ static bool looks_at_pages(const struct znsage_policy *policy)
 }
 
 /*
- * Give the device @policy, with the caller's hold, and put the one it had.
+ * Give the device @policy, with the caller's reference, and put its old one.
  * Under policy_lock, or before the device runs.
  */
 static int change(struct znsage_device *zd, const struct znsage_policy *policy)
@@ -153,8 +153,8 @@ static int change(struct znsage_device *zd, const struct znsage_policy *policy)
 			return -ENOMEM;
 	}
 	/*
-	 * No function may see the private data of the other policy: those of
-	 * the old one end while the device has a policy without any.
+	 * No function may see the other policy's private data. So the old
+	 * policy's calls end while the device has a policy without any.
 	 */
 	if (old && (old_private || private)) {
 		zse_set_policy(zd->engine, zse_builtin_policy("cpu"),
@@ -176,8 +176,8 @@ static int change(struct znsage_device *zd, const struct znsage_policy *policy)
 }
 
 /*
- * change(), with a message if it fails: for the first policy of a device,
- * before it runs, or another one.
+ * change(), with a message if it fails. Used for a device's first policy,
+ * before it runs, and for later ones.
  */
 int znsage_policy_start(struct znsage_device *zd,
 			const struct znsage_policy *policy)
@@ -190,7 +190,7 @@ int znsage_policy_start(struct znsage_device *zd,
 	return err;
 }
 
-/* The device has no I/O, and may have no policy. */
+/* Drop the policy, if any. The device has no I/O. */
 void znsage_policy_end(struct znsage_device *zd)
 {
 	znsage_charge_end(zd);
@@ -201,8 +201,8 @@ void znsage_policy_end(struct znsage_device *zd)
 }
 
 /*
- * Another policy for a running device. Returns 0, -EINVAL if there is none of
- * that name, or an errno if it cannot be started; then the old one stays.
+ * Change the policy of a running device. Returns 0, -EINVAL if there is no such
+ * policy, or an errno if it cannot be started. On failure the old one stays.
  */
 int znsage_policy_switch(struct znsage_device *zd, const char *name)
 {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Swap-in. Each run of slots whose blocks follow one another is read by a clone
- * of the bio, sent to the backing device. The zone of blocks that are being
- * read is not reset: the engine counts readers.
+ * Swap-in. A clone of the bio, sent to the backing device, reads each run of
+ * slots whose blocks are consecutive. The engine counts readers of a zone, so
+ * that it is not reset while they are in flight.
  *
  * A slot that is being written has no block yet. The kernel does not read such
- * a slot (it has the page), but other users of the disk may. Their bio waits
- * until a chunk has ended; slots before that one are read meanwhile.
+ * a slot, since it has the page, but other users of the disk may. Their bio
+ * waits until a chunk has ended; the slots before are read meanwhile.
  *
- * The block layer merges neighbouring reads, such as read-ahead's, and a bad
- * block fails all of the merged request. So a run that failed is read once
- * more, unmerged.
+ * The block layer merges neighbouring reads, such as those of read-ahead, and a
+ * bad block fails the whole request. So a run that failed is read once more,
+ * unmerged.
  *
  * Encrypted pages are decrypted in place before their bio ends: by a workqueue
  * if they come from the device, at once if they are copied from a chunk of GC.
@@ -22,24 +22,24 @@
 #include "trace.h"
 #include "znsage.h"
 
-/* A run of blocks that is being read. */
+/* A read of a run of blocks. */
 struct znsage_read {
-	struct znsage_device *zd;	/* held */
-	struct bio *bio;		/* to end */
+	struct znsage_device *zd;	/* with a ref */
+	struct bio *bio;		/* ended when the read is */
 	u32 block;			/* the first */
 	u32 nr;
 	u64 start;			/* ns; 0: not timed */
 	struct bvec_iter iter;		/* the run's pages and slots in @bio */
-	blk_status_t failed;		/* by the first try; this is the second */
+	blk_status_t failed;		/* error of the first try, if any */
 	struct work_struct work;	/* reads again, or decrypts */
-	struct bio clone;		/* last, as bio_set wants it */
+	struct bio clone;		/* must be last, for the bio_set */
 };
 
-/* For bioset_init(): what the clones of read_bios have in front of them. */
+/* For bioset_init(): bytes in front of the clones of read_bios. */
 const unsigned int znsage_read_pad = offsetof(struct znsage_read, clone);
 
 /*
- * Each read is timed: the rare slow ones are what people look for. Where the
+ * Every read is timed, since people look for the rare slow ones. Where the
  * clock is slow (no TSC), time_reads turns this off.
  */
 static u64 time_begin(struct znsage_device *zd)
@@ -98,8 +98,8 @@ static void clone_submit(struct znsage_read *rd)
 }
 
 /*
- * Read again what failed, by the clone that failed: whoever waits for a clone
- * waits only for the device.
+ * Repeat a failed read with the same clone. No clone is allocated here, so that
+ * a task waiting for a clone only waits for the device.
  */
 static void retry_work(struct work_struct *work)
 {
@@ -122,8 +122,8 @@ static void decrypt_work(struct work_struct *work)
 	run_ended(rd, znsage_decrypt(rd->zd, rd->bio, rd->iter, rd->nr));
 }
 
-/* May it be the error of a neighbour in a merged request? */
-static bool may_be_a_neighbours(blk_status_t status)
+/* May another read in the same merged request have caused this error? */
+static bool may_be_neighbour(blk_status_t status)
 {
 	return status == BLK_STS_IOERR || status == BLK_STS_MEDIUM ||
 	       status == BLK_STS_PROTECTION;
@@ -134,7 +134,7 @@ static void clone_end_io(struct bio *clone)
 	struct znsage_read *rd = container_of(clone, struct znsage_read, clone);
 	blk_status_t status = clone->bi_status;
 
-	if (!rd->failed && may_be_a_neighbours(status)) {
+	if (!rd->failed && may_be_neighbour(status)) {
 		rd->failed = status;
 		INIT_WORK(&rd->work, retry_work);
 		queue_work(rd->zd->read_wq, &rd->work);
@@ -146,13 +146,15 @@ static void clone_end_io(struct bio *clone)
 	}
 }
 
-/* Blocks to read, and where in the bio their pages are. */
+/* Blocks to read, and the position of their pages in the bio. */
 struct run {
 	struct zse_run blocks;
 	struct bvec_iter iter;
 };
 
-/* Remember which pages a run is read into, if the bio is the kernel's swap-in. */
+/*
+ * Remember the frames that a run is read into, if it is the kernel's swap-in.
+ */
 static void note_pages(struct znsage_device *zd, struct bio *bio,
 		       const struct run *run)
 {
@@ -172,7 +174,7 @@ static void note_pages(struct znsage_device *zd, struct bio *bio,
 	}
 }
 
-/* Read a run; it takes over a reference of @bio. */
+/* Read a run; takes over one of the bio's references. */
 static void submit_run(struct znsage_device *zd, struct bio *bio,
 		       const struct run *run)
 {
@@ -195,8 +197,8 @@ static void submit_run(struct znsage_device *zd, struct bio *bio,
 
 /*
  * Queue @bio until a chunk has ended. One may have ended since @slot was found
- * busy, so the slot is looked at again once the bio is on the list;
- * append_end_io() looks at the list after it changed the map.
+ * busy, so check the slot again once the bio is on the list. append_end_io()
+ * looks at the list after it changed the map.
  */
 static void wait_for_write(struct znsage_device *zd, struct bio *bio, u32 slot)
 {
@@ -205,13 +207,13 @@ static void wait_for_write(struct znsage_device *zd, struct bio *bio, u32 slot)
 	spin_lock_irqsave(&zd->lock, flags);
 	bio_list_add(&zd->busy_reads, bio);
 	spin_unlock_irqrestore(&zd->lock, flags);
-	/* Pairs with the map's compare-and-swap before append_end_io() looks. */
+	/* Pairs with the compare-and-swap of the map in append_end_io(). */
 	smp_mb();
 	if (!zse_is_busy(zd->engine, slot))
 		znsage_kick(zd);
 }
 
-/* Zero a page of @bio from @iter on; it may be in pieces. */
+/* Zero the page of @bio at @iter, which may span several segments. */
 static void zero_page_at(struct bio *bio, struct bvec_iter iter)
 {
 	u32 left = PAGE_SIZE;
@@ -254,11 +256,12 @@ static void copy_buffer(struct znsage_device *zd, struct bio *bio,
 }
 
 /**
- * znsage_read() - a swap-in bio
+ * znsage_read() - start a swap-in bio
  * @zd:	 device
- * @bio: whole slots; this holds its reference until all runs are submitted
+ * @bio: whole slots; keeps a reference of its own until all runs are submitted
  *
- * Context: process; may sleep for a clone, which comes back by itself.
+ * Context: process; may sleep for a clone. Clones in flight come back without
+ * the caller's help.
  */
 void znsage_read(struct znsage_device *zd, struct bio *bio)
 {
@@ -302,7 +305,7 @@ out:
 		znsage_kick(zd);
 }
 
-/* Try again what waited for a write. Context: the worker. */
+/* Retry reads that waited for a write. Context: the worker. */
 void znsage_read_busy(struct znsage_device *zd)
 {
 	struct bio_list list = BIO_EMPTY_LIST;

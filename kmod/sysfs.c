@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /sys/block/znsageN/znsage/: statistics and settings of a running device,
- * one value a file. The statistics follow the engine's table.
+ * /sys/block/znsageN/znsage/: statistics and settings of a running device, one
+ * value in each file. engine/stats.h lists the statistics.
  */
 #include <linux/blk-mq.h>
 #include <linux/device.h>
@@ -50,7 +50,7 @@ ZSE_GAUGES(STAT_ATTR)
 		return sysfs_emit(buf, _format "\n", _value);		\
 	}
 
-/* What was chosen at attach. */
+/* Values chosen at attach. */
 #define VALUE_ATTR(_name, _format, _value)				\
 	VALUE_SHOW(_name, _format, _value)				\
 	static DEVICE_ATTR_RO(_name)
@@ -68,8 +68,8 @@ VALUE_ATTR(encrypt, "%s",
 				ZNSAGE_ENCRYPT_OFF]);
 
 /*
- * What can be changed: @_set stores what @buf says and returns 0 or an errno.
- * The worker runs afterwards, as GC may have to.
+ * Settings: @_set parses @buf and returns 0 or an errno. The worker runs
+ * afterwards, since GC may have to.
  */
 #define SETTING_ATTR(_name, _format, _value, _set)			\
 	VALUE_SHOW(_name, _format, _value)				\
@@ -175,7 +175,7 @@ static ssize_t policy_store(struct device *dev, struct device_attribute *attr,
 }
 static DEVICE_ATTR_RW(policy);
 
-/* Histograms; writing 0 begins one anew, or all for `latency`. */
+/* Histograms; writing 0 resets one, or all of them in `latency`. */
 struct time_attribute {
 	struct device_attribute attr;
 	enum znsage_time what;
@@ -237,7 +237,7 @@ TIME_ATTR(latency_gc_append, ZNSAGE_GC_APPEND);
 TABLE_ATTR(zone_states, znsage_zone_states);
 TABLE_ATTR(live_histogram, znsage_live_histogram);
 
-/* Binary, since it may be longer than a page. */
+/* A binary attribute, since the table may be longer than a page. */
 static ssize_t stream_table_read(struct file *file, struct kobject *kobj,
 				 ZNSAGE_BIN_CONST struct bin_attribute *attr,
 				 char *buf, loff_t from, size_t count)
@@ -265,8 +265,8 @@ static void report_violation(void *arg, const char *what, u32 where, u64 is,
 }
 
 /*
- * Walk all maps. New bios wait for the queue meanwhile; slots may still be
- * freed, which the checker allows for.
+ * Walk all maps, with the queue frozen. Slots may still be freed meanwhile,
+ * which the checker allows for.
  */
 static void run_check(struct znsage_device *zd)
 {

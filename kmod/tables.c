@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tables of zones and streams. The table of all zones does not fit a file in
- * sysfs and is in debugfs; sums are in sysfs. Zones go on changing while a
- * table is made.
+ * Tables of zones and streams. The table of all zones does not fit a sysfs file
+ * and is in debugfs; sysfs has sums. Zones keep changing while a table is read.
  */
 #include <linux/debugfs.h>
 #include <linux/sched.h>
@@ -11,17 +10,17 @@
 
 #include "znsage.h"
 
-/* More than the engine has. */
+/* The engine has fewer. */
 #define MAX_STATES	16
 #define NR_SHARES	10
-/* Bytes of each line of the streams' table. */
+/* Bytes in each line of the stream table. */
 #define STREAM_LINE	166
-/* Fits the narrow columns; there are never so many. */
+/* Keeps a number within a narrow column; real ones are smaller. */
 #define NARROW(_n)	min_t(u32, _n, 999999)
 
 static struct dentry *root;
 
-/* Look at zone @i, one of many. */
+/* Look at zone @i, in a loop over all of them. */
 static bool zone_at(struct znsage_device *zd, u32 i, struct zse_zone_info *zi)
 {
 	if (!(i % 1024))
@@ -29,7 +28,7 @@ static bool zone_at(struct znsage_device *zd, u32 i, struct zse_zone_info *zi)
 	return zse_get_zone(zd->engine, i, zi);
 }
 
-/* How many zones are in each state, for states with any. */
+/* Number of zones in each state that has any. */
 ssize_t znsage_zone_states(struct znsage_device *zd, char *buf)
 {
 	const char *names[MAX_STATES];
@@ -80,6 +79,7 @@ ssize_t znsage_live_histogram(struct znsage_device *zd, char *buf)
 static bool stream_line(struct znsage_device *zd, u32 nr, char *line)
 {
 	struct zse_stream_info si;
+	u64 stall_ns;
 
 	if (!nr) {
 		snprintf(line, STREAM_LINE + 1,
@@ -91,18 +91,20 @@ static bool stream_line(struct znsage_device *zd, u32 nr, char *line)
 	}
 	if (!zse_get_stream(zd->engine, nr - 1, &si))
 		return false;
+	stall_ns = atomic64_read(&zd->stall_ns[nr - 1]);
 	snprintf(line, STREAM_LINE + 1,
 		 "%6u %20llu %20llu %20llu %20llu %20llu %20llu %6u %6u 0x%016llx\n",
-		 NARROW(nr - 1), si.host_blocks, si.gc_blocks, si.padding_blocks,
-		 si.read_blocks, si.stalls, (u64)atomic64_read(&zd->stall_ns[nr - 1]),
+		 NARROW(nr - 1), si.host_blocks, si.gc_blocks,
+		 si.padding_blocks, si.read_blocks, si.stalls, stall_ns,
 		 NARROW(si.zones_open), NARROW(si.nr_keys), si.key);
 	return true;
 }
 
 /*
- * Read @count bytes of the table of streams. It may be longer than a page, so
- * it is read in parts. All lines have one length: a part begins where the last
- * one ended, although the numbers have changed. Returns bytes, 0 at the end.
+ * Read @count bytes of the stream table. It may be longer than a page, so user
+ * space reads it in parts. All lines have the same length, so a part begins
+ * where the last one ended even if the numbers have changed. Returns bytes, 0
+ * at the end.
  */
 size_t znsage_stream_table(struct znsage_device *zd, char *buf, u32 from,
 			   size_t count)
@@ -170,14 +172,14 @@ static const struct seq_operations zones_sops = {
 };
 DEFINE_SEQ_ATTRIBUTE(zones);
 
-/* This may fail, or there may be no debugfs: nothing depends on it. */
+/* May fail, for example without debugfs. Nothing depends on it. */
 void znsage_debugfs_add(struct znsage_device *zd)
 {
 	zd->debugfs = debugfs_create_dir(zd->disk->disk_name, root);
 	debugfs_create_file("zones", 0400, zd->debugfs, zd, &zones_fops);
 }
 
-/* Waits for readers. */
+/* Waits for readers of the file. */
 void znsage_debugfs_remove(struct znsage_device *zd)
 {
 	debugfs_remove(zd->debugfs);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tracepoints: what the kernel asks of the disk, in slots, and what becomes of
- * it. `znsage bench --trace` and trace/ read them; the names and fields are an
- * interface, which docs/statistics.md describes. A zone goes by its number on
- * the backing device, as in the kernel's log.
+ * Tracepoints: what the kernel asks of the disk, in slots, and what the device
+ * does for it. `znsage bench --trace` and trace/ read them. Names and fields
+ * are an interface, described in docs/statistics.md. Zones have their numbers
+ * on the backing device, as in the kernel's log.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM znsage
@@ -30,19 +30,19 @@ DECLARE_EVENT_CLASS(znsage_slots,
 		  __entry->nr)
 );
 
-/* A bio of swap-out came in; its slots are [slot, slot + nr). */
+/* A swap-out bio arrived, for the slots [slot, slot + nr). */
 DEFINE_EVENT(znsage_slots, znsage_swap_out,
 	TP_PROTO(int disk, u32 slot, u32 nr), TP_ARGS(disk, slot, nr));
 
-/* A bio of swap-in came in. */
+/* A swap-in bio arrived. */
 DEFINE_EVENT(znsage_slots, znsage_swap_in,
 	TP_PROTO(int disk, u32 slot, u32 nr), TP_ARGS(disk, slot, nr));
 
-/* The kernel needs the content of these slots no more. */
+/* The kernel freed these slots. */
 DEFINE_EVENT(znsage_slots, znsage_slot_free,
 	TP_PROTO(int disk, u32 slot, u32 nr), TP_ARGS(disk, slot, nr));
 
-/* A read of the device for swap-in has ended; it was of [slot, slot + nr). */
+/* A swap-in read of [slot, slot + nr) from the device has ended. */
 TRACE_EVENT(znsage_swap_in_end,
 	TP_PROTO(int disk, u32 slot, u32 nr, int error, u64 us),
 	TP_ARGS(disk, slot, nr, error, us),
@@ -65,8 +65,8 @@ TRACE_EVENT(znsage_swap_in_end,
 );
 
 /*
- * A policy put the pages from a slot on into a stream; key is the last that the
- * stream was given to.
+ * A policy placed pages, from a slot on, in a stream. key is the last key that
+ * got the stream.
  */
 TRACE_EVENT(znsage_place,
 	TP_PROTO(int disk, u32 slot, u32 stream, u64 key),
@@ -87,7 +87,7 @@ TRACE_EVENT(znsage_place,
 		  __entry->slot, __entry->stream, __entry->key)
 );
 
-/* A task that wants to swap out begins to wait, or (ns) has waited. */
+/* A task that swaps out begins to wait for a chunk, or has waited ns. */
 TRACE_EVENT(znsage_wait,
 	TP_PROTO(int disk, bool begin, u64 ns),
 	TP_ARGS(disk, begin, ns),
@@ -106,8 +106,8 @@ TRACE_EVENT(znsage_wait,
 );
 
 /*
- * A chunk of swap-out found no zone, or (ns) has one. One whose append failed
- * or ended with its zone waits without a begin.
+ * A chunk of swap-out begins to wait for a zone, or gets one after ns. A chunk
+ * whose append failed, or that filled its zone, waits without a begin event.
  */
 TRACE_EVENT(znsage_stall,
 	TP_PROTO(int disk, u32 chunk, bool begin, u64 ns),
@@ -153,7 +153,10 @@ TRACE_EVENT(znsage_chunk_submit,
 		  __entry->nr, __entry->padding)
 );
 
-/* It has ended; us since its first page came, or since its submission (gc). */
+/*
+ * An append ended, us after the chunk's first page; for gc, after its
+ * submission.
+ */
 TRACE_EVENT(znsage_chunk_complete,
 	TP_PROTO(int disk, u32 chunk, bool gc, u32 zone, u32 nr, u32 padding,
 		 int error, u64 us),
@@ -183,7 +186,7 @@ TRACE_EVENT(znsage_chunk_complete,
 		  __entry->nr, __entry->padding, __entry->error, __entry->us)
 );
 
-/* GC begins to read a victim; live as it is now. */
+/* GC begins to read a victim with live valid pages. */
 TRACE_EVENT(znsage_gc_start,
 	TP_PROTO(int disk, u32 zone, u32 live, u32 capacity),
 	TP_ARGS(disk, zone, live, capacity),
@@ -203,7 +206,7 @@ TRACE_EVENT(znsage_gc_start,
 		  __entry->zone, __entry->live, __entry->capacity)
 );
 
-/* An append of GC copied pages; some may have died since it was submitted. */
+/* A GC append copied pages; some may have become stale since its submission. */
 TRACE_EVENT(znsage_gc_move,
 	TP_PROTO(int disk, u32 from, u32 to, u32 nr),
 	TP_ARGS(disk, from, to, nr),
@@ -223,7 +226,7 @@ TRACE_EVENT(znsage_gc_move,
 		  __entry->to, __entry->nr)
 );
 
-/* A victim was reset; us since GC began to read it. */
+/* A victim was reset, us after GC began to read it. */
 TRACE_EVENT(znsage_gc_finish,
 	TP_PROTO(int disk, u32 zone, u64 us),
 	TP_ARGS(disk, zone, us),

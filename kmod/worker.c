@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The worker: what cannot be done where it came up (in interrupt context, or
- * inside submit_bio()), and GC's I/O. One work item a device, so zse_next_op()
- * has one caller.
+ * The worker does GC's I/O, and work that interrupt context and submit_bio()
+ * leave to it. Each device has one work item, so zse_next_op() has one caller.
  *
- * The worker never waits for memory. Its bios come from a set of their own, and
+ * The worker never waits for memory. Its bios come from their own set, and
  * return to it without the worker's help; GC's pages were allocated at attach;
  * the workqueue has a rescuer.
  *
- * Live blocks of a victim that are close together are read by one bio, with the
- * few dead blocks between them going to a junk page. If such a bio fails, its
- * chunk is read again block by block. A block that fails again stays where it
- * is until the engine gives it up.
+ * One bio reads live blocks of a victim that are close together; the few stale
+ * blocks between them go to a junk page. If such a bio fails, the worker reads
+ * its chunk again, block by block. A block that fails again stays where it is
+ * until the engine gives it up.
  */
 #include <linux/blk-integrity.h>
 #include <linux/blkdev.h>
@@ -19,17 +18,17 @@
 #include "trace.h"
 #include "znsage.h"
 
-/* Dead blocks that are cheaper to read over than to start another read. */
+/* Reading this many stale blocks is cheaper than starting another read. */
 #define READ_OVER	8
-/* Pages in one read of GC. */
+/* Pages in one GC read. */
 #define READ_MAX	BIO_MAX_VECS
 
 /* A GC read, a reset or a finish. */
 struct worker_bio {
-	struct znsage_device *zd;	/* held */
-	struct znsage_chunk *zc;	/* that is read into, or NULL */
-	u32 first;			/* entry read; or the zone */
-	struct bio bio;			/* last, as bio_set wants it */
+	struct znsage_device *zd;	/* with a ref */
+	struct znsage_chunk *zc;	/* chunk to read into, or NULL */
+	u32 first;			/* first entry of it, or the zone */
+	struct bio bio;			/* must be last, for the bio_set */
 };
 
 /* For bioset_init(). */
@@ -56,7 +55,7 @@ static void worker_bio_put(struct worker_bio *wb)
 	percpu_ref_put(&zd->ref);
 }
 
-/* GC reads @zone, for the first time or again. */
+/* GC reads from @zone, perhaps not for the first time. */
 static void victim_begin(struct znsage_device *zd, u32 zone)
 {
 	struct zse_zone_info zi;
@@ -70,7 +69,7 @@ static void victim_begin(struct znsage_device *zd, u32 zone)
 				      zi.capacity);
 }
 
-/* @zone was reset; the engine does not know yet. */
+/* @zone was reset; the engine has not been told yet. */
 static void victim_end(struct znsage_device *zd, u32 zone)
 {
 	u64 ns;
@@ -90,7 +89,7 @@ void znsage_zone_state(void *host, u32 zone, const char *from, const char *to)
 	struct znsage_device *zd = host;
 
 	trace_znsage_zone_state(zd->index, zd->zone_nr[zone], from, to);
-	/* A victim in which something had to stay. */
+	/* GC could not empty this victim. */
 	if (zd->gc_since[zone] && !strcmp(to, "full"))
 		zd->gc_since[zone] = 0;
 }
@@ -123,7 +122,7 @@ static void gc_read_end_io(struct bio *bio)
 		zc->failed = true;
 		if (zc->single &&
 		    zse_gc_entry_failed(wb->zd->engine, zc->core, wb->first))
-			pr_err_ratelimited("znsage: %s: a page is lost: it could not be read for long\n",
+			pr_err_ratelimited("znsage: %s: a page is lost: GC could not read it for a long time\n",
 					   wb->zd->name);
 	}
 	gc_read_put(zc);
@@ -131,8 +130,8 @@ static void gc_read_end_io(struct bio *bio)
 }
 
 /*
- * How many entries from @first on one bio reads; @pages: with the dead blocks
- * between them.
+ * Number of entries from @first on that one bio reads. Sets @pages to their
+ * number with the stale blocks between them.
  */
 static u32 gc_read_span(const struct znsage_chunk *zc, u32 first, u32 *pages)
 {
@@ -140,7 +139,7 @@ static u32 gc_read_span(const struct znsage_chunk *zc, u32 first, u32 *pages)
 	const struct zse_entry *entry = zc->core->entries;
 	u32 zone = zse_block_zone(e, entry[first].expect), over = READ_OVER, i;
 
-	/* The junk page keeps one block only: other checksums would not match. */
+	/* The junk page keeps only one block, so checksums would not match. */
 	if (bdev_get_integrity(zc->zd->backing.bdev))
 		over = 0;
 	*pages = 1;
@@ -169,7 +168,7 @@ static void gc_read_bio(struct znsage_chunk *zc, u32 first, u32 nr, u32 pages)
 	wb->first = first;
 	wb->bio.bi_iter.bi_sector = znsage_block_sector(zd, block);
 	wb->bio.bi_end_io = gc_read_end_io;
-	/* A merged request fails for all, if one of its blocks is bad. */
+	/* One bad block would fail all of a merged request. */
 	if (zc->single)
 		wb->bio.bi_opf |= REQ_NOMERGE;
 	for (i = 0; i < nr; i++, block++) {
@@ -183,7 +182,7 @@ static void gc_read_bio(struct znsage_chunk *zc, u32 first, u32 nr, u32 pages)
 	submit_bio_noacct(&wb->bio);
 }
 
-/* ZSE_OP_READ, and its second try. */
+/* Do a ZSE_OP_READ; @single: once more, block by block. */
 static void gc_read(struct znsage_chunk *zc, bool single)
 {
 	u32 first = 0, nr, pages;
@@ -253,12 +252,12 @@ static void fail_chunk(struct znsage_device *zd, const struct zse_op *op)
 			   zd->name, op->nr);
 	znsage_end_pages(op->chunk->priv, op->first, op->nr, BLK_STS_IOERR);
 	znsage_chunk_release(op->chunk->priv, 1, 0);
-	/* With nothing in flight, no append's end wakes who waits. */
+	/* If nothing is in flight, no append's end wakes waiting tasks. */
 	if (READ_ONCE(zd->starved))
 		znsage_kick(zd);
 }
 
-/* The engine has a zone for a chunk that waited for one, or failed. */
+/* Append a chunk of GC, or one that waited for a zone or is tried again. */
 static void append(struct znsage_device *zd, const struct zse_op *op)
 {
 	struct znsage_chunk *zc = op->chunk->priv;

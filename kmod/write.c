@@ -3,25 +3,26 @@
  * Swap-out.
  *
  * Pages of incoming bios gather in the chunk of a stream. The append carries
- * these very pages, or their ciphertext. A chunk goes out when it is full, when
- * the plug of its submitter ends (reclaim works under one), at once if there is
+ * the pages themselves, or their ciphertext. A chunk is sent when it is full,
+ * when the submitter's plug ends (reclaim works under one), at once if there is
  * no plug, or at the deadline. A chunk that needs padding to the write unit
  * waits for the deadline: the next batch of reclaim usually fills it.
  *
- * A bio may have pages of several owners, which go to streams of their own.
+ * A bio may have pages of several owners. Each owner's pages go to its stream.
  *
- * If a stream has as many chunks in use as it may, the submitter waits, as for
- * a request of any other device; otherwise reclaim would put all of memory
+ * If a stream uses as many chunks as it may, the submitter waits, as it would
+ * for a request of any other device. Otherwise reclaim would put all of memory
  * under writeback before it noticed that the device is slow. Chunks come back
  * when appends end or GC has made room; neither needs the submitter. Writers of
  * other streams do not wait.
  *
  * A task inside submit_bio() of a stacked disk must not wait: the chunk may
  * need I/O that is still on its current->bio_list. Its bio goes to the stream's
- * pending list, and so does a bio for which chunks run out in the middle. The
- * worker, which never waits, goes on with it.
+ * pending list. So does a bio if chunks run out in the middle of it. The
+ * worker, which never waits, continues with these bios.
  *
- * Only the plug's callback is allocated; without it a chunk goes out at once.
+ * The plug's callback is the only allocation. If it fails, the chunk is sent at
+ * once.
  */
 #include <linux/blkdev.h>
 #include <linux/highmem.h>
@@ -31,15 +32,15 @@
 #include "trace.h"
 #include "znsage.h"
 
-/* Our part in a task's plug. */
+/* Our callback of a task's plug. */
 struct znsage_plug {
-	struct blk_plug_cb cb;	/* its data is the device, held */
+	struct blk_plug_cb cb;	/* its data is the device, with a ref */
 	bool begun;		/* cpu is set */
-	u32 cpu;		/* where it began: its pages count as of there */
-	u64 streams;		/* that pages went to; flushed at its end */
+	u32 cpu;		/* where it began; all its pages count for it */
+	u64 streams;		/* streams to flush at its end */
 };
 
-/* End the pages [first, first + nr) of a swap-out chunk. */
+/* End the bios of the entries [first, first + nr) of a swap-out chunk. */
 void znsage_end_pages(struct znsage_chunk *zc, u32 first, u32 nr,
 		      blk_status_t status)
 {
@@ -58,7 +59,7 @@ static bool chunk_put(struct znsage_chunk *zc, u64 now)
 {
 	bool more = zse_chunk_put(zc->zd->engine, zc->core, now);
 
-	/* Pairs with the barrier in pending_go_on(). */
+	/* Pairs with the barrier in pending_resume(). */
 	smp_mb();
 	return more;
 }
@@ -104,7 +105,8 @@ static void trace_append_end(struct znsage_chunk *zc, bool ok, u64 now)
 	u64 ns = now - (c->gc ? zc->since : c->born);
 
 	if (ok)
-		znsage_timed(zd, c->gc ? ZNSAGE_GC_APPEND : ZNSAGE_SWAP_OUT, ns);
+		znsage_timed(zd, c->gc ? ZNSAGE_GC_APPEND : ZNSAGE_SWAP_OUT,
+			     ns);
 	if (trace_znsage_chunk_complete_enabled())
 		trace_znsage_chunk_complete(zd->index, c->id, c->gc,
 					    zd->zone_nr[c->zone], zc->nr,
@@ -112,7 +114,7 @@ static void trace_append_end(struct znsage_chunk *zc, bool ok, u64 now)
 					    div_u64(ns, NSEC_PER_USEC));
 	if (ok && c->gc && trace_znsage_gc_move_enabled())
 		trace_moves(zc);
-	/* If it is not done, it waits for a zone from now on. */
+	/* If entries are left to append, they wait for a zone from now on. */
 	zc->since = now;
 }
 
@@ -121,7 +123,7 @@ static void append_end_io(struct bio *bio)
 	struct znsage_chunk *zc = bio->bi_private;
 	struct znsage_device *zd = zc->zd;
 	struct zse_chunk *c = zc->core;
-	/* By the device, which may be wrong; before the zone it is huge. */
+	/* The device may report nonsense; a sector before the zone wraps. */
 	sector_t sectors = bio->bi_iter.bi_sector -
 			   znsage_zone_start(zd, c->zone);
 	bool ok = !bio->bi_status && !(sectors % ZNSAGE_PAGE_SECTORS) &&
@@ -138,9 +140,9 @@ static void append_end_io(struct bio *bio)
 	bio_uninit(bio);
 	trace_append_end(zc, ok, now);
 	/*
-	 * If it is not finished, the engine has the chunk again, and the worker
-	 * may append the rest before this has ended its pages: the hold keeps
-	 * the parents. A chunk of GC has none.
+	 * If the chunk is not finished, the engine owns it again, and the
+	 * worker may append the rest before the bios of this append are ended.
+	 * The hold keeps the parents until then. A chunk of GC has no parents.
 	 */
 	if (!c->gc)
 		atomic_inc(&zc->holds);
@@ -163,8 +165,8 @@ static void append_end_io(struct bio *bio)
  * @zd: device
  * @op: what to append where
  *
- * Context: process; does not sleep under submit_bio(), else it may, for a
- * request of the backing device.
+ * Context: process; may sleep for a request of the backing device, but not
+ * under submit_bio().
  */
 void znsage_append(struct znsage_device *zd, const struct zse_op *op)
 {
@@ -200,11 +202,11 @@ static void chunk_fail(struct znsage_device *zd, struct zse_chunk *c)
 	zse_chunk_lose(zd->engine, c);
 	znsage_end_pages(c->priv, 0, c->nr, BLK_STS_IOERR);
 	zse_chunk_put(zd->engine, c, 0);
-	/* Others may wait for it, as in append_end_io(). */
+	/* Others may wait for the chunk, as in append_end_io(). */
 	znsage_kick(zd);
 }
 
-/* Append a chunk that was taken from its stream; or the worker will. */
+/* Append a chunk that was taken from its stream, or leave it to the worker. */
 static void chunk_go(struct znsage_device *zd, struct zse_chunk *c)
 {
 	struct znsage_chunk *zc = c->priv;
@@ -227,13 +229,14 @@ static void chunk_go(struct znsage_device *zd, struct zse_chunk *c)
 		znsage_kick(zd);
 }
 
-/* Append what needs no padding. */
+/* Append the chunks of these streams that need no padding. */
 static void flush_streams(struct znsage_device *zd, u64 streams)
 {
 	for (; streams; streams &= streams - 1) {
-		struct zse_chunk *c = zse_stream_take(zd->engine,
-						      __ffs64(streams),
-						      zd->write_unit > 1, ~0ULL);
+		u32 stream = __ffs64(streams);
+		struct zse_chunk *c = zse_stream_take(zd->engine, stream,
+						      zd->write_unit > 1,
+						      ~0ULL);
 
 		if (c)
 			chunk_go(zd, c);
@@ -246,9 +249,9 @@ static u64 deadline_ns(const struct znsage_device *zd)
 }
 
 /*
- * The deadline timer. It is off while no chunk is filling. timer_on is cleared
- * before the streams are looked at and set after a page was added, so one of
- * the two sides sees the other.
+ * The deadline timer, which is off while no chunk is filling. It clears
+ * timer_on before it looks at the streams; deadline_arm() sets timer_on after a
+ * page was added. So one of the two sees what the other did.
  */
 enum hrtimer_restart znsage_deadline(struct hrtimer *timer)
 {
@@ -283,8 +286,9 @@ static void deadline_arm(struct znsage_device *zd)
 }
 
 /*
- * Append the chunks that a task left to the worker, and those whose deadline
- * has passed. Only the latter are padded; or all, while znsage_quiesce() waits.
+ * Append the chunks that tasks left to the worker, and those whose deadline has
+ * passed. Only the latter are padded. While znsage_quiesce() waits, append all
+ * chunks, padded.
  */
 void znsage_write_flush(struct znsage_device *zd)
 {
@@ -315,7 +319,9 @@ static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
 
 	if (!c->nr)
 		c->born = ktime_get_ns();
-	/* Of an owner's pages, the first one was placed. */
+	/*
+	 * The first of an owner's pages placed them all; only its word counts.
+	 */
 	znsage_frames_forget(zd, bio_iter_page(bio, *iter));
 	while (iter->bi_size > rest && c->nr < c->max) {
 		struct bio_vec bv = bio_iter_iovec(bio, *iter);
@@ -331,11 +337,11 @@ static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
 }
 
 /*
- * How many bytes at the head of a bio go to one stream: a folio has one owner.
- * Since 7.3 swap-out puts neighbours on the disk into one bio, whoever owns
- * them; before, a bio had one folio.
+ * Number of bytes at the head of a bio that go to one stream. A folio has one
+ * owner. Since 7.3, swap-out puts neighbours on the disk into one bio whoever
+ * owns them; before, a bio had one folio.
  */
-static u32 one_owner(struct znsage_device *zd, struct bio *bio)
+static u32 head_bytes(struct znsage_device *zd, struct bio *bio)
 {
 	struct bio_vec bv = bio_iter_iovec(bio, bio->bi_iter);
 	struct folio *folio;
@@ -344,12 +350,13 @@ static u32 one_owner(struct znsage_device *zd, struct bio *bio)
 	if (!(bio->bi_opf & REQ_SWAP) || !READ_ONCE(zd->wants_owners))
 		return bio->bi_iter.bi_size;
 	folio = page_folio(bv.bv_page);
-	left = folio_size(folio) - folio_page_idx(folio, bv.bv_page) * PAGE_SIZE;
+	left = folio_size(folio) -
+	       folio_page_idx(folio, bv.bv_page) * PAGE_SIZE;
 	return min_t(size_t, left,
 		     mp_bvec_iter_len(bio->bi_io_vec, bio->bi_iter));
 }
 
-/* Stream for the pages at the head of a bio. */
+/* Choose the stream for the pages at the head of a bio. */
 static u32 place(struct znsage_device *zd, struct bio *bio, u32 cpu)
 {
 	struct bio_vec bv = bio_iter_iovec(bio, bio->bi_iter);
@@ -371,18 +378,19 @@ static void trace_place(struct znsage_device *zd, const struct bio *bio,
 				   ZNSAGE_PAGE_SECTORS, stream, si.key);
 }
 
+/* How much of a bio was written. */
 enum written {
-	ALL,		/* of the bio; it may be gone */
-	MORE,		/* another owner's pages are left of it */
-	NO_CHUNK,	/* chunks ran out; some of it is left */
+	ALL,		/* all; the bio may have been freed */
+	MORE,		/* pages of another owner are left */
+	NO_CHUNK,	/* chunks ran out; pages are left */
 };
 
-/* Give the head of a bio to a stream; what is left is in its iterator. */
+/* Give the head of a bio to a stream and advance the bio past it. */
 static enum written write_head(struct znsage_device *zd, struct bio *bio,
 			       u32 stream)
 {
 	struct bvec_iter iter = bio->bi_iter;
-	u32 rest = iter.bi_size - one_owner(zd, bio);
+	u32 rest = iter.bi_size - head_bytes(zd, bio);
 
 	trace_place(zd, bio, stream);
 	while (iter.bi_size > rest) {
@@ -435,16 +443,16 @@ static struct bio *pending_pop(struct znsage_device *zd, u32 stream)
 		WRITE_ONCE(zd->starved, zd->starved & ~BIT_ULL(stream));
 	spin_unlock_irqrestore(&zd->lock, flags);
 	if (!bio)
-		wake_up_all(&zd->fed);
+		wake_up_all(&zd->chunk_wait);
 	return bio;
 }
 
 /*
- * Go on with the bios of a stream until chunks run out again. The policy may
- * have changed since they came, so they are placed anew. Returns the streams
- * that pages went to.
+ * Continue with the pending bios of a stream until chunks run out again. The
+ * policy may have changed since they arrived, so they are placed anew. Returns
+ * the streams that pages went to.
  */
-static u64 pending_go_on(struct znsage_device *zd, u32 stream)
+static u64 pending_resume(struct znsage_device *zd, u32 stream)
 {
 	struct bio *bio;
 	u64 streams = 0;
@@ -461,7 +469,7 @@ static u64 pending_go_on(struct znsage_device *zd, u32 stream)
 		if (written == ALL)
 			continue;
 		pending_add(zd, bio, to, to == stream);
-		/* Pairs with append_end_io(): chunk put, then starved read. */
+		/* Pairs with chunk_put() and the read of starved after it. */
 		smp_mb();
 		if (!zse_has_chunk(zd->engine, to))
 			break;
@@ -472,7 +480,7 @@ static u64 pending_go_on(struct znsage_device *zd, u32 stream)
 }
 
 /**
- * znsage_write_pending() - go on with bios that found no chunk
+ * znsage_write_pending() - continue with bios that found no chunk
  * @zd: device
  *
  * Context: the worker, which calls znsage_write_flush() next.
@@ -482,7 +490,7 @@ void znsage_write_pending(struct znsage_device *zd)
 	u64 starved = READ_ONCE(zd->starved), streams = 0;
 
 	for (; starved; starved &= starved - 1)
-		streams |= pending_go_on(zd, __ffs64(starved));
+		streams |= pending_resume(zd, __ffs64(starved));
 	atomic64_or(streams, &zd->flush);
 }
 
@@ -492,10 +500,10 @@ static bool is_starved(const struct znsage_device *zd, u32 stream)
 }
 
 /*
- * Wait while bios of the stream wait for a chunk. Returns false if the task may
- * not, since bios that it submitted have not gone out.
+ * Wait until the stream has no pending bios. Returns false if the task must not
+ * wait, since bios that it submitted are still on its bio_list.
  */
-static bool wait_until_fed(struct znsage_device *zd, u32 stream)
+static bool wait_for_chunk(struct znsage_device *zd, u32 stream)
 {
 	const struct bio_list *list = current->bio_list;
 	u64 since, ns;
@@ -504,7 +512,7 @@ static bool wait_until_fed(struct znsage_device *zd, u32 stream)
 		return false;
 	trace_znsage_wait(zd->index, true, 0);
 	since = ktime_get_ns();
-	wait_event(zd->fed, !is_starved(zd, stream));
+	wait_event(zd->chunk_wait, !is_starved(zd, stream));
 	ns = ktime_get_ns() - since;
 	znsage_timed(zd, ZNSAGE_SUBMIT_WAIT, ns);
 	trace_znsage_wait(zd->index, false, ns);
@@ -517,7 +525,7 @@ static void unplug(struct blk_plug_cb *cb, bool from_schedule)
 	struct znsage_device *zd = cb->data;
 
 	if (from_schedule || current->bio_list) {
-		/* The task is going to sleep, or is inside submit_bio(). */
+		/* The task is about to sleep, or is inside submit_bio(). */
 		atomic64_or(plug->streams, &zd->flush);
 		znsage_kick(zd);
 	} else {
@@ -527,7 +535,7 @@ static void unplug(struct blk_plug_cb *cb, bool from_schedule)
 	percpu_ref_put(&zd->ref);
 }
 
-/* Our part in the task's plug; NULL if it has none, or there is no memory. */
+/* Our callback of the task's plug. NULL without a plug or memory for it. */
 static struct znsage_plug *plug_of(struct znsage_device *zd, u32 cpu)
 {
 	struct blk_plug_cb *cb = blk_check_plugged(unplug, zd,
@@ -545,7 +553,9 @@ static struct znsage_plug *plug_of(struct znsage_device *zd, u32 cpu)
 	return plug;
 }
 
-/* The pages themselves go into the chunk, so a part of one will not do. */
+/*
+ * A chunk takes the pages themselves, so the bio must not have parts of pages.
+ */
 static bool pages_are_whole(struct bio *bio)
 {
 	struct bvec_iter iter;
@@ -558,8 +568,8 @@ static bool pages_are_whole(struct bio *bio)
 }
 
 /**
- * znsage_write() - a swap-out bio
- * @zd:	 device; its queue is held by the caller
+ * znsage_write() - start a swap-out bio
+ * @zd:	 device; the caller has a reference on its queue
  * @bio: whole slots; ended when all its pages are on the device
  *
  * Context: process; may sleep until a chunk is free.
@@ -585,7 +595,7 @@ void znsage_write(struct znsage_device *zd, struct bio *bio)
 			/* Its chunks may be among those not flushed yet. */
 			flush_streams(zd, unplugged);
 			unplugged = 0;
-			if (!wait_until_fed(zd, stream)) {
+			if (!wait_for_chunk(zd, stream)) {
 				written = NO_CHUNK;
 				break;
 			}

@@ -7,17 +7,17 @@
  *	main.c		load and unload; no hibernation while a device is on
  *	config.c	configfs: settings of a device, and its power switch
  *	device.c	attach and detach
- *	geometry.c	the backing device's zones, and which are used
- *	disk.c		the disk in front: bios and freed slots come in
+ *	geometry.c	which zones of the backing device are used
+ *	disk.c		/dev/znsageN: entry of bios and freed slots
  *	write.c		swap-out: chunks, plugs, deadline, waiting for a chunk
  *	charge.c	which cgroup pays for I/O
  *	crypt.c		encryption of pages
  *	read.c		swap-in
  *	policy.c	policies by name; changing a device's policy
- *	owner.c		what a page belongs to
- *	frames.c	what is remembered of a frame between swap-in and
- *	swap-out cached.c	is a slot's page in memory, so that GC can drop
- *	its block? worker.c	deferred work; GC reads, resets, finishes
+ *	owner.c		which cgroup, process and mapping a page belongs to
+ *	frames.c	tables of page frames: last life, frame of a slot
+ *	cached.c	tells GC that a slot's page is in memory
+ *	worker.c	deferred work; GC reads, resets, finishes
  *	sysfs.c		statistics and settings of a running device
  *	latency.c	histograms of how long things take
  *	tables.c	tables of zones and streams, in sysfs and debugfs
@@ -44,7 +44,10 @@
 
 #define ZNSAGE_PAGE_SECTORS	(PAGE_SIZE >> SECTOR_SHIFT)
 #define ZNSAGE_MAX_PATH		256
-/* A page may wait so long for its chunk to fill; less is a storm of timers. */
+/*
+ * Bounds of the deadline, the time that a page may wait for its chunk to fill.
+ * A shorter one would be a storm of timers.
+ */
 #define ZNSAGE_MIN_DEADLINE_US	100
 #define ZNSAGE_MAX_DEADLINE_US	1000000
 
@@ -70,7 +73,7 @@ struct znsage_settings {
 	u32 gc_high;
 	u32 pace;
 	enum zse_victim victim;
-	u32 deadline_us;	/* a page waits so long for its chunk to fill */
+	u32 deadline_us;	/* most that a page waits for its chunk */
 	char policy[ZNSAGE_POLICY_NAME];
 	enum znsage_encrypt encrypt;
 	bool force;		/* reset zones that are not empty */
@@ -78,7 +81,7 @@ struct znsage_settings {
 
 /* What is timed. */
 enum znsage_time {
-	ZNSAGE_SWAP_OUT,	/* an append, since its chunk's first page came */
+	ZNSAGE_SWAP_OUT,	/* an append, since the chunk's first page */
 	ZNSAGE_SWAP_IN,		/* a read of the device */
 	ZNSAGE_CHUNK_WAIT,	/* a chunk of swap-out waits for a zone */
 	ZNSAGE_SUBMIT_WAIT,	/* a task waits for a chunk */
@@ -91,7 +94,7 @@ enum znsage_time {
 struct znsage_times;
 
 struct znsage_latency {
-	struct znsage_times __percpu *cpus;	/* since attach; only added to */
+	struct znsage_times __percpu *cpus;	/* since attach; never reset */
 	struct mutex lock;
 	struct znsage_times *base;	/* under lock: cpus at the last reset */
 };
@@ -104,32 +107,32 @@ struct znsage_crypt;
 struct znsage_chunk {
 	struct zse_chunk *core;		/* its priv points back here */
 	struct znsage_device *zd;
-	struct page **pages;		/* of each entry; GC's chunks own them */
+	struct page **pages;	/* one for each entry; GC's chunks own theirs */
 	struct bio bio;			/* the append */
 	struct bio_vec *vecs;		/* its pages */
 	u32 first, nr;			/* entries in the append */
 	u64 since;	/* ns: when its wait, GC read or GC append began */
 
 	/* Chunks of swap-out. */
-	struct bio **parents;		/* the bio to end, of each entry */
+	struct bio **parents;		/* the bio that each entry came from */
 	struct page **encrypted;	/* ciphertext of each entry, or NULL */
 	/*
-	 * One for what is left to append, one for each append whose pages are
-	 * being ended: these need @parents. The last one puts the chunk.
+	 * Users of @parents: one for what is left to append, and one for each
+	 * append whose bios are being ended. The last one puts the chunk.
 	 */
 	atomic_t holds;
 
 	/* Chunks of GC. */
 	atomic_t reads;			/* bios in flight */
-	bool single;			/* block by block, after a failure */
+	bool single;			/* read block by block after an error */
 	bool failed;			/* a read failed */
 	struct list_head link;		/* on gc_retry */
 };
 
 /* Who pays for a stream's I/O; see charge.c. */
 struct znsage_payer {
-	struct cgroup_subsys_state *css;	/* block cgroup, held, or NULL */
-	u64 key;				/* of its pages */
+	struct cgroup_subsys_state *css; /* block cgroup, with a ref, or NULL */
+	u64 key;			/* of its pages */
 };
 
 /* What the last check of the maps found. */
@@ -154,63 +157,63 @@ struct znsage_device {
 	u32 chunk_blocks;
 	u32 write_unit;			/* blocks */
 	u32 nr_slots;
-	u32 nr_streams;			/* most, whatever the policy */
+	u32 nr_streams;			/* the most that any policy gets */
 	u32 deadline_us;
 	bool claimed;		/* detach has begun; under disk->open_mutex */
 
 	struct znsage_chunk *chunks;
 	u32 nr_chunks;
-	struct page *junk;		/* GC reads dead blocks into it */
+	struct page *junk;		/* GC reads stale blocks into it */
 	struct bio_set read_bios;	/* clones for swap-in */
 	struct bio_set worker_bios;	/* only the worker allocates from it */
 
-	/* Held by each bio and plug in flight; detach waits for the last. */
+	/* Each bio and plug in flight has a ref; detach waits for all. */
 	struct percpu_ref ref;
 	struct completion released;
 	struct workqueue_struct *wq;
 	struct work_struct work;	/* the worker; see worker.c */
-	/* Not the worker's: the worker may wait for a clone of a read. */
+	/* A second queue, since the worker may wait for a clone of a read. */
 	struct workqueue_struct *read_wq;
-	struct irq_work irq_kick;	/* kicks the worker under locks of mm/ */
+	struct irq_work irq_kick;	/* wakes the worker under mm locks */
 	struct hrtimer timer;		/* the deadline */
 	atomic_t timer_on;
-	atomic64_t flush;	/* streams whose chunk the worker appends ... */
-	bool quiescing;			/* ... all, with padding */
+	atomic64_t flush;		/* streams whose chunk is to be sent */
+	bool quiescing;			/* the worker sends all, with padding */
 
 	struct znsage_frames *frames;	/* or NULL */
 	struct znsage_crypt *crypt;	/* NULL: pages are not encrypted */
-	siphash_key_t key_secret;	/* keys that come from pointers */
+	siphash_key_t key_secret;	/* hashes keys made from pointers */
 	u32 swap_type;			/* of the swap area; see cached.c */
 
 	struct mutex policy_lock;
 	const struct znsage_policy *policy;	/* held; under policy_lock */
 	void *policy_private;		/* under policy_lock */
-	bool wants_owners;		/* the policy looks at pages */
-	bool isolates;			/* it isolates streams */
+	bool wants_owners;		/* the policy looks at pages' owners */
+	bool isolates;			/* the policy isolates streams */
 
 	spinlock_t lock;		/* guards these: */
 	struct bio_list pending[ZSE_MAX_STREAMS]; /* found no chunk */
-	struct bio_list busy_reads;	/* of slots that are being written */
+	struct bio_list busy_reads;	/* wait for a write of their slot */
 	struct list_head gc_retry;	/* chunks to read block by block */
 	u64 starved;			/* streams with pending bios */
 	struct znsage_payer payers[ZSE_MAX_STREAMS];
 
-	wait_queue_head_t fed;		/* until a bit of starved is clear */
+	wait_queue_head_t chunk_wait;	/* for a bit of starved to clear */
 
 	struct znsage_check check;
 	struct znsage_latency latency;
-	bool time_reads;		/* swap-in is timed */
-	u64 *gc_since;		/* ns: when GC began to read a zone, or 0 */
-	atomic64_t stall_ns[ZSE_MAX_STREAMS];	/* chunks waited for zones */
-	struct dentry *debugfs;		/* or an error */
+	bool time_reads;		/* time swap-in */
+	u64 *gc_since;		/* ns: when GC began to read each zone, or 0 */
+	atomic64_t stall_ns[ZSE_MAX_STREAMS];	/* chunks waiting for zones */
+	struct dentry *debugfs;		/* or an ERR_PTR */
 };
 
-/* What the backing device offers and the settings want. */
+/* How a device is used, from what it offers and what the settings ask for. */
 struct znsage_geometry {
 	struct zse_config cfg;
 	u32 *zone_nr;		/* number on the device of each zone used */
-	unsigned long *dirty;	/* of all zones of the device: not empty */
-	unsigned long *active;	/* likewise: open or closed */
+	unsigned long *dirty;	/* bitmap of all zones: not empty */
+	unsigned long *active;	/* bitmap of all zones: open or closed */
 	u32 nr_dirty;		/* of the zones used */
 	u32 nr_unused;	/* conventional, read-only, offline, small, surplus */
 };
@@ -218,8 +221,8 @@ struct znsage_geometry {
 /* main.c */
 extern struct ida znsage_ida;
 extern int znsage_major;
-int znsage_awake_get(const char *name);
-void znsage_awake_put(void);
+int znsage_hibernation_block(const char *name);
+void znsage_hibernation_unblock(void);
 
 /* config.c */
 int znsage_config_register(void);
@@ -325,7 +328,7 @@ void znsage_debugfs_remove(struct znsage_device *zd);
 void znsage_debugfs_init(void);
 void znsage_debugfs_exit(void);
 
-/* Let the worker run. Context: any but under locks of mm/. */
+/* Wake the worker. Context: any, but not under mm locks (see irq_kick). */
 static inline void znsage_kick(struct znsage_device *zd)
 {
 	queue_work(zd->wq, &zd->work);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A policy to begin with: pages that come back soon go to one stream, all others
- * to another. README.md tells how to build, load and simulate it.
+ * A policy to start from: pages that come back soon go to one stream, all
+ * others to another. README.md says how to build, load and simulate it.
  *
- * A page that was on the device before has a life: the number of blocks swapped out
- * meanwhile. It is hot if that is less than half of the usual life; a new page is
- * hot if the kernel counts it to the working set.
+ * A page that was on the device before has a life, the number of blocks swapped
+ * out meanwhile. It is hot if that is less than half of the usual life. A new
+ * page is hot if the kernel counts it in the working set.
  */
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -13,9 +13,9 @@
 
 enum { COLD, HOT, NR_STREAMS };
 
-/* Of each device. */
+/* State of a device. */
 struct hotcold {
-	u32 usual;	/* moving average of the lives of pages */
+	u32 usual;	/* moving average of page lives */
 };
 
 static bool is_hot(struct hotcold *hc, const struct znsage_page *page)
@@ -24,7 +24,7 @@ static bool is_hot(struct hotcold *hc, const struct znsage_page *page)
 
 	if (life == ZNSAGE_NONE)
 		return page->workingset;
-	/* Concurrent CPUs may lose a step of the average: no harm. */
+	/* Concurrent CPUs may lose an update, which does no harm. */
 	WRITE_ONCE(hc->usual, usual - usual / 64 + life / 64);
 	return life < usual / 2;
 }

@@ -23,8 +23,8 @@
 #endif
 
 /*
- * The maps take 8 bytes a page of the device, up to 32 GiB. If they do not fit,
- * attach fails: no OOM killer. In huge pages a look takes fewer TLB misses.
+ * The maps take 8 bytes for each page of the device, up to 32 GiB. If they do
+ * not fit, attach fails without the OOM killer. Huge pages save TLB misses.
  */
 static inline void *zp_alloc(size_t bytes)
 {
@@ -65,9 +65,7 @@ static inline bool zp_cas(u32 *p, u32 old, u32 new)
 	return cmpxchg(p, old, new) == old;
 }
 
-/*
- * The kernel has no atomic add on a plain word; atomic_t is one in a struct.
- */
+/* The kernel has no atomic add on a plain word, but atomic_t wraps just one. */
 static inline void zp_add(u32 *p, u32 v)
 {
 	BUILD_BUG_ON(sizeof(atomic_t) != sizeof(u32));

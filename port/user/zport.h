@@ -54,8 +54,8 @@ static inline void zp_mb(void)
 }
 
 /*
- * A read-modify-write of C11 is no full barrier: a later load may be ordered before
- * its store. On x86 these instructions are full barriers.
+ * A C11 read-modify-write is no full barrier: a later load may move before its
+ * store. On x86 these instructions are full barriers.
  */
 static inline void zp_order(void)
 {
@@ -112,7 +112,7 @@ static inline void zp_store64(u64 *p, u64 v)
 	__atomic_store_n(p, v, __ATOMIC_RELAXED);
 }
 
-/* The system preempts threads; the hook shows tests where others may run. */
+/* Threads are preempted anyway. The hook lets tests run something here. */
 extern __attribute__((weak)) void (*zp_on_resched)(void);
 __attribute__((weak)) void (*zp_on_resched)(void);
 

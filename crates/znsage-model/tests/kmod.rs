@@ -13,7 +13,7 @@ fn finds(scenario: impl Fn() + Sync + Send + std::panic::UnwindSafe + 'static) -
 }
 
 /// Each side writes a word, then looks at the other's; one must see the other. A bio waits and
-/// a chunk is put: pending_go_on(), chunk_put(). A bio waits for a slot and its write ends:
+/// a chunk is put: pending_resume(), chunk_put(). A bio waits for a slot and its write ends:
 /// wait_for_write(), append_end_io(). The timer is cleared and a page added:
 /// znsage_deadline(), deadline_arm().
 fn one_sees_the_other(mine: bool, theirs: bool) {

@@ -90,7 +90,7 @@ fn errors_of_a_policy_are_reported() {
     let what = refusal(write("silent.c", silent));
     assert!(what.contains("registers no policy"), "{what}");
     let what = refusal(write("nowhere.c", &module("nowhere", "", "")));
-    assert!(what.contains("a policy has a name and place()"), "{what}");
+    assert!(what.contains("a policy needs a name and place()"), "{what}");
     let code = "static u32 place(struct zse_engine *dev, const struct znsage_page *page) \
                 { return 0; }";
     let what = refusal(write("again.c", &module("heat", code, ".place = place")));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * For policies in user space: as much of <linux/module.h> as one needs, so
- * that the same source is a module of the kernel and a library of the
- * simulator, which calls znsage_policy_init().
+ * The part of <linux/module.h> that a policy needs, for user space. So the same
+ * source compiles to a kernel module and to a library for the simulator, which
+ * calls znsage_policy_init().
  */
 #ifndef ZNSAGE_USER_LINUX_MODULE_H
 #define ZNSAGE_USER_LINUX_MODULE_H
@@ -30,7 +30,7 @@
 		fn();							\
 	}
 
-/* At file scope; what they say is of no use here. */
+/* These stand at file scope and have no effect here. */
 #define ZP_NOTHING(line)	struct zp_nothing_##line
 #define ZP_NOTHING_AT(line)	ZP_NOTHING(line)
 #define MODULE_LICENSE(text)	ZP_NOTHING_AT(__LINE__)

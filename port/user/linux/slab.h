@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* How it is allocated makes no difference here. */
+/* The flags make no difference here. */
 #define GFP_KERNEL	0
 #define GFP_NOWAIT	0
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Compiled into the shared object of a policy: its calls go to the table that
- * the simulator filled in.
+ * Compiled into the shared object of a policy. Forwards the policy's calls
+ * through a table that the simulator fills in.
  */
 #include "calls.h"
 

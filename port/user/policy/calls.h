@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a policy that was loaded from a shared object calls, include/znsage.h,
- * as a table: so the program that loads it need not export its symbols.
+ * The functions of include/znsage.h as a table, for a policy in a shared
+ * object. With it, the program that loads the object need not export symbols.
  */
 #ifndef ZNSAGE_USER_CALLS_H
 #define ZNSAGE_USER_CALLS_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Policies by name in user space: those of the engine, those that are part of
- * the program, and those that were loaded from a shared object, which is what
- * modules are here. None is ever unloaded.
+ * Policies by name in user space: the engine's, those linked into the program,
+ * and those loaded from shared objects, which take the place of modules. None
+ * is ever unloaded.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -11,13 +11,13 @@
 #include "calls.h"
 #include "registry.h"
 
-#define MOST	32
+#define MAX_POLICIES	32
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct znsage_policy *policies[MOST];
+static struct znsage_policy *policies[MAX_POLICIES];
 static u32 nr_policies;
 
-/* What this thread has registered last. */
+/* The policy that this thread registered last. */
 static __thread struct znsage_policy *last;
 
 static struct znsage_policy *find(const char *name)
@@ -40,7 +40,7 @@ int znsage_register_policy(struct znsage_policy *policy)
 	pthread_mutex_lock(&lock);
 	if (zse_builtin_policy(policy->name) || find(policy->name))
 		err = -EEXIST;
-	else if (nr_policies == MOST)
+	else if (nr_policies == MAX_POLICIES)
 		err = -ENOSPC;
 	else
 		policies[nr_policies++] = policy;
@@ -86,13 +86,13 @@ static const struct znsage_calls calls = {
 };
 
 /*
- * The policy that the shared object @path registers; or NULL, and @why: a text
- * that stays.
+ * Load the shared object @path and return the policy that it registers. On
+ * failure return NULL and set @why to a string that the caller does not free.
  */
 const struct znsage_policy *zse_load_policy(const char *path, const char **why)
 {
 	void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	struct znsage_calls *its_calls;
+	struct znsage_calls *object_calls;
 	int (*init)(void);
 	int err;
 
@@ -101,19 +101,19 @@ const struct znsage_policy *zse_load_policy(const char *path, const char **why)
 		*why = dlerror();
 		return NULL;
 	}
-	its_calls = dlsym(object, "znsage_calls");
+	object_calls = dlsym(object, "znsage_calls");
 	*(void **)&init = dlsym(object, "znsage_policy_init");
-	if (!its_calls || !init) {
+	if (!object_calls || !init) {
 		*why = "it has no module_init()";
 		return NULL;
 	}
-	*its_calls = calls;
+	*object_calls = calls;
 	last = NULL;
 	err = init();
 	if (err)
 		*why = err == -EEXIST ? "there is a policy of that name" :
-		       err == -EINVAL ? "a policy has a name and place()" :
-					"its init fails";
+		       err == -EINVAL ? "a policy needs a name and place()" :
+					"its init function fails";
 	else if (!last)
 		*why = "it registers no policy";
 	return err ? NULL : last;

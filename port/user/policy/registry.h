@@ -4,7 +4,7 @@
 
 #include <znsage.h>
 
-/* Of the engine; its header is no concern of policies. */
+/* From the engine, whose header policies do not see. */
 const struct znsage_policy *zse_builtin_policy(const char *name);
 
 const struct znsage_policy *zse_find_policy(const char *name);
