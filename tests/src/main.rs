@@ -5,6 +5,7 @@
 mod cases;
 mod cleanup;
 mod device;
+mod devices;
 mod direct;
 mod inject;
 mod kmsg;

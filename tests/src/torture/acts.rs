@@ -2,8 +2,8 @@
 //! The actions on a machine under torture, one at a time.
 
 use super::{Torture, PRIORITY};
-use crate::cases::devices::{CONVENTIONAL, MAIN, TIGHT};
 use crate::device::{self, Device};
+use crate::devices::{CONVENTIONAL, MAIN, TIGHT};
 use crate::ensure;
 use crate::guest;
 use crate::outcome::{Context, Outcome};

@@ -8,6 +8,7 @@ mod fio;
 mod measure;
 mod plan;
 pub mod record;
+mod steps;
 mod work;
 
 use std::any::Any;
@@ -19,7 +20,6 @@ use crate::cli::ProbeArgs;
 use crate::device::{self, Backing};
 use crate::error::{Error, Kind, Result};
 use crate::machine::Machine;
-
 use crate::queue;
 use crate::sys::{require_root, Sys, ZoneCommand};
 use crate::units;
@@ -59,7 +59,7 @@ pub fn prepare(sys: &dyn Sys, args: &ProbeArgs, page: u64) -> Result<Ready> {
     let (profile, save) = (file(&args.profile).transpose()?, file(&args.save).transpose()?);
     let held = sys.hold(&backing.path).map_err(|e| Error::io("open", &sys.at(&backing.path), e))?;
     if !args.yes {
-        ask_user(sys, &backing, work::estimate(&plan))?;
+        ask_user(sys, &backing, steps::estimate(&plan))?;
     }
     Ok(Ready { backing, layout, plan, fio, profile, save, _held: held })
 }
@@ -114,7 +114,7 @@ pub fn run(sys: &dyn Sys, ready: &Ready) -> Result<Report> {
         notes: Vec::new(),
         machine,
     };
-    let measured = work::all(sys, ready, &mut probe);
+    let measured = steps::all(sys, ready, &mut probe);
     let empty = reset(sys, ready);
     measured.map_err(|e| with_device_state(e, &ready.backing.path, &empty))?;
     empty?;

@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The steps of a probe, and the time left.
+//! What the measurements of a probe share: the device, and the time left.
 
 use std::time::{Duration, Instant};
 
 use super::fio::{self, Job, Output, Run};
-use super::measure;
-use super::plan::Plan;
-use super::record::{Probe, Speed};
+use super::record::Speed;
 use super::Ready;
 use crate::bench::Latency;
 use crate::error::{reason, Error, Kind, Result};
 use crate::progress::Progress;
 use crate::sys::{Appends, Lane, Sys, ZoneCommand};
 use crate::units;
-
-/// Seconds to start fio.
-const START: f64 = 1.0;
 
 const MIB: f64 = (1 << 20) as f64;
 
@@ -33,65 +28,22 @@ pub struct Work<'a> {
     step: (&'static str, f64),
 }
 
-/// Name, seconds, function.
-type Step = (&'static str, f64, fn(&mut Work, &mut Probe) -> Result<()>);
-
-fn steps(plan: &Plan) -> Vec<Step> {
-    let points = |n: usize| START + n as f64 * plan.seconds;
-    let (requests, depths, zones) = (plan.requests.len(), plan.depths.len(), plan.zones.len());
-    let fullness = plan.fullness.len() as f64;
-    vec![
-        ("writes by their size", points(requests), measure::write_requests),
-        ("appends by their size", points(requests) - START, measure::append_requests),
-        ("appends by their number", points(depths) - START, measure::append_depths),
-        ("writes by the number of zones", points(zones), measure::write_zones),
-        ("appends by the number of zones", points(zones) - START, measure::append_zones),
-        ("writes beside others", points(3), measure::writers),
-        ("appends beside others", points(5) - START, measure::appenders),
-        ("reads", points(2 + requests + depths), measure::reads),
-        ("reads beside others", points(9), measure::readers),
-        ("bandwidth while it fills to 60 %", START + plan.fill_seconds, |w, p| {
-            measure::fill(w, p, 60)
-        }),
-        ("bandwidth while it fills to 90 %", START + plan.fill_seconds, |w, p| {
-            measure::fill(w, p, 90)
-        }),
-        ("resetting and finishing zones", fullness * (START + plan.seconds), measure::zone_times),
-    ]
-}
-
-pub fn estimate(plan: &Plan) -> f64 {
-    steps(plan).iter().map(|step| step.1).sum()
-}
-
-pub fn all(sys: &dyn Sys, ready: &Ready, probe: &mut Probe) -> Result<()> {
-    let mut work = Work {
-        sys,
-        ready,
-        engine: probe.engine.clone(),
-        appends: true,
-        progress: Progress::new(),
-        begun: Instant::now(),
-        planned: estimate(&ready.plan),
-        done: 0.0,
-        step: ("", 0.0),
-    };
-    for (what, cost, measure) in steps(&ready.plan) {
-        if sys.interrupted() {
-            return Err(Error::interrupted());
-        }
-        work.step = (what, cost);
-        work.show();
-        measure(&mut work, probe)?;
-        work.done += cost;
+impl<'a> Work<'a> {
+    /// All steps together are planned to take so many seconds.
+    pub fn new(sys: &'a dyn Sys, ready: &'a Ready, engine: &str, planned: f64) -> Self {
+        let (progress, begun) = (Progress::new(), Instant::now());
+        let engine = engine.to_string();
+        let (appends, done, step) = (true, 0.0, ("", 0.0));
+        Work { sys, ready, engine, appends, progress, begun, planned, done, step }
     }
-    match sys.interrupted() {
-        true => Err(Error::interrupted()),
-        false => Ok(()),
-    }
-}
 
-impl Work<'_> {
+    /// A step begins, planned to take so many seconds.
+    pub fn begin(&mut self, name: &'static str, seconds: f64) {
+        self.done += self.step.1;
+        self.step = (name, seconds);
+        self.show();
+    }
+
     /// Shows the current step and the time left, extrapolated from the past steps.
     fn show(&mut self) {
         let (step, took) = (self.step, self.begun.elapsed().as_secs_f64());

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The steps of a probe, one after the other.
+
+use super::measure;
+use super::plan::Plan;
+use super::record::Probe;
+use super::work::Work;
+use super::Ready;
+use crate::error::{Error, Result};
+use crate::sys::Sys;
+
+/// Seconds to start fio.
+const START: f64 = 1.0;
+
+/// Name, seconds, function.
+type Step = (&'static str, f64, fn(&mut Work, &mut Probe) -> Result<()>);
+
+fn steps(plan: &Plan) -> Vec<Step> {
+    let points = |n: usize| START + n as f64 * plan.seconds;
+    let (requests, depths, zones) = (plan.requests.len(), plan.depths.len(), plan.zones.len());
+    let fullness = plan.fullness.len() as f64;
+    vec![
+        ("writes by their size", points(requests), measure::write_requests),
+        ("appends by their size", points(requests) - START, measure::append_requests),
+        ("appends by their number", points(depths) - START, measure::append_depths),
+        ("writes by the number of zones", points(zones), measure::write_zones),
+        ("appends by the number of zones", points(zones) - START, measure::append_zones),
+        ("writes beside others", points(3), measure::writers),
+        ("appends beside others", points(5) - START, measure::appenders),
+        ("reads", points(2 + requests + depths), measure::reads),
+        ("reads beside others", points(9), measure::readers),
+        ("bandwidth while it fills to 60 %", START + plan.fill_seconds, |w, p| {
+            measure::fill(w, p, 60)
+        }),
+        ("bandwidth while it fills to 90 %", START + plan.fill_seconds, |w, p| {
+            measure::fill(w, p, 90)
+        }),
+        ("resetting and finishing zones", fullness * (START + plan.seconds), measure::zone_times),
+    ]
+}
+
+pub fn estimate(plan: &Plan) -> f64 {
+    steps(plan).iter().map(|step| step.1).sum()
+}
+
+pub fn all(sys: &dyn Sys, ready: &Ready, probe: &mut Probe) -> Result<()> {
+    let mut work = Work::new(sys, ready, &probe.engine, estimate(&ready.plan));
+    for (name, seconds, measure) in steps(&ready.plan) {
+        if sys.interrupted() {
+            return Err(Error::interrupted());
+        }
+        work.begin(name, seconds);
+        measure(&mut work, probe)?;
+    }
+    match sys.interrupted() {
+        true => Err(Error::interrupted()),
+        false => Ok(()),
+    }
+}
