@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Processes with a memory limit. A child runs a closure and stops at points, where its parent
-//! inspects the system before it lets the child go on.
+//! inspects the system before it lets the child continue.
 #![allow(unsafe_code)]
 
 use std::fs::{self, File};
@@ -100,7 +100,7 @@ fn own(file: &str) -> Outcome<String> {
     Ok(format!("{GROUPS}{group}/{file}"))
 }
 
-/// Reclaims up to so many bytes from the group of this process.
+/// Reclaims up to this many bytes from the group of this process.
 pub fn reclaim(bytes: u64) -> Outcome {
     match guest::write(&own("memory.reclaim")?, &bytes.to_string()) {
         Err(e) if e.raw_os_error() != Some(libc::EAGAIN) => Err(format!("memory.reclaim: {e}")),
@@ -148,7 +148,7 @@ const POINT: &str = "point";
 const NUMBERS: &str = "numbers";
 
 impl Link {
-    /// Whether the parent has said to go on. Does not wait, and leaves the message for
+    /// Whether the parent has told it to continue. Does not wait, and leaves the message for
     /// `point()`.
     pub fn is_told(&self) -> bool {
         can_be_read(&self.from)
@@ -160,7 +160,7 @@ impl Link {
         writeln!(self.to, "{NUMBERS} {}", words.join(" ")).context("tell the parent")
     }
 
-    /// Tells the parent that this point is reached, and waits until it says to go on.
+    /// Tells the parent that this point is reached, and waits until it says to continue.
     pub fn point(&mut self) -> Outcome {
         writeln!(self.to, "{POINT}").context("tell the parent")?;
         self.from.read_exact(&mut [0]).context("wait for the parent")

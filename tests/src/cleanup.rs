@@ -40,8 +40,8 @@ fn threads() -> Vec<String> {
         .collect()
 }
 
-/// Takes down everything a case may leave behind. Returns what a case should have removed
-/// itself, and what cannot be removed.
+/// Removes everything that a case may leave behind. Returns what the case should have
+/// removed itself, and what cannot be removed.
 pub fn clean() -> Vec<String> {
     let mut left = Vec::new();
     for name in guest::list(GROUPS)

@@ -124,7 +124,7 @@ impl Device {
         zones::all_empty(&backing)
     }
 
-    /// As `finish()`, for devices whose zones cannot be reset any more.
+    /// As `finish()`, for devices whose zones can no longer be reset.
     pub fn end(self) -> Outcome {
         self.check()?;
         if guest::swaps().contains(&self.node()) {
@@ -200,7 +200,7 @@ impl Bench {
     }
 }
 
-/// The number of blocks in so many bytes.
+/// The number of blocks in this many bytes.
 pub const fn blocks(bytes: u64) -> u64 {
     bytes / PAGE as u64
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What both programs of tests stand on: `vm-suite`, and `machine-suite`.
+//! Shared by the two test programs, `vm-suite` and `machine-suite`.
 
 pub mod child;
 pub mod document;

@@ -24,7 +24,7 @@ pub struct Tally {
     pub accesses: u64,
     /// Accesses that returned an error.
     pub failed: u64,
-    /// Pages that cannot be read although nothing fails any more.
+    /// Pages that still cannot be read after all faults have ended.
     pub lost: u64,
 }
 
@@ -55,7 +55,7 @@ impl Load {
         words.join("; ")
     }
 
-    /// Stops the workers, once nothing fails any more. Each verifies all its pages: a wrong
+    /// Stops the workers after all faults have ended. Each verifies all its pages: a wrong
     /// page is an error, an unreadable one is counted.
     pub fn stop(mut self) -> Outcome<Tally> {
         let mut sum = Tally::default();

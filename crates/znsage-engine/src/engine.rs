@@ -85,7 +85,7 @@ impl Engine {
         Self::create(cfg, None)
     }
 
-    /// An engine whose host tells which pages it has in memory.
+    /// An engine whose host says which pages are in memory.
     pub fn with_memory(cfg: &Config, memory: Arc<InMemory>) -> Result<Self, Refusal> {
         Self::create(cfg, Some(memory))
     }

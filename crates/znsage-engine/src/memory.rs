@@ -17,7 +17,7 @@ pub struct InMemory {
 }
 
 impl InMemory {
-    /// An empty set for so many slots.
+    /// An empty set for this many slots.
     pub fn new(slots: u32) -> Self {
         let words = (0..slots.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         InMemory { words, dropped: Mutex::default() }

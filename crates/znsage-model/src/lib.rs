@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The engine's own C code in a model checker: every interleaving of a few threads, and
-//! every value that an unordered load may see. docs/locking.md says what is checked and
-//! what is not.
+//! every value that an unordered load may see. docs/locking.md says what the model covers
+//! and what it does not.
 
 pub mod port;
 

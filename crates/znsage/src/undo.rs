@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Undo steps of what was done.
+//! Steps that undo what was done.
 
 use crate::error::{Error, Result};
 use crate::sys::Sys;

@@ -28,7 +28,7 @@ fn attach(policy: &str) -> Outcome<Device> {
     Device::attach(&guest::device(MAIN)?, &[("size", "25165824"), ("policy", policy)])
 }
 
-/// What each slot of a disk holds, and a buffer to move it with.
+/// The expected contents of each slot of a disk, and a buffer for I/O.
 struct Model {
     disk: Disk,
     keys: Vec<u64>,
@@ -62,13 +62,13 @@ impl Model {
         (0..all).step_by(256).try_for_each(|s| self.verify(s..(s + 256).min(all)))
     }
 
-    /// Slots that hold something.
+    /// Number of slots that hold data.
     fn used(&self) -> u64 {
         self.keys.iter().filter(|&&key| key != ZERO).count() as u64
     }
 }
 
-/// Some slots in a row: mostly one, or 64 KiB, or 1 MiB; at times in between.
+/// A range of slots: mostly one slot, 64 KiB or 1 MiB; sometimes in between.
 fn some_slots(random: &mut Random, all: usize) -> Range<usize> {
     let n = match random.below(8) {
         0..3 => 1,
@@ -114,7 +114,7 @@ fn never_written_reads_zero(_: &mut Log) -> Outcome {
     model.verify_all()?;
     model.write(10..11, 1)?;
     model.write(300..316, 2)?;
-    // Requests that go over the borders of what was written.
+    // Requests that cross the boundaries of earlier ones.
     model.verify(0..256)?;
     model.verify(290..320)?;
     model.verify_all()?;
@@ -192,8 +192,8 @@ fn overlapping_writes(_: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
-/// A request whose first slot is lost and whose second is being written: it waits for the
-/// write, and then is an error all the same.
+/// A read whose first slot is lost and whose second is being written: it waits for the
+/// write, and then still fails.
 fn error_before_a_write(log: &mut Log) -> Outcome {
     // Where an append to a zone that is empty fails.
     let starts = (0..16).map(|zone| (zone * 2048, zone * 2048 + 7));
@@ -232,7 +232,7 @@ fn error_before_a_write(log: &mut Log) -> Outcome {
     device.finish()
 }
 
-/// More than 4 GiB are zeroed by one call, which the kernel cuts into requests.
+/// One call zeroes more than 4 GiB; the kernel splits it into requests.
 fn zeroes_of_much(_: &mut Log) -> Outcome {
     let null = NullBlk::zoned(&[("size", "5120"), ("zone_size", "64")])?;
     let device = Device::attach(&null.node(), &[("policy", "single")])?;
@@ -249,8 +249,8 @@ fn zeroes_of_much(_: &mut Log) -> Outcome {
     device.finish()
 }
 
-/// Pages are not copied, so a request that is not made of pages is refused
-/// before it gets here; nothing happens to what is there.
+/// The module does not copy pages, so it refuses a request that is not made of whole
+/// pages, and the slots keep their contents.
 fn unaligned_is_refused(log: &mut Log) -> Outcome {
     let device = attach("cpu")?;
     let mut model = Model::new(device.disk()?)?;
@@ -277,8 +277,8 @@ fn unaligned_is_refused(log: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
-/// Has a process whose memory is in huge pages swapped out; the growth of a
-/// counter of the kernel must tell that they went out in one piece.
+/// Swaps out a process whose memory is in huge pages. A counter of the kernel must show
+/// that they were swapped out in one piece.
 fn swaps_huge(device: &Device, counter: impl Fn() -> Outcome<u64>) -> Outcome {
     const SIZE: usize = 32 << 20;
     let before = counter()?;
@@ -336,7 +336,7 @@ fn swaps_huge_or_not(device: &Device, sizes: &str) -> Outcome {
     outcome
 }
 
-/// Policy heat moves a page that comes back soon up one stream, from the fourth on. That holds
+/// Policy heat moves a page that comes back soon one stream towards the first. That also holds
 /// for pages that find no chunk and are placed again when there is one.
 fn heat_knows_pages_that_find_no_chunk(_: &mut Log) -> Outcome {
     const PAGES: usize = 512;

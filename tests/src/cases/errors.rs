@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A device that fails: what it does not take goes elsewhere, what it does
-//! not give back is one error, to the one who asked.
+//! A device with errors: pages that it cannot write go to other zones, and a page that
+//! it cannot read is an error only for the task that reads it.
 
 use nix::sys::signal::Signal;
 
@@ -33,11 +33,11 @@ fn null_blk() -> Outcome<NullBlk> {
     NullBlk::zoned(&[("size", "64"), ("zone_size", "1")])
 }
 
-/// Zones with a bad spot: what was to be written goes elsewhere, what had
-/// been written moves, the zones retire. Nobody notices.
+/// Zones with a bad sector: the pages go to other zones, GC moves those already
+/// written, the zones retire. No process sees an error.
 fn failed_appends(log: &mut Log) -> Outcome {
     let null = null_blk()?;
-    // Early and in the middle of a zone, and in one that GC may write.
+    // At the start and in the middle of a zone, and in one that GC may write.
     for zone in [5, 20, 40] {
         null.break_sectors(zone * ZONE + 8 * zone, zone * ZONE + 8 * zone + 7)?;
     }
@@ -56,7 +56,7 @@ fn failed_appends(log: &mut Log) -> Outcome {
             "1",
         ])
     })?;
-    ensure!(log.has("append to zone 5 failed"), "the log does not tell of zone 5");
+    ensure!(log.has("append to zone 5 failed"), "the log does not mention zone 5");
     let (errors, retired) = (device.counter("write_errors")?, device.counter("zones_retired")?);
     ensure!(errors >= 3, "write_errors is {errors}");
     ensure!(retired == 3, "zones_retired is {retired}");
@@ -64,8 +64,7 @@ fn failed_appends(log: &mut Log) -> Outcome {
     device.finish()
 }
 
-/// A block that cannot be read is an error of the read that wants it, and of
-/// no other.
+/// A block that cannot be read fails the read that needs it, and no other.
 fn failed_read(log: &mut Log) -> Outcome {
     const SLOTS: usize = 1024;
     let null = null_blk()?;
@@ -131,10 +130,10 @@ fn failed_read_of_a_process(log: &mut Log) -> Outcome {
     device.finish()
 }
 
-/// Read-ahead asks for many pages in one request of the device, all of which a
-/// bad block fails; only its own page is lost. (A kernel that makes one bio of
-/// many pages, as 7.3 does, has them all fail or none, also those that were read from
-/// elsewhere on the device.)
+/// Readahead reads many pages in one request of the device. A bad block fails the whole
+/// request, but only its own page is lost. (A kernel that puts many pages into one bio,
+/// as 7.3 does, sees all of them fail or none, even those that were read from elsewhere
+/// on the device.)
 fn failed_read_ahead(log: &mut Log) -> Outcome {
     const PAGES: usize = 4096;
     const BAD: u64 = 8;
@@ -157,7 +156,7 @@ fn failed_read_ahead(log: &mut Log) -> Outcome {
         link.report(&[lost])
     })?;
     child.reach()?;
-    // Too far from each other for one request. Some may not be read, as their
+    // Too far from each other for one request. Some may not be read, because their
     // pages have stayed in memory.
     let bad = |i: u64| (2 + i) * ZONE + 64 * BLOCK;
     for i in 0..BAD {
@@ -183,8 +182,8 @@ fn failed_read_ahead(log: &mut Log) -> Outcome {
     device.finish()
 }
 
-/// A disk of 32 MiB on zones of 1 MiB, written once. Two blocks of one zone are
-/// bad, and they are those of two slots that are not written again.
+/// A disk of 32 MiB on zones of 1 MiB, written once. Two blocks of one zone are bad; the
+/// two slots in them are not written again.
 struct Worn {
     null: NullBlk,
     device: Device,
@@ -218,8 +217,8 @@ impl Worn {
         Ok(Worn { null, device, disk, memory, keys: vec![1; slots], bad })
     }
 
-    /// A third of the slots anew, but for those about the bad ones: zones get emptier
-    /// and are cleaned.
+    /// Rewrites a third of the slots, except those near the bad ones. Zones get more stale
+    /// blocks, and GC cleans them.
     fn write_anew(&mut self, key: u64) -> Outcome {
         const TOGETHER: usize = 8;
         let first = key as usize % 3 * TOGETHER;
@@ -235,7 +234,7 @@ impl Worn {
         Ok(())
     }
 
-    /// Writes until something has come about.
+    /// Writes until a condition holds.
     fn write_until(&mut self, what: &str, so: impl Fn(&Worn) -> Outcome<bool>) -> Outcome {
         const ROUNDS: u64 = 100;
         let next = self.keys.iter().max().map_or(2, |key| key + 1);
@@ -245,7 +244,7 @@ impl Worn {
                 return Ok(());
             }
         }
-        Err(format!("it never came about that {what}"))
+        Err(format!("it never happened that {what}"))
     }
 
     /// Does GC leave the bad zone alone for now?
@@ -255,7 +254,7 @@ impl Worn {
         Ok(row.get("deferred").is_some_and(|deferred| deferred == "1"))
     }
 
-    /// All is as it was written; returns the slots that are lost.
+    /// Verifies all slots; returns those that cannot be read.
     fn verify(&mut self) -> Outcome<Vec<usize>> {
         let mut lost = Vec::new();
         for slot in 0..self.keys.len() {
@@ -280,8 +279,8 @@ impl Worn {
     }
 }
 
-/// GC meets blocks that it cannot read: all others move, and these stay for
-/// when they can be read.
+/// GC finds blocks that it cannot read. It moves all others, and leaves these in place
+/// until it can read them.
 fn failed_read_of_gc(log: &mut Log) -> Outcome {
     let mut worn = Worn::new(log)?;
     let before = worn.device.counter("read_errors")?;
@@ -297,7 +296,7 @@ fn failed_read_of_gc(log: &mut Log) -> Outcome {
     worn.finish()
 }
 
-/// Blocks that cannot be read whenever GC tries are lost at last, and say so.
+/// Blocks that GC fails to read each time are lost in the end, and the log says so.
 fn lost_by_gc(log: &mut Log) -> Outcome {
     let mut worn = Worn::new(log)?;
     let before = worn.device.counter("read_errors")?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Turning on and off, and what is left afterwards: nothing.
+//! Turning on and off, which must leave nothing behind.
 
 use std::fs::{self, File};
 
@@ -18,7 +18,7 @@ crate::cases![lifecycle:
     on_and_off, status_tells, detach_in_use_is_refused, two_devices,
     twenty_times_without_a_leak (full)];
 
-/// Has a process put some pages on the device and take them back.
+/// Swaps out some pages of a process, and in again.
 fn use_it(bytes: usize) -> Outcome {
     let group = Group::new("use", 256 << 20)?;
     let child = spawn(Some(&group), |_| {
@@ -32,7 +32,7 @@ fn use_it(bytes: usize) -> Outcome {
 
 fn on_and_off(_: &mut Log) -> Outcome {
     let before = cleanup::traces();
-    ensure!(before.is_empty(), "there already is: {}", before.join(", "));
+    ensure!(before.is_empty(), "already there: {}", before.join(", "));
     let device = Device::on(&guest::device(MAIN)?, &[])?;
     use_it(8 << 20)?;
     let out = device.counter("host_blocks")?;
@@ -124,10 +124,10 @@ fn two_devices(_: &mut Log) -> Outcome {
     two.finish_sound()
 }
 
-/// Growth that is no leak: caches of the kernel, of per-CPU pages, of slabs.
+/// Growth that is not a leak: the kernel's caches, per-CPU pages and slabs.
 const SLACK: u64 = 3 << 20;
 
-/// Memory of the kernel's own that does not go away by itself.
+/// Kernel memory that is not freed by itself.
 fn kernel_memory() -> Outcome<Vec<(&'static str, u64)>> {
     guest::write("/proc/sys/vm/drop_caches", "3").context("drop_caches")?;
     // Freed by RCU and by workers a moment later.
@@ -138,8 +138,8 @@ fn kernel_memory() -> Outcome<Vec<(&'static str, u64)>> {
         .collect()
 }
 
-/// Module, disk and swap come and go; each round would leak megabytes if a
-/// map, a chunk or a pool stayed.
+/// Loads and unloads the module, with disk and swap. Each round would leak megabytes if a
+/// map, a chunk or a pool were not freed.
 fn twenty_times_without_a_leak(_: &mut Log) -> Outcome {
     let backing = guest::device(MAIN)?;
     let module = module_path()?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What others may see of the pages that are swapped out: who reads the device
-//! below, and users without privileges.
+//! What others can see of swapped-out pages: somebody who reads the device below, and
+//! users without privileges.
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
@@ -49,7 +49,7 @@ fn off_unless_asked_for(_: &mut Log) -> Outcome {
         ensure!(status == wanted, "status --json: {status}");
         let text = guest::ok(&["znsage", "status"])?;
         ensure!(text.contains(&format!("encryption: {wanted}\n")), "status: {text}");
-        // It is the device's for as long as it is attached.
+        // The setting is fixed while the device is attached.
         let setting = format!("{CONFIG}/{}/encrypt", guest::read(&device.attribute("config"))?);
         ensure!(guest::read(&setting)? == wanted, "{setting} is not {wanted}");
         guest::refuses(&setting, "off", libc::EBUSY)?;
@@ -61,8 +61,8 @@ fn off_unless_asked_for(_: &mut Log) -> Outcome {
     shown("aes-xts", Device::on(&backing, &ENCRYPT)?)
 }
 
-/// Requests of many pages, whose blocks lie together or apart, come from zones
-/// or from GC, or were never written.
+/// Reads of many pages, whose blocks are consecutive or not, are in zones or in GC's
+/// buffer, or were never written.
 fn requests(_: &mut Log) -> Outcome {
     for policy in ["single", "cpu"] {
         let settings = [("size", "25165824"), ("policy", policy), ("encrypt", "aes-xts")];
@@ -71,8 +71,8 @@ fn requests(_: &mut Log) -> Outcome {
     Ok(())
 }
 
-/// All pages are verified by `bench`, as in the cases of utilization. A small
-/// device: the instructions of ciphers are the slowest that are emulated.
+/// `bench` verifies all pages, as in the cases of `utilization`. The device is small,
+/// because emulated cipher instructions are very slow.
 fn swap_at_80(_: &mut Log) -> Outcome {
     let device = Device::on(&guest::device(TIGHT)?, &ENCRYPT)?;
     let accesses = "--utilization 80 --rewrites 0.8 --seconds 60 --write-ratio 0.9";
@@ -84,7 +84,7 @@ fn swap_at_80(_: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
-/// Appends that are padded, with what is not encrypted.
+/// Appends with padding, which is not encrypted.
 fn padding(_: &mut Log) -> Outcome {
     let options = ["--write-unit", "16K", "--chunk", "64K"];
     let device = Device::on(&guest::device(TIGHT)?, &[&ENCRYPT[..], &options].concat())?;
@@ -93,12 +93,12 @@ fn padding(_: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
-/// Words that tell pages of a key: a few of each page, none of which is zero.
+/// Words that identify pages of a key: a few of each page, none of them zero.
 fn words_of(memory: &Memory) -> HashSet<u64> {
     (0..memory.pages()).flat_map(|p| [0, 1, 100, 511].map(|w| memory.page(p)[w])).collect()
 }
 
-/// How many of the words are on a device. Past the maps: all of it is read.
+/// How many of the words are on a device. Reads all of it, not only mapped blocks.
 fn found_on(device: &str, words: &HashSet<u64>) -> Outcome<usize> {
     let disk = Disk::open_to_read(device)?;
     let mut part = Memory::new(128 << 10)?;
@@ -112,8 +112,8 @@ fn found_on(device: &str, words: &HashSet<u64>) -> Outcome<usize> {
     Ok(found.len())
 }
 
-/// A process that has filled so many pages by a key and swapped them out, and
-/// verifies them when it may go on.
+/// A process that fills this many pages by a key and swaps them out. It verifies them
+/// when the parent lets it continue.
 fn swap_out(group: &Group, pages: usize, key: u64) -> Outcome<Child> {
     let mut child = spawn(Some(group), |link| {
         let mut memory = Memory::new(pages * PAGE)?;
@@ -126,8 +126,8 @@ fn swap_out(group: &Group, pages: usize, key: u64) -> Outcome<Child> {
     Ok(child)
 }
 
-/// What a process had in memory is on the device below, unless it is encrypted;
-/// and is not there any more, in either case, when znsage is off.
+/// Unless encrypted, the contents of a process's memory are on the device below. In both
+/// cases they are gone once znsage is off.
 fn on_the_device(_: &mut Log) -> Outcome {
     const PAGES: usize = 2048;
     let backing = guest::device(MAIN)?;
@@ -157,7 +157,7 @@ fn on_the_device(_: &mut Log) -> Outcome {
     moved_by_gc(&guest::device(TIGHT)?)
 }
 
-/// GC moves pages as they are on the device.
+/// GC copies ciphertext.
 fn moved_by_gc(backing: &str) -> Outcome {
     let settings = [("size", "25165824"), ("encrypt", "aes-xts"), ("policy", "single")];
     let device = Device::attach(backing, &settings)?;
@@ -165,7 +165,7 @@ fn moved_by_gc(backing: &str) -> Outcome {
     let mut memory = Memory::new(disk.slots() * PAGE)?;
     memory.fill(0..disk.slots(), 21);
     disk.write_slots(&memory, 0..disk.slots()).context("write")?;
-    // Every other 64 KiB again and again, so that zones have some of both.
+    // Rewrite every other 64 KiB repeatedly, so that all zones are partly stale.
     for _ in 0..16 {
         for slot in (0..disk.slots()).step_by(32) {
             disk.write_slots(&memory, slot..slot + 16).context("write again")?;
@@ -185,7 +185,7 @@ fn moved_by_gc(backing: &str) -> Outcome {
     device.finish_sound()
 }
 
-/// Takes the ciphers out of the kernel, and its way to load them.
+/// Removes the ciphers from the kernel, and keeps it from loading them again.
 fn without_ciphers(body: impl FnOnce() -> Outcome) -> Outcome {
     const LOADER: &str = "/proc/sys/kernel/modprobe";
     for module in ["aesni_intel", "xts"] {
@@ -194,17 +194,17 @@ fn without_ciphers(body: impl FnOnce() -> Outcome) -> Outcome {
     let usual = guest::read(LOADER)?;
     guest::write(LOADER, "/bin/false").context(LOADER)?;
     let outcome = match guest::read("/proc/crypto")?.contains("xts(aes)") {
-        true => Err("the kernel does not give xts(aes) away".to_string()),
+        true => Err("the kernel does not unload xts(aes)".to_string()),
         false => body(),
     };
     guest::write(LOADER, &usual).context(LOADER)?;
     outcome
 }
 
-/// A kernel without the cipher: nothing but encryption is missed, nothing is
-/// set up, and it is said what to do.
+/// A kernel without the cipher: everything but encryption works. An attach with
+/// encryption sets nothing up, and the message says what to do.
 fn no_cipher(_: &mut Log) -> Outcome {
-    // Kernels since 7.3 have it in them.
+    // Kernels since 7.3 have the cipher built in.
     if guest::read("/proc/crypto")?.contains("xts-aes-lib") {
         print!("this kernel cannot be without it ... ");
         return Ok(());
@@ -216,7 +216,7 @@ fn no_cipher(_: &mut Log) -> Outcome {
         for says in ["the kernel offers no xts(aes)", "modprobe xts"] {
             ensure!(ran.stderr.contains(says), "it does not say `{says}`: {}", ran.said());
         }
-        ensure!(guest::swaps().is_empty(), "something swaps");
+        ensure!(guest::swaps().is_empty(), "there is a swap area");
         ensure!(guest::list(CONFIG).iter().all(|n| !n.starts_with("nvme")), "a device is left");
         zones::all_empty(&backing)?;
         Device::on(&backing, &[])?.finish_sound()
@@ -246,7 +246,7 @@ fn mode_is(path: &Path, forbidden: u32) -> Outcome {
     Ok(())
 }
 
-/// As whom nothing is to be possible.
+/// The user who must not be able to do anything.
 const NOBODY: u32 = 65534;
 
 fn become_nobody() -> Outcome {
@@ -259,12 +259,12 @@ fn denied<T>(what: &str, result: std::io::Result<T>) -> Outcome {
     match result {
         Ok(_) => Err(format!("a user may {what}")),
         Err(e) if matches!(e.kind(), ErrorKind::PermissionDenied) => Ok(()),
-        // Of a directory that is closed to users.
+        // In a directory that users cannot enter.
         Err(e) => Err(format!("a user fails to {what} with `{e}`")),
     }
 }
 
-/// Of the kernel's memory.
+/// Is this an address in the kernel's memory?
 fn is_address(word: &str) -> bool {
     let digits = word.trim_start_matches("0x");
     digits.len() == 16 && digits.starts_with("ffff")
@@ -288,7 +288,7 @@ fn try_as_a_user(nodes: &[String], settings: &[PathBuf], secret: &[PathBuf]) -> 
     for path in secret {
         denied(&format!("read {}", path.display()), File::open(path))?;
     }
-    // What anybody may read is numbers and names, none of them an address.
+    // Files that anybody can read have numbers and names, but no addresses.
     for path in settings.iter().filter(|p| !secret.contains(p)) {
         let mut text = String::new();
         if File::open(path).and_then(|mut f| f.read_to_string(&mut text)).is_ok() {
@@ -304,7 +304,7 @@ fn try_as_a_user(nodes: &[String], settings: &[PathBuf], secret: &[PathBuf]) -> 
 
 /// Users without privileges can read no page and change nothing.
 fn users(_: &mut Log) -> Outcome {
-    // Of all policies, the one whose keys come from addresses.
+    // A policy whose keys are made from addresses.
     let device = Device::on(&guest::device(MEDIUM)?, &["--policy", "vma"])?;
     mounted("debugfs", DEBUGFS, "znsage")?;
     let group = Group::new("secret", 64 << 20)?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Bad input: what is wrong is said, with the right exit status; nothing is
-//! written, nothing is set up.
+//! Bad input: the message says what is wrong, the exit status is right, and nothing is
+//! written or set up.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -35,7 +35,7 @@ const BUSY: i32 = 5;
 const SPACE: i32 = 6;
 const KERNEL: i32 = 7;
 
-/// All that a failed `on` could change.
+/// Everything that a failed `on` could change.
 fn picture(backing: &str) -> Vec<String> {
     let mut picture = cleanup::traces();
     picture.extend(guest::list(CONFIG));
@@ -53,7 +53,7 @@ fn judge(ran: &Ran, status: i32, words: &[&str]) -> Outcome {
     Ok(())
 }
 
-/// `command` has to fail like this, and to leave everything as it was.
+/// `command` must fail like this, and change nothing.
 fn refuses(mut command: Command, backing: &str, status: i32, words: &[&str]) -> Outcome {
     let before = picture(backing);
     let ran: Ran = command.output().map(Ran::from).context("run znsage")?;
@@ -82,7 +82,7 @@ fn already_on(_: &mut Log) -> Outcome {
     let device = Device::on(&guest::device(MAIN)?, &[])?;
     on_refused(&device.backing, &[], BUSY, &["backing device of znsage0", "znsage off"])?;
     on_refused(&device.backing, &["--force"], BUSY, &["backing device of znsage0"])?;
-    // The kernel's own words, past the command.
+    // The kernel's own answers, without the command.
     let item = format!("{CONFIG}/twice");
     fs::create_dir(&item).context(&item)?;
     guest::write(&format!("{item}/backing"), &device.backing).context(&item)?;
@@ -159,7 +159,7 @@ fn zones_not_empty(log: &mut Log) -> Outcome {
     Device::on(&backing, &["--force"])?.finish_sound()
 }
 
-/// A zone beyond what is used is open: it would take a place from those that are.
+/// An unused zone is open: it would take a place among the active zones.
 fn places_taken(log: &mut Log) -> Outcome {
     let backing = guest::device(TIGHT)?;
     // The last of 64 MiB.
@@ -195,7 +195,7 @@ fn chunk_does_not_fit(log: &mut Log) -> Outcome {
     ] {
         on_refused(&backing, options, DEVICE, &[words])?;
     }
-    // What only the module sees.
+    // Mistakes that only the module can find.
     log.allow("chunk of");
     load_module()?;
     for (setting, value, when_set) in
@@ -265,7 +265,7 @@ fn unknown_by_configfs(_: &mut Log) -> Outcome {
     guest::ok(&["rmmod", "znsage"]).map(drop)
 }
 
-/// What `power` answers for devices that do not do.
+/// Errors of `power` for devices that cannot be used.
 fn configfs_power(log: &mut Log) -> Outcome {
     log.allow("cannot be opened");
     log.allow("size");
@@ -292,7 +292,7 @@ fn configfs_power(log: &mut Log) -> Outcome {
     zones::all_empty(&zoned)
 }
 
-/// 17 TiB that hold nothing: block numbers reach 16.
+/// An empty device of 17 TiB; block numbers reach 16 TiB.
 fn too_large(log: &mut Log) -> Outcome {
     let null =
         NullBlk::zoned(&[("memory_backed", "0"), ("size", "17825792"), ("zone_size", "16384")])?;
@@ -304,8 +304,8 @@ fn too_large(log: &mut Log) -> Outcome {
     guest::refuses(&format!("{item}/power"), "1", libc::EFBIG)?;
     fs::remove_dir(&item).context(&item)?;
     guest::ok(&["rmmod", "znsage"])?;
-    // A part of it can be used; but not as swap, as nothing written is there
-    // later. Then all is taken back.
+    // Part of it can be used, but not as swap, since it keeps no data. Then
+    // everything is undone.
     let mut command = guest::command(&["znsage", "on", &null.node(), "--size", "256M"]);
     command.env("LC_ALL", "C");
     log.allow("Unable to find swap-space signature");
@@ -318,7 +318,7 @@ fn too_large(log: &mut Log) -> Outcome {
 
 fn not_root(_: &mut Log) -> Outcome {
     let backing = guest::device(MAIN)?;
-    // The repository may be where only root can look.
+    // The repository may be in a directory that only root can enter.
     let copy = "/tmp/znsage";
     let original = guest::ok(&["sh", "-c", "command -v znsage"])?;
     fs::copy(original.trim(), copy).context(copy)?;
@@ -350,7 +350,7 @@ fn module_missing(_: &mut Log) -> Outcome {
     refuses(command, &backing, ENVIRONMENT, &["not a kernel module"])
 }
 
-/// The module as if it was built for another kernel.
+/// The module as if it were built for another kernel.
 fn module_of_another_kernel(_: &mut Log) -> Outcome {
     let backing = guest::device(MAIN)?;
     let release = guest::read("/proc/sys/kernel/osrelease")?;
@@ -368,8 +368,8 @@ fn module_of_another_kernel(_: &mut Log) -> Outcome {
     fs::remove_file(path).context(path)
 }
 
-/// More is swapped out than there is memory: `off` says so instead of
-/// having the kernel kill somebody.
+/// More is swapped out than fits in memory: `off` says so, instead of making the kernel
+/// kill a process.
 fn off_without_memory(_: &mut Log) -> Outcome {
     const SWAPPED: usize = 220 << 20;
     const LEFT: u64 = 110 << 20;

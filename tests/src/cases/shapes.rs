@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Devices of many shapes: each swaps with GC at about 70 % utilization, and
-//! its limits on open and active zones hold: a write beyond them would fail,
-//! and be counted.
+//! Devices of many shapes. Each swaps with GC at about 70 % utilization, within its limits
+//! on open and active zones: a write beyond them would fail and be counted.
 
 use super::devices::{LARGE, MEDIUM, ONE_OPEN, TIGHT};
 use crate::device::{Bench, Device};
@@ -71,7 +70,7 @@ fn zones_of_4_mib(_: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
-/// Few and large zones: one stream; GC begins when two of five are written.
+/// Few large zones: one stream; GC begins when two of five are written.
 fn large_zones(_: &mut Log) -> Outcome {
     let device = Device::on(&guest::device(LARGE)?, &["--size", "120M"])?;
     equal(&device, "zone_bytes", 64 << 20)?;
@@ -106,7 +105,7 @@ fn stripes(_: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
-/// Reclaim hands over 32 pages at a time; here a chunk takes 96.
+/// Reclaim submits 32 pages at a time; here a chunk holds 96.
 fn large_chunks(_: &mut Log) -> Outcome {
     let device = Device::on(&guest::device(MEDIUM)?, &["--size", "48M", "--chunk", "384K"])?;
     equal(&device, "chunk_bytes", 384 << 10)?;
@@ -121,8 +120,8 @@ fn policy_single(_: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
-/// One zone can be open: swap-out and GC share it, on a device 80 % full. GC's
-/// blocks are still told from swap-out's.
+/// One zone can be open: swap-out and GC share it, on a device 80 % full. The counters
+/// still tell GC's blocks from those of swap-out.
 fn one_open(_: &mut Log) -> Outcome {
     let options = ["--policy", "cpu", "--over-provisioning", "12"];
     let device = Device::on(&guest::device(ONE_OPEN)?, &options)?;
@@ -177,7 +176,7 @@ fn write_all(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// Conventional zones are left alone, with all that is in them.
+/// Conventional zones are left alone, with their contents.
 fn null_blk_conventional_zones(_: &mut Log) -> Outcome {
     let null = NullBlk::zoned(&[("size", "64"), ("zone_size", "1"), ("zone_nr_conv", "8")])?;
     guest::ok(&[

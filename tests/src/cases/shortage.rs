@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Allocations that fail, all that the module makes or has others make for it.
-//! Only debug kernels can be told to (tests/src/inject.rs).
+//! Failed allocations, of the module and of code that it calls. Only debug kernels can
+//! inject them (tests/src/inject.rs).
 
 use std::fs;
 
@@ -18,7 +18,7 @@ use crate::runner;
 
 crate::cases![shortage: attach, maps_larger_than_memory, under_load];
 
-/// All that turns a device on, by configfs.
+/// Turns a device on by configfs.
 fn attach_once(item: &str, settings: &[(&str, &str)]) -> Outcome {
     fs::create_dir(item).context(item)?;
     for (attribute, value) in settings {
@@ -33,7 +33,7 @@ fn take_down(item: &str) -> Outcome {
         return Ok(());
     }
     let power = format!("{item}/power");
-    // Whoever looks at new disks may have it open for a moment.
+    // A program that scans new disks may have it open for a moment.
     let off = guest::eventually(5.0, || {
         guest::read(&power).is_ok_and(|on| on == "0") || guest::write(&power, "0").is_ok()
     });
@@ -41,8 +41,8 @@ fn take_down(item: &str) -> Outcome {
     fs::remove_dir(item).context(item)
 }
 
-/// The first allocation fails, then the second alone, and so on: the device is not
-/// there, and nothing of it, or it works without.
+/// Only the first allocation fails, then only the second, and so on: either the attach
+/// fails and leaves nothing behind, or the device works.
 fn attach(log: &mut Log) -> Outcome {
     let Some(slab) = Injection::of_memory("failslab")? else { return Ok(()) };
     let Some(pages) = Injection::of_memory("fail_page_alloc")? else { return Ok(()) };
@@ -59,7 +59,7 @@ fn attach(log: &mut Log) -> Outcome {
     for injection in [&slab, &pages] {
         injection.only_of_module()?;
     }
-    // The kernel says where; of what is allocated with vmalloc().
+    // The kernel logs where vmalloc() failed.
     for words in ["Call Trace", "vmalloc error", "znsage: suite"] {
         log.allow(words);
     }
@@ -78,7 +78,7 @@ fn attach(log: &mut Log) -> Outcome {
             Err(e) => return Err(format!("allocation {n}: {e}")),
         }
         take_down(&item).context(format!("after allocation {n} failed"))?;
-        // All of the many that are alike would take too long.
+        // Many allocations are alike; trying all would take too long.
         n += 1 + n / 25;
     }
     print!("{refused} of {n} allocations refused it, it did without {did_without} ... ");
@@ -88,9 +88,9 @@ fn attach(log: &mut Log) -> Outcome {
     Device::attach(&backing, &settings[1..])?.finish()
 }
 
-/// A device whose maps take more memory than there is: attach fails, and nobody is killed for it.
+/// A device whose maps need more memory than there is: attach fails, and no process is killed.
 fn maps_larger_than_memory(log: &mut Log) -> Outcome {
-    // The two maps, 4 bytes a page each: one fits, not both.
+    // The two maps have 4 bytes for each page: one of them fits, but not both.
     let map = guest::memory("MemTotal")? / 10 * 7;
     let mib = (map / 4 * PAGE as u64) >> 20;
     let null = NullBlk::zoned(&[
@@ -111,7 +111,7 @@ fn maps_larger_than_memory(log: &mut Log) -> Outcome {
     guest::ok(&["rmmod", "znsage"]).map(drop)
 }
 
-/// A third of all allocations fail while processes swap: nobody notices.
+/// A third of all allocations fail while processes swap: no process sees an error.
 fn under_load(_: &mut Log) -> Outcome {
     const FAULTS: u64 = 500;
     let Some(slab) = Injection::of_memory("failslab")? else { return Ok(()) };

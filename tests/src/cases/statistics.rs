@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What a device tells about itself: that it adds up, that it can be begun
-//! anew, that tracepoints fire, and that settings are changed as a whole.
+//! Statistics of a device: they add up, histograms can be reset, tracepoints fire, and
+//! settings change all together or not at all.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +25,7 @@ crate::cases![statistics:
 
 const TRACEFS: &str = "/sys/kernel/tracing";
 
-/// So full that GC has to work.
+/// Full enough that GC has to work.
 fn work(device: &Device) -> Outcome {
     let busy = "--utilization 75 --rewrites 0.5 --seconds 40 --warmup 1 --write-ratio 0.9";
     let arguments: Vec<&str> = busy.split(' ').collect();
@@ -34,12 +34,12 @@ fn work(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// Numbers that are read one after the other, while GC may still be at work.
+/// Compares numbers that are read one after the other, while GC may be at work.
 fn near(a: u64, b: u64) -> bool {
     a.abs_diff(b) <= 64
 }
 
-/// How many were timed, by the summary and by the histogram.
+/// The number of timed operations, by the summary and by the histogram.
 fn counts(device: &Device, what: &str) -> Outcome<(u64, u64)> {
     let summary = table(&device.attribute("latency"))?;
     let row: Vec<_> = summary.into_iter().filter(|r| r["name"] == what).collect();
@@ -63,7 +63,7 @@ fn numbers_add_up(_: &mut Log) -> Outcome {
     let (cleaned, resets) = (counts(&device, "gc")?.0, device.counter("zone_resets")?);
     ensure!(cleaned <= resets, "{cleaned} victims were timed, {resets} zones reset");
 
-    // A read is of one block or more; what GC has in memory needs none.
+    // A read covers one block or more; a page in GC's buffer needs no read.
     let reads = counts(&device, "swap_in")?.0 + device.counter("gc_read_hits")?;
     let read = device.counter("read_blocks")?;
     ensure!(read + 64 >= reads, "{reads} swap-ins, of {read} blocks");
@@ -125,7 +125,7 @@ fn begun_anew(device: &Device) -> Outcome {
     ensure!(counts(device, "gc_read")?.0 < 1000, "gc_read was not begun anew");
     guest::refuses(&device.attribute("latency"), "1", libc::EINVAL)?;
     guest::refuses(&device.attribute("time_reads"), "perhaps", libc::EINVAL)?;
-    // Reads of before may still have ended after the reset.
+    // Reads from before the reset may have ended after it.
     let before = counts(device, "swap_in")?.0;
     work(device)?;
     let after = counts(device, "swap_in")?.0;
@@ -134,8 +134,7 @@ fn begun_anew(device: &Device) -> Outcome {
     write("time_reads", "1")
 }
 
-/// An instance of tracefs for one event, with a small buffer; it goes in the
-/// end.
+/// An instance of tracefs for one event, with a small buffer; removed on drop.
 struct Listener {
     directory: String,
 }
@@ -155,7 +154,7 @@ impl Listener {
         guest::write(&path, text).context(path)
     }
 
-    /// Events that came, and the last of them.
+    /// The number of events, and the last one.
     fn heard(&self) -> Outcome<(u64, String)> {
         let text = guest::read(&format!("{}/trace", self.directory))?;
         let written = text
@@ -175,8 +174,8 @@ impl Drop for Listener {
 
 fn events_come(_: &mut Log) -> Outcome {
     mounted("tracefs", TRACEFS, "instances")?;
-    // Instances take it over. Names of tasks come by patching the scheduler's code, at
-    // which QEMU's emulation now and then goes round in circles.
+    // Instances inherit this. To record the names of tasks, the kernel patches the
+    // scheduler's code, and QEMU's emulation sometimes loops forever on that.
     let _nameless = guest::Setting::set(&format!("{TRACEFS}/options/record-cmd"), "0")?;
     let device = Device::on(&guest::device(MAIN)?, &[])?;
     let events = [
@@ -191,7 +190,7 @@ fn events_come(_: &mut Log) -> Outcome {
         ("znsage_gc_move", "from="),
         ("znsage_gc_finish", "us="),
         ("znsage_zone_state", "to="),
-        // These need not come.
+        // These events may be missing.
         ("znsage_wait", ""),
         ("znsage_stall", ""),
     ];
@@ -243,14 +242,14 @@ fn settings_change(_: &mut Log) -> Outcome {
 
 /// The scripts of trace/, while the device is at work.
 fn scripts_answer(_: &mut Log) -> Outcome {
-    // Not in the debug kernels; bpftrace knows no type without it.
+    // Debug kernels lack it, and without it bpftrace knows no types.
     if !guest::exists("/sys/kernel/btf/vmlinux") {
         print!("no type information ... ");
         return Ok(());
     }
     let device = Device::on(&guest::device(MAIN)?, &[])?;
     let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace");
-    // Until they look, which takes a while, and until they have seen enough.
+    // Wait until the scripts have started, which takes a while, and have seen enough.
     let load = Load::start(2, 48 << 20, 16 << 20)?;
     let mut running = Vec::new();
     for (script, says) in [("who-waits", "Waited for swap-in"), ("gc-cost", "PER FREE")] {

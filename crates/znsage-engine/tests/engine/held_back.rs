@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A stream for which GC's I/O is held back, like that of a cgroup under io.max:
-//! reads or appends of its pages never end. Other streams go on.
+//! A stream for which GC's I/O is held up, like that of a cgroup under io.max: reads or
+//! appends of its pages never end. Other streams continue.
 
 use znsage_engine::{Append, Config, Entry, GcRead, Policy, Victim};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Random outages, of all commands or of some kinds. After each, swap-out goes on.
+//! Random outages, of all commands or of some kinds. After each one swap-out works again.
 
 use znsage_engine::{Config, Policy};
 

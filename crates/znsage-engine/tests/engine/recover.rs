@@ -277,7 +277,7 @@ fn gc_has_all_its_lanes_after_an_outage() {
     finish(h);
 }
 
-/// A failed reset does not tell a broken zone from an outage, so a round tries others, too.
+/// A failed reset may mean a broken zone or an outage, so a round tries others, too.
 #[test]
 fn broken_zones_do_not_keep_others_from_their_reset() {
     let mut h = host(eager);

@@ -29,7 +29,7 @@ const LARGE_OVER_PROVISIONING: u32 = 55;
 /// Attempts at a measurement that the emulator disturbs.
 const ATTEMPTS: u32 = 8;
 
-/// The device is rewritten so many times before the WAF is measured, and again while it
+/// The device is rewritten this many times before the WAF is measured, and again while it
 /// is. A slow machine stops after `PATIENCE` seconds.
 const REWRITES: f64 = 2.5;
 const PATIENCE: u32 = 180;

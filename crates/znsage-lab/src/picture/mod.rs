@@ -28,7 +28,7 @@ const TRAFFIC_BOTTOM: f64 = 440.0;
 const WAF_TOP: f64 = 490.0;
 const WAF_BOTTOM: f64 = 640.0;
 
-/// Each point of a line is the mean of so many seconds.
+/// Each point of a line is the mean of this many seconds.
 const TRAFFIC_WINDOW: f64 = 2.0;
 const FILL_WINDOW: f64 = 1.0;
 const WAF_WINDOW: f64 = 4.0;

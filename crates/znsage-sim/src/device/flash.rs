@@ -19,7 +19,7 @@ use super::lane::{Gaps, Lane, Places, Room};
 use super::params::{Controller, Params};
 use crate::time::{transfer, Ns, BLOCK};
 
-/// Writes wait for room in pieces of so many blocks, 256 KiB.
+/// Writes wait for room in pieces of this many blocks, 256 KiB.
 const PIECE: u32 = 64;
 
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use super::{Holds, Host, Shape};
 
 const PAGES: u32 = 1000;
 
-/// A host with so many frames, as many of them in use.
+/// A host with this many frames, and this many of them in use.
 fn host(frames: u32, slots: u32) -> Host {
     let shape = Shape {
         cpus: 1,
@@ -45,7 +45,7 @@ fn isolate(h: &mut Host, n: usize) -> Vec<u32> {
     out.iter().map(|&f| h.frame(f).page).collect()
 }
 
-/// Swaps out what is isolated next; the writes are under way.
+/// Swaps out the pages that reclaim isolates next; the writes are in flight.
 fn begin_out(h: &mut Host) -> Vec<u32> {
     let mut out = Vec::new();
     h.isolate(0, &mut out);

@@ -71,7 +71,7 @@ pub struct Snapshot {
     pub system: SystemStats,
 }
 
-/// A run that cannot go on.
+/// A run that cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stuck {
     /// When.

@@ -19,7 +19,7 @@ pub struct Shadow {
 }
 
 impl Shadow {
-    /// A shadow of so many blocks; with `on` false it tracks nothing.
+    /// A shadow of this many blocks; with `on` false it tracks nothing.
     pub fn new(blocks: u64, on: bool) -> Self {
         Shadow { content: on.then(|| vec![NOTHING; blocks as usize]), wrong: Vec::new() }
     }

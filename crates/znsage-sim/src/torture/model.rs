@@ -81,7 +81,7 @@ impl Model {
         self.set(slot, Slot::Zero);
     }
 
-    /// Does the engine say of a slot what it must? Returns what is wrong.
+    /// Compares the engine's answer for a slot with the model. Returns what is wrong.
     fn ask(&self, e: &mut Engine, media: &Media, m: &Module, slot: u32) -> Option<String> {
         let want = self.get(slot);
         let mut kick = false;

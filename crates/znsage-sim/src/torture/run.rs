@@ -264,7 +264,7 @@ impl Run {
         self.check_totals();
     }
 
-    /// Nothing fails any more, and no zone is broken for good: a write finds room after some
+    /// All faults have ended, and no zone is broken for good: a write finds room after some
     /// tries, unless faults have used up the reserve. Then writes are refused until a zone
     /// dies, which `must_be_full` has checked; such runs are counted.
     fn check_recovers(&mut self) {

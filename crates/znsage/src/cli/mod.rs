@@ -167,7 +167,7 @@ pub struct ProbeArgs {
     #[arg(long)]
     pub yes: bool,
 
-    /// Take half a minute instead of three, as a trial: the numbers scatter
+    /// Take half a minute instead of three, for a trial; the numbers vary
     #[arg(long)]
     pub quick: bool,
 

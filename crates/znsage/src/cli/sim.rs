@@ -203,7 +203,7 @@ pub struct FiguresArgs {
     #[arg(long, value_name = "ID,...", value_delimiter = ',')]
     pub only: Vec<String>,
 
-    /// Smaller devices and shorter runs, as a trial: the numbers are inaccurate
+    /// Smaller devices and shorter runs, for a trial; the numbers are inaccurate
     #[arg(long)]
     pub quick: bool,
 

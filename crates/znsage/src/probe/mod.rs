@@ -174,7 +174,7 @@ fn notes(probe: &mut Probe, ready: &Ready) {
         ));
     }
     if ready.plan.name == "quick" {
-        probe.notes.push("this was a quick probe, as a trial; its numbers scatter".into());
+        probe.notes.push("this was a quick probe, for a trial; its numbers vary".into());
     }
 }
 

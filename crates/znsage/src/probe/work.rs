@@ -29,7 +29,7 @@ pub struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// All steps together are planned to take so many seconds.
+    /// `planned`: seconds that all steps together should take.
     pub fn new(sys: &'a dyn Sys, ready: &'a Ready, engine: &str, planned: f64) -> Self {
         let (progress, begun) = (Progress::new(), Instant::now());
         let engine = engine.to_string();
@@ -37,7 +37,7 @@ impl<'a> Work<'a> {
         Work { sys, ready, engine, appends, progress, begun, planned, done, step }
     }
 
-    /// A step begins, planned to take so many seconds.
+    /// A step begins, which should take this many seconds.
     pub fn begin(&mut self, name: &'static str, seconds: f64) {
         self.done += self.step.1;
         self.step = (name, seconds);

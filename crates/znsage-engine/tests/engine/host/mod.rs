@@ -54,7 +54,7 @@ pub struct Host {
     pub stream_reads: Vec<u64>,
     /// Errors so far; without any, nothing may fail.
     pub errors: u32,
-    /// Chunks are not appended: the host cannot make what is to be written.
+    /// Chunks are not appended: the host cannot encrypt them, for example.
     pub refuses: bool,
     /// [`Host::run_device`]: every command fails.
     pub away: bool,
@@ -92,7 +92,7 @@ pub struct Host {
 }
 
 const TRACE_LINES: usize = 60;
-/// What no loop over the engine's work comes near.
+/// More operations than any loop over the engine's work needs.
 pub const ENDLESS: u32 = 1_000_000;
 
 impl Host {

@@ -29,7 +29,7 @@ const BATCH: usize = 100;
 const SETTLE: Duration = Duration::from_secs(2);
 const BEFORE: Duration = Duration::from_secs(6);
 
-/// One request in so many sets its key.
+/// One request in this many sets its key.
 const SET_EVERY: u64 = 10;
 
 /// Between requests, to leave time of the one CPU to the save.

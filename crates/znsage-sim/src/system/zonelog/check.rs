@@ -23,7 +23,7 @@ impl ZoneLog {
         wrong
     }
 
-    /// Each slot in use is that of a page which says so.
+    /// Each slot in use belongs to a page that names it.
     fn check_owners(&self, h: &Host, wrong: &mut Vec<Wrong>) {
         let mut live = vec![0; self.zones.len()];
         for (slot, &page) in self.owner.iter().enumerate() {
