@@ -86,7 +86,7 @@ static u32 sepbit_survivor(struct zse_engine *dev, const struct znsage_zone *z)
 	return class < levels.survivors ? class : levels.survivors - 1;
 }
 
-/* A zone in which nothing is live any more is reset without GC. */
+/* A zone without live blocks is reset without GC. */
 static void sepbit_freed(struct zse_engine *dev, u32 zone)
 {
 	struct znsage_zone z;

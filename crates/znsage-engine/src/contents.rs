@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What chunks hold, while the engine that they belong to lives.
+//! The contents of chunks, while their engine lives.
 
 use crate::engine::Engine;
 use crate::handed::{Append, Chunk, Ended, Failed, Filled, GcRead};

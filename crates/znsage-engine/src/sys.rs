@@ -38,7 +38,7 @@ pub struct zse_engine {
     marker: PhantomData<(*mut u8, PhantomPinned)>,
 }
 
-/// Only some of what a policy has is of concern here.
+/// Only the members that are used here.
 #[repr(C)]
 #[allow(dead_code)]
 pub struct znsage_policy {
@@ -136,9 +136,9 @@ pub struct zse_entry {
     pub page: u32,
 }
 
-/// The engine's own fields follow and are of no concern here; chunks are only
-/// ever reached by pointers that the engine gave, so their size does not
-/// matter. It is compared all the same: a change of it asks for a look.
+/// The engine's own fields follow. Chunks are only reached through pointers from the
+/// engine, so their size does not matter here. It is compared anyway, so that a change of
+/// it is noticed.
 #[repr(C)]
 pub struct zse_chunk {
     pub id: u32,

@@ -129,7 +129,7 @@ fn failed_append_moves_to_another_zone() {
 }
 
 /// Writes chunks of the same few slots until one goes to `zone` and ends with `fate`.
-/// Then everything comes to rest.
+/// Then runs everything until it is idle.
 fn append_to(h: &mut Host, zone: u32, fate: Fate) {
     for first in (0..64).step_by(4).cycle().take(1000) {
         (first..first + 4).for_each(|slot| assert!(h.write(0, slot)));

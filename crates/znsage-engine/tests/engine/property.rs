@@ -20,7 +20,7 @@ const SHARES: u64 = 4;
 /// A kind of step.
 type Step = fn(&mut Run);
 
-/// A run; says how to repeat it if it ends in a panic.
+/// A run; if it panics, it prints how to repeat it.
 struct Run {
     seed: u64,
     rng: Rng,
@@ -169,7 +169,7 @@ impl Run {
         }
     }
 
-    /// One operation, or all there are.
+    /// One operation, or all of them.
     fn next_op(&mut self) {
         if self.rng.percent(50) {
             self.host.pump();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A host of the engine, and the reference model: what each slot must hold is
-//! known exactly at any time, so every answer of the engine is compared with
-//! the one answer that is right. Whatever is wrong panics.
+//! A host of the engine, and the reference model. The model knows exactly what each slot
+//! must hold at any time, so it compares every answer of the engine with the only right
+//! one. Any difference panics.
 
 use std::collections::VecDeque;
 
@@ -38,7 +38,7 @@ pub struct Reading {
 #[derive(Clone, Copy, Default)]
 pub struct Filling {
     nr: u32,
-    /// Pages that it takes; fewer than a chunk's where a zone ends.
+    /// The pages it can hold; fewer at the end of a zone.
     max: u32,
     born: u64,
 }
@@ -65,9 +65,9 @@ pub struct Host {
     pub failed_chunks: u32,
     /// Appends of a part of a chunk.
     pub splits: u32,
-    /// A hint asked for next_op().
+    /// A hint told the host to call next_op().
     pub kick: bool,
-    /// The clock: chunks are born at it.
+    /// The clock that `born` of chunks is taken from.
     pub now: u64,
     pub gc_on: bool,
 
@@ -83,7 +83,7 @@ pub struct Host {
     pub filling: Vec<Filling>,
     /// Buffers of each chunk.
     pages: Vec<Vec<Option<Page>>>,
-    /// Of each GC chunk, what was read and not appended.
+    /// Of each GC chunk, the pages that were read but not appended.
     left: Vec<Vec<(Entry, Page)>>,
     pub live: Vec<u32>,
     pub used_chunks: u32,
@@ -166,8 +166,8 @@ impl Host {
 
     // ---- swap-out
 
-    /// Slots in a row are of one mapping; a few mappings are of one process,
-    /// and half of the pages were on the device before.
+    /// Consecutive slots belong to one mapping, and a few mappings to one process; half of
+    /// the pages were on the device before.
     fn owner(&self, cpu: u32, slot: u32) -> PageOwner {
         let mapping = u64::from(slot / 5 % 11) + 1;
         let life = match self.now % 2 {
@@ -190,7 +190,7 @@ impl Host {
         self.e.place(&self.owner(0, slot))
     }
 
-    /// Has each stream had zones, and chunks of GC, for itself from the start?
+    /// Has each stream had zones and GC chunks of its own from the start?
     fn isolates(&self) -> bool {
         let cgroup = Policy::builtin("cgroup").unwrap();
         !self.switched && self.policy == cgroup && self.e.stats().streams > 1
@@ -205,7 +205,7 @@ impl Host {
         self.e.set_victim(victim);
     }
 
-    /// Writes a slot. False: as many chunks are in use as may be.
+    /// Writes a slot. False if no more chunks may be used.
     pub fn write(&mut self, cpu: u32, slot: u32) -> bool {
         let stream = self.e.place(&self.owner(cpu, slot));
         assert!(u64::from(stream) < self.e.stats().streams);
@@ -243,7 +243,7 @@ impl Host {
         true
     }
 
-    /// Takes the chunk of a stream, if it is to be taken, and appends it.
+    /// Takes the chunk of a stream, if it is due, and appends it.
     pub fn flush(&mut self, stream: u32, units: bool, born_before: u64) {
         let f = self.filling[stream as usize];
         let unit = self.cfg.write_unit;
@@ -265,7 +265,7 @@ impl Host {
         self.filling.iter().filter(|f| f.nr > 0).count()
     }
 
-    /// Chunks that a page can be added to, though not on every CPU.
+    /// Chunks that a page can be added to, but not on every CPU.
     pub fn chunks_left(&self) -> usize {
         (self.cfg.nr_chunks - self.used_chunks) as usize + self.chunks_filling()
     }
@@ -325,7 +325,7 @@ impl Host {
         self.appends.push(append);
     }
 
-    /// An append ends. What it carried is on the device, if all is well.
+    /// An append ends. Unless it failed, its pages are on the device.
     pub fn end_append(&mut self, append: Append, fate: Fate) {
         let pages = self.pages_of(&append);
         let entries = append.entries(&self.e).to_vec();
@@ -396,8 +396,8 @@ impl Host {
 
     // ---- swap-in, free
 
-    /// Looks up to `max` slots up, which must give what the model says; a read
-    /// that goes to the device is under way until [`Host::end_read`].
+    /// Looks up at most `max` slots, and compares the result with the model. A read that
+    /// goes to the device is in flight until [`Host::end_read`].
     pub fn begin_read(&mut self, slot: u32, max: u32) {
         self.end_copies();
         let mut kick = false;
@@ -454,7 +454,7 @@ impl Host {
         run
     }
 
-    /// What is copied out of GC's buffers stays there as long as it takes.
+    /// A page being copied from GC's buffers stays there until the copy has ended.
     pub fn end_copies(&mut self) {
         for (hold, page) in std::mem::take(&mut self.copies) {
             let is = self.pages[hold.chunk() as usize][hold.page() as usize];

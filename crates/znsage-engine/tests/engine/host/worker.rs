@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the module's worker and the device do, an operation at a time; and all at
-//! once, for tests that are not about order.
+//! The work of the module's worker and of the device, one operation at a time; or all at
+//! once, for tests that do not depend on the order.
 
 use znsage_engine::{Entry, Finish, GcRead, Op, Reset};
 
@@ -51,7 +51,7 @@ impl Host {
         }
     }
 
-    /// A GC read ends; `lost` tells which of its entries could not be read.
+    /// A GC read ends; `lost` says which of its entries could not be read.
     pub fn end_gc_read(&mut self, read: GcRead, mut lost: impl FnMut() -> bool) {
         let entries = read.entries(&self.e).to_vec();
         let id = read.id(&self.e) as usize;
@@ -73,10 +73,10 @@ impl Host {
         self.kick |= self.e.gc_read_done(read);
     }
 
-    /// Without errors, what GC read into a chunk and did not append has died.
+    /// Without errors, every page that GC read but did not append has become stale.
     fn check_left(&self, id: usize) {
         for (entry, page) in &self.left[id] {
-            // By its version: the slot may have come to the same block again.
+            // Compare versions: the slot may be in the same block again.
             let Slot::Stored { version, block } = self.slots[entry.slot as usize] else {
                 continue;
             };
@@ -85,12 +85,12 @@ impl Host {
         }
     }
 
-    /// No GC chunk is in use: see that GC did all it had begun.
+    /// No GC chunk is in use: check that GC finished all it had begun.
     pub fn check_all_left(&self) {
         (0..self.left.len()).for_each(|id| self.check_left(id));
     }
 
-    /// Is what GC has for `entry` of its chunk still the slot's?
+    /// Does `entry` of a GC chunk still hold the slot's page?
     pub(super) fn wants(&self, entry: &Entry) -> bool {
         match self.slots[entry.slot as usize] {
             Slot::Stored { block, .. } => block == entry.expect,
@@ -103,7 +103,7 @@ impl Host {
         self.errors += 1;
         self.want.read_errors += 1;
         self.dev.failed = true;
-        // GC gives up only what it has tried several times.
+        // GC gives up a block only after several tries.
         if self.e.gc_entry_failed(read, index) {
             assert!(self.wants(entry), "lost {entry:?}");
             self.set(entry.slot, Slot::Lost);
@@ -156,7 +156,7 @@ impl Host {
         }
     }
 
-    /// Does what the device is to do and the worker has to, until both rest.
+    /// Runs the device and the worker until both are idle.
     pub fn run_device(&mut self) {
         for _ in 0..ENDLESS {
             if self.kick {
@@ -178,7 +178,7 @@ impl Host {
         panic!("the engine never comes to rest");
     }
 
-    /// Besides, takes chunks that are not full and ends reads.
+    /// Also takes chunks that are not full, and ends reads.
     pub fn run_idle(&mut self) {
         while !self.reads.is_empty() {
             self.end_read(0);
