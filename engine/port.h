@@ -30,8 +30,8 @@
  *              void zp_add(u32 *, u32)		atomic, full barrier
  *              u32 zp_sub_return(u32 *, u32)	atomic, full barrier
  *              void zp_mb(void)		full barrier
- *              u64 zp_load64(const u64 *)	relaxed, never torn
- *              void zp_store64(u64 *, u64)	relaxed, never torn
+ *              u64 zp_load64(const u64 *)	relaxed, torn on 32-bit CPUs
+ *              void zp_store64(u64 *, u64)	relaxed, torn on 32-bit CPUs
  *              zp_load_ptr(pp)			acquire
  *              zp_store_ptr(pp, p)		release: a CPU that loads p sees
  *						what was stored before
