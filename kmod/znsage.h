@@ -8,6 +8,7 @@
  *	config.c	configfs: settings of a device, and its power switch
  *	device.c	attach and detach
  *	geometry.c	the backing device's zones, and which are used
+ *	reset.c		emptying zones at attach and detach
  *	disk.c		the disk in front: bios and freed slots come in
  *	write.c		swap-out: chunks, plugs, deadline, waiting for a chunk
  *	charge.c	which cgroup pays for I/O
@@ -16,8 +17,10 @@
  *	policy.c	policies by name; changing a device's policy
  *	owner.c		what a page belongs to
  *	frames.c	what is remembered of a frame between swap-in and
- *	swap-out cached.c	is a slot's page in memory, so that GC can drop
- *	its block? worker.c	deferred work; GC reads, resets, finishes
+ *			swap-out
+ *	cached.c	is a slot's page in memory, so that GC can drop its
+ *			block?
+ *	worker.c	deferred work; GC reads, resets, finishes
  *	sysfs.c		statistics and settings of a running device
  *	latency.c	histograms of how long things take
  *	tables.c	tables of zones and streams, in sysfs and debugfs
@@ -151,6 +154,8 @@ struct znsage_device {
 	u32 *zone_nr;		/* number on the device of each engine zone */
 	sector_t zone_sectors;
 	u32 nr_unused;			/* zones of the device */
+	bool whole;	/* all others of the device cannot be reset */
+	unsigned long *to_reset;	/* zones of the device; see reset.c */
 	u32 chunk_blocks;
 	u32 write_unit;			/* blocks */
 	u32 nr_slots;
@@ -213,6 +218,8 @@ struct znsage_geometry {
 	unsigned long *active;	/* likewise: open or closed */
 	u32 nr_dirty;		/* of the zones used */
 	u32 nr_unused;	/* conventional, read-only, offline, small, surplus */
+	u32 nr_writable;	/* neither of the first three, used or not */
+	bool whole;		/* all of these are used */
 };
 
 /* main.c */
@@ -267,6 +274,11 @@ int znsage_geometry_read(const char *name, struct block_device *bdev,
 			 const struct znsage_policy *policy,
 			 struct znsage_geometry *geo);
 void znsage_geometry_free(struct znsage_geometry *geo);
+
+/* reset.c */
+int znsage_reset_dirty(struct znsage_device *zd,
+		       const struct znsage_geometry *geo);
+void znsage_reset_written(struct znsage_device *zd);
 
 /* disk.c */
 int znsage_disk_add(struct znsage_device *zd);
