@@ -239,6 +239,7 @@ static struct znsage_device *device_alloc(const char *name,
 		bio_list_init(&zd->pending[i]);
 	bio_list_init(&zd->busy_reads);
 	INIT_LIST_HEAD(&zd->gc_retry);
+	INIT_LIST_HEAD(&zd->refused);
 	init_waitqueue_head(&zd->fed);
 	mutex_init(&zd->check.lock);
 	mutex_init(&zd->policy_lock);
@@ -246,6 +247,7 @@ static struct znsage_device *device_alloc(const char *name,
 	get_random_bytes(&zd->key_secret, sizeof(zd->key_secret));
 	znsage_cached_forget(zd);
 	INIT_WORK(&zd->work, znsage_work);
+	INIT_DELAYED_WORK(&zd->retry, znsage_retry_work);
 	znsage_hrtimer_setup(&zd->timer, znsage_deadline);
 	init_completion(&zd->released);
 	if (percpu_ref_init(&zd->ref, ref_release, 0, GFP_KERNEL)) {
@@ -382,6 +384,7 @@ int znsage_detach(struct znsage_device *zd)
 	znsage_quiesce(zd);
 	percpu_ref_kill(&zd->ref);
 	wait_for_completion(&zd->released);
+	cancel_delayed_work_sync(&zd->retry);
 	hrtimer_cancel(&zd->timer);
 	irq_work_sync(&zd->irq_kick);
 	cancel_work_sync(&zd->work);

@@ -11,6 +11,7 @@
  *	reset.c		emptying zones at attach and detach
  *	disk.c		the disk in front: bios and freed slots come in
  *	write.c		swap-out: chunks, plugs, deadline, waiting for a chunk
+ *	retry.c		appends that the device cannot take just now
  *	charge.c	which cgroup pays for I/O
  *	crypt.c		encryption of pages
  *	read.c		swap-in
@@ -112,6 +113,8 @@ struct znsage_chunk {
 	struct bio_vec *vecs;		/* its pages */
 	u32 first, nr;			/* entries in the append */
 	u64 since;	/* ns: when its wait, GC read or GC append began */
+	u64 refused;	/* ns: when the append was first refused, or 0 */
+	struct list_head link;	/* on refused, or gc_retry */
 
 	/* Chunks of swap-out. */
 	struct bio **parents;		/* the bio to end, of each entry */
@@ -126,7 +129,6 @@ struct znsage_chunk {
 	atomic_t reads;			/* bios in flight */
 	bool single;			/* block by block, after a failure */
 	bool failed;			/* a read failed */
-	struct list_head link;		/* on gc_retry */
 };
 
 /* Who pays for a stream's I/O; see charge.c. */
@@ -174,6 +176,7 @@ struct znsage_device {
 	struct completion released;
 	struct workqueue_struct *wq;
 	struct work_struct work;	/* the worker; see worker.c */
+	struct delayed_work retry;	/* see retry.c */
 	/* Not the worker's: the worker may wait for a clone of a read. */
 	struct workqueue_struct *read_wq;
 	struct irq_work irq_kick;	/* kicks the worker under locks of mm/ */
@@ -197,6 +200,7 @@ struct znsage_device {
 	struct bio_list pending[ZSE_MAX_STREAMS]; /* found no chunk */
 	struct bio_list busy_reads;	/* of slots that are being written */
 	struct list_head gc_retry;	/* chunks to read block by block */
+	struct list_head refused;	/* chunks to append again */
 	u64 starved;			/* streams with pending bios */
 	struct znsage_payer payers[ZSE_MAX_STREAMS];
 
@@ -288,11 +292,17 @@ int znsage_disk_claim(struct znsage_device *zd);
 void znsage_write(struct znsage_device *zd, struct bio *bio);
 void znsage_write_pending(struct znsage_device *zd);
 void znsage_write_flush(struct znsage_device *zd);
+void znsage_append_submit(struct znsage_chunk *zc);
 void znsage_append(struct znsage_device *zd, const struct zse_op *op);
 void znsage_end_pages(struct znsage_chunk *zc, u32 first, u32 nr,
 		      blk_status_t status);
 bool znsage_chunk_release(struct znsage_chunk *zc, int holds, u64 now);
 enum hrtimer_restart znsage_deadline(struct hrtimer *timer);
+
+/* retry.c */
+bool znsage_retry(struct znsage_chunk *zc);
+void znsage_retry_now(struct znsage_device *zd);
+void znsage_retry_work(struct work_struct *work);
 
 /* charge.c */
 void znsage_charge(struct znsage_chunk *zc, struct bio *bio);
