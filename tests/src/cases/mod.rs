@@ -16,6 +16,7 @@ mod privacy;
 mod probe;
 mod process;
 mod refusals;
+mod scsi;
 mod shapes;
 mod shortage;
 mod statistics;
@@ -53,6 +54,7 @@ pub fn all() -> Vec<Case> {
         isolation::CASES,
         block::CASES,
         shapes::CASES,
+        scsi::CASES,
         privacy::CASES,
         probe::CASES,
         statistics::CASES,
