@@ -211,4 +211,26 @@ static inline struct gendisk *znsage_alloc_disk(bool stable_writes)
 #endif
 }
 
+/*
+ * May an append that was refused with @status work in a moment, in the same
+ * zone? Until 6.9 one of these statuses says that another write to the zone is
+ * under way; later kernels queue such appends themselves.
+ */
+static inline bool znsage_is_transient(blk_status_t status)
+{
+	switch (status) {
+#ifdef BLK_STS_ZONE_RESOURCE
+	case BLK_STS_ZONE_RESOURCE:
+#endif
+	case BLK_STS_ZONE_OPEN_RESOURCE:
+	case BLK_STS_ZONE_ACTIVE_RESOURCE:
+	case BLK_STS_DEV_RESOURCE:
+	case BLK_STS_RESOURCE:
+	case BLK_STS_AGAIN:
+		return true;
+	default:
+		return false;
+	}
+}
+
 #endif /* ZNSAGE_COMPAT_H */

@@ -44,48 +44,6 @@ static int open_backing(struct znsage_device *zd, const char *path)
 	return err;
 }
 
-static int reset_zone(struct znsage_device *zd, u32 zone, bool say)
-{
-	int err = znsage_zone_mgmt(zd->backing.bdev, REQ_OP_ZONE_RESET,
-				   znsage_zone_start(zd, zone),
-				   zd->zone_sectors);
-
-	if (err && say)
-		znsage_err(zd->name, "reset of zone %u failed (%d)",
-			   zd->zone_nr[zone], err);
-	cond_resched();
-	return err;
-}
-
-static int reset_dirty(struct znsage_device *zd,
-		       const struct znsage_geometry *geo)
-{
-	u32 zone;
-	int err = 0;
-
-	for (zone = 0; zone < geo->cfg.nr_zones && !err; zone++)
-		if (test_bit(zd->zone_nr[zone], geo->dirty))
-			err = reset_zone(zd, zone, true);
-	return err;
-}
-
-/*
- * Leave no memory contents behind. Goes on after an error, but prints only one:
- * a device that is gone fails for every zone.
- */
-static void reset_written(struct znsage_device *zd)
-{
-	struct zse_zone_info zi;
-	u32 zone, failed = 0;
-
-	for (zone = 0; zse_get_zone(zd->engine, zone, &zi); zone++)
-		if (zi.room < zi.capacity)
-			failed += reset_zone(zd, zone, !failed) != 0;
-	if (failed)
-		znsage_err(zd->name, "%u zones could not be reset and may still hold swapped-out memory",
-			   failed);
-}
-
 static void pages_free(struct page **pages, u32 nr)
 {
 	u32 i;
@@ -188,6 +146,11 @@ static int make_engine(struct znsage_device *zd, struct znsage_geometry *geo)
 	geo->zone_nr = NULL;
 	zd->zone_sectors = bdev_zone_sectors(zd->backing.bdev);
 	zd->nr_unused = geo->nr_unused;
+	zd->whole = geo->whole;
+	zd->to_reset = kvcalloc(BITS_TO_LONGS(bdev_nr_zones(zd->backing.bdev)),
+				sizeof(long), GFP_KERNEL);
+	if (!zd->to_reset)
+		return -ENOMEM;
 	zd->chunk_blocks = geo->cfg.chunk_blocks;
 	zd->write_unit = geo->cfg.write_unit;
 	zd->nr_slots = geo->cfg.nr_slots;
@@ -244,6 +207,7 @@ static void device_free(struct znsage_device *zd)
 	znsage_crypt_end(zd);
 	zse_destroy(zd->engine);
 	kvfree(zd->zone_nr);
+	kvfree(zd->to_reset);
 	kvfree(zd->gc_since);
 	znsage_latency_free(&zd->latency);
 	if (zd->backing.bdev)
@@ -275,6 +239,7 @@ static struct znsage_device *device_alloc(const char *name,
 		bio_list_init(&zd->pending[i]);
 	bio_list_init(&zd->busy_reads);
 	INIT_LIST_HEAD(&zd->gc_retry);
+	INIT_LIST_HEAD(&zd->refused);
 	init_waitqueue_head(&zd->chunk_wait);
 	mutex_init(&zd->check.lock);
 	mutex_init(&zd->policy_lock);
@@ -282,6 +247,7 @@ static struct znsage_device *device_alloc(const char *name,
 	get_random_bytes(&zd->key_secret, sizeof(zd->key_secret));
 	znsage_cached_forget(zd);
 	INIT_WORK(&zd->work, znsage_work);
+	INIT_DELAYED_WORK(&zd->retry, znsage_retry_work);
 	znsage_hrtimer_setup(&zd->timer, znsage_deadline);
 	init_completion(&zd->released);
 	if (percpu_ref_init(&zd->ref, ref_release, 0, GFP_KERNEL)) {
@@ -308,7 +274,7 @@ static int device_build_with(struct znsage_device *zd,
 		err = make_io(zd);
 	/* Only now is anything written. */
 	if (!err)
-		err = reset_dirty(zd, &geo);
+		err = znsage_reset_dirty(zd, &geo);
 	znsage_geometry_free(&geo);
 	if (!err)
 		err = znsage_policy_start(zd, policy);
@@ -418,11 +384,12 @@ int znsage_detach(struct znsage_device *zd)
 	znsage_quiesce(zd);
 	percpu_ref_kill(&zd->ref);
 	wait_for_completion(&zd->released);
+	cancel_delayed_work_sync(&zd->retry);
 	hrtimer_cancel(&zd->timer);
 	irq_work_sync(&zd->irq_kick);
 	cancel_work_sync(&zd->work);
 	put_disk(zd->disk);
-	reset_written(zd);
+	znsage_reset_written(zd);
 	znsage_info(zd->name, "detached");
 	device_free(zd);
 	znsage_hibernation_unblock();

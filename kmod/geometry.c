@@ -31,6 +31,7 @@ struct report {
 	struct znsage_geometry *geo;
 	sector_t zone_sectors;
 	u32 *caps;		/* writable sectors of each; 0: not usable */
+	u32 nr_writable;	/* zones that a reset of the device resets */
 };
 
 static int report_zone(struct blk_zone *z, unsigned int idx, void *data)
@@ -43,10 +44,13 @@ static int report_zone(struct blk_zone *z, unsigned int idx, void *data)
 		__set_bit(idx, rep->geo->active);
 	if (z->cond != BLK_ZONE_COND_EMPTY)
 		__set_bit(idx, rep->geo->dirty);
+	if (z->type == BLK_ZONE_TYPE_CONVENTIONAL ||
+	    z->cond == BLK_ZONE_COND_READONLY ||
+	    z->cond == BLK_ZONE_COND_OFFLINE)
+		return 0;
+	rep->nr_writable++;
 	/* The last zone may be smaller than the others. */
-	if (z->type != BLK_ZONE_TYPE_CONVENTIONAL &&
-	    z->cond != BLK_ZONE_COND_READONLY &&
-	    z->cond != BLK_ZONE_COND_OFFLINE && z->len == rep->zone_sectors)
+	if (z->len == rep->zone_sectors)
 		rep->caps[idx] = z->capacity ? z->capacity : z->len;
 	return 0;
 }
@@ -128,6 +132,7 @@ static int report_zones(const char *name, struct block_device *bdev,
 	use_zones(geo, rep.caps, nr,
 		  best_capacity(rep.caps, rep.caps + nr, nr,
 				geo->cfg.write_unit));
+	geo->nr_writable = rep.nr_writable;
 	if (!geo->cfg.nr_zones) {
 		znsage_err(name, "no writable sequential zone");
 		err = -ENOSPC;
@@ -369,6 +374,7 @@ int znsage_geometry_read(const char *name, struct block_device *bdev,
 		return err;
 	cfg->nr_chunks = max_t(u32, NR_CHUNKS, 4 * max_lanes(cfg));
 	cfg->nr_gc_chunks = zse_gc_chunks(cfg);
+	geo->whole = cfg->nr_zones == geo->nr_writable;
 	geo->nr_dirty = dirty_zones(geo);
 	if (geo->nr_dirty && !set->force) {
 		znsage_err(name, "%u zones are not empty; reset them or set force",

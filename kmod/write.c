@@ -133,6 +133,8 @@ static void append_end_io(struct bio *bio)
 	u64 now = ktime_get_ns();
 	bool more, finished;
 
+	if (znsage_is_transient(bio->bi_status) && znsage_retry(zc))
+		return;
 	if (bio->bi_status)
 		pr_warn_ratelimited("znsage: %s: append to zone %u failed (%d)\n",
 				    zd->name, zd->zone_nr[c->zone],
@@ -157,7 +159,35 @@ static void append_end_io(struct bio *bio)
 	if (more || READ_ONCE(zd->starved) ||
 	    !bio_list_empty(&zd->busy_reads))
 		znsage_kick(zd);
+	znsage_retry_now(zd);
 	percpu_ref_put(&zd->ref);
+}
+
+/**
+ * znsage_append_submit() - submit an append, for the first time or again
+ * @zc: chunk, with the part to append in it; its bio is not in use
+ *
+ * Context: as znsage_append().
+ */
+void znsage_append_submit(struct znsage_chunk *zc)
+{
+	struct page **pages = zc->encrypted ? zc->encrypted : zc->pages;
+	struct znsage_device *zd = zc->zd;
+	const struct zse_chunk *c = zc->core;
+	struct bio *bio = &zc->bio;
+	u32 i;
+
+	bio_init(bio, zd->backing.bdev, zc->vecs, zd->chunk_blocks,
+		 REQ_OP_ZONE_APPEND);
+	bio->bi_iter.bi_sector = znsage_zone_start(zd, c->zone);
+	bio->bi_private = zc;
+	bio->bi_end_io = append_end_io;
+	for (i = zc->first; i < zc->first + zc->nr; i++)
+		__bio_add_page(bio, pages[c->entries[i].page], PAGE_SIZE, 0);
+	for (i = 0; i < c->nr_padding; i++)
+		__bio_add_page(bio, ZERO_PAGE(0), PAGE_SIZE, 0);
+	znsage_charge(zc, bio);
+	submit_bio_noacct(bio);
 }
 
 /**
@@ -171,29 +201,16 @@ static void append_end_io(struct bio *bio)
 void znsage_append(struct znsage_device *zd, const struct zse_op *op)
 {
 	struct znsage_chunk *zc = op->chunk->priv;
-	struct page **pages = zc->encrypted ? zc->encrypted : zc->pages;
-	struct bio *bio = &zc->bio;
-	u32 i;
 
 	percpu_ref_get(&zd->ref);
 	zc->first = op->first;
 	zc->nr = op->nr;
-	bio_init(bio, zd->backing.bdev, zc->vecs, zd->chunk_blocks,
-		 REQ_OP_ZONE_APPEND);
-	bio->bi_iter.bi_sector = znsage_zone_start(zd, op->zone);
-	bio->bi_private = zc;
-	bio->bi_end_io = append_end_io;
-	for (i = op->first; i < op->first + op->nr; i++)
-		__bio_add_page(bio, pages[op->chunk->entries[i].page],
-			       PAGE_SIZE, 0);
-	for (i = 0; i < op->padding; i++)
-		__bio_add_page(bio, ZERO_PAGE(0), PAGE_SIZE, 0);
-	znsage_charge(zc, bio);
+	zc->refused = 0;
 	if (zc->core->gc)
 		zc->since = ktime_get_ns();
 	trace_znsage_chunk_submit(zd->index, zc->core->id, zc->core->gc,
 				  zd->zone_nr[op->zone], op->nr, op->padding);
-	submit_bio_noacct(bio);
+	znsage_append_submit(zc);
 }
 
 /* Fail a chunk that was taken from its stream and not appended yet. */

@@ -8,8 +8,10 @@
  *	config.c	configfs: settings of a device, and its power switch
  *	device.c	attach and detach
  *	geometry.c	which zones of the backing device are used
+ *	reset.c		resets zones at attach and detach
  *	disk.c		/dev/znsageN: entry of bios and freed slots
  *	write.c		swap-out: chunks, plugs, deadline, waiting for a chunk
+ *	retry.c		appends that the device cannot take just now
  *	charge.c	which cgroup pays for I/O
  *	crypt.c		encryption of pages
  *	read.c		swap-in
@@ -112,6 +114,8 @@ struct znsage_chunk {
 	struct bio_vec *vecs;		/* its pages */
 	u32 first, nr;			/* entries in the append */
 	u64 since;	/* ns: when its wait, GC read or GC append began */
+	u64 refused;	/* ns: when the append was first refused, or 0 */
+	struct list_head link;	/* on refused, or gc_retry */
 
 	/* Chunks of swap-out. */
 	struct bio **parents;		/* the bio that each entry came from */
@@ -126,7 +130,6 @@ struct znsage_chunk {
 	atomic_t reads;			/* bios in flight */
 	bool single;			/* read block by block after an error */
 	bool failed;			/* a read failed */
-	struct list_head link;		/* on gc_retry */
 };
 
 /* Who pays for a stream's I/O; see charge.c. */
@@ -154,6 +157,8 @@ struct znsage_device {
 	u32 *zone_nr;		/* number on the device of each engine zone */
 	sector_t zone_sectors;
 	u32 nr_unused;			/* zones of the device */
+	bool whole;	/* all others of the device cannot be reset */
+	unsigned long *to_reset;	/* zones of the device; see reset.c */
 	u32 chunk_blocks;
 	u32 write_unit;			/* blocks */
 	u32 nr_slots;
@@ -172,6 +177,7 @@ struct znsage_device {
 	struct completion released;
 	struct workqueue_struct *wq;
 	struct work_struct work;	/* the worker; see worker.c */
+	struct delayed_work retry;	/* see retry.c */
 	/* A second queue, since the worker may wait for a clone of a read. */
 	struct workqueue_struct *read_wq;
 	struct irq_work irq_kick;	/* wakes the worker under mm locks */
@@ -195,6 +201,7 @@ struct znsage_device {
 	struct bio_list pending[ZSE_MAX_STREAMS]; /* found no chunk */
 	struct bio_list busy_reads;	/* wait for a write of their slot */
 	struct list_head gc_retry;	/* chunks to read block by block */
+	struct list_head refused;	/* chunks to append again */
 	u64 starved;			/* streams with pending bios */
 	struct znsage_payer payers[ZSE_MAX_STREAMS];
 
@@ -216,6 +223,8 @@ struct znsage_geometry {
 	unsigned long *active;	/* bitmap of all zones: open or closed */
 	u32 nr_dirty;		/* of the zones used */
 	u32 nr_unused;	/* conventional, read-only, offline, small, surplus */
+	u32 nr_writable;	/* neither of the first three, used or not */
+	bool whole;		/* all of these are used */
 };
 
 /* main.c */
@@ -271,6 +280,11 @@ int znsage_geometry_read(const char *name, struct block_device *bdev,
 			 struct znsage_geometry *geo);
 void znsage_geometry_free(struct znsage_geometry *geo);
 
+/* reset.c */
+int znsage_reset_dirty(struct znsage_device *zd,
+		       const struct znsage_geometry *geo);
+void znsage_reset_written(struct znsage_device *zd);
+
 /* disk.c */
 int znsage_disk_add(struct znsage_device *zd);
 int znsage_disk_claim(struct znsage_device *zd);
@@ -279,11 +293,17 @@ int znsage_disk_claim(struct znsage_device *zd);
 void znsage_write(struct znsage_device *zd, struct bio *bio);
 void znsage_write_pending(struct znsage_device *zd);
 void znsage_write_flush(struct znsage_device *zd);
+void znsage_append_submit(struct znsage_chunk *zc);
 void znsage_append(struct znsage_device *zd, const struct zse_op *op);
 void znsage_end_pages(struct znsage_chunk *zc, u32 first, u32 nr,
 		      blk_status_t status);
 bool znsage_chunk_release(struct znsage_chunk *zc, int holds, u64 now);
 enum hrtimer_restart znsage_deadline(struct hrtimer *timer);
+
+/* retry.c */
+bool znsage_retry(struct znsage_chunk *zc);
+void znsage_retry_now(struct znsage_device *zd);
+void znsage_retry_work(struct work_struct *work);
 
 /* charge.c */
 void znsage_charge(struct znsage_chunk *zc, struct bio *bio);

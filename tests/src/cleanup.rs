@@ -8,6 +8,7 @@ use crate::device::CONFIG;
 use crate::guest;
 use crate::mapper;
 use crate::null_blk;
+use crate::scsi_debug;
 
 /// Where cases mount file systems.
 pub const MOUNT: &str = "/run/vm-suite";
@@ -65,6 +66,9 @@ pub fn clean() -> Vec<String> {
     left.extend(mapper::remove_all());
     if !null_blk::remove_all() {
         left.push("a null_blk device that does not go".to_string());
+    }
+    if !scsi_debug::remove_all() {
+        left.push("a scsi_debug disk that does not go".to_string());
     }
     left
 }

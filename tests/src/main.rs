@@ -13,6 +13,7 @@ mod load;
 mod mapper;
 mod null_blk;
 mod runner;
+mod scsi_debug;
 mod sleep;
 mod table;
 mod torture;

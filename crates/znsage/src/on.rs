@@ -106,7 +106,7 @@ fn set_up(
         let name = name.to_string();
         move |sys| configfs::power_off(sys, &name)
     });
-    scheduler::set_none(sys, name, undo)?;
+    scheduler::choose(sys, name, undo)?;
     check_interrupt(sys)?;
     enable(sys, args, backing, undo)
 }

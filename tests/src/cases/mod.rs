@@ -16,6 +16,7 @@ mod privacy;
 mod probe;
 mod process;
 mod refusals;
+mod scsi;
 mod shapes;
 mod shortage;
 mod statistics;
@@ -36,6 +37,7 @@ pub fn all() -> Vec<Case> {
         isolation::CASES,
         block::CASES,
         shapes::CASES,
+        scsi::CASES,
         privacy::CASES,
         probe::CASES,
         statistics::CASES,

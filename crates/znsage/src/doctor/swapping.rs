@@ -3,8 +3,9 @@
 
 use super::{Finding, Level, Scene};
 use crate::counters::Device;
+use crate::scheduler::{self as schedulers, Need};
 use crate::swaps::Area;
-use crate::{resume, scheduler as schedulers, swaps};
+use crate::{resume, swaps};
 
 const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
 const ZSWAP: &str = "/sys/module/zswap/parameters";
@@ -121,7 +122,10 @@ pub fn hibernation(scene: &Scene) -> Vec<Finding> {
 
 pub fn scheduler(scene: &Scene) -> Vec<Finding> {
     if scene.on.is_empty() {
-        return vec![Finding::ok("scheduler", "`znsage on` sets it to none, `off` restores it")];
+        return vec![Finding::ok(
+            "scheduler",
+            "`znsage on` sets the one that suits the device, `off` restores it",
+        )];
     }
     scene.on.iter().map(|d| scheduler_of(scene, d)).collect()
 }
@@ -129,13 +133,22 @@ pub fn scheduler(scene: &Scene) -> Vec<Finding> {
 fn scheduler_of(scene: &Scene, d: &Device) -> Finding {
     let path = format!("/sys/block/{}/queue/scheduler", d.backing);
     let list = scene.sys.read(&path).unwrap_or_default();
-    match schedulers::chosen(&list) {
-        Some(name) if name != "none" => Finding::note(
+    let chosen = schedulers::chosen(&list).filter(|name| name != "none");
+    match (schedulers::need(scene.sys, &d.backing), chosen) {
+        (Need::Nothing, Some(name)) => Finding::note(
             "scheduler",
             format!("{} has {name}, which costs time and gains nothing", d.backing),
         )
         .hint(format!("`echo none > {path}` turns it off")),
-        _ => Finding::ok("scheduler", format!("{} has none", d.backing)),
+        (Need::Scheduler, None) => Finding::note(
+            "scheduler",
+            format!("{} has none, so writes to a zone that is busy must be repeated", d.backing),
+        )
+        .hint(format!("`echo mq-deadline > {path}` turns one on")),
+        (_, name) => Finding::ok(
+            "scheduler",
+            format!("{} has {}", d.backing, name.as_deref().unwrap_or("none")),
+        ),
     }
 }
 

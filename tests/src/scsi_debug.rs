@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Host-managed disks of the scsi_debug driver, which emulates a SCSI host in memory. SCSI has
+//! no zone append, so the kernel's sd emulates it. A command takes a tick (4 ms).
+
+use crate::guest;
+use crate::outcome::{Context, Outcome};
+
+const MODULE: &str = "scsi_debug";
+
+/// No other disk of the guest has such a name.
+const DISKS: &str = "sd";
+
+pub struct ScsiDebug {
+    name: String,
+}
+
+impl ScsiDebug {
+    /// A disk of `mib` MiB with zones of `zone_mib`; `settings` are parameters of the module.
+    /// None if the kernel has no such driver: the kernels of vm/debug-kernel.
+    pub fn managed(mib: u64, zone_mib: u64, settings: &[&str]) -> Outcome<Option<ScsiDebug>> {
+        remove_all();
+        if guest::run(&["modinfo", MODULE])?.status != 0 {
+            print!("no {MODULE} in this kernel ... ");
+            return Ok(None);
+        }
+        let size = [format!("dev_size_mb={mib}"), format!("zone_size_mb={zone_mib}")];
+        let shape: Vec<&str> = size.iter().map(String::as_str).chain(settings.to_vec()).collect();
+        guest::ok(&["modprobe", "sd_mod"])?;
+        guest::ok(&[&["modprobe", MODULE, "zbc=host-managed"], &shape[..]].concat())?;
+        // The disk is found in the background.
+        let disk = || guest::list("/sys/block").into_iter().find(|name| name.starts_with(DISKS));
+        guest::eventually(10.0, || disk().is_some_and(|name| guest::exists(&node(&name))));
+        let name = disk().ok_or("scsi_debug makes no disk")?;
+        Ok(Some(ScsiDebug { name }))
+    }
+
+    pub fn node(&self) -> String {
+        node(&self.name)
+    }
+
+    pub fn scheduler(&self) -> Outcome<String> {
+        guest::read(&self.scheduler_path())
+    }
+
+    pub fn set_scheduler(&self, name: &str) -> Outcome {
+        guest::write(&self.scheduler_path(), name).context(name)
+    }
+
+    fn scheduler_path(&self) -> String {
+        format!("/sys/block/{}/queue/scheduler", self.name)
+    }
+}
+
+fn node(name: &str) -> String {
+    format!("/dev/{name}")
+}
+
+/// Removes what a case has left; returns whether it is gone. Not done by drop: a failed case
+/// leaves a user of the device behind.
+pub fn remove_all() -> bool {
+    let loaded = || guest::exists(&format!("/sys/module/{MODULE}"));
+    !loaded() || guest::eventually(5.0, || guest::ok(&["rmmod", MODULE]).is_ok())
+}
