@@ -24,6 +24,9 @@
 #define ZSE_SHARDS		16
 /* Slots or blocks walked without a reschedule; a cache miss or two each. */
 #define ZSE_RESCHED		4096
+/* Zones looked at with the engine lock held, where there may be many. */
+#define ZSE_TAKE_DEAD		64
+#define ZSE_RECOUNT		1024
 
 /* Where a zone is in its life; zone.c has the diagram. */
 enum zse_zone_state {
@@ -102,6 +105,7 @@ struct zse_zone {
 	u64 born;
 	u64 filled;		/* when it became full, by the clock */
 	u32 owner;		/* stream that it counts for (share.c), or ZSE_NONE */
+	u32 counted;		/* of its live blocks, in share.of[].live */
 };
 
 /* Open zones that are written in turn, a chunk to each; see stripe.c. */
@@ -136,8 +140,9 @@ struct zse_stream {
 /* Zones that no stream owns share one part of GC. */
 #define ZSE_NOBODY	ZSE_MAX_STREAMS
 
-/* What a stream has of GC, see share.c. */
+/* What a stream has of zones and of GC, see share.c. */
 struct zse_gc_share {
+	u64 live;		/* blocks in its zones, when these were counted last */
 	u32 chunks;		/* with pages of its zones */
 	u32 victims;		/* of its zones; read anywhere */
 	u32 slow;		/* GC passes over it; read anywhere */
@@ -229,6 +234,7 @@ struct zse_recovery {
 struct zse_share {
 	bool on;		/* the policy isolates streams */
 	bool suspended;		/* no stream waits for zones of its own */
+	u32 next;		/* zone to count next */
 	u32 gc_only;		/* GC cleans only for streams that wait; read anywhere */
 	u32 gc_left;		/* room that all but a stream's first victim leave; read anywhere */
 	struct zse_gc_share of[ZSE_MAX_STREAMS + 1];	/* streams and ZSE_NOBODY */
@@ -261,6 +267,7 @@ struct zse_engine {
 	struct zse_stats counters;	/* but those of the shards */
 	u32 nr_state[ZSE_NR_ZONE_STATES];	/* zone_set_state(); read anywhere */
 	u64 usable_blocks;	/* of zones that are not retired */
+	u32 dying;		/* the part of the list of dead zones that was taken */
 	u32 appends;		/* in flight */
 	bool left_open;		/* there may be open zones beyond a stream's lanes */
 	struct list_head empty;	/* zones in these states, oldest first */
@@ -387,7 +394,7 @@ void share_gc_taken(struct zse_engine *e, struct zse_chunk *c,
 void share_gc_ended(struct zse_engine *e, const struct zse_chunk *c);
 void share_see_slow(struct zse_engine *e);
 u32 share_others_victims(const struct zse_engine *e);
-void share_no_victim(struct zse_engine *e);
+void share_no_victim(struct zse_engine *e, bool none);
 bool share_suspend(struct zse_engine *e);
 void share_moves(struct zse_engine *e, struct zse_zone *z,
 		 enum zse_zone_state to);

@@ -60,31 +60,65 @@ bool share_of_chunks(const struct zse_engine *e, u32 stream)
 	return e->streams[stream].nr_chunks < most;
 }
 
+/* Whose share is used by @z: a stream's, or ZSE_NOBODY's. */
+static u32 owner_of(const struct zse_zone *z)
+{
+	u32 owner = zp_load(&z->owner);
+
+	return owner == ZSE_NONE ? ZSE_NOBODY : owner;
+}
+
+/* Count the live blocks of @z for its owner. */
+static void count_live(struct zse_engine *e, struct zse_zone *z)
+{
+	u64 *live = &e->share.of[owner_of(z)].live;
+	u32 now = zp_load(&z->live);
+
+	*live = *live - z->counted + now;
+	z->counted = now;
+}
+
+/*
+ * Count the live blocks of zones anew: of all zones, or of the next ones in turn if
+ * the device has more than can be looked at under the lock. A zone is also counted
+ * when its state changes.
+ */
+static void count_zones(struct zse_engine *e)
+{
+	u32 nr = e->cfg.nr_zones < ZSE_RECOUNT ? e->cfg.nr_zones : ZSE_RECOUNT;
+
+	while (nr--) {
+		count_live(e, &e->zones[e->share.next++]);
+		if (e->share.next == e->cfg.nr_zones)
+			e->share.next = 0;
+	}
+}
+
+/* Zones that the live blocks of @owner fill. */
+static u32 zones_filled(const struct zse_engine *e, u32 owner)
+{
+	u32 cap = e->cfg.zone_blocks;
+
+	return (u32)zp_div(e->share.of[owner].live + cap - 1, cap);
+}
+
 /*
  * Zones that the live blocks of @stream fill. @all: the same for all streams, and for
  * zones without an owner. @owners: streams that have zones, or are @stream.
  */
-static u32 zones_needed(const struct zse_engine *e, u32 stream, u32 *all,
+static u32 zones_needed(struct zse_engine *e, u32 stream, u32 *all,
 			u32 *owners)
 {
-	u64 live[ZSE_MAX_STREAMS] = { 0 }, nobodys = 0;
-	u32 i, cap = e->cfg.zone_blocks;
+	u32 i;
 
+	count_zones(e);
 	*owners = 0;
-	for (i = 0; i < e->cfg.nr_zones; i++) {
-		u32 owner = e->zones[i].owner;
-
-		if (owner != ZSE_NONE)
-			live[owner] += zp_load(&e->zones[i].live);
-		else
-			nobodys += zp_load(&e->zones[i].live);
-	}
-	*all = (u32)zp_div(nobodys + cap - 1, cap);
+	*all = zones_filled(e, ZSE_NOBODY);
 	for (i = 0; i < e->max_streams; i++) {
-		*all += (u32)zp_div(live[i] + cap - 1, cap);
+		*all += zones_filled(e, i);
 		*owners += e->streams[i].nr_zones || i == stream;
 	}
-	return (u32)zp_div(live[stream] + cap - 1, cap);
+	return zones_filled(e, stream);
 }
 
 /**
@@ -92,7 +126,7 @@ static u32 zones_needed(const struct zse_engine *e, u32 stream, u32 *all,
  * @e:	    engine
  * @stream: that of the chunk
  *
- * Looks at every zone, so only called to open one.
+ * Looks at many zones, so only called to open one.
  */
 bool share_of_zones(struct zse_engine *e, u32 stream)
 {
@@ -169,14 +203,6 @@ static bool many_own(const struct zse_engine *e)
 	for (i = 0; i < e->max_streams && nr < 2; i++)
 		nr += e->streams[i].nr_zones || e->streams[i].nr_keys;
 	return nr > 1;
-}
-
-/* Whose share of GC is used to clean @z: a stream's, or ZSE_NOBODY's. */
-static u32 owner_of(const struct zse_zone *z)
-{
-	u32 owner = zp_load(&z->owner);
-
-	return owner == ZSE_NONE ? ZSE_NOBODY : owner;
 }
 
 /* May another chunk of GC take pages of @owner's zones? */
@@ -277,13 +303,14 @@ u32 share_of_room(const struct zse_engine *e, const struct zse_zone *z,
 
 /*
  * GC found no victim. Streams for which it looked, since they wait for zones of their
- * own, may go on. If GC only lacked room, they go on once no more room can come.
+ * own, may go on if there is none (@none), whatever room GC had. If GC only lacked
+ * room, they go on once no more room can come.
  */
-void share_no_victim(struct zse_engine *e)
+void share_no_victim(struct zse_engine *e, bool none)
 {
 	if (!e->share.gc_only)
 		return;
-	if (victim_by_rule(e, ZSE_NONE, true) == ZSE_NONE ||
+	if (none ||
 	    (e->nr_state[ZSE_ZONE_VICTIM] == share_others_victims(e) &&
 	     !e->nr_state[ZSE_ZONE_DRAINED] &&
 	     !e->nr_state[ZSE_ZONE_RESETTING]))
@@ -319,7 +346,10 @@ static void share_own(struct zse_engine *e, struct zse_zone *z, u32 stream)
 		e->streams[z->owner].nr_zones--;
 	if (z->state == ZSE_ZONE_VICTIM)
 		count_victims(e, owner_of(z), -1);
+	e->share.of[owner_of(z)].live -= z->counted;
+	z->counted = 0;
 	zp_store(&z->owner, stream);
+	count_live(e, z);
 	if (z->state == ZSE_ZONE_VICTIM)
 		count_victims(e, owner_of(z), 1);
 	if (stream != ZSE_NONE)
@@ -334,6 +364,8 @@ void share_moves(struct zse_engine *e, struct zse_zone *z,
 
 	count_victims(e, owner_of(z), (to == ZSE_ZONE_VICTIM) -
 				      (z->state == ZSE_ZONE_VICTIM));
+	if (e->share.on)
+		count_live(e, z);
 	if (z->owner == ZSE_NONE)
 		return;
 	st = &e->streams[z->owner];
