@@ -56,16 +56,41 @@ static void check_slots(struct check *ck)
 	}
 }
 
-/* Count the blocks of @zone that the forward map points to. */
+/* Count the blocks of [@from, @to) that the forward map points to. */
+static u32 count_mapped(const struct zse_engine *e, u32 from, u32 to)
+{
+	u32 live = 0, block;
+
+	for (block = from; block < to; block++) {
+		u32 slot = zp_load(&e->rev[block]);
+
+		if (slot != ZSE_NONE && map_is(e, slot, block))
+			live++;
+	}
+	return live;
+}
+
+/* Count the blocks of @zone that the forward map points to. Any context. */
 u32 check_count_live(const struct zse_engine *e, u32 zone)
 {
-	u32 base = zone * e->cfg.zone_blocks, live = 0, i;
+	u32 base = zone * e->cfg.zone_blocks;
 
-	for (i = 0; i < e->cfg.zone_blocks; i++) {
-		u32 slot = zp_load(&e->rev[base + i]);
+	return count_mapped(e, base, base + e->cfg.zone_blocks);
+}
 
-		if (slot != ZSE_NONE && map_is(e, slot, base + i))
-			live++;
+/* The same, in steps: a zone may have millions of blocks. May sleep. */
+static u32 count_mapped_in_steps(const struct zse_engine *e, u32 zone)
+{
+	u32 from = zone * e->cfg.zone_blocks, left = e->cfg.zone_blocks;
+	u32 live = 0;
+
+	while (left) {
+		u32 nr = left < ZSE_RESCHED ? left : ZSE_RESCHED;
+
+		live += count_mapped(e, from, from + nr);
+		from += nr;
+		left -= nr;
+		zp_resched();
 	}
 	return live;
 }
@@ -82,7 +107,7 @@ static void check_zone_live(struct check *ck, u32 zone)
 
 	do {
 		before = zp_load(&z->live);
-		counted = check_count_live(ck->e, zone);
+		counted = count_mapped_in_steps(ck->e, zone);
 		after = zp_load(&z->live);
 		if (after <= counted && counted <= before)
 			return;
@@ -123,16 +148,21 @@ static void check_zone_fields(struct check *ck, u32 zone)
 			  z->written, cap);
 }
 
-/* Shares of GC. With the engine lock. */
-static void check_gc_shares(struct check *ck)
+/* Shares of zones and GC. With the engine lock. */
+static void check_shares(struct check *ck, u64 counted)
 {
 	const struct zse_engine *e = ck->e;
 	u32 chunks = 0, victims = 0, i;
+	u64 live = 0;
 
 	for (i = 0; i <= ZSE_NOBODY; i++) {
+		live += e->share.of[i].live;
 		chunks += e->share.of[i].chunks;
 		victims += e->share.of[i].victims;
 	}
+	if (live != counted)
+		violation(ck, "live blocks that streams have", 0, live,
+			  counted);
 	if (chunks != e->pool.gc_used)
 		violation(ck, "chunks of GC that streams have", 0, chunks,
 			  e->pool.gc_used);
@@ -179,12 +209,14 @@ static void check_zones(struct check *ck)
 	u32 count[ZSE_NR_ZONE_STATES] = { 0 }, appends = 0, held = 0, active;
 	u32 failed = 0, i;
 	unsigned long flags;
+	u64 counted = 0;
 
 	zp_lock(&e->lock, flags);
 	for (i = 0; i < e->cfg.nr_zones; i++) {
 		count[e->zones[i].state]++;
 		appends += e->zones[i].appends;
 		held += e->zones[i].place == ZSE_PLACE_HELD;
+		counted += e->zones[i].counted;
 		failed += e->zones[i].state != ZSE_ZONE_RETIRED &&
 			  zone_is_failed(&e->zones[i]);
 		check_zone_fields(ck, i);
@@ -205,7 +237,7 @@ static void check_zones(struct check *ck)
 	if (!e->pool.gc_used && e->gc.unplaced)
 		violation(ck, "entries without a zone in no chunk of GC", 0,
 			  e->gc.unplaced, 0);
-	check_gc_shares(ck);
+	check_shares(ck, counted);
 	check_gc_room(ck);
 	active = count[ZSE_ZONE_OPEN] + count[ZSE_ZONE_CLOSING] +
 		 count[ZSE_ZONE_FINISH] + count[ZSE_ZONE_FINISHING] + held;
@@ -256,10 +288,8 @@ u32 zse_check(struct zse_engine *e, zse_say_fn say, void *arg)
 	u32 i;
 
 	check_slots(&ck);
-	for (i = 0; i < e->cfg.nr_zones; i++) {
+	for (i = 0; i < e->cfg.nr_zones; i++)
 		check_zone_live(&ck, i);
-		zp_resched();
-	}
 	check_zones(&ck);
 	check_totals(&ck);
 	return ck.violations;

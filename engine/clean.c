@@ -81,6 +81,8 @@ bool clean_begin_failed(struct zse_engine *e)
 {
 	u32 room = flow_gc_room(e), best = ZSE_NONE, least = ZSE_NONE, i;
 
+	if (!e->recovery.nr_failed || list_empty(&e->pool.gc_free))
+		return false;
 	for (i = 0; i < e->cfg.nr_zones; i++) {
 		const struct zse_zone *z = &e->zones[i];
 		u32 live = round_up_unit(e, zp_load(&z->live));
@@ -91,7 +93,7 @@ bool clean_begin_failed(struct zse_engine *e)
 			least = live;
 		}
 	}
-	if (best == ZSE_NONE || list_empty(&e->pool.gc_free))
+	if (best == ZSE_NONE)
 		return false;
 	victim_begin(e, best, 0);
 	return true;
@@ -106,7 +108,7 @@ static void begin_victim(struct zse_engine *e)
 {
 	u32 room, zone, class;
 	unsigned long flags;
-	bool wants, any;
+	bool wants, any, none;
 
 	zp_lock(&e->lock, flags);
 	wants = want_victim(e);
@@ -117,10 +119,12 @@ static void begin_victim(struct zse_engine *e)
 		return;
 	zone = victim_choose(e, room, any);
 	class = zone == ZSE_NONE ? 0 : policy_survivor(e, zone);
+	none = zone == ZSE_NONE && zp_load(&e->share.gc_only) &&
+	       victim_by_rule(e, ZSE_NONE, true) == ZSE_NONE;
 
 	zp_lock(&e->lock, flags);
 	if (zone == ZSE_NONE)
-		share_no_victim(e);
+		share_no_victim(e, none);
 	else if (round_up_unit(e, zp_load(&e->zones[zone].live)) <=
 		 flow_gc_room(e))
 		victim_begin(e, zone, class);

@@ -270,14 +270,17 @@ static enum verdict next_or_fail(struct zse_engine *e, struct zse_op *op)
 
 	if (next_ready(e, op))
 		return VERDICT_OP;
-	if (clean_can_read(e) || clean_wants_victim(e))
+	if (e->dying != ZSE_NONE || clean_can_read(e))
 		return VERDICT_AGAIN;
 	if (drop_stranded_chunks(e))
 		return VERDICT_AGAIN;
 	if (list_empty(from)) {
 		if (!is_deadlocked(e))
 			return VERDICT_IDLE;
-		if (try_last_resorts(e))
+		/*
+		 * Looks at every zone: only if nothing else brings a next try.
+		 */
+		if (clean_wants_victim(e) || try_last_resorts(e))
 			return VERDICT_AGAIN;
 		from = &e->pool.stalled;
 	}

@@ -24,6 +24,9 @@
 #define ZSE_SHARDS		16
 /* Slots or blocks walked without a reschedule; a cache miss or two each. */
 #define ZSE_RESCHED		4096
+/* Zones looked at with the engine lock held, where there may be many. */
+#define ZSE_TAKE_DEAD		64
+#define ZSE_RECOUNT		1024
 
 /* Where a zone is in its life; zone.c has the diagram. */
 enum zse_zone_state {
@@ -102,6 +105,7 @@ struct zse_zone {
 	u64 born;
 	u64 filled;		/* when it became full, by the clock */
 	u32 owner;		/* stream it counts for, or ZSE_NONE: share.c */
+	u32 counted;		/* of its live blocks, in share.of[].live */
 };
 
 /* Open zones that chunks go to in turn; see stripe.c. */
@@ -137,8 +141,9 @@ struct zse_stream {
 /* All zones without an owner count as one more stream. */
 #define ZSE_NOBODY	ZSE_MAX_STREAMS
 
-/* What a stream uses of GC; see share.c. */
+/* What a stream uses of zones and of GC; see share.c. */
 struct zse_gc_share {
+	u64 live;		/* live blocks in its zones when last counted */
 	u32 chunks;		/* GC chunks with pages of its zones */
 	u32 victims;		/* its zones that are victims; read anywhere */
 	u32 slow;		/* GC passes over it; read anywhere */
@@ -234,6 +239,7 @@ struct zse_recovery {
 struct zse_share {
 	bool on;		/* the policy isolates streams */
 	bool suspended;		/* streams need not wait for their own zones */
+	u32 next;		/* zone to count next */
 	/* GC cleans only for streams that wait; read anywhere. */
 	u32 gc_only;
 	/* GC room that all but a stream's first victim leave; read anywhere. */
@@ -269,6 +275,7 @@ struct zse_engine {
 	struct zse_stats counters;	/* except those in the shards */
 	u32 nr_state[ZSE_NR_ZONE_STATES];	/* zones; read anywhere */
 	u64 usable_blocks;	/* of zones that are not retired */
+	u32 dying;		/* dead zones taken from the list, to drain */
 	u32 appends;		/* in flight */
 	bool left_open;		/* stripes may have open zones beyond lanes */
 	struct list_head empty;	/* zones in these states, oldest first */
@@ -395,7 +402,7 @@ void share_gc_taken(struct zse_engine *e, struct zse_chunk *c,
 void share_gc_ended(struct zse_engine *e, const struct zse_chunk *c);
 void share_update_slow(struct zse_engine *e);
 u32 share_others_victims(const struct zse_engine *e);
-void share_no_victim(struct zse_engine *e);
+void share_no_victim(struct zse_engine *e, bool none);
 bool share_suspend(struct zse_engine *e);
 void share_zone_state(struct zse_engine *e, struct zse_zone *z,
 		 enum zse_zone_state to);

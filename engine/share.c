@@ -62,32 +62,66 @@ bool share_of_chunks(const struct zse_engine *e, u32 stream)
 	return e->streams[stream].nr_chunks < most;
 }
 
+/* Whose share @z uses: a stream's, or ZSE_NOBODY's. */
+static u32 owner_of(const struct zse_zone *z)
+{
+	u32 owner = zp_load(&z->owner);
+
+	return owner == ZSE_NONE ? ZSE_NOBODY : owner;
+}
+
+/* Count the live blocks of @z for its owner. */
+static void count_live(struct zse_engine *e, struct zse_zone *z)
+{
+	u64 *live = &e->share.of[owner_of(z)].live;
+	u32 now = zp_load(&z->live);
+
+	*live = *live - z->counted + now;
+	z->counted = now;
+}
+
+/*
+ * Count the live blocks of zones anew: of all zones, or of the next ones in
+ * turn if the device has more than can be looked at under the lock. A zone is
+ * also counted when its state changes.
+ */
+static void count_zones(struct zse_engine *e)
+{
+	u32 nr = e->cfg.nr_zones < ZSE_RECOUNT ? e->cfg.nr_zones : ZSE_RECOUNT;
+
+	while (nr--) {
+		count_live(e, &e->zones[e->share.next++]);
+		if (e->share.next == e->cfg.nr_zones)
+			e->share.next = 0;
+	}
+}
+
+/* Zones that the live blocks of @owner fill. */
+static u32 zones_filled(const struct zse_engine *e, u32 owner)
+{
+	u32 cap = e->cfg.zone_blocks;
+
+	return (u32)zp_div(e->share.of[owner].live + cap - 1, cap);
+}
+
 /*
  * Number of zones that the live blocks of @stream fill. Sets @all to that of
  * all streams and of zones without an owner, and @owners to the number of
  * streams that have zones, counting @stream.
  */
-static u32 zones_needed(const struct zse_engine *e, u32 stream, u32 *all,
+static u32 zones_needed(struct zse_engine *e, u32 stream, u32 *all,
 			u32 *owners)
 {
-	u64 live[ZSE_MAX_STREAMS] = { 0 }, unowned = 0;
-	u32 i, cap = e->cfg.zone_blocks;
+	u32 i;
 
+	count_zones(e);
 	*owners = 0;
-	for (i = 0; i < e->cfg.nr_zones; i++) {
-		u32 owner = e->zones[i].owner;
-
-		if (owner != ZSE_NONE)
-			live[owner] += zp_load(&e->zones[i].live);
-		else
-			unowned += zp_load(&e->zones[i].live);
-	}
-	*all = (u32)zp_div(unowned + cap - 1, cap);
+	*all = zones_filled(e, ZSE_NOBODY);
 	for (i = 0; i < e->max_streams; i++) {
-		*all += (u32)zp_div(live[i] + cap - 1, cap);
+		*all += zones_filled(e, i);
 		*owners += e->streams[i].nr_zones || i == stream;
 	}
-	return (u32)zp_div(live[stream] + cap - 1, cap);
+	return zones_filled(e, stream);
 }
 
 /**
@@ -95,7 +129,7 @@ static u32 zones_needed(const struct zse_engine *e, u32 stream, u32 *all,
  * @e:	    engine
  * @stream: stream of the chunk
  *
- * Walks all zones, so it is called only to open one.
+ * Looks at many zones, so it is called only to open one.
  */
 bool share_of_zones(struct zse_engine *e, u32 stream)
 {
@@ -172,14 +206,6 @@ static bool several_owners(const struct zse_engine *e)
 	for (i = 0; i < e->max_streams && nr < 2; i++)
 		nr += e->streams[i].nr_zones || e->streams[i].nr_keys;
 	return nr > 1;
-}
-
-/* Whose share of GC cleaning @z uses: a stream's, or ZSE_NOBODY's. */
-static u32 owner_of(const struct zse_zone *z)
-{
-	u32 owner = zp_load(&z->owner);
-
-	return owner == ZSE_NONE ? ZSE_NOBODY : owner;
 }
 
 /* May another GC chunk take pages of @owner's zones? */
@@ -279,15 +305,15 @@ u32 share_of_room(const struct zse_engine *e, const struct zse_zone *z,
 }
 
 /*
- * GC found no victim. If it looked for streams that wait for their own zones,
- * let these exceed their share. If GC only lacked room, do so once nothing in
- * flight can give it more.
+ * GC found no victim for streams that wait for their own zones. Let these
+ * exceed their share if there is none (@none), whatever room GC had. If GC only
+ * lacked room, do so once nothing in flight can give it more.
  */
-void share_no_victim(struct zse_engine *e)
+void share_no_victim(struct zse_engine *e, bool none)
 {
 	if (!e->share.gc_only)
 		return;
-	if (victim_by_rule(e, ZSE_NONE, true) == ZSE_NONE ||
+	if (none ||
 	    (e->nr_state[ZSE_ZONE_VICTIM] == share_others_victims(e) &&
 	     !e->nr_state[ZSE_ZONE_DRAINED] &&
 	     !e->nr_state[ZSE_ZONE_RESETTING]))
@@ -323,7 +349,10 @@ static void share_own(struct zse_engine *e, struct zse_zone *z, u32 stream)
 		e->streams[z->owner].nr_zones--;
 	if (z->state == ZSE_ZONE_VICTIM)
 		count_victims(e, owner_of(z), -1);
+	e->share.of[owner_of(z)].live -= z->counted;
+	z->counted = 0;
 	zp_store(&z->owner, stream);
+	count_live(e, z);
 	if (z->state == ZSE_ZONE_VICTIM)
 		count_victims(e, owner_of(z), 1);
 	if (stream != ZSE_NONE)
@@ -338,6 +367,8 @@ void share_zone_state(struct zse_engine *e, struct zse_zone *z,
 
 	count_victims(e, owner_of(z), (to == ZSE_ZONE_VICTIM) -
 				      (z->state == ZSE_ZONE_VICTIM));
+	if (e->share.on)
+		count_live(e, z);
 	if (z->owner == ZSE_NONE)
 		return;
 	st = &e->streams[z->owner];

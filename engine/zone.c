@@ -426,17 +426,22 @@ void zone_note_dead(struct zse_engine *e, struct zse_zone *z)
  * Drain the full zones that have no live block; they need no GC. Each zone
  * leaves the list before its live count is read, so if the last block dies
  * afterwards, the zone is listed again.
+ *
+ * A discard may kill all zones of the device at once, and interrupts are off
+ * here. So this looks at ZSE_TAKE_DEAD zones at most; the rest stay in
+ * e->dying.
  */
 void zones_take_dead(struct zse_engine *e)
 {
-	u32 zone = ZSE_NONE, next;
+	u32 nr;
 
-	if (zp_load(&e->dead) != ZSE_NONE)
-		zone = zp_xchg(&e->dead, ZSE_NONE);
-	for (; zone != ZSE_NONE; zone = next) {
+	if (e->dying == ZSE_NONE && zp_load(&e->dead) != ZSE_NONE)
+		e->dying = zp_xchg(&e->dead, ZSE_NONE);
+	for (nr = 0; e->dying != ZSE_NONE && nr < ZSE_TAKE_DEAD; nr++) {
+		u32 zone = e->dying;
 		struct zse_zone *z = &e->zones[zone];
 
-		next = zp_load(&z->next_dead);
+		e->dying = zp_load(&z->next_dead);
 		zp_xchg(&z->on_dead_list, 0);
 		if (z->state != ZSE_ZONE_FULL || zp_load(&z->live))
 			continue;

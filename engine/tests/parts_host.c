@@ -65,7 +65,7 @@ void host_init(struct host *h)
 		abort();
 }
 
-static void append(struct host *h, const struct zse_op *op)
+void host_append(struct host *h, const struct zse_op *op)
 {
 	u32 offset = h->wp[op->zone];
 	bool finished;
@@ -82,7 +82,7 @@ void work(struct host *h)
 
 	while (zse_next_op(h->e, &op)) {
 		if (op.kind == ZSE_OP_APPEND) {
-			append(h, &op);
+			host_append(h, &op);
 		} else if (op.kind == ZSE_OP_READ) {
 			zse_gc_read_done(h->e, op.chunk);
 		} else if (op.kind == ZSE_OP_RESET) {
@@ -99,7 +99,7 @@ static void go(struct host *h, struct zse_chunk *c)
 	struct zse_op op;
 
 	if (c && zse_append_start(h->e, c, &op))
-		append(h, &op);
+		host_append(h, &op);
 	work(h);
 }
 

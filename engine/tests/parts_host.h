@@ -6,6 +6,7 @@
 #include "internal.h"
 
 #define NR_ZONES	24
+#define MOST_ZONES	4096
 #define ZONE_BLOCKS	32
 #define CHUNK		8
 
@@ -18,9 +19,9 @@ void must_at(bool cond, const char *what, const char *where, int line);
 
 struct host {
 	struct zse_engine *e;
-	u32 wp[NR_ZONES];
+	u32 wp[MOST_ZONES];
 	/* What the engine reported. */
-	const char *state[NR_ZONES];
+	const char *state[MOST_ZONES];
 	u32 events, asked;
 	/* in_memory() returns true for even slots. */
 	bool cached;
@@ -30,6 +31,9 @@ struct host {
 
 struct zse_config config(struct host *h);
 void host_init(struct host *h);
+
+/* Do an append, which ends at once. */
+void host_append(struct host *h, const struct zse_op *op);
 
 /* Do operations of the engine until there are none. */
 void work(struct host *h);
