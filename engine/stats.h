@@ -42,7 +42,7 @@
 	X(survivors)		/* classes of survivors */		\
 	X(keys)			/* that have a stream */		\
 	X(keys_sharing)		/* ... together with other keys */	\
-	X(write_window)		/* chunks of swap-out that may be in use */ \
+	X(write_window)		/* blocks of swap-out that may be in flight */ \
 	X(map_bytes)
 
 #define ZSE_STAT_MEMBER(name) u64 name;

@@ -5,8 +5,8 @@
  * read is not reset: the engine counts readers.
  *
  * A slot that is being written has no block yet. The kernel does not read such
- * a slot (it has the page), but other users of the disk may. Their bio waits
- * until a chunk has ended; slots before that one are read meanwhile.
+ * a slot (it has the page), but other users of the disk may: they get a copy of
+ * the page that is in the chunk.
  *
  * The block layer merges neighbouring reads, such as read-ahead's, and a bad
  * block fails all of the merged request. So a run that failed is read once
@@ -193,24 +193,6 @@ static void submit_run(struct znsage_device *zd, struct bio *bio,
 	clone_submit(rd);
 }
 
-/*
- * Queue @bio until a chunk has ended. One may have ended since @slot was found
- * busy, so the slot is looked at again once the bio is on the list;
- * append_end_io() looks at the list after it changed the map.
- */
-static void wait_for_write(struct znsage_device *zd, struct bio *bio, u32 slot)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&zd->lock, flags);
-	bio_list_add(&zd->busy_reads, bio);
-	spin_unlock_irqrestore(&zd->lock, flags);
-	/* Pairs with the map's compare-and-swap before append_end_io() looks. */
-	smp_mb();
-	if (!zse_is_busy(zd->engine, slot))
-		znsage_kick(zd);
-}
-
 /* Zero a page of @bio from @iter on; it may be in pieces. */
 static void zero_page_at(struct bio *bio, struct bvec_iter iter)
 {
@@ -227,24 +209,60 @@ static void zero_page_at(struct bio *bio, struct bvec_iter iter)
 	}
 }
 
+/* Copy @page to @bio from @iter on; it may be in pieces there. */
+static void copy_page_to(struct bio *bio, struct bvec_iter iter,
+			 struct page *page)
+{
+	const char *from = kmap_local_page(page);
+	u32 done = 0;
+
+	while (done < PAGE_SIZE) {
+		struct bio_vec bv = bio_iter_iovec(bio, iter);
+
+		bv.bv_len = min_t(u32, bv.bv_len, PAGE_SIZE - done);
+		memcpy_to_bvec(&bv, from + done);
+		done += bv.bv_len;
+		bio_advance_iter_single(bio, &iter, bv.bv_len);
+	}
+	kunmap_local(from);
+}
+
+/*
+ * Copy the page of a slot that is being written. Under the chunk's lock, a tag in
+ * the map says that the page's bio has not ended: who ends it changes the map, then
+ * takes the lock (znsage_end_pages()). A chunk that was given back and filled again
+ * meanwhile has the same tag only for the same slot, and then its newer page.
+ *
+ * Returns false if the slot is not being written any more.
+ */
+static bool copy_written(struct znsage_device *zd, struct bio *bio,
+			 const struct run *run)
+{
+	u32 slot = run->iter.bi_sector / ZNSAGE_PAGE_SECTORS, page;
+	struct zse_chunk *c = zse_write_of(zd->engine, slot, &page);
+	struct znsage_chunk *zc;
+	unsigned long flags;
+	bool same;
+	u32 now;
+
+	if (!c)
+		return false;
+	zc = c->priv;
+	spin_lock_irqsave(&zc->lock, flags);
+	same = zse_write_of(zd->engine, slot, &now) == c && now == page;
+	if (same)
+		copy_page_to(bio, run->iter, zc->pages[page]);
+	spin_unlock_irqrestore(&zc->lock, flags);
+	return same;
+}
+
 /* Copy a page from a chunk of GC. */
 static void copy_buffer(struct znsage_device *zd, struct bio *bio,
 			const struct run *run)
 {
 	const struct znsage_chunk *zc = run->blocks.chunk->priv;
-	const char *from = page_address(zc->pages[run->blocks.page]);
-	struct bvec_iter iter = run->iter;
-	u32 left = PAGE_SIZE;
 
-	while (left) {
-		struct bio_vec bv = bio_iter_iovec(bio, iter);
-
-		bv.bv_len = min(bv.bv_len, left);
-		memcpy_to_bvec(&bv, from);
-		from += bv.bv_len;
-		left -= bv.bv_len;
-		bio_advance_iter_single(bio, &iter, bv.bv_len);
-	}
+	copy_page_to(bio, run->iter, zc->pages[run->blocks.page]);
 	if (zse_buffer_end(zd->engine, &run->blocks))
 		znsage_kick(zd);
 	if (zd->crypt && znsage_decrypt(zd, bio, run->iter, 1)) {
@@ -290,9 +308,9 @@ void znsage_read(struct znsage_device *zd, struct bio *bio)
 			bio->bi_status = BLK_STS_IOERR;
 			break;
 		case ZSE_READ_BUSY:
-			bio->bi_iter = run.iter;
-			wait_for_write(zd, bio, slot);
-			goto out;
+			if (!copy_written(zd, bio, &run))
+				continue;
+			break;
 		}
 		bio_advance_iter(bio, &run.iter, nr * PAGE_SIZE);
 	}
@@ -300,21 +318,4 @@ void znsage_read(struct znsage_device *zd, struct bio *bio)
 out:
 	if (kick)
 		znsage_kick(zd);
-}
-
-/* Try again what waited for a write. Context: the worker. */
-void znsage_read_busy(struct znsage_device *zd)
-{
-	struct bio_list list = BIO_EMPTY_LIST;
-	unsigned long flags;
-	struct bio *bio;
-
-	if (bio_list_empty(&zd->busy_reads))
-		return;
-	spin_lock_irqsave(&zd->lock, flags);
-	bio_list_merge(&list, &zd->busy_reads);
-	bio_list_init(&zd->busy_reads);
-	spin_unlock_irqrestore(&zd->lock, flags);
-	while ((bio = bio_list_pop(&list)))
-		znsage_read(zd, bio);
 }

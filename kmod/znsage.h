@@ -118,6 +118,7 @@ struct znsage_chunk {
 	 * being ended: these need @parents. The last one puts the chunk.
 	 */
 	atomic_t holds;
+	spinlock_t lock;	/* held to copy a page whose bio has not ended */
 
 	/* Chunks of GC. */
 	atomic_t reads;			/* bios in flight */
@@ -190,12 +191,12 @@ struct znsage_device {
 
 	spinlock_t lock;		/* guards these: */
 	struct bio_list pending[ZSE_MAX_STREAMS]; /* found no chunk */
-	struct bio_list busy_reads;	/* of slots that are being written */
 	struct list_head gc_retry;	/* chunks to read block by block */
 	u64 starved;			/* streams with pending bios */
 	struct znsage_payer payers[ZSE_MAX_STREAMS];
 
-	wait_queue_head_t fed;		/* until a bit of starved is clear */
+	wait_queue_head_t fed[ZSE_MAX_STREAMS];	/* tasks that wait for room */
+	atomic_t nr_waiting;		/* in all of these */
 
 	struct znsage_check check;
 	struct znsage_latency latency;
@@ -279,7 +280,7 @@ void znsage_write_flush(struct znsage_device *zd);
 void znsage_append(struct znsage_device *zd, const struct zse_op *op);
 void znsage_end_pages(struct znsage_chunk *zc, u32 first, u32 nr,
 		      blk_status_t status);
-bool znsage_chunk_release(struct znsage_chunk *zc, int holds, u64 now);
+bool znsage_chunk_release(struct znsage_chunk *zc, int holds);
 enum hrtimer_restart znsage_deadline(struct hrtimer *timer);
 
 /* charge.c */
@@ -296,7 +297,6 @@ blk_status_t znsage_decrypt(struct znsage_device *zd, struct bio *bio,
 /* read.c */
 extern const unsigned int znsage_read_pad;
 void znsage_read(struct znsage_device *zd, struct bio *bio);
-void znsage_read_busy(struct znsage_device *zd);
 
 /* worker.c */
 extern const unsigned int znsage_worker_pad;
