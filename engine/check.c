@@ -124,13 +124,13 @@ static void check_zone_fields(struct check *ck, u32 zone)
 	if (z->alloc > cap)
 		violation(ck, "more allocated than fits", zone, z->alloc,
 			  cap);
-	if (z->written > z->alloc)
-		violation(ck, "more written than allocated", zone, z->written,
-			  z->alloc);
+	if (zone_written(ck->e, z) > z->alloc)
+		violation(ck, "more written than allocated", zone,
+			  zone_written(ck->e, z), z->alloc);
 	if (zp_load(&z->live) > cap)
 		violation(ck, "more live than fits", zone, zp_load(&z->live),
 			  cap);
-	if (z->appends && z->state != ZSE_ZONE_OPEN &&
+	if (zp_load(&z->appends) && z->state != ZSE_ZONE_OPEN &&
 	    z->state != ZSE_ZONE_CLOSING)
 		violation(ck, "append to a zone that takes none", zone,
 			  z->state, ZSE_ZONE_OPEN);
@@ -143,9 +143,9 @@ static void check_zone_fields(struct check *ck, u32 zone)
 		violation(ck, "zone holds a place that it cannot have", zone,
 			  z->state, ZSE_ZONE_FULL);
 	if (z->state == ZSE_ZONE_FULL && !ck->e->counters.write_errors &&
-	    z->written != cap)
+	    zp_load(&z->unwritten))
 		violation(ck, "full zone not written in full", zone,
-			  z->written, cap);
+			  zone_written(ck->e, z), cap);
 }
 
 /* Shares of zones and GC. With the engine lock. */
@@ -179,8 +179,9 @@ static void check_shares(struct check *ck, u64 counted)
 static void check_gc_room(struct check *ck)
 {
 	struct zse_engine *e = ck->e;
-	u32 zones = e->nr_state[ZSE_ZONE_EMPTY], i;
+	u32 zones = e->nr_state[ZSE_ZONE_EMPTY], i, k;
 	u64 room = stripe_room(e, &e->gc.stripe), needed = e->gc.unplaced;
+	u64 open = 0;
 
 	if (!e->shared && zones > e->cfg.reserve)
 		zones = e->cfg.reserve;
@@ -195,6 +196,15 @@ static void check_gc_room(struct check *ck)
 	    !e->counters.read_errors)
 		violation(ck, "GC has begun more than it has room for", 0,
 			  needed, room);
+	for (i = 0; i < e->max_streams; i++) {
+		const struct zse_stripe *s = &e->streams[i].stripe;
+
+		for (k = 0; k < ZSE_MAX_LANES; k++)
+			open += zone_room(e, s->zone[k]);
+	}
+	if (open != e->flow.open_room)
+		violation(ck, "room in the zones that streams have open", 0,
+			  e->flow.open_room, open);
 	for (i = 0; e->shared && i < e->max_streams; i++)
 		if (stripe_room(e, &e->streams[i].stripe) ||
 		    e->streams[i].stripe.nr)
@@ -207,14 +217,15 @@ static void check_zones(struct check *ck)
 {
 	struct zse_engine *e = ck->e;
 	u32 count[ZSE_NR_ZONE_STATES] = { 0 }, appends = 0, held = 0, active;
-	u32 failed = 0, i;
+	u32 failed = 0, in_flight, i;
 	unsigned long flags;
 	u64 counted = 0;
 
 	zp_lock(&e->lock, flags);
+	in_flight = zp_load(&e->appends);
 	for (i = 0; i < e->cfg.nr_zones; i++) {
 		count[e->zones[i].state]++;
-		appends += e->zones[i].appends;
+		appends += zp_load(&e->zones[i].appends);
 		held += e->zones[i].place == ZSE_PLACE_HELD;
 		counted += e->zones[i].counted;
 		failed += e->zones[i].state != ZSE_ZONE_RETIRED &&
@@ -225,8 +236,10 @@ static void check_zones(struct check *ck)
 		if (count[i] != e->nr_state[i])
 			violation(ck, "number of zones in a state", i,
 				  e->nr_state[i], count[i]);
-	if (appends != e->appends)
-		violation(ck, "number of appends in flight", 0, e->appends,
+	/* An end lowers the zone's number first, without the lock. */
+	if (appends > in_flight ||
+	    (appends < in_flight && !pool_used(e) && !e->pool.gc_used))
+		violation(ck, "number of appends in flight", 0, in_flight,
 			  appends);
 	if (held != e->recovery.nr_held)
 		violation(ck, "number of zones that hold a place", 0,

@@ -58,7 +58,8 @@ static void victim_begin(struct zse_engine *e, u32 zone, u32 class)
 	zone_set_state(e, zone, ZSE_ZONE_VICTIM);
 	z->cursor = 0;
 	z->class = class;
-	e->gc.victims[e->gc.nr_victims++] = zone;
+	e->gc.victims[e->gc.nr_victims] = zone;
+	zp_store(&e->gc.nr_victims, e->gc.nr_victims + 1);
 	policy_cleaning(e, zone, true);
 }
 
@@ -69,7 +70,8 @@ static void victim_read_out(struct zse_engine *e, u32 zone)
 
 	while (e->gc.victims[i] != zone)
 		i++;
-	e->gc.victims[i] = e->gc.victims[--e->gc.nr_victims];
+	zp_store(&e->gc.nr_victims, e->gc.nr_victims - 1);
+	e->gc.victims[i] = e->gc.victims[e->gc.nr_victims];
 	zone_check_drained(e, zone);
 }
 

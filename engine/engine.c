@@ -69,11 +69,12 @@ static bool engine_alloc(struct zse_engine *e)
 	e->chunks = zp_alloc(sizeof(*e->chunks) * chunks);
 	e->entries = zp_alloc(sizeof(*e->entries) * chunks *
 			      cfg->chunk_blocks);
+	e->pool.free = zp_alloc(sizeof(*e->pool.free) * pool_words(cfg));
 	e->map_bytes = sizeof(*e->fwd) * (u64)cfg->nr_slots +
 		       sizeof(*e->rev) * (u64)e->nr_blocks +
 		       sizeof(*e->zones) * (u64)cfg->nr_zones;
 	return e->fwd && e->rev && e->zones && e->streams && e->chunks &&
-	       e->entries;
+	       e->entries && e->pool.free;
 }
 
 static void pool_init(struct zse_engine *e)
@@ -87,8 +88,11 @@ static void pool_init(struct zse_engine *e)
 		c->gc = i >= e->cfg.nr_chunks;
 		c->zone = ZSE_NONE;
 		c->entries = e->entries + (size_t)i * e->cfg.chunk_blocks;
-		list_add_tail(&c->link,
-			      c->gc ? &e->pool.gc_free : &e->pool.free);
+		INIT_LIST_HEAD(&c->link);
+		if (c->gc)
+			list_add_tail(&c->link, &e->pool.gc_free);
+		else
+			e->pool.free[i / 32] |= 1u << i % 32;
 	}
 }
 
@@ -101,8 +105,8 @@ static void engine_init(struct zse_engine *e)
 	INIT_LIST_HEAD(&e->drained);
 	INIT_LIST_HEAD(&e->retired);
 	INIT_LIST_HEAD(&e->to_finish);
-	INIT_LIST_HEAD(&e->pool.free);
 	INIT_LIST_HEAD(&e->pool.gc_free);
+	INIT_LIST_HEAD(&e->pool.queued);
 	INIT_LIST_HEAD(&e->pool.stalled);
 	INIT_LIST_HEAD(&e->pool.gc_ready);
 	INIT_LIST_HEAD(&e->pool.failed);
@@ -176,6 +180,7 @@ void zse_destroy(struct zse_engine *e)
 	zp_free(e->streams);
 	zp_free(e->chunks);
 	zp_free(e->entries);
+	zp_free(e->pool.free);
 	zp_free(e);
 }
 
@@ -195,8 +200,26 @@ static u64 blocks_read(const struct zse_engine *e, u32 stream)
 	u32 i;
 
 	for (i = 0; i < ZSE_SHARDS; i++)
-		nr += zp_count_read(&e->shards[i].read_blocks[stream]);
+		nr += zp_count_read(&e->shards[i].stream[stream].read_blocks);
 	return nr;
+}
+
+/* Add the counters that are kept without a lock. */
+static void add_shards(const struct zse_engine *e, struct zse_stats *st)
+{
+	u32 i;
+
+	for (i = 0; i < ZSE_SHARDS; i++) {
+		const struct zse_shard *shard = &e->shards[i];
+
+		st->slots_used += zp_count_read(&shard->used);
+		st->slots_freed += zp_count_read(&shard->freed);
+		st->host_blocks += zp_count_read(&shard->host_blocks);
+		st->padding_blocks += zp_count_read(&shard->padding_blocks);
+		st->chunks += zp_count_read(&shard->chunks);
+	}
+	for (i = 0; i < e->max_streams; i++)
+		st->read_blocks += blocks_read(e, i);
 }
 
 /**
@@ -232,12 +255,7 @@ void zse_get_stats(struct zse_engine *e, struct zse_stats *st)
 			 st->zones_retired;
 	st->streams = zp_load(&e->placement.nr_streams);
 	st->map_bytes = e->map_bytes;
-	for (i = 0; i < ZSE_SHARDS; i++) {
-		st->slots_used += zp_count_read(&e->shards[i].used);
-		st->slots_freed += zp_count_read(&e->shards[i].freed);
-	}
-	for (i = 0; i < e->max_streams; i++)
-		st->read_blocks += blocks_read(e, i);
+	add_shards(e, st);
 	for (i = 0; i < e->cfg.nr_zones; i++)
 		st->live_blocks += zp_load(&e->zones[i].live);
 }
@@ -256,8 +274,8 @@ bool zse_idle(struct zse_engine *e)
 	bool idle;
 
 	zp_lock(&e->lock, flags);
-	idle = !e->pool.used && !e->pool.gc_used && !e->recovery.wanted &&
-	       !e->appends &&
+	idle = !pool_used(e) && !e->pool.gc_used && !e->recovery.wanted &&
+	       !zp_load(&e->appends) &&
 	       !e->nr_state[ZSE_ZONE_CLOSING] &&
 	       !e->nr_state[ZSE_ZONE_FINISH] &&
 	       !e->nr_state[ZSE_ZONE_FINISHING] &&
@@ -288,7 +306,7 @@ bool zse_get_zone(struct zse_engine *e, u32 zone, struct zse_zone_info *zi)
 	zp_lock(&e->lock, flags);
 	zi->state = zone_state_names[z->state];
 	zi->capacity = e->cfg.zone_blocks;
-	zi->written = z->written;
+	zi->written = zone_written(e, z);
 	zi->room = zone_room(e, zone);
 	zi->live = zp_load(&z->live);
 	zi->failed = zone_is_failed(z);
@@ -317,12 +335,24 @@ bool zse_get_stream(struct zse_engine *e, u32 stream,
 	st = &e->streams[stream];
 	stripe = stripe_of(e, stream);
 	zp_lock(&e->lock, flags);
-	*si = st->count;
-	si->key = st->key;
-	si->nr_keys = st->nr_keys;
+	*si = (struct zse_stream_info){
+		.gc_blocks = st->gc_blocks,
+		.padding_blocks = st->gc_padding,
+		.stalls = st->stalls,
+		.key = st->key,
+		.nr_keys = st->nr_keys,
+	};
 	for (i = 0; i < ZSE_MAX_LANES; i++)
 		si->zones_open += stripe->zone[i] != ZSE_NONE;
 	zp_unlock(&e->lock, flags);
 	si->read_blocks = blocks_read(e, stream);
+	for (i = 0; i < ZSE_SHARDS; i++) {
+		const struct zse_shard *shard = &e->shards[i];
+
+		si->host_blocks +=
+			zp_count_read(&shard->stream[stream].host_blocks);
+		si->padding_blocks +=
+			zp_count_read(&shard->stream[stream].padding_blocks);
+	}
 	return true;
 }

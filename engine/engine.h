@@ -65,6 +65,8 @@ enum zse_refusal {
  * @finish:	 zones may be larger on the device than @zone_blocks, so finish
  *		 them when that much is written
  * @max_active:	 zones that may be open or active at a time; 0: no limit
+ * @serial:	 a zone takes one append at a time, as where the kernel emulates
+ *		 zone append
  * @nr_slots:	 size of the swap area
  * @chunk_blocks: entries of a chunk
  * @write_unit:	 appends are padded to a multiple of this many blocks
@@ -94,6 +96,7 @@ struct zse_config {
 	u32 zone_blocks;
 	bool finish;
 	u32 max_active;
+	bool serial;
 	u32 nr_slots;
 	u32 chunk_blocks;
 	u32 write_unit;
@@ -132,13 +135,11 @@ struct zse_entry {
  * @id:		index in the pool; GC chunks come after those for swap-out
  * @gc:		holds survivors of GC
  * @nr:		entries in use
- * @max:	capacity in entries: chunk_blocks, or less at the end of a zone
- * @done:	entries whose append has ended; above 0 only if the chunk was
- *		split at the end of a zone
- * @entries:	array of chunk_blocks
- * @born:	set by the host: when the first page was added, in any unit
- * @sent:	set by the host: when it took the chunk from its stream, in ns;
- *		or 0
+ * @max:	entries it takes: chunk_blocks, or less at the end of a zone
+ * @done:	entries whose append has ended; above 0 if the chunk was split at
+ *		the end of a zone
+ * @entries:	chunk_blocks of them
+ * @born:	of swap-out, set by the host: when the first page came, in ns, not 0
  * @priv:	for the host
  *
  * The rest belongs to the engine. One party at a time touches a chunk: the
@@ -152,7 +153,6 @@ struct zse_chunk {
 	u32 done;
 	struct zse_entry *entries;
 	u64 born;
-	u64 sent;
 	void *priv;
 
 	struct list_head link;
@@ -166,6 +166,8 @@ struct zse_chunk {
 	u32 zone;		/* of the append in flight, else ZSE_NONE */
 	u32 nr_inflight;	/* entries in it */
 	u32 nr_padding;		/* blocks after them */
+	u64 sent;		/* when the host got it, in ns */
+	u32 delivered;		/* flow.delivered at that time */
 	u32 retries;
 	bool loaded;		/* GC has read its pages into memory */
 	u32 readers;		/* swap-ins that copy from it */
@@ -222,18 +224,20 @@ struct zse_chunk *zse_stream_begin(struct zse_engine *e, u32 stream,
 u32 zse_chunk_add(struct zse_engine *e, struct zse_chunk *c, u32 slot);
 struct zse_chunk *zse_stream_end(struct zse_engine *e, u32 stream,
 				 unsigned long *flags);
+struct zse_chunk *zse_stream_flush(struct zse_engine *e, u32 stream);
 struct zse_chunk *zse_stream_take(struct zse_engine *e, u32 stream,
-				  bool units, u64 born_before);
-u64 zse_stream_born(struct zse_engine *e, u32 stream);
+				  u64 born_before);
+bool zse_stream_due(const struct zse_engine *e, u32 stream);
+u64 zse_stream_born(const struct zse_engine *e, u32 stream);
 bool zse_append_start(struct zse_engine *e, struct zse_chunk *c,
-		      struct zse_op *op);
+		      struct zse_op *op, u64 now);
 void zse_chunk_lose(struct zse_engine *e, struct zse_chunk *c);
 bool zse_has_chunk(struct zse_engine *e, u32 stream);
 
 /* Ends of operations. Return true if zse_next_op() may have something new. */
 bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool ok,
-		     u32 offset, bool *finished);
-bool zse_chunk_put(struct zse_engine *e, struct zse_chunk *c, u64 now);
+		     u32 offset, u64 now, bool *finished);
+bool zse_chunk_put(struct zse_engine *e, struct zse_chunk *c);
 bool zse_gc_entry_failed(struct zse_engine *e, struct zse_chunk *c, u32 index);
 bool zse_gc_read_done(struct zse_engine *e, struct zse_chunk *c);
 bool zse_reset_done(struct zse_engine *e, u32 zone, bool ok);
@@ -242,14 +246,14 @@ bool zse_finish_done(struct zse_engine *e, u32 zone, bool ok);
 /*
  * Deferred work: the host's worker calls zse_next_op() until it returns false.
  */
-bool zse_next_op(struct zse_engine *e, struct zse_op *op);
+bool zse_next_op(struct zse_engine *e, struct zse_op *op, u64 now);
 bool zse_gc_due(struct zse_engine *e);
 
 /* Swap-in. */
 enum zse_read {
 	ZSE_READ_ZERO,		/* never written, or freed: a page of zeros */
 	ZSE_READ_BLOCK,		/* read *run, then zse_read_end() */
-	ZSE_READ_BUSY,		/* being written: retry when a chunk ends */
+	ZSE_READ_BUSY,		/* being written: copy it, see zse_write_of() */
 	ZSE_READ_LOST,		/* the data is gone: an I/O error */
 	ZSE_READ_BUFFER,	/* copy a page of GC's, then zse_buffer_end() */
 };
@@ -272,7 +276,7 @@ enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 max,
 			     struct zse_run *run, bool *kick);
 bool zse_read_end(struct zse_engine *e, u32 block);
 bool zse_buffer_end(struct zse_engine *e, const struct zse_run *run);
-bool zse_is_busy(struct zse_engine *e, u32 slot);
+struct zse_chunk *zse_write_of(struct zse_engine *e, u32 slot, u32 *index);
 void zse_read_failed(struct zse_engine *e, u32 nr);
 void zse_read_worked(struct zse_engine *e);
 u32 zse_block_life(const struct zse_engine *e, u32 block);

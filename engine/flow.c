@@ -29,21 +29,30 @@
  * of its room, the pace. It is computed anew each time, so it rises when GC
  * falls behind. There is no limit while swap-out waits.
  *
- * Window. Pages in flight hold memory while memory is short, and reads queue
- * behind them. A device gains nothing from more chunks than keep it busy. The
- * window is the number of swap-out chunks in use. It follows the time that a
- * chunk takes, which grows with the number of chunks once the device is busy
- * (Little's law). The window shrinks by at most half, and at most once in the
- * time of a chunk, since chunks sent earlier were timed with the wider window.
- * It grows by one after as many fast chunks as it is wide, if they found it
- * used up. Until it shrinks for the first time, it grows with each such chunk.
+ * Window. Pages in flight hold memory while memory is short, and they queue in
+ * front of reads. A device gains nothing from more than keeps it busy: its
+ * rate, times the time that an append takes which finds no queue (N. Cardwell
+ * et al., "BBR: Congestion-Based Congestion Control", ACM Queue 14(5), 2016).
+ * The window is twice that, so that it finds out whether more in flight raises
+ * the rate. Above it, swap-out gets no new chunk.
+ *
+ * An append measures both when it ends: what the device wrote since it was
+ * sent, over the time since; and that time. The window holds for a round, in
+ * which the device writes as much as the window. Once in a cycle of rounds the
+ * window is at its least, so that the device's queue empties and the time can
+ * be measured. The rate is the best of two cycles: a lull does not shrink the
+ * window.
  */
 #include "internal.h"
 
-/* A chunk that takes longer shrinks the window. 25 ms at 1 GB/s are 25 MB. */
-#define WINDOW_NS	25000000ULL
-/* The window always leaves this many, besides one filling in each stream. */
+/* Chunks in flight, at least. */
 #define MIN_IN_FLIGHT	4
+/* Rounds of a cycle, of which the first one empties the queue. */
+#define CYCLE		16
+/* Rates are in blocks a 2^RATE_SHIFT ns (17 ms): 1 GB/s is 4,096. */
+#define RATE_SHIFT	24
+/* An append that takes longer says nothing of the device: 4 s. */
+#define MAX_NS		4000000000ULL
 /* Chunks that GC may be ahead of its pace, so that it reads whole chunks. */
 #define AHEAD		2
 
@@ -51,11 +60,13 @@
 
 static u32 window_min(const struct zse_engine *e)
 {
-	u32 min = e->max_streams + MIN_IN_FLIGHT;
+	u32 chunks = e->cfg.nr_chunks;
 
-	return min < e->cfg.nr_chunks ? min : e->cfg.nr_chunks;
+	return (chunks < MIN_IN_FLIGHT ? chunks : MIN_IN_FLIGHT) *
+	       e->cfg.chunk_blocks;
 }
 
+/* Before anything else runs. */
 void flow_init(struct zse_engine *e)
 {
 	e->flow.gc_on = true;
@@ -63,39 +74,92 @@ void flow_init(struct zse_engine *e)
 	e->flow.low = e->cfg.gc_low;
 	e->flow.high = e->cfg.gc_high;
 	e->flow.window = window_min(e);
+	e->flow.round_end = e->flow.window;
+	e->flow.shortest = ZSE_NONE;
 }
 
-/* May swap-out use one more chunk? */
+/* May swap-out have one more chunk? Context: any, a hint. */
 bool flow_window_open(const struct zse_engine *e)
 {
-	return e->pool.used < e->flow.window;
+	return zp_load(&e->flow.in_flight) < zp_load(&e->flow.window);
 }
 
-/*
- * A chunk of swap-out, sent at @sent, has ended. @sent is 0 to ignore its time.
+/**
+ * flow_append_ended() - an append worked: measure the device
+ * @e:	    engine
+ * @c:	    its chunk
+ * @blocks: written
+ * @now:    ns
+ *
+ * Context: any, without a lock. An update that another CPU overwrites is
+ * missed, which the next append makes good.
  */
-void flow_chunk_ended(struct zse_engine *e, u64 sent, u64 now)
+void flow_append_ended(struct zse_engine *e, const struct zse_chunk *c,
+		       u32 blocks, u64 now)
 {
 	struct zse_flow *f = &e->flow;
-	u64 took = now - sent;
-	u32 min = window_min(e), window;
+	u32 took, rate;
 
-	if (!sent || now < sent)
+	zp_add(&f->delivered, blocks);
+	if (now <= c->sent || now - c->sent > MAX_NS)
 		return;
-	if (took <= WINDOW_NS) {
-		if (flow_window_open(e) || (f->cut && ++f->in_time < f->window))
-			return;
-		f->in_time = 0;
-		if (f->window < e->cfg.nr_chunks)
-			f->window++;
-		return;
+	took = now - c->sent;
+	blocks = zp_load(&f->delivered) - c->delivered;
+	rate = zp_div((u64)blocks << RATE_SHIFT, took);
+	if (rate > zp_load(&f->rate))
+		zp_store(&f->rate, rate);
+	if (took < zp_load(&f->shortest))
+		zp_store(&f->shortest, took);
+}
+
+/* Twice what keeps the device busy, within what there are chunks for. */
+static u32 window_for(const struct zse_engine *e, u32 rate, u32 shortest)
+{
+	u32 least = window_min(e);
+	u64 most = (u64)e->cfg.nr_chunks * e->cfg.chunk_blocks;
+	u64 window = (u64)rate * shortest >> (RATE_SHIFT - 1);
+
+	if (window > most)
+		window = most;
+	return window > least ? (u32)window : least;
+}
+
+/* A round has ended: set the window for the next. */
+static void round_begin(struct zse_engine *e)
+{
+	struct zse_flow *f = &e->flow;
+	u32 rate = zp_load(&f->rate), shortest = zp_load(&f->shortest);
+	u32 window = f->window;
+
+	f->round = (f->round + 1) % CYCLE;
+	if (rate < f->last_rate)
+		rate = f->last_rate;
+	if (f->round) {
+		window = window_for(e, rate, shortest);
+		f->round_end = zp_load(&f->delivered) + window;
+	} else {
+		/*
+		 * What is in flight has to end before anything can be measured.
+		 */
+		f->round_end = zp_load(&f->delivered) + window + window_min(e);
+		window = window_min(e);
+		f->last_rate = zp_load(&f->rate);
+		zp_store(&f->rate, 0);
+		zp_store(&f->shortest, ZSE_NONE);
 	}
-	if (sent < f->cut)
-		return;
-	window = f->window - f->window / (took < 2 * WINDOW_NS ? 4 : 2);
-	f->window = window > min ? window : min;
-	f->cut = now;
-	f->in_time = 0;
+	zp_store(&f->window, window);
+}
+
+/* @c goes to the device. */
+void flow_append_sent(struct zse_engine *e, struct zse_chunk *c, u64 now)
+{
+	struct zse_flow *f = &e->flow;
+
+	c->sent = now;
+	c->delivered = zp_load(&f->delivered);
+	if ((s32)(c->delivered - f->round_end) >= 0 &&
+	    zp_load(&f->shortest) != ZSE_NONE)
+		round_begin(e);
 }
 
 /* ---- room ---- */
@@ -154,7 +218,6 @@ u32 flow_gc_room(const struct zse_engine *e)
 u64 flow_room(const struct zse_engine *e)
 {
 	u64 empty = e->nr_state[ZSE_ZONE_EMPTY], room, taken;
-	u32 i;
 
 	if (e->shared) {
 		room = stripe_room(e, &e->gc.stripe) +
@@ -164,9 +227,7 @@ u64 flow_room(const struct zse_engine *e)
 	}
 	taken = flow_kept_zones(e);
 	room = empty > taken ? (empty - taken) * e->cfg.zone_blocks : 0;
-	for (i = 0; i < e->placement.nr_streams; i++)
-		room += stripe_room(e, &e->streams[i].stripe);
-	return room;
+	return room + e->flow.open_room;
 }
 
 /* ---- when GC works ---- */
@@ -249,6 +310,17 @@ static u64 left_to_read(const struct zse_engine *e)
 	return left;
 }
 
+/*
+ * Must GC wait for swap-out before it reads more? Not if swap-out waits for GC,
+ * nor if there is no swap-out.
+ */
+bool flow_gc_waits(const struct zse_engine *e)
+{
+	return zp_load(&e->flow.pace) && !e->flow.credit && e->flow.gc_on &&
+	       zp_load(&e->flow.in_flight) && list_empty(&e->pool.stalled) &&
+	       flow_room(e) >= e->cfg.chunk_blocks;
+}
+
 /* Swap-out has sent @blocks: let GC read some. */
 void flow_swapped_out(struct zse_engine *e, u32 blocks)
 {
@@ -265,6 +337,7 @@ void flow_swapped_out(struct zse_engine *e, u32 blocks)
 		more = zp_div(left_to_read(e) * blocks, (u32)room) + 1;
 	more += e->flow.credit;
 	e->flow.credit = more < most ? more : most;
+	zp_store(&e->gc.due, !flow_gc_waits(e));
 }
 
 /* GC has read @blocks. */
@@ -273,17 +346,6 @@ void flow_gc_read(struct zse_engine *e, u32 blocks)
 	u64 *credit = &e->flow.credit;
 
 	*credit = *credit > blocks ? *credit - blocks : 0;
-}
-
-/*
- * Must GC wait for swap-out before it reads more? Not if swap-out waits for GC,
- * nor if there is no swap-out.
- */
-bool flow_gc_waits(const struct zse_engine *e)
-{
-	return zp_load(&e->flow.pace) && !e->flow.credit && e->flow.gc_on &&
-	       e->pool.used && list_empty(&e->pool.stalled) &&
-	       flow_room(e) >= e->cfg.chunk_blocks;
 }
 
 /**

@@ -31,7 +31,8 @@
 bool zse_gc_due(struct zse_engine *e)
 {
 	return zp_load(&e->nr_state[ZSE_ZONE_EMPTY]) < zp_load(&e->flow.low) ||
-	       zp_load(&e->dead) != ZSE_NONE;
+	       zp_load(&e->dead) != ZSE_NONE ||
+	       (zp_load(&e->gc.due) && zp_load(&e->gc.nr_victims));
 }
 
 /* Drop the entries of @c from @from on; their pages stay in their victims. */
@@ -75,27 +76,66 @@ static void drop_dead_entries(struct zse_engine *e, struct zse_chunk *c)
 	drop_entries(e, c, kept);
 }
 
-static bool next_gc_append(struct zse_engine *e, struct zse_op *op)
+/*
+ * The append of a chunk of GC. If the zone of the first one's lane is busy,
+ * since zones take one append at a time, another chunk may have another lane.
+ */
+static bool next_gc_append(struct zse_engine *e, struct zse_op *op, u64 now)
 {
-	while (!list_empty(&e->pool.gc_ready)) {
-		struct zse_chunk *c = list_first_entry(&e->pool.gc_ready,
-						       struct zse_chunk, link);
+	struct list_head *at = e->pool.gc_ready.next, *next;
 
+	for (; at != &e->pool.gc_ready; at = next) {
+		struct zse_chunk *c = list_entry(at, struct zse_chunk, link);
+
+		next = at->next;
 		if (c->retries > ZSE_MAX_RETRIES)
 			drop_entries(e, c, c->done);
 		else
 			drop_dead_entries(e, c);
-		if (c->nr > c->done && !chunk_assign(e, c, op))
-			return false;
-		list_del_init(&c->link);
-		if (op->kind == ZSE_OP_APPEND)
+		if (c->nr == c->done) {
+			list_del_init(&c->link);
+			chunk_release(e, c);
+		} else if (chunk_assign(e, c, op, now)) {
+			list_del_init(&c->link);
 			return true;
-		chunk_release(e, c);
+		} else if (!e->cfg.serial) {
+			return false;
+		}
 	}
 	return false;
 }
 
-static bool next_stalled(struct zse_engine *e, struct zse_op *op)
+/*
+ * The append of a chunk of swap-out whose stream has an idle lane by now. A
+ * chunk whose stream has none left stalls.
+ */
+static bool next_queued(struct zse_engine *e, struct zse_op *op, u64 now)
+{
+	struct list_head *at = e->pool.queued.next, *next;
+	u64 refused = 0;
+
+	for (; at != &e->pool.queued; at = next) {
+		struct zse_chunk *c = list_entry(at, struct zse_chunk, link);
+		u64 stream = 1ULL << c->stream;
+
+		next = at->next;
+		if (refused & stream)
+			continue;
+		if (chunk_assign(e, c, op, now)) {
+			list_del_init(&c->link);
+			return true;
+		}
+		if (stripe_is_busy(e, stripe_of(e, c->stream))) {
+			refused |= stream;
+		} else {
+			list_del_init(&c->link);
+			chunk_stall(e, c);
+		}
+	}
+	return false;
+}
+
+static bool next_stalled(struct zse_engine *e, struct zse_op *op, u64 now)
 {
 	struct zse_chunk *c;
 	u64 refused = 0;
@@ -105,7 +145,7 @@ static bool next_stalled(struct zse_engine *e, struct zse_op *op)
 
 		if (refused & stream)
 			continue;
-		if (chunk_assign(e, c, op)) {
+		if (chunk_assign(e, c, op, now)) {
 			list_del_init(&c->link);
 			return true;
 		}
@@ -151,13 +191,15 @@ static bool next_finish(struct zse_engine *e, struct zse_op *op)
  * Find an operation that needs no new GC read. GC's appends come first, since
  * swap-out may wait for the zones that they free.
  */
-static bool next_ready(struct zse_engine *e, struct zse_op *op)
+static bool next_ready(struct zse_engine *e, struct zse_op *op, u64 now)
 {
 	zones_take_dead(e);
 	recover_retry(e);
-	if (next_gc_append(e, op))
+	if (next_gc_append(e, op, now))
 		return true;
-	if (next_stalled(e, op))
+	if (next_queued(e, op, now))
+		return true;
+	if (next_stalled(e, op, now))
 		return true;
 	if (next_reset(e, op))
 		return true;
@@ -174,7 +216,7 @@ static u32 zones_in_progress(const struct zse_engine *e)
 /* Do chunks wait while nothing in flight could give them a zone? */
 static bool is_deadlocked(const struct zse_engine *e)
 {
-	return !list_empty(&e->pool.stalled) && !e->appends &&
+	return !list_empty(&e->pool.stalled) && !zp_load(&e->appends) &&
 	       !e->pool.gc_used && !e->nr_state[ZSE_ZONE_VICTIM] &&
 	       !zones_in_progress(e);
 }
@@ -189,7 +231,8 @@ static bool drop_stranded_chunks(struct zse_engine *e)
 	struct zse_chunk *c;
 	u32 ready = 0;
 
-	if (list_empty(&e->pool.gc_ready) || e->appends || zones_in_progress(e))
+	if (list_empty(&e->pool.gc_ready) || zp_load(&e->appends) ||
+	    zones_in_progress(e))
 		return false;
 	list_for_each_entry(c, &e->pool.gc_ready, link)
 		ready++;
@@ -264,11 +307,20 @@ enum verdict {
  * lock: since zse_next_op() looked, a reset or a new full zone may have made
  * room for pages that would otherwise fail here.
  */
-static enum verdict next_or_fail(struct zse_engine *e, struct zse_op *op)
+static enum verdict next_or_fail(struct zse_engine *e, struct zse_op *op,
+				 u64 now)
 {
 	struct list_head *from = &e->pool.failed;
 
-	if (next_ready(e, op))
+	zp_store(&e->pool.waiting, !list_empty(&e->pool.queued) ||
+				   !list_empty(&e->pool.stalled) ||
+				   !list_empty(&e->pool.gc_ready));
+	/*
+	 * Pairs with append_worked(): it sees that they wait, or this that it
+	 * ended.
+	 */
+	zp_mb();
+	if (next_ready(e, op, now))
 		return VERDICT_OP;
 	if (e->dying != ZSE_NONE || clean_can_read(e))
 		return VERDICT_AGAIN;
@@ -292,13 +344,14 @@ static enum verdict next_or_fail(struct zse_engine *e, struct zse_op *op)
  * zse_next_op() - get the next operation for the host
  * @e:	engine
  * @op: filled in when true
+ * @now: by the clock of zse_append_start()
  *
  * The host calls this when another function has said so, by one caller at a
  * time, until it returns false.
  *
  * Return: false if there is nothing to do until the next event.
  */
-bool zse_next_op(struct zse_engine *e, struct zse_op *op)
+bool zse_next_op(struct zse_engine *e, struct zse_op *op, u64 now)
 {
 	enum verdict verdict;
 	unsigned long flags;
@@ -307,13 +360,13 @@ bool zse_next_op(struct zse_engine *e, struct zse_op *op)
 	*op = (struct zse_op){ .kind = ZSE_OP_NONE };
 	do {
 		zp_lock(&e->lock, flags);
-		ready = next_ready(e, op);
+		ready = next_ready(e, op, now);
 		zp_unlock(&e->lock, flags);
 		if (ready || clean_fill(e, op))
 			return true;
 
 		zp_lock(&e->lock, flags);
-		verdict = next_or_fail(e, op);
+		verdict = next_or_fail(e, op, now);
 		zp_unlock(&e->lock, flags);
 	} while (verdict == VERDICT_AGAIN);
 	return verdict == VERDICT_OP;

@@ -85,16 +85,20 @@ struct zse_zone {
 	u32 next_dead;		/* likewise */
 	struct list_head link;	/* on empty, drained, retired or to_finish */
 
-	u32 alloc;		/* blocks given to appends since the reset */
-	u32 written;		/* blocks acknowledged */
+	u32 alloc;		/* blocks given to appends since the reset; read anywhere */
+	/*
+	 * Atomic, lowered without the lock when an append ends. Both are raised
+	 * under it: @unwritten by the reset, @appends with @alloc.
+	 */
+	u32 unwritten;		/* blocks not acknowledged */
 	u32 appends;		/* in flight */
 	u32 moving;		/* entries that GC has read but not settled */
 	u32 cursor;		/* of a victim: next block that GC reads */
 	u8 class;		/* of a victim: class of its survivors */
 	u8 place;		/* enum zse_place */
-	u8 tries;		/* finishes or resets that failed in a row */
-	u8 unread;		/* failed GC reads in a row, after retry_at */
-	u64 retry_at;		/* DEFERRED until this demand; read anywhere */
+	u8 tries;		/* finishes or resets in a row that failed */
+	u8 unread;		/* reads by GC in a row that failed in time */
+	u64 retry_at;		/* by recover_demand(), if DEFERRED; read anywhere */
 
 	/* What is in it, see zone_describe(); read anywhere. */
 	u32 stream;
@@ -108,7 +112,10 @@ struct zse_zone {
 	u32 counted;		/* of its live blocks, in share.of[].live */
 };
 
-/* Open zones that chunks go to in turn; see stripe.c. */
+/*
+ * Open zones that are written in turn, a chunk to each; see stripe.c. All read
+ * anywhere.
+ */
 struct zse_stripe {
 	u32 nr;			/* lanes */
 	u32 next;		/* lane of the next chunk */
@@ -123,19 +130,23 @@ struct zse_stripe {
 struct zse_stream {
 	zp_lock_t lock;		/* guards the chunk and its entries */
 	struct zse_chunk *chunk;	/* being filled, or NULL */
+	u64 born;		/* when its first page came; 0: it has none; read anywhere */
+	u32 due;		/* it goes once @sent is 0; read anywhere */
+
+	u32 sent;		/* chunks that left the stream and did not end; atomic, no lock */
 
 	/* Under the engine lock: */
 	struct zse_stripe stripe;
-	u32 nr_keys;		/* keys that have this stream */
-	u64 key;		/* the last key that got it */
-	bool mixed;		/* other keys had it then */
-	u32 recent;		/* pages written; older ones count less */
-	u32 nr_chunks;		/* in use */
-	/* See share.c: */
-	u32 nr_zones;		/* zones owned */
-	u32 nr_emptying;	/* of these, emptied or reset; read anywhere */
-	u32 over_share;		/* has used up its zones; read anywhere */
-	struct zse_stream_info count;
+	u32 nr_keys;		/* that have this stream; read anywhere */
+	u64 key;		/* the last one that got it; read anywhere */
+	u32 mixed;		/* others had it then; read anywhere */
+	u32 recent;		/* pages written, older ones count less */
+	u32 nr_zones;		/* owned; see share.c for this and the next two */
+	u32 nr_emptying;		/* of these, being emptied or reset */
+	u32 over_share;	/* has used up its share of zones; read anywhere */
+	u64 gc_blocks;		/* counters of its table row */
+	u64 gc_padding;
+	u64 stalls;
 };
 
 /* All zones without an owner count as one more stream. */
@@ -157,11 +168,20 @@ struct zse_key {
 	u32 used;		/* last time, by the clock; no lock */
 };
 
+/* Counters of what needs no lock; each CPU tends to have its own shard. */
 struct zse_shard {
 	u64 used;		/* slots filled minus slots freed, mod 2^64 */
 	u64 freed;
-	u64 pad[6];		/* used and freed fill a cache line */
-	u64 read_blocks[ZSE_MAX_STREAMS];	/* by stream of the zone */
+	u64 host_blocks;	/* of swap-out, as the three next */
+	u64 padding_blocks;
+	u64 chunks;
+	u64 pad[3];		/* a cache line of its own */
+	struct {
+		u64 read_blocks;	/* from its zones */
+		u64 host_blocks;
+		u64 padding_blocks;
+		u64 pad;
+	} stream[ZSE_MAX_STREAMS];
 };
 
 /* How pages are placed in streams: policy.c, keys.c. All read anywhere. */
@@ -177,20 +197,29 @@ struct zse_placement {
 
 /* Chunks, but for those that streams are filling: stream.c, gc.c. */
 struct zse_pool {
-	struct list_head free;
+	u32 *free;		/* a bit for each of swap-out that is not in use; atomic, no lock */
 	struct list_head gc_free;
-	struct list_head stalled;	/* swap-out: wait for a zone, FIFO */
-	struct list_head gc_ready;	/* GC: read, wait for a zone, FIFO */
-	struct list_head failed;	/* swap-out: given up */
-	u32 used;		/* swap-out chunks that are not free */
-	u32 gc_used;		/* GC chunks that are not free */
+	struct list_head queued;	/* of swap-out, wait for a lane, in order */
+	struct list_head stalled;	/* of swap-out, wait for a zone, in order */
+	struct list_head gc_ready;	/* of GC, read, wait for a zone, in order */
+	struct list_head failed;	/* of swap-out, given up */
+	u32 waiting;		/* some wait for the end of an append; read anywhere */
+	u32 gc_used;
 };
 
 /* How much may be written, and when GC works: flow.c. */
 struct zse_flow {
-	u32 window;		/* chunks of swap-out that may be in use */
-	u32 in_time;		/* chunks fast enough since it changed */
-	u64 cut;		/* when the window last shrank */
+	/* Without a lock: */
+	u32 in_flight;		/* blocks of swap-out that left a stream and did not end; atomic */
+	u32 delivered;		/* blocks written by appends, modulo 2^32; atomic */
+	u32 rate;		/* the best of this cycle, see flow.c; a hint */
+	u32 shortest;		/* ns: the quickest append; a hint */
+
+	u32 window;		/* blocks that may be in flight; read anywhere */
+	u32 last_rate;		/* the best of the cycle before */
+	u32 round;		/* of this cycle */
+	u32 round_end;		/* when it ends, in delivered */
+	u64 open_room;		/* blocks of zones that streams have open */
 	u32 low;		/* watermark in empty zones; read anywhere */
 	u32 high;		/* likewise */
 	u32 pace;		/* see zse_set_pace(); read anywhere */
@@ -212,32 +241,29 @@ struct zse_gc {
 	 * so it may read them without the lock.
 	 */
 	u32 victims[ZSE_MAX_LANES];
-	u32 nr_victims;
-	u32 next_victim;	/* where the next chunk starts */
+	u32 nr_victims;		/* read anywhere */
+	u32 due;		/* swap-out let GC read on; read anywhere */
+	u32 next_victim;	/* that the next chunk begins with */
 };
 
 /* After errors: recover.c. */
 struct zse_recovery {
-	/*
-	 * Blocks swapped out, or refused while the device works; read anywhere.
-	 */
-	u64 demand;
-	u32 failing;		/* no success since an error; hint, no lock */
-	u32 errors_in_row;	/* appends that failed since one worked */
-	/* Zones FAILED or WORN and not retired; read anywhere. */
-	u32 nr_failed;
+	u64 refused;		/* blocks not swapped out although the device works; read anywhere */
+	u32 failing;		/* no success since the last error; a hint, no lock */
+	u32 errors_in_row;	/* appends that failed since one worked; read anywhere */
+	u32 nr_failed;		/* zones FAILED or WORN, but for retired; read anywhere */
 	u32 nr_held;		/* zones with ZSE_PLACE_HELD */
 	bool wanted;		/* a round of retries is to begin */
-	bool last_resort;	/* this round also tries worn zones */
-	u32 left;		/* retired zones that it may still reset */
-	u32 failures;		/* resets of this round that failed */
-	u32 gap;		/* failures from one round to the next */
-	u32 countdown;		/* failures left until the next round */
+	bool last_resort;	/* this round tries worn zones, too */
+	u32 left;		/* retired zones that this round may reset */
+	u32 failures;		/* of these, resets that failed */
+	u32 gap;		/* refusals from one round to the next; read anywhere */
+	u32 countdown;		/* of these, left */
 };
 
 /* Each stream's share of zones, chunks and GC: share.c. */
 struct zse_share {
-	bool on;		/* the policy isolates streams */
+	u32 on;			/* the policy isolates streams; read anywhere */
 	bool suspended;		/* streams need not wait for their own zones */
 	u32 next;		/* zone to count next */
 	/* GC cleans only for streams that wait; read anywhere. */
@@ -276,7 +302,7 @@ struct zse_engine {
 	u32 nr_state[ZSE_NR_ZONE_STATES];	/* zones; read anywhere */
 	u64 usable_blocks;	/* of zones that are not retired */
 	u32 dying;		/* dead zones taken from the list, to drain */
-	u32 appends;		/* in flight */
+	u32 appends;		/* in flight; atomic, lowered without the lock */
 	bool left_open;		/* stripes may have open zones beyond lanes */
 	struct list_head empty;	/* zones in these states, oldest first */
 	struct list_head drained;
@@ -315,19 +341,23 @@ u32 zones_active(const struct zse_engine *e);
 bool zone_may_open(const struct zse_engine *e, bool gc);
 u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c);
 void zone_append_ended(struct zse_engine *e, u32 zone, u32 blocks, bool ok);
+u32 zone_written(const struct zse_engine *e, const struct zse_zone *z);
 void zone_moved(struct zse_engine *e, u32 zone, u32 entries);
 bool zone_swap_for_gc(struct zse_engine *e);
 void zone_check_drained(struct zse_engine *e, u32 zone);
 void zones_take_dead(struct zse_engine *e);
 
 /* zone.c, without the lock */
+bool zone_append_worked(struct zse_engine *e, u32 zone, u32 blocks);
 void zone_note_dead(struct zse_engine *e, struct zse_zone *z);
 void zone_look(const struct zse_engine *e, u32 zone, struct znsage_zone *z);
 u64 zone_age(const struct zse_engine *e, const struct zse_zone *z);
 
-/* recover.c; with the engine lock, but for the first two */
+/* recover.c; with the engine lock, but for the first four */
 bool zone_is_failed(const struct zse_zone *z);
 bool zone_is_deferred(const struct zse_engine *e, const struct zse_zone *z);
+u64 recover_demand(const struct zse_engine *e);
+bool recover_after_errors(const struct zse_engine *e);
 void zone_health_event(struct zse_engine *e, struct zse_zone *z,
 		       enum zse_health_event what);
 void recover_append_failed(struct zse_engine *e, struct zse_zone *z);
@@ -344,17 +374,21 @@ struct zse_stripe *stripe_of(struct zse_engine *e, u32 stream);
 void stripe_init(struct zse_stripe *s, u32 nr);
 void stripe_set_lanes(struct zse_stripe *s, u32 nr);
 u32 stripe_turn(struct zse_stripe *s);
+u32 stripe_idle(const struct zse_engine *e, const struct zse_stripe *s);
+bool stripe_is_busy(const struct zse_engine *e, const struct zse_stripe *s);
 bool stripe_is_open(const struct zse_stripe *s);
 u32 stripe_room(const struct zse_engine *e, const struct zse_stripe *s);
 u32 stripe_usable(const struct zse_engine *e, const struct zse_stripe *s,
 		  u32 lane, bool gc);
-void stripe_forget(struct zse_stripe *s, u32 zone);
+bool stripe_forget(struct zse_stripe *s, u32 zone);
 u32 stripe_take_left_open(struct zse_engine *e);
 
-/* flow.c; with the engine lock, but for flow_init() */
+/* flow.c; with the engine lock, but for the first three */
 void flow_init(struct zse_engine *e);
 bool flow_window_open(const struct zse_engine *e);
-void flow_chunk_ended(struct zse_engine *e, u64 sent, u64 now);
+void flow_append_ended(struct zse_engine *e, const struct zse_chunk *c,
+		       u32 blocks, u64 now);
+void flow_append_sent(struct zse_engine *e, struct zse_chunk *c, u64 now);
 u32 flow_kept_zones(const struct zse_engine *e);
 u64 flow_room(const struct zse_engine *e);
 u32 flow_gc_room(const struct zse_engine *e);
@@ -374,11 +408,14 @@ bool clean_begin_failed(struct zse_engine *e);
 bool clean_buffer(struct zse_engine *e, u32 slot, struct zse_run *run);
 bool clean_fill(struct zse_engine *e, struct zse_op *op);
 
-/* stream.c; with the engine lock */
+/* stream.c; with the engine lock, but for pool_used() */
+u32 pool_words(const struct zse_config *cfg);
+u32 pool_used(const struct zse_engine *e);
 void chunk_release(struct zse_engine *e, struct zse_chunk *c);
 bool chunk_copied(struct zse_engine *e, struct zse_chunk *c);
 bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,
-		  struct zse_op *op);
+		  struct zse_op *op, u64 now);
+void chunk_stall(struct zse_engine *e, struct zse_chunk *c);
 
 /* limits.c */
 bool limits_shared(const struct zse_config *cfg);
@@ -386,7 +423,10 @@ u32 limits_survivors(const struct zse_config *cfg);
 u32 limits_gc_zones(const struct zse_config *cfg);
 u32 limits_not_full(const struct zse_config *cfg);
 
-/* share.c; with the engine lock, but for those that victim.c calls */
+/*
+ * share.c; with the engine lock, but for the first and those that victim.c
+ * calls
+ */
 bool share_of_chunks(const struct zse_engine *e, u32 stream);
 bool share_of_zones(struct zse_engine *e, u32 stream);
 bool share_wants_gc(const struct zse_engine *e);

@@ -68,9 +68,12 @@ static u32 blocks_since(const struct zse_engine *e, const struct zse_key *k)
 
 static void key_drop(struct zse_engine *e, struct zse_key *k)
 {
+	struct zse_stream *st;
+
 	if (!k->word)
 		return;
-	e->streams[k->word & STREAM_MASK].nr_keys--;
+	st = &e->streams[k->word & STREAM_MASK];
+	zp_store(&st->nr_keys, st->nr_keys - 1);
 	e->placement.nr_keys--;
 	zp_store64(&k->word, 0);
 }
@@ -118,9 +121,9 @@ static u32 key_assign(struct zse_engine *e, u64 key, u64 word)
 		stream = key_stream(e, true);
 	}
 	st = &e->streams[stream];
-	st->mixed = st->nr_keys;
-	st->key = key;
-	st->nr_keys++;
+	zp_store(&st->mixed, st->nr_keys > 0);
+	zp_store64(&st->key, key);
+	zp_store(&st->nr_keys, st->nr_keys + 1);
 	e->placement.nr_keys++;
 	zp_store(&k->used, (u32)e->clock);
 	zp_store64(&k->word, word | stream);
@@ -179,7 +182,7 @@ void keys_clear(struct zse_engine *e)
 	for (i = 0; i < ZSE_KEYS; i++)
 		key_drop(e, &e->placement.keys[i]);
 	for (i = 0; i < e->max_streams; i++) {
-		e->streams[i].key = 0;
-		e->streams[i].mixed = false;
+		zp_store64(&e->streams[i].key, 0);
+		zp_store(&e->streams[i].mixed, false);
 	}
 }

@@ -206,7 +206,7 @@ static void count_read(struct zse_engine *e, struct zse_zone *z, u32 nr)
 
 	zp_store(&z->reads, zp_load(&z->reads) + nr);
 	if (!zp_warn(stream >= e->max_streams))
-		zp_count(&shard(e)->read_blocks[stream], nr);
+		zp_count(&shard(e)->stream[stream].read_blocks, nr);
 }
 
 /* If GC has the first page in memory, reduce the run to that page. */
@@ -304,12 +304,24 @@ bool zse_buffer_end(struct zse_engine *e, const struct zse_run *run)
 	return zse_read_end(e, run->block) || more;
 }
 
-/* Is @slot being written, so that a read has to wait? */
-bool zse_is_busy(struct zse_engine *e, u32 slot)
+/**
+ * zse_write_of() - the chunk that a slot is being written with
+ * @e:	   engine
+ * @slot:  slot
+ * @index: set to the entry, if there is a chunk
+ *
+ * Context: any. The answer holds until the host ends the entry's page or calls
+ * zse_chunk_put(): a caller keeps the host from that, and then asks again.
+ * Return: the chunk, or NULL if the slot is not being written.
+ */
+struct zse_chunk *zse_write_of(struct zse_engine *e, u32 slot, u32 *index)
 {
-	u32 b = zp_load(&e->fwd[slot]);
+	u32 tag = zp_load(&e->fwd[slot]);
 
-	return b >= ZSE_TAG_BASE && b < ZSE_LOST;
+	if (tag < ZSE_TAG_BASE || tag >= ZSE_LOST)
+		return NULL;
+	*index = (tag - ZSE_TAG_BASE) % e->cfg.chunk_blocks;
+	return &e->chunks[(tag - ZSE_TAG_BASE) / e->cfg.chunk_blocks];
 }
 
 /**

@@ -296,7 +296,7 @@ void zse_set_policy(struct zse_engine *e, const struct znsage_policy *policy,
 	zp_store(&e->placement.nr_streams, nr);
 	keys_clear(e);
 	share_clear(e);
-	e->share.on = policy->isolates && nr > 1;
+	zp_store(&e->share.on, policy->isolates && nr > 1);
 	zp_store(&e->placement.nr_survivors,
 		 e->share.on ? nr : limits_survivors(&e->cfg));
 	for (i = 0; i < e->max_streams; i++)

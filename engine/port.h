@@ -7,7 +7,7 @@
  *
  * What <zport.h> provides:
  *
- *   types      u8, u16, u32, u64, bool, size_t, NULL, true, false
+ *   types      u8, u16, u32, s32, u64, bool, size_t, NULL, true, false
  *
  *   memory     void *zp_alloc(size_t bytes)	zeroed, or NULL; may sleep; only
  *						called by zse_create()
@@ -37,6 +37,7 @@
  *						what was stored before
  *
  *   arithmetic u64 zp_div(u64, u32)		quotient
+ *              u32 zp_ffs(u32)			index of the lowest bit that is set
  *
  *   long work  void zp_resched(void)		lets others run; may sleep
  *

@@ -76,7 +76,30 @@ bool zone_is_failed(const struct zse_zone *z)
 bool zone_is_deferred(const struct zse_engine *e, const struct zse_zone *z)
 {
 	return zp_load(&z->health) == ZSE_DEFERRED &&
-	       zp_load64(&e->recovery.demand) < zp_load64(&z->retry_at);
+	       recover_demand(e) < zp_load64(&z->retry_at);
+}
+
+/*
+ * The time that deferred zones wait: blocks swapped out, and those refused
+ * although the device works. Context: any.
+ */
+u64 recover_demand(const struct zse_engine *e)
+{
+	u64 demand = zp_load64(&e->recovery.refused);
+	u32 i;
+
+	for (i = 0; i < ZSE_SHARDS; i++)
+		demand += zp_count_read(&e->shards[i].host_blocks);
+	return demand;
+}
+
+/* Has recover_append_worked() anything to do? Context: any, a hint. */
+bool recover_after_errors(const struct zse_engine *e)
+{
+	const struct zse_recovery *r = &e->recovery;
+
+	return zp_load(&r->failing) || zp_load(&r->errors_in_row) ||
+	       zp_load(&r->gap);
 }
 
 /* The only place that changes a zone's health. */
@@ -135,7 +158,7 @@ static bool round_schedule(struct zse_engine *e)
 		r->countdown--;
 		return false;
 	}
-	r->gap = r->gap < MAX_GAP / 2 ? 2 * r->gap + 1 : MAX_GAP;
+	zp_store(&r->gap, r->gap < MAX_GAP / 2 ? 2 * r->gap + 1 : MAX_GAP);
 	r->countdown = r->gap;
 	r->wanted = true;
 	return true;
@@ -152,8 +175,9 @@ static bool round_schedule(struct zse_engine *e)
 void recover_append_failed(struct zse_engine *e, struct zse_zone *z)
 {
 	struct zse_recovery *r = &e->recovery;
-	bool outage = ++r->errors_in_row > ZSE_MAX_RETRIES, round = false;
+	bool outage = r->errors_in_row >= ZSE_MAX_RETRIES, round = false;
 
+	zp_store(&r->errors_in_row, r->errors_in_row + 1);
 	zp_store(&r->failing, true);
 	e->counters.write_errors++;
 	if (outage || r->nr_held || !list_empty(&e->retired))
@@ -168,10 +192,10 @@ void recover_append_worked(struct zse_engine *e)
 	struct zse_recovery *r = &e->recovery;
 
 	zp_store(&r->failing, false);
-	r->errors_in_row = 0;
+	zp_store(&r->errors_in_row, 0);
 	if (!r->gap)
 		return;
-	r->gap = 0;
+	zp_store(&r->gap, 0);
 	r->countdown = 0;
 	r->wanted = true;
 	e->gc.lanes = zse_gc_lanes(&e->cfg);
@@ -214,7 +238,7 @@ void recover_refused(struct zse_engine *e, u32 blocks)
 	struct zse_recovery *r = &e->recovery;
 
 	if (!zp_load(&r->failing))
-		zp_store64(&r->demand, r->demand + blocks);
+		zp_store64(&r->refused, r->refused + blocks);
 }
 
 /*
@@ -225,7 +249,7 @@ void recover_refused(struct zse_engine *e, u32 blocks)
 void recover_move_failed(struct zse_engine *e, u32 zone, bool unread)
 {
 	struct zse_zone *z = &e->zones[zone];
-	u64 wait = e->usable_blocks / 8, now = e->recovery.demand;
+	u64 wait = e->usable_blocks / 8, now = recover_demand(e);
 
 	if (!wait)
 		wait = 1;
@@ -261,7 +285,7 @@ bool zse_gc_entry_failed(struct zse_engine *e, struct zse_chunk *c, u32 index)
 	zp_lock(&e->lock, flags);
 	zp_store(&e->recovery.failing, true);
 	e->counters.read_errors++;
-	lost = z->unread >= ZSE_MAX_UNREAD && z->retry_at <= e->recovery.demand;
+	lost = z->unread >= ZSE_MAX_UNREAD && z->retry_at <= recover_demand(e);
 	zp_unlock(&e->lock, flags);
 	entry->page = ZSE_NONE;
 	return lost && map_lose(e, entry->slot, entry->expect);

@@ -44,22 +44,20 @@ static u32 sharers(const struct zse_engine *e)
 {
 	u32 nr = 0, i;
 
-	for (i = 0; i < e->placement.nr_streams; i++)
-		nr += e->streams[i].nr_keys > 0;
+	for (i = 0; i < zp_load(&e->placement.nr_streams); i++)
+		nr += zp_load(&e->streams[i].nr_keys) > 0;
 	return nr ? nr : 1;
 }
 
-/* May @stream have another chunk? */
+/* May @stream have another chunk? Context: any, a hint. */
 bool share_of_chunks(const struct zse_engine *e, u32 stream)
 {
 	u32 most;
 
-	if (!e->share.on)
-		return true;
-	most = e->flow.window / sharers(e);
+	most = zp_load(&e->flow.window) / e->cfg.chunk_blocks / sharers(e);
 	if (most < MIN_CHUNKS)
 		most = MIN_CHUNKS;
-	return e->streams[stream].nr_chunks < most;
+	return zp_load(&e->streams[stream].sent) < most;
 }
 
 /* Whose share @z uses: a stream's, or ZSE_NOBODY's. */

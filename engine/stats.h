@@ -40,9 +40,9 @@
 	X(gc_stripe)		/* ... and GC */			\
 	X(gc_shared)		/* 1: GC and swap-out write the same zones */ \
 	X(survivors)		/* classes of survivors */		\
-	X(keys)			/* keys that have a stream */		\
-	X(keys_sharing)		/* keys that share it with others */	\
-	X(write_window)		/* chunks of swap-out that may be in use */ \
+	X(keys)			/* that have a stream */		\
+	X(keys_sharing)		/* ... together with other keys */	\
+	X(write_window)		/* blocks of swap-out that may be in flight */ \
 	X(map_bytes)
 
 #define ZSE_STAT_MEMBER(name) u64 name;

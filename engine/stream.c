@@ -4,73 +4,153 @@
  * appends the chunk to a zone of the stream. When the append ends, the engine
  * enters its pages in the maps.
  *
- *	pool -> filling in a stream -> [stalled] -> append in flight -> pool
+ *	pool -> filling in a stream -> [queued, stalled] -> append in flight -> pool
  *
- * A chunk takes no more pages than the zone of its lane has room for, so that
- * it is one append. A chunk that finds no zone waits in a FIFO queue, and may
- * then need two appends. A chunk whose append failed tries another zone. If
- * nothing in flight can give it a zone, it fails (gc.c).
+ * Group commit. A chunk goes out when it is full. A partial chunk goes out at
+ * the end of a batch if nothing of its stream is in flight; otherwise the
+ * append in flight is the time in which it fills, and it goes when that append
+ * ends. So the size of appends follows from the device's latency, and a slow
+ * device gets few and large ones. The host's deadline sends what waits for
+ * longer, also with padding.
+ *
+ * A chunk ends where the zone of its lane does, so that it is one append. A
+ * chunk that finds no zone waits in a queue, first come first served, and may
+ * then need two appends; a chunk whose lanes are all busy, where a zone takes
+ * one append at a time, waits in another. A chunk whose append failed tries
+ * another zone. If nothing in flight can give it a zone, it fails (gc.c).
+ *
+ * An append takes the engine lock once, when it begins. Its end takes it only
+ * if the zone is full, or after errors: free chunks are bits of an atomic word,
+ * and the counts that an end lowers are atomic. Two rules keep a sleeping
+ * worker from missing it, with a full barrier between the steps of both sides:
+ *
+ *	the end						the other side
+ *	lowers stream.sent, looks at stream.due		sets due, looks at sent
+ *	lowers e->appends, looks at pool.waiting	sets waiting, looks at appends
  */
 #include "internal.h"
 
-static bool may_have_chunk(const struct zse_engine *e, u32 stream)
+/* ---- the pool ---- */
+
+/* Words of the pool's bits. */
+u32 pool_words(const struct zse_config *cfg)
 {
-	return !list_empty(&e->pool.free) && flow_window_open(e) &&
-	       share_of_chunks(e, stream);
+	return (cfg->nr_chunks + 31) / 32;
 }
 
-static struct zse_chunk *chunk_take_free(struct zse_engine *e, u32 stream)
+/* Chunks of swap-out in use. */
+u32 pool_used(const struct zse_engine *e)
 {
-	struct zse_stripe *stripe = stripe_of(e, stream);
-	struct zse_stream *st = &e->streams[stream];
-	struct zse_chunk *c = NULL;
-	unsigned long flags;
-	u32 room;
+	u32 used = e->cfg.nr_chunks, i;
 
-	zp_lock(&e->lock, flags);
-	if (may_have_chunk(e, stream)) {
-		c = list_first_entry(&e->pool.free, struct zse_chunk, link);
-		list_del_init(&c->link);
-		e->pool.used++;
-		st->nr_chunks++;
-		c->stream = stream;
-		c->key = st->key;
-		c->mixed = st->mixed;
-		c->moves = 0;
-		c->lane = stripe_turn(stripe);
-		room = zone_room(e, stripe->zone[c->lane]);
-		c->max = room && room < e->cfg.chunk_blocks ?
-				 room : e->cfg.chunk_blocks;
+	for (i = 0; i < pool_words(&e->cfg); i++) {
+		u32 bits = zp_load(&e->pool.free[i]);
+
+		for (; bits; bits &= bits - 1)
+			used--;
 	}
-	zp_unlock(&e->lock, flags);
-	return c;
+	return used;
+}
+
+static struct zse_chunk *pool_take(struct zse_engine *e)
+{
+	u32 i, bits;
+
+	for (i = 0; i < pool_words(&e->cfg); i++) {
+		u32 *word = &e->pool.free[i];
+
+		while ((bits = zp_load(word)))
+			if (zp_cas(word, bits, bits & (bits - 1)))
+				return &e->chunks[32 * i + zp_ffs(bits)];
+	}
+	return NULL;
+}
+
+static void pool_put(struct zse_engine *e, const struct zse_chunk *c)
+{
+	u32 *word = &e->pool.free[c->id / 32], bits;
+
+	do {
+		bits = zp_load(word);
+	} while (!zp_cas(word, bits, bits | 1u << c->id % 32));
+}
+
+static bool pool_is_empty(const struct zse_engine *e)
+{
+	u32 i;
+
+	for (i = 0; i < pool_words(&e->cfg); i++)
+		if (zp_load(&e->pool.free[i]))
+			return false;
+	return true;
 }
 
 /*
- * Give @c back to the pool. If swap-ins copy from it, the last of them does so.
- * With the engine lock.
+ * Isolated streams have parts of the window: what others have in flight does
+ * not count.
+ */
+static bool may_have_chunk(const struct zse_engine *e, u32 stream)
+{
+	if (zp_load(&e->share.on))
+		return share_of_chunks(e, stream);
+	return flow_window_open(e);
+}
+
+/*
+ * Entries for a new chunk of @stream: what its next lane has room for. A hint,
+ * since the chunk gets its lane later.
+ */
+static u32 entries_for(struct zse_engine *e, u32 stream)
+{
+	const struct zse_stripe *s = stripe_of(e, stream);
+	u32 zone = zp_load(&s->zone[zp_load(&s->next)]), room = 0;
+
+	if (zone != ZSE_NONE)
+		room = e->cfg.zone_blocks - zp_load(&e->zones[zone].alloc);
+	return room && room < e->cfg.chunk_blocks ? room : e->cfg.chunk_blocks;
+}
+
+static struct zse_chunk *chunk_begin(struct zse_engine *e, u32 stream)
+{
+	const struct zse_stream *st = &e->streams[stream];
+	struct zse_chunk *c = NULL;
+
+	if (may_have_chunk(e, stream))
+		c = pool_take(e);
+	if (!c)
+		return NULL;
+	c->stream = stream;
+	c->key = zp_load64(&st->key);
+	c->mixed = zp_load(&st->mixed);
+	c->moves = 0;
+	c->lane = ZSE_NONE;
+	c->max = entries_for(e, stream);
+	return c;
+}
+
+static void chunk_reset(struct zse_chunk *c)
+{
+	c->nr = 0;
+	c->done = 0;
+	c->retries = 0;
+	c->zone = ZSE_NONE;
+	c->nr_inflight = 0;
+	c->nr_padding = 0;
+}
+
+/*
+ * Give @c, a chunk of GC, back to the pool; if swap-in copies from it, the last
+ * reader does so. With the engine lock.
  */
 void chunk_release(struct zse_engine *e, struct zse_chunk *c)
 {
 	c->loaded = false;
 	if (c->readers)
 		return;
-	c->nr = 0;
-	c->done = 0;
-	c->sent = 0;
-	c->retries = 0;
-	c->zone = ZSE_NONE;
-	c->nr_inflight = 0;
-	c->nr_padding = 0;
-	if (c->gc) {
-		e->pool.gc_used--;
-		share_gc_ended(e, c);
-		list_add(&c->link, &e->pool.gc_free);
-	} else {
-		e->pool.used--;
-		e->streams[c->stream].nr_chunks--;
-		list_add(&c->link, &e->pool.free);
-	}
+	chunk_reset(c);
+	e->pool.gc_used--;
+	share_gc_ended(e, c);
+	list_add(&c->link, &e->pool.gc_free);
 }
 
 /*
@@ -84,6 +164,8 @@ bool chunk_copied(struct zse_engine *e, struct zse_chunk *c)
 	chunk_release(e, c);
 	return true;
 }
+
+/* ---- filling ---- */
 
 /**
  * zse_stream_begin() - lock a stream to add pages
@@ -102,14 +184,15 @@ struct zse_chunk *zse_stream_begin(struct zse_engine *e, u32 stream,
 
 	zp_lock(&st->lock, *flags);
 	if (!st->chunk)
-		st->chunk = chunk_take_free(e, stream);
+		st->chunk = chunk_begin(e, stream);
 	return st->chunk;
 }
 
 /**
  * zse_chunk_add() - add a page to the chunk of a stream
  * @e:	  engine
- * @c:	  from zse_stream_begin(), not full
+ * @c:	  from zse_stream_begin(), not full; entry c->nr gets the page, so the host
+ *	  has its buffer ready
  * @slot: below nr_slots; its old block becomes stale now
  *
  * Context: between zse_stream_begin() and zse_stream_end().
@@ -126,6 +209,19 @@ u32 zse_chunk_add(struct zse_engine *e, struct zse_chunk *c, u32 slot)
 	return c->nr++;
 }
 
+/* Take the chunk out of @st, whose lock the caller holds. */
+static struct zse_chunk *chunk_leave(struct zse_engine *e, struct zse_stream *st)
+{
+	struct zse_chunk *c = st->chunk;
+
+	st->chunk = NULL;
+	zp_store64(&st->born, 0);
+	zp_store(&st->due, false);
+	zp_add(&st->sent, 1);
+	zp_add(&e->flow.in_flight, c->nr);
+	return c;
+}
+
 /**
  * zse_stream_end() - unlock a stream
  * @e:	    engine
@@ -139,72 +235,105 @@ struct zse_chunk *zse_stream_end(struct zse_engine *e, u32 stream,
 	zp_releases(&e->streams[stream].lock)
 {
 	struct zse_stream *st = &e->streams[stream];
-	struct zse_chunk *c = st->chunk;
+	struct zse_chunk *c = st->chunk, *full = NULL;
 
-	if (c && c->nr < c->max)
-		c = NULL;
-	else
-		st->chunk = NULL;
+	if (c && c->nr == c->max)
+		full = chunk_leave(e, st);
+	else if (c && c->nr)
+		zp_store64(&st->born, c->born);
 	zp_unlock(&st->lock, *flags);
+	return full;
+}
+
+/**
+ * zse_stream_flush() - a batch of pages ends, no more follow for now
+ * @e:	    engine
+ * @stream: stream that some of them went to
+ *
+ * If the partial chunk needs padding, it waits for more pages or the deadline.
+ * If something of the stream is in flight, it waits for that: zse_stream_due().
+ *
+ * Return: the chunk if it is to go now; the caller owns and appends it; or
+ * NULL.
+ */
+struct zse_chunk *zse_stream_flush(struct zse_engine *e, u32 stream)
+{
+	struct zse_stream *st = &e->streams[stream];
+	struct zse_chunk *c = NULL;
+	unsigned long flags;
+
+	if (!zp_load64(&st->born))
+		return NULL;
+	zp_lock(&st->lock, flags);
+	if (st->chunk && st->chunk->nr &&
+	    st->chunk->nr % e->cfg.write_unit == 0) {
+		zp_store(&st->due, true);
+		/* Pairs with zse_chunk_put(). */
+		zp_mb();
+		if (!zp_load(&st->sent))
+			c = chunk_leave(e, st);
+	}
+	zp_unlock(&st->lock, flags);
 	return c;
 }
 
 /**
- * zse_stream_take() - take the unfilled chunk of a stream
+ * zse_stream_due() - did a partial chunk wait for appends that have ended?
+ * @e:	    engine
+ * @stream: stream
+ *
+ * Return: true: zse_stream_flush() has a chunk. A hint, without a lock.
+ */
+bool zse_stream_due(const struct zse_engine *e, u32 stream)
+{
+	const struct zse_stream *st = &e->streams[stream];
+
+	return zp_load(&st->due) && !zp_load(&st->sent);
+}
+
+/**
+ * zse_stream_take() - take the partial chunk of a stream, whatever is in flight
  * @e:		 engine
  * @stream:	 stream
- * @units:	 take it only if it needs no padding
- * @born_before: take it only if its first page was added before; ~0: any time
+ * @born_before: only if its first page came before; ~0: any
  *
- * Return: the chunk, which the caller owns and appends; or NULL.
+ * Return: the chunk, which the caller owns and appends, with padding; or NULL.
  */
 struct zse_chunk *zse_stream_take(struct zse_engine *e, u32 stream,
-				  bool units, u64 born_before)
+				  u64 born_before)
 {
 	struct zse_stream *st = &e->streams[stream];
-	struct zse_chunk *c;
+	struct zse_chunk *c = NULL;
 	unsigned long flags;
 
+	if (!zp_load64(&st->born))
+		return NULL;
 	zp_lock(&st->lock, flags);
-	c = st->chunk;
-	if (!c || !c->nr || c->born >= born_before ||
-	    (units && c->nr % e->cfg.write_unit))
-		c = NULL;
-	else
-		st->chunk = NULL;
+	if (st->chunk && st->chunk->nr && st->chunk->born < born_before)
+		c = chunk_leave(e, st);
 	zp_unlock(&st->lock, flags);
 	return c;
 }
 
-/* When the stream's unfilled chunk got its first page; 0 if there is none. */
-u64 zse_stream_born(struct zse_engine *e, u32 stream)
+/*
+ * When the first page of the stream's partial chunk came; 0 if there is none.
+ */
+u64 zse_stream_born(const struct zse_engine *e, u32 stream)
 {
-	struct zse_stream *st = &e->streams[stream];
-	unsigned long flags;
-	u64 born = 0;
-
-	zp_lock(&st->lock, flags);
-	if (st->chunk && st->chunk->nr)
-		born = st->chunk->born;
-	zp_unlock(&st->lock, flags);
-	return born;
+	return zp_load64(&e->streams[stream].born);
 }
 
 /* Would zse_stream_begin() find a chunk if @stream has none? A hint. */
 bool zse_has_chunk(struct zse_engine *e, u32 stream)
 {
-	unsigned long flags;
-	bool has;
-
-	zp_lock(&e->lock, flags);
-	has = may_have_chunk(e, stream);
-	zp_unlock(&e->lock, flags);
-	return has;
+	return may_have_chunk(e, stream) && !pool_is_empty(e);
 }
+
+/* ---- appending ---- */
 
 /* Give @c a zone and fill in @op, or return false. With the engine lock. */
 bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,
-		  struct zse_op *op)
+		  struct zse_op *op, u64 now)
 {
 	const struct zse_stream *st = &e->streams[c->stream];
 
@@ -212,9 +341,12 @@ bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,
 		/* The stream's key may have changed while the chunk filled. */
 		c->mixed |= st->mixed || c->key != st->key;
 		c->written_at = e->clock;
+		if (c->lane == ZSE_NONE)
+			c->lane = stripe_turn(stripe_of(e, c->stream));
 	}
 	if (zone_for_append(e, c) == ZSE_NONE)
 		return false;
+	flow_append_sent(e, c, now);
 	if (c->gc) {
 		e->gc.unplaced -= c->nr_inflight;
 	} else {
@@ -231,31 +363,37 @@ bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,
 	return true;
 }
 
+/* @c, of swap-out, waits for a zone. With the engine lock. */
+void chunk_stall(struct zse_engine *e, struct zse_chunk *c)
+{
+	e->counters.stalls++;
+	e->streams[c->stream].stalls++;
+	list_add_tail(&c->link, &e->pool.stalled);
+}
+
 /**
  * zse_append_start() - append a chunk that was taken from its stream
  * @e:	engine
  * @c:	chunk, owned by the caller
  * @op: filled in when true
+ * @now: ns, by any clock that goes on; not 0
  *
  * Return: true if the caller is to do @op. False if there is no zone now: the
  * engine then owns the chunk, and zse_next_op(), which the host must call,
  * returns it later.
  */
 bool zse_append_start(struct zse_engine *e, struct zse_chunk *c,
-		      struct zse_op *op)
+		      struct zse_op *op, u64 now)
 {
 	unsigned long flags;
 	bool ok;
 
 	zp_lock(&e->lock, flags);
-	ok = share_may_pass(e, c) && chunk_assign(e, c, op);
-	if (!ok) {
-		e->counters.stalls++;
-		e->streams[c->stream].count.stalls++;
-		/* From now on its time says nothing about the device. */
-		if (e->streams[c->stream].over_share)
-			c->sent = 0;
-		list_add_tail(&c->link, &e->pool.stalled);
+	ok = share_may_pass(e, c) && chunk_assign(e, c, op, now);
+	if (!ok && stripe_is_busy(e, stripe_of(e, c->stream))) {
+		list_add_tail(&c->link, &e->pool.queued);
+	} else if (!ok) {
+		chunk_stall(e, c);
 	}
 	zp_unlock(&e->lock, flags);
 	return ok;
@@ -277,6 +415,8 @@ void zse_chunk_lose(struct zse_engine *e, struct zse_chunk *c)
 		map_lose(e, c->entries[i].slot, c->entries[i].expect);
 }
 
+/* ---- the end of an append ---- */
+
 /* The append of @c failed: try another zone, a few times. */
 static void chunk_retry(struct zse_engine *e, struct zse_chunk *c)
 {
@@ -291,22 +431,85 @@ static void chunk_retry(struct zse_engine *e, struct zse_chunk *c)
 	}
 }
 
-static void count_append(struct zse_engine *e, const struct zse_chunk *c)
+/* An append of swap-out worked. Without a lock. */
+static void count_swapped_out(struct zse_engine *e, const struct zse_chunk *c)
 {
-	struct zse_stream_info *count = &e->streams[c->stream].count;
+	struct zse_shard *shard = &e->shards[zp_shard() % ZSE_SHARDS];
+
+	zp_count(&shard->chunks, 1);
+	zp_count(&shard->host_blocks, c->nr_inflight);
+	zp_count(&shard->stream[c->stream].host_blocks, c->nr_inflight);
+	if (!c->nr_padding)
+		return;
+	zp_count(&shard->padding_blocks, c->nr_padding);
+	zp_count(&shard->stream[c->stream].padding_blocks, c->nr_padding);
+}
+
+/* An append of GC worked. With the engine lock. */
+static void gc_moved(struct zse_engine *e, struct zse_chunk *c)
+{
+	struct zse_stream *st = &e->streams[c->stream];
+	u32 i;
 
 	e->counters.chunks++;
+	e->counters.gc_blocks += c->nr_inflight;
 	e->counters.padding_blocks += c->nr_padding;
-	count->padding_blocks += c->nr_padding;
-	if (c->gc) {
-		e->counters.gc_blocks += c->nr_inflight;
-		count->gc_blocks += c->nr_inflight;
-	} else {
-		zp_store64(&e->recovery.demand,
-			   e->recovery.demand + c->nr_inflight);
-		e->counters.host_blocks += c->nr_inflight;
-		count->host_blocks += c->nr_inflight;
+	st->gc_blocks += c->nr_inflight;
+	st->gc_padding += c->nr_padding;
+	for (i = c->done - c->nr_inflight; i < c->done; i++)
+		zone_moved(e, zse_block_zone(e, c->entries[i].expect), 1);
+}
+
+/*
+ * An append of GC has ended, or one that failed. Returns true if @c has ended.
+ */
+static bool append_settle(struct zse_engine *e, struct zse_chunk *c, u32 blocks,
+			  bool ok)
+{
+	unsigned long flags;
+	bool finished;
+
+	zp_lock(&e->lock, flags);
+	zone_append_ended(e, c->zone, blocks, ok);
+	if (ok) {
+		c->done += c->nr_inflight;
+		gc_moved(e, c);
 	}
+	finished = c->done == c->nr;
+	if (!ok)
+		chunk_retry(e, c);
+	else if (!finished)
+		list_add(&c->link, &e->pool.gc_ready);
+	zp_sub_return(&e->appends, 1);
+	zp_unlock(&e->lock, flags);
+	return finished;
+}
+
+/*
+ * An append of swap-out worked. Sets @finished if @c has ended. Returns true if
+ * the worker may have something to do.
+ */
+static bool append_worked(struct zse_engine *e, struct zse_chunk *c, u32 blocks,
+			  bool *finished)
+{
+	bool more = zone_append_worked(e, c->zone, blocks);
+	unsigned long flags;
+
+	count_swapped_out(e, c);
+	c->done += c->nr_inflight;
+	*finished = c->done == c->nr;
+	if (!*finished) {
+		zp_lock(&e->lock, flags);
+		list_add(&c->link, &e->pool.stalled);
+		zp_unlock(&e->lock, flags);
+		more = true;
+	}
+	/*
+	 * Pairs with next_or_fail(). The zone is settled: is_stuck() may look.
+	 */
+	zp_sub_return(&e->appends, 1);
+	return more || zp_load(&e->pool.waiting) ||
+	       zp_load(&e->dead) != ZSE_NONE;
 }
 
 /**
@@ -314,9 +517,10 @@ static void count_append(struct zse_engine *e, const struct zse_chunk *c)
  * @e:	      engine
  * @c:	      its chunk
  * @ok:	      the device acknowledged it
- * @offset:   offset of its first block in the zone
- * @finished: set to true if the chunk has nothing left to append; the caller
- *	      then calls zse_chunk_put(). Otherwise the engine owns it again.
+ * @offset:   where in the zone its first block is
+ * @now:      by the clock of zse_append_start()
+ * @finished: set if the chunk has nothing left to append: the caller calls
+ *	      zse_chunk_put(). Otherwise the engine owns it again.
  *
  * If @ok, the pages of this append (op.first, op.nr) can be read from the
  * device on return. Otherwise the engine retries them.
@@ -324,60 +528,49 @@ static void count_append(struct zse_engine *e, const struct zse_chunk *c)
  * Return: true if zse_next_op() may have something new.
  */
 bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool ok,
-		     u32 offset, bool *finished)
+		     u32 offset, u64 now, bool *finished)
 {
-	u32 zone = c->zone, nr = c->nr_inflight, first = c->done;
-	const struct zse_entry *entry = c->entries;
-	u32 blocks = nr + c->nr_padding, i;
-	unsigned long flags;
-	bool more;
+	u32 blocks = c->nr_inflight + c->nr_padding;
 
 	if (zp_warn(ok && offset > e->cfg.zone_blocks - blocks))
 		ok = false;
-	if (ok)
-		map_publish(e, c, first, nr,
-			    zone * e->cfg.zone_blocks + offset);
-
-	zp_lock(&e->lock, flags);
-	zone_append_ended(e, zone, blocks, ok);
 	if (ok) {
-		count_append(e, c);
-		c->done += nr;
-		for (i = first; c->gc && i < c->done; i++)
-			zone_moved(e, zse_block_zone(e, entry[i].expect), 1);
+		map_publish(e, c, c->done, c->nr_inflight,
+			    c->zone * e->cfg.zone_blocks + offset);
+		flow_append_ended(e, c, blocks, now);
 	}
-	*finished = c->done == c->nr;
-	if (!ok)
-		chunk_retry(e, c);
-	else if (!*finished)
-		list_add(&c->link, c->gc ? &e->pool.gc_ready :
-					   &e->pool.stalled);
-	more = !*finished || c->gc || !list_empty(&e->pool.stalled) ||
-	       !list_empty(&e->to_finish) || !list_empty(&e->pool.gc_ready) ||
-	       e->recovery.wanted || zp_load(&e->dead) != ZSE_NONE;
-	zp_unlock(&e->lock, flags);
-	return more;
+	if (ok && !c->gc)
+		return append_worked(e, c, blocks, finished);
+	*finished = append_settle(e, c, blocks, ok);
+	return true;
 }
 
 /**
- * zse_chunk_put() - give back a chunk that has ended
- * @e:	 engine
- * @c:	 chunk, after zse_append_done() set finished, after ZSE_OP_FAIL or after
- *	 zse_chunk_lose()
- * @now: by the clock of @c->sent, for the write window; ignored if that is 0
+ * zse_chunk_put() - the host is done with a chunk that has ended
+ * @e: engine
+ * @c: chunk, after zse_append_done() set finished, after ZSE_OP_FAIL or after
+ *     zse_chunk_lose()
  *
- * Return: true if zse_next_op() may have something new.
+ * Return: true if zse_next_op() may have something new, or zse_stream_due()
+ * answers true for the chunk's stream.
  */
-bool zse_chunk_put(struct zse_engine *e, struct zse_chunk *c, u64 now)
+bool zse_chunk_put(struct zse_engine *e, struct zse_chunk *c)
 {
+	struct zse_stream *st = &e->streams[c->stream];
+	u32 nr = c->nr, left;
 	unsigned long flags;
-	bool gc = c->gc, more;
+	bool due;
 
-	zp_lock(&e->lock, flags);
-	if (!gc)
-		flow_chunk_ended(e, c->sent, now);
-	chunk_release(e, c);
-	more = gc || (e->gc.nr_victims && !flow_gc_waits(e));
-	zp_unlock(&e->lock, flags);
-	return more;
+	if (c->gc) {
+		zp_lock(&e->lock, flags);
+		chunk_release(e, c);
+		zp_unlock(&e->lock, flags);
+		return true;
+	}
+	chunk_reset(c);
+	pool_put(e, c);
+	left = zp_sub_return(&e->flow.in_flight, nr);
+	due = !zp_sub_return(&st->sent, 1) && zp_load(&st->due);
+	/* Without swap-out, nothing holds GC back: flow_gc_waits(). */
+	return due || (!left && zp_load(&e->gc.nr_victims));
 }

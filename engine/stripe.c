@@ -18,31 +18,30 @@ struct zse_stripe *stripe_of(struct zse_engine *e, u32 stream)
 	return e->shared ? &e->gc.stripe : &e->streams[stream].stripe;
 }
 
-void stripe_init(struct zse_stripe *s, u32 nr)
-{
-	u32 i;
-
-	s->nr = nr;
-	s->next = 0;
-	for (i = 0; i < ZSE_MAX_LANES; i++)
-		s->zone[i] = ZSE_NONE;
-}
-
 /*
  * Set the number of lanes. Zones beyond it stay open until a stream takes them.
  */
 void stripe_set_lanes(struct zse_stripe *s, u32 nr)
 {
 	s->nr = nr;
-	s->next = 0;
+	zp_store(&s->next, 0);
 }
 
-/* The lane of a new chunk. */
+void stripe_init(struct zse_stripe *s, u32 nr)
+{
+	u32 i;
+
+	stripe_set_lanes(s, nr);
+	for (i = 0; i < ZSE_MAX_LANES; i++)
+		s->zone[i] = ZSE_NONE;
+}
+
+/* The lane of the next chunk. */
 u32 stripe_turn(struct zse_stripe *s)
 {
 	u32 lane = s->next;
 
-	s->next = lane + 1 < s->nr ? lane + 1 : 0;
+	zp_store(&s->next, lane + 1 < s->nr ? lane + 1 : 0);
 	return lane;
 }
 
@@ -98,14 +97,50 @@ u32 stripe_usable(const struct zse_engine *e, const struct zse_stripe *s,
 	return ZSE_NONE;
 }
 
-/* @zone takes no more appends. */
-void stripe_forget(struct zse_stripe *s, u32 zone)
+/*
+ * Where a zone takes one append at a time: an open lane without one, else one
+ * that may open a zone; ZSE_NONE if there is neither. So as many zones are open
+ * as swap-out keeps busy.
+ */
+u32 stripe_idle(const struct zse_engine *e, const struct zse_stripe *s)
+{
+	u32 closed = ZSE_NONE, i;
+
+	for (i = 0; i < s->nr; i++) {
+		if (s->zone[i] == ZSE_NONE)
+			closed = i;
+		else if (!zp_load(&e->zones[s->zone[i]].appends))
+			return i;
+	}
+	return closed != ZSE_NONE && stripe_may_open(e, s, false) ? closed :
+								    ZSE_NONE;
+}
+
+/* Does @s wait for the end of an append, since a zone takes one at a time? */
+bool stripe_is_busy(const struct zse_engine *e, const struct zse_stripe *s)
 {
 	u32 i;
 
-	for (i = 0; i < ZSE_MAX_LANES; i++)
-		if (s->zone[i] == zone)
-			s->zone[i] = ZSE_NONE;
+	for (i = 0; e->cfg.serial && i < s->nr; i++)
+		if (s->zone[i] != ZSE_NONE &&
+		    zp_load(&e->zones[s->zone[i]].appends))
+			return true;
+	return false;
+}
+
+/* @zone takes no more appends. Returns true if @s had it. */
+bool stripe_forget(struct zse_stripe *s, u32 zone)
+{
+	bool had = false;
+	u32 i;
+
+	for (i = 0; i < ZSE_MAX_LANES; i++) {
+		if (s->zone[i] != zone)
+			continue;
+		zp_store(&s->zone[i], ZSE_NONE);
+		had = true;
+	}
+	return had;
 }
 
 /*
@@ -121,7 +156,7 @@ u32 stripe_take_left_open(struct zse_engine *e)
 
 		for (k = s->nr; k < ZSE_MAX_LANES; k++) {
 			zone = s->zone[k];
-			s->zone[k] = ZSE_NONE;
+			zp_store(&s->zone[k], ZSE_NONE);
 			if (zone != ZSE_NONE)
 				return zone;
 		}

@@ -74,8 +74,8 @@ void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to)
 
 	switch (to) {
 	case ZSE_ZONE_EMPTY:
-		z->alloc = 0;
-		z->written = 0;
+		zp_store(&z->alloc, 0);
+		zp_store(&z->unwritten, e->cfg.zone_blocks);
 		zp_store(&z->stream, ZSE_NONE);
 		zp_store(&z->reads, 0);
 		list_add_tail(&z->link, &e->empty);
@@ -119,8 +119,15 @@ void zones_init(struct zse_engine *e)
 
 		z->stream = ZSE_NONE;
 		z->owner = ZSE_NONE;
+		z->unwritten = e->cfg.zone_blocks;
 		list_add_tail(&z->link, &e->empty);
 	}
+}
+
+/* Blocks that appends have written in @z. */
+u32 zone_written(const struct zse_engine *e, const struct zse_zone *z)
+{
+	return e->cfg.zone_blocks - zp_load(&z->unwritten);
 }
 
 /* Average age of the blocks in @z, in blocks swapped out. */
@@ -208,11 +215,21 @@ static void zone_close(struct zse_engine *e, u32 zone)
 
 	if (z->state == ZSE_ZONE_OPEN)
 		zone_set_state(e, zone, ZSE_ZONE_CLOSING);
-	if (z->state != ZSE_ZONE_CLOSING || z->appends)
+	/*
+	 * Pairs with zone_append_worked(): one of the two sees the last one
+	 * end.
+	 */
+	zp_mb();
+	if (z->state != ZSE_ZONE_CLOSING || zp_load(&z->appends))
 		return;
-	zone_set_state(e, zone, e->cfg.finish ||
-				z->written < e->cfg.zone_blocks ?
+	zone_set_state(e, zone, e->cfg.finish || zp_load(&z->unwritten) ?
 				ZSE_ZONE_FINISH : ZSE_ZONE_FULL);
+}
+
+/* Does an append in flight keep @zone from taking another? */
+static bool zone_is_busy(const struct zse_engine *e, u32 zone)
+{
+	return e->cfg.serial && zp_load(&e->zones[zone].appends);
 }
 
 /* Open an empty zone for @c; the caller has checked that it may. */
@@ -227,18 +244,26 @@ static u32 zone_take_empty(struct zse_engine *e, const struct zse_chunk *c)
 }
 
 /*
- * The open zone that @c goes to, as a pointer into its stripe, where the caller
- * stores ZSE_NONE when the zone closes. In this order: the zone of its lane, or
- * of another lane if no zone can be opened; a zone left open by a lane that no
- * longer exists; an empty zone. NULL if there is none now.
+ * The open zone that @c goes to, as a place in its stripe, where ZSE_NONE is
+ * stored when the zone closes. In this order: the zone of its lane, or of
+ * another one if no zone can be opened; a zone left open by a lane that is
+ * gone; an empty one. NULL if there is none now. Where a zone takes one append
+ * at a time, swap-out takes any idle lane, and opens another zone only if all
+ * are busy.
  */
 static u32 *zone_open(struct zse_engine *e, const struct zse_chunk *c)
 {
 	struct zse_stripe *s = c->gc ? &e->gc.stripe : stripe_of(e, c->stream);
-	u32 lane = stripe_usable(e, s, c->lane, c->gc), zone = ZSE_NONE;
+	u32 lane, zone = ZSE_NONE;
 
+	if (e->cfg.serial && !c->gc)
+		lane = stripe_idle(e, s);
+	else
+		lane = stripe_usable(e, s, c->lane, c->gc);
 	if (lane != ZSE_NONE && s->zone[lane] != ZSE_NONE)
-		return &s->zone[lane];
+		return zone_is_busy(e, s->zone[lane]) ? NULL : &s->zone[lane];
+	if (lane == ZSE_NONE && stripe_is_busy(e, s))
+		return NULL;
 	if (!c->gc)
 		zone = stripe_take_left_open(e);
 	if (zone == ZSE_NONE) {
@@ -246,10 +271,12 @@ static u32 *zone_open(struct zse_engine *e, const struct zse_chunk *c)
 		    (!c->gc && !share_of_zones(e, c->stream)))
 			return NULL;
 		zone = zone_take_empty(e, c);
+		if (!c->gc && !e->shared)
+			e->flow.open_room += e->cfg.zone_blocks;
 	}
 	if (lane == ZSE_NONE)
 		lane = 0;
-	s->zone[lane] = zone;
+	zp_store(&s->zone[lane], zone);
 	/* The stream may have lost all its lanes while the chunk filled. */
 	if (lane >= s->nr)
 		e->left_open = true;
@@ -297,12 +324,14 @@ u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c)
 	c->zone = *open;
 	c->nr_inflight = nr;
 	c->nr_padding = blocks - nr;
-	z->alloc += blocks;
-	z->appends++;
-	e->appends++;
+	zp_store(&z->alloc, z->alloc + blocks);
+	if (!c->gc && !e->shared)
+		e->flow.open_room -= blocks;
+	zp_add(&z->appends, 1);
+	zp_add(&e->appends, 1);
 	if (z->alloc == e->cfg.zone_blocks) {
 		zone_set_state(e, *open, ZSE_ZONE_CLOSING);
-		*open = ZSE_NONE;
+		zp_store(open, ZSE_NONE);
 	}
 	return c->zone;
 }
@@ -332,34 +361,98 @@ bool zone_swap_for_gc(struct zse_engine *e)
 	}
 	if (!best)
 		return false;
+	e->flow.open_room -= room - zone_room(e, *least);
 	i = *best;
-	*best = *least;
-	*least = i;
+	zp_store(best, *least);
+	zp_store(least, i);
 	return true;
+}
+
+/* @zone cannot be written: no stripe has it any more. */
+static void zone_leave_stripes(struct zse_engine *e, u32 zone)
+{
+	u32 i;
+
+	for (i = 0; i < e->max_streams; i++)
+		if (stripe_forget(&e->streams[i].stripe, zone))
+			e->flow.open_room -= zone_room(e, zone);
+	stripe_forget(&e->gc.stripe, zone);
+}
+
+/*
+ * An append to @zone is settled. If it was the last one of a zone that closes:
+ * full.
+ */
+static void zone_drop_append(struct zse_engine *e, u32 zone)
+{
+	struct zse_zone *z = &e->zones[zone];
+
+	zp_sub_return(&z->appends, 1);
+	if (zone_is_failed(z) || z->state == ZSE_ZONE_CLOSING)
+		zone_close(e, zone);
+}
+
+/*
+ * An append to @zone worked; @last: it wrote the last block. With the engine
+ * lock.
+ */
+static void zone_written_to(struct zse_engine *e, u32 zone, bool last)
+{
+	recover_append_worked(e);
+	if (last)
+		zone_health_event(e, &e->zones[zone], ZSE_FILLED);
+	zone_drop_append(e, zone);
 }
 
 /* An append of @blocks (data and padding) to @zone has ended. */
 void zone_append_ended(struct zse_engine *e, u32 zone, u32 blocks, bool ok)
 {
 	struct zse_zone *z = &e->zones[zone];
-	u32 i;
 
-	z->appends--;
-	e->appends--;
 	if (ok) {
-		z->written += blocks;
-		recover_append_worked(e);
-		if (z->written == e->cfg.zone_blocks)
-			zone_health_event(e, z, ZSE_FILLED);
-	} else {
-		recover_append_failed(e, z);
-		for (i = 0; zone_is_failed(z) && i < e->max_streams; i++)
-			stripe_forget(&e->streams[i].stripe, zone);
-		if (zone_is_failed(z))
-			stripe_forget(&e->gc.stripe, zone);
+		zone_written_to(e, zone, !zp_sub_return(&z->unwritten, blocks));
+		return;
 	}
-	if (zone_is_failed(z) || z->state == ZSE_ZONE_CLOSING)
+	recover_append_failed(e, z);
+	if (zone_is_failed(z))
+		zone_leave_stripes(e, zone);
+	zone_drop_append(e, zone);
+}
+
+/**
+ * zone_append_worked() - an append of swap-out worked
+ * @e:	    engine
+ * @zone:   zone
+ * @blocks: data and padding
+ *
+ * Takes the engine lock only at the end of a zone and after errors. Whoever
+ * writes the last block counts among z->appends until it has the lock, so the
+ * zone is not closed, reset and written again in between. A zone that closes
+ * for another reason is closed by the end of its last append: either
+ * zone_close() sees that there is none, or this sees that the zone closes.
+ *
+ * Return: true if zse_next_op() may have something new.
+ */
+bool zone_append_worked(struct zse_engine *e, u32 zone, u32 blocks)
+{
+	struct zse_zone *z = &e->zones[zone];
+	bool last = !zp_sub_return(&z->unwritten, blocks);
+	unsigned long flags;
+
+	if (last || recover_after_errors(e)) {
+		zp_lock(&e->lock, flags);
+		zone_written_to(e, zone, last);
+		zp_unlock(&e->lock, flags);
+		return true;
+	}
+	if (zp_sub_return(&z->appends, 1) ||
+	    zp_load(&z->state) != ZSE_ZONE_CLOSING)
+		return false;
+	zp_lock(&e->lock, flags);
+	if (z->state == ZSE_ZONE_CLOSING)
 		zone_close(e, zone);
+	zp_unlock(&e->lock, flags);
+	return true;
 }
 
 /* GC has moved or dropped @entries that it had read from @zone. */

@@ -80,6 +80,21 @@ static inline int znsage_zone_mgmt(struct block_device *bdev, enum req_op op,
 
 #endif
 
+/*
+ * Does the kernel emulate zone append by writes, one at a time in a zone?
+ * Before the block layer did so (6.10), sd did, and its zones need a scheduler
+ * that knows about them.
+ */
+static inline bool znsage_append_is_emulated(struct block_device *bdev)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
+	return bdev_emulates_zone_append(bdev);
+#else
+	return bdev_get_queue(bdev)->required_elevator_features &
+	       ELEVATOR_F_ZBD_SEQ_WRITE;
+#endif
+}
+
 /* block_device_operations.open: (gendisk, mode) since 6.5. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
 #define ZNSAGE_OPEN_ARGS	struct gendisk *disk, blk_mode_t mode

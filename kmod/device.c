@@ -91,6 +91,7 @@ static int chunk_alloc(struct znsage_device *zd, struct znsage_chunk *zc)
 	u32 nr = zd->chunk_blocks;
 
 	zc->zd = zd;
+	spin_lock_init(&zc->lock);
 	zc->vecs = kvcalloc(nr, sizeof(*zc->vecs), GFP_KERNEL);
 	zc->pages = kvcalloc(nr, sizeof(*zc->pages), GFP_KERNEL);
 	if (!zc->vecs || !zc->pages)
@@ -235,12 +236,12 @@ static struct znsage_device *device_alloc(const char *name,
 	strscpy(zd->name, name, sizeof(zd->name));
 	zd->deadline_us = set->deadline_us;
 	spin_lock_init(&zd->lock);
-	for (i = 0; i < ZSE_MAX_STREAMS; i++)
+	for (i = 0; i < ZSE_MAX_STREAMS; i++) {
 		bio_list_init(&zd->pending[i]);
-	bio_list_init(&zd->busy_reads);
+		init_waitqueue_head(&zd->chunk_wait[i]);
+	}
 	INIT_LIST_HEAD(&zd->gc_retry);
 	INIT_LIST_HEAD(&zd->refused);
-	init_waitqueue_head(&zd->chunk_wait);
 	mutex_init(&zd->check.lock);
 	mutex_init(&zd->policy_lock);
 	init_irq_work(&zd->irq_kick, irq_kick);

@@ -362,6 +362,7 @@ int znsage_geometry_read(const char *name, struct block_device *bdev,
 	cfg->stripe = set->stripe;
 	cfg->pace = set->pace;
 	cfg->max_active = active_limit(bdev);
+	cfg->serial = znsage_append_is_emulated(bdev);
 
 	err = report_zones(name, bdev, geo);
 	if (!err)

@@ -5,8 +5,8 @@
  * that it is not reset while they are in flight.
  *
  * A slot that is being written has no block yet. The kernel does not read such
- * a slot, since it has the page, but other users of the disk may. Their bio
- * waits until a chunk has ended; the slots before are read meanwhile.
+ * a slot (it has the page), but other users of the disk may: they get a copy of
+ * the page that is in the chunk.
  *
  * The block layer merges neighbouring reads, such as those of read-ahead, and a
  * bad block fails the whole request. So a run that failed is read once more,
@@ -195,24 +195,6 @@ static void submit_run(struct znsage_device *zd, struct bio *bio,
 	clone_submit(rd);
 }
 
-/*
- * Queue @bio until a chunk has ended. One may have ended since @slot was found
- * busy, so check the slot again once the bio is on the list. append_end_io()
- * looks at the list after it changed the map.
- */
-static void wait_for_write(struct znsage_device *zd, struct bio *bio, u32 slot)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&zd->lock, flags);
-	bio_list_add(&zd->busy_reads, bio);
-	spin_unlock_irqrestore(&zd->lock, flags);
-	/* Pairs with the compare-and-swap of the map in append_end_io(). */
-	smp_mb();
-	if (!zse_is_busy(zd->engine, slot))
-		znsage_kick(zd);
-}
-
 /* Zero the page of @bio at @iter, which may span several segments. */
 static void zero_page_at(struct bio *bio, struct bvec_iter iter)
 {
@@ -229,24 +211,61 @@ static void zero_page_at(struct bio *bio, struct bvec_iter iter)
 	}
 }
 
+/* Copy @page to @bio from @iter on; it may be in pieces there. */
+static void copy_page_to(struct bio *bio, struct bvec_iter iter,
+			 struct page *page)
+{
+	const char *from = kmap_local_page(page);
+	u32 done = 0;
+
+	while (done < PAGE_SIZE) {
+		struct bio_vec bv = bio_iter_iovec(bio, iter);
+
+		bv.bv_len = min_t(u32, bv.bv_len, PAGE_SIZE - done);
+		memcpy_to_bvec(&bv, from + done);
+		done += bv.bv_len;
+		bio_advance_iter_single(bio, &iter, bv.bv_len);
+	}
+	kunmap_local(from);
+}
+
+/*
+ * Copy the page of a slot that is being written. Under the chunk's lock, a tag
+ * in the map says that the page's bio has not ended: who ends it changes the
+ * map, then takes the lock (znsage_end_pages()). A chunk that was given back
+ * and filled again meanwhile has the same tag only for the same slot, and then
+ * its newer page.
+ *
+ * Returns false if the slot is not being written any more.
+ */
+static bool copy_written(struct znsage_device *zd, struct bio *bio,
+			 const struct run *run)
+{
+	u32 slot = run->iter.bi_sector / ZNSAGE_PAGE_SECTORS, page;
+	struct zse_chunk *c = zse_write_of(zd->engine, slot, &page);
+	struct znsage_chunk *zc;
+	unsigned long flags;
+	bool same;
+	u32 now;
+
+	if (!c)
+		return false;
+	zc = c->priv;
+	spin_lock_irqsave(&zc->lock, flags);
+	same = zse_write_of(zd->engine, slot, &now) == c && now == page;
+	if (same)
+		copy_page_to(bio, run->iter, zc->pages[page]);
+	spin_unlock_irqrestore(&zc->lock, flags);
+	return same;
+}
+
 /* Copy a page from a chunk of GC. */
 static void copy_buffer(struct znsage_device *zd, struct bio *bio,
 			const struct run *run)
 {
 	const struct znsage_chunk *zc = run->blocks.chunk->priv;
-	const char *from = page_address(zc->pages[run->blocks.page]);
-	struct bvec_iter iter = run->iter;
-	u32 left = PAGE_SIZE;
 
-	while (left) {
-		struct bio_vec bv = bio_iter_iovec(bio, iter);
-
-		bv.bv_len = min(bv.bv_len, left);
-		memcpy_to_bvec(&bv, from);
-		from += bv.bv_len;
-		left -= bv.bv_len;
-		bio_advance_iter_single(bio, &iter, bv.bv_len);
-	}
+	copy_page_to(bio, run->iter, zc->pages[run->blocks.page]);
 	if (zse_buffer_end(zd->engine, &run->blocks))
 		znsage_kick(zd);
 	if (zd->crypt && znsage_decrypt(zd, bio, run->iter, 1)) {
@@ -293,9 +312,9 @@ void znsage_read(struct znsage_device *zd, struct bio *bio)
 			bio->bi_status = BLK_STS_IOERR;
 			break;
 		case ZSE_READ_BUSY:
-			bio->bi_iter = run.iter;
-			wait_for_write(zd, bio, slot);
-			goto out;
+			if (!copy_written(zd, bio, &run))
+				continue;
+			break;
 		}
 		bio_advance_iter(bio, &run.iter, nr * PAGE_SIZE);
 	}
@@ -303,21 +322,4 @@ void znsage_read(struct znsage_device *zd, struct bio *bio)
 out:
 	if (kick)
 		znsage_kick(zd);
-}
-
-/* Retry reads that waited for a write. Context: the worker. */
-void znsage_read_busy(struct znsage_device *zd)
-{
-	struct bio_list list = BIO_EMPTY_LIST;
-	unsigned long flags;
-	struct bio *bio;
-
-	if (bio_list_empty(&zd->busy_reads))
-		return;
-	spin_lock_irqsave(&zd->lock, flags);
-	bio_list_merge(&list, &zd->busy_reads);
-	bio_list_init(&zd->busy_reads);
-	spin_unlock_irqrestore(&zd->lock, flags);
-	while ((bio = bio_list_pop(&list)))
-		znsage_read(zd, bio);
 }

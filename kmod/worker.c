@@ -20,7 +20,9 @@
 
 /* Reading this many stale blocks is cheaper than starting another read. */
 #define READ_OVER	8
-/* Pages in one GC read. */
+/* Operations of the engine that swap-out waits for at most. */
+#define OPS_A_BATCH	8
+/* Pages in one read of GC. */
 #define READ_MAX	BIO_MAX_VECS
 
 /* A GC read, a reset or a finish. */
@@ -251,9 +253,7 @@ static void fail_chunk(struct znsage_device *zd, const struct zse_op *op)
 	pr_err_ratelimited("znsage: %s: swap-out of %u pages failed: no zone can be written\n",
 			   zd->name, op->nr);
 	znsage_end_pages(op->chunk->priv, op->first, op->nr, BLK_STS_IOERR);
-	znsage_chunk_release(op->chunk->priv, 1, 0);
-	/* If nothing is in flight, no append's end wakes waiting tasks. */
-	if (READ_ONCE(zd->starved))
+	if (znsage_chunk_release(op->chunk->priv, 1))
 		znsage_kick(zd);
 }
 
@@ -295,18 +295,23 @@ static void do_op(struct znsage_device *zd, const struct zse_op *op)
 	}
 }
 
+/* Between two batches of the engine's work, the worker looks at swap-out. */
 void znsage_work(struct work_struct *work)
 {
 	struct znsage_device *zd = container_of(work, struct znsage_device,
 						work);
 	struct zse_op op;
+	u32 done;
 
-	gc_read_retry(zd);
-	znsage_write_pending(zd);
-	znsage_write_flush(zd);
-	while (zse_next_op(zd->engine, &op)) {
-		do_op(zd, &op);
-		cond_resched();
-	}
-	znsage_read_busy(zd);
+	do {
+		gc_read_retry(zd);
+		znsage_write_pending(zd);
+		znsage_write_flush(zd);
+		for (done = 0; done < OPS_A_BATCH; done++) {
+			if (!zse_next_op(zd->engine, &op, ktime_get_ns()))
+				break;
+			do_op(zd, &op);
+			cond_resched();
+		}
+	} while (done == OPS_A_BATCH);
 }

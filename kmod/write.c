@@ -3,23 +3,26 @@
  * Swap-out.
  *
  * Pages of incoming bios gather in the chunk of a stream. The append carries
- * the pages themselves, or their ciphertext. A chunk is sent when it is full,
- * when the submitter's plug ends (reclaim works under one), at once if there is
- * no plug, or at the deadline. A chunk that needs padding to the write unit
- * waits for the deadline: the next batch of reclaim usually fills it.
+ * these very pages, or their ciphertext. A chunk goes out when it is full. A
+ * partial chunk goes out when the plug of its submitter ends (reclaim works
+ * under one), at once if there is no plug; but while an append of the stream is
+ * in flight it goes on filling, and goes out when that ends (engine/stream.c).
+ * The deadline sends what has waited for longer. A chunk that needs padding to
+ * the write unit waits for the deadline: the next batch of reclaim usually
+ * fills it.
  *
  * A bio may have pages of several owners. Each owner's pages go to its stream.
  *
- * If a stream uses as many chunks as it may, the submitter waits, as it would
- * for a request of any other device. Otherwise reclaim would put all of memory
+ * If as much is in flight as keeps the device busy, the submitter waits, as for
+ * a request of any other device; otherwise reclaim would put all of memory
  * under writeback before it noticed that the device is slow. Chunks come back
- * when appends end or GC has made room; neither needs the submitter. Writers of
- * other streams do not wait.
+ * when appends end or GC has made room; neither needs the submitter. The end of
+ * an append wakes one task of each stream, and a task that found room wakes the
+ * next one if there is more.
  *
  * A task inside submit_bio() of a stacked disk must not wait: the chunk may
  * need I/O that is still on its current->bio_list. Its bio goes to the stream's
- * pending list. So does a bio if chunks run out in the middle of it. The
- * worker, which never waits, continues with these bios.
+ * pending list. The worker, which never waits, goes on with it.
  *
  * The plug's callback is the only allocation. If it fails, the chunk is sent at
  * once.
@@ -40,12 +43,24 @@ struct znsage_plug {
 	u64 streams;		/* streams to flush at its end */
 };
 
-/* End the bios of the entries [first, first + nr) of a swap-out chunk. */
+/**
+ * znsage_end_pages() - end the pages [first, first + nr) of a swap-out chunk
+ * @zc:	    chunk; the map has no tag of these pages any more
+ * @first:  entry
+ * @nr:	    number of entries
+ * @status: for their bios
+ *
+ * Context: any. A reader that copies one of the pages holds the chunk's lock,
+ * and found the tag: wait for it. A later one finds no tag.
+ */
 void znsage_end_pages(struct znsage_chunk *zc, u32 first, u32 nr,
 		      blk_status_t status)
 {
+	unsigned long flags;
 	u32 i;
 
+	spin_lock_irqsave(&zc->lock, flags);
+	spin_unlock_irqrestore(&zc->lock, flags);
 	for (i = first; i < first + nr; i++) {
 		struct bio *bio = zc->parents[i];
 
@@ -55,26 +70,50 @@ void znsage_end_pages(struct znsage_chunk *zc, u32 first, u32 nr,
 	}
 }
 
-static bool chunk_put(struct znsage_chunk *zc, u64 now)
+/* Could a page of the stream be added? A hint. */
+static bool has_room(struct znsage_device *zd, u32 stream)
 {
-	bool more = zse_chunk_put(zc->zd->engine, zc->core, now);
+	return zse_stream_born(zd->engine, stream) ||
+	       zse_has_chunk(zd->engine, stream);
+}
 
-	/* Pairs with the barrier in pending_resume(). */
+/* Wake a task that waits for the stream. It wakes the next one. */
+static void feed(struct znsage_device *zd, u32 stream)
+{
+	if (waitqueue_active(&zd->chunk_wait[stream]) && has_room(zd, stream))
+		wake_up(&zd->chunk_wait[stream]);
+}
+
+/*
+ * Give a chunk back. There is room now, maybe for other streams. Returns true
+ * if the worker has something to do.
+ */
+static bool chunk_put(struct znsage_chunk *zc)
+{
+	struct znsage_device *zd = zc->zd;
+	bool more = zse_chunk_put(zd->engine, zc->core);
+	u32 i;
+
+	/*
+	 * Pairs with pending_resume(), and with set_current_state() of a
+	 * waiter.
+	 */
 	smp_mb();
-	return more;
+	for (i = 0; atomic_read(&zd->nr_waiting) && i < zd->nr_streams; i++)
+		feed(zd, i);
+	return more || READ_ONCE(zd->starved);
 }
 
 /**
  * znsage_chunk_release() - drop holds of a swap-out chunk
  * @zc:	   chunk
  * @holds: how many; the last one gives the chunk back to the engine
- * @now:   as for zse_chunk_put()
  *
  * Context: any. Return: true if the worker has something to do.
  */
-bool znsage_chunk_release(struct znsage_chunk *zc, int holds, u64 now)
+bool znsage_chunk_release(struct znsage_chunk *zc, int holds)
 {
-	return atomic_sub_and_test(holds, &zc->holds) && chunk_put(zc, now);
+	return atomic_sub_and_test(holds, &zc->holds) && chunk_put(zc);
 }
 
 /* A chunk of GC may hold pages of several victims, one after the other. */
@@ -131,7 +170,7 @@ static void append_end_io(struct bio *bio)
 		  zse_get_config(zd->engine)->zone_blocks;
 	u32 first = zc->first, nr = zc->nr;
 	u64 now = ktime_get_ns();
-	bool more, finished;
+	bool gc = c->gc, more, finished;
 
 	if (znsage_is_transient(bio->bi_status) && znsage_retry(zc))
 		return;
@@ -146,18 +185,17 @@ static void append_end_io(struct bio *bio)
 	 * worker may append the rest before the bios of this append are ended.
 	 * The hold keeps the parents until then. A chunk of GC has no parents.
 	 */
-	if (!c->gc)
+	if (!gc)
 		atomic_inc(&zc->holds);
 	more = zse_append_done(zd->engine, c, ok,
-			       sectors / ZNSAGE_PAGE_SECTORS, &finished);
-	if (ok && !c->gc)
+			       sectors / ZNSAGE_PAGE_SECTORS, now, &finished);
+	if (ok && !gc)
 		znsage_end_pages(zc, first, nr, BLK_STS_OK);
-	if (!c->gc)
-		more |= znsage_chunk_release(zc, finished ? 2 : 1, now);
+	if (!gc)
+		more |= znsage_chunk_release(zc, finished ? 2 : 1);
 	else if (finished)
-		more |= chunk_put(zc, now);
-	if (more || READ_ONCE(zd->starved) ||
-	    !bio_list_empty(&zd->busy_reads))
+		more |= chunk_put(zc);
+	if (more)
 		znsage_kick(zd);
 	znsage_retry_now(zd);
 	percpu_ref_put(&zd->ref);
@@ -218,9 +256,8 @@ static void chunk_fail(struct znsage_device *zd, struct zse_chunk *c)
 {
 	zse_chunk_lose(zd->engine, c);
 	znsage_end_pages(c->priv, 0, c->nr, BLK_STS_IOERR);
-	zse_chunk_put(zd->engine, c, 0);
-	/* Others may wait for the chunk, as in append_end_io(). */
-	znsage_kick(zd);
+	if (chunk_put(c->priv))
+		znsage_kick(zd);
 }
 
 /* Append a chunk that was taken from its stream, or leave it to the worker. */
@@ -233,10 +270,9 @@ static void chunk_go(struct znsage_device *zd, struct zse_chunk *c)
 		chunk_fail(zd, c);
 		return;
 	}
-	c->sent = ktime_get_ns();
-	zc->since = c->sent;
+	zc->since = ktime_get_ns();
 	atomic_set(&zc->holds, 1);
-	if (zse_append_start(zd->engine, c, &op)) {
+	if (zse_append_start(zd->engine, c, &op, zc->since)) {
 		znsage_append(zd, &op);
 	} else {
 		trace_znsage_stall(zd->index, c->id, true, 0);
@@ -246,14 +282,12 @@ static void chunk_go(struct znsage_device *zd, struct zse_chunk *c)
 		znsage_kick(zd);
 }
 
-/* Append the chunks of these streams that need no padding. */
+/* A batch of pages of these streams has ended. */
 static void flush_streams(struct znsage_device *zd, u64 streams)
 {
 	for (; streams; streams &= streams - 1) {
-		u32 stream = __ffs64(streams);
-		struct zse_chunk *c = zse_stream_take(zd->engine, stream,
-						      zd->write_unit > 1,
-						      ~0ULL);
+		struct zse_chunk *c = zse_stream_flush(zd->engine,
+						       __ffs64(streams));
 
 		if (c)
 			chunk_go(zd, c);
@@ -303,21 +337,24 @@ static void deadline_arm(struct znsage_device *zd)
 }
 
 /*
- * Append the chunks that tasks left to the worker, and those whose deadline has
- * passed. Only the latter are padded. While znsage_quiesce() waits, append all
- * chunks, padded.
+ * Append the chunks that a task left to the worker, those that waited for
+ * appends of their stream, and those whose deadline has passed. Only the latter
+ * are padded; or all, while znsage_quiesce() waits.
  */
 void znsage_write_flush(struct znsage_device *zd)
 {
 	u64 before = ktime_get_ns() - deadline_ns(zd) + 1;
+	u64 streams = atomic64_xchg(&zd->flush, 0);
 	u32 i;
 
-	flush_streams(zd, atomic64_xchg(&zd->flush, 0));
 	if (READ_ONCE(zd->quiescing))
 		before = ~0ULL;
+	for (i = 0; i < zd->nr_streams; i++)
+		if (zse_stream_due(zd->engine, i))
+			streams |= BIT_ULL(i);
+	flush_streams(zd, streams);
 	for (i = 0; i < zd->nr_streams; i++) {
-		struct zse_chunk *c = zse_stream_take(zd->engine, i, false,
-						      before);
+		struct zse_chunk *c = zse_stream_take(zd->engine, i, before);
 
 		if (c)
 			chunk_go(zd, c);
@@ -343,13 +380,14 @@ static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
 	while (iter->bi_size > rest && c->nr < c->max) {
 		struct bio_vec bv = bio_iter_iovec(bio, *iter);
 		u32 slot = iter->bi_sector / ZNSAGE_PAGE_SECTORS;
-		u32 i = zse_chunk_add(zd->engine, c, slot);
 
+		/* The slot's tag names the page: copy_written(). */
+		zc->pages[c->nr] = bv.bv_page;
+		zc->parents[c->nr] = bio;
 		bio_advance_iter_single(bio, iter, PAGE_SIZE);
 		if (iter->bi_size)
 			bio_inc_remaining(bio);
-		zc->pages[i] = bv.bv_page;
-		zc->parents[i] = bio;
+		zse_chunk_add(zd->engine, c, slot);
 	}
 }
 
@@ -428,6 +466,7 @@ static enum written write_head(struct znsage_device *zd, struct bio *bio,
 			chunk_go(zd, c);
 		else if (first)
 			deadline_arm(zd);
+		feed(zd, stream);
 	}
 	if (!rest)
 		return ALL;
@@ -460,7 +499,7 @@ static struct bio *pending_pop(struct znsage_device *zd, u32 stream)
 		WRITE_ONCE(zd->starved, zd->starved & ~BIT_ULL(stream));
 	spin_unlock_irqrestore(&zd->lock, flags);
 	if (!bio)
-		wake_up_all(&zd->chunk_wait);
+		wake_up(&zd->chunk_wait[stream]);
 	return bio;
 }
 
@@ -517,19 +556,29 @@ static bool is_starved(const struct znsage_device *zd, u32 stream)
 }
 
 /*
- * Wait until the stream has no pending bios. Returns false if the task must not
- * wait, since bios that it submitted are still on its bio_list.
+ * Wait for room in the stream, behind bios that are pending. Returns false if
+ * the task may not, since bios that it submitted have not gone out.
  */
-static bool wait_for_chunk(struct znsage_device *zd, u32 stream)
+static bool wait_for_room(struct znsage_device *zd, u32 stream)
 {
 	const struct bio_list *list = current->bio_list;
+	DEFINE_WAIT(wait);
 	u64 since, ns;
 
 	if (list && (!bio_list_empty(&list[0]) || !bio_list_empty(&list[1])))
 		return false;
 	trace_znsage_wait(zd->index, true, 0);
 	since = ktime_get_ns();
-	wait_event(zd->chunk_wait, !is_starved(zd, stream));
+	atomic_inc(&zd->nr_waiting);
+	for (;;) {
+		prepare_to_wait_exclusive(&zd->chunk_wait[stream], &wait,
+					  TASK_UNINTERRUPTIBLE);
+		if (!is_starved(zd, stream) && has_room(zd, stream))
+			break;
+		io_schedule();
+	}
+	finish_wait(&zd->chunk_wait[stream], &wait);
+	atomic_dec(&zd->nr_waiting);
 	ns = ktime_get_ns() - since;
 	znsage_timed(zd, ZNSAGE_SUBMIT_WAIT, ns);
 	trace_znsage_wait(zd->index, false, ns);
@@ -605,29 +654,25 @@ void znsage_write(struct znsage_device *zd, struct bio *bio)
 		return;
 	}
 	do {
-		struct znsage_plug *plug;
+		struct znsage_plug *plug = plug_of(zd, cpu);
 
-		stream = place(zd, bio, cpu);
-		if (is_starved(zd, stream)) {
-			/* Its chunks may be among those not flushed yet. */
-			flush_streams(zd, unplugged);
-			unplugged = 0;
-			if (!wait_for_chunk(zd, stream)) {
-				written = NO_CHUNK;
-				break;
-			}
-		}
-		plug = plug_of(zd, cpu);
-		if (plug && plug->cpu != cpu) {
+		if (plug)
 			cpu = plug->cpu;
-			stream = place(zd, bio, cpu);
-		}
+		stream = place(zd, bio, cpu);
 		*(plug ? &plug->streams : &unplugged) |= BIT_ULL(stream);
-		written = write_head(zd, bio, stream);
-	} while (written == MORE);
-	if (written == NO_CHUNK) {
-		pending_add(zd, bio, stream, false);
-		znsage_kick(zd);
-	}
+		written = NO_CHUNK;
+		if (!is_starved(zd, stream))
+			written = write_head(zd, bio, stream);
+		if (written != NO_CHUNK)
+			continue;
+		/* The chunks that it waits for may be among these. */
+		flush_streams(zd, unplugged);
+		unplugged = 0;
+		if (!wait_for_room(zd, stream)) {
+			pending_add(zd, bio, stream, false);
+			znsage_kick(zd);
+			break;
+		}
+	} while (written != ALL);
 	flush_streams(zd, unplugged);
 }

@@ -125,6 +125,7 @@ struct znsage_chunk {
 	 * append whose bios are being ended. The last one puts the chunk.
 	 */
 	atomic_t holds;
+	spinlock_t lock;	/* held to copy a page whose bio has not ended */
 
 	/* Chunks of GC. */
 	atomic_t reads;			/* bios in flight */
@@ -199,13 +200,13 @@ struct znsage_device {
 
 	spinlock_t lock;		/* guards these: */
 	struct bio_list pending[ZSE_MAX_STREAMS]; /* found no chunk */
-	struct bio_list busy_reads;	/* wait for a write of their slot */
 	struct list_head gc_retry;	/* chunks to read block by block */
 	struct list_head refused;	/* chunks to append again */
 	u64 starved;			/* streams with pending bios */
 	struct znsage_payer payers[ZSE_MAX_STREAMS];
 
-	wait_queue_head_t chunk_wait;	/* for a bit of starved to clear */
+	wait_queue_head_t chunk_wait[ZSE_MAX_STREAMS];	/* tasks that wait for room */
+	atomic_t nr_waiting;		/* in all of these */
 
 	struct znsage_check check;
 	struct znsage_latency latency;
@@ -297,7 +298,7 @@ void znsage_append_submit(struct znsage_chunk *zc);
 void znsage_append(struct znsage_device *zd, const struct zse_op *op);
 void znsage_end_pages(struct znsage_chunk *zc, u32 first, u32 nr,
 		      blk_status_t status);
-bool znsage_chunk_release(struct znsage_chunk *zc, int holds, u64 now);
+bool znsage_chunk_release(struct znsage_chunk *zc, int holds);
 enum hrtimer_restart znsage_deadline(struct hrtimer *timer);
 
 /* retry.c */
@@ -319,7 +320,6 @@ blk_status_t znsage_decrypt(struct znsage_device *zd, struct bio *bio,
 /* read.c */
 extern const unsigned int znsage_read_pad;
 void znsage_read(struct znsage_device *zd, struct bio *bio);
-void znsage_read_busy(struct znsage_device *zd);
 
 /* worker.c */
 extern const unsigned int znsage_worker_pad;

@@ -13,6 +13,7 @@
  * @busy:     requests being completed
  * @failures: requests that the test made fail
  * @wp:	      write pointer of each zone
+ * @appends:  in flight to each zone
  * @blocks:   blocks acknowledged
  * @faults:   commands that no device would have accepted
  */
@@ -25,10 +26,12 @@ struct device {
 	u32 failures;
 	u32 faults;
 	u32 *wp;
+	u32 *appends;
 	u64 blocks;
 	bool stop;
 
 	u32 zone_blocks;
+	bool serial;
 	u64 *content;
 };
 
@@ -48,7 +51,9 @@ struct device *device_create(const struct zse_config *cfg)
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_cond_init(&d->cond, NULL);
 	d->zone_blocks = cfg->zone_blocks;
+	d->serial = cfg->serial;
 	d->wp = must_alloc(cfg->nr_zones * sizeof(*d->wp));
+	d->appends = must_alloc(cfg->nr_zones * sizeof(*d->appends));
 	d->content = must_alloc((size_t)cfg->nr_zones * cfg->zone_blocks *
 				sizeof(*d->content));
 	return d;
@@ -59,6 +64,7 @@ void device_destroy(struct device *d)
 	pthread_cond_destroy(&d->cond);
 	pthread_mutex_destroy(&d->lock);
 	free(d->content);
+	free(d->appends);
 	free(d->wp);
 	free(d);
 }
@@ -68,6 +74,10 @@ void device_submit(struct device *d, const struct request *rq)
 	pthread_mutex_lock(&d->lock);
 	if (d->nr_queued == QUEUE)
 		abort();
+	if (rq->kind == ZSE_OP_APPEND && d->appends[rq->zone]++ && d->serial) {
+		fprintf(stderr, "two appends at a time to zone %u\n", rq->zone);
+		d->faults++;
+	}
 	d->queue[d->nr_queued++] = *rq;
 	pthread_cond_signal(&d->cond);
 	pthread_mutex_unlock(&d->lock);
@@ -150,6 +160,7 @@ u32 device_append(struct device *d, u32 zone, const u64 *pages, u32 nr,
 		offset = 0;
 	}
 	d->wp[zone] = offset + nr + padding;
+	d->appends[zone]--;
 	if (ok)
 		d->blocks += nr + padding;
 	pthread_mutex_unlock(&d->lock);

@@ -26,6 +26,14 @@ static u64 seed_for(u32 kind, u32 index)
 	return 0x9e3779b97f4a7c15ull * (kind * 64 + index + 1);
 }
 
+static u64 now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
 static bool stopped(const u32 *flag)
 {
 	return zp_load(flag);
@@ -76,7 +84,7 @@ static void append(struct test *t, struct zse_chunk *c)
 {
 	struct zse_op op;
 
-	if (zse_append_start(t->e, c, &op))
+	if (zse_append_start(t->e, c, &op, now_ns()))
 		submit_append(t, &op);
 	else
 		kick(t);
@@ -87,7 +95,7 @@ static void append(struct test *t, struct zse_chunk *c)
 static void fail_pages(struct test *t, const struct zse_op *op)
 {
 	zp_add(&t->failed_pages, op->nr);
-	if (zse_chunk_put(t->e, op->chunk, 0))
+	if (zse_chunk_put(t->e, op->chunk))
 		kick(t);
 }
 
@@ -108,6 +116,21 @@ static void do_op(struct test *t, const struct zse_op *op)
 		device_submit(t->dev, &rq);
 }
 
+/* Append what waited for the appends of its stream. */
+static void flush_due(struct test *t)
+{
+	u32 i, streams = zse_max_streams(&t->sc->cfg);
+
+	for (i = 0; i < streams; i++) {
+		struct zse_chunk *c = NULL;
+
+		if (zse_stream_due(t->e, i))
+			c = zse_stream_flush(t->e, i);
+		if (c)
+			append(t, c);
+	}
+}
+
 void *worker(void *p)
 {
 	struct test *t = p;
@@ -119,7 +142,8 @@ void *worker(void *p)
 			pthread_cond_wait(&t->cond, &t->lock);
 		t->kicked = false;
 		pthread_mutex_unlock(&t->lock);
-		while (zse_next_op(t->e, &op))
+		flush_due(t);
+		while (zse_next_op(t->e, &op, now_ns()))
 			do_op(t, &op);
 	}
 	return NULL;
@@ -147,12 +171,12 @@ static void complete_append(struct test *t, const struct request *rq, bool ok)
 		pages[i] = buffers[c->entries[rq->first + i].page];
 	offset = device_append(t->dev, rq->zone, pages, rq->nr, rq->padding,
 			       ok);
-	more = zse_append_done(t->e, c, ok, offset, &finished);
+	more = zse_append_done(t->e, c, ok, offset, now_ns(), &finished);
 	for (i = 0; ok && !gc && i < rq->nr; i++)
 		raise_to(&t->pages[page_slot(pages[i])].acked,
 			 page_version(pages[i]));
 	if (finished)
-		more |= zse_chunk_put(t->e, c, 0);
+		more |= zse_chunk_put(t->e, c);
 	if (more)
 		kick(t);
 }
@@ -271,7 +295,7 @@ void *writer(void *p)
 		if (i < batch)
 			sched_yield();
 		/* The end of a plug. */
-		c = zse_stream_take(t->e, place(t, cpu, slot), true, ~0ull);
+		c = zse_stream_flush(t->e, place(t, cpu, slot));
 		if (c)
 			append(t, c);
 	}
@@ -283,7 +307,7 @@ void flush_all(struct test *t)
 	u32 i, streams = zse_max_streams(&t->sc->cfg);
 
 	for (i = 0; i < streams; i++) {
-		struct zse_chunk *c = zse_stream_take(t->e, i, false, ~0ull);
+		struct zse_chunk *c = zse_stream_take(t->e, i, ~0ull);
 
 		if (c)
 			append(t, c);

@@ -532,20 +532,20 @@ static void test_stalled_walks_no_zones(void)
 			zse_chunk_add(h.e, c, 7 * slot++ % nr_slots(&h));
 		while (c->nr < c->max);
 		stalled = zse_stream_end(h.e, 0, &flags);
-		if (!zse_append_start(h.e, stalled, &other))
+		if (!zse_append_start(h.e, stalled, &other, 1))
 			break;
 		if (op.kind != ZSE_OP_NONE)
 			host_append(&h, &op);
 	}
 	must(op.kind == ZSE_OP_APPEND);
 	walks = 0;
-	must(!zse_next_op(h.e, &other));
+	must(!zse_next_op(h.e, &other, 1));
 	must(h.e->flow.gc_running && !walks);
 	/* Nothing is in flight any more: now it matters. */
-	zse_append_done(h.e, op.chunk, true, h.wp[op.zone], &finished);
+	zse_append_done(h.e, op.chunk, true, h.wp[op.zone], 2, &finished);
 	must(finished);
-	zse_chunk_put(h.e, op.chunk, 0);
-	must(zse_next_op(h.e, &other));
+	zse_chunk_put(h.e, op.chunk);
+	must(zse_next_op(h.e, &other, 1));
 	must(walks);
 	zse_destroy(h.e);
 }

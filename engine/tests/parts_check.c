@@ -72,12 +72,12 @@ static void test_check_of_zones(void)
 	DAMAGE_ZONE(live, z->live - 1, "live count of a zone is off");
 	DAMAGE_ZONE(live, z->live + 1, "live count of a zone is off");
 	DAMAGE_ZONE(alloc, ZONE_BLOCKS + 1, "more allocated than fits");
-	DAMAGE_ZONE(written, z->alloc + 1, "more written than allocated");
+	DAMAGE_ZONE(alloc, ZONE_BLOCKS - 1, "more written than allocated");
 	DAMAGE_ZONE(live, ZONE_BLOCKS + 1, "more live than fits");
 	DAMAGE_ZONE(appends, 1, "append to a zone that takes none");
 	DAMAGE_ZONE(moving, 1, "GC moves from a zone that is no victim");
 	DAMAGE_ZONE(place, ZSE_PLACE_HELD, "zone holds a place that it cannot have");
-	DAMAGE_ZONE(written, ZONE_BLOCKS - 1, "full zone not written in full");
+	DAMAGE_ZONE(unwritten, 1, "full zone not written in full");
 	DAMAGE(z->place = ZSE_PLACE_HELD; z->health = ZSE_FAILED;
 	       z->state = ZSE_ZONE_OPEN,
 	       "zone holds a place that it cannot have");
@@ -121,6 +121,7 @@ static void test_check_of_counters(void)
 	DAMAGE(e->share.of[0].live++, "live blocks that streams have");
 	DAMAGE(e->gc.unplaced = NR_ZONES * ZONE_BLOCKS,
 	       "GC has begun more than it has room for");
+	DAMAGE(e->flow.open_room++, "room in the zones that streams have open");
 	DAMAGE(e->shared = true, "stream with zones of its own");
 }
 

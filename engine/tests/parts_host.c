@@ -71,16 +71,16 @@ void host_append(struct host *h, const struct zse_op *op)
 	bool finished;
 
 	h->wp[op->zone] += op->nr + op->padding;
-	zse_append_done(h->e, op->chunk, true, offset, &finished);
+	zse_append_done(h->e, op->chunk, true, offset, 2, &finished);
 	if (finished)
-		zse_chunk_put(h->e, op->chunk, 0);
+		zse_chunk_put(h->e, op->chunk);
 }
 
 void work(struct host *h)
 {
 	struct zse_op op;
 
-	while (zse_next_op(h->e, &op)) {
+	while (zse_next_op(h->e, &op, 1)) {
 		if (op.kind == ZSE_OP_APPEND) {
 			host_append(h, &op);
 		} else if (op.kind == ZSE_OP_READ) {
@@ -98,7 +98,7 @@ static void go(struct host *h, struct zse_chunk *c)
 {
 	struct zse_op op;
 
-	if (c && zse_append_start(h->e, c, &op))
+	if (c && zse_append_start(h->e, c, &op, 1))
 		host_append(h, &op);
 	work(h);
 }
@@ -110,13 +110,14 @@ void write_slot(struct host *h, u32 slot)
 
 	if (!c)
 		abort();
+	c->born = 1;
 	zse_chunk_add(h->e, c, slot);
 	go(h, zse_stream_end(h->e, 0, &flags));
 }
 
 void flush(struct host *h)
 {
-	go(h, zse_stream_take(h->e, 0, false, ~0ull));
+	go(h, zse_stream_take(h->e, 0, ~0ull));
 }
 
 u32 nr_slots(const struct host *h)

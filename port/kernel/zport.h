@@ -6,6 +6,7 @@
 #define ZNSAGE_ZPORT_H
 
 #include <linux/atomic.h>
+#include <linux/bitops.h>
 #include <linux/bug.h>
 #include <linux/list.h>
 #include <linux/math64.h>
@@ -95,6 +96,11 @@ static inline void zp_store64(u64 *p, u64 v)
 static inline u64 zp_div(u64 dividend, u32 divisor)
 {
 	return div_u64(dividend, divisor);
+}
+
+static inline u32 zp_ffs(u32 bits)
+{
+	return __ffs(bits);
 }
 
 #define zp_resched()		cond_resched()

@@ -16,6 +16,7 @@
 typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
+typedef int32_t s32;
 typedef uint64_t u64;
 
 #define ZP_DEBUG	1
@@ -125,6 +126,11 @@ static inline void zp_resched(void)
 static inline u64 zp_div(u64 dividend, u32 divisor)
 {
 	return dividend / divisor;
+}
+
+static inline u32 zp_ffs(u32 bits)
+{
+	return __builtin_ctz(bits);
 }
 
 #define zp_load_ptr(pp)		__atomic_load_n((pp), __ATOMIC_ACQUIRE)

@@ -121,6 +121,8 @@ pub struct Config {
     pub zone_blocks: u32,
     pub finish: bool,
     pub max_active: u32,
+    /// A zone takes one append at a time.
+    pub serial: bool,
     pub nr_slots: u32,
     pub chunk_blocks: u32,
     pub write_unit: u32,
@@ -144,6 +146,7 @@ impl Config {
             zone_blocks: self.zone_blocks,
             finish: self.finish,
             max_active: self.max_active,
+            serial: self.serial,
             nr_slots: self.nr_slots,
             chunk_blocks: self.chunk_blocks,
             write_unit: self.write_unit,

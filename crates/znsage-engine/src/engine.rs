@@ -249,16 +249,31 @@ impl Engine {
         }
     }
 
-    /// Takes the unfilled chunk of a stream if it was born before `born_before`, and, with
-    /// `units`, only if it needs no padding.
-    pub fn take(&mut self, stream: u32, units: bool, born_before: u64) -> Option<Filled> {
+    /// Ends a batch of pages: takes the partial chunk of a stream if it needs no padding and
+    /// nothing of the stream is in flight. Else it is due later: [`Engine::is_due`].
+    pub fn flush(&mut self, stream: u32) -> Option<Filled> {
         self.assert_stream(stream);
         // SAFETY: stream is in range.
-        let c = unsafe { sys::zse_stream_take(self.p(), stream, units, born_before) };
+        let c = unsafe { sys::zse_stream_flush(self.p(), stream) };
         self.chunk(c).map(|chunk| Filled { chunk })
     }
 
-    /// The birth of the stream's chunk, or 0.
+    /// Did a partial chunk wait for appends of its stream that have ended?
+    pub fn is_due(&self, stream: u32) -> bool {
+        self.assert_stream(stream);
+        // SAFETY: stream is in range.
+        unsafe { sys::zse_stream_due(self.p(), stream) }
+    }
+
+    /// Takes the partial chunk of a stream if it was born before `born_before`.
+    pub fn take(&mut self, stream: u32, born_before: u64) -> Option<Filled> {
+        self.assert_stream(stream);
+        // SAFETY: stream is in range.
+        let c = unsafe { sys::zse_stream_take(self.p(), stream, born_before) };
+        self.chunk(c).map(|chunk| Filled { chunk })
+    }
+
+    /// The birth of the stream's partial chunk, or 0.
     pub fn born(&self, stream: u32) -> u64 {
         self.assert_stream(stream);
         // SAFETY: stream is in range.
@@ -288,11 +303,7 @@ impl Engine {
         let mut op = zse_op { kind: sys::ZSE_OP_NONE, ..Default::default() };
         let c = self.take_back(filled.chunk);
         // SAFETY: the chunk was taken from its stream and not started yet.
-        unsafe {
-            (*c).sent = now;
-            sys::zse_append_start(self.p(), c, &mut op)
-        }
-        .then(|| self.op_append(&op))
+        unsafe { sys::zse_append_start(self.p(), c, &mut op, now) }.then(|| self.op_append(&op))
     }
 
     /// The host cannot append a chunk: its pages fail, and their slots are lost.
@@ -306,7 +317,7 @@ impl Engine {
 
     /// Ends an append. `at` is the offset of its first block in the zone, or None if it
     /// failed.
-    pub fn append_done(&mut self, append: Append, at: Option<u32>) -> AppendEnd {
+    pub fn append_done(&mut self, append: Append, at: Option<u32>, now: u64) -> AppendEnd {
         let blocks = append.nr + append.padding;
         if let Some(offset) = at {
             assert!(
@@ -318,24 +329,24 @@ impl Engine {
         let mut finished = false;
         // SAFETY: the append was in flight and ends now; it is inside the zone.
         let more = unsafe {
-            sys::zse_append_done(self.p(), c, at.is_some(), at.unwrap_or(0), &mut finished)
+            sys::zse_append_done(self.p(), c, at.is_some(), at.unwrap_or(0), now, &mut finished)
         };
         let ended = if finished { self.chunk(c) } else { None };
         AppendEnd { more, ended: ended.map(|chunk| Ended { chunk }) }
     }
 
-    /// Puts back a chunk whose append has ended.
-    pub fn chunk_put(&mut self, ended: Ended, now: u64) -> bool {
+    /// Puts back a chunk whose append has ended. True also if a stream has become due.
+    pub fn chunk_put(&mut self, ended: Ended) -> bool {
         let c = self.take_back(ended.chunk);
         // SAFETY: the chunk has ended and was not put before.
-        unsafe { sys::zse_chunk_put(self.p(), c, now) }
+        unsafe { sys::zse_chunk_put(self.p(), c) }
     }
 
     /// Puts back a chunk whose pages failed.
     pub fn failed_put(&mut self, failed: Failed) -> bool {
         let c = self.take_back(failed.chunk);
         // SAFETY: as above.
-        unsafe { sys::zse_chunk_put(self.p(), c, 0) }
+        unsafe { sys::zse_chunk_put(self.p(), c) }
     }
 
     /// Reports that a block of a GC read is unreadable. True if it is lost; else GC tries
@@ -366,10 +377,10 @@ impl Engine {
     }
 
     /// The next operation for the host, which calls this until it returns None.
-    pub fn next_op(&mut self) -> Option<Op> {
+    pub fn next_op(&mut self, now: u64) -> Option<Op> {
         let mut op = zse_op { kind: sys::ZSE_OP_NONE, ..Default::default() };
         // SAFETY: &mut self makes this the only caller.
-        if !unsafe { sys::zse_next_op(self.p(), &mut op) } {
+        if !unsafe { sys::zse_next_op(self.p(), &mut op, now) } {
             return None;
         }
         let (zone, owner) = (op.zone, self.id);
@@ -425,11 +436,13 @@ impl Engine {
         unsafe { sys::zse_buffer_end(self.p(), &hold.run) }
     }
 
-    /// Is the slot being written?
-    pub fn is_busy(&self, slot: u32) -> bool {
+    /// Chunk and entry that a slot is being written with.
+    pub fn write_of(&self, slot: u32) -> Option<(u32, u32)> {
         self.assert_slot(slot);
-        // SAFETY: slot is in range.
-        unsafe { sys::zse_is_busy(self.p(), slot) }
+        let mut index = 0;
+        // SAFETY: slot is in range; a chunk lives as long as the engine.
+        let c = unsafe { sys::zse_write_of(self.p(), slot, &mut index).as_ref() };
+        c.map(|c| (c.id, index))
     }
 
     /// Reports that a swap-in read of `nr` blocks failed.

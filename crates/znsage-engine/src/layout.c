@@ -26,6 +26,7 @@ const struct zse_fact zse_facts[] = {
 	AT(zse_config, zone_blocks)
 	AT(zse_config, finish)
 	AT(zse_config, max_active)
+	AT(zse_config, serial)
 	AT(zse_config, nr_slots)
 	AT(zse_config, chunk_blocks)
 	AT(zse_config, write_unit)
@@ -82,7 +83,6 @@ const struct zse_fact zse_facts[] = {
 	AT(zse_chunk, done)
 	AT(zse_chunk, entries)
 	AT(zse_chunk, born)
-	AT(zse_chunk, sent)
 	AT(zse_chunk, priv)
 
 	SIZE(zse_op)

@@ -88,6 +88,7 @@ pub struct zse_config {
     pub zone_blocks: u32,
     pub finish: bool,
     pub max_active: u32,
+    pub serial: bool,
     pub nr_slots: u32,
     pub chunk_blocks: u32,
     pub write_unit: u32,
@@ -148,7 +149,6 @@ pub struct zse_chunk {
     pub done: u32,
     pub entries: *mut zse_entry,
     pub born: u64,
-    pub sent: u64,
     pub priv_: *mut c_void,
     rest: [u64; 10],
 }
@@ -253,14 +253,16 @@ extern "C" {
         -> *mut zse_chunk;
     pub fn zse_chunk_add(e: *mut zse_engine, c: *mut zse_chunk, slot: u32) -> u32;
     pub fn zse_stream_end(e: *mut zse_engine, stream: u32, flags: *mut c_ulong) -> *mut zse_chunk;
-    pub fn zse_stream_take(
+    pub fn zse_stream_flush(e: *mut zse_engine, stream: u32) -> *mut zse_chunk;
+    pub fn zse_stream_take(e: *mut zse_engine, stream: u32, born_before: u64) -> *mut zse_chunk;
+    pub fn zse_stream_due(e: *const zse_engine, stream: u32) -> bool;
+    pub fn zse_stream_born(e: *const zse_engine, stream: u32) -> u64;
+    pub fn zse_append_start(
         e: *mut zse_engine,
-        stream: u32,
-        units: bool,
-        born_before: u64,
-    ) -> *mut zse_chunk;
-    pub fn zse_stream_born(e: *mut zse_engine, stream: u32) -> u64;
-    pub fn zse_append_start(e: *mut zse_engine, c: *mut zse_chunk, op: *mut zse_op) -> bool;
+        c: *mut zse_chunk,
+        op: *mut zse_op,
+        now: u64,
+    ) -> bool;
     pub fn zse_chunk_lose(e: *mut zse_engine, c: *mut zse_chunk);
     pub fn zse_has_chunk(e: *mut zse_engine, stream: u32) -> bool;
 
@@ -269,15 +271,16 @@ extern "C" {
         c: *mut zse_chunk,
         ok: bool,
         offset: u32,
+        now: u64,
         finished: *mut bool,
     ) -> bool;
-    pub fn zse_chunk_put(e: *mut zse_engine, c: *mut zse_chunk, now: u64) -> bool;
+    pub fn zse_chunk_put(e: *mut zse_engine, c: *mut zse_chunk) -> bool;
     pub fn zse_gc_entry_failed(e: *mut zse_engine, c: *mut zse_chunk, index: u32) -> bool;
     pub fn zse_gc_read_done(e: *mut zse_engine, c: *mut zse_chunk) -> bool;
     pub fn zse_reset_done(e: *mut zse_engine, zone: u32, ok: bool) -> bool;
     pub fn zse_finish_done(e: *mut zse_engine, zone: u32, ok: bool) -> bool;
 
-    pub fn zse_next_op(e: *mut zse_engine, op: *mut zse_op) -> bool;
+    pub fn zse_next_op(e: *mut zse_engine, op: *mut zse_op, now: u64) -> bool;
     pub fn zse_gc_due(e: *mut zse_engine) -> bool;
 
     pub fn zse_read_begin(
@@ -289,7 +292,7 @@ extern "C" {
     ) -> u32;
     pub fn zse_buffer_end(e: *mut zse_engine, run: *const zse_run) -> bool;
     pub fn zse_read_end(e: *mut zse_engine, block: u32) -> bool;
-    pub fn zse_is_busy(e: *mut zse_engine, slot: u32) -> bool;
+    pub fn zse_write_of(e: *mut zse_engine, slot: u32, index: *mut u32) -> *mut zse_chunk;
     pub fn zse_read_failed(e: *mut zse_engine, nr: u32);
     pub fn zse_read_worked(e: *mut zse_engine);
     pub fn zse_free(e: *mut zse_engine, slot: u32) -> bool;
@@ -378,6 +381,7 @@ mod tests {
                 zone_blocks,
                 finish,
                 max_active,
+                serial,
                 nr_slots,
                 chunk_blocks,
                 write_unit,
@@ -404,7 +408,7 @@ mod tests {
         layout!(map, znsage_policy { name, owner, streams, isolates, attach, detach });
         layout!(map, zse_entry { slot, expect, page });
         layout!(map, zse_run { block, nr, chunk, page });
-        layout!(map, zse_chunk { id, gc, nr, max, done, entries, born, sent, priv_ as "priv" });
+        layout!(map, zse_chunk { id, gc, nr, max, done, entries, born, priv_ as "priv" });
         layout!(map, zse_op { kind, chunk, zone, first, nr, padding });
         layout!(
             map,

@@ -142,10 +142,11 @@ u32 model_submit(struct model *m, u32 slot, u32 version, u32 *zone, bool *kick)
 
 	if (!c)
 		model_broken("no chunk");
+	c->born = 1;
 	zse_chunk_add(m->e, c, slot);
 	m->pages[c->id] = model_page(slot, version);
 	c = zse_stream_end(m->e, 0, &flags);
-	if (!c || !zse_append_start(m->e, c, &op))
+	if (!c || !zse_append_start(m->e, c, &op, 1))
 		model_broken("no zone");
 	*zone = op.zone;
 	*kick |= zse_gc_due(m->e);
@@ -160,12 +161,12 @@ bool model_appended(struct model *m, u32 chunk, u32 zone)
 
 	model_disk_xchg(&m->disk[zone * ZONE_BLOCKS + offset], m->pages[chunk]);
 	return zse_append_done(m->e, zse_chunk_get(m->e, chunk), true, offset,
-			       &finished);
+			       2, &finished);
 }
 
 bool model_put(struct model *m, u32 chunk)
 {
-	return zse_chunk_put(m->e, zse_chunk_get(m->e, chunk), 0);
+	return zse_chunk_put(m->e, zse_chunk_get(m->e, chunk));
 }
 
 static bool complete(struct model *m, u32 chunk, u32 zone)
@@ -225,7 +226,7 @@ bool model_work(struct model *m, u32 until, u32 *chunk, u32 *zone)
 {
 	struct zse_op op;
 
-	while (zse_next_op(m->e, &op)) {
+	while (zse_next_op(m->e, &op, 1)) {
 		if (op.kind == until) {
 			*chunk = op.chunk ? op.chunk->id : 0;
 			*zone = op.zone;

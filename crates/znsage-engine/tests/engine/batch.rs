@@ -24,8 +24,8 @@ impl Direct {
         let (zone, blocks) = (append.zone as usize, append.nr + append.padding);
         let at = self.written[zone];
         self.written[zone] += blocks;
-        let end = self.e.append_done(append, Some(at));
-        self.e.chunk_put(end.ended.expect("all of it was appended"), 0);
+        let end = self.e.append_done(append, Some(at), 0);
+        self.e.chunk_put(end.ended.expect("all of it was appended"));
     }
 
     fn add_one_by_one(&mut self, slots: &[u32]) {
@@ -52,7 +52,7 @@ impl Direct {
     fn places(&mut self, slots: u32) -> Vec<String> {
         let mut kick = false;
         (0..slots)
-            .map(|slot| format!("{:?}", self.e.is_busy(slot)) + &self.read(slot, &mut kick))
+            .map(|slot| format!("{:?}", self.e.write_of(slot)) + &self.read(slot, &mut kick))
             .collect()
     }
 

@@ -53,6 +53,7 @@ pub struct Device {
     zone_blocks: u32,
     write_unit: u32,
     pub max_active: u32,
+    serial: bool,
 }
 
 /// How an append ends.
@@ -89,6 +90,7 @@ impl Device {
             zone_blocks: cfg.zone_blocks,
             write_unit: cfg.write_unit,
             max_active: cfg.max_active,
+            serial: cfg.serial,
         }
     }
 
@@ -102,8 +104,9 @@ impl Device {
     }
 
     pub fn submit_append(&mut self, zone: u32, blocks: u32) {
-        let unit = self.write_unit;
+        let (unit, serial) = (self.write_unit, self.serial);
         let z = self.at(zone);
+        assert!(!serial || z.appends == 0, "two appends at a time to zone {zone}");
         // The host does not know yet that the zone is read-only.
         if z.read_only {
             z.appends += 1;

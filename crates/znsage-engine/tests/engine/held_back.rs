@@ -30,6 +30,7 @@ fn config(change: impl FnOnce(&mut Config)) -> Config {
         reserve: 2,
         policy: Policy::builtin("cgroup").expect("the engine has it"),
         max_active: 9,
+        serial: false,
         stripe: 3,
         ..plain()
     };
@@ -186,7 +187,7 @@ fn goes_on(mut p: Pair, held: Held) {
 
     let before = p.h.e.stream_info(OTHER);
     assert_eq!(p.rewrite(OTHER, nr), nr, "{held:?}: it waits for another stream's GC");
-    p.h.flush(OTHER, false, u64::MAX);
+    p.h.take(OTHER, u64::MAX);
     p.run();
     let after = p.h.e.stream_info(OTHER);
     let written = after.host_blocks - before.host_blocks;

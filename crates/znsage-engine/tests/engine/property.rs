@@ -90,13 +90,14 @@ impl Run {
     fn flush(&mut self) {
         let streams = self.opt.cfg.max_streams();
         let stream = self.rng.below(streams);
-        let units = self.rng.percent(30);
-        let age = self.rng.pick(&[0, 0, 20, 100]);
-        let before = match age {
+        if self.rng.percent(50) {
+            return self.host.end_batch(stream);
+        }
+        let before = match self.rng.pick(&[0, 0, 20, 100]) {
             0 => u64::MAX,
             age => self.host.now.saturating_sub(age),
         };
-        self.host.flush(stream, units, before);
+        self.host.take(stream, before);
     }
 
     fn is_held_back(&self, zone: u32) -> bool {

@@ -10,6 +10,7 @@ pub fn plain() -> Config {
         zone_blocks: 32,
         finish: false,
         max_active: 0,
+        serial: false,
         nr_slots: 100,
         chunk_blocks: 4,
         write_unit: 1,

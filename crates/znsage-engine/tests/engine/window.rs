@@ -1,31 +1,59 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The number of chunks in flight on devices of different speeds.
+//! The blocks in flight on devices of different rates and latencies.
 
 use std::collections::VecDeque;
 
-use znsage_engine::{Append, Engine};
+use znsage_engine::{Append, Engine, Op};
 
 use crate::refusals::plain;
 
-const MS: u64 = 1_000_000;
+const US: u64 = 1000;
+const MS: u64 = 1000 * US;
 const CHUNKS: u32 = 64;
+const CHUNK: u64 = 16;
 
-/// A host that always has pages to write, and a device that takes one chunk at a time.
+/// A device that transfers one append after the other and answers after its latency.
+#[derive(Clone, Copy)]
+struct Speed {
+    block: u64,
+    latency: u64,
+}
+
+impl Speed {
+    /// Blocks in flight that keep it busy.
+    fn busy(self) -> u64 {
+        (self.latency + CHUNK * self.block) / self.block
+    }
+}
+
+/// A host that always has pages to write.
 struct Writer {
     e: Engine,
     now: u64,
     slot: u32,
-    in_flight: VecDeque<Append>,
+    speed: Speed,
+    /// When the device has transferred all that it was sent.
+    transferred: u64,
+    in_flight: VecDeque<(u64, Append)>,
     written: Vec<u32>,
+    blocks: u64,
 }
 
 impl Writer {
-    fn new() -> Self {
+    fn new(speed: Speed) -> Self {
         let mut cfg = plain();
-        cfg.nr_chunks = CHUNKS;
+        (cfg.nr_chunks, cfg.chunk_blocks) = (CHUNKS, CHUNK as u32);
+        (cfg.nr_zones, cfg.zone_blocks) = (40, 256);
         let written = vec![0; cfg.nr_zones as usize];
         let e = Engine::new(&cfg).expect("this is valid");
-        Writer { e, now: MS, slot: 0, in_flight: VecDeque::new(), written }
+        let in_flight = VecDeque::new();
+        Writer { e, now: MS, slot: 0, speed, transferred: 0, in_flight, written, blocks: 0 }
+    }
+
+    fn send(&mut self, append: Append) {
+        let blocks = u64::from(append.nr + append.padding);
+        self.transferred = self.transferred.max(self.now) + blocks * self.speed.block;
+        self.in_flight.push_back((self.transferred + self.speed.latency, append));
     }
 
     fn fill(&mut self) {
@@ -33,8 +61,9 @@ impl Writer {
         while let Some(added) = self.e.add(0, self.slot, self.now) {
             self.slot = (self.slot + 1) % 8;
             if let Some(chunk) = added.full {
-                let append = self.e.append_start(chunk, self.now);
-                self.in_flight.extend(append);
+                if let Some(append) = self.e.append_start(chunk, self.now) {
+                    self.send(append);
+                }
                 self.work();
             }
         }
@@ -42,10 +71,9 @@ impl Writer {
     }
 
     fn work(&mut self) {
-        use znsage_engine::Op;
-        while let Some(op) = self.e.next_op() {
+        while let Some(op) = self.e.next_op(self.now) {
             match op {
-                Op::Append(append) => self.in_flight.push_back(append),
+                Op::Append(append) => self.send(append),
                 Op::Reset(reset) => {
                     self.written[reset.zone() as usize] = 0;
                     self.e.reset_done(reset, true);
@@ -58,19 +86,29 @@ impl Writer {
         }
     }
 
-    /// The device ends `n` chunks at intervals of `each` nanoseconds.
-    fn end(&mut self, n: u32, each: u64) {
+    /// The device ends `n` appends.
+    fn end(&mut self, n: u32) {
         for _ in 0..n {
             self.fill();
-            let append = self.in_flight.pop_front().expect("a chunk is always in flight");
-            self.now += each;
+            let (done, append) = self.in_flight.pop_front().expect("something is in flight");
+            self.now = self.now.max(done);
             let (zone, blocks) = (append.zone as usize, append.nr + append.padding);
             let at = self.written[zone];
             self.written[zone] += blocks;
-            let end = self.e.append_done(append, Some(at));
-            self.e.chunk_put(end.ended.expect("all of it was appended"), self.now);
+            self.blocks += u64::from(blocks);
+            let end = self.e.append_done(append, Some(at), self.now);
+            if let Some(ended) = end.ended {
+                self.e.chunk_put(ended);
+            }
         }
         self.fill();
+    }
+
+    /// Of the time that `n` appends take, the share in which the device transfers.
+    fn busy(&mut self, n: u32) -> f64 {
+        let (since, before) = (self.now, self.blocks);
+        self.end(n);
+        ((self.blocks - before) * self.speed.block) as f64 / (self.now - since) as f64
     }
 
     fn window(&self) -> u64 {
@@ -78,44 +116,61 @@ impl Writer {
     }
 }
 
+/// The window over some cycles, at its most.
+fn widest(w: &mut Writer) -> u64 {
+    (0..2000)
+        .map(|_| {
+            w.end(1);
+            w.window()
+        })
+        .max()
+        .unwrap_or(0)
+}
+
 #[test]
-fn a_fast_device_gets_all_chunks() {
-    let mut w = Writer::new();
-    w.end(1000, MS / 10);
-    assert_eq!(w.window(), u64::from(CHUNKS));
+fn a_device_with_latency_is_kept_busy() {
+    // 500 MB/s, 2 ms.
+    let mut w = Writer::new(Speed { block: 8 * US, latency: 2 * MS });
+    w.end(500);
+    let busy = w.busy(2000);
+    assert!(busy > 0.9, "busy {busy} of the time");
+    let (widest, enough) = (widest(&mut w), w.speed.busy());
+    assert!(widest > enough && widest < 3 * enough, "{widest}, {enough} are enough");
+}
+
+#[test]
+fn a_quick_device_has_a_short_queue() {
+    // 2 GB/s, 80 us.
+    let mut w = Writer::new(Speed { block: 2 * US, latency: 80 * US });
+    w.end(500);
+    let busy = w.busy(2000);
+    assert!(busy > 0.9, "busy {busy} of the time");
+    let widest = widest(&mut w);
+    assert!(widest <= 3 * w.speed.busy(), "{widest} in flight");
 }
 
 #[test]
 fn a_slow_device_gets_few_chunks_but_never_none() {
-    let mut w = Writer::new();
-    w.end(200, 40 * MS);
-    let least = w.e.stats().streams + 4;
-    assert_eq!(w.window(), least);
-    assert!(w.in_flight.len() >= 4, "{} in flight", w.in_flight.len());
+    // 10 MB/s: an append takes 6.4 ms, its queue all the time that there is.
+    let mut w = Writer::new(Speed { block: 400 * US, latency: 0 });
+    w.end(500);
+    assert!(w.busy(500) > 0.99);
+    let widest = widest(&mut w);
+    assert!((4 * CHUNK..=10 * CHUNK).contains(&widest), "{widest} in flight");
 }
 
 #[test]
-fn chunks_in_flight_take_about_25_ms() {
-    let mut w = Writer::new();
-    w.end(1000, MS);
-    let takes = w.in_flight.len() as u64;
-    assert!((12..=28).contains(&takes), "{takes} chunks of 1 ms");
-}
-
-#[test]
-fn a_device_that_recovers_gets_all_chunks_again() {
-    let mut w = Writer::new();
-    w.end(200, 40 * MS);
-    w.end(3000, MS / 10);
-    assert_eq!(w.window(), u64::from(CHUNKS));
-}
-
-#[test]
-fn one_slow_moment_shrinks_the_window_once() {
-    let mut w = Writer::new();
-    w.end(1000, MS / 10);
-    w.end(1, 40 * MS);
-    // All chunks in flight took that long; only the first one counts.
-    w.end(w.in_flight.len() as u32, MS / 1000);
-    assert!(w.window() >= u64::from(CHUNKS) * 3 / 4, "{}", w.window());
+fn the_window_follows_a_device_that_changes() {
+    let quick = Speed { block: 2 * US, latency: 80 * US };
+    let far = Speed { block: 8 * US, latency: 2 * MS };
+    let mut w = Writer::new(quick);
+    w.end(500);
+    w.speed = far;
+    w.end(3000);
+    let busy = w.busy(2000);
+    assert!(busy > 0.9, "busy {busy} of the time");
+    w.speed = quick;
+    w.end(5000);
+    let widest = widest(&mut w);
+    assert!(widest <= 4 * quick.busy(), "{widest} in flight");
 }

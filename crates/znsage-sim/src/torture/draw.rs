@@ -152,6 +152,7 @@ fn draw_config(r: &mut Draw, unit: u32, units: u32, capacity: u32, limit: u32) -
         zone_blocks,
         finish: capacity != zone_blocks,
         max_active: limit,
+        serial: false,
         nr_slots: 0,
         chunk_blocks: r.up_to(1, &[1, 2, 4, 8, 64]).min(units) * unit,
         write_unit: unit,
@@ -325,8 +326,9 @@ impl Scenario {
                 load: draw_load(&mut r, cfg.nr_slots),
                 cfg,
             };
-            // From a separate generator, so that other seeds keep their scenario.
+            // From separate generators, so that other seeds keep their scenario.
             scenario.draw_bad_blocks(&mut Draw(rng::stream(seed, 4)));
+            scenario.cfg.serial = Draw(rng::stream(seed, 5)).percent(20);
             return scenario;
         }
     }

@@ -75,6 +75,7 @@ struct Zone {
 pub(super) struct Media {
     dev: ZnsSsd,
     zone_blocks: u32,
+    serial: bool,
     content: Vec<Token>,
     zones: Vec<Zone>,
     /// Rate per million of blocks that go bad when written, and which are bad.
@@ -103,7 +104,7 @@ fn class(kind: FaultKind) -> Option<&'static str> {
 }
 
 impl Media {
-    pub fn new(dev: ZnsSsd, zone_blocks: u32, bad_rate: u32, seed: u64) -> Media {
+    pub fn new(dev: ZnsSsd, zone_blocks: u32, serial: bool, bad_rate: u32, seed: u64) -> Media {
         let zones = dev.geometry().zones;
         let blocks = (zones * zone_blocks) as usize;
         Media {
@@ -113,6 +114,7 @@ impl Media {
             zones: vec![Zone::default(); zones as usize],
             dev,
             zone_blocks,
+            serial,
             rng: rng::stream(seed, 3),
             submitted: 0,
             last_completed: 0,
@@ -228,6 +230,9 @@ impl Media {
     pub fn append(&mut self, now: Ns, zone: u32, pages: &[Token], padding: u32) -> Ticket {
         if self.zones[zone as usize].managed {
             self.wrong.push(format!("append to zone {zone}, which is being reset or finished"));
+        }
+        if self.serial && self.zones[zone as usize].appends > 0 {
+            self.wrong.push(format!("two appends at a time to zone {zone}"));
         }
         let blocks = pages.len() as u32 + padding;
         let from = self.written(zone);

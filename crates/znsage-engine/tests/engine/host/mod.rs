@@ -41,6 +41,8 @@ pub struct Filling {
     /// The pages it can hold; fewer at the end of a zone.
     max: u32,
     born: u64,
+    /// A batch ended while something of the stream was in flight.
+    due: bool,
 }
 
 pub struct Host {
@@ -81,6 +83,10 @@ pub struct Host {
     copies: Vec<(BufferHold, Page)>,
 
     pub filling: Vec<Filling>,
+    /// Of each stream, chunks that left it and did not end.
+    sent: Vec<u32>,
+    /// Stream and pages of each such chunk.
+    out: Vec<Option<(u32, u32)>>,
     /// Buffers of each chunk.
     pages: Vec<Vec<Option<Page>>>,
     /// Of each GC chunk, the pages that were read but not appended.
@@ -121,6 +127,8 @@ impl Host {
             reads: Vec::new(),
             copies: Vec::new(),
             filling: vec![Filling::default(); cfg.max_streams() as usize],
+            sent: vec![0; cfg.max_streams() as usize],
+            out: vec![None; cfg.nr_chunks as usize],
             pages: vec![vec![None; cfg.chunk_blocks as usize]; chunks],
             left: vec![Vec::new(); chunks],
             live: vec![0; cfg.nr_zones as usize],
@@ -211,10 +219,11 @@ impl Host {
         assert!(u64::from(stream) < self.e.stats().streams);
         let Some(added) = self.e.add(stream, slot, self.now) else {
             assert_eq!(self.filling[stream as usize].nr, 0, "a chunk was filling");
-            let window = self.e.stats().write_window;
+            let full = u64::from(self.in_flight()) >= self.e.stats().write_window;
             // Streams that are isolated have shares of it.
             let shared = self.policy == Policy::builtin("cgroup").unwrap();
-            assert!(shared || u64::from(self.used_chunks) >= window, "the window was open");
+            let none = self.used_chunks == self.cfg.nr_chunks;
+            assert!(shared || full || none, "the window was open");
             assert!(!self.e.has_chunk(stream));
             return false;
         };
@@ -243,21 +252,53 @@ impl Host {
         true
     }
 
-    /// Takes the chunk of a stream, if it is due, and appends it.
-    pub fn flush(&mut self, stream: u32, units: bool, born_before: u64) {
+    /// Ends a batch: the chunk of a stream goes if nothing of the stream is in flight.
+    pub fn end_batch(&mut self, stream: u32) {
+        let f = &mut self.filling[stream as usize];
+        let whole = f.nr > 0 && f.nr.is_multiple_of(self.cfg.write_unit);
+        f.due |= whole;
+        let goes = whole && self.sent[stream as usize] == 0;
+        let chunk = self.e.flush(stream);
+        self.started(stream, chunk, goes);
+    }
+
+    /// Takes the chunk of a stream, if it is older, and appends it.
+    pub fn take(&mut self, stream: u32, born_before: u64) {
         let f = self.filling[stream as usize];
-        let unit = self.cfg.write_unit;
-        let whole = !units || f.nr.is_multiple_of(unit);
-        let due = f.nr > 0 && f.born < born_before && whole;
         assert_eq!(self.e.born(stream), if f.nr > 0 { f.born } else { 0 });
-        match self.e.take(stream, units, born_before) {
-            None => assert!(!due, "the chunk of stream {stream} was to be taken"),
-            Some(chunk) => {
-                assert!(due, "the chunk of stream {stream} was not to be taken");
-                assert_eq!(chunk.len(&self.e), f.nr);
-                self.start(stream, chunk);
+        let chunk = self.e.take(stream, born_before);
+        self.started(stream, chunk, f.nr > 0 && f.born < born_before);
+    }
+
+    fn started(&mut self, stream: u32, chunk: Option<Filled>, expected: bool) {
+        assert_eq!(chunk.is_some(), expected, "is the chunk of stream {stream} taken?");
+        if let Some(chunk) = chunk {
+            assert_eq!(chunk.len(&self.e), self.filling[stream as usize].nr);
+            self.start(stream, chunk);
+        }
+    }
+
+    /// Streams whose chunk waited for appends that have ended.
+    pub fn flush_due(&mut self) {
+        for stream in 0..self.filling.len() {
+            let due = self.filling[stream].due && self.sent[stream] == 0;
+            assert_eq!(self.e.is_due(stream as u32), due, "is stream {stream} due?");
+            if due {
+                self.end_batch(stream as u32);
             }
         }
+    }
+
+    /// Blocks of swap-out that left their streams and did not end.
+    pub fn in_flight(&self) -> u32 {
+        self.out.iter().map(|out| out.map_or(0, |(_, nr)| nr)).sum()
+    }
+
+    /// A chunk has ended.
+    fn put(&mut self, id: u32) {
+        let (stream, _) = self.out[id as usize].take().expect("it had left its stream");
+        self.sent[stream as usize] -= 1;
+        self.used_chunks -= 1;
     }
 
     /// Chunks with pages that wait for more.
@@ -272,12 +313,14 @@ impl Host {
 
     pub fn flush_all(&mut self) {
         for stream in 0..self.filling.len() as u32 {
-            self.flush(stream, false, u64::MAX);
+            self.take(stream, u64::MAX);
         }
     }
 
     fn start(&mut self, stream: u32, chunk: Filled) {
         self.filling[stream as usize] = Filling::default();
+        self.sent[stream as usize] += 1;
+        self.out[chunk.id(&self.e) as usize] = Some((stream, chunk.len(&self.e)));
         if self.refuses {
             self.errors += 1;
             let failed = self.e.chunk_lose(chunk);
@@ -288,7 +331,8 @@ impl Host {
             Some(append) => self.submit(append),
             None => {
                 trace!(self, "  stalls");
-                self.want.stalls += 1;
+                // A chunk may wait for its lane, and stall later or not at all.
+                self.want.stalls += u32::from(!self.cfg.serial) as u64;
                 self.kick = true;
             }
         }
@@ -333,7 +377,7 @@ impl Host {
         let padding = append.padding;
         let at = self.dev.complete_append(zone, &pages, padding, fate);
         trace!(self, "append of chunk {id} zone {zone}: {fate:?} at {at:?}");
-        let end = self.e.append_done(append, at);
+        let end = self.e.append_done(append, at, self.now);
         self.kick |= end.more;
 
         if let Some(offset) = at {
@@ -357,8 +401,10 @@ impl Host {
             }
         }
         if let Some(ended) = end.ended {
-            self.kick |= self.e.chunk_put(ended, self.now);
-            self.used_chunks -= u32::from(!gc);
+            self.kick |= self.e.chunk_put(ended);
+            if !gc {
+                self.put(id);
+            }
         }
     }
 
@@ -391,7 +437,7 @@ impl Host {
             }
         }
         self.kick |= self.e.failed_put(failed);
-        self.used_chunks -= 1;
+        self.put(id);
     }
 
     // ---- swap-in, free
@@ -405,8 +451,11 @@ impl Host {
         let read = self.e.read_begin(slot, max, &mut kick);
         self.kick |= kick;
         let want = self.slots[slot as usize];
-        let writing = matches!(want, Slot::Writing { .. });
-        assert_eq!(self.e.is_busy(slot), writing);
+        let written = self.e.write_of(slot).map(|(id, i)| self.pages[id as usize][i as usize]);
+        match want {
+            Slot::Writing { version } => assert_eq!(written, Some(Some((slot, version)))),
+            _ => assert_eq!(written, None),
+        }
         match (read, want) {
             (Read::Block(hold), Slot::Stored { .. }) => {
                 let pages = self.want_run(slot, max);

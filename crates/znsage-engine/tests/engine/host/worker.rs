@@ -10,7 +10,7 @@ use crate::device::Fate;
 impl Host {
     /// One operation of next_op(). False: there is none.
     pub fn next_op(&mut self) -> bool {
-        let op = self.e.next_op();
+        let op = self.e.next_op(self.now);
         trace!(self, "next_op: {op:?}");
         match op {
             None => {
@@ -45,6 +45,7 @@ impl Host {
 
     pub fn pump(&mut self) {
         let mut ops = 0;
+        self.flush_due();
         while self.next_op() {
             ops += 1;
             assert!(ops < ENDLESS, "next_op() never answers None");

@@ -68,10 +68,10 @@ impl Znsage {
                 h.write_done(self.frames[first + entry.page as usize], cpu);
             }
         }
-        let end = self.e.append_done(append, at);
+        let end = self.e.append_done(append, at, h.now);
         let mut more = end.more;
         if let Some(ended) = end.ended {
-            more |= self.e.chunk_put(ended, h.now);
+            more |= self.e.chunk_put(ended);
             if !gc && h.wants_room() {
                 h.has_room();
             }
@@ -107,10 +107,22 @@ impl Znsage {
         }
     }
 
+    /// Appends chunks that waited for appends of their stream.
+    pub(super) fn flush_due(&mut self, h: &mut Host) {
+        for stream in 0..self.cfg.max_streams() {
+            if !self.e.is_due(stream) {
+                continue;
+            }
+            if let Some(chunk) = self.e.flush(stream) {
+                self.chunk_go(h, chunk, h.tasks[h.worker() as usize].cpu);
+            }
+        }
+    }
+
     /// Appends chunks born before `before`.
     pub(super) fn flush_before(&mut self, h: &mut Host, before: Ns) {
         for stream in 0..self.cfg.max_streams() {
-            if let Some(chunk) = self.e.take(stream, false, before) {
+            if let Some(chunk) = self.e.take(stream, before) {
                 self.chunk_go(h, chunk, h.tasks[h.worker() as usize].cpu);
             }
         }

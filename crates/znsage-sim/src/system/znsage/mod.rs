@@ -125,7 +125,7 @@ impl System for Znsage {
         while streams != 0 {
             let stream = streams.trailing_zeros();
             streams &= streams - 1;
-            if let Some(chunk) = self.e.take(stream, self.cfg.write_unit > 1, u64::MAX) {
+            if let Some(chunk) = self.e.flush(stream) {
                 self.chunk_go(h, chunk, by.cpu);
             }
         }
@@ -217,7 +217,8 @@ impl System for Znsage {
         if std::mem::take(&mut self.flush) {
             self.flush_before(h, h.now.saturating_sub(self.set.deadline) + 1);
         }
-        let op = self.e.next_op();
+        self.flush_due(h);
+        let op = self.e.next_op(h.now);
         self.write_again(h);
         match op {
             Some(op) => {

@@ -60,6 +60,7 @@ fn configure(media: &Zoned, set: &ZnsageSpec, cpus: u32) -> Result<Config, SpecE
         zone_blocks: media.zone_blocks,
         finish: media.zone_blocks != g.zone_blocks,
         max_active: media.max_active(),
+        serial: false,
         nr_slots: 0,
         chunk_blocks: chunk,
         write_unit: unit,

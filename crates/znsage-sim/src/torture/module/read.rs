@@ -45,14 +45,10 @@ impl Run {
                 }
                 Read::Busy => {
                     self.n.busy_reads += 1;
-                    self.m.busy_reads.push_back(id);
-                    if !self.e.is_busy(slot) {
-                        self.kick();
-                    }
-                    if kick {
-                        self.kick();
-                    }
-                    return;
+                    let (chunk, entry) = self.e.write_of(slot).expect("it is being written");
+                    let (bio, page) = self.m.parents[self.parent(chunk, entry)];
+                    let token = self.bios[bio].tokens[page as usize];
+                    self.must_be(slot, Slot::Writing(token));
                 }
             }
             self.bios[id].at += nr;

@@ -231,20 +231,16 @@ impl Run {
                 self.write_flush();
                 Stage::Ops
             }
-            Stage::Ops => match self.e.next_op() {
+            Stage::Ops => match self.e.next_op(self.now) {
                 Some(op) => {
                     self.do_op(op);
                     Stage::Ops
                 }
-                None => Stage::Busy,
-            },
-            Stage::Busy => {
-                for id in mem::take(&mut self.m.busy_reads) {
-                    self.read(id);
+                None => {
+                    self.m.stage = None;
+                    return false;
                 }
-                self.m.stage = None;
-                return false;
-            }
+            },
         };
         self.m.stage = Some(next);
         true

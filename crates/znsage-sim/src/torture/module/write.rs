@@ -50,7 +50,7 @@ impl Run {
         if !gc {
             self.m.tries[id as usize] += u32::from(!ok);
         }
-        let end = self.e.append_done(append, at);
+        let end = self.e.append_done(append, at, self.now);
         let mut more = end.more;
         if at.is_some() && !gc {
             self.end_pages(&parents, true);
@@ -59,9 +59,9 @@ impl Run {
             if !gc {
                 self.m.tries[id as usize] = 0;
             }
-            more |= self.e.chunk_put(ended, self.now);
+            more |= self.e.chunk_put(ended);
         }
-        if more || self.m.starved || !self.m.busy_reads.is_empty() {
+        if more || self.m.starved {
             self.kick();
         }
     }
@@ -116,7 +116,7 @@ impl Run {
     }
 
     fn flush_stream(&mut self, stream: u32) {
-        if let Some(chunk) = self.e.take(stream, self.plan.cfg.write_unit > 1, u64::MAX) {
+        if let Some(chunk) = self.e.flush(stream) {
             self.chunk_go(chunk);
         }
     }
@@ -150,7 +150,10 @@ impl Run {
             before = Ns::MAX;
         }
         for stream in 0..self.plan.cfg.max_streams() {
-            if let Some(chunk) = self.e.take(stream, false, before) {
+            if self.e.is_due(stream) {
+                self.flush_stream(stream);
+            }
+            if let Some(chunk) = self.e.take(stream, before) {
                 self.chunk_go(chunk);
             }
         }
