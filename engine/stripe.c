@@ -97,6 +97,12 @@ u32 stripe_usable(const struct zse_engine *e, const struct zse_stripe *s,
 	return ZSE_NONE;
 }
 
+/* A stream that lost its lanes while a chunk filled uses the first one. */
+static u32 lanes_of(const struct zse_stripe *s)
+{
+	return s->nr ? s->nr : 1;
+}
+
 /*
  * Where a zone takes one append at a time: an open lane without one, else one
  * that may open a zone; ZSE_NONE if there is neither. So as many zones are open
@@ -106,10 +112,10 @@ u32 stripe_idle(const struct zse_engine *e, const struct zse_stripe *s)
 {
 	u32 closed = ZSE_NONE, i;
 
-	for (i = 0; i < s->nr; i++) {
+	for (i = 0; i < lanes_of(s); i++) {
 		if (s->zone[i] == ZSE_NONE)
 			closed = i;
-		else if (!zp_load(&e->zones[s->zone[i]].appends))
+		else if (!zone_is_busy(e, s->zone[i]))
 			return i;
 	}
 	return closed != ZSE_NONE && stripe_may_open(e, s, false) ? closed :
@@ -121,9 +127,8 @@ bool stripe_is_busy(const struct zse_engine *e, const struct zse_stripe *s)
 {
 	u32 i;
 
-	for (i = 0; e->cfg.serial && i < s->nr; i++)
-		if (s->zone[i] != ZSE_NONE &&
-		    zp_load(&e->zones[s->zone[i]].appends))
+	for (i = 0; i < lanes_of(s); i++)
+		if (s->zone[i] != ZSE_NONE && zone_is_busy(e, s->zone[i]))
 			return true;
 	return false;
 }
@@ -149,6 +154,7 @@ bool stripe_forget(struct zse_stripe *s, u32 zone)
  */
 u32 stripe_take_left_open(struct zse_engine *e)
 {
+	bool busy = false;
 	u32 i, k, zone;
 
 	for (i = 0; e->left_open && i < e->max_streams; i++) {
@@ -156,11 +162,15 @@ u32 stripe_take_left_open(struct zse_engine *e)
 
 		for (k = s->nr; k < ZSE_MAX_LANES; k++) {
 			zone = s->zone[k];
-			zp_store(&s->zone[k], ZSE_NONE);
-			if (zone != ZSE_NONE)
+			if (zone == ZSE_NONE)
+				continue;
+			if (!zone_is_busy(e, zone)) {
+				zp_store(&s->zone[k], ZSE_NONE);
 				return zone;
+			}
+			busy = true;
 		}
 	}
-	e->left_open = false;
+	e->left_open = busy;
 	return ZSE_NONE;
 }

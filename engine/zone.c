@@ -227,7 +227,7 @@ static void zone_close(struct zse_engine *e, u32 zone)
 }
 
 /* Does an append in flight keep @zone from taking another? */
-static bool zone_is_busy(const struct zse_engine *e, u32 zone)
+bool zone_is_busy(const struct zse_engine *e, u32 zone)
 {
 	return e->cfg.serial && zp_load(&e->zones[zone].appends);
 }

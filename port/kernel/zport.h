@@ -10,6 +10,7 @@
 #include <linux/bug.h>
 #include <linux/list.h>
 #include <linux/math64.h>
+#include <linux/mm.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/smp.h>
@@ -25,10 +26,15 @@
 
 /*
  * The maps take 8 bytes for each page of the device, up to 32 GiB. If they do
- * not fit, attach fails without the OOM killer. Huge pages save TLB misses.
+ * not fit, attach fails. It does not try to take the last page, or other tasks
+ * would meet the OOM killer. Huge pages save TLB misses.
  */
 static inline void *zp_alloc(size_t bytes)
 {
+	long available = si_mem_available();
+
+	if (available < 0 || bytes >> PAGE_SHIFT > available - available / 8)
+		return NULL;
 	return vmalloc_huge(bytes, GFP_KERNEL | __GFP_ZERO |
 			    __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
 }

@@ -36,6 +36,8 @@ impl Host {
             zones_dead: st.zones_dead,
             gc_zones: st.gc_zones,
             write_window: st.write_window,
+            // A chunk may wait for its lane first, and stall later or not at all.
+            stalls: if self.cfg.serial { st.stalls } else { self.want.stalls },
             map_bytes: st.map_bytes,
             ..self.want
         };

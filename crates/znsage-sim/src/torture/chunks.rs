@@ -47,7 +47,6 @@ pub(super) enum Stage {
     Pending,
     Flush,
     Ops,
-    Busy,
 }
 
 #[derive(Default)]
@@ -69,7 +68,6 @@ pub(super) struct Module {
     pub starved: bool,
     /// Actors waiting for chunks.
     pub fed: Vec<u32>,
-    pub busy_reads: VecDeque<BioId>,
     pub flush: bool,
     pub(super) timer_on: bool,
     /// The work is queued.

@@ -331,8 +331,7 @@ impl Host {
             Some(append) => self.submit(append),
             None => {
                 trace!(self, "  stalls");
-                // A chunk may wait for its lane, and stall later or not at all.
-                self.want.stalls += u32::from(!self.cfg.serial) as u64;
+                self.want.stalls += 1;
                 self.kick = true;
             }
         }
