@@ -147,9 +147,10 @@ static int make_engine(struct znsage_device *zd, struct znsage_geometry *geo)
 	geo->zone_nr = NULL;
 	zd->zone_sectors = bdev_zone_sectors(zd->backing.bdev);
 	zd->nr_unused = geo->nr_unused;
+	zd->nr_all = geo->nr_all;
 	zd->whole = geo->whole;
-	zd->to_reset = kvcalloc(BITS_TO_LONGS(bdev_nr_zones(zd->backing.bdev)),
-				sizeof(long), GFP_KERNEL);
+	zd->to_reset = kvcalloc(BITS_TO_LONGS(zd->nr_all), sizeof(long),
+				GFP_KERNEL);
 	if (!zd->to_reset)
 		return -ENOMEM;
 	zd->chunk_blocks = geo->cfg.chunk_blocks;

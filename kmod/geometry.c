@@ -114,6 +114,7 @@ static int report_zones(const char *name, struct block_device *bdev,
 	};
 	int err;
 
+	geo->nr_all = nr;
 	geo->zone_nr = kvcalloc(nr, sizeof(*geo->zone_nr), GFP_KERNEL);
 	geo->dirty = kvcalloc(BITS_TO_LONGS(nr), sizeof(long), GFP_KERNEL);
 	geo->active = kvcalloc(BITS_TO_LONGS(nr), sizeof(long), GFP_KERNEL);
@@ -375,7 +376,8 @@ int znsage_geometry_read(const char *name, struct block_device *bdev,
 		return err;
 	cfg->nr_chunks = max_t(u32, NR_CHUNKS, 4 * max_lanes(cfg));
 	cfg->nr_gc_chunks = zse_gc_chunks(cfg);
-	geo->whole = cfg->nr_zones == geo->nr_writable;
+	if (cfg->nr_zones == geo->nr_writable)
+		geo->whole = bdev_nr_sectors(bdev);
 	geo->nr_dirty = dirty_zones(geo);
 	if (geo->nr_dirty && !set->force) {
 		znsage_err(name, "%u zones are not empty; reset them or set force",

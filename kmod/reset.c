@@ -26,15 +26,15 @@ static int reset(struct znsage_device *zd, sector_t sector, sector_t nr)
 /* Reset zd->to_reset with few calls. Returns false if some may be left. */
 static bool reset_many(struct znsage_device *zd)
 {
-	struct block_device *bdev = zd->backing.bdev;
 	unsigned long first, end;
 	bool ok = true;
 
+	/* If the device has grown, that is not all of it, and goes by zones. */
 	if (zd->whole) {
-		reset(zd, 0, bdev_nr_sectors(bdev));
+		reset(zd, 0, zd->whole);
 		return false;
 	}
-	for_each_set_bitrange(first, end, zd->to_reset, bdev_nr_zones(bdev))
+	for_each_set_bitrange(first, end, zd->to_reset, zd->nr_all)
 		ok &= !reset(zd, first * zd->zone_sectors,
 			     (end - first) * zd->zone_sectors);
 	return ok;
@@ -44,7 +44,7 @@ static int skip_empty(struct blk_zone *z, unsigned int idx, void *data)
 {
 	struct znsage_device *zd = data;
 
-	if (z->cond == BLK_ZONE_COND_EMPTY)
+	if (idx < zd->nr_all && z->cond == BLK_ZONE_COND_EMPTY)
 		__clear_bit(idx, zd->to_reset);
 	return 0;
 }
@@ -56,16 +56,15 @@ static int skip_empty(struct blk_zone *z, unsigned int idx, void *data)
  */
 static u32 reset_zones(struct znsage_device *zd, bool go_on, int *err)
 {
-	struct block_device *bdev = zd->backing.bdev;
-	u32 nr = bdev_nr_zones(bdev), failed = 0;
 	unsigned long zone;
+	u32 failed = 0;
 
 	*err = 0;
-	if (bitmap_empty(zd->to_reset, nr) || reset_many(zd))
+	if (bitmap_empty(zd->to_reset, zd->nr_all) || reset_many(zd))
 		return 0;
 	/* If they cannot be read, all are tried. */
-	blkdev_report_zones(bdev, 0, BLK_ALL_ZONES, skip_empty, zd);
-	for_each_set_bit(zone, zd->to_reset, nr) {
+	blkdev_report_zones(zd->backing.bdev, 0, BLK_ALL_ZONES, skip_empty, zd);
+	for_each_set_bit(zone, zd->to_reset, zd->nr_all) {
 		int error = reset(zd, zone * zd->zone_sectors,
 				  zd->zone_sectors);
 
@@ -113,7 +112,7 @@ void znsage_reset_written(struct znsage_device *zd)
 	u32 zone, failed;
 	int err;
 
-	bitmap_zero(zd->to_reset, bdev_nr_zones(zd->backing.bdev));
+	bitmap_zero(zd->to_reset, zd->nr_all);
 	for (zone = 0; zse_get_zone(zd->engine, zone, &zi); zone++)
 		if (zi.room < zi.capacity)
 			__set_bit(zd->zone_nr[zone], zd->to_reset);

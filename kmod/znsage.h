@@ -158,8 +158,9 @@ struct znsage_device {
 	u32 *zone_nr;		/* number on the device of each engine zone */
 	sector_t zone_sectors;
 	u32 nr_unused;			/* zones of the device */
-	bool whole;	/* all others of the device cannot be reset */
-	unsigned long *to_reset;	/* zones of the device; see reset.c */
+	u32 nr_all;			/* zones of the device at attach */
+	sector_t whole;	/* its size, if a reset of it is only of zones in use */
+	unsigned long *to_reset;	/* of nr_all; see reset.c */
 	u32 chunk_blocks;
 	u32 write_unit;			/* blocks */
 	u32 nr_slots;
@@ -219,13 +220,14 @@ struct znsage_device {
 /* How a device is used, from what it offers and what the settings ask for. */
 struct znsage_geometry {
 	struct zse_config cfg;
+	u32 nr_all;		/* zones of the device */
 	u32 *zone_nr;		/* number on the device of each zone used */
 	unsigned long *dirty;	/* bitmap of all zones: not empty */
 	unsigned long *active;	/* bitmap of all zones: open or closed */
 	u32 nr_dirty;		/* of the zones used */
 	u32 nr_unused;	/* conventional, read-only, offline, small, surplus */
 	u32 nr_writable;	/* neither of the first three, used or not */
-	bool whole;		/* all of these are used */
+	sector_t whole;		/* size of the device, if all these are used */
 };
 
 /* main.c */
