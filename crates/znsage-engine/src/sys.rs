@@ -150,7 +150,7 @@ pub struct zse_chunk {
     pub entries: *mut zse_entry,
     pub born: u64,
     pub priv_: *mut c_void,
-    rest: [u64; 10],
+    rest: [u64; 12],
 }
 
 #[repr(C)]
