@@ -171,9 +171,12 @@ test-debug: checked ## test-vm on kernels that look for memory errors, deadlocks
 	done; exit $$status
 
 # Not run, only compiled. Fetches the kernel's source.
-test-cross: ## the module compiled for arm64 with 64 KiB pages, by clang
+test-cross: CROSS := LLVM=1 KBUILD_MODPOST_WARN=1 W=1 KCFLAGS=-Werror
+test-cross: ## the module compiled for arm64 with 64 KiB pages, and for 32 bits, by clang
 	@vm/setup module
-	vm/module 6.12-arm64 ARCH=arm64 LLVM=1 KBUILD_MODPOST_WARN=1 W=1 KCFLAGS=-Werror
+	vm/module 6.12-arm64 ARCH=arm64 $(CROSS)
+	vm/module 6.12-i386 ARCH=i386 $(CROSS)
+	vm/no-division build/kmod/6.12-i386/znsage.ko
 
 # Needs root; fetches a Debian.
 test-packages: deb ## the packages in a Debian 12 of their own: installed, built, removed

@@ -4,9 +4,10 @@
 
 use std::ops::Range;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::devices::MAIN;
+use crate::child::{spawn, Child, Group, Link};
 use crate::device::Device;
 use crate::direct::Disk;
 use crate::ensure;
@@ -21,7 +22,7 @@ use crate::table::{sum, table};
 crate::cases![block:
     random_requests, never_written_reads_zero, discard_frees, overlapping_writes,
     error_before_a_write, zeroes_of_much, unaligned_is_refused, huge_pages, medium_folios (full),
-    heat_knows_pages_that_find_no_chunk];
+    sleeping_task_pads_no_other_stream, heat_knows_pages_that_find_no_chunk];
 
 /// A small device: 24 MiB of slots, so that GC runs soon.
 fn attach(policy: &str) -> Outcome<Device> {
@@ -277,13 +278,85 @@ fn unaligned_is_refused(log: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
+/// A page waits on CPU 1 for its chunk to fill, while a task on CPU 0 runs out of chunks and
+/// sleeps with its plug open. The page goes on waiting: its append would need padding.
+fn sleeping_task_pads_no_other_stream(_: &mut Log) -> Outcome {
+    const TRIES: usize = 5;
+    let slow = [("irqmode", "2"), ("completion_nsec", "2000000")];
+    let null = NullBlk::zoned(&[&[("size", "64"), ("zone_size", "1")], &slow[..]].concat())?;
+    let options = ["--policy", "cpu", "--chunk", "16K", "--write-unit", "16K", "--deadline", "1s"];
+    let device = Device::on(&null.node(), &options)?;
+    ensure!(device.counter("streams")? >= 2, "the CPUs share a stream");
+    // The worker goes on with what found no chunk. On CPU 1 it would fill the page's chunk.
+    let _worker = guest::Setting::set("/sys/devices/virtual/workqueue/cpumask", "1")?;
+    for _ in 0..TRIES {
+        if page_waits_for_its_deadline(&device)? {
+            return device.finish_sound();
+        }
+    }
+    Err(format!("the deadline was over in each of {TRIES} tries"))
+}
+
+/// Whether the other task was done before the page's deadline.
+fn page_waits_for_its_deadline(device: &Device) -> Outcome<bool> {
+    const DEADLINE: Duration = Duration::from_secs(1);
+    // More than the first chunks of the write window take, and whole units.
+    const MANY: usize = 128;
+    let padded = || device.counter("padding_blocks");
+    let waited = || tasks_waited(device);
+    let group = Group::new("plug", 64 << 20)?;
+    let mut page = swaps_out_on("1", 1, &group)?;
+    let mut many = swaps_out_on("0", MANY, &group)?;
+    let (used, padded_before, waited_before) =
+        (device.counter("slots_used")?, padded()?, waited()?);
+
+    let begun = Instant::now();
+    page.go_on()?;
+    page.reach()?;
+    ensure!(device.counter("slots_used")? == used + 1, "the page does not come");
+    many.go_on()?;
+    many.reach()?;
+    let (more, in_time) = (padded()? - padded_before, begun.elapsed() < DEADLINE);
+    ensure!(more == 0 || !in_time, "{more} blocks were padded before the deadline");
+    ensure!(waited()? > waited_before, "no task ran out of chunks");
+    let at_deadline = || padded().is_ok_and(|now| now == padded_before + 3);
+    ensure!(guest::eventually(20.0, at_deadline), "the page was not padded at its deadline");
+    [page, many].into_iter().try_for_each(|mut child| {
+        child.go_on()?;
+        child.join()
+    })?;
+    Ok(in_time)
+}
+
+/// A process that has pages swapped out, on one CPU, between two points.
+fn swaps_out_on(cpu: &str, pages: usize, group: &Group) -> Outcome<Child> {
+    let mut child = spawn(Some(group), |link| {
+        guest::ok(&["taskset", "--pid", "--cpu-list", cpu, &std::process::id().to_string()])?;
+        let mut memory = Memory::new(pages * PAGE)?;
+        memory.huge_pages(false)?;
+        memory.fill(0..pages, 1);
+        link.point()?;
+        memory.start_page_out()?;
+        link.point()
+    })?;
+    child.reach()?;
+    Ok(child)
+}
+
+/// How often tasks have waited for a chunk.
+fn tasks_waited(device: &Device) -> Outcome<u64> {
+    let mut times = table(&device.attribute("latency"))?;
+    times.retain(|row| row["name"] == "submit_wait");
+    sum(&times, "count")
+}
+
 /// Swaps out a process whose memory is in huge pages. A counter of the kernel must show
 /// that they were swapped out in one piece.
 fn swaps_huge(device: &Device, counter: impl Fn() -> Outcome<u64>) -> Outcome {
     const SIZE: usize = 32 << 20;
     let before = counter()?;
-    let group = crate::child::Group::new("huge", 256 << 20)?;
-    let child = crate::child::spawn(Some(&group), |_| {
+    let group = Group::new("huge", 256 << 20)?;
+    let child = spawn(Some(&group), |_| {
         let mut memory = Memory::new(SIZE)?;
         memory.huge_pages(true)?;
         for key in 1..3 {
@@ -344,8 +417,8 @@ fn heat_knows_pages_that_find_no_chunk(_: &mut Log) -> Outcome {
     let slow = [("irqmode", "2"), ("completion_nsec", "8000000")];
     let null = NullBlk::zoned(&[&[("size", "64"), ("zone_size", "1")], &slow[..]].concat())?;
     let device = Device::on(&null.node(), &["--policy", "heat", "--chunk", "4K"])?;
-    let group = crate::child::Group::new("heat", 64 << 20)?;
-    let rounds = |_: &mut crate::child::Link| {
+    let group = Group::new("heat", 64 << 20)?;
+    let rounds = |_: &mut Link| {
         let mut memory = Memory::new(PAGES * PAGE)?;
         for key in 1..5 {
             memory.fill(0..PAGES, key);
@@ -355,7 +428,7 @@ fn heat_knows_pages_that_find_no_chunk(_: &mut Log) -> Outcome {
         }
         Ok(())
     };
-    crate::child::spawn(Some(&group), rounds)?.join()?;
+    spawn(Some(&group), rounds)?.join()?;
     let streams = table(&device.attribute("stream_table"))?;
     let soon = sum(&streams[..2], "host_blocks")?;
     ensure!(soon > PAGES as u64 * 3 / 2, "{soon} of {} pages were known: {streams:?}", 2 * PAGES);

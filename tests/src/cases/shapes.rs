@@ -162,6 +162,13 @@ fn null_blk_smaller_last_zone(_: &mut Log) -> Outcome {
     let null = NullBlk::zoned(&[("size", "65"), ("zone_size", "2")])?;
     let device = Device::attach(&null.node(), &[("size", &wanted.to_string())])?;
     write_all(&device)?;
+    device.finish_sound()?;
+
+    // It has the capacity of the others, and yet a reset of their size does not fit it.
+    let null = NullBlk::zoned(&[("size", "65"), ("zone_size", "2"), ("zone_capacity", "1")])?;
+    let device = Device::attach(&null.node(), &[("policy", "single")])?;
+    equal(&device, "zones_unused", 1)?;
+    write_all(&device)?;
     device.finish_sound()
 }
 

@@ -141,11 +141,12 @@ struct Listener {
 
 impl Listener {
     fn new(event: &str) -> Outcome<Listener> {
+        let of = event.split('_').next().unwrap_or_default();
         let directory = format!("{TRACEFS}/instances/vm-suite-{event}");
         fs::create_dir(&directory).context(&directory)?;
         let listener = Listener { directory };
         listener.set("buffer_size_kb", "64")?;
-        listener.set(&format!("events/znsage/{event}/enable"), "1")?;
+        listener.set(&format!("events/{of}/{event}/enable"), "1")?;
         Ok(listener)
     }
 
@@ -190,6 +191,8 @@ fn events_come(_: &mut Log) -> Outcome {
         ("znsage_gc_move", "from="),
         ("znsage_gc_finish", "us="),
         ("znsage_zone_state", "to="),
+        // Of the block layer: a read of the disk is one of the device below.
+        ("block_bio_remap", " <- ("),
         // These events may be missing.
         ("znsage_wait", ""),
         ("znsage_stall", ""),
