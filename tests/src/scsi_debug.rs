@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Host-managed disks of the scsi_debug driver, which emulates a SCSI host in memory. SCSI has
-//! no zone append, so the kernel's sd emulates it. A command takes a tick (4 ms).
+//! no zone append, so the kernel's sd emulates it. A command takes a tick, 4 ms, unless the
+//! settings say otherwise.
 
 use crate::guest;
 use crate::outcome::{Context, Outcome};
