@@ -34,18 +34,18 @@ static u32 victims_being_read(const struct zse_engine *e)
 }
 
 /* Is GC to begin another victim, and can it? Updates slow streams first. */
-static bool want_victim(struct zse_engine *e)
+static bool gc_update(struct zse_engine *e)
 {
 	share_update_slow(e);
-	return flow_gc_wanted(e) && victims_being_read(e) < e->gc.lanes &&
+	return flow_gc_update(e) && victims_being_read(e) < e->gc.lanes &&
 	       e->gc.nr_victims < ZSE_MAX_LANES &&
 	       !list_empty(&e->pool.gc_free);
 }
 
 /* Do chunks wait for which GC would find another victim? */
-bool clean_wants_victim(struct zse_engine *e)
+bool clean_find_victim(struct zse_engine *e)
 {
-	return !list_empty(&e->pool.stalled) && want_victim(e) &&
+	return !list_empty(&e->pool.stalled) && gc_update(e) &&
 	       victim_by_rule(e, flow_gc_room(e), e->flow.gc_running ||
 			      e->share.gc_only) != ZSE_NONE;
 }
@@ -113,7 +113,7 @@ static void begin_victim(struct zse_engine *e)
 	bool wants, any, none;
 
 	zp_lock(&e->lock, flags);
-	wants = want_victim(e);
+	wants = gc_update(e);
 	room = flow_gc_room(e);
 	any = e->flow.gc_running || e->share.gc_only;
 	zp_unlock(&e->lock, flags);

@@ -275,7 +275,7 @@ static bool resets_suffice(const struct zse_engine *e)
  * Returns true if GC is to begin another victim. Besides the watermarks,
  * isolated streams and the places that failed zones hold are reasons to.
  */
-bool flow_gc_wanted(struct zse_engine *e)
+bool flow_gc_update(struct zse_engine *e)
 {
 	struct zse_flow *f = &e->flow;
 	u32 soon = e->nr_state[ZSE_ZONE_EMPTY] + e->nr_state[ZSE_ZONE_VICTIM] +

@@ -332,7 +332,7 @@ static enum verdict next_or_fail(struct zse_engine *e, struct zse_op *op,
 		/*
 		 * Looks at every zone: only if nothing else brings a next try.
 		 */
-		if (clean_wants_victim(e) || try_last_resorts(e))
+		if (clean_find_victim(e) || try_last_resorts(e))
 			return VERDICT_AGAIN;
 		from = &e->pool.stalled;
 	}

@@ -394,7 +394,7 @@ u32 flow_kept_zones(const struct zse_engine *e);
 u64 flow_room(const struct zse_engine *e);
 u32 flow_gc_room(const struct zse_engine *e);
 bool flow_gc_may_begin(const struct zse_engine *e);
-bool flow_gc_wanted(struct zse_engine *e);
+bool flow_gc_update(struct zse_engine *e);
 bool flow_gc_waits(const struct zse_engine *e);
 void flow_swapped_out(struct zse_engine *e, u32 blocks);
 void flow_gc_read(struct zse_engine *e, u32 blocks);
@@ -404,7 +404,7 @@ void flow_default_watermarks(struct zse_engine *e);
 /* clean.c; with the engine lock, but for clean_fill() */
 bool clean_can_read(struct zse_engine *e);
 bool clean_is_reading(const struct zse_engine *e, u32 zone);
-bool clean_wants_victim(struct zse_engine *e);
+bool clean_find_victim(struct zse_engine *e);
 bool clean_begin_failed(struct zse_engine *e);
 bool clean_buffer(struct zse_engine *e, u32 slot, struct zse_run *run);
 bool clean_fill(struct zse_engine *e, struct zse_op *op);

@@ -11,6 +11,8 @@
 #define ZONE_BLOCKS	2
 #define CHUNKS		4
 #define GC_CHUNKS	2
+/* Words of a zone that threads share. */
+#define OF_ZONE		7
 
 struct model {
 	struct zse_engine *e;
@@ -98,6 +100,7 @@ void model_drop_no_more(struct model *m)
 u32 *model_shared(struct model *m, u32 nr)
 {
 	struct zse_engine *e = m->e;
+	u32 *const others[] = { &e->dead, &e->appends, &e->pool.waiting };
 	u32 i = nr;
 
 	if (i < e->cfg.nr_slots)
@@ -106,19 +109,19 @@ u32 *model_shared(struct model *m, u32 nr)
 	if (i < e->nr_blocks)
 		return &e->rev[i];
 	i -= e->nr_blocks;
-	if (i < ZONES * 5) {
-		struct zse_zone *z = &e->zones[i / 5];
-		u32 *const words[] = {
+	if (i < ZONES * OF_ZONE) {
+		struct zse_zone *z = &e->zones[i / OF_ZONE];
+		u32 *const words[OF_ZONE] = {
 			&z->live, &z->readers, &z->state, &z->on_dead_list,
-			&z->next_dead,
+			&z->next_dead, &z->unwritten, &z->appends,
 		};
 
-		return words[i % 5];
+		return words[i % OF_ZONE];
 	}
-	i -= ZONES * 5;
-	if (i == 0)
-		return &e->dead;
-	i--;
+	i -= ZONES * OF_ZONE;
+	if (i < sizeof(others) / sizeof(others[0]))
+		return others[i];
+	i -= sizeof(others) / sizeof(others[0]);
 	/* The device: one coherent word a block. */
 	if (i < ZONES * ZONE_BLOCKS)
 		return &m->disk[i];

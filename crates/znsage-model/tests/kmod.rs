@@ -13,9 +13,9 @@ fn finds(scenario: impl Fn() + Sync + Send + std::panic::UnwindSafe + 'static) -
 }
 
 /// Each side writes a word, then looks at the other's; one must see the other. A bio waits and
-/// a chunk is put: pending_resume(), chunk_put(). A bio waits for a slot and its write ends:
-/// wait_for_write(), append_end_io(). The timer is cleared and a page added:
-/// znsage_deadline(), deadline_arm().
+/// a chunk is put: pending_resume(), chunk_put(). A task waits and a chunk is put:
+/// wait_for_room(), chunk_put(). The timer is cleared and a page added: znsage_deadline(),
+/// deadline_arm().
 fn one_sees_the_other(mine: bool, theirs: bool) {
     let words = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
     let side = |me: usize, barrier: bool| {
