@@ -361,7 +361,7 @@ bool zse_gc_read_done(struct zse_engine *e, struct zse_chunk *c)
 
 	zp_lock(&e->lock, flags);
 	c->loaded = true;
-	list_add_tail(&c->link, &e->pool.gc_ready);
+	chunk_wait(e, c, &e->pool.gc_ready, false);
 	zp_unlock(&e->lock, flags);
 	return true;
 }

@@ -312,16 +312,11 @@ static enum verdict next_or_fail(struct zse_engine *e, struct zse_op *op,
 {
 	struct list_head *from = &e->pool.failed;
 
-	zp_store(&e->pool.waiting, !list_empty(&e->pool.queued) ||
-				   !list_empty(&e->pool.stalled) ||
-				   !list_empty(&e->pool.gc_ready));
-	/*
-	 * Pairs with append_worked(): it sees that they wait, or this that it
-	 * ended.
-	 */
-	zp_mb();
 	if (next_ready(e, op, now))
 		return VERDICT_OP;
+	if (list_empty(&e->pool.queued) && list_empty(&e->pool.stalled) &&
+	    list_empty(&e->pool.gc_ready))
+		zp_store(&e->pool.waiting, false);
 	if (e->dying != ZSE_NONE || clean_can_read(e))
 		return VERDICT_AGAIN;
 	if (drop_stranded_chunks(e))

@@ -416,6 +416,8 @@ void chunk_release(struct zse_engine *e, struct zse_chunk *c);
 bool chunk_copied(struct zse_engine *e, struct zse_chunk *c);
 bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,
 		  struct zse_op *op, u64 now);
+void chunk_wait(struct zse_engine *e, struct zse_chunk *c,
+		struct list_head *list, bool head);
 void chunk_stall(struct zse_engine *e, struct zse_chunk *c);
 
 /* limits.c */

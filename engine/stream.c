@@ -363,12 +363,28 @@ bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,
 	return true;
 }
 
+/*
+ * @c waits for a zone or a lane, at the head or the tail of @list. Pairs with
+ * append_worked(): an append that ends tells the worker, or the worker, which looks
+ * next, sees that it has ended. With the engine lock.
+ */
+void chunk_wait(struct zse_engine *e, struct zse_chunk *c,
+		struct list_head *list, bool head)
+{
+	if (head)
+		list_add(&c->link, list);
+	else
+		list_add_tail(&c->link, list);
+	zp_store(&e->pool.waiting, true);
+	zp_mb();
+}
+
 /* @c, of swap-out, waits for a zone. With the engine lock. */
 void chunk_stall(struct zse_engine *e, struct zse_chunk *c)
 {
 	e->counters.stalls++;
 	e->streams[c->stream].stalls++;
-	list_add_tail(&c->link, &e->pool.stalled);
+	chunk_wait(e, c, &e->pool.stalled, false);
 }
 
 /**
@@ -391,7 +407,7 @@ bool zse_append_start(struct zse_engine *e, struct zse_chunk *c,
 	zp_lock(&e->lock, flags);
 	ok = share_may_pass(e, c) && chunk_assign(e, c, op, now);
 	if (!ok && stripe_is_busy(e, stripe_of(e, c->stream))) {
-		list_add_tail(&c->link, &e->pool.queued);
+		chunk_wait(e, c, &e->pool.queued, false);
 	} else if (!ok) {
 		chunk_stall(e, c);
 	}
@@ -423,11 +439,11 @@ static void chunk_retry(struct zse_engine *e, struct zse_chunk *c)
 	c->retries++;
 	if (c->gc) {
 		e->gc.unplaced += c->nr_inflight;
-		list_add(&c->link, &e->pool.gc_ready);
+		chunk_wait(e, c, &e->pool.gc_ready, true);
 	} else if (c->retries > ZSE_MAX_RETRIES) {
 		list_add_tail(&c->link, &e->pool.failed);
 	} else {
-		list_add(&c->link, &e->pool.stalled);
+		chunk_wait(e, c, &e->pool.stalled, true);
 	}
 }
 
@@ -479,7 +495,7 @@ static bool append_settle(struct zse_engine *e, struct zse_chunk *c, u32 blocks,
 	if (!ok)
 		chunk_retry(e, c);
 	else if (!finished)
-		list_add(&c->link, &e->pool.gc_ready);
+		chunk_wait(e, c, &e->pool.gc_ready, true);
 	zp_sub_return(&e->appends, 1);
 	zp_unlock(&e->lock, flags);
 	return finished;
@@ -500,12 +516,12 @@ static bool append_worked(struct zse_engine *e, struct zse_chunk *c, u32 blocks,
 	*finished = c->done == c->nr;
 	if (!*finished) {
 		zp_lock(&e->lock, flags);
-		list_add(&c->link, &e->pool.stalled);
+		chunk_wait(e, c, &e->pool.stalled, true);
 		zp_unlock(&e->lock, flags);
 		more = true;
 	}
 	/*
-	 * Pairs with next_or_fail(). The zone is settled: is_stuck() may look.
+	 * Pairs with chunk_wait(). The zone is settled: is_deadlocked() may look.
 	 */
 	zp_sub_return(&e->appends, 1);
 	return more || zp_load(&e->pool.waiting) ||
