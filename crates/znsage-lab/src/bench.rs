@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::figures::{outcome, select, Figure, Measurements, Outcome, Target};
-use crate::load::show;
+use crate::load::{show, Load};
 use crate::result::Result;
 use crate::table::Table;
 use crate::vm::{self, Clock, Harvest, Vm};
@@ -59,7 +59,10 @@ pub fn run(args: &Args) -> Result<bool> {
         }
     }
     if figures.iter().any(|f| f.is_engine()) {
+        let before = Load::now();
         measured.engine = Some(engine::measure(args.rounds)?);
+        let share = before.zip(Load::now()).map(|(before, now)| now.others_since(&before));
+        others = others.into_iter().chain(share).reduce(f64::max);
     }
     if figures.iter().any(|f| f.clock().is_none() && !f.is_engine()) {
         measured.simulator = Some(simulator::measure()?);
