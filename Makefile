@@ -39,7 +39,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 export DEBUG
 # One target at a time: a build or virtual machines use all CPUs.
 .NOTPARALLEL:
-.PHONY: help setup kernels kmod tools man completions command install uninstall deb dist test test-all stress checked test-engine test-model test-rust test-torture test-fuzz test-report test-self test-vm test-newest test-debug torture test-cross test-packages test-boot test-remote coverage fuzz try demo bench bench-workloads lab lint clean distclean
+.PHONY: help setup kernels kmod tools man completions command install uninstall deb dist test test-all stress checked test-engine test-model test-rust test-torture test-fuzz test-report test-self test-vm test-newest test-debug torture test-cross test-packages test-boot test-remote coverage fuzz try demo bench bench-engine bench-workloads lab lint clean distclean
 
 SCRIPTS := vm/lib.sh vm/debian.sh vm/devices.sh trace/lib.sh dist/lib.sh tests/debian.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* dist/* dist/dkms/* dist/debian/* .ci/* bench/* fuzz/* tests/* trace/* engine/tests/* 2>/dev/null)
 ENGINE := $(wildcard engine/*.c port/user/*.c port/user/policy/*.c)
@@ -219,8 +219,8 @@ fuzz: ## every parser on made-up inputs, for longer
 	@vm/setup fuzz rust
 	fuzz/run $(SECONDS)
 
-# FIGURES=seq,waf ROUNDS=5: bench/README.md.
-bench: lab ## measure what docs/results.md claims
+# FIGURES=seq,waf ROUNDS=5: bench/README.md. The engine's figures need no kernel.
+bench: bench-engine $(if $(filter-out engine%,$(subst $(comma), ,$(FIGURES))),lab) ## measure what docs/results.md claims
 	target/release/znsage-lab bench --figures='$(FIGURES)' --rounds='$(ROUNDS)'
 
 # WORKLOADS=memcached,redis ROUNDS=1: bench/README.md.
@@ -228,6 +228,11 @@ bench-workloads: lab ## real programs on znsage and on stock swap: memcached, Re
 	@vm/setup workloads
 	target/release/znsage-lab workloads --workloads='$(WORKLOADS)' --rounds='$(ROUNDS)'
 	target/release/znsage report build/workloads/result.json
+
+bench-engine:
+	@vm/setup test rust
+	$(MAKE) -C engine/tests bench
+	cargo build --release -p znsage-lab
 
 # For demo and bench: the module without checks, for one kernel.
 lab:

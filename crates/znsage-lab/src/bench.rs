@@ -7,11 +7,11 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::figures::{outcome, select, Figure, Measurements, Outcome, Target};
-use crate::load::show;
+use crate::load::{show, Load};
 use crate::result::Result;
 use crate::table::Table;
 use crate::vm::{self, Clock, Harvest, Vm};
-use crate::{files, simulator};
+use crate::{engine, files, simulator};
 
 /// The conventional device and the first zoned one are for the comparison with stock
 /// swap, the second zoned one for the WAF: small, to be rewritten many times in a minute,
@@ -58,7 +58,13 @@ pub fn run(args: &Args) -> Result<bool> {
             others = others.into_iter().chain(harvest.others).reduce(f64::max);
         }
     }
-    if figures.iter().any(|f| f.clock().is_none()) {
+    if figures.iter().any(|f| f.is_engine()) {
+        let before = Load::now();
+        measured.engine = Some(engine::measure(args.rounds)?);
+        let share = before.zip(Load::now()).map(|(before, now)| now.others_since(&before));
+        others = others.into_iter().chain(share).reduce(f64::max);
+    }
+    if figures.iter().any(|f| f.clock().is_none() && !f.is_engine()) {
         measured.simulator = Some(simulator::measure()?);
     }
     let document = Document {
@@ -113,7 +119,9 @@ fn to_text(document: &Document) -> String {
         "" => String::new(),
         kernel => format!("Linux {kernel}; "),
     };
-    format!("{kernel}{}\n\n{}", document.machine, table.to_text())
+    let engine = document.measurements.engine.as_ref();
+    let engine = engine.map_or(String::new(), |e| format!("\n{}", e.to_text()));
+    format!("{kernel}{}\n\n{}{engine}", document.machine, table.to_text())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::Engine;
 use crate::model::{Run, System};
 use crate::result::Result;
 use crate::select;
@@ -26,6 +27,11 @@ pub enum Figure {
     SimSpeed,
     SimMemory,
     SimLarge,
+    EngineTakes,
+    EngineLines,
+    EngineBatched,
+    EngineSingle,
+    EngineThreads,
 }
 
 use Figure::*;
@@ -49,7 +55,7 @@ impl Target {
 }
 
 /// Each figure with its name in FIGURES= and result.json, its title and its target.
-const FIGURES: [(Figure, &str, &str, Target); 13] = [
+const FIGURES: [(Figure, &str, &str, Target); 18] = [
     (Seq, "seq", "Sequential swap-out, znsage / stock", AtLeast(1.2)),
     (Random40, "random40", "Random access at 40 %, znsage / stock", AtLeast(1.0)),
     (Random80, "random80", "Random access at 80 %, znsage / stock", AtLeast(0.8)),
@@ -65,6 +71,11 @@ const FIGURES: [(Figure, &str, &str, Target); 13] = [
     (SimSpeed, "sim-speed", "Simulator, million page operations a second", AtLeast(2.0)),
     (SimMemory, "sim-memory", "Simulator, bytes a page beside the engine's", AtMost(16.0)),
     (SimLarge, "sim-512g", "Simulator, GiB of memory for 512 GiB of swap", AtMost(8.0)),
+    (EngineTakes, "engine-takes", "Engine lock, takes an append", AtMost(1.0)),
+    (EngineLines, "engine-lines", "Cache lines written under it, an append", AtMost(10.3)),
+    (EngineBatched, "engine-64", "Engine, instructions a page in appends of 64", AtMost(286.0)),
+    (EngineSingle, "engine-1", "Engine, instructions a page in appends of 1", AtMost(1257.0)),
+    (EngineThreads, "engine-threads", "Engine beside GC, threads / one, ns a page", AtMost(1.5)),
 ];
 
 impl Figure {
@@ -86,8 +97,14 @@ impl Figure {
         match self {
             Seq | Random40 | Random80 | GcCost => Some(Clock::Instructions),
             SimSpeed | SimMemory | SimLarge => None,
+            _ if self.is_engine() => None,
             _ => Some(Clock::Real),
         }
+    }
+
+    /// Measured by the engine's own benchmark.
+    pub fn is_engine(self) -> bool {
+        matches!(self, EngineTakes | EngineLines | EngineBatched | EngineSingle | EngineThreads)
     }
 
     /// The utilization at which a WAF is measured, and the over-provisioning, in percent.
@@ -130,6 +147,7 @@ pub struct Measurements {
     /// fio and znsage on the throttled device, in turns.
     pub bound: Vec<Bound>,
     pub simulator: Option<Simulations>,
+    pub engine: Option<Engine>,
     /// Why something could not be measured.
     pub problems: Vec<String>,
 }
@@ -144,6 +162,7 @@ impl Measurements {
         self.map = other.map.or(self.map);
         self.bound.extend(other.bound);
         self.simulator = other.simulator.or(self.simulator);
+        self.engine = other.engine.or(self.engine.take());
         self.problems.extend(other.problems);
     }
 }
@@ -247,6 +266,11 @@ fn value(figure: Figure, measured: &Measurements) -> Option<(f64, String)> {
         SimSpeed => measured.simulator.map(|s| s.speed()),
         SimMemory => measured.simulator.map(|s| s.bytes_a_page()),
         SimLarge => measured.simulator.map(|s| s.large_gib()),
+        EngineTakes => measured.engine.as_ref()?.takes(),
+        EngineLines => measured.engine.as_ref()?.locked_lines(),
+        EngineBatched => measured.engine.as_ref()?.batched(),
+        EngineSingle => measured.engine.as_ref()?.single(),
+        EngineThreads => measured.engine.as_ref()?.threads(),
         _ => ratio(("znsage", bound(Writer::Znsage)), ("fio", bound(Writer::Fio)), "MiB/s"),
     }
 }
@@ -293,8 +317,9 @@ mod tests {
     #[test]
     fn prefixes_choose_figures() {
         let select = |text: &str| select(&[text.to_string()]);
-        assert_eq!(select("").unwrap().len(), 13);
+        assert_eq!(select("").unwrap().len(), FIGURES.len());
         assert_eq!(select("sim").unwrap(), [SimSpeed, SimMemory, SimLarge]);
+        assert!(select("engine").unwrap().iter().all(|f| f.is_engine()));
         assert_eq!(select("waf").unwrap(), [Waf40, Waf60, Waf80, Waf90]);
         assert_eq!(select("random40,seq").unwrap(), [Seq, Random40]);
     }

@@ -6,6 +6,7 @@
 mod bench;
 mod course;
 mod demo;
+mod engine;
 mod figures;
 mod files;
 mod guest;

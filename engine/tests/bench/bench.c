@@ -47,6 +47,8 @@ static const struct bench_case cases[] = {
 	{ 1, 12, false, 1 }, { 1, 12, false, 2 }, { 1, 12, false, 4 },
 };
 
+#define NR_CASES	(sizeof(cases) / sizeof(cases[0]))
+
 /* Pages, and CPU time without that of waiting for GC. */
 struct tally {
 	u64 pages;
@@ -311,24 +313,30 @@ static void say_holds(struct host *h, const struct bench_case *bc, u64 pages)
 	meter_time_holds(false);
 }
 
-static void say_lines(struct host *h, const struct bench_case *bc, u64 pages)
+static void say_each(const char *what, const u64 *nr, u64 appends)
 {
 	static const char *const names[NR_LINES_OF] = {
 		"engine", "streams", "chunks", "zones", "maps",
 	};
-	struct result r;
 	u32 i;
+
+	printf(",\"%s\":{", what);
+	for (i = 0; i < NR_LINES_OF; i++)
+		printf("%s\"%s\":%.2f", i ? "," : "", names[i],
+		       ratio(nr[i], appends));
+	printf("}");
+}
+
+static void say_lines(struct host *h, const struct bench_case *bc, u64 pages)
+{
+	struct result r;
 
 	lines_begin(h->e);
 	r = pass(h, bc, pages);
 	lines_end();
-	printf(",\"append\":%u,\"streams\":%u,\"victim\":%s,\"lines_locked\":%.2f",
-	       bc->append, bc->streams, bc->victim ? "true" : "false",
-	       ratio(lines.locked, r.locks.appends));
-	for (i = 0; i < NR_LINES_OF; i++)
-		printf(",\"written_%s\":%.2f,\"read_%s\":%.2f", names[i],
-		       ratio(lines.written[i], r.locks.appends), names[i],
-		       ratio(lines.read[i], r.locks.appends));
+	printf(",\"locked\":%.2f", ratio(lines.locked, r.locks.appends));
+	say_each("written", lines.written, r.locks.appends);
+	say_each("read", lines.read, r.locks.appends);
 }
 
 struct options {
@@ -379,32 +387,37 @@ static void name_case(const struct bench_case *bc, char *name, size_t size)
 			 bc->victim ? "-victim" : "");
 }
 
+/* Returns where the cases begin; exits if it does not know an option. */
+static int parse(int argc, char **argv, struct options *o)
+{
+	int i;
+
+	for (i = 1; i < argc && argv[i][0] == '-'; i++) {
+		if (!strcmp(argv[i], "--small")) {
+			o->small = true;
+		} else if (!strcmp(argv[i], "--once")) {
+			o->once = true;
+		} else if (!strcmp(argv[i], "--pages") && i + 1 < argc) {
+			o->pages = strtoull(argv[++i], NULL, 10);
+		} else {
+			fprintf(stderr, "bench: what is %s?\n", argv[i]);
+			exit(2);
+		}
+	}
+	return i;
+}
+
 int main(int argc, char **argv)
 {
 	struct options o = { .pages = PAGES };
+	int first = parse(argc, argv, &o);
 	bool any = false;
 	char name[64];
 	u32 i;
 
-	while (argc > 1 && argv[1][0] == '-') {
-		if (!strcmp(argv[1], "--small")) {
-			o.small = true;
-		} else if (!strcmp(argv[1], "--once")) {
-			o.once = true;
-		} else if (!strcmp(argv[1], "--pages") && argc > 2) {
-			o.pages = strtoull(argv[2], NULL, 10);
-			argv++;
-			argc--;
-		} else {
-			fprintf(stderr, "bench: what is %s?\n", argv[1]);
-			return 2;
-		}
-		argv++;
-		argc--;
-	}
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (i = 0; i < NR_CASES; i++) {
 		name_case(&cases[i], name, sizeof(name));
-		if (!is_chosen(name, argv + 1, argc - 1))
+		if (!is_chosen(name, argv + first, argc - first))
 			continue;
 		any = true;
 		run(name, &cases[i], &o);

@@ -36,8 +36,7 @@ static u32 nr_ranges;
 static bool counting;
 static bool holding;
 static struct set append = { .round = 1 }, hold = { .round = 1 };
-
-/* Was the program built with reports of accesses? Set by the first one. */
+/* The compiler reports accesses to this program; known from the first one on. */
 static bool reported;
 
 static void add_range(const void *p, size_t bytes, enum lines_of of)
@@ -152,12 +151,10 @@ void lines_append_ended(void)
 
 /* What the compiler calls. */
 #define REPORT(size)							\
-	void __asan_load##size##_noabort(const void *p);		\
 	void __asan_load##size##_noabort(const void *p)			\
 	{								\
 		access(p, false);					\
 	}								\
-	void __asan_store##size##_noabort(const void *p);		\
 	void __asan_store##size##_noabort(const void *p)		\
 	{								\
 		access(p, true);					\
@@ -169,22 +166,19 @@ REPORT(4)
 REPORT(8)
 REPORT(16)
 
-/* Objects of other sizes; the engine's are not larger than a line or two. */
-void __asan_loadN_noabort(const void *p, size_t bytes);
+/* Objects of other sizes: the engine's are not larger than a line or two. */
 void __asan_loadN_noabort(const void *p, size_t bytes)
 {
 	access(p, false);
 	access((const char *)p + bytes - 1, false);
 }
 
-void __asan_storeN_noabort(const void *p, size_t bytes);
 void __asan_storeN_noabort(const void *p, size_t bytes)
 {
 	access(p, true);
 	access((const char *)p + bytes - 1, true);
 }
 
-void __asan_handle_no_return(void);
 void __asan_handle_no_return(void)
 {
 }
