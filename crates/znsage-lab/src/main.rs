@@ -9,6 +9,7 @@ mod demo;
 mod figures;
 mod files;
 mod guest;
+mod latency;
 mod load;
 mod model;
 mod picture;
