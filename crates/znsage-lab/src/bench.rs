@@ -69,16 +69,11 @@ pub fn run(args: &Args) -> Result<bool> {
     let chosen = at(Place::Latency);
     let kernels = args.kernels.split([',', ' ']).filter(|k| !k.is_empty() && !chosen.is_empty());
     for kernel in kernels {
-        let vm = vm("latency", kernel, Clock::Real, &chosen, args.rounds, out);
-        // A kernel that fails does not cost the results of the others.
-        let found = vm::collect(&vm).map(|harvest| {
-            others = others.into_iter().chain(harvest.others).reduce(f64::max);
-            harvest.document
-        });
-        let found = found.unwrap_or_else(latency::Measured::failed);
+        let (found, load) = with_latency(kernel, &chosen, args.rounds, out);
         let about = |problem: &String| format!("{kernel}, {problem}");
         measured.problems.extend(found.problems.iter().map(about));
-        measured.latency.push(latency::Measured { version: kernel.to_string(), ..found });
+        measured.latency.push(found);
+        others = others.into_iter().chain(load).reduce(f64::max);
     }
     if !at(Place::Host).is_empty() {
         measured.simulator = Some(simulator::measure()?);
@@ -95,6 +90,22 @@ pub fn run(args: &Args) -> Result<bool> {
     show(&to_text(&document), &document.measurements.problems, document.others_cpu_share);
     println!("numbers: {}/result.json; what they mean: bench/README.md", out.display());
     Ok(true)
+}
+
+/// What one kernel measures, and the load meanwhile. A kernel that fails does not cost the
+/// results of the others.
+fn with_latency(
+    kernel: &str,
+    figures: &[Figure],
+    rounds: u32,
+    out: &Path,
+) -> (latency::Measured, Option<f64>) {
+    let (found, load) = match vm::collect(&vm("latency", kernel, Clock::Real, figures, rounds, out))
+    {
+        Ok(harvest) => (harvest.document, harvest.others),
+        Err(why) => (latency::Measured::failed(why), None),
+    };
+    (latency::Measured { version: kernel.to_string(), ..found }, load)
 }
 
 /// A guest without devices that measures these figures.

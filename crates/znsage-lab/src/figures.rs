@@ -177,6 +177,7 @@ impl Measurements {
         self.map = other.map.or(self.map);
         self.bound.extend(other.bound);
         self.simulator = other.simulator.or(self.simulator);
+        self.latency.extend(other.latency);
         self.problems.extend(other.problems);
     }
 }
