@@ -219,9 +219,10 @@ fuzz: ## every parser on made-up inputs, for longer
 	@vm/setup fuzz rust
 	fuzz/run $(SECONDS)
 
-# FIGURES=seq,waf ROUNDS=5: bench/README.md. The engine's figures need no kernel.
-bench: bench-engine $(if $(filter-out engine%,$(subst $(comma), ,$(FIGURES))),lab) ## measure what docs/results.md claims
-	target/release/znsage-lab bench --figures='$(FIGURES)' --rounds='$(ROUNDS)'
+# FIGURES=seq,latency ROUNDS=5: bench/README.md. The engine's figures need no kernel.
+bench: bench-engine $(if $(filter-out engine%,$(subst $(comma), ,$(FIGURES))),lab) ## measure what docs/results.md claims; KERNELS are for the latency figures
+	$(if $(filter all latency%,$(subst $(comma), ,$(FIGURES))),@for kernel in $(KERNELS); do DEBUG=0 vm/module $$kernel; done)
+	target/release/znsage-lab bench --figures='$(FIGURES)' --rounds='$(ROUNDS)' --kernels='$(KERNELS)'
 
 # WORKLOADS=memcached,redis ROUNDS=1: bench/README.md.
 bench-workloads: lab ## real programs on znsage and on stock swap: memcached, Redis, gcc, sort

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `znsage-lab bench`: measures the figures and tells which targets are met. Speeds are
-//! compared in a boot of their own whose clock counts instructions.
+//! compared in a boot of their own whose clock counts instructions, and on devices with
+//! latency in one of each kernel.
 
 use std::path::Path;
 
 use serde::Serialize;
 
-use crate::figures::{outcome, select, Figure, Measurements, Outcome, Target};
+use crate::figures::{outcomes, select, Figure, Measurements, Outcome, Place, Target};
 use crate::load::{show, Load};
 use crate::result::Result;
 use crate::table::Table;
-use crate::vm::{self, Clock, Harvest, Vm};
-use crate::{engine, files, simulator};
+use crate::vm::{self, Clock, Vm};
+use crate::{engine, files, latency, simulator};
 
 /// The conventional device and the first zoned one are for the comparison with stock
 /// swap, the second zoned one for the WAF: small, to be rewritten many times in a minute,
@@ -30,6 +31,10 @@ pub struct Args {
     /// Repetitions of each comparison; their medians count
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
+
+    /// Kernels to measure the devices with latency on
+    #[arg(long, value_name = "VERSION,...", default_value = "6.1,6.12")]
+    kernels: String,
 }
 
 /// result.json
@@ -46,25 +51,37 @@ struct Document {
 
 pub fn run(args: &Args) -> Result<bool> {
     let figures = select(&args.figures)?;
+    let at =
+        |place| -> Vec<Figure> { figures.iter().copied().filter(|f| f.place() == place).collect() };
     let out = Path::new("build/bench");
     let mut measured = Measurements::default();
     let mut others = None;
     for clock in [Clock::Instructions, Clock::Real] {
-        let chosen: Vec<Figure> =
-            figures.iter().copied().filter(|f| f.clock() == Some(clock)).collect();
+        let chosen = at(Place::Nvme(clock));
         if !chosen.is_empty() {
-            let harvest = boot(&chosen, clock, args.rounds, out)?;
+            let devices = vec![CONVENTIONAL];
+            let vm = vm("bench", vm::KERNEL, clock, &chosen, args.rounds, out);
+            let harvest = vm::collect(&Vm { conventional: devices, zns: ZNS.to_vec(), ..vm })?;
             measured.merge(harvest.document);
             others = others.into_iter().chain(harvest.others).reduce(f64::max);
         }
     }
-    if figures.iter().any(|f| f.is_engine()) {
+    if !at(Place::Engine).is_empty() {
         let before = Load::now();
         measured.engine = Some(engine::measure(args.rounds)?);
         let share = before.zip(Load::now()).map(|(before, now)| now.others_since(&before));
         others = others.into_iter().chain(share).reduce(f64::max);
     }
-    if figures.iter().any(|f| f.clock().is_none() && !f.is_engine()) {
+    let chosen = at(Place::Latency);
+    let kernels = args.kernels.split([',', ' ']).filter(|k| !k.is_empty() && !chosen.is_empty());
+    for kernel in kernels {
+        let (found, load) = with_latency(kernel, &chosen, args.rounds, out);
+        let about = |problem: &String| format!("{kernel}, {problem}");
+        measured.problems.extend(found.problems.iter().map(about));
+        measured.latency.push(found);
+        others = others.into_iter().chain(load).reduce(f64::max);
+    }
+    if !at(Place::Host).is_empty() {
         measured.simulator = Some(simulator::measure()?);
     }
     let document = Document {
@@ -72,7 +89,7 @@ pub fn run(args: &Args) -> Result<bool> {
         machine: vm::machine(),
         others_cpu_share: others,
         rounds: args.rounds,
-        figures: figures.iter().map(|&f: &Figure| outcome(f, &measured)).collect(),
+        figures: figures.iter().flat_map(|&f| outcomes(f, &measured)).collect(),
         measurements: measured,
     };
     files::write_json(&out.join("result.json"), &document)?;
@@ -81,23 +98,43 @@ pub fn run(args: &Args) -> Result<bool> {
     Ok(true)
 }
 
-fn boot(
+/// What one kernel measures, and the load meanwhile. A kernel that fails does not cost the
+/// results of the others.
+fn with_latency(
+    kernel: &str,
     figures: &[Figure],
-    clock: Clock,
     rounds: u32,
     out: &Path,
-) -> Result<Harvest<Measurements>> {
-    let names: Vec<&str> = figures.iter().map(|f| f.name()).collect();
-    vm::collect(&Vm {
+) -> (latency::Measured, Option<f64>) {
+    let (found, load) = match vm::collect(&vm("latency", kernel, Clock::Real, figures, rounds, out))
+    {
+        Ok(harvest) => (harvest.document, harvest.others),
+        Err(why) => (latency::Measured::failed(why), None),
+    };
+    (latency::Measured { version: kernel.to_string(), ..found }, load)
+}
+
+/// A guest without devices that measures these figures.
+fn vm<'a>(
+    job: &'a str,
+    kernel: &'a str,
+    clock: Clock,
+    figures: &[Figure],
+    rounds: u32,
+    out: &'a Path,
+) -> Vm<'a> {
+    let names: Vec<String> = figures.iter().map(|f| f.name()).collect();
+    Vm {
+        kernel,
         clock,
-        conventional: vec![CONVENTIONAL],
-        zns: ZNS.to_vec(),
+        conventional: Vec::new(),
+        zns: Vec::new(),
         forward: None,
-        job: "bench",
+        job,
         arguments: vec![format!("--figures={}", names.join(",")), format!("--rounds={rounds}")],
         out,
         timeout: TIMEOUT,
-    })
+    }
 }
 
 fn to_text(document: &Document) -> String {
@@ -108,7 +145,7 @@ fn to_text(document: &Document) -> String {
             Target::AtMost(limit) => format!("<= {limit:.2}"),
         };
         table.row([
-            figure.title.to_string(),
+            figure.title.clone(),
             figure.value.map_or("-".to_string(), |v| format!("{v:.3}")),
             target,
             if figure.met { "yes" } else { "NO" }.to_string(),
@@ -140,7 +177,10 @@ mod tests {
             machine: "a test".to_string(),
             others_cpu_share: None,
             rounds: 3,
-            figures: [Figure::Map, Figure::Waf80].map(|f| outcome(f, &measured)).into(),
+            figures: [Figure::Map, Figure::Waf80]
+                .into_iter()
+                .flat_map(|f| outcomes(f, &measured))
+                .collect(),
             measurements: measured,
         };
         let text = to_text(&document);

@@ -22,6 +22,7 @@ const TIMEOUT: u32 = 1200;
 pub fn run() -> Result<bool> {
     let out = Path::new("build/demo");
     let harvest = vm::collect::<Demo>(&Vm {
+        kernel: vm::KERNEL,
         clock: Clock::Real,
         conventional: vec![SIZE],
         zns: vec![ZONES],

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Engine;
+use crate::latency::{self, Latency};
 use crate::model::{Run, System};
 use crate::result::Result;
 use crate::select;
@@ -32,6 +33,7 @@ pub enum Figure {
     EngineBatched,
     EngineSingle,
     EngineThreads,
+    Timed(Latency),
 }
 
 use Figure::*;
@@ -54,7 +56,8 @@ impl Target {
     }
 }
 
-/// Each figure with its name in FIGURES= and result.json, its title and its target.
+/// Each figure with its name in FIGURES= and result.json, its title and its target;
+/// latency.rs has those of the devices with latency.
 const FIGURES: [(Figure, &str, &str, Target); 18] = [
     (Seq, "seq", "Sequential swap-out, znsage / stock", AtLeast(1.2)),
     (Random40, "random40", "Random access at 40 %, znsage / stock", AtLeast(1.0)),
@@ -78,33 +81,59 @@ const FIGURES: [(Figure, &str, &str, Target); 18] = [
     (EngineThreads, "engine-threads", "Engine beside GC, threads / one, ns a page", AtMost(1.5)),
 ];
 
+/// Where a figure is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A guest with this clock and QEMU's NVMe devices. The speed of two systems is
+    /// compared by their instructions, because an emulated CPU's time varies.
+    Nvme(Clock),
+    /// A guest of each kernel, which makes devices with latency.
+    Latency,
+    /// The engine alone, on the host.
+    Engine,
+    Host,
+}
+
 impl Figure {
+    fn all() -> impl Iterator<Item = Figure> {
+        FIGURES.iter().map(|row| row.0).chain(Latency::all().map(Timed))
+    }
+
     fn row(self) -> &'static (Figure, &'static str, &'static str, Target) {
         FIGURES.iter().find(|row| row.0 == self).expect("each figure has a row")
     }
 
-    pub fn name(self) -> &'static str {
-        self.row().1
-    }
-
-    pub fn title(self) -> &'static str {
-        self.row().2
-    }
-
-    /// The guest's clock. The speed of two systems is compared by their instructions,
-    /// because an emulated CPU's time varies. None: no guest is needed.
-    pub fn clock(self) -> Option<Clock> {
+    pub fn name(self) -> String {
         match self {
-            Seq | Random40 | Random80 | GcCost => Some(Clock::Instructions),
-            SimSpeed | SimMemory | SimLarge => None,
-            _ if self.is_engine() => None,
-            _ => Some(Clock::Real),
+            Timed(latency) => latency.name(),
+            _ => self.row().1.to_string(),
         }
     }
 
-    /// Measured by the engine's own benchmark.
-    pub fn is_engine(self) -> bool {
-        matches!(self, EngineTakes | EngineLines | EngineBatched | EngineSingle | EngineThreads)
+    pub fn title(self) -> String {
+        match self {
+            Timed(latency) => latency.title(),
+            _ => self.row().2.to_string(),
+        }
+    }
+
+    fn target(self) -> Target {
+        match self {
+            Timed(latency) => latency.target(),
+            _ => self.row().3,
+        }
+    }
+
+    pub fn place(self) -> Place {
+        match self {
+            Seq | Random40 | Random80 | GcCost => Place::Nvme(Clock::Instructions),
+            SimSpeed | SimMemory | SimLarge => Place::Host,
+            Timed(_) => Place::Latency,
+            EngineTakes | EngineLines | EngineBatched | EngineSingle | EngineThreads => {
+                Place::Engine
+            }
+            _ => Place::Nvme(Clock::Real),
+        }
     }
 
     /// The utilization at which a WAF is measured, and the over-provisioning, in percent.
@@ -131,7 +160,8 @@ impl Figure {
 
 /// The figures whose names begin with one of the words: `waf` is all four.
 pub fn select(words: &[String]) -> Result<Vec<Figure>> {
-    let all = FIGURES.map(|(figure, name, ..)| (figure, name));
+    let all: Vec<(Figure, String)> = Figure::all().map(|f| (f, f.name())).collect();
+    let all: Vec<(Figure, &str)> = all.iter().map(|(f, name)| (*f, name.as_str())).collect();
     select::select("figure", words, &all, |name, word| name.starts_with(word))
 }
 
@@ -148,6 +178,8 @@ pub struct Measurements {
     pub bound: Vec<Bound>,
     pub simulator: Option<Simulations>,
     pub engine: Option<Engine>,
+    /// For each kernel.
+    pub latency: Vec<latency::Measured>,
     /// Why something could not be measured.
     pub problems: Vec<String>,
 }
@@ -163,6 +195,7 @@ impl Measurements {
         self.bound.extend(other.bound);
         self.simulator = other.simulator.or(self.simulator);
         self.engine = other.engine.or(self.engine.take());
+        self.latency.extend(other.latency);
         self.problems.extend(other.problems);
     }
 }
@@ -227,8 +260,11 @@ pub enum Writer {
 /// A figure's value and the single measurements behind it.
 #[derive(Debug, Serialize)]
 pub struct Outcome {
-    pub name: &'static str,
-    pub title: &'static str,
+    pub name: String,
+    /// None: that of all figures which are measured on one kernel only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    pub title: String,
     /// None: it could not be measured.
     pub value: Option<f64>,
     pub target: Target,
@@ -236,11 +272,30 @@ pub struct Outcome {
     pub detail: String,
 }
 
-pub fn outcome(figure: Figure, measured: &Measurements) -> Outcome {
-    let value = value(figure, measured);
+/// The figure's outcome, or one for each kernel.
+pub fn outcomes(figure: Figure, measured: &Measurements) -> Vec<Outcome> {
+    match figure {
+        Timed(latency) => measured
+            .latency
+            .iter()
+            .map(|m| outcome(figure, Some(&m.version), latency.value(m)))
+            .collect(),
+        _ => vec![outcome(figure, None, value(figure, measured))],
+    }
+}
+
+fn outcome(figure: Figure, kernel: Option<&str>, value: Option<(f64, String)>) -> Outcome {
     let (value, detail) = value.map_or((None, String::new()), |(v, d)| (Some(v), d));
-    let &(_, name, title, target) = figure.row();
-    Outcome { name, title, value, target, met: value.is_some_and(|v| target.met(v)), detail }
+    let target = figure.target();
+    Outcome {
+        name: figure.name(),
+        kernel: kernel.map(str::to_string),
+        title: kernel.map_or(String::new(), |k| format!("{k}, ")) + &figure.title(),
+        value,
+        target,
+        met: value.is_some_and(|v| target.met(v)),
+        detail,
+    }
 }
 
 fn value(figure: Figure, measured: &Measurements) -> Option<(f64, String)> {
@@ -275,9 +330,10 @@ fn value(figure: Figure, measured: &Measurements) -> Option<(f64, String)> {
     }
 }
 
-type Named<'a> = (&'a str, Vec<f64>);
+pub type Named<'a> = (&'a str, Vec<f64>);
 
-fn ratio(ours: Named, theirs: Named, unit: &str) -> Option<(f64, String)> {
+/// The ratio of the medians, and the single values.
+pub fn ratio(ours: Named, theirs: Named, unit: &str) -> Option<(f64, String)> {
     if ours.1.is_empty() || theirs.1.is_empty() {
         return None;
     }
@@ -313,13 +369,21 @@ fn amplification(found: &Amplification) -> Option<(f64, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::latency::{Aspect::Fill, Device::NvmeTcp, Latency::On};
+
+    fn only(figure: Figure, measured: &Measurements) -> Outcome {
+        outcomes(figure, measured).remove(0)
+    }
 
     #[test]
     fn prefixes_choose_figures() {
         let select = |text: &str| select(&[text.to_string()]);
-        assert_eq!(select("").unwrap().len(), FIGURES.len());
+        assert_eq!(select("").unwrap().len(), FIGURES.len() + 25);
+        assert_eq!(select("latency").unwrap().len(), 25);
+        let chosen = select("latency-tcp-fill,latency-best").unwrap();
+        assert_eq!(chosen, [Timed(On(NvmeTcp, Fill)), Timed(Latency::BestFill)]);
         assert_eq!(select("sim").unwrap(), [SimSpeed, SimMemory, SimLarge]);
-        assert!(select("engine").unwrap().iter().all(|f| f.is_engine()));
+        assert!(select("engine").unwrap().iter().all(|f| f.place() == Place::Engine));
         assert_eq!(select("waf").unwrap(), [Waf40, Waf60, Waf80, Waf90]);
         assert_eq!(select("random40,seq").unwrap(), [Seq, Random40]);
     }
@@ -338,7 +402,7 @@ mod tests {
             ],
             ..Measurements::default()
         };
-        let got = outcome(DeviceBound, &measured);
+        let got = only(DeviceBound, &measured);
         assert_eq!(got.value, Some(0.95));
         assert!(got.met);
         assert_eq!(got.detail, "MiB/s: znsage 19 1 20; fio 20 25 20");
@@ -350,14 +414,31 @@ mod tests {
             map: Some(Maps { map_bytes, blocks_total: 1000 }),
             ..Measurements::default()
         };
-        assert!(outcome(Map, &maps(8080)).met);
-        assert!(!outcome(Map, &maps(8081)).met);
+        assert!(only(Map, &maps(8080)).met);
+        assert!(!only(Map, &maps(8081)).met);
+    }
+
+    #[test]
+    fn figures_with_latency_have_an_outcome_for_each_kernel() {
+        let of = |version: &str| latency::Measured {
+            version: version.to_string(),
+            ..latency::Measured::default()
+        };
+        let measured =
+            Measurements { latency: vec![of("6.1"), of("6.12")], ..Measurements::default() };
+        let got = outcomes(Timed(On(NvmeTcp, Fill)), &measured);
+        let titles: Vec<&str> = got.iter().map(|o| o.title.as_str()).collect();
+        let rest = "NVMe/TCP: fill, znsage / stock";
+        assert_eq!(titles, [format!("6.1, {rest}"), format!("6.12, {rest}")]);
+        assert_eq!(got[1].kernel.as_deref(), Some("6.12"));
     }
 
     #[test]
     fn unmeasured_figures_do_not_meet_targets() {
-        for (figure, ..) in FIGURES {
-            let got = outcome(figure, &Measurements::default());
+        let measured =
+            Measurements { latency: vec![latency::Measured::default()], ..Measurements::default() };
+        for figure in Figure::all() {
+            let got = only(figure, &measured);
             assert!(got.value.is_none() && !got.met, "{}", got.name);
         }
     }

@@ -10,6 +10,7 @@ mod engine;
 mod figures;
 mod files;
 mod guest;
+mod latency;
 mod load;
 mod model;
 mod picture;

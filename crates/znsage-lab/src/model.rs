@@ -168,7 +168,7 @@ pub struct Demo {
 pub mod tests {
     use super::*;
 
-    fn phase(system: System, name: &str, ops_per_s: f64) -> Run {
+    pub fn phase(system: System, name: &str, ops_per_s: f64) -> Run {
         let znsage = system == System::Znsage;
         let fill = name == "fill";
         let latency = Latency { mean: 800.0, p50: 419.0, p99: 7930.0, p99_9: 2e4, max: 1.4e6 };

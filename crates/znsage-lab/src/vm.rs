@@ -15,7 +15,8 @@ use crate::load::Load;
 use crate::result::{Context, Result};
 use crate::table::clock;
 
-const KERNEL: &str = "6.12";
+/// For all that is not measured on each kernel.
+pub const KERNEL: &str = "6.12";
 /// With two, the emulator has three busy threads on a machine of two CPUs, and each TLB
 /// flush waits for a guest CPU that is not running.
 const CPUS: u32 = 1;
@@ -41,6 +42,8 @@ pub const INSTRUCTIONS_PER_S: f64 = 500e6;
 
 /// One boot.
 pub struct Vm<'a> {
+    /// As vm/run calls it.
+    pub kernel: &'a str,
     pub clock: Clock,
     pub conventional: Vec<&'a str>,
     pub zns: Vec<&'a str>,
@@ -82,7 +85,7 @@ pub fn collect<T: DeserializeOwned>(vm: &Vm) -> Result<Harvest<T>> {
 fn boot(vm: &Vm, raw: &Path) -> Result<()> {
     let start = Instant::now();
     for attempt in 1.. {
-        show(start, &format!("booting Debian's kernel {KERNEL} in QEMU"));
+        show(start, &format!("booting Debian's kernel {} in QEMU", vm.kernel));
         let status = boot_once(vm, raw, start)?;
         if status.success() {
             break;
@@ -99,7 +102,7 @@ fn boot(vm: &Vm, raw: &Path) -> Result<()> {
 fn boot_once(vm: &Vm, raw: &Path, start: Instant) -> Result<ExitStatus> {
     let program = std::env::current_exe().context("where am I")?;
     let mut command = Command::new("vm/run");
-    command.args(["--kernel", KERNEL, "--cpus", &CPUS.to_string()]);
+    command.args(["--kernel", vm.kernel, "--cpus", &CPUS.to_string()]);
     if vm.clock == Clock::Instructions {
         command.args(["--clock", "instructions"]);
     }

@@ -5,15 +5,14 @@ use std::path::Path;
 
 use super::bound;
 use super::program::call;
-use super::swap::{self, memory, status, Status, Swap};
-use super::work::{measure, Measured, Work};
+use super::swap::{self, memory, release, status, Status, Swap};
+use super::work::{common, measure, Work};
 use crate::figures::{select, Amplification, Collection, Figure, Maps, Measurements};
 use crate::files::write_json;
 use crate::model::{Run, System};
 use crate::result::Result;
 
 const LIMIT: u64 = 64 << 20;
-const THREADS: u32 = 4;
 
 /// Seconds of random access: the warm-up, at 80 % until GC runs, and the measurement.
 const SECONDS_40: (u32, u32) = (2, 5);
@@ -36,7 +35,7 @@ const PATIENCE: u32 = 180;
 
 pub fn run(out: &Path, figures: &[String], rounds: u32) -> Result<()> {
     let figures = select(figures)?;
-    let offered = swap::offered()?;
+    let offered = swap::offered(&swap::device("ZNS0")?)?;
     let mut lab = Lab { out, area: offered.size_bytes, measured: Measurements::default() };
     lab.maps(&offered);
     // A figure that fails does not keep the others from being measured.
@@ -45,16 +44,16 @@ pub fn run(out: &Path, figures: &[String], rounds: u32) -> Result<()> {
     for &figure in &figures {
         if let Some((utilization, over_provisioning)) = figure.waf_setting() {
             let done = lab.amplification(utilization, over_provisioning);
-            lab.note(figure.title(), done);
+            lab.note(&figure.title(), done);
         }
     }
     if figures.contains(&Figure::GcCost) {
         let done = lab.collections(rounds);
-        lab.note(Figure::GcCost.title(), done);
+        lab.note(&Figure::GcCost.title(), done);
     }
     if figures.contains(&Figure::DeviceBound) {
         let done = bound::measure(out, rounds, &mut lab.measured.bound);
-        lab.note(Figure::DeviceBound.title(), done);
+        lab.note(&Figure::DeviceBound.title(), done);
     }
     write_json(&out.join("runs.json"), &lab.measured)
 }
@@ -75,8 +74,7 @@ impl Lab<'_> {
     }
 
     fn maps(&mut self, offered: &Status) {
-        let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-        self.measured.kernel = kernel.trim().to_string();
+        self.measured.kernel = release();
         self.measured.map =
             Some(Maps { map_bytes: offered.map_bytes, blocks_total: offered.blocks_total });
     }
@@ -113,7 +111,7 @@ impl Lab<'_> {
 
     fn one(&self, system: System, figure: Figure) -> Result<Run> {
         let swap = Swap::on(system, self.area)?;
-        let mut arguments = common();
+        let mut arguments = common(LIMIT);
         let phase = match figure {
             Figure::Seq => {
                 arguments.extend([self.size(80), "--fill-only".to_string()]);
@@ -130,9 +128,9 @@ impl Lab<'_> {
                 "random"
             }
         };
-        let work = Work { system, phase: figure.name(), arguments };
+        let work = Work { system, phase: &figure.name(), arguments };
         let measured = measure(&work, self.out)?;
-        sound(&measured)?;
+        measured.sound()?;
         swap.off()?;
         measured.run(phase, figure.ratio_phase().unwrap_or(phase))
     }
@@ -165,13 +163,13 @@ impl Lab<'_> {
         seconds: (u32, u32),
     ) -> Result<Run> {
         let swap = Swap::znsage(&swap::device(device)?, options)?;
-        let mut arguments = common();
+        let mut arguments = common(LIMIT);
         arguments.push(format!("--size={size}"));
         arguments.push(format!("--warmup={}", seconds.0));
         arguments.push(format!("--seconds={}", seconds.1));
         let work = Work { system: System::Znsage, phase: "gc", arguments };
         let measured = measure(&work, self.out)?;
-        sound(&measured)?;
+        measured.sound()?;
         swap.off()?;
         let run = measured.run("random", "gc")?;
         let moved = run.measured.device.map_or(0, |d| d.gc_blocks);
@@ -190,7 +188,7 @@ impl Lab<'_> {
         eprintln!("[WAF at {utilization} %] over-provisioning {over_provisioning} %");
         let device = swap::device("ZNS1")?;
         let swap = Swap::znsage(&device, &[&format!("--over-provisioning={over_provisioning}")])?;
-        let mut arguments = common();
+        let mut arguments = common(LIMIT);
         arguments.push(format!("--utilization={utilization}"));
         arguments.push("--write-ratio=1".to_string());
         arguments.push(format!("--rewrites={REWRITES}"));
@@ -199,7 +197,7 @@ impl Lab<'_> {
         let phase = format!("waf{utilization}");
         let work = Work { system: System::Znsage, phase: &phase, arguments };
         let measured = measure(&work, self.out)?;
-        sound(&measured)?;
+        measured.sound()?;
         self.measured.waf.push(Amplification {
             utilization_percent: utilization,
             over_provisioning_percent: over_provisioning,
@@ -209,20 +207,8 @@ impl Lab<'_> {
     }
 }
 
-fn common() -> Vec<String> {
-    vec![format!("--memory-limit={LIMIT}"), format!("--threads={THREADS}"), "--seed=1".to_string()]
-}
-
 /// Commands of NVMe devices that timed out since the boot.
 fn timeouts() -> Result<usize> {
     let log = call("dmesg", &[])?;
     Ok(log.lines().filter(|l| l.contains(" nvme") && l.contains(" timeout, ")).count())
-}
-
-/// A system that loses data has no figures.
-fn sound(measured: &Measured) -> Result<()> {
-    match measured.report.corrupt_pages {
-        0 => Ok(()),
-        n => Err(format!("{n} corrupt pages")),
-    }
 }

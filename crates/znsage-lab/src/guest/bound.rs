@@ -2,11 +2,11 @@
 //! A device that is slower than the CPU: a zoned null_blk with a fixed bandwidth. fio
 //! measures that bandwidth; znsage should reach it.
 
-use std::fs;
 use std::path::Path;
 
 use serde::Deserialize;
 
+use super::null_blk::NullBlk;
 use super::program::call;
 use super::swap::{self, Swap};
 use super::work::{measure as bench, Work};
@@ -15,8 +15,6 @@ use crate::figures::{Bound, Writer};
 use crate::model::{System, MIB};
 use crate::result::{Context, Result};
 
-const NAME: &str = "nullb0";
-const DEVICE: &str = "/dev/nullb0";
 const SIZE_MIB: u64 = 384;
 const ZONE_MIB: u64 = 4;
 
@@ -32,17 +30,23 @@ const LIMIT_MIB: u64 = 64;
 const JOBS: u64 = 1;
 
 pub fn measure(out: &Path, rounds: u32, results: &mut Vec<Bound>) -> Result<()> {
-    let _device = NullBlk::new()?;
+    let device = NullBlk::new(&[
+        ("size", SIZE_MIB),
+        ("zoned", 1),
+        ("zone_size", ZONE_MIB),
+        ("submit_queues", JOBS),
+        ("mbps", MBPS),
+    ])?;
     // fio's requests are as large as znsage's appends.
-    let swap = Swap::znsage(DEVICE, &[])?;
+    let swap = Swap::znsage(device.node(), &[])?;
     let chunk = swap::status()?.chunk_bytes;
     swap.off()?;
     for round in 0..rounds {
         eprintln!("[throttled device, round {} of {rounds}]", round + 1);
         for writer in [Writer::Fio, Writer::Znsage] {
             let mib_per_s = match writer {
-                Writer::Fio => fio(chunk)?,
-                Writer::Znsage => znsage(out)?,
+                Writer::Fio => fio(device.node(), chunk)?,
+                Writer::Znsage => znsage(device.node(), out)?,
             };
             eprintln!("  {writer:?}: {mib_per_s:.2} MiB/s written");
             results.push(Bound { writer, mib_per_s });
@@ -53,8 +57,8 @@ pub fn measure(out: &Path, rounds: u32, results: &mut Vec<Bound>) -> Result<()> 
 
 /// Fills memory, so that pages go out in sequence, and returns the rate at which the
 /// device acknowledged them while it was always busy.
-fn znsage(out: &Path) -> Result<f64> {
-    let swap = Swap::znsage(DEVICE, &["--force"])?;
+fn znsage(device: &str, out: &Path) -> Result<f64> {
+    let swap = Swap::znsage(device, &["--force"])?;
     let arguments = vec![
         "--fill-only".to_string(),
         "--threads=4".to_string(),
@@ -68,13 +72,13 @@ fn znsage(out: &Path) -> Result<f64> {
 }
 
 /// Writes to the zones in sequence with O_DIRECT.
-fn fio(chunk: u64) -> Result<f64> {
+fn fio(device: &str, chunk: u64) -> Result<f64> {
     let share = WRITE_MIB / JOBS / ZONE_MIB * ZONE_MIB;
     let text = call(
         "fio",
         &[
             "--name=zones",
-            &format!("--filename={DEVICE}"),
+            &format!("--filename={device}"),
             "--rw=write",
             "--direct=1",
             "--zonemode=zbd",
@@ -108,45 +112,6 @@ fn parse_fio(text: &str) -> Result<f64> {
     let document: Document = serde_json::from_str(json).context("fio")?;
     let job = document.jobs.first().ok_or("fio reports no job")?;
     Ok(job.write.bw_bytes / MIB)
-}
-
-/// A null_blk device that is removed when dropped.
-struct NullBlk {
-    directory: String,
-}
-
-impl NullBlk {
-    fn new() -> Result<NullBlk> {
-        call("modprobe", &["null_blk", "nr_devices=0"])?;
-        let directory = format!("/sys/kernel/config/nullb/{NAME}");
-        fs::create_dir(&directory).context(format_args!("cannot make {directory}"))?;
-        let device = NullBlk { directory };
-        for (attribute, value) in [
-            ("size", SIZE_MIB),
-            ("blocksize", 4096),
-            ("zoned", 1),
-            ("zone_size", ZONE_MIB),
-            ("memory_backed", 1),
-            ("submit_queues", JOBS),
-            ("mbps", MBPS),
-            ("power", 1),
-        ] {
-            device.set(attribute, value)?;
-        }
-        Ok(device)
-    }
-
-    fn set(&self, attribute: &str, value: u64) -> Result<()> {
-        let path = format!("{}/{attribute}", self.directory);
-        fs::write(&path, value.to_string()).context(format_args!("cannot set {path}"))
-    }
-}
-
-impl Drop for NullBlk {
-    fn drop(&mut self) {
-        let _ = self.set("power", 0);
-        let _ = fs::remove_dir(&self.directory);
-    }
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ const SECONDS_80: (u32, u32) = (12, 30);
 
 pub fn run(out: &Path) -> Result<()> {
     // Both systems get swap areas and memory of one size.
-    let offered = swap::offered()?;
+    let offered = swap::offered(&swap::device("ZNS0")?)?;
     let number = offered.blocks_total;
     let mut demo = Demo { device_bytes: number * PAGE, ..Demo::default() };
     let steps = System::BOTH.len() * PHASES.len();

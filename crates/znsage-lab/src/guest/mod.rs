@@ -5,7 +5,11 @@
 mod bench;
 mod bound;
 mod demo;
+mod latency;
+mod null_blk;
+mod nvme_tcp;
 mod program;
+mod scsi_debug;
 mod swap;
 mod work;
 mod workloads;
@@ -38,6 +42,15 @@ enum Job {
         #[arg(long)]
         rounds: u32,
     },
+    /// Measure stock swap and znsage on devices with latency
+    Latency {
+        #[arg(long)]
+        out: PathBuf,
+        #[arg(long)]
+        figures: Vec<String>,
+        #[arg(long)]
+        rounds: u32,
+    },
     /// Run real programs
     Workloads {
         #[arg(long)]
@@ -50,11 +63,15 @@ enum Job {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let (Job::Demo { out } | Job::Bench { out, .. } | Job::Workloads { out, .. }) = &args.job;
+    let (Job::Demo { out }
+    | Job::Bench { out, .. }
+    | Job::Latency { out, .. }
+    | Job::Workloads { out, .. }) = &args.job;
     started(out)?;
     match &args.job {
         Job::Demo { out } => demo::run(out),
         Job::Bench { out, figures, rounds } => bench::run(out, figures, *rounds),
+        Job::Latency { out, figures, rounds } => latency::run(out, figures, *rounds),
         Job::Workloads { out, workloads, rounds } => workloads::run(out, workloads, *rounds),
     }
 }

@@ -20,6 +20,8 @@ pub struct Status {
     pub blocks_total: u64,
     pub map_bytes: u64,
     pub chunk_bytes: u64,
+    /// Appends, resets and finishes that failed.
+    pub write_errors: u64,
 }
 
 /// Swap that is on, and turned off when dropped.
@@ -76,9 +78,9 @@ impl Drop for Swap {
     }
 }
 
-/// Turns a znsage device on and off to learn its size.
-pub fn offered() -> Result<Status> {
-    let swap = Swap::znsage(&device("ZNS0")?, &[])?;
+/// Turns znsage on and off on a device to learn its size.
+pub fn offered(device: &str) -> Result<Status> {
+    let swap = Swap::znsage(device, &[])?;
     let status = status()?;
     swap.off()?;
     Ok(status)
@@ -93,6 +95,12 @@ pub fn status() -> Result<Status> {
     let text = call("znsage", &["status", "--json"])?;
     let document: Document = serde_json::from_str(&text).context("znsage status")?;
     document.devices.into_iter().next().ok_or("no znsage device is on".to_string())
+}
+
+/// The kernel's version, as it reports it.
+pub fn release() -> String {
+    let text = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    text.trim().to_string()
 }
 
 /// The memory that makes `percent` of the device's blocks live when all beyond the limit

@@ -19,6 +19,13 @@ pub struct Work<'a> {
     pub arguments: Vec<String>,
 }
 
+const THREADS: u32 = 4;
+
+/// The arguments that all figures share.
+pub fn common(limit: u64) -> Vec<String> {
+    vec![format!("--memory-limit={limit}"), format!("--threads={THREADS}"), "--seed=1".to_string()]
+}
+
 /// The report, and the counters over time.
 pub struct Measured {
     system: System,
@@ -73,6 +80,14 @@ fn complaint(text: &str) -> String {
 }
 
 impl Measured {
+    /// A system that loses data has no figures.
+    pub fn sound(&self) -> Result<()> {
+        match self.report.corrupt_pages {
+            0 => Ok(()),
+            n => Err(format!("{n} corrupt pages")),
+        }
+    }
+
     /// The phase that bench calls `name`, as `phase` of the results.
     pub fn run(&self, name: &str, phase: &str) -> Result<Run> {
         let phases = &self.report.phases;

@@ -66,6 +66,7 @@ pub fn run(args: &Args) -> Result<bool> {
     };
     let names: Vec<&str> = chosen.iter().map(|w| w.name()).collect();
     let machine = Vm {
+        kernel: vm::KERNEL,
         clock: Clock::Real,
         conventional: vec![SWAP, DISK],
         zns: vec![ZNS],

@@ -25,7 +25,7 @@ pub fn run(out: &Path, workloads: &[String], rounds: u32) -> Result<()> {
     let chosen = select(workloads)?;
     let kernel = read(Path::new("/proc/sys/kernel/osrelease"))?;
     let mut measured = Measured { kernel: kernel.trim().to_string(), ..Measured::default() };
-    let area = swap::offered()?.size_bytes;
+    let area = swap::offered(&swap::device("ZNS0")?)?.size_bytes;
     let _disk = Disk::mount()?;
     for (i, &workload) in chosen.iter().enumerate() {
         eprintln!("[{} of {}] {}", i + 1, chosen.len(), workload.name());
