@@ -68,6 +68,9 @@ void host_destroy(struct host *h)
 	free(h);
 }
 
+/* When an append is sent; the device takes a nanosecond. */
+#define SENT	1
+
 /* ---- the worker ---- */
 
 static void host_kick(struct host *h)
@@ -88,9 +91,9 @@ static void do_append(struct host *h, const struct zse_op *op)
 	bool finished, more;
 
 	meter.appends++;
-	more = zse_append_done(h->e, c, true, offset, &finished);
+	more = zse_append_done(h->e, c, true, offset, SENT + 1, &finished);
 	if (finished)
-		more |= zse_chunk_put(h->e, c, c->sent ? c->sent + 1 : 0);
+		more |= zse_chunk_put(h->e, c);
 	if (more)
 		host_kick(h);
 }
@@ -133,7 +136,7 @@ static void *work(void *p)
 
 	memset(&meter, 0, sizeof(meter));
 	while (sleep_until_kicked(h))
-		while (zse_next_op(h->e, &op))
+		while (zse_next_op(h->e, &op, SENT))
 			do_op(h, &op);
 	h->locks = meter;
 	return NULL;
@@ -168,7 +171,7 @@ void host_open_victim(struct host *h)
 
 	if (!zse_set_watermarks(h->e, ZONES - 2, ZONES - 1))
 		fail("watermarks refused");
-	while (zse_next_op(h->e, &op) && op.kind != ZSE_OP_READ)
+	while (zse_next_op(h->e, &op, SENT) && op.kind != ZSE_OP_READ)
 		do_op(h, &op);
 	if (!h->e->gc.nr_victims)
 		fail("GC found no victim");
@@ -180,9 +183,7 @@ static void append(struct host *h, struct zse_chunk *c)
 {
 	struct zse_op op;
 
-	/* Any time that is not 0; the device takes a nanosecond. */
-	c->sent = 1;
-	if (zse_append_start(h->e, c, &op))
+	if (zse_append_start(h->e, c, &op, SENT))
 		do_append(h, &op);
 	else
 		host_kick(h);
@@ -223,7 +224,7 @@ bool host_write(struct host *h, u32 stream, u32 slot)
 /* The end of a plug: what the stream has goes out. */
 void host_flush(struct host *h, u32 stream)
 {
-	struct zse_chunk *c = zse_stream_take(h->e, stream, true, ~0ULL);
+	struct zse_chunk *c = zse_stream_flush(h->e, stream);
 
 	if (c)
 		append(h, c);
