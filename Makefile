@@ -121,7 +121,7 @@ test-engine: stress checked ## the engine: parts, stress under sanitizers, prope
 
 # docs/locking.md says what is checked.
 test-model: checked ## the engine's lock-free parts in a model checker
-	cargo test --workspace --test model --test buffer --test kmod
+	cargo test --workspace --test model --test buffer --test kmod --test allocations
 
 # Without a browser, test-rust skips these.
 test-report: checked ## pages of `znsage report` in a headless Chromium
