@@ -235,7 +235,8 @@ impl Engine {
                 return None;
             }
             if (*c).nr == 0 {
-                (*c).born = now;
+                // 0 would say that no page has come.
+                (*c).born = now.max(1);
             }
             let (chunk, page) = ((*c).id, (*c).nr);
             let nr = ((*c).max - page).min(slots.len() as u32);

@@ -186,7 +186,7 @@ pub const METRICS: &[Metric] = &[
     number("znsage_survivor_classes", Gauge, "survivors", One, "Classes of zones for what garbage collection copies."),
     number("znsage_keys", Gauge, "keys", One, "Keys, such as cgroups, that have a stream."),
     number("znsage_keys_sharing", Gauge, "keys_sharing", One, "Keys that share their stream with others."),
-    number("znsage_write_window_blocks", Gauge, "write_window", One, "Blocks of swap-out that may be in flight at once."),
+    number("znsage_write_window_bytes", Gauge, "write_window", Blocks, "Swapped-out data that may be in flight at once."),
     number("znsage_gc_low_zones", Gauge, "gc_low", One, "Garbage collection begins when fewer zones are empty."),
     number("znsage_gc_high_zones", Gauge, "gc_high", One, "Garbage collection stops when this many zones are empty."),
     number("znsage_gc_pace_ratio", Gauge, "pace", Percent, "Share of swap-out's room within which garbage collection finishes its zones."),
