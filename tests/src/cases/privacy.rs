@@ -213,7 +213,7 @@ fn no_cipher(_: &mut Log) -> Outcome {
     without_ciphers(|| {
         let ran = znsage(&[&["on", &backing], &ENCRYPT[..]].concat())?;
         ensure!(ran.status == 3, "status {}: {}", ran.status, ran.said());
-        for says in ["the kernel offers no xts(aes)", "modprobe xts"] {
+        for says in ["the kernel has no cipher xts(aes)", "modprobe xts"] {
             ensure!(ran.stderr.contains(says), "it does not say `{says}`: {}", ran.said());
         }
         ensure!(guest::swaps().is_empty(), "there is a swap area");
