@@ -65,6 +65,10 @@ impl Group {
         self.set("memory.high", "max")
     }
 
+    pub fn current(&self) -> Outcome<u64> {
+        guest::read_number(&self.path.join("memory.current").to_string_lossy())
+    }
+
     /// The inode number of its directory, as `stat -c %i` prints.
     pub fn id(&self) -> Outcome<u64> {
         use std::os::unix::fs::MetadataExt;
@@ -198,6 +202,10 @@ pub fn spawn(group: Option<&Group>, body: impl FnOnce(&mut Link) -> Outcome) -> 
 }
 
 impl Child {
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
     /// Waits until the child reaches its next point.
     pub fn reach(&mut self) -> Outcome {
         let mut line = String::new();

@@ -79,6 +79,24 @@ impl Device {
         guest::read_number(&self.attribute(file))
     }
 
+    /// What tells most of its condition, for the message of a failed test.
+    pub fn condition(&self) -> String {
+        const FILES: [&str; 7] = [
+            "zone_states",
+            "write_window",
+            "live_blocks",
+            "read_errors",
+            "write_errors",
+            "stalls",
+            "latency",
+        ];
+        let show = |file| {
+            let text = guest::read(&self.attribute(file)).unwrap_or_else(|e| e);
+            format!("{file}: {}", text.replace('\n', ", "))
+        };
+        FILES.map(show).join("\n")
+    }
+
     /// A row for each zone.
     pub fn zones(&self) -> Outcome<Vec<Row>> {
         mounted("debugfs", DEBUGFS, "znsage")?;

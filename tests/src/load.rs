@@ -29,7 +29,7 @@ pub struct Tally {
 }
 
 pub struct Load {
-    _group: Group,
+    group: Group,
     workers: Vec<Child>,
 }
 
@@ -45,7 +45,7 @@ impl Load {
             worker.reach()?;
             worker.go_on()?;
         }
-        Ok(Load { _group: group, workers })
+        Ok(Load { group, workers })
     }
 
     /// The errors of workers that ended before they were told to.
@@ -53,6 +53,17 @@ impl Load {
         let ended = self.workers.iter_mut().filter(|worker| worker.has_spoken());
         let words: Vec<String> = ended.filter_map(|w| w.numbers::<3>().err()).collect();
         words.join("; ")
+    }
+
+    /// What each worker waits for in the kernel, for the message of a failed test.
+    pub fn whereabouts(&self) -> String {
+        let show = |worker: &Child| {
+            let stack = guest::read(&format!("/proc/{}/stack", worker.pid()));
+            let stack = stack.unwrap_or_else(|e| e).replace('\n', " ");
+            format!("worker {}: {stack}", worker.pid())
+        };
+        let workers: Vec<String> = self.workers.iter().map(show).collect();
+        format!("memory.current {}\n{}", self.group.current().unwrap_or(0), workers.join("\n"))
     }
 
     /// Stops the workers after all faults have ended. Each verifies all its pages: a wrong

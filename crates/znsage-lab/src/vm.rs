@@ -21,8 +21,10 @@ pub const KERNEL: &str = "6.12";
 /// flush waits for a guest CPU that is not running.
 const CPUS: u32 = 1;
 
-/// The exit status of vm/run for a guest that crashed or did not start.
+/// The exit statuses of vm/run for a guest that crashed or did not start, and for one that
+/// QEMU crashed.
 const STATUS_VM: i32 = 125;
+const STATUS_EMULATION: i32 = 123;
 const ATTEMPTS: u32 = 3;
 
 /// The guest creates this file when it begins its work.
@@ -90,7 +92,8 @@ fn boot(vm: &Vm, raw: &Path) -> Result<()> {
         if status.success() {
             break;
         }
-        let died_early = status.code() == Some(STATUS_VM) && !raw.join(STARTED).exists();
+        let died = matches!(status.code(), Some(STATUS_VM | STATUS_EMULATION));
+        let died_early = died && !raw.join(STARTED).exists();
         if !died_early || attempt == ATTEMPTS {
             return Err(format!("the guest did not finish its work ({status})"));
         }

@@ -62,7 +62,9 @@ fn more(device: &Device, file: &str, than: u64) -> Outcome {
 fn goes_on(device: &Device, load: &mut Load) -> Outcome {
     for file in ["host_blocks", "read_blocks"] {
         let than = device.counter(file)? + 500;
-        more(device, file, than).map_err(|e| format!("{e}; {}", load.complaints()))?;
+        more(device, file, than).map_err(|e| {
+            format!("{e}; {}\n{}\n{}", load.complaints(), device.condition(), load.whereabouts())
+        })?;
     }
     Ok(())
 }
