@@ -133,8 +133,10 @@ static bool zones_are_short(const struct zse_config *cfg)
  * One place among the active zones is left for a zone whose last appends are in
  * flight. Half of the others are for swap-out, the rest for GC, which writes
  * more than swap-out if the device is more than about 70 % full. If zones take
- * only a few chunks, one at a time is enough. If the device sets no limit, its
- * number of zones does: open zones gather no stale blocks for GC.
+ * only a few chunks, one at a time is enough; where a zone takes one append at
+ * a time, swap-out opens only as many as it keeps busy (stripe_idle()). If the
+ * device sets no limit, its number of zones does: open zones gather no stale
+ * blocks for GC.
  */
 u32 zse_lanes(const struct zse_config *cfg, u32 streams)
 {
@@ -147,7 +149,7 @@ u32 zse_lanes(const struct zse_config *cfg, u32 streams)
 		if (streams * lanes >= most)
 			lanes = most ? (most - 1) / streams : 0;
 	} else {
-		if (zones_are_short(cfg))
+		if (zones_are_short(cfg) && !cfg->serial)
 			return 1;
 		if (!cfg->max_active && cfg->nr_zones / ZONES_OF_A_LANE < most)
 			most = cfg->nr_zones / ZONES_OF_A_LANE;

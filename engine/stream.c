@@ -7,11 +7,10 @@
  *	pool -> filling in a stream -> [queued, stalled] -> append in flight -> pool
  *
  * Group commit. A chunk goes out when it is full. A partial chunk goes out at
- * the end of a batch if nothing of its stream is in flight; otherwise the
- * append in flight is the time in which it fills, and it goes when that append
- * ends. So the size of appends follows from the device's latency, and a slow
- * device gets few and large ones. The host's deadline sends what waits for
- * longer, also with padding.
+ * the end of a batch if fewer than ZSE_DEPTH of its stream are in flight;
+ * otherwise it goes on filling until one of them ends. So the size of appends
+ * follows from the device's latency, and a slow device gets few and large ones.
+ * The host's deadline sends what waits for longer, also with padding.
  *
  * A chunk ends where the zone of its lane does, so that it is one append. A
  * chunk that finds no zone waits in a queue, first come first served, and may
@@ -251,7 +250,8 @@ struct zse_chunk *zse_stream_end(struct zse_engine *e, u32 stream,
  * @stream: stream that some of them went to
  *
  * If the partial chunk needs padding, it waits for more pages or the deadline.
- * If something of the stream is in flight, it waits for that: zse_stream_due().
+ * If ZSE_DEPTH appends of the stream are in flight, it waits for one to end:
+ * zse_stream_due().
  *
  * Return: the chunk if it is to go now; the caller owns and appends it; or
  * NULL.
@@ -270,7 +270,7 @@ struct zse_chunk *zse_stream_flush(struct zse_engine *e, u32 stream)
 		zp_store(&st->due, true);
 		/* Pairs with zse_chunk_put(). */
 		zp_mb();
-		if (!zp_load(&st->sent))
+		if (zp_load(&st->sent) < ZSE_DEPTH)
 			c = chunk_leave(e, st);
 	}
 	zp_unlock(&st->lock, flags);
@@ -278,7 +278,7 @@ struct zse_chunk *zse_stream_flush(struct zse_engine *e, u32 stream)
 }
 
 /**
- * zse_stream_due() - did a partial chunk wait for appends that have ended?
+ * zse_stream_due() - did a partial chunk wait for an append that has ended?
  * @e:	    engine
  * @stream: stream
  *
@@ -288,7 +288,7 @@ bool zse_stream_due(const struct zse_engine *e, u32 stream)
 {
 	const struct zse_stream *st = &e->streams[stream];
 
-	return zp_load(&st->due) && !zp_load(&st->sent);
+	return zp_load(&st->due) && zp_load(&st->sent) < ZSE_DEPTH;
 }
 
 /**
@@ -586,7 +586,7 @@ bool zse_chunk_put(struct zse_engine *e, struct zse_chunk *c)
 	chunk_reset(c);
 	pool_put(e, c);
 	left = zp_sub_return(&e->flow.in_flight, nr);
-	due = !zp_sub_return(&st->sent, 1) && zp_load(&st->due);
+	due = zp_sub_return(&st->sent, 1) < ZSE_DEPTH && zp_load(&st->due);
 	/* Without swap-out, nothing holds GC back: flow_gc_waits(). */
 	return due || (!left && zp_load(&e->gc.nr_victims));
 }

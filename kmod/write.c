@@ -5,8 +5,8 @@
  * Pages of incoming bios gather in the chunk of a stream. The append carries
  * these very pages, or their ciphertext. A chunk goes out when it is full. A
  * partial chunk goes out when the plug of its submitter ends (reclaim works
- * under one), at once if there is no plug; but while an append of the stream is
- * in flight it goes on filling, and goes out when that ends (engine/stream.c).
+ * under one), at once if there is no plug; but while a few appends of the
+ * stream are in flight it goes on filling (engine/stream.c).
  * The deadline sends what has waited for longer. A chunk that needs padding to
  * the write unit waits for the deadline: the next batch of reclaim usually
  * fills it.

@@ -251,7 +251,8 @@ impl Engine {
     }
 
     /// Ends a batch of pages: takes the partial chunk of a stream if it needs no padding and
-    /// nothing of the stream is in flight. Else it is due later: [`Engine::is_due`].
+    /// fewer than [`DEPTH`] of the stream are in flight. Else it is due later:
+    /// [`Engine::is_due`].
     pub fn flush(&mut self, stream: u32) -> Option<Filled> {
         self.assert_stream(stream);
         // SAFETY: stream is in range.
@@ -259,7 +260,7 @@ impl Engine {
         self.chunk(c).map(|chunk| Filled { chunk })
     }
 
-    /// Did a partial chunk wait for appends of its stream that have ended?
+    /// Did a partial chunk wait for an append of its stream that has ended?
     pub fn is_due(&self, stream: u32) -> bool {
         self.assert_stream(stream);
         // SAFETY: stream is in range.

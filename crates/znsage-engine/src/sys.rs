@@ -10,6 +10,7 @@ use std::ptr;
 pub const ZSE_TAG_BASE: u32 = 0xfff0_0000;
 pub const ZSE_MAX_BLOCKS: u32 = ZSE_TAG_BASE;
 pub const ZSE_MAX_ENTRIES: u32 = 0xf_fffe;
+pub const ZSE_DEPTH: u32 = 4;
 
 pub const ZSE_VICTIM_GREEDY: u32 = 0;
 pub const ZSE_VICTIM_COST_BENEFIT: u32 = 1;
@@ -489,6 +490,7 @@ mod tests {
             ZSE_TAG_BASE,
             ZSE_MAX_BLOCKS,
             ZSE_MAX_ENTRIES,
+            ZSE_DEPTH,
             ZSE_VICTIM_GREEDY,
             ZSE_VICTIM_COST_BENEFIT,
             ZSE_VICTIM_AGE,

@@ -297,6 +297,8 @@ impl Scenario {
                 _ => max_active,
             };
             let mut cfg = draw_config(&mut r, unit, units, capacity, max_open);
+            // From a separate generator, so that other seeds keep their scenario.
+            cfg.serial = Draw(rng::stream(seed, 5)).percent(20);
             let most = cfg.max_slots();
             if most < 16 || cfg.gc_high >= cfg.nr_zones {
                 continue;
@@ -326,9 +328,8 @@ impl Scenario {
                 load: draw_load(&mut r, cfg.nr_slots),
                 cfg,
             };
-            // From separate generators, so that other seeds keep their scenario.
+            // Likewise.
             scenario.draw_bad_blocks(&mut Draw(rng::stream(seed, 4)));
-            scenario.cfg.serial = Draw(rng::stream(seed, 5)).percent(20);
             return scenario;
         }
     }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use znsage_engine::{
     Append, BufferHold, Config, Engine, Entry, Failed, Filled, Finish, GcRead, PageOwner, Policy,
-    Read, ReadHold, Reset, Stats, Victim, NONE,
+    Read, ReadHold, Reset, Stats, Victim, DEPTH, NONE,
 };
 
 use crate::device::{Device, Fate, Page};
@@ -252,12 +252,12 @@ impl Host {
         true
     }
 
-    /// Ends a batch: the chunk of a stream goes if nothing of the stream is in flight.
+    /// Ends a batch: the chunk of a stream goes if few of the stream are in flight.
     pub fn end_batch(&mut self, stream: u32) {
         let f = &mut self.filling[stream as usize];
         let whole = f.nr > 0 && f.nr.is_multiple_of(self.cfg.write_unit);
         f.due |= whole;
-        let goes = whole && self.sent[stream as usize] == 0;
+        let goes = whole && self.sent[stream as usize] < DEPTH;
         let chunk = self.e.flush(stream);
         self.started(stream, chunk, goes);
     }
@@ -281,7 +281,7 @@ impl Host {
     /// Streams whose chunk waited for appends that have ended.
     pub fn flush_due(&mut self) {
         for stream in 0..self.filling.len() {
-            let due = self.filling[stream].due && self.sent[stream] == 0;
+            let due = self.filling[stream].due && self.sent[stream] < DEPTH;
             assert_eq!(self.e.is_due(stream as u32), due, "is stream {stream} due?");
             if due {
                 self.end_batch(stream as u32);
