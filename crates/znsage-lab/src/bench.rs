@@ -106,8 +106,8 @@ fn with_latency(
     rounds: u32,
     out: &Path,
 ) -> (latency::Measured, Option<f64>) {
-    let (found, load) = match vm::collect(&vm("latency", kernel, Clock::Real, figures, rounds, out))
-    {
+    let vm = vm("latency", kernel, Clock::Instructions, figures, rounds, out);
+    let (found, load) = match vm::collect(&vm) {
         Ok(harvest) => (harvest.document, harvest.others),
         Err(why) => (latency::Measured::failed(why), None),
     };

@@ -15,7 +15,7 @@ fn spec() -> Spec {
 }
 
 fn ask(spec: Spec, goal: Goal, jobs: usize) -> Result<Advice, AdviceError> {
-    let question = Question { spec, goal, budget: 60, jobs };
+    let question = Question { spec, goal, budget: 80, jobs };
     advise(&question, &mut || false, &mut |_| {})
 }
 
@@ -28,6 +28,7 @@ fn a_bad_setting_is_found_and_its_gain_is_proven() {
     let mut spec = spec();
     spec.set("znsage.chunk", "4K").unwrap();
     let advice = ask(spec.clone(), Goal::Speed, 2).unwrap();
+    assert!(!advice.cut_short, "{} runs", advice.runs);
     let chunk = of(&advice, "znsage.chunk");
     assert_eq!(chunk.default, "4096");
     assert!(chunk.value.parse::<u64>().unwrap() >= 16 << 10, "{chunk:?}");
@@ -89,7 +90,7 @@ fn what_cannot_be_run_is_refused() {
 
 #[test]
 fn advice_can_be_interrupted() {
-    let question = Question { spec: spec(), goal: Goal::Latency, budget: 60, jobs: 1 };
+    let question = Question { spec: spec(), goal: Goal::Latency, budget: 80, jobs: 1 };
     let runs = std::cell::Cell::new(0);
     let e = advise(&question, &mut || runs.get() >= 3, &mut |p| runs.set(p.done)).unwrap_err();
     assert!(matches!(e, AdviceError::Stopped));

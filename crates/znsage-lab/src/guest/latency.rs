@@ -12,14 +12,14 @@ use super::work::{common, measure, Work};
 use crate::figures::{select, Figure};
 use crate::files::write_json;
 use crate::latency::{Device, Latency, Measured, Turn};
-use crate::model::System;
+use crate::model::{System, PAGE};
 use crate::result::Result;
 
 const SIZE_MIB: u64 = 256;
 const ZONE_MIB: u64 = 4;
 const LIMIT: u64 = 32 << 20;
 
-/// How full the device is, in percent.
+/// How full the swap area is, in percent.
 const LEVELS: [u64; 2] = [40, 80];
 
 /// Seconds of random access that are measured.
@@ -85,7 +85,9 @@ fn turn(
         System::Znsage => Swap::znsage(made.node(), &[])?,
     };
     let mut arguments = common(LIMIT);
-    arguments.push(format!("--size={}", memory(offered.blocks_total, percent, LIMIT)));
+    // The swap areas of both have this size.
+    let pages = offered.size_bytes / PAGE;
+    arguments.push(format!("--size={}", memory(pages, percent, LIMIT)));
     arguments.push(format!("--warmup={}", warmup(device, percent)));
     arguments.push(format!("--seconds={SECONDS}"));
     let phase = format!("{device:?}-{percent}");

@@ -103,7 +103,7 @@ pub fn release() -> String {
     text.trim().to_string()
 }
 
-/// The memory that makes `percent` of the device's blocks live when all beyond the limit
+/// The memory that makes `percent` of so many blocks live when all beyond the limit
 /// is swapped out. The limit includes the program, and for each page its entry in the
 /// page tables and a byte of the program's own.
 pub fn memory(blocks: u64, percent: u64, limit: u64) -> u64 {
