@@ -142,10 +142,10 @@ struct zse_entry {
  * @gc:		holds survivors of GC
  * @nr:		entries in use
  * @max:	entries it takes: chunk_blocks, or less at the end of a zone
- * @done:	entries whose append has ended; above 0 if the chunk was split at
- *		the end of a zone
+ * @done:	entries whose append has ended; above 0 if the end of a zone
+ *		split the chunk
  * @entries:	chunk_blocks of them
- * @born:	of swap-out, set by the host: when the first page came, in ns, not 0
+ * @born:	of swap-out: when its first page came, ns, not 0; by the host
  * @priv:	for the host
  *
  * The rest belongs to the engine. One party at a time touches a chunk: the

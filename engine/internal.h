@@ -85,7 +85,7 @@ struct zse_zone {
 	u32 next_dead;		/* likewise */
 	struct list_head link;	/* on empty, drained, retired or to_finish */
 
-	u32 alloc;		/* blocks given to appends since the reset; read anywhere */
+	u32 alloc;		/* blocks given to appends; read anywhere */
 	/*
 	 * Atomic, lowered without the lock when an append ends. Both are raised
 	 * under it: @unwritten by the reset, @appends with @alloc.
@@ -98,7 +98,7 @@ struct zse_zone {
 	u8 place;		/* enum zse_place */
 	u8 tries;		/* finishes or resets in a row that failed */
 	u8 unread;		/* reads by GC in a row that failed in time */
-	u64 retry_at;		/* by recover_demand(), if DEFERRED; read anywhere */
+	u64 retry_at;		/* recover_demand(); read anywhere */
 
 	/* What is in it, see zone_describe(); read anywhere. */
 	u32 stream;
@@ -130,10 +130,10 @@ struct zse_stripe {
 struct zse_stream {
 	zp_lock_t lock;		/* guards the chunk and its entries */
 	struct zse_chunk *chunk;	/* being filled, or NULL */
-	u64 born;		/* when its first page came; 0: it has none; read anywhere */
-	u32 due;		/* it goes once @sent is 0; read anywhere */
+	u64 born;		/* of its first page, or 0; read anywhere */
+	u32 due;		/* it goes when @sent allows; read anywhere */
 
-	u32 sent;		/* chunks that left the stream and did not end; atomic, no lock */
+	u32 sent;		/* chunks that left and did not end; atomic */
 
 	/* Under the engine lock: */
 	struct zse_stripe stripe;
@@ -141,7 +141,8 @@ struct zse_stream {
 	u64 key;		/* the last one that got it; read anywhere */
 	u32 mixed;		/* others had it then; read anywhere */
 	u32 recent;		/* pages written, older ones count less */
-	u32 nr_zones;		/* owned; see share.c for this and the next two */
+	/* See share.c: */
+	u32 nr_zones;		/* owned */
 	u32 nr_emptying;		/* of these, being emptied or reset */
 	u32 over_share;	/* has used up its share of zones; read anywhere */
 	u64 gc_blocks;		/* counters of its table row */
@@ -197,25 +198,25 @@ struct zse_placement {
 
 /* Chunks, but for those that streams are filling: stream.c, gc.c. */
 struct zse_pool {
-	u32 *free;		/* a bit for each of swap-out that is not in use; atomic, no lock */
+	u32 *free;		/* bits: of swap-out, not in use; atomic */
 	struct list_head gc_free;
-	struct list_head queued;	/* of swap-out, wait for a lane, in order */
-	struct list_head stalled;	/* of swap-out, wait for a zone, in order */
-	struct list_head gc_ready;	/* of GC, read, wait for a zone, in order */
+	struct list_head queued;	/* of swap-out, wait for a lane */
+	struct list_head stalled;	/* of swap-out, wait for a zone */
+	struct list_head gc_ready;	/* of GC, read, wait for a zone */
 	struct list_head failed;	/* of swap-out, given up */
-	u32 waiting;		/* some wait for the end of an append; read anywhere */
+	u32 waiting;		/* some wait for an append; read anywhere */
 	u32 gc_used;
 };
 
 /* How much may be written, and when GC works: flow.c. */
 struct zse_flow {
 	/* Without a lock: */
-	u32 in_flight;		/* blocks of swap-out that left a stream and did not end; atomic */
-	u32 delivered;		/* blocks written by appends, modulo 2^32; atomic */
+	u32 in_flight;		/* swap-out's blocks of all sent; atomic */
+	u32 delivered;		/* blocks written, modulo 2^32; atomic */
 	u32 rate;		/* the best of this cycle, see flow.c; a hint */
 	u32 shortest;		/* ns: the quickest append; a hint */
 
-	u32 window;		/* blocks that may be in flight; read anywhere */
+	u32 window;		/* for in_flight; read anywhere */
 	u32 last_rate;		/* the best of the cycle before */
 	u32 round;		/* of this cycle */
 	u32 round_end;		/* when it ends, in delivered */
@@ -248,16 +249,16 @@ struct zse_gc {
 
 /* After errors: recover.c. */
 struct zse_recovery {
-	u64 refused;		/* blocks not swapped out although the device works; read anywhere */
-	u32 failing;		/* no success since the last error; a hint, no lock */
-	u32 errors_in_row;	/* appends that failed since one worked; read anywhere */
-	u32 nr_failed;		/* zones FAILED or WORN, but for retired; read anywhere */
+	u64 refused;		/* see recover_refused(); read anywhere */
+	u32 failing;		/* no success since the last error; a hint */
+	u32 errors_in_row;	/* failed since one worked; read anywhere */
+	u32 nr_failed;		/* FAILED or WORN, not retired; read anywhere */
 	u32 nr_held;		/* zones with ZSE_PLACE_HELD */
 	bool wanted;		/* a round of retries is to begin */
 	bool last_resort;	/* this round tries worn zones, too */
 	u32 left;		/* retired zones that this round may reset */
 	u32 failures;		/* of these, resets that failed */
-	u32 gap;		/* refusals from one round to the next; read anywhere */
+	u32 gap;		/* refusals between rounds; read anywhere */
 	u32 countdown;		/* of these, left */
 };
 
@@ -302,7 +303,7 @@ struct zse_engine {
 	u32 nr_state[ZSE_NR_ZONE_STATES];	/* zones; read anywhere */
 	u64 usable_blocks;	/* of zones that are not retired */
 	u32 dying;		/* dead zones taken from the list, to drain */
-	u32 appends;		/* in flight; atomic, lowered without the lock */
+	u32 appends;		/* in flight; atomic; lowered without lock */
 	bool left_open;		/* stripes may have open zones beyond lanes */
 	struct list_head empty;	/* zones in these states, oldest first */
 	struct list_head drained;

@@ -4,7 +4,7 @@
  * appends the chunk to a zone of the stream. When the append ends, the engine
  * enters its pages in the maps.
  *
- *	pool -> filling in a stream -> [queued, stalled] -> append in flight -> pool
+ *	pool -> filling in a stream -> [queued, stalled] -> in flight -> pool
  *
  * Group commit. A chunk goes out when it is full. A partial chunk goes out at
  * the end of a batch if fewer than ZSE_DEPTH of its stream are in flight;
@@ -23,9 +23,9 @@
  * and the counts that an end lowers are atomic. Two rules keep a sleeping
  * worker from missing it, with a full barrier between the steps of both sides:
  *
- *	the end						the other side
- *	lowers stream.sent, looks at stream.due		sets due, looks at sent
- *	lowers e->appends, looks at pool.waiting	sets waiting, looks at appends
+ *	the end					the other side
+ *	lowers stream.sent, looks at due	sets due, looks at sent
+ *	lowers appends, looks at waiting	sets waiting, looks at appends
  */
 #include "internal.h"
 
@@ -190,8 +190,8 @@ struct zse_chunk *zse_stream_begin(struct zse_engine *e, u32 stream,
 /**
  * zse_chunk_add() - add a page to the chunk of a stream
  * @e:	  engine
- * @c:	  from zse_stream_begin(), not full; entry c->nr gets the page, so the host
- *	  has its buffer ready
+ * @c:	  from zse_stream_begin(), not full; entry c->nr gets the page, so the
+ *	  host has its buffer ready
  * @slot: below nr_slots; its old block becomes stale now
  *
  * Context: between zse_stream_begin() and zse_stream_end().
@@ -209,7 +209,8 @@ u32 zse_chunk_add(struct zse_engine *e, struct zse_chunk *c, u32 slot)
 }
 
 /* Take the chunk out of @st, whose lock the caller holds. */
-static struct zse_chunk *chunk_leave(struct zse_engine *e, struct zse_stream *st)
+static struct zse_chunk *chunk_leave(struct zse_engine *e,
+				     struct zse_stream *st)
 {
 	struct zse_chunk *c = st->chunk;
 
@@ -365,8 +366,8 @@ bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,
 
 /*
  * @c waits for a zone or a lane, at the head or the tail of @list. Pairs with
- * append_worked(): an append that ends tells the worker, or the worker, which looks
- * next, sees that it has ended. With the engine lock.
+ * append_worked(): an append that ends tells the worker, or the worker, which
+ * looks next, sees that it has ended. With the engine lock.
  */
 void chunk_wait(struct zse_engine *e, struct zse_chunk *c,
 		struct list_head *list, bool head)
@@ -521,7 +522,8 @@ static bool append_worked(struct zse_engine *e, struct zse_chunk *c, u32 blocks,
 		more = true;
 	}
 	/*
-	 * Pairs with chunk_wait(). The zone is settled: is_deadlocked() may look.
+	 * Pairs with chunk_wait(). The zone is settled, so is_deadlocked() may
+	 * look.
 	 */
 	zp_sub_return(&e->appends, 1);
 	return more || zp_load(&e->pool.waiting) ||
