@@ -25,10 +25,11 @@ use runner::{Case, Tier};
 use znsage_tests::{child, document, ensure, guest, memory, outcome, pattern};
 
 const USAGE: &str = "\
-usage: vm-suite [--tier quick|full] [--list] [NAME...]
+usage: vm-suite [--tier each|quick|full] [--list] [NAME...]
 
 Runs the cases whose names contain one of NAME; without NAME, all cases.
-  --tier   only cases of this tier, and the final ones of `kernel`
+  --tier   each: only the cases for each kernel; quick: these and others for one
+           kernel; full: only the rest. With any, the final ones of `kernel`
   --list   print the names of the cases and their tiers instead";
 
 #[derive(Default)]
@@ -52,7 +53,8 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Arguments> {
 }
 
 fn selected(tier: Option<Tier>, names: &[String]) -> Vec<Case> {
-    let in_tier = |c: &Case| tier.is_none_or(|t| c.tier == t) || c.name.starts_with("kernel::");
+    let is_of = |c: &Case, t: Tier| if t == Tier::Full { c.tier == t } else { c.tier <= t };
+    let in_tier = |c: &Case| tier.is_none_or(|t| is_of(c, t)) || c.name.starts_with("kernel::");
     let named = |c: &Case| names.is_empty() || names.iter().any(|n| c.name.contains(n.as_str()));
     cases::all().into_iter().filter(|case| in_tier(case) && named(case)).collect()
 }
@@ -99,8 +101,9 @@ mod tests {
         assert_eq!(selected(None, &[]).len(), all.len());
         let one = selected(None, &["kernel::".to_string()]);
         assert!(one.iter().all(|c| c.name.starts_with("kernel::")));
-        let [quick, full] = [Tier::Quick, Tier::Full].map(|tier| selected(Some(tier), &[]).len());
-        assert_eq!(quick + full, all.len() + one.len());
+        let number = |tier| selected(Some(tier), &[]).len();
+        assert_eq!(number(Tier::Quick) + number(Tier::Full), all.len() + one.len());
+        assert!(one.len() < number(Tier::Each) && number(Tier::Each) < number(Tier::Quick));
     }
 
     #[test]

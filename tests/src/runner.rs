@@ -15,9 +15,11 @@ use crate::kmsg::Log;
 use crate::outcome::Outcome;
 
 /// The command that a case is part of.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub enum Tier {
-    /// `make test`
+    /// `make test`, on each kernel
+    Each,
+    /// `make test`, on one kernel
     Quick,
     /// `make test-all`
     Full,
@@ -26,13 +28,14 @@ pub enum Tier {
 impl Tier {
     pub fn name(self) -> &'static str {
         match self {
+            Tier::Each => "each",
             Tier::Quick => "quick",
             Tier::Full => "full",
         }
     }
 
     pub fn parse(name: &str) -> Option<Tier> {
-        [Tier::Quick, Tier::Full].into_iter().find(|tier| tier.name() == name)
+        [Tier::Each, Tier::Quick, Tier::Full].into_iter().find(|tier| tier.name() == name)
     }
 }
 
@@ -44,8 +47,8 @@ pub struct Case {
     pub run: fn(&mut Log) -> Outcome,
 }
 
-/// `cases![area: one, two (full)]` lists the functions `one` and `two` as cases;
-/// `two` is not in the quick tier.
+/// `cases![area: one, two (full), three (each)]` lists these functions as cases, with
+/// their tiers; `one` is in the quick tier.
 #[macro_export]
 macro_rules! cases {
     ($area:ident: $($case:ident $(($tier:ident))?),+ $(,)?) => {
@@ -58,6 +61,7 @@ macro_rules! cases {
         ];
     };
     (@tier) => { $crate::runner::Tier::Quick };
+    (@tier each) => { $crate::runner::Tier::Each };
     (@tier full) => { $crate::runner::Tier::Full };
 }
 

@@ -18,11 +18,11 @@ use crate::table::table;
 
 crate::cases![
     errors: failed_appends,
-    failed_read,
+    failed_read (each),
     failed_read_of_a_process,
     failed_read_ahead,
-    failed_read_of_gc,
-    lost_by_gc,
+    failed_read_of_gc (each),
+    lost_by_gc (full),
 ];
 
 /// Sectors of 512 bytes in a zone of 1 MiB, and in a page.

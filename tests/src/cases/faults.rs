@@ -24,14 +24,14 @@ use crate::zones;
 crate::cases![
     faults: zones_turn_read_only,
     zones_go_offline,
-    nothing_works_for_a_while,
+    nothing_works_for_a_while (each),
     a_part_fails_for_a_while (full),
     somebody_else_writes (full),
     slow (full),
     commands_fail,
     commands_time_out,
-    controller_resets,
-    unplugged,
+    controller_resets (each),
+    unplugged (each),
 ];
 
 const MIB: u64 = 1 << 20;

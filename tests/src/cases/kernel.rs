@@ -10,7 +10,7 @@ use crate::outcome::{Context, Outcome};
 
 pub const KMEMLEAK: &str = "/sys/kernel/debug/kmemleak";
 
-crate::cases![kernel: is_not_tainted, has_no_leaks, still_proves_locks];
+crate::cases![kernel: is_not_tainted (each), has_no_leaks (each), still_proves_locks (each)];
 
 /// Bits of /proc/sys/kernel/tainted that mean damage. Other bits are set because the module is
 /// out of tree and unsigned.

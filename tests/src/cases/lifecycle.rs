@@ -15,7 +15,7 @@ use crate::outcome::{Context, Outcome};
 use crate::pattern::PAGE;
 
 crate::cases![lifecycle:
-    on_and_off, status_tells, detach_in_use_is_refused, two_devices,
+    on_and_off (each), status_tells, detach_in_use_is_refused (each), two_devices (full),
     twenty_times_without_a_leak (full)];
 
 /// Swaps out some pages of a process, and in again.

@@ -15,7 +15,7 @@ use crate::memory::Memory;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::{self, PAGE};
 
-crate::cases![process: fork_shares_swapped_pages, tmpfs_pages, exit_frees, swapoff_under_load];
+crate::cases![process: fork_shares_swapped_pages (each), tmpfs_pages (each), exit_frees (each), swapoff_under_load (each)];
 
 const MIB: usize = 1 << 20;
 

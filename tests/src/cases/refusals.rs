@@ -21,10 +21,10 @@ use crate::pattern::PAGE;
 use crate::zones;
 
 crate::cases![refusals:
-    not_zoned, no_such_device (full), already_on, open_elsewhere, mapped, mounted, signature,
+    not_zoned, no_such_device (full), already_on, open_elsewhere, mapped, mounted (each), signature,
     zones_not_empty, places_taken (full), too_few_zones (full), chunk_does_not_fit (full),
     size_does_not_fit (full), unknown_by_command (full), unknown_by_configfs, configfs_power,
-    too_large (full), not_root (full), module_missing (full), module_of_another_kernel,
+    too_large (full), not_root (full), module_missing (full), module_of_another_kernel (each),
     off_without_memory (full), nothing_is_on (full)];
 
 /// The exit statuses of `znsage`.

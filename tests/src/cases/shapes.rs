@@ -16,7 +16,7 @@ crate::cases![shapes:
     tight_limits_512_byte_blocks, zones_of_4_mib (full), large_zones (full),
     write_unit_192k (full), large_chunks (full), stripes (full), policy_single (full),
     one_open (full), null_blk_capacity (full), null_blk_conventional_zones (full),
-    null_blk_three_open (full), null_blk_one_open (full), null_blk_smaller_last_zone];
+    null_blk_three_open (full), null_blk_one_open (full), null_blk_smaller_last_zone (each)];
 
 /// For the device with one open zone, 80 % full.
 const MOST_WAF_SHARED: f64 = 3.2;

@@ -16,7 +16,7 @@ use crate::outcome::{Context, Outcome};
 use crate::pattern::PAGE;
 use crate::runner;
 
-crate::cases![shortage: attach, maps_larger_than_memory, under_load];
+crate::cases![shortage: attach, maps_larger_than_memory (each), under_load];
 
 /// Turns a device on by configfs.
 fn attach_once(item: &str, settings: &[(&str, &str)]) -> Outcome {

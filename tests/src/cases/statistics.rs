@@ -21,7 +21,7 @@ use crate::table::{mounted, sum, table};
 
 crate::cases![statistics:
     numbers_add_up (full), events_come (full), settings_change, scripts_answer (full),
-    swap_in_is_accounted_below, reading_all_files_checks_nothing];
+    swap_in_is_accounted_below (each), reading_all_files_checks_nothing (each)];
 
 const TRACEFS: &str = "/sys/kernel/tracing";
 

@@ -25,6 +25,17 @@ pub struct Args {
     job: Job,
 }
 
+#[derive(clap::Args)]
+struct Wanted {
+    /// Directory for the results
+    #[arg(long)]
+    out: PathBuf,
+    #[arg(long)]
+    figures: Vec<String>,
+    #[arg(long)]
+    rounds: u32,
+}
+
 #[derive(clap::Subcommand)]
 enum Job {
     /// Run the demo's phases
@@ -34,23 +45,9 @@ enum Job {
         out: PathBuf,
     },
     /// Measure what the figures need
-    Bench {
-        #[arg(long)]
-        out: PathBuf,
-        #[arg(long)]
-        figures: Vec<String>,
-        #[arg(long)]
-        rounds: u32,
-    },
+    Bench(Wanted),
     /// Measure stock swap and znsage on devices with latency
-    Latency {
-        #[arg(long)]
-        out: PathBuf,
-        #[arg(long)]
-        figures: Vec<String>,
-        #[arg(long)]
-        rounds: u32,
-    },
+    Latency(Wanted),
     /// Run real programs
     Workloads {
         #[arg(long)]
@@ -63,15 +60,14 @@ enum Job {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let (Job::Demo { out }
-    | Job::Bench { out, .. }
-    | Job::Latency { out, .. }
-    | Job::Workloads { out, .. }) = &args.job;
-    started(out)?;
+    started(match &args.job {
+        Job::Demo { out } | Job::Workloads { out, .. } => out,
+        Job::Bench(wanted) | Job::Latency(wanted) => &wanted.out,
+    })?;
     match &args.job {
         Job::Demo { out } => demo::run(out),
-        Job::Bench { out, figures, rounds } => bench::run(out, figures, *rounds),
-        Job::Latency { out, figures, rounds } => latency::run(out, figures, *rounds),
+        Job::Bench(Wanted { out, figures, rounds }) => bench::run(out, figures, *rounds),
+        Job::Latency(Wanted { out, figures, rounds }) => latency::run(out, figures, *rounds),
         Job::Workloads { out, workloads, rounds } => workloads::run(out, workloads, *rounds),
     }
 }
