@@ -132,24 +132,21 @@ fn zones_go_offline(log: &mut Log) -> Outcome {
 /// All reads and writes fail for half a second, several times: accesses fail then, but no page
 /// is lost, and nearly all zones come back.
 fn nothing_works_for_a_while(log: &mut Log) -> Outcome {
-    const ZONES: u64 = 96;
-    // On older kernels, null_blk cannot fail all sectors by one range. With one range after the
-    // other, some work while others fail.
-    let at_once = guest::kernel() >= (6, 12);
-    let ranges: Vec<(u64, u64)> = match at_once {
-        true => vec![(0, ZONES * ZONE - 1)],
-        false => (0..ZONES).map(|zone| (zone * ZONE, (zone + 1) * ZONE - 1)).collect(),
-    };
+    const SECTORS: u64 = 96 * ZONE;
     const OUTAGES: u32 = 6;
     allow(log);
     let null = NullBlk::zoned(&[("size", "96"), ("zone_size", "1")])?;
-    let device = Device::on(&null.node(), &[])?;
+    let node = null.node();
+    let works = format!("0 {SECTORS} linear {node} 0\n");
+    let fails = format!("0 {SECTORS} flakey {node} 0 0 3600\n");
+    let mapped = Mapped::new(&works)?;
+    let device = Device::on(mapped.node(), &[])?;
     let mut load = start_load()?;
     for _ in 0..OUTAGES {
         goes_on(&device, &mut load)?;
-        ranges.iter().try_for_each(|(first, last)| null.break_sectors(*first, *last))?;
+        mapped.becomes(&fails)?;
         sleep(Duration::from_millis(500));
-        ranges.iter().try_for_each(|(first, last)| null.mend_sectors(*first, *last))?;
+        mapped.becomes(&works)?;
     }
     goes_on(&device, &mut load)?;
     let Tally { accesses, failed, lost } = load.stop()?;
@@ -160,8 +157,9 @@ fn nothing_works_for_a_while(log: &mut Log) -> Outcome {
     ensure!(failed > 0 && errors > 0, "{failed} accesses and {errors} writes failed");
     ensure!(lost == 0, "{lost} pages are lost");
     // Zones that fail a second time after the outage stay retired until they are needed.
-    ensure!(retired <= 12 || !at_once, "{retired} zones are retired");
-    device.finish()
+    ensure!(retired <= 24, "{retired} zones are retired");
+    device.finish()?;
+    mapped.remove()
 }
 
 /// Two thirds of a device-mapper device fail for one second in four.
