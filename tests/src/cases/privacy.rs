@@ -25,8 +25,8 @@ use crate::table::{mounted, DEBUGFS};
 use crate::zones;
 
 crate::cases![privacy:
-    off_unless_asked_for (full), requests (each), swap_at_80 (full), padding (full), on_the_device (full),
-    no_cipher, users];
+    off_unless_asked_for (full), requests (each), swap_at_80 (full), padding (full),
+    on_the_device (full), no_cipher, users];
 
 const ENCRYPT: [&str; 2] = ["--encrypt", "aes-xts"];
 

@@ -15,7 +15,9 @@ use crate::memory::Memory;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::{self, PAGE};
 
-crate::cases![process: fork_shares_swapped_pages (each), tmpfs_pages (each), exit_frees (each), swapoff_under_load (each)];
+crate::cases![process:
+    fork_shares_swapped_pages (each), tmpfs_pages (each), exit_frees (each),
+    swapoff_under_load (each)];
 
 const MIB: usize = 1 << 20;
 

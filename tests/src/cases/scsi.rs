@@ -12,8 +12,8 @@ use crate::table::{mounted, DEBUGFS};
 use crate::zones;
 
 crate::cases![scsi:
-    blocks_of_4_kib (full), scheduler_none (each), blocks_of_512_bytes (full), conventional_zones (full),
-    small_capacity (full), eight_open (full), unused_zones (full)];
+    blocks_of_4_kib (full), scheduler_none (each), blocks_of_512_bytes (full),
+    conventional_zones (full), small_capacity (full), eight_open (full), unused_zones (full)];
 
 /// At 60 % with zones that are a 64th of the device each.
 const MOST_WAF: f64 = 2.0;
