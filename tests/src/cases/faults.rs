@@ -156,8 +156,9 @@ fn nothing_works_for_a_while(log: &mut Log) -> Outcome {
     );
     ensure!(failed > 0 && errors > 0, "{failed} accesses and {errors} writes failed");
     ensure!(lost == 0, "{lost} pages are lost");
-    // Zones that fail a second time after the outage stay retired until they are needed.
-    ensure!(retired <= 24, "{retired} zones are retired");
+    // Zones that fail a second time stay retired until they are needed. In an outage, one append
+    // in 64 counts against its zone.
+    ensure!(retired <= 48, "{retired} of 96 zones are retired");
     device.finish()?;
     mapped.remove()
 }
