@@ -156,9 +156,11 @@ impl Run {
             let z = self.e.zone(zone);
             let (state, written) =
                 (self.media.state(zone), self.media.written(zone).min(z.capacity));
-            // A failed zone may still count as active.
-            let failed = z.failed && ["full", "retired"].contains(&z.state);
-            open += u32::from(z.state == "open" || failed);
+            // A failed zone may still count as active, and so may one whose finish failed,
+            // whatever its health became since.
+            let unfinished = z.failed || self.n.finish_errors > 0 && z.written < z.capacity;
+            let active = unfinished && ["full", "retired"].contains(&z.state);
+            open += u32::from(z.state == "open" || active);
             let dead = matches!(state, ZoneState::ReadOnly | ZoneState::Offline);
             if self.media.in_flight(zone) > 0 {
                 self.wrong.push(format!("zone {zone} has commands in flight"));
