@@ -68,15 +68,18 @@ pub struct Device {
 impl Device {
     /// Errors of the device; empty if it is healthy.
     pub fn troubles(&self) -> Vec<String> {
-        [
+        let counted = [
             (self.read_errors, "read errors"),
             (self.write_errors, "write errors"),
             (self.zones.retired, "zones retired"),
         ]
         .into_iter()
         .filter(|(n, _)| *n > 0)
-        .map(|(n, what)| format!("{what}: {n}"))
-        .collect()
+        .map(|(n, what)| format!("{what}: {n}"));
+        // Errors have used up the zone that is kept for GC.
+        let none = self.zones.full > 0 && self.zones.empty + self.zones.open == 0;
+        let refused = none.then(|| "no zone can be written: swap-out is refused".to_string());
+        counted.chain(refused).collect()
     }
 }
 

@@ -161,7 +161,7 @@ fn swapoff_under_load(_: &mut Log) -> Outcome {
         memory.fill(0..pages, 1);
         link.point()?;
         let mut random = pattern::Random::new(1);
-        for key in 2..20_000 {
+        for key in 2..10_000 {
             let page = random.below(pages);
             memory.verify(page..page + 1, keys[page])?;
             memory.fill(page..page + 1, key);

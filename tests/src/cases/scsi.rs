@@ -78,7 +78,7 @@ fn scheduler_none(_: &mut Log) -> Outcome {
     // Small chunks, all to one zone.
     let device = on(&disk, &["--policy", "single", "--chunk", "64K"])?;
     disk.set_scheduler("none")?;
-    let waf = rewrite(&device, "40", "0.1")?.waf();
+    let waf = rewrite(&device, "20", "0.1")?.waf();
     print!("WAF {waf:.2} ... ");
     ensure!(waf <= 1.1, "WAF {waf:.3}");
     device.finish_sound()
