@@ -266,13 +266,17 @@ static struct read_out read_out(struct zse_engine *e, u32 zone,
 			zp_resched();
 		if (slot == ZSE_NONE || !map_is(e, slot, block))
 			continue;
-		if (c->nr == e->cfg.chunk_blocks)
+		if (c->nr == chunk_batch(&e->cfg))
 			break;
 		if (e->cfg.in_memory && e->cfg.in_memory(e->cfg.host, slot) &&
 		    map_drop(e, slot, block)) {
 			r.cached++;
 			continue;
 		}
+		if (!c->nr || block < c->low)
+			c->low = block;
+		if (!c->nr || block > c->high)
+			c->high = block;
 		entry->slot = slot;
 		entry->expect = block;
 		entry->page = c->nr++;
@@ -327,7 +331,7 @@ bool clean_fill(struct zse_engine *e, struct zse_op *op)
 
 		zp_lock(&e->lock, flags);
 		last = settle(e, zone, r, c->nr - nr);
-		if (c->nr == e->cfg.chunk_blocks ||
+		if (c->nr == chunk_batch(&e->cfg) ||
 		    (last && c->nr && c->nr % e->cfg.write_unit == 0))
 			break;
 		if (!c->nr) {
@@ -367,6 +371,22 @@ bool zse_gc_read_done(struct zse_engine *e, struct zse_chunk *c)
 }
 
 /*
+ * The entry of @c with @block, if it is in memory and not appended, or c->nr.
+ * GC reads a victim from its first block to its last, so few chunks have a
+ * range with @block in it.
+ */
+static u32 chunk_find(const struct zse_chunk *c, u32 block)
+{
+	u32 i = c->done;
+
+	if (!c->loaded || block < c->low || block > c->high)
+		return c->nr;
+	while (i < c->nr && c->entries[i].expect != block)
+		i++;
+	return i;
+}
+
+/*
  * Does GC have @run's first block in memory? If so, hold its chunk until the
  * caller has copied the page. Entries whose append has ended do not count:
  * while the chunk waits to append the rest or to be put, the zone they came
@@ -380,19 +400,18 @@ bool clean_buffer(struct zse_engine *e, u32 slot, struct zse_run *run)
 	for (i = 0; i < e->cfg.nr_gc_chunks; i++) {
 		struct zse_chunk *c = &e->chunks[e->cfg.nr_chunks + i];
 
-		for (k = c->done; c->loaded && k < c->nr; k++) {
-			if (c->entries[k].expect != run->block)
-				continue;
-			if (c->entries[k].page == ZSE_NONE ||
-			    !map_is(e, slot, run->block))
-				return false;
-			c->readers++;
-			run->nr = 1;
-			run->chunk = c;
-			run->page = c->entries[k].page;
-			e->counters.gc_read_hits++;
-			return true;
-		}
+		k = chunk_find(c, run->block);
+		if (k == c->nr)
+			continue;
+		if (c->entries[k].page == ZSE_NONE ||
+		    !map_is(e, slot, run->block))
+			return false;
+		c->readers++;
+		run->nr = 1;
+		run->chunk = c;
+		run->page = c->entries[k].page;
+		e->counters.gc_read_hits++;
+		return true;
 	}
 	return false;
 }

@@ -35,10 +35,12 @@ u32 zse_max_slots(const struct zse_config *cfg)
 static enum zse_refusal config_check(const struct zse_config *cfg)
 {
 	u64 chunks = (u64)cfg->nr_chunks + cfg->nr_gc_chunks;
+	u32 batch = chunk_batch(cfg);
 
 	if (!cfg->chunk_blocks || !cfg->write_unit ||
 	    cfg->chunk_blocks % cfg->write_unit ||
 	    cfg->chunk_blocks > cfg->zone_blocks ||
+	    batch > cfg->chunk_blocks || batch % cfg->write_unit ||
 	    cfg->zone_blocks % cfg->write_unit)
 		return ZSE_BAD_CHUNK;
 	if ((u64)cfg->nr_zones * cfg->zone_blocks > ZSE_MAX_BLOCKS)

@@ -58,9 +58,10 @@ enum zse_refusal {
 #define ZSE_MAX_LANES		16
 #define ZSE_MAX_STREAMS		64
 /*
- * Appends of a stream in flight that hold its partial chunk back. With one, the
- * device is idle from the end of an append until the worker sends the next: at
- * 4 ms an append, swap-out is a quarter slower than with four.
+ * Appends of a stream in flight that hold its chunk back, where a zone takes
+ * several. With one, the device is idle from the end of an append until the
+ * worker sends the next: at 4 ms an append, swap-out is a quarter slower than
+ * with four.
  */
 #define ZSE_DEPTH		4
 
@@ -74,7 +75,9 @@ enum zse_refusal {
  * @serial:	 a zone takes one append at a time, as where the kernel emulates
  *		 zone append
  * @nr_slots:	 size of the swap area
- * @chunk_blocks: entries of a chunk
+ * @chunk_blocks: entries that a chunk has room for, for the longest append
+ * @batch_blocks: entries with which a chunk is full, unless the device is busy:
+ *		 then it grows up to @chunk_blocks, but not GC's; 0: @chunk_blocks
  * @write_unit:	 appends are padded to a multiple of this many blocks
  * @nr_chunks:	 chunks for swap-out
  * @nr_gc_chunks: chunks for GC
@@ -105,6 +108,7 @@ struct zse_config {
 	bool serial;
 	u32 nr_slots;
 	u32 chunk_blocks;
+	u32 batch_blocks;
 	u32 write_unit;
 	u32 nr_chunks;
 	u32 nr_gc_chunks;
@@ -141,7 +145,8 @@ struct zse_entry {
  * @id:		index in the pool; GC chunks come after those for swap-out
  * @gc:		holds survivors of GC
  * @nr:		entries in use
- * @max:	entries it takes: chunk_blocks, or less at the end of a zone
+ * @max:	entries it takes for now: batch_blocks, or more when the device is
+ *		busy, or less at the end of a zone
  * @done:	entries whose append has ended; above 0 if the end of a zone
  *		split the chunk
  * @entries:	chunk_blocks of them
@@ -175,6 +180,7 @@ struct zse_chunk {
 	u64 sent;		/* when the host got it, in ns */
 	u32 delivered;		/* flow.delivered at that time */
 	u32 retries;
+	u32 low, high;		/* of GC: its first and last block */
 	bool loaded;		/* GC has read its pages into memory */
 	u32 readers;		/* swap-ins that copy from it */
 };

@@ -34,7 +34,8 @@
  * rate, times the time that an append takes which finds no queue (N. Cardwell
  * et al., "BBR: Congestion-Based Congestion Control", ACM Queue 14(5), 2016).
  * The window is twice that, so that it finds out whether more in flight raises
- * the rate. Above it, swap-out gets no new chunk.
+ * the rate; three times where a zone takes one append at a time and the next
+ * waits. Above it, swap-out gets no new chunk.
  *
  * An append measures both when it ends: what the device wrote since it was
  * sent, over the time since; and that time. The window holds for a round, in
@@ -63,7 +64,7 @@ static u32 window_min(const struct zse_engine *e)
 	u32 chunks = e->cfg.nr_chunks;
 
 	return (chunks < MIN_IN_FLIGHT ? chunks : MIN_IN_FLIGHT) *
-	       e->cfg.chunk_blocks;
+	       chunk_batch(&e->cfg);
 }
 
 /* Before anything else runs. */
@@ -112,12 +113,16 @@ void flow_append_ended(struct zse_engine *e, const struct zse_chunk *c,
 		zp_store(&f->shortest, took);
 }
 
-/* Twice what keeps the device busy, within what there are chunks for. */
+/*
+ * What keeps the device busy, and as much again, within what there are chunks
+ * for. Where a zone takes one append at a time, as much waits for its end.
+ */
 static u32 window_for(const struct zse_engine *e, u32 rate, u32 shortest)
 {
 	u32 least = window_min(e);
-	u64 most = (u64)e->cfg.nr_chunks * e->cfg.chunk_blocks;
-	u64 window = (u64)rate * shortest >> (RATE_SHIFT - 1);
+	u64 most = (u64)e->cfg.nr_chunks * chunk_batch(&e->cfg);
+	u64 busy = (u64)rate * shortest >> RATE_SHIFT;
+	u64 window = (e->cfg.serial ? 3 : 2) * busy;
 
 	if (window > most)
 		window = most;
@@ -318,13 +323,13 @@ bool flow_gc_waits(const struct zse_engine *e)
 {
 	return zp_load(&e->flow.pace) && !e->flow.credit && e->flow.gc_on &&
 	       zp_load(&e->flow.in_flight) && list_empty(&e->pool.stalled) &&
-	       flow_room(e) >= e->cfg.chunk_blocks;
+	       flow_room(e) >= chunk_batch(&e->cfg);
 }
 
 /* Swap-out has sent @blocks: let GC read some. */
 void flow_swapped_out(struct zse_engine *e, u32 blocks)
 {
-	u64 room, more, most = (u64)AHEAD * e->cfg.chunk_blocks;
+	u64 room, more, most = (u64)AHEAD * chunk_batch(&e->cfg);
 	u32 pace = zp_load(&e->flow.pace);
 
 	if (!e->gc.nr_victims || !pace)

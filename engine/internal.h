@@ -323,6 +323,12 @@ static inline u32 round_up_unit(const struct zse_engine *e, u32 blocks)
 	return (blocks + unit - 1) / unit * unit;
 }
 
+/* Entries of a full chunk, if swap-out does not make it grow. */
+static inline u32 chunk_batch(const struct zse_config *cfg)
+{
+	return cfg->batch_blocks ? cfg->batch_blocks : cfg->chunk_blocks;
+}
+
 /* map.c */
 void map_clear(struct zse_engine *e);
 u32 map_tag(const struct zse_engine *e, const struct zse_chunk *c, u32 index);
@@ -376,6 +382,7 @@ struct zse_stripe *stripe_of(struct zse_engine *e, u32 stream);
 void stripe_init(struct zse_stripe *s, u32 nr);
 void stripe_set_lanes(struct zse_stripe *s, u32 nr);
 u32 stripe_turn(struct zse_stripe *s);
+u32 stripe_lanes(const struct zse_stripe *s);
 u32 stripe_idle(const struct zse_engine *e, const struct zse_stripe *s);
 bool stripe_is_busy(const struct zse_engine *e, const struct zse_stripe *s);
 bool stripe_is_open(const struct zse_stripe *s);

@@ -122,7 +122,7 @@ static u32 places(const struct zse_config *cfg)
 /* Do zones fill so fast that one at a time is enough? */
 static bool zones_are_short(const struct zse_config *cfg)
 {
-	return cfg->zone_blocks / CHUNKS_OF_A_LANE < cfg->chunk_blocks;
+	return cfg->zone_blocks / CHUNKS_OF_A_LANE < chunk_batch(cfg);
 }
 
 /**
@@ -217,8 +217,10 @@ u32 limits_survivors(const struct zse_config *cfg)
  * If the device has a limit, a zone lies across all dies and a few GC chunks
  * keep them busy. Each chunk more makes reads wait longer: for a ZN540 at 60 %,
  * the simulator's 99th percentile of swap-in is 0.84 ms with four chunks, 0.91
- * ms with five and 1.6 ms with ten. Small zones need two chunks each: GC reads
- * into one while it writes the other.
+ * ms with five and 1.6 ms with ten. A drive that writes 6.9 GB/s takes 826 MB/s
+ * of swap-out at 80 % (its WAF is 5.3) with four chunks, 799 with sixteen, 854
+ * with 32, and the percentile rises from 0.21 to 0.66 ms. Small zones need two
+ * chunks each: GC reads into one while it writes the other.
  */
 u32 zse_gc_chunks(const struct zse_config *cfg)
 {

@@ -6,11 +6,12 @@
  *
  *	pool -> filling in a stream -> [queued, stalled] -> in flight -> pool
  *
- * Group commit. A chunk goes out when it is full. A partial chunk goes out at
- * the end of a batch if fewer than ZSE_DEPTH of its stream are in flight;
- * otherwise it goes on filling until one of them ends. So the size of appends
- * follows from the device's latency, and a slow device gets few and large ones.
- * The host's deadline sends what waits for longer, also with padding.
+ * Group commit. A chunk goes out when it is full, or at the end of a batch, if
+ * fewer than depth() of its stream are in flight; otherwise it goes on
+ * filling until one of them ends, up to the longest append. So the size of
+ * appends follows from the device's latency, and a slow device gets few and
+ * large ones. The host's deadline sends what waits for longer, also with
+ * padding.
  *
  * A chunk ends where the zone of its lane does, so that it is one append. A
  * chunk that finds no zone waits in a queue, first come first served, and may
@@ -96,17 +97,17 @@ static bool may_have_chunk(const struct zse_engine *e, u32 stream)
 }
 
 /*
- * Entries for a new chunk of @stream: what its next lane has room for. A hint,
- * since the chunk gets its lane later.
+ * At most @most entries for a chunk of @stream: what its next lane has room
+ * for. A hint, since the chunk gets its lane later.
  */
-static u32 entries_for(struct zse_engine *e, u32 stream)
+static u32 entries_for(struct zse_engine *e, u32 stream, u32 most)
 {
 	const struct zse_stripe *s = stripe_of(e, stream);
 	u32 zone = zp_load(&s->zone[zp_load(&s->next)]), room = 0;
 
 	if (zone != ZSE_NONE)
 		room = e->cfg.zone_blocks - zp_load(&e->zones[zone].alloc);
-	return room && room < e->cfg.chunk_blocks ? room : e->cfg.chunk_blocks;
+	return room && room < most ? room : most;
 }
 
 static struct zse_chunk *chunk_begin(struct zse_engine *e, u32 stream)
@@ -123,7 +124,7 @@ static struct zse_chunk *chunk_begin(struct zse_engine *e, u32 stream)
 	c->mixed = zp_load(&st->mixed);
 	c->moves = 0;
 	c->lane = ZSE_NONE;
-	c->max = entries_for(e, stream);
+	c->max = entries_for(e, stream, chunk_batch(&e->cfg));
 	return c;
 }
 
@@ -222,11 +223,54 @@ static struct zse_chunk *chunk_leave(struct zse_engine *e,
 	return c;
 }
 
+/*
+ * Appends of @st in flight that hold its chunk back. Where a zone takes one at
+ * a time, one more than it has lanes: the next begins as soon as one ends, and
+ * further ones would only wait, where they cannot grow.
+ */
+static u32 depth(const struct zse_engine *e, const struct zse_stream *st)
+{
+	const struct zse_stripe *s = e->shared ? &e->gc.stripe : &st->stripe;
+
+	return e->cfg.serial ? stripe_lanes(s) + 1 : ZSE_DEPTH;
+}
+
+/*
+ * The chunk of @st is full. May it take more, as many appends of the stream are
+ * in flight? Not if it ends where a zone does, nor beyond the window, which
+ * would not open for another chunk, nor if isolated streams share the chunks.
+ * With the stream's lock.
+ */
+static bool chunk_grow(struct zse_engine *e, struct zse_stream *st)
+{
+	struct zse_chunk *c = st->chunk;
+	u32 batch = chunk_batch(&e->cfg), most = c->max + batch;
+
+	if (most > e->cfg.chunk_blocks)
+		most = e->cfg.chunk_blocks;
+	if (most == c->max || c->max % batch || zp_load(&e->share.on) ||
+	    zp_load(&e->flow.in_flight) + c->nr >= zp_load(&e->flow.window))
+		return false;
+	most = entries_for(e, st - e->streams, most);
+	if (most <= c->max)
+		return false;
+	zp_store(&st->due, true);
+	/* Pairs with zse_chunk_put(). */
+	zp_mb();
+	if (zp_load(&st->sent) < depth(e, st))
+		return false;
+	c->max = most;
+	return true;
+}
+
 /**
  * zse_stream_end() - unlock a stream
  * @e:	    engine
  * @stream: stream
  * @flags:  from zse_stream_begin()
+ *
+ * If depth() appends of the stream are in flight, a full chunk goes on
+ * filling until one ends, within what one append takes: zse_stream_due().
  *
  * Return: the chunk if it is full; the caller owns and appends it.
  */
@@ -237,7 +281,7 @@ struct zse_chunk *zse_stream_end(struct zse_engine *e, u32 stream,
 	struct zse_stream *st = &e->streams[stream];
 	struct zse_chunk *c = st->chunk, *full = NULL;
 
-	if (c && c->nr == c->max)
+	if (c && c->nr == c->max && !chunk_grow(e, st))
 		full = chunk_leave(e, st);
 	else if (c && c->nr)
 		zp_store64(&st->born, c->born);
@@ -251,7 +295,7 @@ struct zse_chunk *zse_stream_end(struct zse_engine *e, u32 stream,
  * @stream: stream that some of them went to
  *
  * If the partial chunk needs padding, it waits for more pages or the deadline.
- * If ZSE_DEPTH appends of the stream are in flight, it waits for one to end:
+ * If depth() appends of the stream are in flight, it waits for one to end:
  * zse_stream_due().
  *
  * Return: the chunk if it is to go now; the caller owns and appends it; or
@@ -271,7 +315,7 @@ struct zse_chunk *zse_stream_flush(struct zse_engine *e, u32 stream)
 		zp_store(&st->due, true);
 		/* Pairs with zse_chunk_put(). */
 		zp_mb();
-		if (zp_load(&st->sent) < ZSE_DEPTH)
+		if (zp_load(&st->sent) < depth(e, st))
 			c = chunk_leave(e, st);
 	}
 	zp_unlock(&st->lock, flags);
@@ -289,7 +333,7 @@ bool zse_stream_due(const struct zse_engine *e, u32 stream)
 {
 	const struct zse_stream *st = &e->streams[stream];
 
-	return zp_load(&st->due) && zp_load(&st->sent) < ZSE_DEPTH;
+	return zp_load(&st->due) && zp_load(&st->sent) < depth(e, st);
 }
 
 /**
@@ -588,7 +632,7 @@ bool zse_chunk_put(struct zse_engine *e, struct zse_chunk *c)
 	chunk_reset(c);
 	pool_put(e, c);
 	left = zp_sub_return(&e->flow.in_flight, nr);
-	due = zp_sub_return(&st->sent, 1) < ZSE_DEPTH && zp_load(&st->due);
+	due = zp_sub_return(&st->sent, 1) < depth(e, st) && zp_load(&st->due);
 	/* Without swap-out, nothing holds GC back: flow_gc_waits(). */
 	return due || (!left && zp_load(&e->gc.nr_victims));
 }

@@ -23,7 +23,7 @@ struct zse_stripe *stripe_of(struct zse_engine *e, u32 stream)
  */
 void stripe_set_lanes(struct zse_stripe *s, u32 nr)
 {
-	s->nr = nr;
+	zp_store(&s->nr, nr);
 	zp_store(&s->next, 0);
 }
 
@@ -97,10 +97,15 @@ u32 stripe_usable(const struct zse_engine *e, const struct zse_stripe *s,
 	return ZSE_NONE;
 }
 
-/* A stream that lost its lanes while a chunk filled uses the first one. */
-static u32 lanes_of(const struct zse_stripe *s)
+/*
+ * Lanes of @s; a stream that lost its lanes while a chunk filled uses the first
+ * one. A hint without the lock.
+ */
+u32 stripe_lanes(const struct zse_stripe *s)
 {
-	return s->nr ? s->nr : 1;
+	u32 nr = zp_load(&s->nr);
+
+	return nr ? nr : 1;
 }
 
 /*
@@ -112,7 +117,7 @@ u32 stripe_idle(const struct zse_engine *e, const struct zse_stripe *s)
 {
 	u32 closed = ZSE_NONE, i;
 
-	for (i = 0; i < lanes_of(s); i++) {
+	for (i = 0; i < stripe_lanes(s); i++) {
 		if (s->zone[i] == ZSE_NONE)
 			closed = i;
 		else if (!zone_is_busy(e, s->zone[i]))
@@ -127,7 +132,7 @@ bool stripe_is_busy(const struct zse_engine *e, const struct zse_stripe *s)
 {
 	u32 i;
 
-	for (i = 0; i < lanes_of(s); i++)
+	for (i = 0; i < stripe_lanes(s); i++)
 		if (s->zone[i] != ZSE_NONE && zone_is_busy(e, s->zone[i]))
 			return true;
 	return false;

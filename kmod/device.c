@@ -82,13 +82,13 @@ static void chunks_free(struct znsage_device *zd)
 	u32 i;
 
 	for (i = 0; zd->chunks && i < zd->nr_chunks; i++)
-		chunk_free(&zd->chunks[i], zd->chunk_blocks);
+		chunk_free(&zd->chunks[i], zd->batch_blocks);
 	kvfree(zd->chunks);
 }
 
 static int chunk_alloc(struct znsage_device *zd, struct znsage_chunk *zc)
 {
-	u32 nr = zd->chunk_blocks;
+	u32 nr = zc->core->gc ? zd->batch_blocks : zd->chunk_blocks;
 
 	zc->zd = zd;
 	spin_lock_init(&zc->lock);
@@ -154,6 +154,7 @@ static int make_engine(struct znsage_device *zd, struct znsage_geometry *geo)
 	if (!zd->to_reset)
 		return -ENOMEM;
 	zd->chunk_blocks = geo->cfg.chunk_blocks;
+	zd->batch_blocks = geo->cfg.batch_blocks;
 	zd->write_unit = geo->cfg.write_unit;
 	zd->nr_slots = geo->cfg.nr_slots;
 	zd->nr_streams = zse_max_streams(&geo->cfg);
@@ -184,7 +185,11 @@ static int make_io(struct znsage_device *zd)
 				sizeof(*zd->gc_since), GFP_KERNEL);
 	if (!zd->gc_since)
 		return -ENOMEM;
-	zd->wq = alloc_workqueue("znsage/%s", WQ_MEM_RECLAIM | WQ_HIGHPRI |
+	/*
+	 * The worker has no higher priority than reclaim, whose pages it
+	 * writes: GC's work would keep tasks that swap in from the CPU.
+	 */
+	zd->wq = alloc_workqueue("znsage/%s", WQ_MEM_RECLAIM |
 				 WQ_UNBOUND, 1, zd->name);
 	zd->read_wq = alloc_workqueue("znsage-in/%s", WQ_MEM_RECLAIM |
 				      WQ_HIGHPRI | ZNSAGE_WQ_PERCPU, 0,
@@ -339,7 +344,7 @@ struct znsage_device *znsage_attach(const char *name,
 		    zd->disk->disk_name, zd->backing.bdev,
 		    (u64)zd->nr_slots * PAGE_SIZE >> 20, st.zones_total,
 		    set->policy, (u32)st.streams,
-		    zd->chunk_blocks * PAGE_SIZE >> 10, st.map_bytes >> 10);
+		    zd->batch_blocks * PAGE_SIZE >> 10, st.map_bytes >> 10);
 	return zd;
 }
 

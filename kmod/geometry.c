@@ -180,6 +180,10 @@ static u32 preferred_chunk(struct block_device *bdev, u32 unit_bytes)
 	return max(bytes, unit_bytes);
 }
 
+/*
+ * A full chunk is a batch. While the device is busy it grows to the longest
+ * append; but not ciphertext, since its pages are set aside for each chunk.
+ */
 static int choose_chunk(const char *name, struct block_device *bdev,
 			const struct znsage_settings *set,
 			struct znsage_geometry *geo)
@@ -202,7 +206,11 @@ static int choose_chunk(const char *name, struct block_device *bdev,
 			   geo->cfg.zone_blocks * PAGE_SIZE);
 		return -EINVAL;
 	}
+	geo->cfg.batch_blocks = blocks;
 	geo->cfg.chunk_blocks = blocks;
+	limit = min(limit, geo->cfg.zone_blocks);
+	if (set->encrypt == ZNSAGE_ENCRYPT_OFF)
+		geo->cfg.chunk_blocks = limit - limit % unit;
 	return 0;
 }
 

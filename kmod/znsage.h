@@ -161,7 +161,8 @@ struct znsage_device {
 	u32 nr_all;			/* zones of the device at attach */
 	sector_t whole;	/* its size, if a reset of it is only of zones in use */
 	unsigned long *to_reset;	/* of nr_all; see reset.c */
-	u32 chunk_blocks;
+	u32 chunk_blocks;		/* the longest append */
+	u32 batch_blocks;		/* of a full chunk, unless it grows */
 	u32 write_unit;			/* blocks */
 	u32 nr_slots;
 	u32 nr_streams;			/* the most that any policy gets */

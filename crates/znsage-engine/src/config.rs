@@ -125,6 +125,8 @@ pub struct Config {
     pub serial: bool,
     pub nr_slots: u32,
     pub chunk_blocks: u32,
+    /// Entries with which a chunk is full unless the device is busy; 0: `chunk_blocks`.
+    pub batch_blocks: u32,
     pub write_unit: u32,
     pub nr_chunks: u32,
     pub nr_gc_chunks: u32,
@@ -149,6 +151,7 @@ impl Config {
             serial: self.serial,
             nr_slots: self.nr_slots,
             chunk_blocks: self.chunk_blocks,
+            batch_blocks: self.batch_blocks,
             write_unit: self.write_unit,
             nr_chunks: self.nr_chunks,
             nr_gc_chunks: self.nr_gc_chunks,

@@ -29,6 +29,7 @@ const struct zse_fact zse_facts[] = {
 	AT(zse_config, serial)
 	AT(zse_config, nr_slots)
 	AT(zse_config, chunk_blocks)
+	AT(zse_config, batch_blocks)
 	AT(zse_config, write_unit)
 	AT(zse_config, nr_chunks)
 	AT(zse_config, nr_gc_chunks)

@@ -92,6 +92,7 @@ pub struct zse_config {
     pub serial: bool,
     pub nr_slots: u32,
     pub chunk_blocks: u32,
+    pub batch_blocks: u32,
     pub write_unit: u32,
     pub nr_chunks: u32,
     pub nr_gc_chunks: u32,
@@ -151,7 +152,7 @@ pub struct zse_chunk {
     pub entries: *mut zse_entry,
     pub born: u64,
     pub priv_: *mut c_void,
-    rest: [u64; 12],
+    rest: [u64; 13],
 }
 
 #[repr(C)]
@@ -385,6 +386,7 @@ mod tests {
                 serial,
                 nr_slots,
                 chunk_blocks,
+                batch_blocks,
                 write_unit,
                 nr_chunks,
                 nr_gc_chunks,

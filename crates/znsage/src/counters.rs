@@ -77,7 +77,7 @@ impl Device {
         .filter(|(n, _)| *n > 0)
         .map(|(n, what)| format!("{what}: {n}"));
         // Errors have used up the zone that is kept for GC.
-        let none = self.zones.full > 0 && self.zones.empty + self.zones.open == 0;
+        let none = self.zones.full > 0 && self.zones.empty.max(self.zones.open) == 0;
         let refused = none.then(|| "no zone can be written: swap-out is refused".to_string());
         counted.chain(refused).collect()
     }

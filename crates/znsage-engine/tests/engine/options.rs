@@ -85,6 +85,7 @@ fn draw_config(r: &mut Rng) -> Config {
         serial: r.percent(20),
         nr_slots: 0,
         chunk_blocks: r.up_to(1, &[1, 2, 4, 8, 64]).min(zone_units) * unit,
+        batch_blocks: 0,
         write_unit: unit,
         nr_chunks: r.up_to(1, &[1, 4, 12, 40]),
         nr_gc_chunks: r.up_to(1, &[1, 2, 6, 24]),
@@ -120,6 +121,10 @@ fn valid_config(r: &mut Rng) -> Config {
             1 | 2 => r.between((most / 2).max(1), most),
             _ => most,
         };
+        // From what was drawn, so that other seeds keep their steps.
+        cfg.batch_blocks = cfg.chunk_blocks;
+        let longest = cfg.zone_blocks / cfg.chunk_blocks;
+        cfg.chunk_blocks *= longest.min([1, 1, 2, 4][cfg.nr_slots as usize % 4]);
         return cfg;
     }
 }

@@ -13,6 +13,7 @@ pub fn plain() -> Config {
         serial: false,
         nr_slots: 100,
         chunk_blocks: 4,
+        batch_blocks: 0,
         write_unit: 1,
         nr_chunks: 4,
         nr_gc_chunks: 2,

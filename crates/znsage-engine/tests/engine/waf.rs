@@ -13,6 +13,7 @@ fn large() -> Config {
         nr_zones: 512,
         zone_blocks: 64,
         chunk_blocks: 8,
+        batch_blocks: 0,
         nr_chunks: 16,
         nr_gc_chunks: 4,
         ..plain()

@@ -41,8 +41,13 @@ struct Writer {
 
 impl Writer {
     fn new(speed: Speed) -> Self {
+        Writer::with_appends(speed, CHUNK as u32)
+    }
+
+    /// Chunks may grow to appends of `longest` blocks.
+    fn with_appends(speed: Speed, longest: u32) -> Self {
         let mut cfg = plain();
-        (cfg.nr_chunks, cfg.chunk_blocks) = (CHUNKS, CHUNK as u32);
+        (cfg.nr_chunks, cfg.chunk_blocks, cfg.batch_blocks) = (CHUNKS, longest, CHUNK as u32);
         (cfg.nr_zones, cfg.zone_blocks) = (40, 256);
         let written = vec![0; cfg.nr_zones as usize];
         let e = Engine::new(&cfg).expect("this is valid");
@@ -173,4 +178,32 @@ fn the_window_follows_a_device_that_changes() {
     w.end(5000);
     let widest = widest(&mut w);
     assert!(widest <= 4 * quick.busy(), "{widest} in flight");
+}
+
+/// Blocks of the longest of `n` appends.
+fn longest(w: &mut Writer, n: u32) -> u32 {
+    (0..n).fold(0, |most, _| {
+        w.end(1);
+        most.max(w.in_flight.iter().map(|(_, a)| a.nr + a.padding).max().unwrap_or(0))
+    })
+}
+
+#[test]
+fn appends_grow_where_they_take_long() {
+    let far = Speed { block: US, latency: 4 * MS };
+    let mut w = Writer::with_appends(far, 4 * CHUNK as u32);
+    assert_eq!(u64::from(longest(&mut w, 200)), 4 * CHUNK);
+}
+
+#[test]
+fn appends_that_grow_put_no_more_in_flight() {
+    let near = Speed { block: US, latency: 10 * US };
+    let mut w = Writer::with_appends(near, 4 * CHUNK as u32);
+    for _ in 0..2000 {
+        w.end(1);
+        let blocks: u32 = w.in_flight.iter().map(|(_, a)| a.nr + a.padding).sum();
+        assert!(u64::from(blocks) <= 10 * CHUNK, "{blocks} in flight");
+    }
+    let widest = widest(&mut w);
+    assert!(widest <= 10 * CHUNK, "{widest} in flight");
 }

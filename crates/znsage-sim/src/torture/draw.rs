@@ -155,6 +155,7 @@ fn draw_config(r: &mut Draw, unit: u32, units: u32, capacity: u32, limit: u32) -
         serial: false,
         nr_slots: 0,
         chunk_blocks: r.up_to(1, &[1, 2, 4, 8, 64]).min(units) * unit,
+        batch_blocks: 0,
         write_unit: unit,
         nr_chunks: r.up_to(1, &[1, 4, 12, 64]),
         nr_gc_chunks: r.up_to(1, &[1, 2, 8]),
@@ -298,7 +299,11 @@ impl Scenario {
             };
             let mut cfg = draw_config(&mut r, unit, units, capacity, max_open);
             // From a separate generator, so that other seeds keep their scenario.
-            cfg.serial = Draw(rng::stream(seed, 5)).percent(20);
+            let mut later = Draw(rng::stream(seed, 5));
+            cfg.serial = later.percent(20);
+            cfg.batch_blocks = cfg.chunk_blocks;
+            let longest = cfg.zone_blocks / cfg.chunk_blocks;
+            cfg.chunk_blocks *= longest.min(later.pick(&[1, 1, 2, 4]));
             let most = cfg.max_slots();
             if most < 16 || cfg.gc_high >= cfg.nr_zones {
                 continue;
@@ -369,8 +374,9 @@ impl fmt::Display for Scenario {
         )?;
         writeln!(
             f,
-            "engine   {} slots, chunk {}, chunks {} + {}, reserve {}, {:?} of {} CPUs, marks {}/{}, finish {}",
+            "engine   {} slots, chunk {} to {}, chunks {} + {}, reserve {}, {:?} of {} CPUs, marks {}/{}, finish {}",
             c.nr_slots,
+            c.batch_blocks,
             c.chunk_blocks,
             c.nr_chunks,
             c.nr_gc_chunks,

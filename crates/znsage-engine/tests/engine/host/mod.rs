@@ -237,9 +237,19 @@ impl Host {
         }
         assert_eq!(added.page, filling.nr, "entries are numbered in order");
         filling.nr += 1;
+        if filling.nr > filling.max {
+            // It was full, and grew since the device was busy.
+            assert_eq!(filling.max % self.cfg.batch_blocks, 0, "it ends where a zone does");
+            filling.max = filling.nr + added.room;
+            assert!(filling.max <= self.cfg.chunk_blocks);
+            assert_eq!(filling.max % self.cfg.write_unit, 0);
+        }
         assert_eq!(filling.max, filling.nr + added.room);
-        let full = added.room == 0;
-        assert_eq!(added.full.is_some(), full);
+        let full = added.full.is_some();
+        assert!(!full || added.room == 0, "it left before it was full");
+        let grows = !full && added.room == 0;
+        assert!(!grows || filling.nr < self.cfg.chunk_blocks, "it is full");
+        filling.due |= grows;
 
         self.versions += 1;
         let version = self.versions;
@@ -252,12 +262,24 @@ impl Host {
         true
     }
 
+    /// Appends of a stream in flight that hold its chunk back.
+    fn depth(&self, stream: u32) -> u32 {
+        let st = self.e.stats();
+        let has_lanes = st.gc_shared > 0 || u64::from(stream) < st.streams;
+        match (self.cfg.serial, has_lanes) {
+            (false, _) => DEPTH,
+            (true, true) => st.stripe as u32 + 1,
+            (true, false) => 2,
+        }
+    }
+
     /// Ends a batch: the chunk of a stream goes if few of the stream are in flight.
     pub fn end_batch(&mut self, stream: u32) {
+        let depth = self.depth(stream);
         let f = &mut self.filling[stream as usize];
         let whole = f.nr > 0 && f.nr.is_multiple_of(self.cfg.write_unit);
         f.due |= whole;
-        let goes = whole && self.sent[stream as usize] < DEPTH;
+        let goes = whole && self.sent[stream as usize] < depth;
         let chunk = self.e.flush(stream);
         self.started(stream, chunk, goes);
     }
@@ -281,7 +303,7 @@ impl Host {
     /// Streams whose chunk waited for appends that have ended.
     pub fn flush_due(&mut self) {
         for stream in 0..self.filling.len() {
-            let due = self.filling[stream].due && self.sent[stream] < DEPTH;
+            let due = self.filling[stream].due && self.sent[stream] < self.depth(stream as u32);
             assert_eq!(self.e.is_due(stream as u32), due, "is stream {stream} due?");
             if due {
                 self.end_batch(stream as u32);

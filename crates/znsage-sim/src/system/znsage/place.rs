@@ -17,6 +17,7 @@ use crate::time::BLOCK;
 // As in the module: kmod/geometry.c.
 const DEFAULT_CHUNK: u64 = 256 << 10;
 const NR_CHUNKS: u32 = 64;
+const BIO_MAX: u32 = 256;
 
 fn refuse<T>(key: &str, what: impl Into<String>) -> Result<T, SpecError> {
     Err(SpecError { key: key.into(), what: what.into() })
@@ -27,6 +28,13 @@ fn refuse<T>(key: &str, what: impl Into<String>) -> Result<T, SpecError> {
 pub(crate) fn default_chunk(unit: u32, most: u32) -> u32 {
     let chunk = ((DEFAULT_CHUNK / BLOCK) as u32).max(unit).min(most);
     chunk - chunk % unit
+}
+
+/// The most blocks that a bio, the device and a zone have room for, in units.
+fn longest_append(media: &Zoned) -> u32 {
+    let g = media.dev.geometry();
+    let most = g.max_append.min(BIO_MAX).min(media.zone_blocks);
+    most - most % g.write_unit
 }
 
 /// The engine's configuration for a device, as the module chooses it.
@@ -62,7 +70,8 @@ fn configure(media: &Zoned, set: &ZnsageSpec, cpus: u32) -> Result<Config, SpecE
         max_active: media.max_active(),
         serial: false,
         nr_slots: 0,
-        chunk_blocks: chunk,
+        chunk_blocks: longest_append(media).max(chunk),
+        batch_blocks: chunk,
         write_unit: unit,
         nr_chunks: set.chunks,
         nr_gc_chunks: set.gc_chunks,
