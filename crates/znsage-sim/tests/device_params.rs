@@ -279,6 +279,19 @@ fn values_are_replaced_by_key() {
 }
 
 #[test]
+fn a_file_may_leave_out_how_appends_are_made() {
+    let text = text();
+    let without: Vec<_> = text.lines().filter(|l| !l.starts_with("emulated_append")).collect();
+    let params = Params::parse("my.toml", &without.join("\n"), &[]).unwrap();
+    assert!(!params.zoned.unwrap().emulated_append);
+    let pairs = set(&[("zoned.emulated_append", "true")]);
+    assert!(Params::load("zn540", &pairs).unwrap().zoned.unwrap().emulated_append);
+    let error = refusal("emulated_append = false", "emulated_append = \"yes\"");
+    let prefix = format!("my.toml:{}: zoned.emulated_append", line("emulated_append"));
+    assert!(error.starts_with(&prefix) && error.contains("expected a boolean"), "{error}");
+}
+
+#[test]
 fn a_file_can_be_based_on_a_built_in_one() {
     let base = "base = \"zn540\"\nname = \"mine\"\n";
     let text = format!("{base}[media]\nread_us = 20\n");

@@ -195,6 +195,42 @@ fn faults_have_kind_and_place() {
 }
 
 #[test]
+fn where_append_is_emulated_a_zone_takes_one_write_at_a_time() {
+    let ssd = |emulated| {
+        let pairs = set(&[("zoned.emulated_append", emulated)]);
+        ZnsSsd::new(&Params::load("zn540", &pairs).unwrap(), Some(4 << 30), 1).unwrap()
+    };
+    let mut emulated = ssd("true");
+    let first = emulated.append(SEC, 0, 64).unwrap().done;
+    for at in [SEC, first - 1] {
+        let fault = emulated.append(at, 0, 64).unwrap_err();
+        assert_eq!((fault.kind, fault.offset), (FaultKind::Busy, 64));
+        assert_eq!(emulated.write(at, 0, 64, 64).unwrap_err().kind, FaultKind::Busy);
+    }
+    assert_eq!(emulated.zone(0).write_pointer, 64, "a refused write changes nothing");
+    // In another zone, a write overlaps. In this one, reads and a finish may.
+    let alone = first - SEC;
+    let other = emulated.append(SEC, 1, 64).unwrap().done;
+    assert!(other < SEC + 2 * alone, "{} ns, {alone} alone", other - SEC);
+    emulated.read(SEC, 0, 0, 64).unwrap();
+    emulated.finish(SEC, 1).unwrap();
+    let second = emulated.append(first, 0, 64).unwrap();
+    assert_eq!(second.offset, 64);
+    let third = emulated.write(second.done, 0, 128, 64).unwrap();
+    assert_eq!(emulated.append(second.done, 0, 64).unwrap_err().kind, FaultKind::Busy);
+    emulated.append(third, 0, 64).unwrap();
+
+    let mut native = ssd("false");
+    let first = native.append(SEC, 0, 64).unwrap().done;
+    let second = native.append(SEC, 0, 64).unwrap().done;
+    assert!(second < first + (first - SEC), "they overlap");
+    // An emulated append is a write, and takes as long as one.
+    let mut written = ssd("false");
+    assert_eq!(written.write(SEC, 0, 0, 64).unwrap() - SEC, alone);
+    assert!(first - SEC > alone);
+}
+
+#[test]
 fn buffered_blocks_are_read_from_the_buffer() {
     let (mut ssd, now) = zns("zn540", 4, 0);
     let done = ssd.append(now, 0, 30).unwrap().done;

@@ -206,6 +206,16 @@ fn written_blocks_are_not_copied_back() {
 }
 
 #[test]
+fn a_log_takes_one_write_at_a_time_where_append_is_emulated() {
+    let (mut ssd, now) = full(&[("zoned.emulated_append", "true")]);
+    let valid = valid(&ssd);
+    ssd.tl_open(now, 0, &valid).unwrap();
+    let done = ssd.write(now, 0, 3, 1).unwrap();
+    assert_eq!(ssd.write(done - 1, 0, 43, 1).unwrap_err().kind, FaultKind::Busy);
+    ssd.write(done, 0, 43, 1).unwrap();
+}
+
+#[test]
 fn a_dead_unit_that_is_not_written_costs_nothing() {
     let (mut ssd, now) = full(&[]);
     let before = ssd.counters().programmed_blocks;

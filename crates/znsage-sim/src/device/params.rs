@@ -160,6 +160,10 @@ pub struct Zoned {
     /// Largest append, bytes.
     #[serde(deserialize_with = "bytes")]
     pub max_append: u64,
+    /// Does the kernel emulate zone append by writes, so that a zone takes one write at
+    /// a time?
+    #[serde(default)]
+    pub emulated_append: bool,
     /// Dies a zone is striped over.
     pub dies_per_zone: u32,
     /// Latency of an explicit open.

@@ -22,6 +22,8 @@ pub struct ZonedGeometry {
     pub max_active: u32,
     /// Largest append, in blocks.
     pub max_append: u32,
+    /// The kernel emulates zone append: a zone takes one write at a time.
+    pub emulated_append: bool,
 }
 
 /// A run of blocks in one zone.
@@ -91,6 +93,8 @@ pub enum FaultKind {
     BeyondWritePointer,
     /// The zone's state forbids the command.
     WrongState,
+    /// The zone takes one write at a time, and has one in flight.
+    Busy,
     /// A live block would be overwritten in threaded logging.
     Overwrite,
     /// The device does not have the command.
@@ -128,6 +132,7 @@ impl fmt::Display for FaultKind {
             FaultKind::NotAtWritePointer => "not at the write pointer",
             FaultKind::BeyondWritePointer => "beyond the write pointer",
             FaultKind::WrongState => "the zone's state forbids it",
+            FaultKind::Busy => "the zone takes one write at a time",
             FaultKind::Overwrite => "a live block would be overwritten",
             FaultKind::Unsupported => "the device does not have the command",
             FaultKind::Media => "media error",

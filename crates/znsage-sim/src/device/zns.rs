@@ -26,6 +26,8 @@ pub(super) struct Zone {
     finished: bool,
     /// Blocks written since the last reset.
     pub written: u32,
+    /// When the host's last write to it completes.
+    pub busy_until: Ns,
 }
 
 /// The rest of a finished zone, which the device fills in the background.
@@ -85,7 +87,13 @@ impl ZnsSsd {
             let capacity = zoned.zone_capacity;
             params.refuse("size", format!("gives {zones} zones of {capacity} bytes"))
         })?;
-        let zone = Zone { state: ZoneState::Empty, explicit: false, finished: false, written: 0 };
+        let zone = Zone {
+            state: ZoneState::Empty,
+            explicit: false,
+            finished: false,
+            written: 0,
+            busy_until: 0,
+        };
         Ok(ZnsSsd {
             geometry: ZonedGeometry {
                 zones,
@@ -95,6 +103,7 @@ impl ZnsSsd {
                 max_open: zoned.max_open,
                 max_active: zoned.max_active,
                 max_append: blocks(zoned.max_append),
+                emulated_append: zoned.emulated_append,
             },
             reset: Curve::new(&zoned.reset_us, blocks(zoned.zone_capacity)),
             reset_finished: Curve::new(&zoned.reset_finished_us, blocks(zoned.zone_capacity)),
@@ -159,18 +168,34 @@ impl ZnsSsd {
         Fault { kind, zone, offset, done: self.flash.refusal(now) }
     }
 
-    /// Appends `blocks` to a zone, opening it if needed.
+    /// Appends `blocks` to a zone, opening it if needed. Where the kernel emulates
+    /// appends, this is a write and takes as long as one.
     ///
-    /// # Errors If the zone's state or room, the limits or the length forbid it, or a
-    /// fault is injected.
+    /// # Errors If the zone's state or room, the limits or the length forbid it, the zone
+    /// takes one write at a time and has one in flight, or a fault is injected.
     pub fn append(&mut self, now: Ns, zone: u32, blocks: u32) -> Result<Appended, Fault> {
         if blocks > self.geometry.max_append {
             return Err(self.fault(now, FaultKind::TooLong, zone, 0));
         }
+        self.check_turn(now, zone)?;
         self.begin(now, zone, blocks)?;
         self.meet(now, zone, Asks::Write, blocks)?;
         let offset = self.zones[zone as usize].written;
-        Ok(Appended { offset, done: self.put(now, zone, blocks, Way::Append) })
+        let way = if self.geometry.emulated_append { Way::Write } else { Way::Append };
+        Ok(Appended { offset, done: self.put(now, zone, blocks, way) })
+    }
+
+    /// Refuses a write of the host to a zone that takes one at a time and has one in
+    /// flight. The device does not delay it itself: it would have to reserve controller
+    /// and link for later, and all other commands would wait behind that. The caller
+    /// holds it back (`system/turns.rs`).
+    pub(super) fn check_turn(&self, now: Ns, zone: u32) -> Result<(), Fault> {
+        match self.zones.get(zone as usize) {
+            Some(z) if self.geometry.emulated_append && now < z.busy_until => {
+                Err(self.fault(now, FaultKind::Busy, zone, z.written))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Is the zone open for threaded logging?
@@ -274,7 +299,9 @@ impl ZnsSsd {
         self.store(&mut w, zone, blocks);
         self.counters.writes += 1;
         self.counters.written_blocks += u64::from(blocks);
-        self.flash.written(&w, blocks) + first + self.late()
+        let done = self.flash.written(&w, blocks) + first + self.late();
+        self.zones[zone as usize].busy_until = done;
+        done
     }
 
     /// Brings blocks into the buffer, and programs the units they complete.

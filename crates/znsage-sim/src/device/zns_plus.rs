@@ -152,6 +152,7 @@ impl ZnsSsd {
     ///
     /// # Errors As [`ZnsSsd::append`], and if the offset is wrong.
     pub fn write(&mut self, now: Ns, zone: u32, offset: u32, blocks: u32) -> Result<Ns, Fault> {
+        self.check_turn(now, zone)?;
         if self.logs(zone) {
             return self.log_write(now, zone, offset, blocks);
         }
@@ -187,7 +188,9 @@ impl ZnsSsd {
         self.plug(&mut w, zone, offset + blocks, true);
         self.counters.writes += 1;
         self.counters.written_blocks += u64::from(blocks);
-        Ok(self.flash.written(&w, blocks))
+        let done = self.flash.written(&w, blocks);
+        self.zones[zone as usize].busy_until = done;
+        Ok(done)
     }
 
     fn log(&mut self, zone: u32) -> &mut Log {
