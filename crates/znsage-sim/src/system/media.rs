@@ -2,8 +2,10 @@
 //! Devices with an optional shadow, which records what each block holds, so
 //! that a read of the wrong place shows.
 
+use super::turns::{Begun, Turns, Write};
 use super::Wrong;
-use crate::device::ZnsSsd;
+use crate::device::{Appended, ZnsSsd};
+use crate::time::Ns;
 
 /// Most errors that a shadow lists.
 const MOST: usize = 20;
@@ -86,6 +88,7 @@ pub struct Zoned {
     pub shadow: Shadow,
     /// Blocks of a zone.
     pub zone_blocks: u32,
+    turns: Turns,
 }
 
 impl Zoned {
@@ -94,7 +97,33 @@ impl Zoned {
         let g = dev.geometry();
         let zone_blocks = g.zone_blocks - g.zone_blocks % g.write_unit;
         let blocks = u64::from(g.zones) * u64::from(zone_blocks);
-        Zoned { shadow: Shadow::new(blocks, shadow), dev, zone_blocks }
+        let turns = Turns::new(if g.emulated_append { g.zones } else { 0 });
+        Zoned { shadow: Shadow::new(blocks, shadow), dev, zone_blocks, turns }
+    }
+
+    /// Begins a write. None: its zone takes one at a time and has one in flight, so
+    /// [`Zoned::ended`] begins it.
+    pub fn write(&mut self, now: Ns, w: Write) -> Option<Begun> {
+        let w = self.turns.arrive(w)?;
+        Some(self.begin(now, w))
+    }
+
+    /// The system calls this when a write to `zone` completes, with or without an error.
+    /// Begins the write that waited longest for it, if one did.
+    pub fn ended(&mut self, now: Ns, zone: u32) -> Option<Begun> {
+        let w = self.turns.ended(zone)?;
+        Some(self.begin(now, w))
+    }
+
+    fn begin(&mut self, now: Ns, w: Write) -> Begun {
+        let result = match w.offset {
+            None => self.dev.append(now, w.zone, w.blocks),
+            Some(offset) => {
+                let done = self.dev.write(now, w.zone, offset, w.blocks);
+                done.map(|done| Appended { offset, done })
+            }
+        };
+        Begun { id: w.id, result }
     }
 
     /// Usable blocks.

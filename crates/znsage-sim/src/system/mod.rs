@@ -7,6 +7,7 @@
 
 pub mod media;
 pub mod stock;
+pub mod turns;
 pub mod znsage;
 pub mod znsplus;
 pub mod zonelog;

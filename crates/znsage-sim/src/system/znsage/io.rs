@@ -9,6 +9,7 @@ use super::state::{
 };
 use crate::event::Event;
 use crate::host::Host;
+use crate::system::turns::{Begun, Write};
 use crate::time::Ns;
 
 // As in the module: kmod/worker.c.
@@ -36,30 +37,44 @@ impl Znsage {
     }
 
     fn append(&mut self, h: &mut Host, append: Append, cpu: u32) {
-        let blocks = append.nr + append.padding;
+        let (zone, blocks) = (append.zone, append.nr + append.padding);
         h.spent += h.costs.write + Ns::from(blocks) * h.costs.segment;
-        let (at, done) = match self.media.dev.append(h.now, append.zone, blocks) {
-            Ok(a) => (Some(a.offset), a.done),
-            Err(fault) => (None, fault.done),
-        };
-        if let Some(offset) = at.filter(|_| self.media.shadow.on()) {
-            self.shadow_append(&append, offset);
+        let id = self.appends.insert(Appending { append, cpu, at: None });
+        if let Some(begun) = self.media.write(h.now, Write { zone, offset: None, blocks, id }) {
+            self.begun(h, begun);
         }
-        let i = self.appends.insert(Appending { append, cpu, at });
-        h.queue.push(done, Event::System(APPENDED | i as u64));
     }
 
-    fn shadow_append(&mut self, append: &Append, offset: u32) {
-        let id = append.id(&self.e);
+    /// The device has accepted an append, or refused it.
+    fn begun(&mut self, h: &mut Host, Begun { id, result }: Begun) {
+        let done = match result {
+            Ok(a) => {
+                self.appends[id].at = Some(a.offset);
+                if self.media.shadow.on() {
+                    self.shadow_append(id, a.offset);
+                }
+                a.done
+            }
+            Err(fault) => fault.done,
+        };
+        h.queue.push(done, Event::System(APPENDED | id as u64));
+    }
+
+    fn shadow_append(&mut self, id: usize, offset: u32) {
+        let append = &self.appends[id].append;
+        let chunk = append.id(&self.e);
         for (i, entry) in append.entries(&self.e).iter().enumerate() {
             let to = self.media.block(append.zone, offset + i as u32);
-            let content = self.contents[self.entry(id, entry.page)];
+            let content = self.contents[self.entry(chunk, entry.page)];
             self.media.shadow.write(to, content);
         }
     }
 
     pub(super) fn appended(&mut self, h: &mut Host, i: usize) {
         let Appending { append, cpu, at } = self.appends.remove(i);
+        if let Some(next) = self.media.ended(h.now, append.zone) {
+            self.begun(h, next);
+        }
         let gc = append.gc(&self.e);
         h.interrupt(cpu, append.nr);
         if !gc && at.is_some() {

@@ -16,6 +16,7 @@ mod state;
 use slab::Slab;
 
 use super::media::Zoned;
+use super::turns::{Begun, Write};
 use super::{In, SlotSource, System, SystemStats, Taken, Wrong};
 use crate::event::Event;
 use crate::host::lock::Lock;
@@ -144,21 +145,18 @@ impl ZnsPlus {
         let z = &mut self.zones[zone as usize];
         z.writes += 1;
         z.live += nr;
-        let done = match z.state {
-            State::Threaded => self.media.dev.write(h.now, zone, offset, nr),
-            _ => self.media.dev.append(h.now, zone, nr).map(|a| {
-                assert_eq!(a.offset, offset, "an append is where it was placed");
-                a.done
-            }),
-        };
-        let done = done.unwrap_or_else(|fault| panic!("zns-plus: write: {fault}"));
+        let in_place = (z.state == State::Threaded).then_some(offset);
         if self.media.shadow.on() {
             for (block, &frame) in (u64::from(at)..).zip(frames) {
                 self.media.shadow.write(block, h.content(frame));
             }
         }
-        let i = self.writes.insert(Writing { zone, frames: frames.to_vec(), cpu: by.cpu });
-        h.queue.push(done, Event::System(WRITTEN | i as u64));
+        let frames = frames.to_vec();
+        let id = self.writes.insert(Writing { zone, offset, frames, cpu: by.cpu });
+        let write = Write { zone, offset: in_place, blocks: nr, id };
+        if let Some(begun) = self.media.write(h.now, write) {
+            self.begun(h, begun);
+        }
         // A used-up log is closed when its writes end.
         let used_up = self.threaded.front().is_some_and(|t| t.zone == zone && t.runs.is_empty());
         if used_up {
@@ -166,8 +164,18 @@ impl ZnsPlus {
         }
     }
 
+    /// The device has accepted a write.
+    fn begun(&mut self, h: &mut Host, Begun { id, result }: Begun) {
+        let a = result.unwrap_or_else(|fault| panic!("zns-plus: write: {fault}"));
+        assert_eq!(a.offset, self.writes[id].offset, "a write is where it was placed");
+        h.queue.push(a.done, Event::System(WRITTEN | id as u64));
+    }
+
     fn written(&mut self, h: &mut Host, i: usize) {
         let w = self.writes.remove(i);
+        if let Some(next) = self.media.ended(h.now, w.zone) {
+            self.begun(h, next);
+        }
         h.interrupt(w.cpu, w.frames.len() as u32);
         self.count.host += w.frames.len() as u64;
         for frame in w.frames {

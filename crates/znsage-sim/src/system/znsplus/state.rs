@@ -51,6 +51,8 @@ pub(super) struct Threaded {
 
 pub(super) struct Writing {
     pub(super) zone: u32,
+    /// First block, counted from the zone's start.
+    pub(super) offset: u32,
     pub(super) frames: Vec<u32>,
     pub(super) cpu: u32,
 }

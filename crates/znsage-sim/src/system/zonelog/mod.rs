@@ -29,6 +29,7 @@ mod state;
 use slab::Slab;
 
 use super::media::Zoned;
+use super::turns::{Begun, Write};
 use super::{In, SlotSource, System, SystemStats, Taken, Wrong};
 use crate::event::Event;
 use crate::host::lock::Lock;
@@ -190,9 +191,6 @@ impl ZoneLog {
         } else {
             h.spent += cost;
         }
-        let appended = self.media.dev.append(h.now, zone, blocks);
-        let a = appended.unwrap_or_else(|fault| panic!("{}: append: {fault}", self.traits.kind));
-        assert_eq!(a.offset, first % self.media.zone_blocks, "slots are where they were given");
         if self.media.shadow.on() {
             for (slot, entry) in (u64::from(first)..).zip(&entries) {
                 match *entry {
@@ -207,12 +205,25 @@ impl ZoneLog {
             self.heads[head].zone = NONE;
             self.vmas.zone_ended(head as u32);
         }
-        let i = self.writes.insert(Writing { zone, blocks, entries, cpu });
-        h.queue.push(a.done, Event::System(WRITTEN | i as u64));
+        let id = self.writes.insert(Writing { zone, first, blocks, entries, cpu });
+        if let Some(begun) = self.media.write(h.now, Write { zone, offset: None, blocks, id }) {
+            self.begun(h, begun);
+        }
+    }
+
+    /// The device has accepted an append.
+    fn begun(&mut self, h: &mut Host, Begun { id, result }: Begun) {
+        let a = result.unwrap_or_else(|fault| panic!("{}: append: {fault}", self.traits.kind));
+        let first = self.writes[id].first;
+        assert_eq!(a.offset, first % self.media.zone_blocks, "slots are where they were given");
+        h.queue.push(a.done, Event::System(WRITTEN | id as u64));
     }
 
     fn written(&mut self, h: &mut Host, i: usize) {
         let w = self.writes.remove(i);
+        if let Some(next) = self.media.ended(h.now, w.zone) {
+            self.begun(h, next);
+        }
         h.interrupt(w.cpu, w.entries.len() as u32);
         for entry in w.entries {
             match entry {

@@ -68,6 +68,7 @@ pub(super) struct Head {
 
 pub(super) struct Writing {
     pub(super) zone: u32,
+    pub(super) first: u32,
     pub(super) blocks: u32,
     pub(super) entries: Vec<Entry>,
     pub(super) cpu: u32,
