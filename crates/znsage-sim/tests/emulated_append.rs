@@ -191,6 +191,33 @@ fn zones_busy(r: &RunResult, pages: u32) -> f64 {
     r.swap_out_mb_s * r.waf.total / one
 }
 
+#[test]
+fn znsage_writes_several_zones_in_turn() {
+    let busy = |stripe| {
+        let mut spec = late(SystemKind::ZnSage, true);
+        spec.znsage.stripe = stripe;
+        let r = sound(&spec);
+        assert!(r.waf.total < 1.1, "{:?}", r.waf);
+        zones_busy(&r, 64)
+    };
+    // By default swap-out has 6 of the 14 zones that may be open.
+    let (one, two, default) = (busy(1), busy(2), busy(0));
+    println!("zones busy: {one:.2} of 1, {two:.2} of 2, {default:.2} of 6");
+    assert!((0.8..1.1).contains(&one), "{one}");
+    assert!((1.5..2.1).contains(&two), "{two}");
+    assert!((4.5..6.1).contains(&default), "{default}");
+}
+
+#[test]
+fn the_waf_is_that_of_native_appends() {
+    let waf = |emulated| {
+        sound(&Spec { utilization: 70.0, ..late(SystemKind::ZnSage, emulated) }).waf.total
+    };
+    let (native, emulated) = (waf(false), waf(true));
+    println!("WAF {native:.2} with native appends, {emulated:.2} with emulated ones");
+    assert!(native > 1.5 && (emulated / native - 1.0).abs() < 0.1, "{native} {emulated}");
+}
+
 /// They do not know of the queue. Here they may open three zones, so that more than
 /// three of their writes at a time are in flight only where a zone takes several.
 #[test]

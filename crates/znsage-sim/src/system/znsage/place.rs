@@ -68,7 +68,7 @@ fn configure(media: &Zoned, set: &ZnsageSpec, cpus: u32) -> Result<Config, SpecE
         zone_blocks: media.zone_blocks,
         finish: media.zone_blocks != g.zone_blocks,
         max_active: media.max_active(),
-        serial: false,
+        serial: g.emulated_append,
         nr_slots: 0,
         chunk_blocks: longest_append(media).max(chunk),
         batch_blocks: chunk,
