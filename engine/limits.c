@@ -16,6 +16,12 @@
 /* If the device sets no limit, one zone in this many may be open. */
 #define ZONES_OF_A_LANE		32
 
+/*
+ * Lanes that a stream needs where a zone takes one append at a time: one append
+ * is under way, one waits, one zone is about to be full.
+ */
+#define SERIAL_LANES		3
+
 /* More lanes would keep more zones empty for GC, and slow down reads. */
 #define MAX_GC_LANES		8
 
@@ -85,6 +91,32 @@ u32 zse_max_streams(const struct zse_config *cfg)
 	return nr ? nr : 1;
 }
 
+/* Places for swap-out and GC together; 0: one lane serves both. */
+static u32 places(const struct zse_config *cfg)
+{
+	u32 most = cfg->nr_zones / 8;
+
+	if (cfg->max_active && cfg->max_active - 1 < most)
+		most = cfg->max_active - 1;
+	if (most > ZSE_MAX_LANES * 2)
+		most = ZSE_MAX_LANES * 2;
+	return most;
+}
+
+/*
+ * Streams of a policy that wants one for each CPU. Where a zone takes one
+ * append at a time, few that keep several zones busy each are better than many
+ * that wait: CPUs are not equally busy.
+ */
+static u32 cpu_streams(const struct zse_config *cfg)
+{
+	u32 most = places(cfg) / 2 / SERIAL_LANES;
+
+	if (!cfg->serial || most >= cfg->nr_cpus)
+		return cfg->nr_cpus;
+	return most ? most : 1;
+}
+
 /**
  * zse_nr_streams() - streams that a policy gets
  * @cfg:    configuration; its policy is ignored
@@ -93,7 +125,7 @@ u32 zse_max_streams(const struct zse_config *cfg)
 u32 zse_nr_streams(const struct zse_config *cfg,
 		   const struct znsage_policy *policy)
 {
-	u32 nr = policy->streams ? policy->streams : cfg->nr_cpus;
+	u32 nr = policy->streams ? policy->streams : cpu_streams(cfg);
 	u32 most = zse_max_streams(cfg), gc;
 
 	if (policy->streams == ZNSAGE_NONE)
@@ -105,18 +137,6 @@ u32 zse_nr_streams(const struct zse_config *cfg,
 	if (nr > most)
 		nr = most;
 	return nr ? nr : 1;
-}
-
-/* Places for swap-out and GC together; 0: one lane serves both. */
-static u32 places(const struct zse_config *cfg)
-{
-	u32 most = cfg->nr_zones / 8;
-
-	if (cfg->max_active && cfg->max_active - 1 < most)
-		most = cfg->max_active - 1;
-	if (most > ZSE_MAX_LANES * 2)
-		most = ZSE_MAX_LANES * 2;
-	return most;
 }
 
 /* Do zones fill so fast that one at a time is enough? */
