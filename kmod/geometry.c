@@ -181,9 +181,18 @@ static u32 preferred_chunk(struct block_device *bdev, u32 unit_bytes)
 }
 
 /*
- * A full chunk is a batch. While the device is busy it grows to the longest
- * append; but not ciphertext, since its pages are set aside for each chunk.
+ * May a full chunk grow to the longest append while the device is busy? Not if
+ * its size is set. Nor on a device without a request queue: the disk of several
+ * NVMe paths reports a longer append than the paths take. Nor with encryption,
+ * since pages for ciphertext are set aside for each chunk.
  */
+static bool chunks_grow(struct block_device *bdev,
+			const struct znsage_settings *set)
+{
+	return !set->chunk && set->encrypt == ZNSAGE_ENCRYPT_OFF &&
+	       queue_is_mq(bdev_get_queue(bdev));
+}
+
 static int choose_chunk(const char *name, struct block_device *bdev,
 			const struct znsage_settings *set,
 			struct znsage_geometry *geo)
@@ -209,7 +218,7 @@ static int choose_chunk(const char *name, struct block_device *bdev,
 	geo->cfg.batch_blocks = blocks;
 	geo->cfg.chunk_blocks = blocks;
 	limit = min(limit, geo->cfg.zone_blocks);
-	if (set->encrypt == ZNSAGE_ENCRYPT_OFF)
+	if (chunks_grow(bdev, set))
 		geo->cfg.chunk_blocks = limit - limit % unit;
 	return 0;
 }

@@ -123,7 +123,7 @@ pub struct OnArgs {
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     pub victim: Option<String>,
 
-    /// Bytes in one append [default: what the device prefers]
+    /// Bytes in one append [default: what the device prefers, or more while it is busy]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub chunk: Option<u64>,
 
