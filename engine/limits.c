@@ -91,18 +91,6 @@ u32 zse_max_streams(const struct zse_config *cfg)
 	return nr ? nr : 1;
 }
 
-/* Places for swap-out and GC together; 0: one lane serves both. */
-static u32 places(const struct zse_config *cfg)
-{
-	u32 most = cfg->nr_zones / 8;
-
-	if (cfg->max_active && cfg->max_active - 1 < most)
-		most = cfg->max_active - 1;
-	if (most > ZSE_MAX_LANES * 2)
-		most = ZSE_MAX_LANES * 2;
-	return most;
-}
-
 /*
  * Streams of a policy that wants one for each CPU. Where a zone takes one
  * append at a time, few that keep several zones busy each are better than many
@@ -110,11 +98,13 @@ static u32 places(const struct zse_config *cfg)
  */
 static u32 cpu_streams(const struct zse_config *cfg)
 {
-	u32 most = places(cfg) / 2 / SERIAL_LANES;
+	u32 lanes = zse_lanes(cfg, 1), nr = cfg->nr_cpus;
 
-	if (!cfg->serial || most >= cfg->nr_cpus)
-		return cfg->nr_cpus;
-	return most ? most : 1;
+	if (lanes > SERIAL_LANES)
+		lanes = SERIAL_LANES;
+	while (cfg->serial && nr > 1 && zse_lanes(cfg, nr) < lanes)
+		nr--;
+	return nr;
 }
 
 /**
@@ -137,6 +127,18 @@ u32 zse_nr_streams(const struct zse_config *cfg,
 	if (nr > most)
 		nr = most;
 	return nr ? nr : 1;
+}
+
+/* Places for swap-out and GC together; 0: one lane serves both. */
+static u32 places(const struct zse_config *cfg)
+{
+	u32 most = cfg->nr_zones / 8;
+
+	if (cfg->max_active && cfg->max_active - 1 < most)
+		most = cfg->max_active - 1;
+	if (most > ZSE_MAX_LANES * 2)
+		most = ZSE_MAX_LANES * 2;
+	return most;
 }
 
 /* Do zones fill so fast that one at a time is enough? */

@@ -70,7 +70,8 @@ fn configure(media: &Zoned, set: &ZnsageSpec, cpus: u32) -> Result<Config, SpecE
         max_active: media.max_active(),
         serial: g.emulated_append,
         nr_slots: 0,
-        chunk_blocks: longest_append(media).max(chunk),
+        // As in the module, a chunk whose size is set does not grow.
+        chunk_blocks: if set.chunk == 0 { longest_append(media) } else { chunk },
         batch_blocks: chunk,
         write_unit: unit,
         nr_chunks: set.chunks,
