@@ -76,8 +76,8 @@ enum zse_refusal {
  *		 zone append
  * @nr_slots:	 size of the swap area
  * @chunk_blocks: entries that a chunk has room for, for the longest append
- * @batch_blocks: entries with which a chunk is full, unless the device is busy:
- *		 then it grows up to @chunk_blocks, but not GC's; 0: @chunk_blocks
+ * @batch_blocks: entries with which a chunk is full. While the device is busy,
+ *		 chunks of swap-out grow up to @chunk_blocks. 0: @chunk_blocks
  * @write_unit:	 appends are padded to a multiple of this many blocks
  * @nr_chunks:	 chunks for swap-out
  * @nr_gc_chunks: chunks for GC
@@ -145,8 +145,8 @@ struct zse_entry {
  * @id:		index in the pool; GC chunks come after those for swap-out
  * @gc:		holds survivors of GC
  * @nr:		entries in use
- * @max:	entries it takes for now: batch_blocks, or more when the device is
- *		busy, or less at the end of a zone
+ * @max:	entries it takes for now: batch_blocks, more when the device is
+ *		busy, less at the end of a zone
  * @done:	entries whose append has ended; above 0 if the end of a zone
  *		split the chunk
  * @entries:	chunk_blocks of them
