@@ -215,7 +215,8 @@ void znsage_append_submit(struct znsage_chunk *zc)
 	struct bio *bio = &zc->bio;
 	u32 i;
 
-	bio_init(bio, zd->backing.bdev, zc->vecs, zd->chunk_blocks,
+	bio_init(bio, zd->backing.bdev, zc->vecs,
+		 c->gc ? zd->batch_blocks : zd->chunk_blocks,
 		 REQ_OP_ZONE_APPEND);
 	bio->bi_iter.bi_sector = znsage_zone_start(zd, c->zone);
 	bio->bi_private = zc;
