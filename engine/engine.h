@@ -74,6 +74,7 @@ enum zse_refusal {
  * @max_active:	 zones that may be open or active at a time; 0: no limit
  * @serial:	 a zone takes one append at a time, as where the kernel emulates
  *		 zone append
+ * @wide:	 a zone lies across all of the device, although @max_active is 0
  * @nr_slots:	 size of the swap area
  * @chunk_blocks: entries that a chunk has room for, for the longest append
  * @batch_blocks: entries with which a chunk is full. While the device is busy,
@@ -106,6 +107,7 @@ struct zse_config {
 	bool finish;
 	u32 max_active;
 	bool serial;
+	bool wide;
 	u32 nr_slots;
 	u32 chunk_blocks;
 	u32 batch_blocks;
@@ -175,6 +177,7 @@ struct zse_chunk {
 	u32 moves;		/* how often GC has moved its pages */
 	u64 written_at;		/* when they were swapped out, by the clock */
 	u32 zone;		/* of the append in flight, else ZSE_NONE */
+	u32 offset;		/* in it, if the host writes at a place of ours */
 	u32 nr_inflight;	/* entries in it */
 	u32 nr_padding;		/* blocks after them */
 	u64 sent;		/* when the host got it, in ns */
@@ -189,7 +192,8 @@ struct zse_chunk {
  * enum zse_op_kind - what the host is to do; see zse_next_op()
  * @ZSE_OP_NONE:   nothing
  * @ZSE_OP_APPEND: append entries [first, first + nr) of chunk, then padding
- *		   blocks, to zone; then zse_append_done()
+ *		   blocks, to zone; then zse_append_done(). The device chooses
+ *		   the place; a host that has to, writes at chunk->offset
  * @ZSE_OP_FAIL:   end the pages [first, first + nr) of chunk with an error;
  *		   then zse_chunk_put()
  * @ZSE_OP_READ:   read the blocks entries[].expect of the GC chunk into the

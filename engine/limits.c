@@ -141,10 +141,14 @@ static u32 places(const struct zse_config *cfg)
 	return most;
 }
 
-/* Do zones fill so fast that one at a time is enough? */
-static bool zones_are_short(const struct zse_config *cfg)
+/*
+ * Is one zone at a time enough, since zones fill so fast, or since a zone lies
+ * across all of the device and is not one of few that can be open?
+ */
+static bool one_is_enough(const struct zse_config *cfg)
 {
-	return cfg->zone_blocks / CHUNKS_OF_A_LANE < chunk_batch(cfg);
+	return cfg->wide ||
+	       cfg->zone_blocks / CHUNKS_OF_A_LANE < chunk_batch(cfg);
 }
 
 /**
@@ -171,7 +175,7 @@ u32 zse_lanes(const struct zse_config *cfg, u32 streams)
 		if (streams * lanes >= most)
 			lanes = most ? (most - 1) / streams : 0;
 	} else {
-		if (zones_are_short(cfg) && !cfg->serial)
+		if (one_is_enough(cfg) && !cfg->serial)
 			return 1;
 		if (!cfg->max_active && cfg->nr_zones / ZONES_OF_A_LANE < most)
 			most = cfg->nr_zones / ZONES_OF_A_LANE;
@@ -201,7 +205,7 @@ u32 zse_gc_lanes(const struct zse_config *cfg)
 {
 	u32 most = places(cfg), taken = stream_places(cfg), gc;
 
-	if (!cfg->stripe && zones_are_short(cfg))
+	if (!cfg->stripe && one_is_enough(cfg))
 		return 1;
 	if (!cfg->max_active && cfg->nr_zones / ZONES_OF_A_LANE < most)
 		most = cfg->nr_zones / ZONES_OF_A_LANE;
@@ -248,7 +252,7 @@ u32 zse_gc_chunks(const struct zse_config *cfg)
 {
 	u32 lanes = zse_gc_lanes(cfg);
 
-	if (cfg->max_active)
+	if (cfg->max_active || cfg->wide)
 		return 4;
 	return 2 * lanes > 8 ? 2 * lanes : 8;
 }

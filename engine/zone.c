@@ -322,6 +322,7 @@ u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c)
 	}
 	zone_describe(z, c, nr);
 	c->zone = *open;
+	c->offset = z->alloc;
 	c->nr_inflight = nr;
 	c->nr_padding = blocks - nr;
 	zp_store(&z->alloc, z->alloc + blocks);

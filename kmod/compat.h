@@ -95,6 +95,16 @@ static inline bool znsage_append_is_emulated(struct block_device *bdev)
 #endif
 }
 
+/* What a write stream (FDP) of the device is reclaimed in; 0: no streams. */
+static inline u32 znsage_write_stream_granularity(struct block_device *bdev)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
+	return bdev_get_queue(bdev)->limits.write_stream_granularity;
+#else
+	return 0;
+#endif
+}
+
 /* block_device_operations.open: (gendisk, mode) since 6.5. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
 #define ZNSAGE_OPEN_ARGS	struct gendisk *disk, blk_mode_t mode

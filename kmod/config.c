@@ -131,6 +131,7 @@ CONFIGFS_ATTR(znsage_, _name)
 
 SETTING(backing, "%s", set->backing, set_string(set->backing, page, len));
 SETTING(size, "%llu", set->size, set_size(&set->size, page));
+SETTING(zone_size, "%llu", set->zone_size, set_size(&set->zone_size, page));
 SETTING(policy, "%s", set->policy, set_policy(set->policy, page));
 SETTING(victim, "%s", zse_victim_names[set->victim],
 	SET_NAME(set->victim, zse_victim_names, ZSE_NR_VICTIMS));
@@ -222,6 +223,7 @@ CONFIGFS_ATTR(znsage_, power);
 static struct configfs_attribute *znsage_item_attrs[] = {
 	&znsage_attr_backing,
 	&znsage_attr_size,
+	&znsage_attr_zone_size,
 	&znsage_attr_over_provisioning,
 	&znsage_attr_policy,
 	&znsage_attr_victim,

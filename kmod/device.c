@@ -145,7 +145,8 @@ static int make_engine(struct znsage_device *zd, struct znsage_geometry *geo)
 	}
 	zd->zone_nr = geo->zone_nr;
 	geo->zone_nr = NULL;
-	zd->zone_sectors = bdev_zone_sectors(zd->backing.bdev);
+	zd->backend = geo->backend;
+	zd->zone_sectors = geo->zone_sectors;
 	zd->nr_unused = geo->nr_unused;
 	zd->nr_all = geo->nr_all;
 	zd->whole = geo->whole;

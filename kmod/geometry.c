@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The zones of the backing device, and which of them the engine gets.
+ * Which zones of the backing device the engine gets, and how it writes them.
  *
- * Only writable sequential zones are used; conventional, read-only and offline
- * ones are left alone. So are zones that the requested size does not need,
- * since every block costs memory for the maps.
+ * Zones that the requested size does not need are left alone, since every block
+ * costs memory for the maps.
  */
-#include <linux/bitmap.h>
 #include <linux/blkdev.h>
 #include <linux/sizes.h>
-#include <linux/sort.h>
 #include <linux/vmalloc.h>
 
 #include "znsage.h"
@@ -26,134 +23,6 @@
  */
 #define NR_CHUNKS		64
 
-/* Zones of the device, before some are chosen. */
-struct report {
-	struct znsage_geometry *geo;
-	sector_t zone_sectors;
-	u32 *caps;		/* writable sectors of each; 0: not usable */
-	u32 nr_writable;	/* zones that a reset of the device resets */
-};
-
-static int report_zone(struct blk_zone *z, unsigned int idx, void *data)
-{
-	struct report *rep = data;
-
-	if (z->cond == BLK_ZONE_COND_IMP_OPEN ||
-	    z->cond == BLK_ZONE_COND_EXP_OPEN ||
-	    z->cond == BLK_ZONE_COND_CLOSED)
-		__set_bit(idx, rep->geo->active);
-	if (z->cond != BLK_ZONE_COND_EMPTY)
-		__set_bit(idx, rep->geo->dirty);
-	if (z->type == BLK_ZONE_TYPE_CONVENTIONAL ||
-	    z->cond == BLK_ZONE_COND_READONLY ||
-	    z->cond == BLK_ZONE_COND_OFFLINE)
-		return 0;
-	rep->nr_writable++;
-	/* The last zone may be smaller than the others. */
-	if (z->len == rep->zone_sectors)
-		rep->caps[idx] = z->capacity ? z->capacity : z->len;
-	return 0;
-}
-
-static int compare_u32(const void *a, const void *b)
-{
-	u32 x = *(const u32 *)a, y = *(const u32 *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-/*
- * The engine's zones all have one size. Of the capacities that the device's
- * zones have, return the one that makes most blocks usable: smaller zones are
- * left alone, larger ones are used up to it.
- */
-static u32 best_capacity(const u32 *caps, u32 *sorted, u32 nr, u32 unit)
-{
-	u32 i, best = 0;
-	u64 most = 0;
-
-	for (i = 0; i < nr; i++)
-		sorted[i] = rounddown(caps[i] / (u32)ZNSAGE_PAGE_SECTORS, unit);
-	sort(sorted, nr, sizeof(*sorted), compare_u32, NULL);
-	for (i = 0; i < nr; i++) {
-		u64 blocks = (u64)sorted[i] * (nr - i);
-
-		if (blocks > most) {
-			most = blocks;
-			best = sorted[i];
-		}
-	}
-	return best;
-}
-
-/* Number the zones that hold at least @blocks from 0. */
-static void use_zones(struct znsage_geometry *geo, const u32 *caps, u32 nr,
-		      u32 blocks)
-{
-	u32 sectors = blocks * ZNSAGE_PAGE_SECTORS, idx, i = 0;
-
-	for (idx = 0; idx < nr; idx++) {
-		if (!sectors || caps[idx] < sectors)
-			continue;
-		geo->zone_nr[i++] = idx;
-		if (caps[idx] != sectors)
-			geo->cfg.finish = true;
-	}
-	geo->cfg.zone_blocks = blocks;
-	geo->cfg.nr_zones = i;
-	geo->nr_unused = nr - i;
-}
-
-static int report_zones(const char *name, struct block_device *bdev,
-			struct znsage_geometry *geo)
-{
-	u32 nr = bdev_nr_zones(bdev);
-	struct report rep = {
-		.geo = geo,
-		.zone_sectors = bdev_zone_sectors(bdev),
-	};
-	int err;
-
-	geo->nr_all = nr;
-	geo->zone_nr = kvcalloc(nr, sizeof(*geo->zone_nr), GFP_KERNEL);
-	geo->dirty = kvcalloc(BITS_TO_LONGS(nr), sizeof(long), GFP_KERNEL);
-	geo->active = kvcalloc(BITS_TO_LONGS(nr), sizeof(long), GFP_KERNEL);
-	/* The second half is for best_capacity() to sort in. */
-	rep.caps = kvcalloc(nr, 2 * sizeof(*rep.caps), GFP_KERNEL);
-	if (!geo->zone_nr || !rep.caps || !geo->dirty || !geo->active) {
-		err = -ENOMEM;
-		goto out;
-	}
-	err = blkdev_report_zones(bdev, 0, BLK_ALL_ZONES, report_zone, &rep);
-	if (err < 0) {
-		znsage_err(name, "cannot read the zones (%d)", err);
-		goto out;
-	}
-	err = 0;
-	use_zones(geo, rep.caps, nr,
-		  best_capacity(rep.caps, rep.caps + nr, nr,
-				geo->cfg.write_unit));
-	geo->nr_writable = rep.nr_writable;
-	if (!geo->cfg.nr_zones) {
-		znsage_err(name, "no writable sequential zone");
-		err = -ENOSPC;
-	}
-out:
-	kvfree(rep.caps);
-	return err;
-}
-
-/* The device's limit on open or active zones, 0 for none. */
-static u32 active_limit(struct block_device *bdev)
-{
-	u32 active = bdev_max_active_zones(bdev);
-	u32 open = bdev_max_open_zones(bdev);
-
-	if (!open || (active && active < open))
-		return active;
-	return open;
-}
-
 /*
  * Longest append, in blocks, that the block layer does not split. Up to 6.11 it
  * also splits at max_sectors_kb, which root can change. That is read only here:
@@ -162,8 +31,10 @@ static u32 active_limit(struct block_device *bdev)
 static u32 append_limit(struct block_device *bdev)
 {
 	struct request_queue *q = bdev_get_queue(bdev);
-	u32 sectors = min(bdev_max_zone_append_sectors(bdev),
-			  queue_max_sectors(q));
+	u32 sectors = queue_max_sectors(q);
+
+	if (bdev_is_zoned(bdev))
+		sectors = min(sectors, bdev_max_zone_append_sectors(bdev));
 
 	return min3(sectors / (u32)ZNSAGE_PAGE_SECTORS,
 		    (u32)queue_max_segments(q), (u32)BIO_MAX_VECS);
@@ -221,26 +92,6 @@ static int choose_chunk(const char *name, struct block_device *bdev,
 	if (chunks_grow(bdev, set))
 		geo->cfg.chunk_blocks = limit - limit % unit;
 	return 0;
-}
-
-/*
- * Unused zones must not be active, since nobody would ever free their places.
- * Of open zones, the device closes some by itself when it opens others.
- */
-static int check_places(const char *name, struct block_device *bdev,
-			struct znsage_geometry *geo)
-{
-	u32 nr = bdev_nr_zones(bdev), limit = bdev_max_active_zones(bdev);
-	u32 taken, i;
-
-	for (i = 0; i < geo->cfg.nr_zones; i++)
-		__clear_bit(geo->zone_nr[i], geo->active);
-	taken = bitmap_weight(geo->active, nr);
-	if (!limit || taken + geo->cfg.max_active <= limit)
-		return 0;
-	znsage_err(name, "%u unused zones are open or closed (the first is %lu) and take places of the %u that can be active",
-		   taken, find_first_bit(geo->active, nr), limit);
-	return -EUSERS;
 }
 
 /* Slots that over-provisioning and GC leave on @nr_zones. */
@@ -329,19 +180,10 @@ static u32 max_lanes(const struct zse_config *cfg)
 	return most;
 }
 
-static u32 dirty_zones(const struct znsage_geometry *geo)
-{
-	u32 i, nr = 0;
-
-	for (i = 0; i < geo->cfg.nr_zones; i++)
-		nr += test_bit(geo->zone_nr[i], geo->dirty);
-	return nr;
-}
-
 /**
  * znsage_geometry_read() - decide how to use a device
  * @name: for messages
- * @bdev: zoned device
+ * @bdev: device, with zones or without
  * @set:  settings
  * @policy: the policy to start with
  * @geo:  filled in; the caller calls znsage_geometry_free() even after an error
@@ -357,14 +199,7 @@ int znsage_geometry_read(const char *name, struct block_device *bdev,
 	int err;
 
 	memset(geo, 0, sizeof(*geo));
-	if (!bdev_is_zoned(bdev)) {
-		znsage_err(name, "%pg is not a zoned device", bdev);
-		return -EOPNOTSUPP;
-	}
-	if (!bdev_max_zone_append_sectors(bdev)) {
-		znsage_err(name, "%pg does not support zone append", bdev);
-		return -EOPNOTSUPP;
-	}
+	geo->backend = bdev_is_zoned(bdev) ? &znsage_zoned : &znsage_virtual;
 	if (bdev_logical_block_size(bdev) > PAGE_SIZE) {
 		znsage_err(name, "%pg has blocks of %u bytes, more than a page",
 			   bdev, bdev_logical_block_size(bdev));
@@ -379,28 +214,18 @@ int znsage_geometry_read(const char *name, struct block_device *bdev,
 	cfg->nr_cpus = num_possible_cpus();
 	cfg->stripe = set->stripe;
 	cfg->pace = set->pace;
-	cfg->max_active = active_limit(bdev);
-	cfg->serial = znsage_append_is_emulated(bdev);
 
-	err = report_zones(name, bdev, geo);
+	err = geo->backend->report(name, bdev, set, geo);
 	if (!err)
 		err = choose_chunk(name, bdev, set, geo);
 	if (!err)
 		err = choose_size(name, set, geo);
-	if (!err)
-		err = check_places(name, bdev, geo);
+	if (!err && geo->backend->check)
+		err = geo->backend->check(name, bdev, set, geo);
 	if (err)
 		return err;
 	cfg->nr_chunks = max_t(u32, NR_CHUNKS, 4 * max_lanes(cfg));
 	cfg->nr_gc_chunks = zse_gc_chunks(cfg);
-	if (cfg->nr_zones == geo->nr_writable)
-		geo->whole = bdev_nr_sectors(bdev);
-	geo->nr_dirty = dirty_zones(geo);
-	if (geo->nr_dirty && !set->force) {
-		znsage_err(name, "%u zones are not empty; reset them or set force",
-			   geo->nr_dirty);
-		return -ENOTEMPTY;
-	}
 	return 0;
 }
 

@@ -17,12 +17,6 @@
 
 #include "znsage.h"
 
-static int reset(struct znsage_device *zd, sector_t sector, sector_t nr)
-{
-	return znsage_zone_mgmt(zd->backing.bdev, REQ_OP_ZONE_RESET, sector,
-				nr);
-}
-
 /* Reset zd->to_reset with few calls. Returns false if some may be left. */
 static bool reset_many(struct znsage_device *zd)
 {
@@ -31,12 +25,12 @@ static bool reset_many(struct znsage_device *zd)
 
 	/* If the device has grown, that is not all of it, and goes by zones. */
 	if (zd->whole) {
-		reset(zd, 0, zd->whole);
+		zd->backend->erase(zd, 0, zd->whole);
 		return false;
 	}
 	for_each_set_bitrange(first, end, zd->to_reset, zd->nr_all)
-		ok &= !reset(zd, first * zd->zone_sectors,
-			     (end - first) * zd->zone_sectors);
+		ok &= !zd->backend->erase(zd, first * zd->zone_sectors,
+					  (end - first) * zd->zone_sectors);
 	return ok;
 }
 
@@ -65,8 +59,8 @@ static u32 reset_zones(struct znsage_device *zd, bool go_on, int *err)
 	/* If they cannot be read, all are tried. */
 	blkdev_report_zones(zd->backing.bdev, 0, BLK_ALL_ZONES, skip_empty, zd);
 	for_each_set_bit(zone, zd->to_reset, zd->nr_all) {
-		int error = reset(zd, zone * zd->zone_sectors,
-				  zd->zone_sectors);
+		int error = zd->backend->erase(zd, zone * zd->zone_sectors,
+					       zd->zone_sectors);
 
 		cond_resched();
 		if (!error || failed++)

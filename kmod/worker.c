@@ -30,6 +30,7 @@ struct worker_bio {
 	struct znsage_device *zd;	/* with a ref */
 	struct znsage_chunk *zc;	/* chunk to read into, or NULL */
 	u32 first;			/* first entry of it, or the zone */
+	bool reset;			/* of the zone, or else a finish */
 	struct bio bio;			/* must be last, for the bio_set */
 };
 
@@ -219,17 +220,17 @@ static void zone_end_io(struct bio *bio)
 {
 	struct worker_bio *wb = container_of(bio, struct worker_bio, bio);
 	struct znsage_device *zd = wb->zd;
-	bool reset = bio_op(bio) == REQ_OP_ZONE_RESET;
-	bool ok = !bio->bi_status;
+	/* A device may find out late that it has no discard. */
+	bool ok = !bio->bi_status || bio->bi_status == BLK_STS_NOTSUPP;
 
 	if (!ok)
 		pr_warn_ratelimited("znsage: %s: %s of zone %u failed (%d)\n",
-				    zd->name, reset ? "reset" : "finish",
+				    zd->name, wb->reset ? "reset" : "finish",
 				    zd->zone_nr[wb->first],
 				    blk_status_to_errno(bio->bi_status));
-	if (reset && ok)
+	if (wb->reset && ok)
 		victim_end(zd, wb->first);
-	if (reset)
+	if (wb->reset)
 		zse_reset_done(zd->engine, wb->first, ok);
 	else
 		zse_finish_done(zd->engine, wb->first, ok);
@@ -237,15 +238,20 @@ static void zone_end_io(struct bio *bio)
 	worker_bio_put(wb);
 }
 
-static void zone_mgmt(struct znsage_device *zd, u32 zone, enum req_op op)
+/* Reset @zone, or finish it. Some devices have nothing to do for that. */
+static void zone_end(struct znsage_device *zd, u32 zone, bool reset)
 {
-	struct worker_bio *wb = worker_bio_alloc(zd, 0, op);
+	struct worker_bio *wb = worker_bio_alloc(zd, 0, REQ_OP_DISCARD);
+	const struct znsage_backend *backend = zd->backend;
 
 	wb->first = zone;
-	wb->bio.bi_opf |= REQ_SYNC;
+	wb->reset = reset;
 	wb->bio.bi_iter.bi_sector = znsage_zone_start(zd, zone);
 	wb->bio.bi_end_io = zone_end_io;
-	submit_bio_noacct(&wb->bio);
+	if (reset ? backend->reset(zd, &wb->bio) : backend->finish(zd, &wb->bio))
+		submit_bio_noacct(&wb->bio);
+	else
+		bio_endio(&wb->bio);
 }
 
 static void fail_chunk(struct znsage_device *zd, const struct zse_op *op)
@@ -282,10 +288,10 @@ static void do_op(struct znsage_device *zd, const struct zse_op *op)
 		gc_read(op->chunk->priv, false);
 		break;
 	case ZSE_OP_RESET:
-		zone_mgmt(zd, op->zone, REQ_OP_ZONE_RESET);
+		zone_end(zd, op->zone, true);
 		break;
 	case ZSE_OP_FINISH:
-		zone_mgmt(zd, op->zone, REQ_OP_ZONE_FINISH);
+		zone_end(zd, op->zone, false);
 		break;
 	case ZSE_OP_FAIL:
 		fail_chunk(zd, op);

@@ -162,12 +162,8 @@ static void append_end_io(struct bio *bio)
 	struct znsage_chunk *zc = bio->bi_private;
 	struct znsage_device *zd = zc->zd;
 	struct zse_chunk *c = zc->core;
-	/* The device may report nonsense; a sector before the zone wraps. */
-	sector_t sectors = bio->bi_iter.bi_sector -
-			   znsage_zone_start(zd, c->zone);
-	bool ok = !bio->bi_status && !(sectors % ZNSAGE_PAGE_SECTORS) &&
-		  sectors / ZNSAGE_PAGE_SECTORS <
-		  zse_get_config(zd->engine)->zone_blocks;
+	u32 offset = 0;
+	bool ok = !bio->bi_status && zd->backend->landed(zc, bio, &offset);
 	u32 first = zc->first, nr = zc->nr;
 	u64 now = ktime_get_ns();
 	bool gc = c->gc, more, finished;
@@ -187,8 +183,7 @@ static void append_end_io(struct bio *bio)
 	 */
 	if (!gc)
 		atomic_inc(&zc->holds);
-	more = zse_append_done(zd->engine, c, ok,
-			       sectors / ZNSAGE_PAGE_SECTORS, now, &finished);
+	more = zse_append_done(zd->engine, c, ok, offset, now, &finished);
 	if (ok && !gc)
 		znsage_end_pages(zc, first, nr, BLK_STS_OK);
 	if (!gc)
@@ -216,9 +211,8 @@ void znsage_append_submit(struct znsage_chunk *zc)
 	u32 i;
 
 	bio_init(bio, zd->backing.bdev, zc->vecs,
-		 c->gc ? zd->batch_blocks : zd->chunk_blocks,
-		 REQ_OP_ZONE_APPEND);
-	bio->bi_iter.bi_sector = znsage_zone_start(zd, c->zone);
+		 c->gc ? zd->batch_blocks : zd->chunk_blocks, REQ_OP_WRITE);
+	zd->backend->append(zc, bio);
 	bio->bi_private = zc;
 	bio->bi_end_io = append_end_io;
 	for (i = zc->first; i < zc->first + zc->nr; i++)

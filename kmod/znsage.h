@@ -8,7 +8,9 @@
  *	config.c	configfs: settings of a device, and its power switch
  *	device.c	attach and detach
  *	geometry.c	which zones of the backing device are used
- *	reset.c		resets zones at attach and detach
+ *	zoned.c		zones of a zoned device
+ *	virtual.c	zones on a device that has none
+ *	reset.c		empties zones at attach and detach
  *	disk.c		/dev/znsageN: entry of bios and freed slots
  *	write.c		swap-out: chunks, plugs, deadline, waiting for a chunk
  *	retry.c		appends that the device cannot take just now
@@ -64,8 +66,9 @@ extern const char *const znsage_encrypt_names[ZNSAGE_NR_ENCRYPTS];
 
 /* What configfs collects and power=1 uses. */
 struct znsage_settings {
-	char backing[ZNSAGE_MAX_PATH];	/* the zoned device */
+	char backing[ZNSAGE_MAX_PATH];	/* the device below */
 	u64 size;		/* bytes; 0: from over_provisioning */
+	u64 zone_size;		/* bytes, of virtual zones; 0: the default */
 	u32 over_provisioning;	/* percent of the usable blocks held back */
 	u32 chunk;		/* bytes; 0: the device's preferred size */
 	u32 write_unit;		/* bytes; 0: a page */
@@ -148,12 +151,49 @@ struct znsage_check {
 	char text[3072];
 };
 
+struct znsage_geometry;
+
+/* What zones are on the device below: zoned.c, virtual.c. */
+struct znsage_backend {
+	/*
+	 * Describe the device's zones in @geo. Sleeps, writes nothing. Returns
+	 * 0, or an errno with a message.
+	 */
+	int (*report)(const char *name, struct block_device *bdev,
+		      const struct znsage_settings *set,
+		      struct znsage_geometry *geo);
+	/* Likewise: may the zones that were chosen be used? May be NULL. */
+	int (*check)(const char *name, struct block_device *bdev,
+		     const struct znsage_settings *set,
+		     struct znsage_geometry *geo);
+	/* Make @bio, which has no pages yet, the append of @zc. */
+	void (*append)(struct znsage_chunk *zc, struct bio *bio);
+	/*
+	 * In which block of its zone an append that worked begins. Any context.
+	 * Returns false if the device says nonsense.
+	 */
+	bool (*landed)(const struct znsage_chunk *zc, const struct bio *bio,
+		       u32 *offset);
+	/*
+	 * Make @bio, which is at the beginning of a zone, its reset or finish.
+	 * Returns false if there is nothing to do.
+	 */
+	bool (*reset)(const struct znsage_device *zd, struct bio *bio);
+	bool (*finish)(const struct znsage_device *zd, struct bio *bio);
+	/* Empty the zones in a range. Sleeps. */
+	int (*erase)(const struct znsage_device *zd, sector_t sector,
+		     sector_t nr);
+};
+
+extern const struct znsage_backend znsage_zoned, znsage_virtual;
+
 /* A running device. */
 struct znsage_device {
 	char name[64];			/* of its configfs directory */
 	int index;			/* N of znsageN */
 	struct gendisk *disk;
 	struct znsage_backing backing;
+	const struct znsage_backend *backend;
 	struct zse_engine *engine;
 	u32 *zone_nr;		/* number on the device of each engine zone */
 	sector_t zone_sectors;
@@ -221,7 +261,9 @@ struct znsage_device {
 /* How a device is used, from what it offers and what the settings ask for. */
 struct znsage_geometry {
 	struct zse_config cfg;
+	const struct znsage_backend *backend;
 	u32 nr_all;		/* zones of the device */
+	u32 zone_sectors;	/* from one to the next */
 	u32 *zone_nr;		/* number on the device of each zone used */
 	unsigned long *dirty;	/* bitmap of all zones: not empty */
 	unsigned long *active;	/* bitmap of all zones: open or closed */

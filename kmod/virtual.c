@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Virtual zones, on a device without zones: an SSD, an eMMC, a disk of a cloud.
+ * The engine keeps the write pointer, and an append is a write at it. Several
+ * can be in flight in a zone. A reset discards the zone, so that the device
+ * need not copy what was in it; a finish has nothing to do.
+ *
+ * Zones are what the device erases or cleans as a whole, as far as it tells. To
+ * write and discard large pieces in order is what such devices do best, whether
+ * or not the guess is right.
+ */
+#include <linux/bitmap.h>
+#include <linux/blkdev.h>
+#include <linux/math64.h>
+#include <linux/sizes.h>
+#include <linux/vmalloc.h>
+
+#include "znsage.h"
+
+/* The default size of a zone, and the part of a small device that it is. */
+#define ZONE_SECTORS		(SZ_256M >> SECTOR_SHIFT)
+#define ZONES_OF_A_DEVICE	256
+/* A discard has its length in 32 bits. */
+#define MAX_ZONE_SECTORS	(SZ_2G >> SECTOR_SHIFT)
+
+/*
+ * What the device is best written and discarded in multiples of, in sectors, at
+ * least a page.
+ */
+static u32 device_unit(struct block_device *bdev)
+{
+	u32 unit = max3((u32)bdev_io_opt(bdev), bdev_discard_granularity(bdev),
+			znsage_write_stream_granularity(bdev));
+
+	unit >>= SECTOR_SHIFT;
+	if (unit < ZNSAGE_PAGE_SECTORS || unit % ZNSAGE_PAGE_SECTORS)
+		unit = ZNSAGE_PAGE_SECTORS;
+	return min_t(u32, unit, MAX_ZONE_SECTORS);
+}
+
+static u32 default_zone(struct block_device *bdev)
+{
+	u32 unit = device_unit(bdev);
+	sector_t share = div_u64(bdev_nr_sectors(bdev), ZONES_OF_A_DEVICE);
+	u32 sectors = min_t(sector_t, share, ZONE_SECTORS);
+
+	return max(sectors - sectors % unit, unit);
+}
+
+static int virtual_report(const char *name, struct block_device *bdev,
+			  const struct znsage_settings *set,
+			  struct znsage_geometry *geo)
+{
+	u32 unit = geo->cfg.write_unit * ZNSAGE_PAGE_SECTORS, sectors, i;
+	u64 nr;
+
+	sectors = set->zone_size ? set->zone_size >> SECTOR_SHIFT :
+				   default_zone(bdev);
+	sectors -= sectors % unit;
+	nr = sectors ? div_u64(bdev_nr_sectors(bdev), sectors) : 0;
+	if (!nr || nr > U32_MAX || sectors > MAX_ZONE_SECTORS) {
+		znsage_err(name, "zone size of %llu bytes: must be a multiple of the write unit, at most the device and %u",
+			   (u64)sectors << SECTOR_SHIFT, SZ_2G);
+		return -EINVAL;
+	}
+	geo->zone_nr = kvcalloc(nr, sizeof(*geo->zone_nr), GFP_KERNEL);
+	geo->dirty = kvcalloc(BITS_TO_LONGS(nr), sizeof(long), GFP_KERNEL);
+	if (!geo->zone_nr || !geo->dirty)
+		return -ENOMEM;
+	for (i = 0; i < nr; i++)
+		geo->zone_nr[i] = i;
+	/* Discarded at attach: what is there is of no use to the device. */
+	bitmap_fill(geo->dirty, nr);
+	geo->nr_all = nr;
+	geo->zone_sectors = sectors;
+	geo->cfg.wide = true;
+	geo->cfg.nr_zones = nr;
+	geo->cfg.zone_blocks = sectors / ZNSAGE_PAGE_SECTORS;
+	return 0;
+}
+
+/* As direct I/O: writeback's limits are not for swap. */
+static void virtual_append(struct znsage_chunk *zc, struct bio *bio)
+{
+	const struct zse_chunk *c = zc->core;
+
+	bio->bi_opf = REQ_OP_WRITE | REQ_SYNC | REQ_IDLE;
+	bio->bi_iter.bi_sector = znsage_zone_start(zc->zd, c->zone) +
+				 c->offset * ZNSAGE_PAGE_SECTORS;
+}
+
+static bool virtual_landed(const struct znsage_chunk *zc,
+			   const struct bio *bio, u32 *offset)
+{
+	*offset = zc->core->offset;
+	return true;
+}
+
+/* Returns false if there is nothing to do. */
+static bool virtual_reset(const struct znsage_device *zd, struct bio *bio)
+{
+	bio->bi_opf = REQ_OP_DISCARD;
+	bio->bi_iter.bi_size = zd->zone_sectors << SECTOR_SHIFT;
+	return bdev_max_discard_sectors(zd->backing.bdev);
+}
+
+static bool virtual_finish(const struct znsage_device *zd, struct bio *bio)
+{
+	return false;
+}
+
+static int virtual_erase(const struct znsage_device *zd, sector_t sector,
+			 sector_t nr)
+{
+	struct block_device *bdev = zd->backing.bdev;
+
+	return bdev_max_discard_sectors(bdev) ?
+	       blkdev_issue_discard(bdev, sector, nr, GFP_KERNEL) : 0;
+}
+
+const struct znsage_backend znsage_virtual = {
+	.report = virtual_report,
+	.append = virtual_append,
+	.landed = virtual_landed,
+	.reset = virtual_reset,
+	.finish = virtual_finish,
+	.erase = virtual_erase,
+};

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Zones of a zoned device: only writable sequential ones are used;
+ * conventional, read-only and offline ones are left alone. The device chooses
+ * where in a zone an append lands.
+ */
+#include <linux/bitmap.h>
+#include <linux/blkdev.h>
+#include <linux/sort.h>
+#include <linux/vmalloc.h>
+
+#include "znsage.h"
+
+/* Zones of the device, before some are chosen. */
+struct report {
+	struct znsage_geometry *geo;
+	sector_t zone_sectors;
+	u32 *caps;		/* writable sectors of each; 0: not usable */
+	u32 nr_writable;	/* zones that a reset of the device resets */
+};
+
+static int report_zone(struct blk_zone *z, unsigned int idx, void *data)
+{
+	struct report *rep = data;
+
+	if (z->cond == BLK_ZONE_COND_IMP_OPEN ||
+	    z->cond == BLK_ZONE_COND_EXP_OPEN ||
+	    z->cond == BLK_ZONE_COND_CLOSED)
+		__set_bit(idx, rep->geo->active);
+	if (z->cond != BLK_ZONE_COND_EMPTY)
+		__set_bit(idx, rep->geo->dirty);
+	if (z->type == BLK_ZONE_TYPE_CONVENTIONAL ||
+	    z->cond == BLK_ZONE_COND_READONLY ||
+	    z->cond == BLK_ZONE_COND_OFFLINE)
+		return 0;
+	rep->nr_writable++;
+	/* The last zone may be smaller than the others. */
+	if (z->len == rep->zone_sectors)
+		rep->caps[idx] = z->capacity ? z->capacity : z->len;
+	return 0;
+}
+
+static int compare_u32(const void *a, const void *b)
+{
+	u32 x = *(const u32 *)a, y = *(const u32 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * The engine's zones all have one size. Of the capacities that the device's
+ * zones have, return the one that makes most blocks usable: smaller zones are
+ * left alone, larger ones are used up to it.
+ */
+static u32 best_capacity(const u32 *caps, u32 *sorted, u32 nr, u32 unit)
+{
+	u32 i, best = 0;
+	u64 most = 0;
+
+	for (i = 0; i < nr; i++)
+		sorted[i] = rounddown(caps[i] / (u32)ZNSAGE_PAGE_SECTORS, unit);
+	sort(sorted, nr, sizeof(*sorted), compare_u32, NULL);
+	for (i = 0; i < nr; i++) {
+		u64 blocks = (u64)sorted[i] * (nr - i);
+
+		if (blocks > most) {
+			most = blocks;
+			best = sorted[i];
+		}
+	}
+	return best;
+}
+
+/* Number the zones that hold at least @blocks from 0. */
+static void use_zones(struct znsage_geometry *geo, const u32 *caps, u32 nr,
+		      u32 blocks)
+{
+	u32 sectors = blocks * ZNSAGE_PAGE_SECTORS, idx, i = 0;
+
+	for (idx = 0; idx < nr; idx++) {
+		if (!sectors || caps[idx] < sectors)
+			continue;
+		geo->zone_nr[i++] = idx;
+		if (caps[idx] != sectors)
+			geo->cfg.finish = true;
+	}
+	geo->cfg.zone_blocks = blocks;
+	geo->cfg.nr_zones = i;
+	geo->nr_unused = nr - i;
+}
+
+/* The device's limit on open or active zones, 0 for none. */
+static u32 active_limit(struct block_device *bdev)
+{
+	u32 active = bdev_max_active_zones(bdev);
+	u32 open = bdev_max_open_zones(bdev);
+
+	if (!open || (active && active < open))
+		return active;
+	return open;
+}
+
+static int zoned_report(const char *name, struct block_device *bdev,
+			const struct znsage_settings *set,
+			struct znsage_geometry *geo)
+{
+	u32 nr = bdev_nr_zones(bdev);
+	struct report rep = {
+		.geo = geo,
+		.zone_sectors = bdev_zone_sectors(bdev),
+	};
+	int err;
+
+	if (!bdev_max_zone_append_sectors(bdev)) {
+		znsage_err(name, "%pg does not support zone append", bdev);
+		return -EOPNOTSUPP;
+	}
+	geo->cfg.max_active = active_limit(bdev);
+	geo->cfg.serial = znsage_append_is_emulated(bdev);
+	geo->zone_sectors = rep.zone_sectors;
+	geo->nr_all = nr;
+	geo->zone_nr = kvcalloc(nr, sizeof(*geo->zone_nr), GFP_KERNEL);
+	geo->dirty = kvcalloc(BITS_TO_LONGS(nr), sizeof(long), GFP_KERNEL);
+	geo->active = kvcalloc(BITS_TO_LONGS(nr), sizeof(long), GFP_KERNEL);
+	/* The second half is for best_capacity() to sort in. */
+	rep.caps = kvcalloc(nr, 2 * sizeof(*rep.caps), GFP_KERNEL);
+	if (!geo->zone_nr || !rep.caps || !geo->dirty || !geo->active) {
+		err = -ENOMEM;
+		goto out;
+	}
+	err = blkdev_report_zones(bdev, 0, BLK_ALL_ZONES, report_zone, &rep);
+	if (err < 0) {
+		znsage_err(name, "cannot read the zones (%d)", err);
+		goto out;
+	}
+	err = 0;
+	use_zones(geo, rep.caps, nr,
+		  best_capacity(rep.caps, rep.caps + nr, nr,
+				geo->cfg.write_unit));
+	geo->nr_writable = rep.nr_writable;
+	if (!geo->cfg.nr_zones) {
+		znsage_err(name, "no writable sequential zone");
+		err = -ENOSPC;
+	}
+out:
+	kvfree(rep.caps);
+	return err;
+}
+
+/*
+ * Unused zones must not be active, since nobody would ever free their places.
+ * Of open zones, the device closes some by itself when it opens others.
+ */
+static int check_places(const char *name, struct block_device *bdev,
+			struct znsage_geometry *geo)
+{
+	u32 nr = bdev_nr_zones(bdev), limit = bdev_max_active_zones(bdev);
+	u32 taken, i;
+
+	for (i = 0; i < geo->cfg.nr_zones; i++)
+		__clear_bit(geo->zone_nr[i], geo->active);
+	taken = bitmap_weight(geo->active, nr);
+	if (!limit || taken + geo->cfg.max_active <= limit)
+		return 0;
+	znsage_err(name, "%u unused zones are open or closed (the first is %lu) and take places of the %u that can be active",
+		   taken, find_first_bit(geo->active, nr), limit);
+	return -EUSERS;
+}
+
+static u32 dirty_zones(const struct znsage_geometry *geo)
+{
+	u32 i, nr = 0;
+
+	for (i = 0; i < geo->cfg.nr_zones; i++)
+		nr += test_bit(geo->zone_nr[i], geo->dirty);
+	return nr;
+}
+
+static int zoned_check(const char *name, struct block_device *bdev,
+		       const struct znsage_settings *set,
+		       struct znsage_geometry *geo)
+{
+	int err = check_places(name, bdev, geo);
+
+	if (err)
+		return err;
+	if (geo->cfg.nr_zones == geo->nr_writable)
+		geo->whole = bdev_nr_sectors(bdev);
+	geo->nr_dirty = dirty_zones(geo);
+	if (geo->nr_dirty && !set->force) {
+		znsage_err(name, "%u zones are not empty; reset them or set force",
+			   geo->nr_dirty);
+		return -ENOTEMPTY;
+	}
+	return 0;
+}
+
+/* Make @bio, which has no pages yet, the append of @zc. */
+static void zoned_append(struct znsage_chunk *zc, struct bio *bio)
+{
+	bio->bi_opf = REQ_OP_ZONE_APPEND;
+	bio->bi_iter.bi_sector = znsage_zone_start(zc->zd, zc->core->zone);
+}
+
+/*
+ * Where in its zone an append landed, in blocks. The device may report
+ * nonsense; a sector before the zone wraps. Returns false if it did.
+ */
+static bool zoned_landed(const struct znsage_chunk *zc, const struct bio *bio,
+			 u32 *offset)
+{
+	const struct znsage_device *zd = zc->zd;
+	sector_t sectors = bio->bi_iter.bi_sector -
+			   znsage_zone_start(zd, zc->core->zone);
+
+	*offset = sectors / ZNSAGE_PAGE_SECTORS;
+	return !(sectors % ZNSAGE_PAGE_SECTORS) &&
+	       sectors / ZNSAGE_PAGE_SECTORS <
+	       zse_get_config(zd->engine)->zone_blocks;
+}
+
+static bool zoned_reset(const struct znsage_device *zd, struct bio *bio)
+{
+	bio->bi_opf = REQ_OP_ZONE_RESET | REQ_SYNC;
+	return true;
+}
+
+static bool zoned_finish(const struct znsage_device *zd, struct bio *bio)
+{
+	bio->bi_opf = REQ_OP_ZONE_FINISH | REQ_SYNC;
+	return true;
+}
+
+static int zoned_erase(const struct znsage_device *zd, sector_t sector,
+		       sector_t nr)
+{
+	return znsage_zone_mgmt(zd->backing.bdev, REQ_OP_ZONE_RESET, sector,
+				nr);
+}
+
+const struct znsage_backend znsage_zoned = {
+	.report = zoned_report,
+	.check = zoned_check,
+	.append = zoned_append,
+	.landed = zoned_landed,
+	.reset = zoned_reset,
+	.finish = zoned_finish,
+	.erase = zoned_erase,
+};
