@@ -17,7 +17,7 @@ use crate::pattern::{PAGE, WORDS};
 use crate::table::table;
 
 crate::cases![
-    errors: failed_appends,
+    errors: failed_appends (full),
     failed_read (each),
     failed_read_of_a_process,
     failed_read_ahead,

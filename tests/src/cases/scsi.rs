@@ -72,7 +72,11 @@ fn blocks_of_4_kib(_: &mut Log) -> Outcome {
 
 /// Without a scheduler, kernels before 6.10 return an append to a zone that is being written.
 /// It is appended to the same zone later. Commands take long, so that many meet a busy zone.
+/// Later kernels hold such an append back themselves: there is nothing to test.
 fn scheduler_none(_: &mut Log) -> Outcome {
+    if guest::kernel() >= (6, 10) {
+        return Ok(());
+    }
     let settings = [BLOCKS_4K, NO_CONVENTIONAL, NO_LIMIT];
     let Some(disk) = ScsiDebug::managed(64, 1, &settings)? else { return Ok(()) };
     // Small chunks, all to one zone.
