@@ -26,7 +26,8 @@
 /*
  * Longest append, in blocks, that the block layer does not split. Up to 6.11 it
  * also splits at max_sectors_kb, which root can change. That is read only here:
- * if root sets it below the chunk size while the device runs, appends fail.
+ * if root sets it below the chunk size while the device runs, appends fail. To
+ * a virtual zone they are writes, which can be split.
  */
 static u32 append_limit(struct block_device *bdev)
 {
@@ -35,7 +36,6 @@ static u32 append_limit(struct block_device *bdev)
 
 	if (bdev_is_zoned(bdev))
 		sectors = min(sectors, bdev_max_zone_append_sectors(bdev));
-
 	return min3(sectors / (u32)ZNSAGE_PAGE_SECTORS,
 		    (u32)queue_max_segments(q), (u32)BIO_MAX_VECS);
 }
@@ -220,7 +220,7 @@ int znsage_geometry_read(const char *name, struct block_device *bdev,
 		err = choose_chunk(name, bdev, set, geo);
 	if (!err)
 		err = choose_size(name, set, geo);
-	if (!err && geo->backend->check)
+	if (!err)
 		err = geo->backend->check(name, bdev, set, geo);
 	if (err)
 		return err;

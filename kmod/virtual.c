@@ -79,6 +79,21 @@ static int virtual_report(const char *name, struct block_device *bdev,
 	return 0;
 }
 
+/*
+ * A zoned device shows which zones are empty, this one does not: whoever turns
+ * it on says that what is on it may go.
+ */
+static int virtual_check(const char *name, struct block_device *bdev,
+			 const struct znsage_settings *set,
+			 struct znsage_geometry *geo)
+{
+	if (set->force)
+		return 0;
+	znsage_err(name, "%pg has no zones, so whether it is empty cannot be seen: set force to lose what is on it",
+		   bdev);
+	return -ENOTEMPTY;
+}
+
 /* As direct I/O: writeback's limits are not for swap. */
 static void virtual_append(struct znsage_chunk *zc, struct bio *bio)
 {
@@ -120,6 +135,7 @@ static int virtual_erase(const struct znsage_device *zd, sector_t sector,
 
 const struct znsage_backend znsage_virtual = {
 	.report = virtual_report,
+	.check = virtual_check,
 	.append = virtual_append,
 	.landed = virtual_landed,
 	.reset = virtual_reset,

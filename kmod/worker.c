@@ -221,7 +221,8 @@ static void zone_end_io(struct bio *bio)
 	struct worker_bio *wb = container_of(bio, struct worker_bio, bio);
 	struct znsage_device *zd = wb->zd;
 	/* A device may find out late that it has no discard. */
-	bool ok = !bio->bi_status || bio->bi_status == BLK_STS_NOTSUPP;
+	bool ok = !bio->bi_status || (bio_op(bio) == REQ_OP_DISCARD &&
+				      bio->bi_status == BLK_STS_NOTSUPP);
 
 	if (!ok)
 		pr_warn_ratelimited("znsage: %s: %s of zone %u failed (%d)\n",

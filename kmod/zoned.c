@@ -115,6 +115,11 @@ static int zoned_report(const char *name, struct block_device *bdev,
 		znsage_err(name, "%pg does not support zone append", bdev);
 		return -EOPNOTSUPP;
 	}
+	if (set->zone_size) {
+		znsage_err(name, "%pg has zones of its own: zone_size is for devices without zones",
+			   bdev);
+		return -EINVAL;
+	}
 	geo->cfg.max_active = active_limit(bdev);
 	geo->cfg.serial = znsage_append_is_emulated(bdev);
 	geo->zone_sectors = rep.zone_sectors;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Zoned devices of the null_blk driver: of any shape, with errors on demand.
+//! Devices of the null_blk driver: of any shape, with errors on demand.
 
 use std::fs;
 
@@ -21,6 +21,15 @@ impl NullBlk {
     /// A zoned device that stores data; `settings` as in Documentation/block/null_blk.rst,
     /// sizes in MiB.
     pub fn zoned(settings: &[(&str, &str)]) -> Outcome<NullBlk> {
+        NullBlk::new(&[&[("zoned", "1")], settings].concat())
+    }
+
+    /// One without zones that takes discards.
+    pub fn conventional(settings: &[(&str, &str)]) -> Outcome<NullBlk> {
+        NullBlk::new(&[&[("discard", "1")], settings].concat())
+    }
+
+    fn new(settings: &[(&str, &str)]) -> Outcome<NullBlk> {
         remove_all();
         if !guest::exists(GROUP) {
             guest::ok(&["modprobe", "null_blk", "nr_devices=0"])?;
@@ -28,7 +37,7 @@ impl NullBlk {
         let path = format!("{GROUP}/{NAME}");
         fs::create_dir(&path).context(&path)?;
         let device = NullBlk { path };
-        let common = [("blocksize", "4096"), ("memory_backed", "1"), ("zoned", "1")];
+        let common = [("blocksize", "4096"), ("memory_backed", "1")];
         for (attribute, value) in [&common, settings, &[("power", "1")]].concat() {
             device.set(attribute, value)?;
         }

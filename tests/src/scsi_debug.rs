@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Host-managed disks of the scsi_debug driver, which emulates a SCSI host in memory. SCSI has
+//! Disks of the scsi_debug driver, which emulates a SCSI host in memory. SCSI has
 //! no zone append, so the kernel's sd emulates it. A command takes a tick, 4 ms, unless the
 //! settings say otherwise.
 
@@ -16,18 +16,27 @@ pub struct ScsiDebug {
 }
 
 impl ScsiDebug {
-    /// A disk of `mib` MiB with zones of `zone_mib`; `settings` are parameters of the module.
+    /// A host-managed disk of `mib` MiB with zones of `zone_mib`; `settings` are parameters of the module.
     /// None if the kernel has no such driver: the kernels of vm/debug-kernel.
     pub fn managed(mib: u64, zone_mib: u64, settings: &[&str]) -> Outcome<Option<ScsiDebug>> {
+        let zones = format!("zone_size_mb={zone_mib}");
+        ScsiDebug::new(mib, &[&["zbc=host-managed", &zones], settings].concat())
+    }
+
+    /// One without zones.
+    pub fn conventional(mib: u64, settings: &[&str]) -> Outcome<Option<ScsiDebug>> {
+        ScsiDebug::new(mib, settings)
+    }
+
+    fn new(mib: u64, settings: &[&str]) -> Outcome<Option<ScsiDebug>> {
         remove_all();
         if guest::run(&["modinfo", MODULE])?.status != 0 {
             print!("no {MODULE} in this kernel ... ");
             return Ok(None);
         }
-        let size = [format!("dev_size_mb={mib}"), format!("zone_size_mb={zone_mib}")];
-        let shape: Vec<&str> = size.iter().map(String::as_str).chain(settings.to_vec()).collect();
+        let size = format!("dev_size_mb={mib}");
         guest::ok(&["modprobe", "sd_mod"])?;
-        guest::ok(&[&["modprobe", MODULE, "zbc=host-managed"], &shape[..]].concat())?;
+        guest::ok(&[&["modprobe", MODULE, &size], settings].concat())?;
         // The disk is found in the background.
         let disk = || guest::list("/sys/block").into_iter().find(|name| name.starts_with(DISKS));
         guest::eventually(10.0, || disk().is_some_and(|name| guest::exists(&node(&name))));
@@ -37,6 +46,10 @@ impl ScsiDebug {
 
     pub fn node(&self) -> String {
         node(&self.name)
+    }
+
+    pub fn partition(&self, number: u32) -> String {
+        format!("{}{number}", self.node())
     }
 
     pub fn scheduler(&self) -> Outcome<String> {

@@ -123,6 +123,8 @@ pub struct Config {
     pub max_active: u32,
     /// A zone takes one append at a time.
     pub serial: bool,
+    /// A zone lies across all of the device, although there is no limit on open ones.
+    pub wide: bool,
     pub nr_slots: u32,
     pub chunk_blocks: u32,
     /// Entries with which a chunk is full unless the device is busy; 0: `chunk_blocks`.
@@ -149,6 +151,7 @@ impl Config {
             finish: self.finish,
             max_active: self.max_active,
             serial: self.serial,
+            wide: self.wide,
             nr_slots: self.nr_slots,
             chunk_blocks: self.chunk_blocks,
             batch_blocks: self.batch_blocks,

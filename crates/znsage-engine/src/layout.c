@@ -27,6 +27,7 @@ const struct zse_fact zse_facts[] = {
 	AT(zse_config, finish)
 	AT(zse_config, max_active)
 	AT(zse_config, serial)
+	AT(zse_config, wide)
 	AT(zse_config, nr_slots)
 	AT(zse_config, chunk_blocks)
 	AT(zse_config, batch_blocks)

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Checks whether a zoned device may be used, and reads its limits. Writes nothing.
+//! Checks whether a device may be used, and reads its limits. Writes nothing.
 
 use crate::counters;
 use crate::error::{reason, Error, Kind, Result};
-use crate::queue;
 use crate::sys::Sys;
-use crate::units;
 use crate::zones::{State, Zone};
+use crate::{queue, swaps, units};
 
 /// Zones that the module needs besides the reserve: one being written, one that
 /// GC empties meanwhile, and one between GC's watermarks.
@@ -15,7 +14,13 @@ const MIN_WORKING_ZONES: u64 = 3;
 /// Block numbers have 32 bits.
 pub const MAX_BLOCKS: u64 = 1 << 32;
 
-/// A zoned device that passed the checks.
+/// Longest write, where the kernel tells no limit (kmod/geometry.c).
+const LONGEST_WRITE: u64 = 1 << 20;
+
+/// The unit of sizes in sysfs.
+pub const SECTOR: u64 = 512;
+
+/// A device that passed the checks.
 #[derive(Debug)]
 pub struct Backing {
     pub path: String,
@@ -25,11 +30,20 @@ pub struct Backing {
     pub append_bytes: u64,
     /// The kernel reports a longer append than the paths take.
     pub narrowed: bool,
-    /// Capacity of the largest zone that can be used.
-    pub zone_bytes: u64,
-    pub usable_zones: u64,
+    /// None if the device has none: znsage makes virtual ones.
+    pub zones: Option<Zones>,
     /// Capacity of all zones that can be used.
     pub usable_bytes: u64,
+    /// What was on it, if it has a known format and `force` is set.
+    pub loses: Option<String>,
+}
+
+/// Zones that can be used.
+#[derive(Debug)]
+pub struct Zones {
+    pub number: u64,
+    /// Capacity of the largest.
+    pub bytes: u64,
 }
 
 /// Path and kernel name of a block device.
@@ -53,10 +67,23 @@ pub fn locate(sys: &dyn Sys, device: &str) -> Result<(String, String)> {
 /// a device that holds data, never one in use.
 pub fn inspect(sys: &dyn Sys, device: &str, force: bool) -> Result<Backing> {
     let (path, name) = locate(sys, device)?;
+    let disk = queue::disk_of(sys, &name);
     let append_bytes = check_kind(sys, &path, &name)?;
     check_unused(sys, &path, &name)?;
-    if !force {
-        check_signature(sys, &path)?;
+    let found = signature(sys, &path, force)?;
+    if let (false, Some(found)) = (force, &found) {
+        return Err(Error::new(Kind::Busy, format!("{path} has {found}")).hint(LOSES_ALL));
+    }
+    if !queue::is_zoned(sys, &disk) {
+        return Ok(Backing {
+            usable_bytes: size(sys, &name).unwrap_or(0),
+            zones: None,
+            narrowed: false,
+            loses: found,
+            append_bytes,
+            path,
+            name,
+        });
     }
     let zones =
         sys.zones(&path).map_err(|e| Error::io("report the zones of", &sys.at(&path), e))?;
@@ -69,34 +96,49 @@ pub fn inspect(sys: &dyn Sys, device: &str, force: bool) -> Result<Backing> {
     Ok(Backing {
         append_bytes: path_bytes.unwrap_or(append_bytes),
         narrowed: path_bytes.is_some(),
-        zone_bytes: usable.iter().map(|z| z.capacity).max().unwrap_or(0),
-        usable_zones: usable.len() as u64,
+        zones: Some(Zones {
+            number: usable.len() as u64,
+            bytes: usable.iter().map(|z| z.capacity).max().unwrap_or(0),
+        }),
         usable_bytes: usable.iter().map(|z| z.capacity).fold(0, u64::saturating_add),
+        loses: found,
         path,
         name,
     })
 }
 
-/// Accepts a zoned disk with zone append; returns its longest append.
+/// Size of a device in bytes.
+pub fn size(sys: &dyn Sys, name: &str) -> Option<u64> {
+    let text = sys.read(&format!("{}/size", queue::directory(sys, name))).ok()?;
+    text.trim().parse::<u64>().ok()?.checked_mul(SECTOR)
+}
+
+/// Accepts a zoned disk with zone append, and any disk or partition without zones;
+/// returns the longest append, or write.
 pub fn check_kind(sys: &dyn Sys, path: &str, name: &str) -> Result<u64> {
     let refuse = |message: String| Error::new(Kind::Device, message);
-    if !sys.exists(&format!("/sys/block/{name}")) {
-        return Err(refuse(format!("{path} is a partition"))
-            .hint("znsage takes whole devices; zoned devices have no partitions"));
-    }
-    match queue::attribute(sys, name, "zoned").as_deref() {
-        Some("host-managed") => {}
+    let disk = queue::disk_of(sys, name);
+    let zoned = match queue::attribute(sys, &disk, "zoned").as_deref() {
+        Some("host-managed") => true,
         Some("host-aware") => {
             return Err(refuse(format!("{path} is host-aware, not host-managed"))
                 .hint("a host-aware disk takes random writes: use it as ordinary swap"));
         }
-        _ => {
-            return Err(refuse(format!("{path} is not a zoned device"))
-                .hint("`lsblk -o NAME,SIZE,ZONED` shows which devices are (host-managed)"));
-        }
-    }
-    if sys.read(&format!("/sys/block/{name}/ro")).is_ok_and(|t| t.trim() == "1") {
+        _ => false,
+    };
+    if sys.read(&format!("{}/ro", queue::directory(sys, name))).is_ok_and(|t| t.trim() == "1") {
         return Err(refuse(format!("{path} is read-only")));
+    }
+    if !zoned {
+        match disk.trim_end_matches(|c: char| c.is_ascii_digit()) {
+            "znsage" => return Err(refuse(format!("{path} is a znsage disk already"))),
+            "ram" | "zram" => {
+                return Err(refuse(format!("{path} is in memory, so znsage gains nothing there"))
+                    .hint("`mkswap` and `swapon` are all that zram needs"));
+            }
+            _ => {}
+        }
+        return Ok(queue::longest_append(sys, &disk).unwrap_or(LONGEST_WRITE));
     }
     let append = queue::attribute(sys, name, "zone_append_max_bytes")
         .and_then(|t| t.parse().ok())
@@ -104,10 +146,18 @@ pub fn check_kind(sys: &dyn Sys, path: &str, name: &str) -> Result<u64> {
     if append == 0 {
         return Err(refuse(format!("{path} has no zone append command")).hint(format!(
             "/sys/block/{name}/queue/zone_append_max_bytes is 0 or missing; \
-             znsage writes with zone append only"
+             znsage writes zones with zone append only"
         )));
     }
     Ok(append)
+}
+
+/// Where only zones will do.
+pub fn check_zoned(backing: &Backing) -> Result<&Zones> {
+    backing.zones.as_ref().ok_or_else(|| {
+        Error::new(Kind::Device, format!("{} is not a zoned device", backing.path))
+            .hint("`lsblk -o NAME,SIZE,ZONED` shows which devices are (host-managed)")
+    })
 }
 
 /// Refuses a device that is on, mounted, below another device or open
@@ -130,7 +180,12 @@ fn check_unused(sys: &dyn Sys, path: &str, name: &str) -> Result<()> {
                 .hint(format!("run `umount {target}` first")));
         }
     }
-    if let Some(holder) = sys.list(&format!("/sys/block/{name}/holders")).first() {
+    if swaps::area(sys, name).is_some() {
+        return Err(
+            busy(format!("{path} is in use as swap")).hint(format!("run `swapoff {path}` first"))
+        );
+    }
+    if let Some(holder) = sys.list(&format!("{}/holders", queue::directory(sys, name))).first() {
         return Err(busy(format!("{path} is in use by {holder}"))
             .hint(format!("stop {holder} first (`lsblk {path}` shows it)")));
     }
@@ -141,31 +196,36 @@ fn check_unused(sys: &dyn Sys, path: &str, name: &str) -> Result<()> {
     })
 }
 
-/// Refuses a device with a file system, RAID member or partition table.
-fn check_signature(sys: &dyn Sys, path: &str) -> Result<()> {
-    let ran = sys.run(&["blkid", "-p", "-o", "export", path], &mut || ()).map_err(|e| {
-        Error::new(Kind::Environment, format!("cannot run blkid: {}", reason(&e)))
-            .hint("install util-linux, or skip the check with --force")
-    })?;
-    // 2: nothing found; 8: several signatures that contradict each other.
-    if ran.status == Some(2) {
-        return Ok(());
-    }
+/// What the device has: a file system, swap area, RAID member, partition table. With
+/// `force`, it need not be found out.
+fn signature(sys: &dyn Sys, path: &str, force: bool) -> Result<Option<String>> {
+    let ran = match sys.run(&["blkid", "-p", "-o", "export", path], &mut || ()) {
+        Ok(ran) => ran,
+        Err(_) if force => return Ok(None),
+        Err(e) => {
+            return Err(Error::new(Kind::Environment, format!("cannot run blkid: {}", reason(&e)))
+                .hint("install util-linux, or skip the check with --force"))
+        }
+    };
     let what: Vec<&str> = ["TYPE=", "PTTYPE="]
         .iter()
         .filter_map(|key| ran.stdout.lines().find_map(|l| l.strip_prefix(key)))
         .collect();
-    let message = match (ran.status, what.as_slice()) {
-        (Some(0), [what, ..]) => format!("{path} has a signature of `{what}`"),
-        (Some(0 | 8), _) => format!("{path} has signatures of an unknown format"),
-        _ => {
-            return Err(Error::new(
-                Kind::Kernel,
-                format!("cannot look for signatures: {}", ran.complaint()),
-            ));
-        }
-    };
-    Err(Error::new(Kind::Busy, message).hint(LOSES_ALL))
+    // What blkid says of any partition, also of an empty one.
+    let said_anyway = |l: &str| l.starts_with("DEVNAME=") || l.starts_with("PART_ENTRY_");
+    match (ran.status, what.as_slice()) {
+        // Nothing found.
+        (Some(2), _) => Ok(None),
+        (Some(0), []) if ran.stdout.lines().all(said_anyway) => Ok(None),
+        (Some(0), [what, ..]) => Ok(Some(format!("a signature of `{what}`"))),
+        // 8: several signatures that contradict each other.
+        (Some(0 | 8), _) => Ok(Some("signatures of an unknown format".to_string())),
+        _ if force => Ok(None),
+        _ => Err(Error::new(
+            Kind::Kernel,
+            format!("cannot look for signatures: {}", ran.complaint()),
+        )),
+    }
 }
 
 const LOSES_ALL: &str = "--force takes the device anyway; the data on it is lost";
@@ -183,19 +243,23 @@ fn check_empty(path: &str, usable: &[Zone]) -> Result<()> {
 }
 
 /// Refuses a device with too few zones to write one while GC empties another.
-pub fn check_zones(backing: &Backing, reserve: u64) -> Result<()> {
+pub fn check_zones(backing: &Backing, number: u64, reserve: u64) -> Result<()> {
     let need = reserve + MIN_WORKING_ZONES;
-    if backing.usable_zones >= need {
+    if number >= need {
         return Ok(());
     }
+    let hint = match backing.zones {
+        Some(_) => "conventional, read-only and offline zones cannot be used",
+        None => "choose a smaller --zone-size",
+    };
     Err(Error::new(
         Kind::Device,
         format!(
-            "{} has {} zones that can be used; at least {need} are needed with a reserve of {reserve}",
-            backing.path, backing.usable_zones
+            "{} has {number} zones that can be used; at least {need} are needed with a reserve of {reserve}",
+            backing.path
         ),
     )
-    .hint("conventional, read-only and offline zones cannot be used"))
+    .hint(hint))
 }
 
 /// Block numbers address 16 TiB with pages of 4 KiB.

@@ -13,6 +13,9 @@ const MAP_BYTES_PER_BLOCK: u64 = 8;
 /// The module's default (kmod/config.c).
 const DEFAULT_RESERVE: u32 = 2;
 
+/// The module's limit (kmod/virtual.c).
+const MOST_OF_A_ZONE: u64 = 2 << 30;
+
 /// mkswap refuses anything smaller.
 const MIN_PAGES: u64 = 10;
 
@@ -28,10 +31,19 @@ pub fn examine(sys: &dyn Sys, args: &OnArgs, page: u64) -> Result<Backing> {
 /// The module repeats these checks, but answers only "invalid argument".
 fn check_settings(args: &OnArgs, backing: &Backing, page: u64) -> Result<()> {
     let reserve = u64::from(args.reserve.unwrap_or(DEFAULT_RESERVE));
-    device::check_zones(backing, reserve)?;
-    device::check_reach(backing, args.size, page)?;
     let unit = args.write_unit.unwrap_or(page);
+    if let Some(size) = args.zone_size {
+        check_zone_size(size, unit, backing)?;
+    }
+    let number = match (&backing.zones, args.zone_size) {
+        (Some(zones), _) => Some(zones.number),
+        (None, size) => size.map(|size| backing.usable_bytes / size),
+    };
+    if let Some(number) = number {
+        device::check_zones(backing, number, reserve)?;
+    }
     check_write_size("--write-unit", unit, page, page, backing)?;
+    device::check_reach(backing, args.size, page)?;
     if let Some(chunk) = args.chunk {
         check_write_size("--chunk", chunk, unit, page, backing)?;
     }
@@ -39,6 +51,21 @@ fn check_settings(args: &OnArgs, backing: &Backing, page: u64) -> Result<()> {
         Some(size) => check_size(size, args.over_provisioning, backing, page),
         None => Ok(()),
     }
+}
+
+fn check_zone_size(size: u64, unit: u64, backing: &Backing) -> Result<()> {
+    let why = if backing.zones.is_some() {
+        format!("{} has zones of its own", backing.path)
+    } else if size == 0 || !size.is_multiple_of(unit) {
+        format!("{size} bytes are not a multiple of the write unit ({})", units::size(unit))
+    } else if size > MOST_OF_A_ZONE {
+        format!("{} are more than a zone can have", units::size(size))
+    } else {
+        return Ok(());
+    };
+    let most = units::size(MOST_OF_A_ZONE);
+    Err(Error::new(Kind::Device, format!("--zone-size: {why}"))
+        .hint(format!("it is for devices without zones, whole units of up to {most}")))
 }
 
 fn check_size(size: u64, held_back: u8, backing: &Backing, page: u64) -> Result<()> {
@@ -75,17 +102,17 @@ fn check_write_size(
         format!("{shown} are not a multiple of the write unit ({})", units::size(unit))
     } else if bytes > backing.append_bytes {
         format!("{shown} do not fit in one append")
-    } else if bytes > backing.zone_bytes {
+    } else if backing.zones.as_ref().is_some_and(|zones| bytes > zones.bytes) {
         format!("{shown} do not fit in a zone")
     } else {
         return Ok(());
     };
-    Err(Error::new(Kind::Device, format!("{option}: {why}")).hint(format!(
-        "{} takes appends of up to {} and has zones of {}",
-        backing.path,
-        units::size(backing.append_bytes),
-        units::size(backing.zone_bytes)
-    )))
+    let append = units::size(backing.append_bytes);
+    let mut hint = format!("{} takes appends of up to {append}", backing.path);
+    if let Some(zones) = &backing.zones {
+        hint += &format!(" and has zones of {}", units::size(zones.bytes));
+    }
+    Err(Error::new(Kind::Device, format!("{option}: {why}")).hint(hint))
 }
 
 fn check_memory(sys: &dyn Sys, args: &OnArgs, backing: &Backing, page: u64) -> Result<()> {

@@ -143,7 +143,7 @@ fn run(sys: &dyn Sys, command: &Command, page: u64, json: bool, catch: fn()) -> 
     Ok(match command {
         Command::On(what) => outcome!(on::run(sys, what, page)?),
         Command::Off(args) => outcome!(off::run(sys, args)?),
-        Command::List => outcome!(list::run(sys, page)?),
+        Command::List(args) => outcome!(list::run(sys, args.all, page)?),
         Command::Doctor => {
             outcome!(doctor::run(sys, page), |r: &doctor::Report| r.problems() > 0)
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `znsage list`: all zoned devices, their limits, and whether `znsage on` would
-//! accept them. Changes nothing. To find out whether a device is in use it opens it
+//! `znsage list`: all zoned devices, with `--all` all others as well, their limits, and
+//! whether `znsage on` would accept them. Changes nothing. To find out whether a device is in use it opens it
 //! exclusively for a moment, as `on` does, which needs root.
 
 use serde::Serialize;
@@ -16,9 +16,6 @@ use crate::sys::{require_root, Sys};
 use crate::units::{self, table};
 use crate::zones::State;
 
-/// The unit of sizes in sysfs.
-const SECTOR: u64 = 512;
-
 #[derive(Clone, Debug, Serialize)]
 pub struct Zones {
     pub total: u64,
@@ -30,13 +27,13 @@ pub struct Zones {
     pub capacity_bytes: u64,
 }
 
-/// A zoned device. None means unknown.
+/// A device. None means unknown, or that it has no zones.
 #[derive(Clone, Debug, Serialize)]
-pub struct Zoned {
+pub struct Candidate {
     pub name: String,
     pub path: String,
     pub model: Option<String>,
-    /// host-managed or host-aware.
+    /// host-managed, host-aware, or none.
     pub kind: String,
     pub size_bytes: Option<u64>,
     pub zone_bytes: Option<u64>,
@@ -65,15 +62,43 @@ fn problem<S: serde::Serializer>(e: &Option<Error>, to: S) -> std::result::Resul
 
 #[derive(Debug)]
 pub struct Report {
-    pub devices: Vec<Zoned>,
+    pub devices: Vec<Candidate>,
 }
 
-pub fn run(sys: &dyn Sys, page: u64) -> Result<Report> {
-    Ok(Report { devices: zoned(sys, &counters::all(sys)?, page) })
+pub fn run(sys: &dyn Sys, all: bool, page: u64) -> Result<Report> {
+    let on = counters::all(sys)?;
+    let mut devices = zoned(sys, &on, page);
+    if all {
+        devices.extend(others(sys, &on, page));
+    }
+    Ok(Report { devices })
+}
+
+/// All other disks and partitions, by name.
+fn others(sys: &dyn Sys, on: &[Device], page: u64) -> Vec<Candidate> {
+    let mut names = Vec::new();
+    for disk in sys.list("/sys/block") {
+        if queue::is_zoned(sys, &disk) || queue::is_hidden(sys, &disk) {
+            continue;
+        }
+        let parts = sys.list(&format!("/sys/block/{disk}"));
+        let parts = parts.into_iter().filter(|p| queue::disk_of(sys, p) == disk);
+        names.extend(parts.chain([disk.clone()]));
+    }
+    names.sort();
+    let holds = |name: &String| device::size(sys, name).is_some_and(|bytes| bytes > 0);
+    let never = |name: &String| NOT_LISTED.iter().any(|kind| is_of(name, kind));
+    names.retain(|name| holds(name) && !never(name));
+    names.into_iter().map(|name| look(sys, name, NO_ZONES.into(), on, page)).collect()
+}
+
+/// ram0 is a ram.
+fn is_of(name: &str, kind: &str) -> bool {
+    name.strip_prefix(kind).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// All zoned devices by name; `on` lists the znsage devices.
-pub fn zoned(sys: &dyn Sys, on: &[Device], page: u64) -> Vec<Zoned> {
+pub fn zoned(sys: &dyn Sys, on: &[Device], page: u64) -> Vec<Candidate> {
     let names = sys.list("/sys/block").into_iter().filter_map(|name| {
         let kind = queue::attribute(sys, &name, "zoned").filter(|kind| kind != "none")?;
         if queue::is_hidden(sys, &name) {
@@ -90,18 +115,25 @@ fn append_max_bytes(sys: &dyn Sys, name: &str) -> Option<u64> {
     Some(queue::append_bytes(sys, name).map_or(told, |least| least.min(told)))
 }
 
-fn look(sys: &dyn Sys, name: String, kind: String, on: &[Device], page: u64) -> Zoned {
+fn look(sys: &dyn Sys, name: String, kind: String, on: &[Device], page: u64) -> Candidate {
     let path = format!("/dev/{name}");
-    let attribute = |file: &str| sys.read(&format!("/sys/block/{name}/{file}")).ok();
-    let number = |file: &str| attribute(file)?.trim().parse::<u64>().ok();
+    let disk = queue::disk_of(sys, &name);
+    let attribute = |file: &str| sys.read(&format!("/sys/block/{disk}/{file}")).ok();
+    let of_zones = |file: &str| -> Option<u64> {
+        let text = (kind != NO_ZONES).then(|| attribute(file)).flatten()?;
+        text.trim().parse().ok()
+    };
     let verdict = verdict(sys, &path, &name, page);
-    Zoned {
+    Candidate {
         model: attribute("device/model").map(|m| m.trim().to_string()).filter(|m| !m.is_empty()),
-        size_bytes: number("size").and_then(|n| n.checked_mul(SECTOR)),
-        zone_bytes: number("queue/chunk_sectors").and_then(|n| n.checked_mul(SECTOR)),
-        zones: zones(sys, &path),
-        write_unit_bytes: number("queue/zone_write_granularity"),
-        append_max_bytes: append_max_bytes(sys, &name),
+        size_bytes: device::size(sys, &name),
+        zone_bytes: of_zones("queue/chunk_sectors").and_then(|n| n.checked_mul(device::SECTOR)),
+        zones: (kind != NO_ZONES).then(|| zones(sys, &path)).flatten(),
+        write_unit_bytes: of_zones("queue/zone_write_granularity"),
+        append_max_bytes: match kind == NO_ZONES {
+            true => queue::longest_append(sys, &disk),
+            false => append_max_bytes(sys, &name),
+        },
         max_open_zones: limit(sys, &name, "max_open_zones"),
         max_active_zones: limit(sys, &name, "max_active_zones"),
         on: on.iter().find(|d| d.backing == name).map(|d| d.name.clone()),
@@ -141,10 +173,16 @@ const HEADINGS: [&str; 12] = [
     "OPEN", "ACTIVE",
 ];
 
+/// What sysfs says of a disk without zones.
+const NO_ZONES: &str = "none";
+
+/// No disks that one would swap to.
+const NOT_LISTED: [&str; 6] = ["ram", "zram", "znsage", "loop", "sr", "fd"];
+
 /// The first columns hold words.
 const WORDS: usize = 3;
 
-impl Zoned {
+impl Candidate {
     pub fn usage(&self) -> String {
         match (&self.on, self.usable) {
             (Some(disk), _) => format!("on: {disk}"),
@@ -155,9 +193,10 @@ impl Zoned {
     }
 
     fn row(&self) -> Vec<String> {
-        let bytes = |n: Option<u64>| n.map_or("?".to_string(), units::size);
+        let unknown = if self.kind == NO_ZONES { "-" } else { "?" };
+        let bytes = |n: Option<u64>| n.map_or(unknown.to_string(), units::size);
         let zones = |of: fn(&Zones) -> u64| self.zones.as_ref().map(of);
-        let count = |n: Option<u64>| n.map_or("?".to_string(), |n| n.to_string());
+        let count = |n: Option<u64>| n.map_or(unknown.to_string(), |n| n.to_string());
         let most = |n: Option<u64>| n.map_or("-".to_string(), |n| n.to_string());
         vec![
             self.path.clone(),
@@ -183,10 +222,10 @@ impl Report {
 
     pub fn to_text(&self) -> String {
         if self.devices.is_empty() {
-            return "there is no zoned device\n".to_string();
+            return "there is no zoned device; `znsage list --all` shows others\n".to_string();
         }
         let mut rows = vec![HEADINGS.map(str::to_string).to_vec()];
-        rows.extend(self.devices.iter().map(Zoned::row));
+        rows.extend(self.devices.iter().map(Candidate::row));
         let mut text = table(&rows, WORDS);
         // The table shows devices that are on.
         for device in self.devices.iter().filter(|d| d.on.is_none()) {
@@ -198,6 +237,14 @@ impl Report {
             for line in e.hint.iter().flat_map(|h| h.lines()) {
                 text += &format!("  {line}\n");
             }
+        }
+        let without = |d: &&Candidate| d.kind == NO_ZONES && d.usable == Some(true);
+        for device in self.devices.iter().filter(without) {
+            text += &format!(
+                "\n{}: no known data is on it; `znsage on` makes virtual zones, and what is on \
+                 it is lost\n",
+                device.path
+            );
         }
         text
     }

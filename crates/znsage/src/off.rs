@@ -10,7 +10,7 @@ use crate::progress::Progress;
 use crate::swaps::Area;
 use crate::sys::{require_root, Sys};
 use crate::zones::State;
-use crate::{configfs, module, scheduler, section, swaps, units};
+use crate::{configfs, module, queue, scheduler, section, swaps, units};
 
 #[derive(Debug, Default)]
 pub struct Report {
@@ -26,8 +26,19 @@ pub struct Report {
 pub struct TurnedOff {
     pub name: String,
     pub backing: String,
-    /// Zones that still hold swapped-out pages; None if unknown.
-    pub zones_not_empty: Option<u64>,
+    pub left: Left,
+}
+
+/// What the device still has.
+#[derive(Debug, PartialEq)]
+pub enum Left {
+    /// Zones that still hold swapped-out pages.
+    Zones(u64),
+    /// All that was written is discarded: the device has no zones.
+    Discarded,
+    /// Everything: it takes no discards.
+    Everything,
+    Unknown,
 }
 
 pub fn run(sys: &dyn Sys, args: &OffArgs) -> Result<Report> {
@@ -48,7 +59,7 @@ pub fn run(sys: &dyn Sys, args: &OffArgs) -> Result<Report> {
         report.off.push(TurnedOff {
             name: device.name.clone(),
             backing: device.backing.clone(),
-            zones_not_empty: zones_not_empty(sys, device),
+            left: left(sys, device),
         });
     }
     if args.device.is_none() && args.config.is_none() {
@@ -106,11 +117,17 @@ fn turn_off(sys: &dyn Sys, device: &Device) -> Result<()> {
 
 /// The module resets all zones that it used. A reset may fail, or the device may
 /// have made a zone read-only.
-fn zones_not_empty(sys: &dyn Sys, device: &Device) -> Option<u64> {
-    let zones = sys.zones(&format!("/dev/{}", device.backing)).ok()?;
+fn left(sys: &dyn Sys, device: &Device) -> Left {
+    let backing = &device.backing;
+    if !queue::is_zoned(sys, &queue::disk_of(sys, backing)) {
+        return if queue::keeps(sys, backing) { Left::Everything } else { Left::Discarded };
+    }
+    let Ok(zones) = sys.zones(&format!("/dev/{backing}")) else {
+        return Left::Unknown;
+    };
     let count = |state| zones.iter().filter(|z| z.sequential && z.state == state).count() as u64;
     // Other dead zones were never used.
-    Some(count(State::Written) + count(State::Dead).min(device.zones.retired))
+    Left::Zones(count(State::Written) + count(State::Dead).min(device.zones.retired))
 }
 
 /// Runs swapoff and shows its progress.
@@ -153,7 +170,11 @@ impl Report {
                 json!({
                     "name": off.name,
                     "backing": off.backing,
-                    "zones_not_empty": off.zones_not_empty,
+                    "zones_not_empty": match off.left {
+                        Left::Zones(n) => Some(n),
+                        _ => None,
+                    },
+                    "discarded": off.left == Left::Discarded,
                 })
             })
             .collect();
@@ -167,15 +188,19 @@ impl Report {
 
     pub fn to_text(&self) -> String {
         let mut text = String::new();
-        for TurnedOff { name, backing, zones_not_empty } in &self.off {
-            text += &match zones_not_empty {
-                Some(0) => format!("{name} is off, {backing} is empty\n"),
-                Some(n) => format!(
+        for TurnedOff { name, backing, left } in &self.off {
+            text += &match left {
+                Left::Discarded => format!("{name} is off, {backing} is discarded\n"),
+                Left::Everything => format!(
+                    "{name} is off; {backing} takes no discards, so swapped-out pages stay on it\n"
+                ),
+                Left::Zones(0) => format!("{name} is off, {backing} is empty\n"),
+                Left::Zones(n) => format!(
                     "{name} is off, but {n} zones of {backing} could not be emptied\n  \
                      they hold swapped-out pages; `blkzone reset /dev/{backing}` tries again, \
                      the kernel log shows why it failed\n"
                 ),
-                None => format!("{name} is off; whether {backing} is empty is unknown\n"),
+                Left::Unknown => format!("{name} is off; whether {backing} is empty is unknown\n"),
             };
         }
         if self.off.is_empty() {

@@ -31,6 +31,10 @@ pub struct Report {
     pub priority: Option<i64>,
     /// The module's attribute `encrypt`, if there is one.
     pub encrypt: Option<String>,
+    /// What was on the device and is lost.
+    pub lost: Option<String>,
+    /// The device keeps what is written to it, also after `off`.
+    pub keeps: bool,
 }
 
 pub fn run(sys: &dyn Sys, what: &OnCommand, page: u64) -> Result<Report> {
@@ -96,7 +100,7 @@ fn set_up(
         let name = name.to_string();
         move |sys| configfs::remove(sys, &name)
     });
-    for (attribute, value) in settings(args, &backing.path, chunk) {
+    for (attribute, value) in settings(args, backing, chunk) {
         configfs::set(sys, name, attribute, &value)
             .map_err(|e| choices::refused(sys, attribute, &value).unwrap_or(e))?;
     }
@@ -106,7 +110,10 @@ fn set_up(
         let name = name.to_string();
         move |sys| configfs::power_off(sys, &name)
     });
-    scheduler::choose(sys, name, undo)?;
+    // Others may use the disk as well, unless it is zoned.
+    if backing.zones.is_some() {
+        scheduler::choose(sys, name, undo)?;
+    }
     check_interrupt(sys)?;
     enable(sys, args, backing, undo)
 }
@@ -129,9 +136,9 @@ fn largest_common_chunk(sys: &dyn Sys, args: &OnArgs, backing: &Backing, page: u
 }
 
 /// Attributes to write. The others keep the module's defaults.
-fn settings(args: &OnArgs, path: &str, chunk: Option<u64>) -> Vec<(&'static str, String)> {
+fn settings(args: &OnArgs, backing: &Backing, chunk: Option<u64>) -> Vec<(&'static str, String)> {
     let mut list = vec![
-        ("backing", path.to_string()),
+        ("backing", backing.path.clone()),
         ("over_provisioning", args.over_provisioning.to_string()),
     ];
     let names = [("policy", &args.policy), ("victim", &args.victim)];
@@ -139,13 +146,15 @@ fn settings(args: &OnArgs, path: &str, chunk: Option<u64>) -> Vec<(&'static str,
     list.extend(args.encrypt.map(|how| ("encrypt", how.name().to_string())));
     let numbers = [
         ("size", args.size),
+        ("zone_size", args.zone_size),
         ("chunk", chunk),
         ("write_unit", args.write_unit),
         ("reserve", args.reserve.map(u64::from)),
         ("stripe", args.stripe.map(u64::from)),
         ("pace", args.pace.map(u64::from)),
         ("deadline_us", args.deadline_us.map(u64::from)),
-        ("force", args.force.then_some(1)),
+        // The module cannot see whether a device without zones is empty.
+        ("force", (args.force || backing.zones.is_none()).then_some(1)),
     ];
     list.extend(
         numbers.into_iter().filter_map(|(attribute, value)| Some((attribute, value?.to_string()))),
@@ -183,7 +192,7 @@ fn refused(e: &io::Error, args: &OnArgs, path: &str, logged: Option<String>) -> 
         Some(libc::ENOENT | libc::ENODEV | libc::ENXIO | libc::ENOTBLK) => {
             (Kind::Device, "the device may have been removed")
         }
-        Some(libc::EOPNOTSUPP) => (Kind::Device, "a zoned device with zone append is needed"),
+        Some(libc::EOPNOTSUPP) => (Kind::Device, "`znsage list --all` shows what can be used"),
         Some(libc::EFBIG) => (Kind::Device, "--size SIZE uses the first part of the device"),
         Some(libc::EINVAL) => (Kind::Device, "the settings do not fit the device"),
         Some(libc::ENOSPC) if args.size.is_some() => {
@@ -219,7 +228,8 @@ fn enable(sys: &dyn Sys, args: &OnArgs, backing: &Backing, undo: &mut Undo) -> R
     });
     swaps::enable(sys, &node, args.priority)?;
     check_interrupt(sys)?;
-    report(sys, counters::read(sys, &name)?, &backing.path)
+    let lost = backing.loses.clone();
+    Ok(Report { lost, ..report(sys, counters::read(sys, &name)?, &backing.path)? })
 }
 
 fn report(sys: &dyn Sys, device: Device, path: &str) -> Result<Report> {
@@ -227,6 +237,8 @@ fn report(sys: &dyn Sys, device: Device, path: &str) -> Result<Report> {
         backing_path: path.to_string(),
         priority: swaps::area(sys, &device.name).map(|a| a.priority),
         encrypt: counters::value(sys, &device.name, "encrypt").ok(),
+        lost: None,
+        keeps: queue::keeps(sys, &device.backing),
         device,
     })
 }
@@ -280,6 +292,8 @@ impl Report {
             "version": 1,
             "priority": self.priority,
             "encrypt": self.encrypt,
+            "lost": self.lost,
+            "keeps_pages_after_off": self.keeps,
             "device": self.device,
         })
     }
@@ -298,11 +312,22 @@ impl Report {
             0 => format!(" and {} by GC", d.gc_stripe),
             _ => ", by GC as well".to_string(),
         };
+        let mut notes = String::new();
+        if let Some(lost) = &self.lost {
+            notes += &format!("{} had {lost}: it is lost\n", self.backing_path);
+        }
+        if self.keeps && encrypted.is_empty() {
+            notes += &format!(
+                "{} takes no discards: swapped-out pages stay on it after off, so consider \
+                 --encrypt\n",
+                self.backing_path
+            );
+        }
         format!(
             "{} on {}: {} of swap{priority}{encrypted}\n\
              policy {} ({} streams), zones written at a time {}{by_gc}\n\
              chunks of {}, {} zones of {}\n\
-             {} of memory for the map\n",
+             {} of memory for the map\n{notes}",
             d.name,
             self.backing_path,
             units::size(d.size_bytes),

@@ -11,7 +11,39 @@ use crate::sys::Sys;
 /// The smallest page, for the limit that counts pages.
 const PAGE: u64 = 4096;
 
-/// An attribute of the device's queue.
+/// The disk that a partition is on, by the kernel's names; of a disk, itself.
+pub fn disk_of(sys: &dyn Sys, name: &str) -> String {
+    let has = |disk: &String| sys.exists(&format!("/sys/block/{disk}/{name}/partition"));
+    match sys.exists(&format!("/sys/block/{name}")) {
+        true => name.to_string(),
+        false => sys.list("/sys/block").into_iter().find(has).unwrap_or(name.to_string()),
+    }
+}
+
+/// The directory in sysfs of a disk or a partition.
+pub fn directory(sys: &dyn Sys, name: &str) -> String {
+    match disk_of(sys, name) {
+        disk if disk == name => format!("/sys/block/{name}"),
+        disk => format!("/sys/block/{disk}/{name}"),
+    }
+}
+
+/// Has the disk zones of its own?
+pub fn is_zoned(sys: &dyn Sys, disk: &str) -> bool {
+    attribute(sys, disk, "zoned").is_some_and(|kind| kind != "none")
+}
+
+/// Does the disk, or the disk of the partition, take discards?
+pub fn discards(sys: &dyn Sys, name: &str) -> bool {
+    limit(sys, &disk_of(sys, name), "discard_max_bytes").is_some()
+}
+
+/// True if nothing removes what was written: no zones to reset, no discard.
+pub fn keeps(sys: &dyn Sys, name: &str) -> bool {
+    !is_zoned(sys, &disk_of(sys, name)) && !discards(sys, name)
+}
+
+/// An attribute of the disk's queue.
 pub fn attribute(sys: &dyn Sys, name: &str, attribute: &str) -> Option<String> {
     let text = sys.read(&format!("/sys/block/{name}/queue/{attribute}"));
     text.ok().map(|t| t.trim().to_string())
@@ -44,7 +76,8 @@ fn leads_to(path: &str, name: &str) -> bool {
     controller.parse::<u32>().is_ok() && name == format!("{subsystem}n{namespace}")
 }
 
-fn longest_append(sys: &dyn Sys, path: &str) -> Option<u64> {
+/// The longest append, or write where there are no zones, that is not split.
+pub fn longest_append(sys: &dyn Sys, path: &str) -> Option<u64> {
     let limits =
         [("zone_append_max_bytes", 1), ("max_sectors_kb", 1 << 10), ("max_segments", PAGE)];
     let bytes = limits.iter().filter_map(|(limit, unit)| {

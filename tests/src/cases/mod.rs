@@ -4,6 +4,7 @@
 mod block;
 mod command;
 mod control;
+mod conventional;
 mod errors;
 mod faults;
 mod hibernation;
@@ -38,6 +39,7 @@ pub fn all() -> Vec<Case> {
         block::CASES,
         shapes::CASES,
         scsi::CASES,
+        conventional::CASES,
         privacy::CASES,
         probe::CASES,
         statistics::CASES,

@@ -6,7 +6,7 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::process::Command;
 
-use super::devices::{CONVENTIONAL, LARGE, MAIN, TIGHT};
+use super::devices::{LARGE, MAIN, TIGHT};
 use crate::child::{spawn, Group};
 use crate::cleanup::{self, MOUNT};
 use crate::device::{load_module, module_path, Device, CONFIG};
@@ -21,7 +21,7 @@ use crate::pattern::PAGE;
 use crate::zones;
 
 crate::cases![refusals:
-    not_zoned, no_such_device (full), already_on, open_elsewhere, mapped, mounted (each), signature,
+    no_such_device (full), already_on, open_elsewhere, mapped, mounted (each), signature,
     zones_not_empty, places_taken (full), too_few_zones (full), chunk_does_not_fit (full),
     size_does_not_fit (full), unknown_by_command (full), unknown_by_configfs, configfs_power,
     too_large (full), not_root (full), module_missing (full), module_of_another_kernel (each),
@@ -30,8 +30,8 @@ crate::cases![refusals:
 /// The exit statuses of `znsage`.
 const USAGE: i32 = 2;
 const ENVIRONMENT: i32 = 3;
-const DEVICE: i32 = 4;
-const BUSY: i32 = 5;
+pub const DEVICE: i32 = 4;
+pub const BUSY: i32 = 5;
 const SPACE: i32 = 6;
 const KERNEL: i32 = 7;
 
@@ -62,15 +62,9 @@ fn refuses(mut command: Command, backing: &str, status: i32, words: &[&str]) -> 
     Ok(())
 }
 
-fn on_refused(backing: &str, options: &[&str], status: i32, words: &[&str]) -> Outcome {
+pub fn on_refused(backing: &str, options: &[&str], status: i32, words: &[&str]) -> Outcome {
     let command = guest::command(&[&["znsage", "on", backing], options].concat());
     refuses(command, backing, status, words).context(format!("on {}", options.join(" ")))
-}
-
-fn not_zoned(_: &mut Log) -> Outcome {
-    let backing = guest::device(CONVENTIONAL)?;
-    on_refused(&backing, &[], DEVICE, &["is not a zoned device", "lsblk"])?;
-    on_refused(&backing, &["--force"], DEVICE, &["is not a zoned device"])
 }
 
 fn no_such_device(_: &mut Log) -> Outcome {
@@ -270,14 +264,13 @@ fn configfs_power(log: &mut Log) -> Outcome {
     log.allow("cannot be opened");
     log.allow("size");
     load_module()?;
-    let conventional = guest::device(CONVENTIONAL)?;
     let zoned = guest::device(MAIN)?;
     for (backing, setting, errno) in [
         ("/dev/nvme77n1", ("force", "0"), libc::ENOENT),
         ("/dev/null", ("force", "0"), libc::ENOTBLK),
-        (conventional.as_str(), ("force", "1"), libc::EOPNOTSUPP),
-        (&zoned, ("size", "1073741824"), libc::ENOSPC),
+        (zoned.as_str(), ("size", "1073741824"), libc::ENOSPC),
         (&zoned, ("size", "1000"), libc::EINVAL),
+        (&zoned, ("zone_size", "4194304"), libc::EINVAL),
         (&zoned, ("gc_low", "5000"), libc::EINVAL),
     ] {
         let item = format!("{CONFIG}/suite");

@@ -31,6 +31,7 @@ fn config(change: impl FnOnce(&mut Config)) -> Config {
         policy: Policy::builtin("cgroup").expect("the engine has it"),
         max_active: 9,
         serial: false,
+        wide: false,
         stripe: 3,
         ..plain()
     };

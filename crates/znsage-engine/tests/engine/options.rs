@@ -83,6 +83,7 @@ fn draw_config(r: &mut Rng) -> Config {
         finish: r.percent(20),
         max_active: r.pick(&[0, 0, 1, 1, 2, 3, 4, 14]),
         serial: r.percent(20),
+        wide: r.percent(20),
         nr_slots: 0,
         chunk_blocks: r.up_to(1, &[1, 2, 4, 8, 64]).min(zone_units) * unit,
         batch_blocks: 0,

@@ -33,6 +33,7 @@ impl Outages {
             policy: Policy::builtin("cgroup").expect("the engine has it"),
             max_active: 9,
             serial: false,
+            wide: false,
             ..plain()
         };
         change(&mut cfg);

@@ -11,6 +11,7 @@ pub fn plain() -> Config {
         finish: false,
         max_active: 0,
         serial: false,
+        wide: false,
         nr_slots: 100,
         chunk_blocks: 4,
         batch_blocks: 0,

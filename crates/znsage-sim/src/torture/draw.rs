@@ -153,6 +153,7 @@ fn draw_config(r: &mut Draw, unit: u32, units: u32, capacity: u32, limit: u32) -
         finish: capacity != zone_blocks,
         max_active: limit,
         serial: false,
+        wide: false,
         nr_slots: 0,
         chunk_blocks: r.up_to(1, &[1, 2, 4, 8, 64]).min(units) * unit,
         batch_blocks: 0,

@@ -65,7 +65,7 @@ pub enum Command {
     /// Disable the swap, release the device and empty it
     Off(OffArgs),
     /// Show all zoned devices, their limits, and which ones `on` can use
-    List,
+    List(ListArgs),
     /// Check this machine: what prevents or slows swap on znsage, and what to do
     Doctor,
     /// Show the devices, their counters and latencies
@@ -150,6 +150,13 @@ pub struct SetArgs {
     /// /dev/znsageN or the backing device, if there are several; then settings
     #[arg(value_name = "[DEVICE] KEY=VALUE", required = true)]
     pub words: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Also disks and partitions without zones, on which `on` makes virtual ones
+    #[arg(long)]
+    pub all: bool,
 }
 
 #[derive(Debug, Args)]

@@ -101,12 +101,17 @@ fn given(matches: &ArgMatches) -> Vec<(String, String)> {
 
 #[derive(Debug, Args)]
 pub struct OnArgs {
-    /// A zoned block device, e.g. /dev/nvme1n1
+    /// A zoned block device, e.g. /dev/nvme1n1, or any other disk or partition
     pub device: String,
 
     /// Swap space, e.g. 8G [default: all that over-provisioning leaves]
     #[arg(long, value_parser = parse_size)]
     pub size: Option<u64>,
+
+    /// Size of the zones that znsage makes on a device without zones [default: what
+    /// suits the device, up to 256 MiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub zone_size: Option<u64>,
 
     /// Percent of the device held back to keep garbage collection cheap
     #[arg(long, value_name = "PERCENT", default_value_t = 12,

@@ -2,7 +2,7 @@
 //! The requirements of `on`: kernel, module, tools, devices.
 
 use super::{Finding, Level, Scene};
-use crate::list::Zoned;
+use crate::list::Candidate;
 use crate::module::{self, Source, MODULE_ENV};
 use crate::{cgroups as groups, conf, units};
 
@@ -178,7 +178,7 @@ pub fn cgroups(scene: &Scene) -> Vec<Finding> {
 }
 
 pub fn devices(scene: &Scene) -> Vec<Finding> {
-    let usable = |d: &Zoned| d.on.is_some() || d.usable != Some(false);
+    let usable = |d: &Candidate| d.on.is_some() || d.usable != Some(false);
     // One usable device is enough.
     let bad = match scene.zoned.iter().any(usable) {
         true => Level::Note,
@@ -186,15 +186,15 @@ pub fn devices(scene: &Scene) -> Vec<Finding> {
     };
     let mut found: Vec<Finding> = scene.zoned.iter().map(|d| device(d, bad)).collect();
     if found.is_empty() {
-        found.push(Finding::problem("device", "this machine has no zoned block device").hint(
-            "`lsblk -o NAME,SIZE,ZONED` lists block devices; for a trial,\n\
+        found.push(Finding::note("device", "this machine has no zoned block device").hint(
+            "`znsage list --all` shows other disks and partitions that can be used; for a trial,\n\
              `modprobe null_blk nr_devices=1 zoned=1 memory_backed=1 gb=1 zone_size=16` creates one in memory",
         ));
     }
     found
 }
 
-fn device(d: &Zoned, bad: Level) -> Finding {
+fn device(d: &Candidate, bad: Level) -> Finding {
     let size = d.size_bytes.map_or(String::new(), |n| format!(", {}", units::size(n)));
     match (&d.on, &d.problem) {
         (Some(disk), _) => Finding::ok("device", format!("{}{size}: on as {disk}", d.path)),
@@ -228,7 +228,7 @@ pub fn limits(scene: &Scene) -> Vec<Finding> {
     good.flat_map(|d| limits_of(d, cpus, scene.page)).collect()
 }
 
-fn limits_of(d: &Zoned, cpus: u64, page: u64) -> Vec<Finding> {
+fn limits_of(d: &Candidate, cpus: u64, page: u64) -> Vec<Finding> {
     let append = d.append_max_bytes.unwrap_or(0);
     let open = [d.max_open_zones, d.max_active_zones].into_iter().flatten().min();
     let shown = open.map_or("any number of zones".to_string(), |n| format!("{n} zones"));

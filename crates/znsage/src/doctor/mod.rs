@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::counters::{self, Device};
 use crate::error::Error;
-use crate::list::{self, Zoned};
+use crate::list::{self, Candidate};
 use crate::sys::Sys;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -65,7 +65,7 @@ struct Scene<'a> {
     sys: &'a dyn Sys,
     page: u64,
     on: Vec<Device>,
-    zoned: Vec<Zoned>,
+    zoned: Vec<Candidate>,
 }
 
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use super::{Finding, Level, Scene};
 use crate::counters::Device;
 use crate::scheduler::{self as schedulers, Need};
 use crate::swaps::Area;
-use crate::{resume, swaps};
+use crate::{queue, resume, swaps};
 
 const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
 const ZSWAP: &str = "/sys/module/zswap/parameters";
@@ -133,6 +133,10 @@ pub fn scheduler(scene: &Scene) -> Vec<Finding> {
 fn scheduler_of(scene: &Scene, d: &Device) -> Finding {
     let path = format!("/sys/block/{}/queue/scheduler", d.backing);
     let list = scene.sys.read(&path).unwrap_or_default();
+    if !queue::is_zoned(scene.sys, &queue::disk_of(scene.sys, &d.backing)) {
+        let message = format!("{} has no zones, so its scheduler is left alone", d.backing);
+        return Finding::ok("scheduler", message);
+    }
     let chosen = schedulers::chosen(&list).filter(|name| name != "none");
     match (schedulers::need(scene.sys, &d.backing), chosen) {
         (Need::Nothing, Some(name)) => Finding::note(

@@ -30,6 +30,8 @@ use record::{Device, Probe};
 /// Everything is checked and the user agreed; nothing has changed yet.
 pub struct Ready {
     backing: Backing,
+    /// Number of zones that can be used.
+    zones: u64,
     layout: Layout,
     plan: Plan,
     fio: String,
@@ -51,6 +53,7 @@ pub struct Report {
 pub fn prepare(sys: &dyn Sys, args: &ProbeArgs, page: u64) -> Result<Ready> {
     require_root(sys, "measure a device")?;
     let backing = device::inspect(sys, &args.device, args.force)?;
+    let zones = device::check_zoned(&backing)?.number;
     crate::resume::check(sys, &backing.path, &backing.name)?;
     let layout = Layout::of(sys, &backing, page)?;
     let plan = Plan::of(args.quick, &layout);
@@ -61,7 +64,7 @@ pub fn prepare(sys: &dyn Sys, args: &ProbeArgs, page: u64) -> Result<Ready> {
     if !args.yes {
         ask_user(sys, &backing, steps::estimate(&plan))?;
     }
-    Ok(Ready { backing, layout, plan, fio, profile, save, _held: held })
+    Ok(Ready { backing, zones, layout, plan, fio, profile, save, _held: held })
 }
 
 /// An absolute path in an existing directory: otherwise the result would be lost
@@ -155,7 +158,7 @@ fn describe(sys: &dyn Sys, ready: &Ready) -> Device {
         name: name.clone(),
         model: model.map(|m| m.trim().to_string()).filter(|m| !m.is_empty()),
         size_bytes: backing.usable_bytes,
-        zones: backing.usable_zones,
+        zones: ready.zones,
         zone_capacity_bytes: layout.capacity,
         write_unit_bytes: queue::attribute(sys, name, "zone_write_granularity")
             .and_then(|text| text.parse().ok()),

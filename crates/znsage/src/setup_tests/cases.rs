@@ -242,7 +242,19 @@ macro_rules! cases {
     };
 }
 
-cases!(on, on_refusals, off, sections, section_faults, set, status, list, doctor, probe);
+cases!(
+    on,
+    on_refusals,
+    conventional,
+    off,
+    sections,
+    section_faults,
+    set,
+    status,
+    list,
+    doctor,
+    probe
+);
 
 /// A check of `doctor` that no case triggers may see nothing at all.
 #[test]

@@ -59,9 +59,10 @@ pub fn add_block(fake: &Fake, path: &str, minor: u64) {
     }
 }
 
-pub const ATTRIBUTES: [(&str, &str); 17] = [
+pub const ATTRIBUTES: [(&str, &str); 18] = [
     ("backing", "\n"),
     ("size", "0\n"),
+    ("zone_size", "0\n"),
     ("over_provisioning", "12\n"),
     ("policy", "cpu\n"),
     ("victim", "greedy\n"),

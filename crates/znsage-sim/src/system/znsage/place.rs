@@ -69,6 +69,7 @@ fn configure(media: &Zoned, set: &ZnsageSpec, cpus: u32) -> Result<Config, SpecE
         finish: media.zone_blocks != g.zone_blocks,
         max_active: media.max_active(),
         serial: g.emulated_append,
+        wide: false,
         nr_slots: 0,
         // As in the module, a chunk whose size is set does not grow.
         chunk_blocks: if set.chunk == 0 { longest_append(media) } else { chunk },
