@@ -4,7 +4,7 @@
 //! settings say otherwise.
 
 use crate::guest;
-use crate::outcome::{Context, Outcome};
+use crate::outcome::Outcome;
 
 const MODULE: &str = "scsi_debug";
 
@@ -53,15 +53,7 @@ impl ScsiDebug {
     }
 
     pub fn scheduler(&self) -> Outcome<String> {
-        guest::read(&self.scheduler_path())
-    }
-
-    pub fn set_scheduler(&self, name: &str) -> Outcome {
-        guest::write(&self.scheduler_path(), name).context(name)
-    }
-
-    fn scheduler_path(&self) -> String {
-        format!("/sys/block/{}/queue/scheduler", self.name)
+        guest::read(&format!("/sys/block/{}/queue/scheduler", self.name))
     }
 }
 

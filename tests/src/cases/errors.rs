@@ -2,8 +2,11 @@
 //! A device with errors: pages that it cannot write go to other zones, and a page that
 //! it cannot read is an error only for the task that reads it.
 
+use std::time::{Duration, Instant};
+
 use nix::sys::signal::Signal;
 
+use super::devices::TIGHT;
 use crate::child::{spawn, Group};
 use crate::device::Device;
 use crate::direct::Disk;
@@ -18,6 +21,7 @@ use crate::table::table;
 
 crate::cases![
     errors: failed_appends (full),
+    others_take_all_places (each),
     failed_read (each),
     failed_read_of_a_process,
     failed_read_ahead,
@@ -62,6 +66,41 @@ fn failed_appends(log: &mut Log) -> Outcome {
     ensure!(retired == 3, "zones_retired is {retired}");
     ensure!(device.counter("read_errors")? == 0, "read_errors");
     device.finish()
+}
+
+/// While other programs have as many zones open as the device takes, an append waits: its zone
+/// is not to blame.
+fn others_take_all_places(log: &mut Log) -> Outcome {
+    const SLOTS: usize = 256;
+    const TAKEN: Duration = Duration::from_millis(500);
+    log.allow("I/O error");
+    let backing = guest::device(TIGHT)?;
+    let device = Device::attach(&backing, &[("size", "25165824"), ("policy", "single")])?;
+    let zones = |command: &str| -> Outcome {
+        for zone in 60..64 {
+            let at = (zone * ZONE).to_string();
+            guest::ok(&["blkzone", command, "--force", "--offset", &at, "--count", "1", &backing])?;
+        }
+        Ok(())
+    };
+    zones("open")?;
+    let disk = device.disk()?;
+    let mut memory = Memory::new(SLOTS * PAGE)?;
+    memory.fill(0..SLOTS, 1);
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        let end = scope.spawn(|| {
+            std::thread::sleep(TAKEN);
+            zones("reset")
+        });
+        disk.write_slots(&memory, 0..SLOTS).context("write")?;
+        end.join().map_err(|_| "the other program panicked".to_string())?
+    })?;
+    ensure!(begun.elapsed() >= TAKEN, "nothing has waited");
+    disk.read_slots(&mut memory, 0..SLOTS).context("read")?;
+    memory.verify(0..SLOTS, 1)?;
+    drop(disk);
+    device.finish_sound()
 }
 
 /// A block that cannot be read fails the read that needs it, and no other.

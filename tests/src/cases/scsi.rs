@@ -12,7 +12,7 @@ use crate::table::{mounted, DEBUGFS};
 use crate::zones;
 
 crate::cases![scsi:
-    blocks_of_4_kib (full), scheduler_none (each), blocks_of_512_bytes (full),
+    blocks_of_4_kib (each), blocks_of_512_bytes (full),
     conventional_zones (full), small_capacity (full), eight_open (full), unused_zones (full)];
 
 /// At 60 % with zones that are a 64th of the device each.
@@ -68,24 +68,6 @@ fn blocks_of_4_kib(_: &mut Log) -> Outcome {
     let after = disk.scheduler()?;
     ensure!(after == usual, "the scheduler is {after} after off, not {usual}");
     Ok(())
-}
-
-/// Without a scheduler, kernels before 6.10 return an append to a zone that is being written.
-/// It is appended to the same zone later. Commands take long, so that many meet a busy zone.
-/// Later kernels hold such an append back themselves: there is nothing to test.
-fn scheduler_none(_: &mut Log) -> Outcome {
-    if guest::kernel() >= (6, 10) {
-        return Ok(());
-    }
-    let settings = [BLOCKS_4K, NO_CONVENTIONAL, NO_LIMIT];
-    let Some(disk) = ScsiDebug::managed(64, 1, &settings)? else { return Ok(()) };
-    // Small chunks, all to one zone.
-    let device = on(&disk, &["--policy", "single", "--chunk", "64K"])?;
-    disk.set_scheduler("none")?;
-    let waf = rewrite(&device, "20", "0.1")?.waf();
-    print!("WAF {waf:.2} ... ");
-    ensure!(waf <= 1.1, "WAF {waf:.3}");
-    device.finish_sound()
 }
 
 fn blocks_of_512_bytes(_: &mut Log) -> Outcome {
