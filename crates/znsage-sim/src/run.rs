@@ -8,7 +8,7 @@ use std::sync::Arc;
 use znsage_engine::InMemory;
 
 use crate::device::params::Interface;
-use crate::device::{ConventionalSsd, ParamError, Params, ZnsSsd};
+use crate::device::{ConventionalSsd, ParamError, Params, VirtualZones, ZnsSsd};
 use crate::host::slots::Slots;
 use crate::host::{Host, Shape};
 use crate::result::{self, Latency, Mapping, RunResult};
@@ -131,8 +131,15 @@ fn build<T: Then>(spec: &Spec, next: T) -> Result<T::Out, RunError> {
     let params = Params::load(&spec.device, &spec.device_set)?;
     match spec.system {
         SystemKind::ZnSage => {
+            let (set, cpus) = (&spec.znsage, spec.host.cpus);
+            if params.interface == Interface::Conventional {
+                let dev = ConventionalSsd::new(&params, spec.size, spec.seed)?;
+                let zones = VirtualZones::new(dev, set.zone_size);
+                let media = Zoned::new(zones, spec.run.shadow);
+                return next.then(spec, &params, Znsage::new(media, set, cpus)?);
+            }
             let media = zoned(spec, &params)?;
-            next.then(spec, &params, Znsage::new(media, &spec.znsage, spec.host.cpus)?)
+            next.then(spec, &params, Znsage::new(media, set, cpus)?)
         }
         SystemKind::Stock | SystemKind::StockTrim => {
             if params.interface != Interface::Conventional {

@@ -150,6 +150,11 @@ impl ConventionalSsd {
         self.map.len() as u64
     }
 
+    /// Only whole ranges of this many bytes can be trimmed.
+    pub fn trim_granularity(&self) -> u64 {
+        self.params.trim_granularity
+    }
+
     /// Superblocks, and blocks of each.
     pub fn superblocks(&self) -> (u32, u32) {
         (self.superblocks.len() as u32, self.size)

@@ -19,6 +19,7 @@ mod load;
 pub mod params;
 mod threaded;
 mod types;
+mod virtual_zones;
 mod zns;
 mod zns_plus;
 
@@ -29,4 +30,5 @@ pub use params::Params;
 pub use types::{
     Appended, DeviceCounters, Extent, Fault, FaultKind, ZoneInfo, ZoneState, ZonedGeometry,
 };
+pub use virtual_zones::{VirtualZones, ZoneDevice};
 pub use zns::ZnsSsd;

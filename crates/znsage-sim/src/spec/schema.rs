@@ -241,6 +241,9 @@ pub struct RunSpec {
 pub struct ZnsageSpec {
     /// Over-provisioning, percent of the device.
     pub over_provisioning: f64,
+    /// Bytes of the zones that it makes on a conventional device; 0: a share of it.
+    #[serde(deserialize_with = "bytes")]
+    pub zone_size: u64,
     /// Bytes of a chunk; 0: 256 KiB, or less if the device takes less.
     #[serde(deserialize_with = "bytes")]
     pub chunk: u64,
@@ -376,6 +379,7 @@ impl Default for ZnsageSpec {
     fn default() -> Self {
         ZnsageSpec {
             over_provisioning: 12.0,
+            zone_size: 0,
             chunk: 0,
             reserve: 2,
             gc_low: 0,

@@ -4,7 +4,7 @@
 
 use super::turns::{Begun, Turns, Write};
 use super::Wrong;
-use crate::device::{Appended, ZnsSsd};
+use crate::device::{Appended, ZnsSsd, ZoneDevice};
 use crate::time::Ns;
 
 /// Most errors that a shadow lists.
@@ -81,9 +81,9 @@ impl Shadow {
 }
 
 /// A zoned device and its shadow. Blocks are numbered by zone times capacity.
-pub struct Zoned {
+pub struct Zoned<D = ZnsSsd> {
     /// The device.
-    pub dev: ZnsSsd,
+    pub dev: D,
     /// What is on it.
     pub shadow: Shadow,
     /// Blocks of a zone.
@@ -91,9 +91,9 @@ pub struct Zoned {
     turns: Turns,
 }
 
-impl Zoned {
+impl<D: ZoneDevice> Zoned<D> {
     /// A device, with a shadow if `shadow` is set.
-    pub fn new(dev: ZnsSsd, shadow: bool) -> Self {
+    pub fn new(dev: D, shadow: bool) -> Self {
         let g = dev.geometry();
         let zone_blocks = g.zone_blocks - g.zone_blocks % g.write_unit;
         let blocks = u64::from(g.zones) * u64::from(zone_blocks);

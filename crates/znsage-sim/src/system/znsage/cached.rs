@@ -3,11 +3,12 @@
 //! their slots (`kmod/cached.c`).
 
 use super::state::Znsage;
+use crate::device::ZoneDevice;
 use crate::host::page::NONE;
 use crate::host::task::By;
 use crate::host::Host;
 
-impl Znsage {
+impl<D: ZoneDevice> Znsage<D> {
     /// Finds slots for pages being swapped out: the ones they have, else new ones.
     /// Returns how many pages have one.
     pub(super) fn find_slots(&mut self, h: &mut Host, by: By, frames: &[u32]) -> usize {

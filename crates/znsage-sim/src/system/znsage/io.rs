@@ -7,6 +7,7 @@ use znsage_engine::{Append, Filled, GcRead, Op};
 use super::state::{
     Appending, Reading, Znsage, APPENDED, DEADLINE, FINISHED, GC_READ, READ, RESET,
 };
+use crate::device::ZoneDevice;
 use crate::event::Event;
 use crate::host::Host;
 use crate::system::turns::{Begun, Write};
@@ -16,7 +17,7 @@ use crate::time::Ns;
 const READ_OVER: u32 = 8;
 const READ_MAX: u32 = 256;
 
-impl Znsage {
+impl<D: ZoneDevice> Znsage<D> {
     // ---- swap-out
 
     pub(super) fn entry(&self, chunk: u32, page: u32) -> usize {

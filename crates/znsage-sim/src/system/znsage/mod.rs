@@ -18,6 +18,7 @@ use state::{Cached, Placement, Reading, APPENDED, COPIED, FINISHED, GC_READ, REA
 
 use super::media::Zoned;
 use super::{In, SlotSource, System, SystemStats, Taken, Wrong};
+use crate::device::ZoneDevice;
 use crate::event::Event;
 use crate::host::lock::Lock;
 use crate::host::page::NONE;
@@ -29,9 +30,9 @@ use crate::time::Ns;
 /// Copying a page out of GC's buffer, nanoseconds. Assumed: 4 KiB at 8 GB/s.
 const COPY: Ns = 500;
 
-impl Znsage {
+impl<D: ZoneDevice> Znsage<D> {
     /// The engine on a device.
-    pub fn new(media: Zoned, set: &ZnsageSpec, cpus: u32) -> Result<Self, SpecError> {
+    pub fn new(media: Zoned<D>, set: &ZnsageSpec, cpus: u32) -> Result<Self, SpecError> {
         let (cfg, e, memory) = place::engine(&media, set, cpus)?;
         let entries = (cfg.nr_chunks * cfg.chunk_blocks) as usize;
         let of_gc = (cfg.nr_gc_chunks * cfg.chunk_blocks) as usize;
@@ -65,7 +66,7 @@ impl Znsage {
     }
 }
 
-impl System for Znsage {
+impl<D: ZoneDevice> System for Znsage<D> {
     fn slots(&self) -> SlotSource {
         SlotSource::Kernel { total: self.cfg.nr_slots, discards: false }
     }

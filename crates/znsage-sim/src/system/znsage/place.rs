@@ -7,6 +7,7 @@ use std::sync::Arc;
 use znsage_engine::{Config, Engine, InMemory, PageOwner, Policy, Refusal};
 
 use super::state::Znsage;
+use crate::device::ZoneDevice;
 use crate::host::page::{ACTIVE, WORKINGSET};
 use crate::host::task::By;
 use crate::host::Host;
@@ -31,14 +32,18 @@ pub(crate) fn default_chunk(unit: u32, most: u32) -> u32 {
 }
 
 /// The most blocks that a bio, the device and a zone have room for, in units.
-fn longest_append(media: &Zoned) -> u32 {
+fn longest_append<D: ZoneDevice>(media: &Zoned<D>) -> u32 {
     let g = media.dev.geometry();
     let most = g.max_append.min(BIO_MAX).min(media.zone_blocks);
     most - most % g.write_unit
 }
 
 /// The engine's configuration for a device, as the module chooses it.
-fn configure(media: &Zoned, set: &ZnsageSpec, cpus: u32) -> Result<Config, SpecError> {
+fn configure<D: ZoneDevice>(
+    media: &Zoned<D>,
+    set: &ZnsageSpec,
+    cpus: u32,
+) -> Result<Config, SpecError> {
     let g = media.dev.geometry();
     let unit = g.write_unit;
     let mut chunk = u32::try_from(set.chunk / BLOCK).unwrap_or(u32::MAX);
@@ -69,7 +74,7 @@ fn configure(media: &Zoned, set: &ZnsageSpec, cpus: u32) -> Result<Config, SpecE
         finish: media.zone_blocks != g.zone_blocks,
         max_active: media.max_active(),
         serial: g.emulated_append,
-        wide: false,
+        wide: media.dev.is_wide(),
         nr_slots: 0,
         // As in the module, a chunk whose size is set does not grow.
         chunk_blocks: if set.chunk == 0 { longest_append(media) } else { chunk },
@@ -99,8 +104,8 @@ fn configure(media: &Zoned, set: &ZnsageSpec, cpus: u32) -> Result<Config, SpecE
 
 /// The configuration and the engine as the module makes them, and the set of
 /// slots in memory if GC skips those.
-pub(super) fn engine(
-    media: &Zoned,
+pub(super) fn engine<D: ZoneDevice>(
+    media: &Zoned<D>,
     set: &ZnsageSpec,
     cpus: u32,
 ) -> Result<(Config, Engine, Option<Arc<InMemory>>), SpecError> {
@@ -125,7 +130,7 @@ pub(super) fn engine(
     }
 }
 
-impl Znsage {
+impl<D> Znsage<D> {
     /// The stream of the first of `frames`, and how many frames in a row go there.
     pub(super) fn place(&mut self, h: &Host, by: By, frames: &[u32]) -> (u32, usize) {
         let stream = self.stream_of(h, by, frames[0]);

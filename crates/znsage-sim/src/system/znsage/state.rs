@@ -24,11 +24,11 @@ pub(super) const DEADLINE: u64 = 5 << 32;
 pub(super) const COPIED: u64 = 6 << 32;
 
 /// The system.
-pub struct Znsage {
+pub struct Znsage<D> {
     pub(super) e: Engine,
     pub(super) cfg: Config,
     pub(super) set: ZnsageSpec,
-    pub(super) media: Zoned,
+    pub(super) media: Zoned<D>,
     /// The frame of each entry of each swap-out chunk.
     pub(super) frames: Vec<u32>,
     /// Content of each entry, with a shadow.
