@@ -244,6 +244,7 @@ const MUTANTS: &[(Mutant, fn(), &str)] = &[
     (("map_publish", CompareAndSwap, Blind), free_as_zone_fills, "number of slots in use"),
     (("map_drop", CompareAndSwap, Plain), drop_overwrite, "left > e->cfg.zone_blocks"),
     (("map_drop", CompareAndSwap, Plain), drop_free, "left > e->cfg.zone_blocks"),
+    (("zone_append_worked", Add, Plain), complete_complete, "number of appends in flight"),
     (("zones_take_dead", Exchange, Relaxed), two_zones_die, "exceeded maximum"), // the stack is a ring
     (("zone_note_dead", CompareAndSwap, Plain), two_zones_die, "a dead zone was overlooked"),
     (("zone_note_dead", CompareAndSwap, Blind), two_zones_die, "a dead zone was overlooked"),
