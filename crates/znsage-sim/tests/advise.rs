@@ -85,7 +85,7 @@ fn what_cannot_be_run_is_refused() {
     let mut spec = spec();
     (spec.device, spec.device_set) = ("conventional".into(), vec![]);
     let e = ask(spec, Goal::Speed, 1).unwrap_err().to_string();
-    assert_eq!(e, "device: znsage needs a zoned one");
+    assert_eq!(e, "device: advice needs a zoned one");
 }
 
 #[test]

@@ -2,8 +2,9 @@
 //! The settings and their values.
 
 use super::question::AdviceError;
+use crate::device::params::Interface;
 use crate::device::Params;
-use crate::spec::{PolicyKind, Spec};
+use crate::spec::{PolicyKind, Spec, SpecError};
 use crate::system::znsage::default_chunk;
 use crate::time::{BLOCK, MS};
 
@@ -147,7 +148,13 @@ impl Choice {
 }
 
 pub(super) fn params(spec: &Spec) -> Result<Params, AdviceError> {
-    Params::load(&spec.device, &spec.device_set).map_err(|e| AdviceError::Run(e.into()))
+    let params = Params::load(&spec.device, &spec.device_set);
+    let params = params.map_err(|e| AdviceError::Run(e.into()))?;
+    if params.interface == Interface::Zoned {
+        return Ok(params);
+    }
+    let what = "advice needs a zoned one".into();
+    Err(AdviceError::Run(SpecError { key: "device".into(), what }.into()))
 }
 
 /// Values worth trying, for each setting.

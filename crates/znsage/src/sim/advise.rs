@@ -409,7 +409,7 @@ mod tests {
     #[test]
     fn invalid_specs_are_refused() {
         for (words, kind, part) in [
-            ("--device conventional", Kind::Usage, "device: znsage needs a zoned one"),
+            ("--device conventional", Kind::Usage, "device: advice needs a zoned one"),
             ("--device floppy", Kind::Device, "no such device; there are zn540"),
             ("--set system=stock", Kind::Usage, "advice is for znsage only, not stock"),
             ("--utilization 120", Kind::Usage, "utilization: 120 is not"),
