@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::direct::Disk;
 use crate::ensure;
 use crate::guest::{self, Ran};
+use crate::memory::Memory;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::PAGE;
 use crate::table::{mounted, table, Row, DEBUGFS};
@@ -105,6 +106,19 @@ impl Device {
 
     pub fn disk(&self) -> Outcome<Disk> {
         Disk::open(&self.node())
+    }
+
+    /// Writes the first `slots` so often, and verifies what was written last. The device does
+    /// not swap.
+    pub fn rewrite(&self, slots: usize, rounds: u64) -> Outcome {
+        let disk = self.disk()?;
+        let mut memory = Memory::new(slots * PAGE)?;
+        for key in 1..=rounds {
+            memory.fill(0..slots, key);
+            disk.write_slots(&memory, 0..slots).context("write")?;
+        }
+        disk.read_slots(&mut memory, 0..slots).context("read")?;
+        memory.verify(0..slots, rounds)
     }
 
     /// `znsage check`.

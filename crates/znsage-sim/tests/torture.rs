@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use znsage_sim::torture::{self, Campaign, Counts, Sabotage, Summary};
 
 /// Seeds of the fixed range: less than a minute on one CPU.
-const SEEDS: u64 = 2_000;
+const SEEDS: u64 = 1_000;
 /// Seeds within which a mutant must be found.
 const MUTANT: u64 = 300;
 
@@ -48,7 +48,7 @@ fn got_everywhere(c: &Counts) {
         ("checks of a live device", c.live_checks),
         ("changes of the policy", c.switches),
     ] {
-        assert!(n >= 100, "{what}: only {n}");
+        assert!(n >= 50, "{what}: only {n}");
     }
     for fault in [
         "append media",

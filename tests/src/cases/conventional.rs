@@ -14,7 +14,7 @@ use crate::outcome::{Context, Outcome};
 use crate::scsi_debug::ScsiDebug;
 
 crate::cases![conventional:
-    disk (each), partition_without_discard (full), failed_writes (full), what_holds_data,
+    disk (each), swap_on_a_disk (full), partition_without_discard (full), failed_writes (full), what_holds_data,
     force_is_needed];
 
 /// At 60 % with zones that are a 64th of the device each.
@@ -50,11 +50,22 @@ fn disk(_: &mut Log) -> Outcome {
     let device = Device::on(&null.node(), &["--zone-size", "1M"])?;
     let zones = device.counter("zones_total")?;
     ensure!(zones == 64, "{zones} zones");
-    swap(&device)?;
+    device.swapoff()?;
+    // A quarter of the device each time, until zones are used again.
+    device.rewrite(4096, 5)?;
+    ensure!(device.counter("zone_resets")? > 0, "no zone was emptied");
     no_errors(&device)?;
     device.end()?;
     let (bytes, node) = (64 << 20, null.node());
     guest::ok(&["cmp", "-n", &bytes.to_string(), &node, "/dev/zero"]).map(drop)
+}
+
+fn swap_on_a_disk(_: &mut Log) -> Outcome {
+    let null = NullBlk::conventional(&[("size", "64")])?;
+    let device = Device::on(&null.node(), &["--zone-size", "1M"])?;
+    swap(&device)?;
+    no_errors(&device)?;
+    device.end()
 }
 
 /// Nothing is written beside the partition, whose beginning is not aligned to a page.

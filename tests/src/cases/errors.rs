@@ -23,8 +23,8 @@ crate::cases![
     errors: failed_appends (full),
     others_take_all_places (each),
     failed_read (each),
-    failed_read_of_a_process,
-    failed_read_ahead,
+    failed_read_of_a_process (full),
+    failed_read_ahead (full),
     failed_read_of_gc (each),
     lost_by_gc (full),
 ];

@@ -22,8 +22,8 @@ use crate::table::DEBUGFS;
 use crate::zones;
 
 crate::cases![
-    faults: zones_turn_read_only,
-    zones_go_offline,
+    faults: zones_turn_read_only (full),
+    zones_go_offline (full),
     nothing_works_for_a_while (each),
     a_part_fails_for_a_while (full),
     somebody_else_writes (full),
@@ -133,7 +133,7 @@ fn zones_go_offline(log: &mut Log) -> Outcome {
 /// is lost, and nearly all zones come back.
 fn nothing_works_for_a_while(log: &mut Log) -> Outcome {
     const SECTORS: u64 = 96 * ZONE;
-    const OUTAGES: u32 = 6;
+    const OUTAGES: u32 = 3;
     allow(log);
     let null = NullBlk::zoned(&[("size", "96"), ("zone_size", "1")])?;
     let node = null.node();
@@ -326,7 +326,7 @@ fn unplugged(log: &mut Log) -> Outcome {
     for words in ["nvme", "Buffer I/O error", "pci ", "failed (-19)", "failed (-6)"] {
         log.allow(words);
     }
-    let times = guest::asked_for("TIMES", 2)?;
+    let times = guest::asked_for("TIMES", 1)?;
     let mut lost = 0;
     for _ in 0..times {
         let device = Device::on(&backing, &["--force"])?;

@@ -45,7 +45,7 @@ fn freed(device: &Device, what: &str) -> Outcome {
 
 /// After a fork both processes share a swapped page, until one of them writes to it.
 fn fork_shares_swapped_pages(_: &mut Log) -> Outcome {
-    const SIZE: usize = 48 * MIB;
+    const SIZE: usize = 32 * MIB;
     let device = Device::on(&guest::device(MAIN)?, &[])?;
     // Where reclaim is slow, `memory.max` would kill; `memory.high` makes the process wait.
     let group = Group::new("fork", 2 * SIZE as u64)?;
@@ -84,7 +84,7 @@ fn fork_shares_swapped_pages(_: &mut Log) -> Outcome {
 /// Pages of tmpfs files are shared memory, which the kernel swaps by other code than anonymous
 /// memory.
 fn tmpfs_pages(_: &mut Log) -> Outcome {
-    const SIZE: usize = 48 * MIB;
+    const SIZE: usize = 32 * MIB;
     const STEP: usize = MIB;
     let device = Device::on(&guest::device(MAIN)?, &[])?;
     fs::create_dir_all(MOUNT).context(MOUNT)?;
@@ -124,7 +124,7 @@ fn tmpfs_pages(_: &mut Log) -> Outcome {
 }
 
 fn exit_frees(_: &mut Log) -> Outcome {
-    const SIZE: usize = 48 * MIB;
+    const SIZE: usize = 32 * MIB;
     let device = Device::on(&guest::device(MAIN)?, &[])?;
     let group = Group::new("exit", 16 << 20)?;
     for end_by_kill in [false, true] {

@@ -12,7 +12,7 @@ use crate::table::{mounted, DEBUGFS};
 use crate::zones;
 
 crate::cases![scsi:
-    blocks_of_4_kib (each), blocks_of_512_bytes (full),
+    scheduler (each), blocks_of_4_kib (full), blocks_of_512_bytes (full),
     conventional_zones (full), small_capacity (full), eight_open (full), unused_zones (full)];
 
 /// At 60 % with zones that are a 64th of the device each.
@@ -52,8 +52,8 @@ fn equal(device: &Device, file: &str, wanted: u64) -> Outcome {
 }
 
 /// `znsage on` keeps a scheduler where the kernel needs it to queue appends, and `off` restores
-/// what was there.
-fn blocks_of_4_kib(_: &mut Log) -> Outcome {
+/// what was there. With it, no append fails.
+fn scheduler(_: &mut Log) -> Outcome {
     let settings = [BLOCKS_4K, NO_CONVENTIONAL, NO_LIMIT, FAST];
     let Some(disk) = ScsiDebug::managed(64, 1, &settings)? else { return Ok(()) };
     // Both kernels give it to a disk with one queue.
@@ -64,10 +64,20 @@ fn blocks_of_4_kib(_: &mut Log) -> Outcome {
     let scheduler = disk.scheduler()?;
     ensure!(scheduler.contains(wanted), "the scheduler is {scheduler}, not {wanted}");
     equal(&device, "zones_total", 64)?;
-    swap(device)?;
+    device.swapoff()?;
+    // A quarter of the device each time, until zones are used again.
+    device.rewrite(4096, 5)?;
+    ensure!(device.counter("zone_resets")? > 0, "no zone was reset");
+    device.finish_sound()?;
     let after = disk.scheduler()?;
     ensure!(after == usual, "the scheduler is {after} after off, not {usual}");
     Ok(())
+}
+
+fn blocks_of_4_kib(_: &mut Log) -> Outcome {
+    let settings = [BLOCKS_4K, NO_CONVENTIONAL, NO_LIMIT, FAST];
+    let Some(disk) = ScsiDebug::managed(64, 1, &settings)? else { return Ok(()) };
+    swap(on(&disk, &[])?)
 }
 
 fn blocks_of_512_bytes(_: &mut Log) -> Outcome {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Random actions of every kind at once. MINUTES and SEED in the environment set the duration
-//! (without it, 20 s) and the seed.
+//! (without it, 10 s) and the seed.
 
 use std::time::Duration;
 
@@ -13,5 +13,5 @@ crate::cases![torture: everything_at_once (each)];
 
 fn everything_at_once(_: &mut Log) -> Outcome {
     let minutes = asked_for("MINUTES", 0)?;
-    torture(asked_for("SEED", 1)?, Duration::from_secs((60 * minutes).max(20)))
+    torture(asked_for("SEED", 1)?, Duration::from_secs((60 * minutes).max(10)))
 }
