@@ -8,9 +8,11 @@
 
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
+#include <linux/device.h>
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
 #include <linux/mm.h>
+#include <linux/string.h>
 #include <linux/swap.h>
 #include <linux/sysfs.h>
 #include <linux/version.h>
@@ -82,16 +84,17 @@ static inline int znsage_zone_mgmt(struct block_device *bdev, enum req_op op,
 
 /*
  * Does the kernel emulate zone append by writes, one at a time in a zone?
- * Before the block layer did so (6.10), sd did, and its zones need a scheduler
- * that knows about them.
+ * Before the block layer did so (6.10), sd did, for the disks of SCSI. (Other
+ * zoned devices ask for the same scheduler as they do, for their writes.)
  */
 static inline bool znsage_append_is_emulated(struct block_device *bdev)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
 	return bdev_emulates_zone_append(bdev);
 #else
-	return bdev_get_queue(bdev)->required_elevator_features &
-	       ELEVATOR_F_ZBD_SEQ_WRITE;
+	struct device *parent = disk_to_dev(bdev->bd_disk)->parent;
+
+	return parent && parent->bus && !strcmp(parent->bus->name, "scsi");
 #endif
 }
 
