@@ -21,7 +21,7 @@ use crate::pattern::PAGE;
 use crate::zones;
 
 crate::cases![refusals:
-    no_such_device (full), already_on, open_elsewhere, mapped, mounted (each), signature,
+    no_such_device (full), already_on (full), open_elsewhere (full), mapped, mounted (each), signature,
     zones_not_empty, places_taken (full), too_few_zones (full), chunk_does_not_fit (full),
     size_does_not_fit (full), unknown_by_command (full), unknown_by_configfs, configfs_power,
     too_large (full), not_root (full), module_missing (full), module_of_another_kernel (each),
