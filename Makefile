@@ -11,7 +11,8 @@ KERNELS ?= 6.1 6.12
 NEWEST ?= 7.3
 # Kernels that look for memory errors, deadlocks and data races: vm/debug-kernel.
 DEBUG_KERNELS ?= 6.12-kasan 6.12-lockdep 6.12-kcsan
-# Which cases run in virtual machines: quick, full (those not in quick) or all.
+# Which cases run in virtual machines: quick, more (what .ci/run adds), full (those not in
+# quick) or all.
 TIER ?= quick
 # CASES=NAME: instead, the cases with NAME in their names.
 CASES ?=

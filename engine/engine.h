@@ -151,6 +151,8 @@ struct zse_entry {
  *		busy, less at the end of a zone
  * @done:	entries whose append has ended; above 0 if the end of a zone
  *		split the chunk
+ * @offset:	of the append in flight, in its zone: where a host writes that
+ *		chooses the place itself
  * @entries:	chunk_blocks of them
  * @born:	of swap-out: when its first page came, ns, not 0; by the host
  * @priv:	for the host
@@ -164,6 +166,7 @@ struct zse_chunk {
 	u32 nr;
 	u32 max;
 	u32 done;
+	u32 offset;
 	struct zse_entry *entries;
 	u64 born;
 	void *priv;
@@ -177,7 +180,6 @@ struct zse_chunk {
 	u32 moves;		/* how often GC has moved its pages */
 	u64 written_at;		/* when they were swapped out, by the clock */
 	u32 zone;		/* of the append in flight, else ZSE_NONE */
-	u32 offset;		/* in it, if the host writes at a place of ours */
 	u32 nr_inflight;	/* entries in it */
 	u32 nr_padding;		/* blocks after them */
 	u64 sent;		/* when the host got it, in ns */

@@ -51,16 +51,21 @@ static int virtual_report(const char *name, struct block_device *bdev,
 			  const struct znsage_settings *set,
 			  struct znsage_geometry *geo)
 {
-	u32 unit = geo->cfg.write_unit * ZNSAGE_PAGE_SECTORS, sectors, i;
-	u64 nr;
+	u32 unit = geo->cfg.write_unit * ZNSAGE_PAGE_SECTORS, i;
+	u64 sectors = set->zone_size >> SECTOR_SHIFT, nr;
 
-	sectors = set->zone_size ? set->zone_size >> SECTOR_SHIFT :
-				   default_zone(bdev);
-	sectors -= sectors % unit;
-	nr = sectors ? div_u64(bdev_nr_sectors(bdev), sectors) : 0;
-	if (!nr || nr > U32_MAX || sectors > MAX_ZONE_SECTORS) {
-		znsage_err(name, "zone size of %llu bytes: must be a multiple of the write unit, at most the device and %u",
-			   (u64)sectors << SECTOR_SHIFT, SZ_2G);
+	if (!sectors)
+		sectors = rounddown(default_zone(bdev), unit);
+	if (!sectors || sectors > MAX_ZONE_SECTORS || (u32)sectors % unit ||
+	    sectors > bdev_nr_sectors(bdev)) {
+		znsage_err(name, "zones of %llu bytes: must be a multiple of %lu, and at most %u and the device",
+			   sectors << SECTOR_SHIFT,
+			   geo->cfg.write_unit * PAGE_SIZE, SZ_2G);
+		return -EINVAL;
+	}
+	nr = div_u64(bdev_nr_sectors(bdev), sectors);
+	if (nr > U32_MAX) {
+		znsage_err(name, "%llu zones are too many", nr);
 		return -EINVAL;
 	}
 	geo->zone_nr = kvcalloc(nr, sizeof(*geo->zone_nr), GFP_KERNEL);
@@ -75,7 +80,7 @@ static int virtual_report(const char *name, struct block_device *bdev,
 	geo->zone_sectors = sectors;
 	geo->cfg.wide = true;
 	geo->cfg.nr_zones = nr;
-	geo->cfg.zone_blocks = sectors / ZNSAGE_PAGE_SECTORS;
+	geo->cfg.zone_blocks = (u32)sectors / ZNSAGE_PAGE_SECTORS;
 	return 0;
 }
 

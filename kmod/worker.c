@@ -243,13 +243,14 @@ static void zone_end_io(struct bio *bio)
 static void zone_end(struct znsage_device *zd, u32 zone, bool reset)
 {
 	struct worker_bio *wb = worker_bio_alloc(zd, 0, REQ_OP_DISCARD);
-	const struct znsage_backend *backend = zd->backend;
+	bool (*op)(const struct znsage_device *zd, struct bio *bio) =
+		reset ? zd->backend->reset : zd->backend->finish;
 
 	wb->first = zone;
 	wb->reset = reset;
 	wb->bio.bi_iter.bi_sector = znsage_zone_start(zd, zone);
 	wb->bio.bi_end_io = zone_end_io;
-	if (reset ? backend->reset(zd, &wb->bio) : backend->finish(zd, &wb->bio))
+	if (op(zd, &wb->bio))
 		submit_bio_noacct(&wb->bio);
 	else
 		bio_endio(&wb->bio);

@@ -25,11 +25,12 @@ use runner::{Case, Tier};
 use znsage_tests::{child, document, ensure, guest, memory, outcome, pattern};
 
 const USAGE: &str = "\
-usage: vm-suite [--tier each|quick|full] [--list] [NAME...]
+usage: vm-suite [--tier each|quick|more|full] [--list] [NAME...]
 
 Runs the cases whose names contain one of NAME; without NAME, all cases.
   --tier   each: only the cases for each kernel; quick: these and others for one
-           kernel; full: only the rest. With any, the final ones of `kernel`
+           kernel; more: only those that .ci/run adds; full: only the rest, and those.
+           With any, the final ones of `kernel`
   --list   print the names of the cases and their tiers instead";
 
 #[derive(Default)]
@@ -53,7 +54,11 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Arguments> {
 }
 
 fn selected(tier: Option<Tier>, names: &[String]) -> Vec<Case> {
-    let is_of = |c: &Case, t: Tier| if t == Tier::Full { c.tier == t } else { c.tier <= t };
+    let is_of = |c: &Case, tier: Tier| match tier {
+        Tier::Each | Tier::Quick => c.tier <= tier,
+        Tier::More => c.tier == tier,
+        Tier::Full => c.tier > Tier::Quick,
+    };
     let in_tier = |c: &Case| tier.is_none_or(|t| is_of(c, t)) || c.name.starts_with("kernel::");
     let named = |c: &Case| names.is_empty() || names.iter().any(|n| c.name.contains(n.as_str()));
     cases::all().into_iter().filter(|case| in_tier(case) && named(case)).collect()
@@ -104,6 +109,7 @@ mod tests {
         let number = |tier| selected(Some(tier), &[]).len();
         assert_eq!(number(Tier::Quick) + number(Tier::Full), all.len() + one.len());
         assert!(one.len() < number(Tier::Each) && number(Tier::Each) < number(Tier::Quick));
+        assert!(one.len() < number(Tier::More) && number(Tier::More) < number(Tier::Full));
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub enum Tier {
     Each,
     /// `make test`, on one kernel
     Quick,
+    /// `.ci/run`, on one kernel
+    More,
     /// `make test-all`
     Full,
 }
@@ -30,12 +32,15 @@ impl Tier {
         match self {
             Tier::Each => "each",
             Tier::Quick => "quick",
+            Tier::More => "more",
             Tier::Full => "full",
         }
     }
 
     pub fn parse(name: &str) -> Option<Tier> {
-        [Tier::Each, Tier::Quick, Tier::Full].into_iter().find(|tier| tier.name() == name)
+        [Tier::Each, Tier::Quick, Tier::More, Tier::Full]
+            .into_iter()
+            .find(|tier| tier.name() == name)
     }
 }
 
@@ -62,6 +67,7 @@ macro_rules! cases {
     };
     (@tier) => { $crate::runner::Tier::Quick };
     (@tier each) => { $crate::runner::Tier::Each };
+    (@tier more) => { $crate::runner::Tier::More };
     (@tier full) => { $crate::runner::Tier::Full };
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Disks of the scsi_debug driver, which emulates a SCSI host in memory. SCSI has
-//! no zone append, so the kernel's sd emulates it. A command takes a tick, 4 ms, unless the
-//! settings say otherwise.
+//! Disks of the scsi_debug driver, which emulates a SCSI host in memory. SCSI has no zone
+//! append, so the kernel's sd emulates it. A command takes a tick, 4 ms, unless the settings
+//! say otherwise.
 
 use crate::guest;
 use crate::outcome::Outcome;
@@ -16,8 +16,8 @@ pub struct ScsiDebug {
 }
 
 impl ScsiDebug {
-    /// A host-managed disk of `mib` MiB with zones of `zone_mib`; `settings` are parameters of the module.
-    /// None if the kernel has no such driver: the kernels of vm/debug-kernel.
+    /// A host-managed disk of `mib` MiB with zones of `zone_mib`; `settings` are parameters of
+    /// the module. None if the kernel has no such driver: the kernels of vm/debug-kernel.
     pub fn managed(mib: u64, zone_mib: u64, settings: &[&str]) -> Outcome<Option<ScsiDebug>> {
         let zones = format!("zone_size_mb={zone_mib}");
         ScsiDebug::new(mib, &[&["zbc=host-managed", &zones], settings].concat())

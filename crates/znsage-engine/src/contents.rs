@@ -6,7 +6,7 @@ use crate::handed::{Append, Chunk, Ended, Failed, Filled, GcRead};
 use crate::sys::{zse_chunk, zse_entry};
 
 impl Chunk {
-    fn get<'a>(&'a self, e: &'a Engine) -> &'a zse_chunk {
+    pub(crate) fn get<'a>(&'a self, e: &'a Engine) -> &'a zse_chunk {
         assert_eq!(self.owner, e.id, "chunk of another engine");
         // SAFETY: the engine lives, and so does its pool. The value that holds self owns
         // the chunk, so nobody writes to it meanwhile.

@@ -290,8 +290,10 @@ impl Engine {
     }
 
     fn op_append(&self, op: &zse_op) -> Append {
+        let chunk = self.chunk(op.chunk).expect("an append has a chunk");
         Append {
-            chunk: self.chunk(op.chunk).expect("an append has a chunk"),
+            offset: chunk.get(self).offset,
+            chunk,
             zone: op.zone,
             first: op.first,
             nr: op.nr,

@@ -39,8 +39,9 @@ chunk_value! {
 }
 chunk_value! {
     /// The host appends the entries, then `padding` blocks, to `zone` and calls
-    /// `Engine::append_done()`.
-    Append { zone, first, nr, padding }
+    /// `Engine::append_done()`. The device chooses the place; a host that has to, writes
+    /// at `offset`.
+    Append { zone, offset, first, nr, padding }
 }
 chunk_value! {
     /// A chunk with nothing left to append; goes to `Engine::chunk_put()`.

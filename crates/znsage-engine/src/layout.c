@@ -83,6 +83,7 @@ const struct zse_fact zse_facts[] = {
 	AT(zse_chunk, nr)
 	AT(zse_chunk, max)
 	AT(zse_chunk, done)
+	AT(zse_chunk, offset)
 	AT(zse_chunk, entries)
 	AT(zse_chunk, born)
 	AT(zse_chunk, priv)

@@ -150,6 +150,7 @@ pub struct zse_chunk {
     pub nr: u32,
     pub max: u32,
     pub done: u32,
+    pub offset: u32,
     pub entries: *mut zse_entry,
     pub born: u64,
     pub priv_: *mut c_void,
@@ -413,7 +414,7 @@ mod tests {
         layout!(map, znsage_policy { name, owner, streams, isolates, attach, detach });
         layout!(map, zse_entry { slot, expect, page });
         layout!(map, zse_run { block, nr, chunk, page });
-        layout!(map, zse_chunk { id, gc, nr, max, done, entries, born, priv_ as "priv" });
+        layout!(map, zse_chunk { id, gc, nr, max, done, offset, entries, born, priv_ as "priv" });
         layout!(map, zse_op { kind, chunk, zone, first, nr, padding });
         layout!(
             map,

@@ -138,6 +138,9 @@ fn build<T: Then>(spec: &Spec, next: T) -> Result<T::Out, RunError> {
                 let media = Zoned::new(zones, spec.run.shadow);
                 return next.then(spec, &params, Znsage::new(media, set, cpus)?);
             }
+            if set.zone_size != 0 {
+                return refuse("znsage.zone-size", "the device has zones of its own");
+            }
             let media = zoned(spec, &params)?;
             next.then(spec, &params, Znsage::new(media, set, cpus)?)
         }

@@ -48,4 +48,7 @@ fn size_of_zones_is_a_setting() {
     spec.set("znsage.zone-size", "128M").unwrap();
     let refused = run(&spec).unwrap_err().to_string();
     assert!(refused.contains("2 zones are too few"), "{refused}");
+    spec.device = "zn540".into();
+    let refused = run(&spec).unwrap_err().to_string();
+    assert_eq!(refused, "znsage.zone-size: the device has zones of its own");
 }

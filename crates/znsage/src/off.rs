@@ -8,7 +8,7 @@ use crate::counters::{self, Device};
 use crate::error::{Error, Kind, Result};
 use crate::progress::Progress;
 use crate::swaps::Area;
-use crate::sys::{require_root, Sys};
+use crate::sys::{require_root, LogLine, Sys};
 use crate::zones::State;
 use crate::{configfs, module, queue, scheduler, section, swaps, units};
 
@@ -36,6 +36,8 @@ pub enum Left {
     Zones(u64),
     /// All that was written is discarded: the device has no zones.
     Discarded,
+    /// Likewise, but some discards failed.
+    SomeFailed,
     /// Everything: it takes no discards.
     Everything,
     Unknown,
@@ -55,11 +57,12 @@ pub fn run(sys: &dyn Sys, args: &OffArgs) -> Result<Report> {
         check_memory(sys, &devices)?;
     }
     for device in &devices {
+        let seen = sys.kernel_log().last().map_or(0, |l| l.number);
         turn_off(sys, device)?;
         report.off.push(TurnedOff {
             name: device.name.clone(),
             backing: device.backing.clone(),
-            left: left(sys, device),
+            left: left(sys, device, seen),
         });
     }
     if args.device.is_none() && args.config.is_none() {
@@ -117,10 +120,16 @@ fn turn_off(sys: &dyn Sys, device: &Device) -> Result<()> {
 
 /// The module resets all zones that it used. A reset may fail, or the device may
 /// have made a zone read-only.
-fn left(sys: &dyn Sys, device: &Device) -> Left {
+fn left(sys: &dyn Sys, device: &Device, seen: u64) -> Left {
     let backing = &device.backing;
     if !queue::is_zoned(sys, &queue::disk_of(sys, backing)) {
-        return if queue::keeps(sys, backing) { Left::Everything } else { Left::Discarded };
+        // kmod/reset.c; there are no zones to look at.
+        let failed = |l: &LogLine| l.number > seen && l.text.contains("could not be reset");
+        return match queue::keeps(sys, backing) {
+            true => Left::Everything,
+            false if sys.kernel_log().iter().any(failed) => Left::SomeFailed,
+            false => Left::Discarded,
+        };
     }
     let Ok(zones) = sys.zones(&format!("/dev/{backing}")) else {
         return Left::Unknown;
@@ -191,6 +200,11 @@ impl Report {
         for TurnedOff { name, backing, left } in &self.off {
             text += &match left {
                 Left::Discarded => format!("{name} is off, {backing} is discarded\n"),
+                Left::SomeFailed => format!(
+                    "{name} is off, but some of {backing} could not be discarded\n  \
+                     swapped-out pages may be left there; `blkdiscard /dev/{backing}` tries again, \
+                     the kernel log shows why it failed\n"
+                ),
                 Left::Everything => format!(
                     "{name} is off; {backing} takes no discards, so swapped-out pages stay on it\n"
                 ),

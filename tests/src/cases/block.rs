@@ -22,8 +22,8 @@ use crate::table::{sum, table};
 crate::cases![block:
     random_requests (each), never_written_reads_zero (each), discard_frees (each),
     overlapping_writes (each), error_before_a_write (each), zeroes_of_much,
-    unaligned_is_refused, huge_pages (full), medium_folios (full),
-    sleeping_task_pads_no_other_stream (each), heat_knows_pages_that_find_no_chunk (full)];
+    unaligned_is_refused, huge_pages (more), medium_folios (full),
+    sleeping_task_pads_no_other_stream (each), heat_knows_pages_that_find_no_chunk (more)];
 
 /// A small device: 24 MiB of slots, so that GC runs soon.
 fn attach(policy: &str) -> Outcome<Device> {

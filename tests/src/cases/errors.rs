@@ -20,13 +20,13 @@ use crate::pattern::{PAGE, WORDS};
 use crate::table::table;
 
 crate::cases![
-    errors: failed_appends (full),
+    errors: failed_appends (more),
     others_take_all_places (each),
     failed_read (each),
-    failed_read_of_a_process (full),
-    failed_read_ahead (full),
+    failed_read_of_a_process (more),
+    failed_read_ahead (more),
     failed_read_of_gc (each),
-    lost_by_gc (full),
+    lost_by_gc (more),
 ];
 
 /// Sectors of 512 bytes in a zone of 1 MiB, and in a page.

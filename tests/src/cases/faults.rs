@@ -22,8 +22,8 @@ use crate::table::DEBUGFS;
 use crate::zones;
 
 crate::cases![
-    faults: zones_turn_read_only (full),
-    zones_go_offline (full),
+    faults: zones_turn_read_only (more),
+    zones_go_offline (more),
     nothing_works_for_a_while (each),
     a_part_fails_for_a_while (full),
     somebody_else_writes (full),

@@ -14,8 +14,8 @@ use crate::memory::Memory;
 use crate::outcome::{Context, Outcome};
 use crate::sleep::{self, NoFurther, STATE};
 
-crate::cases![hibernation: is_refused_while_on (each), holds_attach_back (full),
-    suspend_is_not_refused (full)];
+crate::cases![hibernation: is_refused_while_on (each), holds_attach_back (more),
+    suspend_is_not_refused (more)];
 
 /// To the kernel, a process that has this file open is about to hibernate.
 const SNAPSHOT: &str = "/dev/snapshot";

@@ -19,7 +19,7 @@ use crate::memory::Memory;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::{Random, PAGE};
 
-crate::cases![pressure: whole_machine (full)];
+crate::cases![pressure: whole_machine (more)];
 
 const MIB: usize = 1 << 20;
 /// Memory that the hog leaves to the others.

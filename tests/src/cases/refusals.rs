@@ -21,8 +21,8 @@ use crate::pattern::PAGE;
 use crate::zones;
 
 crate::cases![refusals:
-    no_such_device (full), already_on (full), open_elsewhere (full), mapped, mounted (each), signature,
-    zones_not_empty, places_taken (full), too_few_zones (full), chunk_does_not_fit (full),
+    no_such_device (full), already_on (more), open_elsewhere (more), mapped, mounted (each),
+    signature, zones_not_empty, places_taken (full), too_few_zones (full), chunk_does_not_fit (full),
     size_does_not_fit (full), unknown_by_command (full), unknown_by_configfs, configfs_power,
     too_large (full), not_root (full), module_missing (full), module_of_another_kernel (each),
     off_without_memory (full), nothing_is_on (full)];
@@ -30,7 +30,7 @@ crate::cases![refusals:
 /// The exit statuses of `znsage`.
 const USAGE: i32 = 2;
 const ENVIRONMENT: i32 = 3;
-pub const DEVICE: i32 = 4;
+const DEVICE: i32 = 4;
 pub const BUSY: i32 = 5;
 const SPACE: i32 = 6;
 const KERNEL: i32 = 7;

@@ -22,6 +22,7 @@ mod types;
 mod virtual_zones;
 mod zns;
 mod zns_plus;
+mod zone_device;
 
 pub use conventional::ConventionalSsd;
 pub use faults::FaultPlan;
@@ -30,5 +31,6 @@ pub use params::Params;
 pub use types::{
     Appended, DeviceCounters, Extent, Fault, FaultKind, ZoneInfo, ZoneState, ZonedGeometry,
 };
-pub use virtual_zones::{VirtualZones, ZoneDevice};
+pub use virtual_zones::VirtualZones;
 pub use zns::ZnsSsd;
+pub use zone_device::ZoneDevice;

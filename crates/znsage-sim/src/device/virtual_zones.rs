@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Virtual zones on a conventional SSD, as the module makes them (kmod/virtual.c): an
-//! append is a write at the zone's write pointer, which the host keeps; a reset trims the
-//! zone; a finish does nothing.
+//! Virtual zones on a conventional SSD, as the module makes them (kmod/virtual.c): the
+//! host chooses where it writes in a zone; a reset trims the zone; a finish does nothing.
 
 use super::conventional::ConventionalSsd;
 use super::types::{Appended, DeviceCounters, Fault, ZonedGeometry};
-use super::zns::ZnsSsd;
+use super::zone_device::ZoneDevice;
 use crate::time::{Ns, BLOCK};
 
 // As in the module.
@@ -18,8 +17,6 @@ const MAX_WRITE: u32 = 256;
 pub struct VirtualZones {
     dev: ConventionalSsd,
     geometry: ZonedGeometry,
-    /// The write pointer of each zone.
-    next: Vec<u32>,
 }
 
 impl VirtualZones {
@@ -43,54 +40,12 @@ impl VirtualZones {
             max_append: MAX_WRITE,
             emulated_append: false,
         };
-        VirtualZones { dev, geometry, next: vec![0; zones as usize] }
+        VirtualZones { dev, geometry }
     }
 
     fn start(&self, zone: u32) -> u64 {
         u64::from(zone) * u64::from(self.geometry.zone_blocks)
     }
-}
-
-/// What the engine's host needs of a device.
-pub trait ZoneDevice {
-    /// Its shape.
-    fn geometry(&self) -> &ZonedGeometry;
-
-    /// Its counters.
-    fn counters(&self) -> &DeviceCounters;
-
-    /// Are its zones as wide as the device, although it has no limit on open ones?
-    fn is_wide(&self) -> bool;
-
-    /// Appends blocks to a zone.
-    ///
-    /// # Errors
-    /// If the device refuses or fails it.
-    fn append(&mut self, now: Ns, zone: u32, blocks: u32) -> Result<Appended, Fault>;
-
-    /// Writes blocks at a place in a zone, where the device's write pointer must be.
-    ///
-    /// # Errors
-    /// If the device refuses or fails it.
-    fn write(&mut self, now: Ns, zone: u32, offset: u32, blocks: u32) -> Result<Ns, Fault>;
-
-    /// Reads blocks.
-    ///
-    /// # Errors
-    /// If the device refuses or fails it.
-    fn read(&mut self, now: Ns, zone: u32, offset: u32, blocks: u32) -> Result<Ns, Fault>;
-
-    /// Empties a zone.
-    ///
-    /// # Errors
-    /// If the device refuses or fails it.
-    fn reset(&mut self, now: Ns, zone: u32) -> Result<Ns, Fault>;
-
-    /// Ends writing to a zone.
-    ///
-    /// # Errors
-    /// If the device refuses or fails it.
-    fn finish(&mut self, now: Ns, zone: u32) -> Result<Ns, Fault>;
 }
 
 impl ZoneDevice for VirtualZones {
@@ -102,20 +57,21 @@ impl ZoneDevice for VirtualZones {
         self.dev.counters()
     }
 
-    fn is_wide(&self) -> bool {
+    fn is_virtual(&self) -> bool {
         true
     }
 
-    fn append(&mut self, now: Ns, zone: u32, blocks: u32) -> Result<Appended, Fault> {
-        let offset = self.next[zone as usize];
-        self.write(now, zone, offset, blocks).map(|done| Appended { offset, done })
-    }
-
-    fn write(&mut self, now: Ns, zone: u32, offset: u32, blocks: u32) -> Result<Ns, Fault> {
-        let next = offset + blocks;
-        assert!(next <= self.geometry.zone_blocks, "beyond zone {zone}: {next}");
-        self.next[zone as usize] = next;
-        Ok(self.dev.write(now, self.start(zone) + u64::from(offset), blocks))
+    fn write(
+        &mut self,
+        now: Ns,
+        zone: u32,
+        offset: Option<u32>,
+        blocks: u32,
+    ) -> Result<Appended, Fault> {
+        let offset = offset.expect("there is no append");
+        assert!(blocks <= self.geometry.zone_blocks - offset, "beyond zone {zone}");
+        let done = self.dev.write(now, self.start(zone) + u64::from(offset), blocks);
+        Ok(Appended { offset, done })
     }
 
     fn read(&mut self, now: Ns, zone: u32, offset: u32, blocks: u32) -> Result<Ns, Fault> {
@@ -123,45 +79,10 @@ impl ZoneDevice for VirtualZones {
     }
 
     fn reset(&mut self, now: Ns, zone: u32) -> Result<Ns, Fault> {
-        self.next[zone as usize] = 0;
         Ok(self.dev.trim(now, self.start(zone), u64::from(self.geometry.zone_blocks)))
     }
 
     fn finish(&mut self, now: Ns, _zone: u32) -> Result<Ns, Fault> {
         Ok(now)
-    }
-}
-
-impl ZoneDevice for ZnsSsd {
-    fn geometry(&self) -> &ZonedGeometry {
-        ZnsSsd::geometry(self)
-    }
-
-    fn counters(&self) -> &DeviceCounters {
-        ZnsSsd::counters(self)
-    }
-
-    fn is_wide(&self) -> bool {
-        false
-    }
-
-    fn append(&mut self, now: Ns, zone: u32, blocks: u32) -> Result<Appended, Fault> {
-        ZnsSsd::append(self, now, zone, blocks)
-    }
-
-    fn write(&mut self, now: Ns, zone: u32, offset: u32, blocks: u32) -> Result<Ns, Fault> {
-        ZnsSsd::write(self, now, zone, offset, blocks)
-    }
-
-    fn read(&mut self, now: Ns, zone: u32, offset: u32, blocks: u32) -> Result<Ns, Fault> {
-        ZnsSsd::read(self, now, zone, offset, blocks)
-    }
-
-    fn reset(&mut self, now: Ns, zone: u32) -> Result<Ns, Fault> {
-        ZnsSsd::reset(self, now, zone)
-    }
-
-    fn finish(&mut self, now: Ns, zone: u32) -> Result<Ns, Fault> {
-        ZnsSsd::finish(self, now, zone)
     }
 }

@@ -4,7 +4,7 @@
 
 use super::turns::{Begun, Turns, Write};
 use super::Wrong;
-use crate::device::{Appended, ZnsSsd, ZoneDevice};
+use crate::device::{ZnsSsd, ZoneDevice};
 use crate::time::Ns;
 
 /// Most errors that a shadow lists.
@@ -116,13 +116,7 @@ impl<D: ZoneDevice> Zoned<D> {
     }
 
     fn begin(&mut self, now: Ns, w: Write) -> Begun {
-        let result = match w.offset {
-            None => self.dev.append(now, w.zone, w.blocks),
-            Some(offset) => {
-                let done = self.dev.write(now, w.zone, offset, w.blocks);
-                done.map(|done| Appended { offset, done })
-            }
-        };
+        let result = self.dev.write(now, w.zone, w.offset, w.blocks);
         Begun { id: w.id, result }
     }
 

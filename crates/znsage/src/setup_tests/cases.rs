@@ -140,6 +140,7 @@ impl Case {
                 fake.fail_at(what, errno(error));
             }
             "refuse" => self.refuse(first, more),
+            "log" => self.log(first, more),
             "program" => {
                 let (words, answer) = rest.split_once(": ").unwrap();
                 let (status, said) = answer.split_once(' ').unwrap_or((answer, ""));
@@ -150,6 +151,19 @@ impl Case {
             }
             _ => panic!("no such line: {verb} {rest}"),
         }
+    }
+
+    /// `log FILE=VALUE TEXT`: the module takes the value, and logs this.
+    fn log(&self, which: &str, text: &str) {
+        let (file, value) = which.split_once('=').unwrap();
+        let (file, value, said) = (format!("/{file}"), value.to_string(), text.to_string());
+        self.fake.on_write(move |fake, path, text| {
+            if path.ends_with(&file) && text.trim() == value {
+                let number = fake.log.borrow().len() as u64 + 1;
+                fake.log.borrow_mut().push(LogLine { number, text: said.clone() });
+            }
+            attribute(fake, path, text)
+        });
     }
 
     /// `refuse FILE ERROR LOG` or `refuse FILE=VALUE ERROR LOG`: the module refuses

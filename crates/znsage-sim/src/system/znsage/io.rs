@@ -40,8 +40,9 @@ impl<D: ZoneDevice> Znsage<D> {
     fn append(&mut self, h: &mut Host, append: Append, cpu: u32) {
         let (zone, blocks) = (append.zone, append.nr + append.padding);
         h.spent += h.costs.write + Ns::from(blocks) * h.costs.segment;
+        let offset = self.media.dev.is_virtual().then_some(append.offset);
         let id = self.appends.insert(Appending { append, cpu, at: None });
-        if let Some(begun) = self.media.write(h.now, Write { zone, offset: None, blocks, id }) {
+        if let Some(begun) = self.media.write(h.now, Write { zone, offset, blocks, id }) {
             self.begun(h, begun);
         }
     }

@@ -74,7 +74,7 @@ fn configure<D: ZoneDevice>(
         finish: media.zone_blocks != g.zone_blocks,
         max_active: media.max_active(),
         serial: g.emulated_append,
-        wide: media.dev.is_wide(),
+        wide: media.dev.is_virtual(),
         nr_slots: 0,
         // As in the module, a chunk whose size is set does not grow.
         chunk_blocks: if set.chunk == 0 { longest_append(media) } else { chunk },
