@@ -21,19 +21,62 @@ total_size() {
 # device_arguments KIND INDEX SPEC DIRECTORY: prints one argument a line.
 device_arguments() {
 	local kind=$1 id=$1$2 spec=$3 image=$4/$1$2.img blocks
-	local -A key=([size]=512M [lba]=4096 [metadata]=0)
-	[[ $kind != zns ]] || key+=([zone]=4M [capacity]='' [open]=0 [active]=0)
+	local -A key=([size]=512M [lba]=4096 [metadata]=0 [model]='' [slowdown]=1)
+	if [[ $kind == zns ]]; then
+		key+=([zone]=4M [capacity]='' [open]=0 [active]=0)
+	else
+		key+=([superblock]=0)
+	fi
 	read_spec "$kind" "$spec" || return
 	check_spec "$kind" "$spec" || return
 
+	if [[ -n ${key[model]} ]]; then
+		modelled_medium "$kind" "$id" "$4" || return
+	else
+		image_medium "$id" "$image" || return
+	fi
+	printf '%s\n' -device "nvme,id=nvme-$id,serial=${id^^}"
+	printf '%s\n' -device "nvme-ns,bus=nvme-$id,drive=$id,nsid=1$(namespace_properties "$kind")"
+}
+
+image_medium() {
+	local id=$1 image=$2 blocks
 	# The image includes the metadata of blocks. It is allocated now and stays so when zones
 	# are reset; otherwise benchmarks would measure how fast this machine allocates memory
 	# for it.
 	blocks=$((key[size] / key[lba]))
 	fallocate -l $((blocks * (key[lba] + key[metadata]))) "$image" || return
 	printf '%s\n' -drive "if=none,id=$id,file=$image,format=raw,cache=unsafe,discard=ignore"
-	printf '%s\n' -device "nvme,id=nvme-$id,serial=${id^^}"
-	printf '%s\n' -device "nvme-ns,bus=nvme-$id,drive=$id,nsid=1$(namespace_properties "$kind")"
+}
+
+# Starts an SSD of the simulator behind a socket; stop_models ends it. QEMU keeps the states
+# and limits of zones. A reset takes as long for each byte as one of the drive's own zones,
+# which are larger.
+modelled_medium() {
+	local kind=$1 id=$2 directory=$3 set=()
+	local plugin=$REPO/target/$tools/libznsage_ssd.so
+	[[ -e $plugin ]] || {
+		say "model=${key[model]}: $plugin is not built; run 'make tools'"
+		return 1
+	}
+	# Otherwise superblocks would shrink with the drive, below the kernel's swap clusters.
+	((${key[superblock]:-0} == 0)) || set=(set="conventional.superblock=${key[superblock]}"
+		set="conventional.flash=$((key[size] / 4096 * 107 / 100 * 4096))")
+	[[ $kind != zns ]] || set=(set="zoned.zone_size=${key[zone]}" set="zoned.zone_capacity=${key[capacity]}"
+		set=zoned.max_open=0 set=zoned.max_active=0 set='zoned.reset_us=[[0, 100], [1, 100]]')
+	"$REPO/vm/setup" ssd >&2 || return
+	nbdkit --unix "$directory/$id.sock" --pidfile "$directory/$id.pid" --threads 64 "$plugin" \
+		device="${key[model]}" size="${key[size]}" slowdown="${key[slowdown]}" \
+		counters="$run/$id.json" "${set[@]}" >&2 || return
+	printf '%s\n' -drive "if=none,id=$id,file=nbd+unix:///?socket=$directory/$id.sock,format=raw,cache=unsafe,discard=unmap"
+}
+
+stop_models() {
+	local pid
+	for pid in "$1"/*.pid; do
+		[[ ! -e $pid ]] || kill "$(< "$pid")" 2> /dev/null || true
+	done
+	rm -f "$1"/*.pid "$1"/*.sock
 }
 
 # Fills `key` of the caller from the spec, sizes in bytes.
@@ -48,6 +91,7 @@ read_spec() {
 	done
 	[[ $kind != zns ]] || : "${key[capacity]:=${key[zone]}}"
 	for name in "${!key[@]}"; do
+		[[ $name != model ]] || continue
 		value=$(bytes "${key[$name]}") ||
 			bad_device "$kind" "$spec" "$name '${key[$name]}' is not a number or size" || return
 		key[$name]=$value
@@ -58,6 +102,9 @@ check_spec() {
 	local kind=$1 spec=$2
 	((key[lba] == 512 || key[lba] == 4096)) || bad_device "$kind" "$spec" "lba must be 512 or 4096" || return
 	((key[size] > 0 && key[size] % key[lba] == 0)) || bad_device "$kind" "$spec" "size must be a multiple of lba" || return
+	((key[slowdown] > 0)) || bad_device "$kind" "$spec" "slowdown must be at least 1" || return
+	[[ -z ${key[model]} ]] || ((key[lba] == 4096 && key[metadata] == 0)) ||
+		bad_device "$kind" "$spec" "a model has blocks of 4096 bytes and no metadata" || return
 	[[ $kind == zns ]] || return 0
 	((key[zone] > 0 && key[zone] % key[lba] == 0)) || bad_device "$kind" "$spec" "zone must be a multiple of lba" || return
 	((key[size] >= key[zone])) || bad_device "$kind" "$spec" "size is less than one zone" || return
