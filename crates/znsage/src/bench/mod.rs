@@ -243,15 +243,20 @@ impl Bench<'_> {
         }
     }
 
-    /// True if the device was written as often as --rewrites asks.
+    /// True if the device or, on stock swap, the area was written as often as --rewrites
+    /// asks.
     fn rewritten(&self, order: &Order, before: &Snapshot, now: &Snapshot) -> bool {
         let (Some(times), Order::Access { .. }) = (self.args.rewrites, order) else {
             return false;
         };
-        let (Some(before), Some(now)) = (&before.device, &now.device) else {
-            return false;
+        let (written, all) = match (&before.device, &now.device) {
+            (Some(before), Some(now)) => (now.since(before).written(), now.blocks_total),
+            _ => {
+                let bytes: u64 = swaps::areas(self.sys).iter().map(|area| area.bytes).sum();
+                (now.pages_out.saturating_sub(before.pages_out), bytes / self.page)
+            }
         };
-        now.since(before).written() as f64 >= times * now.blocks_total as f64
+        all > 0 && written as f64 >= times * all as f64
     }
 
     fn show(&mut self, name: &str, order: &Order, watch: &Watch) {

@@ -47,11 +47,11 @@ pub fn plan(args: &BenchArgs, device: Option<&Totals>, page: u64) -> Result<Plan
             format!("--memory-limit: the minimum is {}", units::size(MIN_LIMIT)),
         ));
     }
-    if args.rewrites.is_some() && device.is_none() {
-        return Err(no_device("--rewrites"));
-    }
     if let Some(percent) = args.utilization {
-        let device = device.ok_or_else(|| no_device("--utilization"))?;
+        let device = device.ok_or_else(|| {
+            Error::new(Kind::Device, "--utilization needs a znsage device, and none is on")
+                .hint("run `znsage on DEVICE` first")
+        })?;
         let limit = limit.ok_or_else(|| {
             Error::new(
                 Kind::Usage,
@@ -69,11 +69,6 @@ pub fn plan(args: &BenchArgs, device: Option<&Totals>, page: u64) -> Result<Plan
         ));
     }
     Ok(Plan { pages, max_pages: pages, limit, live_target: None })
-}
-
-fn no_device(option: &str) -> Error {
-    Error::new(Kind::Device, format!("{option} needs a znsage device, and none is on"))
-        .hint("run `znsage on DEVICE` first")
 }
 
 /// Estimates the pages from the limit; [`adjusted`] corrects this after the fill from
@@ -196,10 +191,9 @@ mod tests {
     }
 
     #[test]
-    fn options_for_a_device_need_one() {
-        for words in [["--utilization", "50"], ["--rewrites", "3"]] {
-            assert_eq!(plan(&args(&words), None, PAGE).unwrap_err().kind, Kind::Device);
-        }
+    fn a_utilization_needs_a_device() {
+        let words = args(&["--utilization", "50"]);
+        assert_eq!(plan(&words, None, PAGE).unwrap_err().kind, Kind::Device);
         let unlimited = args(&["--utilization", "50", "--memory-limit", "none"]);
         let e = plan(&unlimited, Some(&device(1000)), PAGE).unwrap_err();
         assert_eq!(e.kind, Kind::Usage);

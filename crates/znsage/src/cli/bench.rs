@@ -80,8 +80,8 @@ pub struct BenchArgs {
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     pub utilization: Option<f64>,
 
-    /// Stop once the znsage device was written this many times over, or after
-    /// --seconds
+    /// Stop once the znsage device or, on stock swap, the area was written this many
+    /// times over, or after --seconds
     #[arg(long, value_name = "TIMES", value_parser = parse_seconds)]
     pub rewrites: Option<f64>,
 
