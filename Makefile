@@ -23,6 +23,12 @@ FIGURES ?= all
 ROUNDS ?= 3
 # What `make bench-workloads` runs.
 WORKLOADS ?= all
+# `make bench-ssd`: how full the swap area is in percent, the accesses, and real time for
+# each unit of the drive's.
+LEVELS ?= 50,70,90
+PATTERNS ?= random,zipf
+SLOWDOWN ?= 16
+SSD_ROUNDS ?= 1
 # `make test-torture`: number of seeds, and the first one.
 SEEDS ?= 10000
 FIRST ?= 100000
@@ -40,7 +46,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 export DEBUG
 # One target at a time: a build or virtual machines use all CPUs.
 .NOTPARALLEL:
-.PHONY: help setup kernels kmod tools man completions command install uninstall deb dist test test-all stress checked test-engine test-model test-rust test-torture test-fuzz test-report test-self test-vm test-newest test-debug torture test-cross test-packages test-boot test-remote coverage fuzz try demo bench bench-engine bench-workloads lab lint clean distclean
+.PHONY: help setup kernels kmod tools man completions command install uninstall deb dist test test-all stress checked test-engine test-model test-rust test-torture test-fuzz test-report test-self test-vm test-newest test-debug torture test-cross test-packages test-boot test-remote coverage fuzz try demo bench bench-engine bench-ssd bench-workloads lab lint clean distclean
 
 SCRIPTS := vm/lib.sh vm/debian.sh vm/devices.sh trace/lib.sh dist/lib.sh tests/debian.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* dist/* dist/dkms/* dist/debian/* .ci/* bench/* fuzz/* tests/* trace/* engine/tests/* 2>/dev/null)
 ENGINE := $(wildcard engine/*.c port/user/*.c port/user/policy/*.c)
@@ -92,7 +98,7 @@ dist: ## the source as an archive, into build/dist
 	dist/archive
 
 # tests/README.md says what is in `make test`, and what `make test-all` adds.
-test: stress test-rust test-vm ## what proves a change: some 25 minutes on two CPUs
+test: stress test-rust test-vm ## what proves a change: 15 to 25 minutes on two CPUs
 
 # Takes hours, needs root, fetches Debian.
 test-all: TIER := all
@@ -151,7 +157,8 @@ test-vm: checked ## the module on stock kernels, in virtual machines
 	@vm/setup
 	$(call suite,$(KERNELS))
 
-test-self: ## vm/run, which starts virtual machines: devices, exit statuses, crashes
+test-self: checked ## vm/run, which starts virtual machines: devices, exit statuses, crashes
+	DEBUG=1 vm/module $(lastword $(KERNELS))
 	vm/selftest $(KERNELS)
 
 # Needs root; fetches a Debian 13.
@@ -230,6 +237,12 @@ bench-workloads: lab ## real programs on znsage and on stock swap: memcached, Re
 	@vm/setup workloads
 	target/release/znsage-lab workloads --workloads='$(WORKLOADS)' --rounds='$(ROUNDS)'
 	target/release/znsage report build/workloads/result.json
+
+# LEVELS=80 PATTERNS=random SLOWDOWN=32: bench/README.md.
+bench-ssd: lab ## znsage and stock swap on SSDs that collect garbage, which are modelled
+	@vm/setup ssd
+	cargo build --release -p znsage-ssd
+	target/release/znsage-lab ssd --levels='$(LEVELS)' --patterns='$(PATTERNS)' --slowdown='$(SLOWDOWN)' --rounds='$(SSD_ROUNDS)'
 
 bench-engine:
 	@vm/setup test rust

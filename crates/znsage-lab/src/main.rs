@@ -17,6 +17,7 @@ mod picture;
 mod result;
 mod select;
 mod simulator;
+mod ssd;
 mod stats;
 mod table;
 mod vm;
@@ -40,6 +41,8 @@ enum Command {
     Demo,
     /// Measure the figures and compare them with their targets
     Bench(bench::Args),
+    /// Compare swap on SSDs that collect garbage, which the simulator models
+    Ssd(ssd::Args),
     /// Run real programs on stock swap and on znsage
     Workloads(workloads::Args),
     /// Draw the picture and print the table of an earlier demo again
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Demo => demo::run(),
         Command::Bench(args) => bench::run(&args),
+        Command::Ssd(args) => ssd::run(&args),
         Command::Workloads(args) => workloads::run(&args),
         Command::Redraw { result } => demo::redraw(&result),
         Command::Guest(args) => guest::run(&args).map(|()| true),

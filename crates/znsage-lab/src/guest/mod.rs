@@ -10,6 +10,7 @@ mod null_blk;
 mod nvme_tcp;
 mod program;
 mod scsi_debug;
+mod ssd;
 mod swap;
 mod work;
 mod workloads;
@@ -48,6 +49,13 @@ enum Job {
     Bench(Wanted),
     /// Measure stock swap and znsage on devices with latency
     Latency(Wanted),
+    /// Measure one system on a modelled SSD
+    Ssd {
+        #[arg(long)]
+        out: PathBuf,
+        #[command(flatten)]
+        turn: crate::ssd::Turn,
+    },
     /// Run real programs
     Workloads {
         #[arg(long)]
@@ -61,13 +69,14 @@ enum Job {
 
 pub fn run(args: &Args) -> Result<()> {
     started(match &args.job {
-        Job::Demo { out } | Job::Workloads { out, .. } => out,
+        Job::Demo { out } | Job::Ssd { out, .. } | Job::Workloads { out, .. } => out,
         Job::Bench(wanted) | Job::Latency(wanted) => &wanted.out,
     })?;
     match &args.job {
         Job::Demo { out } => demo::run(out),
         Job::Bench(Wanted { out, figures, rounds }) => bench::run(out, figures, *rounds),
         Job::Latency(Wanted { out, figures, rounds }) => latency::run(out, figures, *rounds),
+        Job::Ssd { out, turn } => ssd::run(out, turn),
         Job::Workloads { out, workloads, rounds } => workloads::run(out, workloads, *rounds),
     }
 }

@@ -42,6 +42,13 @@ impl Swap {
         Ok(Swap { system: System::Stock, device: device.to_string(), off: false })
     }
 
+    /// Stock swap on all of a device, as people set it up.
+    pub fn stock_whole(device: &str, options: &[&str]) -> Result<Swap> {
+        call("mkswap", &[device])?;
+        call("swapon", &[options, &[device]].concat())?;
+        Ok(Swap { system: System::Stock, device: device.to_string(), off: false })
+    }
+
     pub fn znsage(device: &str, options: &[&str]) -> Result<Swap> {
         call("znsage", &[&["on", device], options].concat())?;
         Ok(Swap { system: System::Znsage, device: device.to_string(), off: false })

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! One system on a modelled SSD. The drive was written over before; the measurement
+//! begins when the system has written it over again.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::swap::{device, memory, release, Swap};
+use super::work::{measure, Work};
+use crate::files::{read, write_json};
+use crate::model::PAGE;
+use crate::result::{Context, Result};
+use crate::ssd::{Flash, Measured, System, Turn};
+
+const LIMIT: u64 = 64 << 20;
+const THREADS: u32 = 8;
+const ZONE: &str = "1920K";
+
+/// The device or, on stock swap, the area is written over so often before the measurement,
+/// unless that takes longer.
+const REWRITES: f64 = 2.5;
+const PATIENCE_S: u32 = 900;
+const SECONDS: u32 = 40;
+
+pub fn run(out: &Path, turn: &Turn) -> Result<()> {
+    let name = if turn.system == System::Zones { "ZNS0" } else { "CONV0" };
+    let swap = on(turn.system, &device(name)?)?;
+    let arguments = vec![
+        format!("--memory-limit={LIMIT}"),
+        format!("--threads={THREADS}"),
+        "--seed=1".to_string(),
+        format!("--size={}", memory(turn.used / PAGE, 100, LIMIT)),
+        format!("--pattern={}", turn.pattern.name()),
+        format!("--rewrites={REWRITES}"),
+        format!("--warmup={PATIENCE_S}"),
+        format!("--seconds={SECONDS}"),
+    ];
+    let counters = PathBuf::from(device(&format!("{name}_COUNTERS"))?);
+    let work = Work { system: swap.system, phase: "ssd", arguments };
+    let (measured, series) = watched(&counters, || measure(&work, out))?;
+    let measured = measured?;
+    measured.sound()?;
+    let run = measured.run(turn.pattern.name(), "ssd")?;
+    swap.off()?;
+    let flash = window(&series, run.measured.seconds).ok_or("the counters were not renewed")?;
+    write_json(&out.join("runs.json"), &Measured { kernel: release(), phase: run.measured, flash })
+}
+
+/// Stock swap has the whole drive, with what was written there before.
+fn on(system: System, device: &str) -> Result<Swap> {
+    match system {
+        System::Stock => Swap::stock_whole(device, &[]),
+        System::Discard => Swap::stock_whole(device, &["--discard"]),
+        System::Virtual => Swap::znsage(device, &["--zone-size", ZONE]),
+        System::Zones => Swap::znsage(device, &[]),
+    }
+}
+
+/// Counters, and when they were read.
+type Series = Vec<(Instant, Flash)>;
+
+/// Does the work, and reads the counters twice a second meanwhile.
+fn watched<T>(counters: &Path, work: impl FnOnce() -> T) -> Result<(T, Series)> {
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let watcher = scope.spawn(|| -> Result<Series> {
+            let mut series = Vec::new();
+            while !done.load(Ordering::Relaxed) {
+                series.push((Instant::now(), look(counters)?));
+                thread::sleep(Duration::from_millis(500));
+            }
+            Ok(series)
+        });
+        let result = work();
+        done.store(true, Ordering::Relaxed);
+        let series = watcher.join().map_err(|_| "the watcher of the counters died")??;
+        Ok((result, series))
+    })
+}
+
+fn look(counters: &Path) -> Result<Flash> {
+    #[derive(serde::Deserialize)]
+    struct Drive {
+        written: u64,
+        programmed: u64,
+    }
+    let drive: Drive = serde_json::from_str(&read(counters)?).context(counters.display())?;
+    let vmstat = read(Path::new("/proc/vmstat"))?;
+    let swapped_out = vmstat
+        .lines()
+        .find_map(|line| line.strip_prefix("pswpout ")?.trim().parse().ok())
+        .ok_or("/proc/vmstat has no pswpout")?;
+    Ok(Flash { swapped_out, written: drive.written, programmed: drive.programmed })
+}
+
+/// The last so many seconds before the work's end.
+fn window(series: &[(Instant, Flash)], seconds: f64) -> Option<Flash> {
+    let (end, last) = series.last()?;
+    let first = series.iter().find(|(at, _)| end.duration_since(*at).as_secs_f64() <= seconds)?;
+    (last.swapped_out > first.1.swapped_out).then(|| last.since(&first.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_is_the_end_of_the_series() {
+        let start = Instant::now();
+        let at = |s: u64| {
+            let flash = Flash { swapped_out: 10 * s, written: 20 * s, programmed: 30 * s };
+            (start + Duration::from_secs(s), flash)
+        };
+        let series: Series = (0..=100).map(at).collect();
+        let want = Flash { swapped_out: 400, written: 800, programmed: 1200 };
+        assert_eq!(window(&series, 40.0), Some(want));
+        assert_eq!(window(&series[..1], 40.0), None);
+    }
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `znsage-lab ssd`: swap on SSDs that collect garbage. The drives are the simulator's,
+//! in real time, behind QEMU's NVMe device; bench/README.md explains the comparison.
+
+use std::path::Path;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use crate::files::write_json;
+use crate::model::Phase;
+use crate::result::Result;
+use crate::table::{thousands, Table};
+use crate::vm::{self, Clock, Vm};
+
+const OUT: &str = "build/ssd";
+
+/// Of the conventional drive, as the kernel sees it.
+const SIZE_MIB: u64 = 512;
+/// The unit of the drive's garbage collection, and znsage's zone on it. As large as the
+/// kernel's swap clusters; superblocks of real drives are larger than those.
+const SUPERBLOCK_KIB: u64 = 1920;
+/// The flash of both drives, in percent of `SIZE_MIB`: the zoned one shows all of it.
+const FLASH_PERCENT: u64 = 107;
+
+/// The swap area that znsage offers on the conventional drive, in percent of it. All
+/// systems have so much of it in use as the level says.
+const AREA_PERCENT: u64 = 88;
+
+const TIMEOUT: u32 = 1800;
+
+/// Compare swap on SSDs that collect garbage
+#[derive(clap::Args)]
+pub struct Args {
+    /// How full the swap area is, in percent
+    #[arg(long, value_delimiter = ',', default_value = "50,70,90")]
+    levels: Vec<u64>,
+    #[arg(long, value_delimiter = ',', default_value = "random,zipf")]
+    patterns: Vec<Pattern>,
+    #[arg(long, value_delimiter = ',', default_value = "stock,discard,virtual,zones")]
+    systems: Vec<System>,
+    /// Real time for each unit of the drive's: an emulated CPU is fast beside a slow drive
+    #[arg(long, default_value_t = 16)]
+    slowdown: u64,
+    #[arg(long, default_value_t = 1)]
+    rounds: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum Pattern {
+    Random,
+    Zipf,
+}
+
+impl Pattern {
+    pub fn name(self) -> &'static str {
+        match self {
+            Pattern::Random => "random",
+            Pattern::Zipf => "zipf",
+        }
+    }
+}
+
+/// What swaps, and on which drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum System {
+    /// Linux's own swap.
+    Stock,
+    /// The same with `swapon --discard`.
+    Discard,
+    /// znsage on the same drive.
+    Virtual,
+    /// znsage on a zoned drive of the same flash.
+    Zones,
+}
+
+impl System {
+    fn title(self) -> &'static str {
+        match self {
+            System::Stock => "stock swap",
+            System::Discard => "stock swap, discards",
+            System::Virtual => "znsage, virtual zones",
+            System::Zones => "znsage, zoned drive",
+        }
+    }
+}
+
+/// One system under one load.
+#[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
+pub struct Turn {
+    #[arg(long)]
+    pub system: System,
+    #[arg(long)]
+    pub pattern: Pattern,
+    /// Memory that is swapped out, bytes.
+    #[arg(long)]
+    pub used: u64,
+}
+
+/// What the guest measured. Times are real ones.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Measured {
+    pub kernel: String,
+    pub phase: Phase,
+    /// In the measured window.
+    pub flash: Flash,
+}
+
+/// The drive's counters beside the kernel's, in blocks of 4 KiB and in pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Flash {
+    /// Pages that the kernel swapped out.
+    pub swapped_out: u64,
+    /// Blocks that the host wrote.
+    pub written: u64,
+    /// Blocks that the flash was written.
+    pub programmed: u64,
+}
+
+impl Flash {
+    pub fn since(&self, before: &Flash) -> Flash {
+        Flash {
+            swapped_out: self.swapped_out - before.swapped_out,
+            written: self.written - before.written,
+            programmed: self.programmed - before.programmed,
+        }
+    }
+
+    /// Flash writes for each page swapped out.
+    fn a_page(&self) -> f64 {
+        self.programmed as f64 / self.swapped_out.max(1) as f64
+    }
+
+    /// The drive's own write amplification.
+    fn drive(&self) -> f64 {
+        self.programmed as f64 / self.written.max(1) as f64
+    }
+}
+
+/// A line of result.json.
+#[derive(Serialize)]
+struct Record {
+    percent: u64,
+    round: u32,
+    slowdown: u64,
+    #[serde(flatten)]
+    turn: Turn,
+    #[serde(flatten)]
+    measured: Measured,
+}
+
+pub fn run(args: &Args) -> Result<bool> {
+    let out = Path::new(OUT);
+    let mut records: Vec<Record> = Vec::new();
+    let mut sound = true;
+    for &pattern in &args.patterns {
+        for &percent in &args.levels {
+            for round in 0..args.rounds {
+                let mut systems = args.systems.clone();
+                let n = systems.len();
+                // The systems take turns in being first.
+                systems.rotate_left(round as usize % n);
+                for system in systems {
+                    let used = (SIZE_MIB << 20) * AREA_PERCENT / 100 * percent / 100;
+                    let turn = Turn { system, pattern, used };
+                    eprintln!("[{}, {} {percent} %]", system.title(), pattern.name());
+                    match measure(out, &turn, args.slowdown) {
+                        Ok(measured) => records.push(Record {
+                            percent,
+                            round,
+                            slowdown: args.slowdown,
+                            turn,
+                            measured,
+                        }),
+                        Err(message) => {
+                            eprintln!("  {message}");
+                            sound = false;
+                        }
+                    }
+                    write_json(&out.join("result.json"), &records)?;
+                }
+            }
+        }
+    }
+    print!("{}", table(&records));
+    Ok(sound)
+}
+
+/// Each turn has a boot and a drive of its own, so all drives were used alike.
+fn measure(out: &Path, turn: &Turn, slowdown: u64) -> Result<Measured> {
+    let conventional = format!(
+        "model=conventional,size={SIZE_MIB}M,superblock={SUPERBLOCK_KIB}K,slowdown={slowdown}"
+    );
+    let flash = (SIZE_MIB << 10) * FLASH_PERCENT / 100 / SUPERBLOCK_KIB * 2;
+    let zns = format!(
+        "model=zn540,size={flash}M,zone=2M,capacity={SUPERBLOCK_KIB}K,open=14,active=14,\
+         slowdown={slowdown}"
+    );
+    let zoned = turn.system == System::Zones;
+    let arguments = [
+        format!("--system={}", argument(turn.system)),
+        format!("--pattern={}", argument(turn.pattern)),
+        format!("--used={}", turn.used),
+    ];
+    let vm = Vm {
+        kernel: vm::KERNEL,
+        clock: Clock::Real,
+        conventional: if zoned { vec![] } else { vec![&conventional] },
+        zns: if zoned { vec![&zns] } else { vec![] },
+        forward: None,
+        job: "ssd",
+        arguments: arguments.into(),
+        out,
+        timeout: TIMEOUT,
+    };
+    Ok(vm::collect(&vm)?.document)
+}
+
+/// A value as the command line has it.
+fn argument(value: impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |v| v.get_name().to_string())
+}
+
+/// In the drive's time.
+fn table(records: &[Record]) -> String {
+    let mut table = Table::new(&[
+        "accesses, area used",
+        "system",
+        "out, MB/s",
+        "in, MB/s",
+        "p99, ms",
+        "flash writes a page",
+        "drive's WAF",
+    ]);
+    for r in records {
+        let (phase, slowdown) = (&r.measured.phase, r.slowdown as f64);
+        let mb = |mib: f64| format!("{:.0}", mib * 1.048576 * slowdown);
+        let p99 = phase.latency_us.map_or(0.0, |l| l.p99) / 1000.0 / slowdown;
+        table.row([
+            format!("{}, {} %", r.turn.pattern.name(), r.percent),
+            r.turn.system.title().to_string(),
+            mb(phase.swap_out_mib_per_s),
+            mb(phase.swap_in_mib_per_s),
+            format!("{p99:.1}"),
+            format!("{:.2}", r.measured.flash.a_page()),
+            format!("{:.2}", r.measured.flash.drive()),
+        ]);
+    }
+    let pages: u64 = records.iter().map(|r| r.measured.flash.swapped_out).sum();
+    table.to_text()
+        + &format!("\n{} pages were swapped out while it was measured.\n", thousands(pages as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flash_writes_are_those_of_the_window() {
+        let before = Flash { swapped_out: 100, written: 150, programmed: 200 };
+        let after = Flash { swapped_out: 200, written: 350, programmed: 500 };
+        let flash = after.since(&before);
+        assert_eq!((flash.a_page(), flash.drive()), (3.0, 1.5));
+    }
+}
