@@ -258,7 +258,7 @@ impl Server for Plugin {
     }
 
     fn zero(&self, count: u32, offset: u64, _: Flags) -> Result<()> {
-        const ZEROES: [u8; 1 << 16] = [0; 1 << 16];
+        static ZEROES: [u8; 1 << 16] = [0; 1 << 16];
         let (mut at, end) = (offset, offset + u64::from(count));
         while at < end {
             let part = ZEROES.len().min((end - at) as usize);
