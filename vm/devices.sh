@@ -18,7 +18,9 @@ total_size() {
 	echo "$total"
 }
 
-# device_arguments KIND INDEX SPEC DIRECTORY: prints one argument a line.
+# device_arguments KIND INDEX SPEC DIRECTORY COUNTERS PLUGIN: prints one argument a line.
+# Images and sockets come into DIRECTORY, and the counters of modelled drives into COUNTERS,
+# which the guest sees. PLUGIN makes those drives.
 device_arguments() {
 	local kind=$1 id=$1$2 spec=$3 image=$4/$1$2.img blocks
 	local -A key=([size]=512M [lba]=4096 [metadata]=0 [model]='' [slowdown]=1)
@@ -31,7 +33,7 @@ device_arguments() {
 	check_spec "$kind" "$spec" || return
 
 	if [[ -n ${key[model]} ]]; then
-		modelled_medium "$kind" "$id" "$4" || return
+		modelled_medium "$kind" "$id" "$4" "$5" "$6" || return
 	else
 		image_medium "$id" "$image" || return
 	fi
@@ -53,22 +55,27 @@ image_medium() {
 # and limits of zones. A reset takes as long for each byte as one of the drive's own zones,
 # which are larger.
 modelled_medium() {
-	local kind=$1 id=$2 directory=$3 set=()
-	local plugin=$REPO/target/$tools/libznsage_ssd.so
+	local kind=$1 id=$2 directory=$3 counters=$4 plugin=$5 set=()
 	[[ -e $plugin ]] || {
 		say "model=${key[model]}: $plugin is not built; run 'make tools'"
 		return 1
 	}
 	# Otherwise superblocks would shrink with the drive, below the kernel's swap clusters.
 	((${key[superblock]:-0} == 0)) || set=(set="conventional.superblock=${key[superblock]}"
-		set="conventional.flash=$((key[size] / 4096 * 107 / 100 * 4096))")
+		set="conventional.flash=$(flash_of "${key[size]}")")
 	[[ $kind != zns ]] || set=(set="zoned.zone_size=${key[zone]}" set="zoned.zone_capacity=${key[capacity]}"
 		set=zoned.max_open=0 set=zoned.max_active=0 set='zoned.reset_us=[[0, 100], [1, 100]]')
 	"$REPO/vm/setup" ssd >&2 || return
 	nbdkit --unix "$directory/$id.sock" --pidfile "$directory/$id.pid" --threads 64 "$plugin" \
 		device="${key[model]}" size="${key[size]}" slowdown="${key[slowdown]}" \
-		counters="$run/$id.json" "${set[@]}" >&2 || return
+		counters="$counters/$id.json" "${set[@]}" >&2 || return
 	printf '%s\n' -drive "if=none,id=$id,file=nbd+unix:///?socket=$directory/$id.sock,format=raw,cache=unsafe,discard=unmap"
+}
+
+# A drive has 7 % more flash than it shows, in whole pages.
+flash_of() {
+	local flash=$(($1 * 107 / 100))
+	echo $((flash - flash % 4096))
 }
 
 stop_models() {

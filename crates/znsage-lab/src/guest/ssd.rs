@@ -20,7 +20,7 @@ const ZONE: &str = "1920K";
 
 /// The device or, on stock swap, the area is written over so often before the measurement,
 /// unless that takes longer.
-const REWRITES: f64 = 2.5;
+const REWRITES: f64 = 1.5;
 const PATIENCE_S: u32 = 900;
 const SECONDS: u32 = 40;
 
