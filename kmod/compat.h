@@ -108,6 +108,24 @@ static inline u32 znsage_write_stream_granularity(struct block_device *bdev)
 #endif
 }
 
+/* How many write streams (FDP) the device has; a partition has none. */
+static inline u32 znsage_write_streams(struct block_device *bdev)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
+	return min_t(u32, bdev_max_write_streams(bdev), U8_MAX);
+#else
+	return 0;
+#endif
+}
+
+/* Write @bio to stream @nr of the device, from 1; 0: to none. */
+static inline void znsage_set_write_stream(struct bio *bio, u8 nr)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
+	bio->bi_write_stream = nr;
+#endif
+}
+
 /* block_device_operations.open: (gendisk, mode) since 6.5. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
 #define ZNSAGE_OPEN_ARGS	struct gendisk *disk, blk_mode_t mode

@@ -157,6 +157,7 @@ static int make_engine(struct znsage_device *zd, struct znsage_geometry *geo)
 	zd->chunk_blocks = geo->cfg.chunk_blocks;
 	zd->batch_blocks = geo->cfg.batch_blocks;
 	zd->write_unit = geo->cfg.write_unit;
+	zd->nr_write_streams = znsage_write_streams(zd->backing.bdev);
 	zd->nr_slots = geo->cfg.nr_slots;
 	zd->nr_streams = zse_max_streams(&geo->cfg);
 	return chunks_alloc(zd, &geo->cfg);

@@ -8,6 +8,10 @@
  * Zones are what the device erases or cleans as a whole, as far as it tells. To
  * write and discard large pieces in order is what such devices do best, whether
  * or not the guess is right.
+ *
+ * A device with Flexible Data Placement (FDP) keeps what is written to each of
+ * its write streams apart. The pages of a zone die together, so a write stream
+ * should have one open zone, as long as there are enough.
  */
 #include <linux/bitmap.h>
 #include <linux/blkdev.h>
@@ -99,6 +103,22 @@ static int virtual_check(const char *name, struct block_device *bdev,
 	return -ENOTEMPTY;
 }
 
+/*
+ * GC has half of the device's write streams: pages that have survived live
+ * longer. There each class of survivors has lanes of its own.
+ */
+static u8 write_stream(const struct znsage_device *zd,
+		       const struct zse_chunk *c)
+{
+	u32 nr = zd->nr_write_streams, gc = nr / 2;
+
+	if (!nr)
+		return 0;
+	if (c->gc)
+		return nr - c->lane % max(gc, 1U);
+	return 1 + (c->stream + c->lane) % (nr - gc);
+}
+
 /* As direct I/O: writeback's limits are not for swap. */
 static void virtual_append(struct znsage_chunk *zc, struct bio *bio)
 {
@@ -107,6 +127,7 @@ static void virtual_append(struct znsage_chunk *zc, struct bio *bio)
 	bio->bi_opf = REQ_OP_WRITE | REQ_SYNC | REQ_IDLE;
 	bio->bi_iter.bi_sector = znsage_zone_start(zc->zd, c->zone) +
 				 c->offset * ZNSAGE_PAGE_SECTORS;
+	znsage_set_write_stream(bio, write_stream(zc->zd, c));
 }
 
 static bool virtual_landed(const struct znsage_chunk *zc,

@@ -204,6 +204,7 @@ struct znsage_device {
 	u32 chunk_blocks;		/* the longest append */
 	u32 batch_blocks;		/* of a full chunk, unless it grows */
 	u32 write_unit;			/* blocks */
+	u32 nr_write_streams;		/* of the device below, with FDP */
 	u32 nr_slots;
 	u32 nr_streams;			/* the most that any policy gets */
 	u32 deadline_us;

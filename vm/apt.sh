@@ -7,11 +7,11 @@
 RELEASE=bookworm
 APT=$BUILD/apt
 
-# Debian's suites that offer this kernel version.
+# Debian's suites that offer this kernel version, or vm/qemu's package.
 suites_of() {
 	case $1 in
 		6.1) echo "$RELEASE $RELEASE-updates $RELEASE-security" ;;
-		6.12) echo "$RELEASE-backports" ;;
+		6.12 | qemu) echo "$RELEASE-backports" ;;
 		7.2 | 7.3) echo "trixie-backports" ;;
 		*) die "unknown kernel '$1' (have: ${KERNELS[*]})" ;;
 	esac
@@ -70,7 +70,7 @@ private_apt() {
 		-o "Acquire::Languages=none" "$@"
 }
 
-# Sets up a private apt with the suites of the kernel. Tries all archives that this machine
+# Sets up a private apt with the suites of the kernel or of `qemu`. Tries all archives that this machine
 # uses for Debian's release until one works.
 prepare_apt() {
 	local state=$1 version=$2 suites archive archives
@@ -90,6 +90,6 @@ prepare_apt() {
 			return
 		fi
 	done
-	die "kernel $version: cannot read the package lists of: $suites;" \
+	die "cannot read the package lists of: $suites;" \
 		"check the network and this machine's apt sources"
 }

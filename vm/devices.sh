@@ -27,7 +27,7 @@ device_arguments() {
 	if [[ $kind == zns ]]; then
 		key+=([zone]=4M [capacity]='' [open]=0 [active]=0)
 	else
-		key+=([superblock]=0)
+		key+=([superblock]=0 [fdp]=0 [unit]=16M)
 	fi
 	read_spec "$kind" "$spec" || return
 	check_spec "$kind" "$spec" || return
@@ -37,7 +37,12 @@ device_arguments() {
 	else
 		image_medium "$id" "$image" || return
 	fi
-	printf '%s\n' -device "nvme,id=nvme-$id,serial=${id^^}"
+	local subsystem=
+	if ((${key[fdp]:-0} > 0)); then
+		printf '%s\n' -device "nvme-subsys,id=subsys-$id,fdp=on,fdp.nruh=${key[fdp]},fdp.runs=${key[unit]}"
+		subsystem=,subsys=subsys-$id
+	fi
+	printf '%s\n' -device "nvme,id=nvme-$id,serial=${id^^}$subsystem"
 	printf '%s\n' -device "nvme-ns,bus=nvme-$id,drive=$id,nsid=1$(namespace_properties "$kind")"
 }
 
@@ -68,7 +73,7 @@ modelled_medium() {
 	"$REPO/vm/setup" ssd >&2 || return
 	nbdkit --unix "$directory/$id.sock" --pidfile "$directory/$id.pid" --threads 64 "$plugin" \
 		device="${key[model]}" size="${key[size]}" slowdown="${key[slowdown]}" \
-		counters="$counters/$id.json" "${set[@]}" >&2 || return
+		counters="$counters/$id.json" hurry="$counters/$id.hurry" "${set[@]}" >&2 || return
 	printf '%s\n' -drive "if=none,id=$id,file=nbd+unix:///?socket=$directory/$id.sock,format=raw,cache=unsafe,discard=unmap"
 }
 
@@ -112,6 +117,7 @@ check_spec() {
 	((key[slowdown] > 0)) || bad_device "$kind" "$spec" "slowdown must be at least 1" || return
 	[[ -z ${key[model]} ]] || ((key[lba] == 4096 && key[metadata] == 0)) ||
 		bad_device "$kind" "$spec" "a model has blocks of 4096 bytes and no metadata" || return
+	((${key[fdp]:-0} <= 128)) || bad_device "$kind" "$spec" "fdp must be at most 128" || return
 	[[ $kind == zns ]] || return 0
 	((key[zone] > 0 && key[zone] % key[lba] == 0)) || bad_device "$kind" "$spec" "zone must be a multiple of lba" || return
 	((key[size] >= key[zone])) || bad_device "$kind" "$spec" "size is less than one zone" || return
@@ -130,6 +136,7 @@ bad_device() {
 namespace_properties() {
 	printf ',logical_block_size=%s,physical_block_size=%s' "${key[lba]}" 4096
 	((key[metadata] == 0)) || printf ',ms=%s' "${key[metadata]}"
+	((${key[fdp]:-0} == 0)) || printf ',fdp.ruhs=0-%s' $((key[fdp] - 1))
 	[[ $1 == zns ]] || return 0
 	printf ',zoned=true,zoned.zone_size=%s,zoned.zone_capacity=%s,zoned.max_open=%s,zoned.max_active=%s' \
 		"${key[zone]}" "${key[capacity]}" "${key[open]}" "${key[active]}"

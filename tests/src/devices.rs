@@ -13,5 +13,5 @@ pub const MEDIUM: &str = "ZNS2";
 pub const LARGE: &str = "ZNS3";
 /// 64 MiB, zones of 512 KiB, at most one open or active.
 pub const ONE_OPEN: &str = "ZNS4";
-/// 256 MiB, conventional.
+/// 256 MiB, conventional. On kernels from 7.0 with four placement handles (FDP).
 pub const CONVENTIONAL: &str = "CONV0";

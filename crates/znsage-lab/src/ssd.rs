@@ -42,6 +42,9 @@ pub struct Args {
     /// Real time for each unit of the drive's: an emulated CPU is fast beside a slow drive
     #[arg(long, default_value_t = 16)]
     slowdown: u64,
+    /// The area or device is written over so often before the measurement
+    #[arg(long, default_value_t = 3.0)]
+    rewrites: f64,
     #[arg(long, default_value_t = 1)]
     rounds: u32,
 }
@@ -97,6 +100,11 @@ pub struct Turn {
     /// Memory that is swapped out, bytes.
     #[arg(long)]
     pub used: u64,
+    #[arg(long)]
+    pub rewrites: f64,
+    /// The drive's size, bytes.
+    #[arg(long)]
+    pub drive: u64,
 }
 
 /// What the guest measured. Times are real ones.
@@ -164,7 +172,13 @@ pub fn run(args: &Args) -> Result<bool> {
                 systems.rotate_left(round as usize % n);
                 for system in systems {
                     let used = (SIZE_MIB << 20) * AREA_PERCENT / 100 * percent / 100;
-                    let turn = Turn { system, pattern, used };
+                    let turn = Turn {
+                        system,
+                        pattern,
+                        used,
+                        rewrites: args.rewrites,
+                        drive: SIZE_MIB << 20,
+                    };
                     eprintln!("[{}, {} {percent} %]", system.title(), pattern.name());
                     match measure(out, &turn, args.slowdown) {
                         Ok(measured) => records.push(Record {
@@ -203,6 +217,8 @@ fn measure(out: &Path, turn: &Turn, slowdown: u64) -> Result<Measured> {
         format!("--system={}", argument(turn.system)),
         format!("--pattern={}", argument(turn.pattern)),
         format!("--used={}", turn.used),
+        format!("--rewrites={}", turn.rewrites),
+        format!("--drive={}", turn.drive),
     ];
     let vm = Vm {
         kernel: vm::KERNEL,

@@ -33,6 +33,7 @@ device=NAME       a device of `znsage sim devices`, or the path of a file
 size=SIZE         bytes for the host
 set=KEY=VALUE     a key of the device; any number of times
 slowdown=FACTOR   real time for each unit of the drive's              [1]
+hurry=FILE        while this file exists, the factor is 1
 worn=true         write a conventional drive over before              [true]
 counters=FILE     write its counters there, four times a second";
 
@@ -46,10 +47,38 @@ struct Disk {
     /// In memory.
     data: File,
     counters: Option<PathBuf>,
-    start: Instant,
-    /// The model's time at `start`.
-    epoch: Ns,
-    ssd: Mutex<Ssd>,
+    hurry: Option<PathBuf>,
+    model: Mutex<Model>,
+}
+
+struct Model {
+    ssd: Ssd,
+    clock: Clock,
+}
+
+/// The model's time.
+#[derive(Clone, Copy)]
+struct Clock {
+    /// Real time and the model's at which the factor began to hold.
+    real: Instant,
+    model: Ns,
+    slowdown: f64,
+}
+
+impl Clock {
+    fn new(model: Ns, slowdown: f64) -> Clock {
+        Clock { real: Instant::now(), model, slowdown }
+    }
+
+    fn now(&self) -> Ns {
+        self.model + (self.real.elapsed().as_nanos() as f64 / self.slowdown) as Ns
+    }
+
+    /// Real time from now until then.
+    fn until(&self, model: Ns) -> Duration {
+        let at = ((model - self.model) as f64 * self.slowdown) as u64;
+        Duration::from_nanos(at).saturating_sub(self.real.elapsed())
+    }
 }
 
 /// The file of counters, in blocks of 4 KiB since the drive was made.
@@ -106,32 +135,39 @@ impl Disk {
             slowdown,
             data: memory(size)?,
             counters: once.get("counters").map(PathBuf::from),
-            start: Instant::now(),
-            epoch,
-            ssd: Mutex::new(ssd),
+            hurry: once.get("hurry").map(PathBuf::from),
+            model: Mutex::new(Model { ssd, clock: Clock::new(epoch, slowdown) }),
         })
     }
 
-    fn ssd(&self) -> MutexGuard<'_, Ssd> {
-        self.ssd.lock().unwrap_or_else(PoisonError::into_inner)
+    fn model(&self) -> MutexGuard<'_, Model> {
+        self.model.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Submits a command now, and waits until it completes.
     fn submit(&self, command: impl FnOnce(&mut Ssd, Ns) -> Done) -> Result<()> {
-        let mut ssd = self.ssd();
+        let mut model = self.model();
         // The clock is read under the lock: the model wants commands in order of time.
-        let elapsed = self.start.elapsed().as_nanos() as f64 / self.slowdown;
-        let done = command(&mut ssd, self.epoch + elapsed as Ns);
-        drop(ssd);
-        let done = done.map_err(|e| Error::new(libc::EIO, e))?;
-        let at = Duration::from_nanos(((done - self.epoch) as f64 * self.slowdown) as u64);
-        thread::sleep(at.saturating_sub(self.start.elapsed()));
+        let clock = model.clock;
+        let done = command(&mut model.ssd, clock.now());
+        drop(model);
+        thread::sleep(clock.until(done.map_err(|e| Error::new(libc::EIO, e))?));
         Ok(())
     }
 
+    /// The clock runs at another speed from now on. Commands in flight do not notice.
+    fn set_speed(&self) {
+        let hurries = self.hurry.as_ref().is_some_and(|file| file.exists());
+        let slowdown = if hurries { 1.0 } else { self.slowdown };
+        let clock = &mut self.model().clock;
+        if clock.slowdown != slowdown {
+            *clock = Clock::new(clock.now(), slowdown);
+        }
+    }
+
     fn counters(&self) -> Counters {
-        let ssd = self.ssd();
-        let c = ssd.counters();
+        let model = self.model();
+        let c = model.ssd.counters();
         Counters {
             written: c.written_blocks,
             copied: c.copied_blocks,
@@ -202,14 +238,16 @@ impl Server for Plugin {
     /// Before that, no thread would survive.
     fn after_fork() -> Result<()> {
         let disk = disk()?;
-        if let Some(file) = &disk.counters {
-            disk.write_counters(file)?;
-            thread::spawn(move || {
-                while disk.write_counters(file).is_ok() {
-                    thread::sleep(INTERVAL);
-                }
-            });
-        }
+        let look = || -> std::io::Result<()> {
+            disk.set_speed();
+            disk.counters.as_ref().map_or(Ok(()), |file| disk.write_counters(file))
+        };
+        look()?;
+        thread::spawn(move || {
+            while look().is_ok() {
+                thread::sleep(INTERVAL);
+            }
+        });
         Ok(())
     }
 

@@ -15,7 +15,7 @@ use crate::scsi_debug::ScsiDebug;
 
 crate::cases![conventional:
     disk (each), swap_on_a_disk (more), partition_without_discard (more), failed_writes (more), what_holds_data,
-    force_is_needed];
+    force_is_needed, write_streams];
 
 /// At 60 % with zones that are a 64th of the device each.
 const MOST_WAF: f64 = 2.0;
@@ -106,6 +106,38 @@ fn failed_writes(log: &mut Log) -> Outcome {
     let (errors, unread) = (device.counter("write_errors")?, device.counter("read_errors")?);
     ensure!(errors >= 3 && unread == 0, "{errors} write errors, {unread} read errors");
     device.end()
+}
+
+/// Blocks that may still be written to the present reclaim unit of each placement handle.
+fn room_of_handles(node: &str) -> Outcome<Vec<u64>> {
+    let printed = guest::ok(&["nvme", "fdp", "status", node])?;
+    let values = printed.lines().filter_map(|line| line.split_once("(RUAMW): "));
+    values.map(|(_, n)| n.trim().parse().context(&printed)).collect()
+}
+
+/// Swap-out and GC have placement handles of their own.
+fn write_streams(_: &mut Log) -> Outcome {
+    let node = guest::device(CONVENTIONAL)?;
+    let queue = node.replace("/dev/", "/sys/block/") + "/queue/max_write_streams";
+    if !guest::exists(&queue) || guest::read(&queue)?.trim() == "0" {
+        print!("no write streams ... ");
+        return Ok(());
+    }
+    let whole = room_of_handles(&node)?;
+    let device = Device::on(&node, &["--force", "--zone-size", "1M"])?;
+    // A handle may be at the end of a unit by chance.
+    let mut written = vec![false; whole.len()];
+    for _ in 0..3 {
+        swap(&device)?;
+        for (handle, room) in room_of_handles(&node)?.into_iter().enumerate() {
+            written[handle] |= room != whole[handle];
+        }
+        if written[0] && written[whole.len() - 1] {
+            ensure!(device.counter("gc_blocks")? > 0, "GC has moved nothing");
+            return device.end();
+        }
+    }
+    Err(format!("placement handles that were written: {written:?}").into())
 }
 
 /// Swap areas and partition tables are not overwritten, nor what is in use.

@@ -2,6 +2,7 @@
 //! One system on a modelled SSD. The drive was written over before; the measurement
 //! begins when the system has written it over again.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -15,12 +16,12 @@ use crate::result::{Context, Result};
 use crate::ssd::{Flash, Measured, System, Turn};
 
 const LIMIT: u64 = 64 << 20;
-const THREADS: u32 = 8;
+const THREADS: u32 = 16;
 const ZONE: &str = "1920K";
 
-/// The device or, on stock swap, the area is written over so often before the measurement,
-/// unless that takes longer.
-const REWRITES: f64 = 1.5;
+/// The area is written over before the measurement, unless that takes longer.
+/// Of these, the last part at the speed of the measurement.
+const SLOW_REWRITES: f64 = 0.1;
 const PATIENCE_S: u32 = 900;
 const SECONDS: u32 = 40;
 
@@ -33,13 +34,19 @@ pub fn run(out: &Path, turn: &Turn) -> Result<()> {
         "--seed=1".to_string(),
         format!("--size={}", memory(turn.used / PAGE, 100, LIMIT)),
         format!("--pattern={}", turn.pattern.name()),
-        format!("--rewrites={REWRITES}"),
+        format!("--rewrites={}", turn.rewrites),
         format!("--warmup={PATIENCE_S}"),
         format!("--seconds={SECONDS}"),
     ];
-    let counters = PathBuf::from(device(&format!("{name}_COUNTERS"))?);
+    let drive = Drive {
+        counters: device(&format!("{name}_COUNTERS"))?.into(),
+        hurry: device(&format!("{name}_HURRY"))?.into(),
+        hurries_for: (turn.used as f64 + (turn.rewrites - SLOW_REWRITES) * turn.drive as f64)
+            as u64
+            / PAGE,
+    };
     let work = Work { system: swap.system, phase: "ssd", arguments };
-    let (measured, series) = watched(&counters, || measure(&work, out))?;
+    let (measured, series) = drive.watched(|| measure(&work, out))?;
     let measured = measured?;
     measured.sound()?;
     let run = measured.run(turn.pattern.name(), "ssd")?;
@@ -61,23 +68,39 @@ fn on(system: System, device: &str) -> Result<Swap> {
 /// Counters, and when they were read.
 type Series = Vec<(Instant, Flash)>;
 
-/// Does the work, and reads the counters twice a second meanwhile.
-fn watched<T>(counters: &Path, work: impl FnOnce() -> T) -> Result<(T, Series)> {
-    let done = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let watcher = scope.spawn(|| -> Result<Series> {
-            let mut series = Vec::new();
-            while !done.load(Ordering::Relaxed) {
-                series.push((Instant::now(), look(counters)?));
-                thread::sleep(Duration::from_millis(500));
-            }
-            Ok(series)
-        });
-        let result = work();
-        done.store(true, Ordering::Relaxed);
-        let series = watcher.join().map_err(|_| "the watcher of the counters died")??;
-        Ok((result, series))
-    })
+struct Drive {
+    counters: PathBuf,
+    /// The drive is not slowed down as long as this file exists.
+    hurry: PathBuf,
+    /// Blocks that are written to it so.
+    hurries_for: u64,
+}
+
+impl Drive {
+    /// Does the work, and reads the counters twice a second meanwhile.
+    fn watched<T>(&self, work: impl FnOnce() -> T) -> Result<(T, Series)> {
+        let done = AtomicBool::new(false);
+        fs::write(&self.hurry, "").context(self.hurry.display())?;
+        let start = look(&self.counters)?;
+        thread::scope(|scope| {
+            let watcher = scope.spawn(|| -> Result<Series> {
+                let mut series = Vec::new();
+                while !done.load(Ordering::Relaxed) {
+                    let flash = look(&self.counters)?;
+                    if flash.written - start.written >= self.hurries_for && self.hurry.exists() {
+                        fs::remove_file(&self.hurry).context(self.hurry.display())?;
+                    }
+                    series.push((Instant::now(), flash));
+                    thread::sleep(Duration::from_millis(500));
+                }
+                Ok(series)
+            });
+            let result = work();
+            done.store(true, Ordering::Relaxed);
+            let series = watcher.join().map_err(|_| "the watcher of the counters died")??;
+            Ok((result, series))
+        })
+    }
 }
 
 fn look(counters: &Path) -> Result<Flash> {
