@@ -137,7 +137,7 @@ fn write_streams(_: &mut Log) -> Outcome {
             return device.end();
         }
     }
-    Err(format!("placement handles that were written: {written:?}").into())
+    Err(format!("placement handles that were written: {written:?}"))
 }
 
 /// Swap areas and partition tables are not overwritten, nor what is in use.
