@@ -152,14 +152,6 @@ pub fn check_kind(sys: &dyn Sys, path: &str, name: &str) -> Result<u64> {
     Ok(append)
 }
 
-/// Where only zones will do.
-pub fn check_zoned(backing: &Backing) -> Result<&Zones> {
-    backing.zones.as_ref().ok_or_else(|| {
-        Error::new(Kind::Device, format!("{} is not a zoned device", backing.path))
-            .hint("`lsblk -o NAME,SIZE,ZONED` shows which devices are (host-managed)")
-    })
-}
-
 /// Refuses a device that is on, mounted, below another device or open
 /// exclusively.
 fn check_unused(sys: &dyn Sys, path: &str, name: &str) -> Result<()> {

@@ -167,7 +167,7 @@ pub struct CheckArgs {
 
 #[derive(Debug, Args)]
 pub struct ProbeArgs {
-    /// A zoned block device that is not in use, e.g. /dev/nvme1n1
+    /// A block device that is not in use, e.g. /dev/nvme1n1
     pub device: String,
 
     /// Overwrite the device without asking

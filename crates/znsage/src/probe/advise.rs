@@ -2,11 +2,14 @@
 //! Settings of `znsage on` from the measurements.
 
 use super::plan::Layout;
-use super::record::{Operation, Point, Probe, Setting, Varies};
+use super::record::{Operation, Point, Probe, Setting, Varies, ZoneSize};
 use crate::units::{self, counted};
 
 /// A bandwidth above this share of the best one counts as equal.
 const GOOD: f64 = 0.9;
+
+/// A p99 up to this multiple of the shortest counts as equal.
+const EVEN: f64 = 2.0;
 
 /// The module's default: one zone being filled by GC, and the next one.
 const MIN_RESERVE: u64 = 2;
@@ -19,6 +22,7 @@ const FOR_GC: u64 = 2;
 
 pub fn settings(probe: &Probe, layout: &Layout, cpus: u64) -> Vec<Setting> {
     let mut all = Vec::new();
+    all.extend(zone_size(probe));
     all.extend(chunk(probe, layout));
     all.extend(write_unit(layout));
     all.extend(streams(probe, layout, cpus));
@@ -94,6 +98,32 @@ fn write_unit(layout: &Layout) -> Option<Setting> {
         let reason = format!("the device writes in units of {}", units::size(layout.unit));
         setting("write-unit", size(layout.unit), reason)
     })
+}
+
+/// The smallest virtual zone that the device writes about as fast as the best, and as evenly.
+fn zone_size(probe: &Probe) -> Option<Setting> {
+    let sizes = &probe.zone_sizes;
+    let p99 = |s: &&ZoneSize| s.speed.latency_us.p99;
+    // Of equal ones, the smallest.
+    let best = sizes.iter().rev().max_by(|a, b| a.speed.mib_per_s.total_cmp(&b.speed.mib_per_s))?;
+    let shortest = sizes.iter().map(|s| p99(&s)).reduce(f64::min)?;
+    let good = |s: &&ZoneSize| {
+        s.speed.mib_per_s >= GOOD * best.speed.mib_per_s && p99(s) <= EVEN * shortest
+    };
+    let chosen = sizes.iter().find(good).unwrap_or(best);
+    let compared = match std::ptr::eq(chosen, best) {
+        true => "the best of all".to_string(),
+        false => {
+            format!("the best is {:.0} with {}", best.speed.mib_per_s, units::size(best.zone_bytes))
+        }
+    };
+    let reason = format!(
+        "zones of {} are written at {:.0} MiB/s, p99 {}, {compared}",
+        units::size(chosen.zone_bytes),
+        chosen.speed.mib_per_s,
+        units::micros(chosen.speed.latency_us.p99)
+    );
+    Some(setting("zone-size", size(chosen.zone_bytes), reason))
 }
 
 /// How many zones to write at once, as streams and zones per stream.

@@ -26,6 +26,8 @@ pub struct Job {
     pub apart: u64,
     /// Ends after this many bytes, or after the time of the run.
     pub limit: Option<u64>,
+    /// Writes zones of this many bytes, each from its beginning to its end, in random order.
+    pub virtual_zone: Option<u64>,
     /// Starts together with the previous job, instead of after it.
     pub beside: bool,
 }
@@ -33,7 +35,8 @@ pub struct Job {
 impl Job {
     pub fn new(rw: &'static str, bytes: u64, (offset, size): (u64, u64)) -> Job {
         let (depth, threads, apart) = (1, 1, 0);
-        Job { rw, bytes, depth, offset, size, threads, apart, limit: None, beside: false }
+        let (limit, virtual_zone, beside) = (None, None, false);
+        Job { rw, bytes, depth, offset, size, threads, apart, limit, virtual_zone, beside }
     }
 
     pub fn beside(self) -> Job {
@@ -43,7 +46,10 @@ impl Job {
     fn words(&self, i: usize, seconds: f64) -> Vec<String> {
         let mut words = vec![
             format!("--name=job{i}"),
-            format!("--rw={}", self.rw),
+            match self.virtual_zone {
+                Some(zone) => format!("--rw={}:{}", self.rw, zone / self.bytes),
+                None => format!("--rw={}", self.rw),
+            },
             format!("--bs={}", self.bytes),
             format!("--iodepth={}", self.depth),
             format!("--offset={}", self.offset),
@@ -52,6 +58,10 @@ impl Job {
         ];
         if self.threads > 1 {
             words.push(format!("--offset_increment={}", self.apart));
+        }
+        if let Some(zone) = self.virtual_zone {
+            words.push("--rw_sequencer=sequential".to_string());
+            words.push(format!("--blockalign={zone}"));
         }
         match self.limit {
             Some(bytes) => words.push(format!("--io_size={bytes}")),
@@ -74,6 +84,8 @@ pub struct Run {
     pub seconds: f64,
     /// File for bandwidth over time, if wanted.
     pub log: Option<String>,
+    /// The device has zones.
+    pub zoned: bool,
 }
 
 /// Milliseconds per sample of that log.
@@ -85,7 +97,6 @@ impl Run {
             "fio",
             "--output-format=json",
             "--direct=1",
-            "--zonemode=zbd",
             "--thread",
             "--group_reporting",
             "--randrepeat=0",
@@ -93,6 +104,9 @@ impl Run {
         ]
         .map(String::from)
         .to_vec();
+        if self.zoned {
+            words.push("--zonemode=zbd".to_string());
+        }
         words.push(format!("--filename={device}"));
         words.push(format!("--ioengine={engine}"));
         if let Some(log) = &self.log {
@@ -265,10 +279,26 @@ mod tests {
     fn jobs_wait_for_the_previous_one_unless_beside() {
         let job = Job::new("write", 4096, (0, 1 << 20));
         let limited = Job { limit: Some(8192), ..job.clone() };
-        let run = Run { jobs: vec![job.clone(), job.beside(), limited], seconds: 1.5, log: None };
+        let run = Run {
+            jobs: vec![job.clone(), job.beside(), limited],
+            seconds: 1.5,
+            log: None,
+            zoned: true,
+        };
         let words = run.words("/dev/x", "io_uring");
         let count = |word: &str| words.iter().filter(|w| *w == word).count();
         assert_eq!((count("--stonewall"), count("--new_group")), (2, 1));
         assert_eq!((count("--runtime=1500ms"), count("--io_size=8192")), (2, 1));
+        assert_eq!(count("--zonemode=zbd"), 1);
+    }
+
+    #[test]
+    fn virtual_zones_are_written_in_order() {
+        let job = Job { virtual_zone: Some(1 << 20), ..Job::new("randwrite", 65536, (0, 1 << 30)) };
+        let run = Run { jobs: vec![job], seconds: 1.0, log: None, zoned: false };
+        let words = run.words("/dev/x", "io_uring");
+        let has = |word: &str| words.iter().any(|w| w == word);
+        assert!(has("--rw=randwrite:16") && has("--rw_sequencer=sequential"));
+        assert!(has("--blockalign=1048576") && !has("--zonemode=zbd"));
     }
 }

@@ -247,6 +247,7 @@ pub fn fill(w: &mut Work, probe: &mut Probe, percent: u64) -> Result<()> {
     let run = Run {
         jobs: vec![Job::new("write", bytes, layout.span(0, zones))],
         seconds: w.ready.plan.fill_seconds,
+        zoned: true,
         log: Some(prefix),
     };
     let done = w.fio_run(&run);

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `znsage probe`: measures parallelism, isolation, predictability and the times of
-//! zone commands of a zoned device, with fio where possible. Destroys all data on the
-//! device and leaves it empty, also after a failure.
+//! zone commands of a zoned device; on one without zones, which size of virtual zones it
+//! writes well. With fio where possible. Destroys all data on the device and leaves it
+//! empty, also after a failure.
 
 mod advise;
 mod fio;
 mod measure;
 mod plan;
 pub mod record;
+mod sizes;
 mod steps;
 mod work;
 
@@ -53,16 +55,16 @@ pub struct Report {
 pub fn prepare(sys: &dyn Sys, args: &ProbeArgs, page: u64) -> Result<Ready> {
     require_root(sys, "measure a device")?;
     let backing = device::inspect(sys, &args.device, args.force)?;
-    let zones = device::check_zoned(&backing)?.number;
     crate::resume::check(sys, &backing.path, &backing.name)?;
     let layout = Layout::of(sys, &backing, page)?;
+    let zones = backing.zones.as_ref().map_or(0, |zones| zones.number);
     let plan = Plan::of(args.quick, &layout);
     let fio = fio::find(sys)?;
     let file = |path: &Option<std::path::PathBuf>| path.as_deref().map(|p| output_path(sys, p));
     let (profile, save) = (file(&args.profile).transpose()?, file(&args.save).transpose()?);
     let held = sys.hold(&backing.path).map_err(|e| Error::io("open", &sys.at(&backing.path), e))?;
     if !args.yes {
-        ask_user(sys, &backing, steps::estimate(&plan))?;
+        ask_user(sys, &backing, steps::estimate(&plan, &layout))?;
     }
     Ok(Ready { backing, zones, layout, plan, fio, profile, save, _held: held })
 }
@@ -113,6 +115,7 @@ pub fn run(sys: &dyn Sys, ready: &Ready) -> Result<Report> {
         isolation: Vec::new(),
         predictability: Vec::new(),
         zone_times: Vec::new(),
+        zone_sizes: Vec::new(),
         recommended: Vec::new(),
         notes: Vec::new(),
         machine,
@@ -128,8 +131,15 @@ pub fn run(sys: &dyn Sys, ready: &Ready) -> Result<Report> {
     Ok(save(sys, ready, probe))
 }
 
+/// A device without zones is discarded, if it takes discards.
 fn reset(sys: &dyn Sys, ready: &Ready) -> Result<()> {
     let (path, (start, length)) = (&ready.backing.path, ready.layout.all());
+    if ready.backing.zones.is_none() {
+        return match queue::discards(sys, &ready.backing.name) {
+            true => discard(sys, path),
+            false => Ok(()),
+        };
+    }
     match sys.command_zones(path, ZoneCommand::Reset, start, length) {
         Ok(_) => Ok(()),
         Err(e) => Err(Error::io("reset the zones of", &sys.at(path), e)
@@ -137,11 +147,24 @@ fn reset(sys: &dyn Sys, ready: &Ready) -> Result<()> {
     }
 }
 
+fn discard(sys: &dyn Sys, path: &str) -> Result<()> {
+    let failed = |why: String| {
+        Error::new(Kind::Kernel, format!("cannot discard {path}: {why}"))
+            .hint(format!("`blkdiscard {path}` tries again"))
+    };
+    // Without --force it refuses a device that is held open exclusively, as here.
+    let ran = sys.run(&["blkdiscard", "--force", path], &mut || ());
+    match ran.map_err(|e| failed(crate::error::reason(&e)))? {
+        ran if ran.ok() => Ok(()),
+        ran => Err(failed(ran.complaint())),
+    }
+}
+
 /// Adds the state of the device to an error.
 fn with_device_state(e: Error, path: &str, empty: &Result<()>) -> Error {
     let left = match empty {
-        Ok(()) => format!("{path} is empty, all zones were reset"),
-        Err(why) => format!("{why}: `blkzone reset {path}` empties it"),
+        Ok(()) => format!("{path} is empty"),
+        Err(why) => format!("{path} is not empty: {why}"),
     };
     match e.hint.clone() {
         Some(hint) => e.hint(format!("{hint}\n{left}")),

@@ -5,10 +5,21 @@ use crate::device::Backing;
 use crate::error::{Error, Kind, Result};
 use crate::queue;
 use crate::sys::Sys;
+use crate::units;
 use crate::zones::{State, Zone};
 
 /// The unit of zone sizes in sysfs.
 const SECTOR: u64 = 512;
+
+/// Minimum of a device without zones.
+const MIN_BYTES: u64 = 64 << 20;
+
+/// Sizes of virtual zones: from the first, each a multiple of the one before, to the last.
+const SMALLEST: u64 = 1 << 20;
+const LARGEST: u64 = 1 << 30;
+
+/// A device has so many virtual zones at least.
+const VIRTUAL_ZONES: u64 = 32;
 
 /// Minimum of zones: three for readers, two for each of two writers, and a spare one.
 const MIN_ZONES: u64 = 8;
@@ -38,7 +49,32 @@ pub struct Layout {
 }
 
 impl Layout {
+    /// A device without zones is one whole zone.
+    fn whole_device(backing: &Backing, page: u64) -> Result<Layout> {
+        let (append_max, size) = (backing.append_bytes, backing.usable_bytes);
+        if size < MIN_BYTES {
+            let what = format!("{} has {}", backing.path, units::size(size));
+            return Err(Error::new(Kind::Device, what)
+                .hint(format!("a probe needs {}", units::size(MIN_BYTES))));
+        }
+        let (block, unit, open) = (page, page, u64::MAX);
+        Ok(Layout {
+            first: 0,
+            count: 1,
+            zone: size,
+            capacity: size,
+            page,
+            block,
+            unit,
+            append_max,
+            open,
+        })
+    }
+
     pub fn of(sys: &dyn Sys, backing: &Backing, page: u64) -> Result<Layout> {
+        if backing.zones.is_none() {
+            return Layout::whole_device(backing, page);
+        }
         let path = &backing.path;
         let number = |attribute: &str| -> Option<u64> {
             queue::attribute(sys, &backing.name, attribute)?.parse().ok()
@@ -140,6 +176,10 @@ pub struct Plan {
     pub fullness: Vec<u64>,
     /// Zones to reset, and zones to finish, at each level.
     pub repeats: u64,
+    /// Each size of virtual zones is so many times the one before.
+    pub step: u64,
+    /// The part of the device, in percent, that is written in zones of each size.
+    pub part: u64,
 }
 
 impl Plan {
@@ -154,6 +194,8 @@ impl Plan {
             fill_seconds: 20.0,
             fullness: vec![0, 25, 50, 75, 100],
             repeats: 3,
+            step: 2,
+            part: 25,
         }
     }
 
@@ -168,7 +210,17 @@ impl Plan {
             fill_seconds: 2.0,
             fullness: vec![0, 100],
             repeats: 1,
+            step: 4,
+            part: 10,
         }
+    }
+
+    /// Sizes of virtual zones to try on a device of this many bytes.
+    pub fn sizes(&self, device: u64) -> Vec<u64> {
+        let next = |size: &u64| Some(size * self.step);
+        std::iter::successors(Some(SMALLEST), next)
+            .take_while(|size| *size <= LARGEST && size * VIRTUAL_ZONES <= device)
+            .collect()
     }
 
     /// The plan within the limits of the device.
@@ -203,6 +255,15 @@ pub mod tests {
         assert_eq!(longest(&[conventional, good, good, dead, good]), (1, 2));
         assert_eq!(longest(&[good, dead, good, good]), (2, 2));
         assert_eq!(longest(&[dead]), (0, 0));
+    }
+
+    #[test]
+    fn sizes_of_virtual_zones_fit_the_device() {
+        let sizes = |plan: Plan, mib: u64| {
+            plan.sizes(mib << 20).iter().map(|size| size >> 20).collect::<Vec<u64>>()
+        };
+        assert_eq!(sizes(Plan::full(), 256), [1, 2, 4, 8]);
+        assert_eq!(sizes(Plan::quick(), 1 << 20), [1, 4, 16, 64, 256, 1024]);
     }
 
     #[test]

@@ -23,6 +23,9 @@ pub struct Probe {
     pub isolation: Vec<Neighbours>,
     pub predictability: Vec<Fill>,
     pub zone_times: Vec<ZoneTimes>,
+    /// Of a device without zones.
+    #[serde(default)]
+    pub zone_sizes: Vec<ZoneSize>,
     pub recommended: Vec<Setting>,
     /// Limits of the numbers' meaning.
     pub notes: Vec<String>,
@@ -134,6 +137,17 @@ pub struct ZoneTimes {
     pub finish_us: Option<Times>,
 }
 
+/// Virtual zones of one size, each written from its beginning to its end.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ZoneSize {
+    pub zone_bytes: u64,
+    pub request_bytes: u64,
+    /// Requests in flight.
+    pub depth: u64,
+    #[serde(flatten)]
+    pub speed: Speed,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Times {
     pub count: u64,
@@ -218,11 +232,13 @@ impl Probe {
     pub fn to_text(&self) -> String {
         let d = &self.device;
         let mut text = format!(
-            "{}{}: {} zones of {}, measured in {:.0} s\n",
+            "{}{}: {}, measured in {:.0} s\n",
             d.path,
             d.model.as_ref().map_or(String::new(), |m| format!(" ({m})")),
-            d.zones,
-            units::size(d.zone_capacity_bytes),
+            match d.zones {
+                0 => format!("{} without zones", units::size(d.size_bytes)),
+                n => format!("{n} zones of {}", units::size(d.zone_capacity_bytes)),
+            },
             self.seconds
         );
         for varies in [Varies::Request, Varies::Depth, Varies::Zones] {
@@ -254,6 +270,9 @@ impl Probe {
                 })
                 .collect();
             text += &line(&format!("zone {} %", times.full_percent), &texts.join(", "));
+        }
+        for size in &self.zone_sizes {
+            text += &line(&format!("zone {}", units::size(size.zone_bytes)), &speed(&size.speed));
         }
         text += "recommended\n";
         for setting in &self.recommended {

@@ -72,7 +72,8 @@ impl<'a> Work<'a> {
     /// Runs jobs one after the other, each for the time of the plan.
     pub fn fio(&mut self, jobs: Vec<Job>) -> Result<Output> {
         let seconds = self.ready.plan.seconds;
-        self.fio_run(&Run { jobs, seconds, log: None })
+        let zoned = self.ready.backing.zones.is_some();
+        self.fio_run(&Run { jobs, seconds, log: None, zoned })
     }
 
     pub fn fio_run(&mut self, run: &Run) -> Result<Output> {

@@ -100,7 +100,7 @@ pub fn program(fake: &Fake, argv: &[&str]) -> Ran {
             let here = fake.exists("/lib/modules/6.12.0-test/modules.dep");
             return ended(i32::from(!here), "");
         }
-        ["modprobe", "configfs"] | ["mkswap", _] => {}
+        ["modprobe", "configfs"] | ["mkswap", _] | ["blkdiscard", ..] => {}
         ["modinfo", "-F", "version", "znsage"] => {
             let stdout = concat!(env!("CARGO_PKG_VERSION"), "\n").to_string();
             return Ran { status: Some(0), stdout, stderr: String::new() };

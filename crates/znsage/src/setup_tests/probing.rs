@@ -53,11 +53,12 @@ fn fio(fake: &Fake, argv: &[&str]) -> String {
 
 fn job(words: &[&str]) -> String {
     let number = |key: &str| value(words, key).unwrap().parse::<u64>().unwrap();
-    let ns = 10_000 + number("--bs") / 1024 * 1000;
+    let small = value(words, "--blockalign").is_some_and(|zone| zone == "1048576");
+    let ns = (10_000 + number("--bs") / 1024 * 1000) * if small { 2 } else { 1 };
     let at_once = (number("--numjobs") * number("--iodepth")).min(2);
     let iops = at_once * 1_000_000_000 / ns;
     let (busy, idle) = match value(words, "--rw").unwrap() {
-        "write" => ("write", "read"),
+        rw if rw.contains("write") => ("write", "read"),
         _ => ("read", "write"),
     };
     format!(
@@ -149,6 +150,26 @@ fn writes_replace_appends_where_there_are_none() {
     let report = run_probe(&fake, &["--yes", "--quick"]).unwrap();
     assert!(report.probe.notes.iter().any(|note| note.contains("not an NVMe device")));
     assert!(report.probe.recommended.iter().any(|s| s.reason.starts_with("one write of ")));
+}
+
+/// Small zones are written at half the speed.
+#[test]
+fn device_without_zones() {
+    let fake = with_fio();
+    for (file, text) in [("queue/zoned", "none"), ("size", "524288")] {
+        fake.put(&format!("/sys/block/nvme1n1/{file}"), text);
+    }
+    fake.put("/sys/block/nvme1n1/queue/discard_max_bytes", "2147483648");
+    let mut report = run_probe(&fake, &["--yes", "--profile", PROFILE]).unwrap();
+    let discards = |effect: &String| effect == "run blkdiscard --force /dev/nvme1n1";
+    assert!(fake.effects.borrow().iter().any(discards));
+    report.probe.seconds = 12.0;
+    compare_json(&report.to_json(), "probe-conventional");
+    compare_text(&report.to_text(), "probe-conventional");
+    compare_text(&fake.read(PROFILE).unwrap(), "probe-conventional-profile");
+    run(&fake, &format!("on --profile {PROFILE} /dev/nvme1n1")).unwrap();
+    let set = fake.read(&format!("{CONFIG}/nvme1n1/zone_size")).unwrap();
+    assert_eq!(set.trim(), (2 << 20).to_string());
 }
 
 #[test]
