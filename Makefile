@@ -27,7 +27,7 @@ WORKLOADS ?= all
 # each unit of the drive's.
 LEVELS ?= 50,70,90
 PATTERNS ?= random,zipf
-SLOWDOWN ?= 16
+SLOWDOWN ?= 32
 SSD_ROUNDS ?= 1
 # `make test-torture`: number of seeds, and the first one.
 SEEDS ?= 10000
@@ -46,7 +46,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 export DEBUG
 # One target at a time: a build or virtual machines use all CPUs.
 .NOTPARALLEL:
-.PHONY: help setup kernels kmod tools man completions command install uninstall deb dist test test-all stress checked test-engine test-model test-rust test-torture test-fuzz test-report test-self test-vm test-newest test-debug torture test-cross test-packages test-boot test-remote coverage fuzz try demo bench bench-engine bench-ssd bench-workloads lab lint clean distclean
+.PHONY: help setup kernels kmod tools man completions command install uninstall deb dist test test-all stress checked test-engine test-model test-rust test-torture test-fuzz test-report test-self test-vm test-newest test-debug torture test-cross test-packages test-boot test-remote coverage fuzz try demo bench bench-engine bench-nvmevirt bench-ssd bench-workloads lab lint clean distclean
 
 SCRIPTS := vm/lib.sh vm/debian.sh vm/devices.sh trace/lib.sh dist/lib.sh tests/debian.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* dist/* dist/dkms/* dist/debian/* .ci/* bench/* fuzz/* tests/* trace/* engine/tests/* 2>/dev/null)
 ENGINE := $(wildcard engine/*.c port/user/*.c port/user/policy/*.c)
@@ -243,6 +243,13 @@ bench-ssd: lab ## znsage and stock swap on SSDs that collect garbage, which are 
 	@vm/setup ssd
 	cargo build --release -p znsage-ssd
 	target/release/znsage-lab ssd --levels='$(LEVELS)' --patterns='$(PATTERNS)' --slowdown='$(SLOWDOWN)' --rounds='$(SSD_ROUNDS)'
+
+# NVMEVIRT=PATH: a checkout or an archive of NVMeVirt; otherwise it is cloned.
+bench-nvmevirt: lab ## the modelled SSD beside NVMeVirt, another model: flash writes for each page
+	@vm/setup ssd
+	bench/nvmevirt $(NVMEVIRT)
+	cargo build --release -p znsage-ssd
+	target/release/znsage-lab ssd --nvmevirt=build/nvmevirt/nvmev.ko --levels='$(LEVELS)' --patterns='$(PATTERNS)'
 
 bench-engine:
 	@vm/setup test rust

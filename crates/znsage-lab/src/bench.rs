@@ -126,6 +126,8 @@ fn vm<'a>(
     let names: Vec<String> = figures.iter().map(|f| f.name()).collect();
     Vm {
         kernel,
+        cpus: vm::CPUS,
+        options: Vec::new(),
         clock,
         conventional: Vec::new(),
         zns: Vec::new(),

@@ -23,6 +23,8 @@ pub fn run() -> Result<bool> {
     let out = Path::new("build/demo");
     let harvest = vm::collect::<Demo>(&Vm {
         kernel: vm::KERNEL,
+        cpus: vm::CPUS,
+        options: Vec::new(),
         clock: Clock::Real,
         conventional: vec![SIZE],
         zns: vec![ZONES],

@@ -2,7 +2,9 @@
 //! `znsage-lab ssd`: swap on SSDs that collect garbage. The drives are the simulator's,
 //! in real time, behind QEMU's NVMe device; bench/README.md explains the comparison.
 
-use std::path::Path;
+mod agreement;
+
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -27,6 +29,11 @@ const FLASH_PERCENT: u64 = 107;
 /// systems have so much of it in use as the level says.
 const AREA_PERCENT: u64 = 88;
 
+/// The kernel's swap allocator fills a cluster for each CPU; their pages share the drive's
+/// superblocks. With a single CPU each superblock has pages of one cluster, which is what no
+/// computer has.
+const CPUS: u32 = 2;
+
 const TIMEOUT: u32 = 1800;
 
 /// Compare swap on SSDs that collect garbage
@@ -40,13 +47,16 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', default_value = "stock,discard,virtual,zones")]
     systems: Vec<System>,
     /// Real time for each unit of the drive's: an emulated CPU is fast beside a slow drive
-    #[arg(long, default_value_t = 16)]
+    #[arg(long, default_value_t = 32)]
     slowdown: u64,
     /// The area or device is written over so often before the measurement
-    #[arg(long, default_value_t = 3.0)]
+    #[arg(long, default_value_t = 2.0)]
     rewrites: f64,
     #[arg(long, default_value_t = 1)]
     rounds: u32,
+    /// Compare the flash writes on this build of NVMeVirt and on the model in its shape
+    #[arg(long, value_name = "MODULE")]
+    nvmevirt: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
@@ -105,6 +115,12 @@ pub struct Turn {
     /// The drive's size, bytes.
     #[arg(long)]
     pub drive: u64,
+    /// Size of virtual zones.
+    #[arg(long)]
+    pub zone_kib: u64,
+    /// A drive of this module of NVMeVirt takes the place of the simulator's.
+    #[arg(long)]
+    pub nvmevirt: Option<String>,
 }
 
 /// What the guest measured. Times are real ones.
@@ -114,6 +130,8 @@ pub struct Measured {
     pub phase: Phase,
     /// In the measured window.
     pub flash: Flash,
+    /// From the beginning of the work, twice a second.
+    pub series: Vec<Flash>,
 }
 
 /// The drive's counters beside the kernel's, in blocks of 4 KiB and in pages.
@@ -160,6 +178,9 @@ struct Record {
 }
 
 pub fn run(args: &Args) -> Result<bool> {
+    if let Some(module) = &args.nvmevirt {
+        return agreement::run(args, module);
+    }
     let out = Path::new(OUT);
     let mut records: Vec<Record> = Vec::new();
     let mut sound = true;
@@ -178,9 +199,11 @@ pub fn run(args: &Args) -> Result<bool> {
                         used,
                         rewrites: args.rewrites,
                         drive: SIZE_MIB << 20,
+                        zone_kib: SUPERBLOCK_KIB,
+                        nvmevirt: None,
                     };
                     eprintln!("[{}, {} {percent} %]", system.title(), pattern.name());
-                    match measure(out, &turn, args.slowdown) {
+                    match measure(out, &turn, &drives(args.slowdown)) {
                         Ok(measured) => records.push(Record {
                             percent,
                             round,
@@ -202,35 +225,54 @@ pub fn run(args: &Args) -> Result<bool> {
     Ok(sound)
 }
 
-/// Each turn has a boot and a drive of its own, so all drives were used alike.
-fn measure(out: &Path, turn: &Turn, slowdown: u64) -> Result<Measured> {
-    let conventional = format!(
-        "model=conventional,size={SIZE_MIB}M,superblock={SUPERBLOCK_KIB}K,slowdown={slowdown}"
-    );
+/// The conventional drive and the zoned one, as vm/run wants them.
+fn drives(slowdown: u64) -> (String, String) {
     let flash = (SIZE_MIB << 10) * FLASH_PERCENT / 100 / SUPERBLOCK_KIB * 2;
-    let zns = format!(
-        "model=zn540,size={flash}M,zone=2M,capacity={SUPERBLOCK_KIB}K,open=14,active=14,\
-         slowdown={slowdown}"
-    );
+    (
+        format!(
+            "model=conventional,size={SIZE_MIB}M,superblock={SUPERBLOCK_KIB}K,slowdown={slowdown}"
+        ),
+        format!(
+            "model=zn540,size={flash}M,zone=2M,capacity={SUPERBLOCK_KIB}K,open=14,active=14,\
+             slowdown={slowdown}"
+        ),
+    )
+}
+
+/// Each turn has a boot and a drive of its own, so all drives were used alike.
+fn measure(out: &Path, turn: &Turn, (conventional, zns): &(String, String)) -> Result<Measured> {
     let zoned = turn.system == System::Zones;
-    let arguments = [
+    let mut arguments = vec![
         format!("--system={}", argument(turn.system)),
         format!("--pattern={}", argument(turn.pattern)),
         format!("--used={}", turn.used),
         format!("--rewrites={}", turn.rewrites),
         format!("--drive={}", turn.drive),
+        format!("--zone-kib={}", turn.zone_kib),
     ];
-    let vm = Vm {
+    let mut vm = Vm {
         kernel: vm::KERNEL,
+        cpus: CPUS,
+        options: vec![],
         clock: Clock::Real,
-        conventional: if zoned { vec![] } else { vec![&conventional] },
-        zns: if zoned { vec![&zns] } else { vec![] },
+        conventional: vec![],
+        zns: vec![],
         forward: None,
         job: "ssd",
-        arguments: arguments.into(),
+        arguments: vec![],
         out,
         timeout: TIMEOUT,
     };
+    if let Some(module) = &turn.nvmevirt {
+        arguments.push(format!("--nvmevirt={module}"));
+        vm.cpus += agreement::CPUS;
+        vm.options = agreement::options();
+    } else if zoned {
+        vm.zns = vec![zns];
+    } else {
+        vm.conventional = vec![conventional];
+    }
+    vm.arguments = arguments;
     Ok(vm::collect(&vm)?.document)
 }
 

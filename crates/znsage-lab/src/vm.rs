@@ -17,9 +17,9 @@ use crate::table::clock;
 
 /// For all that is not measured on each kernel.
 pub const KERNEL: &str = "6.12";
-/// With two, the emulator has three busy threads on a machine of two CPUs, and each TLB
+/// What a guest has, unless the work wants more. With two, the emulator has three busy threads on a machine of two CPUs, and each TLB
 /// flush waits for a guest CPU that is not running.
-const CPUS: u32 = 1;
+pub const CPUS: u32 = 1;
 
 /// The exit statuses of vm/run for a guest that crashed or did not start, and for one that
 /// QEMU crashed.
@@ -46,6 +46,9 @@ pub const INSTRUCTIONS_PER_S: f64 = 500e6;
 pub struct Vm<'a> {
     /// As vm/run calls it.
     pub kernel: &'a str,
+    pub cpus: u32,
+    /// Further options of vm/run.
+    pub options: Vec<String>,
     pub clock: Clock,
     pub conventional: Vec<&'a str>,
     pub zns: Vec<&'a str>,
@@ -105,11 +108,12 @@ fn boot(vm: &Vm, raw: &Path) -> Result<()> {
 fn boot_once(vm: &Vm, raw: &Path, start: Instant) -> Result<ExitStatus> {
     let program = std::env::current_exe().context("where am I")?;
     let mut command = Command::new("vm/run");
-    command.args(["--kernel", vm.kernel, "--cpus", &CPUS.to_string()]);
+    command.args(["--kernel", vm.kernel, "--cpus", &vm.cpus.to_string()]);
     if vm.clock == Clock::Instructions {
         command.args(["--clock", "instructions"]);
     }
     command.args(["--timeout", &vm.timeout.to_string()]);
+    command.args(&vm.options);
     for spec in &vm.conventional {
         command.args(["--conventional", spec]);
     }

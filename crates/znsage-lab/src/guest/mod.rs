@@ -8,6 +8,7 @@ mod demo;
 mod latency;
 mod null_blk;
 mod nvme_tcp;
+mod nvmevirt;
 mod program;
 mod scsi_debug;
 mod ssd;

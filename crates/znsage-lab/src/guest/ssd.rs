@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::nvmevirt;
 use super::swap::{device, memory, release, Swap};
 use super::work::{measure, Work};
 use crate::files::{read, write_json};
@@ -17,17 +18,20 @@ use crate::ssd::{Flash, Measured, System, Turn};
 
 const LIMIT: u64 = 64 << 20;
 const THREADS: u32 = 16;
-const ZONE: &str = "1920K";
 
 /// The area is written over before the measurement, unless that takes longer.
 /// Of these, the last part at the speed of the measurement.
 const SLOW_REWRITES: f64 = 0.1;
 const PATIENCE_S: u32 = 900;
-const SECONDS: u32 = 40;
+const SECONDS: u32 = 30;
 
 pub fn run(out: &Path, turn: &Turn) -> Result<()> {
     let name = if turn.system == System::Zones { "ZNS0" } else { "CONV0" };
-    let swap = on(turn.system, &device(name)?)?;
+    let (node, drive) = match &turn.nvmevirt {
+        Some(module) => (nvmevirt::start(module)?, Drive::Nvmevirt),
+        None => (device(name)?, Drive::model(name, turn)?),
+    };
+    let swap = on(turn, &node)?;
     let arguments = vec![
         format!("--memory-limit={LIMIT}"),
         format!("--threads={THREADS}"),
@@ -38,13 +42,6 @@ pub fn run(out: &Path, turn: &Turn) -> Result<()> {
         format!("--warmup={PATIENCE_S}"),
         format!("--seconds={SECONDS}"),
     ];
-    let drive = Drive {
-        counters: device(&format!("{name}_COUNTERS"))?.into(),
-        hurry: device(&format!("{name}_HURRY"))?.into(),
-        hurries_for: (turn.used as f64 + (turn.rewrites - SLOW_REWRITES) * turn.drive as f64)
-            as u64
-            / PAGE,
-    };
     let work = Work { system: swap.system, phase: "ssd", arguments };
     let (measured, series) = drive.watched(|| measure(&work, out))?;
     let measured = measured?;
@@ -52,15 +49,20 @@ pub fn run(out: &Path, turn: &Turn) -> Result<()> {
     let run = measured.run(turn.pattern.name(), "ssd")?;
     swap.off()?;
     let flash = window(&series, run.measured.seconds).ok_or("the counters were not renewed")?;
-    write_json(&out.join("runs.json"), &Measured { kernel: release(), phase: run.measured, flash })
+    let series = series.into_iter().map(|(_, flash)| flash).collect();
+    let measured = Measured { kernel: release(), phase: run.measured, flash, series };
+    write_json(&out.join("runs.json"), &measured)
 }
 
 /// Stock swap has the whole drive, with what was written there before.
-fn on(system: System, device: &str) -> Result<Swap> {
-    match system {
+fn on(turn: &Turn, device: &str) -> Result<Swap> {
+    match turn.system {
         System::Stock => Swap::stock_whole(device, &[]),
         System::Discard => Swap::stock_whole(device, &["--discard"]),
-        System::Virtual => Swap::znsage(device, &["--zone-size", ZONE]),
+        System::Virtual => {
+            let zone = format!("--zone-size={}K", turn.zone_kib);
+            Swap::znsage(device, &[&zone, "--force"])
+        }
         System::Zones => Swap::znsage(device, &[]),
     }
 }
@@ -68,28 +70,41 @@ fn on(system: System, device: &str) -> Result<Swap> {
 /// Counters, and when they were read.
 type Series = Vec<(Instant, Flash)>;
 
-struct Drive {
-    counters: PathBuf,
-    /// The drive is not slowed down as long as this file exists.
-    hurry: PathBuf,
-    /// Blocks that are written to it so.
-    hurries_for: u64,
+enum Drive {
+    Model {
+        counters: PathBuf,
+        /// The drive is not slowed down as long as this file exists.
+        hurry: PathBuf,
+        /// Blocks that are written to it so.
+        hurries_for: u64,
+    },
+    Nvmevirt,
 }
 
 impl Drive {
+    fn model(name: &str, turn: &Turn) -> Result<Drive> {
+        let slow = SLOW_REWRITES * turn.drive as f64;
+        let hurries = turn.used as f64 + turn.rewrites * turn.drive as f64 - slow;
+        Ok(Drive::Model {
+            counters: device(&format!("{name}_COUNTERS"))?.into(),
+            hurry: device(&format!("{name}_HURRY"))?.into(),
+            hurries_for: hurries as u64 / PAGE,
+        })
+    }
+
     /// Does the work, and reads the counters twice a second meanwhile.
     fn watched<T>(&self, work: impl FnOnce() -> T) -> Result<(T, Series)> {
         let done = AtomicBool::new(false);
-        fs::write(&self.hurry, "").context(self.hurry.display())?;
-        let start = look(&self.counters)?;
+        if let Drive::Model { hurry, .. } = self {
+            fs::write(hurry, "").context(hurry.display())?;
+        }
+        let start = self.look()?;
         thread::scope(|scope| {
             let watcher = scope.spawn(|| -> Result<Series> {
                 let mut series = Vec::new();
                 while !done.load(Ordering::Relaxed) {
-                    let flash = look(&self.counters)?;
-                    if flash.written - start.written >= self.hurries_for && self.hurry.exists() {
-                        fs::remove_file(&self.hurry).context(self.hurry.display())?;
-                    }
+                    let flash = self.look()?;
+                    self.slow_down(flash.written - start.written)?;
                     series.push((Instant::now(), flash));
                     thread::sleep(Duration::from_millis(500));
                 }
@@ -101,21 +116,41 @@ impl Drive {
             Ok((result, series))
         })
     }
-}
 
-fn look(counters: &Path) -> Result<Flash> {
-    #[derive(serde::Deserialize)]
-    struct Drive {
-        written: u64,
-        programmed: u64,
+    /// Ends the hurry after so many blocks.
+    fn slow_down(&self, written: u64) -> Result<()> {
+        match self {
+            Drive::Model { hurry, hurries_for, .. } if written >= *hurries_for => {
+                match hurry.exists() {
+                    true => fs::remove_file(hurry).context(hurry.display()),
+                    false => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
     }
-    let drive: Drive = serde_json::from_str(&read(counters)?).context(counters.display())?;
-    let vmstat = read(Path::new("/proc/vmstat"))?;
-    let swapped_out = vmstat
-        .lines()
-        .find_map(|line| line.strip_prefix("pswpout ")?.trim().parse().ok())
-        .ok_or("/proc/vmstat has no pswpout")?;
-    Ok(Flash { swapped_out, written: drive.written, programmed: drive.programmed })
+
+    fn look(&self) -> Result<Flash> {
+        #[derive(serde::Deserialize)]
+        struct Counters {
+            written: u64,
+            programmed: u64,
+        }
+        let (written, programmed) = match self {
+            Drive::Model { counters, .. } => {
+                let c: Counters =
+                    serde_json::from_str(&read(counters)?).context(counters.display())?;
+                (c.written, c.programmed)
+            }
+            Drive::Nvmevirt => nvmevirt::counters()?,
+        };
+        let vmstat = read(Path::new("/proc/vmstat"))?;
+        let swapped_out = vmstat
+            .lines()
+            .find_map(|line| line.strip_prefix("pswpout ")?.trim().parse().ok())
+            .ok_or("/proc/vmstat has no pswpout")?;
+        Ok(Flash { swapped_out, written, programmed })
+    }
 }
 
 /// The last so many seconds before the work's end.

@@ -67,6 +67,8 @@ pub fn run(args: &Args) -> Result<bool> {
     let names: Vec<&str> = chosen.iter().map(|w| w.name()).collect();
     let machine = Vm {
         kernel: vm::KERNEL,
+        cpus: vm::CPUS,
+        options: Vec::new(),
         clock: Clock::Real,
         conventional: vec![SWAP, DISK],
         zns: vec![ZNS],
