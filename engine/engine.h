@@ -251,6 +251,7 @@ bool zse_append_start(struct zse_engine *e, struct zse_chunk *c,
 		      struct zse_op *op, u64 now);
 void zse_chunk_lose(struct zse_engine *e, struct zse_chunk *c);
 bool zse_has_chunk(struct zse_engine *e, u32 stream);
+u32 zse_write_stream(const struct zse_chunk *c, u32 nr);
 
 /* Ends of operations. Return true if zse_next_op() may have something new. */
 bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool ok,

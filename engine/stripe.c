@@ -97,6 +97,26 @@ u32 stripe_usable(const struct zse_engine *e, const struct zse_stripe *s,
 	return ZSE_NONE;
 }
 
+/**
+ * zse_write_stream() - where a device that keeps data apart is to put an append
+ * @c:	chunk whose append has begun
+ * @nr:	write streams of the device (FDP), at least 1
+ *
+ * The pages of a zone die together, so a write stream should have one open zone,
+ * as long as there are enough. GC has half of them, since pages that have
+ * survived live longer; there each class of survivors has lanes of its own.
+ *
+ * Context: any. Return: from 0 to @nr - 1.
+ */
+u32 zse_write_stream(const struct zse_chunk *c, u32 nr)
+{
+	u32 gc = nr / 2;
+
+	if (c->gc && gc)
+		return nr - 1 - c->lane % gc;
+	return (c->stream + c->lane) % (nr - gc);
+}
+
 /*
  * Lanes of @s; a stream that lost its lanes while a chunk filled uses the first
  * one. A hint without the lock.

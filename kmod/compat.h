@@ -118,11 +118,11 @@ static inline u32 znsage_write_streams(struct block_device *bdev)
 #endif
 }
 
-/* Write @bio to stream @nr of the device, from 1; 0: to none. */
+/* Write @bio to stream @nr of the device, from 0. */
 static inline void znsage_set_write_stream(struct bio *bio, u8 nr)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
-	bio->bi_write_stream = nr;
+	bio->bi_write_stream = nr + 1;
 #endif
 }
 

@@ -10,8 +10,7 @@
  * or not the guess is right.
  *
  * A device with Flexible Data Placement (FDP) keeps what is written to each of
- * its write streams apart. The pages of a zone die together, so a write stream
- * should have one open zone, as long as there are enough.
+ * its write streams apart; see zse_write_stream().
  */
 #include <linux/bitmap.h>
 #include <linux/blkdev.h>
@@ -103,31 +102,17 @@ static int virtual_check(const char *name, struct block_device *bdev,
 	return -ENOTEMPTY;
 }
 
-/*
- * GC has half of the device's write streams: pages that have survived live
- * longer. There each class of survivors has lanes of its own.
- */
-static u8 write_stream(const struct znsage_device *zd,
-		       const struct zse_chunk *c)
-{
-	u32 nr = zd->nr_write_streams, gc = nr / 2;
-
-	if (!nr)
-		return 0;
-	if (c->gc)
-		return nr - c->lane % max(gc, 1U);
-	return 1 + (c->stream + c->lane) % (nr - gc);
-}
-
 /* As direct I/O: writeback's limits are not for swap. */
 static void virtual_append(struct znsage_chunk *zc, struct bio *bio)
 {
 	const struct zse_chunk *c = zc->core;
+	u32 streams = zc->zd->nr_write_streams;
 
 	bio->bi_opf = REQ_OP_WRITE | REQ_SYNC | REQ_IDLE;
 	bio->bi_iter.bi_sector = znsage_zone_start(zc->zd, c->zone) +
 				 c->offset * ZNSAGE_PAGE_SECTORS;
-	znsage_set_write_stream(bio, write_stream(zc->zd, c));
+	if (streams)
+		znsage_set_write_stream(bio, zse_write_stream(c, streams));
 }
 
 static bool virtual_landed(const struct znsage_chunk *zc,

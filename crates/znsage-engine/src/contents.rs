@@ -3,7 +3,7 @@
 
 use crate::engine::Engine;
 use crate::handed::{Append, Chunk, Ended, Failed, Filled, GcRead};
-use crate::sys::{zse_chunk, zse_entry};
+use crate::sys::{zse_chunk, zse_entry, zse_write_stream};
 
 impl Chunk {
     pub(crate) fn get<'a>(&'a self, e: &'a Engine) -> &'a zse_chunk {
@@ -42,6 +42,12 @@ impl Append {
     /// Does it hold survivors of GC?
     pub fn gc(&self, e: &Engine) -> bool {
         self.chunk.get(e).gc
+    }
+
+    /// Which of the device's `nr` write streams it goes to.
+    pub fn write_stream(&self, e: &Engine, nr: u32) -> u32 {
+        // SAFETY: the chunk belongs to this append, which has begun.
+        unsafe { zse_write_stream(self.chunk.get(e), nr) }
     }
 }
 

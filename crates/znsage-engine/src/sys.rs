@@ -267,6 +267,7 @@ extern "C" {
         op: *mut zse_op,
         now: u64,
     ) -> bool;
+    pub fn zse_write_stream(c: *const zse_chunk, nr: u32) -> u32;
     pub fn zse_chunk_lose(e: *mut zse_engine, c: *mut zse_chunk);
     pub fn zse_has_chunk(e: *mut zse_engine, stream: u32) -> bool;
 

@@ -157,5 +157,8 @@ fn conventional(c: &Conventional, m: &Media) -> Result<(), Refusal> {
         },
     )?;
     positive(c.gc_low.into(), "conventional.gc_low")?;
+    need((1..=128).contains(&c.write_streams), "conventional.write_streams", || {
+        "must be from 1 to 128".into()
+    })?;
     whole(c.trim_granularity, "conventional.trim_granularity")
 }

@@ -66,7 +66,8 @@ pub struct ConventionalSsd {
     /// Blocks of a superblock.
     size: u32,
     free: VecDeque<u32>,
-    host: Head,
+    /// Of each write stream.
+    hosts: Vec<Head>,
     gc: Head,
     emptying: Option<Emptying>,
     opened: u64,
@@ -102,15 +103,16 @@ impl ConventionalSsd {
         // Erase time shrinks with the superblock.
         flash.scale_erase(size * BLOCK, c.superblock);
         let count = physical / size;
-        // Leaves room for the free superblocks, two open ones and one spare.
-        let most = count.saturating_sub(u64::from(c.gc_low) + 3) * size;
+        // Leaves room for the free superblocks, the open ones and one spare.
+        let kept = u64::from(c.gc_low) + 2 + u64::from(c.write_streams);
+        let most = count.saturating_sub(kept) * size;
         if logical == 0 || logical > most || physical >= u64::from(NONE) {
             return Err(params.refuse(
                 "conventional.over_provisioning",
                 format!(
                     "{logical} blocks do not fit {count} superblocks of {size} with {} for \
                      garbage collection",
-                    c.gc_low + 3
+                    kept
                 ),
             ));
         }
@@ -124,7 +126,7 @@ impl ConventionalSsd {
             superblocks: vec![new; count as usize],
             size: size as u32,
             free: (0..count as u32).collect(),
-            host: nowhere,
+            hosts: vec![nowhere; c.write_streams as usize],
             gc: nowhere,
             emptying: None,
             opened: 0,
@@ -155,6 +157,11 @@ impl ConventionalSsd {
         self.params.trim_granularity
     }
 
+    /// What is written to each of these gets superblocks of its own.
+    pub fn write_streams(&self) -> u32 {
+        self.params.write_streams
+    }
+
     /// Superblocks, and blocks of each.
     pub fn superblocks(&self) -> (u32, u32) {
         (self.superblocks.len() as u32, self.size)
@@ -178,15 +185,23 @@ impl ConventionalSsd {
     /// # Panics
     /// If they are not all on the device, or none.
     pub fn write(&mut self, now: Ns, lba: u64, blocks: u32) -> Ns {
+        self.write_to(now, 0, lba, blocks)
+    }
+
+    /// The same, to a write stream.
+    ///
+    /// # Panics
+    /// Likewise, or if there is no such stream.
+    pub fn write_to(&mut self, now: Ns, stream: usize, lba: u64, blocks: u32) -> Ns {
         self.check(lba, blocks.into());
         let mut w = self.flash.write(now, blocks, Way::Write);
         let unit = self.flash.unit_blocks();
         for lba in lba..lba + u64::from(blocks) {
-            if self.host.used == self.size {
+            if self.hosts[stream].used == self.size {
                 self.collect(now);
-                self.host = self.open();
+                self.hosts[stream] = self.open();
             }
-            let at = self.take(lba as usize, true);
+            let at = self.take(lba as usize, Some(stream));
             self.flash.admit(&mut w, 1);
             if (at + 1).is_multiple_of(unit) {
                 let (die, id) = self.place(at);
@@ -254,7 +269,7 @@ impl ConventionalSsd {
     /// Is the physical block in an incomplete unit, still in the buffer?
     fn buffered(&self, block: u32) -> bool {
         let unit = self.flash.unit_blocks();
-        [self.host, self.gc].iter().any(|head| {
+        self.hosts.iter().chain([&self.gc]).any(|head| {
             let first = u64::from(head.superblock) * u64::from(self.size);
             let open = first + u64::from(head.used / unit * unit);
             (open..first + u64::from(self.size)).contains(&block.into())
@@ -276,10 +291,10 @@ impl ConventionalSsd {
         old != NONE
     }
 
-    /// Maps a logical block to the next place of a stream.
-    fn take(&mut self, lba: usize, host: bool) -> u32 {
+    /// Maps a logical block to the next place of a write stream, or of garbage collection.
+    fn take(&mut self, lba: usize, stream: Option<usize>) -> u32 {
         self.invalidate(lba);
-        let head = if host { &mut self.host } else { &mut self.gc };
+        let head = stream.map_or(&mut self.gc, |stream| &mut self.hosts[stream]);
         let at = head.superblock * self.size + head.used;
         head.used += 1;
         let s = &mut self.superblocks[head.superblock as usize];
@@ -356,7 +371,7 @@ impl ConventionalSsd {
                 if self.gc.used == self.size {
                     self.gc = self.open();
                 }
-                let at = self.take(lba as usize, false);
+                let at = self.take(lba as usize, None);
                 if (at + 1).is_multiple_of(unit) {
                     let (die, id) = self.place(at);
                     e.done = e.done.max(self.flash.program(now, die, id));
@@ -415,7 +430,8 @@ mod tests {
     #[test]
     fn maps_agree_after_random_commands() {
         for (seed, pace) in [(1, "burst"), (2, "even"), (3, "even")] {
-            let set = [("conventional.gc_pace".to_string(), pace.to_string())];
+            let set = [("gc_pace", pace.to_string()), ("write_streams", seed.to_string())]
+                .map(|(key, value)| (format!("conventional.{key}"), value));
             let params = Params::load("conventional", &set).unwrap();
             let mut ssd = ConventionalSsd::new(&params, Some(24 << 20), seed).unwrap();
             let (all, mut rng) = (ssd.blocks(), Pcg64Mcg::seed_from_u64(seed));
@@ -428,7 +444,8 @@ mod tests {
                 let done = match rng.random_range(0..10) {
                     0..=5 => {
                         live[range].fill(true);
-                        ssd.write(now, lba, blocks as u32)
+                        let stream = rng.random_range(0..seed as usize);
+                        ssd.write_to(now, stream, lba, blocks as u32)
                     }
                     6..=7 => {
                         live[range].fill(false);
@@ -447,5 +464,26 @@ mod tests {
             }
             assert!(ssd.counters.gc_victims > 100, "{:?}", ssd.counters);
         }
+    }
+
+    /// Half of the drive is written over again and again, beside data that stays.
+    #[test]
+    fn write_streams_are_kept_apart() {
+        let copied = |streams: usize| {
+            let set = [("conventional.write_streams".to_string(), streams.to_string())];
+            let params = Params::load("conventional", &set).unwrap();
+            let mut ssd = ConventionalSsd::new(&params, Some(256 << 20), 1).unwrap();
+            let half = ssd.blocks() / 2 / 8 * 8;
+            for lba in (0..half).step_by(8) {
+                ssd.write_to(0, 0, lba, 8);
+                ssd.write_to(0, streams - 1, half + lba, 8);
+            }
+            for lba in (0..4 * half).step_by(8) {
+                ssd.write_to(0, 0, lba % half, 8);
+            }
+            ssd.counters.copied_blocks as f64 / (4 * half) as f64
+        };
+        let (mixed, apart) = (copied(1), copied(2));
+        assert!(mixed > 0.3 && apart < 0.01, "{mixed:.2}, {apart:.2}");
     }
 }

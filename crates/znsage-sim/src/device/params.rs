@@ -244,6 +244,9 @@ pub struct Conventional {
     /// TRIM frees only whole, aligned ranges of this size, bytes.
     #[serde(deserialize_with = "bytes")]
     pub trim_granularity: u64,
+    /// Flexible Data Placement: what is written to each of so many streams gets
+    /// superblocks of its own.
+    pub write_streams: u32,
 }
 
 /// When garbage collection empties its victim.

@@ -17,6 +17,8 @@ const MAX_WRITE: u32 = 256;
 pub struct VirtualZones {
     dev: ConventionalSsd,
     geometry: ZonedGeometry,
+    /// The write stream of each zone.
+    streams: Vec<u32>,
 }
 
 impl VirtualZones {
@@ -40,7 +42,7 @@ impl VirtualZones {
             max_append: MAX_WRITE,
             emulated_append: false,
         };
-        VirtualZones { dev, geometry }
+        VirtualZones { dev, geometry, streams: vec![0; zones as usize] }
     }
 
     fn start(&self, zone: u32) -> u64 {
@@ -61,6 +63,14 @@ impl ZoneDevice for VirtualZones {
         true
     }
 
+    fn write_streams(&self) -> u32 {
+        self.dev.write_streams()
+    }
+
+    fn set_write_stream(&mut self, zone: u32, stream: u32) {
+        self.streams[zone as usize] = stream;
+    }
+
     fn write(
         &mut self,
         now: Ns,
@@ -70,7 +80,8 @@ impl ZoneDevice for VirtualZones {
     ) -> Result<Appended, Fault> {
         let offset = offset.expect("there is no append");
         assert!(blocks <= self.geometry.zone_blocks - offset, "beyond zone {zone}");
-        let done = self.dev.write(now, self.start(zone) + u64::from(offset), blocks);
+        let (lba, stream) = (self.start(zone) + u64::from(offset), self.streams[zone as usize]);
+        let done = self.dev.write_to(now, stream as usize, lba, blocks);
         Ok(Appended { offset, done })
     }
 

@@ -18,6 +18,14 @@ pub trait ZoneDevice {
     /// where it writes.
     fn is_virtual(&self) -> bool;
 
+    /// How many write streams it has; what is written to each is kept apart.
+    fn write_streams(&self) -> u32 {
+        1
+    }
+
+    /// What is written to the zone from now on belongs to this write stream.
+    fn set_write_stream(&mut self, _zone: u32, _stream: u32) {}
+
     /// Writes blocks of a zone, from `offset` on, or appends them.
     ///
     /// # Errors

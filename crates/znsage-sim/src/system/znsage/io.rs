@@ -40,6 +40,8 @@ impl<D: ZoneDevice> Znsage<D> {
     fn append(&mut self, h: &mut Host, append: Append, cpu: u32) {
         let (zone, blocks) = (append.zone, append.nr + append.padding);
         h.spent += h.costs.write + Ns::from(blocks) * h.costs.segment;
+        let stream = append.write_stream(&self.e, self.media.dev.write_streams());
+        self.media.dev.set_write_stream(zone, stream);
         let offset = self.media.dev.is_virtual().then_some(append.offset);
         let id = self.appends.insert(Appending { append, cpu, at: None });
         if let Some(begun) = self.media.write(h.now, Write { zone, offset, blocks, id }) {
