@@ -180,6 +180,20 @@ static u32 max_lanes(const struct zse_config *cfg)
 	return most;
 }
 
+/*
+ * A drive without write streams puts what is written to zones that are open
+ * together into the same erase blocks, and copies what outlives its neighbours.
+ * So swap-out and GC share one zone, unless the policy keeps pages apart.
+ */
+static bool one_zone_at_a_time(const struct znsage_geometry *geo,
+			       struct block_device *bdev)
+{
+	const struct zse_config *cfg = &geo->cfg;
+
+	return cfg->wide && znsage_write_streams(bdev) < 2 &&
+	       zse_nr_streams(cfg, cfg->policy) == 1;
+}
+
 /**
  * znsage_geometry_read() - decide how to use a device
  * @name: for messages
@@ -216,6 +230,8 @@ int znsage_geometry_read(const char *name, struct block_device *bdev,
 	cfg->pace = set->pace;
 
 	err = geo->backend->report(name, bdev, set, geo);
+	if (!err && one_zone_at_a_time(geo, bdev))
+		cfg->max_active = 1;
 	if (!err)
 		err = choose_chunk(name, bdev, set, geo);
 	if (!err)

@@ -41,7 +41,15 @@ const FINE_TRIM: Party =
 const ZNSWAP: Party = Party::new("ZNSwap", SystemKind::ZnSwap, "zn540");
 const ZNSAGE: Party = Party::new("znsage", SystemKind::ZnSage, "zn540");
 
-const VM: [Party; 6] = [STOCK, NEW_STOCK, TRIM, FINE_TRIM, ZNSWAP, ZNSAGE];
+/// In zones that znsage makes itself.
+const VIRTUAL: Party =
+    Party::new("znsage on the block SSD", SystemKind::ZnSage, "conventional").variant(1);
+const VIRTUAL_FDP: Party =
+    Party::new("znsage on the block SSD, FDP", SystemKind::ZnSage, "conventional")
+        .with(&[("device.conventional.write_streams", "2")])
+        .variant(2);
+
+const VM: [Party; 8] = [STOCK, NEW_STOCK, TRIM, FINE_TRIM, ZNSWAP, ZNSAGE, VIRTUAL, VIRTUAL_FDP];
 const ETC: [Party; 4] = [STOCK, TRIM, ZNSWAP, ZNSAGE];
 
 fn vm() -> Field<'static> {
@@ -118,7 +126,7 @@ fn throughput_ratio(scale: &Scale, o: &Outcomes) -> Figure {
     let axis = Axis::from_zero("swap-out over that of the block SSD, times");
     let title = "ZNSwap: throughput relative to the block SSD";
     let mut f = figure("znswap-throughput-ratio", title, axis, vm.about());
-    let others = [TRIM, FINE_TRIM, ZNSWAP, ZNSAGE];
+    let others = [TRIM, FINE_TRIM, ZNSWAP, ZNSAGE, VIRTUAL, VIRTUAL_FDP];
     f.series = vm.ratios(scale, o, (&others, &STOCK), swap_out);
     let at = |a: &Party, u| vm.ratio(scale, o, (a, &STOCK), u, swap_out);
     for s in &mut f.series {

@@ -91,6 +91,10 @@ fn configure<D: ZoneDevice>(
         gc_low: set.gc_low,
         gc_high: set.gc_high,
     };
+    // As in the module: swap-out and GC share a zone where the drive would mix theirs.
+    if cfg.wide && media.dev.write_streams() < 2 && cfg.nr_streams() == 1 {
+        cfg.max_active = 1;
+    }
     if cfg.nr_chunks == 0 {
         cfg.nr_chunks = NR_CHUNKS.max(4 * cfg.nr_streams() * cfg.lanes().0);
     }
