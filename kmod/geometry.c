@@ -183,14 +183,15 @@ static u32 max_lanes(const struct zse_config *cfg)
 /*
  * A drive without write streams puts what is written to zones that are open
  * together into the same erase blocks, and copies what outlives its neighbours.
- * So swap-out and GC share one zone, unless the policy keeps pages apart.
+ * So swap-out and GC share one zone, unless the policy keeps pages apart or the
+ * settings ask for more zones.
  */
 static bool one_zone_at_a_time(const struct znsage_geometry *geo,
 			       struct block_device *bdev)
 {
 	const struct zse_config *cfg = &geo->cfg;
 
-	return cfg->wide && znsage_write_streams(bdev) < 2 &&
+	return cfg->wide && cfg->stripe < 2 && znsage_write_streams(bdev) < 2 &&
 	       zse_nr_streams(cfg, cfg->policy) == 1;
 }
 

@@ -92,7 +92,7 @@ fn configure<D: ZoneDevice>(
         gc_high: set.gc_high,
     };
     // As in the module: swap-out and GC share a zone where the drive would mix theirs.
-    if cfg.wide && media.dev.write_streams() < 2 && cfg.nr_streams() == 1 {
+    if cfg.wide && cfg.stripe < 2 && media.dev.write_streams() < 2 && cfg.nr_streams() == 1 {
         cfg.max_active = 1;
     }
     if cfg.nr_chunks == 0 {
