@@ -22,6 +22,8 @@ const THREADS: u32 = 16;
 /// The area is written over before the measurement, unless that takes longer.
 /// Of these, the last part at the speed of the measurement.
 const SLOW_REWRITES: f64 = 0.1;
+/// The part of the memory that the fill certainly writes.
+const FILL: f64 = 0.8;
 const PATIENCE_S: u32 = 900;
 const SECONDS: u32 = 30;
 
@@ -84,7 +86,8 @@ enum Drive {
 impl Drive {
     fn model(name: &str, turn: &Turn) -> Result<Drive> {
         let slow = SLOW_REWRITES * turn.drive as f64;
-        let hurries = turn.used as f64 + turn.rewrites * turn.drive as f64 - slow;
+        // The fill leaves some pages in memory.
+        let hurries = FILL * turn.used as f64 + turn.rewrites * turn.drive as f64 - slow;
         Ok(Drive::Model {
             counters: device(&format!("{name}_COUNTERS"))?.into(),
             hurry: device(&format!("{name}_HURRY"))?.into(),
