@@ -19,11 +19,12 @@ use crate::ssd::{Flash, Measured, System, Turn};
 const LIMIT: u64 = 64 << 20;
 const THREADS: u32 = 16;
 
-/// The area is written over before the measurement, unless that takes longer.
-/// Of these, the last part at the speed of the measurement.
+/// Of the times that the area is written over before the measurement, the last part is at the
+/// measurement's speed.
 const SLOW_REWRITES: f64 = 0.1;
 /// The part of the memory that the fill certainly writes.
 const FILL: f64 = 0.8;
+/// It begins then in any case.
 const PATIENCE_S: u32 = 900;
 const SECONDS: u32 = 30;
 
