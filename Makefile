@@ -46,7 +46,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 export DEBUG
 # One target at a time: a build or virtual machines use all CPUs.
 .NOTPARALLEL:
-.PHONY: help setup kernels kmod tools man completions command install uninstall deb dist test test-all stress checked test-engine test-model test-rust test-torture test-fuzz test-report test-self test-vm test-newest test-debug torture test-cross test-packages test-boot test-remote coverage fuzz try demo bench bench-engine bench-nvmevirt bench-ssd bench-workloads lab lint clean distclean
+.PHONY: help setup kernels kmod tools man completions command install uninstall deb dist test test-all stress checked test-engine test-model test-rust test-torture test-fuzz test-report test-self test-vm test-newest test-debug torture test-cross test-packages test-boot test-remote coverage fuzz try demo bench bench-density bench-engine bench-nvmevirt bench-ssd bench-workloads lab lint clean distclean
 
 SCRIPTS := vm/lib.sh vm/debian.sh vm/devices.sh trace/lib.sh dist/lib.sh tests/debian.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* dist/* dist/dkms/* dist/debian/* .ci/* bench/* fuzz/* tests/* trace/* engine/tests/* 2>/dev/null)
 ENGINE := $(wildcard engine/*.c port/user/*.c port/user/policy/*.c)
@@ -219,7 +219,9 @@ try: ## a first look: swap on znsage in a virtual machine, every page verified
 	cargo build --release -p znsage
 	vm/run --cpus 1 --zns size=256M,zone=4M -- bench/first-look
 
-demo: lab ## stock swap and znsage side by side, in one virtual machine
+demo: lab ## stock swap and znsage side by side, on modelled SSDs that collect garbage
+	@vm/setup ssd
+	cargo build --release -p znsage-ssd
 	target/release/znsage-lab demo
 
 # SECONDS=N for each target; fuzz/README.md.
@@ -243,6 +245,11 @@ bench-ssd: lab ## znsage and stock swap on SSDs that collect garbage, which are 
 	@vm/setup ssd
 	cargo build --release -p znsage-ssd
 	target/release/znsage-lab ssd --levels='$(LEVELS)' --patterns='$(PATTERNS)' --slowdown='$(SLOWDOWN)' --rounds='$(SSD_ROUNDS)'
+
+bench-density: lab ## how many idle processes fit, on the same SSDs
+	@vm/setup ssd
+	cargo build --release -p znsage-ssd
+	target/release/znsage-lab density --slowdown='$(SLOWDOWN)'
 
 # NVMEVIRT=PATH: a checkout or an archive of NVMeVirt; otherwise it is cloned.
 bench-nvmevirt: lab ## the modelled SSD beside NVMeVirt, another model: flash writes for each page

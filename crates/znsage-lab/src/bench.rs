@@ -86,7 +86,7 @@ pub fn run(args: &Args) -> Result<bool> {
     }
     let document = Document {
         kernel: measured.kernel.clone(),
-        machine: vm::machine(),
+        machine: vm::machine(vm::CPUS),
         others_cpu_share: others,
         rounds: args.rounds,
         figures: figures.iter().flat_map(|&f| outcomes(f, &measured)).collect(),

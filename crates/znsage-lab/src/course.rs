@@ -55,40 +55,6 @@ fn begin(last: &Sample, totals: &Phase) -> Point {
     }
 }
 
-/// For each point its time, and the two points `width` seconds apart around it. At the
-/// ends they are less apart.
-fn windows(points: &[Point], width: f64) -> Vec<(f64, Point, Point)> {
-    let end = points.last().map_or(0.0, |p| p.t);
-    let mut windows = Vec::new();
-    for p in points {
-        let (from, to) = ((p.t - width / 2.0).max(0.0), (p.t + width / 2.0).min(end));
-        let a = points.iter().rfind(|q| q.t <= from);
-        let b = points.iter().find(|q| q.t >= to);
-        if let (Some(&a), Some(&b)) = (a, b) {
-            if b.t - a.t > width / 8.0 {
-                windows.push((p.t, a, b));
-            }
-        }
-    }
-    windows
-}
-
-/// MiB/s of swap-in and swap-out together, over seconds.
-pub fn bandwidth(points: &[Point], width: f64) -> Vec<(f64, f64)> {
-    let bytes = |p: &Point| (p.bytes_in + p.bytes_out) as f64;
-    let rate = |(t, a, b): (f64, Point, Point)| (t, (bytes(&b) - bytes(&a)) / MIB / (b.t - a.t));
-    windows(points, width).into_iter().map(rate).collect()
-}
-
-/// The WAF over seconds; empty on a system that has no counters.
-pub fn waf(points: &[Point], width: f64) -> Vec<(f64, f64)> {
-    let ratio = |(t, a, b): (f64, Point, Point)| {
-        let host = b.host_blocks - a.host_blocks;
-        (host > 0).then(|| (t, (b.written_blocks - a.written_blocks) as f64 / host as f64))
-    };
-    windows(points, width).into_iter().filter_map(ratio).collect()
-}
-
 /// MiB/s that the device acknowledged while it was always busy: between the first and
 /// the last point at which blocks were written.
 pub fn steady_written(points: &[Point]) -> Option<f64> {
@@ -163,19 +129,8 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_differences() {
-        let points: Vec<Point> =
-            (0..=8).map(|i| point(f64::from(i) / 2.0, 5 * i as u64, 1920 * i as u64)).collect();
-        let rates = bandwidth(&points, 1.0);
-        assert_eq!(rates.len(), 9);
-        assert!(rates.iter().all(|r| (r.1 - 10.0).abs() < 1e-9), "{rates:?}");
-        assert!(waf(&points, 1.0).iter().all(|r| (r.1 - 1.5).abs() < 1e-9));
-    }
-
-    #[test]
-    fn no_counters_no_waf() {
+    fn nothing_written_has_no_rate() {
         let points = [Point::default(), Point { t: 1.0, bytes_out: 9, ..Point::default() }];
-        assert!(waf(&points, 1.0).is_empty());
         assert!(steady_written(&points).is_none());
     }
 

@@ -6,6 +6,7 @@
 mod bench;
 mod course;
 mod demo;
+mod density;
 mod engine;
 mod figures;
 mod files;
@@ -41,6 +42,8 @@ enum Command {
     Demo,
     /// Measure the figures and compare them with their targets
     Bench(bench::Args),
+    /// Count the idle processes that fit on SSDs that collect garbage
+    Density(density::Args),
     /// Compare swap on SSDs that collect garbage, which the simulator models
     Ssd(ssd::Args),
     /// Run real programs on stock swap and on znsage
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Demo => demo::run(),
         Command::Bench(args) => bench::run(&args),
+        Command::Density(args) => density::run(&args),
         Command::Ssd(args) => ssd::run(&args),
         Command::Workloads(args) => workloads::run(&args),
         Command::Redraw { result } => demo::redraw(&result),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The report of `znsage bench --json`, and the documents that the demo makes of it.
+//! The report of `znsage bench --json`, and what the benchmarks make of it.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,6 @@ impl System {
 /// The report of one `znsage bench`.
 #[derive(Debug, Deserialize)]
 pub struct Report {
-    pub kernel: String,
     pub config: Config,
     pub phases: Vec<Phase>,
     pub corrupt_pages: u64,
@@ -144,26 +143,6 @@ pub struct Run {
     pub course: Vec<Point>,
 }
 
-/// The phases of the demo in order, as result.json and as people call them.
-pub const PHASES: [(&str, &str); 3] = [
-    ("fill", "Fill the memory"),
-    ("random40", "Random access, device 40 % full"),
-    ("random80", "Random access, 80 % full, GC at work"),
-];
-
-/// result.json of the demo. The host adds what it knows of the machine.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Demo {
-    pub kernel: String,
-    pub machine: String,
-    /// The share of other programs in the machine's CPU time meanwhile.
-    #[serde(default)]
-    pub others_cpu_share: Option<f64>,
-    /// Of the znsage device, bytes that can hold pages.
-    pub device_bytes: u64,
-    pub runs: Vec<Run>,
-}
-
 #[cfg(test)]
 pub mod tests {
     use super::*;
@@ -172,13 +151,6 @@ pub mod tests {
         let znsage = system == System::Znsage;
         let fill = name == "fill";
         let latency = Latency { mean: 800.0, p50: 419.0, p99: 7930.0, p99_9: 2e4, max: 1.4e6 };
-        let course = (0..=20).map(|i| Point {
-            t: f64::from(i),
-            bytes_in: 5 * i as u64 * (1 << 20),
-            bytes_out: 10 * i as u64 * (1 << 20),
-            host_blocks: if znsage { 2560 * i as u64 } else { 0 },
-            written_blocks: if znsage { 5120 * i as u64 } else { 0 },
-        });
         Run {
             system,
             phase: name.to_string(),
@@ -206,36 +178,18 @@ pub mod tests {
                 device: None,
             },
             verified_pages: 100_000,
-            course: course.collect(),
-        }
-    }
-
-    pub fn demo() -> Demo {
-        let mut runs = Vec::new();
-        for (system, factor) in [(System::Stock, 1.0), (System::Znsage, 1.5)] {
-            runs.push(phase(system, "fill", 20480.0 * factor));
-            runs.push(phase(system, "random40", 4000.0 * factor));
-            runs.push(phase(system, "random80", 3000.0 * factor));
-        }
-        Demo {
-            kernel: "6.12.1-test".to_string(),
-            machine: "a test".to_string(),
-            others_cpu_share: None,
-            device_bytes: 512 << 20,
-            runs,
+            course: Vec::new(),
         }
     }
 
     #[test]
-    fn result_json_is_flat_and_can_be_read_again() {
-        let json = serde_json::to_value(demo()).unwrap();
-        let run = &json["runs"][4];
-        assert_eq!(run["system"], "znsage");
-        assert_eq!(run["phase"], "random40");
-        assert_eq!(run["waf"], 2.0);
-        assert_eq!(run["threads"], 4);
-        let again: Demo = serde_json::from_value(json).unwrap();
-        assert_eq!(again.runs.len(), 6);
-        assert_eq!(again.runs[4].phase, "random40");
+    fn a_run_is_flat_and_can_be_read_again() {
+        let json = serde_json::to_value(phase(System::Znsage, "random40", 4000.0)).unwrap();
+        assert_eq!(json["system"], "znsage");
+        assert_eq!(json["phase"], "random40");
+        assert_eq!(json["waf"], 2.0);
+        assert_eq!(json["threads"], 4);
+        let again: Run = serde_json::from_value(json).unwrap();
+        assert_eq!(again.phase, "random40");
     }
 }

@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use crate::files::write_json;
-use crate::model::Phase;
+use crate::model::{Phase, MIB};
 use crate::result::Result;
 use crate::table::{thousands, Table};
 use crate::vm::{self, Clock, Vm};
@@ -18,7 +18,7 @@ use crate::vm::{self, Clock, Vm};
 const OUT: &str = "build/ssd";
 
 /// Of the conventional drive, as the kernel sees it.
-const SIZE_MIB: u64 = 512;
+pub const SIZE_MIB: u64 = 512;
 /// The unit of the drive's garbage collection, and znsage's zone on it. As large as the
 /// kernel's swap clusters; superblocks of real drives are larger than those.
 const SUPERBLOCK_KIB: u64 = 1920;
@@ -32,7 +32,7 @@ const AREA_PERCENT: u64 = 88;
 /// The kernel's swap allocator fills a cluster for each CPU; their pages share the drive's
 /// superblocks. With a single CPU each superblock has pages of one cluster, which is what no
 /// computer has.
-const CPUS: u32 = 2;
+pub const CPUS: u32 = 2;
 
 const TIMEOUT: u32 = 1800;
 
@@ -41,11 +41,11 @@ const TIMEOUT: u32 = 1800;
 pub struct Args {
     /// How full the swap area is, in percent
     #[arg(long, value_delimiter = ',', default_value = "50,70,90")]
-    levels: Vec<u64>,
+    pub levels: Vec<u64>,
     #[arg(long, value_delimiter = ',', default_value = "random,zipf")]
-    patterns: Vec<Pattern>,
+    pub patterns: Vec<Pattern>,
     #[arg(long, value_delimiter = ',', default_value = "stock,discard,virtual,zones")]
-    systems: Vec<System>,
+    pub systems: Vec<System>,
     /// Real time for each unit of the drive's: an emulated CPU is fast beside a slow drive
     #[arg(long, default_value_t = 32)]
     slowdown: u64,
@@ -57,6 +57,21 @@ pub struct Args {
     /// Compare the flash writes on this build of NVMeVirt and on the model in its shape
     #[arg(long, value_name = "MODULE")]
     nvmevirt: Option<PathBuf>,
+}
+
+impl Args {
+    /// What the demo shows: one level and uniform accesses.
+    pub fn demo() -> Args {
+        Args {
+            levels: vec![80],
+            patterns: vec![Pattern::Random],
+            systems: vec![System::Stock, System::Virtual, System::Zones],
+            slowdown: 32,
+            rewrites: 2.0,
+            rounds: 1,
+            nvmevirt: None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
@@ -90,7 +105,7 @@ pub enum System {
 }
 
 impl System {
-    fn title(self) -> &'static str {
+    pub fn title(self) -> &'static str {
         match self {
             System::Stock => "stock swap",
             System::Discard => "stock swap, discards",
@@ -100,18 +115,11 @@ impl System {
     }
 }
 
-/// One system under one load.
+/// A system on its drive.
 #[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
-pub struct Turn {
+pub struct OnDrive {
     #[arg(long)]
     pub system: System,
-    #[arg(long)]
-    pub pattern: Pattern,
-    /// Memory that is swapped out, bytes.
-    #[arg(long)]
-    pub used: u64,
-    #[arg(long)]
-    pub rewrites: f64,
     /// The drive's size, bytes.
     #[arg(long)]
     pub drive: u64,
@@ -121,6 +129,38 @@ pub struct Turn {
     /// A drive of this module of NVMeVirt takes the place of the simulator's.
     #[arg(long)]
     pub nvmevirt: Option<String>,
+}
+
+impl OnDrive {
+    pub fn new(system: System) -> OnDrive {
+        OnDrive { system, drive: SIZE_MIB << 20, zone_kib: SUPERBLOCK_KIB, nvmevirt: None }
+    }
+
+    /// As the guest's command line has it.
+    pub fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec![
+            format!("--system={}", argument(self.system)),
+            format!("--drive={}", self.drive),
+            format!("--zone-kib={}", self.zone_kib),
+        ];
+        arguments.extend(self.nvmevirt.iter().map(|module| format!("--nvmevirt={module}")));
+        arguments
+    }
+}
+
+/// One system under one load.
+#[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
+pub struct Turn {
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub on: OnDrive,
+    #[arg(long)]
+    pub pattern: Pattern,
+    /// Memory that is swapped out, bytes.
+    #[arg(long)]
+    pub used: u64,
+    #[arg(long)]
+    pub rewrites: f64,
 }
 
 /// What the guest measured. Times are real ones.
@@ -155,7 +195,7 @@ impl Flash {
     }
 
     /// Flash writes for each page swapped out.
-    fn a_page(&self) -> f64 {
+    pub fn a_page(&self) -> f64 {
         self.programmed as f64 / self.swapped_out.max(1) as f64
     }
 
@@ -166,22 +206,49 @@ impl Flash {
 }
 
 /// A line of result.json.
-#[derive(Serialize)]
-struct Record {
-    percent: u64,
-    round: u32,
-    slowdown: u64,
+#[derive(Serialize, Deserialize)]
+pub struct Record {
+    pub percent: u64,
+    pub round: u32,
+    pub slowdown: u64,
     #[serde(flatten)]
-    turn: Turn,
+    pub turn: Turn,
     #[serde(flatten)]
-    measured: Measured,
+    pub measured: Measured,
+}
+
+impl Record {
+    /// In the drive's time, as the rest.
+    pub fn swap_out_mb_per_s(&self) -> f64 {
+        self.megabytes(self.measured.phase.swap_out_mib_per_s)
+    }
+
+    fn swap_in_mb_per_s(&self) -> f64 {
+        self.megabytes(self.measured.phase.swap_in_mib_per_s)
+    }
+
+    fn megabytes(&self, mib_per_s: f64) -> f64 {
+        mib_per_s * MIB / 1e6 * self.slowdown as f64
+    }
+
+    /// What 99 % of the accesses take at most.
+    pub fn p99_ms(&self) -> f64 {
+        self.measured.phase.latency_us.map_or(0.0, |l| l.p99) / 1000.0 / self.slowdown as f64
+    }
 }
 
 pub fn run(args: &Args) -> Result<bool> {
     if let Some(module) = &args.nvmevirt {
         return agreement::run(args, module);
     }
-    let out = Path::new(OUT);
+    let (records, sound) = compare(args, Path::new(OUT))?;
+    print!("{}", table(&records));
+    Ok(sound)
+}
+
+/// Measures each system in turn; all that was measured, and whether nothing failed. Writes
+/// result.json as it goes.
+pub fn compare(args: &Args, out: &Path) -> Result<(Vec<Record>, bool)> {
     let mut records: Vec<Record> = Vec::new();
     let mut sound = true;
     for &pattern in &args.patterns {
@@ -193,15 +260,8 @@ pub fn run(args: &Args) -> Result<bool> {
                 systems.rotate_left(round as usize % n);
                 for system in systems {
                     let used = (SIZE_MIB << 20) * AREA_PERCENT / 100 * percent / 100;
-                    let turn = Turn {
-                        system,
-                        pattern,
-                        used,
-                        rewrites: args.rewrites,
-                        drive: SIZE_MIB << 20,
-                        zone_kib: SUPERBLOCK_KIB,
-                        nvmevirt: None,
-                    };
+                    let on = OnDrive::new(system);
+                    let turn = Turn { on, pattern, used, rewrites: args.rewrites };
                     eprintln!("[{}, {} {percent} %]", system.title(), pattern.name());
                     match measure(out, &turn, &drives(args.slowdown)) {
                         Ok(measured) => records.push(Record {
@@ -221,12 +281,11 @@ pub fn run(args: &Args) -> Result<bool> {
             }
         }
     }
-    print!("{}", table(&records));
-    Ok(sound)
+    Ok((records, sound))
 }
 
 /// The conventional drive and the zoned one, as vm/run wants them.
-fn drives(slowdown: u64) -> (String, String) {
+pub fn drives(slowdown: u64) -> (String, String) {
     let flash = (SIZE_MIB << 10) * FLASH_PERCENT / 100 / SUPERBLOCK_KIB * 2;
     (
         format!(
@@ -241,16 +300,27 @@ fn drives(slowdown: u64) -> (String, String) {
 
 /// Each turn has a boot and a drive of its own, so all drives were used alike.
 fn measure(out: &Path, turn: &Turn, (conventional, zns): &(String, String)) -> Result<Measured> {
-    let zoned = turn.system == System::Zones;
-    let mut arguments = vec![
-        format!("--system={}", argument(turn.system)),
+    let mut vm = guest("ssd", out);
+    vm.arguments = turn.on.arguments();
+    vm.arguments.extend([
         format!("--pattern={}", argument(turn.pattern)),
         format!("--used={}", turn.used),
         format!("--rewrites={}", turn.rewrites),
-        format!("--drive={}", turn.drive),
-        format!("--zone-kib={}", turn.zone_kib),
-    ];
-    let mut vm = Vm {
+    ]);
+    match turn.on.system {
+        _ if turn.on.nvmevirt.is_some() => {
+            vm.cpus += agreement::CPUS;
+            vm.options = agreement::options();
+        }
+        System::Zones => vm.zns = vec![zns],
+        _ => vm.conventional = vec![conventional],
+    }
+    Ok(vm::collect(&vm)?.document)
+}
+
+/// A guest without drives.
+pub fn guest<'a>(job: &'a str, out: &'a Path) -> Vm<'a> {
+    Vm {
         kernel: vm::KERNEL,
         cpus: CPUS,
         options: vec![],
@@ -258,22 +328,11 @@ fn measure(out: &Path, turn: &Turn, (conventional, zns): &(String, String)) -> R
         conventional: vec![],
         zns: vec![],
         forward: None,
-        job: "ssd",
+        job,
         arguments: vec![],
         out,
         timeout: TIMEOUT,
-    };
-    if let Some(module) = &turn.nvmevirt {
-        arguments.push(format!("--nvmevirt={module}"));
-        vm.cpus += agreement::CPUS;
-        vm.options = agreement::options();
-    } else if zoned {
-        vm.zns = vec![zns];
-    } else {
-        vm.conventional = vec![conventional];
     }
-    vm.arguments = arguments;
-    Ok(vm::collect(&vm)?.document)
 }
 
 /// A value as the command line has it.
@@ -282,7 +341,7 @@ fn argument(value: impl ValueEnum) -> String {
 }
 
 /// In the drive's time.
-fn table(records: &[Record]) -> String {
+pub fn table(records: &[Record]) -> String {
     let mut table = Table::new(&[
         "accesses, area used",
         "system",
@@ -293,15 +352,12 @@ fn table(records: &[Record]) -> String {
         "drive's WAF",
     ]);
     for r in records {
-        let (phase, slowdown) = (&r.measured.phase, r.slowdown as f64);
-        let mb = |mib: f64| format!("{:.0}", mib * 1.048576 * slowdown);
-        let p99 = phase.latency_us.map_or(0.0, |l| l.p99) / 1000.0 / slowdown;
         table.row([
             format!("{}, {} %", r.turn.pattern.name(), r.percent),
-            r.turn.system.title().to_string(),
-            mb(phase.swap_out_mib_per_s),
-            mb(phase.swap_in_mib_per_s),
-            format!("{p99:.1}"),
+            r.turn.on.system.title().to_string(),
+            format!("{:.0}", r.swap_out_mb_per_s()),
+            format!("{:.0}", r.swap_in_mb_per_s()),
+            format!("{:.1}", r.p99_ms()),
             format!("{:.2}", r.measured.flash.a_page()),
             format!("{:.2}", r.measured.flash.drive()),
         ]);

@@ -154,16 +154,17 @@ fn show(start: Instant, text: &str) {
 }
 
 /// The machine, for a line above the results.
-pub fn machine() -> String {
+pub fn machine(guest_cpus: u32) -> String {
     let accelerated = std::env::var("ACCEL").is_ok_and(|v| v == "kvm");
     let how = if accelerated { "KVM" } else { "software emulation" };
     let qemu = Command::new("qemu-system-x86_64").arg("--version").output();
     let version = qemu.map(|o| String::from_utf8_lossy(&o.stdout).into_owned());
     let version = version.as_deref().unwrap_or("").split_whitespace().nth(3).unwrap_or("");
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let plural = if guest_cpus == 1 { "" } else { "s" };
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let processor = processor(&cpuinfo);
-    format!("{CPUS} CPU in QEMU {version} ({how}), on {cpus} CPUs, {processor}")
+    format!("{guest_cpus} CPU{plural} in QEMU {version} ({how}), on {cpus} CPUs, {processor}")
 }
 
 fn processor(cpuinfo: &str) -> String {

@@ -4,7 +4,7 @@
 
 mod bench;
 mod bound;
-mod demo;
+mod density;
 mod latency;
 mod null_blk;
 mod nvme_tcp;
@@ -40,12 +40,6 @@ struct Wanted {
 
 #[derive(clap::Subcommand)]
 enum Job {
-    /// Run the demo's phases
-    Demo {
-        /// Directory for the results
-        #[arg(long)]
-        out: PathBuf,
-    },
     /// Measure what the figures need
     Bench(Wanted),
     /// Measure stock swap and znsage on devices with latency
@@ -56,6 +50,18 @@ enum Job {
         out: PathBuf,
         #[command(flatten)]
         turn: crate::ssd::Turn,
+    },
+    /// Measure how many idle processes one system bears on a modelled SSD
+    Density {
+        #[arg(long)]
+        out: PathBuf,
+        #[command(flatten)]
+        density: density::Args,
+    },
+    /// One of those processes
+    Idle {
+        #[arg(long)]
+        seed: u64,
     },
     /// Run real programs
     Workloads {
@@ -70,13 +76,15 @@ enum Job {
 
 pub fn run(args: &Args) -> Result<()> {
     started(match &args.job {
-        Job::Demo { out } | Job::Ssd { out, .. } | Job::Workloads { out, .. } => out,
+        Job::Idle { seed } => return density::idle(*seed),
+        Job::Density { out, .. } | Job::Ssd { out, .. } | Job::Workloads { out, .. } => out,
         Job::Bench(wanted) | Job::Latency(wanted) => &wanted.out,
     })?;
     match &args.job {
-        Job::Demo { out } => demo::run(out),
         Job::Bench(Wanted { out, figures, rounds }) => bench::run(out, figures, *rounds),
         Job::Latency(Wanted { out, figures, rounds }) => latency::run(out, figures, *rounds),
+        Job::Density { out, density } => density::run(out, density),
+        Job::Idle { .. } => Ok(()),
         Job::Ssd { out, turn } => ssd::run(out, turn),
         Job::Workloads { out, workloads, rounds } => workloads::run(out, workloads, *rounds),
     }

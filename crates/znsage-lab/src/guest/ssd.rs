@@ -14,7 +14,7 @@ use super::work::{measure, Work};
 use crate::files::{read, write_json};
 use crate::model::PAGE;
 use crate::result::{Context, Result};
-use crate::ssd::{Flash, Measured, System, Turn};
+use crate::ssd::{Flash, Measured, OnDrive, System, Turn};
 
 const LIMIT: u64 = 64 << 20;
 const THREADS: u32 = 16;
@@ -29,12 +29,8 @@ const PATIENCE_S: u32 = 900;
 const SECONDS: u32 = 30;
 
 pub fn run(out: &Path, turn: &Turn) -> Result<()> {
-    let name = if turn.system == System::Zones { "ZNS0" } else { "CONV0" };
-    let (node, drive) = match &turn.nvmevirt {
-        Some(module) => (nvmevirt::start(module)?, Drive::Nvmevirt),
-        None => (device(name)?, Drive::model(name, turn)?),
-    };
-    let swap = on(turn, &node)?;
+    let (node, drive) = Drive::of(&turn.on)?;
+    let swap = on(&turn.on, &node)?;
     let arguments = vec![
         format!("--memory-limit={LIMIT}"),
         format!("--threads={THREADS}"),
@@ -46,7 +42,7 @@ pub fn run(out: &Path, turn: &Turn) -> Result<()> {
         format!("--seconds={SECONDS}"),
     ];
     let work = Work { system: swap.system, phase: "ssd", arguments };
-    let (measured, series) = drive.watched(|| measure(&work, out))?;
+    let (measured, series) = drive.watched(hurries_for(turn), || measure(&work, out))?;
     let measured = measured?;
     measured.sound()?;
     let run = measured.run(turn.pattern.name(), "ssd")?;
@@ -58,12 +54,12 @@ pub fn run(out: &Path, turn: &Turn) -> Result<()> {
 }
 
 /// Stock swap has the whole drive, with what was written there before.
-fn on(turn: &Turn, device: &str) -> Result<Swap> {
-    match turn.system {
+pub fn on(drive: &OnDrive, device: &str) -> Result<Swap> {
+    match drive.system {
         System::Stock => Swap::stock_whole(device, &[]),
         System::Discard => Swap::stock_whole(device, &["--discard"]),
         System::Virtual => {
-            let zone = format!("--zone-size={}K", turn.zone_kib);
+            let zone = format!("--zone-size={}K", drive.zone_kib);
             Swap::znsage(device, &[&zone, "--force"])
         }
         System::Zones => Swap::znsage(device, &[]),
@@ -73,42 +69,62 @@ fn on(turn: &Turn, device: &str) -> Result<Swap> {
 /// Counters, and when they were read.
 type Series = Vec<(Instant, Flash)>;
 
-enum Drive {
+/// Blocks that are written to the drive before it is slowed down.
+fn hurries_for(turn: &Turn) -> u64 {
+    let drive = turn.on.drive as f64;
+    let slow = SLOW_REWRITES * drive;
+    // The fill leaves some pages in memory.
+    (FILL * turn.used as f64 + turn.rewrites * drive - slow) as u64 / PAGE
+}
+
+pub enum Drive {
     Model {
         counters: PathBuf,
         /// The drive is not slowed down as long as this file exists.
         hurry: PathBuf,
-        /// Blocks that are written to it so.
-        hurries_for: u64,
     },
     Nvmevirt,
 }
 
 impl Drive {
-    fn model(name: &str, turn: &Turn) -> Result<Drive> {
-        let slow = SLOW_REWRITES * turn.drive as f64;
-        // The fill leaves some pages in memory.
-        let hurries = FILL * turn.used as f64 + turn.rewrites * turn.drive as f64 - slow;
-        Ok(Drive::Model {
+    /// Its node, and the drive.
+    pub fn of(on: &OnDrive) -> Result<(String, Drive)> {
+        if let Some(module) = &on.nvmevirt {
+            return Ok((nvmevirt::start(module)?, Drive::Nvmevirt));
+        }
+        let name = if on.system == System::Zones { "ZNS0" } else { "CONV0" };
+        let drive = Drive::Model {
             counters: device(&format!("{name}_COUNTERS"))?.into(),
             hurry: device(&format!("{name}_HURRY"))?.into(),
-            hurries_for: hurries as u64 / PAGE,
-        })
+        };
+        Ok((device(name)?, drive))
+    }
+
+    /// Whether the drive is as fast as it can. NVMeVirt always is.
+    pub fn hurry(&self, wanted: bool) -> Result<()> {
+        match self {
+            Drive::Model { hurry, .. } if wanted != hurry.exists() => match wanted {
+                true => fs::write(hurry, "").context(hurry.display()),
+                false => fs::remove_file(hurry).context(hurry.display()),
+            },
+            _ => Ok(()),
+        }
     }
 
     /// Does the work, and reads the counters twice a second meanwhile.
-    fn watched<T>(&self, work: impl FnOnce() -> T) -> Result<(T, Series)> {
+    /// The drive hurries until so many blocks are written.
+    fn watched<T>(&self, hurries_for: u64, work: impl FnOnce() -> T) -> Result<(T, Series)> {
         let done = AtomicBool::new(false);
-        if let Drive::Model { hurry, .. } = self {
-            fs::write(hurry, "").context(hurry.display())?;
-        }
+        self.hurry(true)?;
         let start = self.look()?;
         thread::scope(|scope| {
             let watcher = scope.spawn(|| -> Result<Series> {
                 let mut series = Vec::new();
                 while !done.load(Ordering::Relaxed) {
                     let flash = self.look()?;
-                    self.slow_down(flash.written - start.written)?;
+                    if flash.written - start.written >= hurries_for {
+                        self.hurry(false)?;
+                    }
                     series.push((Instant::now(), flash));
                     thread::sleep(Duration::from_millis(500));
                 }
@@ -121,20 +137,7 @@ impl Drive {
         })
     }
 
-    /// Ends the hurry after so many blocks.
-    fn slow_down(&self, written: u64) -> Result<()> {
-        match self {
-            Drive::Model { hurry, hurries_for, .. } if written >= *hurries_for => {
-                match hurry.exists() {
-                    true => fs::remove_file(hurry).context(hurry.display()),
-                    false => Ok(()),
-                }
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn look(&self) -> Result<Flash> {
+    pub fn look(&self) -> Result<Flash> {
         #[derive(serde::Deserialize)]
         struct Counters {
             written: u64,

@@ -1,42 +1,44 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The demo's picture: swap traffic and WAF over time, a column for each phase.
+//! The demo's picture: the drives' flash writes as they are written over, and what it
+//! costs in speed.
 
+mod bars;
 mod panel;
 pub mod png;
 mod scale;
 mod svg;
 
-use crate::course::{bandwidth, waf};
-use crate::model::{Demo, Run, System, PHASES};
+use crate::demo::Demo;
+use crate::model::PAGE;
+use crate::ssd::{Flash, Record, System, SIZE_MIB};
 use crate::table::{size, thousands};
+use bars::{Bar, Bars};
 use panel::{Panel, Series, FAINT, INK, LABEL_SIZE};
 use scale::{round_up, Scale};
 use svg::{Anchor, Stroke, Style, Svg};
 
 const WIDTH: f64 = 1240.0;
-const HEIGHT: f64 = 748.0;
+const HEIGHT: f64 = 620.0;
 
 const LEFT: f64 = 92.0;
+const MIDDLE: f64 = 690.0;
 const RIGHT: f64 = 28.0;
-/// Between columns, room for the labels of the next axis.
-const GAP: f64 = 66.0;
-/// The share of each phase in the width.
-const SHARES: [f64; 3] = [0.24, 0.36, 0.40];
+const TOP: f64 = 158.0;
+const BOTTOM: f64 = 500.0;
+/// Of the lower one of the two bar charts.
+const LOWER: f64 = 346.0;
+/// Room for the systems' names at the bars.
+const NAMES: f64 = 176.0;
 
-const TRAFFIC_TOP: f64 = 150.0;
-const TRAFFIC_BOTTOM: f64 = 440.0;
-const WAF_TOP: f64 = 490.0;
-const WAF_BOTTOM: f64 = 640.0;
-
-/// Each point of a line is the mean of this many seconds.
-const TRAFFIC_WINDOW: f64 = 2.0;
-const FILL_WINDOW: f64 = 1.0;
-const WAF_WINDOW: f64 = 4.0;
+/// Each point of a line is the mean of so many bytes swapped out.
+const WINDOW: u64 = 64 << 20;
 
 fn color(system: System) -> &'static str {
     match system {
         System::Stock => "#6b7785",
-        System::Znsage => "#0a6ebd",
+        System::Discard => "#9a7d4f",
+        System::Virtual => "#0a6ebd",
+        System::Zones => "#1a8f6e",
     }
 }
 
@@ -44,129 +46,86 @@ fn color(system: System) -> &'static str {
 pub fn draw(document: &Demo) -> String {
     let mut svg = Svg::new(WIDTH, HEIGHT);
     heading(&mut svg, document);
-    let columns = columns();
-    for (i, (phase, title)) in PHASES.iter().enumerate() {
-        let (from, to) = columns[i];
-        svg.text(from, TRAFFIC_TOP - 22.0, Style::new(16.0, INK).bold(), title);
-        let x = Scale { low: 0.0, high: longest(document, phase), from, to };
-        traffic(&mut svg, document, i, x);
-        amplification(&mut svg, document, i, x);
-    }
-    axis_titles(&mut svg, columns[0].0);
+    flash_writes(&mut svg, &document.runs);
+    let bars = |value: fn(&Record) -> f64, label: fn(f64) -> String| -> Vec<Bar> {
+        let bar = |r: &Record| Bar {
+            name: r.turn.on.system.title(),
+            color: color(r.turn.on.system),
+            value: value(r),
+            label: label(value(r)),
+        };
+        document.runs.iter().map(bar).collect()
+    };
+    let chart = |title, top| Bars { title, left: MIDDLE, names: NAMES, right: WIDTH - RIGHT, top };
+    let speed = bars(Record::swap_out_mb_per_s, |v| format!("{} MB/s", thousands(v)));
+    chart("Swap-out (more is better)", TOP).draw(&mut svg, &speed);
+    let latency = bars(Record::p99_ms, |v| format!("{v:.1} ms"));
+    let title = "99 % of the accesses take at most (less is better)";
+    chart(title, LOWER).draw(&mut svg, &latency);
     footer(&mut svg, document);
-    svg.finish("Swap traffic and write amplification over time, stock swap and znsage")
+    svg.finish("Flash writes, swap-out rate and latency of stock swap and of znsage")
 }
 
 fn heading(svg: &mut Svg, document: &Demo) {
-    let text = "The same memory, swapped by stock Linux and by znsage";
+    let text = "The same memory on the same flash, swapped by stock Linux and by znsage";
     svg.text(28.0, 44.0, Style::new(24.0, INK).bold(), text);
-    let config = document.runs.last().map(|r| &r.config);
-    let memory = config.and_then(|c| c.memory_limit_bytes).map_or("no limit".to_string(), size);
+    let Some(run) = document.runs.first() else {
+        return;
+    };
     let text = format!(
-        "Unmodified Debian kernel {}. Two {} NVMe SSDs emulated by QEMU: stock swap on the conventional one, \
-         znsage on the zoned one.",
-        document.kernel,
-        size(document.device_bytes),
+        "Unmodified Debian kernel {}. A modelled SSD of {} that collects garbage, and a zoned one of the same \
+         flash, both written over before.",
+        run.measured.kernel,
+        size(SIZE_MIB << 20),
     );
     svg.text(28.0, 70.0, Style::new(14.0, FAINT), &text);
-    let threads = config.map_or(0, |c| c.threads);
     let text = format!(
-        "{threads} threads access more than the {memory} of memory that they may keep; \
-         every page is verified when it comes back."
+        "The swap area is {} % full; programs access all pages alike, and every page is verified when it comes back.",
+        run.percent
     );
     svg.text(28.0, 91.0, Style::new(14.0, FAINT), &text);
 }
 
-fn columns() -> [(f64, f64); 3] {
-    let width = WIDTH - LEFT - RIGHT - 2.0 * GAP;
-    let mut from = LEFT;
-    SHARES.map(|share| {
-        let column = (from, from + share * width);
-        from = column.1 + GAP;
-        column
-    })
-}
-
-fn runs<'a>(document: &'a Demo, phase: &'a str) -> impl Iterator<Item = &'a Run> {
-    document.runs.iter().filter(move |r| r.phase == phase)
-}
-
-fn longest(document: &Demo, phase: &str) -> f64 {
-    let ends = runs(document, phase).filter_map(|r| r.course.last()).map(|p| p.t);
-    ends.fold(0.0, f64::max).max(1.0)
-}
-
-fn traffic_lines(document: &Demo, phase: &str) -> Vec<(System, Vec<(f64, f64)>)> {
-    let window = if phase == "fill" { FILL_WINDOW } else { TRAFFIC_WINDOW };
-    runs(document, phase).map(|r| (r.system, bandwidth(&r.course, window))).collect()
-}
-
-/// The highest value times `room`, for the label above it.
-fn top(lines: &[Vec<(f64, f64)>], room: f64) -> f64 {
-    lines.iter().flatten().map(|p| p.1).fold(0.0, f64::max) * room
-}
-
-fn traffic(svg: &mut Svg, document: &Demo, column: usize, x: Scale) {
-    // The random phases share a scale. The fill is far above them.
-    let together = if column == 0 { &PHASES[..1] } else { &PHASES[1..] };
-    let all: Vec<_> = together
-        .iter()
-        .flat_map(|(phase, _)| traffic_lines(document, phase))
-        .map(|(_, line)| line)
-        .collect();
-    let high = round_up(0.0, top(&all, 1.12).max(1.0), 5);
-    let y = Scale { low: 0.0, high, from: TRAFFIC_BOTTOM, to: TRAFFIC_TOP };
-    let panel = Panel { x, y, x_ticks: if column == 0 { 4 } else { 6 }, y_ticks: 5 };
-    panel.frame(svg, false);
-
-    let phase = PHASES[column].0;
-    let mean = |system| {
-        let run = runs(document, phase).find(|r| r.system == system);
-        run.map_or(0.0, |r| r.measured.swap_in_mib_per_s + r.measured.swap_out_mib_per_s)
+/// Flash writes for each page over the pages swapped out so far, GiB.
+fn flash_line(series: &[Flash]) -> Vec<(f64, f64)> {
+    let Some(start) = series.first() else {
+        return Vec::new();
     };
-    let znsage_first = mean(System::Znsage) >= mean(System::Stock);
-    let series: Vec<Series> = traffic_lines(document, phase)
-        .into_iter()
-        .map(|(system, points)| Series {
-            points,
-            color: color(system),
-            label: format!("{} {} MiB/s", system.name(), thousands(mean(system))),
-            above: znsage_first == (system == System::Znsage),
-        })
-        .collect();
-    panel.draw(svg, &series);
+    let mut points = Vec::new();
+    let mut from = start;
+    for flash in series {
+        if (flash.swapped_out - from.swapped_out) * PAGE >= WINDOW {
+            let gib = flash.since(start).swapped_out * PAGE;
+            points.push((gib as f64 / (1u64 << 30) as f64, flash.since(from).a_page()));
+            from = flash;
+        }
+    }
+    points
 }
 
-fn amplification(svg: &mut Svg, document: &Demo, column: usize, x: Scale) {
-    let lines: Vec<_> = PHASES
+fn flash_writes(svg: &mut Svg, runs: &[Record]) {
+    let title = "Flash writes for each page swapped out (less is better)";
+    svg.text(LEFT - 56.0, TOP - 22.0, Style::new(16.0, INK).bold(), title);
+    let lines: Vec<_> = runs.iter().map(|r| flash_line(&r.measured.series)).collect();
+    let most = |of: fn(&(f64, f64)) -> f64| lines.iter().flatten().map(of).fold(1.0, f64::max);
+    let high = round_up(0.0, most(|p| p.1) * 1.1, 5);
+    let x = Scale { low: 0.0, high: most(|p| p.0), from: LEFT, to: MIDDLE - 60.0 };
+    let y = Scale { low: 0.0, high, from: BOTTOM, to: TOP };
+    let panel = Panel { x, y, x_ticks: 6, y_ticks: 5 };
+    panel.frame(svg);
+    let series: Vec<Series> = runs
         .iter()
-        .flat_map(|(phase, _)| runs(document, phase))
-        .map(|r| waf(&r.course, WAF_WINDOW))
-        .collect();
-    let high = round_up(1.0, top(&lines, 1.1).max(2.0), 4);
-    let y = Scale { low: 1.0, high, from: WAF_BOTTOM, to: WAF_TOP };
-    let panel = Panel { x, y, x_ticks: if column == 0 { 4 } else { 6 }, y_ticks: 4 };
-    panel.frame(svg, true);
-    let phase = PHASES[column].0;
-    let series: Vec<Series> = runs(document, phase)
-        .filter_map(|r| Some((r, r.measured.waf?)))
-        .map(|(r, mean)| Series {
-            points: waf(&r.course, WAF_WINDOW),
-            color: color(r.system),
-            label: format!("{} {mean:.2}", r.system.name()),
-            above: true,
+        .zip(lines)
+        .map(|(r, points)| Series {
+            points,
+            color: color(r.turn.on.system),
+            label: format!("{} {:.2}", r.turn.on.system.title(), r.measured.flash.a_page()),
+            above: r.turn.on.system != System::Zones,
         })
         .collect();
     panel.draw(svg, &series);
-}
-
-fn axis_titles(svg: &mut Svg, left: f64) {
     let style = Style::new(LABEL_SIZE, INK).anchor(Anchor::Middle);
-    let x = left - 56.0;
-    svg.text_upwards(x, (TRAFFIC_TOP + TRAFFIC_BOTTOM) / 2.0, style, "swap traffic, MiB/s");
-    svg.text_upwards(x, (WAF_TOP + WAF_BOTTOM) / 2.0, style, "WAF");
-    let middle = (LEFT + WIDTH - RIGHT) / 2.0;
-    svg.text(middle, WAF_BOTTOM + 44.0, style, "seconds since the phase began");
+    svg.text((x.from + x.to) / 2.0, BOTTOM + 44.0, style, "swapped out so far, GiB");
 }
 
 fn footer(svg: &mut Svg, document: &Demo) {
@@ -174,10 +133,10 @@ fn footer(svg: &mut Svg, document: &Demo) {
     let rule = Stroke { color: "#e4e8ed", width: 1.0 };
     svg.line((28.0, top), (WIDTH - 28.0, top), rule);
     let lines = [
-        "Swap traffic: pages in and out together. WAF: pages written to the device for one page swapped out \
-         (QEMU's conventional SSD has no garbage collection of its own)."
+        "Flash writes: the drive's own copies and znsage's included. Figures at the lines and bars: of the last \
+         seconds, in the drive's time."
             .to_string(),
-        format!("At the lines: means of the phase. Machine: {}.", document.machine),
+        format!("Machine: {}.", document.machine),
     ];
     for (i, text) in lines.iter().enumerate() {
         svg.text(28.0, top + 20.0 + 17.0 * i as f64, Style::new(12.0, FAINT), text);
@@ -187,16 +146,35 @@ fn footer(svg: &mut Svg, document: &Demo) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::tests::demo;
+    use crate::model::{self, tests::phase};
+    use crate::ssd::{Measured, OnDrive, Pattern, Turn};
+
+    fn run(system: System, factor: u64) -> Record {
+        let flash = |i: u64| Flash {
+            swapped_out: 10_000 * i,
+            written: 12_000 * i,
+            programmed: 12_000 * factor * i,
+        };
+        let on = OnDrive::new(system);
+        let turn = Turn { on, pattern: Pattern::Random, used: 300 << 20, rewrites: 2.0 };
+        let phase = phase(model::System::Stock, "random", 4000.0).measured;
+        let series = (0..20).map(flash).collect();
+        let measured = Measured { kernel: "6.12-test".into(), phase, flash: flash(1), series };
+        Record { percent: 80, round: 0, slowdown: 32, turn, measured }
+    }
+
+    fn demo() -> Demo {
+        Demo {
+            machine: "a test".into(),
+            runs: vec![run(System::Stock, 3), run(System::Virtual, 1)],
+        }
+    }
 
     #[test]
-    fn picture_names_axes_phases_and_systems() {
+    fn picture_names_systems_and_figures() {
         let svg = draw(&demo());
-        for text in ["swap traffic, MiB/s", "WAF", "seconds since", "stock swap 15 MiB/s"] {
+        for text in ["stock swap 3.60", "znsage, virtual zones 1.20", "336 MB/s", "GiB", "80 %"] {
             assert!(svg.contains(text), "{text}");
-        }
-        for (_, title) in PHASES {
-            assert!(svg.contains(title));
         }
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
     }
@@ -212,5 +190,19 @@ mod tests {
         let png = png::render(&draw(&demo())).unwrap();
         assert!(png.starts_with(b"\x89PNG"));
         assert!(png.len() > 10_000);
+    }
+
+    #[test]
+    fn result_can_be_read_again() {
+        let text = serde_json::to_string(&demo()).unwrap();
+        let again: Demo = serde_json::from_str(&text).unwrap();
+        assert_eq!(draw(&again), draw(&demo()));
+    }
+
+    #[test]
+    fn line_is_means_of_windows() {
+        let line = flash_line(&run(System::Stock, 3).measured.series);
+        assert_eq!(line.len(), 9);
+        assert!(line.iter().all(|p| (p.1 - 3.6).abs() < 1e-9), "{line:?}");
     }
 }

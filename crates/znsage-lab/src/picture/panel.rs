@@ -32,7 +32,7 @@ pub struct Panel {
 }
 
 impl Panel {
-    pub fn frame(&self, svg: &mut Svg, x_names: bool) {
+    pub fn frame(&self, svg: &mut Svg) {
         let ticks = self.y.ticks(self.y_ticks);
         for &tick in &ticks {
             let y = self.y.at(tick);
@@ -47,10 +47,8 @@ impl Panel {
         for &tick in &ticks {
             let x = self.x.at(tick);
             svg.line((x, self.y.from), (x, self.y.from + 5.0), axis);
-            if x_names {
-                let style = Style::new(TICK_SIZE, FAINT).anchor(Anchor::Middle);
-                svg.text(x, self.y.from + 20.0, style, &label(tick, &ticks));
-            }
+            let style = Style::new(TICK_SIZE, FAINT).anchor(Anchor::Middle);
+            svg.text(x, self.y.from + 20.0, style, &label(tick, &ticks));
         }
     }
 

@@ -65,6 +65,14 @@ impl Svg {
         self.body.push('\n');
     }
 
+    /// With straight ends.
+    pub fn bar(&mut self, from: (f64, f64), to: f64, height: f64, color: &str) {
+        let (x, y, width) = (from.0, from.1, to - from.0);
+        self.element(format_args!(
+            r#"<rect x="{x:.1}" y="{y:.1}" width="{width:.1}" height="{height:.1}" fill="{color}"/>"#
+        ));
+    }
+
     pub fn line(&mut self, from: (f64, f64), to: (f64, f64), stroke: Stroke) {
         self.polyline(&[from, to], stroke);
     }
@@ -88,16 +96,6 @@ impl Svg {
     }
 
     pub fn text(&mut self, x: f64, y: f64, style: Style, text: &str) {
-        self.place_text(&format!(r#"x="{x:.1}" y="{y:.1}""#), style, text);
-    }
-
-    /// Text from bottom to top.
-    pub fn text_upwards(&mut self, x: f64, y: f64, style: Style, text: &str) {
-        let place = format!(r#"transform="translate({x:.1} {y:.1}) rotate(-90)""#);
-        self.place_text(&place, style, text);
-    }
-
-    fn place_text(&mut self, place: &str, style: Style, text: &str) {
         let Style { size, color, .. } = style;
         let anchor = match style.anchor {
             Anchor::Start => "start",
@@ -113,7 +111,7 @@ impl Svg {
         };
         let text = escape(text);
         self.element(format_args!(
-            r#"<text {place} font-size="{size}" fill="{color}" text-anchor="{anchor}"{weight}{rim}>{text}</text>"#
+            r#"<text x="{x:.1}" y="{y:.1}" font-size="{size}" fill="{color}" text-anchor="{anchor}"{weight}{rim}>{text}</text>"#
         ));
     }
 

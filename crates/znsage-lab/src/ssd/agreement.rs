@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use super::{measure, Args, Measured, System, Turn, AREA_PERCENT, OUT};
+use super::{measure, Args, Measured, OnDrive, System, Turn, AREA_PERCENT, OUT};
 use crate::result::Result;
 use crate::table::Table;
 
@@ -49,8 +49,8 @@ pub fn run(args: &Args, module: &Path) -> Result<bool> {
             for system in [System::Stock, System::Virtual] {
                 let on = |nvmevirt: Option<String>, zone_kib: u64| {
                     let used = SHOWN * AREA_PERCENT / 100 * percent / 100;
-                    let (rewrites, drive) = (args.rewrites, SHOWN);
-                    let turn = Turn { system, pattern, used, rewrites, drive, zone_kib, nvmevirt };
+                    let on = OnDrive { system, drive: SHOWN, zone_kib, nvmevirt };
+                    let turn = Turn { on, pattern, used, rewrites: args.rewrites };
                     eprintln!("[{}, {} {percent} %]", system.title(), pattern.name());
                     measure(Path::new(OUT), &turn, &drives)
                 };

@@ -88,7 +88,7 @@ pub fn run(args: &Args) -> Result<bool> {
     let document = Document {
         version: 1,
         kernel: harvest.document.kernel,
-        machine: vm::machine(),
+        machine: vm::machine(vm::CPUS),
         others_cpu_share: harvest.others,
         rounds: args.rounds,
         seconds: start.elapsed().as_secs_f64(),

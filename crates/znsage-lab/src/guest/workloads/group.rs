@@ -31,6 +31,14 @@ impl Group {
         Ok(Group { path })
     }
 
+    /// A group within this one, which then has no processes of its own.
+    pub fn child(&self, name: &str) -> Result<Group> {
+        self.set("cgroup.subtree_control", "+memory")?;
+        let path = self.path.join(name);
+        fs::create_dir(&path).context(format_args!("cannot make {}", path.display()))?;
+        Ok(Group { path })
+    }
+
     /// A command that runs in the group.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("sh");

@@ -3,7 +3,7 @@
 
 mod compile;
 mod etc;
-mod group;
+pub mod group;
 mod load;
 mod memcached;
 mod random;
