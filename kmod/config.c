@@ -286,8 +286,19 @@ static ssize_t znsage_group_policies_show(struct config_item *item, char *page)
 }
 CONFIGFS_ATTR_RO(znsage_group_, policies);
 
+/* /sys/kernel/config/znsage/bpf: can there be policies in BPF? */
+static ssize_t znsage_group_bpf_show(struct config_item *item, char *page)
+{
+	const char *missing = znsage_bpf_missing();
+
+	return sysfs_emit(page, "%s%s\n", missing ? "no: " : "yes",
+			  missing ? missing : "");
+}
+CONFIGFS_ATTR_RO(znsage_group_, bpf);
+
 static struct configfs_attribute *znsage_group_attrs[] = {
 	&znsage_group_attr_policies,
+	&znsage_group_attr_bpf,
 	NULL
 };
 

@@ -251,7 +251,6 @@ static struct znsage_device *device_alloc(const char *name,
 	INIT_LIST_HEAD(&zd->gc_retry);
 	INIT_LIST_HEAD(&zd->refused);
 	mutex_init(&zd->check.lock);
-	mutex_init(&zd->policy_lock);
 	init_irq_work(&zd->irq_kick, irq_kick);
 	get_random_bytes(&zd->key_secret, sizeof(zd->key_secret));
 	znsage_cached_forget(zd);

@@ -108,8 +108,11 @@ static int __init znsage_init(void)
 	if (err)
 		goto out;
 	err = znsage_config_register();
-	if (!err)
+	if (!err) {
+		/* Last, since a program can be attached from here on. */
+		znsage_bpf_init();
 		return 0;
+	}
 	unregister_pm_notifier(&sleep_events);
 out:
 	znsage_debugfs_exit();

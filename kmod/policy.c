@@ -26,6 +26,12 @@ struct registered {
 static LIST_HEAD(registry);
 static DEFINE_MUTEX(registry_lock);
 
+/*
+ * Held to change the policy of any device, and for the end of a policy in BPF,
+ * which changes that of all its devices. Taken before registry_lock.
+ */
+DEFINE_MUTEX(znsage_policy_lock);
+
 /* What a policy may call. */
 EXPORT_SYMBOL_GPL(znsage_stream_of);
 EXPORT_SYMBOL_GPL(znsage_get_levels);
@@ -103,16 +109,20 @@ const struct znsage_policy *znsage_policy_get(const char *name)
 		return policy;
 	mutex_lock(&registry_lock);
 	r = find_registered(name);
-	if (r && try_module_get(r->policy->owner))
+	if (r && try_module_get(r->policy->owner)) {
 		policy = r->policy;
+		znsage_bpf_get(policy);
+	}
 	mutex_unlock(&registry_lock);
 	return policy;
 }
 
 void znsage_policy_put(const struct znsage_policy *policy)
 {
-	if (policy)
-		module_put(policy->owner);
+	struct module *owner = policy ? policy->owner : NULL;
+
+	znsage_bpf_put(policy);
+	module_put(owner);
 }
 
 /* The names of all policies, a line each. Returns the length. */
@@ -140,13 +150,16 @@ static bool looks_at_pages(const struct znsage_policy *policy)
 
 /*
  * Give the device @policy, with the caller's reference, and put its old one.
- * Under policy_lock, or before the device runs.
+ * Under znsage_policy_lock.
  */
 static int change(struct znsage_device *zd, const struct znsage_policy *policy)
 {
 	const struct znsage_policy *old = zd->policy;
 	void *old_private = zd->policy_private, *private = NULL;
+	int err = znsage_bpf_private(policy, &private);
 
+	if (err)
+		return err;
 	if (policy->attach) {
 		private = policy->attach(zd->engine);
 		if (!private)
@@ -169,35 +182,57 @@ static int change(struct znsage_device *zd, const struct znsage_policy *policy)
 	synchronize_rcu();
 	if (!policy->isolates)
 		znsage_charge_end(zd);
+	znsage_bpf_detach(old, zd);
+	znsage_bpf_attach(policy, zd);
 	if (old && old->detach)
 		old->detach(zd->engine, old_private);
 	znsage_policy_put(old);
 	return 0;
 }
 
-/*
- * change(), with a message if it fails. Used for a device's first policy,
- * before it runs, and for later ones.
- */
-int znsage_policy_start(struct znsage_device *zd,
-			const struct znsage_policy *policy)
+/* change(), with a message if it fails. */
+static int start(struct znsage_device *zd, const struct znsage_policy *policy)
 {
 	int err = change(zd, policy);
 
 	if (err)
 		znsage_err(zd->name, "policy %s cannot be started",
 			   policy->name);
+	else
+		zd->ejected[0] = '\0';
 	return err;
+}
+
+/* A device's first policy, before it runs. On success it has the reference. */
+int znsage_policy_start(struct znsage_device *zd,
+			const struct znsage_policy *policy)
+{
+	int err;
+
+	mutex_lock(&znsage_policy_lock);
+	err = start(zd, policy);
+	mutex_unlock(&znsage_policy_lock);
+	return err;
+}
+
+/* Fall back to the policy that cannot fail. Under znsage_policy_lock. */
+void znsage_policy_default(struct znsage_device *zd)
+{
+	change(zd, zse_builtin_policy("cpu"));
+	znsage_kick(zd);
 }
 
 /* Drop the policy, if any. The device has no I/O. */
 void znsage_policy_end(struct znsage_device *zd)
 {
+	mutex_lock(&znsage_policy_lock);
 	znsage_charge_end(zd);
+	znsage_bpf_detach(zd->policy, zd);
 	if (zd->policy && zd->policy->detach)
 		zd->policy->detach(zd->engine, zd->policy_private);
 	znsage_policy_put(zd->policy);
 	zd->policy = NULL;
+	mutex_unlock(&znsage_policy_lock);
 }
 
 /*
@@ -211,12 +246,12 @@ int znsage_policy_switch(struct znsage_device *zd, const char *name)
 
 	if (!policy)
 		return -EINVAL;
-	mutex_lock(&zd->policy_lock);
+	mutex_lock(&znsage_policy_lock);
 	if (policy == zd->policy)
 		znsage_policy_put(policy);
 	else
-		err = znsage_policy_start(zd, policy);
-	mutex_unlock(&zd->policy_lock);
+		err = start(zd, policy);
+	mutex_unlock(&znsage_policy_lock);
 	if (err)
 		znsage_policy_put(policy);
 	else

@@ -156,9 +156,9 @@ static ssize_t policy_show(struct device *dev, struct device_attribute *attr,
 	struct znsage_device *zd = dev_to_zd(dev);
 	ssize_t len;
 
-	mutex_lock(&zd->policy_lock);
+	mutex_lock(&znsage_policy_lock);
 	len = sysfs_emit(buf, "%s\n", zd->policy->name);
-	mutex_unlock(&zd->policy_lock);
+	mutex_unlock(&znsage_policy_lock);
 	return len;
 }
 
@@ -174,6 +174,20 @@ static ssize_t policy_store(struct device *dev, struct device_attribute *attr,
 	return err ? err : len;
 }
 static DEVICE_ATTR_RW(policy);
+
+/* Why the last policy in BPF ended without being asked; empty if none did. */
+static ssize_t policy_ejected_show(struct device *dev,
+				   struct device_attribute *attr, char *buf)
+{
+	struct znsage_device *zd = dev_to_zd(dev);
+	ssize_t len;
+
+	mutex_lock(&znsage_policy_lock);
+	len = sysfs_emit(buf, "%s\n", zd->ejected);
+	mutex_unlock(&znsage_policy_lock);
+	return len;
+}
+static DEVICE_ATTR_RO(policy_ejected);
 
 /* Histograms; writing 0 resets one, or all of them in `latency`. */
 struct time_attribute {
@@ -327,6 +341,7 @@ static struct attribute *znsage_attrs[] = {
 	&dev_attr_backing.attr,
 	&dev_attr_config.attr,
 	&dev_attr_policy.attr,
+	&dev_attr_policy_ejected.attr,
 	&dev_attr_victim.attr,
 	&dev_attr_size_bytes.attr,
 	&dev_attr_chunk_bytes.attr,

@@ -18,6 +18,7 @@
  *	crypt.c		encryption of pages
  *	read.c		swap-in
  *	policy.c	policies by name; changing a device's policy
+ *	bpf.c		policies in BPF
  *	owner.c		which cgroup, process and mapping a page belongs to
  *	frames.c	tables of page frames: last life, frame of a slot
  *	cached.c	tells GC that a slot's page is in memory
@@ -235,9 +236,11 @@ struct znsage_device {
 	siphash_key_t key_secret;	/* hashes keys made from pointers */
 	u32 swap_type;			/* of the swap area; see cached.c */
 
-	struct mutex policy_lock;
-	const struct znsage_policy *policy;	/* held; under policy_lock */
-	void *policy_private;		/* under policy_lock */
+	/* Under znsage_policy_lock. */
+	const struct znsage_policy *policy;	/* held */
+	void *policy_private;
+	struct list_head bpf_user;	/* on the list of a policy in BPF */
+	char ejected[128];	/* why the last policy in BPF ended, or empty */
 	bool wants_owners;		/* the policy looks at pages' owners */
 	bool isolates;			/* the policy isolates streams */
 
@@ -291,6 +294,7 @@ int znsage_detach(struct znsage_device *zd);
 void znsage_quiesce(struct znsage_device *zd);
 
 /* policy.c */
+extern struct mutex znsage_policy_lock;
 const struct znsage_policy *znsage_policy_get(const char *name);
 void znsage_policy_put(const struct znsage_policy *policy);
 ssize_t znsage_policy_names(char *buf);
@@ -298,6 +302,18 @@ int znsage_policy_start(struct znsage_device *zd,
 			const struct znsage_policy *policy);
 int znsage_policy_switch(struct znsage_device *zd, const char *name);
 void znsage_policy_end(struct znsage_device *zd);
+void znsage_policy_default(struct znsage_device *zd);
+
+/* bpf.c */
+void znsage_bpf_init(void);
+const char *znsage_bpf_missing(void);
+bool znsage_bpf_get(const struct znsage_policy *policy);
+bool znsage_bpf_put(const struct znsage_policy *policy);
+int znsage_bpf_private(const struct znsage_policy *policy, void **private);
+void znsage_bpf_attach(const struct znsage_policy *policy,
+		       struct znsage_device *zd);
+void znsage_bpf_detach(const struct znsage_policy *policy,
+		       struct znsage_device *zd);
 
 /* owner.c */
 u64 znsage_cgroup_of(struct folio *folio);

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Policies for znsage in BPF, for kernels from 6.12. <znsage.h> describes the
+ * terms and the fields; a program sees the same page and may call the same
+ * functions. Needs no other header:
+ *
+ *	clang -O2 -g -target bpf -Iinclude -c mine.bpf.c
+ *
+ * -g is needed: it becomes the type information by which the kernel finds the
+ * fields, so that one object file fits all versions.
+ */
+#ifndef _ZNSAGE_BPF_H
+#define _ZNSAGE_BPF_H
+
+typedef unsigned char u8;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef _Bool bool;
+
+#define SEC(name)	__attribute__((section(name), used))
+#define __ksym		__attribute__((section(".ksyms")))
+#define __always_inline	inline __attribute__((always_inline))
+#define __kernel_type	__attribute__((preserve_access_index))
+
+#define ZNSAGE_NONE		((u32)~0U)
+
+struct zse_engine;
+
+struct znsage_page {
+	u64 process;
+	u64 mapping;
+	u64 cgroup;
+	u32 cpu;
+	u32 life;
+	u32 stream;
+	bool workingset;
+	bool active;
+} __kernel_type;
+
+struct znsage_zone {
+	u32 capacity;
+	u32 live;
+	u32 stream;
+	u32 moves;
+	u32 reads;
+	u64 age;
+	u64 key;
+	bool mixed;
+	bool failed;
+} __kernel_type;
+
+/* On the program's stack, so it has the module's layout. */
+struct znsage_levels {
+	u32 zones;
+	u32 empty;
+	u32 reserve;
+	u32 gc_low;
+	u32 gc_high;
+	u32 streams;
+	u32 survivors;
+	u64 clock;
+};
+
+extern u32 znsage_stream_of(struct zse_engine *dev, u64 key) __ksym;
+extern void znsage_get_levels(struct zse_engine *dev,
+			      struct znsage_levels *levels) __ksym;
+
+/*
+ * A policy. The kernel takes its name from @name. @survivor is optional; it is
+ * left to the device if it is not set.
+ */
+struct znsage_bpf_policy {
+	u32 (*place)(struct zse_engine *dev, const struct znsage_page *page);
+	u32 (*survivor)(struct zse_engine *dev, const struct znsage_zone *zone);
+	char name[16];
+	u32 streams;
+	u32 isolates;
+} __kernel_type;
+
+/* The number of streams of @dev; place() returns less. Never 0. */
+static __always_inline u32 znsage_streams(struct zse_engine *dev)
+{
+	struct znsage_levels levels = {};
+
+	znsage_get_levels(dev, &levels);
+	return levels.streams ? levels.streams : 1;
+}
+
+/* BPF passes all arguments in one array. */
+#define ZNSAGE_FUNCTION(_member, _name, _dev, _type, _arg)		\
+static __always_inline u32 _name##_body(struct zse_engine *_dev,	\
+					const struct _type *_arg);	\
+SEC("struct_ops/" #_member)						\
+u32 _name(u64 *args)							\
+{									\
+	return _name##_body((void *)args[0], (void *)args[1]);		\
+}									\
+static __always_inline u32 _name##_body(struct zse_engine *_dev,	\
+					const struct _type *_arg)
+
+#define ZNSAGE_PLACE(_name, _dev, _page)				\
+	ZNSAGE_FUNCTION(place, _name, _dev, znsage_page, _page)
+#define ZNSAGE_SURVIVOR(_name, _dev, _zone)				\
+	ZNSAGE_FUNCTION(survivor, _name, _dev, znsage_zone, _zone)
+
+/* The variable that is the policy; the license lets it call the module. */
+#define ZNSAGE_POLICY							\
+	char _license[] SEC("license") = "GPL";				\
+	SEC(".struct_ops.link") struct znsage_bpf_policy
+
+#endif /* _ZNSAGE_BPF_H */
