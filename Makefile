@@ -46,7 +46,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 export DEBUG
 # One target at a time: a build or virtual machines use all CPUs.
 .NOTPARALLEL:
-.PHONY: help setup kernels kmod tools man completions command install uninstall deb dist test test-all stress checked test-engine test-model test-rust test-torture test-fuzz test-report test-self test-vm test-newest test-debug torture test-cross test-packages test-boot test-remote coverage fuzz try demo bench bench-density bench-engine bench-nvmevirt bench-ssd bench-workloads lab lint clean distclean
+.PHONY: help setup kernels kmod bpf tools man completions command install uninstall deb dist test test-all stress checked test-engine test-model test-rust test-torture test-fuzz test-report test-self test-vm test-newest test-debug torture test-cross test-packages test-boot test-remote coverage fuzz try demo bench bench-density bench-engine bench-nvmevirt bench-ssd bench-workloads lab lint clean distclean
 
 SCRIPTS := vm/lib.sh vm/debian.sh vm/devices.sh trace/lib.sh dist/lib.sh tests/debian.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* dist/* dist/dkms/* dist/debian/* .ci/* bench/* fuzz/* tests/* trace/* engine/tests/* 2>/dev/null)
 ENGINE := $(wildcard engine/*.c port/user/*.c port/user/policy/*.c)
@@ -71,6 +71,18 @@ kmod: ## build the module for all kernels (DEBUG=1: with checks) into build/kmod
 tools: ## build the command and the tools into target/release
 	@vm/setup rust
 	cargo build --release --workspace --exclude znsage-model
+
+# What a policy in BPF needs is clang alone.
+BPF := $(patsubst %.c,build/bpf/%.o,$(notdir $(wildcard samples/bpf/*.bpf.c tests/bpf/*.bpf.c)))
+vpath %.bpf.c samples/bpf tests/bpf
+
+bpf: ## compile the sample policies in BPF into build/bpf
+	@vm/setup bpf
+	$(MAKE) -s $(BPF)
+
+build/bpf/%.bpf.o: %.bpf.c include/znsage.bpf.h
+	@mkdir -p $(@D)
+	clang -O2 -g -Wall -Wextra -Wno-unused-parameter -Werror -target bpf -Iinclude -c $< -o $@
 
 man: ## the command's manual pages, into target/man
 	@vm/setup rust
@@ -148,6 +160,7 @@ comma := ,
 space := $(subst ,, )
 # vm-suite on all kernels of $(1).
 define suite
+@$(MAKE) bpf
 @for kernel in $(1); do DEBUG=1 vm/module $$kernel; done
 tests/run $(subst $(space),$(comma),$(strip $(1))) $(or $(CASES),$(if $(filter all,$(TIER)),,--tier $(TIER)))
 endef

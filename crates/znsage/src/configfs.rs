@@ -24,6 +24,11 @@ pub fn policies() -> String {
     format!("{GROUP}/policies")
 }
 
+/// The file that says whether there can be policies in BPF.
+pub fn bpf() -> String {
+    format!("{GROUP}/bpf")
+}
+
 /// Mounts configfs if necessary.
 pub fn ensure_mounted(sys: &dyn Sys) -> Result<()> {
     if sys.exists(GROUP) {

@@ -16,14 +16,19 @@ pub const LATENCIES: [&str; 7] =
     ["swap_out", "swap_in", "submit_wait", "chunk_wait", "gc", "gc_read", "gc_append"];
 
 /// Files that hold no single number.
-const NO_NUMBERS: [&str; 7] =
-    ["check", "zone_states", "live_histogram", "stream_table", "policies", "victims", "latency"];
+const NO_NUMBERS: [&str; 8] = [
+    "check", "zone_states", "live_histogram", "stream_table", "policies", "victims", "latency",
+    "policy_ejected",
+];
 
 /// Becomes a part of its device in JSON.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Details {
     /// How GC chooses its victim if the policy does not.
     pub victim: Option<String>,
+    /// Why the last BPF policy ended without being asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy_ejected: Option<String>,
     /// How pages are encrypted on the device.
     pub encrypt: Option<String>,
     /// Files with one number that `counters::Device` does not have.
@@ -89,6 +94,9 @@ fn read(sys: &dyn Sys, name: &str, known: &Value) -> Details {
         .collect();
     Details {
         victim: text("victim").map(|t| t.trim().to_string()),
+        policy_ejected: text("policy_ejected")
+            .map(|t| t.trim().to_string())
+            .filter(|t| !t.is_empty()),
         encrypt: text("encrypt").map(|t| t.trim().to_string()),
         numbers: sys
             .list(&directory(name))

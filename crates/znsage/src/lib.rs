@@ -60,6 +60,7 @@ mod top;
 
 // Commands that use results of other commands.
 mod doctor;
+mod policy;
 mod probe;
 
 mod report;
@@ -121,7 +122,7 @@ fn prepare(command: &Command) -> Result<Option<Flock<File>>> {
         // systemd starts and stops services of several sections at once.
         Command::On(OnCommand::Section(_)) => lock::wait(),
         Command::Off(args) if args.config.is_some() => lock::wait(),
-        Command::On(_) | Command::Off(_) | Command::Set(_) => lock::take(),
+        Command::On(_) | Command::Off(_) | Command::Set(_) | Command::Policy { .. } => lock::take(),
         _ => Ok(None),
     }
 }
@@ -156,6 +157,7 @@ fn run(sys: &dyn Sys, command: &Command, page: u64, json: bool, catch: fn()) -> 
             Outcome::fine(String::new(), serde_json::Value::Null)
         }
         Command::Set(args) => outcome!(set::run(sys, args)?),
+        Command::Policy { command } => outcome!(policy::run(sys, command)?),
         Command::Check(args) => outcome!(check::run(sys, args)?, |r: &check::Report| !r.clean()),
         Command::Bench(args) => {
             outcome!(bench::run(sys, args, page)?, |r: &bench::Report| r.corrupt_pages > 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A lock for `on`, `off` and `set`: each checks first and acts on the result.
+//! A lock for `on`, `off`, `set` and `policy`: each checks first and acts on the result.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -38,7 +38,7 @@ pub fn take() -> Result<Option<Flock<File>>> {
     match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
         Ok(lock) => Ok(Some(lock)),
         Err((_, nix::errno::Errno::EWOULDBLOCK)) => {
-            Err(Error::new(Kind::Busy, "another `znsage on`, `off` or `set` is running")
+            Err(Error::new(Kind::Busy, "another `znsage on`, `off`, `set` or `policy` is running")
                 .hint("wait until it ends"))
         }
         Err((_, e)) => Err(Error::io("lock", Path::new(PATH), e.into())),

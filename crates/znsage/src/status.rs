@@ -78,7 +78,10 @@ impl Report {
                 text += &streams(&device.name, details);
             }
         }
-        for (device, _) in &self.devices {
+        for (device, details) in &self.devices {
+            if let Some(why) = &details.policy_ejected {
+                text += &format!("{}: policy {why}; now {}\n", device.name, device.policy);
+            }
             text += &troubles(device);
         }
         text

@@ -2,6 +2,7 @@
 //! The cases, in the order in which they run: the basics come first.
 
 mod block;
+mod bpf;
 mod command;
 mod control;
 mod conventional;
@@ -35,6 +36,7 @@ pub fn all() -> Vec<Case> {
         trace::CASES,
         process::CASES,
         policy::CASES,
+        bpf::CASES,
         isolation::CASES,
         block::CASES,
         shapes::CASES,

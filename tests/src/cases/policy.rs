@@ -24,7 +24,7 @@ crate::cases![policy:
 
 const MIB: usize = 1 << 20;
 
-fn set(device: &Device, file: &str, value: &str) -> Outcome {
+pub fn set(device: &Device, file: &str, value: &str) -> Outcome {
     let path = device.attribute(file);
     guest::write(&path, value).context(format!("{path} := {value}"))
 }
@@ -89,7 +89,7 @@ fn work(link: &mut Link, size: usize, rounds: u64) -> Outcome {
 }
 
 /// Two workers in groups of their own run while `meanwhile` does.
-fn under_load(meanwhile: impl FnOnce() -> Outcome) -> Outcome {
+pub fn under_load(meanwhile: impl FnOnce() -> Outcome) -> Outcome {
     const SIZE: usize = 40 * MIB;
     let groups = [Group::new("one", 16 << 20)?, Group::new("two", 16 << 20)?];
     let mut children = groups
@@ -128,7 +128,7 @@ fn sample() -> Outcome<String> {
     Ok(directory.join(format!("samples/{SAMPLE}.ko")).to_string_lossy().into_owned())
 }
 
-fn known() -> Outcome<Vec<String>> {
+pub fn known() -> Outcome<Vec<String>> {
     Ok(guest::read(&format!("{CONFIG}/policies"))?.lines().map(str::to_string).collect())
 }
 

@@ -75,6 +75,11 @@ pub enum Command {
     /// Change settings of a device that is on
     #[command(override_usage = "znsage set [OPTIONS] [DEVICE] KEY=VALUE...", after_help = SETTINGS)]
     Set(SetArgs),
+    /// Load and unload policies in BPF (kernels from 6.12)
+    Policy {
+        #[command(subcommand)]
+        command: PolicyCommand,
+    },
     /// Walk the maps of live devices and report every violated invariant
     Check(CheckArgs),
     /// Swap real memory under a limit, verify every page, measure
@@ -95,6 +100,20 @@ pub enum Command {
     /// The process whose memory `bench` limits
     #[command(hide = true)]
     BenchWorker,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PolicyCommand {
+    /// Load the policy of a BPF object file; it stays until `policy unload`
+    Load {
+        /// Compiled by clang -O2 -g -target bpf
+        file: PathBuf,
+    },
+    /// Unload a policy; devices that use it go back to the policy cpu
+    Unload {
+        /// As in the program, and in `znsage set policy=NAME`
+        name: String,
+    },
 }
 
 #[derive(Debug, Args)]

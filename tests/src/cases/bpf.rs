@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Policies in BPF, from `make bpf`: loaded, used, unloaded while in use, ejected.
+
+use super::devices::MAIN;
+use super::policy::{known, set, under_load};
+use crate::device::{load_module, Device, CONFIG};
+use crate::ensure;
+use crate::guest;
+use crate::kmsg::Log;
+use crate::outcome::Outcome;
+
+crate::cases![bpf: samples, ejected];
+
+/// The object file of a program.
+fn object(name: &str) -> String {
+    let build = concat!(env!("CARGO_MANIFEST_DIR"), "/../build/bpf");
+    format!("{build}/{name}.bpf.o")
+}
+
+/// Whether this kernel has such policies. If not, the module says why, and so does the command.
+fn supported() -> Outcome<bool> {
+    load_module()?;
+    let answer = guest::read(&format!("{CONFIG}/bpf"))?;
+    if answer == "yes" {
+        return Ok(true);
+    }
+    print!("{answer} ... ");
+    ensure!(answer.contains("older than 6.12"), "the module has no policies in BPF: {answer}");
+    let ran = guest::run(&["znsage", "policy", "load", &object("cpu")])?;
+    ensure!(ran.status == 3, "exit status {}", ran.status);
+    ensure!(ran.said().contains("older than 6.12"), "it says {}", ran.said());
+    Ok(false)
+}
+
+fn policy_of(device: &Device) -> Outcome<String> {
+    guest::read(&device.attribute("policy"))
+}
+
+/// Each sample is loaded, takes over under load, and is unloaded while in use.
+fn samples(_: &mut Log) -> Outcome {
+    if !supported()? {
+        return Ok(());
+    }
+    let device = Device::on(&guest::device(MAIN)?, &[])?;
+    under_load(|| {
+        for name in ["cpu", "cgroup", "hotcold"] {
+            let policy = format!("bpf-{name}");
+            guest::ok(&["znsage", "policy", "load", &object(name)])?;
+            ensure!(known()?.contains(&policy), "{policy} is not known");
+            let again = guest::run(&["znsage", "policy", "load", &object(name)])?;
+            ensure!(again.status != 0, "{policy} could be loaded twice");
+            set(&device, "policy", &policy)?;
+            let before = device.counter("host_blocks")?;
+            guest::eventually(20.0, || {
+                device.counter("host_blocks").is_ok_and(|now| now > before + 100)
+            });
+            let written = device.counter("host_blocks")? - before;
+            ensure!(written > 100, "{policy}: only {written} blocks were swapped out");
+            ensure!(policy_of(&device)? == policy, "{policy} is no longer in use");
+            guest::ok(&["znsage", "policy", "unload", &policy])?;
+            guest::eventually(10.0, || policy_of(&device).is_ok_and(|p| p == "cpu"));
+            ensure!(policy_of(&device)? == "cpu", "{policy} is used after it was unloaded");
+            ensure!(!known()?.contains(&policy), "{policy} is still known");
+        }
+        Ok(())
+    })?;
+    let refused = device.counter("policy_refused")?;
+    ensure!(refused == 0, "{refused} answers were refused");
+    device.finish_sound()
+}
+
+/// A policy whose answers are wrong is ejected, and `status` says why. Its link stays until it
+/// is unloaded, when it can be loaded again.
+fn ejected(log: &mut Log) -> Outcome {
+    if !supported()? {
+        return Ok(());
+    }
+    log.allow("BPF policy ejected after 100 wrong answers");
+    let device = Device::on(&guest::device(MAIN)?, &[])?;
+    under_load(|| {
+        for _ in 0..2 {
+            guest::ok(&["znsage", "policy", "load", &object("wrong")])?;
+            set(&device, "policy", "bpf-wrong")?;
+            guest::eventually(20.0, || policy_of(&device).is_ok_and(|p| p == "cpu"));
+            ensure!(policy_of(&device)? == "cpu", "it is still in use");
+            let status = guest::ok(&["znsage", "status"])?;
+            ensure!(
+                status.contains("the last 1000 of place(), which must be below"),
+                "status does not say why: {status}"
+            );
+            guest::refuses(&device.attribute("policy"), "bpf-wrong", libc::EINVAL)?;
+            guest::ok(&["znsage", "policy", "unload", "bpf-wrong"])?;
+        }
+        set(&device, "policy", "heat")?;
+        let status = guest::ok(&["znsage", "status"])?;
+        ensure!(!status.contains("ejected"), "another policy was set, and status says: {status}");
+        Ok(())
+    })?;
+    device.finish_sound()
+}
