@@ -18,7 +18,7 @@
 
 #include "znsage.h"
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
+#if !ZNSAGE_HAS_STRUCT_OPS
 #define NO_BPF	"this kernel is older than 6.12"
 #elif !IS_ENABLED(CONFIG_DEBUG_INFO_BTF_MODULES) || !IS_ENABLED(CONFIG_BPF_JIT)
 #define NO_BPF	"this kernel is built without BTF of modules, or without BPF's JIT"
@@ -66,6 +66,11 @@ void znsage_bpf_detach(const struct znsage_policy *policy,
 #include <linux/bpf_verifier.h>
 #include <linux/btf.h>
 #include <linux/btf_ids.h>
+
+/* Newer kernels trust no other arguments anyway. */
+#ifndef KF_TRUSTED_ARGS
+#define KF_TRUSTED_ARGS	0
+#endif
 
 /*
  * Wrong answers until a policy is ejected. Some may be the device's: the number

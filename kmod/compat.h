@@ -279,4 +279,8 @@ static inline bool znsage_is_transient(blk_status_t status)
 	}
 }
 
+/* Modules can register struct_ops, with the functions as they are since then. */
+#define ZNSAGE_HAS_STRUCT_OPS \
+	(LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0))
+
 #endif /* ZNSAGE_COMPAT_H */
