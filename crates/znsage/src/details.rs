@@ -17,7 +17,13 @@ pub const LATENCIES: [&str; 7] =
 
 /// Files that hold no single number.
 const NO_NUMBERS: [&str; 8] = [
-    "check", "zone_states", "live_histogram", "stream_table", "policies", "victims", "latency",
+    "check",
+    "zone_states",
+    "live_histogram",
+    "stream_table",
+    "policies",
+    "victims",
+    "latency",
     "policy_ejected",
 ];
 

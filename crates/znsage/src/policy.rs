@@ -56,9 +56,8 @@ fn load(sys: &dyn Sys, file: &Path) -> Result<Report> {
         Error::new(Kind::Kernel, format!("{} is attached but is no policy", file.display()))
     })?;
     let pin = format!("{PINS}/{policy}");
-    link.pin(&pin).map_err(|e| {
-        Error::new(Kind::Kernel, format!("cannot keep the policy as {pin}: {e:#}"))
-    })?;
+    link.pin(&pin)
+        .map_err(|e| Error::new(Kind::Kernel, format!("cannot keep the policy as {pin}: {e:#}")))?;
     Ok(Report { done: "loaded", policy })
 }
 
