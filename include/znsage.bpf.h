@@ -24,7 +24,9 @@ typedef _Bool bool;
 
 #define ZNSAGE_NONE		((u32)~0U)
 
-struct zse_engine;
+/* Only passed on. Defined, since the loader compares the kinds of types. */
+struct zse_engine {
+};
 
 struct znsage_page {
 	u64 process;
