@@ -13,6 +13,9 @@ use crate::scsi_debug;
 /// Where cases mount file systems.
 pub const MOUNT: &str = "/run/vm-suite";
 
+/// Where `znsage policy load` pins what it loads.
+const PINS: &str = "/sys/fs/bpf/znsage";
+
 /// The module of samples/.
 pub const SAMPLE: &str = "hotcold";
 
@@ -89,6 +92,10 @@ fn clean_module() -> Vec<String> {
     // Before the module: it uses the module's functions.
     if guest::exists(&format!("/sys/module/{SAMPLE}")) {
         let _ = guest::ok(&["rmmod", SAMPLE]);
+    }
+    // Likewise the policies in BPF.
+    for name in guest::list(PINS) {
+        let _ = fs::remove_file(format!("{PINS}/{name}"));
     }
     let unloaded = guest::ok(&["rmmod", "znsage"]);
     let mut left = vec![format!("left behind: {}", traces.join(", "))];

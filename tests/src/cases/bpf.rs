@@ -29,6 +29,7 @@ fn supported() -> Outcome<bool> {
     let ran = guest::run(&["znsage", "policy", "load", &object("cpu")])?;
     ensure!(ran.status == 3, "exit status {}", ran.status);
     ensure!(ran.said().contains("older than 6.12"), "it says {}", ran.said());
+    guest::ok(&["rmmod", "znsage"])?;
     Ok(false)
 }
 
