@@ -80,7 +80,7 @@ bpf: ## compile the sample policies in BPF into build/bpf
 	@vm/setup bpf
 	$(MAKE) -s $(BPF)
 
-build/bpf/%.bpf.o: %.bpf.c include/znsage.bpf.h
+build/bpf/%.bpf.o: %.bpf.c include/znsage.bpf.h include/znsage.h
 	@mkdir -p $(@D)
 	clang -O2 -g -Wall -Wextra -Wno-unused-parameter -Werror -target bpf -Iinclude -c $< -o $@
 

@@ -2,7 +2,7 @@
 /*
  * Policies for znsage in BPF, for kernels from 6.12. <znsage.h> describes the
  * terms and the fields; a program sees the same page and may call the same
- * functions. Needs no other header:
+ * functions. Needs no header of the kernel's:
  *
  *	clang -O2 -g -target bpf -Iinclude -c mine.bpf.c
  *
@@ -22,45 +22,13 @@ typedef _Bool bool;
 #define __always_inline	inline __attribute__((always_inline))
 #define __kernel_type	__attribute__((preserve_access_index))
 
-#define ZNSAGE_NONE		((u32)~0U)
+/* The loader finds the fields where the running module has them. */
+#pragma clang attribute push(__kernel_type, apply_to = record)
+#include <znsage.h>
+#pragma clang attribute pop
 
 /* Only passed on. Defined, since the loader compares the kinds of types. */
 struct zse_engine {
-};
-
-struct znsage_page {
-	u64 process;
-	u64 mapping;
-	u64 cgroup;
-	u32 cpu;
-	u32 life;
-	u32 stream;
-	bool workingset;
-	bool active;
-} __kernel_type;
-
-struct znsage_zone {
-	u32 capacity;
-	u32 live;
-	u32 stream;
-	u32 moves;
-	u32 reads;
-	u64 age;
-	u64 key;
-	bool mixed;
-	bool failed;
-} __kernel_type;
-
-/* On the program's stack, so it has the module's layout. */
-struct znsage_levels {
-	u32 zones;
-	u32 empty;
-	u32 reserve;
-	u32 gc_low;
-	u32 gc_high;
-	u32 streams;
-	u32 survivors;
-	u64 clock;
 };
 
 extern u32 znsage_stream_of(struct zse_engine *dev, u64 key) __ksym;
@@ -74,7 +42,7 @@ extern void znsage_get_levels(struct zse_engine *dev,
 struct znsage_bpf_policy {
 	u32 (*place)(struct zse_engine *dev, const struct znsage_page *page);
 	u32 (*survivor)(struct zse_engine *dev, const struct znsage_zone *zone);
-	char name[16];
+	char name[ZNSAGE_POLICY_NAME];
 	u32 streams;
 	u32 isolates;
 } __kernel_type;

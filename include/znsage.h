@@ -24,7 +24,7 @@
 
 #ifdef __KERNEL__
 #include <linux/types.h>
-#else
+#elif !defined(__bpf__)		/* there <znsage.bpf.h> has the types */
 #include <zport.h>
 #endif
 

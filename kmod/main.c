@@ -57,8 +57,6 @@ static struct notifier_block sleep_events = {
  *
  * In force until znsage_hibernation_unblock().
  *
- * In force until znsage_hibernation_unblock().
- *
  * Context: sleeps. Return: 0, or -EAGAIN if hibernation has begun.
  */
 int znsage_hibernation_block(const char *name)
