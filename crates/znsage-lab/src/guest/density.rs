@@ -8,6 +8,9 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
 use super::ssd::{on, Drive};
 use super::workloads::group::Group;
 use crate::density::Step;
@@ -143,10 +146,10 @@ impl Crowd {
     }
 
     fn wake_until(&self, end: Instant, waker: u64) -> Result<Vec<f64>> {
-        let mut random = Random(waker + 1);
+        let mut random = Pcg64Mcg::seed_from_u64(waker);
         let mut latencies = Vec::new();
         while Instant::now() < end {
-            let member = &self.members[random.below(self.members.len() as u64) as usize];
+            let member = &self.members[random.random_range(0..self.members.len())];
             // Those that are awake are not woken.
             if let Ok(mut member) = member.try_lock() {
                 latencies.push(member.wake()?);
@@ -204,7 +207,7 @@ impl Drop for Member {
 
 /// The process itself: touches memory for each line that it gets.
 pub fn idle(seed: u64) -> Result<()> {
-    let mut random = Random(seed);
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
     let mut memory = vec![0u64; (PAGES * PAGE / 8) as usize];
     let pages: &mut [u64] = &mut memory;
     for page in 0..PAGES {
@@ -216,7 +219,7 @@ pub fn idle(seed: u64) -> Result<()> {
     for line in std::io::stdin().lines() {
         line.context("standard input")?;
         for _ in 0..PAGES / 10 / TOGETHER {
-            let first = random.below(PAGES / TOGETHER) * TOGETHER;
+            let first = random.random_range(0..PAGES / TOGETHER) * TOGETHER;
             for page in first..first + TOGETHER {
                 touch(pages, seed, page);
             }
@@ -245,16 +248,4 @@ fn has_data(page: u64) -> bool {
 
 fn word(page: u64) -> usize {
     (page * PAGE / 8) as usize
-}
-
-/// xorshift64*: which process or page is next needs no better one.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % n
-    }
 }
