@@ -152,6 +152,8 @@ SETTING_U32(gc_low, 0, U32_MAX, 1);
 SETTING_U32(gc_high, 0, U32_MAX, 1);
 SETTING_U32(deadline_us, ZNSAGE_MIN_DEADLINE_US, ZNSAGE_MAX_DEADLINE_US, 1);
 SETTING(force, "%d", set->force, kstrtobool(page, &set->force));
+SETTING(keep_slots, "%d", set->keep_slots,
+	kstrtobool(page, &set->keep_slots));
 
 static ssize_t znsage_index_show(struct config_item *item, char *page)
 {
@@ -237,6 +239,7 @@ static struct configfs_attribute *znsage_item_attrs[] = {
 	&znsage_attr_deadline_us,
 	&znsage_attr_encrypt,
 	&znsage_attr_force,
+	&znsage_attr_keep_slots,
 	&znsage_attr_index,
 	&znsage_attr_power,
 	NULL

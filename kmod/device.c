@@ -202,6 +202,7 @@ static int make_io(struct znsage_device *zd)
 /* Free a device without a disk and without I/O, perhaps half built. */
 static void device_free(struct znsage_device *zd)
 {
+	znsage_filler_remove(zd);
 	if (zd->wq)
 		destroy_workqueue(zd->wq);
 	if (zd->read_wq)
@@ -311,7 +312,8 @@ static int device_build(struct znsage_device *zd,
 		return err;
 	}
 	znsage_frames_alloc(zd);
-	return znsage_disk_add(zd);
+	err = set->keep_slots ? znsage_filler_add(zd) : 0;
+	return err ? err : znsage_disk_add(zd);
 }
 
 /**

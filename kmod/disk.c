@@ -143,16 +143,39 @@ int znsage_disk_add(struct znsage_device *zd)
 	return err;
 }
 
-/* Prevent the disk from being opened again; -EBUSY if it is open. */
-int znsage_disk_claim(struct znsage_device *zd)
+static int claim(struct gendisk *disk, bool *claimed)
 {
 	int err = 0;
 
-	mutex_lock(&zd->disk->open_mutex);
-	if (zd->claimed || disk_openers(zd->disk))
+	mutex_lock(&disk->open_mutex);
+	if (*claimed || disk_openers(disk))
 		err = -EBUSY;
 	else
-		zd->claimed = true;
-	mutex_unlock(&zd->disk->open_mutex);
+		*claimed = true;
+	mutex_unlock(&disk->open_mutex);
+	return err;
+}
+
+/**
+ * znsage_disk_claim() - prevent the disk from being opened again
+ * @zd: device
+ *
+ * Likewise its filler. The configfs directory's lock keeps a second detach out.
+ *
+ * Context: sleeps. Return: 0, or -EBUSY if one of them is open; then both can
+ * still be opened.
+ */
+int znsage_disk_claim(struct znsage_device *zd)
+{
+	int err = claim(zd->disk, &zd->claimed);
+
+	if (err || !zd->filler)
+		return err;
+	err = claim(zd->filler, &zd->filler_claimed);
+	if (err) {
+		mutex_lock(&zd->disk->open_mutex);
+		zd->claimed = false;
+		mutex_unlock(&zd->disk->open_mutex);
+	}
 	return err;
 }

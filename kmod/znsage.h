@@ -83,6 +83,7 @@ struct znsage_settings {
 	char policy[ZNSAGE_POLICY_NAME];
 	enum znsage_encrypt encrypt;
 	bool force;		/* reset zones that are not empty */
+	bool keep_slots;	/* add a filler; see filler.c */
 };
 
 /* What is timed. */
@@ -210,6 +211,9 @@ struct znsage_device {
 	u32 nr_streams;			/* the most that any policy gets */
 	u32 deadline_us;
 	bool claimed;		/* detach has begun; under disk->open_mutex */
+	struct gendisk *filler;		/* or NULL; see filler.c */
+	struct page *filler_header;
+	bool filler_claimed;		/* under filler->open_mutex */
 
 	struct znsage_chunk *chunks;
 	u32 nr_chunks;
@@ -351,6 +355,10 @@ void znsage_reset_written(struct znsage_device *zd);
 /* disk.c */
 int znsage_disk_add(struct znsage_device *zd);
 int znsage_disk_claim(struct znsage_device *zd);
+
+/* filler.c */
+int znsage_filler_add(struct znsage_device *zd);
+void znsage_filler_remove(struct znsage_device *zd);
 
 /* write.c */
 void znsage_write(struct znsage_device *zd, struct bio *bio);

@@ -220,6 +220,14 @@ impl Bench {
         self.access["waf"].as_f64().unwrap_or(f64::NAN)
     }
 
+    pub fn swapped_out(&self) -> u64 {
+        self.access["pages_swapped_out"].as_u64().unwrap_or(0)
+    }
+
+    pub fn swapped_in(&self) -> u64 {
+        self.access["pages_swapped_in"].as_u64().unwrap_or(0)
+    }
+
     pub fn utilization(&self) -> f64 {
         self.access["utilization"]["mean"].as_f64().unwrap_or(f64::NAN)
     }

@@ -109,6 +109,11 @@ fn check_memory(sys: &dyn Sys, devices: &[Device]) -> Result<()> {
 }
 
 fn turn_off(sys: &dyn Sys, device: &Device) -> Result<()> {
+    // First the filler: nothing is to go there when the other one is off.
+    let filler = swaps::filler_node(&device.name);
+    if swaps::is_on(sys, &filler) {
+        swaps::disable(sys, &filler, &mut || ())?;
+    }
     if let Some(area) = swaps::area(sys, &device.name) {
         disable_swap(sys, device, area.used_bytes)?;
     }

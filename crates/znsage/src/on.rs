@@ -29,6 +29,8 @@ pub struct Report {
     pub device: Device,
     pub backing_path: String,
     pub priority: Option<i64>,
+    /// There is a filler: `--keep-slots`.
+    pub keep_slots: bool,
     /// The module's attribute `encrypt`, if there is one.
     pub encrypt: Option<String>,
     /// What was on the device and is lost.
@@ -155,6 +157,7 @@ fn settings(args: &OnArgs, backing: &Backing, chunk: Option<u64>) -> Vec<(&'stat
         ("deadline_us", args.deadline_us.map(u64::from)),
         // The module cannot see whether a device without zones is empty.
         ("force", (args.force || backing.zones.is_none()).then_some(1)),
+        ("keep_slots", args.keep_slots.then_some(1)),
     ];
     list.extend(
         numbers.into_iter().filter_map(|(attribute, value)| Some((attribute, value?.to_string()))),
@@ -216,26 +219,34 @@ fn refused(e: &io::Error, args: &OnArgs, path: &str, logged: Option<String>) -> 
 /// From the attached disk to the enabled swap area.
 fn enable(sys: &dyn Sys, args: &OnArgs, backing: &Backing, undo: &mut Undo) -> Result<Report> {
     let name = format!("znsage{}", configfs::index(sys, &backing.name)?);
-    let node = format!("/dev/{name}");
+    enable_area(sys, format!("/dev/{name}"), args.priority, undo)?;
+    if args.keep_slots {
+        // Without a priority: below all others, since the kernel must not use it.
+        enable_area(sys, swaps::filler_node(&name), None, undo)?;
+    }
+    let lost = backing.loses.clone();
+    Ok(Report { lost, ..report(sys, counters::read(sys, &name)?, &backing.path)? })
+}
+
+fn enable_area(sys: &dyn Sys, node: String, priority: Option<u16>, undo: &mut Undo) -> Result<()> {
     wait_for(sys, &node)?;
     swaps::make(sys, &node)?;
     undo.push("disable the swap", {
-        let (name, node) = (name.clone(), node.clone());
-        move |sys| match swaps::area(sys, &name) {
-            Some(_) => swaps::disable(sys, &node, &mut || ()),
-            None => Ok(()),
+        let node = node.clone();
+        move |sys| match swaps::is_on(sys, &node) {
+            true => swaps::disable(sys, &node, &mut || ()),
+            false => Ok(()),
         }
     });
-    swaps::enable(sys, &node, args.priority)?;
-    check_interrupt(sys)?;
-    let lost = backing.loses.clone();
-    Ok(Report { lost, ..report(sys, counters::read(sys, &name)?, &backing.path)? })
+    swaps::enable(sys, &node, priority)?;
+    check_interrupt(sys)
 }
 
 fn report(sys: &dyn Sys, device: Device, path: &str) -> Result<Report> {
     Ok(Report {
         backing_path: path.to_string(),
         priority: swaps::area(sys, &device.name).map(|a| a.priority),
+        keep_slots: swaps::is_on(sys, &swaps::filler_node(&device.name)),
         encrypt: counters::value(sys, &device.name, "encrypt").ok(),
         lost: None,
         keeps: queue::keeps(sys, &device.backing),
@@ -291,6 +302,7 @@ impl Report {
         json!({
             "version": 1,
             "priority": self.priority,
+            "keep_slots": self.keep_slots,
             "encrypt": self.encrypt,
             "lost": self.lost,
             "keeps_pages_after_off": self.keeps,
@@ -315,6 +327,10 @@ impl Report {
         let mut notes = String::new();
         if let Some(lost) = &self.lost {
             notes += &format!("{} had {lost}: it is lost\n", self.backing_path);
+        }
+        if self.keep_slots {
+            notes +=
+                &format!("{} counts as swap, too, and stays empty\n", swaps::filler_node(&d.name));
         }
         if self.keeps && encrypted.is_empty() {
             notes += &format!(

@@ -8,6 +8,14 @@ use serde::Serialize;
 use crate::error::{reason, Error, Kind, Result};
 use crate::sys::{Ran, Sys};
 
+/// What follows the name of a znsage device in that of its filler.
+const FILLER: &str = "-filler";
+
+/// The node of a device's filler.
+pub fn filler_node(name: &str) -> String {
+    format!("/dev/{name}{FILLER}")
+}
+
 /// A line of /proc/swaps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Area {
@@ -23,12 +31,27 @@ impl Area {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 
+    /// `znsage on --keep-slots` adds it (kmod/filler.c).
+    fn is_filler(&self) -> bool {
+        let name = self.name();
+        name.starts_with("znsage") && name.ends_with(FILLER)
+    }
+
     pub fn free_bytes(&self) -> u64 {
         self.bytes.saturating_sub(self.used_bytes)
     }
 }
 
+/// All areas but the fillers, which hold nothing.
 pub fn areas(sys: &dyn Sys) -> Vec<Area> {
+    all(sys).into_iter().filter(|area| !area.is_filler()).collect()
+}
+
+pub fn fillers(sys: &dyn Sys) -> Vec<Area> {
+    all(sys).into_iter().filter(Area::is_filler).collect()
+}
+
+fn all(sys: &dyn Sys) -> Vec<Area> {
     let text = sys.read("/proc/swaps").unwrap_or_default();
     text.lines().skip(1).filter_map(parse_area).collect()
 }
@@ -54,6 +77,11 @@ fn kib(text: &str) -> Option<u64> {
 /// The swap area on /dev/NAME.
 pub fn area(sys: &dyn Sys, name: &str) -> Option<Area> {
     areas(sys).into_iter().find(|a| a.name() == name)
+}
+
+/// Is the node a swap area, be it a filler?
+pub fn is_on(sys: &dyn Sys, node: &str) -> bool {
+    all(sys).iter().any(|area| area.path == node)
 }
 
 /// Memory that is available without swapping.
@@ -102,11 +130,10 @@ const IDLE: u32 = 50;
 /// Takes long, because every page is read back. If another swapoff is running, such
 /// as systemd's at shutdown, the kernel refuses ours until that one ends.
 pub fn disable(sys: &dyn Sys, node: &str, tick: &mut dyn FnMut()) -> Result<()> {
-    let name = node.rsplit('/').next().unwrap_or(node);
     let (mut idle, mut before) = (0, u64::MAX);
     loop {
         let Err(e) = tool(sys, &["swapoff", node], tick) else { return Ok(()) };
-        let Some(area) = area(sys, name) else { return Ok(()) };
+        let Some(area) = all(sys).into_iter().find(|a| a.path == node) else { return Ok(()) };
         idle = if area.used_bytes < before { 0 } else { idle + 1 };
         before = area.used_bytes;
         if !e.message.contains("Invalid argument") || idle >= IDLE || sys.interrupted() {

@@ -8,6 +8,7 @@ mod control;
 mod conventional;
 mod errors;
 mod faults;
+mod filler;
 mod hibernation;
 mod isolation;
 mod kernel;
@@ -42,6 +43,7 @@ pub fn all() -> Vec<Case> {
         shapes::CASES,
         scsi::CASES,
         conventional::CASES,
+        filler::CASES,
         privacy::CASES,
         probe::CASES,
         statistics::CASES,

@@ -165,6 +165,12 @@ pub struct OnArgs {
     #[arg(long, value_enum, value_name = "HOW")]
     pub encrypt: Option<Encrypt>,
 
+    /// Keep on the device what was read back and is unchanged, so that it need not be
+    /// written again. Adds a second swap area, which stays empty: the kernel then
+    /// reports nearly twice as much swap as there is
+    #[arg(long)]
+    pub keep_slots: bool,
+
     /// Take the device even if it holds data; the data is lost
     #[arg(long)]
     pub force: bool,

@@ -70,6 +70,9 @@ pub fn areas(scene: &Scene) -> Vec<Finding> {
             .map(|our| Finding::ok("swap", format!("{} has priority {}", our.path, our.priority))),
     );
     found.extend(ours.iter().flat_map(|our| others.iter().map(|other| compare(our, other))));
+    found.extend(swaps::fillers(scene.sys).iter().flat_map(|filler| {
+        others.iter().filter(|other| other.priority < filler.priority).map(|o| below(filler, o))
+    }));
     found
 }
 
@@ -97,6 +100,15 @@ fn compare(our: &Area, other: &Area) -> Finding {
             Finding::note("swap", format!("{said}: fills before {}", our.path)).hint(first)
         }
     }
+}
+
+/// The kernel tries the filler first, where it can write nothing.
+fn below(filler: &Area, other: &Area) -> Finding {
+    Finding::problem("swap", format!("{} is never used: {} comes first", other.path, filler.path))
+        .hint(format!(
+            "run `swapoff {}`, then `swapon --priority 0 {}`, so that only {} is below all others",
+            other.path, other.path, filler.path
+        ))
 }
 
 /// The module refuses hibernation while a device is on.

@@ -267,7 +267,8 @@ cases!(
     status,
     list,
     doctor,
-    probe
+    probe,
+    keep_slots
 );
 
 /// A check of `doctor` that no case triggers may see nothing at all.

@@ -9,6 +9,7 @@ use clap::Parser;
 use crate::cli::Cli;
 use crate::error::{Error, Kind, Result};
 use crate::outcome::Outcome;
+use crate::swaps;
 use crate::sys::fake::Fake;
 use crate::sys::{Ran, Sys};
 use crate::zones::{State, Zone};
@@ -59,7 +60,7 @@ pub fn add_block(fake: &Fake, path: &str, minor: u64) {
     }
 }
 
-pub const ATTRIBUTES: [(&str, &str); 18] = [
+pub const ATTRIBUTES: [(&str, &str); 19] = [
     ("backing", "\n"),
     ("size", "0\n"),
     ("zone_size", "0\n"),
@@ -76,6 +77,7 @@ pub const ATTRIBUTES: [(&str, &str); 18] = [
     ("deadline_us", "1000\n"),
     ("encrypt", "off\n"),
     ("force", "0\n"),
+    ("keep_slots", "0\n"),
     ("power", "0\n"),
     ("index", "-1\n"),
 ];
@@ -114,11 +116,18 @@ pub fn program(fake: &Fake, argv: &[&str]) -> Ran {
             fake.remove(CONFIG);
         }
         ["swapon", .., node] => {
-            let priority = if argv.len() > 2 { argv[2] } else { "-2" };
-            let line = format!("{node} partition 230000 1000 {priority}\n");
-            fake.put("/proc/swaps", &(NO_SWAP.to_string() + &line));
+            let swaps = fake.read("/proc/swaps").unwrap();
+            let lowest = format!("-{}", swaps.lines().count() + 1);
+            let priority = if argv.len() > 2 { argv[2] } else { &lowest };
+            let used = if node.ends_with("-filler") { 0 } else { 1000 };
+            let line = format!("{node} partition 230000 {used} {priority}\n");
+            fake.put("/proc/swaps", &(swaps + &line));
         }
-        ["swapoff", _] => fake.put("/proc/swaps", NO_SWAP),
+        ["swapoff", node] => {
+            let swaps = fake.read("/proc/swaps").unwrap();
+            let others = swaps.lines().filter(|l| !l.starts_with(&format!("{node} ")));
+            fake.put("/proc/swaps", &others.map(|l| format!("{l}\n")).collect::<String>());
+        }
         other => panic!("unexpected program: {other:?}"),
     }
     ended(0, "")
@@ -146,12 +155,19 @@ pub fn attribute(fake: &Fake, path: &str, text: &str) -> io::Result<()> {
         let encrypt = fake.read(&format!("{item}/encrypt"))?;
         fake.put(&format!("{sysfs}/znsage/encrypt"), &encrypt);
         fake.put(node, "");
+        if fake.read(&format!("{item}/keep_slots"))?.trim() == "1" {
+            fake.put(&swaps::filler_node("znsage0"), "");
+        }
         fake.put(&format!("{item}/index"), "0\n");
-    } else if fake.read("/proc/swaps")? != NO_SWAP {
+    } else if fake.read("/proc/swaps")?.contains("/dev/znsage") {
         return Err(io::Error::from_raw_os_error(libc::EBUSY));
     } else {
         fake.remove(sysfs);
         fake.remove(node);
+        let filler = swaps::filler_node("znsage0");
+        if fake.exists(&filler) {
+            fake.remove(&filler);
+        }
         fake.put(&format!("{item}/index"), "-1\n");
     }
     Ok(())
