@@ -30,6 +30,7 @@ pub mod html;
 pub mod result;
 pub mod rng;
 pub mod run;
+pub mod scale;
 pub mod sim;
 pub mod spec;
 pub mod stats;

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use serde_json::json;
 use znsage_sim::result::{Latency, RunResult};
+use znsage_sim::scale::Scaled;
 use znsage_sim::spec::{SystemKind, WorkloadKind};
 use znsage_sim::time::BLOCK;
 use znsage_sim::{trace, RunError, Spec};
@@ -138,6 +139,9 @@ fn to_text(r: &RunResult) -> String {
     let mut line = |label: &str, what: String| {
         let _ = writeln!(text, "{label:<12}{what}");
     };
+    if let Some(s) = &r.scaled {
+        line("scaled", scaled(s));
+    }
     line("measured", format!("{:.3} s, after {:.3} s", r.seconds, r.before_seconds));
     line(
         "swapped",
@@ -176,6 +180,19 @@ fn to_text(r: &RunResult) -> String {
         line("wrong", wrong.to_string());
     }
     text
+}
+
+/// What the scaler did, for people.
+pub fn scaled(s: &Scaled) -> String {
+    let kind = if s.zones == s.of_zones { "" } else { ", fewer than there" };
+    format!(
+        "{} zones of {}{kind} for {} of {}; whole-zone times x {:.4}",
+        s.zones,
+        units::size(s.zone_bytes),
+        s.of_zones,
+        units::size(s.of_zone_bytes),
+        s.times()
+    )
 }
 
 fn percentiles(l: &Latency) -> String {
