@@ -42,5 +42,5 @@ pub mod trace;
 pub mod workload;
 
 pub use result::RunResult;
-pub use run::{check, run, RunError};
+pub use run::{check, run, run_watched, RunError};
 pub use spec::Spec;

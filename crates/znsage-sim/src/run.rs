@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::AtomicU32;
 use std::sync::Arc;
 
 use znsage_engine::InMemory;
@@ -85,7 +86,16 @@ fn refuse<T>(key: &str, what: impl Into<String>) -> Result<T, RunError> {
 /// # Errors
 /// If [`check()`] refuses it, or the run could not go on.
 pub fn run(spec: &Spec) -> Result<RunResult, RunError> {
-    build(spec, Run)
+    build(spec, Run(None))
+}
+
+/// The same, and keeps the thousandths of the run that are done in `parts`. Replays of a
+/// trace leave them at 0.
+///
+/// # Errors
+/// As [`run()`].
+pub fn run_watched(spec: &Spec, parts: Arc<AtomicU32>) -> Result<RunResult, RunError> {
+    build(spec, Run(Some(parts)))
 }
 
 /// Does all the setup of a run and reports whether it could begin.
@@ -102,14 +112,14 @@ trait Then {
     fn then<S: System>(self, spec: &Spec, device: &Device, s: S) -> Result<Self::Out, RunError>;
 }
 
-struct Run;
+struct Run(Option<Arc<AtomicU32>>);
 
 impl Then for Run {
     type Out = RunResult;
     fn then<S: System>(self, spec: &Spec, device: &Device, s: S) -> Result<RunResult, RunError> {
         match spec.workload {
             WorkloadKind::Trace => replay(spec, device, s),
-            _ => run_system(spec, device, s),
+            _ => run_system(spec, device, s, self.0),
         }
     }
 }
@@ -248,7 +258,12 @@ impl Area {
     }
 }
 
-fn run_system<S: System>(spec: &Spec, device: &Device, system: S) -> Result<RunResult, RunError> {
+fn run_system<S: System>(
+    spec: &Spec,
+    device: &Device,
+    system: S,
+    watch: Option<Arc<AtomicU32>>,
+) -> Result<RunResult, RunError> {
     let capacity = system.capacity();
     let area = Area::new(spec, &system);
     let live = area.for_workload(spec, capacity)?;
@@ -272,6 +287,9 @@ fn run_system<S: System>(spec: &Spec, device: &Device, system: S) -> Result<RunR
         page_cluster: spec.host.page_cluster,
     };
     let mut sim = Sim::new(host, system, w, limits);
+    if let Some(parts) = watch {
+        sim.watch(parts);
+    }
     let between = sim.run()?;
     let ended = Ended { h: &sim.h, s: &sim.s, latencies: &sim.latencies, between };
     Ok(ended.result(spec, device, total, has_requests))
