@@ -30,6 +30,7 @@ pub mod html;
 pub mod result;
 pub mod rng;
 pub mod run;
+pub mod scale;
 pub mod sim;
 pub mod spec;
 pub mod stats;
@@ -41,5 +42,5 @@ pub mod trace;
 pub mod workload;
 
 pub use result::RunResult;
-pub use run::{check, run, RunError};
+pub use run::{check, run, run_watched, RunError};
 pub use spec::Spec;

@@ -5,6 +5,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::host::GroupCounters;
+use crate::scale::Scaled;
 use crate::sim::{Latencies, Snapshot};
 use crate::spec::{SystemKind, WorkloadKind};
 use crate::time::{to_secs, to_us, Ns, BLOCK};
@@ -174,6 +175,9 @@ pub struct RunResult {
     pub seed: u64,
     /// Capacity in blocks.
     pub capacity_blocks: u64,
+    /// How the device was scaled to that; None: it was not.
+    #[serde(default)]
+    pub scaled: Option<Scaled>,
     /// Slots of the swap area.
     pub slots: u64,
     /// Pages of the workload.

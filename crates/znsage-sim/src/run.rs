@@ -3,15 +3,17 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::AtomicU32;
 use std::sync::Arc;
 
 use znsage_engine::InMemory;
 
 use crate::device::params::Interface;
-use crate::device::{ConventionalSsd, ParamError, Params, VirtualZones, ZnsSsd};
+use crate::device::{ConventionalSsd, ParamError, VirtualZones, ZnsSsd};
 use crate::host::slots::Slots;
 use crate::host::{Host, Shape};
 use crate::result::{self, Latency, Mapping, RunResult};
+use crate::scale::{self, Device};
 use crate::sim::replay::{Replay, ReplayError};
 use crate::sim::{Latencies, Limits, Sim, Snapshot, Stuck};
 use crate::spec::{Spec, SpecError, SystemKind, WorkloadKind};
@@ -84,7 +86,16 @@ fn refuse<T>(key: &str, what: impl Into<String>) -> Result<T, RunError> {
 /// # Errors
 /// If [`check()`] refuses it, or the run could not go on.
 pub fn run(spec: &Spec) -> Result<RunResult, RunError> {
-    build(spec, Run)
+    build(spec, Run(None))
+}
+
+/// The same, and keeps the thousandths of the run that are done in `parts`. Replays of a
+/// trace leave them at 0.
+///
+/// # Errors
+/// As [`run()`].
+pub fn run_watched(spec: &Spec, parts: Arc<AtomicU32>) -> Result<RunResult, RunError> {
+    build(spec, Run(Some(parts)))
 }
 
 /// Does all the setup of a run and reports whether it could begin.
@@ -98,17 +109,17 @@ pub fn check(spec: &Spec) -> Result<(), RunError> {
 /// What to do with a system once it is built: systems differ in type.
 trait Then {
     type Out;
-    fn then<S: System>(self, spec: &Spec, params: &Params, s: S) -> Result<Self::Out, RunError>;
+    fn then<S: System>(self, spec: &Spec, device: &Device, s: S) -> Result<Self::Out, RunError>;
 }
 
-struct Run;
+struct Run(Option<Arc<AtomicU32>>);
 
 impl Then for Run {
     type Out = RunResult;
-    fn then<S: System>(self, spec: &Spec, params: &Params, s: S) -> Result<RunResult, RunError> {
+    fn then<S: System>(self, spec: &Spec, device: &Device, s: S) -> Result<RunResult, RunError> {
         match spec.workload {
-            WorkloadKind::Trace => replay(spec, params, s),
-            _ => run_system(spec, params, s),
+            WorkloadKind::Trace => replay(spec, device, s),
+            _ => run_system(spec, device, s, self.0),
         }
     }
 }
@@ -117,7 +128,7 @@ struct Check;
 
 impl Then for Check {
     type Out = ();
-    fn then<S: System>(self, spec: &Spec, _: &Params, s: S) -> Result<(), RunError> {
+    fn then<S: System>(self, spec: &Spec, _: &Device, s: S) -> Result<(), RunError> {
         let area = Area::new(spec, &s);
         match spec.workload {
             WorkloadKind::Trace => area.for_trace(spec).map(drop),
@@ -128,49 +139,50 @@ impl Then for Check {
 
 fn build<T: Then>(spec: &Spec, next: T) -> Result<T::Out, RunError> {
     spec.check()?;
-    let params = Params::load(&spec.device, &spec.device_set)?;
+    let device = scale::device(spec)?;
+    let params = &device.params;
     match spec.system {
         SystemKind::ZnSage => {
             let (set, cpus) = (&spec.znsage, spec.host.cpus);
             if params.interface == Interface::Conventional {
-                let dev = ConventionalSsd::new(&params, spec.size, spec.seed)?;
+                let dev = ConventionalSsd::new(params, device.size, spec.seed)?;
                 let zones = VirtualZones::new(dev, set.zone_size);
                 let media = Zoned::new(zones, spec.run.shadow);
-                return next.then(spec, &params, Znsage::new(media, set, cpus)?);
+                return next.then(spec, &device, Znsage::new(media, set, cpus)?);
             }
             if set.zone_size != 0 {
                 return refuse("znsage.zone-size", "the device has zones of its own");
             }
-            let media = zoned(spec, &params)?;
-            next.then(spec, &params, Znsage::new(media, set, cpus)?)
+            let media = zoned(spec, &device)?;
+            next.then(spec, &device, Znsage::new(media, set, cpus)?)
         }
         SystemKind::Stock | SystemKind::StockTrim => {
             if params.interface != Interface::Conventional {
                 return refuse("device", format!("{} needs a conventional one", spec.system));
             }
-            let dev = ConventionalSsd::new(&params, spec.size, spec.seed)?;
+            let dev = ConventionalSsd::new(params, device.size, spec.seed)?;
             let trim = spec.system == SystemKind::StockTrim;
             let system = Stock::new(dev, trim, &spec.published, spec.run.shadow)?;
-            next.then(spec, &params, system)
+            next.then(spec, &device, system)
         }
         SystemKind::ZnSwap | SystemKind::SmallZone | SystemKind::ZnSage2025 => {
-            let media = zoned(spec, &params)?;
+            let media = zoned(spec, &device)?;
             let system = ZoneLog::new(spec.system, media, &spec.published, spec.host.cpus)?;
-            next.then(spec, &params, system)
+            next.then(spec, &device, system)
         }
         SystemKind::ZnsPlus => {
-            let media = zoned(spec, &params)?;
+            let media = zoned(spec, &device)?;
             let system = ZnsPlus::new(media, &spec.published, params.zns_plus.is_some())?;
-            next.then(spec, &params, system)
+            next.then(spec, &device, system)
         }
     }
 }
 
-fn zoned(spec: &Spec, params: &Params) -> Result<Zoned, RunError> {
-    if params.interface != Interface::Zoned {
+fn zoned(spec: &Spec, device: &Device) -> Result<Zoned, RunError> {
+    if device.params.interface != Interface::Zoned {
         return refuse("device", format!("{} needs a zoned one", spec.system));
     }
-    Ok(Zoned::new(ZnsSsd::new(params, spec.size, spec.seed)?, spec.run.shadow))
+    Ok(Zoned::new(ZnsSsd::new(&device.params, device.size, spec.seed)?, spec.run.shadow))
 }
 
 /// The slots of a system's swap area, and what the host tracks for it.
@@ -179,21 +191,23 @@ struct Area {
     slots: Slots,
     count_cached: Option<(u32, u32)>,
     unchanged: Option<Arc<InMemory>>,
+    keeps_slots: bool,
 }
 
 impl Area {
     fn new(spec: &Spec, system: &impl System) -> Self {
-        let unchanged = system.unchanged();
+        let (unchanged, keeps_slots) = (system.unchanged(), spec.keeps_slots());
         let (cpus, batch) = (spec.host.cpus as usize, spec.host.slot_batch as usize);
         match system.slots() {
             SlotSource::Kernel { total, discards } => {
                 let slots = Slots::new(total, cpus, batch, discards);
                 let slots = slots.with_search(spec.host.slot_search);
-                Area { total, slots, count_cached: None, unchanged }
+                Area { total, slots, count_cached: None, unchanged, keeps_slots }
             }
             SlotSource::System { total, zones, zone_blocks } => {
                 let slots = Slots::counted(total, cpus);
-                Area { total, slots, count_cached: Some((zones, zone_blocks)), unchanged }
+                let count_cached = Some((zones, zone_blocks));
+                Area { total, slots, count_cached, unchanged, keeps_slots }
             }
         }
     }
@@ -202,6 +216,9 @@ impl Area {
         let mut host = Host::new(shape, self.slots, shadow);
         if let Some((zones, zone_blocks)) = self.count_cached {
             host.count_cached(zones, zone_blocks);
+        }
+        if self.keeps_slots {
+            host.keep_slots();
         }
         if let Some(set) = self.unchanged {
             host.keep_unchanged(set);
@@ -241,7 +258,12 @@ impl Area {
     }
 }
 
-fn run_system<S: System>(spec: &Spec, params: &Params, system: S) -> Result<RunResult, RunError> {
+fn run_system<S: System>(
+    spec: &Spec,
+    device: &Device,
+    system: S,
+    watch: Option<Arc<AtomicU32>>,
+) -> Result<RunResult, RunError> {
     let capacity = system.capacity();
     let area = Area::new(spec, &system);
     let live = area.for_workload(spec, capacity)?;
@@ -265,12 +287,15 @@ fn run_system<S: System>(spec: &Spec, params: &Params, system: S) -> Result<RunR
         page_cluster: spec.host.page_cluster,
     };
     let mut sim = Sim::new(host, system, w, limits);
+    if let Some(parts) = watch {
+        sim.watch(parts);
+    }
     let between = sim.run()?;
     let ended = Ended { h: &sim.h, s: &sim.s, latencies: &sim.latencies, between };
-    Ok(ended.result(spec, params, total, has_requests))
+    Ok(ended.result(spec, device, total, has_requests))
 }
 
-fn replay<S: System>(spec: &Spec, params: &Params, system: S) -> Result<RunResult, RunError> {
+fn replay<S: System>(spec: &Spec, device: &Device, system: S) -> Result<RunResult, RunError> {
     let area = Area::new(spec, &system);
     let (path, needs) = area.for_trace(spec)?;
     let input = trace::Reader::open(path)?;
@@ -290,7 +315,7 @@ fn replay<S: System>(spec: &Spec, params: &Params, system: S) -> Result<RunResul
         ReplayError::Stuck(e) => RunError::Stuck(e),
     })?;
     let ended = Ended { h: &sim.h, s: &sim.s, latencies: &sim.latencies, between };
-    let mut result = ended.result(spec, params, total, false);
+    let mut result = ended.result(spec, device, total, false);
     let needs = sim.needs();
     result.utilization = 100.0 * f64::from(needs.most_used) / sim.s.capacity() as f64;
     result.pages = needs.most_used.into();
@@ -307,7 +332,7 @@ struct Ended<'a, S> {
 }
 
 impl<S: System> Ended<'_, S> {
-    fn result(self, spec: &Spec, params: &Params, total: u32, has_requests: bool) -> RunResult {
+    fn result(self, spec: &Spec, device: &Device, total: u32, has_requests: bool) -> RunResult {
         let wrong = self.check();
         let (a, b) = self.between;
         let time = b.at - a.at;
@@ -317,7 +342,8 @@ impl<S: System> Ended<'_, S> {
         let (end, all) = (self.s.stats(), self.h.count);
         RunResult {
             system: spec.system,
-            device: params.name.clone(),
+            device: device.params.name.clone(),
+            scaled: device.scaled,
             workload: spec.workload,
             utilization: spec.utilization,
             seed: spec.seed,

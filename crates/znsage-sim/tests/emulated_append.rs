@@ -14,7 +14,7 @@ use znsage_sim::spec::{PlacementKind, PolicyKind, SystemKind};
 use znsage_sim::system::media::Zoned;
 use znsage_sim::system::turns::Write;
 use znsage_sim::time::{Ns, SEC};
-use znsage_sim::{run, RunResult, Spec};
+use znsage_sim::{run, RunError, RunResult, Spec};
 
 /// A ZN540 of 12 zones of 96 blocks, as many open as you like.
 fn media(emulated: bool) -> Zoned {
@@ -172,6 +172,9 @@ fn late(system: SystemKind, emulated: bool) -> Spec {
         ("device.zoned.zone_capacity", "3840 KiB".into()),
         ("device.zoned.reset_us", "[[0, 100], [1, 100]]".into()),
         ("device.zoned.emulated_append", emulated.to_string()),
+        // A whole erase, although zones are small: with a short one, reads of threaded logs
+        // wait for minutes on this device 80 % full.
+        ("device.media.erase_us", "3000".into()),
     ] {
         spec.set(key, &value).unwrap();
     }
@@ -271,5 +274,19 @@ fn every_system_keeps_every_page_in_turns() {
             assert!(r.waf.total >= 1.0 && r.waf.total < 8.0, "{system}: {:?}", r.waf);
             assert_eq!(r, sound(&spec), "{system} repeats");
         }
+    }
+}
+
+/// ZNS+ with a short erase: its reads wait behind copies, and copies behind reads, ever longer.
+/// That is an error, not a result without operations.
+#[test]
+fn a_run_that_stands_still_is_an_error() {
+    let mut spec = Spec { utilization: 80.0, ..late(SystemKind::ZnsPlus, true) };
+    spec.published.policy = PolicyKind::Cpu;
+    spec.set("device.controller.write_us", "100").unwrap();
+    spec.set("device.media.erase_us", "87.891").unwrap();
+    match run(&spec) {
+        Err(RunError::Stuck(e)) => assert!(e.what.contains("without an end"), "{e}"),
+        other => panic!("{:?}", other.map(|r| r.operations_s)),
     }
 }

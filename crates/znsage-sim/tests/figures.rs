@@ -10,15 +10,7 @@ use roxmltree::{Document, ParsingOptions};
 use znsage_sim::figures::{self, Definition, Figure, Publication, Scale};
 
 fn smallest() -> Scale {
-    Scale {
-        name: "smallest",
-        zones: 80,
-        zone_mib: 4,
-        memory_mib: 8,
-        warmup: 0.05,
-        measure: 0.05,
-        seed: 1,
-    }
+    Scale { name: "smallest", mib: 320, memory_mib: 8, warmup: 0.05, measure: 0.05, seed: 1 }
 }
 
 fn choose(ids: &[&str]) -> Vec<Definition> {

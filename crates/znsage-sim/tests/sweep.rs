@@ -170,7 +170,7 @@ fn errors_name_key_and_line() {
             "file.toml:1: device.zoned.zone_capacity: 3 GiB is more than the zone size, 2 GiB",
         ),
         // Errors found only by building the device or the system.
-        ("[sweep]\nsize = ['64G', '1G']", "file.toml:2: size: zn540: gives 0 zones"),
+        ("[sweep]\nsize = ['64G', '1M']", "file.toml:2: size: zn540: gives 0 zones"),
         (
             "[sweep]\nznsage.chunk = ['256K',\n'2M']",
             "file.toml:3: znsage.chunk: must be a multiple of 1 blocks of 4 KiB and at most 256",

@@ -161,16 +161,34 @@ fn a_cgroup_pays_for_its_garbage() {
         spec.published.policy = PolicyKind::Cgroup;
         spec.published.isolate = isolate;
         spec.published.cgroup_mb_s = 30;
+        // So that the tenant that reads writes, too.
+        spec.host.keep_slots = Some(false);
         sound(&spec)
     };
     let (with, without) = (limited(true), limited(false));
     assert!(with.waf.gc > 0.5, "{:?}", with.waf);
-    // More than half of swap is in use, so both tenants write.
     for tenant in &without.tenants {
         assert!((27.0..31.0).contains(&tenant.swap_out_mb_s), "{tenant:?}");
     }
     let all = with.tenants.iter().map(|t| t.swap_out_mb_s).sum::<f64>() * with.waf.total;
     assert!((54.0..62.0).contains(&all), "{all} MB/s, garbage collection included");
+}
+
+/// With more than half of swap in use, pages that are only read keep their slots with ZNSwap,
+/// so that reclaim need not write them; on the kernel's own swap path they do not.
+#[test]
+fn znswap_keeps_slots() {
+    let of = |system, keep| {
+        let mut spec = small(system);
+        (spec.workload, spec.utilization) = (WorkloadKind::Zipf, 70.0);
+        spec.load.write_ratio = 0.05;
+        spec.host.keep_slots = keep;
+        sound(&spec)
+    };
+    let own = of(SystemKind::ZnSwap, None);
+    let kernel = of(SystemKind::ZnSwap, Some(false));
+    assert!(own.operations_s > 1.5 * kernel.operations_s, "{own:?} {kernel:?}");
+    assert_eq!(of(SystemKind::ZnSage, None), of(SystemKind::ZnSage, Some(false)));
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub use full::Full;
 pub use proof::Gain;
 pub use question::{AdviceError, Goal, Measured, Question, Tried};
 pub use runs::{Progress, SEEDS};
-pub use scale::Scaled;
+pub use scale::quick;
 pub use setting::{Choice, Setting, Where, SETTINGS};
 
 /// Advice for one setting.

@@ -111,7 +111,16 @@ impl Measured {
     }
 }
 
+/// What faster or longer-lived swap may cost of the 99th percentile of page faults.
+const MOST_LATENCY: f64 = 1.1;
+
 impl Goal {
+    /// May settings with the result `m` be advised, where the baseline has `base`? Not if
+    /// the 99th percentile of page faults is longer by more than a tenth.
+    pub(super) fn allows(self, m: &Measured, base: &Measured) -> bool {
+        m.p99_us <= base.p99_us * MOST_LATENCY
+    }
+
     /// Score: higher is better.
     pub(super) fn score(self, m: &Measured) -> f64 {
         // Avoids 0, as a run may have no faults.

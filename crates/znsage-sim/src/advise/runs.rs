@@ -154,6 +154,13 @@ impl<'a> Runs<'a> {
         Some(self.goal().score(measured))
     }
 
+    /// The same, if its latency is no reason against it.
+    pub fn allowed_score(&self, choice: &Choice, start: &Choice) -> Option<f64> {
+        let base = self.get(start, self.seed())?.as_ref().ok()?;
+        let measured = self.get(choice, self.seed())?.as_ref().ok()?;
+        self.goal().allows(measured, base).then(|| self.goal().score(measured))
+    }
+
     /// The results of a choice with all seeds, if it ran with each.
     pub fn all(&self, choice: &Choice) -> Option<Vec<Measured>> {
         let one = |seed: &u64| self.get(choice, *seed)?.as_ref().ok().copied();

@@ -62,7 +62,8 @@ pub(super) fn search(runs: &mut Runs, start: &Choice) -> Result<Found, AdviceErr
             }
             runs.look(others.clone())?;
             let now = runs.score(&best).expect("it ran");
-            let scores = others.into_iter().filter_map(|c| Some((runs.score(&c)?, c)));
+            let scores =
+                others.into_iter().filter_map(|c| Some((runs.allowed_score(&c, start)?, c)));
             let top = scores.max_by(|a, b| a.0.total_cmp(&b.0));
             if let Some((_, choice)) = top.filter(|(score, _)| *score > now * STEP) {
                 best = choice;

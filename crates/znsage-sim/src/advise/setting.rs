@@ -4,6 +4,7 @@
 use super::question::AdviceError;
 use crate::device::params::Interface;
 use crate::device::Params;
+use crate::scale::{self, Device};
 use crate::spec::{PolicyKind, Spec, SpecError};
 use crate::system::znsage::default_chunk;
 use crate::time::{BLOCK, MS};
@@ -114,7 +115,7 @@ impl Choice {
         }
         let chunk = SETTINGS.iter().position(|s| s.key == "znsage.chunk").expect("it is one");
         if choice.0[chunk] == "0" {
-            let params = params(spec)?;
+            let params = device(spec)?.params;
             if let Some(z) = &params.zoned {
                 let blocks = |bytes: u64| (bytes / BLOCK) as u32;
                 let most = blocks(z.max_append.min(z.zone_capacity));
@@ -147,11 +148,11 @@ impl Choice {
     }
 }
 
-pub(super) fn params(spec: &Spec) -> Result<Params, AdviceError> {
-    let params = Params::load(&spec.device, &spec.device_set);
-    let params = params.map_err(|e| AdviceError::Run(e.into()))?;
-    if params.interface == Interface::Zoned {
-        return Ok(params);
+/// The device of a spec, as it is simulated; it must have zones.
+pub(super) fn device(spec: &Spec) -> Result<Device, AdviceError> {
+    let device = scale::device(spec).map_err(|e| AdviceError::Run(e.into()))?;
+    if device.params.interface == Interface::Zoned {
+        return Ok(device);
     }
     let what = "advice needs a zoned one".into();
     Err(AdviceError::Run(SpecError { key: "device".into(), what }.into()))
@@ -159,6 +160,6 @@ pub(super) fn params(spec: &Spec) -> Result<Params, AdviceError> {
 
 /// Values worth trying, for each setting.
 pub(super) fn values(spec: &Spec) -> Result<Vec<Vec<String>>, AdviceError> {
-    let params = params(spec)?;
+    let params = device(spec)?.params;
     Ok(SETTINGS.iter().map(|s| (s.values)(&params)).collect())
 }

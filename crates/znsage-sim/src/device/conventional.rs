@@ -76,6 +76,19 @@ pub struct ConventionalSsd {
     counters: DeviceCounters,
 }
 
+/// Bytes of a superblock of a device whose host sees `size` bytes: their number, on which
+/// garbage collection depends, stays.
+///
+/// # Panics
+/// If the parameters are not those of a conventional device.
+pub fn superblock_bytes(params: &Params, size: u64) -> u64 {
+    let c = params.conventional.as_ref().expect("a conventional device");
+    let unit = params.media.program_unit();
+    let flash = (size as f64 * (1.0 + c.over_provisioning)) as u64;
+    let share = (u128::from(c.superblock) * u128::from(flash) / u128::from(c.flash)) as u64;
+    (share / unit).max(1) * unit
+}
+
 impl ConventionalSsd {
     /// A device of the parameters. `size` replaces the capacity that the host sees, in
     /// bytes. Superblocks and their erase times shrink with it; their number, on which
@@ -92,14 +105,14 @@ impl ConventionalSsd {
         let mut flash = Flash::new(params);
         let seen = |flash: u64| (flash as f64 / (1.0 + c.over_provisioning)) as u64 / BLOCK;
         let logical = size.map_or(seen(c.flash), |size| size / BLOCK);
-        let unit = u64::from(flash.unit_blocks());
         let physical = match size {
             Some(_) => (logical as f64 * (1.0 + c.over_provisioning)) as u64,
             None => c.flash / BLOCK,
         };
-        let scaled =
-            u128::from(c.superblock / BLOCK) * u128::from(physical) / u128::from(c.flash / BLOCK);
-        let size = (scaled as u64 / unit).max(1) * unit;
+        let size = match size {
+            Some(bytes) => superblock_bytes(params, bytes) / BLOCK,
+            None => c.superblock / BLOCK,
+        };
         // Erase time shrinks with the superblock.
         flash.scale_erase(size * BLOCK, c.superblock);
         let count = physical / size;

@@ -24,7 +24,7 @@ mod zns;
 mod zns_plus;
 mod zone_device;
 
-pub use conventional::ConventionalSsd;
+pub use conventional::{superblock_bytes, ConventionalSsd};
 pub use faults::FaultPlan;
 pub use load::ParamError;
 pub use params::Params;

@@ -150,7 +150,7 @@ const FILLS: [u32; 2] = [60, 90];
 /// Number of zones or superblocks, of real size.
 fn steady(scale: &Scale, device: &'static str, fill: u32) -> DeviceJob {
     // 10 GB need ten zones beyond the 90 %.
-    let units = if scale.zones < 512 { 110 } else { 128 };
+    let units = if scale.mib < 4096 { 110 } else { 128 };
     DeviceJob::Steady { device, fill, units }
 }
 

@@ -75,9 +75,9 @@ pub struct Series {
 pub enum Verdict {
     /// Within its tolerance.
     Reproduced,
-    /// The effect has the published direction but another size; for a plain size: within
-    /// a factor of two.
-    OtherSize,
+    /// The effect has the published direction, however large it is; for a plain size:
+    /// within a factor of two.
+    SameDirection,
     /// Neither.
     NotReproduced,
 }
@@ -182,7 +182,9 @@ impl Claim {
         match self.verdict {
             Verdict::Reproduced if bound => "reproduced".into(),
             Verdict::Reproduced => format!("reproduced within {} %", number(self.within)),
-            Verdict::OtherSize => "same shape, different size".into(),
+            Verdict::SameDirection => {
+                format!("same direction, not within {} %", number(self.within))
+            }
             Verdict::NotReproduced => "not reproduced".into(),
         }
     }
@@ -217,7 +219,7 @@ fn judge(stated: Stated, neutral: Option<f64>, s: f64, within: f64) -> Verdict {
         _ => s > p / 2.0 && s < p * 2.0,
     };
     if same {
-        Verdict::OtherSize
+        Verdict::SameDirection
     } else {
         Verdict::NotReproduced
     }
@@ -380,14 +382,14 @@ mod tests {
         use Verdict::*;
         for (is, neutral, simulated, verdict) in [
             (Stated::Value(2.0), Some(1.0), 1.9, Reproduced),
-            (Stated::Value(2.0), Some(1.0), 5.0, OtherSize),
+            (Stated::Value(2.0), Some(1.0), 5.0, SameDirection),
             (Stated::Value(2.0), Some(1.0), 0.9, NotReproduced),
-            (Stated::Value(2.0), None, 3.9, OtherSize),
+            (Stated::Value(2.0), None, 3.9, SameDirection),
             (Stated::Value(2.0), None, 4.1, NotReproduced),
-            (Stated::Value(1.0), Some(1.0), 1.5, OtherSize),
+            (Stated::Value(1.0), Some(1.0), 1.5, SameDirection),
             (Stated::Range(28.0, 52.0), Some(0.0), 40.0, Reproduced),
             (Stated::Range(28.0, 52.0), Some(0.0), 55.0, Reproduced),
-            (Stated::Range(28.0, 52.0), Some(0.0), 10.0, OtherSize),
+            (Stated::Range(28.0, 52.0), Some(0.0), 10.0, SameDirection),
             (Stated::Range(28.0, 52.0), Some(0.0), -10.0, NotReproduced),
             (Stated::Above(1.0), Some(1.0), 1.01, Reproduced),
             (Stated::Above(1.0), Some(1.0), 0.99, NotReproduced),

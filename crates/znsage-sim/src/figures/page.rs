@@ -36,9 +36,9 @@ fn summary(figures: &[Figure]) -> String {
     let all: usize = figures.iter().map(|f| f.claims.len()).sum();
     format!(
         "Of {all} published numbers, {} are reproduced within their tolerance, {} come out in the \
-         same direction but of another size, {} are not reproduced.",
+         same direction only, {} are not reproduced.",
         count(Verdict::Reproduced),
-        count(Verdict::OtherSize),
+        count(Verdict::SameDirection),
         count(Verdict::NotReproduced)
     )
 }
@@ -98,7 +98,7 @@ fn cells(c: &Claim) -> [Cell; 5] {
     };
     let kind = match c.verdict {
         Verdict::Reproduced => CellKind::Good,
-        Verdict::OtherSize => CellKind::Fair,
+        Verdict::SameDirection => CellKind::Fair,
         Verdict::NotReproduced => CellKind::Bad,
     };
     [
@@ -162,8 +162,9 @@ fn method() -> Section {
     let mut blocks = vec![
         text(
             "A claim counts as reproduced if the simulated value differs by no more than its \
-             tolerance; as the same shape of another size if the effect has the published \
-             direction (of what is no effect: if it is within a factor of two).",
+             tolerance, which its verdict names. \"Same direction\" says no more than that the effect \
+             has the published sign, however large it is (of what is no effect: that it is within \
+             a factor of two).",
         ),
         text(
             "Nothing was fitted to these figures. What software costs is mostly assumed, the same \

@@ -32,6 +32,14 @@ const NEW_STOCK: Party =
     Party::new("block SSD, Linux 6.12 and later", SystemKind::Stock, "conventional")
         .with(&[NEW])
         .variant(1);
+/// What many drives have, and the kernel that is kindest to them: znsage's hardest rival.
+const SPARE: Party = Party::new(
+    "block SSD with 15 % spare, Linux 6.12 and later",
+    SystemKind::Stock,
+    "conventional",
+)
+.with(&[NEW, ("device.conventional.over_provisioning", "0.15")])
+.variant(2);
 const TRIM: Party =
     Party::new("block SSD + TRIM", SystemKind::StockTrim, "conventional").with(&[OLD]);
 const FINE_TRIM: Party =
@@ -49,7 +57,8 @@ const VIRTUAL_FDP: Party =
         .with(&[("device.conventional.write_streams", "2")])
         .variant(2);
 
-const VM: [Party; 8] = [STOCK, NEW_STOCK, TRIM, FINE_TRIM, ZNSWAP, ZNSAGE, VIRTUAL, VIRTUAL_FDP];
+const VM: [Party; 9] =
+    [STOCK, NEW_STOCK, SPARE, TRIM, FINE_TRIM, ZNSWAP, ZNSAGE, VIRTUAL, VIRTUAL_FDP];
 const ETC: [Party; 4] = [STOCK, TRIM, ZNSWAP, ZNSAGE];
 
 fn vm() -> Field<'static> {

@@ -131,7 +131,7 @@ impl Host {
         let f = self.frames[frame as usize];
         debug_assert!(f.flags & READING == 0);
         let mut dirty = write || f.slot == NONE;
-        if f.slot != NONE && (write || self.slots.half_full()) {
+        if f.slot != NONE && (write || (!self.keeps_slots && self.slots.half_full())) {
             dirty |= self.free_slot_of(frame, cpu);
         } else if f.slot != NONE && f.flags & (WRITEBACK | REWRITE) == 0 {
             self.unchanged(f.slot, true);
@@ -358,6 +358,11 @@ impl Host {
     }
 
     // ---- replay of a trace: no lists, no faults
+
+    /// Pages in memory keep their slots from now on, however many are in use.
+    pub fn keep_slots(&mut self) {
+        self.keeps_slots = true;
+    }
 
     /// Evicts each page when its read or write ends, from now on.
     pub fn keep_no_pages(&mut self) {

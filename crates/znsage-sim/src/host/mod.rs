@@ -130,6 +130,8 @@ pub struct Host {
     cached: Option<CachedSlots>,
     unchanged: Option<Arc<InMemory>>,
     keeps_no_pages: bool,
+    /// Pages in memory keep their slots, however many are in use.
+    keeps_slots: bool,
 }
 
 /// Slots per zone whose page is also in memory.
@@ -187,6 +189,7 @@ impl Host {
             cached: None,
             unchanged: None,
             keeps_no_pages: false,
+            keeps_slots: false,
         }
     }
 

@@ -177,6 +177,18 @@ fn slots_of_pages_in_memory_are_freed_when_swap_is_half_full() {
 }
 
 #[test]
+fn slots_of_pages_in_memory_stay_with_znswap() {
+    let mut h = host(100, 60);
+    h.keep_slots();
+    let page = out(&mut h)[0];
+    assert!(h.slots.half_full());
+    fault(&mut h, page, false);
+    assert_eq!(h.slots.used(), 32);
+    assert!(!h.pages[page as usize].pte.is_dirty(), "its slot has the same content");
+    sound(&h);
+}
+
+#[test]
 fn a_fault_finds_a_page_that_is_being_written() {
     let mut h = host(100, 1000);
     let frames = begin_out(&mut h);

@@ -6,6 +6,8 @@ mod reclaim;
 pub mod replay;
 
 use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
 
 use hdrhistogram::Histogram;
 
@@ -142,6 +144,14 @@ pub struct Sim<S> {
     begin: Option<Snapshot>,
     end: Option<Snapshot>,
     failed: Option<String>,
+    watch: Option<Watch>,
+}
+
+/// Somebody who watches a run: thousandths of it that are done.
+struct Watch {
+    parts: Arc<AtomicU32>,
+    /// Pages swapped out before the warm-up.
+    from: u64,
 }
 
 impl<S: System> Sim<S> {
@@ -162,7 +172,13 @@ impl<S: System> Sim<S> {
             begin: None,
             end: None,
             failed: None,
+            watch: None,
         }
+    }
+
+    /// Keeps the thousandths of the run that are done in `parts`.
+    pub fn watch(&mut self, parts: Arc<AtomicU32>) {
+        self.watch = Some(Watch { parts, from: 0 });
     }
 
     /// Runs to the end. Returns snapshots of the start and the end of the measured
@@ -178,7 +194,15 @@ impl<S: System> Sim<S> {
         self.settle();
         self.drain()?;
         match (self.begin.take(), self.end.take()) {
-            (Some(begin), Some(end)) if self.phase == Phase::Wind => Ok((begin, end)),
+            (Some(begin), Some(end)) if self.phase == Phase::Wind => {
+                let accesses = end.count.accesses - begin.count.accesses;
+                let out = end.count.swapped_out - begin.count.swapped_out;
+                let waited = end.at - begin.at >= self.limits.time;
+                if waited && out == 0 && accesses < u64::from(self.h.worker()) {
+                    return Err(self.stuck("threads wait for the device without an end".into()));
+                }
+                Ok((begin, end))
+            }
             _ => Err(self.stuck("every task waits for another".into())),
         }
     }
@@ -317,6 +341,9 @@ impl<S: System> Sim<S> {
     // ---- phases
 
     fn next_phase(&mut self) {
+        if let (Phase::Fill, Some(watch)) = (self.phase, &mut self.watch) {
+            watch.from = self.h.count.swapped_out;
+        }
         self.phase = match self.phase {
             Phase::Fill => Phase::Warm,
             Phase::Warm => Phase::Measure,
@@ -342,6 +369,11 @@ impl<S: System> Sim<S> {
 
     /// Ends the phase once enough pages were swapped out.
     fn check_phase(&mut self) {
+        if let Some(watch) = self.watch.as_ref().filter(|_| self.phase != Phase::Fill) {
+            let all = (self.limits.warmup + self.limits.measure).max(1);
+            let done = (self.h.count.swapped_out - watch.from) * 1000 / all;
+            watch.parts.store(done.min(1000) as u32, Ordering::Relaxed);
+        }
         if self.h.count.swapped_out >= self.phase_pages && self.phase != Phase::Wind {
             self.next_phase();
         }

@@ -194,6 +194,10 @@ pub struct HostSpec {
     pub slot_batch: u32,
     /// Where the kernel finds slots when no cluster is free.
     pub slot_search: Search,
+    /// May a page in memory keep its slot when more than half of them are in use? The
+    /// kernel takes it then (`vm_swap_full()`). Without a value ZNSwap and the systems
+    /// that build on it keep it, the others do not.
+    pub keep_slots: Option<bool>,
     /// How far a thread may run ahead of the event loop, nanoseconds. It sees the
     /// effects of others at most this late.
     pub lookahead: Ns,
@@ -297,7 +301,8 @@ pub struct PublishedSpec {
     /// small-zone: reverse maps in the last page of each chunk instead of RAM.
     pub map_in_chunk: bool,
     /// small-zone, znsage-2025: a partial chunk is flushed after this time, nanoseconds.
-    /// The thesis says "after a time"; assumed.
+    /// The thesis says "after a time"; as long as znsage's deadline, so that neither pads
+    /// more because of that.
     pub flush_after: Ns,
     /// 10^6 bytes a second that each cgroup may write (`io.max`); 0: no limit.
     pub cgroup_mb_s: u64,
@@ -313,6 +318,19 @@ pub struct PublishedSpec {
 }
 
 impl Spec {
+    /// May a page in memory keep its slot however full swap is?
+    ///
+    /// ZNSwap's kernel (github.com/acsl-technion/znswap, `vm_swap_full()` in
+    /// include/linux/swap.h) says no swap area is full while ZNS is enabled: its
+    /// collection takes slots of pages in memory itself.
+    pub fn keeps_slots(&self) -> bool {
+        let of_znswap = matches!(
+            self.system,
+            SystemKind::ZnSwap | SystemKind::SmallZone | SystemKind::ZnSage2025
+        );
+        self.host.keep_slots.unwrap_or(of_znswap)
+    }
+
     /// Frames of memory.
     pub fn frames(&self) -> u32 {
         (self.host.memory / BLOCK).min(u64::from(u32::MAX)) as u32
@@ -350,6 +368,7 @@ impl Default for HostSpec {
             page_cluster: 3,
             slot_batch: 64,
             slot_search: Search::Clusters,
+            keep_slots: None,
             lookahead: 20 * US,
         }
     }
@@ -407,7 +426,7 @@ impl Default for PublishedSpec {
             policy: PolicyKind::Cpu,
             trim_pages: 0,
             map_in_chunk: false,
-            flush_after: MS,
+            flush_after: 5 * MS,
             cgroup_mb_s: 0,
             isolate: true,
             remap_cost: 600,

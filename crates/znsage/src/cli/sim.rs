@@ -63,8 +63,8 @@ pub struct SpecArgs {
     #[arg(long)]
     pub device: Option<String>,
 
-    /// Size of the device, e.g. 16G [default: 64G; with --trace, what the trace
-    /// needs; `advise` scales]
+    /// Size of the device, e.g. 16G: its zones shrink, their number stays, if they
+    /// hold 4 MiB at least [default: 64G; with --trace, what the trace needs]
     #[arg(long)]
     pub size: Option<String>,
 

@@ -6,17 +6,18 @@ use std::time::Instant;
 
 use serde_json::{json, Value};
 use znsage_sim::advise::{
-    self, Advice, AdviceError, Advised, Full, Gain, Goal, Measured, Question, Scaled, Tried, Where,
+    self, Advice, AdviceError, Advised, Full, Gain, Goal, Measured, Question, Tried, Where,
 };
+use znsage_sim::scale::{self, Scaled};
 use znsage_sim::spec::SystemKind;
 use znsage_sim::Spec;
 
-use super::run::failed;
+use super::run::{self, failed};
 use super::sweep;
 use crate::cli::sim::{AdviseArgs, For};
 use crate::error::{Error, Kind, Result};
 use crate::outcome::Outcome;
-use crate::{interrupt, progress, units};
+use crate::{interrupt, progress};
 
 impl For {
     fn goal(self) -> Goal {
@@ -45,10 +46,10 @@ pub fn advise(args: &AdviseArgs) -> Result<Outcome> {
             format!("system: advice is for znsage only, not {}", spec.system),
         ));
     }
-    let scaled = match args.what.has_size() {
-        true => None,
-        false => Scaled::apply(&mut spec).map_err(error)?,
-    };
+    if !args.what.has_size() {
+        advise::quick(&mut spec).map_err(error)?;
+    }
+    let scaled = scale::device(&spec).map_err(|e| failed(&e.into()))?.scaled;
     let question = Question {
         spec,
         goal: args.goal.goal(),
@@ -154,16 +155,7 @@ fn to_text(goal: For, spec: &Spec, scaled: Option<&Scaled>, advice: &Advice) -> 
         spec.utilization
     );
     if let Some(s) = scaled {
-        let _ = writeln!(
-            text,
-            "scaled: {} zones of {} for {} of {}, with {} of memory; a zone kept empty (reserve,\n\
-             watermarks) costs more here than there; --size SIZE is not scaled",
-            s.zones,
-            units::size(s.zone_capacity),
-            s.of_zones,
-            units::size(s.of_zone_capacity),
-            units::size(s.memory)
-        );
+        let _ = writeln!(text, "scaled: {}", run::scaled(s));
     }
     if let Some(instead) = &advice.instead {
         let _ = writeln!(text, "{instead}");
@@ -209,7 +201,8 @@ fn why(text: &mut String, goal: For, advice: &Advice) {
     };
     let _ = writeln!(
         text,
-        "\n{} {} with 95 % confidence; {noise:.1} % between seeds",
+        "\n{} {} with 95 % confidence; {noise:.1} % between seeds. The interval covers the seeds of\n\
+         this simulated device, not what the model leaves out",
         goal.name(),
         interval(gain)
     );
@@ -334,21 +327,12 @@ fn to_json(goal: For, spec: &Spec, scaled: Option<&Scaled>, advice: &Advice) -> 
             "measured": measured(&f.measured),
         })
     };
-    let smaller = |s: &Scaled| {
-        json!({
-            "zones": s.zones,
-            "zone_bytes": s.zone_capacity,
-            "of_zones": s.of_zones,
-            "of_zone_bytes": s.of_zone_capacity,
-            "memory_bytes": s.memory,
-        })
-    };
     json!({
         "version": 1,
         "commands": commands(advice),
         "goal": goal.name(),
         "spec": spec,
-        "scaled": scaled.map(smaller),
+        "scaled": scaled,
         "instead": advice.instead,
         "default": measured(&advice.before),
         "advised": measured(&advice.after),
@@ -390,7 +374,7 @@ mod tests {
         {
             assert!(report.text.contains(part), "{part} in:\n{}", report.text);
         }
-        assert!(!report.text.contains("scaled:"), "--size was given");
+        assert!(report.text.contains("scaled: 128 zones of 3 MiB"), "{}", report.text);
         let j = &report.json;
         assert_eq!(j["commands"][0], first);
         assert!(j["advised"]["operations_s"].as_f64() > j["default"]["operations_s"].as_f64());

@@ -4,10 +4,15 @@
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
-use std::time::Instant;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use znsage_sim::result::{Latency, RunResult};
+use znsage_sim::scale::Scaled;
 use znsage_sim::spec::{SystemKind, WorkloadKind};
 use znsage_sim::time::BLOCK;
 use znsage_sim::{trace, RunError, Spec};
@@ -15,6 +20,7 @@ use znsage_sim::{trace, RunError, Spec};
 use crate::cli::sim::{RunArgs, SpecArgs};
 use crate::error::{reason, Error, Kind, Result};
 use crate::outcome::Outcome;
+use crate::progress::Progress;
 use crate::units;
 
 pub fn simulate(args: &RunArgs) -> Result<Outcome> {
@@ -30,7 +36,7 @@ pub fn simulate(args: &RunArgs) -> Result<Outcome> {
         spec.znsage.policy_source = Some(path.clone());
     }
     let begun = Instant::now();
-    let result = znsage_sim::run(&spec).map_err(|e| failed(&e))?;
+    let result = watched(&spec).map_err(|e| failed(&e))?;
     let mut text = to_text(&result);
     let took = begun.elapsed().as_secs_f64();
     let speed = result.page_operations as f64 / took / 1e6;
@@ -38,6 +44,28 @@ pub fn simulate(args: &RunArgs) -> Result<Outcome> {
         writeln!(text, "simulated in {took:.1} s, {speed:.2} million page operations per second");
     let json = json!({"version": 1, "result": result});
     Ok(Outcome { text, json, damage: !result.wrong.is_empty() })
+}
+
+/// Runs it, and shows on standard error how far it is.
+fn watched(spec: &Spec) -> std::result::Result<RunResult, RunError> {
+    let parts = Arc::new(AtomicU32::new(0));
+    let (said, ended) = mpsc::channel::<()>();
+    let seen = Arc::clone(&parts);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut line = Progress::new();
+            // Until the sender is dropped.
+            while ended.recv_timeout(Duration::from_millis(100)) == Err(RecvTimeoutError::Timeout) {
+                line.show(|| match seen.load(Ordering::Relaxed) {
+                    0 => "simulating".into(),
+                    parts => format!("simulating: {} %", parts / 10),
+                });
+            }
+        });
+        let result = znsage_sim::run_watched(spec, parts);
+        drop(said);
+        result
+    })
 }
 
 impl SpecArgs {
@@ -138,6 +166,9 @@ fn to_text(r: &RunResult) -> String {
     let mut line = |label: &str, what: String| {
         let _ = writeln!(text, "{label:<12}{what}");
     };
+    if let Some(s) = &r.scaled {
+        line("scaled", scaled(s));
+    }
     line("measured", format!("{:.3} s, after {:.3} s", r.seconds, r.before_seconds));
     line(
         "swapped",
@@ -176,6 +207,19 @@ fn to_text(r: &RunResult) -> String {
         line("wrong", wrong.to_string());
     }
     text
+}
+
+/// What the scaler did, for people.
+pub fn scaled(s: &Scaled) -> String {
+    let kind = if s.zones == s.of_zones { "" } else { ", fewer than there" };
+    format!(
+        "{} zones of {}{kind} for {} of {}; whole-zone times x {:.4}",
+        s.zones,
+        units::size(s.zone_bytes),
+        s.of_zones,
+        units::size(s.of_zone_bytes),
+        s.times()
+    )
 }
 
 fn percentiles(l: &Latency) -> String {
