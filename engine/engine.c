@@ -66,16 +66,18 @@ static bool engine_alloc(struct zse_engine *e)
 
 	e->fwd = zp_alloc(sizeof(*e->fwd) * cfg->nr_slots);
 	e->rev = zp_alloc(sizeof(*e->rev) * e->nr_blocks);
+	e->past = zp_alloc(sizeof(*e->past) * cfg->nr_slots);
 	e->zones = zp_alloc(sizeof(*e->zones) * cfg->nr_zones);
 	e->streams = zp_alloc(sizeof(*e->streams) * e->max_streams);
 	e->chunks = zp_alloc(sizeof(*e->chunks) * chunks);
 	e->entries = zp_alloc(sizeof(*e->entries) * chunks *
 			      cfg->chunk_blocks);
 	e->pool.free = zp_alloc(sizeof(*e->pool.free) * pool_words(cfg));
-	e->map_bytes = sizeof(*e->fwd) * (u64)cfg->nr_slots +
+	e->map_bytes = (sizeof(*e->fwd) + sizeof(*e->past)) *
+		       (u64)cfg->nr_slots +
 		       sizeof(*e->rev) * (u64)e->nr_blocks +
 		       sizeof(*e->zones) * (u64)cfg->nr_zones;
-	return e->fwd && e->rev && e->zones && e->streams && e->chunks &&
+	return e->fwd && e->rev && e->past && e->zones && e->streams && e->chunks &&
 	       e->entries && e->pool.free;
 }
 
@@ -178,6 +180,7 @@ void zse_destroy(struct zse_engine *e)
 		return;
 	zp_free(e->fwd);
 	zp_free(e->rev);
+	zp_free(e->past);
 	zp_free(e->zones);
 	zp_free(e->streams);
 	zp_free(e->chunks);

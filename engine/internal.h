@@ -291,6 +291,7 @@ struct zse_engine {
 	/* No lock: map.c. */
 	u32 *fwd;
 	u32 *rev;
+	u8 *past;		/* of the page in each slot; a hint: past.c */
 	u32 dead;		/* list of full zones with no live block */
 	struct zse_shard shards[ZSE_SHARDS];
 

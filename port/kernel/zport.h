@@ -25,7 +25,7 @@
 #endif
 
 /*
- * The maps take 8 bytes for each page of the device, up to 32 GiB. If they do
+ * The maps take 9 bytes for each page of the device, up to 36 GiB. If they do
  * not fit, attach fails. It does not try to take the last page, or other tasks
  * would meet the OOM killer. Huge pages save TLB misses.
  */
@@ -58,6 +58,16 @@ static inline u32 zp_load(const u32 *p)
 }
 
 static inline void zp_store(u32 *p, u32 v)
+{
+	WRITE_ONCE(*p, v);
+}
+
+static inline u8 zp_load8(const u8 *p)
+{
+	return READ_ONCE(*p);
+}
+
+static inline void zp_store8(u8 *p, u8 v)
 {
 	WRITE_ONCE(*p, v);
 }

@@ -78,8 +78,8 @@ fn status_tells(_: &mut Log) -> Outcome {
     let sum: u64 =
         ["empty", "open", "full", "retired"].iter().filter_map(|k| zones[k].as_u64()).sum();
     ensure!(zones["total"] == 64 && sum == 64, "64 zones are shown as {zones}");
-    // 8 bytes a page of the device and a percent.
-    let most = 8 * device.counter("blocks_total")? * 101 / 100;
+    // 9 bytes a page of the device and a percent.
+    let most = 9 * device.counter("blocks_total")? * 101 / 100;
     ensure!(device.counter("map_bytes")? <= most, "maps take more than {most} bytes");
     device.finish_sound()
 }
