@@ -167,7 +167,7 @@ pub struct OnArgs {
 
     /// Keep on the device what was read back and is unchanged, so that it need not be
     /// written again. Adds a second swap area, which stays empty: the kernel then
-    /// reports nearly twice as much swap as there is
+    /// reports nearly twice as much swap as there is. Without --priority, 0 is taken
     #[arg(long)]
     pub keep_slots: bool,
 

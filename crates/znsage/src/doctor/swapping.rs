@@ -71,7 +71,7 @@ pub fn areas(scene: &Scene) -> Vec<Finding> {
     );
     found.extend(ours.iter().flat_map(|our| others.iter().map(|other| compare(our, other))));
     found.extend(swaps::fillers(scene.sys).iter().flat_map(|filler| {
-        others.iter().filter(|other| other.priority < filler.priority).map(|o| below(filler, o))
+        others.iter().filter(|other| other.priority <= filler.priority).map(|o| below(filler, o))
     }));
     found
 }
@@ -102,13 +102,16 @@ fn compare(our: &Area, other: &Area) -> Finding {
     }
 }
 
-/// The kernel tries the filler first, where it can write nothing.
+/// The kernel tries the filler before it or, since 7.0, in turn with it, and can write nothing there.
 fn below(filler: &Area, other: &Area) -> Finding {
-    Finding::problem("swap", format!("{} is never used: {} comes first", other.path, filler.path))
-        .hint(format!(
-            "run `swapoff {}`, then `swapon --priority 0 {}`, so that only {} is below all others",
-            other.path, other.path, filler.path
-        ))
+    Finding::problem(
+        "swap",
+        format!("{} does not come before {}, which holds nothing", other.path, filler.path),
+    )
+    .hint(format!(
+        "run `swapoff {}`, then `swapon --priority 0 {}`, so that only {} is below all others",
+        other.path, other.path, filler.path
+    ))
 }
 
 /// The module refuses hibernation while a device is on.
