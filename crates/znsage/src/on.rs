@@ -219,8 +219,8 @@ fn refused(e: &io::Error, args: &OnArgs, path: &str, logged: Option<String>) -> 
 /// From the attached disk to the enabled swap area.
 fn enable(sys: &dyn Sys, args: &OnArgs, backing: &Backing, undo: &mut Undo) -> Result<Report> {
     let name = format!("znsage{}", configfs::index(sys, &backing.name)?);
-    // The filler has no priority, and so comes last: the kernel must not use it. Since 7.0 areas without
-    // one are used in turn, so the device needs one.
+    // The filler has no priority, and so comes last: the kernel must not use it. Kernel
+    // 7.3 uses areas without one in turn, so the device needs one.
     let priority = args.priority.or(args.keep_slots.then_some(0));
     enable_area(sys, format!("/dev/{name}"), priority, undo)?;
     if args.keep_slots {

@@ -102,7 +102,8 @@ fn compare(our: &Area, other: &Area) -> Finding {
     }
 }
 
-/// The kernel tries the filler before it or, since 7.0, in turn with it, and can write nothing there.
+/// The kernel tries the filler before it or, as 7.3 does, in turn with it, and can
+/// write nothing there.
 fn below(filler: &Area, other: &Area) -> Finding {
     Finding::problem(
         "swap",
