@@ -24,6 +24,7 @@ static void violation(struct check *ck, const char *what, u32 where, u64 is,
 
 /*
  * If forward[s] = b, then b is in a zone that can hold data and reverse[b] = s.
+ * A packed page is as long as it may be, and ends in its zone.
  */
 static void check_slots(struct check *ck)
 {
@@ -31,7 +32,8 @@ static void check_slots(struct check *ck)
 	u32 slot;
 
 	for (slot = 0; slot < e->cfg.nr_slots; slot++) {
-		u32 b = zp_load(&e->fwd[slot]), s, state;
+		u64 ref = map_get(e, slot);
+		u32 b = ref_block(ref), len = ref_len(e, ref), s, state;
 
 		if (!(slot % ZSE_RESCHED))
 			zp_resched();
@@ -42,10 +44,15 @@ static void check_slots(struct check *ck)
 				  e->nr_blocks);
 			continue;
 		}
-		s = zp_load(&e->rev[b]);
+		s = e->rev ? zp_load(&e->rev[b]) : slot;
 		state = zp_load(&e->zones[zse_block_zone(e, b)].state);
-		if (!map_is(e, slot, b))
+		if (map_get(e, slot) != ref)
 			continue;	/* changed meanwhile */
+		if (len < packed_shortest(&e->cfg) ||
+		    len > longest_page(&e->cfg) ||
+		    len > e->cfg.zone_blocks - zse_block_offset(e, b))
+			violation(ck, "length of a page", slot, len,
+				  longest_page(&e->cfg));
 		if (s != slot)
 			violation(ck, "reverse map names another slot", b, s,
 				  slot);
@@ -70,11 +77,16 @@ static u32 count_mapped(const struct zse_engine *e, u32 from, u32 to)
 	return live;
 }
 
-/* Count the blocks of @zone that the forward map points to. Any context. */
+/*
+ * Count the blocks of @zone that the forward map points to. Any context. 0 where
+ * pages are packed: only a walk of all slots could tell.
+ */
 u32 check_count_live(const struct zse_engine *e, u32 zone)
 {
 	u32 base = zone * e->cfg.zone_blocks;
 
+	if (!e->rev)
+		return 0;
 	return count_mapped(e, base, base + e->cfg.zone_blocks);
 }
 
@@ -113,6 +125,37 @@ static void check_zone_live(struct check *ck, u32 zone)
 			return;
 	} while (--tries);
 	violation(ck, "live count of a zone is off", zone, before, counted);
+}
+
+/*
+ * The same for all zones where pages are packed: one walk of the slots counts
+ * each zone's live blocks. Nobody writes meanwhile, so counts only fall.
+ */
+static void check_packed_live(struct check *ck)
+{
+	struct zse_engine *e = ck->e;
+	u32 *before = zp_alloc(2 * sizeof(u32) * (size_t)e->cfg.nr_zones);
+	u32 *counted = before + e->cfg.nr_zones, i;
+
+	if (!before)
+		return;
+	for (i = 0; i < e->cfg.nr_zones; i++)
+		before[i] = zp_load(&e->zones[i].live);
+	for (i = 0; i < e->cfg.nr_slots; i++) {
+		u64 ref = map_get(e, i);
+
+		if (ref_block(ref) < e->nr_blocks)
+			counted[zse_block_zone(e, ref_block(ref))] +=
+				ref_len(e, ref);
+		if (!(i % ZSE_RESCHED))
+			zp_resched();
+	}
+	for (i = 0; i < e->cfg.nr_zones; i++)
+		if (counted[i] > before[i] ||
+		    counted[i] < zp_load(&e->zones[i].live))
+			violation(ck, "live count of a zone is off", i,
+				  before[i], counted[i]);
+	zp_free(before);
 }
 
 /* The fields of one zone. With the engine lock. */
@@ -247,9 +290,9 @@ static void check_zones(struct check *ck)
 	if (failed != e->recovery.nr_failed)
 		violation(ck, "number of failed zones", 0,
 			  e->recovery.nr_failed, failed);
-	if (!e->pool.gc_used && e->gc.unplaced)
-		violation(ck, "entries without a zone in no chunk of GC", 0,
-			  e->gc.unplaced, 0);
+	if (!e->pool.gc_used && e->gc.unplaced + e->gc.claimed)
+		violation(ck, "blocks without a zone in no chunk of GC", 0,
+			  e->gc.unplaced + e->gc.claimed, 0);
 	check_shares(ck, counted);
 	check_gc_room(ck);
 	active = count[ZSE_ZONE_OPEN] + count[ZSE_ZONE_CLOSING] +
@@ -301,7 +344,9 @@ u32 zse_check(struct zse_engine *e, zse_say_fn say, void *arg)
 	u32 i;
 
 	check_slots(&ck);
-	for (i = 0; i < e->cfg.nr_zones; i++)
+	if (!e->rev)
+		check_packed_live(&ck);
+	for (i = 0; e->rev && i < e->cfg.nr_zones; i++)
 		check_zone_live(&ck, i);
 	check_zones(&ck);
 	check_totals(&ck);

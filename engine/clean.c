@@ -63,8 +63,8 @@ static void victim_begin(struct zse_engine *e, u32 zone, u32 class)
 	policy_cleaning(e, zone, true);
 }
 
-/* GC has read all of @zone. */
-static void victim_read_out(struct zse_engine *e, u32 zone)
+/* GC has read all of @zone, or begun to. */
+void clean_read_out(struct zse_engine *e, u32 zone)
 {
 	u32 i = 0;
 
@@ -268,8 +268,11 @@ static struct read_out read_out(struct zse_engine *e, u32 zone,
 			continue;
 		if (c->nr == chunk_batch(&e->cfg))
 			break;
+		entry->slot = slot;
+		entry->expect = block;
+		entry->page = c->nr;
 		if (e->cfg.in_memory && e->cfg.in_memory(e->cfg.host, slot) &&
-		    map_drop(e, slot, block)) {
+		    map_lose(e, entry)) {
 			r.cached++;
 			continue;
 		}
@@ -277,9 +280,7 @@ static struct read_out read_out(struct zse_engine *e, u32 zone,
 			c->low = block;
 		if (!c->nr || block > c->high)
 			c->high = block;
-		entry->slot = slot;
-		entry->expect = block;
-		entry->page = c->nr++;
+		c->nr++;
 	}
 	return r;
 }
@@ -299,7 +300,7 @@ static bool settle(struct zse_engine *e, u32 zone, struct read_out r, u32 nr)
 	flow_gc_read(e, nr);
 	if (z->cursor != e->cfg.zone_blocks && zp_load(&z->live))
 		return false;
-	victim_read_out(e, zone);
+	clean_read_out(e, zone);
 	return true;
 }
 
@@ -324,6 +325,16 @@ bool clean_fill(struct zse_engine *e, struct zse_op *op)
 		zone = prepare(e, &c);
 		if (zone == ZSE_NONE)
 			break;
+		if (e->cfg.pack && packed_window(e, zone, c, op)) {
+			e->gc.next_victim++;
+			zp_unlock(&e->lock, flags);
+			return true;
+		}
+		if (e->cfg.pack) {
+			c = NULL;
+			zp_unlock(&e->lock, flags);
+			continue;
+		}
 		nr = c->nr;
 		zp_unlock(&e->lock, flags);
 

@@ -26,8 +26,11 @@ u32 zse_max_slots(const struct zse_config *cfg)
 	if (cfg->nr_zones <= zones || cfg->nr_zones < cfg->reserve + 3 ||
 	    cfg->zone_blocks <= cfg->write_unit)
 		return 0;
+	if (cfg->zone_blocks <= cfg->write_unit + packed_waste(cfg))
+		return 0;
 	slots = (u64)(cfg->nr_zones - zones) *
-		(cfg->zone_blocks - cfg->write_unit);
+		(cfg->zone_blocks - cfg->write_unit - packed_waste(cfg));
+	slots = zp_div(slots, longest_page(cfg));
 	slots = slots > cfg->nr_cpus ? slots - cfg->nr_cpus : 0;
 	return slots < ZSE_MAX_BLOCKS ? (u32)slots : ZSE_MAX_BLOCKS;
 }
@@ -37,12 +40,16 @@ static enum zse_refusal config_check(const struct zse_config *cfg)
 	u64 chunks = (u64)cfg->nr_chunks + cfg->nr_gc_chunks;
 	u32 batch = chunk_batch(cfg);
 
+	u32 unit = cfg->pack ? 1 : cfg->write_unit;
+
 	if (!cfg->chunk_blocks || !cfg->write_unit ||
-	    cfg->chunk_blocks % cfg->write_unit ||
-	    cfg->chunk_blocks > cfg->zone_blocks ||
-	    batch > cfg->chunk_blocks || batch % cfg->write_unit ||
-	    cfg->zone_blocks % cfg->write_unit)
+	    cfg->chunk_blocks % unit || batch % unit ||
+	    cfg->chunk_blocks > cfg->zone_blocks / longest_page(cfg) ||
+	    batch > cfg->chunk_blocks || cfg->zone_blocks % cfg->write_unit)
 		return ZSE_BAD_CHUNK;
+	if (cfg->pack && (cfg->pack != cfg->write_unit ||
+			  cfg->pack % ZSE_LEAST_PART))
+		return ZSE_BAD_SETTING;
 	if ((u64)cfg->nr_zones * cfg->zone_blocks > ZSE_MAX_BLOCKS)
 		return ZSE_TOO_MANY_BLOCKS;
 	if (!cfg->reserve || !cfg->nr_cpus || !cfg->nr_chunks ||
@@ -63,24 +70,32 @@ static bool engine_alloc(struct zse_engine *e)
 {
 	const struct zse_config *cfg = &e->cfg;
 	size_t chunks = (size_t)cfg->nr_chunks + cfg->nr_gc_chunks;
+	size_t entries = (size_t)cfg->nr_chunks * cfg->chunk_blocks +
+			 (size_t)cfg->nr_gc_chunks * packed_gc_entries(cfg);
+	u64 slot_bytes = sizeof(*e->fwd), block_bytes = sizeof(*e->rev);
 
-	e->fwd = zp_alloc(sizeof(*e->fwd) * cfg->nr_slots);
-	e->rev = zp_alloc(sizeof(*e->rev) * e->nr_blocks);
+	if (cfg->pack) {
+		slot_bytes = sizeof(*e->fwd64);
+		block_bytes = 0;
+		e->fwd64 = zp_alloc(slot_bytes * cfg->nr_slots);
+	} else {
+		e->fwd = zp_alloc(slot_bytes * cfg->nr_slots);
+		e->rev = zp_alloc(block_bytes * e->nr_blocks);
+	}
 	e->zones = zp_alloc(sizeof(*e->zones) * cfg->nr_zones);
 	e->streams = zp_alloc(sizeof(*e->streams) * e->max_streams);
 	e->chunks = zp_alloc(sizeof(*e->chunks) * chunks);
-	e->entries = zp_alloc(sizeof(*e->entries) * chunks *
-			      cfg->chunk_blocks);
+	e->entries = zp_alloc(sizeof(*e->entries) * entries);
 	e->pool.free = zp_alloc(sizeof(*e->pool.free) * pool_words(cfg));
-	e->map_bytes = sizeof(*e->fwd) * (u64)cfg->nr_slots +
-		       sizeof(*e->rev) * (u64)e->nr_blocks +
+	e->map_bytes = slot_bytes * cfg->nr_slots + block_bytes * e->nr_blocks +
 		       sizeof(*e->zones) * (u64)cfg->nr_zones;
-	return e->fwd && e->rev && e->zones && e->streams && e->chunks &&
-	       e->entries && e->pool.free;
+	return (e->fwd64 || (e->fwd && e->rev)) && e->zones && e->streams &&
+	       e->chunks && e->entries && e->pool.free;
 }
 
 static void pool_init(struct zse_engine *e)
 {
+	struct zse_entry *entries = e->entries;
 	u32 i;
 
 	for (i = 0; i < e->cfg.nr_chunks + e->cfg.nr_gc_chunks; i++) {
@@ -89,7 +104,9 @@ static void pool_init(struct zse_engine *e)
 		c->id = i;
 		c->gc = i >= e->cfg.nr_chunks;
 		c->zone = ZSE_NONE;
-		c->entries = e->entries + (size_t)i * e->cfg.chunk_blocks;
+		c->entries = entries;
+		entries += c->gc ? packed_gc_entries(&e->cfg) :
+				   e->cfg.chunk_blocks;
 		INIT_LIST_HEAD(&c->link);
 		if (c->gc)
 			list_add_tail(&c->link, &e->pool.gc_free);
@@ -177,6 +194,7 @@ void zse_destroy(struct zse_engine *e)
 	if (!e)
 		return;
 	zp_free(e->fwd);
+	zp_free(e->fwd64);
 	zp_free(e->rev);
 	zp_free(e->zones);
 	zp_free(e->streams);
@@ -217,11 +235,31 @@ static void add_shards(const struct zse_engine *e, struct zse_stats *st)
 		st->slots_used += zp_count_read(&shard->used);
 		st->slots_freed += zp_count_read(&shard->freed);
 		st->host_blocks += zp_count_read(&shard->host_blocks);
+		st->stored_blocks += zp_count_read(&shard->stored_blocks);
 		st->padding_blocks += zp_count_read(&shard->padding_blocks);
 		st->chunks += zp_count_read(&shard->chunks);
 	}
 	for (i = 0; i < e->max_streams; i++)
 		st->read_blocks += blocks_read(e, i);
+}
+
+/* Packed blocks as the pages that they would fill. */
+static u64 pages_of(const struct zse_engine *e, u64 blocks)
+{
+	u32 pack = page_blocks(&e->cfg);
+
+	return zp_div(blocks + pack - 1, pack);
+}
+
+/* Statistics are in pages. */
+static void in_pages(const struct zse_engine *e, struct zse_stats *st)
+{
+	st->stored_blocks = pages_of(e, st->stored_blocks);
+	st->gc_blocks = pages_of(e, st->gc_blocks);
+	st->padding_blocks = pages_of(e, st->padding_blocks);
+	st->live_blocks = pages_of(e, st->live_blocks);
+	st->blocks_total = pages_of(e, st->blocks_total);
+	st->write_window = pages_of(e, st->write_window);
 }
 
 /**
@@ -260,6 +298,7 @@ void zse_get_stats(struct zse_engine *e, struct zse_stats *st)
 	add_shards(e, st);
 	for (i = 0; i < e->cfg.nr_zones; i++)
 		st->live_blocks += zp_load(&e->zones[i].live);
+	in_pages(e, st);
 }
 
 /**
@@ -307,10 +346,10 @@ bool zse_get_zone(struct zse_engine *e, u32 zone, struct zse_zone_info *zi)
 	z = &e->zones[zone];
 	zp_lock(&e->lock, flags);
 	zi->state = zone_state_names[z->state];
-	zi->capacity = e->cfg.zone_blocks;
-	zi->written = zone_written(e, z);
-	zi->room = zone_room(e, zone);
-	zi->live = zp_load(&z->live);
+	zi->capacity = (u32)pages_of(e, e->cfg.zone_blocks);
+	zi->written = (u32)pages_of(e, zone_written(e, z));
+	zi->room = (u32)pages_of(e, zone_room(e, zone));
+	zi->live = (u32)pages_of(e, zp_load(&z->live));
 	zi->failed = zone_is_failed(z);
 	zi->mixed = z->mixed;
 	zi->deferred = z->health == ZSE_DEFERRED;
@@ -347,6 +386,7 @@ bool zse_get_stream(struct zse_engine *e, u32 stream,
 	for (i = 0; i < ZSE_MAX_LANES; i++)
 		si->zones_open += stripe->zone[i] != ZSE_NONE;
 	zp_unlock(&e->lock, flags);
+	si->gc_blocks = pages_of(e, si->gc_blocks);
 	si->read_blocks = blocks_read(e, stream);
 	for (i = 0; i < ZSE_SHARDS; i++) {
 		const struct zse_shard *shard = &e->shards[i];
@@ -356,5 +396,6 @@ bool zse_get_stream(struct zse_engine *e, u32 stream,
 		si->padding_blocks +=
 			zp_count_read(&shard->stream[stream].padding_blocks);
 	}
+	si->padding_blocks = pages_of(e, si->padding_blocks);
 	return true;
 }

@@ -7,7 +7,9 @@
  * the host what to do (append this chunk to that zone, reset this zone). The
  * kernel module, the simulator and the tests run the same source.
  *
- * Units: a slot, a block and an entry of a chunk are one page of data each.
+ * Units: a slot and an entry of a chunk are one page of data each. A block is
+ * what the map counts in: a page, or where pages are packed (packed.c) a part
+ * of one, of which a page takes as many as it is long.
  * Block numbers are zone * zone_blocks + offset in the zone. Unless its comment
  * says otherwise, a function may be called from any context, does not sleep and
  * does not allocate.
@@ -69,6 +71,9 @@ enum zse_refusal {
  * struct zse_config - device and settings
  * @nr_zones:	 zones that the engine may use, numbered from 0
  * @zone_blocks: capacity of each zone in blocks, a multiple of @write_unit
+ * @pack:	 0: a page is a block. Else pages are packed: this many blocks
+ *		 are one of the device, and a page takes from @pack /
+ *		 ZSE_LEAST_PART to @pack + 1 blocks, as zse_chunk_pack() says
  * @finish:	 zones may be larger on the device than @zone_blocks, so finish
  *		 them when that much is written
  * @max_active:	 zones that may be open or active at a time; 0: no limit
@@ -104,6 +109,7 @@ enum zse_refusal {
 struct zse_config {
 	u32 nr_zones;
 	u32 zone_blocks;
+	u32 pack;
 	bool finish;
 	u32 max_active;
 	bool serial;
@@ -129,17 +135,25 @@ struct zse_config {
 			   const char *to);
 };
 
+/* A packed page takes at least this part of a block of the device. */
+#define ZSE_LEAST_PART		16
+
 /**
  * struct zse_entry - one page of a chunk
  * @slot:	slot of the page
  * @expect:	the page is still needed while the forward map has this value:
  *		the entry's tag, or in a GC chunk the block it was read from
- * @page:	index of the page's buffer
+ * @page:	index of the page's buffer; where pages are packed and the chunk
+ *		is one of GC, the block in what was read where the page begins
+ * @at:		block in what the chunk appends where the page begins
+ * @len:	blocks that the page takes
  */
 struct zse_entry {
 	u32 slot;
 	u32 expect;
 	u32 page;
+	u32 at;
+	u32 len;
 };
 
 /**
@@ -151,6 +165,7 @@ struct zse_entry {
  *		busy, less at the end of a zone
  * @done:	entries whose append has ended; above 0 if the end of a zone
  *		split the chunk
+ * @fill:	blocks of all entries
  * @offset:	of the append in flight, in its zone: where a host writes that
  *		chooses the place itself
  * @entries:	chunk_blocks of them
@@ -166,6 +181,7 @@ struct zse_chunk {
 	u32 nr;
 	u32 max;
 	u32 done;
+	u32 fill;
 	u32 offset;
 	struct zse_entry *entries;
 	u64 born;
@@ -181,11 +197,18 @@ struct zse_chunk {
 	u64 written_at;		/* when they were swapped out, by the clock */
 	u32 zone;		/* of the append in flight, else ZSE_NONE */
 	u32 nr_inflight;	/* entries in it */
+	u32 nr_blocks;		/* that it writes for them */
 	u32 nr_padding;		/* blocks after them */
+	u32 nr_charged;		/* of swap-out: blocks in flow.in_flight */
+	u32 nr_claimed;		/* of GC, packed: blocks being read */
 	u64 sent;		/* when the host got it, in ns */
 	u32 delivered;		/* flow.delivered at that time */
 	u32 retries;
-	u32 low, high;		/* of GC: its first and last block */
+	/*
+	 * Of GC: its first and last block; where pages are packed, the first
+	 * block of its window, and how many are read.
+	 */
+	u32 low, high;
 	bool loaded;		/* GC has read its pages into memory */
 	u32 readers;		/* swap-ins that copy from it */
 };
@@ -195,11 +218,15 @@ struct zse_chunk {
  * @ZSE_OP_NONE:   nothing
  * @ZSE_OP_APPEND: append entries [first, first + nr) of chunk, then padding
  *		   blocks, to zone; then zse_append_done(). The device chooses
- *		   the place; a host that has to, writes at chunk->offset
+ *		   the place; a host that has to, writes at chunk->offset. Where
+ *		   pages are packed: blocks [from, from + blocks) of what the
+ *		   chunk appends, in which the entries lie
  * @ZSE_OP_FAIL:   end the pages [first, first + nr) of chunk with an error;
  *		   then zse_chunk_put()
  * @ZSE_OP_READ:   read the blocks entries[].expect of the GC chunk into the
- *		   buffers entries[].page; then zse_gc_read_done()
+ *		   buffers entries[].page; then zse_gc_read_done(). Where pages
+ *		   are packed: read blocks [from, from + blocks) of zone, all
+ *		   that was written of them; then zse_gc_scan()
  * @ZSE_OP_RESET:  reset zone; then zse_reset_done()
  * @ZSE_OP_FINISH: finish zone; then zse_finish_done()
  */
@@ -218,6 +245,8 @@ struct zse_op {
 	u32 zone;
 	u32 first;
 	u32 nr;
+	u32 from;
+	u32 blocks;
 	u32 padding;
 };
 
@@ -245,6 +274,7 @@ struct zse_chunk *zse_stream_end(struct zse_engine *e, u32 stream,
 struct zse_chunk *zse_stream_flush(struct zse_engine *e, u32 stream);
 struct zse_chunk *zse_stream_take(struct zse_engine *e, u32 stream,
 				  u64 born_before);
+void zse_chunk_pack(struct zse_engine *e, struct zse_chunk *c, u32 len);
 bool zse_stream_due(const struct zse_engine *e, u32 stream);
 u64 zse_stream_born(const struct zse_engine *e, u32 stream);
 bool zse_append_start(struct zse_engine *e, struct zse_chunk *c,
@@ -259,6 +289,23 @@ bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool ok,
 bool zse_chunk_put(struct zse_engine *e, struct zse_chunk *c);
 bool zse_gc_entry_failed(struct zse_engine *e, struct zse_chunk *c, u32 index);
 bool zse_gc_read_done(struct zse_engine *e, struct zse_chunk *c);
+
+/**
+ * struct zse_window - blocks of a zone that GC has in memory, where pages are
+ *		       packed
+ * @host:   passed to the callbacks
+ * @slot:   the slot whose page would begin at block @at of the window: the
+ *	    first word there, whatever it is
+ * @failed: could block @at not be read?
+ */
+struct zse_window {
+	void *host;
+	u32 (*slot)(void *host, u32 at);
+	bool (*failed)(void *host, u32 at);
+};
+
+void zse_gc_scan(struct zse_engine *e, struct zse_chunk *c,
+		 const struct zse_window *w);
 bool zse_reset_done(struct zse_engine *e, u32 zone, bool ok);
 bool zse_finish_done(struct zse_engine *e, u32 zone, bool ok);
 
@@ -280,13 +327,17 @@ enum zse_read {
 /**
  * struct zse_run - consecutive blocks of one zone
  * @block: the first block
- * @nr:	   number of blocks; 1 for ZSE_READ_BUFFER
+ * @nr:	   number of pages; 1 for ZSE_READ_BUFFER
+ * @len:   number of blocks that the first one takes
+ * @blocks: number of blocks that all take
  * @chunk: for ZSE_READ_BUFFER: the GC chunk that has the block in memory
  * @page:  index of the block's buffer in @chunk
  */
 struct zse_run {
 	u32 block;
 	u32 nr;
+	u32 len;
+	u32 blocks;
 	struct zse_chunk *chunk;
 	u32 page;
 };

@@ -64,7 +64,7 @@ static u32 window_min(const struct zse_engine *e)
 	u32 chunks = e->cfg.nr_chunks;
 
 	return (chunks < MIN_IN_FLIGHT ? chunks : MIN_IN_FLIGHT) *
-	       chunk_batch(&e->cfg);
+	       batch_blocks(&e->cfg);
 }
 
 /* Before anything else runs. */
@@ -120,7 +120,7 @@ void flow_append_ended(struct zse_engine *e, const struct zse_chunk *c,
 static u32 window_for(const struct zse_engine *e, u32 rate, u32 shortest)
 {
 	u32 least = window_min(e);
-	u64 most = (u64)e->cfg.nr_chunks * chunk_batch(&e->cfg);
+	u64 most = (u64)e->cfg.nr_chunks * batch_blocks(&e->cfg);
 	u64 busy = (u64)rate * shortest >> RATE_SHIFT;
 	u64 window = (e->cfg.serial ? 3 : 2) * busy;
 
@@ -189,19 +189,20 @@ u32 flow_kept_zones(const struct zse_engine *e)
  * Blocks that GC may still write for its victims. Each chunk is padded
  * separately, and may lose entries before. Blocks that GC has read stay live in
  * the victim until they are moved, so a victim counts at most for the blocks
- * that GC has not looked at.
+ * that GC has not looked at. Packed pages that are being read may all be live.
  */
 static u32 promised(const struct zse_engine *e)
 {
 	u32 padding = e->pool.gc_used * (e->cfg.write_unit - 1), i;
-	u32 blocks = round_up_unit(e, e->gc.unplaced + padding);
+	u32 blocks = round_up_unit(e, e->gc.unplaced + e->gc.claimed + padding);
 
 	for (i = 0; i < e->gc.nr_victims; i++) {
 		const struct zse_zone *z = &e->zones[e->gc.victims[i]];
 		u32 live = zp_load(&z->live);
 		u32 left = e->cfg.zone_blocks - z->cursor;
 
-		blocks += round_up_unit(e, live < left ? live : left);
+		blocks += round_up_unit(e, live < left ? live : left) +
+			  packed_waste(&e->cfg);
 	}
 	return blocks;
 }
@@ -323,13 +324,13 @@ bool flow_gc_waits(const struct zse_engine *e)
 {
 	return zp_load(&e->flow.pace) && !e->flow.credit && e->flow.gc_on &&
 	       zp_load(&e->flow.in_flight) && list_empty(&e->pool.stalled) &&
-	       flow_room(e) >= chunk_batch(&e->cfg);
+	       flow_room(e) >= batch_blocks(&e->cfg);
 }
 
 /* Swap-out has sent @blocks: let GC read some. */
 void flow_swapped_out(struct zse_engine *e, u32 blocks)
 {
-	u64 room, more, most = (u64)AHEAD * chunk_batch(&e->cfg);
+	u64 room, more, most = (u64)AHEAD * batch_blocks(&e->cfg);
 	u32 pace = zp_load(&e->flow.pace);
 
 	if (!e->gc.nr_victims || !pace)

@@ -49,21 +49,30 @@ static void drop_entries(struct zse_engine *e, struct zse_chunk *c, u32 from)
 			recover_move_failed(e, zone, true);
 		else if (c->retries > ZSE_MAX_RETRIES)
 			recover_move_failed(e, zone, false);
-		zone_moved(e, zone, 1);
+		zone_moved(e, zone, entry_len(e, entry));
 	}
-	e->gc.unplaced -= c->nr - from;
+	e->gc.unplaced -= entries_len(e, c, from, c->nr - from);
 	c->nr = from;
 }
 
 /*
  * Drop pages that were freed or written again since GC read them, and those
  * that could not be read. The caller appends the rest right after, so GC copies
- * no page that it could know to be stale.
+ * no page that it could know to be stale. But packed pages lie one after the
+ * other since zse_gc_scan(): of those, stale ones in front of others go along.
  */
 static void drop_dead_entries(struct zse_engine *e, struct zse_chunk *c)
 {
 	u32 i, kept = c->done;
 
+	if (e->cfg.pack) {
+		for (kept = c->nr; kept > c->done; kept--)
+			if (map_is(e, c->entries[kept - 1].slot,
+				   c->entries[kept - 1].expect))
+				break;
+		drop_entries(e, c, kept);
+		return;
+	}
 	for (i = c->done; i < c->nr; i++) {
 		struct zse_entry entry = c->entries[i];
 

@@ -92,8 +92,9 @@ struct zse_zone {
 	 */
 	u32 unwritten;		/* blocks not acknowledged */
 	u32 appends;		/* in flight */
-	u32 moving;		/* entries that GC has read but not settled */
+	u32 moving;		/* blocks that GC has read but not settled */
 	u32 cursor;		/* of a victim: next block that GC reads */
+	u32 windows;		/* of a victim, packed: being read by GC */
 	u8 class;		/* of a victim: class of its survivors */
 	u8 place;		/* enum zse_place */
 	u8 tries;		/* finishes or resets in a row that failed */
@@ -173,10 +174,11 @@ struct zse_key {
 struct zse_shard {
 	u64 used;		/* slots filled minus slots freed, mod 2^64 */
 	u64 freed;
-	u64 host_blocks;	/* of swap-out, as the three next */
+	u64 host_blocks;	/* of swap-out, as the four next */
+	u64 stored_blocks;
 	u64 padding_blocks;
 	u64 chunks;
-	u64 pad[3];		/* a cache line of its own */
+	u64 pad[2];		/* a cache line of its own */
 	struct {
 		u64 read_blocks;	/* from its zones */
 		u64 host_blocks;
@@ -236,7 +238,8 @@ struct zse_gc {
 	u32 lanes;		/* to keep zones for; fewer if zones are lost */
 	u32 class[ZSE_MAX_LANES];	/* class of survivors of each lane */
 	u32 turn;		/* selects the lane of a class's next chunk */
-	u32 unplaced;		/* entries of its chunks without a zone yet */
+	u32 unplaced;		/* blocks of its chunks without a zone yet */
+	u32 claimed;		/* packed: blocks being read, dead or live */
 	/*
 	 * Victims being read. Only the caller of zse_next_op() changes these,
 	 * so it may read them without the lock.
@@ -288,8 +291,9 @@ struct zse_engine {
 	struct zse_chunk *chunks;
 	struct zse_entry *entries;
 
-	/* No lock: map.c. */
+	/* No lock: map.c. One of the two forward maps; fwd64 has no rev. */
 	u32 *fwd;
+	u64 *fwd64;
 	u32 *rev;
 	u32 dead;		/* list of full zones with no live block */
 	struct zse_shard shards[ZSE_SHARDS];
@@ -329,15 +333,72 @@ static inline u32 chunk_batch(const struct zse_config *cfg)
 	return cfg->batch_blocks ? cfg->batch_blocks : cfg->chunk_blocks;
 }
 
+/* Blocks of a page that is stored as it is, but for its header. */
+static inline u32 page_blocks(const struct zse_config *cfg)
+{
+	return cfg->pack ? cfg->pack : 1;
+}
+
+/* Blocks that a full chunk takes at most. */
+static inline u32 batch_blocks(const struct zse_config *cfg)
+{
+	u32 batch = chunk_batch(cfg);
+
+	return cfg->pack ? batch * (cfg->pack + 1) : batch;
+}
+
+/* The most blocks of a page. */
+static inline u32 longest_page(const struct zse_config *cfg)
+{
+	return cfg->pack ? cfg->pack + 1 : 1;
+}
+
+/*
+ * Of the forward map: a block, and how many blocks the slot's page takes where
+ * pages are packed. Without a block, just the value.
+ */
+static inline u64 map_ref(const struct zse_engine *e, u32 block, u32 len)
+{
+	return e->fwd64 ? (u64)len << 32 | block : block;
+}
+
+static inline u32 ref_block(u64 ref)
+{
+	return (u32)ref;
+}
+
+static inline u32 ref_len(const struct zse_engine *e, u64 ref)
+{
+	return e->fwd64 ? ref >> 32 : 1;
+}
+
+/* Blocks of a page. Without packing, nobody sets its length. */
+static inline u32 entry_len(const struct zse_engine *e,
+			    const struct zse_entry *entry)
+{
+	return e->cfg.pack ? entry->len : 1;
+}
+
+/* Blocks of the pages [@first, @first + @nr) of @c, which follow one another. */
+static inline u32 entries_len(const struct zse_engine *e,
+			      const struct zse_chunk *c, u32 first, u32 nr)
+{
+	const struct zse_entry *entry = &c->entries[first];
+
+	if (!e->cfg.pack || !nr)
+		return nr;
+	return entry[nr - 1].at + entry[nr - 1].len - entry->at;
+}
+
 /* map.c */
 void map_clear(struct zse_engine *e);
 u32 map_tag(const struct zse_engine *e, const struct zse_chunk *c, u32 index);
 void map_begin_write(struct zse_engine *e, u32 slot, u32 tag);
-u32 map_publish(struct zse_engine *e, const struct zse_chunk *c, u32 first,
-		u32 nr, u32 block);
-bool map_lose(struct zse_engine *e, u32 slot, u32 expect);
+void map_publish(struct zse_engine *e, const struct zse_chunk *c, u32 first,
+		 u32 nr, u32 block);
+u64 map_get(const struct zse_engine *e, u32 slot);
+bool map_lose(struct zse_engine *e, const struct zse_entry *entry);
 bool map_is(const struct zse_engine *e, u32 slot, u32 value);
-bool map_drop(struct zse_engine *e, u32 slot, u32 block);
 
 /* zone.c; with the engine lock, but for zones_init() */
 extern const char *const zone_state_names[ZSE_NR_ZONE_STATES];
@@ -350,7 +411,7 @@ bool zone_is_busy(const struct zse_engine *e, u32 zone);
 u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c);
 void zone_append_ended(struct zse_engine *e, u32 zone, u32 blocks, bool ok);
 u32 zone_written(const struct zse_engine *e, const struct zse_zone *z);
-void zone_moved(struct zse_engine *e, u32 zone, u32 entries);
+void zone_moved(struct zse_engine *e, u32 zone, u32 blocks);
 bool zone_swap_for_gc(struct zse_engine *e);
 void zone_check_drained(struct zse_engine *e, u32 zone);
 void zones_take_dead(struct zse_engine *e);
@@ -416,6 +477,7 @@ bool clean_find_victim(struct zse_engine *e);
 bool clean_begin_failed(struct zse_engine *e);
 bool clean_buffer(struct zse_engine *e, u32 slot, struct zse_run *run);
 bool clean_fill(struct zse_engine *e, struct zse_op *op);
+void clean_read_out(struct zse_engine *e, u32 zone);
 
 /* stream.c; with the engine lock, but for pool_used() */
 u32 pool_words(const struct zse_config *cfg);
@@ -427,6 +489,16 @@ bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,
 void chunk_wait(struct zse_engine *e, struct zse_chunk *c,
 		struct list_head *list, bool head);
 void chunk_stall(struct zse_engine *e, struct zse_chunk *c);
+
+/* packed.c; packed_window() with the engine lock */
+u32 packed_waste(const struct zse_config *cfg);
+u32 packed_gc_entries(const struct zse_config *cfg);
+u32 packed_shortest(const struct zse_config *cfg);
+u32 packed_from(const struct zse_config *cfg, const struct zse_chunk *c);
+u32 packed_fits(const struct zse_config *cfg, const struct zse_chunk *c,
+		u32 room, u32 *blocks);
+bool packed_window(struct zse_engine *e, u32 zone, struct zse_chunk *c,
+		   struct zse_op *op);
 
 /* limits.c */
 bool limits_shared(const struct zse_config *cfg);

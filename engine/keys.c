@@ -157,7 +157,7 @@ void keys_count(struct zse_engine *e, u32 stream, u32 nr)
 	u32 i;
 
 	st->recent += nr;
-	if (st->recent < e->cfg.zone_blocks)
+	if (st->recent < e->cfg.zone_blocks / page_blocks(&e->cfg))
 		return;
 	for (i = 0; i < e->max_streams; i++)
 		e->streams[i].recent /= 2;

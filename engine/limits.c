@@ -153,7 +153,7 @@ static u32 places(const struct zse_config *cfg)
 static bool one_is_enough(const struct zse_config *cfg)
 {
 	return cfg->wide ||
-	       cfg->zone_blocks / CHUNKS_OF_A_LANE < chunk_batch(cfg);
+	       cfg->zone_blocks / CHUNKS_OF_A_LANE < batch_blocks(cfg);
 }
 
 /**

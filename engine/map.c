@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Forward map (slot -> block) and reverse map (block -> slot).
+ * Forward map (slot -> block) and reverse map (block -> slot). Where pages are
+ * packed, the forward map also has a page's length, and there is no reverse map:
+ * packed.c.
  *
  * Four parties change the forward map of a slot, all without a lock:
  *
@@ -36,15 +38,42 @@
  */
 #include "internal.h"
 
+/* Macros, since the model checker names the function that uses them. */
+#define fwd_xchg(e, slot, ref)					\
+	((e)->fwd64 ? zp_xchg64(&(e)->fwd64[slot], ref) :	\
+		      zp_xchg(&(e)->fwd[slot], (u32)(ref)))
+#define fwd_cas(e, slot, old, new)				\
+	((e)->fwd64 ? zp_cas64(&(e)->fwd64[slot], old, new) :	\
+		      zp_cas(&(e)->fwd[slot], (u32)(old), (u32)(new)))
+
+/* The forward map's value. */
+u64 map_get(const struct zse_engine *e, u32 slot)
+{
+	return e->fwd64 ? zp_load64(&e->fwd64[slot]) : zp_load(&e->fwd[slot]);
+}
+
+static bool is_block(u64 ref)
+{
+	return ref_block(ref) < ZSE_TAG_BASE;
+}
+
+/* The forward map's value while @entry is still needed. */
+static u64 expected(const struct zse_engine *e, const struct zse_entry *entry)
+{
+	if (entry->expect >= ZSE_TAG_BASE)
+		return entry->expect;
+	return map_ref(e, entry->expect, entry->len);
+}
+
 static struct zse_shard *shard(struct zse_engine *e)
 {
 	return &e->shards[zp_shard() % ZSE_SHARDS];
 }
 
-/* A block left the map. Returns true if it was a full zone's last live one. */
-static bool block_died(struct zse_engine *e, struct zse_zone *z)
+/* A page left the map. Returns true if it was a full zone's last live one. */
+static bool page_died(struct zse_engine *e, struct zse_zone *z, u32 len)
 {
-	u32 left = zp_sub_return(&z->live, 1);
+	u32 left = zp_sub_return(&z->live, len);
 
 	zp_warn(left > e->cfg.zone_blocks);
 	if (left || zp_load(&z->state) != ZSE_ZONE_FULL)
@@ -53,24 +82,30 @@ static bool block_died(struct zse_engine *e, struct zse_zone *z)
 	return true;
 }
 
-/* block_died(), and tell the policy. Without the engine lock. */
-static bool block_gone(struct zse_engine *e, u32 block)
+/* page_died(), and tell the policy. Without the engine lock. */
+static bool page_gone(struct zse_engine *e, u64 ref)
 {
-	u32 zone = zse_block_zone(e, block);
-	bool last = block_died(e, &e->zones[zone]);
+	u32 zone = zse_block_zone(e, ref_block(ref));
+	bool last = page_died(e, &e->zones[zone], ref_len(e, ref));
 
 	policy_freed(e, zone);
 	return last;
 }
 
-/* One loop for both maps: there are fewer slots than blocks. May sleep. */
+/* May sleep. */
 void map_clear(struct zse_engine *e)
 {
 	u32 i;
 
-	for (i = 0; i < e->nr_blocks; i++) {
-		if (i < e->cfg.nr_slots)
+	for (i = 0; i < e->cfg.nr_slots; i++) {
+		if (e->fwd64)
+			e->fwd64[i] = ZSE_NONE;
+		else
 			e->fwd[i] = ZSE_NONE;
+		if (!(i % ZSE_RESCHED))
+			zp_resched();
+	}
+	for (i = 0; e->rev && i < e->nr_blocks; i++) {
 		e->rev[i] = ZSE_NONE;
 		if (!(i % ZSE_RESCHED))
 			zp_resched();
@@ -86,10 +121,10 @@ u32 map_tag(const struct zse_engine *e, const struct zse_chunk *c, u32 index)
 /* @slot is being written from now on, as @tag. */
 void map_begin_write(struct zse_engine *e, u32 slot, u32 tag)
 {
-	u32 old = zp_xchg(&e->fwd[slot], tag);
+	u64 old = fwd_xchg(e, slot, tag);
 
-	if (old < ZSE_TAG_BASE)
-		block_gone(e, old);
+	if (is_block(old))
+		page_gone(e, old);
 	else if (old == ZSE_NONE)
 		zp_count(&shard(e)->used, 1);
 }
@@ -99,64 +134,56 @@ void map_begin_write(struct zse_engine *e, u32 slot, u32 tag)
  * @e:	   engine
  * @c:	   chunk
  * @first: first entry
- * @nr:	   number of entries
- * @block: block of the first entry; the others follow
- *
- * Return: number of entries that were still needed and are now live.
+ * @nr:	   number of entries, at least 1
+ * @block: of the first entry; the others follow
  */
-u32 map_publish(struct zse_engine *e, const struct zse_chunk *c, u32 first,
-		u32 nr, u32 block)
+void map_publish(struct zse_engine *e, const struct zse_chunk *c, u32 first,
+		 u32 nr, u32 block)
 {
 	struct zse_zone *z = &e->zones[zse_block_zone(e, block)];
 	u32 i, dead = 0;
 
-	zp_add(&z->live, nr);
-	for (i = 0; i < nr; i++) {
-		const struct zse_entry *entry = &c->entries[first + i];
+	zp_add(&z->live, entries_len(e, c, first, nr));
+	for (i = first; i < first + nr; i++) {
+		const struct zse_entry *entry = &c->entries[i];
+		u64 was = expected(e, entry);
+		u32 len = entry_len(e, entry);
 
-		zp_store(&e->rev[block + i], entry->slot);
-		if (!zp_cas(&e->fwd[entry->slot], entry->expect, block + i))
-			dead++;
-		else if (entry->expect < ZSE_TAG_BASE)
-			block_gone(e, entry->expect);
+		if (e->rev)
+			zp_store(&e->rev[block], entry->slot);
+		if (!fwd_cas(e, entry->slot, was, map_ref(e, block, len)))
+			dead += len;
+		else if (is_block(was))
+			page_gone(e, was);
+		block += len;
 	}
 	if (dead)
 		zp_sub_return(&z->live, dead);
-	return nr - dead;
 }
 
 /**
- * map_lose() - the data of a slot is gone
- * @e:	    engine
- * @slot:   slot
- * @expect: value of its forward map if the data is still needed
+ * map_lose() - the data of a slot is gone, or dropped since the kernel has the
+ *		page in memory and will write it again
+ * @e:	   engine
+ * @entry: page
  *
- * Return: true if it was; reads of the slot fail from now on.
+ * Return: true if it was still needed; reads of the slot fail from now on.
  */
-bool map_lose(struct zse_engine *e, u32 slot, u32 expect)
+bool map_lose(struct zse_engine *e, const struct zse_entry *entry)
 {
-	if (!zp_cas(&e->fwd[slot], expect, ZSE_LOST))
+	u64 was = expected(e, entry);
+
+	if (!fwd_cas(e, entry->slot, was, ZSE_LOST))
 		return false;
-	if (expect < ZSE_TAG_BASE)
-		block_gone(e, expect);
+	if (is_block(was))
+		page_gone(e, was);
 	return true;
 }
 
-/*
- * Drop @block of @slot: the kernel has the page in memory and will write it
- * again. Returns false if the slot's value has changed.
- */
-bool map_drop(struct zse_engine *e, u32 slot, u32 block)
-{
-	if (!zp_cas(&e->fwd[slot], block, ZSE_LOST))
-		return false;
-	block_gone(e, block);
-	return true;
-}
-
+/* Has @slot this block, tag or other value? */
 bool map_is(const struct zse_engine *e, u32 slot, u32 value)
 {
-	return zp_load(&e->fwd[slot]) == value;
+	return ref_block(map_get(e, slot)) == value;
 }
 
 /**
@@ -170,30 +197,40 @@ bool map_is(const struct zse_engine *e, u32 slot, u32 value)
 bool zse_free(struct zse_engine *e, u32 slot)
 {
 	bool empty = false;
-	u32 old;
+	u64 old;
 
 	if (map_is(e, slot, ZSE_NONE))
 		return false;
-	old = zp_xchg(&e->fwd[slot], ZSE_NONE);
+	old = fwd_xchg(e, slot, ZSE_NONE);
 	if (old == ZSE_NONE)
 		return false;
-	if (old < ZSE_TAG_BASE)
-		empty = block_gone(e, old);
+	if (is_block(old))
+		empty = page_gone(e, old);
 	zp_count(&shard(e)->used, -1ULL);
 	zp_count(&shard(e)->freed, 1);
 	return empty;
 }
 
-/* Number of slots from @slot on, at most @max, whose blocks are consecutive. */
-static u32 run_length(const struct zse_engine *e, u32 slot, u32 max, u32 block)
+/*
+ * Find the slots from @slot on, at most @max, whose blocks follow those of
+ * @run. Returns false if @slot has none of it.
+ */
+static bool run_length(const struct zse_engine *e, u32 slot, u32 max,
+		       struct zse_run *run)
 {
-	u32 room = e->cfg.zone_blocks - zse_block_offset(e, block), nr = 0;
+	u32 room = e->cfg.zone_blocks - zse_block_offset(e, run->block);
 
-	if (max > room)
-		max = room;
-	while (nr < max && map_is(e, slot + nr, block + nr))
-		nr++;
-	return nr;
+	for (run->nr = 0, run->blocks = 0; run->nr < max; run->nr++) {
+		u64 ref = map_get(e, slot + run->nr);
+
+		if (run->blocks == room ||
+		    ref_block(ref) != run->block + run->blocks)
+			break;
+		if (!run->nr)
+			run->len = ref_len(e, ref);
+		run->blocks += ref_len(e, ref);
+	}
+	return run->nr;
 }
 
 /*
@@ -216,7 +253,7 @@ static enum zse_read read_from(struct zse_engine *e, const struct zse_zone *z,
 	unsigned long flags;
 	bool found;
 
-	if (zp_load(&z->state) != ZSE_ZONE_VICTIM)
+	if (e->cfg.pack || zp_load(&z->state) != ZSE_ZONE_VICTIM)
 		return ZSE_READ_BLOCK;
 	zp_lock(&e->lock, flags);
 	found = clean_buffer(e, slot, run);
@@ -245,7 +282,7 @@ enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 max,
 			     struct zse_run *run, bool *kick)
 {
 	for (;;) {
-		u32 b = zp_load(&e->fwd[slot]);
+		u32 b = ref_block(map_get(e, slot));
 		struct zse_zone *z;
 		enum zse_read from;
 
@@ -259,8 +296,7 @@ enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 max,
 		z = &e->zones[zse_block_zone(e, b)];
 		zp_add(&z->readers, 1);
 		run->block = b;
-		run->nr = run_length(e, slot, max, b);
-		if (run->nr) {
+		if (run_length(e, slot, max, run)) {
 			from = read_from(e, z, slot, run);
 			count_read(e, z, run->nr);
 			return from;
@@ -316,7 +352,7 @@ bool zse_buffer_end(struct zse_engine *e, const struct zse_run *run)
  */
 struct zse_chunk *zse_write_of(struct zse_engine *e, u32 slot, u32 *index)
 {
-	u32 tag = zp_load(&e->fwd[slot]);
+	u32 tag = ref_block(map_get(e, slot));
 
 	if (tag < ZSE_TAG_BASE || tag >= ZSE_LOST)
 		return NULL;

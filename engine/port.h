@@ -30,6 +30,9 @@
  *              void zp_add(u32 *, u32)		atomic, full barrier
  *              u32 zp_sub_return(u32 *, u32)	atomic, full barrier
  *              void zp_mb(void)		full barrier
+ *              u64 zp_xchg64(u64 *, u64)	full barrier
+ *              bool zp_cas64(u64 *, u64 old, u64 new)
+ *						as zp_cas()
  *              u64 zp_load64(const u64 *)	relaxed, torn on 32-bit CPUs
  *              void zp_store64(u64 *, u64)	relaxed, torn on 32-bit CPUs
  *              zp_load_ptr(pp)			acquire

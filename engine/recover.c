@@ -249,7 +249,8 @@ void recover_refused(struct zse_engine *e, u32 blocks)
 void recover_move_failed(struct zse_engine *e, u32 zone, bool unread)
 {
 	struct zse_zone *z = &e->zones[zone];
-	u64 wait = e->usable_blocks / 8, now = recover_demand(e);
+	u64 pages = zp_div(e->usable_blocks, page_blocks(&e->cfg));
+	u64 wait = pages / 8, now = recover_demand(e);
 
 	if (!wait)
 		wait = 1;
@@ -288,7 +289,7 @@ bool zse_gc_entry_failed(struct zse_engine *e, struct zse_chunk *c, u32 index)
 	lost = z->unread >= ZSE_MAX_UNREAD && z->retry_at <= recover_demand(e);
 	zp_unlock(&e->lock, flags);
 	entry->page = ZSE_NONE;
-	return lost && map_lose(e, entry->slot, entry->expect);
+	return lost && map_lose(e, entry);
 }
 
 /* Reset the longest retired zone once more, if the round has any left. */

@@ -54,7 +54,7 @@ bool share_of_chunks(const struct zse_engine *e, u32 stream)
 {
 	u32 most;
 
-	most = zp_load(&e->flow.window) / chunk_batch(&e->cfg) / sharers(e);
+	most = zp_load(&e->flow.window) / batch_blocks(&e->cfg) / sharers(e);
 	if (most < MIN_CHUNKS)
 		most = MIN_CHUNKS;
 	return zp_load(&e->streams[stream].sent) < most;

@@ -9,6 +9,7 @@
 /* X(name): grows since attach; a block is a page of data. */
 #define ZSE_COUNTERS(X)							\
 	X(host_blocks)		/* swapped out and acknowledged */	\
+	X(stored_blocks)	/* ... written for them; fewer if packed */ \
 	X(gc_blocks)		/* copied by GC and acknowledged */	\
 	X(padding_blocks)	/* written to fill up a write unit */	\
 	X(read_blocks)		/* swapped in */			\

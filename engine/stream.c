@@ -98,14 +98,15 @@ static bool may_have_chunk(const struct zse_engine *e, u32 stream)
 
 /*
  * At most @most entries for a chunk of @stream: what its next lane has room
- * for. A hint, since the chunk gets its lane later.
+ * for. A hint, since the chunk gets its lane later. How long packed pages are
+ * is not known before they have left their stream.
  */
 static u32 entries_for(struct zse_engine *e, u32 stream, u32 most)
 {
 	const struct zse_stripe *s = stripe_of(e, stream);
 	u32 zone = zp_load(&s->zone[zp_load(&s->next)]), room = 0;
 
-	if (zone != ZSE_NONE)
+	if (zone != ZSE_NONE && !e->cfg.pack)
 		room = e->cfg.zone_blocks - zp_load(&e->zones[zone].alloc);
 	return room && room < most ? room : most;
 }
@@ -132,9 +133,11 @@ static void chunk_reset(struct zse_chunk *c)
 {
 	c->nr = 0;
 	c->done = 0;
+	c->fill = 0;
 	c->retries = 0;
 	c->zone = ZSE_NONE;
 	c->nr_inflight = 0;
+	c->nr_blocks = 0;
 	c->nr_padding = 0;
 }
 
@@ -219,7 +222,8 @@ static struct zse_chunk *chunk_leave(struct zse_engine *e,
 	zp_store64(&st->born, 0);
 	zp_store(&st->due, false);
 	zp_add(&st->sent, 1);
-	zp_add(&e->flow.in_flight, c->nr);
+	c->nr_charged = c->nr * page_blocks(&e->cfg);
+	zp_add(&e->flow.in_flight, c->nr_charged);
 	return c;
 }
 
@@ -249,7 +253,8 @@ static bool chunk_grow(struct zse_engine *e, struct zse_stream *st)
 	if (most > e->cfg.chunk_blocks)
 		most = e->cfg.chunk_blocks;
 	if (most == c->max || c->max % batch || zp_load(&e->share.on) ||
-	    zp_load(&e->flow.in_flight) + c->nr >= zp_load(&e->flow.window))
+	    zp_load(&e->flow.in_flight) + c->nr * page_blocks(&e->cfg) >=
+	    zp_load(&e->flow.window))
 		return false;
 	most = entries_for(e, st - e->streams, most);
 	if (most <= c->max)
@@ -289,6 +294,15 @@ struct zse_chunk *zse_stream_end(struct zse_engine *e, u32 stream,
 	return full;
 }
 
+/*
+ * Would the append of @c fill up a write unit? Packed pages end anywhere, but
+ * the rest of a block of the device is little.
+ */
+static bool needs_padding(const struct zse_engine *e, const struct zse_chunk *c)
+{
+	return !e->cfg.pack && c->nr % e->cfg.write_unit;
+}
+
 /**
  * zse_stream_flush() - a batch of pages ends, no more follow for now
  * @e:	    engine
@@ -310,8 +324,7 @@ struct zse_chunk *zse_stream_flush(struct zse_engine *e, u32 stream)
 	if (!zp_load64(&st->born))
 		return NULL;
 	zp_lock(&st->lock, flags);
-	if (st->chunk && st->chunk->nr &&
-	    st->chunk->nr % e->cfg.write_unit == 0) {
+	if (st->chunk && st->chunk->nr && !needs_padding(e, st->chunk)) {
 		zp_store(&st->due, true);
 		/* Pairs with zse_chunk_put(). */
 		zp_mb();
@@ -393,10 +406,10 @@ bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,
 		return false;
 	flow_append_sent(e, c, now);
 	if (c->gc) {
-		e->gc.unplaced -= c->nr_inflight;
+		e->gc.unplaced -= entries_len(e, c, c->done, c->nr_inflight);
 	} else {
 		zp_store64(&e->clock, e->clock + c->nr_inflight);
-		flow_swapped_out(e, c->nr_inflight);
+		flow_swapped_out(e, c->nr_blocks);
 		keys_count(e, c->stream, c->nr_inflight);
 	}
 	op->kind = ZSE_OP_APPEND;
@@ -404,6 +417,8 @@ bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,
 	op->zone = c->zone;
 	op->first = c->done;
 	op->nr = c->nr_inflight;
+	op->from = e->cfg.pack ? packed_from(&e->cfg, c) : c->done;
+	op->blocks = c->nr_blocks;
 	op->padding = c->nr_padding;
 	return true;
 }
@@ -432,10 +447,17 @@ void chunk_stall(struct zse_engine *e, struct zse_chunk *c)
 	chunk_wait(e, c, &e->pool.stalled, false);
 }
 
+/* What was charged for @c as a guess is what its packed pages take. */
+static void charge_packed(struct zse_engine *e, struct zse_chunk *c)
+{
+	zp_add(&e->flow.in_flight, c->fill - c->nr_charged);
+	c->nr_charged = c->fill;
+}
+
 /**
  * zse_append_start() - append a chunk that was taken from its stream
  * @e:	engine
- * @c:	chunk, owned by the caller
+ * @c:	chunk, owned by the caller; its pages are packed, if pages are
  * @op: filled in when true
  * @now: ns, by any clock that goes on; not 0
  *
@@ -449,6 +471,8 @@ bool zse_append_start(struct zse_engine *e, struct zse_chunk *c,
 	unsigned long flags;
 	bool ok;
 
+	if (e->cfg.pack)
+		charge_packed(e, c);
 	zp_lock(&e->lock, flags);
 	ok = share_may_pass(e, c) && chunk_assign(e, c, op, now);
 	if (!ok && stripe_is_busy(e, stripe_of(e, c->stream))) {
@@ -473,7 +497,7 @@ void zse_chunk_lose(struct zse_engine *e, struct zse_chunk *c)
 	u32 i;
 
 	for (i = c->done; i < c->nr; i++)
-		map_lose(e, c->entries[i].slot, c->entries[i].expect);
+		map_lose(e, &c->entries[i]);
 }
 
 /* ---- the end of an append ---- */
@@ -483,7 +507,7 @@ static void chunk_retry(struct zse_engine *e, struct zse_chunk *c)
 {
 	c->retries++;
 	if (c->gc) {
-		e->gc.unplaced += c->nr_inflight;
+		e->gc.unplaced += entries_len(e, c, c->done, c->nr_inflight);
 		chunk_wait(e, c, &e->pool.gc_ready, true);
 	} else if (c->retries > ZSE_MAX_RETRIES) {
 		list_add_tail(&c->link, &e->pool.failed);
@@ -499,6 +523,7 @@ static void count_swapped_out(struct zse_engine *e, const struct zse_chunk *c)
 
 	zp_count(&shard->chunks, 1);
 	zp_count(&shard->host_blocks, c->nr_inflight);
+	zp_count(&shard->stored_blocks, c->nr_blocks);
 	zp_count(&shard->stream[c->stream].host_blocks, c->nr_inflight);
 	if (!c->nr_padding)
 		return;
@@ -513,12 +538,13 @@ static void gc_moved(struct zse_engine *e, struct zse_chunk *c)
 	u32 i;
 
 	e->counters.chunks++;
-	e->counters.gc_blocks += c->nr_inflight;
+	e->counters.gc_blocks += c->nr_blocks;
 	e->counters.padding_blocks += c->nr_padding;
-	st->gc_blocks += c->nr_inflight;
+	st->gc_blocks += c->nr_blocks;
 	st->gc_padding += c->nr_padding;
 	for (i = c->done - c->nr_inflight; i < c->done; i++)
-		zone_moved(e, zse_block_zone(e, c->entries[i].expect), 1);
+		zone_moved(e, zse_block_zone(e, c->entries[i].expect),
+			   entry_len(e, &c->entries[i]));
 }
 
 /*
@@ -592,13 +618,15 @@ static bool append_worked(struct zse_engine *e, struct zse_chunk *c, u32 blocks,
 bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool ok,
 		     u32 offset, u64 now, bool *finished)
 {
-	u32 blocks = c->nr_inflight + c->nr_padding;
+	u32 blocks = c->nr_blocks + c->nr_padding, skip = 0;
 
 	if (zp_warn(ok && offset > e->cfg.zone_blocks - blocks))
 		ok = false;
 	if (ok) {
+		if (e->cfg.pack)
+			skip = c->entries[c->done].at - packed_from(&e->cfg, c);
 		map_publish(e, c, c->done, c->nr_inflight,
-			    c->zone * e->cfg.zone_blocks + offset);
+			    c->zone * e->cfg.zone_blocks + offset + skip);
 		flow_append_ended(e, c, blocks, now);
 	}
 	if (ok && !c->gc)
@@ -619,7 +647,7 @@ bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool ok,
 bool zse_chunk_put(struct zse_engine *e, struct zse_chunk *c)
 {
 	struct zse_stream *st = &e->streams[c->stream];
-	u32 nr = c->nr, left;
+	u32 blocks = c->nr_charged, left;
 	unsigned long flags;
 	bool due;
 
@@ -631,7 +659,7 @@ bool zse_chunk_put(struct zse_engine *e, struct zse_chunk *c)
 	}
 	chunk_reset(c);
 	pool_put(e, c);
-	left = zp_sub_return(&e->flow.in_flight, nr);
+	left = zp_sub_return(&e->flow.in_flight, blocks);
 	due = zp_sub_return(&st->sent, 1) < depth(e, st) && zp_load(&st->due);
 	/* Without swap-out, nothing holds GC back: flow_gc_waits(). */
 	return due || (!left && zp_load(&e->gc.nr_victims));

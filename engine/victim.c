@@ -61,7 +61,9 @@ static u64 score(const struct zse_engine *e, const struct zse_zone *z, u32 live)
 /* Blocks that GC writes to move @z. */
 static u32 blocks_to_move(const struct zse_engine *e, const struct zse_zone *z)
 {
-	return round_up_unit(e, zp_load(&z->live));
+	u32 live = zp_load(&z->live);
+
+	return live ? round_up_unit(e, live) + packed_waste(&e->cfg) : 0;
 }
 
 /* Can @zone be a victim if GC can write @room blocks? */

@@ -144,8 +144,8 @@ void zone_look(const struct zse_engine *e, u32 zone, struct znsage_zone *look)
 	const struct zse_zone *z = &e->zones[zone];
 
 	*look = (struct znsage_zone){
-		.capacity = e->cfg.zone_blocks,
-		.live = zp_load(&z->live),
+		.capacity = e->cfg.zone_blocks / page_blocks(&e->cfg),
+		.live = zp_load(&z->live) / page_blocks(&e->cfg),
 		.stream = zp_load(&z->stream),
 		.moves = zp_load(&z->moves),
 		.reads = zp_load(&z->reads),
@@ -283,7 +283,10 @@ static u32 *zone_open(struct zse_engine *e, const struct zse_chunk *c)
 	return &s->zone[lane];
 }
 
-/* Blocks that @c may write, in whole units. Its zone may have less room. */
+/*
+ * Blocks that @c may write, in whole units. Its zone may have less room. A
+ * packed page may need two units, and one more to end the zone.
+ */
 static u32 room_for(struct zse_engine *e, const struct zse_chunk *c)
 {
 	u32 room = e->cfg.zone_blocks;
@@ -291,7 +294,28 @@ static u32 room_for(struct zse_engine *e, const struct zse_chunk *c)
 
 	if (left < room)
 		room = (u32)left;
+	if (e->cfg.pack && room < 3 * e->cfg.pack)
+		return 0;
 	return room - room % e->cfg.write_unit;
+}
+
+/*
+ * Entries of @c for an append of at most @most blocks. Sets @blocks to what
+ * these take, in whole units.
+ */
+static u32 entries_that_fit(const struct zse_engine *e,
+			    const struct zse_chunk *c, u32 most, u32 *blocks)
+{
+	u32 nr = c->nr - c->done;
+
+	if (e->cfg.pack)
+		return packed_fits(&e->cfg, c, most, blocks);
+	*blocks = round_up_unit(e, nr);
+	if (*blocks > most) {
+		*blocks = most;
+		nr = nr < most ? nr : most;
+	}
+	return nr;
 }
 
 /**
@@ -306,7 +330,7 @@ static u32 room_for(struct zse_engine *e, const struct zse_chunk *c)
  */
 u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c)
 {
-	u32 nr = c->nr - c->done, most = room_for(e, c), blocks, *open;
+	u32 nr, most = room_for(e, c), blocks, padding, *open;
 	struct zse_zone *z;
 
 	open = most ? zone_open(e, c) : NULL;
@@ -315,16 +339,19 @@ u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c)
 	z = &e->zones[*open];
 	if (most > zone_room(e, *open))
 		most = zone_room(e, *open);
-	blocks = round_up_unit(e, nr);
-	if (blocks > most) {
-		blocks = most;
-		nr = nr < blocks ? nr : blocks;
+	nr = entries_that_fit(e, c, most, &blocks);
+	padding = e->cfg.pack ? 0 : blocks - nr;
+	/* The rest of a zone has room for a packed page, or is padded. */
+	if (zone_room(e, *open) - blocks < 2 * e->cfg.pack) {
+		padding = zone_room(e, *open) - blocks;
+		blocks += padding;
 	}
 	zone_describe(z, c, nr);
 	c->zone = *open;
 	c->offset = z->alloc;
 	c->nr_inflight = nr;
-	c->nr_padding = blocks - nr;
+	c->nr_blocks = blocks - padding;
+	c->nr_padding = padding;
 	zp_store(&z->alloc, z->alloc + blocks);
 	if (!c->gc && !e->shared)
 		e->flow.open_room -= blocks;
@@ -456,13 +483,13 @@ bool zone_append_worked(struct zse_engine *e, u32 zone, u32 blocks)
 	return true;
 }
 
-/* GC has moved or dropped @entries that it had read from @zone. */
-void zone_moved(struct zse_engine *e, u32 zone, u32 entries)
+/* GC has moved or dropped pages of @blocks that it had read from @zone. */
+void zone_moved(struct zse_engine *e, u32 zone, u32 blocks)
 {
 	struct zse_zone *z = &e->zones[zone];
 
-	zp_warn(z->moving < entries);
-	z->moving -= entries;
+	zp_warn(z->moving < blocks);
+	z->moving -= blocks;
 	zone_check_drained(e, zone);
 }
 
@@ -484,7 +511,7 @@ void zone_check_drained(struct zse_engine *e, u32 zone)
 {
 	struct zse_zone *z = &e->zones[zone];
 
-	if (z->state != ZSE_ZONE_VICTIM || z->moving ||
+	if (z->state != ZSE_ZONE_VICTIM || z->moving || z->windows ||
 	    clean_is_reading(e, zone))
 		return;
 	policy_cleaning(e, zone, false);

@@ -94,6 +94,17 @@ static inline u64 zp_load64(const u64 *p)
 	return READ_ONCE(*p);
 }
 
+static inline u64 zp_xchg64(u64 *p, u64 v)
+{
+	BUILD_BUG_ON(sizeof(atomic64_t) != sizeof(u64));
+	return atomic64_xchg((atomic64_t *)p, v);
+}
+
+static inline bool zp_cas64(u64 *p, u64 old, u64 new)
+{
+	return (u64)atomic64_cmpxchg((atomic64_t *)p, old, new) == old;
+}
+
 static inline void zp_store64(u64 *p, u64 v)
 {
 	WRITE_ONCE(*p, v);

@@ -108,6 +108,27 @@ static inline u64 zp_load64(const u64 *p)
 	return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
 
+static inline u64 zp_xchg64(u64 *p, u64 v)
+{
+	u64 old;
+
+	zp_order();
+	old = __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);
+	zp_order();
+	return old;
+}
+
+static inline bool zp_cas64(u64 *p, u64 old, u64 new)
+{
+	bool done;
+
+	zp_order();
+	done = __atomic_compare_exchange_n(p, &old, new, false,
+					   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+	zp_order();
+	return done;
+}
+
 static inline void zp_store64(u64 *p, u64 v)
 {
 	__atomic_store_n(p, v, __ATOMIC_RELAXED);

@@ -119,6 +119,8 @@ impl Refusal {
 pub struct Config {
     pub nr_zones: u32,
     pub zone_blocks: u32,
+    /// Pages are packed: this many blocks are one of the device. 0: a page is a block.
+    pub pack: u32,
     pub finish: bool,
     pub max_active: u32,
     /// A zone takes one append at a time.
@@ -148,6 +150,7 @@ impl Config {
         sys::zse_config {
             nr_zones: self.nr_zones,
             zone_blocks: self.zone_blocks,
+            pack: self.pack,
             finish: self.finish,
             max_active: self.max_active,
             serial: self.serial,

@@ -12,7 +12,9 @@ use crate::handed::{
     ReadHold, Reset,
 };
 use crate::memory::{self, InMemory};
-use crate::sys::{self, znsage_page as PageOwner, zse_op, zse_stats, zse_stream_info};
+use crate::sys::{
+    self, znsage_page as PageOwner, zse_op, zse_run, zse_stats, zse_stream_info, zse_window,
+};
 
 /// A broken invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +48,32 @@ unsafe extern "C" fn collect(arg: *mut c_void, what: *const c_char, at: u32, is:
     // SAFETY: arg is the Vec that check() passed; what is a literal of check.c.
     let (found, what) = unsafe { (&mut *arg.cast::<Vec<Violation>>(), CStr::from_ptr(what)) };
     found.push(Violation { what: what.to_string_lossy().into_owned(), at, is, want });
+}
+
+/// What a host says of a window that GC has read.
+struct Window<S, F> {
+    slot: S,
+    failed: F,
+}
+
+impl<S: FnMut(u32) -> u32, F: FnMut(u32) -> bool> Window<S, F> {
+    fn to_c(&mut self) -> zse_window {
+        zse_window {
+            host: (&raw mut *self).cast(),
+            slot: Some(Self::slot),
+            failed: Some(Self::failed),
+        }
+    }
+
+    unsafe extern "C" fn slot(host: *mut c_void, at: u32) -> u32 {
+        // SAFETY: host is the window of gc_scan(), which nothing else uses meanwhile.
+        unsafe { ((*host.cast::<Self>()).slot)(at) }
+    }
+
+    unsafe extern "C" fn failed(host: *mut c_void, at: u32) -> bool {
+        // SAFETY: as above.
+        unsafe { ((*host.cast::<Self>()).failed)(at) }
+    }
 }
 
 /// An engine, driven by one thread at a time.
@@ -297,7 +325,19 @@ impl Engine {
             zone: op.zone,
             first: op.first,
             nr: op.nr,
+            from: op.from,
+            blocks: op.blocks,
             padding: op.padding,
+        }
+    }
+
+    /// Where pages are packed: the blocks that each page of a chunk takes, before its append
+    /// starts.
+    pub fn pack(&mut self, filled: &Filled, lengths: &[u32]) {
+        assert_eq!(lengths.len(), filled.len(self) as usize);
+        for &len in lengths {
+            // SAFETY: the chunk was taken from its stream, and has this page.
+            unsafe { sys::zse_chunk_pack(self.p(), filled.chunk.ptr.as_ptr(), len) }
         }
     }
 
@@ -322,7 +362,7 @@ impl Engine {
     /// Ends an append. `at` is the offset of its first block in the zone, or None if it
     /// failed.
     pub fn append_done(&mut self, append: Append, at: Option<u32>, now: u64) -> AppendEnd {
-        let blocks = append.nr + append.padding;
+        let blocks = append.blocks + append.padding;
         if let Some(offset) = at {
             assert!(
                 offset <= self.zone_blocks - blocks,
@@ -362,6 +402,22 @@ impl Engine {
         unsafe { sys::zse_gc_entry_failed(self.p(), read.chunk.ptr.as_ptr(), index) }
     }
 
+    /// Finds the live pages of what was read, where pages are packed. `slot` says which slot
+    /// the word at a block of the window names, `failed` whether the block could not be read.
+    pub fn gc_scan(
+        &mut self,
+        read: &mut GcRead,
+        slot: impl FnMut(u32) -> u32,
+        failed: impl FnMut(u32) -> bool,
+    ) {
+        self.assert_own(read.chunk.owner);
+        let mut window = Window { slot, failed };
+        let w = window.to_c();
+        // SAFETY: the chunk is being read; the window lives during the call.
+        unsafe { sys::zse_gc_scan(self.p(), read.chunk.ptr.as_ptr(), &w) };
+        read.nr = read.chunk.get(self).nr;
+    }
+
     pub fn gc_read_done(&mut self, read: GcRead) -> bool {
         let c = self.take_back(read.chunk);
         // SAFETY: the chunk was being read.
@@ -392,7 +448,13 @@ impl Engine {
         Some(match op.kind {
             sys::ZSE_OP_APPEND => Op::Append(self.op_append(&op)),
             sys::ZSE_OP_FAIL => Op::Fail(Failed { chunk: chunk(), first: op.first, nr: op.nr }),
-            sys::ZSE_OP_READ => Op::Read(GcRead { chunk: chunk(), nr: op.nr }),
+            sys::ZSE_OP_READ => Op::Read(GcRead {
+                chunk: chunk(),
+                nr: op.nr,
+                zone,
+                from: op.from,
+                blocks: op.blocks,
+            }),
             sys::ZSE_OP_RESET => Op::Reset(Reset { zone, owner }),
             sys::ZSE_OP_FINISH => Op::Finish(Finish { zone, owner }),
             kind => panic!("unknown operation {kind}"),
@@ -415,7 +477,10 @@ impl Engine {
         // SAFETY: the slots are in range.
         match unsafe { sys::zse_read_begin(self.p(), slot, max, &mut run, kick) } {
             sys::ZSE_READ_ZERO => Read::Zero,
-            sys::ZSE_READ_BLOCK => Read::Block(ReadHold { block: run.block, nr: run.nr, owner }),
+            sys::ZSE_READ_BLOCK => {
+                let zse_run { block, nr, len, blocks, .. } = run;
+                Read::Block(ReadHold { block, nr, len, blocks, owner })
+            },
             sys::ZSE_READ_BUSY => Read::Busy,
             sys::ZSE_READ_LOST => Read::Lost,
             sys::ZSE_READ_BUFFER => {

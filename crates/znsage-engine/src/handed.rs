@@ -40,8 +40,9 @@ chunk_value! {
 chunk_value! {
     /// The host appends the entries, then `padding` blocks, to `zone` and calls
     /// `Engine::append_done()`. The device chooses the place; a host that has to, writes
-    /// at `offset`.
-    Append { zone, offset, first, nr, padding }
+    /// at `offset`. Packed pages are in blocks `from` to `from + blocks` of what the chunk
+    /// appends.
+    Append { zone, offset, first, nr, from, blocks, padding }
 }
 chunk_value! {
     /// A chunk with nothing left to append; goes to `Engine::chunk_put()`.
@@ -53,8 +54,9 @@ chunk_value! {
 }
 chunk_value! {
     /// The host reads the blocks `expect` of the entries into the buffers `page` and calls
-    /// `Engine::gc_read_done()`.
-    GcRead { nr }
+    /// `Engine::gc_read_done()`. Where pages are packed, it reads blocks `from` to
+    /// `from + blocks` of `zone`, calls `Engine::gc_scan()`, and copies the entries.
+    GcRead { nr, zone, from, blocks }
 }
 
 macro_rules! zone_value {
@@ -126,6 +128,8 @@ pub struct AppendEnd {
 pub struct ReadHold {
     pub(crate) block: u32,
     pub(crate) nr: u32,
+    pub(crate) len: u32,
+    pub(crate) blocks: u32,
     pub(crate) owner: u64,
 }
 
@@ -135,9 +139,19 @@ impl ReadHold {
         self.block
     }
 
-    /// The number of blocks.
+    /// The number of pages.
     pub fn count(&self) -> u32 {
         self.nr
+    }
+
+    /// The blocks that the first page takes.
+    pub fn first_len(&self) -> u32 {
+        self.len
+    }
+
+    /// The blocks that all pages take.
+    pub fn blocks(&self) -> u32 {
+        self.blocks
     }
 }
 

@@ -24,6 +24,7 @@ const struct zse_fact zse_facts[] = {
 	SIZE(zse_config)
 	AT(zse_config, nr_zones)
 	AT(zse_config, zone_blocks)
+	AT(zse_config, pack)
 	AT(zse_config, finish)
 	AT(zse_config, max_active)
 	AT(zse_config, serial)
@@ -68,13 +69,22 @@ const struct zse_fact zse_facts[] = {
 	SIZE(zse_run)
 	AT(zse_run, block)
 	AT(zse_run, nr)
+	AT(zse_run, len)
+	AT(zse_run, blocks)
 	AT(zse_run, chunk)
 	AT(zse_run, page)
+
+	SIZE(zse_window)
+	AT(zse_window, host)
+	AT(zse_window, slot)
+	AT(zse_window, failed)
 
 	SIZE(zse_entry)
 	AT(zse_entry, slot)
 	AT(zse_entry, expect)
 	AT(zse_entry, page)
+	AT(zse_entry, at)
+	AT(zse_entry, len)
 
 	/* The fields that hosts may use. */
 	SIZE(zse_chunk)
@@ -83,6 +93,7 @@ const struct zse_fact zse_facts[] = {
 	AT(zse_chunk, nr)
 	AT(zse_chunk, max)
 	AT(zse_chunk, done)
+	AT(zse_chunk, fill)
 	AT(zse_chunk, offset)
 	AT(zse_chunk, entries)
 	AT(zse_chunk, born)
@@ -94,6 +105,8 @@ const struct zse_fact zse_facts[] = {
 	AT(zse_op, zone)
 	AT(zse_op, first)
 	AT(zse_op, nr)
+	AT(zse_op, from)
+	AT(zse_op, blocks)
 	AT(zse_op, padding)
 
 	SIZE(zse_zone_info)
@@ -129,6 +142,7 @@ const struct zse_fact zse_facts[] = {
 	IS(ZSE_MAX_BLOCKS)
 	IS(ZSE_MAX_ENTRIES)
 	IS(ZSE_DEPTH)
+	IS(ZSE_LEAST_PART)
 
 	IS(ZSE_VICTIM_GREEDY)
 	IS(ZSE_VICTIM_COST_BENEFIT)

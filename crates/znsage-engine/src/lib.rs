@@ -28,4 +28,7 @@ pub use handed::{
 pub use memory::InMemory;
 pub use sys::{znsage_page as PageOwner, zse_entry as Entry, zse_stats as Stats};
 pub use sys::{zse_stream_info as StreamInfo, NONE};
-pub use sys::{ZSE_DEPTH as DEPTH, ZSE_MAX_BLOCKS as MAX_BLOCKS, ZSE_MAX_ENTRIES as MAX_ENTRIES};
+pub use sys::{
+    ZSE_DEPTH as DEPTH, ZSE_LEAST_PART as LEAST_PART, ZSE_MAX_BLOCKS as MAX_BLOCKS,
+    ZSE_MAX_ENTRIES as MAX_ENTRIES,
+};

@@ -11,6 +11,7 @@ pub const ZSE_TAG_BASE: u32 = 0xfff0_0000;
 pub const ZSE_MAX_BLOCKS: u32 = ZSE_TAG_BASE;
 pub const ZSE_MAX_ENTRIES: u32 = 0xf_fffe;
 pub const ZSE_DEPTH: u32 = 4;
+pub const ZSE_LEAST_PART: u32 = 16;
 
 pub const ZSE_VICTIM_GREEDY: u32 = 0;
 pub const ZSE_VICTIM_COST_BENEFIT: u32 = 1;
@@ -87,6 +88,7 @@ impl znsage_page {
 pub struct zse_config {
     pub nr_zones: u32,
     pub zone_blocks: u32,
+    pub pack: u32,
     pub finish: bool,
     pub max_active: u32,
     pub serial: bool,
@@ -118,14 +120,24 @@ pub struct zse_config {
 pub struct zse_run {
     pub block: u32,
     pub nr: u32,
+    pub len: u32,
+    pub blocks: u32,
     pub chunk: *mut zse_chunk,
     pub page: u32,
 }
 
 impl Default for zse_run {
     fn default() -> Self {
-        zse_run { block: 0, nr: 0, chunk: ptr::null_mut(), page: 0 }
+        zse_run { block: 0, nr: 0, len: 0, blocks: 0, chunk: ptr::null_mut(), page: 0 }
     }
+}
+
+/// What GC has read of a zone whose pages are packed.
+#[repr(C)]
+pub struct zse_window {
+    pub host: *mut c_void,
+    pub slot: Option<unsafe extern "C" fn(host: *mut c_void, at: u32) -> u32>,
+    pub failed: Option<unsafe extern "C" fn(host: *mut c_void, at: u32) -> bool>,
 }
 
 /// One page of a chunk.
@@ -136,8 +148,13 @@ pub struct zse_entry {
     pub slot: u32,
     /// Tag of the entry; in a GC chunk the block that it is read from.
     pub expect: u32,
-    /// Index of the page's buffer.
+    /// Index of the page's buffer; of a GC chunk with packed pages, where the page begins in
+    /// what was read.
     pub page: u32,
+    /// Packed: where it begins in what the chunk appends.
+    pub at: u32,
+    /// Packed: the blocks that it takes.
+    pub len: u32,
 }
 
 /// The engine's own fields follow. Chunks are only reached through pointers from the
@@ -150,11 +167,12 @@ pub struct zse_chunk {
     pub nr: u32,
     pub max: u32,
     pub done: u32,
+    pub fill: u32,
     pub offset: u32,
     pub entries: *mut zse_entry,
     pub born: u64,
     pub priv_: *mut c_void,
-    rest: [u64; 13],
+    rest: [u64; 14],
 }
 
 #[repr(C)]
@@ -165,6 +183,8 @@ pub struct zse_op {
     pub zone: u32,
     pub first: u32,
     pub nr: u32,
+    pub from: u32,
+    pub blocks: u32,
     pub padding: u32,
 }
 
@@ -205,6 +225,7 @@ pub struct zse_stream_info {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct zse_stats {
     pub host_blocks: u64,
+    pub stored_blocks: u64,
     pub gc_blocks: u64,
     pub padding_blocks: u64,
     pub read_blocks: u64,
@@ -282,6 +303,8 @@ extern "C" {
     pub fn zse_chunk_put(e: *mut zse_engine, c: *mut zse_chunk) -> bool;
     pub fn zse_gc_entry_failed(e: *mut zse_engine, c: *mut zse_chunk, index: u32) -> bool;
     pub fn zse_gc_read_done(e: *mut zse_engine, c: *mut zse_chunk) -> bool;
+    pub fn zse_gc_scan(e: *mut zse_engine, c: *mut zse_chunk, w: *const zse_window);
+    pub fn zse_chunk_pack(e: *mut zse_engine, c: *mut zse_chunk, len: u32);
     pub fn zse_reset_done(e: *mut zse_engine, zone: u32, ok: bool) -> bool;
     pub fn zse_finish_done(e: *mut zse_engine, zone: u32, ok: bool) -> bool;
 
@@ -384,6 +407,7 @@ mod tests {
             zse_config {
                 nr_zones,
                 zone_blocks,
+                pack,
                 finish,
                 max_active,
                 serial,
@@ -413,10 +437,14 @@ mod tests {
             znsage_page { process, mapping, cgroup, cpu, life, stream, workingset, active }
         );
         layout!(map, znsage_policy { name, owner, streams, isolates, attach, detach });
-        layout!(map, zse_entry { slot, expect, page });
-        layout!(map, zse_run { block, nr, chunk, page });
-        layout!(map, zse_chunk { id, gc, nr, max, done, offset, entries, born, priv_ as "priv" });
-        layout!(map, zse_op { kind, chunk, zone, first, nr, padding });
+        layout!(map, zse_window { host, slot, failed });
+        layout!(map, zse_entry { slot, expect, page, at, len });
+        layout!(map, zse_run { block, nr, len, blocks, chunk, page });
+        layout!(
+            map,
+            zse_chunk { id, gc, nr, max, done, fill, offset, entries, born, priv_ as "priv" }
+        );
+        layout!(map, zse_op { kind, chunk, zone, first, nr, from, blocks, padding });
         layout!(
             map,
             zse_zone_info {
@@ -452,6 +480,7 @@ mod tests {
             map,
             zse_stats {
                 host_blocks,
+                stored_blocks,
                 gc_blocks,
                 padding_blocks,
                 read_blocks,
@@ -497,6 +526,7 @@ mod tests {
             ZSE_MAX_BLOCKS,
             ZSE_MAX_ENTRIES,
             ZSE_DEPTH,
+            ZSE_LEAST_PART,
             ZSE_VICTIM_GREEDY,
             ZSE_VICTIM_COST_BENEFIT,
             ZSE_VICTIM_AGE,

@@ -13,6 +13,7 @@ mod held_back;
 mod host;
 mod options;
 mod outages;
+mod packed;
 mod property;
 mod recover;
 mod refusals;

@@ -80,6 +80,7 @@ fn draw_config(r: &mut Rng) -> Config {
     let mut cfg = Config {
         nr_zones,
         zone_blocks: zone_units * unit,
+        pack: 0,
         finish: r.percent(20),
         max_active: r.pick(&[0, 0, 1, 1, 2, 3, 4, 14]),
         serial: r.percent(20),

@@ -8,6 +8,7 @@ pub fn plain() -> Config {
     Config {
         nr_zones: 16,
         zone_blocks: 32,
+        pack: 0,
         finish: false,
         max_active: 0,
         serial: false,

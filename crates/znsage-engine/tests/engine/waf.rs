@@ -12,6 +12,7 @@ fn large() -> Config {
     Config {
         nr_zones: 512,
         zone_blocks: 64,
+        pack: 0,
         chunk_blocks: 8,
         batch_blocks: 0,
         nr_chunks: 16,

@@ -71,6 +71,7 @@ fn configure<D: ZoneDevice>(
     let mut cfg = Config {
         nr_zones: g.zones,
         zone_blocks: media.zone_blocks,
+        pack: 0,
         finish: media.zone_blocks != g.zone_blocks,
         max_active: media.max_active(),
         serial: g.emulated_append,

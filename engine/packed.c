@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Packed pages: the host compresses the pages of a chunk when it has left its
+ * stream, and puts them one after the other, from block to block of the device
+ * without a gap. The engine counts in small blocks then (64 bytes, say), of
+ * which a page takes as many as it is long. A few rules make this work:
+ *
+ * The first word of a page is its slot. There is no reverse map: GC reads all
+ * that was written of a victim, and looks at each place where a page can begin.
+ * The page there is live if and only if the forward map has that place for the
+ * slot that the word names. Other words are part of a page, or stale, or never
+ * written: the forward map does not have their place, whatever they say. So
+ * nothing that the device returns can mislead GC, and no header is trusted.
+ *
+ * GC reads a victim in windows. A page belongs to the window that it begins in.
+ * The host reads as much beyond the window as the longest page may need. So
+ * windows do not depend on each other, and several are read at a time.
+ *
+ * An append begins and ends with a block of the device. If the end of a zone
+ * splits a chunk, the second append begins with the block that the first one
+ * ended with; what precedes its first page is stale at once. A zone is never
+ * left with less room than a page may need: it is padded to its end.
+ *
+ * The forward map has a page's length beside its block, in one word of 64 bits,
+ * so that whoever removes a page from the map knows by how much the zone's live
+ * count falls.
+ */
+#include "internal.h"
+
+/* The fewest blocks of a page. */
+u32 packed_shortest(const struct zse_config *cfg)
+{
+	return cfg->pack ? cfg->pack / ZSE_LEAST_PART : 1;
+}
+
+/* Blocks of a window. */
+static u32 window_blocks(const struct zse_config *cfg)
+{
+	return chunk_batch(cfg) * cfg->pack;
+}
+
+/* Entries that a chunk of GC needs: the pages that can begin in a window. */
+u32 packed_gc_entries(const struct zse_config *cfg)
+{
+	if (!cfg->pack)
+		return cfg->chunk_blocks;
+	return window_blocks(cfg) / packed_shortest(cfg);
+}
+
+/*
+ * Blocks that GC may write for a victim beyond its live ones. The chunk of each
+ * window ends with a block of the device. The survivors may reach into a second
+ * zone: the chunk between the two is split, and both may be padded to their end.
+ */
+u32 packed_waste(const struct zse_config *cfg)
+{
+	u32 windows;
+
+	if (!cfg->pack)
+		return 0;
+	windows = (cfg->zone_blocks + window_blocks(cfg) - 1) /
+		  window_blocks(cfg);
+	return (windows + 4) * cfg->pack;
+}
+
+/**
+ * zse_chunk_pack() - the next page of a chunk has been packed
+ * @e:	 engine
+ * @c:	 chunk, taken from its stream and owned by the caller, which calls this
+ *	 for each page in turn before zse_append_start()
+ * @len: blocks that the page takes; it is at block c->fill, and c->fill grows
+ */
+void zse_chunk_pack(struct zse_engine *e, struct zse_chunk *c, u32 len)
+{
+	struct zse_entry *entry = &c->entries[c->done++];
+
+	zp_warn(len < packed_shortest(&e->cfg) || len > longest_page(&e->cfg));
+	entry->at = c->fill;
+	entry->len = len;
+	c->fill += len;
+	/* Counts the packed ones until the last. */
+	if (c->done == c->nr)
+		c->done = 0;
+}
+
+/* Where the next append of @c begins, in what it appends. */
+u32 packed_from(const struct zse_config *cfg, const struct zse_chunk *c)
+{
+	u32 at = c->entries[c->done].at;
+
+	return at - at % cfg->pack;
+}
+
+/*
+ * Entries of @c for an append of at most @room blocks, at least one. Sets
+ * @blocks to what these take, from the beginning of a block of the device to
+ * the end of one.
+ */
+u32 packed_fits(const struct zse_config *cfg, const struct zse_chunk *c,
+		u32 room, u32 *blocks)
+{
+	u32 from = packed_from(cfg, c), nr = c->nr - c->done, end;
+
+	for (;; nr--) {
+		const struct zse_entry *last = &c->entries[c->done + nr - 1];
+
+		end = last->at + last->len + cfg->pack - 1;
+		*blocks = end - end % cfg->pack - from;
+		if (*blocks <= room || nr == 1)
+			return nr;
+	}
+}
+
+/*
+ * Let GC read the next window of @zone, a victim, into @c. Returns false if it
+ * has nothing to read: then @c is in the pool again. With the engine lock.
+ */
+bool packed_window(struct zse_engine *e, u32 zone, struct zse_chunk *c,
+		   struct zse_op *op)
+{
+	struct zse_zone *z = &e->zones[zone];
+	u32 written = zp_load(&z->alloc), from = z->cursor, left;
+
+	if (from >= written || !zp_load(&z->live)) {
+		clean_read_out(e, zone);
+		chunk_release(e, c);
+		return false;
+	}
+	left = written - from;
+	c->low = zone * e->cfg.zone_blocks + from;
+	c->nr_claimed = window_blocks(&e->cfg);
+	op->blocks = c->nr_claimed + 2 * e->cfg.pack;
+	if (c->nr_claimed > left)
+		c->nr_claimed = left;
+	if (op->blocks > left)
+		op->blocks = left;
+	c->high = op->blocks;
+	e->gc.claimed += c->nr_claimed;
+	z->windows++;
+	z->cursor += c->nr_claimed;
+	if (z->cursor == written)
+		clean_read_out(e, zone);
+	op->kind = ZSE_OP_READ;
+	op->chunk = c;
+	op->zone = zone;
+	op->from = from;
+	return true;
+}
+
+/* What zse_gc_scan() found. */
+struct found {
+	u32 cached;		/* pages dropped: they are in memory */
+	bool unread;		/* a live page could not be read */
+};
+
+static bool any_failed(const struct zse_window *w, u32 at, u32 len)
+{
+	while (len--)
+		if (w->failed(w->host, at + len))
+			return true;
+	return false;
+}
+
+/*
+ * Take the page at @at of the window into @c if it is live. Returns the number
+ * of blocks to go on by.
+ */
+static u32 take(struct zse_engine *e, struct zse_chunk *c,
+		const struct zse_window *w, u32 at, struct found *found)
+{
+	struct zse_entry *entry = &c->entries[c->nr];
+	u64 ref;
+
+	if (w->failed(w->host, at))
+		return 1;
+	entry->slot = w->slot(w->host, at);
+	if (entry->slot >= e->cfg.nr_slots)
+		return 1;
+	ref = map_get(e, entry->slot);
+	if (ref_block(ref) != c->low + at)
+		return 1;
+	entry->expect = ref_block(ref);
+	entry->page = at;
+	entry->at = c->fill;
+	entry->len = ref_len(e, ref);
+	if (any_failed(w, at, entry->len)) {
+		found->unread = true;
+	} else if (e->cfg.in_memory &&
+		   e->cfg.in_memory(e->cfg.host, entry->slot) &&
+		   map_lose(e, entry)) {
+		found->cached++;
+	} else {
+		c->fill += entry->len;
+		c->nr++;
+	}
+	return entry->len;
+}
+
+/* Is GC to give up what it cannot read of @z? With the engine lock. */
+static bool is_lost(const struct zse_engine *e, const struct zse_zone *z)
+{
+	return z->unread >= ZSE_MAX_UNREAD && z->retry_at <= recover_demand(e);
+}
+
+/*
+ * Give up the pages in blocks of the window that could not be read. Nothing but
+ * a walk of all slots finds them. May take long.
+ */
+static void lose_unread(struct zse_engine *e, const struct zse_chunk *c,
+			const struct zse_window *w)
+{
+	u32 slot;
+
+	for (slot = 0; slot < e->cfg.nr_slots; slot++) {
+		u64 ref = map_get(e, slot);
+		struct zse_entry entry = {
+			.slot = slot,
+			.expect = ref_block(ref),
+			.len = ref_len(e, ref),
+		};
+
+		if (!(slot % ZSE_RESCHED))
+			zp_resched();
+		if (entry.expect >= c->low &&
+		    entry.expect - c->low < c->nr_claimed &&
+		    any_failed(w, entry.expect - c->low, entry.len))
+			map_lose(e, &entry);
+	}
+}
+
+/**
+ * zse_gc_scan() - find the live pages of what GC has read
+ * @e: engine
+ * @c: chunk of ZSE_OP_READ; on return its entries are the pages to copy: each
+ *     from block entry->page of the window to block entry->at of what the
+ *     chunk appends
+ * @w: the window
+ *
+ * The caller copies them, and calls zse_gc_read_done().
+ *
+ * Context: may sleep; looks at each block of the window.
+ */
+void zse_gc_scan(struct zse_engine *e, struct zse_chunk *c,
+		 const struct zse_window *w)
+{
+	u32 zone = zse_block_zone(e, c->low), at;
+	struct zse_zone *z = &e->zones[zone];
+	struct found found = { 0 };
+	unsigned long flags;
+	bool lost = false;
+
+	found.unread = any_failed(w, 0, c->high);
+	if (found.unread) {
+		zp_lock(&e->lock, flags);
+		zp_store(&e->recovery.failing, true);
+		e->counters.read_errors++;
+		lost = is_lost(e, z);
+		zp_unlock(&e->lock, flags);
+	}
+	if (lost)
+		lose_unread(e, c, w);
+	for (at = 0; at < c->nr_claimed;)
+		at += take(e, c, w, at, &found);
+
+	zp_lock(&e->lock, flags);
+	e->gc.claimed -= c->nr_claimed;
+	e->gc.unplaced += c->fill;
+	z->moving += c->fill;
+	z->windows--;
+	e->counters.gc_read_blocks += c->nr;
+	e->counters.gc_skipped_cached += found.cached;
+	flow_gc_read(e, c->fill);
+	if (found.unread && zp_load(&z->live) > z->moving)
+		recover_move_failed(e, zone, true);
+	zone_check_drained(e, zone);
+	zp_unlock(&e->lock, flags);
+}
