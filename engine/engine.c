@@ -235,7 +235,7 @@ static void add_shards(const struct zse_engine *e, struct zse_stats *st)
 		st->slots_used += zp_count_read(&shard->used);
 		st->slots_freed += zp_count_read(&shard->freed);
 		st->host_blocks += zp_count_read(&shard->host_blocks);
-		st->stored_blocks += zp_count_read(&shard->stored_blocks);
+		st->host_pages += zp_count_read(&shard->host_pages);
 		st->padding_blocks += zp_count_read(&shard->padding_blocks);
 		st->chunks += zp_count_read(&shard->chunks);
 	}
@@ -254,7 +254,7 @@ static u64 pages_of(const struct zse_engine *e, u64 blocks)
 /* Statistics are in pages. */
 static void in_pages(const struct zse_engine *e, struct zse_stats *st)
 {
-	st->stored_blocks = pages_of(e, st->stored_blocks);
+	st->host_blocks = pages_of(e, st->host_blocks);
 	st->gc_blocks = pages_of(e, st->gc_blocks);
 	st->padding_blocks = pages_of(e, st->padding_blocks);
 	st->live_blocks = pages_of(e, st->live_blocks);
@@ -396,6 +396,7 @@ bool zse_get_stream(struct zse_engine *e, u32 stream,
 		si->padding_blocks +=
 			zp_count_read(&shard->stream[stream].padding_blocks);
 	}
+	si->host_blocks = pages_of(e, si->host_blocks);
 	si->padding_blocks = pages_of(e, si->padding_blocks);
 	return true;
 }

@@ -296,7 +296,7 @@ static void fail_chunk(struct zse_engine *e, struct zse_chunk *c,
 		       struct zse_op *op)
 {
 	list_del_init(&c->link);
-	recover_refused(e, c->nr - c->done);
+	recover_refused(e, entries_len(e, c, c->done, c->nr - c->done));
 	zse_chunk_lose(e, c);
 	op->kind = ZSE_OP_FAIL;
 	op->chunk = c;

@@ -175,7 +175,7 @@ struct zse_shard {
 	u64 used;		/* slots filled minus slots freed, mod 2^64 */
 	u64 freed;
 	u64 host_blocks;	/* of swap-out, as the four next */
-	u64 stored_blocks;
+	u64 host_pages;
 	u64 padding_blocks;
 	u64 chunks;
 	u64 pad[2];		/* a cache line of its own */

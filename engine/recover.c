@@ -249,8 +249,7 @@ void recover_refused(struct zse_engine *e, u32 blocks)
 void recover_move_failed(struct zse_engine *e, u32 zone, bool unread)
 {
 	struct zse_zone *z = &e->zones[zone];
-	u64 pages = zp_div(e->usable_blocks, page_blocks(&e->cfg));
-	u64 wait = pages / 8, now = recover_demand(e);
+	u64 wait = e->usable_blocks / 8, now = recover_demand(e);
 
 	if (!wait)
 		wait = 1;

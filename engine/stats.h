@@ -6,10 +6,10 @@
 #ifndef ZNSAGE_STATS_H
 #define ZNSAGE_STATS_H
 
-/* X(name): grows since attach; a block is a page of data. */
+/* X(name): grows since attach; a block is a page on the device. */
 #define ZSE_COUNTERS(X)							\
-	X(host_blocks)		/* swapped out and acknowledged */	\
-	X(stored_blocks)	/* ... written for them; fewer if packed */ \
+	X(host_blocks)		/* written by swap-out and acknowledged */ \
+	X(host_pages)		/* swapped out: more, if pages are packed */ \
 	X(gc_blocks)		/* copied by GC and acknowledged */	\
 	X(padding_blocks)	/* written to fill up a write unit */	\
 	X(read_blocks)		/* swapped in */			\

@@ -522,9 +522,9 @@ static void count_swapped_out(struct zse_engine *e, const struct zse_chunk *c)
 	struct zse_shard *shard = &e->shards[zp_shard() % ZSE_SHARDS];
 
 	zp_count(&shard->chunks, 1);
-	zp_count(&shard->host_blocks, c->nr_inflight);
-	zp_count(&shard->stored_blocks, c->nr_blocks);
-	zp_count(&shard->stream[c->stream].host_blocks, c->nr_inflight);
+	zp_count(&shard->host_blocks, c->nr_blocks);
+	zp_count(&shard->host_pages, c->nr_inflight);
+	zp_count(&shard->stream[c->stream].host_blocks, c->nr_blocks);
 	if (!c->nr_padding)
 		return;
 	zp_count(&shard->padding_blocks, c->nr_padding);

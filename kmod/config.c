@@ -138,6 +138,9 @@ SETTING(victim, "%s", zse_victim_names[set->victim],
 SETTING(encrypt, "%s", znsage_encrypt_names[set->encrypt],
 	SET_NAME(set->encrypt, znsage_encrypt_names, ZNSAGE_NR_ENCRYPTS));
 
+SETTING(compress, "%s", znsage_compress_names[set->compress],
+	SET_NAME(set->compress, znsage_compress_names, ZNSAGE_NR_COMPRESS));
+
 #define SETTING_U32(_name, _low, _high, _unit)				\
 	SETTING(_name, "%u", set->_name,				\
 		set_u32(&set->_name, page, _low, _high, _unit))
@@ -238,6 +241,7 @@ static struct configfs_attribute *znsage_item_attrs[] = {
 	&znsage_attr_gc_high,
 	&znsage_attr_deadline_us,
 	&znsage_attr_encrypt,
+	&znsage_attr_compress,
 	&znsage_attr_force,
 	&znsage_attr_keep_slots,
 	&znsage_attr_index,

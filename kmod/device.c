@@ -65,8 +65,11 @@ static int pages_alloc(struct page **pages, u32 nr)
 	return 0;
 }
 
-static void chunk_free(struct znsage_chunk *zc, u32 nr_pages)
+static void chunk_free(struct znsage_chunk *zc)
 {
+	u32 nr_pages = zc->nr_pages_owned;
+
+	znsage_packed_chunk_free(zc);
 	if (zc->core->gc)
 		pages_free(zc->pages, nr_pages);
 	pages_free(zc->encrypted, nr_pages);
@@ -82,22 +85,34 @@ static void chunks_free(struct znsage_device *zd)
 	u32 i;
 
 	for (i = 0; zd->chunks && i < zd->nr_chunks; i++)
-		chunk_free(&zd->chunks[i], zd->batch_blocks);
+		if (zd->chunks[i].zd)
+			chunk_free(&zd->chunks[i]);
 	kvfree(zd->chunks);
 }
 
 static int chunk_alloc(struct znsage_device *zd, struct znsage_chunk *zc)
 {
 	u32 nr = zc->core->gc ? zd->batch_blocks : zd->chunk_blocks;
+	int err = 0;
 
 	zc->zd = zd;
 	spin_lock_init(&zc->lock);
+	zc->nr_vecs = nr;
+	if (zd->compressor) {
+		zc->nr_vecs = znsage_packed_buffer(zc);
+		nr = max(nr, zc->nr_vecs);
+	}
+	zc->nr_pages_owned = nr;
 	zc->vecs = kvcalloc(nr, sizeof(*zc->vecs), GFP_KERNEL);
 	zc->pages = kvcalloc(nr, sizeof(*zc->pages), GFP_KERNEL);
 	if (!zc->vecs || !zc->pages)
 		return -ENOMEM;
 	if (zc->core->gc)
-		return pages_alloc(zc->pages, nr);
+		err = pages_alloc(zc->pages, nr);
+	if (!err && zd->compressor)
+		err = znsage_packed_chunk(zc);
+	if (err || zc->core->gc)
+		return err;
 	zc->parents = kvcalloc(nr, sizeof(*zc->parents), GFP_KERNEL);
 	if (!zc->parents)
 		return -ENOMEM;
@@ -137,6 +152,7 @@ static int make_engine(struct znsage_device *zd, struct znsage_geometry *geo)
 	geo->cfg.host = zd;
 	geo->cfg.zone_event = znsage_zone_state;
 	geo->cfg.in_memory = znsage_in_memory;
+	zd->pack = max(geo->cfg.pack, 1U);
 	zd->engine = zse_create(&geo->cfg, &why);
 	if (!zd->engine) {
 		znsage_err(zd->name, "%s", refusals[why]);
@@ -156,7 +172,7 @@ static int make_engine(struct znsage_device *zd, struct znsage_geometry *geo)
 		return -ENOMEM;
 	zd->chunk_blocks = geo->cfg.chunk_blocks;
 	zd->batch_blocks = geo->cfg.batch_blocks;
-	zd->write_unit = geo->cfg.write_unit;
+	zd->write_unit = geo->cfg.write_unit / zd->pack;
 	zd->nr_write_streams = znsage_write_streams(zd->backing.bdev);
 	zd->nr_slots = geo->cfg.nr_slots;
 	zd->nr_streams = zse_max_streams(&geo->cfg);
@@ -173,6 +189,9 @@ static int make_io(struct znsage_device *zd)
 		return -ENOMEM;
 	err = bioset_init(&zd->read_bios, BIO_POOL, znsage_read_pad,
 			  BIOSET_NEED_RESCUER);
+	if (err)
+		return err;
+	err = znsage_packed_start(zd);
 	if (err)
 		return err;
 	err = bioset_init(&zd->worker_bios, BIO_POOL, znsage_worker_pad,
@@ -209,12 +228,14 @@ static void device_free(struct znsage_device *zd)
 		destroy_workqueue(zd->read_wq);
 	znsage_policy_end(zd);
 	znsage_frames_free(zd);
+	znsage_packed_end(zd);
 	bioset_exit(&zd->worker_bios);
 	bioset_exit(&zd->read_bios);
 	if (zd->junk)
 		__free_page(zd->junk);
 	chunks_free(zd);
 	znsage_crypt_end(zd);
+	znsage_compress_end(zd);
 	zse_destroy(zd->engine);
 	kvfree(zd->zone_nr);
 	kvfree(zd->to_reset);
@@ -250,6 +271,7 @@ static struct znsage_device *device_alloc(const char *name,
 		init_waitqueue_head(&zd->chunk_wait[i]);
 	}
 	INIT_LIST_HEAD(&zd->gc_retry);
+	INIT_LIST_HEAD(&zd->gc_scan);
 	INIT_LIST_HEAD(&zd->refused);
 	mutex_init(&zd->check.lock);
 	init_irq_work(&zd->irq_kick, irq_kick);
@@ -277,6 +299,8 @@ static int device_build_with(struct znsage_device *zd,
 
 	if (!err)
 		err = znsage_crypt_start(zd, set->encrypt);
+	if (!err)
+		err = znsage_compress_start(zd, set->compress);
 	if (!err)
 		err = make_engine(zd, &geo);
 	if (!err)
@@ -398,6 +422,7 @@ int znsage_detach(struct znsage_device *zd)
 	hrtimer_cancel(&zd->timer);
 	irq_work_sync(&zd->irq_kick);
 	cancel_work_sync(&zd->work);
+	cancel_work_sync(&zd->read_work);
 	put_disk(zd->disk);
 	znsage_reset_written(zd);
 	znsage_info(zd->name, "detached");

@@ -22,6 +22,8 @@
  * 9 ms.
  */
 #define NR_CHUNKS		64
+/* Most blocks of a page that is packed, 64 bytes each. */
+#define MOST_BLOCKS		64
 
 /*
  * Longest append, in blocks, that the block layer does not split. Up to 6.11 it
@@ -64,6 +66,49 @@ static bool chunks_grow(struct block_device *bdev,
 	       queue_is_mq(bdev_get_queue(bdev));
 }
 
+/*
+ * How many pages of a chunk an append of @limit pages takes for sure, if none
+ * shrinks. What GC reads at once reaches beyond its chunk by two pages.
+ */
+static u32 packed_limit(u32 limit, u32 pack)
+{
+	limit = min(limit, (u32)BIO_MAX_VECS);
+	return limit > 3 ? (limit - 2) * pack / (pack + 1) : 0;
+}
+
+/*
+ * Blocks of a page: small ones, but their numbers have 32 bits. With 64, a
+ * device may have 256 GiB, with 16, 1 TiB.
+ */
+static u32 blocks_of_a_page(const struct znsage_geometry *geo)
+{
+	u64 pages = (u64)geo->cfg.nr_zones * geo->cfg.zone_blocks;
+	u32 pack = MOST_BLOCKS;
+
+	while (pack > ZSE_LEAST_PART && pages * pack > ZSE_MAX_BLOCKS)
+		pack /= 2;
+	return pack;
+}
+
+/* From here on, blocks are parts of pages. */
+static int pack_pages(const char *name, const struct znsage_settings *set,
+		      struct znsage_geometry *geo)
+{
+	struct zse_config *cfg = &geo->cfg;
+
+	if (set->compress == ZNSAGE_COMPRESS_OFF)
+		return 0;
+	if (cfg->write_unit > 1 || set->encrypt != ZNSAGE_ENCRYPT_OFF) {
+		znsage_err(name, "compress does not go together with %s yet",
+			   cfg->write_unit > 1 ? "a write unit" : "encrypt");
+		return -EOPNOTSUPP;
+	}
+	cfg->pack = blocks_of_a_page(geo);
+	cfg->zone_blocks *= cfg->pack;
+	cfg->write_unit = cfg->pack;
+	return 0;
+}
+
 static int choose_chunk(const char *name, struct block_device *bdev,
 			const struct znsage_settings *set,
 			struct znsage_geometry *geo)
@@ -71,6 +116,9 @@ static int choose_chunk(const char *name, struct block_device *bdev,
 	u32 unit = geo->cfg.write_unit, limit = append_limit(bdev);
 	u32 bytes = set->chunk, blocks;
 
+	if (set->compress != ZNSAGE_COMPRESS_OFF)
+		limit = packed_limit(min(limit, geo->cfg.zone_blocks),
+				     ZSE_LEAST_PART);
 	if (!bytes) {
 		bytes = preferred_chunk(bdev, unit * PAGE_SIZE);
 		/* In blocks: a zone may have 4 GiB and more. */
@@ -101,6 +149,8 @@ static u64 slots_of(const struct znsage_geometry *geo, u32 nr_zones,
 	struct zse_config cfg = geo->cfg;
 	u64 slots = (u64)nr_zones * cfg.zone_blocks;
 
+	if (cfg.pack)
+		slots = div_u64(slots, cfg.pack);
 	slots = div_u64(slots * (100 - over_provisioning), 100);
 	cfg.nr_zones = nr_zones;
 	return min_t(u64, slots, zse_max_slots(&cfg));
@@ -235,6 +285,8 @@ int znsage_geometry_read(const char *name, struct block_device *bdev,
 		cfg->max_active = 1;
 	if (!err)
 		err = choose_chunk(name, bdev, set, geo);
+	if (!err)
+		err = pack_pages(name, set, geo);
 	if (!err)
 		err = choose_size(name, set, geo);
 	if (!err)

@@ -274,6 +274,17 @@ static void copy_buffer(struct znsage_device *zd, struct bio *bio,
 	}
 }
 
+/* There is no memory for @bio from @iter on: a work item goes on with it. */
+static void read_later(struct znsage_device *zd, struct bio *bio,
+		       const struct bvec_iter *iter)
+{
+	bio->bi_iter = *iter;
+	percpu_ref_get(&zd->ref);
+	znsage_packed_read_later(zd, bio);
+	/* The reference of the read that was not begun. */
+	bio_endio(bio);
+}
+
 /**
  * znsage_read() - start a swap-in bio
  * @zd:	 device
@@ -284,6 +295,19 @@ static void copy_buffer(struct znsage_device *zd, struct bio *bio,
  */
 void znsage_read(struct znsage_device *zd, struct bio *bio)
 {
+	znsage_read_on(zd, bio, false);
+}
+
+/**
+ * znsage_read_on() - the same, or the rest of one
+ * @zd:	  device
+ * @bio:  bio; its iterator is at the rest
+ * @wait: the task is not inside submit_bio(), and may wait for pages
+ *
+ * Context: as znsage_read().
+ */
+void znsage_read_on(struct znsage_device *zd, struct bio *bio, bool wait)
+{
 	struct run run = { .iter = bio->bi_iter };
 	bool kick = false;
 
@@ -291,10 +315,24 @@ void znsage_read(struct znsage_device *zd, struct bio *bio)
 		u32 slot = run.iter.bi_sector / ZNSAGE_PAGE_SECTORS;
 		u32 max = run.iter.bi_size / PAGE_SIZE, nr = 1;
 
+		if (zd->compressor)
+			max = 1;
+
 		switch (zse_read_begin(zd->engine, slot, max, &run.blocks,
 				       &kick)) {
 		case ZSE_READ_BLOCK:
 			nr = run.blocks.nr;
+			if (zd->compressor) {
+				bio_inc_remaining(bio);
+				note_pages(zd, bio, &run);
+				if (znsage_packed_read(zd, bio, run.iter,
+						       &run.blocks, wait))
+					break;
+				kick |= zse_read_end(zd->engine,
+						     run.blocks.block);
+				read_later(zd, bio, &run.iter);
+				goto out;
+			}
 			if (nr == max) {
 				submit_run(zd, bio, &run);
 				goto out;

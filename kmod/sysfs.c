@@ -61,11 +61,13 @@ VALUE_ATTR(size_bytes, "%llu", (u64)zd->nr_slots * PAGE_SIZE);
 VALUE_ATTR(chunk_bytes, "%lu", zd->batch_blocks * PAGE_SIZE);
 VALUE_ATTR(write_unit_bytes, "%lu", zd->write_unit * PAGE_SIZE);
 VALUE_ATTR(zone_bytes, "%llu",
-	   (u64)zse_get_config(zd->engine)->zone_blocks * PAGE_SIZE);
+	   (u64)zse_get_config(zd->engine)->zone_blocks / zd->pack * PAGE_SIZE);
 VALUE_ATTR(zones_unused, "%u", zd->nr_unused);
 VALUE_ATTR(encrypt, "%s",
 	   znsage_encrypt_names[zd->crypt ? ZNSAGE_ENCRYPT_AES_XTS :
 				ZNSAGE_ENCRYPT_OFF]);
+
+VALUE_ATTR(compress, "%s", znsage_compress_name(zd));
 
 /*
  * Settings: @_set parses @buf and returns 0 or an errno. The worker runs
@@ -349,6 +351,7 @@ static struct attribute *znsage_attrs[] = {
 	&dev_attr_zone_bytes.attr,
 	&dev_attr_zones_unused.attr,
 	&dev_attr_encrypt.attr,
+	&dev_attr_compress.attr,
 	&dev_attr_deadline_us.attr,
 	&dev_attr_gc_low.attr,
 	&dev_attr_gc_high.attr,

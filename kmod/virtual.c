@@ -110,7 +110,7 @@ static void virtual_append(struct znsage_chunk *zc, struct bio *bio)
 
 	bio->bi_opf = REQ_OP_WRITE | REQ_SYNC | REQ_IDLE;
 	bio->bi_iter.bi_sector = znsage_zone_start(zc->zd, c->zone) +
-				 c->offset * ZNSAGE_PAGE_SECTORS;
+				 c->offset / zc->zd->pack * ZNSAGE_PAGE_SECTORS;
 	if (streams)
 		znsage_set_write_stream(bio, zse_write_stream(c, streams));
 }
@@ -118,7 +118,7 @@ static void virtual_append(struct znsage_chunk *zc, struct bio *bio)
 static bool virtual_landed(const struct znsage_chunk *zc,
 			   const struct bio *bio, u32 *offset)
 {
-	*offset = zc->core->offset;
+	*offset = zc->core->offset / zc->zd->pack;
 	return true;
 }
 

@@ -105,9 +105,10 @@ static void gc_read_put(struct znsage_chunk *zc)
 
 	if (!atomic_dec_and_test(&zc->reads))
 		return;
-	if (zc->failed && !zc->single) {
+	if ((zc->failed && !zc->single) || zc->packed) {
 		spin_lock_irqsave(&zd->lock, flags);
-		list_add_tail(&zc->link, &zd->gc_retry);
+		list_add_tail(&zc->link, zc->failed && !zc->single ?
+					 &zd->gc_retry : &zd->gc_scan);
 		spin_unlock_irqrestore(&zd->lock, flags);
 	} else {
 		znsage_timed(zd, ZNSAGE_GC_READ, ktime_get_ns() - zc->since);
@@ -123,7 +124,9 @@ static void gc_read_end_io(struct bio *bio)
 
 	if (bio->bi_status) {
 		zc->failed = true;
-		if (zc->single &&
+		if (zc->single && zc->packed)
+			set_bit(wb->first, zc->unread);
+		else if (zc->single &&
 		    zse_gc_entry_failed(wb->zd->engine, zc->core, wb->first))
 			pr_err_ratelimited("znsage: %s: a page is lost: GC could not read it for a long time\n",
 					   wb->zd->name);
@@ -185,6 +188,37 @@ static void gc_read_bio(struct znsage_chunk *zc, u32 first, u32 nr, u32 pages)
 	submit_bio_noacct(&wb->bio);
 }
 
+/* Read pages [@first, @first + @nr) of a window of packed pages. */
+static void window_read_bio(struct znsage_chunk *zc, u32 first, u32 nr)
+{
+	struct znsage_device *zd = zc->zd;
+	struct worker_bio *wb = worker_bio_alloc(zd, nr, REQ_OP_READ);
+	u32 block = zc->core->low, i;
+
+	victim_begin(zd, zse_block_zone(zd->engine, block));
+	wb->zc = zc;
+	wb->first = first;
+	wb->bio.bi_iter.bi_sector = znsage_block_sector(zd, block) +
+				    first * ZNSAGE_PAGE_SECTORS;
+	wb->bio.bi_end_io = gc_read_end_io;
+	if (zc->single)
+		wb->bio.bi_opf |= REQ_NOMERGE;
+	for (i = first; i < first + nr; i++)
+		__bio_add_page(&wb->bio, zc->pages[i], PAGE_SIZE, 0);
+	atomic_inc(&zc->reads);
+	znsage_charge(zc, &wb->bio);
+	submit_bio_noacct(&wb->bio);
+}
+
+static void window_read(struct znsage_chunk *zc)
+{
+	u32 nr = zc->single ? 1 : READ_MAX, first;
+
+	bitmap_zero(zc->unread, zc->nr_pages);
+	for (first = 0; first < zc->nr_pages; first += nr)
+		window_read_bio(zc, first, min(nr, zc->nr_pages - first));
+}
+
 /* Do a ZSE_OP_READ; @single: once more, block by block. */
 static void gc_read(struct znsage_chunk *zc, bool single)
 {
@@ -195,6 +229,8 @@ static void gc_read(struct znsage_chunk *zc, bool single)
 	zc->single = single;
 	zc->failed = false;
 	atomic_set(&zc->reads, 1);
+	if (zc->packed)
+		window_read(zc);
 	while (first < zc->core->nr) {
 		nr = gc_read_span(zc, first, &pages);
 		gc_read_bio(zc, first, nr, pages);
@@ -282,12 +318,16 @@ static void append(struct znsage_device *zd, const struct zse_op *op)
 
 static void do_op(struct znsage_device *zd, const struct zse_op *op)
 {
+	struct znsage_chunk *zc;
+
 	switch (op->kind) {
 	case ZSE_OP_APPEND:
 		append(zd, op);
 		break;
 	case ZSE_OP_READ:
-		gc_read(op->chunk->priv, false);
+		zc = op->chunk->priv;
+		zc->nr_pages = op->blocks / zd->pack;
+		gc_read(zc, false);
 		break;
 	case ZSE_OP_RESET:
 		zone_end(zd, op->zone, true);
@@ -313,6 +353,7 @@ void znsage_work(struct work_struct *work)
 
 	do {
 		gc_read_retry(zd);
+		znsage_packed_scan(zd);
 		znsage_write_pending(zd);
 		znsage_write_flush(zd);
 		for (done = 0; done < OPS_A_BATCH; done++) {

@@ -183,7 +183,8 @@ static void append_end_io(struct bio *bio)
 	 */
 	if (!gc)
 		atomic_inc(&zc->holds);
-	more = zse_append_done(zd->engine, c, ok, offset, now, &finished);
+	more = zse_append_done(zd->engine, c, ok, offset * zd->pack, now,
+			       &finished);
 	if (ok && !gc)
 		znsage_end_pages(zc, first, nr, BLK_STS_OK);
 	if (!gc)
@@ -210,14 +211,15 @@ void znsage_append_submit(struct znsage_chunk *zc)
 	struct bio *bio = &zc->bio;
 	u32 i;
 
-	bio_init(bio, zd->backing.bdev, zc->vecs,
-		 c->gc ? zd->batch_blocks : zd->chunk_blocks, REQ_OP_WRITE);
+	bio_init(bio, zd->backing.bdev, zc->vecs, zc->nr_vecs, REQ_OP_WRITE);
 	zd->backend->append(zc, bio);
 	bio->bi_private = zc;
 	bio->bi_end_io = append_end_io;
-	for (i = zc->first; i < zc->first + zc->nr; i++)
+	for (i = zc->first; !zc->packed && i < zc->first + zc->nr; i++)
 		__bio_add_page(bio, pages[c->entries[i].page], PAGE_SIZE, 0);
-	for (i = 0; i < c->nr_padding; i++)
+	for (i = zc->from; zc->packed && i < zc->from + zc->nr_pages; i++)
+		__bio_add_page(bio, zc->packed[i], PAGE_SIZE, 0);
+	for (i = 0; i < c->nr_padding / zd->pack; i++)
 		__bio_add_page(bio, ZERO_PAGE(0), PAGE_SIZE, 0);
 	znsage_charge(zc, bio);
 	submit_bio_noacct(bio);
@@ -238,6 +240,8 @@ void znsage_append(struct znsage_device *zd, const struct zse_op *op)
 	percpu_ref_get(&zd->ref);
 	zc->first = op->first;
 	zc->nr = op->nr;
+	zc->from = op->from / zd->pack;
+	zc->nr_pages = op->blocks / zd->pack;
 	zc->refused = 0;
 	if (zc->core->gc)
 		zc->since = ktime_get_ns();
@@ -265,6 +269,8 @@ static void chunk_go(struct znsage_device *zd, struct zse_chunk *c)
 		chunk_fail(zd, c);
 		return;
 	}
+	if (zc->packed)
+		znsage_pack(zc);
 	zc->since = ktime_get_ns();
 	atomic_set(&zc->holds, 1);
 	if (zse_append_start(zd->engine, c, &op, zc->since)) {

@@ -16,6 +16,8 @@
  *	retry.c		appends that the device cannot take just now
  *	charge.c	which cgroup pays for I/O
  *	crypt.c		encryption of pages
+ *	compress.c	compression of pages
+ *	packed.c	compressed pages in chunks, in swap-in and in GC
  *	read.c		swap-in
  *	policy.c	policies by name; changing a device's policy
  *	bpf.c		policies in BPF
@@ -36,6 +38,7 @@
 #include <linux/hrtimer.h>
 #include <linux/irq_work.h>
 #include <linux/kernel.h>
+#include <linux/mempool.h>
 #include <linux/mutex.h>
 #include <linux/percpu-refcount.h>
 #include <linux/percpu.h>
@@ -65,6 +68,16 @@ enum znsage_encrypt {
 
 extern const char *const znsage_encrypt_names[ZNSAGE_NR_ENCRYPTS];
 
+/* How pages are compressed on the backing device; see compress.c. */
+enum znsage_compress {
+	ZNSAGE_COMPRESS_OFF,
+	ZNSAGE_COMPRESS_LZ4,
+	ZNSAGE_COMPRESS_ZSTD,
+	ZNSAGE_NR_COMPRESS
+};
+
+extern const char *const znsage_compress_names[ZNSAGE_NR_COMPRESS];
+
 /* What configfs collects and power=1 uses. */
 struct znsage_settings {
 	char backing[ZNSAGE_MAX_PATH];	/* the device below */
@@ -82,6 +95,7 @@ struct znsage_settings {
 	u32 deadline_us;	/* most that a page waits for its chunk */
 	char policy[ZNSAGE_POLICY_NAME];
 	enum znsage_encrypt encrypt;
+	enum znsage_compress compress;
 	bool force;		/* reset zones that are not empty */
 	bool keep_slots;	/* add a filler; see filler.c */
 };
@@ -109,6 +123,7 @@ struct znsage_latency {
 struct znsage_device;
 struct znsage_frames;
 struct znsage_crypt;
+struct znsage_compressor;
 
 /* A chunk of the engine and what its I/O needs. */
 struct znsage_chunk {
@@ -117,14 +132,20 @@ struct znsage_chunk {
 	struct page **pages;	/* one for each entry; GC's chunks own theirs */
 	struct bio bio;			/* the append */
 	struct bio_vec *vecs;		/* its pages */
+	u32 nr_vecs;
+	u32 nr_pages_owned;		/* of @pages, if it is one of GC */
 	u32 first, nr;			/* entries in the append */
+	u32 from, nr_pages;	/* of @packed; pages in it, or in GC's window */
 	u64 since;	/* ns: when its wait, GC read or GC append began */
 	u64 refused;	/* ns: when the append was first refused, or 0 */
 	struct list_head link;	/* on refused, or gc_retry */
 
 	/* Chunks of swap-out. */
 	struct bio **parents;		/* the bio that each entry came from */
-	struct page **encrypted;	/* ciphertext of each entry, or NULL */
+	/* What is appended instead of the pages, or NULL: */
+	struct page **encrypted;	/* ciphertext of each entry */
+	struct page **packed;		/* packed pages; GC's chunks, too */
+	void *buffer;			/* ... as they are mapped */
 	/*
 	 * Users of @parents: one for what is left to append, and one for each
 	 * append whose bios are being ended. The last one puts the chunk.
@@ -136,6 +157,8 @@ struct znsage_chunk {
 	atomic_t reads;			/* bios in flight */
 	bool single;			/* read block by block after an error */
 	bool failed;			/* a read failed */
+	void *window;		/* @pages as they are mapped, if packed */
+	unsigned long *unread;		/* bitmap of these: a read failed */
 };
 
 /* Who pays for a stream's I/O; see charge.c. */
@@ -171,7 +194,7 @@ struct znsage_backend {
 	/* Make @bio, which has no pages yet, the append of @zc. */
 	void (*append)(struct znsage_chunk *zc, struct bio *bio);
 	/*
-	 * In which block of its zone an append that worked begins. Any context.
+	 * In which page of its zone an append that worked begins. Any context.
 	 * Returns false if the device says nonsense.
 	 */
 	bool (*landed)(const struct znsage_chunk *zc, const struct bio *bio,
@@ -205,7 +228,8 @@ struct znsage_device {
 	unsigned long *to_reset;	/* of nr_all; see reset.c */
 	u32 chunk_blocks;		/* the longest append */
 	u32 batch_blocks;		/* of a full chunk, unless it grows */
-	u32 write_unit;			/* blocks */
+	u32 write_unit;			/* pages */
+	u32 pack;			/* blocks of the engine in a page */
 	u32 nr_write_streams;		/* of the device below, with FDP */
 	u32 nr_slots;
 	u32 nr_streams;			/* the most that any policy gets */
@@ -237,6 +261,11 @@ struct znsage_device {
 
 	struct znsage_frames *frames;	/* or NULL */
 	struct znsage_crypt *crypt;	/* NULL: pages are not encrypted */
+	struct znsage_compressor *compressor;	/* NULL: nor compressed */
+	struct bio_set packed_bios;	/* reads of packed pages */
+	mempool_t packed_pages;		/* two pages for each */
+	struct bio_list read_later;	/* under @lock; found none */
+	struct work_struct read_work;	/* goes on with these */
 	siphash_key_t key_secret;	/* hashes keys made from pointers */
 	u32 swap_type;			/* of the swap area; see cached.c */
 
@@ -251,6 +280,7 @@ struct znsage_device {
 	spinlock_t lock;		/* guards these: */
 	struct bio_list pending[ZSE_MAX_STREAMS]; /* found no chunk */
 	struct list_head gc_retry;	/* chunks to read block by block */
+	struct list_head gc_scan;	/* chunks whose window has been read */
 	struct list_head refused;	/* chunks to append again */
 	u64 starved;			/* streams with pending bios */
 	struct znsage_payer payers[ZSE_MAX_STREAMS];
@@ -387,9 +417,34 @@ int znsage_encrypt(struct znsage_chunk *zc);
 blk_status_t znsage_decrypt(struct znsage_device *zd, struct bio *bio,
 			    struct bvec_iter iter, u32 nr);
 
+/* compress.c */
+int znsage_compress_start(struct znsage_device *zd, enum znsage_compress how);
+void znsage_compress_end(struct znsage_device *zd);
+const char *znsage_compress_name(const struct znsage_device *zd);
+u32 znsage_compress(struct znsage_device *zd, struct page *page, u32 slot,
+		    void *to);
+int znsage_decompress(struct znsage_device *zd, const void *from, u32 room,
+		      u32 slot, void *to);
+
+/* packed.c */
+extern const unsigned int znsage_packed_pad;
+int znsage_packed_start(struct znsage_device *zd);
+void znsage_packed_end(struct znsage_device *zd);
+u32 znsage_packed_pages(u32 nr, u32 pack);
+u32 znsage_packed_buffer(const struct znsage_chunk *zc);
+int znsage_packed_chunk(struct znsage_chunk *zc);
+void znsage_packed_chunk_free(struct znsage_chunk *zc);
+void znsage_pack(struct znsage_chunk *zc);
+bool znsage_packed_read(struct znsage_device *zd, struct bio *bio,
+			struct bvec_iter iter, const struct zse_run *run,
+			bool wait);
+void znsage_packed_read_later(struct znsage_device *zd, struct bio *bio);
+void znsage_packed_scan(struct znsage_device *zd);
+
 /* read.c */
 extern const unsigned int znsage_read_pad;
 void znsage_read(struct znsage_device *zd, struct bio *bio);
+void znsage_read_on(struct znsage_device *zd, struct bio *bio, bool wait);
 
 /* worker.c */
 extern const unsigned int znsage_worker_pad;
@@ -431,12 +486,12 @@ static inline sector_t znsage_zone_start(const struct znsage_device *zd,
 	return zd->zone_nr[zone] * zd->zone_sectors;
 }
 
-/* Sector of a block on the backing device. */
+/* Sector of the page with a block on the backing device. */
 static inline sector_t znsage_block_sector(const struct znsage_device *zd,
 					   u32 block)
 {
 	return znsage_zone_start(zd, zse_block_zone(zd->engine, block)) +
-	       (sector_t)zse_block_offset(zd->engine, block) *
+	       (sector_t)(zse_block_offset(zd->engine, block) / zd->pack) *
 	       ZNSAGE_PAGE_SECTORS;
 }
 

@@ -208,7 +208,7 @@ static void zoned_append(struct znsage_chunk *zc, struct bio *bio)
 }
 
 /*
- * Where in its zone an append landed, in blocks. The device may report
+ * Where in its zone an append landed, in pages. The device may report
  * nonsense; a sector before the zone wraps. Returns false if it did.
  */
 static bool zoned_landed(const struct znsage_chunk *zc, const struct bio *bio,
@@ -221,7 +221,7 @@ static bool zoned_landed(const struct znsage_chunk *zc, const struct bio *bio,
 	*offset = sectors / ZNSAGE_PAGE_SECTORS;
 	return !(sectors % ZNSAGE_PAGE_SECTORS) &&
 	       sectors / ZNSAGE_PAGE_SECTORS <
-	       zse_get_config(zd->engine)->zone_blocks;
+	       zse_get_config(zd->engine)->zone_blocks / zd->pack;
 }
 
 static bool zoned_reset(const struct znsage_device *zd, struct bio *bio)

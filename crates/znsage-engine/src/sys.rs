@@ -225,7 +225,7 @@ pub struct zse_stream_info {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct zse_stats {
     pub host_blocks: u64,
-    pub stored_blocks: u64,
+    pub host_pages: u64,
     pub gc_blocks: u64,
     pub padding_blocks: u64,
     pub read_blocks: u64,
@@ -480,7 +480,7 @@ mod tests {
             map,
             zse_stats {
                 host_blocks,
-                stored_blocks,
+                host_pages,
                 gc_blocks,
                 padding_blocks,
                 read_blocks,

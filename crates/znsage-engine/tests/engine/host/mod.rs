@@ -408,7 +408,7 @@ impl Host {
                 self.want.gc_blocks += entries.len() as u64;
             } else {
                 self.want.host_blocks += entries.len() as u64;
-                self.want.stored_blocks += entries.len() as u64;
+                self.want.host_pages += entries.len() as u64;
             }
             let base = zone * self.cfg.zone_blocks + offset;
             for (i, entry) in entries.iter().enumerate() {

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Compression of pages, by the kernel's crypto API (acomp). Each page is
+ * compressed by itself, into a record: a header, then the page as it was
+ * compressed, or as it is if that gains nothing. Swap-in gets the page from the
+ * record alone. GC moves records as they are.
+ *
+ * The header has the slot first, where GC looks for it (engine/packed.c), and a
+ * checksum of all else. The map is what says where a record is; the checksum is
+ * there since a page goes through more hands than an uncompressed one, and a
+ * wrong one must be an I/O error and not wrong memory.
+ *
+ * Each CPU has a compressor of its own with room for a page that grows. They
+ * are allocated at attach, and nothing is on the way. Compressors that work
+ * asynchronously, on a device, are not used: they may need memory to do so.
+ */
+#include <linux/cpumask.h>
+#include <linux/crypto.h>
+#include <linux/highmem.h>
+#include <linux/mutex.h>
+#include <linux/percpu.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+#include <linux/xxhash.h>
+#include <crypto/acompress.h>
+
+#include "znsage.h"
+
+const char *const znsage_compress_names[ZNSAGE_NR_COMPRESS] = {
+	[ZNSAGE_COMPRESS_OFF] = "off",
+	[ZNSAGE_COMPRESS_LZ4] = "lz4",
+	[ZNSAGE_COMPRESS_ZSTD] = "zstd",
+};
+
+MODULE_SOFTDEP("post: lz4 zstd");
+
+/* What precedes a page on the device. */
+struct record {
+	__le32 slot;
+	__le16 bytes;	/* of the page that follows; PAGE_SIZE: as it is */
+	__le16 reserved;
+	__le32 sum;	/* of the fields before, and of the page */
+};
+
+/* Some compressors write beyond the size that they are told: up to 6.8, to twice it. */
+#define OUT_BYTES	(2 * PAGE_SIZE)
+
+/* State to compress a page, one for each CPU. */
+struct cpu_compressor {
+	struct mutex lock;		/* the user may sleep and migrate */
+	struct crypto_acomp *tfm;
+	struct acomp_req *req;
+	u8 *out;			/* OUT_BYTES */
+};
+
+struct znsage_compressor {
+	enum znsage_compress how;
+	struct cpu_compressor __percpu *cpus;
+};
+
+/*
+ * xxHash is in every kernel's image that has zstd, and as quick as memory. Up
+ * to 6.13, crc32c is slower without the crypto API, and in a module of its own.
+ */
+static u32 record_sum(const struct record *r, const void *page, u32 bytes)
+{
+	u64 seed = (u64)le32_to_cpu(r->slot) << 32 |
+		   (u32)le16_to_cpu(r->bytes) << 16 | le16_to_cpu(r->reserved);
+
+	return (u32)xxh64(page, bytes, seed);
+}
+
+/*
+ * Compress or decompress from @src, @from bytes, to @dst, which has room for
+ * @to. Returns the number of bytes there, or an errno.
+ */
+static int run(struct cpu_compressor *c, struct scatterlist *src, u32 from,
+	       struct scatterlist *dst, u32 to, bool compress)
+{
+	DECLARE_CRYPTO_WAIT(wait);
+	int err;
+
+	acomp_request_set_callback(c->req, 0, crypto_req_done, &wait);
+	acomp_request_set_params(c->req, src, dst, from, to);
+	err = crypto_wait_req(compress ? crypto_acomp_compress(c->req) :
+			      crypto_acomp_decompress(c->req), &wait);
+	return err ? err : (int)c->req->dlen;
+}
+
+/**
+ * znsage_compress() - make the record of a page
+ * @zd:	  device that compresses
+ * @page: page
+ * @slot: its slot
+ * @to:	  where; has room for a record of a page as it is
+ *
+ * Context: process; may sleep, but not for memory or I/O.
+ * Return: the blocks of the engine that the record takes; the bytes after it,
+ * up to the next block, are zero.
+ */
+u32 znsage_compress(struct znsage_device *zd, struct page *page, u32 slot,
+		    void *to)
+{
+	struct cpu_compressor *c = raw_cpu_ptr(zd->compressor->cpus);
+	u32 block = PAGE_SIZE / zd->pack, bytes, blocks, least;
+	struct record *r = to;
+	struct scatterlist src, dst;
+	const void *from;
+	int got;
+
+	mutex_lock(&c->lock);
+	sg_init_table(&src, 1);
+	sg_set_page(&src, page, PAGE_SIZE, 0);
+	sg_init_one(&dst, c->out, OUT_BYTES);
+	got = run(c, &src, PAGE_SIZE, &dst, PAGE_SIZE, true);
+	if (got > 0 && got + sizeof(*r) <= PAGE_SIZE - block) {
+		bytes = got;
+		memcpy(r + 1, c->out, bytes);
+	} else {
+		bytes = PAGE_SIZE;
+		from = kmap_local_page(page);
+		memcpy(r + 1, from, PAGE_SIZE);
+		kunmap_local(from);
+	}
+	mutex_unlock(&c->lock);
+	*r = (struct record){
+		.slot = cpu_to_le32(slot),
+		.bytes = cpu_to_le16(bytes),
+	};
+	r->sum = cpu_to_le32(record_sum(r, r + 1, bytes));
+	blocks = DIV_ROUND_UP(sizeof(*r) + bytes, block);
+	least = zd->pack / ZSE_LEAST_PART;
+	if (blocks < least)
+		blocks = least;
+	memset((u8 *)(r + 1) + bytes, 0,
+	       blocks * block - sizeof(*r) - bytes);
+	cond_resched();
+	return blocks;
+}
+
+/* Is what was read the record of @slot? */
+static bool is_record(const struct record *r, u32 room, u32 slot)
+{
+	u32 bytes = le16_to_cpu(r->bytes);
+
+	return le32_to_cpu(r->slot) == slot && bytes <= PAGE_SIZE && bytes &&
+	       sizeof(*r) + bytes <= room &&
+	       le32_to_cpu(r->sum) == record_sum(r, r + 1, bytes);
+}
+
+/**
+ * znsage_decompress() - get the page out of a record
+ * @zd:	  device that compresses
+ * @from: record, as it was read
+ * @room: bytes that were read
+ * @slot: whose record it must be
+ * @to:	  the page, PAGE_SIZE bytes
+ *
+ * Context: process; may sleep, but not for memory or I/O.
+ * Return: 0, or -EIO if it is not the record of the slot.
+ */
+int znsage_decompress(struct znsage_device *zd, const void *from, u32 room,
+		      u32 slot, void *to)
+{
+	struct cpu_compressor *c = raw_cpu_ptr(zd->compressor->cpus);
+	const struct record *r = from;
+	struct scatterlist src, dst;
+	u32 bytes;
+	int got;
+
+	if (!is_record(r, room, slot))
+		return -EIO;
+	bytes = le16_to_cpu(r->bytes);
+	if (bytes == PAGE_SIZE) {
+		memcpy(to, r + 1, PAGE_SIZE);
+		return 0;
+	}
+	mutex_lock(&c->lock);
+	memcpy(c->out, r + 1, bytes);
+	sg_init_one(&src, c->out, bytes);
+	sg_init_one(&dst, c->out + PAGE_SIZE, PAGE_SIZE);
+	got = run(c, &src, bytes, &dst, PAGE_SIZE, false);
+	if (got == PAGE_SIZE)
+		memcpy(to, c->out + PAGE_SIZE, PAGE_SIZE);
+	mutex_unlock(&c->lock);
+	cond_resched();
+	return got == PAGE_SIZE ? 0 : -EIO;
+}
+
+static int cpu_start(struct cpu_compressor *c, const char *name, int cpu)
+{
+	int node = cpu_to_node(cpu);
+
+	mutex_init(&c->lock);
+	c->out = kmalloc_node(OUT_BYTES, GFP_KERNEL, node);
+	if (!c->out)
+		return -ENOMEM;
+	c->tfm = crypto_alloc_acomp_node(name, 0, CRYPTO_ALG_ASYNC, node);
+	if (IS_ERR(c->tfm)) {
+		int err = PTR_ERR(c->tfm);
+
+		c->tfm = NULL;
+		return err;
+	}
+	c->req = acomp_request_alloc(c->tfm);
+	return c->req ? 0 : -ENOMEM;
+}
+
+/**
+ * znsage_compress_start() - make a device's compressors
+ * @zd:	 device that is being attached
+ * @how: algorithm
+ *
+ * The caller calls znsage_compress_end() even after an error.
+ *
+ * Context: sleeps; may load modules.
+ * Return: 0, or an errno with a message.
+ */
+int znsage_compress_start(struct znsage_device *zd, enum znsage_compress how)
+{
+	const char *name = znsage_compress_names[how];
+	int cpu, err = 0;
+
+	if (how == ZNSAGE_COMPRESS_OFF)
+		return 0;
+	zd->compressor = kzalloc(sizeof(*zd->compressor), GFP_KERNEL);
+	if (!zd->compressor)
+		return -ENOMEM;
+	zd->compressor->how = how;
+	zd->compressor->cpus = alloc_percpu(struct cpu_compressor);
+	if (!zd->compressor->cpus)
+		return -ENOMEM;
+	for_each_possible_cpu(cpu) {
+		err = cpu_start(per_cpu_ptr(zd->compressor->cpus, cpu), name,
+				cpu);
+		if (err)
+			break;
+	}
+	if (!err || err == -ENOMEM)
+		return err;
+	znsage_err(zd->name, "the kernel cannot compress by %s (%d)", name,
+		   err);
+	return -ENOPKG;
+}
+
+/* How the device compresses, for people. */
+const char *znsage_compress_name(const struct znsage_device *zd)
+{
+	return znsage_compress_names[zd->compressor ? zd->compressor->how :
+				     ZNSAGE_COMPRESS_OFF];
+}
+
+void znsage_compress_end(struct znsage_device *zd)
+{
+	int cpu;
+
+	if (!zd->compressor)
+		return;
+	for_each_possible_cpu(cpu) {
+		struct cpu_compressor *c;
+
+		if (!zd->compressor->cpus)
+			break;
+		c = per_cpu_ptr(zd->compressor->cpus, cpu);
+		if (c->req)
+			acomp_request_free(c->req);
+		if (c->tfm)
+			crypto_free_acomp(c->tfm);
+		kfree(c->out);
+	}
+	free_percpu(zd->compressor->cpus);
+	kfree(zd->compressor);
+	zd->compressor = NULL;
+}
