@@ -37,6 +37,8 @@ pub struct Details {
     pub policy_ejected: Option<String>,
     /// How pages are encrypted on the device.
     pub encrypt: Option<String>,
+    /// How pages are compressed on the device.
+    pub compress: Option<String>,
     /// Files with one number that `counters::Device` does not have.
     #[serde(flatten)]
     pub numbers: BTreeMap<String, u64>,
@@ -104,6 +106,7 @@ fn read(sys: &dyn Sys, name: &str, known: &Value) -> Details {
             .map(|t| t.trim().to_string())
             .filter(|t| !t.is_empty()),
         encrypt: text("encrypt").map(|t| t.trim().to_string()),
+        compress: text("compress").map(|t| t.trim().to_string()),
         numbers: sys
             .list(&directory(name))
             .into_iter()

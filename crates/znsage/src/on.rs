@@ -33,6 +33,8 @@ pub struct Report {
     pub keep_slots: bool,
     /// The module's attribute `encrypt`, if there is one.
     pub encrypt: Option<String>,
+    /// Likewise, `compress`.
+    pub compress: Option<String>,
     /// What was on the device and is lost.
     pub lost: Option<String>,
     /// The device keeps what is written to it, also after `off`.
@@ -145,6 +147,7 @@ fn settings(args: &OnArgs, backing: &Backing, chunk: Option<u64>) -> Vec<(&'stat
     ];
     let names = [("policy", &args.policy), ("victim", &args.victim)];
     list.extend(names.into_iter().filter_map(|(attribute, name)| Some((attribute, name.clone()?))));
+    list.extend(args.compress.map(|how| ("compress", how.name().to_string())));
     list.extend(args.encrypt.map(|how| ("encrypt", how.name().to_string())));
     let numbers = [
         ("size", args.size),
@@ -204,6 +207,10 @@ fn refused(e: &io::Error, args: &OnArgs, path: &str, logged: Option<String>) -> 
         Some(libc::ENOSPC) => {
             (Kind::Device, "--policy single and a smaller --reserve need fewer zones")
         }
+        Some(libc::ENOPKG) if args.compress.is_some() && args.encrypt.is_none() => (
+            Kind::Environment,
+            "the kernel needs CONFIG_CRYPTO_LZ4 or CONFIG_CRYPTO_ZSTD; or omit --compress",
+        ),
         Some(libc::ENOPKG) => (
             Kind::Environment,
             "`modprobe xts` and `modprobe aes` must succeed: the kernel needs CONFIG_CRYPTO_XTS \
@@ -250,6 +257,7 @@ fn report(sys: &dyn Sys, device: Device, path: &str) -> Result<Report> {
         priority: swaps::area(sys, &device.name).map(|a| a.priority),
         keep_slots: swaps::is_on(sys, &swaps::filler_node(&device.name)),
         encrypt: counters::value(sys, &device.name, "encrypt").ok(),
+        compress: counters::value(sys, &device.name, "compress").ok(),
         lost: None,
         keeps: queue::keeps(sys, &device.backing),
         device,
@@ -306,6 +314,7 @@ impl Report {
             "priority": self.priority,
             "keep_slots": self.keep_slots,
             "encrypt": self.encrypt,
+            "compress": self.compress,
             "lost": self.lost,
             "keeps_pages_after_off": self.keeps,
             "device": self.device,
@@ -321,6 +330,10 @@ impl Report {
         let encrypted = match self.encrypt.as_deref() {
             None | Some("off") => "",
             Some(_) => ", encrypted",
+        };
+        let compressed = match self.compress.as_deref() {
+            None | Some("off") => String::new(),
+            Some(how) => format!(", compressed by {how}"),
         };
         let by_gc = match d.gc_shared {
             0 => format!(" and {} by GC", d.gc_stripe),
@@ -342,7 +355,7 @@ impl Report {
             );
         }
         format!(
-            "{} on {}: {} of swap{priority}{encrypted}\n\
+            "{} on {}: {} of swap{priority}{encrypted}{compressed}\n\
              policy {} ({} streams), zones written at a time {}{by_gc}\n\
              chunks of {}, {} zones of {}\n\
              {} of memory for the map\n{notes}",

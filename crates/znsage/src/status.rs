@@ -72,6 +72,7 @@ impl Report {
             if let Some(how) = &details.encrypt {
                 text += &format!("\n{}: encryption: {how}\n", device.name);
             }
+            text += &compression(device, details);
             text += &latencies(&device.name, details);
             text += &zones(&device.name, details);
             if self.streams {
@@ -105,6 +106,19 @@ impl Report {
             units::size(d.map_bytes),
         ]
     }
+}
+
+/// How pages are compressed, and what that gained so far; nothing if they are not.
+fn compression(device: &Device, details: &Details) -> String {
+    let Some(how) = details.compress.as_deref().filter(|&how| how != "off") else {
+        return String::new();
+    };
+    let pages = details.numbers.get("host_pages").copied().filter(|&pages| pages > 0);
+    let gained = pages.map_or(String::new(), |pages| {
+        let percent = device.host_blocks as f64 / pages as f64 * 100.0;
+        format!(", pages take {percent:.0} % of their size")
+    });
+    format!("\n{}: compression: {how}{gained}\n", device.name)
 }
 
 /// Latencies since attach, or since the histograms were reset.

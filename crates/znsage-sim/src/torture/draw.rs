@@ -148,6 +148,7 @@ fn draw_config(r: &mut Draw, unit: u32, units: u32, capacity: u32, limit: u32) -
     let most = (MOST_BLOCKS / zone_blocks).clamp(8, 200);
     let nr_zones = r.up_to(8, &[10, 20, 60, 200]).min(most);
     let mut cfg = Config {
+        pack: 0,
         nr_zones,
         zone_blocks,
         finish: capacity != zone_blocks,

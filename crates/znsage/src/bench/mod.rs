@@ -92,6 +92,7 @@ pub fn run(sys: &dyn Sys, args: &BenchArgs, page: u64) -> Result<Report> {
         threads,
         seed,
         huge_pages: args.thp,
+        compressible: args.compressible,
     })?;
     let mut bench = Bench {
         sys,
@@ -122,6 +123,7 @@ pub fn run(sys: &dyn Sys, args: &BenchArgs, page: u64) -> Result<Report> {
         utilization_percent: args.utilization,
         seed,
         thp: args.thp,
+        compressible: args.compressible,
         page_cluster: sys
             .read("/proc/sys/vm/page-cluster")
             .ok()

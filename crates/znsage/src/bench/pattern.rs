@@ -3,6 +3,9 @@
 //! seed, page number and generation. Writing or verifying takes two instructions per
 //! word. No word fits another place, page or generation, so verification detects
 //! stale, misplaced, torn and zeroed pages.
+//!
+//! Nothing makes such a page smaller. Where pages are to be compressible, the first word
+//! is repeated from some place on.
 
 /// Difference of neighbouring words; odd, so that all words of a page differ.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -54,38 +57,48 @@ pub fn next_generation(generation: u8) -> u8 {
     generation.checked_add(1).unwrap_or(1)
 }
 
-pub fn write(words: &mut [u64], key: u64) {
+/// Of a page's words, those that differ from each other if about `share` of the page is to
+/// be compressible.
+pub fn distinct(words: usize, share: f64) -> usize {
+    ((words as f64 * (1.0 - share)).round() as usize).clamp(1, words)
+}
+
+pub fn write(words: &mut [u64], key: u64, distinct: usize) {
+    let (first, rest) = words.split_at_mut(distinct);
     let mut word = key;
-    for w in words {
+    for w in first {
         *w = word;
         word = word.wrapping_add(STEP);
     }
+    rest.fill(key);
 }
 
 /// Compares every word, without an early exit: damage is rare, and branches cost.
-pub fn verify(words: &[u64], key: u64) -> bool {
+pub fn verify(words: &[u64], key: u64, distinct: usize) -> bool {
+    let (first, rest) = words.split_at(distinct);
     let mut expected = key;
     let mut difference = 0;
-    for w in words {
+    for w in first {
         difference |= w ^ expected;
         expected = expected.wrapping_add(STEP);
+    }
+    for w in rest {
+        difference |= w ^ key;
     }
     difference == 0
 }
 
 /// Describes a page that failed to verify.
-pub fn diagnose(words: &[u64], seed: u64, key: u64) -> String {
+pub fn diagnose(words: &[u64], seed: u64, key: u64, distinct: usize) -> String {
     if words.iter().all(|&w| w == 0) {
         return "only zeros".to_string();
     }
     let sound = |key: u64| {
-        let mut expected = key;
-        let count = words.iter().take_while(|&&w| {
-            let same = w == expected;
-            expected = expected.wrapping_add(STEP);
-            same
-        });
-        count.count()
+        let expected = |i: usize| match i < distinct {
+            true => key.wrapping_add(STEP.wrapping_mul(i as u64)),
+            false => key,
+        };
+        words.iter().enumerate().take_while(|&(i, &w)| w == expected(i)).count()
     };
     let own = sound(key);
     if own > 0 {
@@ -120,7 +133,7 @@ mod tests {
 
     fn page(number: u64, generation: u8) -> Vec<u64> {
         let mut words = vec![0; 512];
-        write(&mut words, key(SEED, number, generation));
+        write(&mut words, key(SEED, number, generation), 512);
         words
     }
 
@@ -134,10 +147,10 @@ mod tests {
     #[test]
     fn page_matches_only_its_own_key() {
         let words = page(7, 1);
-        assert!(verify(&words, key(SEED, 7, 1)));
-        assert!(!verify(&words, key(SEED, 7, 2)));
-        assert!(!verify(&words, key(SEED, 8, 1)));
-        assert!(!verify(&words, key(SEED + 1, 7, 1)));
+        assert!(verify(&words, key(SEED, 7, 1), 512));
+        assert!(!verify(&words, key(SEED, 7, 2), 512));
+        assert!(!verify(&words, key(SEED, 8, 1), 512));
+        assert!(!verify(&words, key(SEED + 1, 7, 1), 512));
     }
 
     #[test]
@@ -146,14 +159,14 @@ mod tests {
         for word in 0..512 {
             let mut words = good.clone();
             words[word] ^= 1 << (word % 64);
-            assert!(!verify(&words, key(SEED, 3, 9)), "word {word}");
+            assert!(!verify(&words, key(SEED, 3, 9), 512), "word {word}");
         }
     }
 
     #[test]
     fn damage_is_described() {
         let want = key(SEED, 7, 3);
-        let tell = |words: &[u64]| diagnose(words, SEED, want);
+        let tell = |words: &[u64]| diagnose(words, SEED, want, 512);
         assert_eq!(tell(&[0; 512]), "only zeros");
         assert_eq!(tell(&page(7, 2)), "all of page 7 generation 2");
         assert_eq!(tell(&page(9, 1)), "all of page 9 generation 1");
@@ -165,6 +178,22 @@ mod tests {
         half[256..].fill(0);
         assert_eq!(tell(&half), "page 9 generation 1 up to word 256, then zeros");
         assert!(tell(&[5; 512]).starts_with("foreign data (0x0000000000000005) up to word 1"));
+    }
+
+    #[test]
+    fn compressible_pages_are_verified_too() {
+        let (want, distinct) = (key(SEED, 5, 2), distinct(512, 0.75));
+        assert_eq!(distinct, 128);
+        let mut words = vec![0; 512];
+        write(&mut words, want, distinct);
+        assert!(verify(&words, want, distinct));
+        for word in [0, 127, 128, 511] {
+            let mut damaged = words.clone();
+            damaged[word] ^= 1;
+            assert!(!verify(&damaged, want, distinct), "word {word}");
+            let told = diagnose(&damaged, SEED, want, distinct);
+            assert_eq!(told.contains(&format!("up to word {word},")), word > 0, "{told}");
+        }
     }
 
     #[test]

@@ -109,6 +109,8 @@ pub struct Share<'a> {
     words: &'a mut [u64],
     generations: &'a mut [u8],
     page_words: usize,
+    /// See [`pattern::distinct`].
+    distinct: usize,
     seed: u64,
     /// Different for each thread and phase.
     access_seed: u64,
@@ -139,6 +141,7 @@ impl<'a> Share<'a> {
                 words,
                 generations,
                 page_words,
+                distinct: pattern::distinct(page_words, setup.compressible),
                 seed: setup.seed,
                 access_seed: pattern::mix(phase_seed ^ thread as u64),
                 chooser: None,
@@ -169,14 +172,16 @@ impl<'a> Share<'a> {
     fn rewrite(&mut self, page: usize) {
         self.generations[page] = pattern::next_generation(self.generations[page]);
         let key = self.key(page);
-        pattern::write(self.page(page), key);
+        let distinct = self.distinct;
+        pattern::write(self.page(page), key, distinct);
     }
 
     /// Verifies a page. Counts, describes and repairs a damaged one, so that it counts
     /// once.
     fn check(&mut self, page: usize, tally: &mut Tally, running: &Running) {
         let key = self.key(page);
-        if pattern::verify(self.page(page), key) {
+        let distinct = self.distinct;
+        if pattern::verify(self.page(page), key, distinct) {
             return;
         }
         tally.corrupt += 1;
@@ -184,7 +189,7 @@ impl<'a> Share<'a> {
             let seed = self.seed;
             let number = self.first + page;
             let generation = self.generations[page];
-            let holds = pattern::diagnose(self.page(page), seed, key);
+            let holds = pattern::diagnose(self.page(page), seed, key, distinct);
             let text = format!("page {number} generation {generation} holds {holds}");
             running.findings.lock().expect("no holder panics").push(text);
         }
@@ -264,6 +269,7 @@ mod tests {
             threads,
             seed: 99,
             huge_pages: false,
+            compressible: 0.0,
         }
     }
 

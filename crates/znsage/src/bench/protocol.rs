@@ -17,6 +17,8 @@ pub struct Setup {
     pub threads: u32,
     pub seed: u64,
     pub huge_pages: bool,
+    /// Share of each page that compression takes away, about.
+    pub compressible: f64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -97,6 +97,7 @@ pub struct Config {
     pub utilization_percent: Option<f64>,
     pub seed: u64,
     pub thp: bool,
+    pub compressible: f64,
     /// vm.page-cluster: swap-in reads up to 2^N pages ahead.
     pub page_cluster: Option<u32>,
 }
@@ -269,6 +270,7 @@ mod tests {
             threads: 2,
             pattern: "random",
             write_ratio: Some(0.5),
+            compressible: 0.0,
             utilization_percent: Some(60.0),
             seed: 7,
             thp: false,

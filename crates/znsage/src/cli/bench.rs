@@ -89,6 +89,10 @@ pub struct BenchArgs {
     #[arg(long)]
     pub fill_only: bool,
 
+    /// Share of each page that compression takes away, about, 0 to 1
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = parse_ratio)]
+    pub compressible: f64,
+
     /// Read and verify every page once more at the end
     #[arg(long)]
     pub verify: bool,

@@ -165,6 +165,11 @@ pub struct OnArgs {
     #[arg(long, value_enum, value_name = "HOW")]
     pub encrypt: Option<Encrypt>,
 
+    /// Compress pages on the device; some pages shrink to a third, some not at all
+    /// [default: off]
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub compress: Option<Compress>,
+
     /// Keep on the device what was read back and is unchanged, so that it need not be
     /// written again. Adds a second swap area, which stays empty: the kernel then
     /// reports nearly twice as much swap as there is. Without --priority, 0 is taken
@@ -183,6 +188,27 @@ impl OnArgs {
         let matches = Self::augment_args(clap::Command::new("on")).try_get_matches_from(words);
         let args = matches.and_then(|matches| Self::from_arg_matches(&matches));
         args.expect("`on` requires only a device")
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Compress {
+    /// Pages as they are in memory
+    Off,
+    /// Takes little of the CPU
+    Lz4,
+    /// Makes pages smaller, and takes more
+    Zstd,
+}
+
+impl Compress {
+    /// The module's name for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Compress::Off => "off",
+            Compress::Lz4 => "lz4",
+            Compress::Zstd => "zstd",
+        }
     }
 }
 
