@@ -15,6 +15,9 @@
  * has a whole unit of stale blocks. GC finds it by the live counts, of which
  * each CPU in the middle of a free or a write may leave one too high by one.
  *
+ * Where pages are packed, so many fit if none shrinks. There may be more slots
+ * then: zse_chunk_fits().
+ *
  * Return: slots, or 0 if there are too few zones.
  */
 u32 zse_max_slots(const struct zse_config *cfg)
@@ -33,6 +36,14 @@ u32 zse_max_slots(const struct zse_config *cfg)
 	slots = zp_div(slots, longest_page(cfg));
 	slots = slots > cfg->nr_cpus ? slots - cfg->nr_cpus : 0;
 	return slots < ZSE_MAX_BLOCKS ? (u32)slots : ZSE_MAX_BLOCKS;
+}
+
+/* Packed pages may be as small as that. */
+static u64 most_slots(const struct zse_config *cfg)
+{
+	u64 slots = zse_max_slots(cfg);
+
+	return cfg->pack ? slots * ZSE_LEAST_PART : slots;
 }
 
 static enum zse_refusal config_check(const struct zse_config *cfg)
@@ -58,7 +69,7 @@ static enum zse_refusal config_check(const struct zse_config *cfg)
 		return ZSE_BAD_SETTING;
 	if (!zse_max_slots(cfg))
 		return ZSE_TOO_FEW_ZONES;
-	if (!cfg->nr_slots || cfg->nr_slots > zse_max_slots(cfg))
+	if (!cfg->nr_slots || cfg->nr_slots > most_slots(cfg))
 		return ZSE_TOO_MANY_SLOTS;
 	if (chunks > ZSE_MAX_ENTRIES ||
 	    chunks * cfg->chunk_blocks > ZSE_MAX_ENTRIES)
@@ -170,6 +181,9 @@ struct zse_engine *zse_create(const struct zse_config *cfg,
 	e->shared = limits_shared(cfg);
 	e->victim_rule = cfg->victim;
 	e->nr_blocks = cfg->nr_zones * cfg->zone_blocks;
+	/* If all slots have room, what is in flight must not be in the way. */
+	e->most_live = cfg->nr_slots > zse_max_slots(cfg) ?
+		       packed_most_live(cfg) : ~0ULL;
 	flow_init(e);
 	if (!flow_watermarks(e, &e->flow.low, &e->flow.high))
 		*why = ZSE_BAD_SETTING;
@@ -236,6 +250,7 @@ static void add_shards(const struct zse_engine *e, struct zse_stats *st)
 		st->slots_freed += zp_count_read(&shard->freed);
 		st->host_blocks += zp_count_read(&shard->host_blocks);
 		st->host_pages += zp_count_read(&shard->host_pages);
+		st->refused_pages += zp_count_read(&shard->refused);
 		st->padding_blocks += zp_count_read(&shard->padding_blocks);
 		st->chunks += zp_count_read(&shard->chunks);
 	}

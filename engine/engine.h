@@ -51,7 +51,7 @@ enum zse_refusal {
 	ZSE_BAD_CHUNK,		/* larger than a zone, or not in write units */
 	ZSE_TOO_FEW_ZONES,	/* for streams, GC and the reserve */
 	ZSE_TOO_MANY_BLOCKS,	/* more than ZSE_MAX_BLOCKS */
-	ZSE_TOO_MANY_SLOTS,	/* more than zse_max_slots() */
+	ZSE_TOO_MANY_SLOTS,	/* more than zse_max_slots(); packed: 16 times */
 	ZSE_TOO_MANY_CHUNKS,	/* more than ZSE_MAX_ENTRIES in the pool */
 	ZSE_BAD_SETTING,	/* a watermark, the policy, ... out of range */
 };
@@ -275,6 +275,7 @@ struct zse_chunk *zse_stream_flush(struct zse_engine *e, u32 stream);
 struct zse_chunk *zse_stream_take(struct zse_engine *e, u32 stream,
 				  u64 born_before);
 void zse_chunk_pack(struct zse_engine *e, struct zse_chunk *c, u32 len);
+bool zse_chunk_fits(struct zse_engine *e, struct zse_chunk *c);
 bool zse_stream_due(const struct zse_engine *e, u32 stream);
 u64 zse_stream_born(const struct zse_engine *e, u32 stream);
 bool zse_append_start(struct zse_engine *e, struct zse_chunk *c,

@@ -178,7 +178,8 @@ struct zse_shard {
 	u64 host_pages;
 	u64 padding_blocks;
 	u64 chunks;
-	u64 pad[2];		/* a cache line of its own */
+	u64 live;		/* packed: blocks of live pages, mod 2^64 */
+	u64 refused;		/* likewise: pages; fills a cache line */
 	struct {
 		u64 read_blocks;	/* from its zones */
 		u64 host_blocks;
@@ -286,6 +287,7 @@ struct zse_engine {
 	u32 nr_blocks;
 	bool shared;		/* swap-out uses GC's zones: limits_shared() */
 	u64 map_bytes;
+	u64 most_live;		/* blocks, packed: zse_chunk_fits() */
 	struct zse_zone *zones;
 	struct zse_stream *streams;
 	struct zse_chunk *chunks;
@@ -491,6 +493,7 @@ void chunk_wait(struct zse_engine *e, struct zse_chunk *c,
 void chunk_stall(struct zse_engine *e, struct zse_chunk *c);
 
 /* packed.c; packed_window() with the engine lock */
+u64 packed_most_live(const struct zse_config *cfg);
 u32 packed_waste(const struct zse_config *cfg);
 u32 packed_gc_entries(const struct zse_config *cfg);
 u32 packed_shortest(const struct zse_config *cfg);

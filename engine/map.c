@@ -76,6 +76,8 @@ static bool page_died(struct zse_engine *e, struct zse_zone *z, u32 len)
 	u32 left = zp_sub_return(&z->live, len);
 
 	zp_warn(left > e->cfg.zone_blocks);
+	if (e->cfg.pack)
+		zp_count(&shard(e)->live, -(u64)len);
 	if (left || zp_load(&z->state) != ZSE_ZONE_FULL)
 		return false;
 	zone_note_dead(e, z);
@@ -141,9 +143,11 @@ void map_publish(struct zse_engine *e, const struct zse_chunk *c, u32 first,
 		 u32 nr, u32 block)
 {
 	struct zse_zone *z = &e->zones[zse_block_zone(e, block)];
-	u32 i, dead = 0;
+	u32 all = entries_len(e, c, first, nr), i, dead = 0;
 
-	zp_add(&z->live, entries_len(e, c, first, nr));
+	zp_add(&z->live, all);
+	if (e->cfg.pack)
+		zp_count(&shard(e)->live, all);
 	for (i = first; i < first + nr; i++) {
 		const struct zse_entry *entry = &c->entries[i];
 		u64 was = expected(e, entry);
@@ -159,6 +163,8 @@ void map_publish(struct zse_engine *e, const struct zse_chunk *c, u32 first,
 	}
 	if (dead)
 		zp_sub_return(&z->live, dead);
+	if (dead && e->cfg.pack)
+		zp_count(&shard(e)->live, -(u64)dead);
 }
 
 /**

@@ -63,6 +63,20 @@ u32 packed_waste(const struct zse_config *cfg)
 	return (windows + 4) * cfg->pack;
 }
 
+/*
+ * The most blocks of live pages with which GC always finds a victim; see
+ * zse_max_slots().
+ */
+u64 packed_most_live(const struct zse_config *cfg)
+{
+	u32 zones = limits_not_full(cfg);
+	u32 taken = cfg->write_unit + packed_waste(cfg);
+
+	if (cfg->nr_zones <= zones || cfg->zone_blocks <= taken)
+		return 0;
+	return (u64)(cfg->nr_zones - zones) * (cfg->zone_blocks - taken);
+}
+
 /**
  * zse_chunk_pack() - the next page of a chunk has been packed
  * @e:	 engine
@@ -81,6 +95,36 @@ void zse_chunk_pack(struct zse_engine *e, struct zse_chunk *c, u32 len)
 	/* Counts the packed ones until the last. */
 	if (c->done == c->nr)
 		c->done = 0;
+}
+
+/**
+ * zse_chunk_fits() - is there room for the pages of a chunk?
+ * @e: engine
+ * @c: chunk of swap-out, all of whose pages are packed
+ *
+ * There may be more slots than the device has room for if no page shrinks. This
+ * is where swap-out is refused then, so that GC always finds a victim. What is
+ * in flight counts in full, also what replaces pages, whose old blocks have
+ * died. A page that has just been written counts twice for a moment.
+ *
+ * Return: false: the caller calls zse_chunk_lose(). Else zse_append_start().
+ */
+bool zse_chunk_fits(struct zse_engine *e, struct zse_chunk *c)
+{
+	u64 live = 0;
+	u32 i;
+
+	/* What was charged as a guess is what the pages take. */
+	zp_add(&e->flow.in_flight, c->fill - c->nr_charged);
+	c->nr_charged = c->fill;
+	/* Each of two chunks that are packed now sees the other, or is seen. */
+	zp_mb();
+	for (i = 0; i < ZSE_SHARDS; i++)
+		live += zp_count_read(&e->shards[i].live);
+	if (live + zp_load(&e->flow.in_flight) <= e->most_live)
+		return true;
+	zp_count(&e->shards[zp_shard() % ZSE_SHARDS].refused, c->nr);
+	return false;
 }
 
 /* Where the next append of @c begins, in what it appends. */

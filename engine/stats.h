@@ -12,6 +12,7 @@
 	X(host_pages)		/* swapped out: more, if pages are packed */ \
 	X(gc_blocks)		/* copied by GC and acknowledged */	\
 	X(padding_blocks)	/* written to fill up a write unit */	\
+	X(refused_pages)	/* no room: they shrink less than expected */ \
 	X(read_blocks)		/* swapped in */			\
 	X(gc_read_blocks)	/* live blocks that GC read */		\
 	X(chunks)		/* appends acknowledged */		\

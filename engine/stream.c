@@ -447,17 +447,10 @@ void chunk_stall(struct zse_engine *e, struct zse_chunk *c)
 	chunk_wait(e, c, &e->pool.stalled, false);
 }
 
-/* What was charged for @c as a guess is what its packed pages take. */
-static void charge_packed(struct zse_engine *e, struct zse_chunk *c)
-{
-	zp_add(&e->flow.in_flight, c->fill - c->nr_charged);
-	c->nr_charged = c->fill;
-}
-
 /**
  * zse_append_start() - append a chunk that was taken from its stream
  * @e:	engine
- * @c:	chunk, owned by the caller; its pages are packed, if pages are
+ * @c:	chunk, owned by the caller; zse_chunk_fits(), if pages are packed
  * @op: filled in when true
  * @now: ns, by any clock that goes on; not 0
  *
@@ -471,8 +464,6 @@ bool zse_append_start(struct zse_engine *e, struct zse_chunk *c,
 	unsigned long flags;
 	bool ok;
 
-	if (e->cfg.pack)
-		charge_packed(e, c);
 	zp_lock(&e->lock, flags);
 	ok = share_may_pass(e, c) && chunk_assign(e, c, op, now);
 	if (!ok && stripe_is_busy(e, stripe_of(e, c->stream))) {

@@ -207,6 +207,11 @@ static int choose_size(const char *name, const struct znsage_settings *set,
 		cfg->nr_slots = most;
 		return 0;
 	}
+	/* Pages that shrink need less room; zse_chunk_fits() refuses the rest. */
+	if (cfg->pack && slots > most && slots <= most * ZSE_LEAST_PART) {
+		cfg->nr_slots = slots;
+		return 0;
+	}
 	nr = zones_for(geo, slots, set->over_provisioning);
 	if (!nr) {
 		znsage_err(name, "size %llu is too large: with %u %% over-provisioning the device holds %llu",

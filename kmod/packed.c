@@ -96,8 +96,9 @@ void znsage_packed_chunk_free(struct znsage_chunk *zc)
  * @zc: chunk of swap-out, taken from its stream and not started yet
  *
  * Context: process; may sleep, but not for memory or I/O.
+ * Return: false if the device has no room for them.
  */
-void znsage_pack(struct znsage_chunk *zc)
+bool znsage_pack(struct znsage_chunk *zc)
 {
 	struct znsage_device *zd = zc->zd;
 	struct zse_chunk *c = zc->core;
@@ -112,6 +113,11 @@ void znsage_pack(struct znsage_chunk *zc)
 	tail = c->fill * block % PAGE_SIZE;
 	if (tail)
 		memset(zc->buffer + c->fill * block, 0, PAGE_SIZE - tail);
+	if (zse_chunk_fits(zd->engine, c))
+		return true;
+	pr_warn_ratelimited("znsage: %s: swap-out of %u pages refused: they shrink less than its size promises\n",
+			    zd->name, c->nr);
+	return false;
 }
 
 /* ---- GC ---- */

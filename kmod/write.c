@@ -269,8 +269,10 @@ static void chunk_go(struct znsage_device *zd, struct zse_chunk *c)
 		chunk_fail(zd, c);
 		return;
 	}
-	if (zc->packed)
-		znsage_pack(zc);
+	if (zc->packed && !znsage_pack(zc)) {
+		chunk_fail(zd, c);
+		return;
+	}
 	zc->since = ktime_get_ns();
 	atomic_set(&zc->holds, 1);
 	if (zse_append_start(zd->engine, c, &op, zc->since)) {

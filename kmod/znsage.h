@@ -434,7 +434,7 @@ u32 znsage_packed_pages(u32 nr, u32 pack);
 u32 znsage_packed_buffer(const struct znsage_chunk *zc);
 int znsage_packed_chunk(struct znsage_chunk *zc);
 void znsage_packed_chunk_free(struct znsage_chunk *zc);
-void znsage_pack(struct znsage_chunk *zc);
+bool znsage_pack(struct znsage_chunk *zc);
 bool znsage_packed_read(struct znsage_device *zd, struct bio *bio,
 			struct bvec_iter iter, const struct zse_run *run,
 			bool wait);

@@ -332,13 +332,16 @@ impl Engine {
     }
 
     /// Where pages are packed: the blocks that each page of a chunk takes, before its append
-    /// starts.
-    pub fn pack(&mut self, filled: &Filled, lengths: &[u32]) {
+    /// starts. False: there is no room, and it goes to [`Engine::chunk_lose`].
+    pub fn pack(&mut self, filled: &Filled, lengths: &[u32]) -> bool {
         assert_eq!(lengths.len(), filled.len(self) as usize);
+        let c = filled.chunk.ptr.as_ptr();
         for &len in lengths {
             // SAFETY: the chunk was taken from its stream, and has this page.
-            unsafe { sys::zse_chunk_pack(self.p(), filled.chunk.ptr.as_ptr(), len) }
+            unsafe { sys::zse_chunk_pack(self.p(), c, len) }
         }
+        // SAFETY: likewise; all its pages are packed.
+        unsafe { sys::zse_chunk_fits(self.p(), c) }
     }
 
     /// Gives a chunk a zone. None: there is none yet; the engine keeps the chunk, and the

@@ -228,6 +228,7 @@ pub struct zse_stats {
     pub host_pages: u64,
     pub gc_blocks: u64,
     pub padding_blocks: u64,
+    pub refused_pages: u64,
     pub read_blocks: u64,
     pub gc_read_blocks: u64,
     pub chunks: u64,
@@ -305,6 +306,7 @@ extern "C" {
     pub fn zse_gc_read_done(e: *mut zse_engine, c: *mut zse_chunk) -> bool;
     pub fn zse_gc_scan(e: *mut zse_engine, c: *mut zse_chunk, w: *const zse_window);
     pub fn zse_chunk_pack(e: *mut zse_engine, c: *mut zse_chunk, len: u32);
+    pub fn zse_chunk_fits(e: *mut zse_engine, c: *mut zse_chunk) -> bool;
     pub fn zse_reset_done(e: *mut zse_engine, zone: u32, ok: bool) -> bool;
     pub fn zse_finish_done(e: *mut zse_engine, zone: u32, ok: bool) -> bool;
 
@@ -483,6 +485,7 @@ mod tests {
                 host_pages,
                 gc_blocks,
                 padding_blocks,
+                refused_pages,
                 read_blocks,
                 gc_read_blocks,
                 chunks,

@@ -58,6 +58,8 @@ struct Run {
     now: u64,
     moved: u64,
     splits: u64,
+    /// Pages for which there was no room.
+    refused: u64,
 }
 
 fn config(rng: &mut Rng) -> Config {
@@ -87,7 +89,8 @@ fn config(rng: &mut Rng) -> Config {
             gc_high: 0,
         };
         cfg.batch_blocks = rng.between(1, cfg.chunk_blocks);
-        cfg.nr_slots = cfg.max_slots();
+        // As many as fit if none shrinks, or more.
+        cfg.nr_slots = cfg.max_slots() * rng.pick(&[1, 1, 2, 3]);
         if cfg.nr_slots > 0 && Engine::new(&cfg).is_ok() {
             return cfg;
         }
@@ -124,6 +127,7 @@ impl Run {
             now: 1,
             moved: 0,
             splits: 0,
+            refused: 0,
             cfg,
             rng,
         }
@@ -181,7 +185,12 @@ impl Run {
     fn start(&mut self, filled: Filled) {
         let id = filled.id(&self.e) as usize;
         let lengths: Vec<u32> = (0..filled.len(&self.e)).map(|_| self.length()).collect();
-        self.e.pack(&filled, &lengths);
+        if !self.e.pack(&filled, &lengths) {
+            assert!(self.cfg.nr_slots > self.cfg.max_slots(), "refused, and all pages fit");
+            self.refused += u64::from(filled.len(&self.e));
+            let failed = self.e.chunk_lose(filled);
+            return self.fail(failed);
+        }
         let pages = self.pages[id].iter().zip(&lengths);
         let blocks = pages.flat_map(|(&(slot, version), &len)| {
             (0..len).map(move |part| Some(block(slot, version, part)))
@@ -249,7 +258,7 @@ impl Run {
     }
 
     fn fail(&mut self, failed: Failed) {
-        assert!(self.errors > 0, "pages fail without an error");
+        assert!(self.errors > 0 || self.refused > 0, "pages fail without an error");
         let id = failed.id(&self.e) as usize;
         for i in failed.first..failed.first + failed.nr {
             let (slot, version) = self.pages[id][i as usize];
@@ -467,7 +476,7 @@ impl Run {
         }
     }
 
-    fn run(mut self) -> (u64, u64, u32) {
+    fn run(mut self) -> (u64, u64, u32, u64) {
         // All slots are in use before long, and stay so.
         let frees = self.rng.pick(&[0, 0, 0, 2, 6]);
         for _ in 0..self.rng.pick(&[2000, 8000]) {
@@ -480,8 +489,9 @@ impl Run {
         self.settle();
         let st = self.e.stats();
         assert_eq!((st.slots_used, st.live_blocks), (0, 0));
+        assert_eq!(st.refused_pages, self.refused);
         last_words::set("");
-        (self.moved, self.splits, self.errors)
+        (self.moved, self.splits, self.errors, self.refused)
     }
 }
 
@@ -489,7 +499,8 @@ impl Run {
 /// up, and no other.
 #[test]
 fn unreadable_pages_are_given_up() {
-    let mut run = Run::new(3);
+    let fits = |run: &Run| run.cfg.nr_slots == run.cfg.max_slots();
+    let mut run = (3..).map(Run::new).find(fits).expect("one of the next seeds");
     run.most_errors = 0;
     while (0..run.cfg.nr_slots).any(|slot| run.slots[slot as usize] == Slot::Zero) {
         run.step(0);
@@ -537,12 +548,16 @@ fn random_lengths() {
         Run::new(seed).run();
         return;
     }
-    let (mut moved, mut splits, mut errors) = (0, 0, 0);
+    let (mut moved, mut splits, mut errors, mut refused) = (0, 0, 0, 0);
     for seed in 0..RUNS {
-        let (m, s, e) = Run::new(seed).run();
-        (moved, splits, errors) = (moved + m, splits + s, errors + e);
+        let (m, s, e, r) = Run::new(seed).run();
+        (moved, splits, errors, refused) = (moved + m, splits + s, errors + e, refused + r);
     }
-    println!("{RUNS} runs: {moved} pages moved, {splits} split chunks, {errors} errors");
+    println!(
+        "{RUNS} runs: {moved} pages moved, {splits} split chunks, {errors} errors, {refused} \
+         pages refused"
+    );
     // A test that never reaches the hard parts is no test.
     assert!(moved > 20 * RUNS && splits > RUNS && u64::from(errors) > RUNS / 2);
+    assert!(refused > RUNS);
 }
