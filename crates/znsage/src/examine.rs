@@ -18,6 +18,8 @@ const MOST_OF_A_ZONE: u64 = 2 << 30;
 
 /// mkswap refuses anything smaller.
 const MIN_PAGES: u64 = 10;
+/// A compressed page takes at least this part of a page (engine/engine.h, ZSE_LEAST_PART).
+const MOST_SHRINK: u64 = 16;
 
 /// Checks a device with these settings; needs root.
 pub fn examine(sys: &dyn Sys, args: &OnArgs, page: u64) -> Result<Backing> {
@@ -48,7 +50,7 @@ fn check_settings(args: &OnArgs, backing: &Backing, page: u64) -> Result<()> {
         check_write_size("--chunk", chunk, unit, page, backing)?;
     }
     match args.size {
-        Some(size) => check_size(size, args.over_provisioning, backing, page),
+        Some(size) => check_size(size, args, backing, page),
         None => Ok(()),
     }
 }
@@ -68,19 +70,22 @@ fn check_zone_size(size: u64, unit: u64, backing: &Backing) -> Result<()> {
         .hint(format!("it is for devices without zones, whole units of up to {most}")))
 }
 
-fn check_size(size: u64, held_back: u8, backing: &Backing, page: u64) -> Result<()> {
+fn check_size(size: u64, args: &OnArgs, backing: &Backing, page: u64) -> Result<()> {
     let shown = units::size(size);
     let least = MIN_PAGES * page;
     if size < least {
         return Err(Error::new(Kind::Device, format!("--size: {shown} is too small"))
             .hint(format!("the minimum is {}", units::size(least))));
     }
-    let most = backing.usable_bytes / 100 * u64::from(100 - held_back);
+    let (held_back, compresses) = (args.over_provisioning, args.compresses());
+    // The module's limit is a little lower than this one.
+    let shrink = if compresses { MOST_SHRINK } else { 1 };
+    let most = backing.usable_bytes / 100 * u64::from(100 - held_back) * shrink;
     if size > most {
         let (path, most) = (&backing.path, units::size(most));
         return Err(Error::new(
             Kind::Space,
-            format!("--size: {shown} do not fit on {path}: with {held_back} % over-provisioning it holds {most}"),
+            format!("--size: {shown} do not fit on {path}: with {held_back} % over-provisioning it holds {most}{}", if compresses { " at most" } else { "" }),
         )
         .hint("choose a smaller --size, or omit it to use all"));
     }

@@ -4,6 +4,7 @@
 mod block;
 mod bpf;
 mod command;
+mod compress;
 mod control;
 mod conventional;
 mod errors;
@@ -43,6 +44,7 @@ pub fn all() -> Vec<Case> {
         shapes::CASES,
         scsi::CASES,
         conventional::CASES,
+        compress::CASES,
         filler::CASES,
         privacy::CASES,
         probe::CASES,

@@ -191,6 +191,13 @@ impl OnArgs {
     }
 }
 
+impl OnArgs {
+    /// Are pages to be compressed?
+    pub fn compresses(&self) -> bool {
+        self.compress.is_some_and(|how| how != Compress::Off)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Compress {
     /// Pages as they are in memory

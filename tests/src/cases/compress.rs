@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `--compress`: pages of any length in the log, and a swap area that promises more than fits if
+//! no page shrinks.
+
+use super::devices::MAIN;
+use crate::device::{bench, znsage, Device};
+use crate::ensure;
+use crate::guest;
+use crate::kmsg::Log;
+use crate::memory::Memory;
+use crate::outcome::{Context, Outcome};
+use crate::pattern::PAGE;
+
+crate::cases![compress: shrinks, gc, refuses_in_time, whole_pages (more)];
+
+const COMPRESS: [&str; 2] = ["lz4", "zstd"];
+
+/// Blocks written for each page swapped out.
+fn written(device: &Device) -> Outcome<f64> {
+    Ok(device.counter("host_blocks")? as f64 / device.counter("host_pages")? as f64)
+}
+
+/// Pages of which 60 % can be compressed away take less than half of the flash. More of them fit
+/// than the device has pages.
+fn shrinks(_: &mut Log) -> Outcome {
+    let backing = guest::device(MAIN)?;
+    let plain = Device::on(&backing, &[])?;
+    let size = plain.counter("size_bytes")?;
+    plain.finish_sound()?;
+    for how in COMPRESS {
+        let promised = (size * 3 / 2).to_string();
+        let device = Device::on(&backing, &["--compress", how, "--size", &promised])?;
+        let memory = (size * 5 / 4).to_string();
+        bench(&["--compressible", "0.6", "--size", &memory, "--seconds", "2"])?;
+        let written = written(&device)?;
+        print!("{how} {written:.2} ... ");
+        ensure!(written < 0.5, "{how} writes {written} blocks a page");
+        ensure!(device.counter("refused_pages")? == 0, "pages that fit were refused");
+        let map = device.counter("map_bytes")? as f64 / (size * 3 / 2) as f64 * 4096.0;
+        ensure!(map < 9.0, "the map takes {map} bytes a page");
+        device.finish_sound()?;
+    }
+    Ok(())
+}
+
+/// Pages that do not shrink, on a device that is nearly full: GC moves them.
+fn gc(_: &mut Log) -> Outcome {
+    let device = Device::on(&guest::device(MAIN)?, &["--compress", "lz4"])?;
+    let memory = (device.counter("size_bytes")? * 95 / 100).to_string();
+    device.bench(&["--size", &memory, "--seconds", "10"])?;
+    let (zones, moved) = (device.counter("gc_zones")?, device.counter("gc_blocks")?);
+    ensure!(zones > 10 && moved > 1000, "GC emptied {zones} zones and moved {moved} blocks");
+    let written = written(&device)?;
+    ensure!(written < 1.15, "pages that do not shrink take {written} blocks");
+    device.finish_sound()
+}
+
+/// The area promises more than fits if no page shrinks, and none does. Swap-out is refused, and
+/// what was written stays.
+fn refuses_in_time(log: &mut Log) -> Outcome {
+    // Slots of a write.
+    const RUN: usize = 64;
+    log.allow("they shrink less than its size promises");
+    let backing = guest::device(MAIN)?;
+    let plain = Device::attach(&backing, &[("compress", "lz4"), ("force", "1")])?;
+    let fit = plain.disk()?.slots();
+    plain.end()?;
+    let size = (fit * PAGE * 5 / 4).to_string();
+    let settings = [("compress", "lz4"), ("size", &size), ("force", "1")];
+    let device = Device::attach(&backing, &settings)?;
+    let disk = device.disk()?;
+    let slots = disk.slots() / RUN * RUN;
+    let mut memory = Memory::new(slots * PAGE)?;
+    memory.fill(0..slots, 1);
+    let mut kept = 0;
+    while kept < slots && disk.write_slots(&memory, kept..kept + RUN).is_ok() {
+        kept += RUN;
+    }
+    print!("{kept} of {slots} slots, {fit} fit ... ");
+    ensure!(kept + 2 * RUN >= fit, "swap-out was refused too early");
+    ensure!(kept < slots, "nothing was refused");
+    ensure!(device.counter("refused_pages")? > 0, "no page was refused");
+    // There is room again where slots were freed.
+    disk.discard(0, (2 * RUN * PAGE) as u64)?;
+    memory.fill(RUN..2 * RUN, 2);
+    disk.write_slots(&memory, RUN..2 * RUN).context("write into what was freed")?;
+    memory.bytes_mut().fill(0);
+    disk.read_slots(&mut memory, RUN..kept).context("read")?;
+    memory.verify(RUN..2 * RUN, 2)?;
+    memory.verify(2 * RUN..kept, 1)?;
+    device.check()?;
+    device.end()
+}
+
+/// Slots that are being written, of a disk that is not used as swap; and refusals.
+fn whole_pages(_: &mut Log) -> Outcome {
+    let backing = guest::device(MAIN)?;
+    let device = Device::attach(&backing, &[("compress", "zstd"), ("force", "1")])?;
+    device.rewrite(3000, 4)?;
+    device.end()?;
+    let both = znsage(&["on", &backing, "--compress", "lz4", "--encrypt", "aes-xts"])?;
+    ensure!(both.status != 0, "compress and encrypt went together");
+    ensure!(both.stderr.contains("yet"), "{}", both.stderr);
+    Ok(())
+}
