@@ -99,11 +99,12 @@ static int chunk_alloc(struct znsage_device *zd, struct znsage_chunk *zc)
 	spin_lock_init(&zc->lock);
 	zc->nr_vecs = nr;
 	if (zd->compressor) {
-		zc->nr_vecs = znsage_packed_buffer(zc);
-		nr = max(nr, zc->nr_vecs);
+		nr = max(nr, znsage_packed_buffer(zc));
+		/* A second append begins in the middle; a zone is padded. */
+		zc->nr_vecs = nr + 2;
 	}
 	zc->nr_pages_owned = nr;
-	zc->vecs = kvcalloc(nr, sizeof(*zc->vecs), GFP_KERNEL);
+	zc->vecs = kvcalloc(zc->nr_vecs, sizeof(*zc->vecs), GFP_KERNEL);
 	zc->pages = kvcalloc(nr, sizeof(*zc->pages), GFP_KERNEL);
 	if (!zc->vecs || !zc->pages)
 		return -ENOMEM;

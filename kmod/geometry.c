@@ -68,12 +68,13 @@ static bool chunks_grow(struct block_device *bdev,
 
 /*
  * How many pages of a chunk an append of @limit pages takes for sure, if none
- * shrinks. What GC reads at once reaches beyond its chunk by two pages.
+ * shrinks. What GC reads at once reaches beyond its chunk by two pages, and the
+ * append may end a zone with another one.
  */
 static u32 packed_limit(u32 limit, u32 pack)
 {
 	limit = min(limit, (u32)BIO_MAX_VECS);
-	return limit > 3 ? (limit - 2) * pack / (pack + 1) : 0;
+	return limit > 3 ? (limit - 3) * pack / (pack + 1) : 0;
 }
 
 /*
