@@ -4,7 +4,7 @@
 use super::model::Series;
 use super::runs::{Job, Outcomes};
 use super::scale::Scale;
-use crate::chart::Look;
+use crate::chart::{Look, Variant};
 use crate::spec::{SystemKind, WorkloadKind};
 use crate::{RunResult, Spec};
 
@@ -19,8 +19,9 @@ pub struct Party {
     pub device: &'static str,
     /// Settings besides the defaults.
     pub set: &'static [(&'static str, &'static str)],
-    /// Number of the variant of another party; 0: not a variant.
-    pub variant: u8,
+    /// How it differs from another party of its system; None: it is the one that others
+    /// differ from.
+    pub variant: Option<Variant>,
 }
 
 /// Runs of several parties, under one workload at several utilizations.
@@ -38,7 +39,7 @@ pub struct Field<'a> {
 impl Party {
     /// A system with its default settings.
     pub const fn new(name: &'static str, system: SystemKind, device: &'static str) -> Party {
-        Party { name, system, device, set: &[], variant: 0 }
+        Party { name, system, device, set: &[], variant: None }
     }
 
     /// The same with settings.
@@ -47,15 +48,16 @@ impl Party {
     }
 
     /// Makes it a variant of another party.
-    pub const fn variant(self, n: u8) -> Party {
-        Party { variant: n, ..self }
+    pub const fn variant(self, how: Variant) -> Party {
+        Party { variant: Some(how), ..self }
     }
 
     /// Its empty series.
     pub fn series(&self) -> Series {
         let look = Look::system(self.system);
-        let mut s = Series::new(self.name, look.variant(self.variant));
-        s.ours = self.system == SystemKind::ZnSage && self.variant == 0;
+        let look = self.variant.map_or(look, |v| look.variant(v));
+        let mut s = Series::new(self.name, look);
+        s.ours = self.system == SystemKind::ZnSage && self.variant.is_none();
         s.rival = self.system != SystemKind::ZnSage;
         s
     }

@@ -7,7 +7,7 @@ use super::party::{Field, Party};
 use super::published::Publication;
 use super::runs::{Definition, Job, Outcomes};
 use super::scale::Scale;
-use crate::chart::Axis;
+use crate::chart::{Axis, Variant};
 use crate::spec::{SystemKind, WorkloadKind};
 use crate::stats;
 
@@ -20,11 +20,11 @@ const SMALL: Party = Party::new("ZNSwap for small zones", SystemKind::SmallZone,
 const IN_CHUNK: Party =
     Party::new("ZNSwap for small zones, maps in chunks", SystemKind::SmallZone, "hynix")
         .with(&[("published.map-in-chunk", "true")])
-        .variant(1);
+        .variant(Variant::Setting);
 const HASTY: Party =
     Party::new("ZNSwap for small zones, chunks wait 1 ms", SystemKind::SmallZone, "hynix")
         .with(&[("published.flush-after", "1000000")])
-        .variant(2);
+        .variant(Variant::OtherSetting);
 const ZNSAGE: Party = Party::new("znsage, small zones", SystemKind::ZnSage, "hynix");
 const PARTIES: [Party; 5] = [LARGE, SMALL, IN_CHUNK, HASTY, ZNSAGE];
 

@@ -6,7 +6,7 @@ use super::party::{Field, Party};
 use super::published::Publication;
 use super::runs::{Definition, Job, Outcomes};
 use super::scale::Scale;
-use crate::chart::Axis;
+use crate::chart::{Axis, Variant};
 use crate::spec::{SystemKind, WorkloadKind};
 use crate::time::BLOCK;
 use crate::{RunResult, Spec};
@@ -21,13 +21,16 @@ const UTILIZATIONS: [f64; 4] = [20.0, 40.0, 60.0, 80.0];
 const ZNSWAP: Party = Party::new("ZNSwap, large zones", SystemKind::ZnSwap, "zn540");
 const THEIRS: Party = Party::new("ZNSage (2025)", SystemKind::ZnSage2025, "hynix");
 const ZNSAGE: Party = Party::new("znsage", SystemKind::ZnSage, "hynix");
-const LARGE: Party = Party::new("znsage, large zones", SystemKind::ZnSage, "zn540").variant(1);
+const LARGE: Party =
+    Party::new("znsage, large zones", SystemKind::ZnSage, "zn540").variant(Variant::Device);
 /// The first pages after the fill.
 const FRESH: &[(&str, &str)] = &[("run.warmup", "0"), ("run.measure", "0.04")];
-const FRESH_ZNSWAP: Party =
-    Party::new("ZNSwap, at first", SystemKind::ZnSwap, "zn540").with(FRESH).variant(1);
-const FRESH_THEIRS: Party =
-    Party::new("ZNSage (2025), at first", SystemKind::ZnSage2025, "hynix").with(FRESH).variant(1);
+const FRESH_ZNSWAP: Party = Party::new("ZNSwap, at first", SystemKind::ZnSwap, "zn540")
+    .with(FRESH)
+    .variant(Variant::AtFirst);
+const FRESH_THEIRS: Party = Party::new("ZNSage (2025), at first", SystemKind::ZnSage2025, "hynix")
+    .with(FRESH)
+    .variant(Variant::AtFirst);
 const PARTIES: [Party; 6] = [ZNSWAP, FRESH_ZNSWAP, THEIRS, FRESH_THEIRS, ZNSAGE, LARGE];
 
 fn vm() -> Field<'static> {
