@@ -64,6 +64,8 @@ pub struct Series {
     pub ours: bool,
     /// Is it a published system, to compare ours with?
     pub rival: bool,
+    /// Only series of the same field are compared.
+    pub field: u8,
     /// Published values by x.
     pub published: Vec<(f64, Stated)>,
     /// Simulated values by x; of several seeds their means.
@@ -133,6 +135,7 @@ impl Series {
             look,
             ours: false,
             rival: false,
+            field: 0,
             published: Vec::new(),
             simulated: Vec::new(),
             spread: Vec::new(),
@@ -345,25 +348,28 @@ impl Figure {
     /// Points where this project's engine is more than 1 % worse than the best published
     /// system.
     pub fn losses(&self) -> Vec<Loss> {
-        let (Some(better), Some(ours)) = (self.better, self.series.iter().find(|s| s.ours)) else {
-            return Vec::new();
-        };
+        let Some(better) = self.better else { return Vec::new() };
+        let ours = self.series.iter().filter(|s| s.ours);
+        ours.flat_map(|s| self.losses_of(s, better)).collect()
+    }
+
+    fn losses_of(&self, ours: &Series, better: Better) -> Vec<Loss> {
         let worse = |a: f64, b: f64| match better {
             Better::More => a < b,
             Better::Less => a > b,
         };
         let best = |x: f64| {
-            let theirs = self.series.iter().filter(|s| s.rival);
+            let theirs = self.series.iter().filter(|s| s.rival && s.field == ours.field);
             let there = theirs.flat_map(|s| {
                 s.simulated.iter().filter(|p| p.0 == x).map(move |p| (s.name.as_str(), p.1))
             });
             there.reduce(|a, b| if worse(a.1, b.1) { b } else { a })
         };
-        let lost = ours.simulated.iter().filter_map(|(x, ours)| {
+        let lost = ours.simulated.iter().filter_map(|(x, value)| {
             let (rival, theirs) = best(*x)?;
-            let lost = worse(*ours, theirs) && (ours - theirs).abs() > theirs.abs() * 0.01;
+            let lost = worse(*value, theirs) && (value - theirs).abs() > theirs.abs() * 0.01;
             let at = self.place(*x);
-            lost.then(|| Loss { at, ours: *ours, rival: rival.into(), theirs })
+            lost.then(|| Loss { at, ours: *value, rival: rival.into(), theirs })
         });
         lost.collect()
     }

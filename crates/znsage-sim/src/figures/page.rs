@@ -167,9 +167,10 @@ fn method() -> Section {
              a factor of two).",
         ),
         text(
-            "Nothing was fitted to these figures. What software costs is mostly assumed, the same \
-             for all systems. Where the devices' parameters were fitted, it was to measurements of \
-             the device alone; these are:",
+            "One value was fitted to one of these figures: that programs of the small-zone drive let \
+             reads in, to the largest bandwidth of the thesis (hynix-fitted below). What software costs is mostly assumed, the same \
+             for all systems. Where other parameters of devices were fitted, it was to \
+             measurements of the device alone; all of them are:",
         ),
     ];
     let tuned: Vec<String> = Params::names()

@@ -22,6 +22,8 @@ pub struct Party {
     /// How it differs from another party of its system; None: it is the one that others
     /// differ from.
     pub variant: Option<Variant>,
+    /// Parties are compared within a field: those on one kind of device.
+    pub field: u8,
 }
 
 /// Runs of several parties, under one workload at several utilizations.
@@ -39,12 +41,17 @@ pub struct Field<'a> {
 impl Party {
     /// A system with its default settings.
     pub const fn new(name: &'static str, system: SystemKind, device: &'static str) -> Party {
-        Party { name, system, device, set: &[], variant: None }
+        Party { name, system, device, set: &[], variant: None, field: 0 }
     }
 
     /// The same with settings.
     pub const fn with(self, set: &'static [(&'static str, &'static str)]) -> Party {
         Party { set, ..self }
+    }
+
+    /// Puts it into another field than the others.
+    pub const fn field(self, n: u8) -> Party {
+        Party { field: n, ..self }
     }
 
     /// Makes it a variant of another party.
@@ -57,7 +64,8 @@ impl Party {
         let look = Look::system(self.system);
         let look = self.variant.map_or(look, |v| look.variant(v));
         let mut s = Series::new(self.name, look);
-        s.ours = self.system == SystemKind::ZnSage && self.variant.is_none();
+        s.field = self.field;
+        s.ours = self.system == SystemKind::ZnSage && (self.variant.is_none() || self.field > 0);
         s.rival = self.system != SystemKind::ZnSage;
         s
     }
