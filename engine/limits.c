@@ -25,6 +25,10 @@
 /* More lanes would keep more zones empty for GC, and slow down reads. */
 #define MAX_GC_LANES		8
 
+#define MAX_LIVES		6
+/* Zones of the device for each class of lives. */
+#define ZONES_OF_A_LIFE		64
+
 #define MAX_SURVIVORS		5
 /* Zones of the device for each class of survivors. */
 #define ZONES_OF_A_CLASS	150
@@ -112,6 +116,22 @@ static u32 cpu_streams(const struct zse_config *cfg)
 	return nr;
 }
 
+/*
+ * Streams of a policy that places pages by their lives: one for each class of
+ * lives. More did not gain anything in the simulator. Where all survivors have
+ * the same zones, classes of lives are mixed again by GC, and what is left of
+ * them is the room in their open zones: 520 zones of 96 MiB, on one die each,
+ * at 80 % have a WAF of 3.22 with four streams and of 2.95 with one.
+ */
+static u32 life_streams(const struct zse_config *cfg)
+{
+	u32 nr = cfg->nr_zones / ZONES_OF_A_LIFE;
+
+	if (limits_survivors(cfg) == 1)
+		return 1;
+	return nr < MAX_LIVES ? nr : MAX_LIVES;
+}
+
 /**
  * zse_nr_streams() - streams that a policy gets
  * @cfg:    configuration; its policy is ignored
@@ -125,6 +145,8 @@ u32 zse_nr_streams(const struct zse_config *cfg,
 
 	if (policy->streams == ZNSAGE_NONE)
 		most = many_streams(cfg);
+	if (policy->streams == ZNSAGE_LIVES)
+		nr = life_streams(cfg);
 	if (policy->isolates) {
 		gc = limits_gc_zones(cfg);
 		most = most < gc ? most : gc;
