@@ -145,6 +145,29 @@ static void test_limits_of_slots(void)
 	must(zse_gc_lanes(&cfg) > 1 && limits_survivors(&cfg) == 1);
 }
 
+/*
+ * A ZN540, which opens 14 zones: survivors have their classes however many CPUs
+ * there are, and so have streams that need one each.
+ */
+static void test_limits_of_cpus(void)
+{
+	const struct znsage_policy *heat = zse_builtin_policy("heat");
+	const struct znsage_policy *cgroup = zse_builtin_policy("cgroup");
+	struct host h;
+	struct zse_config cfg = config(&h);
+
+	cfg.nr_zones = 904;
+	cfg.zone_blocks = 1077 << 8;
+	cfg.max_active = 14;
+	for (cfg.nr_cpus = 1; cfg.nr_cpus <= 256; cfg.nr_cpus++) {
+		must(limits_survivors(&cfg) == 5);
+		must(zse_nr_streams(&cfg, heat) == 6);
+		must(zse_nr_streams(&cfg, cgroup) >= 5);
+		must(limits_gc_zones(&cfg) + zse_max_streams(&cfg) < 14);
+	}
+	must(zse_nr_streams(&cfg, zse_builtin_policy("cpu")) == 8);
+}
+
 /* A high watermark that does not suit the new policy's streams is replaced. */
 static void test_watermarks(void)
 {
@@ -597,6 +620,7 @@ int main(void)
 	test_settings();
 	test_limits();
 	test_limits_of_slots();
+	test_limits_of_cpus();
 	test_watermarks();
 	test_many_keys();
 	test_life();
