@@ -101,7 +101,8 @@ static bool engine_alloc(struct zse_engine *e)
 	e->map_bytes = slot_bytes * cfg->nr_slots + block_bytes * e->nr_blocks +
 		       sizeof(*e->zones) * (u64)cfg->nr_zones;
 	return (e->fwd64 || (e->fwd && e->rev)) && e->zones && e->streams &&
-	       e->chunks && e->entries && e->pool.free;
+	       e->chunks && e->entries && e->pool.free &&
+	       zse_prepare(e, cfg->policy);
 }
 
 static void pool_init(struct zse_engine *e)
@@ -210,6 +211,7 @@ void zse_destroy(struct zse_engine *e)
 	zp_free(e->fwd);
 	zp_free(e->fwd64);
 	zp_free(e->rev);
+	zp_free(e->past);
 	zp_free(e->zones);
 	zp_free(e->streams);
 	zp_free(e->chunks);
@@ -309,7 +311,7 @@ void zse_get_stats(struct zse_engine *e, struct zse_stats *st)
 	st->zones_open = st->zones_total - st->zones_empty - st->zones_full -
 			 st->zones_retired;
 	st->streams = zp_load(&e->placement.nr_streams);
-	st->map_bytes = e->map_bytes;
+	st->map_bytes = zp_load64(&e->map_bytes);
 	add_shards(e, st);
 	for (i = 0; i < e->cfg.nr_zones; i++)
 		st->live_blocks += zp_load(&e->zones[i].live);

@@ -268,7 +268,7 @@ u32 zse_gc_chunks(const struct zse_config *cfg);
 u32 zse_place(struct zse_engine *e, const struct znsage_page *page);
 struct zse_chunk *zse_stream_begin(struct zse_engine *e, u32 stream,
 				   unsigned long *flags);
-u32 zse_chunk_add(struct zse_engine *e, struct zse_chunk *c, u32 slot);
+u32 zse_chunk_add(struct zse_engine *e, struct zse_chunk *c, u32 slot, u8 past);
 struct zse_chunk *zse_stream_end(struct zse_engine *e, u32 stream,
 				 unsigned long *flags);
 struct zse_chunk *zse_stream_flush(struct zse_engine *e, u32 stream);
@@ -351,7 +351,9 @@ struct zse_chunk *zse_write_of(struct zse_engine *e, u32 slot, u32 *index);
 void zse_read_failed(struct zse_engine *e, u32 nr);
 void zse_read_worked(struct zse_engine *e);
 u32 zse_block_life(const struct zse_engine *e, u32 block);
-u32 zse_block_stream(const struct zse_engine *e, u32 block);
+bool zse_prepare(struct zse_engine *e, const struct znsage_policy *policy);
+u8 zse_past(const struct zse_engine *e, u32 slot, u32 block);
+u32 zse_usual_life(const struct zse_engine *e, u8 past);
 
 /* The kernel freed or discarded a slot. */
 bool zse_free(struct zse_engine *e, u32 slot);

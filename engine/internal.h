@@ -297,6 +297,7 @@ struct zse_engine {
 	u32 *fwd;
 	u64 *fwd64;
 	u32 *rev;
+	u8 *past;		/* of the page in each slot, or NULL: past.c */
 	u32 dead;		/* list of full zones with no live block */
 	struct zse_shard shards[ZSE_SHARDS];
 
@@ -439,6 +440,9 @@ void recover_refused(struct zse_engine *e, u32 blocks);
 void recover_retry(struct zse_engine *e);
 bool recover_last_resort(struct zse_engine *e);
 bool recover_release_place(struct zse_engine *e);
+
+/* past.c */
+void past_keep(struct zse_engine *e, u32 slot, u8 past);
 
 /* stripe.c; with the engine lock */
 struct zse_stripe *stripe_of(struct zse_engine *e, u32 stream);

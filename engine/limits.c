@@ -25,6 +25,10 @@
 /* More lanes would keep more zones empty for GC, and slow down reads. */
 #define MAX_GC_LANES		8
 
+#define MAX_LIVES		6
+/* Zones of the device for each class of lives. */
+#define ZONES_OF_A_LIFE		64
+
 #define MAX_SURVIVORS		5
 /* Zones of the device for each class of survivors. */
 #define ZONES_OF_A_CLASS	150
@@ -40,21 +44,37 @@ bool limits_shared(const struct zse_config *cfg)
 }
 
 /*
- * The most streams that the device allows. Each keeps a zone open, and GC
- * another. One more place stays free if the device has it, so that a stream can
- * open its next zone while the last appends to the old one are in flight. If
- * fewer places than CPUs are left, CPUs share streams. The number of zones is
- * also a bound: at least half of them must be full, or GC has no choice.
+ * Classes of survivors that the number of zones allows, up to a number beyond
+ * which more gained nothing in the simulator. Each has a zone that is not full.
+ */
+static u32 most_survivors(const struct zse_config *cfg)
+{
+	u32 nr = cfg->nr_zones / ZONES_OF_A_CLASS;
+
+	if (nr > MAX_SURVIVORS)
+		nr = MAX_SURVIVORS;
+	return nr ? nr : 1;
+}
+
+/*
+ * The most streams that the device allows. Each keeps a zone open, and each
+ * class of survivors another, but these have at most half of the places: what
+ * classes save for every policy is more than what a stream for each CPU does.
+ * One more place stays free if the device has it, so that a stream can open its
+ * next zone while the last appends to the old one are in flight. If fewer
+ * places than CPUs are left, CPUs share streams. The number of zones is also a
+ * bound: at least half of them must be full, or GC has no choice.
  */
 static u32 most_streams(const struct zse_config *cfg)
 {
 	u32 most = cfg->nr_zones / 8;
 
 	if (cfg->max_active) {
-		u32 active = cfg->max_active > 2 ? cfg->max_active - 2 : 1;
+		u32 places = cfg->max_active - 1, gc = most_survivors(cfg);
 
-		if (most > active)
-			most = active;
+		places -= gc < places / 2 ? gc : places / 2;
+		if (most > places)
+			most = places;
 	}
 	if (most > ZSE_MAX_STREAMS)
 		most = ZSE_MAX_STREAMS;
@@ -112,6 +132,22 @@ static u32 cpu_streams(const struct zse_config *cfg)
 	return nr;
 }
 
+/*
+ * Streams of a policy that places pages by their lives: one for each class of
+ * lives. More did not gain anything in the simulator. Where all survivors have
+ * the same zones, classes of lives are mixed again by GC, and what is left of
+ * them is the room in their open zones: 520 zones of 96 MiB, on one die each,
+ * at 80 % have a WAF of 3.22 with four streams and of 2.95 with one.
+ */
+static u32 life_streams(const struct zse_config *cfg)
+{
+	u32 nr = cfg->nr_zones / ZONES_OF_A_LIFE;
+
+	if (limits_survivors(cfg) == 1)
+		return 1;
+	return nr < MAX_LIVES ? nr : MAX_LIVES;
+}
+
 /**
  * zse_nr_streams() - streams that a policy gets
  * @cfg:    configuration; its policy is ignored
@@ -125,6 +161,8 @@ u32 zse_nr_streams(const struct zse_config *cfg,
 
 	if (policy->streams == ZNSAGE_NONE)
 		most = many_streams(cfg);
+	if (policy->streams == ZNSAGE_LIVES)
+		nr = life_streams(cfg);
 	if (policy->isolates) {
 		gc = limits_gc_zones(cfg);
 		most = most < gc ? most : gc;
@@ -219,9 +257,7 @@ u32 zse_gc_lanes(const struct zse_config *cfg)
 }
 
 /*
- * Number of classes of survivors: as many as there are places left, up to a
- * number beyond which more gained nothing in the simulator. Each class has a
- * zone that is not full.
+ * Number of classes of survivors: as many as there are places left.
  *
  * If the device has no limit and GC writes several zones at a time, the zones
  * are small, each on few dies. Each class would then have too few lanes: with
@@ -229,16 +265,14 @@ u32 zse_gc_lanes(const struct zse_config *cfg)
  */
 u32 limits_survivors(const struct zse_config *cfg)
 {
-	u32 nr = cfg->nr_zones / ZONES_OF_A_CLASS, taken = stream_places(cfg);
+	u32 nr = most_survivors(cfg), taken = stream_places(cfg);
 
 	if (!cfg->max_active && zse_gc_lanes(cfg) > 1)
 		return 1;
 	if (cfg->max_active && nr + taken + 1 > cfg->max_active)
 		nr = cfg->max_active > taken + 1 ?
 		     cfg->max_active - taken - 1 : 1;
-	if (nr > MAX_SURVIVORS)
-		nr = MAX_SURVIVORS;
-	return nr ? nr : 1;
+	return nr;
 }
 
 /**

@@ -380,12 +380,6 @@ u32 zse_block_life(const struct zse_engine *e, u32 block)
 	return age < ZSE_NONE ? (u32)age : ZSE_NONE - 1;
 }
 
-/* The stream of the first pages of the block's zone. */
-u32 zse_block_stream(const struct zse_engine *e, u32 block)
-{
-	return zp_load(&e->zones[zse_block_zone(e, block)].stream);
-}
-
 /* Zone of a block. */
 u32 zse_block_zone(const struct zse_engine *e, u32 block)
 {

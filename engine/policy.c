@@ -73,45 +73,58 @@ static const struct znsage_policy policy_cgroup = {
 };
 
 /*
- * Policy heat: place a page by how long it will stay on the device.
+ * Policy heat: place a page by how long it usually stays on the device. The
+ * usual life of a class is SPREAD times that of the one before it.
  *
- * The best guess is how long it stayed the last time. One stay is a noisy sign,
- * so the page's history counts as well. That costs no memory: the history is
- * the stream that the page was in. A page that came back sooner than is usual
- * for its stream moves one stream towards 0; one that came back later moves one
- * away. The usual life of a stream is SPREAD times that of the stream before
- * it.
+ * What GC moves is placed by the same: the usual life of its zone's stream, and
+ * the time that it has survived, which says that it lives longer than that. The
+ * factors hardly matter; these did best for Zipf's distribution in the
+ * simulator.
  */
-#define HEAT_STREAMS	4
 #define SPREAD		2
+/* Lives in the first class are up to 1/SHORT_SHARE of the device. */
+#define SHORT_SHARE	16
+/* In the first class of survivors. */
+#define SURVIVOR_SHARE	4
 
-/* The stream of a page without history. */
-static u32 heat_of_new(const struct znsage_page *page, u32 nr)
+/* The class of @life, if those of the first class are at most @most. */
+static u32 class_of(u64 life, u64 most, u32 nr)
 {
-	return page->workingset || page->active ? nr / 2 : nr - 1;
+	u32 class;
+
+	for (class = 0; class < nr - 1 && life > most; class++)
+		most *= SPREAD;
+	return class;
 }
 
 static u32 heat_place(struct zse_engine *e, const struct znsage_page *page)
 {
 	u32 nr = zp_load(&e->placement.nr_streams);
-	u64 life = e->usable_blocks / 4;
+
+	if (page->usual != ZNSAGE_NONE)
+		return class_of(page->usual, e->usable_blocks / SHORT_SHARE,
+				nr);
+	return page->workingset || page->active ? nr / 2 : nr - 1;
+}
+
+static u32 heat_survivor(struct zse_engine *e, const struct znsage_zone *z)
+{
+	u32 nr = zp_load(&e->placement.nr_streams);
+	u64 life = e->usable_blocks / SHORT_SHARE;
 	u32 i;
 
-	if (page->life == ZNSAGE_NONE || page->stream >= nr)
-		return heat_of_new(page, nr);
-	for (i = 0; i < nr - 1 && page->life > life; i++)
+	/* A zone of the policy before may have any stream. */
+	for (i = 0; i < z->stream && i < nr - 1; i++)
 		life *= SPREAD;
-	if (i < page->stream)
-		return page->stream - 1;
-	if (i > page->stream)
-		return page->stream + 1;
-	return i;
+	return class_of(life + z->age, e->usable_blocks / SURVIVOR_SHARE,
+			zp_load(&e->placement.nr_survivors));
 }
 
 static const struct znsage_policy policy_heat = {
 	.name = "heat",
-	.streams = HEAT_STREAMS,
+	.streams = ZNSAGE_LIVES,
 	.place = heat_place,
+	.survivor = heat_survivor,
 };
 
 /* NULL after the last one. */
@@ -279,6 +292,8 @@ const struct znsage_policy *zse_get_policy(const struct zse_engine *e)
  * zp_read_lock(), so the host can wait for them. They may see the new private
  * data. So if either policy has any, the host first sets a policy that uses
  * none, with the old data, and waits.
+ *
+ * The host has called zse_prepare() for @policy.
  *
  * The open zones of the old streams go to the next streams that need one. All
  * keys are forgotten. Pages on the device stay where they are.

@@ -10,7 +10,8 @@
  *   types      u8, u16, u32, s32, u64, bool, size_t, NULL, true, false
  *
  *   memory     void *zp_alloc(size_t bytes)	zeroed, or NULL; may sleep; only
- *						called by zse_create()
+ *						called by zse_create() and
+ *						zse_prepare()
  *              void zp_free(void *p)		p may be NULL; may sleep
  *
  *   lock       zp_lock_t			a lock that completions may take
@@ -23,6 +24,8 @@
  *
  *   atomics    u32 zp_load(const u32 *)	relaxed, never torn
  *              void zp_store(u32 *, u32)	relaxed, never torn
+ *              u8 zp_load8(const u8 *), void zp_store8(u8 *, u8)
+ *						likewise, for a byte
  *              u32 zp_xchg(u32 *, u32)		full barrier
  *              bool zp_cas(u32 *, u32 old, u32 new)
  *						true if old was replaced by new;

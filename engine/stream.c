@@ -197,17 +197,19 @@ struct zse_chunk *zse_stream_begin(struct zse_engine *e, u32 stream,
  * @c:	  from zse_stream_begin(), not full; entry c->nr gets the page, so the
  *	  host has its buffer ready
  * @slot: below nr_slots; its old block becomes stale now
+ * @past: of the page, as zse_past() said when it was read; 0: unknown
  *
  * Context: between zse_stream_begin() and zse_stream_end().
  * Return: index of the entry and of the host's buffer for the page.
  */
-u32 zse_chunk_add(struct zse_engine *e, struct zse_chunk *c, u32 slot)
+u32 zse_chunk_add(struct zse_engine *e, struct zse_chunk *c, u32 slot, u8 past)
 {
 	struct zse_entry *entry = &c->entries[c->nr];
 
 	entry->slot = slot;
 	entry->page = c->nr;
 	entry->expect = map_tag(e, c, c->nr);
+	past_keep(e, slot, past);
 	map_begin_write(e, slot, entry->expect);
 	return c->nr++;
 }

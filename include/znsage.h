@@ -32,6 +32,8 @@
 
 /* No zone, no stream, an unknown life. */
 #define ZNSAGE_NONE		((u32)~0U)
+/* As many streams as there are classes of lives worth to keep apart. */
+#define ZNSAGE_LIVES		((u32)~1U)
 
 struct module;
 struct zse_engine;		/* a device, opaque */
@@ -48,7 +50,8 @@ struct zse_engine;		/* a device, opaque */
  * @cpu:	CPU that swaps it out
  * @life:	blocks swapped out while it was last on the device;
  *		ZNSAGE_NONE: it never was, or that was forgotten
- * @stream:	its stream then, or ZNSAGE_NONE
+ * @usual:	the mean of its last lives, with @life, as far as it is known; at
+ *		most about twice the device's blocks. ZNSAGE_NONE: unknown
  * @workingset:	it came back soon after its last eviction (PG_workingset)
  * @active:	it is on the active list; rarely, since reclaim takes it off
  */
@@ -58,7 +61,7 @@ struct znsage_page {
 	u64 cgroup;
 	u32 cpu;
 	u32 life;
-	u32 stream;
+	u32 usual;
 	bool workingset;
 	bool active;
 };
@@ -115,8 +118,8 @@ struct znsage_levels {
  * @name:	letters, digits, - and _
  * @owner:	THIS_MODULE
  * @streams:	streams wanted. 0: one for each CPU; ZNSAGE_NONE: as many as the
- *		device has zones to open, for znsage_stream_of(). There may be
- *		fewer.
+ *		device has zones to open, for znsage_stream_of(); ZNSAGE_LIVES:
+ *		a few, for classes of lives. There may be fewer.
  * @isolates:	keep streams apart: survivors go to zones of their stream, and
  *		a stream above its share of the zones waits until GC has
  *		cleaned zones of its own

@@ -3,10 +3,12 @@
  * Tables that remember page frames from swap-in to swap-out.
  *
  * When swap-in reads a block, the engine knows how long the page was on the
- * device and in which stream. When the page is next swapped out it may have
- * another slot, but nearly always the same frame. Two tables of fixed size:
+ * device, and what its slot remembers of earlier stays. When the page is next
+ * swapped out it may have another slot, but nearly always the same frame. Two
+ * tables of fixed size:
  *
- *	seen	frame -> life and stream of the block that was read into it
+ *	seen	frame -> life of the block that was read into it, and the past
+ *		of its page (engine/past.c)
  *	where	slot -> frame that it was read into
  *
  * Both are hints. They are read and written without a lock, a word at a time;
@@ -42,14 +44,13 @@ struct znsage_frames {
 
 /*
  * A word of @seen, lowest byte first: the life as a small float, plus 1, so
- * that it is not 0; the stream; tags of the cgroup and of the frame.
+ * that it is not 0; the past; tags of the cgroup and of the frame.
  */
 #define SEEN_LIFE(w)	((u8)(w) - 1)
-#define SEEN_STREAM(w)	((u8)((w) >> 8))
+#define SEEN_PAST(w)	((u8)((w) >> 8))
 #define SEEN_TAGS(w)	((w) >> 16)
 #define SEEN_FRAME(w)	((u8)((w) >> 24))
 #define NO_LIFE		0xfe
-#define NO_STREAM	0xff
 
 /* A life in 8 bits, to within an eighth. At most 0xef, so NO_LIFE is free. */
 static u32 life_pack(u32 life)
@@ -106,7 +107,7 @@ void znsage_frames_note(struct znsage_device *zd, struct page *page, u32 slot,
 	struct znsage_frames *f = zd->frames;
 	struct folio *folio = page_folio(page);
 	unsigned long pfn = page_to_pfn(page);
-	u32 life, stream;
+	u32 life, past;
 
 	if (!f || !is_swap_in(folio, slot))
 		return;
@@ -116,28 +117,31 @@ void znsage_frames_note(struct znsage_device *zd, struct page *page, u32 slot,
 	if (!READ_ONCE(zd->wants_owners))
 		return;
 	life = zse_block_life(zd->engine, block);
-	stream = min_t(u32, zse_block_stream(zd->engine, block), NO_STREAM);
+	past = zse_past(zd->engine, slot, block);
 	WRITE_ONCE(f->seen[pfn & (f->nr_seen - 1)],
-		   (life_pack(life) + 1) | stream << 8 |
+		   (life_pack(life) + 1) | past << 8 |
 		   tags(f, pfn, znsage_cgroup_of(folio)) << 16);
 }
 
-/* Fill in a page's last life and stream, if known. Context: any. */
-void znsage_frames_recall(struct znsage_device *zd, struct page *page,
-			  struct znsage_page *owner)
+/*
+ * Fill in a page's last and usual life, if known. Returns its past for
+ * zse_chunk_add(). Context: any.
+ */
+u8 znsage_frames_recall(struct znsage_device *zd, struct page *page,
+			struct znsage_page *owner)
 {
 	struct znsage_frames *f = zd->frames;
 	unsigned long pfn = page_to_pfn(page);
 	u32 word;
 
 	if (!f)
-		return;
+		return 0;
 	word = READ_ONCE(f->seen[pfn & (f->nr_seen - 1)]);
 	if (!word || SEEN_TAGS(word) != tags(f, pfn, owner->cgroup))
-		return;
+		return 0;
 	owner->life = life_unpack(SEEN_LIFE(word));
-	if (SEEN_STREAM(word) != NO_STREAM)
-		owner->stream = SEEN_STREAM(word);
+	owner->usual = zse_usual_life(zd->engine, SEEN_PAST(word));
+	return SEEN_PAST(word);
 }
 
 /*
@@ -191,7 +195,6 @@ void znsage_frames_alloc(struct znsage_device *zd)
 	unsigned long frames = min(totalram_pages(), MAX_WORDS);
 	struct znsage_frames *f = kzalloc(sizeof(*f), GFP_KERNEL);
 
-	BUILD_BUG_ON(ZSE_MAX_STREAMS > NO_STREAM);
 	if (!f)
 		return;
 	zd->frames = f;

@@ -90,9 +90,10 @@ static void anon_owner(const struct znsage_device *zd, unsigned long mapping,
  * @owner: filled in; only with @cpu if the policy does not look at pages
  *
  * Context: process; does not sleep.
+ * Return: the page's past, for zse_chunk_add(); 0: unknown.
  */
-void znsage_page_owner(struct znsage_device *zd, struct page *page, u32 cpu,
-		       struct znsage_page *owner)
+u8 znsage_page_owner(struct znsage_device *zd, struct page *page, u32 cpu,
+		     struct znsage_page *owner)
 {
 	struct folio *folio = page_folio(page);
 	unsigned long mapping;
@@ -100,11 +101,11 @@ void znsage_page_owner(struct znsage_device *zd, struct page *page, u32 cpu,
 	*owner = (struct znsage_page) {
 		.cpu = cpu,
 		.life = ZNSAGE_NONE,
-		.stream = ZNSAGE_NONE,
+		.usual = ZNSAGE_NONE,
 	};
 	if (!READ_ONCE(zd->wants_owners) || !folio_test_swapbacked(folio) ||
 	    !folio_test_swapcache(folio))
-		return;
+		return 0;
 
 	owner->cgroup = znsage_cgroup_of(folio);
 	owner->workingset = folio_test_workingset(folio);
@@ -123,5 +124,5 @@ void znsage_page_owner(struct znsage_device *zd, struct page *page, u32 cpu,
 		owner->mapping = hash(zd, SHARED_MEMORY, owner->cgroup);
 		owner->process = owner->mapping;
 	}
-	znsage_frames_recall(zd, page, owner);
+	return znsage_frames_recall(zd, page, owner);
 }

@@ -160,6 +160,8 @@ static int change(struct znsage_device *zd, const struct znsage_policy *policy)
 
 	if (err)
 		return err;
+	if (!zse_prepare(zd->engine, policy))
+		return -ENOMEM;
 	if (policy->attach) {
 		private = policy->attach(zd->engine);
 		if (!private)

@@ -366,11 +366,13 @@ void znsage_write_flush(struct znsage_device *zd)
 
 /*
  * Add pages of @bio from @iter on to the stream's chunk, until @rest bytes of
- * the bio are left or the chunk is full. The bio's last page takes over the
- * bio's own reference, so the bio may be gone once the stream is unlocked.
+ * the bio are left or the chunk is full; @past is theirs. The bio's last page
+ * takes over the bio's own reference, so the bio may be gone once the stream is
+ * unlocked.
  */
 static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
-			    struct bio *bio, struct bvec_iter *iter, u32 rest)
+			    struct bio *bio, struct bvec_iter *iter, u32 rest,
+			    u8 past)
 {
 	struct znsage_chunk *zc = c->priv;
 
@@ -390,7 +392,7 @@ static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
 		bio_advance_iter_single(bio, iter, PAGE_SIZE);
 		if (iter->bi_size)
 			bio_inc_remaining(bio);
-		zse_chunk_add(zd->engine, c, slot);
+		zse_chunk_add(zd->engine, c, slot, past);
 	}
 }
 
@@ -414,14 +416,14 @@ static u32 head_bytes(struct znsage_device *zd, struct bio *bio)
 		     mp_bvec_iter_len(bio->bi_io_vec, bio->bi_iter));
 }
 
-/* Choose the stream for the pages at the head of a bio. */
-static u32 place(struct znsage_device *zd, struct bio *bio, u32 cpu)
+/* Choose the stream for the pages at the head of a bio. Sets their @past. */
+static u32 place(struct znsage_device *zd, struct bio *bio, u32 cpu, u8 *past)
 {
 	struct bio_vec bv = bio_iter_iovec(bio, bio->bi_iter);
 	struct znsage_page owner;
 
 	BUILD_BUG_ON(ZSE_MAX_STREAMS > 64);	/* bits in a plug */
-	znsage_page_owner(zd, bv.bv_page, cpu, &owner);
+	*past = znsage_page_owner(zd, bv.bv_page, cpu, &owner);
 	return zse_place(zd->engine, &owner);
 }
 
@@ -445,7 +447,7 @@ enum written {
 
 /* Give the head of a bio to a stream and advance the bio past it. */
 static enum written write_head(struct znsage_device *zd, struct bio *bio,
-			       u32 stream)
+			       u32 stream, u8 past)
 {
 	struct bvec_iter iter = bio->bi_iter;
 	u32 rest = iter.bi_size - head_bytes(zd, bio);
@@ -463,7 +465,7 @@ static enum written write_head(struct znsage_device *zd, struct bio *bio,
 			return NO_CHUNK;
 		}
 		first = !c->nr;
-		chunk_add_pages(zd, c, bio, &iter, rest);
+		chunk_add_pages(zd, c, bio, &iter, rest, past);
 		c = zse_stream_end(zd->engine, stream, &flags);
 		if (c)
 			chunk_go(zd, c);
@@ -519,11 +521,13 @@ static u64 pending_resume(struct znsage_device *zd, u32 stream)
 	while ((bio = pending_pop(zd, stream))) {
 		enum written written;
 		u32 to;
+		u8 past;
 
 		do {
-			to = place(zd, bio, raw_smp_processor_id());
+			to = place(zd, bio, raw_smp_processor_id(),
+				   &past);
 			streams |= BIT_ULL(to);
-			written = write_head(zd, bio, to);
+			written = write_head(zd, bio, to, past);
 		} while (written == MORE);
 		if (written == ALL)
 			continue;
@@ -648,6 +652,7 @@ void znsage_write(struct znsage_device *zd, struct bio *bio)
 	u32 cpu = raw_smp_processor_id(), stream;
 	enum written written;
 	u64 unplugged = 0;
+	u8 past;
 
 	if (!pages_are_whole(bio)) {
 		pr_warn_ratelimited("znsage: %s: write of a part of a page refused\n",
@@ -661,11 +666,11 @@ void znsage_write(struct znsage_device *zd, struct bio *bio)
 
 		if (plug)
 			cpu = plug->cpu;
-		stream = place(zd, bio, cpu);
+		stream = place(zd, bio, cpu, &past);
 		*(plug ? &plug->streams : &unplugged) |= BIT_ULL(stream);
 		written = NO_CHUNK;
 		if (!is_starved(zd, stream))
-			written = write_head(zd, bio, stream);
+			written = write_head(zd, bio, stream, past);
 		if (written != NO_CHUNK)
 			continue;
 		/* The chunks that it waits for may be among these. */

@@ -351,16 +351,16 @@ void znsage_bpf_detach(const struct znsage_policy *policy,
 
 /* owner.c */
 u64 znsage_cgroup_of(struct folio *folio);
-void znsage_page_owner(struct znsage_device *zd, struct page *page, u32 cpu,
-		       struct znsage_page *owner);
+u8 znsage_page_owner(struct znsage_device *zd, struct page *page, u32 cpu,
+		     struct znsage_page *owner);
 
 /* frames.c */
 void znsage_frames_alloc(struct znsage_device *zd);
 void znsage_frames_free(struct znsage_device *zd);
 void znsage_frames_note(struct znsage_device *zd, struct page *page, u32 slot,
 			u32 block);
-void znsage_frames_recall(struct znsage_device *zd, struct page *page,
-			  struct znsage_page *owner);
+u8 znsage_frames_recall(struct znsage_device *zd, struct page *page,
+			struct znsage_page *owner);
 void znsage_frames_forget(struct znsage_device *zd, struct page *page);
 bool znsage_frames_where(struct znsage_device *zd, u32 slot,
 			 unsigned long *pfn);

@@ -237,12 +237,13 @@ void *completer(void *p)
 /* 13 mappings: policies of keys have more keys than streams. */
 static u32 place(struct test *t, u32 cpu, u32 slot)
 {
+	u32 past = zp_load(&t->pages[slot].past);
 	struct znsage_page page = {
 		.mapping = slot % 13 + 1,
 		.cgroup = slot % 3 + 1,
 		.cpu = cpu,
 		.life = ZNSAGE_NONE,
-		.stream = ZNSAGE_NONE,
+		.usual = zse_usual_life(t->e, past),
 	};
 
 	return zse_place(t->e, &page);
@@ -266,7 +267,7 @@ static bool write_slot(struct test *t, u32 cpu, u32 slot)
 	i = c->nr;
 	t->buffers[c->id][i] = make_page(slot, version);
 	zp_store(&ps->submitted, version);
-	if (zse_chunk_add(t->e, c, slot) != i)
+	if (zse_chunk_add(t->e, c, slot, zp_load(&ps->past)) != i)
 		fault(t, "entry out of order", slot, i, i);
 	c = zse_stream_end(t->e, stream, &flags);
 	if (c)
@@ -357,6 +358,8 @@ void *switcher(void *p)
 		u32 policy = xorshift(&rng) % nr_policies();
 
 		nanosleep(&pause, NULL);
+		if (!zse_prepare(t->e, zse_builtin_policies[policy]))
+			abort();
 		zse_set_policy(t->e, zse_builtin_policies[policy], NULL);
 		zse_set_victim(t->e, xorshift(&rng) % ZSE_NR_VICTIMS);
 		zse_set_pace(t->e, xorshift(&rng) % 101);
@@ -431,9 +434,12 @@ static void read_run(struct test *t, u32 slot, u32 max, u32 delay)
 	if (r == ZSE_READ_BLOCK) {
 		while (delay--)
 			sched_yield();
-		for (i = 0; i < run.nr; i++)
+		for (i = 0; i < run.nr; i++) {
 			verify_read(t, slot + i, acked[i], r,
 				    device_read(t->dev, run.block + i));
+			zp_store(&t->pages[slot + i].past,
+				 zse_past(t->e, slot + i, run.block + i));
+		}
 		more |= zse_read_end(t->e, run.block);
 	} else if (r == ZSE_READ_BUFFER) {
 		while (delay--)

@@ -145,6 +145,29 @@ static void test_limits_of_slots(void)
 	must(zse_gc_lanes(&cfg) > 1 && limits_survivors(&cfg) == 1);
 }
 
+/*
+ * A ZN540, which opens 14 zones: survivors have their classes however many CPUs
+ * there are, and so have streams that need one each.
+ */
+static void test_limits_of_cpus(void)
+{
+	const struct znsage_policy *heat = zse_builtin_policy("heat");
+	const struct znsage_policy *cgroup = zse_builtin_policy("cgroup");
+	struct host h;
+	struct zse_config cfg = config(&h);
+
+	cfg.nr_zones = 904;
+	cfg.zone_blocks = 1077 << 8;
+	cfg.max_active = 14;
+	for (cfg.nr_cpus = 1; cfg.nr_cpus <= 256; cfg.nr_cpus++) {
+		must(limits_survivors(&cfg) == 5);
+		must(zse_nr_streams(&cfg, heat) == 6);
+		must(zse_nr_streams(&cfg, cgroup) >= 5);
+		must(limits_gc_zones(&cfg) + zse_max_streams(&cfg) < 14);
+	}
+	must(zse_nr_streams(&cfg, zse_builtin_policy("cpu")) == 8);
+}
+
 /* A high watermark that does not suit the new policy's streams is replaced. */
 static void test_watermarks(void)
 {
@@ -196,7 +219,7 @@ static void test_many_keys(void)
 	zse_destroy(h.e);
 }
 
-/* Age and stream of blocks. */
+/* Age of blocks. */
 static void test_life(void)
 {
 	struct zse_run run;
@@ -214,7 +237,6 @@ static void test_life(void)
 	for (; slot < 3 * ZONE_BLOCKS; slot++)
 		write_slot(&h, slot);
 	must(zse_block_life(h.e, run.block) == before + 2 * ZONE_BLOCKS);
-	must(zse_block_stream(h.e, run.block) == 0);
 	zse_read_end(h.e, run.block);
 	zse_destroy(h.e);
 }
@@ -529,7 +551,7 @@ static void test_stalled_walks_no_zones(void)
 		if (!c)
 			abort();
 		do
-			zse_chunk_add(h.e, c, 7 * slot++ % nr_slots(&h));
+			zse_chunk_add(h.e, c, 7 * slot++ % nr_slots(&h), 0);
 		while (c->nr < c->max);
 		stalled = zse_stream_end(h.e, 0, &flags);
 		if (!zse_append_start(h.e, stalled, &other, 1))
@@ -598,9 +620,11 @@ int main(void)
 	test_settings();
 	test_limits();
 	test_limits_of_slots();
+	test_limits_of_cpus();
 	test_watermarks();
 	test_many_keys();
 	test_life();
+	test_past();
 	test_events();
 	test_in_memory();
 	test_freed_while_asked();

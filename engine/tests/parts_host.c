@@ -103,7 +103,7 @@ static void go(struct host *h, struct zse_chunk *c)
 	work(h);
 }
 
-void write_slot(struct host *h, u32 slot)
+void write_slot_past(struct host *h, u32 slot, u8 past)
 {
 	unsigned long flags;
 	struct zse_chunk *c = zse_stream_begin(h->e, 0, &flags);
@@ -111,8 +111,13 @@ void write_slot(struct host *h, u32 slot)
 	if (!c)
 		abort();
 	c->born = 1;
-	zse_chunk_add(h->e, c, slot);
+	zse_chunk_add(h->e, c, slot, past);
 	go(h, zse_stream_end(h->e, 0, &flags));
+}
+
+void write_slot(struct host *h, u32 slot)
+{
+	write_slot_past(h, slot, 0);
 }
 
 void flush(struct host *h)

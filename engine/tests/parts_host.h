@@ -39,11 +39,15 @@ void host_append(struct host *h, const struct zse_op *op);
 void work(struct host *h);
 
 void write_slot(struct host *h, u32 slot);
+void write_slot_past(struct host *h, u32 slot, u8 past);
 void flush(struct host *h);
 u32 nr_slots(const struct host *h);
 
 /* Write all slots, then every third again and again, so that GC has to work. */
 void fill(struct host *h, u32 rounds);
+
+/* parts_past.c */
+void test_past(void);
 
 /* parts_check.c */
 void test_check(void);

@@ -303,9 +303,9 @@ static const struct scenario scenarios[] = {
 	{ .name = "a policy that answers nonsense", .percent = 90,
 	  .cfg = { COMMON, .nr_zones = 200, .zone_blocks = 32,
 		   .chunk_blocks = 8, .write_unit = 1 } },
-	{ .name = "heat", .percent = 90,
-	  .cfg = { COMMON, .nr_zones = 200, .zone_blocks = 32,
-		   .chunk_blocks = 8, .write_unit = 1,
+	{ .name = "heat, all of its streams", .percent = 90,
+	  .cfg = { COMMON, .nr_zones = 450, .zone_blocks = 32,
+		   .chunk_blocks = 8, .write_unit = 1, .max_active = 14,
 		   .victim = ZSE_VICTIM_COST_BENEFIT }, .policy = "heat" },
 };
 

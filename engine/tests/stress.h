@@ -28,11 +28,13 @@ struct scenario {
  * @submitted: version that the slot's writer last gave to the engine
  * @acked:     version last acknowledged
  * @freed:     versions up to this one may be gone; FREE_RUNS during zse_free()
+ * @past:      what the engine said that is to be remembered of its page
  */
 struct page_state {
 	u32 submitted;
 	u32 acked;
 	u32 freed;
+	u32 past;
 };
 
 struct test {

@@ -62,6 +62,16 @@ static inline void zp_store(u32 *p, u32 v)
 	WRITE_ONCE(*p, v);
 }
 
+static inline u8 zp_load8(const u8 *p)
+{
+	return READ_ONCE(*p);
+}
+
+static inline void zp_store8(u8 *p, u8 v)
+{
+	WRITE_ONCE(*p, v);
+}
+
 static inline u32 zp_xchg(u32 *p, u32 v)
 {
 	return xchg(p, v);

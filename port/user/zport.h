@@ -49,6 +49,16 @@ static inline void zp_store(u32 *p, u32 v)
 	__atomic_store_n(p, v, __ATOMIC_RELAXED);
 }
 
+static inline u8 zp_load8(const u8 *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+static inline void zp_store8(u8 *p, u8 v)
+{
+	__atomic_store_n(p, v, __ATOMIC_RELAXED);
+}
+
 static inline void zp_mb(void)
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);

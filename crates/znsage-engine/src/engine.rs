@@ -188,9 +188,13 @@ impl Engine {
     }
 
     /// Changes the policy, and with it the number of streams. False, and nothing changes,
-    /// if the policy cannot be attached.
+    /// if the policy cannot be attached or there is no memory for it.
     #[must_use]
     pub fn set_policy(&mut self, policy: Policy) -> bool {
+        // SAFETY: the engine lives, and policies stay.
+        if !unsafe { sys::zse_prepare(self.p(), policy.as_ptr()) } {
+            return false;
+        }
         let mut private = ptr::null_mut();
         if let Some(attach) = policy.get().attach {
             // SAFETY: the engine lives.
@@ -220,13 +224,21 @@ impl Engine {
         unsafe { sys::zse_set_victim(self.p(), victim as u32) }
     }
 
-    /// Of a block that is being read, its age in blocks swapped out, and its stream.
-    pub fn life(&self, hold: &ReadHold) -> (u32, u32) {
-        // SAFETY: the block is held.
+    /// Of the page of `slot`, whose block is being read: its age in blocks swapped out, and
+    /// what to remember of its lives.
+    pub fn life(&self, slot: u32, hold: &ReadHold) -> (u32, u8) {
+        self.assert_slot(slot);
+        // SAFETY: the block is held, and the slot exists.
         unsafe {
             let (e, block) = (self.p(), hold.block);
-            (sys::zse_block_life(e, block), sys::zse_block_stream(e, block))
+            (sys::zse_block_life(e, block), sys::zse_past(e, slot, block))
         }
+    }
+
+    /// The usual life that a past says; [`NONE`](crate::NONE) if it says nothing.
+    pub fn usual_life(&self, past: u8) -> u32 {
+        // SAFETY: the engine lives; a past may be anything.
+        unsafe { sys::zse_usual_life(self.p(), past) }
     }
 
     /// The counters of a stream.
@@ -240,16 +252,17 @@ impl Engine {
 
     /// [`Engine::add_all`] for one page.
     pub fn add(&mut self, stream: u32, slot: u32, now: u64) -> Option<Added> {
-        self.add_all(stream, &[slot], now)
+        self.add_all(stream, &[slot], &[], now)
     }
 
     /// Adds pages to the chunk of `stream`, as many as it has room for, or returns None if
     /// all chunks are in use. `now` becomes the chunk's birth if it was empty. The
-    /// stream's lock is taken once.
+    /// stream's lock is taken once. `pasts` has what is remembered of each page's lives,
+    /// from [`Engine::life`]; of those beyond its end, nothing is.
     ///
     /// # Panics
     /// If there are no slots, or one is out of range.
-    pub fn add_all(&mut self, stream: u32, slots: &[u32], now: u64) -> Option<Added> {
+    pub fn add_all(&mut self, stream: u32, slots: &[u32], pasts: &[u8], now: u64) -> Option<Added> {
         self.assert_stream(stream);
         assert!(!slots.is_empty(), "no pages to add");
         slots.iter().for_each(|&slot| self.assert_slot(slot));
@@ -268,8 +281,8 @@ impl Engine {
             }
             let (chunk, page) = ((*c).id, (*c).nr);
             let nr = ((*c).max - page).min(slots.len() as u32);
-            for &slot in &slots[..nr as usize] {
-                sys::zse_chunk_add(self.p(), c, slot);
+            for (i, &slot) in slots[..nr as usize].iter().enumerate() {
+                sys::zse_chunk_add(self.p(), c, slot, pasts.get(i).copied().unwrap_or(0));
             }
             let room = (*c).max - (*c).nr;
             let full = sys::zse_stream_end(self.p(), stream, &mut flags);

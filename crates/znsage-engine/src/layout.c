@@ -54,7 +54,7 @@ const struct zse_fact zse_facts[] = {
 	AT(znsage_page, cgroup)
 	AT(znsage_page, cpu)
 	AT(znsage_page, life)
-	AT(znsage_page, stream)
+	AT(znsage_page, usual)
 	AT(znsage_page, workingset)
 	AT(znsage_page, active)
 

@@ -17,7 +17,7 @@ pub const ZSE_VICTIM_GREEDY: u32 = 0;
 pub const ZSE_VICTIM_COST_BENEFIT: u32 = 1;
 pub const ZSE_VICTIM_AGE: u32 = 2;
 
-/// A life, a stream that is not known: `ZNSAGE_NONE`.
+/// A life that is not known: `ZNSAGE_NONE`.
 pub const NONE: u32 = u32::MAX;
 
 pub const ZSE_OP_NONE: u32 = 0;
@@ -63,7 +63,7 @@ pub struct znsage_page {
     pub cgroup: u64,
     pub cpu: u32,
     pub life: u32,
-    pub stream: u32,
+    pub usual: u32,
     pub workingset: bool,
     pub active: bool,
 }
@@ -77,7 +77,7 @@ impl znsage_page {
             cgroup: 0,
             cpu,
             life: NONE,
-            stream: NONE,
+            usual: NONE,
             workingset: false,
             active: false,
         }
@@ -277,7 +277,7 @@ extern "C" {
     pub fn zse_place(e: *mut zse_engine, page: *const znsage_page) -> u32;
     pub fn zse_stream_begin(e: *mut zse_engine, stream: u32, flags: *mut c_ulong)
         -> *mut zse_chunk;
-    pub fn zse_chunk_add(e: *mut zse_engine, c: *mut zse_chunk, slot: u32) -> u32;
+    pub fn zse_chunk_add(e: *mut zse_engine, c: *mut zse_chunk, slot: u32, past: u8) -> u32;
     pub fn zse_stream_end(e: *mut zse_engine, stream: u32, flags: *mut c_ulong) -> *mut zse_chunk;
     pub fn zse_stream_flush(e: *mut zse_engine, stream: u32) -> *mut zse_chunk;
     pub fn zse_stream_take(e: *mut zse_engine, stream: u32, born_before: u64) -> *mut zse_chunk;
@@ -327,7 +327,9 @@ extern "C" {
     pub fn zse_read_worked(e: *mut zse_engine);
     pub fn zse_free(e: *mut zse_engine, slot: u32) -> bool;
     pub fn zse_block_life(e: *const zse_engine, block: u32) -> u32;
-    pub fn zse_block_stream(e: *const zse_engine, block: u32) -> u32;
+    pub fn zse_prepare(e: *mut zse_engine, policy: *const znsage_policy) -> bool;
+    pub fn zse_past(e: *const zse_engine, slot: u32, block: u32) -> u8;
+    pub fn zse_usual_life(e: *const zse_engine, past: u8) -> u32;
 
     pub fn zse_builtin_policy(name: *const c_char) -> *const znsage_policy;
     pub fn zse_find_policy(name: *const c_char) -> *const znsage_policy;
@@ -436,7 +438,7 @@ mod tests {
         map.insert("sizeof zse_config.victim".into(), size_of::<u32>() as u64);
         layout!(
             map,
-            znsage_page { process, mapping, cgroup, cpu, life, stream, workingset, active }
+            znsage_page { process, mapping, cgroup, cpu, life, usual, workingset, active }
         );
         layout!(map, znsage_policy { name, owner, streams, isolates, attach, detach });
         layout!(map, zse_window { host, slot, failed });

@@ -12,6 +12,14 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
+/// The value that a share of all values, from 0 to 1, does not exceed; NaN of nothing.
+pub fn percentile(values: &[f64], share: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let last = sorted.len().saturating_sub(1);
+    sorted.get((share * last as f64).round() as usize).copied().unwrap_or(f64::NAN)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -22,5 +30,13 @@ mod tests {
         assert_eq!(median(&[9.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&[4.0, 1.0, 2.0, 100.0]), 3.0);
         assert!(median(&[]).is_nan());
+    }
+
+    #[test]
+    fn percentiles_are_values_of_the_list() {
+        let values: Vec<f64> = (0..=100).rev().map(f64::from).collect();
+        assert_eq!(percentile(&values, 0.99), 99.0);
+        assert_eq!(percentile(&values, 0.5), 50.0);
+        assert!(percentile(&[], 0.5).is_nan());
     }
 }

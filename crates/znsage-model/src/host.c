@@ -146,7 +146,7 @@ u32 model_submit(struct model *m, u32 slot, u32 version, u32 *zone, bool *kick)
 	if (!c)
 		model_broken("no chunk");
 	c->born = 1;
-	zse_chunk_add(m->e, c, slot);
+	zse_chunk_add(m->e, c, slot, 0);
 	m->pages[c->id] = model_page(slot, version);
 	c = zse_stream_end(m->e, 0, &flags);
 	if (!c || !zse_append_start(m->e, c, &op, 1))

@@ -12,7 +12,7 @@
 //! 2. [`device`], [`host`]
 //! 3. [`spec`], [`trace`]; [`torture`], which needs only the device
 //! 4. [`workload`], [`system`], [`chart`]
-//! 5. [`sim`], [`mod@result`], [`mod@run`]: one run
+//! 5. [`sim`], [`mod@result`], [`course`], [`mod@run`]: one run
 //! 6. [`sweep`], [`advise`], [`figures`]: many runs
 //!
 //! Files of a directory form layers too: the types they share are in a
@@ -22,6 +22,7 @@
 
 pub mod advise;
 pub mod chart;
+pub mod course;
 pub mod device;
 pub mod event;
 pub mod figures;

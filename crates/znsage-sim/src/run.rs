@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use znsage_engine::InMemory;
 
+use crate::course::{self, Course};
 use crate::device::params::Interface;
 use crate::device::{ConventionalSsd, ParamError, VirtualZones, ZnsSsd};
 use crate::host::slots::Slots;
@@ -86,6 +87,14 @@ fn refuse<T>(key: &str, what: impl Into<String>) -> Result<T, RunError> {
 /// # Errors
 /// If [`check()`] refuses it, or the run could not go on.
 pub fn run(spec: &Spec) -> Result<RunResult, RunError> {
+    build(spec, Run(None)).map(|(result, _)| result)
+}
+
+/// The same, with its course. A replay of a trace has none.
+///
+/// # Errors
+/// As [`run()`].
+pub fn run_with_course(spec: &Spec) -> Result<(RunResult, Course), RunError> {
     build(spec, Run(None))
 }
 
@@ -95,7 +104,7 @@ pub fn run(spec: &Spec) -> Result<RunResult, RunError> {
 /// # Errors
 /// As [`run()`].
 pub fn run_watched(spec: &Spec, parts: Arc<AtomicU32>) -> Result<RunResult, RunError> {
-    build(spec, Run(Some(parts)))
+    build(spec, Run(Some(parts))).map(|(result, _)| result)
 }
 
 /// Does all the setup of a run and reports whether it could begin.
@@ -115,10 +124,10 @@ trait Then {
 struct Run(Option<Arc<AtomicU32>>);
 
 impl Then for Run {
-    type Out = RunResult;
-    fn then<S: System>(self, spec: &Spec, device: &Device, s: S) -> Result<RunResult, RunError> {
+    type Out = (RunResult, Course);
+    fn then<S: System>(self, spec: &Spec, device: &Device, s: S) -> Result<Self::Out, RunError> {
         match spec.workload {
-            WorkloadKind::Trace => replay(spec, device, s),
+            WorkloadKind::Trace => Ok((replay(spec, device, s)?, Course::default())),
             _ => run_system(spec, device, s, self.0),
         }
     }
@@ -263,7 +272,7 @@ fn run_system<S: System>(
     device: &Device,
     system: S,
     watch: Option<Arc<AtomicU32>>,
-) -> Result<RunResult, RunError> {
+) -> Result<(RunResult, Course), RunError> {
     let capacity = system.capacity();
     let area = Area::new(spec, &system);
     let live = area.for_workload(spec, capacity)?;
@@ -285,14 +294,16 @@ fn run_system<S: System>(
         time: (spec.run.seconds * SEC as f64) as Ns,
         lookahead: spec.host.lookahead,
         page_cluster: spec.host.page_cluster,
+        every: (capacity / course::PARTS).max(1),
     };
     let mut sim = Sim::new(host, system, w, limits);
     if let Some(parts) = watch {
         sim.watch(parts);
     }
     let between = sim.run()?;
+    let course = Course::of(&sim.course, &sim.latencies.major);
     let ended = Ended { h: &sim.h, s: &sim.s, latencies: &sim.latencies, between };
-    Ok(ended.result(spec, device, total, has_requests))
+    Ok((ended.result(spec, device, total, has_requests), course))
 }
 
 fn replay<S: System>(spec: &Spec, device: &Device, system: S) -> Result<RunResult, RunError> {

@@ -34,6 +34,36 @@ fn one_write_at_a_time() {
     t.check();
 }
 
+/// data/spdk/zns-a/lbaf2/{randread,write}/*/1zone/1.json. The model has no firmware that
+/// pauses: its slowest writes are too quick.
+#[test]
+fn percentiles_of_one_command_at_a_time() {
+    let mut t = Table::new("Depth 1, one zone: percentiles, us");
+    let (mut ssd, start) = zns("zn540", 6, 3);
+    for (kib, rows) in [
+        (4, [(1.0, 67.1), (50.0, 69.1), (90.0, 80.4), (99.0, 81.4)]),
+        (8, [(1.0, 78.3), (50.0, 80.4), (90.0, 92.7), (99.0, 93.7)]),
+    ] {
+        let seen = run(&mut ssd, start, 400 * MS, &mut [random_reads(1, kib / 4, 3)]);
+        for (percent, us) in rows {
+            t.row(format!("read {kib} KiB, {percent} %"), us, seen[0].percentile_us(percent));
+        }
+    }
+    for (kib, rows) in [
+        (4, [(10.0, 10.3), (50.0, 10.7), (90.0, 11.2), (99.0, 13.5)]),
+        (128, [(10.0, 60.2), (50.0, 64.3), (95.0, 268.3), (99.0, 626.7)]),
+    ] {
+        let (mut ssd, start) = zns("zn540", 4, 0);
+        let seen = run(&mut ssd, start, SEC, &mut [stream(1, kib / 4, 0, 2, By::Write)]);
+        for (percent, us) in rows {
+            let within = if us > 600.0 { 45.0 } else { 10.0 };
+            let what = format!("write {kib} KiB, {percent} %");
+            t.within(within, what, us, seen[0].percentile_us(percent));
+        }
+    }
+    t.check();
+}
+
 /// Thousands of commands a second from one zone at a depth.
 fn deep(depth: u32, kib: u32) -> f64 {
     let (mut ssd, start) = zns("zn540", 4, 0);

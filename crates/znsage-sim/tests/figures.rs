@@ -10,7 +10,15 @@ use roxmltree::{Document, ParsingOptions};
 use znsage_sim::figures::{self, Definition, Figure, Publication, Scale};
 
 fn smallest() -> Scale {
-    Scale { name: "smallest", mib: 320, memory_mib: 8, warmup: 0.05, measure: 0.05, seed: 1 }
+    Scale {
+        name: "smallest",
+        mib: 320,
+        memory_mib: 8,
+        warmup: 0.05,
+        measure: 0.05,
+        seed: 1,
+        seeds: 2,
+    }
 }
 
 fn choose(ids: &[&str]) -> Vec<Definition> {

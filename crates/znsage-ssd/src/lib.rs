@@ -25,6 +25,13 @@ use znsage_sim::time::{Ns, BLOCK};
 
 use ssd::{Done, Ssd};
 
+/// In real time, commands vary by what the host does meanwhile; the model adds nothing.
+const QUIET: [(&str, &str); 3] = [
+    ("media.read_jitter_us", "[]"),
+    ("media.program_jitter_us", "[]"),
+    ("controller.write_jitter_us", "[]"),
+];
+
 /// How often the file of counters is written anew.
 const INTERVAL: Duration = Duration::from_millis(250);
 
@@ -123,6 +130,7 @@ impl Disk {
             .ok()
             .filter(|factor| (1e-3..1e6).contains(factor))
             .ok_or_else(|| wrong(format!("slowdown={slowdown} is no factor")))?;
+        let set = [QUIET.map(|(key, none)| (key.into(), none.into())).to_vec(), set].concat();
         let params = Params::load(needed("device")?, &set).map_err(|e| wrong(e.to_string()))?;
         let mut ssd = Ssd::new(&params, size).map_err(|e| wrong(e.to_string()))?;
         let epoch = match once.get("worn").copied().unwrap_or("true") {

@@ -201,7 +201,7 @@ bool host_write(struct host *h, u32 stream, u32 slot)
 	struct znsage_page page = {
 		.cpu = stream,
 		.life = ZNSAGE_NONE,
-		.stream = ZNSAGE_NONE,
+		.usual = ZNSAGE_NONE,
 	};
 	u32 placed = zse_place(h->e, &page);
 	unsigned long flags;
@@ -214,7 +214,7 @@ bool host_write(struct host *h, u32 stream, u32 slot)
 	}
 	if (!c->nr)
 		c->born = 1;
-	zse_chunk_add(h->e, c, slot);
+	zse_chunk_add(h->e, c, slot, 0);
 	c = zse_stream_end(h->e, placed, &flags);
 	if (c)
 		append(h, c);

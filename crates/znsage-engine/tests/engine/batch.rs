@@ -39,7 +39,7 @@ impl Direct {
 
     fn add_together(&mut self, mut slots: &[u32]) {
         while !slots.is_empty() {
-            let added = self.e.add_all(0, slots, 1).expect("there are chunks");
+            let added = self.e.add_all(0, slots, &[], 1).expect("there are chunks");
             assert!((1..=slots.len() as u32).contains(&added.nr));
             assert!(added.full.is_some() || added.nr as usize == slots.len());
             slots = &slots[added.nr as usize..];
@@ -91,7 +91,7 @@ fn batch_equals_pages_added_one_by_one() {
 fn nothing_is_added_without_a_chunk() {
     let mut d = Direct::new();
     let mut kept = Vec::new();
-    while let Some(added) = d.e.add_all(0, &[1, 2, 3, 4], 1) {
+    while let Some(added) = d.e.add_all(0, &[1, 2, 3, 4], &[], 1) {
         kept.extend(added.full);
     }
     assert!(!d.e.has_chunk(0));

@@ -4,7 +4,8 @@
 //! `search` tries every accepted value of each setting in turn and keeps the
 //! best, until none is better. `proof` runs the result with several seeds,
 //! against the defaults and against itself with one setting reverted, and
-//! reverts settings whose gain is not clear of the noise. `full` fills swap to
+//! reverts settings whose gain is not clear of the noise. `verify` runs what is left on as
+//! many zones as the device has, and withdraws it if it does not hold there. `full` fills swap to
 //! the brim with less and more over-provisioning, which decides how full, and
 //! so how slow, swap can get.
 
@@ -15,6 +16,7 @@ mod runs;
 mod scale;
 mod search;
 mod setting;
+mod verify;
 
 pub use full::Full;
 pub use proof::Gain;
@@ -22,6 +24,7 @@ pub use question::{AdviceError, Goal, Measured, Question, Tried};
 pub use runs::{Progress, SEEDS};
 pub use scale::quick;
 pub use setting::{Choice, Setting, Where, SETTINGS};
+pub use verify::Verified;
 
 /// Advice for one setting.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +59,9 @@ pub struct Advice {
     pub after: Measured,
     /// Gain over the baseline; None if nothing changes.
     pub gain: Option<Gain>,
+    /// The advice on all zones of the device; None if nothing changes, or the search had
+    /// all of them.
+    pub verified: Option<Verified>,
     /// Standard deviation of the goal among seeds, percent of it.
     pub noise_percent: f64,
     /// Runs that were made.
@@ -80,7 +86,11 @@ pub fn advise(
     let mut runs = runs::Runs::new(question, stop, show);
     let found = search::search(&mut runs, &start)?;
     let cut_short = found.cut_short;
-    let proven = proof::prove(&mut runs, &start, found.best)?;
+    let mut proven = proof::prove(&mut runs, &start, found.best)?;
+    let verified = verify::verify(&mut runs, &start, &proven.best)?;
+    if verified.is_some_and(|v| !v.holds) {
+        proven = proof::prove(&mut runs, &start, start.clone())?;
+    }
     if !cut_short {
         search::look_around(&mut runs, &proven.best)?;
     }
@@ -103,6 +113,7 @@ pub fn advise(
         before: proven.before,
         after: proven.after,
         gain: proven.gain,
+        verified,
         noise_percent: proven.noise_percent,
         runs: runs.made(),
         seeds: runs.seeds().to_vec(),

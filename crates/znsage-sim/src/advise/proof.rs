@@ -2,12 +2,10 @@
 //! Is the result of the search better than chance?
 
 use super::question::{AdviceError, Measured};
-use super::runs::{Runs, SEEDS};
+use super::runs::Runs;
 use super::setting::{Choice, SETTINGS};
-use crate::stats::{moments, percent};
+use crate::stats::{estimate, moments, percent};
 
-/// Student's t for a two-sided interval of 95 % and 4 degrees of freedom.
-const T: f64 = 2.776;
 /// A gain below this percentage is not worth a setting, however certain.
 const WORTH: f64 = 1.0;
 
@@ -110,9 +108,8 @@ fn gain(runs: &Runs, a: &Choice, b: &Choice) -> Option<Gain> {
     let goal = runs.goal();
     let (a, b) = (runs.all(a)?, runs.all(b)?);
     let ratios = a.iter().zip(&b).map(|(a, b)| libm::log(goal.score(a) / goal.score(b)));
-    let (mean, deviation) = moments(&ratios.collect::<Vec<_>>());
-    let half = T * deviation / (SEEDS as f64).sqrt();
-    Some(Gain { percent: percent(mean), low: percent(mean - half), high: percent(mean + half) })
+    let of = estimate(&ratios.collect::<Vec<_>>())?;
+    Some(Gain { percent: percent(of.mean), low: percent(of.low), high: percent(of.high) })
 }
 
 fn noise(runs: &Runs, choice: &Choice) -> f64 {

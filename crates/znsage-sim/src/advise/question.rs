@@ -6,6 +6,7 @@ use std::fmt;
 use crate::result::RunResult;
 use crate::run::RunError;
 use crate::spec::Spec;
+use crate::stats;
 
 /// What to optimize.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +100,9 @@ impl Measured {
     }
 
     pub(super) fn mean(all: &[Measured]) -> Self {
-        let mean = |of: fn(&Measured) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
+        let mean = |of: fn(&Measured) -> f64| {
+            stats::mean(&all.iter().map(of).collect::<Vec<_>>()).unwrap_or(f64::NAN)
+        };
         Measured {
             operations_s: mean(|m| m.operations_s),
             bandwidth_mb_s: mean(|m| m.bandwidth_mb_s),

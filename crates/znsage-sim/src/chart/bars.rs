@@ -5,7 +5,8 @@ use plotters::style::text_anchor::{HPos, VPos};
 use plotters::style::Color;
 
 use super::frame::{
-    box_of, fit, text, text_upwards, text_width, Area, Frame, Key, Kind, Plot, INK, PX, SMALL,
+    box_of, fit, text, text_upwards, text_width, whisker, Area, Frame, Key, Kind, Plot, INK, PX,
+    SMALL,
 };
 use super::layers::{picture, Drawing, Point};
 use super::style::{difference, number, to_axis, Axis, Look};
@@ -52,12 +53,29 @@ pub struct Bar {
     pub low: f64,
     /// The value, or the upper end.
     pub high: f64,
+    /// The interval of a single value, if it is known.
+    pub spread: Option<(f64, f64)>,
 }
 
 impl Bar {
     /// A single value.
     pub fn of(value: f64) -> Bar {
-        Bar { low: value, high: value }
+        Bar { low: value, high: value, spread: None }
+    }
+
+    /// A published range.
+    pub fn range(low: f64, high: f64) -> Bar {
+        Bar { low, high, spread: None }
+    }
+
+    /// A mean with its interval.
+    pub fn with(self, spread: Option<(f64, f64)>) -> Bar {
+        Bar { spread, ..self }
+    }
+
+    /// Where its number has room.
+    fn top(&self) -> f64 {
+        self.spread.map_or(self.high, |s| s.1.max(self.high))
     }
 
     fn text(&self) -> String {
@@ -72,7 +90,7 @@ impl BarChart {
     /// The picture.
     pub fn svg(&self) -> String {
         let bars = self.groups.iter().flat_map(|g| g.bars.iter().flatten());
-        let values = || bars.clone().flat_map(|b| [b.low, b.high]);
+        let values = || bars.clone().flat_map(|b| [b.low, b.high, b.top()]);
         let (mut y_range, y_ticks) = fit(&self.y, values());
         // Room for the numbers above the bars; narrow bars have them upright.
         let highest = to_axis(values().fold(0.0, f64::max), self.y.scale);
@@ -138,7 +156,14 @@ impl BarChart {
         let off = self.partner(group, i).map(|p| difference(p.high, bar.high));
         let widest =
             text_width(&value, SMALL).max(off.as_ref().map_or(0, |o| text_width(o, SMALL)));
-        let (middle, above) = ((left + right) / 2, top - 3 * PX);
+        let middle = (left + right) / 2;
+        if let Some((low, high)) = bar.spread {
+            let ends = (plot.at(0.0, low).1.min(foot), plot.at(0.0, high).1);
+            if ends.0 - ends.1 > PX {
+                whisker(area, middle, ends, &INK);
+            }
+        }
+        let above = plot.at(0.0, bar.top()).1.min(top) - 3 * PX;
         if widest > right - left + 2 * PX {
             let both = off.map_or(value.clone(), |off| format!("{value} ({off})"));
             return text_upwards(area, &both, (middle, above), SMALL, &INK);

@@ -84,6 +84,12 @@ impl Plot {
         tick.map_or_else(|| number(value), |(_, text)| text.clone())
     }
 
+    /// Its upper left and lower right corner.
+    pub fn corners(&self) -> (At, At) {
+        let (x, y) = &self.pixels;
+        ((x.start, y.end), (x.end, y.start))
+    }
+
     /// Left and right end.
     pub fn width(&self) -> Range<i32> {
         self.pixels.0.clone()
@@ -109,6 +115,8 @@ pub(super) fn fit(
         (false, scale) => axis.ticks.iter().map(|(v, t)| (to_axis(*v, scale), t.clone())).collect(),
         (true, Scale::Linear) => even_ticks(low, high),
         (true, Scale::Log) => log_ticks(low, high),
+        // Its maker sets them.
+        (true, Scale::Nines) => Vec::new(),
     };
     for (v, _) in &ticks {
         (low, high) = (low.min(*v), high.max(*v));
@@ -321,6 +329,12 @@ pub(super) fn connector(area: &Area, from: At, to: At, look: Look) {
     drawn(area.draw(&PathElement::new(vec![from, to], style)));
 }
 
+/// A thin line from a point to its text.
+pub(super) fn leader(area: &Area, from: At, to: At) {
+    let style = INK.mix(0.4).stroke_width(PX as u32 / 2);
+    drawn(area.draw(&PathElement::new(vec![from, to], style)));
+}
+
 /// A point; published ones are hollow and larger, so that both show where they
 /// coincide.
 pub(super) fn mark(area: &Area, at: At, look: Look, published: bool) {
@@ -331,7 +345,7 @@ pub(super) fn mark(area: &Area, at: At, look: Look, published: bool) {
     };
     match corners(look.mark) {
         None => drawn(area.draw(&Circle::new(at, r, style))),
-        Some(corners) if look.mark == Mark::Cross => cross(area, at, r, corners, style),
+        Some(corners) if is_lines(look.mark) => strokes(area, at, r, corners, style),
         Some(corners) => {
             let place = |(x, y): &(i32, i32)| (at.0 + x * r / 100, at.1 + y * r / 100);
             let mut points: Vec<At> = corners.iter().map(place).collect();
@@ -346,7 +360,12 @@ pub(super) fn mark(area: &Area, at: At, look: Look, published: bool) {
     }
 }
 
-fn cross(area: &Area, (x, y): At, r: i32, ends: &[(i32, i32)], style: ShapeStyle) {
+fn is_lines(mark: Mark) -> bool {
+    matches!(mark, Mark::Cross | Mark::Plus | Mark::Dash)
+}
+
+/// Lines through the point, each by its one end.
+fn strokes(area: &Area, (x, y): At, r: i32, ends: &[(i32, i32)], style: ShapeStyle) {
     let style = ShapeStyle { filled: false, stroke_width: 2 * PX as u32, ..style };
     for (dx, dy) in ends {
         let (dx, dy) = (dx * r / 100, dy * r / 100);
@@ -363,8 +382,49 @@ fn corners(mark: Mark) -> Option<&'static [(i32, i32)]> {
         Mark::Inverted => &[(0, 115), (105, -75), (-105, -75)],
         Mark::Diamond => &[(0, -125), (125, 0), (0, 125), (-125, 0)],
         Mark::Cross => &[(95, 95), (95, -95)],
+        Mark::Plus => &[(0, 120), (120, 0)],
+        Mark::Dash => &[(130, 0)],
+        Mark::Bowtie => &[(-115, -85), (115, 85), (115, -85), (-115, 85)],
+        Mark::Hourglass => &[(-85, -115), (85, 115), (-85, 115), (85, -115)],
+        Mark::Star => {
+            &[(0, -135), (38, -38), (135, 0), (38, 38), (0, 135), (-38, 38), (-135, 0), (-38, -38)]
+        }
         Mark::Pentagon => &[(0, -110), (105, -34), (65, 89), (-65, 89), (-105, -34)],
     })
+}
+
+/// An interval: a thin upright line with an end above and below.
+pub(super) fn whisker(area: &Area, x: i32, (low, high): (i32, i32), colour: &impl Color) {
+    let style = colour.stroke_width(3 * PX as u32 / 2);
+    let end = 3 * PX;
+    for line in [
+        [(x, low), (x, high)],
+        [(x - end, low), (x + end, low)],
+        [(x - end, high), (x + end, high)],
+    ] {
+        drawn(area.draw(&PathElement::new(line.to_vec(), style)));
+    }
+}
+
+/// The colour of a look, as that of a whisker.
+pub(super) fn colour(look: Look) -> RGBColor {
+    rgb(look)
+}
+
+/// Intervals of many points: the area between their ends.
+pub(super) fn band(area: &Area, low: &[At], high: &[At], look: Look) {
+    let around: Vec<At> = low.iter().copied().chain(high.iter().rev().copied()).collect();
+    drawn(area.draw(&Polygon::new(around, rgb(look).mix(0.2).filled())));
+}
+
+/// Shades the marked stretch of the horizontal axis, and says what it is.
+pub(super) fn shade(area: &Area, plot: &Plot, x: &Axis) {
+    let Some((from, to, what)) = &x.marked else { return };
+    let (foot, top) = (plot.pixels.1.start, plot.pixels.1.end);
+    let ((left, _), (right, _)) = (plot.at(*from, 0.0), plot.at(*to, 0.0));
+    drawn(area.draw(&Rectangle::new([(left, top), (right, foot)], INK.mix(0.08).filled())));
+    let at = ((left + right) / 2, top + 4 * PX);
+    text(area, what, at, SMALL, &INK.mix(0.75), (HPos::Center, VPos::Top));
 }
 
 /// A bar; hollow if published.

@@ -7,7 +7,9 @@
 use plotters::backend::SVGBackend;
 use plotters::drawing::IntoDrawingArea;
 
-use super::frame::{axes, drawn, heading, key, legend_rows, Area, At, Frame, Plot, INK_TEXT};
+use super::frame::{
+    axes, drawn, heading, key, legend_rows, shade, Area, At, Frame, Plot, INK_TEXT,
+};
 use super::frame::{HEIGHT, LEGEND_ROW, PX, WIDTH};
 use crate::html::escape;
 
@@ -37,7 +39,9 @@ pub(super) fn picture(f: &Frame, drawing: &impl Drawing) -> String {
     let mut plot = None;
     let mut body = layer(height, |area| {
         heading(area, f);
-        plot = Some(axes(area, f, 50 * PX + rows.len() as i32 * LEGEND_ROW));
+        let made = axes(area, f, 50 * PX + rows.len() as i32 * LEGEND_ROW);
+        shade(area, &made, f.x);
+        plot = Some(made);
     });
     let plot = plot.expect("it was drawn");
     body += &group("between", "", &layer(height, |area| drawing.between(area, &plot)));

@@ -14,7 +14,7 @@ mod style;
 
 pub use bars::{Bar, BarChart, BarSeries, Group};
 pub use lines::{LineChart, Series};
-pub use style::{difference, number, Axis, Look, Mark, Rgb, Scale};
+pub use style::{difference, number, Axis, Look, Mark, Rgb, Scale, Variant};
 
 /// A chart as a separate file, black on white.
 pub fn standalone(svg: &str) -> String {
@@ -61,6 +61,7 @@ mod tests {
             published,
             line: true,
             points: points(k),
+            spread: vec![],
         };
         LineChart {
             title: label.into(),
@@ -85,6 +86,101 @@ mod tests {
     #[test]
     fn differences_are_labelled() {
         assert!(example("znsage").svg().contains("-9.1 %"));
+    }
+
+    /// Where texts begin, and what they say.
+    fn texts(svg: &str) -> Vec<(i32, i32, String)> {
+        let doc = roxmltree::Document::parse(svg).unwrap();
+        let texts = doc.descendants().filter(|n| n.has_tag_name("text"));
+        let number = |n: &roxmltree::Node, name| n.attribute(name).unwrap().parse().unwrap();
+        let one = |n: roxmltree::Node| {
+            (number(&n, "x"), number(&n, "y"), n.text().unwrap().trim().to_string())
+        };
+        texts.map(one).collect()
+    }
+
+    #[test]
+    fn differences_of_one_place_stand_apart() {
+        // Two published values at one point, between lines.
+        let mut chart = example("one");
+        for (i, k) in [1.3, 0.7].into_iter().enumerate() {
+            let look = Look::other(i + 1);
+            let line = |published, k: f64, xs: &[f64]| Series {
+                label: "another".into(),
+                look,
+                published,
+                line: !published,
+                points: xs.iter().map(|x| (*x, k * x)).collect(),
+                spread: vec![],
+            };
+            chart.series.push(line(false, k, &[10.0, 20.0, 40.0]));
+            chart.series.push(line(true, 1.1, &[10.0]));
+        }
+        let svg = chart.svg();
+        let all: Vec<_> = texts(&svg).into_iter().filter(|t| t.2.ends_with(" %")).collect();
+        assert!(all.len() >= 3, "{all:?}");
+        for (i, a) in all.iter().enumerate() {
+            for b in &all[i + 1..] {
+                assert!((a.0 - b.0).abs() > 100 || (a.1 - b.1).abs() >= 40, "{a:?} {b:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn intervals_marks_and_nines_are_drawn() {
+        let mut chart = example("all of it");
+        chart.x.marked = Some((20.0, 40.0, "measured".into()));
+        chart.y = Axis::nines("share, %", 4);
+        chart.series[0].points = vec![(10.0, 50.0), (20.0, 99.0), (40.0, 99.99)];
+        let without = chart.svg();
+        assert!(without.contains(">\nmeasured\n<") && without.contains(">\n99.99\n<"));
+        chart.series[0].spread = vec![(40.0, 60.0), (98.0, 99.5), (99.99, 99.99)];
+        let with = chart.svg();
+        // Three lines each; an interval of nothing is not drawn.
+        let lines = |svg: &str| svg.matches("<polyline").count() + svg.matches("<line").count();
+        assert_eq!(lines(&with), lines(&without) + 2 * 3);
+        assert!(with.contains("50 (40 to 60)"), "the page tells it");
+    }
+
+    #[test]
+    fn no_two_looks_are_alike() {
+        use Variant::*;
+        let kinds = SystemKind::ALL.map(Look::system);
+        for look in kinds {
+            let all =
+                [AtFirst, Setting, OtherSetting, Device, OtherDevice].map(|v| look.variant(v));
+            for variant in all {
+                assert!(kinds.iter().all(|k| k.mark != variant.mark), "{:?}", variant.mark);
+                assert!(all.iter().filter(|v| v.mark == variant.mark).count() == 1);
+                assert!(apart(look.colour, variant.colour) > 15.0, "{look:?} {variant:?}");
+            }
+        }
+        for (i, a) in kinds.iter().enumerate() {
+            for b in &kinds[i + 1..] {
+                assert!(a.mark != b.mark && apart(a.colour, b.colour) > 15.0, "{a:?} {b:?}");
+            }
+        }
+    }
+
+    /// How far apart people see two colours, in CIE 1976 units (L*a*b* of sRGB, D65): 2.3
+    /// is just noticeable.
+    fn apart(a: Rgb, b: Rgb) -> f64 {
+        let lab = |(r, g, b): Rgb| {
+            let linear = |c: u8| match f64::from(c) / 255.0 {
+                c if c <= 0.04045 => c / 12.92,
+                c => ((c + 0.055) / 1.055).powf(2.4),
+            };
+            let (r, g, b) = (linear(r), linear(g), linear(b));
+            let f = |t: f64| match t {
+                t if t > 0.008856 => t.cbrt(),
+                t => 7.787 * t + 16.0 / 116.0,
+            };
+            let x = f((0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505);
+            let y = f(0.2126 * r + 0.7152 * g + 0.0722 * b);
+            let z = f((0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.089);
+            [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
+        };
+        lab(a).iter().zip(lab(b)).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt()
     }
 
     #[test]
@@ -113,7 +209,7 @@ mod tests {
             ],
             groups: vec![
                 Group { label: "one".into(), bars: vec![bar(2.0), bar(1.5)] },
-                Group { label: "two".into(), bars: vec![Some(Bar { low: 1.0, high: 3.0 }), None] },
+                Group { label: "two".into(), bars: vec![Some(Bar::range(1.0, 3.0)), None] },
             ],
         };
         let svg = chart.svg();

@@ -19,10 +19,20 @@ pub enum Mark {
     Inverted,
     /// A square on its corner.
     Diamond,
-    /// Two crossed lines.
-    Cross,
     /// A pentagon.
     Pentagon,
+    /// A star with four points.
+    Star,
+    /// Two lines, one upright: `+`.
+    Plus,
+    /// Two diagonal lines: `x`.
+    Cross,
+    /// A line from left to right.
+    Dash,
+    /// Two triangles whose points meet.
+    Bowtie,
+    /// The same, upright.
+    Hourglass,
 }
 
 /// The look of a series: colour and shape.
@@ -44,8 +54,24 @@ const VIBRANT: [Look; 7] = [
     Look { colour: (0x00, 0x99, 0x88), mark: Mark::Diamond },
     Look { colour: (0xee, 0x33, 0x77), mark: Mark::Inverted },
     Look { colour: (0xcc, 0x33, 0x11), mark: Mark::Pentagon },
-    Look { colour: (0x33, 0xbb, 0xee), mark: Mark::Cross },
+    Look { colour: (0x33, 0xbb, 0xee), mark: Mark::Star },
 ];
+
+/// How a series differs from another one of the same system. Each has a marker of its
+/// own, so that a marker means one thing in all charts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// Measured before the steady state.
+    AtFirst,
+    /// Another setting, ...
+    Setting,
+    /// ... and one more.
+    OtherSetting,
+    /// Another device, ...
+    Device,
+    /// ... and one more.
+    OtherDevice,
+}
 
 impl Look {
     /// A system has the same look in every chart.
@@ -61,12 +87,16 @@ impl Look {
         }]
     }
 
-    /// The `n`-th variant of a look: the first is paler, the second darker.
-    pub fn variant(self, n: u8) -> Look {
-        let (towards, mark) = match n {
-            0 => return self,
-            1 => (0xd0, Mark::Cross),
-            _ => (0x20, Mark::Inverted),
+    /// The look of a variant: paler or darker, with the variant's marker.
+    pub fn variant(self, variant: Variant) -> Look {
+        const PALE: u16 = 0xe0;
+        const DARK: u16 = 0x10;
+        let (towards, mark) = match variant {
+            Variant::AtFirst => (PALE, Mark::Cross),
+            Variant::Setting => (PALE, Mark::Plus),
+            Variant::OtherSetting => (DARK, Mark::Dash),
+            Variant::Device => (DARK, Mark::Bowtie),
+            Variant::OtherDevice => (PALE, Mark::Hourglass),
         };
         let (r, g, b) = self.colour;
         let half = |c: u8| ((u16::from(c) + towards) / 2) as u8;
@@ -87,6 +117,9 @@ pub enum Scale {
     Linear,
     /// By their logarithm; values must be above 0.
     Log,
+    /// Percentages by the logarithm of what is missing to 100, so that 90, 99 and 99.9
+    /// are as far apart.
+    Nines,
 }
 
 /// An axis.
@@ -102,6 +135,8 @@ pub struct Axis {
     pub to: Option<f64>,
     /// Ticks; if empty, round numbers.
     pub ticks: Vec<(f64, String)>,
+    /// A stretch of a horizontal axis that is shaded: from, to, and what it is.
+    pub marked: Option<(f64, f64, String)>,
 }
 
 impl Axis {
@@ -118,6 +153,15 @@ impl Axis {
     /// A logarithmic axis that fits its values.
     pub fn log(label: impl Into<String>) -> Axis {
         Axis { scale: Scale::Log, ..Axis::new(label) }
+    }
+
+    /// Percentages up to `nines` nines: 3 for 99.9.
+    pub fn nines(label: impl Into<String>, nines: u32) -> Axis {
+        let missing = |n: u32| libm::pow(10.0, 2.0 - f64::from(n));
+        let at = (1..=nines).map(|n| 100.0 - missing(n));
+        let axis = Axis { scale: Scale::Nines, ..Axis::new(label) };
+        let ticks = [0.0, 50.0].into_iter().chain(at).map(|v| (v, exact(v))).collect();
+        Axis { ticks, ..axis }
     }
 
     /// Sets ticks at `values`.
@@ -139,7 +183,14 @@ pub(super) fn to_axis(v: f64, scale: Scale) -> f64 {
         Scale::Linear => v,
         // The same on every machine.
         Scale::Log => libm::log10(v.max(1e-12)),
+        Scale::Nines => -libm::log10((1.0 - v / 100.0).max(1e-12)),
     }
+}
+
+/// A percentage in full: 99.99 is not 100.
+fn exact(x: f64) -> String {
+    let text = format!("{x:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').into()
 }
 
 /// A number for people: three significant digits, no fraction from 100 on.

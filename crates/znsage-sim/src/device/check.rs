@@ -74,10 +74,13 @@ fn media(m: &Media) -> Result<(), Refusal> {
     })?;
     positive(m.program, "media.program_us")?;
     positive(m.reads_per_suspend.into(), "media.reads_per_suspend")?;
+    jitter(&m.read_jitter_us, "media.read_jitter_us")?;
+    jitter(&m.program_jitter_us, "media.program_jitter_us")?;
     positive(m.channel, "media.channel_mb_s")
 }
 
 fn controller(c: &Controller, m: &Media) -> Result<(), Refusal> {
+    jitter(&c.write_jitter_us, "controller.write_jitter_us")?;
     whole(c.small_write, "controller.small_write")?;
     positive(c.link_read, "controller.link_read_mb_s")?;
     positive(c.link_write, "controller.link_write_mb_s")?;
@@ -137,6 +140,20 @@ fn curve(points: &[(f64, f64)], key: &'static str) -> Result<(), Refusal> {
     need(points.windows(2).all(|w| w[0].0 < w[1].0), key, || "points must be in order".into())?;
     need(points.iter().all(|p| (0.0..1e9).contains(&p.1)), key, || {
         "times must be microseconds, from 0 to 1e9".into()
+    })
+}
+
+/// A distribution's points ascend from 0 to 1 in both values, or there are none.
+fn jitter(points: &[(f64, f64)], key: &'static str) -> Result<(), Refusal> {
+    if points.is_empty() {
+        return Ok(());
+    }
+    let ends = (points[0].0, points[points.len() - 1].0);
+    need(ends == (0.0, 1.0), key, || "the first point must be at 0, the last at 1".into())?;
+    let ordered = points.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 <= w[1].1);
+    need(ordered, key, || "points must be in order".into())?;
+    need(points.iter().all(|p| p.1.abs() < 1e9), key, || {
+        "times must be microseconds, less than 1e9".into()
     })
 }
 

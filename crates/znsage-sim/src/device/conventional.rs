@@ -92,7 +92,8 @@ pub fn superblock_bytes(params: &Params, size: u64) -> u64 {
 impl ConventionalSsd {
     /// A device of the parameters. `size` replaces the capacity that the host sees, in
     /// bytes. Superblocks and their erase times shrink with it; their number, on which
-    /// garbage collection depends, stays. The seed is for injected faults.
+    /// garbage collection depends, stays. The seed is for times that vary and for
+    /// injected faults.
     ///
     /// # Errors
     /// If the parameters are not those of a conventional device, or leave no
@@ -102,7 +103,7 @@ impl ConventionalSsd {
             (Interface::Conventional, Some(c)) => c.clone(),
             _ => return Err(params.refuse("interface", "not a conventional device".into())),
         };
-        let mut flash = Flash::new(params);
+        let mut flash = Flash::new(params, seed);
         let seen = |flash: u64| (flash as f64 / (1.0 + c.over_provisioning)) as u64 / BLOCK;
         let logical = size.map_or(seen(c.flash), |size| size / BLOCK);
         let physical = match size {

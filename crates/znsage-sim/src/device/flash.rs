@@ -15,6 +15,7 @@
 //! read adds up its waits; a program, which may be queued far ahead, takes the
 //! longest.
 
+use super::jitter::Jitter;
 use super::lane::{Gaps, Lane, Places, Room};
 use super::params::{Controller, Params};
 use crate::time::{transfer, Ns, BLOCK};
@@ -67,6 +68,10 @@ pub(super) struct Flash {
     /// Writes waiting for buffer room.
     waiting: Places,
     last_write: Ns,
+    /// How much reads of the cells, programs and writes into the buffer vary.
+    reads: Jitter,
+    programs: Jitter,
+    writes: Jitter,
     p: Parameters,
     /// Blocks programmed.
     pub programmed: u64,
@@ -130,7 +135,8 @@ impl Parameters {
 }
 
 impl Flash {
-    pub fn new(p: &Params) -> Flash {
+    /// Chips with these parameters; the seed is for times that vary.
+    pub fn new(p: &Params, seed: u64) -> Flash {
         let die = Die { lane: Lane::default(), unit: u64::MAX, until: 0 };
         Flash {
             dies: vec![die; p.media.dies as usize],
@@ -146,6 +152,9 @@ impl Flash {
             },
             waiting: Places::new(p.controller.waiting_writes),
             last_write: 0,
+            reads: Jitter::new(&p.media.read_jitter_us, seed, 0),
+            programs: Jitter::new(&p.media.program_jitter_us, seed, 1),
+            writes: Jitter::new(&p.controller.write_jitter_us, seed, 2),
             p: Parameters::new(p),
             programmed: 0,
         }
@@ -209,7 +218,7 @@ impl Flash {
             latency += c.overlap;
         }
         let at = self.command(now, len);
-        Ingest { at, programmed: 0, way, latency }
+        Ingest { at, programmed: 0, way, latency: self.writes.of(latency) }
     }
 
     /// Brings `blocks` of one unit into the buffer, once there is room.
@@ -226,10 +235,10 @@ impl Flash {
     pub fn program(&mut self, ready: Ns, die: u32, unit: u64) -> Ns {
         let drained = ready.max(self.drain);
         self.drain = drained + self.p.drain_unit;
-        let len = self.p.channel_unit;
+        let (len, program) = (self.p.channel_unit, self.programs.of(self.p.program));
         let (on, _) = self.channel(die).background(ready, len);
         let d = &mut self.dies[die as usize];
-        let (_, end) = d.lane.background(on.max(drained), len + self.p.program);
+        let (_, end) = d.lane.background(on.max(drained), len + program);
         (d.unit, d.until) = (unit, end);
         self.buffer.take(end);
         self.programmed += u64::from(self.p.unit_blocks);
@@ -238,13 +247,14 @@ impl Flash {
 
     /// Programs a unit of padding: no transfer.
     pub fn pad(&mut self, at: Ns, die: u32) {
-        self.dies[die as usize].lane.background(at, self.p.program);
+        let program = self.programs.of(self.p.program);
+        self.dies[die as usize].lane.background(at, program);
         self.programmed += u64::from(self.p.unit_blocks);
     }
 
     /// Moves a unit within its die; returns when it is programmed.
     pub fn copyback(&mut self, at: Ns, die: u32) -> Ns {
-        let len = self.p.read_page + self.p.program;
+        let len = self.reads.of(self.p.read_page) + self.programs.of(self.p.program);
         self.programmed += u64::from(self.p.unit_blocks);
         self.dies[die as usize].lane.background(at, len).1
     }
@@ -275,7 +285,7 @@ impl Flash {
         if d.unit == unit && d.until > at {
             return at;
         }
-        let cells = self.p.cells(blocks);
+        let cells = self.reads.of(self.p.cells(blocks));
         let start = d.lane.foreground(at, cells, &self.p.die_gaps);
         let len = Ns::from(blocks) * self.p.channel_block;
         let gaps = self.p.channel_gaps;
@@ -296,7 +306,7 @@ impl Flash {
     /// A read by the device's own GC. It has no priority, and runs so far ahead of the
     /// use of its data that only die and channel time counts.
     pub fn read_ahead(&mut self, at: Ns, die: u32, blocks: u32) {
-        let cells = self.p.cells(blocks);
+        let cells = self.reads.of(self.p.cells(blocks));
         self.dies[die as usize].lane.background(at, cells);
         let len = Ns::from(blocks) * self.p.channel_block;
         self.channel(die).background(at, len);

@@ -14,6 +14,7 @@ mod conventional;
 mod curve;
 mod faults;
 mod flash;
+mod jitter;
 mod lane;
 mod load;
 pub mod params;

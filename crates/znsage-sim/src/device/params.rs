@@ -75,6 +75,13 @@ pub struct Media {
     pub program_resume: Ns,
     /// Maximum reads per suspension.
     pub reads_per_suspend: u32,
+    /// What a read of the cells takes more or less: points (share of the reads from 0 to
+    /// 1, microseconds), linear in between; none: it does not vary.
+    #[serde(default)]
+    pub read_jitter_us: Vec<(f64, f64)>,
+    /// The same of a program operation.
+    #[serde(default)]
+    pub program_jitter_us: Vec<(f64, f64)>,
     /// Erasing an erase block.
     #[serde(rename = "erase_us", deserialize_with = "us")]
     pub erase: Ns,
@@ -95,6 +102,9 @@ pub struct Controller {
     /// Latency of a write into the write buffer, before its transfer.
     #[serde(rename = "write_us", deserialize_with = "us")]
     pub write: Ns,
+    /// What the latency of a write is more or less, as `media.read_jitter_us`.
+    #[serde(default)]
+    pub write_jitter_us: Vec<(f64, f64)>,
     /// Extra latency of an append over a write.
     #[serde(rename = "append_extra_us", deserialize_with = "us")]
     pub append_extra: Ns,

@@ -69,7 +69,8 @@ pub struct ZnsSsd {
 
 impl ZnsSsd {
     /// A device with these parameters. `size`, in bytes of capacity, changes the number
-    /// of zones. The seed is for injected faults.
+    /// of zones. The seed is for times that vary and for
+    /// injected faults.
     ///
     /// # Errors
     /// If the parameters are not those of a zoned device, or no zone is left.
@@ -108,7 +109,7 @@ impl ZnsSsd {
             reset: Curve::new(&zoned.reset_us, blocks(zoned.zone_capacity)),
             reset_finished: Curve::new(&zoned.reset_finished_us, blocks(zoned.zone_capacity)),
             params: zoned,
-            flash: Flash::new(params),
+            flash: Flash::new(params, seed),
             zones: vec![zone; zones as usize],
             open: Vec::new(),
             active: 0,

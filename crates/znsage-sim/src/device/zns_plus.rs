@@ -184,8 +184,9 @@ impl ZnsSsd {
         self.meet(now, zone, Asks::Write, 0)?;
         self.pad(now);
         let mut w = self.flash.write(now, blocks, Way::Write);
-        self.plug(&mut w, zone, offset, false);
-        self.plug(&mut w, zone, offset + blocks, true);
+        let began = w.at;
+        self.plug(&mut w, began, zone, offset, false);
+        self.plug(&mut w, began, zone, offset + blocks, true);
         self.counters.writes += 1;
         self.counters.written_blocks += u64::from(blocks);
         let done = self.flash.written(&w, blocks);
@@ -198,8 +199,9 @@ impl ZnsSsd {
         plus.logs.iter_mut().find(|log| log.zone == zone).expect("only asked of a log")
     }
 
-    /// Advances a log to `end`, with blocks the host writes or live ones.
-    fn plug(&mut self, w: &mut Ingest, zone: u32, end: u32, host: bool) {
+    /// Advances a log to `end`, with blocks the host writes or live ones. The command began
+    /// at `began`.
+    fn plug(&mut self, w: &mut Ingest, began: Ns, zone: u32, end: u32, host: bool) {
         let unit = self.flash.unit_blocks();
         let capacity = self.geometry.zone_blocks;
         loop {
@@ -215,13 +217,18 @@ impl ZnsSsd {
                 self.flash.admit(w, next - at);
             }
             if next.is_multiple_of(unit) || next == capacity {
-                self.plug_unit(w, zone, (next - 1) / unit * unit, next);
+                self.plug_unit(w, began, zone, (next - 1) / unit * unit, next);
             }
         }
     }
 
     /// Programs a unit of a log: the host's blocks and the live blocks in it.
-    fn plug_unit(&mut self, w: &mut Ingest, zone: u32, first: u32, end: u32) {
+    ///
+    /// Live blocks of all units are read as the command begins. If each were read when the
+    /// ones before it have arrived, a long command would reserve its dies far ahead, and
+    /// everything else would wait behind that while they are idle. The host's blocks wait in
+    /// the buffer, as those of any write, so that it need not wait for the reads.
+    fn plug_unit(&mut self, w: &mut Ingest, began: Ns, zone: u32, first: u32, end: u32) {
         let log = self.log(zone);
         let live = log.live(first, end);
         let written = std::mem::take(&mut log.written);
@@ -235,10 +242,11 @@ impl ZnsSsd {
             w.programmed = w.programmed.max(self.flash.copyback(w.at, die));
             self.counters.copyback_blocks += u64::from(live);
         } else {
+            let mut ready = w.at;
             if live > 0 {
-                w.at = w.at.max(self.fetch_plug(w.at, zone, first, end));
+                ready = ready.max(self.fetch_plug(began, zone, first, end));
             }
-            w.programmed = w.programmed.max(self.flash.program(w.at, die, id));
+            w.programmed = w.programmed.max(self.flash.program(ready, die, id));
         }
         self.counters.programmed_blocks = self.flash.programmed;
     }
@@ -267,7 +275,8 @@ impl ZnsSsd {
         }
         self.pad(now);
         let mut w = self.flash.write(now, 0, Way::Copy);
-        self.plug(&mut w, zone, self.geometry.zone_blocks, false);
+        let began = w.at;
+        self.plug(&mut w, began, zone, self.geometry.zone_blocks, false);
         self.forget_log(zone);
         self.make_inactive(zone, ZoneState::Full);
         self.counters.erases += u64::from(self.zone_dies());

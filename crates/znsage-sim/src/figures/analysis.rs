@@ -7,7 +7,7 @@ use super::model::{Across, Claim, Figure, Series};
 use super::published::Publication;
 use super::runs::{Definition, Job, Outcomes};
 use super::scale::Scale;
-use crate::chart::{Axis, Look, Mark};
+use crate::chart::{Axis, Look, Mark, Variant};
 use crate::stats::mean;
 
 pub(super) const FIGURES: &[Definition] = &[
@@ -164,7 +164,7 @@ fn bandwidth(scale: &Scale, o: &Outcomes) -> Figure {
     let mut series = Vec::new();
     for (i, (name, device)) in DEVICES.iter().enumerate() {
         for (j, fill) in FILLS.iter().enumerate() {
-            let look = if j == 0 { look(i) } else { look(i).variant(1) };
+            let look = if j == 0 { look(i) } else { look(i).variant(Variant::Setting) };
             let values = o.values(&steady(scale, device, *fill));
             let points = values.iter().enumerate().map(|(n, v)| (0.5 * (n + 1) as f64, Some(*v)));
             series.push(Series::new(format!("{name}, {fill} % full"), look).points(points));

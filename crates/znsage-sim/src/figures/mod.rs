@@ -53,8 +53,8 @@ pub fn select(ids: &[String]) -> Result<Vec<Definition>, String> {
     Ok(all.into_iter().filter(|f| ids.is_empty() || ids.iter().any(|id| id == f.id)).collect())
 }
 
-/// Runs what the figures need, `threads` runs at a time, and makes the
-/// figures.
+/// Runs what the figures need, with each seed of the scale and `threads` runs at a time,
+/// and makes the figures.
 ///
 /// # Errors If the threads cannot be created. A failed run is not an error:
 /// its figure says so.
@@ -64,13 +64,18 @@ pub fn make(
     threads: usize,
     progress: &(dyn Fn(usize, usize, &str) + Sync),
 ) -> Result<Vec<Figure>, String> {
-    let jobs: Vec<Vec<Job>> = definitions.iter().map(|d| (d.jobs)(scale)).collect();
-    let outcomes = Outcomes::of(&jobs.concat(), threads, progress)?;
-    let figures = definitions.iter().zip(&jobs).map(|(d, jobs)| {
-        let mut figure = (d.make)(scale, &outcomes);
-        let failures = outcomes.failures(jobs).into_iter();
+    let seeds: Vec<Scale> = scale.each_seed().collect();
+    let all = |d: &Definition| seeds.iter().flat_map(|s| (d.jobs)(s)).collect::<Vec<Job>>();
+    let outcomes =
+        Outcomes::of(&definitions.iter().flat_map(all).collect::<Vec<_>>(), threads, progress)?;
+    let one = |d: &Definition, seed: &Scale| {
+        let mut figure = (d.make)(seed, &outcomes);
+        let failures = outcomes.failures(&(d.jobs)(seed)).into_iter();
         figure.notes.extend(failures.map(|f| format!("A run failed: {f}.")));
         figure
-    });
+    };
+    let figures = definitions
+        .iter()
+        .map(|d| Figure::over_seeds(seeds.iter().map(|seed| one(d, seed)).collect()));
     Ok(figures.collect())
 }

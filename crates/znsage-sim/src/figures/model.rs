@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::published::{Published, Stated};
 use crate::chart::{self, number, Axis, Bar, BarChart, BarSeries, Group, LineChart, Look};
+use crate::stats::{estimate, Estimate};
 
 /// A figure.
 #[derive(Clone, Debug)]
@@ -63,10 +64,14 @@ pub struct Series {
     pub ours: bool,
     /// Is it a published system, to compare ours with?
     pub rival: bool,
+    /// Only series of the same field are compared.
+    pub field: u8,
     /// Published values by x.
     pub published: Vec<(f64, Stated)>,
-    /// Simulated values by x.
+    /// Simulated values by x; of several seeds their means.
     pub simulated: Vec<(f64, f64)>,
+    /// The interval of each mean; none at all with one seed.
+    pub spread: Vec<(f64, f64)>,
 }
 
 /// How well a claim was reproduced.
@@ -87,14 +92,19 @@ pub enum Verdict {
 pub struct Claim {
     /// What was published.
     pub published: Published,
-    /// The simulated value; None if a run failed.
+    /// The simulated value, of several seeds their mean; None if a run failed.
     pub simulated: Option<f64>,
+    /// The interval of the mean; None with one seed.
+    pub spread: Option<(f64, f64)>,
     /// Tolerance in percent.
     pub within: f64,
     /// The verdict.
     pub verdict: Verdict,
     /// The likely reason, unless it was reproduced.
     pub reason: String,
+    /// The same, for whatever the verdict over all seeds is.
+    #[serde(skip)]
+    because: String,
 }
 
 /// A point where this project's engine is behind.
@@ -125,8 +135,10 @@ impl Series {
             look,
             ours: false,
             rival: false,
+            field: 0,
             published: Vec::new(),
             simulated: Vec::new(),
+            spread: Vec::new(),
         }
     }
 
@@ -162,7 +174,7 @@ impl Claim {
         within: f64,
         published: &Published,
         simulated: Option<f64>,
-        reason: &str,
+        reason_of: &str,
     ) -> Claim {
         let simulated = simulated.filter(|s| s.is_finite());
         let verdict = simulated.map_or(Verdict::NotReproduced, |s| {
@@ -171,9 +183,20 @@ impl Claim {
         let reason = match (simulated, verdict) {
             (None, _) => "a run it needs failed".into(),
             (_, Verdict::Reproduced) => String::new(),
-            _ => reason.into(),
+            _ => reason_of.into(),
         };
-        Claim { published: published.clone(), simulated, within, verdict, reason }
+        let (published, because) = (published.clone(), reason_of.into());
+        Claim { published, simulated, spread: None, within, verdict, reason, because }
+    }
+
+    /// The claim for the mean over several seeds; each is the same claim for one.
+    fn over_seeds(each: &[&Claim]) -> Claim {
+        let first = each[0];
+        let values: Option<Vec<f64>> = each.iter().map(|c| c.simulated).collect();
+        let of = values.as_deref().and_then(estimate);
+        let mean = of.map(|e| e.mean);
+        let claim = Claim::within(first.within, &first.published, mean, &first.because);
+        Claim { spread: of.map(|e| (e.low, e.high)), ..claim }
     }
 
     /// The verdict, for people.
@@ -187,6 +210,11 @@ impl Claim {
             }
             Verdict::NotReproduced => "not reproduced".into(),
         }
+    }
+
+    /// The simulated value with its interval, for people; `-` if there is none.
+    pub fn simulated_text(&self) -> String {
+        self.simulated.map_or_else(|| "-".into(), |v| with_spread(v, self.spread))
     }
 
     /// `+12 %`, or nothing for a bound.
@@ -225,6 +253,14 @@ fn judge(stated: Stated, neutral: Option<f64>, s: f64, within: f64) -> Verdict {
     }
 }
 
+/// A mean with the ends of its interval.
+pub(super) fn with_spread(value: f64, spread: Option<(f64, f64)>) -> String {
+    match spread.map(|(low, high)| (number(low), number(high))) {
+        Some((low, high)) if low != high => format!("{} ({low} to {high})", number(value)),
+        _ => number(value),
+    }
+}
+
 /// A row of a figure's table.
 pub struct Row<'a> {
     /// Of the series.
@@ -235,6 +271,8 @@ pub struct Row<'a> {
     pub published: Option<Stated>,
     /// What was simulated there.
     pub simulated: Option<f64>,
+    /// The interval of the mean over the seeds.
+    pub spread: Option<(f64, f64)>,
 }
 
 impl Row<'_> {
@@ -257,14 +295,46 @@ impl Figure {
                 published.iter().map(|p| p.0).chain(simulated.iter().map(|p| p.0)).collect();
             xs.sort_by(f64::total_cmp);
             xs.dedup();
-            rows.extend(xs.into_iter().map(|x| Row {
-                series,
-                x: self.place(x),
-                published: published.iter().find(|p| p.0 == x).map(|p| p.1),
-                simulated: simulated.iter().find(|p| p.0 == x).map(|p| p.1),
+            rows.extend(xs.into_iter().map(|x| {
+                let at = simulated.iter().position(|p| p.0 == x);
+                Row {
+                    series,
+                    x: self.place(x),
+                    published: published.iter().find(|p| p.0 == x).map(|p| p.1),
+                    simulated: at.map(|i| simulated[i].1),
+                    spread: at.and_then(|i| series.spread.get(i).copied()),
+                }
             }));
         }
         rows
+    }
+
+    /// One figure of those that each of several seeds gave: means with intervals, and the
+    /// verdicts about the means. A point that some seed lacks is left out.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn over_seeds(each: Vec<Figure>) -> Figure {
+        let mut figure = each[0].clone();
+        if each.len() == 1 {
+            return figure;
+        }
+        for (i, s) in figure.series.iter_mut().enumerate() {
+            let all: Vec<&Series> = each.iter().map(|f| &f.series[i]).collect();
+            let points = s.simulated.iter().filter_map(|(x, _)| Some((*x, estimate_at(&all, *x)?)));
+            let points: Vec<(f64, Estimate)> = points.collect();
+            s.simulated = points.iter().map(|(x, e)| (*x, e.mean)).collect();
+            s.spread = points.iter().map(|(_, e)| (e.low, e.high)).collect();
+        }
+        for (i, claim) in figure.claims.iter_mut().enumerate() {
+            *claim = Claim::over_seeds(&each.iter().map(|f| &f.claims[i]).collect::<Vec<_>>());
+        }
+        for note in each.into_iter().skip(1).flat_map(|f| f.notes) {
+            if !figure.notes.contains(&note) {
+                figure.notes.push(note);
+            }
+        }
+        figure
     }
 
     fn place(&self, x: f64) -> String {
@@ -278,25 +348,28 @@ impl Figure {
     /// Points where this project's engine is more than 1 % worse than the best published
     /// system.
     pub fn losses(&self) -> Vec<Loss> {
-        let (Some(better), Some(ours)) = (self.better, self.series.iter().find(|s| s.ours)) else {
-            return Vec::new();
-        };
+        let Some(better) = self.better else { return Vec::new() };
+        let ours = self.series.iter().filter(|s| s.ours);
+        ours.flat_map(|s| self.losses_of(s, better)).collect()
+    }
+
+    fn losses_of(&self, ours: &Series, better: Better) -> Vec<Loss> {
         let worse = |a: f64, b: f64| match better {
             Better::More => a < b,
             Better::Less => a > b,
         };
         let best = |x: f64| {
-            let theirs = self.series.iter().filter(|s| s.rival);
+            let theirs = self.series.iter().filter(|s| s.rival && s.field == ours.field);
             let there = theirs.flat_map(|s| {
                 s.simulated.iter().filter(|p| p.0 == x).map(move |p| (s.name.as_str(), p.1))
             });
             there.reduce(|a, b| if worse(a.1, b.1) { b } else { a })
         };
-        let lost = ours.simulated.iter().filter_map(|(x, ours)| {
+        let lost = ours.simulated.iter().filter_map(|(x, value)| {
             let (rival, theirs) = best(*x)?;
-            let lost = worse(*ours, theirs) && (ours - theirs).abs() > theirs.abs() * 0.01;
+            let lost = worse(*value, theirs) && (value - theirs).abs() > theirs.abs() * 0.01;
             let at = self.place(*x);
-            lost.then(|| Loss { at, ours: *ours, rival: rival.into(), theirs })
+            lost.then(|| Loss { at, ours: *value, rival: rival.into(), theirs })
         });
         lost.collect()
     }
@@ -311,6 +384,7 @@ impl Figure {
 
     fn lines(&self, x: &Axis) -> LineChart {
         let line = |s: &Series, published: bool, points: Vec<(f64, f64)>| chart::Series {
+            spread: if published { Vec::new() } else { s.spread.clone() },
             label: if published { format!("{}, published", s.name) } else { s.name.clone() },
             look: s.look,
             published,
@@ -347,14 +421,23 @@ impl Figure {
     }
 }
 
+/// The mean of all seeds at a place, if each has it.
+fn estimate_at(all: &[&Series], x: f64) -> Option<Estimate> {
+    let at = |s: &&Series| s.simulated.iter().find(|p| p.0 == x).map(|p| p.1);
+    estimate(&all.iter().map(at).collect::<Option<Vec<f64>>>()?)
+}
+
 impl Series {
     fn bar(&self, published: bool, x: f64) -> Option<Bar> {
         match published {
             true => self.published.iter().find(|p| p.0 == x).map(|p| match p.1 {
-                Stated::Range(low, high) => Bar { low, high },
+                Stated::Range(low, high) => Bar::range(low, high),
                 other => Bar::of(other.number()),
             }),
-            false => self.simulated.iter().find(|p| p.0 == x).map(|p| Bar::of(p.1)),
+            false => {
+                let at = self.simulated.iter().position(|p| p.0 == x)?;
+                Some(Bar::of(self.simulated[at].1).with(self.spread.get(at).copied()))
+            }
         }
     }
 }
@@ -403,6 +486,43 @@ mod tests {
             (failed.verdict, failed.reason.as_str()),
             (NotReproduced, "a run it needs failed")
         );
+    }
+
+    #[test]
+    fn seeds_are_averaged() {
+        let figure = |values: [f64; 2], claimed: f64| {
+            let points = [(10.0, Some(values[0])), (20.0, Some(values[1]))];
+            let claim =
+                Claim::new(&stated(Stated::Value(2.0), Some(1.0)), Some(claimed), "because");
+            Figure {
+                id: "x",
+                title: String::new(),
+                name: String::new(),
+                source: String::new(),
+                about: vec![],
+                x: Across::Numbers(Axis::new("x")),
+                y: Axis::new("y"),
+                better: None,
+                series: vec![Series::new("one", Look::other(0)).points(points)],
+                claims: vec![claim],
+                notes: vec!["the same".into()],
+            }
+        };
+        let one = Figure::over_seeds(vec![figure([1.0, 5.0], 2.1)]);
+        assert!(one.series[0].spread.is_empty() && one.claims[0].spread.is_none());
+        let all = Figure::over_seeds(vec![
+            figure([1.0, 5.0], 2.1),
+            figure([2.0, 5.0], 1.5),
+            figure([3.0, 5.0], 1.5),
+        ]);
+        let s = &all.series[0];
+        assert_eq!((s.simulated[0], s.simulated[1]), ((10.0, 2.0), (20.0, 5.0)));
+        assert!(s.spread[0].0 < 0.0 && s.spread[0].1 > 4.0 && s.spread[1] == (5.0, 5.0));
+        let claim = &all.claims[0];
+        assert_eq!(claim.verdict, Verdict::SameDirection, "of the mean, 1.7");
+        assert_eq!((claim.reason.as_str(), all.notes.len()), ("because", 1));
+        assert_eq!(all.rows()[0].spread, Some(s.spread[0]));
+        roxmltree::Document::parse(&all.svg()).unwrap();
     }
 
     #[test]

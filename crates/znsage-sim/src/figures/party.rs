@@ -4,7 +4,7 @@
 use super::model::Series;
 use super::runs::{Job, Outcomes};
 use super::scale::Scale;
-use crate::chart::Look;
+use crate::chart::{Look, Variant};
 use crate::spec::{SystemKind, WorkloadKind};
 use crate::{RunResult, Spec};
 
@@ -19,8 +19,11 @@ pub struct Party {
     pub device: &'static str,
     /// Settings besides the defaults.
     pub set: &'static [(&'static str, &'static str)],
-    /// Number of the variant of another party; 0: not a variant.
-    pub variant: u8,
+    /// How it differs from another party of its system; None: it is the one that others
+    /// differ from.
+    pub variant: Option<Variant>,
+    /// Parties are compared within a field: those on one kind of device.
+    pub field: u8,
 }
 
 /// Runs of several parties, under one workload at several utilizations.
@@ -38,7 +41,7 @@ pub struct Field<'a> {
 impl Party {
     /// A system with its default settings.
     pub const fn new(name: &'static str, system: SystemKind, device: &'static str) -> Party {
-        Party { name, system, device, set: &[], variant: 0 }
+        Party { name, system, device, set: &[], variant: None, field: 0 }
     }
 
     /// The same with settings.
@@ -46,16 +49,23 @@ impl Party {
         Party { set, ..self }
     }
 
+    /// Puts it into another field than the others.
+    pub const fn field(self, n: u8) -> Party {
+        Party { field: n, ..self }
+    }
+
     /// Makes it a variant of another party.
-    pub const fn variant(self, n: u8) -> Party {
-        Party { variant: n, ..self }
+    pub const fn variant(self, how: Variant) -> Party {
+        Party { variant: Some(how), ..self }
     }
 
     /// Its empty series.
     pub fn series(&self) -> Series {
         let look = Look::system(self.system);
-        let mut s = Series::new(self.name, look.variant(self.variant));
-        s.ours = self.system == SystemKind::ZnSage && self.variant == 0;
+        let look = self.variant.map_or(look, |v| look.variant(v));
+        let mut s = Series::new(self.name, look);
+        s.field = self.field;
+        s.ours = self.system == SystemKind::ZnSage && (self.variant.is_none() || self.field > 0);
         s.rival = self.system != SystemKind::ZnSage;
         s
     }

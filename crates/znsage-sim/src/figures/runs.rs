@@ -9,7 +9,9 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use super::device::DeviceJob;
 use super::model::Figure;
 use super::scale::Scale;
-use crate::{run, RunResult, Spec};
+use crate::course::Course;
+use crate::run::run_with_course;
+use crate::{RunResult, Spec};
 
 /// The definition of a figure.
 #[derive(Clone, Copy)]
@@ -35,7 +37,7 @@ pub enum Job {
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// Of a system.
-    Swap(Box<RunResult>),
+    Swap(Box<RunResult>, Box<Course>),
     /// Of a device.
     Device(Vec<f64>),
     /// It failed, or its checks did.
@@ -66,9 +68,9 @@ impl Job {
 
     fn run(&self) -> Outcome {
         match self {
-            Job::Swap(spec) => match run(spec) {
-                Ok(r) if r.wrong.is_empty() => Outcome::Swap(Box::new(r)),
-                Ok(r) => Outcome::Failed(r.wrong.join("; ")),
+            Job::Swap(spec) => match run_with_course(spec) {
+                Ok((r, c)) if r.wrong.is_empty() => Outcome::Swap(Box::new(r), Box::new(c)),
+                Ok((r, _)) => Outcome::Failed(r.wrong.join("; ")),
                 Err(e) => Outcome::Failed(e.to_string()),
             },
             Job::Device(d) => match d.run() {
@@ -123,7 +125,18 @@ impl Outcomes {
     /// If it is not one of the jobs.
     pub fn swap(&self, spec: &Spec) -> Option<&RunResult> {
         match self.get(&Job::Swap(Box::new(spec.clone()))) {
-            Outcome::Swap(r) => Some(r),
+            Outcome::Swap(r, _) => Some(r),
+            _ => None,
+        }
+    }
+
+    /// How the run of a system went; None if it failed.
+    ///
+    /// # Panics
+    /// If it is not one of the jobs.
+    pub fn course(&self, spec: &Spec) -> Option<&Course> {
+        match self.get(&Job::Swap(Box::new(spec.clone()))) {
+            Outcome::Swap(_, course) => Some(course),
             _ => None,
         }
     }

@@ -22,24 +22,38 @@ pub struct Scale {
     pub measure: f64,
     /// Seed of all random numbers.
     pub seed: u64,
+    /// Everything runs with so many seeds, this one and the next ones.
+    pub seeds: u32,
 }
 
 impl Scale {
     /// The scale of the published figures.
     pub fn full() -> Scale {
-        Scale { name: "full", mib: 4096, memory_mib: 32, warmup: 5.0, measure: 1.0, seed: 1 }
+        Scale {
+            name: "full",
+            mib: 4096,
+            memory_mib: 32,
+            warmup: 5.0,
+            measure: 1.0,
+            seed: 1,
+            seeds: 3,
+        }
     }
 
-    /// For trying things: values are off, mostly on nearly full devices.
+    /// For trying things: one seed, and less is written before the measurement. Devices
+    /// have as many zones as in full: with fewer, those that are open or kept free weigh
+    /// more, and systems would come out in another order.
     pub fn quick() -> Scale {
-        Scale {
-            name: "quick",
-            mib: 2048,
-            memory_mib: 16,
-            warmup: 2.0,
-            measure: 0.5,
-            ..Scale::full()
-        }
+        Scale { name: "quick", warmup: 2.0, measure: 0.5, seeds: 1, ..Scale::full() }
+    }
+
+    /// The scale with each of its seeds alone.
+    pub fn each_seed(&self) -> impl Iterator<Item = Scale> + '_ {
+        (0..self.seeds).map(|i| Scale {
+            seed: self.seed.wrapping_add(i.into()),
+            seeds: 1,
+            ..self.clone()
+        })
     }
 
     /// Bytes of a device.
@@ -66,14 +80,22 @@ impl Scale {
 
     /// For the page.
     pub fn text(&self) -> String {
+        let seeds = match self.seeds {
+            1 => format!("seed {}", self.seed),
+            n => format!(
+                "{n} seeds from {} on: values are their means, error bars and ranges 95 % \
+                 intervals of the means (Student's t)",
+                self.seed
+            ),
+        };
         format!(
-            "Scale \"{}\": devices of {} GiB, {} MiB of memory, seed {}. Devices keep their \
+            "Scale \"{}\": devices of {} GiB, {} MiB of memory, {}. Devices keep their \
              number of zones, or have as many of 4 MiB as fit. Before anything is measured, {} \
              times the device's size is swapped out, then {} times while it is measured.",
             self.name,
             self.bytes() as f64 / (1u64 << 30) as f64,
             self.memory_mib,
-            self.seed,
+            seeds,
             self.warmup,
             self.measure
         )

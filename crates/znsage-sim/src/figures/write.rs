@@ -57,6 +57,7 @@ pub fn write(dir: &Path, figures: &[Figure], scale: &Scale) -> Result<Vec<PathBu
         "version": 1,
         "scale": scale.name,
         "seed": scale.seed,
+        "seeds": scale.seeds,
         "figures": figures.iter().map(Figure::to_json).collect::<Vec<_>>(),
     });
     put("figures.json".into(), format!("{json:#}\n"))?;
@@ -67,7 +68,16 @@ pub fn write(dir: &Path, figures: &[Figure], scale: &Scale) -> Result<Vec<PathBu
 /// A row for each value. Numbers are in full.
 fn table(f: &Figure) -> String {
     let mut out = csv::Writer::from_writer(Vec::new());
-    let head = ["series", "x", "published", "published_to", "simulated", "difference_percent"];
+    let head = [
+        "series",
+        "x",
+        "published",
+        "published_to",
+        "simulated",
+        "simulated_low",
+        "simulated_high",
+        "difference_percent",
+    ];
     let number = |v: Option<f64>| v.map(|v| format!("{v}")).unwrap_or_default();
     let row = |r: &super::model::Row| {
         let (low, high) = match r.published {
@@ -78,7 +88,17 @@ fn table(f: &Figure) -> String {
         };
         let difference = r.difference().map(|d| format!("{d:.2}")).unwrap_or_default();
         let (x, name) = (r.x.clone(), r.series.name.clone());
-        [name, x, number(low), number(high), number(r.simulated), difference]
+        let (from, to) = (r.spread.map(|s| s.0), r.spread.map(|s| s.1));
+        [
+            name,
+            x,
+            number(low),
+            number(high),
+            number(r.simulated),
+            number(from),
+            number(to),
+            difference,
+        ]
     };
     let rows = f.rows();
     let all = std::iter::once(head.map(String::from)).chain(rows.iter().map(row));
@@ -99,6 +119,7 @@ impl Figure {
                 "x": r.x,
                 "published": r.published,
                 "simulated": r.simulated,
+                "spread": r.spread,
                 "difference_percent": r.difference(),
             })
         });

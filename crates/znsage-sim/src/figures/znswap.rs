@@ -6,8 +6,10 @@ use super::party::{Field, Party};
 use super::published::Publication;
 use super::runs::{Definition, Job, Outcomes};
 use super::scale::Scale;
-use crate::chart::Axis;
+use crate::chart::{Axis, Variant};
+use crate::course::Moment;
 use crate::spec::{SystemKind, WorkloadKind};
+use crate::stats::mean;
 use crate::RunResult;
 
 pub(super) const FIGURES: &[Definition] = &[
@@ -15,6 +17,9 @@ pub(super) const FIGURES: &[Definition] = &[
     Definition { id: "znswap-throughput-ratio", jobs: vm_jobs, make: throughput_ratio },
     Definition { id: "znswap-waf", jobs: vm_jobs, make: waf },
     Definition { id: "znswap-waf-ratio", jobs: vm_jobs, make: waf_ratio },
+    Definition { id: "znswap-faults", jobs: vm_jobs, make: faults },
+    Definition { id: "znswap-course", jobs: vm_jobs, make: course },
+    Definition { id: "znswap-course-waf", jobs: vm_jobs, make: course_waf },
     Definition { id: "znswap-cpu", jobs: vm_jobs, make: cpu },
     Definition { id: "znswap-etc-throughput", jobs: etc_jobs, make: etc_throughput },
     Definition { id: "znswap-etc-p99", jobs: etc_jobs, make: etc_p99 },
@@ -31,7 +36,7 @@ const STOCK: Party = Party::new("block SSD", SystemKind::Stock, "conventional").
 const NEW_STOCK: Party =
     Party::new("block SSD, Linux 6.12 and later", SystemKind::Stock, "conventional")
         .with(&[NEW])
-        .variant(1);
+        .variant(Variant::Setting);
 /// What many drives have, and the kernel that is kindest to them: znsage's hardest rival.
 const SPARE: Party = Party::new(
     "block SSD with 15 % spare, Linux 6.12 and later",
@@ -39,23 +44,23 @@ const SPARE: Party = Party::new(
     "conventional",
 )
 .with(&[NEW, ("device.conventional.over_provisioning", "0.15")])
-.variant(2);
+.variant(Variant::Device);
 const TRIM: Party =
     Party::new("block SSD + TRIM", SystemKind::StockTrim, "conventional").with(&[OLD]);
 const FINE_TRIM: Party =
     Party::new("block SSD + TRIM of each page", SystemKind::StockTrim, "conventional")
         .with(&[OLD, ("published.trim-pages", "1")])
-        .variant(1);
+        .variant(Variant::Setting);
 const ZNSWAP: Party = Party::new("ZNSwap", SystemKind::ZnSwap, "zn540");
 const ZNSAGE: Party = Party::new("znsage", SystemKind::ZnSage, "zn540");
 
 /// In zones that znsage makes itself.
-const VIRTUAL: Party =
-    Party::new("znsage on the block SSD", SystemKind::ZnSage, "conventional").variant(1);
+const VIRTUAL: Party = Party::new("znsage on the block SSD", SystemKind::ZnSage, "conventional")
+    .variant(Variant::Device);
 const VIRTUAL_FDP: Party =
     Party::new("znsage on the block SSD, FDP", SystemKind::ZnSage, "conventional")
         .with(&[("device.conventional.write_streams", "2")])
-        .variant(2);
+        .variant(Variant::OtherDevice);
 
 const VM: [Party; 9] =
     [STOCK, NEW_STOCK, SPARE, TRIM, FINE_TRIM, ZNSWAP, ZNSAGE, VIRTUAL, VIRTUAL_FDP];
@@ -206,6 +211,75 @@ fn waf_ratio(scale: &Scale, o: &Outcomes) -> Figure {
     f
 }
 
+/// Those that are shown in full: distribution and course.
+const SHOWN: [Party; 6] = [STOCK, NEW_STOCK, SPARE, ZNSWAP, ZNSAGE, VIRTUAL];
+/// Where they are.
+const FULL: f64 = 80.0;
+
+fn faults(scale: &Scale, o: &Outcomes) -> Figure {
+    let title = "Latency of swap-in at 80 %, random writes";
+    let axis = Axis::nines("page faults that take no longer, %", 4);
+    let mut f = figure("znswap-faults", title, axis, vm().about());
+    f.x = Across::Numbers(Axis::log("latency of a page fault that reads from the device, us"));
+    f.series = SHOWN
+        .map(|party| {
+            let course = o.course(&vm().spec(scale, &party, FULL));
+            let faults = course.map_or(&[][..], |c| &c.faults);
+            // From the first fault on, to the last one.
+            let some = faults.iter().filter(|p| p.1 > 0.0 && p.1 < 99.99);
+            party.series().points(some.map(|p| (p.0, Some(p.1))))
+        })
+        .into();
+    f.notes = vec![THREADS.into()];
+    f
+}
+
+/// A quantity while the device is written, with the measured part marked.
+fn over_time(
+    scale: &Scale,
+    o: &Outcomes,
+    (id, title, y): (&'static str, &str, Axis),
+    of: fn(&Moment) -> f64,
+) -> Figure {
+    let mut f = figure(id, title, y, vm().about());
+    let mut axis = Axis::from_zero("swapped out since memory was full, sizes of the device");
+    let (from, to) = (scale.warmup, scale.warmup + scale.measure);
+    axis.marked = Some((from, to, "measured".into()));
+    f.x = Across::Numbers(axis);
+    let mut off = Vec::new();
+    for party in &SHOWN {
+        let Some(course) = o.course(&vm().spec(scale, party, FULL)) else { continue };
+        let points = course.moments.iter().map(|m| (m.written, Some(of(m))));
+        f.series.push(party.series().points(points));
+        let mean_of = |a: f64, b: f64| {
+            let some = course.moments.iter().filter(|m| m.written > a && m.written <= b);
+            mean(&some.map(of).collect::<Vec<_>>())
+        };
+        let before = mean_of(from - scale.measure, from);
+        if let (Some(before), Some(now)) = (before, mean_of(from, to)) {
+            off.push(format!("{} {:+.1} %", party.name, 100.0 * (now / before - 1.0)));
+        }
+    }
+    f.notes = vec![format!(
+        "How much the measured part differs from as much just before it (seed {}): {}. What is \
+         still moving there is not in its steady state.",
+        scale.seed,
+        off.join(", ")
+    )];
+    f
+}
+
+fn course(scale: &Scale, o: &Outcomes) -> Figure {
+    let title = "Swap-out over time at 80 %, random writes";
+    let what = ("znswap-course", title, Axis::from_zero("swap-out, MB/s"));
+    over_time(scale, o, what, |m| m.swap_out_mb_s)
+}
+
+fn course_waf(scale: &Scale, o: &Outcomes) -> Figure {
+    let title = "Write amplification over time at 80 %, random writes";
+    over_time(scale, o, ("znswap-course-waf", title, Axis::from_zero("WAF")), |m| m.waf)
+}
+
 fn cpu(scale: &Scale, o: &Outcomes) -> Figure {
     let (vm, p) = (vm(), published());
     let axis = Axis::from_zero("garbage collection and TRIM, % of a CPU");
@@ -319,7 +393,7 @@ const LIMITED: Party = Party::new("ZNSwap, 150 MB/s a cgroup", SystemKind::ZnSwa
         ("published.cgroup-mb-s", "150"),
         ("published.isolate", "false"),
     ])
-    .variant(1);
+    .variant(Variant::Setting);
 const ISOLATED: Party =
     Party::new("ZNSwap, 150 MB/s with its collection", SystemKind::ZnSwap, "zn540")
         .with(&[
@@ -327,7 +401,7 @@ const ISOLATED: Party =
             ("published.cgroup-mb-s", "150"),
             ("published.isolate", "true"),
         ])
-        .variant(2);
+        .variant(Variant::OtherSetting);
 const TENANTS: [Party; 6] = [STOCK, TRIM, BY_GROUP, LIMITED, ISOLATED, ZNSAGE];
 /// Below half of the swap area, so that pages only read keep their slots and
 /// are not rewritten.
@@ -356,7 +430,7 @@ fn tenants(scale: &Scale, o: &Outcomes) -> Figure {
     let series = |party: &Party| -> Series {
         let mut s = party.series().points([(0.0, of(party, 0)), (1.0, of(party, 1))]);
         // A limit on one cgroup benefits the other.
-        s.rival &= party.variant == 0;
+        s.rival &= party.variant.is_none();
         s
     };
     f.series = TENANTS.iter().map(series).collect();

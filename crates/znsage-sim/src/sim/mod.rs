@@ -50,6 +50,8 @@ pub struct Limits {
     pub lookahead: Ns,
     /// Largest readahead window, 2^this.
     pub page_cluster: u32,
+    /// Pages swapped out between two snapshots of the course.
+    pub every: u64,
 }
 
 /// All counters at a moment.
@@ -141,6 +143,8 @@ pub struct Sim<S> {
     phase_until: Ns,
     phase_pages: u64,
     parked: u32,
+    /// When memory was filled, and after each [`Limits::every`] pages from there.
+    pub course: Vec<Snapshot>,
     begin: Option<Snapshot>,
     end: Option<Snapshot>,
     failed: Option<String>,
@@ -169,6 +173,7 @@ impl<S: System> Sim<S> {
             phase_until: Ns::MAX,
             phase_pages: u64::MAX,
             parked: 0,
+            course: Vec::new(),
             begin: None,
             end: None,
             failed: None,
@@ -350,7 +355,10 @@ impl<S: System> Sim<S> {
             Phase::Measure | Phase::Wind => Phase::Wind,
         };
         let pages = match self.phase {
-            Phase::Warm => self.limits.warmup,
+            Phase::Warm => {
+                self.course.push(Snapshot::of(&self.h, &self.s));
+                self.limits.warmup
+            }
             Phase::Measure => {
                 self.latencies.reset();
                 self.begin = Some(Snapshot::of(&self.h, &self.s));
@@ -373,6 +381,12 @@ impl<S: System> Sim<S> {
             let all = (self.limits.warmup + self.limits.measure).max(1);
             let done = (self.h.count.swapped_out - watch.from) * 1000 / all;
             watch.parts.store(done.min(1000) as u32, Ordering::Relaxed);
+        }
+        if let Some(first) = self.course.first().filter(|_| self.phase != Phase::Wind) {
+            let next = self.course.len() as u64 * self.limits.every;
+            if self.h.count.swapped_out - first.count.swapped_out >= next {
+                self.course.push(Snapshot::of(&self.h, &self.s));
+            }
         }
         if self.h.count.swapped_out >= self.phase_pages && self.phase != Phase::Wind {
             self.next_phase();

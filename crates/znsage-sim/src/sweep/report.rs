@@ -11,7 +11,7 @@ use super::table::{Column, Table};
 use crate::chart::{number, Axis, Bar, BarChart, BarSeries, Group, LineChart, Look, Scale, Series};
 use crate::html::{Block, Cell, CellKind, Page, Section, Table as HtmlTable};
 use crate::spec::SystemKind;
-use crate::stats::mean;
+use crate::stats::estimate;
 
 /// Most lines of a chart: as many as there are looks.
 const MOST_SERIES: usize = 7;
@@ -34,25 +34,25 @@ const METRICS: [Metric; 4] = [
     Metric {
         column: "bandwidth_mb_s",
         title: "Swap bandwidth, in and out",
-        axis: "MB/s",
+        axis: "swapped in and out, MB/s",
         scale: Scale::Linear,
     },
     Metric {
         column: "waf_total",
         title: "Write amplification",
-        axis: "blocks programmed for each page swapped out",
+        axis: "WAF, blocks programmed for each page",
         scale: Scale::Linear,
     },
     Metric {
         column: "fault_latency_p99_us",
         title: "99 % of page faults take at most",
-        axis: "us",
+        axis: "99th percentile of page faults, us",
         scale: Scale::Log,
     },
     Metric {
         column: "operations_s",
         title: "Accesses or requests of the workload",
-        axis: "1/s",
+        axis: "accesses or requests, 1/s",
         scale: Scale::Linear,
     },
 ];
@@ -76,7 +76,7 @@ pub fn page(table: &Table) -> Page {
     }
     let seeds = keys.iter().any(|c| c.name == "seed");
     if seeds {
-        let what = "Charts show means over the seeds.";
+        let what = "Charts show means over the seeds, with 95 % intervals (Student's t).";
         intro.push(Block::Small(what.into()));
     }
     let keys: Vec<&Column> = keys.into_iter().filter(|c| c.name != "seed").collect();
@@ -181,7 +181,12 @@ fn value(column: &Column, row: usize) -> Option<String> {
     match column.name.as_str() {
         _ if text.is_empty() => None,
         "system" | "device" | "workload" => Some(text),
-        name => Some(format!("{name} {}", shown(column, row).unwrap_or(text))),
+        name => {
+            let (what, unit) = split_unit(name);
+            let value = shown(column, row).unwrap_or(text);
+            let unit = if unit == "bytes" { String::new() } else { format!(" {unit}") };
+            Some(format!("{} {value}{unit}", what.replace('_', " ")).trim_end().into())
+        }
     }
 }
 
@@ -196,6 +201,31 @@ fn tick(name: &str, x: f64) -> String {
     match unit.filter(|_| name.ends_with("_bytes")) {
         Some((shift, unit)) => format!("{} {unit}", number(x / (1u64 << shift) as f64)),
         None => number(x),
+    }
+}
+
+/// The name of a column without its unit, and the unit.
+fn split_unit(name: &str) -> (&str, &'static str) {
+    let units = [
+        ("_percent", "%"),
+        ("_bytes", "bytes"),
+        ("_mb_s", "MB/s"),
+        ("_ns", "ns"),
+        ("_us", "us"),
+        ("_ms", "ms"),
+        ("_s", "s"),
+    ];
+    let found = units.iter().find_map(|(end, unit)| Some((name.strip_suffix(end)?, *unit)));
+    found.unwrap_or((name, ""))
+}
+
+/// A column for people, with its unit: `utilization, %`.
+fn described(name: &str) -> String {
+    let (what, unit) = split_unit(name);
+    let what = what.replace('_', " ");
+    match unit {
+        "" => what,
+        unit => format!("{what}, {unit}"),
     }
 }
 
@@ -224,18 +254,18 @@ fn lines(table: &Table, keys: &[&Column], x: &Column) -> Section {
         }
         let y_axis = match metric.scale {
             Scale::Log => Axis::log(metric.axis),
-            Scale::Linear => Axis::from_zero(metric.axis),
+            _ => Axis::from_zero(metric.axis),
         };
         let chart = LineChart {
             title: metric.title.into(),
-            subtitle: format!("by {}", x.name),
+            subtitle: format!("by {}", described(&x.name)),
             x: x_axis(x, &series),
             y: y_axis,
             series,
         };
         blocks.push(Block::Svg(chart.svg()));
     }
-    Section { id: x.name.replace('_', "-"), title: x.name.clone(), blocks }
+    Section { id: x.name.replace('_', "-"), title: described(&x.name), blocks }
 }
 
 /// The means of a line's rows at each `x`, from left to right.
@@ -249,15 +279,19 @@ fn line(line: &Line, x: &Column, y: &Column, metric: &Metric) -> Option<Series> 
         }
     }
     at.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let points = at.iter().filter_map(|(x, values)| Some((*x, mean(values)?)));
+    let several = at.iter().any(|(_, values)| values.len() > 1);
+    let means = at.iter().filter_map(|(x, values)| Some((*x, estimate(values)?)));
     // Without faults there is no latency.
-    let points: Vec<_> = points.filter(|p| metric.scale == Scale::Linear || p.1 > 0.0).collect();
+    let means = means.filter(|p| metric.scale == Scale::Linear || p.1.mean > 0.0);
+    let (points, spread): (Vec<_>, Vec<_>) =
+        means.map(|(x, e)| ((x, e.mean), (e.low, e.high))).unzip();
     (!points.is_empty()).then(|| Series {
         label: line.label.clone(),
         look: line.look,
         published: false,
         line: true,
         points,
+        spread: if several { spread } else { Vec::new() },
     })
 }
 
@@ -267,8 +301,8 @@ fn x_axis(x: &Column, series: &[Series]) -> Axis {
     values.dedup();
     let (first, last) = (values[0], values[values.len() - 1]);
     let mut axis = match first > 0.0 && last / first >= WIDE {
-        true => Axis::log(&x.name),
-        false => Axis::new(&x.name),
+        true => Axis::log(described(&x.name)),
+        false => Axis::new(described(&x.name)),
     };
     if values.len() <= MOST_TICKS {
         axis.ticks = values.into_iter().map(|v| (v, tick(&x.name, v))).collect();
@@ -291,7 +325,8 @@ fn bars(table: &Table, keys: &[&Column], names: &Column) -> Section {
         let bar = |line: &Line, name: &str| {
             let rows = line.rows.iter().filter(|row| names.cells.text(**row) == name);
             let values: Vec<f64> = rows.filter_map(|row| y.cells.number(*row)).collect();
-            mean(&values).map(Bar::of)
+            let e = estimate(&values)?;
+            Some(Bar::of(e.mean).with((values.len() > 1).then_some((e.low, e.high))))
         };
         let group = |name: &String| Group {
             label: name.clone(),
@@ -304,14 +339,14 @@ fn bars(table: &Table, keys: &[&Column], names: &Column) -> Section {
         };
         let chart = BarChart {
             title: metric.title.into(),
-            subtitle: format!("by {}", names.name),
+            subtitle: format!("by {}", described(&names.name)),
             y: Axis::from_zero(metric.axis),
             series: lines.iter().map(series).collect(),
             groups: groups.iter().map(group).collect(),
         };
         blocks.push(Block::Svg(chart.svg()));
     }
-    Section { id: names.name.replace('_', "-"), title: names.name.clone(), blocks }
+    Section { id: names.name.replace('_', "-"), title: described(&names.name), blocks }
 }
 
 /// All points: what varies, the main results, or why there are none.
@@ -374,6 +409,14 @@ mod tests {
         }
         assert_eq!(tick("znsage_chunk_bytes", 196608.0), "192 KiB");
         assert_eq!(tick("utilization_percent", 60.0), "60");
+        for (name, text) in [
+            ("utilization_percent", "utilization, %"),
+            ("znsage_chunk_bytes", "znsage chunk, bytes"),
+            ("device_zoned_reset_us", "device zoned reset, us"),
+            ("seed", "seed"),
+        ] {
+            assert_eq!(described(name), text);
+        }
     }
 
     #[test]

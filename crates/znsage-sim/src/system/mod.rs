@@ -11,6 +11,7 @@ pub mod turns;
 pub mod znsage;
 pub mod znsplus;
 pub mod zonelog;
+mod zones;
 
 use std::fmt;
 use std::sync::Arc;

@@ -10,6 +10,7 @@ use std::collections::BinaryHeap;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use znsage_sim::device::{Params, ZnsSsd};
+use znsage_sim::stats;
 use znsage_sim::time::{to_us, Ns, SEC};
 
 /// Time between two commands of a queue place: the difference between the
@@ -38,13 +39,15 @@ pub struct Seen {
 
 impl Seen {
     pub fn mean_us(&self) -> f64 {
-        to_us(self.latencies.iter().sum()) / self.latencies.len() as f64
+        stats::mean(&self.us()).expect("something was measured")
     }
 
     pub fn percentile_us(&self, p: f64) -> f64 {
-        let mut sorted = self.latencies.clone();
-        sorted.sort_unstable();
-        to_us(sorted[((sorted.len() as f64 * p / 100.0) as usize).min(sorted.len() - 1)])
+        stats::percentile(&self.us(), p / 100.0).expect("something was measured")
+    }
+
+    fn us(&self) -> Vec<f64> {
+        self.latencies.iter().map(|l| to_us(*l)).collect()
     }
 
     /// Thousands of commands a second.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `znsage sim`.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -203,13 +203,18 @@ pub struct FiguresArgs {
     #[arg(long, value_name = "ID,...", value_delimiter = ',')]
     pub only: Vec<String>,
 
-    /// Smaller devices and shorter runs, for a trial; the numbers are inaccurate
+    /// One seed and shorter runs, for a trial; the numbers are inaccurate
     #[arg(long)]
     pub quick: bool,
 
     /// Seed of all random numbers: the same seed gives the same files
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+
+    /// Run everything with so many seeds; pictures show means and intervals [default: 3, with
+    /// --quick 1]
+    #[arg(long, value_name = "N")]
+    pub seeds: Option<NonZeroU32>,
 
     /// Runs at a time [default: one per CPU]
     #[arg(long, value_name = "N")]

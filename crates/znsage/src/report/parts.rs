@@ -92,7 +92,7 @@ pub fn bars(
 /// A line of a chart.
 pub fn line(label: &str, look: Look, points: Vec<(f64, f64)>) -> Series {
     let points = points.into_iter().filter(|(x, y)| sane(x) && sane(y)).collect();
-    Series { label: short(label), look, published: false, line: true, points }
+    Series { label: short(label), look, published: false, line: true, points, spread: Vec::new() }
 }
 
 /// True for numbers that an axis can show.

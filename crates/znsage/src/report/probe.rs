@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Results of `znsage probe`.
 
-use znsage_sim::chart::{Axis, Look, Series};
+use znsage_sim::chart::{Axis, Look, Series, Variant};
 use znsage_sim::html::{Block, Section};
 
 use super::parts::{bars, line, lines, machines, section, table, Key};
@@ -262,13 +262,13 @@ fn zone_times(p: &Probe) -> Vec<Block> {
         line("reset", Look::other(0), points(|t| t.reset_us.as_ref().map(|t| t.mean))),
         line(
             "reset, longest",
-            Look::other(0).variant(1),
+            Look::other(0).variant(Variant::Setting),
             points(|t| t.reset_us.as_ref().map(|t| t.max)),
         ),
         line("finish", Look::other(2), points(|t| t.finish_us.as_ref().map(|t| t.mean))),
         line(
             "finish, longest",
-            Look::other(2).variant(1),
+            Look::other(2).variant(Variant::Setting),
             points(|t| t.finish_us.as_ref().map(|t| t.max)),
         ),
     ];

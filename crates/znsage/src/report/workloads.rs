@@ -8,6 +8,7 @@ use serde::Deserialize;
 use znsage_sim::chart::Look;
 use znsage_sim::html::{Block, Section};
 use znsage_sim::spec::SystemKind;
+use znsage_sim::stats;
 
 use super::parts::{bars, section, table, verdict, Key};
 use super::Named;
@@ -109,14 +110,8 @@ fn of_one(one: &Named<Workloads>, among_others: bool) -> Vec<Section> {
 impl Workload {
     fn median(&self, system: System, name: &str) -> Option<f64> {
         let runs = self.runs.iter().filter(|r| r.system == system);
-        let mut values: Vec<f64> = runs.filter_map(|r| r.values.get(name).copied()).collect();
-        values.sort_by(f64::total_cmp);
-        let middle = values.len() / 2;
-        match values.len() {
-            0 => None,
-            n if n % 2 == 1 => Some(values[middle]),
-            _ => Some((values[middle - 1] + values[middle]) / 2.0),
-        }
+        let values: Vec<f64> = runs.filter_map(|r| r.values.get(name).copied()).collect();
+        stats::median(&values)
     }
 
     /// Ratio of znsage to stock.

@@ -8,7 +8,7 @@ mod machine;
 mod metrics;
 mod printed;
 mod probing;
-mod schema;
+pub mod schema;
 mod settings;
 mod undo;
 

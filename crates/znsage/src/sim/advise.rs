@@ -191,6 +191,7 @@ fn table(text: &mut String, before: &Measured, after: &Measured) {
 
 fn why(text: &mut String, goal: For, advice: &Advice) {
     let noise = advice.noise_percent;
+    verified(text, goal, advice);
     let Some(gain) = &advice.gain else {
         let _ = writeln!(
             text,
@@ -226,6 +227,17 @@ fn why(text: &mut String, goal: For, advice: &Advice) {
             _ => writeln!(text, "{was} is impossible"),
         };
     }
+}
+
+/// What came of the advice on all zones of the device.
+fn verified(text: &mut String, goal: For, advice: &Advice) {
+    let Some(v) = &advice.verified else { return };
+    let gain = match &v.gain {
+        Some(gain) => format!("{} {}", goal.name(), interval(gain)),
+        None => "a run gets stuck".into(),
+    };
+    let holds = if v.holds { "verified" } else { "what the search found is withdrawn" };
+    let _ = writeln!(text, "\n{holds}: on all {} zones of the device, {gain}", v.zones);
 }
 
 /// What gets worse by more than a few percent.
@@ -337,6 +349,11 @@ fn to_json(goal: For, spec: &Spec, scaled: Option<&Scaled>, advice: &Advice) -> 
         "default": measured(&advice.before),
         "advised": measured(&advice.after),
         "gain": advice.gain.as_ref().map(gain),
+        "verified": advice.verified.map(|v| json!({
+            "zones": v.zones,
+            "gain": v.gain.as_ref().map(gain),
+            "holds": v.holds,
+        })),
         "noise_percent": advice.noise_percent,
         "full": advice.full.iter().map(full).collect::<Vec<_>>(),
         "settings": advice.settings.iter().map(setting).collect::<Vec<_>>(),
@@ -349,9 +366,12 @@ fn to_json(goal: For, spec: &Spec, scaled: Option<&Scaled>, advice: &Advice) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::setup_tests::schema;
     use crate::sim::tests::sim;
 
     const SMALL: &str = "--device zn540 --size 384M --set device.zoned.zone_capacity=3M \
+        --set device.zoned.zones=128 --set device.media.read_jitter_us=[] \
+        --set device.media.program_jitter_us=[] --set device.controller.write_jitter_us=[] \
         --set host.memory=8M --set host.threads=8 --set host.cpus=2 --set run.warmup=0.2 \
         --set run.measure=0.2 --jobs 2";
 
@@ -381,6 +401,17 @@ mod tests {
         let chunk = &j["settings"][1];
         assert_eq!((&chunk["setting"], &chunk["default"]), (&json!("chunk"), &json!("4K")));
         assert!(chunk["gain"]["low"].as_f64().unwrap() > 0.0);
+
+        // With four times the zones it is verified.
+        let more = SMALL.replace("zones=128", "zones=512");
+        let verified = ask(&format!("{more} --set znsage.chunk=4K --seed 1")).unwrap();
+        assert!(verified.text.contains(": on all 512 zones of the device"), "{}", verified.text);
+        schema::matches("sim advise", &[report.json, verified.json, none()]);
+    }
+
+    /// A document without what may be missing.
+    fn none() -> Value {
+        json!({"scaled": null, "gain": null, "verified": {"zones": 1, "gain": null, "holds": false}})
     }
 
     #[test]

@@ -8,7 +8,6 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use serde_json::json;
-use znsage_sim::chart::number;
 use znsage_sim::figures::{self, Figure, Loss, Scale, WriteError};
 
 use crate::cli::sim::FiguresArgs;
@@ -27,7 +26,8 @@ pub fn make(args: &FiguresArgs) -> Result<Outcome> {
     let out = args.out.as_deref().expect("clap asks for it");
     figures::prepare(out).map_err(|e| unwritable(out, e))?;
     let scale = if args.quick { Scale::quick() } else { Scale::full() };
-    let scale = Scale { seed: args.seed, ..scale };
+    let seeds = args.seeds.map_or(scale.seeds, |n| n.get());
+    let scale = Scale { seed: args.seed, seeds, ..scale };
     let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok());
     let jobs = jobs.map_or(1, NonZeroUsize::get);
     let begun = Instant::now();
@@ -68,10 +68,10 @@ fn to_text(figures: &[Figure]) -> String {
     for f in figures {
         let _ = writeln!(text, "{}: {}", f.id, f.title);
         for c in &f.claims {
-            let simulated = c.simulated.map(number).unwrap_or_else(|| "-".into());
+            let simulated = c.simulated_text();
             let _ = writeln!(
                 text,
-                "  published {:12} simulated {simulated:8} {:9} {}: {}",
+                "  published {:12} simulated {simulated:24} {:9} {}: {}",
                 c.published.is.text(),
                 c.difference(),
                 c.verdict_text(),

@@ -187,7 +187,7 @@ impl Host {
             mapping,
             cgroup: mapping % 5,
             life,
-            stream: (self.now % 9) as u32,
+            usual: self.e.usual_life((self.now * 41 % 256) as u8),
             workingset: slot.is_multiple_of(3),
             ..PageOwner::of_cpu(cpu)
         }

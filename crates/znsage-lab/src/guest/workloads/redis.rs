@@ -12,6 +12,7 @@ use super::random::Random;
 use super::resp::{command, field, Client, Reply};
 use crate::files;
 use crate::result::{Context, Result};
+use crate::stats::percentile;
 use crate::workloads::model::{Metric, Setting, Sizes};
 
 const SOCKET: &str = "/run/workloads-redis";
@@ -211,13 +212,6 @@ fn keys_read(said: &str) -> Option<usize> {
     said.lines().find_map(|l| l.strip_suffix(" keys read")?.rsplit(' ').next()?.parse().ok())
 }
 
-/// The value that a share of all values does not exceed.
-fn percentile(values: &mut [f64], share: f64) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let last = values.len().saturating_sub(1);
-    values.get((share * last as f64).round() as usize).copied().unwrap_or(f64::NAN)
-}
-
 impl Load for Redis {
     fn parts(&self) -> Vec<Part> {
         let metrics = vec![
@@ -236,14 +230,14 @@ impl Load for Redis {
         }
         self.requests_for(SETTLE)?;
         let meter = Meter::start()?;
-        let mut before = self.requests_for(BEFORE)?;
-        let (mut during, took) = self.save()?;
+        let before = self.requests_for(BEFORE)?;
+        let (during, took) = self.save()?;
         let values = [
             ("save", took),
-            ("before-p50", percentile(&mut before, 0.5)),
-            ("before-p99", percentile(&mut before, 0.99)),
-            ("during-p50", percentile(&mut during, 0.5)),
-            ("during-p99", percentile(&mut during, 0.99)),
+            ("before-p50", percentile(&before, 0.5)),
+            ("before-p99", percentile(&before, 0.99)),
+            ("during-p50", percentile(&during, 0.5)),
+            ("during-p99", percentile(&during, 0.99)),
         ];
         let mut outcome = meter.stop(values, String::new())?;
         eprintln!("  {}: saved in {took:.1} s; verifying", setting.name());
@@ -277,13 +271,5 @@ mod tests {
         all.sort();
         all.dedup();
         assert_eq!(all.len(), 100);
-    }
-
-    #[test]
-    fn percentiles_are_values_of_the_list() {
-        let mut values: Vec<f64> = (0..=100).rev().map(f64::from).collect();
-        assert_eq!(percentile(&mut values, 0.99), 99.0);
-        assert_eq!(percentile(&mut values, 0.5), 50.0);
-        assert!(percentile(&mut [], 0.5).is_nan());
     }
 }

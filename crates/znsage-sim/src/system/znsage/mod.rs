@@ -52,6 +52,7 @@ impl<D: ZoneDevice> Znsage<D> {
             resets: Slab::new(),
             finishes: Slab::new(),
             slots: Vec::new(),
+            pasts: Vec::new(),
             placement: Placement::default(),
             timer_on: false,
             flush: false,
@@ -84,8 +85,12 @@ impl<D: ZoneDevice> System for Znsage<D> {
         let mut done = 0;
         while done < nr {
             let (stream, nr) = self.place(h, by, &frames[done..nr]);
+            self.pasts.clear();
+            for &frame in &frames[done..done + nr] {
+                self.pasts.push(self.placement.last_stay(frame, h.frame(frame).page).1);
+            }
             let slots = &self.slots[done..done + nr];
-            let Some(added) = self.e.add_all(stream, slots, h.now) else {
+            let Some(added) = self.e.add_all(stream, slots, &self.pasts, h.now) else {
                 for (&frame, &slot) in frames[done..].iter().zip(&self.slots[done..]) {
                     if h.frame(frame).slot == NONE {
                         h.slots.release(slot);
@@ -139,9 +144,9 @@ impl<D: ZoneDevice> System for Znsage<D> {
             h.spent += self.set.map_cost;
             let hold = match self.e.read_begin(page.slot, 1, &mut kick) {
                 Read::Block(hold) => {
-                    let (life, stream) = self.e.life(&hold);
+                    let (life, past) = self.e.life(page.slot, &hold);
                     let of = h.frame(page.frame).page;
-                    self.placement.note_stay(page.frame, of, life, stream);
+                    self.placement.note_stay(page.frame, of, life, past);
                     hold
                 }
                 Read::Buffer(hold) => {

@@ -149,7 +149,8 @@ impl<D> Znsage<D> {
 
     fn stream_of(&mut self, h: &Host, by: By, frame: u32) -> u32 {
         let f = h.frame(frame);
-        let (life, stream) = self.placement.last_stay(frame, f.page);
+        let (life, past) = self.placement.last_stay(frame, f.page);
+        let usual = self.e.usual_life(past);
         let vma = u64::from(h.vma_of(f.page)) + 1;
         self.e.place(&PageOwner {
             // No workload forks: each mapping is a family of its own.
@@ -158,7 +159,7 @@ impl<D> Znsage<D> {
             cgroup: u64::from(f.group) + 1,
             cpu: by.cpu,
             life,
-            stream,
+            usual,
             workingset: f.flags & WORKINGSET != 0,
             active: f.flags & ACTIVE != 0,
         })

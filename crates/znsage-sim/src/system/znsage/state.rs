@@ -40,6 +40,7 @@ pub struct Znsage<D> {
     pub(super) resets: Slab<(Reset, bool)>,
     pub(super) finishes: Slab<(Finish, bool)>,
     pub(super) slots: Vec<u32>,
+    pub(super) pasts: Vec<u8>,
     pub(super) placement: Placement,
     /// Set if GC drops blocks of pages in memory.
     pub(super) cached: Option<Cached>,
@@ -93,10 +94,11 @@ pub(super) struct Stay {
     pub(super) page: u32,
     /// Its length, in blocks swapped out.
     pub(super) life: u32,
-    pub(super) stream: u32,
+    /// What is remembered of the page's lives, with this one.
+    pub(super) past: u8,
 }
 
-pub(super) const NO_STAY: Stay = Stay { page: NONE, life: NONE, stream: NONE };
+pub(super) const NO_STAY: Stay = Stay { page: NONE, life: NONE, past: 0 };
 
 /// What placement remembers.
 #[derive(Default)]
@@ -108,20 +110,20 @@ pub(super) struct Placement {
 }
 
 impl Placement {
-    /// `page` was read into `frame` after living for `life` in `stream`.
-    pub(super) fn note_stay(&mut self, frame: u32, page: u32, life: u32, stream: u32) {
+    /// `page` was read into `frame` after a life of `life`; `past` is what to remember.
+    pub(super) fn note_stay(&mut self, frame: u32, page: u32, life: u32, past: u8) {
         let frame = frame as usize;
         if self.stays.len() <= frame {
             self.stays.resize(frame + 1, NO_STAY);
         }
-        self.stays[frame] = Stay { page, life, stream };
+        self.stays[frame] = Stay { page, life, past };
     }
 
-    /// Life and stream of the last stay of `page`, which is in `frame`.
-    pub(super) fn last_stay(&self, frame: u32, page: u32) -> (u32, u32) {
+    /// The last life of `page`, which is in `frame`, and what to remember of all.
+    pub(super) fn last_stay(&self, frame: u32, page: u32) -> (u32, u8) {
         let stay = self.stays.get(frame as usize).filter(|s| s.page == page);
-        let Stay { life, stream, .. } = *stay.unwrap_or(&NO_STAY);
-        (life, stream)
+        let Stay { life, past, .. } = *stay.unwrap_or(&NO_STAY);
+        (life, past)
     }
 
     /// The plug of `task` has pages of `stream`.

@@ -30,7 +30,11 @@ impl ZnsPlus {
         must("open zones".into(), self.open.into(), open);
         for (i, (z, live)) in self.zones.iter().zip(live).enumerate() {
             must(format!("live blocks of zone {i}"), z.live.into(), live.into());
-            must(format!("commands to zone {i}"), (z.writes + z.readers).into(), 0);
+            must(
+                format!("commands to zone {i}"),
+                (z.writes + self.upkeep.readers(i as u32)).into(),
+                0,
+            );
             let fits = match z.state {
                 State::Free => self.free.contains(&(i as u32)) && z.given == 0 && live == 0,
                 State::Open => self.head == i as u32 || self.recycler.head() == i as u32,
@@ -41,7 +45,7 @@ impl ZnsPlus {
             must(format!("zone {i}, {:?}, is as it should be", z.state), fits.into(), 1);
         }
         let c = self.media.dev.counters();
-        must("blocks on the device".into(), c.written_blocks, self.count.host);
+        must("blocks on the device".into(), c.written_blocks, self.count.host_blocks);
         must("recycling at rest".into(), self.recycler.at_rest().into(), 1);
         wrong
     }

@@ -17,18 +17,17 @@ use slab::Slab;
 
 use super::media::Zoned;
 use super::turns::{Begun, Write};
+use super::zones::{Zones, READ, RESET};
 use super::{In, SlotSource, System, SystemStats, Taken, Wrong};
 use crate::event::Event;
 use crate::host::lock::Lock;
 use crate::host::page::{MAX_SLOTS, NONE};
 use crate::host::task::By;
 use crate::host::Host;
-use crate::spec::{PublishedSpec, SpecError};
+use crate::spec::{PublishedSpec, SpecError, SystemKind};
 use crate::time::Ns;
 pub use state::ZnsPlus;
-use state::{
-    Counts, Reading, Recycler, State, Writing, Zone, COMPACTED, OPENED, READ, RESET, WRITTEN,
-};
+use state::{Recycler, State, Writing, Zone, COMPACTED, OPENED, WRITTEN};
 
 /// Pages of a write; a batch of reclaim fits.
 const WRITE: u32 = 64;
@@ -60,10 +59,11 @@ impl ZnsPlus {
             }
             n => n,
         };
-        let zone = || Zone { state: State::Free, given: 0, live: 0, writes: 0, readers: 0 };
+        let zone = || Zone { state: State::Free, given: 0, live: 0, writes: 0 };
         let left = media.blocks() as f64 * (100.0 - set.over_provisioning) / 100.0;
         Ok(ZnsPlus {
             zones: (0..nr).map(|_| zone()).collect(),
+            upkeep: Zones::new(SystemKind::ZnsPlus, nr),
             map: vec![NONE; left as usize],
             owner: vec![NONE; media.blocks() as usize],
             head: NONE,
@@ -72,14 +72,11 @@ impl ZnsPlus {
             open: 0,
             max_open,
             low,
-            to_reset: Vec::new(),
-            resetting: 0,
             recycler: Recycler::new(commands),
             writes: Slab::new(),
-            reads: Slab::new(),
             slots: Vec::new(),
             lock: Lock::default(),
-            count: Counts::default(),
+            count: SystemStats::default(),
             set: set.clone(),
             media,
         })
@@ -177,7 +174,7 @@ impl ZnsPlus {
             self.begun(h, next);
         }
         h.interrupt(w.cpu, w.frames.len() as u32);
-        self.count.host += w.frames.len() as u64;
+        self.count.host_blocks += w.frames.len() as u64;
         for frame in w.frames {
             h.write_done(frame, w.cpu);
         }
@@ -218,40 +215,9 @@ impl ZnsPlus {
         let z = &self.zones[zone as usize];
         if z.state == State::Full && z.live == 0 {
             self.zones[zone as usize].state = State::Resetting;
-            self.to_reset.push(zone);
-            self.resetting += 1;
-            h.kick();
+            self.upkeep.is_empty(h, zone);
         } else if h.wants_room() {
             // There may be a zone to recycle now.
-            h.kick();
-        }
-    }
-
-    // ---- reading
-
-    fn read(&mut self, h: &mut Host, by: By, first: u32, frames: Vec<u32>) {
-        let (zone, offset) = (self.zone_of(first), first % self.media.zone_blocks);
-        let nr = frames.len() as u32;
-        h.spent += h.costs.read + Ns::from(nr) * h.costs.segment;
-        let done = self.media.dev.read(h.now, zone, offset, nr);
-        let done = done.unwrap_or_else(|fault| panic!("zns-plus: read: {fault}"));
-        self.zones[zone as usize].readers += 1;
-        let i = self.reads.insert(Reading { zone, first: first.into(), frames, cpu: by.cpu });
-        h.queue.push(done, Event::System(READ | i as u64));
-    }
-
-    fn read_ended(&mut self, h: &mut Host, i: usize) {
-        let r = self.reads.remove(i);
-        h.interrupt(r.cpu, r.frames.len() as u32);
-        for (block, frame) in (r.first..).zip(r.frames) {
-            if self.media.shadow.on() {
-                self.media.shadow.check(block, h.content(frame));
-            }
-            h.read_done(frame);
-        }
-        let z = &mut self.zones[r.zone as usize];
-        z.readers -= 1;
-        if z.readers == 0 && !self.to_reset.is_empty() {
             h.kick();
         }
     }
@@ -314,13 +280,13 @@ impl System for ZnsPlus {
                 !run.is_empty() && block == first + run.len() as u32 && !block.is_multiple_of(cap);
             if !follows {
                 if !run.is_empty() {
-                    self.read(h, by, first, std::mem::take(&mut run));
+                    self.upkeep.read(h, &mut self.media, by, first, std::mem::take(&mut run));
                 }
                 first = block;
             }
             run.push(page.frame);
         }
-        self.read(h, by, first, run);
+        self.upkeep.read(h, &mut self.media, by, first, run);
     }
 
     fn free(&mut self, h: &mut Host, slot: u32) {
@@ -332,7 +298,7 @@ impl System for ZnsPlus {
         let i = what as u32;
         match what & !u64::from(u32::MAX) {
             WRITTEN => self.written(h, i as usize),
-            READ => self.read_ended(h, i as usize),
+            READ => self.upkeep.read_ended(h, &mut self.media, i),
             COMPACTED => self.compacted(h),
             RESET => self.was_reset(h, i),
             OPENED => self.log_opened(h, i),
@@ -341,20 +307,16 @@ impl System for ZnsPlus {
     }
 
     fn work(&mut self, h: &mut Host) -> bool {
-        self.reset_one(h) || self.recycle(h)
+        self.upkeep.reset_one(h, &mut self.media) || self.recycle(h)
     }
 
     fn wind_down(&mut self, _h: &mut Host) {}
 
     fn stats(&self) -> SystemStats {
         SystemStats {
-            host_blocks: self.count.host,
-            gc_read_blocks: self.count.moved,
-            resets: self.count.resets,
-            stalls: self.count.stalls,
             map_bytes: 4 * (self.map.len() + self.owner.len()) as u64,
             device: self.media.dev.counters().clone(),
-            ..SystemStats::default()
+            ..self.count.clone()
         }
     }
 

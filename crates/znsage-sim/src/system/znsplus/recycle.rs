@@ -9,7 +9,7 @@
 //! also rewrites the file system's node and metadata blocks, which swap does
 //! not have.)
 
-use super::state::{State, Threaded, ZnsPlus, CLOSED, COMPACTED, OPENED, RESET};
+use super::state::{State, Threaded, ZnsPlus, CLOSED, COMPACTED, OPENED};
 use crate::device::Extent;
 use crate::event::Event;
 use crate::host::page::NONE;
@@ -22,23 +22,11 @@ const COMMAND: u32 = 256;
 const LOGS: usize = 2;
 
 impl ZnsPlus {
-    pub(super) fn reset_one(&mut self, h: &mut Host) -> bool {
-        let idle = |&zone: &u32| self.zones[zone as usize].readers == 0;
-        let Some(i) = self.to_reset.iter().position(idle) else { return false };
-        let zone = self.to_reset.swap_remove(i);
-        h.spent += h.costs.write;
-        let done = self.media.dev.reset(h.now, zone);
-        let done = done.unwrap_or_else(|fault| panic!("zns-plus: reset: {fault}"));
-        self.media.cleared(zone);
-        h.queue.push(done, Event::System(RESET | u64::from(zone)));
-        true
-    }
-
     pub(super) fn was_reset(&mut self, h: &mut Host, zone: u32) {
         let z = &mut self.zones[zone as usize];
         (z.state, z.given) = (State::Free, 0);
         self.free.insert(0, zone);
-        self.resetting -= 1;
+        self.upkeep.was_reset();
         self.count.resets += 1;
         h.has_room();
         h.kick();
@@ -60,7 +48,8 @@ impl ZnsPlus {
 
     /// Chooses a zone and how to recycle it. False: none.
     fn choose(&mut self, h: &mut Host) -> bool {
-        let coming = self.resetting as usize + self.recycler.opening.len() + self.threaded.len();
+        let coming =
+            self.upkeep.resetting() as usize + self.recycler.opening.len() + self.threaded.len();
         if self.free.len() + coming > self.low as usize {
             return false;
         }
@@ -206,7 +195,7 @@ impl ZnsPlus {
         if z.given == cap {
             self.recycler.head = NONE;
         }
-        self.count.moved += u64::from(nr);
+        self.count.gc_read_blocks += u64::from(nr);
         self.recycler.busy = true;
         h.queue.push(moved.done, Event::System(COMPACTED | u64::from(head)));
         true

@@ -9,12 +9,13 @@ use crate::host::lock::Lock;
 use crate::host::page::NONE;
 use crate::spec::PublishedSpec;
 use crate::system::media::Zoned;
+use crate::system::zones::Zones;
+use crate::system::SystemStats;
 
-// Kinds of events, in the bits above the index of their object.
+// Kinds of events, in the bits above the index of their object; 1 and 3 are those of
+// `zones.rs`.
 pub(super) const WRITTEN: u64 = 0 << 32;
-pub(super) const READ: u64 = 1 << 32;
 pub(super) const COMPACTED: u64 = 2 << 32;
-pub(super) const RESET: u64 = 3 << 32;
 pub(super) const OPENED: u64 = 4 << 32;
 pub(super) const CLOSED: u64 = 5 << 32;
 
@@ -39,7 +40,6 @@ pub(super) struct Zone {
     pub(super) live: u32,
     /// Writes in flight.
     pub(super) writes: u32,
-    pub(super) readers: u32,
 }
 
 /// A zone open for threaded logging, with its writable (dead) blocks as
@@ -57,26 +57,12 @@ pub(super) struct Writing {
     pub(super) cpu: u32,
 }
 
-pub(super) struct Reading {
-    pub(super) zone: u32,
-    pub(super) first: u64,
-    pub(super) frames: Vec<u32>,
-    pub(super) cpu: u32,
-}
-
-#[derive(Default)]
-pub(super) struct Counts {
-    pub(super) host: u64,
-    pub(super) moved: u64,
-    pub(super) resets: u64,
-    pub(super) stalls: u64,
-}
-
 /// The system.
 pub struct ZnsPlus {
     pub(super) set: PublishedSpec,
     pub(super) media: Zoned,
     pub(super) zones: Vec<Zone>,
+    pub(super) upkeep: Zones,
     /// The block of each slot, and the slot of each block.
     pub(super) map: Vec<u32>,
     pub(super) owner: Vec<u32>,
@@ -88,15 +74,11 @@ pub struct ZnsPlus {
     pub(super) open: u32,
     pub(super) max_open: u32,
     pub(super) low: u32,
-    pub(super) to_reset: Vec<u32>,
-    /// Zones waiting for a reset or being reset.
-    pub(super) resetting: u32,
     pub(super) recycler: Recycler,
     pub(super) writes: Slab<Writing>,
-    pub(super) reads: Slab<Reading>,
     pub(super) slots: Vec<u32>,
     pub(super) lock: Lock,
-    pub(super) count: Counts,
+    pub(super) count: SystemStats,
 }
 
 /// State of recycling: one compaction at a time.

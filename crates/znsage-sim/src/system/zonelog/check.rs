@@ -11,14 +11,17 @@ impl ZoneLog {
         let mut wrong = self.media.shadow.wrong().to_vec();
         self.check_owners(h, &mut wrong);
         self.check_zones(h, &mut wrong);
-        let written = self.count.host + self.count.gc + self.count.padding + self.count.metadata;
+        let written = self.count.host_blocks
+            + self.count.gc_blocks
+            + self.count.padding_blocks
+            + self.count.metadata_blocks;
         let mut must = |what: &str, is: u64, want: u64| {
             if is != want {
                 wrong.push(Wrong(format!("{what}: is {is}, should be {want}")));
             }
         };
         must("blocks on the device", self.media.dev.counters().written_blocks, written);
-        must("commands under way", (self.writes.len() + self.reads.len()) as u64, 0);
+        must("commands under way", (self.writes.len() + self.upkeep.reads()) as u64, 0);
         must("garbage collection at rest", u64::from(self.gc.at_rest()), 1);
         wrong
     }
@@ -60,7 +63,7 @@ impl ZoneLog {
         for (i, z) in self.zones.iter().enumerate() {
             let i = i as u32;
             must(&format!("blocks written of zone {i}"), z.done, z.given);
-            must(&format!("readers of zone {i}"), z.readers, 0);
+            must(&format!("readers of zone {i}"), self.upkeep.readers(i), 0);
             let info = self.media.dev.zone(i);
             if z.state != State::Full {
                 must(&format!("write pointer of zone {i}"), info.write_pointer, z.given);

@@ -10,7 +10,7 @@
 //! to the open zone of the victim's stream, else to any open zone; GC opens
 //! one only if there is none.
 
-use super::state::{Entry, Stage, State, Zone, ZoneLog, GC_READ, RESET};
+use super::state::{Entry, Stage, State, Zone, ZoneLog, GC_READ};
 use crate::event::Event;
 use crate::host::page::NONE;
 use crate::host::{Holds, Host};
@@ -20,19 +20,6 @@ use crate::time::Ns;
 const BATCH: usize = 1024;
 
 impl ZoneLog {
-    /// Resets a waiting zone without readers.
-    pub(super) fn reset_one(&mut self, h: &mut Host) -> bool {
-        let idle = |&zone: &u32| self.zones[zone as usize].readers == 0;
-        let Some(i) = self.to_reset.iter().position(idle) else { return false };
-        let zone = self.to_reset.swap_remove(i);
-        h.spent += h.costs.write;
-        let done = self.media.dev.reset(h.now, zone);
-        let done = done.unwrap_or_else(|fault| panic!("{}: reset: {fault}", self.traits.kind));
-        self.media.cleared(zone);
-        h.queue.push(done, Event::System(RESET | u64::from(zone)));
-        true
-    }
-
     /// A step of garbage collection; false if it waits or is idle.
     pub(super) fn collect(&mut self, h: &mut Host) -> bool {
         match self.gc.stage {
@@ -67,7 +54,7 @@ impl ZoneLog {
             self.suspended = false;
             h.has_room();
         }
-        let coming = self.free + self.resetting;
+        let coming = self.free + self.upkeep.resetting();
         if coming <= self.low + u32::from(self.emergency.is_none()) {
             self.gc.running = true;
             return true;
@@ -116,7 +103,7 @@ impl ZoneLog {
             done = done.max(read);
         }
         let nr = self.gc.batch.len();
-        self.count.gc_read += nr as u64;
+        self.count.gc_read_blocks += nr as u64;
         self.gc.next = 0;
         if nr == 0 {
             self.end_batch(h);
@@ -136,7 +123,7 @@ impl ZoneLog {
         h.forget_slot(page);
         h.slots.release(slot);
         self.kill(h, slot);
-        self.count.dropped += 1;
+        self.count.dropped_cached += 1;
         true
     }
 

@@ -30,6 +30,7 @@ use slab::Slab;
 
 use super::media::Zoned;
 use super::turns::{Begun, Write};
+use super::zones::{Zones, READ, RESET};
 use super::{In, SlotSource, System, SystemStats, Taken, Wrong};
 use crate::event::Event;
 use crate::host::lock::Lock;
@@ -40,8 +41,8 @@ use crate::spec::{PolicyKind, PublishedSpec, SpecError, SystemKind};
 use crate::time::{Ns, US};
 pub use state::ZoneLog;
 use state::{
-    Counts, Entry, Gc, Head, Limits, Reading, State, Traits, Vmas, Writing, Zone, FLUSH, FROM_GC,
-    GC_READ, PAID, READ, RESET, WRITTEN,
+    Entry, Gc, Head, Limits, State, Traits, Vmas, Writing, Zone, FLUSH, FROM_GC, GC_READ, PAID,
+    WRITTEN,
 };
 
 /// Pages of a chunk: 192 KiB.
@@ -102,12 +103,12 @@ impl ZoneLog {
             given: 0,
             done: 0,
             live: 0,
-            readers: 0,
             stream: 0,
         };
         let head = Head { zone: NONE, chunk: Vec::new(), first: 0, max: 0, chunks: 0 };
         Ok(ZoneLog {
             zones: (0..nr).map(zone).collect(),
+            upkeep: Zones::new(kind, nr),
             owner: vec![NONE; media.blocks() as usize],
             heads: vec![head; streams as usize + 1],
             streams,
@@ -119,15 +120,12 @@ impl ZoneLog {
             low,
             high,
             suspended: false,
-            to_reset: Vec::new(),
-            resetting: 0,
             gc: Gc::default(),
             vmas: Vmas::new(streams),
             limits: Limits::default(),
             writes: Slab::new(),
-            reads: Slab::new(),
             locks: vec![Lock::default(); streams as usize + 1],
-            count: Counts::default(),
+            count: SystemStats::default(),
             traits,
             set: set.clone(),
             media,
@@ -182,8 +180,8 @@ impl ZoneLog {
         let nr = entries.len() as u32;
         let map = u32::from(self.traits.map_in_chunk).min(max - nr);
         let blocks = (nr + map).next_multiple_of(self.unit);
-        self.count.metadata += u64::from(map);
-        self.count.padding += u64::from(blocks - nr - map);
+        self.count.metadata_blocks += u64::from(map);
+        self.count.padding_blocks += u64::from(blocks - nr - map);
         let cost = h.costs.write + Ns::from(blocks) * h.costs.segment;
         if self.traits.chunk > 1 {
             // Submission holds the lock of the chunks.
@@ -228,11 +226,11 @@ impl ZoneLog {
         for entry in w.entries {
             match entry {
                 Entry::Out(frame) => {
-                    self.count.host += 1;
+                    self.count.host_blocks += 1;
                     h.write_done(frame, w.cpu);
                 }
                 Entry::Moved(_) => {
-                    self.count.gc += 1;
+                    self.count.gc_blocks += 1;
                     self.gc.written(h);
                 }
             }
@@ -261,9 +259,7 @@ impl ZoneLog {
         let z = &mut self.zones[zone as usize];
         if z.state == State::Full && z.live == 0 && zone != self.gc.victim() {
             z.state = State::Resetting;
-            self.to_reset.push(zone);
-            self.resetting += 1;
-            h.kick();
+            self.upkeep.is_empty(h, zone);
         } else if self.suspended {
             // There may be a victim now.
             h.kick();
@@ -274,7 +270,7 @@ impl ZoneLog {
         let z = &mut self.zones[zone as usize];
         (z.given, z.done) = (0, 0);
         self.count.resets += 1;
-        self.resetting -= 1;
+        self.upkeep.was_reset();
         if self.emergency.is_none() {
             z.state = State::Emergency;
             self.emergency = Some(zone);
@@ -283,36 +279,6 @@ impl ZoneLog {
             self.free += 1;
         }
         h.kick();
-    }
-
-    // ---- reading
-
-    fn read(&mut self, h: &mut Host, by: By, pages: &[In]) {
-        let (first, nr) = (pages[0].slot, pages.len() as u32);
-        let (zone, offset) = (self.zone_of(first), first % self.media.zone_blocks);
-        h.spent += h.costs.read + Ns::from(nr) * h.costs.segment;
-        let done = self.media.dev.read(h.now, zone, offset, nr);
-        let done = done.unwrap_or_else(|fault| panic!("{}: read: {fault}", self.traits.kind));
-        self.zones[zone as usize].readers += 1;
-        let frames = pages.iter().map(|p| p.frame).collect();
-        let i = self.reads.insert(Reading { zone, first, frames, cpu: by.cpu });
-        h.queue.push(done, Event::System(READ | i as u64));
-    }
-
-    fn read_ended(&mut self, h: &mut Host, i: usize) {
-        let r = self.reads.remove(i);
-        h.interrupt(r.cpu, r.frames.len() as u32);
-        for (slot, frame) in (u64::from(r.first)..).zip(r.frames) {
-            if self.media.shadow.on() {
-                self.media.shadow.check(slot, h.content(frame));
-            }
-            h.read_done(frame);
-        }
-        let z = &mut self.zones[r.zone as usize];
-        z.readers -= 1;
-        if z.readers == 0 && !self.to_reset.is_empty() {
-            h.kick();
-        }
     }
 
     fn flush(&mut self, h: &mut Host, what: u32) {
@@ -375,7 +341,8 @@ impl System for ZoneLog {
                 let event = FROM_GC | u64::from(run[0].frame);
                 h.queue.push(h.now + FROM_MEMORY, Event::System(event));
             } else {
-                self.read(h, by, run);
+                let frames = run.iter().map(|p| p.frame).collect();
+                self.upkeep.read(h, &mut self.media, by, run[0].slot, frames);
             }
         }
     }
@@ -388,7 +355,7 @@ impl System for ZoneLog {
         let i = what as u32;
         match what & !u64::from(u32::MAX) {
             WRITTEN => self.written(h, i as usize),
-            READ => self.read_ended(h, i as usize),
+            READ => self.upkeep.read_ended(h, &mut self.media, i),
             GC_READ => self.gc.read(h),
             RESET => self.was_reset(h, i),
             FLUSH => self.flush(h, i),
@@ -398,7 +365,7 @@ impl System for ZoneLog {
     }
 
     fn work(&mut self, h: &mut Host) -> bool {
-        self.reset_one(h) || self.collect(h)
+        self.upkeep.reset_one(h, &mut self.media) || self.collect(h)
     }
 
     fn wind_down(&mut self, h: &mut Host) {
@@ -416,21 +383,8 @@ impl System for ZoneLog {
             _ if self.traits.map_in_chunk => (0, blocks / u64::from(CHUNK) * crate::time::BLOCK),
             _ => (blocks * ENTRY, 0),
         };
-        SystemStats {
-            host_blocks: self.count.host,
-            gc_blocks: self.count.gc,
-            padding_blocks: self.count.padding,
-            metadata_blocks: self.count.metadata,
-            gc_read_blocks: self.count.gc_read,
-            resets: self.count.resets,
-            remapped: self.count.remapped,
-            dropped_cached: self.count.dropped,
-            stalls: self.count.stalls,
-            trims: 0,
-            map_bytes,
-            device_map_bytes,
-            device: self.media.dev.counters().clone(),
-        }
+        let device = self.media.dev.counters().clone();
+        SystemStats { map_bytes, device_map_bytes, device, ..self.count.clone() }
     }
 
     fn check(&self, h: &Host) -> Vec<Wrong> {

@@ -8,13 +8,14 @@ use crate::host::page::NONE;
 use crate::host::Host;
 use crate::spec::{PublishedSpec, SystemKind};
 use crate::system::media::Zoned;
+use crate::system::zones::Zones;
+use crate::system::SystemStats;
 use crate::time::Ns;
 
-// Kinds of events, in the bits above the index of their object.
+// Kinds of events, in the bits above the index of their object; 1 and 3 are those of
+// `zones.rs`.
 pub(super) const WRITTEN: u64 = 0 << 32;
-pub(super) const READ: u64 = 1 << 32;
 pub(super) const GC_READ: u64 = 2 << 32;
-pub(super) const RESET: u64 = 3 << 32;
 pub(super) const FLUSH: u64 = 4 << 32;
 pub(super) const FROM_GC: u64 = 5 << 32;
 pub(super) const PAID: u64 = 6 << 32;
@@ -38,8 +39,6 @@ pub(super) struct Zone {
     pub(super) done: u32,
     /// Blocks whose slot is in use, or a target of GC.
     pub(super) live: u32,
-    /// Reads in flight.
-    pub(super) readers: u32,
     /// The stream that wrote it.
     pub(super) stream: u32,
 }
@@ -74,13 +73,6 @@ pub(super) struct Writing {
     pub(super) cpu: u32,
 }
 
-pub(super) struct Reading {
-    pub(super) zone: u32,
-    pub(super) first: u32,
-    pub(super) frames: Vec<u32>,
-    pub(super) cpu: u32,
-}
-
 /// Differences between the systems.
 #[derive(Clone, Debug)]
 pub(super) struct Traits {
@@ -93,19 +85,6 @@ pub(super) struct Traits {
     pub(super) from_gc: bool,
 }
 
-#[derive(Default)]
-pub(super) struct Counts {
-    pub(super) host: u64,
-    pub(super) gc: u64,
-    pub(super) gc_read: u64,
-    pub(super) padding: u64,
-    pub(super) metadata: u64,
-    pub(super) resets: u64,
-    pub(super) remapped: u64,
-    pub(super) dropped: u64,
-    pub(super) stalls: u64,
-}
-
 /// One of the systems.
 pub struct ZoneLog {
     pub(super) traits: Traits,
@@ -113,6 +92,7 @@ pub struct ZoneLog {
     pub(super) media: Zoned,
     pub(super) unit: u32,
     pub(super) zones: Vec<Zone>,
+    pub(super) upkeep: Zones,
     /// The page of each slot in use.
     pub(super) owner: Vec<u32>,
     /// The streams, then garbage collection's own.
@@ -127,16 +107,12 @@ pub struct ZoneLog {
     pub(super) high: u32,
     /// Swap-out waits until GC has caught up.
     pub(super) suspended: bool,
-    pub(super) to_reset: Vec<u32>,
-    /// Zones waiting for a reset or being reset.
-    pub(super) resetting: u32,
     pub(super) gc: Gc,
     pub(super) vmas: Vmas,
     pub(super) limits: Limits,
     pub(super) writes: Slab<Writing>,
-    pub(super) reads: Slab<Reading>,
     pub(super) locks: Vec<Lock>,
-    pub(super) count: Counts,
+    pub(super) count: SystemStats,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -167,7 +167,7 @@ impl Run {
                 return true;
             }
             let (from, rest, tokens) = (*at, slots[*at..].to_vec(), tokens[*at..].to_vec());
-            let Some(added) = self.e.add_all(stream, &rest, self.now) else { return false };
+            let Some(added) = self.e.add_all(stream, &rest, &[], self.now) else { return false };
             let first = self.parent(added.chunk, added.page);
             for i in 0..added.nr as usize {
                 self.m.parents[first + i] = (id, (from + i) as u32);
@@ -202,7 +202,8 @@ impl Run {
         page.cgroup = u64::from(self.draw(owners.min(20)));
         if self.percent(70) {
             page.life = self.draw(4 * self.plan.cfg.nr_slots);
-            page.stream = self.draw(self.plan.cfg.max_streams());
+            let past = self.draw(256) as u8;
+            page.usual = self.e.usual_life(past);
         }
         (page.workingset, page.active) = (self.percent(30), self.percent(10));
         self.e.place(&page)

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What is remembered of a page: how long it usually stays on the device, in a
+ * byte for each slot. Swap-out leaves the byte with the page's slot. When the
+ * page is read, the host gets the byte back with the life that is ending in it,
+ * and keeps it until the page is swapped out again, perhaps to another slot.
+ *
+ * A life is the number of blocks swapped out meanwhile. If a page is accessed
+ * at random, its lives differ a lot (as exponential variates do), and the best
+ * estimate of its rate is their mean. So the byte has a mean, of all lives at
+ * first and of the last ones later:
+ *
+ *	mean += (life - mean) / n
+ *
+ *	bits 0-5  the mean, in units of 1/512 of the device, as a float with 3
+ *		  bits of exponent and 3 of mantissa; 0: nothing is known
+ *	bits 6-7  how many lives are in it: a row of weights[]
+ *
+ * Both are rounded at random, up or down, so that a step that is smaller than
+ * the float's is not lost, but taken now and then: the mean has no bias. A hash
+ * of the clock and the slot takes the place of random numbers.
+ *
+ * The byte is a hint, read and written without a lock. If the host has lost
+ * that of a page, its slot says that nothing is known. The bytes are there from
+ * the first policy on that may look at them.
+ */
+#include "internal.h"
+
+#define UNITS		512	/* of a device */
+#define MANTISSA	3	/* bits */
+#define LEVEL_BITS	6
+#define LEVELS		(1u << LEVEL_BITS)
+#define LARGEST		(15u << 6)	/* that the float can be, in units */
+#define FRACTION	8	/* bits of a mean that is not rounded yet */
+
+/*
+ * The next life has a weight of 1/@n. One in @rows of the lives advances the
+ * mean to the next row; 0: none.
+ */
+static const struct {
+	u8 n;
+	u8 rows;
+} weights[] = {
+	{ 2, 1 },		/* of one life */
+	{ 3, 2 },		/* two, or three */
+	{ 5, 4 },		/* some four to seven */
+	{ 16, 0 },		/* more */
+};
+
+static u32 unit(const struct zse_engine *e)
+{
+	u32 blocks = e->nr_blocks / UNITS;
+
+	return blocks ? blocks : 1;
+}
+
+/* 32 bits that look random; Steele, Lea, Flood: SplitMix (OOPSLA 2014). */
+static u32 random_bits(const struct zse_engine *e, u32 slot)
+{
+	u64 x = zp_load64(&e->clock) * 0x9e3779b97f4a7c15ULL + slot;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
+	return x >> 32;
+}
+
+/* The mean of a level, in units. */
+static u32 unpack(u32 level)
+{
+	u32 exponent = level >> MANTISSA, m = level % (1u << MANTISSA);
+
+	return exponent ? (1u << MANTISSA | m) << (exponent - 1) : m;
+}
+
+/* The level of a mean with FRACTION bits below a unit; at least 1. */
+static u32 pack(u32 mean, u32 random)
+{
+	u32 shift = FRACTION, level;
+
+	while (mean >> (shift + MANTISSA + 1))
+		shift++;
+	mean += random % (1u << shift);
+	/* Rounding up may reach the next power of 2, which needs no shift. */
+	level = (mean >> shift) + ((shift - FRACTION) << MANTISSA);
+	if (level >= LEVELS)
+		return LEVELS - 1;
+	return level ? level : 1;
+}
+
+/* @life with FRACTION bits below a unit, as far as the float goes. */
+static u32 in_units(const struct zse_engine *e, u32 life)
+{
+	u64 units = zp_div((u64)life << FRACTION, unit(e));
+
+	return units < LARGEST << FRACTION ? (u32)units : LARGEST << FRACTION;
+}
+
+/* @past of a page, after one more @life. */
+static u8 past_add(const struct zse_engine *e, u8 past, u32 life, u32 random)
+{
+	u32 row = past >> LEVEL_BITS, level = past % LEVELS, mean, new, n;
+
+	new = in_units(e, life);
+	if (!level)
+		return pack(new, random);
+	mean = unpack(level) << FRACTION;
+	n = weights[row].n;
+	if (new > mean)
+		mean += (new - mean) / n;
+	else
+		mean -= (mean - new) / n;
+	/* Other bits than those that round. */
+	if (weights[row].rows && !((random >> 24) % weights[row].rows))
+		row++;
+	return row << LEVEL_BITS | pack(mean, random);
+}
+
+/*
+ * May @policy look at usual lives? Of the built-in ones, only heat does; what
+ * others do is not known.
+ */
+static bool looks_at_lives(const struct znsage_policy *policy)
+{
+	return policy->streams == ZNSAGE_LIVES ||
+	       zse_builtin_policy(policy->name) != policy;
+}
+
+/**
+ * zse_prepare() - allocate what a policy looks at
+ * @e:	    engine
+ * @policy: that the host is about to give to zse_set_policy()
+ *
+ * The memory stays until zse_destroy(), so that it can be read without a lock.
+ * Without it, znsage_page.usual stays unknown. zse_create() prepares for the
+ * configuration's policy.
+ *
+ * Context: sleeps; one caller at a time.
+ * Return: false, with nothing changed, if there is no memory.
+ */
+bool zse_prepare(struct zse_engine *e, const struct znsage_policy *policy)
+{
+	u8 *past;
+
+	if (e->past || !looks_at_lives(policy))
+		return true;
+	past = zp_alloc(sizeof(*past) * e->cfg.nr_slots);
+	if (!past)
+		return false;
+	zp_store_ptr(&e->past, past);
+	zp_store64(&e->map_bytes, e->map_bytes +
+		   sizeof(*past) * (u64)e->cfg.nr_slots);
+	return true;
+}
+
+/* The page that is swapped out to @slot has @past. */
+void past_keep(struct zse_engine *e, u32 slot, u8 past)
+{
+	u8 *pasts = zp_load_ptr(&e->past);
+
+	if (pasts)
+		zp_store8(&pasts[slot], past);
+}
+
+/**
+ * zse_past() - what to remember of a page that is read
+ * @e:	   engine
+ * @slot:  slot of the page
+ * @block: its block, returned by zse_read_begin() and not yet ended
+ *
+ * Return: for zse_chunk_add(), when the page is swapped out again; 0 only if
+ * no policy has wanted it yet. The life that ends counts. If the page is read
+ * again before that, what this returned the first time is superseded.
+ */
+u8 zse_past(const struct zse_engine *e, u32 slot, u32 block)
+{
+	const u8 *pasts = zp_load_ptr(&e->past);
+
+	if (!pasts)
+		return 0;
+	return past_add(e, zp_load8(&pasts[slot]), zse_block_life(e, block),
+			random_bits(e, slot));
+}
+
+/**
+ * zse_usual_life() - what the past of a page says
+ * @e:	  engine
+ * @past: from zse_past(), or 0
+ *
+ * Return: blocks swapped out while the page was on the device, on average over
+ * its lives, at most twice the blocks of the device; ZNSAGE_NONE if @past is 0.
+ */
+u32 zse_usual_life(const struct zse_engine *e, u8 past)
+{
+	u64 life = (u64)unpack(past % LEVELS) * unit(e);
+
+	if (!life)
+		return ZNSAGE_NONE;
+	return life < ZNSAGE_NONE ? (u32)life : ZNSAGE_NONE - 1;
+}
