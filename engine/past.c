@@ -49,9 +49,9 @@ static const struct {
 
 static u32 unit(const struct zse_engine *e)
 {
-	u32 blocks = e->nr_blocks / UNITS;
+	u32 pages = e->nr_blocks / page_blocks(&e->cfg) / UNITS;
 
-	return blocks ? blocks : 1;
+	return pages ? pages : 1;
 }
 
 /* 32 bits that look random; Steele, Lea, Flood: SplitMix (OOPSLA 2014). */

@@ -11,9 +11,7 @@ use crate::memory::Memory;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::PAGE;
 
-crate::cases![compress: shrinks, gc, refuses_in_time, whole_pages (more)];
-
-const COMPRESS: [&str; 2] = ["lz4", "zstd"];
+crate::cases![compress: shrinks, gc, zstd (more), refuses_in_time (more), whole_pages (more)];
 
 /// Blocks written for each page swapped out.
 fn written(device: &Device) -> Outcome<f64> {
@@ -22,34 +20,39 @@ fn written(device: &Device) -> Outcome<f64> {
 
 /// Pages of which 60 % can be compressed away take less than half of the flash. More of them fit
 /// than the device has pages.
-fn shrinks(_: &mut Log) -> Outcome {
+fn shrink_by(how: &str) -> Outcome {
     let backing = guest::device(MAIN)?;
-    let plain = Device::on(&backing, &[])?;
+    let plain = Device::attach(&backing, &[("force", "1")])?;
     let size = plain.counter("size_bytes")?;
-    plain.finish_sound()?;
-    for how in COMPRESS {
-        let promised = (size * 3 / 2).to_string();
-        let device = Device::on(&backing, &["--compress", how, "--size", &promised])?;
-        let memory = (size * 5 / 4).to_string();
-        bench(&["--compressible", "0.6", "--size", &memory, "--seconds", "2"])?;
-        let written = written(&device)?;
-        print!("{how} {written:.2} ... ");
-        ensure!(written < 0.5, "{how} writes {written} blocks a page");
-        ensure!(device.counter("refused_pages")? == 0, "pages that fit were refused");
-        // Besides, a record for each zone.
-        let (map, zones) = (device.counter("map_bytes")?, device.counter("zones_total")?);
-        let slots = size * 3 / 2 / PAGE as u64;
-        ensure!(map <= 8 * slots + 160 * zones, "the map takes {map} bytes for {slots} slots");
-        device.finish_sound()?;
-    }
-    Ok(())
+    plain.end()?;
+    let promised = (size * 3 / 2).to_string();
+    let device = Device::on(&backing, &["--compress", how, "--size", &promised])?;
+    let memory = (size * 5 / 4).to_string();
+    bench(&["--compressible", "0.6", "--size", &memory, "--fill-only"])?;
+    let written = written(&device)?;
+    print!("{written:.2} blocks a page ... ");
+    ensure!(written < 0.5, "{how} writes {written} blocks a page");
+    ensure!(device.counter("refused_pages")? == 0, "pages that fit were refused");
+    // Besides, a record for each zone.
+    let (map, zones) = (device.counter("map_bytes")?, device.counter("zones_total")?);
+    let slots = size * 3 / 2 / PAGE as u64;
+    ensure!(map <= 8 * slots + 160 * zones, "the map takes {map} bytes for {slots} slots");
+    device.finish_sound()
+}
+
+fn shrinks(_: &mut Log) -> Outcome {
+    shrink_by("lz4")
+}
+
+fn zstd(_: &mut Log) -> Outcome {
+    shrink_by("zstd")
 }
 
 /// Pages that do not shrink, on a device that is nearly full: GC moves them.
 fn gc(_: &mut Log) -> Outcome {
     let device = Device::on(&guest::device(MAIN)?, &["--compress", "lz4"])?;
     let memory = (device.counter("size_bytes")? * 95 / 100).to_string();
-    device.bench(&["--size", &memory, "--seconds", "10"])?;
+    device.bench(&["--size", &memory, "--seconds", "600", "--rewrites", "0.5"])?;
     let (zones, moved) = (device.counter("gc_zones")?, device.counter("gc_blocks")?);
     ensure!(zones > 10 && moved > 1000, "GC emptied {zones} zones and moved {moved} blocks");
     let written = written(&device)?;
