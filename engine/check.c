@@ -78,8 +78,8 @@ static u32 count_mapped(const struct zse_engine *e, u32 from, u32 to)
 }
 
 /*
- * Count the blocks of @zone that the forward map points to. Any context. 0 where
- * pages are packed: only a walk of all slots could tell.
+ * Count the blocks of @zone that the forward map points to. Any context.
+ * 0 where pages are packed: only a walk of all slots could tell.
  */
 u32 check_count_live(const struct zse_engine *e, u32 zone)
 {

@@ -51,7 +51,7 @@ enum zse_refusal {
 	ZSE_BAD_CHUNK,		/* larger than a zone, or not in write units */
 	ZSE_TOO_FEW_ZONES,	/* for streams, GC and the reserve */
 	ZSE_TOO_MANY_BLOCKS,	/* more than ZSE_MAX_BLOCKS */
-	ZSE_TOO_MANY_SLOTS,	/* more than zse_max_slots(); packed: 16 times */
+	ZSE_TOO_MANY_SLOTS,	/* more than zse_max_slots(), or 16 times */
 	ZSE_TOO_MANY_CHUNKS,	/* more than ZSE_MAX_ENTRIES in the pool */
 	ZSE_BAD_SETTING,	/* a watermark, the policy, ... out of range */
 };

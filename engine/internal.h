@@ -382,7 +382,7 @@ static inline u32 entry_len(const struct zse_engine *e,
 	return e->cfg.pack ? entry->len : 1;
 }
 
-/* Blocks of the pages [@first, @first + @nr) of @c, which follow one another. */
+/* Blocks of pages [@first, @first + @nr) of @c, which follow one another. */
 static inline u32 entries_len(const struct zse_engine *e,
 			      const struct zse_chunk *c, u32 first, u32 nr)
 {

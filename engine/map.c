@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Forward map (slot -> block) and reverse map (block -> slot). Where pages are
- * packed, the forward map also has a page's length, and there is no reverse map:
- * packed.c.
+ * packed, the forward map also has a page's length, and there is no reverse
+ * map: packed.c.
  *
  * Four parties change the forward map of a slot, all without a lock:
  *

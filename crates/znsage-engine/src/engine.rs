@@ -57,7 +57,7 @@ struct Window<S, F> {
 }
 
 impl<S: FnMut(u32) -> u32, F: FnMut(u32) -> bool> Window<S, F> {
-    fn to_c(&mut self) -> zse_window {
+    fn callbacks(&mut self) -> zse_window {
         zse_window {
             host: (&raw mut *self).cast(),
             slot: Some(Self::slot),
@@ -428,7 +428,7 @@ impl Engine {
     ) {
         self.assert_own(read.chunk.owner);
         let mut window = Window { slot, failed };
-        let w = window.to_c();
+        let w = window.callbacks();
         // SAFETY: the chunk is being read; the window lives during the call.
         unsafe { sys::zse_gc_scan(self.p(), read.chunk.ptr.as_ptr(), &w) };
         read.nr = read.chunk.get(self).nr;
@@ -496,7 +496,7 @@ impl Engine {
             sys::ZSE_READ_BLOCK => {
                 let zse_run { block, nr, len, blocks, .. } = run;
                 Read::Block(ReadHold { block, nr, len, blocks, owner })
-            },
+            }
             sys::ZSE_READ_BUSY => Read::Busy,
             sys::ZSE_READ_LOST => Read::Lost,
             sys::ZSE_READ_BUFFER => {
