@@ -50,7 +50,7 @@ u32 packed_gc_entries(const struct zse_config *cfg)
 /*
  * Blocks that GC may write for a victim beyond its live ones. The chunk of each
  * window ends with a block of the device. The survivors may reach into a second
- * zone: the chunk between the two is split, and both may be padded to their end.
+ * zone: the chunk between the two is split, and both may be padded to the end.
  */
 u32 packed_waste(const struct zse_config *cfg)
 {

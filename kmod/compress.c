@@ -42,7 +42,7 @@ struct record {
 	__le32 sum;	/* of the fields before, and of the page */
 };
 
-/* Some compressors write beyond the size that they are told: up to 6.8, to twice it. */
+/* Up to 6.8 a compressor may write up to twice the size that it is told. */
 #define OUT_BYTES	(2 * PAGE_SIZE)
 
 /* State to compress a page, one for each CPU. */

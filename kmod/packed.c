@@ -28,7 +28,7 @@
 
 /* ---- chunks ---- */
 
-/* Pages of an append of @nr pages that do not shrink, in blocks of 1 / @pack. */
+/* Pages of an append of @nr pages of @pack blocks each that do not shrink. */
 u32 znsage_packed_pages(u32 nr, u32 pack)
 {
 	return DIV_ROUND_UP(nr * (pack + 1), pack);
@@ -46,7 +46,10 @@ static int pages_alloc(struct page **pages, u32 nr)
 	return 0;
 }
 
-/* Pages of a chunk's buffer. GC's window is as large: it reaches beyond the chunk by the longest record. */
+/*
+ * Pages of a chunk's buffer. GC's window is as large: it reaches beyond the
+ * chunk by the longest record.
+ */
 u32 znsage_packed_buffer(const struct znsage_chunk *zc)
 {
 	const struct znsage_device *zd = zc->zd;
@@ -368,7 +371,7 @@ static void later_work(struct work_struct *work)
 
 /* ---- attach and detach ---- */
 
-/* Allocate what swap-in needs. The caller calls znsage_packed_end() in any case. */
+/* Allocate what swap-in needs; znsage_packed_end() frees it in any case. */
 int znsage_packed_start(struct znsage_device *zd)
 {
 	int err;
