@@ -131,6 +131,32 @@ void map_begin_write(struct zse_engine *e, u32 slot, u32 tag)
 		zp_count(&shard(e)->used, 1);
 }
 
+/* map_publish() of packed pages. */
+static void publish_packed(struct zse_engine *e, const struct zse_chunk *c,
+			   u32 first, u32 nr, u32 block)
+{
+	struct zse_zone *z = &e->zones[zse_block_zone(e, block)];
+	u32 all = entries_len(e, c, first, nr), i, dead = 0;
+
+	zp_add(&z->live, all);
+	zp_count(&shard(e)->live, all);
+	for (i = first; i < first + nr; i++) {
+		const struct zse_entry *entry = &c->entries[i];
+		u64 was = expected(e, entry);
+
+		if (!zp_cas64(&e->fwd64[entry->slot], was,
+			      map_ref(e, block, entry->len)))
+			dead += entry->len;
+		else if (is_block(was))
+			page_gone(e, was);
+		block += entry->len;
+	}
+	if (!dead)
+		return;
+	zp_sub_return(&z->live, dead);
+	zp_count(&shard(e)->live, -(u64)dead);
+}
+
 /**
  * map_publish() - entries of a chunk are on the device
  * @e:	   engine
@@ -143,28 +169,24 @@ void map_publish(struct zse_engine *e, const struct zse_chunk *c, u32 first,
 		 u32 nr, u32 block)
 {
 	struct zse_zone *z = &e->zones[zse_block_zone(e, block)];
-	u32 all = entries_len(e, c, first, nr), i, dead = 0;
+	u32 i, dead = 0;
 
-	zp_add(&z->live, all);
-	if (e->cfg.pack)
-		zp_count(&shard(e)->live, all);
-	for (i = first; i < first + nr; i++) {
-		const struct zse_entry *entry = &c->entries[i];
-		u64 was = expected(e, entry);
-		u32 len = entry_len(e, entry);
+	if (e->fwd64) {
+		publish_packed(e, c, first, nr, block);
+		return;
+	}
+	zp_add(&z->live, nr);
+	for (i = 0; i < nr; i++) {
+		const struct zse_entry *entry = &c->entries[first + i];
 
-		if (e->rev)
-			zp_store(&e->rev[block], entry->slot);
-		if (!fwd_cas(e, entry->slot, was, map_ref(e, block, len)))
-			dead += len;
-		else if (is_block(was))
-			page_gone(e, was);
-		block += len;
+		zp_store(&e->rev[block + i], entry->slot);
+		if (!zp_cas(&e->fwd[entry->slot], entry->expect, block + i))
+			dead++;
+		else if (entry->expect < ZSE_TAG_BASE)
+			page_gone(e, entry->expect);
 	}
 	if (dead)
 		zp_sub_return(&z->live, dead);
-	if (dead && e->cfg.pack)
-		zp_count(&shard(e)->live, -(u64)dead);
 }
 
 /**

@@ -188,8 +188,13 @@ impl Device {
 
 /// Runs `znsage bench` with a memory limit of 20 MiB. No page may be corrupt.
 pub fn bench(arguments: &[&str]) -> Outcome<Value> {
+    bench_within("20M", arguments)
+}
+
+/// The same with another limit.
+pub fn bench_within(limit: &str, arguments: &[&str]) -> Outcome<Value> {
     into_memory("znsage");
-    let common = ["bench", "--memory-limit", "20M", "--verify"];
+    let common = ["bench", "--memory-limit", limit, "--verify"];
     let report = znsage_json(&[&common, arguments].concat())?;
     ensure!(report["corrupt_pages"] == 0, "corrupt pages: {}", report["corrupt"]);
     let mut phases = report["phases"].as_array().into_iter().flatten();

@@ -8,7 +8,8 @@
 #define PAGE		4096
 
 /* A large zone's device opens few; a device without a limit has streams for all. */
-#define MAX_ACTIVE	14
+/* Open zones with which each of twelve streams has one. */
+#define MAX_ACTIVE	19
 
 static void fail(const char *what)
 {
@@ -37,7 +38,7 @@ struct host *host_create(u32 streams, u32 percent, u32 zone_blocks)
 		.zone_blocks = zone_blocks,
 		.chunk_blocks = CHUNK_BLOCKS,
 		.write_unit = 1,
-		.max_active = streams <= MAX_ACTIVE - 2 ? MAX_ACTIVE : 0,
+		.max_active = streams <= 12 ? MAX_ACTIVE : 0,
 		.nr_chunks = 4 * streams > 64 ? 4 * streams : 64,
 		.reserve = 1,
 		.nr_cpus = streams,

@@ -3,7 +3,7 @@
 //! no page shrinks.
 
 use super::devices::MAIN;
-use crate::device::{bench, znsage, Device};
+use crate::device::{bench_within, znsage, Device};
 use crate::ensure;
 use crate::guest;
 use crate::kmsg::Log;
@@ -12,6 +12,19 @@ use crate::outcome::{Context, Outcome};
 use crate::pattern::PAGE;
 
 crate::cases![compress: shrinks, gc, zstd (more), refuses_in_time (more), whole_pages (more)];
+
+/// The benchmark's memory limit. Compression takes the CPU while pages are on their way out, which
+/// hold memory.
+const LIMIT: u64 = 40;
+
+/// Memory for the benchmark of which so many bytes are swapped out.
+fn swapped_out(bytes: u64) -> String {
+    (bytes + (LIMIT << 20)).to_string()
+}
+
+fn run(arguments: &[&str]) -> Outcome {
+    bench_within(&format!("{LIMIT}M"), arguments).map(drop)
+}
 
 /// Blocks written for each page swapped out.
 fn written(device: &Device) -> Outcome<f64> {
@@ -27,8 +40,8 @@ fn shrink_by(how: &str) -> Outcome {
     plain.end()?;
     let promised = (size * 3 / 2).to_string();
     let device = Device::on(&backing, &["--compress", how, "--size", &promised])?;
-    let memory = (size * 5 / 4).to_string();
-    bench(&["--compressible", "0.6", "--size", &memory, "--fill-only"])?;
+    let memory = swapped_out(size * 9 / 8);
+    run(&["--compressible", "0.6", "--size", &memory, "--fill-only"])?;
     let written = written(&device)?;
     print!("{written:.2} blocks a page ... ");
     ensure!(written < 0.5, "{how} writes {written} blocks a page");
@@ -51,12 +64,12 @@ fn zstd(_: &mut Log) -> Outcome {
 /// Pages that do not shrink, on a device that is nearly full: GC moves them.
 fn gc(_: &mut Log) -> Outcome {
     let device = Device::on(&guest::device(MAIN)?, &["--compress", "lz4"])?;
-    let memory = (device.counter("size_bytes")? * 95 / 100).to_string();
-    device.bench(&["--size", &memory, "--seconds", "600", "--rewrites", "0.5"])?;
+    let memory = swapped_out(device.counter("size_bytes")? * 80 / 100);
+    run(&["--size", &memory, "--seconds", "600", "--rewrites", "0.5"])?;
     let (zones, moved) = (device.counter("gc_zones")?, device.counter("gc_blocks")?);
     ensure!(zones > 10 && moved > 1000, "GC emptied {zones} zones and moved {moved} blocks");
     let written = written(&device)?;
-    ensure!(written < 1.15, "pages that do not shrink take {written} blocks");
+    ensure!(written < 1.2, "pages that do not shrink take {written} blocks");
     device.finish_sound()
 }
 
