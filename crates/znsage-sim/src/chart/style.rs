@@ -161,7 +161,13 @@ impl Axis {
         let at = (1..=nines).map(|n| 100.0 - missing(n));
         let axis = Axis { scale: Scale::Nines, ..Axis::new(label) };
         let ticks = [0.0, 50.0].into_iter().chain(at).map(|v| (v, exact(v))).collect();
-        Axis { ticks, ..axis }
+        Axis { ticks, ..axis.range(0.0, 100.0 - missing(nines)) }
+    }
+
+    /// The nearest value that the axis has for sure.
+    pub(super) fn within(&self, v: f64) -> f64 {
+        let v = self.from.map_or(v, |from| v.max(from));
+        self.to.map_or(v, |to| v.min(to))
     }
 
     /// Sets ticks at `values`.
