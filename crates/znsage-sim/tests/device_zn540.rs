@@ -39,12 +39,13 @@ fn one_write_at_a_time() {
 #[test]
 fn percentiles_of_one_command_at_a_time() {
     let mut t = Table::new("Depth 1, one zone: percentiles, us");
-    let (mut ssd, start) = zns("zn540", 6, 3);
+    let (mut ssd, mut start) = zns("zn540", 6, 3);
     for (kib, rows) in [
         (4, [(1.0, 67.1), (50.0, 69.1), (90.0, 80.4), (99.0, 81.4)]),
         (8, [(1.0, 78.3), (50.0, 80.4), (90.0, 92.7), (99.0, 93.7)]),
     ] {
         let seen = run(&mut ssd, start, 400 * MS, &mut [random_reads(1, kib / 4, 3)]);
+        start += SEC;
         for (percent, us) in rows {
             t.row(format!("read {kib} KiB, {percent} %"), us, seen[0].percentile_us(percent));
         }

@@ -108,6 +108,13 @@ fn every_figure_is_made() {
             assert!(c.simulated.is_some(), "{}: {}", f.id, c.published.what);
         }
         Document::parse(&f.svg()).unwrap();
+        for (i, a) in f.series.iter().enumerate() {
+            for b in &f.series[i + 1..] {
+                let (one, other) = (a.look, b.look);
+                assert!(one.colour != other.colour, "{}: {} and {}", f.id, a.name, b.name);
+                assert!(one.mark != other.mark, "{}: {}", f.id, b.name);
+            }
+        }
     }
 }
 

@@ -56,6 +56,7 @@ impl LineChart {
         let margin = (x_range.end - x_range.start) * 0.025;
         x_range = x_range.start - margin..x_range.end + margin;
         let spread = self.series.iter().flat_map(|s| &s.spread).flat_map(|s| [s.0, s.1]);
+        let spread = spread.map(|v| self.y.within(v));
         let (y_range, y_ticks) = fit(&self.y, points().map(|p| p.1).chain(spread));
         let legend = self.series.iter().map(|s| Key {
             label: &s.label,
@@ -80,8 +81,8 @@ impl LineChart {
     /// Draws the intervals of a series, no further than the axis reaches.
     fn intervals(&self, s: &Series, area: &Area, plot: &Plot) {
         let ends = s.points.iter().zip(&s.spread).filter(|(p, _)| is_known(p));
-        let within = |v: f64| self.y.from.map_or(v, |from| v.max(from));
-        let ends = ends.map(|(p, (low, high))| (plot.at(p.0, within(*low)), plot.at(p.0, *high)));
+        let at = |x: f64, y: f64| plot.at(x, self.y.within(y));
+        let ends = ends.map(|(p, (low, high))| (at(p.0, *low), at(p.0, *high)));
         let (low, high): (Vec<At>, Vec<At>) = ends.unzip();
         if low.len() > MOST_MARKS {
             return band(area, &low, &high, s.look);

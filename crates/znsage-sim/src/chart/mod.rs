@@ -136,6 +136,9 @@ mod tests {
         assert!(without.contains(">\nmeasured\n<") && without.contains(">\n99.99\n<"));
         chart.series[0].spread = vec![(40.0, 60.0), (98.0, 99.5), (99.99, 99.99)];
         let with = chart.svg();
+        // An interval ends where the axis does.
+        chart.series[0].spread[2].1 = 104.0;
+        assert!(!chart.svg().contains("NaN") && chart.svg().contains(">\n99.9\n<"));
         // Three lines each; an interval of nothing is not drawn.
         let lines = |svg: &str| svg.matches("<polyline").count() + svg.matches("<line").count();
         assert_eq!(lines(&with), lines(&without) + 2 * 3);

@@ -87,20 +87,22 @@ impl Look {
         }]
     }
 
-    /// The look of a variant: paler or darker, with the variant's marker.
+    /// The look of a variant: paler or darker, with the variant's marker. Bars have no
+    /// markers, so that variants of one system that share a chart differ in colour, too.
     pub fn variant(self, variant: Variant) -> Look {
         const PALE: u16 = 0xe0;
         const DARK: u16 = 0x10;
-        let (towards, mark) = match variant {
-            Variant::AtFirst => (PALE, Mark::Cross),
-            Variant::Setting => (PALE, Mark::Plus),
-            Variant::OtherSetting => (DARK, Mark::Dash),
-            Variant::Device => (DARK, Mark::Bowtie),
-            Variant::OtherDevice => (PALE, Mark::Hourglass),
+        // Quarters of the way.
+        let (towards, part, mark) = match variant {
+            Variant::AtFirst => (PALE, 2, Mark::Cross),
+            Variant::Setting => (PALE, 2, Mark::Plus),
+            Variant::OtherSetting => (PALE, 3, Mark::Dash),
+            Variant::Device => (DARK, 2, Mark::Bowtie),
+            Variant::OtherDevice => (PALE, 2, Mark::Hourglass),
         };
         let (r, g, b) = self.colour;
-        let half = |c: u8| ((u16::from(c) + towards) / 2) as u8;
-        Look { colour: (half(r), half(g), half(b)), mark }
+        let mix = |c: u8| ((u16::from(c) * (4 - part) + towards * part) / 4) as u8;
+        Look { colour: (mix(r), mix(g), mix(b)), mark }
     }
 
     /// The look of the `n`-th series that is not a system.
@@ -161,7 +163,13 @@ impl Axis {
         let at = (1..=nines).map(|n| 100.0 - missing(n));
         let axis = Axis { scale: Scale::Nines, ..Axis::new(label) };
         let ticks = [0.0, 50.0].into_iter().chain(at).map(|v| (v, exact(v))).collect();
-        Axis { ticks, ..axis }
+        Axis { ticks, ..axis.range(0.0, 100.0 - missing(nines)) }
+    }
+
+    /// The nearest value that the axis has for sure.
+    pub(super) fn within(&self, v: f64) -> f64 {
+        let v = self.from.map_or(v, |from| v.max(from));
+        self.to.map_or(v, |to| v.min(to))
     }
 
     /// Sets ticks at `values`.

@@ -411,7 +411,7 @@ mod tests {
 
     /// A document without what may be missing.
     fn none() -> Value {
-        json!({"scaled": null, "gain": null, "verified": {"zones": 1, "gain": null, "holds": false}})
+        json!({"scaled": null, "gain": null, "verified": {"zones": 1, "gain": null, "holds": false}, "settings": [{"tried": [{"impossible": "why"}]}]})
     }
 
     #[test]
