@@ -25,6 +25,13 @@
 /* More lanes would keep more zones empty for GC, and slow down reads. */
 #define MAX_GC_LANES		8
 
+/*
+ * A device that opens at most this many zones has large ones: an SSD has as
+ * many dies or more, and all of them are to be busy when these zones are
+ * written. A ZN540, which opens 14 zones, writes one as fast as all.
+ */
+#define FEW_ACTIVE		32
+
 #define MAX_LIVES		6
 /* Zones of the device for each class of lives. */
 #define ZONES_OF_A_LIFE		64
@@ -186,11 +193,13 @@ static u32 places(const struct zse_config *cfg)
 
 /*
  * Is one zone at a time enough, since zones fill so fast, or since a zone lies
- * across all of the device and is not one of few that can be open?
+ * across all of the device?
  */
 static bool one_is_enough(const struct zse_config *cfg)
 {
-	return cfg->wide ||
+	bool few = cfg->max_active && cfg->max_active <= FEW_ACTIVE;
+
+	return cfg->wide || (few && !cfg->serial) ||
 	       cfg->zone_blocks / CHUNKS_OF_A_LANE < batch_blocks(cfg);
 }
 
@@ -201,11 +210,11 @@ static bool one_is_enough(const struct zse_config *cfg)
  *
  * One place among the active zones is left for a zone whose last appends are in
  * flight. Half of the others are for swap-out, the rest for GC, which writes
- * more than swap-out if the device is more than about 70 % full. If zones take
- * only a few chunks, one at a time is enough; where a zone takes one append at
- * a time, swap-out opens only as many as it keeps busy (stripe_idle()). If the
- * device sets no limit, its number of zones does: open zones gather no stale
- * blocks for GC.
+ * more than swap-out if the device is more than about 70 % full. Where one zone
+ * at a time is enough, more would only be room in which no stale blocks gather,
+ * as would the zones kept empty for more lanes of GC. Where a zone takes one
+ * append at a time, swap-out opens only as many as it keeps busy
+ * (stripe_idle()). If the device sets no limit, its number of zones does.
  */
 u32 zse_lanes(const struct zse_config *cfg, u32 streams)
 {

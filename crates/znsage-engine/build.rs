@@ -43,12 +43,14 @@ fn main() {
         .file(port.join("policy/registry.c"))
         .file("src/layout.c")
         .compile("zse");
-    // A second policy in one program: its init and exit need names of their own.
-    build(&[&include, &port])
-        .file("policies/sepbit.c")
-        .define("znsage_policy_init", "znsage_sepbit_init")
-        .define("znsage_policy_exit", "znsage_sepbit_exit")
-        .compile("zse_policies");
+    // Several in one program: their init and exit need names of their own.
+    for policy in ["sepbit", "oracle"] {
+        build(&[&include, &port])
+            .file(format!("policies/{policy}.c"))
+            .define("znsage_policy_init", format!("znsage_{policy}_init").as_str())
+            .define("znsage_policy_exit", format!("znsage_{policy}_exit").as_str())
+            .compile(&format!("zse_{policy}"));
+    }
 }
 
 fn build(include: &[&Path]) -> cc::Build {

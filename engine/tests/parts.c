@@ -168,6 +168,30 @@ static void test_limits_of_cpus(void)
 	must(zse_nr_streams(&cfg, zse_builtin_policy("cpu")) == 8);
 }
 
+/*
+ * Zones written at a time: one where the device opens few, unless it is told
+ * otherwise or a zone takes one append at a time.
+ */
+static void test_limits_of_lanes(void)
+{
+	struct host h;
+	struct zse_config cfg = config(&h);
+
+	cfg.nr_zones = 904;
+	cfg.zone_blocks = 1077 << 8;
+	cfg.nr_cpus = 4;
+	cfg.max_active = 14;
+	must(zse_lanes(&cfg, 1) == 1 && zse_gc_lanes(&cfg) == 1);
+	cfg.stripe = 3;
+	must(zse_lanes(&cfg, 1) == 3);
+	cfg.stripe = 0;
+	cfg.serial = true;
+	must(zse_lanes(&cfg, 1) > 1 && zse_gc_lanes(&cfg) > 1);
+	cfg.serial = false;
+	cfg.max_active = 384;
+	must(zse_lanes(&cfg, 1) > 1 && zse_gc_lanes(&cfg) > 1);
+}
+
 /* A high watermark that does not suit the new policy's streams is replaced. */
 static void test_watermarks(void)
 {
@@ -621,6 +645,7 @@ int main(void)
 	test_limits();
 	test_limits_of_slots();
 	test_limits_of_cpus();
+	test_limits_of_lanes();
 	test_watermarks();
 	test_many_keys();
 	test_life();

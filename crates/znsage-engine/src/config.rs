@@ -46,9 +46,9 @@ impl Policy {
     pub fn named(name: &str) -> Option<Self> {
         static COMPARED: Once = Once::new();
         COMPARED.call_once(|| {
-            // SAFETY: registers a policy, once.
-            let err = unsafe { sys::znsage_sepbit_init() };
-            assert_eq!(err, 0, "no other policy has its name");
+            // SAFETY: each registers its policies, once.
+            let errs = unsafe { [sys::znsage_sepbit_init(), sys::znsage_oracle_init()] };
+            assert_eq!(errs, [0, 0], "no other policy has their names");
         });
         let name = CString::new(name).ok()?;
         // SAFETY: the name ends with a zero.

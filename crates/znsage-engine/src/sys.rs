@@ -335,6 +335,7 @@ extern "C" {
     pub fn zse_find_policy(name: *const c_char) -> *const znsage_policy;
     pub fn zse_load_policy(path: *const c_char, why: *mut *const c_char) -> *const znsage_policy;
     pub fn znsage_sepbit_init() -> c_int;
+    pub fn znsage_oracle_init() -> c_int;
     pub fn zse_set_policy(
         e: *mut zse_engine,
         policy: *const znsage_policy,

@@ -26,6 +26,7 @@ use crate::system::zonelog::ZoneLog;
 use crate::system::{SlotSource, System};
 use crate::time::{Ns, SEC};
 use crate::trace::{self, TraceError};
+use crate::workload::oracle::Oracle;
 use crate::workload::Workload;
 
 /// Why there is no result.
@@ -270,12 +271,15 @@ impl Area {
 fn run_system<S: System>(
     spec: &Spec,
     device: &Device,
-    system: S,
+    mut system: S,
     watch: Option<Arc<AtomicU32>>,
 ) -> Result<(RunResult, Course), RunError> {
     let capacity = system.capacity();
     let area = Area::new(spec, &system);
     let live = area.for_workload(spec, capacity)?;
+    if let Some(oracle) = Oracle::new(spec, spec.frames(), live as u32) {
+        system.foresee(oracle);
+    }
     let total = area.total;
     let w = Workload::new(spec, spec.frames(), live as u32);
     let shape = Shape {

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::schema::{Spec, WorkloadKind};
+use super::schema::{PlacementKind, Spec, SystemKind, WorkloadKind};
 use crate::host::cpu::MAX_CPUS;
 
 /// Why a spec is refused.
@@ -129,7 +129,26 @@ impl Spec {
         if self.load.zipf.is_some_and(|s| !(s > 0.0 && s < 10.0)) {
             return refuse("load.zipf", "not above 0 and below 10");
         }
+        use WorkloadKind::{Sequential, Uniform, Zipf};
+        let known = matches!(self.workload, Uniform | Sequential | Zipf);
+        if self.asks_oracle() && !(known && self.load.write_ratio == 1.0) {
+            let policy = self.znsage.policy;
+            return refuse(
+                "znsage.policy",
+                format!(
+                    "{policy} knows the future only of writes that are uniform, sequential or zipf"
+                ),
+            );
+        }
         Ok(())
+    }
+
+    /// Does the policy know the future?
+    pub(crate) fn asks_oracle(&self) -> bool {
+        use PlacementKind::{DeathOracle, RateOracle};
+        self.system == SystemKind::ZnSage
+            && self.znsage.policy_source.is_none()
+            && matches!(self.znsage.policy, RateOracle | DeathOracle)
     }
 }
 
@@ -153,7 +172,6 @@ fn literal(text: &str) -> toml::Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::SystemKind;
 
     #[test]
     fn values_are_set_by_key() {

@@ -101,7 +101,7 @@ kinds! {
 }
 
 kinds! {
-    /// The same for znsage's engine, plus one policy for comparison.
+    /// The same for znsage's engine, plus policies for comparison.
     PlacementKind {
         /// One stream for all.
         Single = "single",
@@ -117,6 +117,10 @@ kinds! {
         Heat = "heat",
         /// SepBIT's rule; simulator only.
         Sepbit = "sepbit",
+        /// The rate at which it is accessed, known exactly; simulator only.
+        RateOracle = "rate-oracle",
+        /// When it is next accessed, known exactly; simulator only.
+        DeathOracle = "death-oracle",
     }
 }
 

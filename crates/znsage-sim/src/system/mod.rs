@@ -22,6 +22,7 @@ use crate::device::DeviceCounters;
 use crate::host::slots::Released;
 use crate::host::task::By;
 use crate::host::Host;
+use crate::workload::oracle::Oracle;
 
 /// Result of swapping out a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +118,9 @@ pub trait System {
     fn unchanged(&self) -> Option<Arc<InMemory>> {
         None
     }
+
+    /// Lets its placement ask one who knows the accesses to come.
+    fn foresee(&mut self, _oracle: Oracle) {}
 
     /// Capacity in blocks, the base of utilization.
     fn capacity(&self) -> u64;

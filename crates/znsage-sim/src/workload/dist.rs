@@ -54,6 +54,11 @@ impl Zipf {
         exp(factor * y)
     }
 
+    /// How likely a rank is, as compared with others.
+    pub fn weight(&self, rank: u64) -> f64 {
+        self.hat(rank as f64)
+    }
+
     /// A rank; `draw` gives fractions in [0, 1).
     pub fn rank(&self, mut draw: impl FnMut() -> f64) -> u64 {
         loop {

@@ -6,6 +6,7 @@
 //! then all begin.
 
 pub mod dist;
+pub mod oracle;
 pub mod pattern;
 mod step;
 pub mod store;
@@ -147,6 +148,19 @@ impl Workload {
             Kind::Parts(parts) => parts[thread as usize].next(),
             Kind::Store(store) => store.next(thread as usize),
         }
+    }
+
+    /// Of each page, the accesses of all threads from one of it to the next, on average.
+    ///
+    /// # Panics
+    /// If it is a store.
+    pub fn means(&self) -> Vec<f64> {
+        let Kind::Parts(parts) = &self.kind else { panic!("a store has no such numbers") };
+        let mut rates = vec![0.0; self.pages as usize];
+        for part in parts {
+            part.add_rates(1.0 / parts.len() as f64, &mut rates);
+        }
+        rates.iter().map(|rate| 1.0 / rate).collect()
     }
 
     /// Does it have requests, whose latency is recorded?

@@ -91,6 +91,25 @@ impl Part {
         })
     }
 
+    /// Adds to the rate of each page what this thread, which makes `share` of the accesses,
+    /// contributes.
+    pub(super) fn add_rates(&self, share: f64, rates: &mut [f64]) {
+        let pages = u64::from(self.pages);
+        match &self.order {
+            Order::Uniform | Order::Sequential => {
+                let part = &mut rates[self.first as usize..][..pages as usize];
+                part.iter_mut().for_each(|rate| *rate += share / pages as f64);
+            }
+            Order::Zipf(zipf, scatter) => {
+                let all: f64 = (1..=pages).map(|rank| zipf.weight(rank)).sum();
+                for rank in 1..=pages {
+                    let page = u64::from(self.first) + scatter.item(rank - 1);
+                    rates[page as usize] += share * zipf.weight(rank) / all;
+                }
+            }
+        }
+    }
+
     fn next_fill(&mut self) -> Step {
         match self.fill.next() {
             Some(page) => {

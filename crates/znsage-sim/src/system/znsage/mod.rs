@@ -26,6 +26,7 @@ use crate::host::task::By;
 use crate::host::Host;
 use crate::spec::{SpecError, ZnsageSpec};
 use crate::time::Ns;
+use crate::workload::oracle::Oracle;
 
 /// Copying a page out of GC's buffer, nanoseconds. Assumed: 4 KiB at 8 GB/s.
 const COPY: Ns = 500;
@@ -74,6 +75,10 @@ impl<D: ZoneDevice> System for Znsage<D> {
 
     fn unchanged(&self) -> Option<Arc<InMemory>> {
         self.cached.as_ref().map(|c| c.memory.clone())
+    }
+
+    fn foresee(&mut self, oracle: Oracle) {
+        self.placement.oracle = Some(oracle);
     }
 
     fn capacity(&self) -> u64 {

@@ -150,7 +150,10 @@ impl<D> Znsage<D> {
     fn stream_of(&mut self, h: &Host, by: By, frame: u32) -> u32 {
         let f = h.frame(frame);
         let (life, past) = self.placement.last_stay(frame, f.page);
-        let usual = self.e.usual_life(past);
+        let usual = match &mut self.placement.oracle {
+            Some(oracle) => oracle.life(f.page, h.count.accesses, h.count.swapped_out),
+            None => self.e.usual_life(past),
+        };
         let vma = u64::from(h.vma_of(f.page)) + 1;
         self.e.place(&PageOwner {
             // No workload forks: each mapping is a family of its own.

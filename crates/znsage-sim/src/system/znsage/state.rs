@@ -13,6 +13,7 @@ use crate::host::lock::Lock;
 use crate::host::page::NONE;
 use crate::spec::ZnsageSpec;
 use crate::system::media::Zoned;
+use crate::workload::oracle::Oracle;
 
 // Kinds of events, in the bits above the index of their object.
 pub(super) const APPENDED: u64 = 0 << 32;
@@ -107,6 +108,8 @@ pub(super) struct Placement {
     pub(super) stays: Vec<Stay>,
     /// Per task: the streams of its plug, as bits.
     pub(super) plugs: Vec<u64>,
+    /// Who knows better than the past, for policies that ask.
+    pub(super) oracle: Option<Oracle>,
 }
 
 impl Placement {
