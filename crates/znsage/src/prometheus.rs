@@ -161,8 +161,8 @@ pub const METRICS: &[Metric] = &[
         "Full zones by their share of live blocks, which is below the label and not below the one before; 1 includes zones that are all live."),
 
     number("znsage_swapped_out_bytes_total", Counter, "host_blocks", Blocks, "Written by swap-out and acknowledged by the device: what was swapped out, or less with compression."),
-    number("znsage_swapped_out_pages_total", Counter, "host_pages", One, "Pages swapped out."),
-    number("znsage_refused_pages_total", Counter, "refused_pages", One, "Pages that swap-out refused since they shrink less than the size promises."),
+    number("znsage_uncompressed_bytes_total", Counter, "host_pages", Blocks, "Swapped out, before compression."),
+    number("znsage_refused_bytes_total", Counter, "refused_pages", Blocks, "Refused by swap-out since pages shrink less than the size promises."),
     number("znsage_swapped_in_bytes_total", Counter, "read_blocks", Blocks, "Swapped in."),
     number("znsage_freed_bytes_total", Counter, "slots_freed", Blocks, "Data that the kernel freed."),
     number("znsage_padding_bytes_total", Counter, "padding_blocks", Blocks, "Written to fill up a write unit."),

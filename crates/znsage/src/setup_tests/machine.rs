@@ -173,7 +173,7 @@ pub fn attribute(fake: &Fake, path: &str, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-pub const COUNTERS: [(&str, &str); 35] = [
+pub const COUNTERS: [(&str, &str); 37] = [
     ("backing", "nvme1n1"),
     ("config", "nvme1n1"),
     ("policy", "cpu"),
@@ -196,6 +196,8 @@ pub const COUNTERS: [(&str, &str); 35] = [
     ("slots_used", "16384"),
     ("live_blocks", "16384"),
     ("host_blocks", "20000"),
+    ("host_pages", "20000"),
+    ("refused_pages", "0"),
     ("gc_blocks", "4000"),
     ("padding_blocks", "1000"),
     ("gc_read_blocks", "4000"),
