@@ -83,7 +83,7 @@ void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to)
 	case ZSE_ZONE_FULL:
 		zp_store64(&z->filled, e->clock);
 		/*
-		 * Pairs with block_died(): one of the two sees 0 live blocks.
+		 * Pairs with page_died(): one of the two sees 0 live blocks.
 		 */
 		zp_mb();
 		if (!zp_load(&z->live))
