@@ -182,7 +182,6 @@ struct zse_chunk {
 	u32 max;
 	u32 done;
 	u32 fill;
-	u32 offset;
 	struct zse_entry *entries;
 	u64 born;
 	void *priv;
@@ -190,27 +189,33 @@ struct zse_chunk {
 	struct list_head link;
 	u32 stream;		/* of a GC chunk, that of its first victim */
 	u32 owner;		/* of a GC chunk; see share.c */
-	u32 lane;		/* of the stripe, see stripe.c */
 	u64 key;		/* of its stream or victim when it began */
-	bool mixed;		/* may hold pages of other keys */
 	u32 moves;		/* how often GC has moved its pages */
-	u64 written_at;		/* when they were swapped out, by the clock */
-	u32 zone;		/* of the append in flight, else ZSE_NONE */
-	u32 nr_inflight;	/* entries in it */
-	u32 nr_blocks;		/* that it writes for them */
-	u32 nr_padding;		/* blocks after them */
+	u32 retries;
 	u32 nr_charged;		/* of swap-out: blocks in flow.in_flight */
 	u32 nr_claimed;		/* of GC, packed: blocks being read */
-	u64 sent;		/* when the host got it, in ns */
-	u32 delivered;		/* flow.delivered at that time */
-	u32 retries;
 	/*
 	 * Of GC: its first and last block; where pages are packed, the first
 	 * block of its window, and how many are read.
 	 */
 	u32 low, high;
-	bool loaded;		/* GC has read its pages into memory */
 	u32 readers;		/* swap-ins that copy from it */
+	bool loaded;		/* GC has read its pages into memory */
+	bool mixed;		/* may hold pages of other keys */
+	u32 lane;		/* of the stripe, see stripe.c */
+
+	/*
+	 * Written under the engine lock for each append, so side by side: a
+	 * cache line that the lock's holder has to fetch, or two.
+	 */
+	u64 sent;		/* when the host got the append, in ns */
+	u64 written_at;		/* when they were swapped out, by the clock */
+	u32 delivered;		/* flow.delivered when it was sent */
+	u32 offset;
+	u32 zone;		/* of the append in flight, else ZSE_NONE */
+	u32 nr_inflight;	/* entries in it */
+	u32 nr_blocks;		/* that it writes for them */
+	u32 nr_padding;		/* blocks after them */
 };
 
 /**

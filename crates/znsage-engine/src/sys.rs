@@ -168,11 +168,12 @@ pub struct zse_chunk {
     pub max: u32,
     pub done: u32,
     pub fill: u32,
-    pub offset: u32,
     pub entries: *mut zse_entry,
     pub born: u64,
     pub priv_: *mut c_void,
-    rest: [u64; 14],
+    rest: [u32; 23],
+    pub offset: u32,
+    more: [u32; 4],
 }
 
 #[repr(C)]
@@ -447,7 +448,7 @@ mod tests {
         layout!(map, zse_run { block, nr, len, blocks, chunk, page });
         layout!(
             map,
-            zse_chunk { id, gc, nr, max, done, fill, offset, entries, born, priv_ as "priv" }
+            zse_chunk { id, gc, nr, max, done, fill, entries, born, priv_ as "priv", offset }
         );
         layout!(map, zse_op { kind, chunk, zone, first, nr, from, blocks, padding });
         layout!(

@@ -73,7 +73,7 @@ pub fn run(args: &Args) -> Result<bool> {
     for &system in &args.systems {
         eprintln!("[{}]", system.title());
         let (conventional, zns) = match system {
-            System::Zones => (vec![], vec![zns.as_str()]),
+            system if system.is_zoned() => (vec![], vec![zns.as_str()]),
             _ => (vec![conventional.as_str()], vec![]),
         };
         let mut arguments = OnDrive::new(system).arguments();

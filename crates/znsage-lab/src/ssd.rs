@@ -54,6 +54,9 @@ pub struct Args {
     rewrites: f64,
     #[arg(long, default_value_t = 1)]
     rounds: u32,
+    /// Share of each page that compression takes away, about
+    #[arg(long, default_value_t = 0.0)]
+    compressible: f64,
     /// Compare the flash writes on this build of NVMeVirt and on the model in its shape
     #[arg(long, value_name = "MODULE")]
     nvmevirt: Option<PathBuf>,
@@ -69,6 +72,7 @@ impl Args {
             slowdown: 32,
             rewrites: 2.0,
             rounds: 1,
+            compressible: 0.0,
             nvmevirt: None,
         }
     }
@@ -102,6 +106,14 @@ pub enum System {
     Virtual,
     /// znsage on a zoned drive of the same flash.
     Zones,
+    /// Linux's own swap behind zswap with lz4.
+    Zswap,
+    /// znsage on the conventional drive, pages compressed by lz4.
+    VirtualLz4,
+    /// znsage on the zoned drive, likewise.
+    ZonesLz4,
+    /// The same with zstd.
+    ZonesZstd,
 }
 
 impl System {
@@ -111,7 +123,20 @@ impl System {
             System::Discard => "stock swap, discards",
             System::Virtual => "znsage, virtual zones",
             System::Zones => "znsage, zoned drive",
+            System::Zswap => "stock swap, zswap lz4",
+            System::VirtualLz4 => "znsage, virtual zones, lz4",
+            System::ZonesLz4 => "znsage, zoned drive, lz4",
+            System::ZonesZstd => "znsage, zoned drive, zstd",
         }
+    }
+
+    /// Is it on the zoned drive?
+    pub fn is_zoned(self) -> bool {
+        matches!(self, System::Zones | System::ZonesLz4 | System::ZonesZstd)
+    }
+
+    pub fn compresses(self) -> bool {
+        matches!(self, System::Zswap | System::VirtualLz4 | System::ZonesLz4 | System::ZonesZstd)
     }
 }
 
@@ -161,6 +186,8 @@ pub struct Turn {
     pub used: u64,
     #[arg(long)]
     pub rewrites: f64,
+    #[arg(long)]
+    pub compressible: f64,
 }
 
 /// What the guest measured. Times are real ones.
@@ -227,6 +254,10 @@ impl Record {
         self.megabytes(self.measured.phase.swap_in_mib_per_s)
     }
 
+    fn accesses_per_s(&self) -> f64 {
+        self.measured.phase.ops_per_s * self.slowdown as f64
+    }
+
     fn megabytes(&self, mib_per_s: f64) -> f64 {
         mib_per_s * MIB / 1e6 * self.slowdown as f64
     }
@@ -261,7 +292,13 @@ pub fn compare(args: &Args, out: &Path) -> Result<(Vec<Record>, bool)> {
                 for system in systems {
                     let used = (SIZE_MIB << 20) * AREA_PERCENT / 100 * percent / 100;
                     let on = OnDrive::new(system);
-                    let turn = Turn { on, pattern, used, rewrites: args.rewrites };
+                    let turn = Turn {
+                        on,
+                        pattern,
+                        used,
+                        rewrites: args.rewrites,
+                        compressible: args.compressible,
+                    };
                     eprintln!("[{}, {} {percent} %]", system.title(), pattern.name());
                     match measure(out, &turn, &drives(args.slowdown)) {
                         Ok(measured) => records.push(Record {
@@ -306,13 +343,14 @@ fn measure(out: &Path, turn: &Turn, (conventional, zns): &(String, String)) -> R
         format!("--pattern={}", argument(turn.pattern)),
         format!("--used={}", turn.used),
         format!("--rewrites={}", turn.rewrites),
+        format!("--compressible={}", turn.compressible),
     ]);
     match turn.on.system {
         _ if turn.on.nvmevirt.is_some() => {
             vm.cpus += agreement::CPUS;
             vm.options = agreement::options();
         }
-        System::Zones => vm.zns = vec![zns],
+        system if system.is_zoned() => vm.zns = vec![zns],
         _ => vm.conventional = vec![conventional],
     }
     Ok(vm::collect(&vm)?.document)
@@ -345,6 +383,7 @@ pub fn table(records: &[Record]) -> String {
     let mut table = Table::new(&[
         "accesses, area used",
         "system",
+        "accesses/s",
         "out, MB/s",
         "in, MB/s",
         "p99, ms",
@@ -355,6 +394,7 @@ pub fn table(records: &[Record]) -> String {
         table.row([
             format!("{}, {} %", r.turn.pattern.name(), r.percent),
             r.turn.on.system.title().to_string(),
+            thousands(r.accesses_per_s()),
             format!("{:.0}", r.swap_out_mb_per_s()),
             format!("{:.0}", r.swap_in_mb_per_s()),
             format!("{:.1}", r.p99_ms()),

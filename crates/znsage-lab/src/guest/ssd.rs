@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::nvmevirt;
+use super::program::{call, set};
 use super::swap::{device, memory, release, Swap};
 use super::work::{measure, Work};
 use crate::files::{read, write_json};
@@ -22,8 +23,9 @@ const THREADS: u32 = 16;
 /// Of the times that the area is written over before the measurement, the last part is at the
 /// measurement's speed.
 const SLOW_REWRITES: f64 = 0.1;
-/// The part of the memory that the fill certainly writes.
+/// The part of the memory that the fill certainly writes, and with compression.
 const FILL: f64 = 0.8;
+const COMPRESSED_FILL: f64 = 0.3;
 /// It begins then in any case.
 const PATIENCE_S: u32 = 900;
 const SECONDS: u32 = 30;
@@ -38,6 +40,7 @@ pub fn run(out: &Path, turn: &Turn) -> Result<()> {
         format!("--size={}", memory(turn.used / PAGE, 100, LIMIT)),
         format!("--pattern={}", turn.pattern.name()),
         format!("--rewrites={}", turn.rewrites),
+        format!("--compressible={}", turn.compressible),
         format!("--warmup={PATIENCE_S}"),
         format!("--seconds={SECONDS}"),
     ];
@@ -55,14 +58,22 @@ pub fn run(out: &Path, turn: &Turn) -> Result<()> {
 
 /// Stock swap has the whole drive, with what was written there before.
 pub fn on(drive: &OnDrive, device: &str) -> Result<Swap> {
+    let zone = format!("--zone-size={}K", drive.zone_kib);
     match drive.system {
         System::Stock => Swap::stock_whole(device, &[]),
         System::Discard => Swap::stock_whole(device, &["--discard"]),
-        System::Virtual => {
-            let zone = format!("--zone-size={}K", drive.zone_kib);
-            Swap::znsage(device, &[&zone, "--force"])
+        System::Zswap => {
+            call("modprobe", &["lz4"])?;
+            for (name, value) in [("compressor", "lz4"), ("zpool", "zsmalloc"), ("enabled", "Y")] {
+                set(&format!("/sys/module/zswap/parameters/{name}"), value)?;
+            }
+            Swap::stock_whole(device, &[])
         }
+        System::Virtual => Swap::znsage(device, &[&zone, "--force"]),
+        System::VirtualLz4 => Swap::znsage(device, &[&zone, "--force", "--compress=lz4"]),
         System::Zones => Swap::znsage(device, &[]),
+        System::ZonesLz4 => Swap::znsage(device, &["--compress=lz4"]),
+        System::ZonesZstd => Swap::znsage(device, &["--compress=zstd"]),
     }
 }
 
@@ -74,7 +85,8 @@ fn hurries_for(turn: &Turn) -> u64 {
     let drive = turn.on.drive as f64;
     let slow = SLOW_REWRITES * drive;
     // The fill leaves some pages in memory.
-    (FILL * turn.used as f64 + turn.rewrites * drive - slow) as u64 / PAGE
+    let fill = if turn.on.system.compresses() { COMPRESSED_FILL } else { FILL };
+    (fill * turn.used as f64 + turn.rewrites * drive - slow) as u64 / PAGE
 }
 
 pub enum Drive {
@@ -92,7 +104,7 @@ impl Drive {
         if let Some(module) = &on.nvmevirt {
             return Ok((nvmevirt::start(module)?, Drive::Nvmevirt));
         }
-        let name = if on.system == System::Zones { "ZNS0" } else { "CONV0" };
+        let name = if on.system.is_zoned() { "ZNS0" } else { "CONV0" };
         let drive = Drive::Model {
             counters: device(&format!("{name}_COUNTERS"))?.into(),
             hurry: device(&format!("{name}_HURRY"))?.into(),
@@ -151,13 +163,19 @@ impl Drive {
             }
             Drive::Nvmevirt => nvmevirt::counters()?,
         };
-        let vmstat = read(Path::new("/proc/vmstat"))?;
-        let swapped_out = vmstat
-            .lines()
-            .find_map(|line| line.strip_prefix("pswpout ")?.trim().parse().ok())
-            .ok_or("/proc/vmstat has no pswpout")?;
+        let swapped_out = swapped_out(&read(Path::new("/proc/vmstat"))?)?;
         Ok(Flash { swapped_out, written, programmed })
     }
+}
+
+/// Pages that left memory as the programs have it: to the device, or into zswap. What zswap
+/// writes to the device later had left before.
+fn swapped_out(vmstat: &str) -> Result<u64> {
+    let count = |name: &str| -> Option<u64> {
+        vmstat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
+    };
+    let written = count("pswpout").ok_or("/proc/vmstat has no pswpout")?;
+    Ok(written + count("zswpout").unwrap_or(0) - count("zswpwb").unwrap_or(0))
 }
 
 /// The last so many seconds before the work's end.
@@ -170,6 +188,15 @@ fn window(series: &[(Instant, Flash)], seconds: f64) -> Option<Flash> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn zswap_counts_once() {
+        let stock = "pswpin 5\npswpout 100\n";
+        assert_eq!(swapped_out(stock), Ok(100));
+        // 30 of the 100 went through zswap, which has 20 more.
+        assert_eq!(swapped_out(&format!("{stock}zswpin 1\nzswpout 50\nzswpwb 30\n")), Ok(120));
+        assert!(swapped_out("pswpin 5\n").is_err());
+    }
 
     #[test]
     fn the_window_is_the_end_of_the_series() {

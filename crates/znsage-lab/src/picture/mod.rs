@@ -39,6 +39,10 @@ fn color(system: System) -> &'static str {
         System::Discard => "#9a7d4f",
         System::Virtual => "#0a6ebd",
         System::Zones => "#1a8f6e",
+        System::Zswap => "#b5532a",
+        System::VirtualLz4 => "#6aa9dc",
+        System::ZonesLz4 => "#6fc4aa",
+        System::ZonesZstd => "#a9dccb",
     }
 }
 
@@ -120,7 +124,7 @@ fn flash_writes(svg: &mut Svg, runs: &[Record]) {
             points,
             color: color(r.turn.on.system),
             label: format!("{} {:.2}", r.turn.on.system.title(), r.measured.flash.a_page()),
-            above: r.turn.on.system != System::Zones,
+            above: !r.turn.on.system.is_zoned(),
         })
         .collect();
     panel.draw(svg, &series);

@@ -50,7 +50,8 @@ pub fn run(args: &Args, module: &Path) -> Result<bool> {
                 let on = |nvmevirt: Option<String>, zone_kib: u64| {
                     let used = SHOWN * AREA_PERCENT / 100 * percent / 100;
                     let on = OnDrive { system, drive: SHOWN, zone_kib, nvmevirt };
-                    let turn = Turn { on, pattern, used, rewrites: args.rewrites };
+                    let turn =
+                        Turn { on, pattern, used, rewrites: args.rewrites, compressible: 0.0 };
                     eprintln!("[{}, {} {percent} %]", system.title(), pattern.name());
                     measure(Path::new(OUT), &turn, &drives)
                 };
