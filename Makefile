@@ -23,10 +23,14 @@ FIGURES ?= all
 ROUNDS ?= 3
 # What `make bench-workloads` runs.
 WORKLOADS ?= all
-# `make bench-ssd`: how full the swap area is in percent, the accesses, and real time for
-# each unit of the drive's.
+# `make bench-ssd`: what swaps, how full the swap area is in percent, the accesses, the share
+# of a page that compression takes away, how often the area is written over before the
+# measurement, and real time for each unit of the drive's.
+SYSTEMS ?= stock,discard,virtual,zones
 LEVELS ?= 50,70,90
 PATTERNS ?= random,zipf
+COMPRESSIBLE ?= 0
+REWRITES ?= 2
 SLOWDOWN ?= 32
 SSD_ROUNDS ?= 1
 # `make test-torture`: number of seeds, and the first one.
@@ -257,7 +261,8 @@ bench-workloads: lab ## real programs on znsage and on stock swap: memcached, Re
 bench-ssd: lab ## znsage and stock swap on SSDs that collect garbage, which are modelled
 	@vm/setup ssd
 	cargo build --release -p znsage-ssd
-	target/release/znsage-lab ssd --levels='$(LEVELS)' --patterns='$(PATTERNS)' --slowdown='$(SLOWDOWN)' --rounds='$(SSD_ROUNDS)'
+	target/release/znsage-lab ssd --systems='$(SYSTEMS)' --levels='$(LEVELS)' --patterns='$(PATTERNS)' \
+		--compressible='$(COMPRESSIBLE)' --rewrites='$(REWRITES)' --slowdown='$(SLOWDOWN)' --rounds='$(SSD_ROUNDS)'
 
 bench-density: lab ## how many idle processes fit, on the same SSDs
 	@vm/setup ssd

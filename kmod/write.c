@@ -364,9 +364,39 @@ void znsage_write_flush(struct znsage_device *zd)
 	}
 }
 
+/* Is the page of @bio at @iter all zeros? */
+static bool holds_zeros(struct bio *bio, struct bvec_iter iter)
+{
+	struct bio_vec bv = bio_iter_iovec(bio, iter);
+	const void *page = bvec_kmap_local(&bv);
+	bool zero = !memchr_inv(page, 0, PAGE_SIZE);
+
+	kunmap_local(page);
+	return zero;
+}
+
+/*
+ * The page of @bio at @iter is all zeros: it takes no space, since a slot
+ * without a block reads as zeros. Since 6.12 the kernel does not write such
+ * pages to swap; older ones do.
+ */
+static void drop_zero_page(struct znsage_device *zd, struct bio *bio,
+			   struct bvec_iter *iter)
+{
+	u32 slot = iter->bi_sector / ZNSAGE_PAGE_SECTORS;
+
+	znsage_frames_forget(zd, bio_iter_page(bio, *iter));
+	bio_advance_iter_single(bio, iter, PAGE_SIZE);
+	if (zse_free(zd->engine, slot))
+		znsage_kick(zd);
+	/* Pages that were added hold the bio for themselves, but the last. */
+	if (!iter->bi_size)
+		bio_endio(bio);
+}
+
 /*
  * Add pages of @bio from @iter on to the stream's chunk, until @rest bytes of
- * the bio are left or the chunk is full; @past is theirs. The bio's last page
+ * the bio are left, the chunk is full or a page is zero; @past is theirs. The bio's last page
  * takes over the bio's own reference, so the bio may be gone once the stream is
  * unlocked.
  */
@@ -382,7 +412,8 @@ static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
 	 * The first of an owner's pages placed them all; only its word counts.
 	 */
 	znsage_frames_forget(zd, bio_iter_page(bio, *iter));
-	while (iter->bi_size > rest && c->nr < c->max) {
+	while (iter->bi_size > rest && c->nr < c->max &&
+	       !holds_zeros(bio, *iter)) {
 		struct bio_vec bv = bio_iter_iovec(bio, *iter);
 		u32 slot = iter->bi_sector / ZNSAGE_PAGE_SECTORS;
 
@@ -455,10 +486,14 @@ static enum written write_head(struct znsage_device *zd, struct bio *bio,
 	trace_place(zd, bio, stream);
 	while (iter.bi_size > rest) {
 		unsigned long flags;
-		struct zse_chunk *c = zse_stream_begin(zd->engine, stream,
-						       &flags);
+		struct zse_chunk *c;
 		bool first;
 
+		if (holds_zeros(bio, iter)) {
+			drop_zero_page(zd, bio, &iter);
+			continue;
+		}
+		c = zse_stream_begin(zd->engine, stream, &flags);
 		if (!c) {
 			zse_stream_end(zd->engine, stream, &flags);
 			bio->bi_iter = iter;

@@ -20,7 +20,8 @@ use crate::pattern::{Random, PAGE, ZERO};
 use crate::table::{sum, table};
 
 crate::cases![block:
-    random_requests (each), never_written_reads_zero (each), discard_frees (each),
+    random_requests (each), never_written_reads_zero (each), zeros_take_no_block (each),
+    discard_frees (each),
     overlapping_writes (each), error_before_a_write (each), zeroes_of_much,
     unaligned_is_refused, huge_pages (more), medium_folios (full),
     sleeping_task_pads_no_other_stream (each), heat_knows_pages_that_find_no_chunk (more)];
@@ -121,6 +122,32 @@ fn never_written_reads_zero(_: &mut Log) -> Outcome {
     model.verify(290..320)?;
     model.verify_all()?;
     ensure!(device.counter("live_blocks")? == 17, "live_blocks");
+    drop(model);
+    device.finish_sound()
+}
+
+/// Pages of zeros in place of data, and in requests with data.
+fn zeros_take_no_block(_: &mut Log) -> Outcome {
+    let device = attach("cpu")?;
+    let mut model = Model::new(device.disk()?)?;
+    model.write(0..512, 1)?;
+    for slots in [0..1, 16..32, 100..356] {
+        model.write(slots, ZERO)?;
+    }
+    let mixed = 500..532;
+    model.buffer.fill(mixed.clone(), 2);
+    for zeros in [500..503, 510..511, 515..520, 531..532] {
+        model.buffer.fill(zeros, ZERO);
+    }
+    for slot in mixed.clone() {
+        model.keys[slot] = if model.buffer.verify(slot..slot + 1, ZERO).is_ok() { ZERO } else { 2 };
+    }
+    model.disk.write_slots(&model.buffer, mixed).context("write of pages with zeros between")?;
+    model.verify_all()?;
+    let (live, used) = (device.counter("live_blocks")?, model.used());
+    ensure!(live == used && used == 512 - 273 - 12 + 22, "{live} live, {used} hold something");
+    let written = device.counter("host_blocks")?;
+    ensure!(written == 512 + 22, "{written} blocks written");
     drop(model);
     device.finish_sound()
 }
