@@ -3,7 +3,7 @@
 //! compares that with what the engine says. What is not the first word of a page reads as
 //! some slot's number, so GC would take it for a page if it trusted what it reads.
 //!
-//! `ZNSAGE_SEED=N` replays one run.
+//! `ZNSAGE_SEED=N` replays one run; `ZNSAGE_RUNS=N` asks for more of them.
 
 use znsage_engine::{
     last_words, Append, Config, Engine, Failed, Filled, Finish, GcRead, Op, PageOwner, Policy,
@@ -15,6 +15,16 @@ use crate::options::any_victim;
 use crate::rng::Rng;
 
 const RUNS: u64 = 600;
+
+/// What a run did.
+#[derive(Default)]
+struct Did {
+    moved: u64,
+    splits: u64,
+    errors: u64,
+    refused: u64,
+    verified: u64,
+}
 
 /// A block: the slot and the version of its page, and which of the page's blocks it is.
 type Block = (u32, u64);
@@ -58,6 +68,7 @@ struct Run {
     now: u64,
     moved: u64,
     splits: u64,
+    verified: u64,
     /// Pages for which there was no room.
     refused: u64,
 }
@@ -127,6 +138,7 @@ impl Run {
             now: 1,
             moved: 0,
             splits: 0,
+            verified: 0,
             refused: 0,
             cfg,
             rng,
@@ -402,6 +414,7 @@ impl Run {
             let (hold, want) = self.rng.take(&mut self.reads);
             let content = self.dev.end_read(hold.block());
             assert_eq!(content, Some(want), "content of block {}", hold.block());
+            self.verified += 1;
             self.e.read_worked();
             self.e.read_end(hold);
         }
@@ -476,7 +489,7 @@ impl Run {
         }
     }
 
-    fn run(mut self) -> (u64, u64, u32, u64) {
+    fn run(mut self) -> Did {
         // All slots are in use before long, and stay so.
         let frees = self.rng.pick(&[0, 0, 0, 2, 6]);
         for _ in 0..self.rng.pick(&[2000, 8000]) {
@@ -491,7 +504,13 @@ impl Run {
         assert_eq!((st.slots_used, st.live_blocks), (0, 0));
         assert_eq!(st.refused_pages, self.refused);
         last_words::set("");
-        (self.moved, self.splits, self.errors, self.refused)
+        Did {
+            moved: self.moved,
+            splits: self.splits,
+            errors: self.errors.into(),
+            refused: self.refused,
+            verified: self.verified,
+        }
     }
 }
 
@@ -548,16 +567,22 @@ fn random_lengths() {
         Run::new(seed).run();
         return;
     }
-    let (mut moved, mut splits, mut errors, mut refused) = (0, 0, 0, 0);
-    for seed in 0..RUNS {
-        let (m, s, e, r) = Run::new(seed).run();
-        (moved, splits, errors, refused) = (moved + m, splits + s, errors + e, refused + r);
+    let runs = std::env::var("ZNSAGE_RUNS").ok().and_then(|n| n.parse().ok()).unwrap_or(RUNS);
+    let mut all = Did::default();
+    for seed in 0..runs {
+        let did = Run::new(seed).run();
+        all.moved += did.moved;
+        all.splits += did.splits;
+        all.errors += did.errors;
+        all.refused += did.refused;
+        all.verified += did.verified;
     }
     println!(
-        "{RUNS} runs: {moved} pages moved, {splits} split chunks, {errors} errors, {refused} \
-         pages refused"
+        "{runs} runs: {} pages verified, {} moved by GC, {} split chunks, {} errors, {} pages \
+         refused",
+        all.verified, all.moved, all.splits, all.errors, all.refused
     );
     // A test that never reaches the hard parts is no test.
-    assert!(moved > 20 * RUNS && splits > RUNS && u64::from(errors) > RUNS / 2);
-    assert!(refused > RUNS);
+    assert!(all.moved > 20 * runs && all.splits > runs && all.errors > runs / 2);
+    assert!(all.refused > runs);
 }
