@@ -3,7 +3,8 @@
  * Compression of pages, by the kernel's crypto API (acomp). Each page is
  * compressed by itself, into a record: a header, then the page as it was
  * compressed, or as it is if that gains nothing. Swap-in gets the page from the
- * record alone. GC moves records as they are.
+ * record alone. GC moves records as they are. With encryption, what follows the
+ * header is ciphertext.
  *
  * The header has the slot first, where GC looks for it (engine/packed.c), and a
  * checksum of all else. The map is what says where a record is; the checksum is
@@ -39,7 +40,7 @@ struct record {
 	__le32 slot;
 	__le16 bytes;	/* of the page that follows; PAGE_SIZE: as it is */
 	__le16 reserved;
-	__le32 sum;	/* of the fields before, and of the page */
+	__le32 sum;	/* of the fields before, and of what follows */
 };
 
 /* Up to 6.8 a compressor may write up to twice the size that it is told. */
@@ -87,65 +88,110 @@ static int run(struct cpu_compressor *c, struct scatterlist *src, u32 from,
 	return err ? err : (int)c->req->dlen;
 }
 
-/**
- * znsage_compress() - make the record of a page
- * @zd:	  device that compresses
- * @page: page
- * @slot: its slot
- * @to:	  where; has room for a record of a page as it is
- *
- * Context: process; may sleep, but not for memory or I/O.
- * Return: the blocks of the engine that the record takes; the bytes after it,
- * up to the next block, are zero.
- */
-u32 znsage_compress(struct znsage_device *zd, struct page *page, u32 slot,
-		    void *to)
+/* Bytes after the header: a page of @bytes, or more if that is encrypted. */
+static u32 stored_bytes(const struct znsage_device *zd, u32 bytes)
 {
-	struct cpu_compressor *c = raw_cpu_ptr(zd->compressor->cpus);
-	u32 block = PAGE_SIZE / zd->pack, bytes, blocks, least;
-	struct record *r = to;
+	if (zd->crypt && bytes < ZNSAGE_CRYPT_LEAST)
+		return ZNSAGE_CRYPT_LEAST;
+	return bytes;
+}
+
+/*
+ * Compress the page into c->out, or copy it there if that gains nothing.
+ * Returns the number of bytes. With the compressor's lock.
+ */
+static u32 shrink(struct znsage_device *zd, struct cpu_compressor *c,
+		  struct page *page)
+{
+	u32 most = PAGE_SIZE - PAGE_SIZE / zd->pack - sizeof(struct record);
 	struct scatterlist src, dst;
 	const void *from;
 	int got;
 
-	mutex_lock(&c->lock);
 	sg_init_table(&src, 1);
 	sg_set_page(&src, page, PAGE_SIZE, 0);
 	sg_init_one(&dst, c->out, OUT_BYTES);
 	got = run(c, &src, PAGE_SIZE, &dst, PAGE_SIZE, true);
-	if (got > 0 && got + sizeof(*r) <= PAGE_SIZE - block) {
-		bytes = got;
-		memcpy(r + 1, c->out, bytes);
-	} else {
-		bytes = PAGE_SIZE;
-		from = kmap_local_page(page);
-		memcpy(r + 1, from, PAGE_SIZE);
-		kunmap_local(from);
+	if (got > 0 && got <= most) {
+		memset(c->out + got, 0, ZNSAGE_CRYPT_LEAST);
+		return got;
 	}
+	from = kmap_local_page(page);
+	memcpy(c->out, from, PAGE_SIZE);
+	kunmap_local(from);
+	return PAGE_SIZE;
+}
+
+/**
+ * znsage_compress() - make the record of a page
+ * @zd:	    device that compresses
+ * @page:   page
+ * @slot:   its slot
+ * @to:	    where; has room for a record of a page as it is
+ * @blocks: set to the blocks of the engine that the record takes, even after
+ *	    an error; the bytes after it, up to the next block, are zero
+ *
+ * Context: process; may sleep, but not for memory or I/O.
+ * Return: 0, or an errno if the page could not be encrypted.
+ */
+int znsage_compress(struct znsage_device *zd, struct page *page, u32 slot,
+		    void *to, u32 *blocks)
+{
+	struct cpu_compressor *c = raw_cpu_ptr(zd->compressor->cpus);
+	u32 block = PAGE_SIZE / zd->pack, bytes, stored;
+	struct record *r = to;
+	int err = 0;
+
+	mutex_lock(&c->lock);
+	bytes = shrink(zd, c, page);
+	stored = stored_bytes(zd, bytes);
+	if (zd->crypt)
+		err = znsage_crypt_bytes(zd, c->out, stored, slot, true);
+	memcpy(r + 1, c->out, stored);
 	mutex_unlock(&c->lock);
 	*r = (struct record){
 		.slot = cpu_to_le32(slot),
 		.bytes = cpu_to_le16(bytes),
 	};
-	r->sum = cpu_to_le32(record_sum(r, r + 1, bytes));
-	blocks = DIV_ROUND_UP(sizeof(*r) + bytes, block);
-	least = zd->pack / ZSE_LEAST_PART;
-	if (blocks < least)
-		blocks = least;
-	memset((u8 *)(r + 1) + bytes, 0,
-	       blocks * block - sizeof(*r) - bytes);
+	r->sum = cpu_to_le32(record_sum(r, r + 1, stored));
+	*blocks = max_t(u32, DIV_ROUND_UP(sizeof(*r) + stored, block),
+			zd->pack / ZSE_LEAST_PART);
+	memset((u8 *)(r + 1) + stored, 0,
+	       *blocks * block - sizeof(*r) - stored);
 	cond_resched();
-	return blocks;
+	return err;
 }
 
 /* Is what was read the record of @slot? */
-static bool is_record(const struct record *r, u32 room, u32 slot)
+static bool is_record(const struct znsage_device *zd, const struct record *r,
+		      u32 room, u32 slot)
 {
-	u32 bytes = le16_to_cpu(r->bytes);
+	u32 bytes = le16_to_cpu(r->bytes), stored = stored_bytes(zd, bytes);
 
 	return le32_to_cpu(r->slot) == slot && bytes <= PAGE_SIZE && bytes &&
-	       sizeof(*r) + bytes <= room &&
-	       le32_to_cpu(r->sum) == record_sum(r, r + 1, bytes);
+	       sizeof(*r) + stored <= room &&
+	       le32_to_cpu(r->sum) == record_sum(r, r + 1, stored);
+}
+
+/*
+ * Get the page of @bytes out of c->out, to @to. Returns the size of what came
+ * out, or an errno. With the compressor's lock.
+ */
+static int expand(struct cpu_compressor *c, u32 bytes, void *to)
+{
+	struct scatterlist src, dst;
+	int got;
+
+	if (bytes == PAGE_SIZE) {
+		memcpy(to, c->out, PAGE_SIZE);
+		return PAGE_SIZE;
+	}
+	sg_init_one(&src, c->out, bytes);
+	sg_init_one(&dst, c->out + PAGE_SIZE, PAGE_SIZE);
+	got = run(c, &src, bytes, &dst, PAGE_SIZE, false);
+	if (got == PAGE_SIZE)
+		memcpy(to, c->out + PAGE_SIZE, PAGE_SIZE);
+	return got;
 }
 
 /**
@@ -164,24 +210,19 @@ int znsage_decompress(struct znsage_device *zd, const void *from, u32 room,
 {
 	struct cpu_compressor *c = raw_cpu_ptr(zd->compressor->cpus);
 	const struct record *r = from;
-	struct scatterlist src, dst;
-	u32 bytes;
-	int got;
+	u32 bytes, stored;
+	int got = 0;
 
-	if (!is_record(r, room, slot))
+	if (!is_record(zd, r, room, slot))
 		return -EIO;
 	bytes = le16_to_cpu(r->bytes);
-	if (bytes == PAGE_SIZE) {
-		memcpy(to, r + 1, PAGE_SIZE);
-		return 0;
-	}
+	stored = stored_bytes(zd, bytes);
 	mutex_lock(&c->lock);
-	memcpy(c->out, r + 1, bytes);
-	sg_init_one(&src, c->out, bytes);
-	sg_init_one(&dst, c->out + PAGE_SIZE, PAGE_SIZE);
-	got = run(c, &src, bytes, &dst, PAGE_SIZE, false);
-	if (got == PAGE_SIZE)
-		memcpy(to, c->out + PAGE_SIZE, PAGE_SIZE);
+	memcpy(c->out, r + 1, stored);
+	if (zd->crypt)
+		got = znsage_crypt_bytes(zd, c->out, stored, slot, false);
+	if (!got)
+		got = expand(c, bytes, to);
 	mutex_unlock(&c->lock);
 	cond_resched();
 	return got == PAGE_SIZE ? 0 : -EIO;

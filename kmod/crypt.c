@@ -11,7 +11,8 @@
  *
  * Swap-out: the task that takes a chunk from its stream encrypts it once, into
  * pages allocated at attach. Split and repeated appends use the same
- * ciphertext. Swap-in: a workqueue decrypts a page in place before its bio
+ * ciphertext. A compressed page is encrypted when it has been compressed
+ * (compress.c). Swap-in: a workqueue decrypts a page in place before its bio
  * ends, since reads end in interrupt context, where AES instructions may not be
  * used. The work item is part of the read, so nothing here allocates after
  * attach.
@@ -65,32 +66,66 @@ struct znsage_crypt {
 	struct znsage_cipher __percpu *ciphers;
 };
 
+/*
+ * Encrypt or decrypt @bytes of c->from to @to, for @slot. With the cipher's
+ * lock. Returns 0 or an errno.
+ */
+static int cipher_run(struct znsage_cipher *c, struct scatterlist *to,
+		      u32 bytes, u32 slot, bool encrypt)
+{
+	DECLARE_CRYPTO_WAIT(wait);
+	__le64 tweak[] = { cpu_to_le64(slot), 0 };
+
+	BUILD_BUG_ON(sizeof(tweak) != TWEAK_BYTES);
+	memcpy(c->tweak, tweak, sizeof(tweak));
+	/* No MAY_SLEEP: the cipher could wait for memory. */
+	skcipher_request_set_callback(c->req, CRYPTO_TFM_REQ_MAY_BACKLOG,
+				      crypto_req_done, &wait);
+	skcipher_request_set_crypt(c->req, &c->from, to, bytes, c->tweak);
+	return crypto_wait_req(encrypt ? crypto_skcipher_encrypt(c->req) :
+			       crypto_skcipher_decrypt(c->req), &wait);
+}
+
 /* Encrypt or decrypt the page of a slot. Returns 0 or an errno. */
 static int cipher_page(struct znsage_crypt *crypt, struct page *from,
 		       struct page *to, u32 slot, bool encrypt)
 {
 	struct znsage_cipher *c = raw_cpu_ptr(crypt->ciphers);
-	struct scatterlist *sg_to = from == to ? &c->from : &c->to;
-	DECLARE_CRYPTO_WAIT(wait);
-	__le64 tweak[] = { cpu_to_le64(slot), 0 };
 	int err;
 
-	BUILD_BUG_ON(sizeof(tweak) != TWEAK_BYTES);
 	mutex_lock(&c->lock);
-	memcpy(c->tweak, tweak, sizeof(tweak));
 	sg_init_table(&c->from, 1);
 	sg_set_page(&c->from, from, PAGE_SIZE, 0);
 	sg_init_table(&c->to, 1);
 	sg_set_page(&c->to, to, PAGE_SIZE, 0);
-	/* No MAY_SLEEP: the cipher could wait for memory. */
-	skcipher_request_set_callback(c->req, CRYPTO_TFM_REQ_MAY_BACKLOG,
-				      crypto_req_done, &wait);
-	skcipher_request_set_crypt(c->req, &c->from, sg_to, PAGE_SIZE,
-				   c->tweak);
-	err = crypto_wait_req(encrypt ? crypto_skcipher_encrypt(c->req) :
-			      crypto_skcipher_decrypt(c->req), &wait);
+	err = cipher_run(c, from == to ? &c->from : &c->to, PAGE_SIZE, slot,
+			 encrypt);
 	mutex_unlock(&c->lock);
 	cond_resched();
+	return err;
+}
+
+/**
+ * znsage_crypt_bytes() - encrypt or decrypt a compressed page, in place
+ * @zd:	     device that encrypts
+ * @data:    from kmalloc()
+ * @bytes:   at least ZNSAGE_CRYPT_LEAST
+ * @slot:    the page's
+ * @encrypt: or decrypt
+ *
+ * Context: process; may sleep, but not for memory or I/O.
+ * Return: 0 or an errno.
+ */
+int znsage_crypt_bytes(struct znsage_device *zd, void *data, u32 bytes,
+		       u32 slot, bool encrypt)
+{
+	struct znsage_cipher *c = raw_cpu_ptr(zd->crypt->ciphers);
+	int err;
+
+	mutex_lock(&c->lock);
+	sg_init_one(&c->from, data, bytes);
+	err = cipher_run(c, &c->from, bytes, slot, encrypt);
+	mutex_unlock(&c->lock);
 	return err;
 }
 
@@ -274,7 +309,13 @@ void znsage_crypt_end(struct znsage_device *zd)
 {
 }
 
-/* Not called: no device encrypts. */
+/* The rest is not called: no device encrypts. */
+int znsage_crypt_bytes(struct znsage_device *zd, void *data, u32 bytes,
+		       u32 slot, bool encrypt)
+{
+	return -ENOPKG;
+}
+
 int znsage_encrypt(struct znsage_chunk *zc)
 {
 	return -ENOPKG;

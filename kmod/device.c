@@ -117,7 +117,7 @@ static int chunk_alloc(struct znsage_device *zd, struct znsage_chunk *zc)
 	zc->parents = kvcalloc(nr, sizeof(*zc->parents), GFP_KERNEL);
 	if (!zc->parents)
 		return -ENOMEM;
-	if (!zd->crypt)
+	if (!zd->crypt || zd->compressor)
 		return 0;
 	zc->encrypted = kvcalloc(nr, sizeof(*zc->encrypted), GFP_KERNEL);
 	return zc->encrypted ? pages_alloc(zc->encrypted, nr) : -ENOMEM;

@@ -99,9 +99,8 @@ static int pack_pages(const char *name, const struct znsage_settings *set,
 
 	if (set->compress == ZNSAGE_COMPRESS_OFF)
 		return 0;
-	if (cfg->write_unit > 1 || set->encrypt != ZNSAGE_ENCRYPT_OFF) {
-		znsage_err(name, "compress does not go together with %s yet",
-			   cfg->write_unit > 1 ? "a write unit" : "encrypt");
+	if (cfg->write_unit > 1) {
+		znsage_err(name, "compress does not go together with a write unit yet");
 		return -EOPNOTSUPP;
 	}
 	cfg->pack = blocks_of_a_page(geo);

@@ -99,19 +99,29 @@ void znsage_packed_chunk_free(struct znsage_chunk *zc)
  * @zc: chunk of swap-out, taken from its stream and not started yet
  *
  * Context: process; may sleep, but not for memory or I/O.
- * Return: false if the device has no room for them.
+ * Return: false if the device has no room for them, or they cannot be
+ * encrypted.
  */
 bool znsage_pack(struct znsage_chunk *zc)
 {
 	struct znsage_device *zd = zc->zd;
 	struct zse_chunk *c = zc->core;
 	u32 block = PAGE_SIZE / zd->pack, tail, i;
+	int err = 0;
 
-	for (i = 0; i < c->nr; i++)
-		zse_chunk_pack(zd->engine, c,
-			       znsage_compress(zd, zc->pages[i],
-					       c->entries[i].slot,
-					       zc->buffer + c->fill * block));
+	for (i = 0; i < c->nr; i++) {
+		void *to = zc->buffer + c->fill * block;
+		u32 blocks;
+
+		err = znsage_compress(zd, zc->pages[i], c->entries[i].slot, to,
+				      &blocks) ?: err;
+		zse_chunk_pack(zd->engine, c, blocks);
+	}
+	if (err) {
+		pr_err_ratelimited("znsage: %s: swap-out of %u pages failed: cannot encrypt them (%d)\n",
+				   zd->name, c->nr, err);
+		return false;
+	}
 	/* What else is in the last page would tell of other pages. */
 	tail = c->fill * block % PAGE_SIZE;
 	if (tail)

@@ -411,8 +411,11 @@ void znsage_charge(struct znsage_chunk *zc, struct bio *bio);
 void znsage_charge_end(struct znsage_device *zd);
 
 /* crypt.c */
+#define ZNSAGE_CRYPT_LEAST	16	/* bytes: a block of AES */
 int znsage_crypt_start(struct znsage_device *zd, enum znsage_encrypt mode);
 void znsage_crypt_end(struct znsage_device *zd);
+int znsage_crypt_bytes(struct znsage_device *zd, void *data, u32 bytes,
+		       u32 slot, bool encrypt);
 int znsage_encrypt(struct znsage_chunk *zc);
 blk_status_t znsage_decrypt(struct znsage_device *zd, struct bio *bio,
 			    struct bvec_iter iter, u32 nr);
@@ -421,8 +424,8 @@ blk_status_t znsage_decrypt(struct znsage_device *zd, struct bio *bio,
 int znsage_compress_start(struct znsage_device *zd, enum znsage_compress how);
 void znsage_compress_end(struct znsage_device *zd);
 const char *znsage_compress_name(const struct znsage_device *zd);
-u32 znsage_compress(struct znsage_device *zd, struct page *page, u32 slot,
-		    void *to);
+int znsage_compress(struct znsage_device *zd, struct page *page, u32 slot,
+		    void *to, u32 *blocks);
 int znsage_decompress(struct znsage_device *zd, const void *from, u32 room,
 		      u32 slot, void *to);
 

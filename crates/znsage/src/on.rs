@@ -207,7 +207,7 @@ fn refused(e: &io::Error, args: &OnArgs, path: &str, logged: Option<String>) -> 
         Some(libc::ENOSPC) => {
             (Kind::Device, "--policy single and a smaller --reserve need fewer zones")
         }
-        Some(libc::ENOPKG) if args.compress.is_some() && args.encrypt.is_none() => (
+        Some(libc::ENOPKG) if logged.as_ref().is_some_and(|l| l.contains("cannot compress")) => (
             Kind::Environment,
             "the kernel needs CONFIG_CRYPTO_LZ4 or CONFIG_CRYPTO_ZSTD; or omit --compress",
         ),

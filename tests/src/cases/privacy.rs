@@ -26,7 +26,7 @@ use crate::zones;
 
 crate::cases![privacy:
     off_unless_asked_for (full), requests (each), swap_at_80 (full), padding (full),
-    on_the_device (full), no_cipher (more), users];
+    on_the_device (full), compressed (each), no_cipher (more), users];
 
 const ENCRYPT: [&str; 2] = ["--encrypt", "aes-xts"];
 
@@ -152,6 +152,42 @@ fn on_the_device(_: &mut Log) -> Outcome {
         ensure!(found == 0, "{found} words are still on the device, which is off");
     }
     moved_by_gc(&guest::device(TIGHT)?)
+}
+
+/// Compressed pages: of some bytes, of half a page, and one that does not shrink.
+fn compressed(_: &mut Log) -> Outcome {
+    const PAGES: usize = 512;
+    const TEXT: &[u8] = b"nobody may read this on the device ";
+    let backing = guest::device(MAIN)?;
+    let mut memory = Memory::new(PAGES * PAGE)?;
+    memory.fill(0..PAGES, 1);
+    for (page, bytes) in memory.bytes_mut().chunks_mut(PAGE).enumerate() {
+        let noise = [0, PAGE / 2, PAGE - TEXT.len()][page % 3];
+        for (to, from) in bytes[noise..].iter_mut().zip(TEXT.iter().cycle()) {
+            *to = *from;
+        }
+    }
+    let want = memory.bytes().to_vec();
+    for encrypt in ["off", "aes-xts"] {
+        let settings = [("compress", "lz4"), ("encrypt", encrypt), ("force", "1")];
+        let device = Device::attach(&backing, &settings)?;
+        let disk = device.disk()?;
+        memory.bytes_mut().copy_from_slice(&want);
+        disk.write_slots(&memory, 0..PAGES).context("write")?;
+        memory.bytes_mut().fill(0);
+        disk.read_slots(&mut memory, 0..PAGES).context("read")?;
+        ensure!(memory.bytes() == &want[..], "what was read is not what was written");
+        let (blocks, pages) = (device.counter("host_blocks")?, device.counter("host_pages")?);
+        ensure!(blocks * 10 < pages * 6, "{blocks} blocks for {pages} pages");
+        let mut there = vec![0; 8 << 20];
+        File::open(&backing).and_then(|mut f| f.read_exact(&mut there)).context(&backing)?;
+        let found = there.windows(TEXT.len()).filter(|&bytes| bytes == TEXT).count();
+        ensure!((found == 0) == (encrypt != "off"), "encrypt {encrypt}: found {found} times");
+        device.rewrite(2000, 4)?;
+        drop(disk);
+        device.finish_sound()?;
+    }
+    Ok(())
 }
 
 /// GC copies ciphertext.

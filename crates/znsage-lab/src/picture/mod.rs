@@ -160,7 +160,13 @@ mod tests {
             programmed: 12_000 * factor * i,
         };
         let on = OnDrive::new(system);
-        let turn = Turn { on, pattern: Pattern::Random, used: 300 << 20, rewrites: 2.0 };
+        let turn = Turn {
+            on,
+            pattern: Pattern::Random,
+            used: 300 << 20,
+            rewrites: 2.0,
+            compressible: 0.0,
+        };
         let phase = phase(model::System::Stock, "random", 4000.0).measured;
         let series = (0..20).map(flash).collect();
         let measured = Measured { kernel: "6.12-test".into(), phase, flash: flash(1), series };
