@@ -4,7 +4,6 @@
 
 use znsage_sim::device::params::Interface;
 use znsage_sim::device::{ConventionalSsd, Params, ZnsSsd};
-use znsage_sim::spec::WorkloadKind;
 use znsage_sim::sweep::Sweep;
 use znsage_sim::Spec;
 
@@ -88,7 +87,7 @@ fn same(a: &Spec, b: &Spec) -> bool {
 fn is_small(spec: &Spec) -> bool {
     spec.size.is_some_and(|size| size <= SMALL)
         && spec.host.memory <= SMALL
-        && spec.workload != WorkloadKind::Trace
+        && !spec.workload.is_from_file()
         && spec.znsage.policy_source.is_none()
         && Params::text(&spec.device).is_some()
 }

@@ -4,7 +4,7 @@
 use std::io::Cursor;
 use std::path::Path;
 
-use znsage_sim::trace::{survey, Line, Op, Reader, TraceError, Writer};
+use znsage_sim::trace::{survey, Accesses, Line, Op, Reader, TraceError, Writer};
 
 /// The survey may stop above this number of used slots.
 const MOST: u32 = 1 << 16;
@@ -16,6 +16,7 @@ fn read(data: &[u8]) -> Result<Reader, TraceError> {
 /// A trace survives writing and reading; the survey respects its limit and finds a
 /// page for every slot.
 pub fn trace(data: &[u8]) {
+    accesses(data);
     let Ok(reader) = read(data) else { return };
     let slots = reader.slots();
     let lines: Result<Vec<Line>, _> = reader.collect();
@@ -42,4 +43,12 @@ pub fn trace(data: &[u8]) {
         written += u64::from(r.nr) * u64::from(r.op == Op::Out);
     }
     assert_eq!(needs.written, written);
+}
+
+/// Accesses of a recorded program are to its pages.
+fn accesses(data: &[u8]) {
+    let input = std::io::Cursor::new(data.to_vec());
+    let Ok(all) = Accesses::read(Path::new("t"), input) else { return };
+    assert!(all.len() > 0);
+    assert!((0..all.len()).all(|i| all.get(i).0 < all.pages()));
 }

@@ -142,7 +142,7 @@ impl Then for Check {
         let area = Area::new(spec, &s);
         match spec.workload {
             WorkloadKind::Trace => area.for_trace(spec).map(drop),
-            _ => area.for_workload(spec, s.capacity()).map(drop),
+            _ => area.for_workload(spec, s.capacity(), recording(spec)?.as_deref()).map(drop),
         }
     }
 }
@@ -236,12 +236,23 @@ impl Area {
         host
     }
 
-    /// Pages the workload keeps on the device at the requested utilization, if there are
-    /// enough slots.
-    fn for_workload(&self, spec: &Spec, capacity: u64) -> Result<u64, RunError> {
-        let live = (capacity as f64 * spec.utilization / 100.0) as u64;
-        self.refuse_if_too_small("utilization", spec, live)?;
-        Ok(live)
+    /// Pages the workload keeps on the device at the requested utilization, or those of
+    /// the recorded programs that memory does not hold, if there are enough slots.
+    fn for_workload(
+        &self,
+        spec: &Spec,
+        capacity: u64,
+        recorded: Option<&trace::Accesses>,
+    ) -> Result<u64, RunError> {
+        let Some(recorded) = recorded else {
+            let live = (capacity as f64 * spec.utilization / 100.0) as u64;
+            self.refuse_if_too_small("utilization", spec, live)?;
+            return Ok(live);
+        };
+        match recorded_live(spec, recorded) {
+            0 => refuse("host.memory", "it holds all pages of the recorded programs"),
+            live => self.refuse_if_too_small("size", spec, live).map(|()| live),
+        }
     }
 
     /// The trace's needs, if there are enough slots.
@@ -268,6 +279,24 @@ impl Area {
     }
 }
 
+/// What the workload `recorded` plays; None for others.
+fn recording(spec: &Spec) -> Result<Option<Arc<trace::Accesses>>, RunError> {
+    match (spec.workload, &spec.load.trace) {
+        (WorkloadKind::Recorded, Some(path)) => Ok(Some(Arc::new(trace::Accesses::open(path)?))),
+        (WorkloadKind::Recorded, None) => {
+            refuse("load.trace", "the workload `recorded` wants the path of a recording")
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Pages on the device when each thread is a program with those recorded, and memory is
+/// full.
+pub fn recorded_live(spec: &Spec, recorded: &trace::Accesses) -> u64 {
+    let pages = u64::from(spec.host.threads) * u64::from(recorded.pages());
+    pages.saturating_sub(spec.frames().into())
+}
+
 fn run_system<S: System>(
     spec: &Spec,
     device: &Device,
@@ -276,12 +305,16 @@ fn run_system<S: System>(
 ) -> Result<(RunResult, Course), RunError> {
     let capacity = system.capacity();
     let area = Area::new(spec, &system);
-    let live = area.for_workload(spec, capacity)?;
+    let recorded = recording(spec)?;
+    let live = area.for_workload(spec, capacity, recorded.as_deref())?;
     if let Some(oracle) = Oracle::new(spec, spec.frames(), live as u32) {
         system.foresee(oracle);
     }
     let total = area.total;
-    let w = Workload::new(spec, spec.frames(), live as u32);
+    let w = match &recorded {
+        Some(accesses) => Workload::recorded(spec, spec.frames(), accesses),
+        None => Workload::new(spec, spec.frames(), live as u32),
+    };
     let shape = Shape {
         cpus: spec.host.cpus,
         groups: w.groups.clone(),
@@ -307,7 +340,11 @@ fn run_system<S: System>(
     let between = sim.run()?;
     let course = Course::of(&sim.course, &sim.latencies.major);
     let ended = Ended { h: &sim.h, s: &sim.s, latencies: &sim.latencies, between };
-    Ok((ended.result(spec, device, total, has_requests), course))
+    let mut result = ended.result(spec, device, total, has_requests);
+    if recorded.is_some() {
+        result.utilization = 100.0 * live as f64 / capacity as f64;
+    }
+    Ok((result, course))
 }
 
 fn replay<S: System>(spec: &Spec, device: &Device, system: S) -> Result<RunResult, RunError> {

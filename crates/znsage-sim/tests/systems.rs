@@ -54,7 +54,7 @@ fn every_system_keeps_every_page() {
 #[test]
 fn every_system_runs_every_workload() {
     for system in SystemKind::ALL {
-        for workload in WorkloadKind::ALL.into_iter().filter(|&w| w != WorkloadKind::Trace) {
+        for workload in WorkloadKind::ALL.into_iter().filter(|w| !w.is_from_file()) {
             let mut spec = Spec { workload, utilization: 40.0, ..small(system) };
             (spec.run.warmup, spec.run.measure) = (0.2, 0.3);
             let r = sound(&spec);

@@ -7,7 +7,7 @@ use super::question::{AdviceError, Measured};
 use super::runs::Runs;
 use super::setting::{values, Choice, SETTINGS};
 use crate::run::check;
-use crate::spec::{Spec, WorkloadKind};
+use crate::spec::Spec;
 
 /// Swap space that is full.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,10 +20,10 @@ pub struct Full {
     pub measured: Measured,
 }
 
-/// Fills swap with each over-provisioning worth trying. Not for a trace, which
-/// determines how full swap gets.
+/// Fills swap with each over-provisioning worth trying. Not for a recording,
+/// which determines how full swap gets.
 pub(super) fn full(runs: &mut Runs, best: &Choice) -> Result<Vec<Full>, AdviceError> {
-    if runs.spec().workload == WorkloadKind::Trace {
+    if runs.spec().workload.is_from_file() {
         return Ok(Vec::new());
     }
     let key = "znsage.over-provisioning";

@@ -64,8 +64,12 @@ pub(super) fn verify(
 }
 
 /// The number of zones of a device that is simulated with fewer, and the spec with all of
-/// them: zones stay as small, and memory grows with the device.
+/// them: zones stay as small, and memory grows with the device. None for a recording, whose
+/// pages are as many on any device.
 fn whole(spec: &Spec) -> Option<(u64, Spec)> {
+    if spec.workload.is_from_file() {
+        return None;
+    }
     let scaled = scale::device(spec).ok()?.scaled.filter(|s| s.zones < s.of_zones)?;
     let mut whole = spec.clone();
     whole.size = Some(scaled.of_zones * scaled.zone_bytes);

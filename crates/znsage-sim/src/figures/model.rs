@@ -78,7 +78,7 @@ pub struct Series {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Within its tolerance.
+    /// Within its tolerance, and on the same side of no effect.
     Reproduced,
     /// The effect has the published direction, however large it is; for a plain size:
     /// within a factor of two.
@@ -231,9 +231,14 @@ impl Claim {
 
 fn judge(stated: Stated, neutral: Option<f64>, s: f64, within: f64) -> Verdict {
     let near = |v: f64| (s - v).abs() <= within * v.abs();
+    // A gain of 5 % is not reproduced by a loss of 4 %, however near the ratios are.
+    let opposite = |v: f64| neutral.is_some_and(|n| (s - n) * (v - n) < 0.0);
     let reproduced = match stated {
-        Stated::Value(v) => near(v),
-        Stated::Range(a, b) => (a..=b).contains(&s) || near(a) || near(b),
+        Stated::Value(v) => near(v) && !opposite(v),
+        Stated::Range(a, b) => {
+            let inside = (a..=b).contains(&s);
+            inside || ((near(a) || near(b)) && !(opposite(a) && opposite(b)))
+        }
         Stated::Above(v) => s > v,
         Stated::Below(v) => s < v,
     };
@@ -470,6 +475,10 @@ mod tests {
             (Stated::Value(2.0), None, 3.9, SameDirection),
             (Stated::Value(2.0), None, 4.1, NotReproduced),
             (Stated::Value(1.0), Some(1.0), 1.5, SameDirection),
+            (Stated::Value(1.0), Some(1.0), 0.95, Reproduced),
+            (Stated::Value(1.05), Some(1.0), 1.01, Reproduced),
+            (Stated::Value(1.05), Some(1.0), 0.99, NotReproduced),
+            (Stated::Range(1.02, 1.2), Some(1.0), 0.98, NotReproduced),
             (Stated::Range(28.0, 52.0), Some(0.0), 40.0, Reproduced),
             (Stated::Range(28.0, 52.0), Some(0.0), 55.0, Reproduced),
             (Stated::Range(28.0, 52.0), Some(0.0), 10.0, SameDirection),

@@ -162,7 +162,8 @@ fn method() -> Section {
     let mut blocks = vec![
         text(
             "A claim counts as reproduced if the simulated value differs by no more than its \
-             tolerance, which its verdict names. \"Same direction\" says no more than that the effect \
+             tolerance, which its verdict names, and is not on the other side of no effect. With \
+             several seeds that is their mean. \"Same direction\" says no more than that the effect \
              has the published sign, however large it is (of what is no effect: that it is within \
              a factor of two).",
         ),

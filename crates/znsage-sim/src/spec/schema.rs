@@ -77,8 +77,17 @@ kinds! {
         YcsbB = "ycsb-b",
         /// A reading and a writing cgroup.
         TwoTenants = "two-tenants",
+        /// Programs that touch recorded pages (docs/trace-format.md).
+        Recorded = "recorded",
         /// A recorded trace of a swap area (docs/trace-format.md).
         Trace = "trace",
+    }
+}
+
+impl WorkloadKind {
+    /// Is it recorded in a file, `load.trace`? That determines how many pages there are.
+    pub fn is_from_file(self) -> bool {
+        matches!(self, WorkloadKind::Recorded | WorkloadKind::Trace)
     }
 }
 
@@ -223,9 +232,9 @@ pub struct Load {
     pub service: Ns,
     /// Does a GET write to the item? memcached counts references in it.
     pub get_writes: bool,
-    /// The trace file, for workload `trace`.
+    /// The file, for the workloads `trace` and `recorded`.
     pub trace: Option<PathBuf>,
-    /// Replay at the recorded times; false: as fast as possible, in order.
+    /// Replay a trace at the recorded times; false: as fast as possible, in order.
     pub recorded_times: bool,
 }
 

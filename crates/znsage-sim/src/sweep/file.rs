@@ -23,7 +23,7 @@ use super::error::SweepError;
 use super::store::{Header, MAX_POINTS};
 use crate::device::{ParamError, Params};
 use crate::run::RunError;
-use crate::spec::{Spec, WorkloadKind};
+use crate::spec::Spec;
 
 /// Most lists in a table; there are fewer keys.
 const MAX_LISTS: usize = 200;
@@ -137,8 +137,8 @@ impl Sweep {
     pub fn label(&self, point: &Point) -> Map<String, Value> {
         let more = self.varying.iter().map(String::as_str).filter(|key| !ALWAYS.contains(key));
         let mut label = label(&point.spec, ALWAYS.into_iter().chain(more));
-        if point.spec.workload == WorkloadKind::Trace {
-            // The trace determines utilization; the result has it.
+        if point.spec.workload.is_from_file() {
+            // The file determines utilization; the result has it.
             label.shift_remove("utilization");
         }
         label

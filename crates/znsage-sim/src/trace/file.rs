@@ -114,29 +114,22 @@ impl fmt::Display for TraceError {
 
 impl std::error::Error for TraceError {}
 
-/// Reads a trace line by line; keeps only one line in memory.
-pub struct Reader {
+/// The lines of a file, compressed with gzip or not, but for empty ones and comments.
+/// Keeps only one line in memory.
+pub(super) struct Lines {
     path: PathBuf,
     input: Box<dyn BufRead>,
     text: String,
     line: u64,
-    last: Ns,
-    slots: u32,
 }
 
-impl Reader {
-    /// Opens a trace, compressed with gzip or not.
-    ///
-    /// # Errors If it cannot be read, or lacks the header lines of a trace.
+impl Lines {
     pub fn open(path: &Path) -> Result<Self, TraceError> {
         let file = File::open(path).map_err(|e| wrong(path, 0, e.to_string()))?;
         Self::new(path, file)
     }
 
-    /// Reads from any source, compressed with gzip or not; `path` is for messages.
-    ///
-    /// # Errors
-    /// As [`Reader::open`].
+    /// The lines of any source; `path` is for messages.
     pub fn new(path: &Path, mut input: impl Read + 'static) -> Result<Self, TraceError> {
         let mut magic = Vec::new();
         let begun = input.by_ref().take(2).read_to_end(&mut magic);
@@ -147,20 +140,69 @@ impl Reader {
             true => Box::new(BufReader::new(MultiGzDecoder::new(whole))),
             false => Box::new(BufReader::new(whole)),
         };
-        let text = String::new();
-        let mut r = Reader { path: path.into(), input, text, line: 0, last: 0, slots: 0 };
-        if !r.next_text()? || r.text.trim() != HEADER {
-            return Err(r.wrong(format!("the first line should be `{HEADER}`")));
+        Ok(Lines { path: path.into(), input, text: String::new(), line: 0 })
+    }
+
+    /// An error in the last line.
+    pub fn wrong(&self, what: String) -> TraceError {
+        wrong(&self.path, self.line, what)
+    }
+
+    /// The next line; None at the end.
+    pub fn next(&mut self) -> Result<Option<&str>, TraceError> {
+        loop {
+            self.text.clear();
+            self.line += 1;
+            // A few bytes of gzip may expand to gigabytes without a newline.
+            match self.input.by_ref().take(MAX_LINE).read_line(&mut self.text) {
+                Err(e) => return Err(self.wrong(e.to_string())),
+                Ok(0) => return Ok(None),
+                Ok(n) if n as u64 == MAX_LINE && !self.text.ends_with('\n') => {
+                    return Err(self.wrong(format!("longer than {MAX_LINE} bytes")));
+                }
+                Ok(_) => (),
+            }
+            let text = self.text.trim();
+            if !text.is_empty() && !text.starts_with('#') {
+                break;
+            }
         }
-        let slots = match r.next_text()? {
-            true => r.text.trim().strip_prefix("slots ").and_then(|n| n.parse().ok()),
-            false => None,
-        };
+        Ok(Some(self.text.trim()))
+    }
+}
+
+/// Reads a trace line by line.
+pub struct Reader {
+    lines: Lines,
+    last: Ns,
+    slots: u32,
+}
+
+impl Reader {
+    /// Opens a trace, compressed with gzip or not.
+    ///
+    /// # Errors If it cannot be read, or lacks the header lines of a trace.
+    pub fn open(path: &Path) -> Result<Self, TraceError> {
+        Self::of(Lines::open(path)?)
+    }
+
+    /// Reads from any source, compressed with gzip or not; `path` is for messages.
+    ///
+    /// # Errors
+    /// As [`Reader::open`].
+    pub fn new(path: &Path, input: impl Read + 'static) -> Result<Self, TraceError> {
+        Self::of(Lines::new(path, input)?)
+    }
+
+    fn of(mut lines: Lines) -> Result<Self, TraceError> {
+        if lines.next()? != Some(HEADER) {
+            return Err(lines.wrong(format!("the first line should be `{HEADER}`")));
+        }
+        let slots = lines.next()?.and_then(|line| line.strip_prefix("slots ")?.parse().ok());
         match slots {
-            Some(n @ 1..=0x7fff_ffff) => r.slots = n,
-            _ => return Err(r.wrong("the second line should be `slots NUMBER`".into())),
+            Some(slots @ 1..=0x7fff_ffff) => Ok(Reader { lines, last: 0, slots }),
+            _ => Err(lines.wrong("the second line should be `slots NUMBER`".into())),
         }
-        Ok(r)
     }
 
     /// Slots that the swap area had.
@@ -169,68 +211,48 @@ impl Reader {
     }
 
     pub(crate) fn wrong(&self, what: String) -> TraceError {
-        wrong(&self.path, self.line, what)
+        self.lines.wrong(what)
     }
+}
 
-    /// Reads the next line that is neither empty nor a comment. False: none is left.
-    fn next_text(&mut self) -> Result<bool, TraceError> {
-        loop {
-            self.text.clear();
-            self.line += 1;
-            // A few bytes of gzip may expand to gigabytes without a newline.
-            match self.input.by_ref().take(MAX_LINE).read_line(&mut self.text) {
-                Err(e) => return Err(self.wrong(e.to_string())),
-                Ok(0) => return Ok(false),
-                Ok(n) if n as u64 == MAX_LINE && !self.text.ends_with('\n') => {
-                    return Err(self.wrong(format!("longer than {MAX_LINE} bytes")));
-                }
-                Ok(_) => (),
-            }
-            let text = self.text.trim();
-            if !text.is_empty() && !text.starts_with('#') {
-                return Ok(true);
-            }
-        }
+/// A line of a trace with `slots`, not before the time `last`.
+fn parse(text: &str, slots: u32, last: Ns) -> Result<Line, String> {
+    let mut words = text.split_ascii_whitespace();
+    let at = number(words.next(), "the time, in microseconds", MAX_TIME / US)? * US;
+    if at < last {
+        return Err(format!("goes back in time, from {} us", last / US));
     }
-
-    fn parse(&self) -> Result<Line, String> {
-        let mut words = self.text.split_ascii_whitespace();
-        let at = number(words.next(), "the time, in microseconds", MAX_TIME / US)? * US;
-        if at < self.last {
-            return Err(format!("goes back in time, from {} us", self.last / US));
-        }
-        let cpu = match words.next() {
-            Some("mark") => return mark(at, words),
-            cpu => number(cpu, "the CPU", u64::from(MAX_CPUS) - 1)? as u32,
-        };
-        let op = match words.next() {
-            Some("W") => Op::Out,
-            Some("R") => Op::In,
-            Some("F") => Op::Free,
-            Some(other) => return Err(format!("`{other}` is none of W, R and F")),
-            None => return Err("W, R or F is missing".into()),
-        };
-        let slots = u64::from(self.slots);
-        let first = number(words.next(), "the slot", slots - 1)?;
-        let nr = match words.next() {
-            None => 1,
-            nr => number(nr, "the number of slots", slots - first)?,
-        };
-        if nr == 0 {
-            return Err("the number of slots is 0".into());
-        }
-        if let Some(more) = words.next() {
-            return Err(format!("`{more}` after the end of the record"));
-        }
-        Ok(Line::Record(Record { at, cpu, op, first: first as u32, nr: nr as u32 }))
+    let cpu = match words.next() {
+        Some("mark") => return mark(at, words),
+        cpu => number(cpu, "the CPU", u64::from(MAX_CPUS) - 1)? as u32,
+    };
+    let op = match words.next() {
+        Some("W") => Op::Out,
+        Some("R") => Op::In,
+        Some("F") => Op::Free,
+        Some(other) => return Err(format!("`{other}` is none of W, R and F")),
+        None => return Err("W, R or F is missing".into()),
+    };
+    let slots = u64::from(slots);
+    let first = number(words.next(), "the slot", slots - 1)?;
+    let nr = match words.next() {
+        None => 1,
+        nr => number(nr, "the number of slots", slots - first)?,
+    };
+    if nr == 0 {
+        return Err("the number of slots is 0".into());
     }
+    if let Some(more) = words.next() {
+        return Err(format!("`{more}` after the end of the record"));
+    }
+    Ok(Line::Record(Record { at, cpu, op, first: first as u32, nr: nr as u32 }))
 }
 
 pub(super) fn wrong(path: &Path, line: u64, what: String) -> TraceError {
     TraceError { path: path.into(), line, what }
 }
 
-fn number(word: Option<&str>, what: &str, most: u64) -> Result<u64, String> {
+pub(super) fn number(word: Option<&str>, what: &str, most: u64) -> Result<u64, String> {
     let word = word.ok_or_else(|| format!("{what} is missing"))?;
     match word.parse::<u64>() {
         Ok(n) if n <= most => Ok(n),
@@ -252,12 +274,11 @@ impl Iterator for Reader {
     type Item = Result<Line, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match self.next_text() {
+        let line = match self.lines.next() {
             Err(e) => return Some(Err(e)),
-            Ok(false) => return None,
-            Ok(true) => (),
-        }
-        let line = self.parse();
+            Ok(None) => return None,
+            Ok(Some(text)) => parse(text, self.slots, self.last),
+        };
         if let Ok(Line::Record(Record { at, .. }) | Line::Mark { at, .. }) = &line {
             self.last = *at;
         }

@@ -8,19 +8,25 @@
 pub mod dist;
 pub mod oracle;
 pub mod pattern;
+mod recorded;
 mod step;
 pub mod store;
 
+use std::sync::Arc;
+
 use crate::rng;
 use crate::spec::{Load, Spec, WorkloadKind};
+use crate::trace::Accesses;
 use dist::{Scatter, Zipf};
 use pattern::{Order, Part};
+use recorded::Program;
 pub use step::{Access, Step};
 use store::{Mix, Store, StoreShape};
 
 enum Kind {
     Parts(Vec<Part>),
     Store(Box<Store>),
+    Recorded(Vec<Program>),
 }
 
 /// A workload.
@@ -60,6 +66,7 @@ impl Workload {
             WorkloadKind::Sequential => w.own_parts(spec, |_| Order::Sequential),
             WorkloadKind::Zipf => w.shared(spec),
             WorkloadKind::Trace => unreachable!("a trace is replayed without a workload"),
+            WorkloadKind::Recorded => unreachable!("it is made by recorded()"),
             WorkloadKind::TwoTenants => w.tenants(spec),
             WorkloadKind::Etc => w.store(spec, Mix::Etc, spec.load.zipf),
             WorkloadKind::YcsbA | WorkloadKind::YcsbB => {
@@ -69,6 +76,21 @@ impl Workload {
             }
         }
         w
+    }
+
+    /// A program for each thread of the host, each doing what was recorded, with `frames`
+    /// of memory for all.
+    pub fn recorded(spec: &Spec, frames: u32, accesses: &Arc<Accesses>) -> Self {
+        let (threads, each) = (spec.host.threads, accesses.pages());
+        let program = |i| Program::new(accesses.clone(), i, threads);
+        Workload {
+            kind: Kind::Recorded((0..threads).map(program).collect()),
+            pages: threads * each,
+            vmas: (0..threads).map(|i| i * each..(i + 1) * each).collect(),
+            vma_groups: vec![0; threads as usize],
+            threads: vec![0; threads as usize],
+            groups: vec![frames],
+        }
     }
 
     /// Each thread has its own part of the pages, and its own mapping.
@@ -147,15 +169,16 @@ impl Workload {
         match &mut self.kind {
             Kind::Parts(parts) => parts[thread as usize].next(),
             Kind::Store(store) => store.next(thread as usize),
+            Kind::Recorded(programs) => programs[thread as usize].next(),
         }
     }
 
     /// Of each page, the accesses of all threads from one of it to the next, on average.
     ///
     /// # Panics
-    /// If it is a store.
+    /// If it is a store or recorded.
     pub fn means(&self) -> Vec<f64> {
-        let Kind::Parts(parts) = &self.kind else { panic!("a store has no such numbers") };
+        let Kind::Parts(parts) = &self.kind else { panic!("there are no such numbers") };
         let mut rates = vec![0.0; self.pages as usize];
         for part in parts {
             part.add_rates(1.0 / parts.len() as f64, &mut rates);
@@ -195,7 +218,7 @@ mod tests {
 
     #[test]
     fn every_workload_fills_every_page_once() {
-        for kind in WorkloadKind::ALL.into_iter().filter(|&k| k != WorkloadKind::Trace) {
+        for kind in WorkloadKind::ALL.into_iter().filter(|k| !k.is_from_file()) {
             let mut w = workload(kind);
             let mut seen = vec![0u8; w.pages as usize];
             for t in 0..5 {

@@ -72,8 +72,9 @@ pub struct SpecArgs {
     #[arg(long)]
     pub workload: Option<String>,
 
-    /// Replay a recording of `znsage bench --trace` or trace/record
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "utilization"])]
+    /// Replay a recording of `znsage bench --trace` or trace/record; or run programs
+    /// that touch the pages that trace/pages recorded, one for each thread
+    #[arg(long, value_name = "FILE", conflicts_with = "workload")]
     pub trace: Option<PathBuf>,
 
     /// Pages on the device, percent of its capacity

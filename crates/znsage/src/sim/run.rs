@@ -99,11 +99,14 @@ impl SpecArgs {
             }
         }
         if let Some(path) = &self.trace {
-            spec.workload = WorkloadKind::Trace;
+            spec.workload = match trace::Accesses::is_one(path) {
+                true => WorkloadKind::Recorded,
+                false => WorkloadKind::Trace,
+            };
             spec.load.trace = Some(path.clone());
-            if self.size.is_none() && self.spec.is_none() {
-                spec.size = Some(size_for(path, &spec)?);
-            }
+        }
+        if let (WorkloadKind::Trace, Some(_)) = (spec.workload, &self.utilization) {
+            return Err(wrong("--utilization: the trace determines it".into()));
         }
         if let Some(policy) = policy {
             let of = if spec.system == SystemKind::ZnSage { "znsage" } else { "published" };
@@ -116,13 +119,21 @@ impl SpecArgs {
                 .ok_or_else(|| wrong(format!("--set {pair}: KEY=VALUE expected")))?;
             spec.set(key, value).map_err(|e| wrong(format!("--set {e}")))?;
         }
+        if let (Some(path), None, None) = (&self.trace, &self.size, &self.spec) {
+            if !self.sets_size() {
+                spec.size = Some(size_for(path, &spec)?);
+            }
+        }
         Ok(spec)
     }
 
     /// True if an option determines the size of the device.
     pub fn has_size(&self) -> bool {
-        let set = self.set.iter().any(|pair| pair.starts_with("size="));
-        self.size.is_some() || self.spec.is_some() || self.trace.is_some() || set
+        self.size.is_some() || self.spec.is_some() || self.trace.is_some() || self.sets_size()
+    }
+
+    fn sets_size(&self) -> bool {
+        self.set.iter().any(|pair| pair.starts_with("size="))
     }
 }
 
@@ -135,9 +146,16 @@ pub fn failed(e: &RunError) -> Error {
     Error::new(kind, e.to_string())
 }
 
-/// The size of a device that has the slots of a trace after over-provisioning.
+/// The size of a device that has the slots of a trace after over-provisioning, or on
+/// which recorded programs take as much as the spec says.
 fn size_for(path: &Path, spec: &Spec) -> Result<u64> {
-    let trace = trace::Reader::open(path).map_err(|e| Error::new(Kind::Usage, e.to_string()))?;
+    let wrong = |e: trace::TraceError| Error::new(Kind::Usage, e.to_string());
+    if spec.workload == WorkloadKind::Recorded {
+        let live =
+            znsage_sim::run::recorded_live(spec, &trace::Accesses::open(path).map_err(wrong)?);
+        return Ok((live as f64 * BLOCK as f64 * 100.0 / spec.utilization.max(1.0)) as u64);
+    }
+    let trace = trace::Reader::open(path).map_err(wrong)?;
     let held_back = match spec.system {
         SystemKind::ZnSage => spec.znsage.over_provisioning,
         _ => spec.published.over_provisioning,
