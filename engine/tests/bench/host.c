@@ -7,8 +7,11 @@
 #define CHUNK_BLOCKS	64
 #define PAGE		4096
 
-/* A large zone's device opens few; a device without a limit has streams for all. */
-/* Open zones with which each of twelve streams has one. */
+/*
+ * A large zone's device opens few; a device without a limit has streams for all. With
+ * 14, as a ZN540, twelve CPUs would share eight streams: the others are for survivors.
+ * The instructions a page are the same. With 19 each has a stream, as the cases say.
+ */
 #define MAX_ACTIVE	19
 
 static void fail(const char *what)

@@ -105,8 +105,10 @@ impl Spec {
         // The engine allocates them all at the start.
         among("znsage.chunks", self.znsage.chunks, 0..=MAX_CHUNKS)?;
         among("znsage.gc-chunks", self.znsage.gc_chunks, 0..=MAX_CHUNKS)?;
-        if self.workload == WorkloadKind::TwoTenants && h.threads < 2 {
-            return refuse("host.threads", "two-tenants needs 2 at least");
+        let halves = [WorkloadKind::TwoTenants, WorkloadKind::Mixed];
+        if halves.contains(&self.workload) && h.threads < 2 {
+            let what = format!("{} needs 2 at least", self.workload.name());
+            return refuse("host.threads", what);
         }
         // Each thread may have a batch of reclaim in flight.
         let least = 64 * (h.threads + 1);

@@ -69,6 +69,9 @@ kinds! {
         Sequential = "sequential",
         /// A few pages often, most rarely.
         Zipf = "zipf",
+        /// Half of the threads as in `uniform`, half as in `zipf`, each half in its half
+        /// of the memory.
+        Mixed = "mixed",
         /// memcached with the sizes of Facebook's ETC pool.
         Etc = "etc",
         /// memcached with YCSB workload A.
@@ -222,7 +225,7 @@ pub struct HostSpec {
 pub struct Load {
     /// Share of the accesses that are writes: uniform, sequential, zipf.
     pub write_ratio: f64,
-    /// Exponent of the Zipf distribution: zipf, ycsb-a, ycsb-b (default 0.99), etc
+    /// Exponent of the Zipf distribution: zipf, mixed, ycsb-a, ycsb-b (default 0.99), etc
     /// (default uniform, like the load generator mutilate).
     pub zipf: Option<f64>,
     /// Compute time between accesses, nanoseconds.

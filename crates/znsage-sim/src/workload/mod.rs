@@ -65,6 +65,7 @@ impl Workload {
             WorkloadKind::Uniform => w.own_parts(spec, |_| Order::Uniform),
             WorkloadKind::Sequential => w.own_parts(spec, |_| Order::Sequential),
             WorkloadKind::Zipf => w.shared(spec),
+            WorkloadKind::Mixed => w.mixed(spec),
             WorkloadKind::Trace => unreachable!("a trace is replayed without a workload"),
             WorkloadKind::Recorded => unreachable!("it is made by recorded()"),
             WorkloadKind::TwoTenants => w.tenants(spec),
@@ -106,18 +107,25 @@ impl Workload {
 
     /// All threads access all pages, a few of them often.
     fn shared(&mut self, spec: &Spec) {
-        let (threads, pages) = (spec.host.threads, self.pages);
-        let s = spec.load.zipf.unwrap_or(store::YCSB_ZIPF);
-        let order =
-            Order::Zipf(Zipf::new(u64::from(pages), s), Scatter::new(u64::from(pages), spec.seed));
-        let parts = (0..threads).map(|t| {
-            let mut part = part(&spec.load, 0, pages, t, order.clone(), spec.seed);
-            let (first, pages) = share(0, pages, t, threads);
-            part.fill = first..first + pages;
-            part.vma = 0;
-            part
+        let threads = spec.host.threads;
+        self.kind = Kind::Parts(skewed(spec, 0..self.pages, 0..threads, 0));
+    }
+
+    /// Half of the threads have their own parts of half of the pages; the others share the
+    /// rest, and access a few of them often.
+    fn mixed(&mut self, spec: &Spec) {
+        let (threads, half) = (spec.host.threads, self.pages / 2);
+        let even = threads / 2;
+        let parts = (0..even).map(|t| {
+            let (first, pages) = share(0, half, t, even);
+            part(&spec.load, first, pages, t, Order::Uniform, spec.seed)
         });
-        self.kind = Kind::Parts(parts.collect());
+        self.set_parts(parts.collect());
+        let rest = half..self.pages;
+        self.vmas.push(rest.clone());
+        self.vma_groups = vec![0; self.vmas.len()];
+        let Kind::Parts(parts) = &mut self.kind else { unreachable!("just set") };
+        parts.extend(skewed(spec, rest, even..threads, even as u16));
     }
 
     /// Half of the threads read in one cgroup, the others write in another; each cgroup
@@ -192,6 +200,27 @@ impl Workload {
     }
 }
 
+/// `threads` that access all `pages`, which are mapping `vma`, a few of them often.
+fn skewed(
+    spec: &Spec,
+    pages: std::ops::Range<u32>,
+    threads: std::ops::Range<u32>,
+    vma: u16,
+) -> Vec<Part> {
+    let (first, nr) = (pages.start, pages.end - pages.start);
+    let s = spec.load.zipf.unwrap_or(store::YCSB_ZIPF);
+    let order = Order::Zipf(Zipf::new(u64::from(nr), s), Scatter::new(u64::from(nr), spec.seed));
+    let of = threads.clone();
+    let parts = threads.map(|t| {
+        let mut part = part(&spec.load, first, nr, t, order.clone(), spec.seed);
+        let (first, pages) = share(first, nr, t - of.start, of.end - of.start);
+        part.fill = first..first + pages;
+        part.vma = vma;
+        part
+    });
+    parts.collect()
+}
+
 /// The `i`-th of `n` shares of `pages` from `first` on.
 fn share(first: u32, pages: u32, i: u32, n: u32) -> (u32, u32) {
     let at = |i: u32| (u64::from(pages) * u64::from(i) / u64::from(n)) as u32;
@@ -244,6 +273,25 @@ mod tests {
                 assert_eq!(a.page >= 1000, t >= 2);
             }
         }
+    }
+
+    #[test]
+    fn a_mix_is_even_in_one_half_and_skewed_in_the_other() {
+        let mut w = workload(WorkloadKind::Mixed);
+        let mut hits = vec![0u32; 2000];
+        for t in 0..5 {
+            while w.next(t) != Step::Filled {}
+            for _ in 0..20_000 {
+                let Step::Access(a) = w.next(t) else { panic!("filled twice") };
+                assert_eq!(a.page >= 1000, t >= 2);
+                assert!(w.vmas[a.vma as usize].contains(&a.page));
+                hits[a.page as usize] += 1;
+            }
+        }
+        let most = |half: &[u32]| *half.iter().max().unwrap();
+        let (even, skewed) = (most(&hits[..1000]), most(&hits[1000..]));
+        // 40 and 60 on average; the first of 1,000 ranks has an eighth of 60,000.
+        assert!(even < 80 && skewed > 5000, "{even} {skewed}");
     }
 
     #[test]
