@@ -70,7 +70,7 @@ void znsage_bpf_detach(const struct znsage_policy *policy,
 #include <linux/bpf_verifier.h>
 #include <linux/btf.h>
 #include <linux/btf_ids.h>
-#include <linux/sched/clock.h>
+#include <linux/sched.h>
 
 /* Newer kernels trust no other arguments anyway. */
 #ifndef KF_TRUSTED_ARGS
@@ -168,15 +168,19 @@ static u32 bpf_survivor(struct zse_engine *dev, const struct znsage_zone *z)
 }
 
 /*
- * Wrong answers that the time since @began counts for. If the caller was
- * preempted since it had made @switches, the time is not the program's alone.
+ * CPU time of this task, as of its last tick or switch: that is exact enough,
+ * and does not count the time for which it was preempted.
  */
-static u32 too_slow(u64 began, unsigned long switches)
+static u64 time_used(void)
 {
-	u64 took = local_clock() - began;
+	return READ_ONCE(current->se.sum_exec_runtime);
+}
 
-	if (current->nvcsw + current->nivcsw != switches)
-		return 0;
+/* Wrong answers that the time since @began counts for. */
+static u32 too_slow(u64 began)
+{
+	u64 took = time_used() - began;
+
 	return min_t(u64, div_u64(took, MAX_VICTIM_NS), MAX_WRONG);
 }
 
@@ -187,10 +191,9 @@ static u32 too_slow(u64 began, unsigned long switches)
 static u32 bpf_victim(struct zse_engine *dev, u32 room)
 {
 	struct bpf_policy *bp = znsage_private(dev);
-	unsigned long switches = current->nvcsw + current->nivcsw;
-	u64 began = local_clock();
+	u64 began = time_used();
 	u32 zone = bp->ops->victim(dev, room);
-	u32 slow = too_slow(began, switches);
+	u32 slow = too_slow(began);
 	struct znsage_zone z;
 
 	if (slow) {
