@@ -241,7 +241,7 @@ u32 policy_victim(struct zse_engine *e, u32 room)
 	zp_read_lock();
 	policy = policy_of(e);
 	if (policy->victim)
-		zone = policy->victim(e, room);
+		zone = policy->victim(e, room / page_blocks(&e->cfg));
 	zp_read_unlock();
 	if (zone == ZSE_NONE || victim_will_do(e, zone, room))
 		return zone;

@@ -34,14 +34,24 @@ struct zse_engine {
 extern u32 znsage_stream_of(struct zse_engine *dev, u64 key) __ksym;
 extern void znsage_get_levels(struct zse_engine *dev,
 			      struct znsage_levels *levels) __ksym;
+extern bool znsage_get_zone(struct zse_engine *dev, u32 zone,
+			    struct znsage_zone *z) __ksym;
 
 /*
- * A policy. The kernel takes its name from @name. @survivor is optional; it is
- * left to the device if it is not set.
+ * The kernel's loop: @step with 0, 1, ... below @nr and with @context, until it
+ * returns 1. See bpf-helpers(7).
+ */
+static long (*const bpf_loop)(u32 nr, void *step, void *context,
+			      u64 flags) = (void *)181;
+
+/*
+ * A policy. The kernel takes its name from @name. @survivor and @victim are
+ * optional; what is not set is left to the device.
  */
 struct znsage_bpf_policy {
 	u32 (*place)(struct zse_engine *dev, const struct znsage_page *page);
 	u32 (*survivor)(struct zse_engine *dev, const struct znsage_zone *zone);
+	u32 (*victim)(struct zse_engine *dev, u32 room);
 	char name[ZNSAGE_POLICY_NAME];
 	u32 streams;
 	u32 isolates;
@@ -72,6 +82,16 @@ static __always_inline u32 _name##_body(struct zse_engine *_dev,	\
 	ZNSAGE_FUNCTION(place, _name, _dev, znsage_page, _page)
 #define ZNSAGE_SURVIVOR(_name, _dev, _zone)				\
 	ZNSAGE_FUNCTION(survivor, _name, _dev, znsage_zone, _zone)
+
+#define ZNSAGE_VICTIM(_name, _dev, _room)				\
+static __always_inline u32 _name##_body(struct zse_engine *_dev,	\
+					u32 _room);			\
+SEC("struct_ops/victim")						\
+u32 _name(u64 *args)							\
+{									\
+	return _name##_body((void *)args[0], (u32)args[1]);		\
+}									\
+static __always_inline u32 _name##_body(struct zse_engine *_dev, u32 _room)
 
 /* The variable that is the policy; the license lets it call the module. */
 #define ZNSAGE_POLICY							\

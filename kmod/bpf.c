@@ -6,9 +6,13 @@
  * then go back to the default. So do they when it gives many wrong answers: it
  * is ejected.
  *
- * BPF decides place() and survivor(). freed() and cleaning() stay in C: they
- * run under locks of mm and the engine, where a program that calls back or
- * traces would deadlock.
+ * BPF decides place(), survivor() and victim(). GC calls the last two without a
+ * lock, one at a time. freed() and cleaning() stay in C: they run under locks
+ * of mm and the engine, where a program that calls back or traces would
+ * deadlock.
+ *
+ * The verifier proves that a program ends, but not soon: a loop in a loop may
+ * run for minutes. victim() has a reason to loop, so its time counts.
  *
  * This needs kernel 6.12, and the type information (BTF) of the kernel and of
  * this module. Without these the module works, but has no policies in BPF.
@@ -66,6 +70,7 @@ void znsage_bpf_detach(const struct znsage_policy *policy,
 #include <linux/bpf_verifier.h>
 #include <linux/btf.h>
 #include <linux/btf_ids.h>
+#include <linux/sched.h>
 
 /* Newer kernels trust no other arguments anyway. */
 #ifndef KF_TRUSTED_ARGS
@@ -78,10 +83,18 @@ void znsage_bpf_detach(const struct znsage_policy *policy,
  */
 #define MAX_WRONG	100
 
+/*
+ * Each time that victim() takes this long it is as bad as a wrong answer. A
+ * look at a zone is a fraction of a microsecond, and a disk has up to some
+ * 50,000.
+ */
+#define MAX_VICTIM_NS	(50 * NSEC_PER_MSEC)
+
 /* What a program fills in; the members mean the same as in znsage_policy. */
 struct znsage_bpf_policy {
 	u32 (*place)(struct zse_engine *dev, const struct znsage_page *page);
 	u32 (*survivor)(struct zse_engine *dev, const struct znsage_zone *zone);
+	u32 (*victim)(struct zse_engine *dev, u32 room);
 	char name[ZNSAGE_POLICY_NAME];
 	u32 streams;
 	u32 isolates;
@@ -96,8 +109,7 @@ struct bpf_policy {
 	struct list_head users;		/* devices; under the policy lock */
 	bool dead;			/* ejected or gone; likewise */
 	atomic_t wrong;
-	u32 answer, limit;		/* the last wrong answer */
-	const char *function;
+	char last[64];			/* what was wrong with the last */
 	struct work_struct eject;
 };
 
@@ -113,16 +125,24 @@ static struct bpf_policy *to_bpf(const struct znsage_policy *policy)
 	return container_of(policy, struct bpf_policy, policy);
 }
 
+/* @nr wrong answers more. True if these are the ones too many. */
+static bool too_many(struct bpf_policy *bp, u32 nr)
+{
+	u32 now = atomic_add_return(nr, &bp->wrong);
+
+	return now >= MAX_WRONG && now - nr < MAX_WRONG;
+}
+
 /* Check an answer, and have the policy ejected when too many are wrong. */
 static u32 checked(struct bpf_policy *bp, const char *function, u32 answer,
 		   u32 limit)
 {
 	if (likely(answer < limit))
 		return answer;
-	if (atomic_inc_return(&bp->wrong) == MAX_WRONG) {
-		bp->function = function;
-		bp->answer = answer;
-		bp->limit = limit;
+	if (too_many(bp, 1)) {
+		snprintf(bp->last, sizeof(bp->last),
+			 "%u of %s(), which must be below %u", answer, function,
+			 limit);
 		queue_work(system_wq, &bp->eject);
 	}
 	return ZNSAGE_NONE;
@@ -145,6 +165,55 @@ static u32 bpf_survivor(struct zse_engine *dev, const struct znsage_zone *z)
 	znsage_get_levels(dev, &levels);
 	return checked(bp, "survivor", bp->ops->survivor(dev, z),
 		       levels.survivors);
+}
+
+/*
+ * CPU time of this task, as of its last tick or switch: that is exact enough,
+ * and does not count the time for which it was preempted.
+ */
+static u64 time_used(void)
+{
+	return READ_ONCE(current->se.sum_exec_runtime);
+}
+
+/* Wrong answers that the time since @began counts for. */
+static u32 too_slow(u64 began)
+{
+	u64 took = time_used() - began;
+
+	return min_t(u64, div_u64(took, MAX_VICTIM_NS), MAX_WRONG);
+}
+
+/*
+ * The engine checks the victim again, and by rules that a program cannot know:
+ * another zone that the engine refuses is no wrong answer.
+ */
+static u32 bpf_victim(struct zse_engine *dev, u32 room)
+{
+	struct bpf_policy *bp = znsage_private(dev);
+	u64 began = time_used();
+	u32 zone = bp->ops->victim(dev, room);
+	u32 slow = too_slow(began);
+	struct znsage_zone z;
+
+	if (slow) {
+		if (too_many(bp, slow)) {
+			snprintf(bp->last, sizeof(bp->last),
+				 "a victim() of more than %u ms",
+				 (u32)(MAX_VICTIM_NS / NSEC_PER_MSEC));
+			queue_work(system_wq, &bp->eject);
+		}
+		return ZNSAGE_NONE;
+	}
+	if (zone == ZNSAGE_NONE ||
+	    (znsage_get_zone(dev, zone, &z) && z.live <= room))
+		return zone;
+	if (too_many(bp, 1)) {
+		snprintf(bp->last, sizeof(bp->last),
+			 "zone %u of victim(), which cannot be one", zone);
+		queue_work(system_wq, &bp->eject);
+	}
+	return ZNSAGE_NONE;
 }
 
 /*
@@ -222,11 +291,11 @@ static void end(struct bpf_policy *bp, const char *why)
 static void eject(struct work_struct *work)
 {
 	struct bpf_policy *bp = container_of(work, struct bpf_policy, eject);
-	char why[96];
+	char why[108];
 
 	snprintf(why, sizeof(why),
-		 "ejected after %u wrong answers, the last %u of %s(), which must be below %u",
-		 MAX_WRONG, bp->answer, bp->function, bp->limit);
+		 "ejected after %u wrong answers, the last %s", MAX_WRONG,
+		 bp->last);
 	znsage_err(bp->policy.name, "BPF policy %s", why);
 	mutex_lock(&znsage_policy_lock);
 	end(bp, why);
@@ -248,6 +317,8 @@ static int ops_reg(void *kdata, struct bpf_link *link)
 	bp->policy.place = bpf_place;
 	if (ops->survivor)
 		bp->policy.survivor = bpf_survivor;
+	if (ops->victim)
+		bp->policy.victim = bpf_victim;
 	bp->ops = ops;
 	refcount_set(&bp->refs, 1);
 	INIT_LIST_HEAD(&bp->users);
@@ -328,9 +399,15 @@ static u32 stub_survivor(struct zse_engine *dev, const struct znsage_zone *zone)
 	return 0;
 }
 
+static u32 stub_victim(struct zse_engine *dev, u32 room)
+{
+	return ZNSAGE_NONE;
+}
+
 static struct znsage_bpf_policy stubs = {
 	.place = stub_place,
 	.survivor = stub_survivor,
+	.victim = stub_victim,
 };
 
 static const struct bpf_verifier_ops verifier_ops = {
@@ -354,6 +431,7 @@ static struct bpf_struct_ops bpf_znsage_bpf_policy = {
 BTF_KFUNCS_START(znsage_kfuncs)
 BTF_ID_FLAGS(func, znsage_stream_of, KF_TRUSTED_ARGS)
 BTF_ID_FLAGS(func, znsage_get_levels, KF_TRUSTED_ARGS)
+BTF_ID_FLAGS(func, znsage_get_zone, KF_TRUSTED_ARGS)
 BTF_KFUNCS_END(znsage_kfuncs)
 
 static const struct btf_kfunc_id_set kfunc_set = {

@@ -159,7 +159,7 @@ fn of_a_module(_: &mut Log) -> Outcome {
 }
 
 /// Makes GC clean all it can, with watermarks that it cannot reach.
-fn force_gc(device: &Device) -> Outcome {
+pub fn force_gc(device: &Device) -> Outcome {
     let zones = device.counter("zones_total")?;
     set(device, "gc_high", &(zones - 1).to_string())?;
     set(device, "gc_low", &(zones - 2).to_string())
