@@ -10,7 +10,7 @@ use super::frame::{
 use super::layers::{picture, Drawing, Point};
 use super::style::{difference, number, Axis, Look};
 
-/// A line of more points has no markers, and a band in place of error bars.
+/// A line of more points has a marker at some of them, and a band in place of error bars.
 const MOST_MARKS: usize = 40;
 /// With more published points than this, differences have no labels.
 const MOST_DIFFERENCES: usize = 10;
@@ -125,10 +125,9 @@ impl Drawing for LineChart {
         if s.line && at.len() > 1 {
             path(area, &at, s.look, s.published);
         }
-        // Draw no markers on lines of many points.
-        if at.len() <= MOST_MARKS || !s.line {
-            at.iter().for_each(|at| mark(area, *at, s.look, s.published));
-        }
+        // The legend tells lines apart by their markers, so lines of many points have some.
+        let every = if s.line { at.len().div_ceil(MOST_MARKS).max(1) } else { 1 };
+        at.iter().step_by(every).for_each(|at| mark(area, *at, s.look, s.published));
     }
 
     fn points(&self, i: usize, plot: &Plot) -> Vec<Point> {
