@@ -60,7 +60,7 @@ pub fn add_block(fake: &Fake, path: &str, minor: u64) {
     }
 }
 
-pub const ATTRIBUTES: [(&str, &str); 19] = [
+pub const ATTRIBUTES: [(&str, &str); 20] = [
     ("backing", "\n"),
     ("size", "0\n"),
     ("zone_size", "0\n"),
@@ -76,6 +76,7 @@ pub const ATTRIBUTES: [(&str, &str); 19] = [
     ("gc_high", "0\n"),
     ("deadline_us", "1000\n"),
     ("encrypt", "off\n"),
+    ("compress", "off\n"),
     ("force", "0\n"),
     ("keep_slots", "0\n"),
     ("power", "0\n"),
