@@ -11,7 +11,7 @@ use znsage_sim::trace::Accesses;
 use znsage_sim::{run, RunError, RunResult, Spec};
 
 /// The recordings: programs, pages.
-const ALL: [(&str, u32); 3] = [("gcc", 13_799), ("memcached", 11_712), ("tabs", 12812)];
+const ALL: [(&str, u32); 3] = [("gcc", 13_799), ("memcached", 11_707), ("tabs", 12_526)];
 
 fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/{name}.accesses.gz"))
