@@ -114,7 +114,7 @@ static void test_check_of_counters(void)
 	DAMAGE(e->recovery.nr_held++, "number of zones that hold a place");
 	DAMAGE(e->recovery.nr_failed++, "number of failed zones");
 	DAMAGE(e->gc.unplaced++,
-	       "entries without a zone in no chunk of GC");
+	       "blocks without a zone in no chunk of GC");
 	DAMAGE(e->cfg.max_active = 1; z->state = ZSE_ZONE_FINISH,
 	       "more active zones than the device allows");
 	DAMAGE(e->shards[0].used++, "number of slots in use");
