@@ -125,12 +125,19 @@ static struct bpf_policy *to_bpf(const struct znsage_policy *policy)
 	return container_of(policy, struct bpf_policy, policy);
 }
 
-/* @nr wrong answers more. True if these are the ones too many. */
-static bool too_many(struct bpf_policy *bp, u32 nr)
+/* @nr wrong answers more. When these are too many, the policy is ejected. */
+static __printf(3, 4)
+void wrong(struct bpf_policy *bp, u32 nr, const char *what, ...)
 {
 	u32 now = atomic_add_return(nr, &bp->wrong);
+	va_list args;
 
-	return now >= MAX_WRONG && now - nr < MAX_WRONG;
+	if (now < MAX_WRONG || now - nr >= MAX_WRONG)
+		return;
+	va_start(args, what);
+	vsnprintf(bp->last, sizeof(bp->last), what, args);
+	va_end(args);
+	queue_work(system_wq, &bp->eject);
 }
 
 /* Check an answer, and have the policy ejected when too many are wrong. */
@@ -139,12 +146,8 @@ static u32 checked(struct bpf_policy *bp, const char *function, u32 answer,
 {
 	if (likely(answer < limit))
 		return answer;
-	if (too_many(bp, 1)) {
-		snprintf(bp->last, sizeof(bp->last),
-			 "%u of %s(), which must be below %u", answer, function,
-			 limit);
-		queue_work(system_wq, &bp->eject);
-	}
+	wrong(bp, 1, "%u of %s(), which must be below %u", answer, function,
+	      limit);
 	return ZNSAGE_NONE;
 }
 
@@ -197,22 +200,14 @@ static u32 bpf_victim(struct zse_engine *dev, u32 room)
 	struct znsage_zone z;
 
 	if (slow) {
-		if (too_many(bp, slow)) {
-			snprintf(bp->last, sizeof(bp->last),
-				 "a victim() of more than %u ms",
-				 (u32)(MAX_VICTIM_NS / NSEC_PER_MSEC));
-			queue_work(system_wq, &bp->eject);
-		}
+		wrong(bp, slow, "a victim() of more than %u ms",
+		      (u32)(MAX_VICTIM_NS / NSEC_PER_MSEC));
 		return ZNSAGE_NONE;
 	}
 	if (zone == ZNSAGE_NONE ||
 	    (znsage_get_zone(dev, zone, &z) && z.live <= room))
 		return zone;
-	if (too_many(bp, 1)) {
-		snprintf(bp->last, sizeof(bp->last),
-			 "zone %u of victim(), which cannot be one", zone);
-		queue_work(system_wq, &bp->eject);
-	}
+	wrong(bp, 1, "zone %u of victim(), which cannot be one", zone);
 	return ZNSAGE_NONE;
 }
 

@@ -396,9 +396,10 @@ static void drop_zero_page(struct znsage_device *zd, struct bio *bio,
 
 /*
  * Add pages of @bio from @iter on to the stream's chunk, until @rest bytes of
- * the bio are left, the chunk is full or a page is zero; @past is theirs. The bio's last page
- * takes over the bio's own reference, so the bio may be gone once the stream is
- * unlocked.
+ * the bio are left, the chunk is full, or a page is zero; @past is theirs. The
+ * first page is not looked at again: an empty chunk must not be left behind if
+ * its owner has cleared it meanwhile. The bio's last page takes over the bio's
+ * own reference, so the bio may be gone once the stream is unlocked.
  */
 static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
 			    struct bio *bio, struct bvec_iter *iter, u32 rest,
@@ -412,8 +413,7 @@ static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
 	 * The first of an owner's pages placed them all; only its word counts.
 	 */
 	znsage_frames_forget(zd, bio_iter_page(bio, *iter));
-	while (iter->bi_size > rest && c->nr < c->max &&
-	       !holds_zeros(bio, *iter)) {
+	do {
 		struct bio_vec bv = bio_iter_iovec(bio, *iter);
 		u32 slot = iter->bi_sector / ZNSAGE_PAGE_SECTORS;
 
@@ -424,7 +424,8 @@ static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
 		if (iter->bi_size)
 			bio_inc_remaining(bio);
 		zse_chunk_add(zd->engine, c, slot, past);
-	}
+	} while (iter->bi_size > rest && c->nr < c->max &&
+		 !holds_zeros(bio, *iter));
 }
 
 /*
