@@ -174,7 +174,7 @@ struct zse_engine *zse_create(const struct zse_config *cfg,
 	}
 	e->cfg = *cfg;
 	e->max_streams = zse_max_streams(cfg);
-	e->placement.nr_streams = zse_nr_streams(cfg, cfg->policy);
+	e->placement.nr_streams = policy_streams(e, cfg->policy);
 	e->shared = limits_shared(cfg);
 	e->victim_rule = cfg->victim;
 	e->nr_blocks = cfg->nr_zones * cfg->zone_blocks;

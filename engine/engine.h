@@ -357,8 +357,9 @@ void zse_read_failed(struct zse_engine *e, u32 nr);
 void zse_read_worked(struct zse_engine *e);
 u32 zse_block_life(const struct zse_engine *e, u32 block);
 bool zse_prepare(struct zse_engine *e, const struct znsage_policy *policy);
-u8 zse_past(const struct zse_engine *e, u32 slot, u32 block);
+u8 zse_past(struct zse_engine *e, u32 slot, u32 block);
 u32 zse_usual_life(const struct zse_engine *e, u8 past);
+void zse_lives_apart(struct zse_engine *e, bool apart);
 
 /* The kernel freed or discarded a slot. */
 bool zse_free(struct zse_engine *e, u32 slot);

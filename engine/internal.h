@@ -200,6 +200,18 @@ struct zse_placement {
 	struct zse_key keys[ZSE_KEYS];
 };
 
+/*
+ * Do the pasts of pages tell their next lives? past.c; hints, written without a
+ * lock, but for @apart.
+ */
+struct zse_told {
+	u32 nr;			/* lives compared, up to a number */
+	u32 before;		/* the mean level of pasts, a fraction */
+	u32 after;		/* of the lives that followed */
+	u32 covariance;		/* of both; signed */
+	u32 apart;		/* they do; read anywhere */
+};
+
 /* Chunks, but for those that streams are filling: stream.c, gc.c. */
 struct zse_pool {
 	u32 *free;		/* bits: of swap-out, not in use; atomic */
@@ -330,6 +342,7 @@ struct zse_engine {
 	u64 clock;		/* blocks sent by swap-out; read anywhere */
 	u32 victim_rule;	/* read anywhere */
 	struct zse_placement placement;
+	struct zse_told told;
 
 	zp_lock_t lock;
 	struct zse_stats counters;	/* except those in the shards */
@@ -582,6 +595,8 @@ u32 policy_survivor(struct zse_engine *e, u32 zone);
 u32 policy_victim(struct zse_engine *e, u32 room);
 void policy_freed(struct zse_engine *e, u32 zone);
 void policy_cleaning(struct zse_engine *e, u32 zone, bool begins);
+u32 policy_streams(const struct zse_engine *e,
+		   const struct znsage_policy *policy);
 
 /* victim.c; any context */
 bool victim_will_do(const struct zse_engine *e, u32 zone, u32 room);

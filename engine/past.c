@@ -23,6 +23,15 @@
  * The byte is a hint, read and written without a lock. If the host has lost
  * that of a page, its slot says that nothing is known. The bytes are there from
  * the first policy on that may look at them.
+ *
+ * Pasts tell nothing where all pages live equally long, or where lives have
+ * nothing to do with those before. Classes of lives would then be mixtures of
+ * the same pages, and their open zones only room in which no stale blocks
+ * gather. So when a life ends, it is compared with the mean of those before, in
+ * levels of the float, of which eight are a factor of two. If a page's lives
+ * vary about a mean of its own, their covariance is the variance of pages'
+ * means. If that is large, a policy gets its classes, and else one stream for
+ * all.
  */
 #include "internal.h"
 
@@ -32,6 +41,20 @@
 #define LEVELS		(1u << LEVEL_BITS)
 #define LARGEST		(15u << 6)	/* that the float can be, in units */
 #define FRACTION	8	/* bits of a mean that is not rounded yet */
+
+/* One in this many lives is compared: CPUs share what that writes to. */
+#define COMPARED	8
+/* Lives whose mean is taken: old ones count less and less. */
+#define WINDOW		1024
+#define LEVEL_FRACTION	16	/* bits of means of levels */
+/*
+ * Above this covariance, in levels squared, pasts tell lives apart, below the
+ * other they no longer do: a spread of 5 levels is a factor of 1.5. Random
+ * access to all pages alike has -13 to 2 in the simulator, to half of them
+ * alike 67 and more.
+ */
+#define APART		24
+#define TOGETHER	12
 
 /*
  * The next life has a weight of 1/@n. One in @rows of the lives advances the
@@ -161,6 +184,44 @@ void past_keep(struct zse_engine *e, u32 slot, u8 past)
 		zp_store8(&pasts[slot], past);
 }
 
+/* @mean, after one more @value, which counts for 1/@n. */
+static s32 moved(s32 mean, s32 value, s32 n)
+{
+	return mean + (value - mean) / n;
+}
+
+/*
+ * Compare @life, which ends now, with the @past before it. Without a lock: CPUs
+ * that do this at the same time lose one of their lives.
+ */
+static void compare(struct zse_engine *e, u8 past, u32 life, u32 random)
+{
+	struct zse_told *t = &e->told;
+	u32 level = past % LEVELS;
+	s32 before, after, n, cov;
+
+	if (!level || random % COMPARED)
+		return;
+	n = zp_load(&t->nr);
+	if (n < WINDOW)
+		zp_store(&t->nr, ++n);
+	before = level << LEVEL_FRACTION;
+	after = pack(in_units(e, life), random >> 3) << LEVEL_FRACTION;
+	/* The products of both differences, the second from the new mean. */
+	before -= (s32)zp_load(&t->before);
+	zp_store(&t->before, zp_load(&t->before) + before / n);
+	zp_store(&t->after, moved(zp_load(&t->after), after, n));
+	after -= (s32)zp_load(&t->after);
+	cov = (before >> LEVEL_FRACTION / 2) * (after >> LEVEL_FRACTION / 2);
+	cov = moved(zp_load(&t->covariance), cov, n);
+	zp_store(&t->covariance, cov);
+	if (n < WINDOW)
+		return;
+	if (zp_load(&t->apart) ? cov < TOGETHER << LEVEL_FRACTION :
+				 cov > APART << LEVEL_FRACTION)
+		zse_lives_apart(e, !zp_load(&t->apart));
+}
+
 /**
  * zse_past() - what to remember of a page that is read
  * @e:	   engine
@@ -171,14 +232,19 @@ void past_keep(struct zse_engine *e, u32 slot, u8 past)
  * no policy has wanted it yet. The life that ends counts. If the page is read
  * again before that, what this returned the first time is superseded.
  */
-u8 zse_past(const struct zse_engine *e, u32 slot, u32 block)
+u8 zse_past(struct zse_engine *e, u32 slot, u32 block)
 {
 	const u8 *pasts = zp_load_ptr(&e->past);
+	u32 life, random;
+	u8 past;
 
 	if (!pasts)
 		return 0;
-	return past_add(e, zp_load8(&pasts[slot]), zse_block_life(e, block),
-			random_bits(e, slot));
+	past = zp_load8(&pasts[slot]);
+	life = zse_block_life(e, block);
+	random = random_bits(e, slot);
+	compare(e, past, life, random);
+	return past_add(e, past, life, random);
 }
 
 /**

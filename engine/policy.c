@@ -35,6 +35,42 @@ static u32 cgroup_place(struct zse_engine *e, const struct znsage_page *page)
 	return znsage_stream_of(e, page->cgroup ? page->cgroup : NOBODY);
 }
 
+/* Pages that the device holds if none shrinks: the clock counts pages. */
+static u64 usable_pages(const struct zse_engine *e)
+{
+	return zp_div(e->usable_blocks, page_blocks(&e->cfg));
+}
+
+/*
+ * The class of @life, if those of the first class are at most @most, and those
+ * of each further one @spread times those of the class before.
+ */
+static u32 class_of(u64 life, u64 most, u32 spread, u32 nr)
+{
+	u32 class;
+
+	for (class = 0; class < nr - 1 && life > most; class++)
+		most *= spread;
+	return class;
+}
+
+/* In the youngest class, ages are up to 1/YOUNG_SHARE of the device. */
+#define YOUNG_SHARE	2
+/* Ages of neighbouring classes differ by this factor. */
+#define AGE_SPREAD	3
+
+/*
+ * The default: classes of survivors by age. Pages that have survived long will
+ * survive long: if lives differ, those with long ones are left. The factors
+ * hardly matter; these did best, by a few percent, for Zipf's distribution in
+ * the simulator.
+ */
+static u32 by_age(struct zse_engine *e, const struct znsage_zone *z)
+{
+	return class_of(z->age, usable_pages(e) / YOUNG_SHARE, AGE_SPREAD,
+			zp_load(&e->placement.nr_survivors));
+}
+
 /* Survivors stay with their stream. */
 static u32 stream_survivor(struct zse_engine *e, const struct znsage_zone *z)
 {
@@ -87,37 +123,29 @@ static const struct znsage_policy policy_cgroup = {
 /* In the first class of survivors. */
 #define SURVIVOR_SHARE	4
 
-/* The class of @life, if those of the first class are at most @most. */
-static u32 class_of(u64 life, u64 most, u32 nr)
-{
-	u32 class;
-
-	for (class = 0; class < nr - 1 && life > most; class++)
-		most *= SPREAD;
-	return class;
-}
-
 static u32 heat_place(struct zse_engine *e, const struct znsage_page *page)
 {
 	u32 nr = zp_load(&e->placement.nr_streams);
 
 	if (page->usual != ZNSAGE_NONE)
-		return class_of(page->usual, e->usable_blocks / SHORT_SHARE,
-				nr);
+		return class_of(page->usual, usable_pages(e) / SHORT_SHARE,
+				SPREAD, nr);
 	return page->workingset || page->active ? nr / 2 : nr - 1;
 }
 
 static u32 heat_survivor(struct zse_engine *e, const struct znsage_zone *z)
 {
 	u32 nr = zp_load(&e->placement.nr_streams);
-	u64 life = e->usable_blocks / SHORT_SHARE;
+	u64 life = usable_pages(e) / SHORT_SHARE;
 	u32 i;
 
+	if (nr == 1)
+		return by_age(e, z);
 	/* A zone of the policy before may have any stream. */
 	for (i = 0; i < z->stream && i < nr - 1; i++)
 		life *= SPREAD;
-	return class_of(life + z->age, e->usable_blocks / SURVIVOR_SHARE,
-			zp_load(&e->placement.nr_survivors));
+	return class_of(life + z->age, usable_pages(e) / SURVIVOR_SHARE,
+			SPREAD, zp_load(&e->placement.nr_survivors));
 }
 
 static const struct znsage_policy policy_heat = {
@@ -191,27 +219,6 @@ u32 zse_place(struct zse_engine *e, const struct znsage_page *page)
 	return page->cpu % nr;
 }
 
-/* In the youngest class, ages are up to 1/YOUNG_SHARE of the device. */
-#define YOUNG_SHARE	2
-/* Ages of neighbouring classes differ by this factor. */
-#define AGE_SPREAD	3
-
-/*
- * Classes of survivors by age. Pages that have survived long will survive long:
- * if lives differ, those with long ones are left. The factors hardly matter;
- * these did best, by a few percent, for Zipf's distribution in the simulator.
- */
-static u32 default_survivor(const struct zse_engine *e,
-			    const struct znsage_zone *z, u32 nr)
-{
-	u64 age = e->usable_blocks / YOUNG_SHARE;
-	u32 class;
-
-	for (class = 0; class < nr - 1 && z->age > age; class++)
-		age *= AGE_SPREAD;
-	return class;
-}
-
 /* Choose the class of the survivors of @zone, a victim. */
 u32 policy_survivor(struct zse_engine *e, u32 zone)
 {
@@ -229,7 +236,7 @@ u32 policy_survivor(struct zse_engine *e, u32 zone)
 			refused(e);
 	}
 	zp_read_unlock();
-	return class < nr ? class : default_survivor(e, &z, nr);
+	return class < nr ? class : by_age(e, &z);
 }
 
 /* The victim that the policy chooses; ZSE_NONE if none, or an invalid one. */
@@ -282,6 +289,52 @@ const struct znsage_policy *zse_get_policy(const struct zse_engine *e)
 	return policy_of(e);
 }
 
+/* Streams that @policy gets for now: one for lives that are not told apart. */
+u32 policy_streams(const struct zse_engine *e,
+		   const struct znsage_policy *policy)
+{
+	if (policy->streams == ZNSAGE_LIVES && !zp_load(&e->told.apart))
+		return 1;
+	return zse_nr_streams(&e->cfg, policy);
+}
+
+/* From now on there are @nr streams. With the engine lock. */
+static void streams_begin(struct zse_engine *e, u32 nr)
+{
+	u32 lanes = e->shared ? 0 : zse_lanes(&e->cfg, nr), i;
+
+	zp_store(&e->placement.nr_streams, nr);
+	for (i = 0; i < e->max_streams; i++)
+		stripe_set_lanes(&e->streams[i].stripe, i < nr ? lanes : 0);
+	e->left_open = true;
+}
+
+/**
+ * zse_lives_apart() - do the pasts of pages tell how long these live?
+ * @e:	   engine
+ * @apart: from now on they do, or no longer do
+ *
+ * past.c finds out; tests may know better. A policy for lives has its streams
+ * then, or one for all pages. Watermarks stay as they are, since somebody may
+ * have set them.
+ *
+ * Context: any, without a lock.
+ */
+void zse_lives_apart(struct zse_engine *e, bool apart)
+{
+	unsigned long flags;
+	u32 nr;
+
+	zp_read_lock();
+	zp_lock(&e->lock, flags);
+	zp_store(&e->told.apart, apart);
+	nr = policy_streams(e, policy_of(e));
+	if (nr != e->placement.nr_streams)
+		streams_begin(e, nr);
+	zp_unlock(&e->lock, flags);
+	zp_read_unlock();
+}
+
 /**
  * zse_set_policy() - change the policy
  * @e:		  engine
@@ -301,26 +354,22 @@ const struct znsage_policy *zse_get_policy(const struct zse_engine *e)
 void zse_set_policy(struct zse_engine *e, const struct znsage_policy *policy,
 		    void *private_data)
 {
-	u32 nr = zse_nr_streams(&e->cfg, policy), i;
 	unsigned long flags;
+	u32 i, nr;
 
 	zp_lock(&e->lock, flags);
+	nr = policy_streams(e, policy);
 	zp_store_ptr(&e->placement.policy_private, private_data);
 	zp_mb();
 	zp_store_ptr(&e->placement.policy, policy);
-	zp_store(&e->placement.nr_streams, nr);
+	streams_begin(e, nr);
 	keys_clear(e);
 	share_clear(e);
 	zp_store(&e->share.on, policy->isolates && nr > 1);
 	zp_store(&e->placement.nr_survivors,
 		 e->share.on ? nr : limits_survivors(&e->cfg));
-	for (i = 0; i < e->max_streams; i++)
-		stripe_set_lanes(&e->streams[i].stripe,
-				 i < nr && !e->shared ?
-				 zse_lanes(&e->cfg, nr) : 0);
 	for (i = 0; i < ZSE_MAX_LANES; i++)
 		e->gc.class[i] = i % e->placement.nr_survivors;
-	e->left_open = true;
 	flow_default_watermarks(e);
 	zp_unlock(&e->lock, flags);
 }

@@ -341,11 +341,13 @@ void *flusher(void *p)
 	struct test *t = p;
 	struct timespec ms = { .tv_nsec = 1000000 };
 	struct zse_stats st;
-	u32 low, high;
+	u32 low, high, rounds = 0;
 
 	while (!stopped(&t->stop_io)) {
 		nanosleep(&ms, NULL);
 		flush_all(t);
+		/* Mostly all of the streams for lives, sometimes one. */
+		zse_lives_apart(t->e, ++rounds % 8);
 		/* Read statistics and change settings meanwhile. */
 		zse_get_stats(t->e, &st);
 		zse_get_watermarks(t->e, &low, &high);

@@ -126,6 +126,78 @@ static void test_changes(void)
 	zse_destroy(h.e);
 }
 
+static u32 streams_of(const struct host *h)
+{
+	return zp_load(&h->e->placement.nr_streams);
+}
+
+/*
+ * Lives of PAGES pages. Those of one page vary from nothing to twice their
+ * mean, which is @most for the last page and @most / @spread for the first.
+ */
+static void lives(struct host *h, u32 block, u32 most, u32 spread, u32 nr)
+{
+	static u8 pasts[PAGES];
+
+	while (nr--) {
+		u32 page = below(PAGES);
+		u32 mean = most - (most - most / spread) / (PAGES - 1) *
+				  (PAGES - 1 - page);
+
+		pasts[page] = lived(h, pasts[page], block, below(2 * mean));
+	}
+}
+
+/*
+ * There are streams for lives while pasts tell these, and else one. What is
+ * placed and what GC moves goes to one that exists.
+ */
+static void test_apart(void)
+{
+	struct zse_config cfg;
+	struct znsage_page page = { .usual = UNIT };
+	struct znsage_zone z = { .stream = 5, .age = 1 };
+	enum zse_refusal why;
+	struct zse_run run;
+	struct host h = { 0 };
+	bool kick;
+
+	cfg = config(&h);
+	cfg.nr_zones = 904;
+	cfg.max_active = 14;
+	cfg.policy = zse_builtin_policy("heat");
+	cfg.nr_slots = 100;
+	h.e = zse_create(&cfg, &why);
+	write_slot(&h, SLOT);
+	flush(&h);
+	h.e->nr_blocks = 512 * UNIT;
+	must(zse_read_begin(h.e, SLOT, 1, &run, &kick) == ZSE_READ_BLOCK);
+	must(streams_of(&h) == 1 && zse_place(h.e, &page) == 0);
+
+	/* Too few, then pages of one mean, then of many, and of one again. */
+	lives(&h, run.block, 300 * UNIT, 100, 2000);
+	must(streams_of(&h) == 1);
+	h.e->told = (struct zse_told){ 0 };
+	lives(&h, run.block, 300 * UNIT, 1, 50000);
+	must(streams_of(&h) == 1);
+	lives(&h, run.block, 300 * UNIT, 100, 50000);
+	must(streams_of(&h) == 6);
+	page.usual = 2 * 512 * UNIT;
+	must(zse_place(h.e, &page) == 5);
+	lives(&h, run.block, 300 * UNIT, 1, 100000);
+	must(streams_of(&h) == 1 && zse_place(h.e, &page) == 0);
+	must(h.e->placement.policy->survivor(h.e, &z) == 0);
+
+	/* Other policies have their streams, and no wrong answer was counted. */
+	zse_set_policy(h.e, zse_builtin_policy("vma"), NULL);
+	must(streams_of(&h) > 1);
+	lives(&h, run.block, 300 * UNIT, 100, 50000);
+	must(streams_of(&h) == zse_nr_streams(&cfg, zse_builtin_policy("vma")));
+	zse_set_policy(h.e, zse_builtin_policy("heat"), NULL);
+	must(streams_of(&h) == 6 && !h.e->placement.refused);
+	zse_destroy(h.e);
+}
+
 /* A slot has the past of the page that was last written to it. */
 static void test_carried(void)
 {
@@ -186,4 +258,5 @@ void test_past(void)
 	test_no_bias();
 	test_changes();
 	test_carried();
+	test_apart();
 }

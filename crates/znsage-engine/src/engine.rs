@@ -235,6 +235,13 @@ impl Engine {
         }
     }
 
+    /// Makes the engine believe that pasts tell how long pages live, or that they do not,
+    /// until it knows better: so tests see both numbers of streams.
+    pub fn tell_lives_apart(&mut self, apart: bool) {
+        // SAFETY: the engine lives.
+        unsafe { sys::zse_lives_apart(self.p(), apart) }
+    }
+
     /// The usual life that a past says; [`NONE`](crate::NONE) if it says nothing.
     pub fn usual_life(&self, past: u8) -> u32 {
         // SAFETY: the engine lives; a past may be anything.

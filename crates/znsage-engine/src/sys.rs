@@ -329,7 +329,8 @@ extern "C" {
     pub fn zse_free(e: *mut zse_engine, slot: u32) -> bool;
     pub fn zse_block_life(e: *const zse_engine, block: u32) -> u32;
     pub fn zse_prepare(e: *mut zse_engine, policy: *const znsage_policy) -> bool;
-    pub fn zse_past(e: *const zse_engine, slot: u32, block: u32) -> u8;
+    pub fn zse_past(e: *mut zse_engine, slot: u32, block: u32) -> u8;
+    pub fn zse_lives_apart(e: *mut zse_engine, apart: bool);
     pub fn zse_usual_life(e: *const zse_engine, past: u8) -> u32;
 
     pub fn zse_builtin_policy(name: *const c_char) -> *const znsage_policy;

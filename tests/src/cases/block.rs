@@ -438,10 +438,11 @@ fn swaps_huge_or_not(device: &Device, sizes: &str) -> Outcome {
     outcome
 }
 
-/// Policy heat puts pages that come back soon into the first streams. That also holds for pages
-/// that find no chunk and are placed again when there is one.
+/// Policy heat puts pages that come back soon into the first streams, once some do and others
+/// do not. That also holds for pages that find no chunk and are placed again when there is one.
 fn heat_knows_pages_that_find_no_chunk(_: &mut Log) -> Outcome {
-    const PAGES: usize = 512;
+    const SOON: usize = 512;
+    const LATE: usize = 4096;
     // Zones enough for several streams and classes of survivors.
     const LARGE: [(&str, &str); 4] =
         [("size", "512"), ("zone_size", "1"), ("zone_max_open", "14"), ("zone_max_active", "14")];
@@ -450,20 +451,33 @@ fn heat_knows_pages_that_find_no_chunk(_: &mut Log) -> Outcome {
     let null = NullBlk::zoned(&[&LARGE[..], &slow[..]].concat())?;
     let device = Device::on(&null.node(), &["--policy", "heat", "--chunk", "4K"])?;
     let group = Group::new("heat", 64 << 20)?;
-    let rounds = |_: &mut Link| {
-        let mut memory = Memory::new(PAGES * PAGE)?;
-        for key in 1..5 {
-            memory.fill(0..PAGES, key);
-            let out = guest::eventually(60.0, || memory.page_out().is_ok());
-            ensure!(out, "the pages do not go out");
-            memory.verify(0..PAGES, key)?;
-        }
-        Ok(())
+    let round = |memory: &mut Memory, key: u64| {
+        let all = 0..memory.pages();
+        memory.fill(all.clone(), key);
+        let out = guest::eventually(60.0, || memory.page_out().is_ok());
+        ensure!(out, "the pages do not go out");
+        memory.verify(all, key)
     };
-    spawn(Some(&group), rounds)?.join()?;
-    let streams = table(&device.attribute("stream_table"))?;
-    let soon = sum(&streams[..2], "host_blocks")?;
-    ensure!(soon > PAGES as u64 * 2, "{soon} of {} pages were known: {streams:?}", 3 * PAGES);
+    let rounds = |link: &mut Link| {
+        let (mut soon, mut late) = (Memory::new(SOON * PAGE)?, Memory::new(LATE * PAGE)?);
+        // It takes some 8,000 lives to see that lives differ.
+        for key in 1..5 {
+            round(&mut late, key)?;
+            (1..9).try_for_each(|turn| round(&mut soon, 10 * key + turn))?;
+        }
+        link.point()?;
+        (1..4).try_for_each(|turn| round(&mut soon, 50 + turn))
+    };
+    let mut child = spawn(Some(&group), rounds)?;
+    child.reach()?;
+    let first = || sum(&table(&device.attribute("stream_table"))?[..2], "host_blocks");
+    let before = first()?;
+    let streams = device.counter("streams")?;
+    ensure!(streams == 6, "{streams} streams, as if lives did not differ");
+    child.go_on()?;
+    child.join()?;
+    let known = first()? - before;
+    ensure!(known > SOON as u64 * 2, "{known} of {} pages were known", 3 * SOON);
     device.finish_sound()
 }
 

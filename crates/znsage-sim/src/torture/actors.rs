@@ -291,6 +291,8 @@ impl Run {
             assert!(self.e.set_policy(policy(name)), "there is memory");
             let victim = self.draw(VICTIMS.len() as u32) as usize;
             self.e.set_victim(VICTIMS[victim]);
+            // No number is drawn for that, so that seeds still do the same.
+            self.e.tell_lives_apart(victim > 0);
             self.kick();
         }
         let (read_only, offline) = self.plan.dying;

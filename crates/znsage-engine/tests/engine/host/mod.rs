@@ -211,6 +211,7 @@ impl Host {
         self.switched = true;
         assert!(self.e.set_policy(policy), "it needs no memory");
         self.e.set_victim(victim);
+        self.e.tell_lives_apart(victim != Victim::Greedy);
     }
 
     /// Writes a slot. False if no more chunks may be used.
