@@ -22,9 +22,23 @@ static void violation(struct check *ck, const char *what, u32 where, u64 is,
 		ck->say(ck->arg, what, where, is, want);
 }
 
+/* A complete list of a zone's slots has @slot for @block, which is live. */
+static void check_list(struct check *ck, u32 slot, u32 block)
+{
+	struct zse_engine *e = ck->e;
+	u32 zone = zse_block_zone(e, block);
+	u32 list = zp_load(&e->zones[zone].list);
+
+	if (list != ZSE_NONE && census_has(e, zone) &&
+	    census_slot(e, block) != slot && map_is(e, slot, block) &&
+	    zp_load(&e->zones[zone].list) == list)
+		violation(ck, "list lacks a live block", block,
+			  census_slot(e, block), slot);
+}
+
 /*
- * If forward[s] = b, then b is in a zone that can hold data and reverse[b] = s.
- * A packed page is as long as it may be, and ends in its zone.
+ * If forward[s] = b, then b is in a zone that can hold data. A packed page is
+ * as long as it may be, and ends in its zone.
  */
 static void check_slots(struct check *ck)
 {
@@ -33,7 +47,7 @@ static void check_slots(struct check *ck)
 
 	for (slot = 0; slot < e->cfg.nr_slots; slot++) {
 		u64 ref = map_get(e, slot);
-		u32 b = ref_block(ref), len = ref_len(e, ref), s, state;
+		u32 b = ref_block(ref), len = ref_len(e, ref), state;
 
 		if (!(slot % ZSE_RESCHED))
 			zp_resched();
@@ -44,7 +58,6 @@ static void check_slots(struct check *ck)
 				  e->nr_blocks);
 			continue;
 		}
-		s = e->rev ? zp_load(&e->rev[b]) : slot;
 		state = zp_load(&e->zones[zse_block_zone(e, b)].state);
 		if (map_get(e, slot) != ref)
 			continue;	/* changed meanwhile */
@@ -53,94 +66,30 @@ static void check_slots(struct check *ck)
 		    len > e->cfg.zone_blocks - zse_block_offset(e, b))
 			violation(ck, "length of a page", slot, len,
 				  longest_page(&e->cfg));
-		if (s != slot)
-			violation(ck, "reverse map names another slot", b, s,
-				  slot);
 		if (state == ZSE_ZONE_EMPTY || state == ZSE_ZONE_DRAINED ||
 		    state == ZSE_ZONE_RESETTING || state == ZSE_ZONE_RETIRED)
 			violation(ck, "slot maps into a zone without data",
 				  slot, b, state);
+		check_list(ck, slot, b);
 	}
 }
 
-/* Count the blocks of [@from, @to) that the forward map points to. */
-static u32 count_mapped(const struct zse_engine *e, u32 from, u32 to)
-{
-	u32 live = 0, block;
-
-	for (block = from; block < to; block++) {
-		u32 slot = zp_load(&e->rev[block]);
-
-		if (slot != ZSE_NONE && map_is(e, slot, block))
-			live++;
-	}
-	return live;
-}
-
 /*
- * Count the blocks of @zone that the forward map points to. Any context.
- * 0 where pages are packed: only a walk of all slots could tell.
+ * Compare each zone's live count with what the forward map has, counted in one
+ * walk. A free changes the map first and then lowers the count, so the number
+ * found lies between the counts read before and after, unless a free is between
+ * its two steps. Returns false then, or reports it if @last.
  */
-u32 check_count_live(const struct zse_engine *e, u32 zone)
-{
-	u32 base = zone * e->cfg.zone_blocks;
-
-	if (!e->rev)
-		return 0;
-	return count_mapped(e, base, base + e->cfg.zone_blocks);
-}
-
-/* The same, in steps: a zone may have millions of blocks. May sleep. */
-static u32 count_mapped_in_steps(const struct zse_engine *e, u32 zone)
-{
-	u32 from = zone * e->cfg.zone_blocks, left = e->cfg.zone_blocks;
-	u32 live = 0;
-
-	while (left) {
-		u32 nr = left < ZSE_RESCHED ? left : ZSE_RESCHED;
-
-		live += count_mapped(e, from, from + nr);
-		from += nr;
-		left -= nr;
-		zp_resched();
-	}
-	return live;
-}
-
-/*
- * A zone's live count is the number of its live blocks. A free changes the map
- * first and then lowers the count, so the number found lies between the counts
- * read before and after. If a free is between its two steps, try again.
- */
-static void check_zone_live(struct check *ck, u32 zone)
-{
-	const struct zse_zone *z = &ck->e->zones[zone];
-	u32 before, counted, after, tries = 8;
-
-	do {
-		before = zp_load(&z->live);
-		counted = count_mapped_in_steps(ck->e, zone);
-		after = zp_load(&z->live);
-		if (after <= counted && counted <= before)
-			return;
-	} while (--tries);
-	violation(ck, "live count of a zone is off", zone, before, counted);
-}
-
-/*
- * The same for all zones where pages are packed: one walk of the slots counts
- * each zone's live blocks. Nobody writes meanwhile, so counts only fall.
- */
-static void check_packed_live(struct check *ck)
+static bool check_live(struct check *ck, u32 *before, u32 *counted, bool last)
 {
 	struct zse_engine *e = ck->e;
-	u32 *before = zp_alloc(2 * sizeof(u32) * (size_t)e->cfg.nr_zones);
-	u32 *counted = before + e->cfg.nr_zones, i;
+	bool good = true;
+	u32 i;
 
-	if (!before)
-		return;
-	for (i = 0; i < e->cfg.nr_zones; i++)
+	for (i = 0; i < e->cfg.nr_zones; i++) {
 		before[i] = zp_load(&e->zones[i].live);
+		counted[i] = 0;
+	}
 	for (i = 0; i < e->cfg.nr_slots; i++) {
 		u64 ref = map_get(e, i);
 
@@ -150,12 +99,28 @@ static void check_packed_live(struct check *ck)
 		if (!(i % ZSE_RESCHED))
 			zp_resched();
 	}
-	for (i = 0; i < e->cfg.nr_zones; i++)
-		if (counted[i] > before[i] ||
-		    counted[i] < zp_load(&e->zones[i].live))
+	for (i = 0; i < e->cfg.nr_zones; i++) {
+		if (counted[i] <= before[i] &&
+		    counted[i] >= zp_load(&e->zones[i].live))
+			continue;
+		good = false;
+		if (last)
 			violation(ck, "live count of a zone is off", i,
 				  before[i], counted[i]);
-	zp_free(before);
+	}
+	return good;
+}
+
+static void check_zones_live(struct check *ck)
+{
+	u32 nr = ck->e->cfg.nr_zones, tries = 8;
+	u32 *counts = zp_alloc(2 * sizeof(u32) * (size_t)nr);
+
+	if (!counts)
+		return;
+	while (tries-- && !check_live(ck, counts, counts + nr, !tries))
+		;
+	zp_free(counts);
 }
 
 /* The fields of one zone. With the engine lock. */
@@ -255,6 +220,27 @@ static void check_gc_room(struct check *ck)
 				  e->streams[i].stripe.nr, 0);
 }
 
+/* Zones have the lists that have them. With the engine lock. */
+static void check_lists(struct check *ck)
+{
+	const struct zse_engine *e = ck->e;
+	u32 nr_free = 0, listed = 0, i;
+
+	for (i = 0; i < e->census.nr; i++) {
+		u32 zone = e->census.lists[i].zone;
+
+		nr_free += zone == ZSE_NONE;
+		if (zone != ZSE_NONE && e->zones[zone].list != i)
+			violation(ck, "list of a zone", zone,
+				  e->zones[zone].list, i);
+	}
+	for (i = 0; i < e->cfg.nr_zones; i++)
+		listed += e->zones[i].list != ZSE_NONE;
+	if (nr_free != e->census.nr_free || listed != e->census.nr - nr_free)
+		violation(ck, "number of lists without a zone", 0,
+			  e->census.nr_free, nr_free);
+}
+
 /* Compare the zones with their counters and the device's limits. */
 static void check_zones(struct check *ck)
 {
@@ -295,6 +281,7 @@ static void check_zones(struct check *ck)
 			  e->gc.unplaced + e->gc.claimed, 0);
 	check_shares(ck, counted);
 	check_gc_room(ck);
+	check_lists(ck);
 	active = count[ZSE_ZONE_OPEN] + count[ZSE_ZONE_CLOSING] +
 		 count[ZSE_ZONE_FINISH] + count[ZSE_ZONE_FINISHING] + held;
 	if (e->cfg.max_active && active > e->cfg.max_active)
@@ -341,13 +328,9 @@ static void check_totals(struct check *ck)
 u32 zse_check(struct zse_engine *e, zse_say_fn say, void *arg)
 {
 	struct check ck = { .e = e, .say = say, .arg = arg };
-	u32 i;
 
 	check_slots(&ck);
-	if (!e->rev)
-		check_packed_live(&ck);
-	for (i = 0; e->rev && i < e->cfg.nr_zones; i++)
-		check_zone_live(&ck, i);
+	check_zones_live(&ck);
 	check_zones(&ck);
 	check_totals(&ck);
 	return ck.violations;

@@ -72,6 +72,7 @@ void clean_read_out(struct zse_engine *e, u32 zone)
 		i++;
 	zp_store(&e->gc.nr_victims, e->gc.nr_victims - 1);
 	e->gc.victims[i] = e->gc.victims[e->gc.nr_victims];
+	census_drop(e, &e->zones[zone]);
 	zone_check_drained(e, zone);
 }
 
@@ -117,6 +118,7 @@ static void begin_victim(struct zse_engine *e)
 	room = flow_gc_room(e);
 	any = e->flow.gc_running || e->share.gc_only;
 	zp_unlock(&e->lock, flags);
+	census_work(e, any);
 	if (!wants)
 		return;
 	zone = victim_choose(e, room, any);
@@ -206,7 +208,8 @@ static u32 next_to_read(const struct zse_engine *e, const struct zse_chunk *c)
 		u32 nth = (e->gc.next_victim + i) % e->gc.nr_victims;
 		u32 zone = e->gc.victims[nth];
 
-		if (share_may_read(e, &e->zones[zone], c))
+		if (census_has(e, zone) &&
+		    share_may_read(e, &e->zones[zone], c))
 			return zone;
 	}
 	return ZSE_NONE;
@@ -259,7 +262,7 @@ static struct read_out read_out(struct zse_engine *e, u32 zone,
 
 	for (; r.cursor < e->cfg.zone_blocks && zp_load(&z->live); r.cursor++) {
 		u32 block = base + r.cursor;
-		u32 slot = zp_load(&e->rev[block]);
+		u32 slot = census_slot(e, block);
 		struct zse_entry *entry = &c->entries[c->nr];
 
 		if (!(r.cursor % ZSE_RESCHED))
@@ -293,6 +296,7 @@ static bool settle(struct zse_engine *e, u32 zone, struct read_out r, u32 nr)
 	struct zse_zone *z = &e->zones[zone];
 
 	z->moving += nr;
+	census_gc_read(e, r.cursor - z->cursor);
 	z->cursor = r.cursor;
 	e->gc.unplaced += nr;
 	e->counters.gc_read_blocks += nr;

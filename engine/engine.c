@@ -83,25 +83,21 @@ static bool engine_alloc(struct zse_engine *e)
 	size_t chunks = (size_t)cfg->nr_chunks + cfg->nr_gc_chunks;
 	size_t entries = (size_t)cfg->nr_chunks * cfg->chunk_blocks +
 			 (size_t)cfg->nr_gc_chunks * packed_gc_entries(cfg);
-	u64 slot_bytes = sizeof(*e->fwd), block_bytes = sizeof(*e->rev);
+	u64 slot_bytes = cfg->pack ? sizeof(*e->fwd64) : sizeof(*e->fwd);
 
-	if (cfg->pack) {
-		slot_bytes = sizeof(*e->fwd64);
-		block_bytes = 0;
+	if (cfg->pack)
 		e->fwd64 = zp_alloc(slot_bytes * cfg->nr_slots);
-	} else {
+	else
 		e->fwd = zp_alloc(slot_bytes * cfg->nr_slots);
-		e->rev = zp_alloc(block_bytes * e->nr_blocks);
-	}
 	e->zones = zp_alloc(sizeof(*e->zones) * cfg->nr_zones);
 	e->streams = zp_alloc(sizeof(*e->streams) * e->max_streams);
 	e->chunks = zp_alloc(sizeof(*e->chunks) * chunks);
 	e->entries = zp_alloc(sizeof(*e->entries) * entries);
 	e->pool.free = zp_alloc(sizeof(*e->pool.free) * pool_words(cfg));
-	e->map_bytes = slot_bytes * cfg->nr_slots + block_bytes * e->nr_blocks +
+	e->map_bytes = slot_bytes * cfg->nr_slots +
 		       sizeof(*e->zones) * (u64)cfg->nr_zones;
-	return (e->fwd64 || (e->fwd && e->rev)) && e->zones && e->streams &&
-	       e->chunks && e->entries && e->pool.free &&
+	return (e->fwd64 || e->fwd) && e->zones && e->streams && e->chunks &&
+	       e->entries && e->pool.free && census_alloc(e) &&
 	       zse_prepare(e, cfg->policy);
 }
 
@@ -210,7 +206,7 @@ void zse_destroy(struct zse_engine *e)
 		return;
 	zp_free(e->fwd);
 	zp_free(e->fwd64);
-	zp_free(e->rev);
+	census_free(e);
 	zp_free(e->past);
 	zp_free(e->zones);
 	zp_free(e->streams);

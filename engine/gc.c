@@ -326,7 +326,7 @@ static enum verdict next_or_fail(struct zse_engine *e, struct zse_op *op,
 	if (list_empty(&e->pool.queued) && list_empty(&e->pool.stalled) &&
 	    list_empty(&e->pool.gc_ready))
 		zp_store(&e->pool.waiting, false);
-	if (e->dying != ZSE_NONE || clean_can_read(e))
+	if (e->dying != ZSE_NONE || clean_can_read(e) || census_waits(e))
 		return VERDICT_AGAIN;
 	if (drop_stranded_chunks(e))
 		return VERDICT_AGAIN;

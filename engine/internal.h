@@ -70,7 +70,7 @@ enum zse_place {
 	ZSE_PLACE_RELEASED,	/* assumed not, since no zone could be opened */
 };
 
-/* One zone. */
+/* One zone: two cache lines. */
 struct zse_zone {
 	/*
 	 * Blocks that the forward map points to. Atomic, no lock. Raised before
@@ -80,7 +80,6 @@ struct zse_zone {
 	u32 live;
 	u32 readers;		/* swap-ins in flight; atomic, no lock */
 	u32 state;		/* enum zse_zone_state; read anywhere */
-	u32 health;		/* enum zse_health; read anywhere */
 	u32 on_dead_list;	/* atomic, no lock; see zone_note_dead() */
 	u32 next_dead;		/* likewise */
 	struct list_head link;	/* on empty, drained, retired or to_finish */
@@ -99,13 +98,15 @@ struct zse_zone {
 	u8 place;		/* enum zse_place */
 	u8 tries;		/* finishes or resets in a row that failed */
 	u8 unread;		/* reads by GC in a row that failed in time */
+	u8 health;		/* enum zse_health; read anywhere */
+	u8 mixed;		/* see zone_describe(); read anywhere */
 	u64 retry_at;		/* recover_demand(); read anywhere */
 
 	/* What is in it, see zone_describe(); read anywhere. */
 	u32 stream;
 	u32 moves;
-	u32 mixed;
 	u32 reads;		/* blocks swapped in since the reset; no lock */
+	u32 list;		/* in census.lists, or ZSE_NONE; read anywhere */
 	u64 key;
 	u64 born;
 	u64 filled;		/* when it became full, by the clock */
@@ -263,6 +264,31 @@ struct zse_gc {
 	u32 next_victim;	/* that the next chunk begins with */
 };
 
+/* A list of the slots that have the blocks of a zone. */
+struct zse_list {
+	u32 zone;		/* or ZSE_NONE */
+	u64 complete;		/* when the walk has come so far */
+};
+
+/* Slots of victims, and of zones that may be: census.c. */
+struct zse_census {
+	/* Written once, but for the slots: */
+	u32 nr;			/* lists */
+	u32 *slots;		/* zone_blocks for each list */
+	u8 *parts;		/* lists of the zones in each part of a zone */
+	u32 shift;		/* size of a part, in bits of a block number */
+	u64 pace;		/* slots walked for each block that GC passes */
+
+	struct zse_list *lists;
+	u32 nr_free;		/* read anywhere */
+	u32 due;		/* zones may be found for these; read anywhere */
+	/* Only for the caller of zse_next_op(), without a lock: */
+	u64 debt;		/* slots to walk, since GC has read */
+	u32 at;			/* slot at which the walk goes on */
+	u64 walked;		/* slots, of all time */
+	u64 newest;		/* when the newest list is complete */
+};
+
 /* After errors: recover.c. */
 struct zse_recovery {
 	u64 refused;		/* see recover_refused(); read anywhere */
@@ -305,14 +331,14 @@ struct zse_engine {
 	struct zse_chunk *chunks;
 	struct zse_entry *entries;
 
-	/* No lock: map.c. One of the two forward maps; fwd64 has no rev. */
+	/* No lock: map.c. One of the two forward maps. */
 	u32 *fwd;
 	u64 *fwd64;
-	u32 *rev;
 	u8 *past;		/* of the page in each slot, or NULL: past.c */
 	u32 dead;		/* list of full zones with no live block */
 	struct zse_shard shards[ZSE_SHARDS];
 
+	struct zse_census census;
 	u64 clock;		/* blocks sent by swap-out; read anywhere */
 	u32 victim_rule;	/* read anywhere */
 	struct zse_placement placement;
@@ -498,6 +524,17 @@ bool clean_buffer(struct zse_engine *e, u32 slot, struct zse_run *run);
 bool clean_fill(struct zse_engine *e, struct zse_op *op);
 void clean_read_out(struct zse_engine *e, u32 zone);
 
+/* census.c; census_drop() with the engine lock */
+u32 census_lists(const struct zse_config *cfg);
+bool census_alloc(struct zse_engine *e);
+void census_free(struct zse_engine *e);
+bool census_has(const struct zse_engine *e, u32 zone);
+bool census_waits(const struct zse_engine *e);
+u32 census_slot(const struct zse_engine *e, u32 block);
+void census_drop(struct zse_engine *e, struct zse_zone *z);
+void census_gc_read(struct zse_engine *e, u32 blocks);
+void census_work(struct zse_engine *e, bool more);
+
 /* stream.c; with the engine lock, but for pool_used() */
 u32 pool_words(const struct zse_config *cfg);
 u32 pool_used(const struct zse_engine *e);
@@ -565,13 +602,11 @@ u32 policy_streams(const struct zse_engine *e,
 bool victim_will_do(const struct zse_engine *e, u32 zone, u32 room);
 u32 victim_by_rule(const struct zse_engine *e, u32 room, bool any);
 u32 victim_choose(struct zse_engine *e, u32 room, bool any);
+u32 victim_ahead(const struct zse_engine *e);
 
 /* keys.c; with the engine lock */
 void keys_count(struct zse_engine *e, u32 stream, u32 nr);
 u32 keys_sharing(const struct zse_engine *e);
 void keys_clear(struct zse_engine *e);
-
-/* check.c; may be long */
-u32 check_count_live(const struct zse_engine *e, u32 zone);
 
 #endif /* ZNSAGE_ENGINE_INTERNAL_H */

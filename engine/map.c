@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Forward map (slot -> block) and reverse map (block -> slot). Where pages are
- * packed, the forward map also has a page's length, and there is no reverse
- * map: packed.c.
+ * Forward map (slot -> block). Where pages are packed, it also has a page's
+ * length. There is no reverse map: how GC finds the slots of a zone's blocks is
+ * in census.c, and in packed.c where pages are packed.
  *
  * Four parties change the forward map of a slot, all without a lock:
  *
@@ -31,10 +31,6 @@
  *
  * A live count is raised before a block enters the map and lowered after it has
  * left. At rest it is exact; at any time a count of 0 is certain.
- *
- * The owner of the append writes the reverse map before the block enters the
- * forward map. GC reads the reverse map once the zone is full. The engine lock,
- * taken in between, orders the two.
  */
 #include "internal.h"
 
@@ -107,11 +103,6 @@ void map_clear(struct zse_engine *e)
 		if (!(i % ZSE_RESCHED))
 			zp_resched();
 	}
-	for (i = 0; e->rev && i < e->nr_blocks; i++) {
-		e->rev[i] = ZSE_NONE;
-		if (!(i % ZSE_RESCHED))
-			zp_resched();
-	}
 }
 
 /* The forward map's value while entry @index of @c is being written. */
@@ -179,7 +170,6 @@ void map_publish(struct zse_engine *e, const struct zse_chunk *c, u32 first,
 	for (i = 0; i < nr; i++) {
 		const struct zse_entry *entry = &c->entries[first + i];
 
-		zp_store(&e->rev[block + i], entry->slot);
 		if (!zp_cas(&e->fwd[entry->slot], entry->expect, block + i))
 			dead++;
 		else if (entry->expect < ZSE_TAG_BASE)

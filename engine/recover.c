@@ -67,7 +67,7 @@ static const u8 next_health[ZSE_NR_HEALTHS][ZSE_NR_HEALTH_EVENTS] = {
 /* Must GC empty @z because it cannot be written? Context: any, a hint. */
 bool zone_is_failed(const struct zse_zone *z)
 {
-	u32 health = zp_load(&z->health);
+	u32 health = zp_load8(&z->health);
 
 	return health == ZSE_FAILED || health == ZSE_WORN;
 }
@@ -75,7 +75,7 @@ bool zone_is_failed(const struct zse_zone *z)
 /* Does GC leave @z alone for now? Context: any, a hint. */
 bool zone_is_deferred(const struct zse_engine *e, const struct zse_zone *z)
 {
-	return zp_load(&z->health) == ZSE_DEFERRED &&
+	return zp_load8(&z->health) == ZSE_DEFERRED &&
 	       recover_demand(e) < zp_load64(&z->retry_at);
 }
 
@@ -109,7 +109,7 @@ void zone_health_event(struct zse_engine *e, struct zse_zone *z,
 	u32 *nr = &e->recovery.nr_failed;
 	bool failed = zone_is_failed(z);
 
-	zp_store(&z->health, next_health[z->health][what]);
+	zp_store8(&z->health, next_health[z->health][what]);
 	if (z->state != ZSE_ZONE_RETIRED)
 		zp_store(nr, *nr + zone_is_failed(z) - failed);
 }

@@ -77,6 +77,14 @@ bool victim_will_do(const struct zse_engine *e, u32 zone, u32 room)
 	       blocks_to_move(e, z) <= share_of_room(e, z, room);
 }
 
+/* 0: the slots of @zone are on no list, 1: they will be, 2: they are. */
+static u32 has_list(const struct zse_engine *e, u32 zone)
+{
+	if (census_has(e, zone))
+		return 2;
+	return zp_load(&e->zones[zone].list) != ZSE_NONE;
+}
+
 /**
  * victim_by_rule() - choose a victim by the device's rule
  * @e:	  engine
@@ -85,20 +93,22 @@ bool victim_will_do(const struct zse_engine *e, u32 zone, u32 room)
  *
  * Cleaning a zone without a stale write unit would gain nothing. A failed zone
  * comes first, to save its pages. That may gain nothing either, so GC does it
- * only while swap-out has a zone left, or if the zone has no live block.
+ * only while swap-out has a zone left, or if the zone has no live block. Zones
+ * come first whose slots GC has on a list, as these were the best when it began
+ * the list.
  *
  * Context: with the engine lock or without. Return: the zone or ZSE_NONE.
  */
 u32 victim_by_rule(const struct zse_engine *e, u32 room, bool any)
 {
 	bool rescue = zp_load(&e->nr_state[ZSE_ZONE_EMPTY]) > e->cfg.reserve;
-	u32 best = ZSE_NONE, i;
+	u32 best = ZSE_NONE, best_list = 0, i;
 	u64 best_score = 0;
 
 	for (i = 0; i < e->cfg.nr_zones; i++) {
 		const struct zse_zone *z = &e->zones[i];
 		bool failed = zone_is_failed(z);
-		u32 live;
+		u32 live, list;
 		u64 s;
 
 		if (zp_load(&z->state) != ZSE_ZONE_FULL ||
@@ -112,7 +122,35 @@ u32 victim_by_rule(const struct zse_engine *e, u32 room, bool any)
 		if (failed || !any || live >= e->cfg.zone_blocks ||
 		    !share_may_clean(e, z))
 			continue;
+		list = has_list(e, i);
+		if (list < best_list)
+			continue;
 		s = score(e, z, live);
+		if (best == ZSE_NONE || list > best_list || s > best_score) {
+			best = i;
+			best_list = list;
+			best_score = s;
+		}
+	}
+	return best;
+}
+
+/*
+ * The zone that is to have its slots on a list next, or ZSE_NONE: the best that
+ * has none.
+ */
+u32 victim_ahead(const struct zse_engine *e)
+{
+	u32 best = ZSE_NONE, i;
+	u64 best_score = 0;
+
+	for (i = 0; i < e->cfg.nr_zones; i++) {
+		const struct zse_zone *z = &e->zones[i];
+		u64 s;
+
+		if (has_list(e, i) || !victim_will_do(e, i, ZSE_NONE))
+			continue;
+		s = score(e, z, blocks_to_move(e, z));
 		if (best == ZSE_NONE || s > best_score) {
 			best = i;
 			best_score = s;

@@ -93,6 +93,7 @@ void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to)
 		list_add_tail(&z->link, &e->to_finish);
 		break;
 	case ZSE_ZONE_DRAINED:
+		census_drop(e, z);
 		/* First, since all others may wait for the place it holds. */
 		if (z->place != ZSE_PLACE_NONE)
 			list_add(&z->link, &e->drained);
@@ -119,6 +120,7 @@ void zones_init(struct zse_engine *e)
 
 		z->stream = ZSE_NONE;
 		z->owner = ZSE_NONE;
+		z->list = ZSE_NONE;
 		z->unwritten = e->cfg.zone_blocks;
 		list_add_tail(&z->link, &e->empty);
 	}
@@ -151,7 +153,7 @@ void zone_look(const struct zse_engine *e, u32 zone, struct znsage_zone *look)
 		.reads = zp_load(&z->reads),
 		.age = zone_age(e, z),
 		.key = zp_load64(&z->key),
-		.mixed = zp_load(&z->mixed),
+		.mixed = zp_load8(&z->mixed),
 		.failed = zone_is_failed(z),
 	};
 }
@@ -169,12 +171,12 @@ static void zone_describe(struct zse_zone *z, const struct zse_chunk *c, u32 nr)
 		zp_store(&z->stream, c->stream);
 		zp_store(&z->moves, c->moves);
 		zp_store64(&z->key, c->key);
-		zp_store(&z->mixed, c->mixed);
+		zp_store8(&z->mixed, c->mixed);
 		zp_store64(&z->born, c->written_at);
 		return;
 	}
 	if (c->mixed || c->key != z->key)
-		zp_store(&z->mixed, true);
+		zp_store8(&z->mixed, true);
 	if (c->moves > z->moves)
 		zp_store(&z->moves, c->moves);
 	if (c->written_at > z->born)
@@ -493,17 +495,6 @@ void zone_moved(struct zse_engine *e, u32 zone, u32 blocks)
 	zone_check_drained(e, zone);
 }
 
-/* @zone has no live block left: it is to be reset. */
-static void zone_drained(struct zse_engine *e, u32 zone)
-{
-	if (ZP_DEBUG) {
-		/* Read the map after the live count of 0. */
-		zp_mb();
-		zp_warn(check_count_live(e, zone));
-	}
-	zone_set_state(e, zone, ZSE_ZONE_DRAINED);
-}
-
 /*
  * If GC is done with @zone, a victim, it is drained, or full if a block stayed.
  */
@@ -520,7 +511,7 @@ void zone_check_drained(struct zse_engine *e, u32 zone)
 		return;
 	}
 	e->counters.gc_zones++;
-	zone_drained(e, zone);
+	zone_set_state(e, zone, ZSE_ZONE_DRAINED);
 }
 
 /**
@@ -567,6 +558,6 @@ void zones_take_dead(struct zse_engine *e)
 		if (z->state != ZSE_ZONE_FULL || zp_load(&z->live))
 			continue;
 		e->counters.zones_dead++;
-		zone_drained(e, zone);
+		zone_set_state(e, zone, ZSE_ZONE_DRAINED);
 	}
 }

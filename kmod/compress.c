@@ -14,6 +14,9 @@
  * Each CPU has a compressor of its own with room for a page that grows. They
  * are allocated at attach, and nothing is on the way. Compressors that work
  * asynchronously, on a device, are not used: they may need memory to do so.
+ *
+ * The algorithm may change while the device runs: a record says which one it
+ * was made by. An algorithm once used stays until detach, for its records.
  */
 #include <linux/cpumask.h>
 #include <linux/crypto.h>
@@ -39,7 +42,7 @@ MODULE_SOFTDEP("post: lz4 zstd");
 struct record {
 	__le32 slot;
 	__le16 bytes;	/* of the page that follows; PAGE_SIZE: as it is */
-	__le16 reserved;
+	__le16 how;	/* enum znsage_compress */
 	__le32 sum;	/* of the fields before, and of what follows */
 };
 
@@ -49,13 +52,22 @@ struct record {
 /* State to compress a page, one for each CPU. */
 struct cpu_compressor {
 	struct mutex lock;		/* the user may sleep and migrate */
-	struct crypto_acomp *tfm;
-	struct acomp_req *req;
 	u8 *out;			/* OUT_BYTES */
+	/* By algorithm; NULL if it was never chosen. */
+	struct crypto_acomp *tfm[ZNSAGE_NR_COMPRESS];
+	struct acomp_req *req[ZNSAGE_NR_COMPRESS];
 };
 
+/**
+ * struct znsage_compressor - how a device compresses
+ * @how:  algorithm of new records. Stored with release when its @cpus are
+ *	  there, loaded with acquire
+ * @lock: held while @how changes
+ * @cpus: compressors
+ */
 struct znsage_compressor {
 	enum znsage_compress how;
+	struct mutex lock;
 	struct cpu_compressor __percpu *cpus;
 };
 
@@ -66,7 +78,7 @@ struct znsage_compressor {
 static u32 record_sum(const struct record *r, const void *page, u32 bytes)
 {
 	u64 seed = (u64)le32_to_cpu(r->slot) << 32 |
-		   (u32)le16_to_cpu(r->bytes) << 16 | le16_to_cpu(r->reserved);
+		   (u32)le16_to_cpu(r->bytes) << 16 | le16_to_cpu(r->how);
 
 	return (u32)xxh64(page, bytes, seed);
 }
@@ -75,17 +87,17 @@ static u32 record_sum(const struct record *r, const void *page, u32 bytes)
  * Compress or decompress from @src, @from bytes, to @dst, which has room for
  * @to. Returns the number of bytes there, or an errno.
  */
-static int run(struct cpu_compressor *c, struct scatterlist *src, u32 from,
+static int run(struct acomp_req *req, struct scatterlist *src, u32 from,
 	       struct scatterlist *dst, u32 to, bool compress)
 {
 	DECLARE_CRYPTO_WAIT(wait);
 	int err;
 
-	acomp_request_set_callback(c->req, 0, crypto_req_done, &wait);
-	acomp_request_set_params(c->req, src, dst, from, to);
-	err = crypto_wait_req(compress ? crypto_acomp_compress(c->req) :
-			      crypto_acomp_decompress(c->req), &wait);
-	return err ? err : (int)c->req->dlen;
+	acomp_request_set_callback(req, 0, crypto_req_done, &wait);
+	acomp_request_set_params(req, src, dst, from, to);
+	err = crypto_wait_req(compress ? crypto_acomp_compress(req) :
+			      crypto_acomp_decompress(req), &wait);
+	return err ? err : (int)req->dlen;
 }
 
 /* Bytes after the header: a page of @bytes, or more if that is encrypted. */
@@ -97,21 +109,22 @@ static u32 stored_bytes(const struct znsage_device *zd, u32 bytes)
 }
 
 /*
- * Compress the page into c->out, or copy it there if that gains nothing.
- * Returns the number of bytes. With the compressor's lock.
+ * Compress the page into c->out, or copy it there if @how is off or that gains
+ * nothing. Returns the number of bytes. With the compressor's lock.
  */
 static u32 shrink(struct znsage_device *zd, struct cpu_compressor *c,
-		  struct page *page)
+		  enum znsage_compress how, struct page *page)
 {
 	u32 most = PAGE_SIZE - PAGE_SIZE / zd->pack - sizeof(struct record);
 	struct scatterlist src, dst;
 	const void *from;
-	int got;
+	int got = 0;
 
 	sg_init_table(&src, 1);
 	sg_set_page(&src, page, PAGE_SIZE, 0);
 	sg_init_one(&dst, c->out, OUT_BYTES);
-	got = run(c, &src, PAGE_SIZE, &dst, PAGE_SIZE, true);
+	if (how != ZNSAGE_COMPRESS_OFF)
+		got = run(c->req[how], &src, PAGE_SIZE, &dst, PAGE_SIZE, true);
 	if (got > 0 && got <= most) {
 		memset(c->out + got, 0, ZNSAGE_CRYPT_LEAST);
 		return got;
@@ -137,13 +150,15 @@ static u32 shrink(struct znsage_device *zd, struct cpu_compressor *c,
 int znsage_compress(struct znsage_device *zd, struct page *page, u32 slot,
 		    void *to, u32 *blocks)
 {
+	/* Pairs with znsage_compress_set(). */
+	enum znsage_compress how = smp_load_acquire(&zd->compressor->how);
 	struct cpu_compressor *c = raw_cpu_ptr(zd->compressor->cpus);
 	u32 block = PAGE_SIZE / zd->pack, bytes, stored;
 	struct record *r = to;
 	int err = 0;
 
 	mutex_lock(&c->lock);
-	bytes = shrink(zd, c, page);
+	bytes = shrink(zd, c, how, page);
 	stored = stored_bytes(zd, bytes);
 	if (zd->crypt)
 		err = znsage_crypt_bytes(zd, c->out, stored, slot, true);
@@ -152,6 +167,7 @@ int znsage_compress(struct znsage_device *zd, struct page *page, u32 slot,
 	*r = (struct record){
 		.slot = cpu_to_le32(slot),
 		.bytes = cpu_to_le16(bytes),
+		.how = cpu_to_le16(how),
 	};
 	r->sum = cpu_to_le32(record_sum(r, r + 1, stored));
 	*blocks = max_t(u32, DIV_ROUND_UP(sizeof(*r) + stored, block),
@@ -174,10 +190,10 @@ static bool is_record(const struct znsage_device *zd, const struct record *r,
 }
 
 /*
- * Get the page of @bytes out of c->out, to @to. Returns the size of what came
- * out, or an errno. With the compressor's lock.
+ * Get the page of @bytes, made by @how, out of c->out, to @to. Returns the size
+ * of what came out, or an errno. With the compressor's lock.
  */
-static int expand(struct cpu_compressor *c, u32 bytes, void *to)
+static int expand(struct cpu_compressor *c, u32 how, u32 bytes, void *to)
 {
 	struct scatterlist src, dst;
 	int got;
@@ -186,9 +202,11 @@ static int expand(struct cpu_compressor *c, u32 bytes, void *to)
 		memcpy(to, c->out, PAGE_SIZE);
 		return PAGE_SIZE;
 	}
+	if (how >= ZNSAGE_NR_COMPRESS || !c->req[how])
+		return -EIO;
 	sg_init_one(&src, c->out, bytes);
 	sg_init_one(&dst, c->out + PAGE_SIZE, PAGE_SIZE);
-	got = run(c, &src, bytes, &dst, PAGE_SIZE, false);
+	got = run(c->req[how], &src, bytes, &dst, PAGE_SIZE, false);
 	if (got == PAGE_SIZE)
 		memcpy(to, c->out + PAGE_SIZE, PAGE_SIZE);
 	return got;
@@ -222,29 +240,87 @@ int znsage_decompress(struct znsage_device *zd, const void *from, u32 room,
 	if (zd->crypt)
 		got = znsage_crypt_bytes(zd, c->out, stored, slot, false);
 	if (!got)
-		got = expand(c, bytes, to);
+		got = expand(c, le16_to_cpu(r->how), bytes, to);
 	mutex_unlock(&c->lock);
 	cond_resched();
 	return got == PAGE_SIZE ? 0 : -EIO;
 }
 
-static int cpu_start(struct cpu_compressor *c, const char *name, int cpu)
+/* Make a CPU's compressor for an algorithm that it has not been used for. */
+static int cpu_add(struct cpu_compressor *c, enum znsage_compress how, int cpu)
 {
-	int node = cpu_to_node(cpu);
+	struct crypto_acomp *tfm;
 
-	mutex_init(&c->lock);
-	c->out = kmalloc_node(OUT_BYTES, GFP_KERNEL, node);
-	if (!c->out)
-		return -ENOMEM;
-	c->tfm = crypto_alloc_acomp_node(name, 0, CRYPTO_ALG_ASYNC, node);
-	if (IS_ERR(c->tfm)) {
-		int err = PTR_ERR(c->tfm);
+	tfm = crypto_alloc_acomp_node(znsage_compress_names[how], 0,
+				      CRYPTO_ALG_ASYNC, cpu_to_node(cpu));
+	if (IS_ERR(tfm))
+		return PTR_ERR(tfm);
+	c->tfm[how] = tfm;
+	c->req[how] = acomp_request_alloc(tfm);
+	return c->req[how] ? 0 : -ENOMEM;
+}
 
-		c->tfm = NULL;
-		return err;
+static void cpu_remove(struct cpu_compressor *c, enum znsage_compress how)
+{
+	if (c->req[how])
+		acomp_request_free(c->req[how]);
+	if (c->tfm[how])
+		crypto_free_acomp(c->tfm[how]);
+	c->req[how] = NULL;
+	c->tfm[how] = NULL;
+}
+
+/* Make the compressors for @how, or none. */
+static int add_all(struct znsage_compressor *zc, enum znsage_compress how)
+{
+	int cpu, err = 0;
+
+	for_each_possible_cpu(cpu) {
+		err = cpu_add(per_cpu_ptr(zc->cpus, cpu), how, cpu);
+		if (err)
+			break;
 	}
-	c->req = acomp_request_alloc(c->tfm);
-	return c->req ? 0 : -ENOMEM;
+	if (!err)
+		return 0;
+	for_each_possible_cpu(cpu)
+		cpu_remove(per_cpu_ptr(zc->cpus, cpu), how);
+	return err;
+}
+
+/**
+ * znsage_compress_set() - compress by another algorithm from now on
+ * @zd:	 device that compresses, or was attached so
+ * @how: algorithm, or ZNSAGE_COMPRESS_OFF: store pages as they are
+ *
+ * Context: sleeps; may load modules.
+ * Return: 0, or an errno with a message: -EOPNOTSUPP if the device was attached
+ * without compression.
+ */
+int znsage_compress_set(struct znsage_device *zd, enum znsage_compress how)
+{
+	struct znsage_compressor *zc = zd->compressor;
+	int err = 0;
+
+	if (!zc) {
+		if (how == ZNSAGE_COMPRESS_OFF)
+			return 0;
+		znsage_err(zd->name, "attached without compression: its map has no room for the length of a page");
+		return -EOPNOTSUPP;
+	}
+	mutex_lock(&zc->lock);
+	/* All CPUs have it, or none; the first possible one is as good as any. */
+	if (how != ZNSAGE_COMPRESS_OFF &&
+	    !per_cpu_ptr(zc->cpus, cpumask_first(cpu_possible_mask))->req[how])
+		err = add_all(zc, how);
+	/* Whoever sees @how sees its compressors. */
+	if (!err)
+		smp_store_release(&zc->how, how);
+	mutex_unlock(&zc->lock);
+	if (!err || err == -ENOMEM)
+		return err;
+	znsage_err(zd->name, "the kernel cannot compress by %s (%d)",
+		   znsage_compress_names[how], err);
+	return -ENOPKG;
 }
 
 /**
@@ -259,57 +335,54 @@ static int cpu_start(struct cpu_compressor *c, const char *name, int cpu)
  */
 int znsage_compress_start(struct znsage_device *zd, enum znsage_compress how)
 {
-	const char *name = znsage_compress_names[how];
-	int cpu, err = 0;
+	struct cpu_compressor *c;
+	int cpu;
 
 	if (how == ZNSAGE_COMPRESS_OFF)
 		return 0;
 	zd->compressor = kzalloc(sizeof(*zd->compressor), GFP_KERNEL);
 	if (!zd->compressor)
 		return -ENOMEM;
-	zd->compressor->how = how;
+	mutex_init(&zd->compressor->lock);
 	zd->compressor->cpus = alloc_percpu(struct cpu_compressor);
 	if (!zd->compressor->cpus)
 		return -ENOMEM;
 	for_each_possible_cpu(cpu) {
-		err = cpu_start(per_cpu_ptr(zd->compressor->cpus, cpu), name,
-				cpu);
-		if (err)
-			break;
+		c = per_cpu_ptr(zd->compressor->cpus, cpu);
+		mutex_init(&c->lock);
+		c->out = kmalloc_node(OUT_BYTES, GFP_KERNEL, cpu_to_node(cpu));
+		if (!c->out)
+			return -ENOMEM;
 	}
-	if (!err || err == -ENOMEM)
-		return err;
-	znsage_err(zd->name, "the kernel cannot compress by %s (%d)", name,
-		   err);
-	return -ENOPKG;
+	return znsage_compress_set(zd, how);
 }
 
 /* How the device compresses, for people. */
 const char *znsage_compress_name(const struct znsage_device *zd)
 {
-	return znsage_compress_names[zd->compressor ? zd->compressor->how :
+	return znsage_compress_names[zd->compressor ?
+				     READ_ONCE(zd->compressor->how) :
 				     ZNSAGE_COMPRESS_OFF];
 }
 
 void znsage_compress_end(struct znsage_device *zd)
 {
-	int cpu;
+	struct znsage_compressor *zc = zd->compressor;
+	int cpu, how;
 
-	if (!zd->compressor)
+	if (!zc)
 		return;
 	for_each_possible_cpu(cpu) {
 		struct cpu_compressor *c;
 
-		if (!zd->compressor->cpus)
+		if (!zc->cpus)
 			break;
-		c = per_cpu_ptr(zd->compressor->cpus, cpu);
-		if (c->req)
-			acomp_request_free(c->req);
-		if (c->tfm)
-			crypto_free_acomp(c->tfm);
+		c = per_cpu_ptr(zc->cpus, cpu);
+		for (how = 0; how < ZNSAGE_NR_COMPRESS; how++)
+			cpu_remove(c, how);
 		kfree(c->out);
 	}
-	free_percpu(zd->compressor->cpus);
-	kfree(zd->compressor);
+	free_percpu(zc->cpus);
+	kfree(zc);
 	zd->compressor = NULL;
 }

@@ -67,8 +67,6 @@ VALUE_ATTR(encrypt, "%s",
 	   znsage_encrypt_names[zd->crypt ? ZNSAGE_ENCRYPT_AES_XTS :
 				ZNSAGE_ENCRYPT_OFF]);
 
-VALUE_ATTR(compress, "%s", znsage_compress_name(zd));
-
 /*
  * Settings: @_set parses @buf and returns 0 or an errno. The worker runs
  * afterwards, since GC may have to.
@@ -112,6 +110,14 @@ static int set_victim(struct znsage_device *zd, const char *buf)
 	return 0;
 }
 
+static int set_compress(struct znsage_device *zd, const char *buf)
+{
+	int how = __sysfs_match_string(znsage_compress_names,
+				       ZNSAGE_NR_COMPRESS, buf);
+
+	return how < 0 ? how : znsage_compress_set(zd, how);
+}
+
 static u32 watermark(struct znsage_device *zd, bool is_low)
 {
 	u32 low, high;
@@ -145,6 +151,7 @@ static int set_pace(struct znsage_device *zd, const char *buf)
 SETTING_ATTR(deadline_us, "%u", zd->deadline_us, set_deadline(zd, buf));
 SETTING_ATTR(victim, "%s", zse_victim_names[zse_get_victim(zd->engine)],
 	     set_victim(zd, buf));
+SETTING_ATTR(compress, "%s", znsage_compress_name(zd), set_compress(zd, buf));
 SETTING_ATTR(gc_low, "%u", watermark(zd, true), set_watermark(zd, buf, true));
 SETTING_ATTR(gc_high, "%u", watermark(zd, false),
 	     set_watermark(zd, buf, false));

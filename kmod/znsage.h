@@ -422,6 +422,7 @@ blk_status_t znsage_decrypt(struct znsage_device *zd, struct bio *bio,
 
 /* compress.c */
 int znsage_compress_start(struct znsage_device *zd, enum znsage_compress how);
+int znsage_compress_set(struct znsage_device *zd, enum znsage_compress how);
 void znsage_compress_end(struct znsage_device *zd);
 const char *znsage_compress_name(const struct znsage_device *zd);
 int znsage_compress(struct znsage_device *zd, struct page *page, u32 slot,

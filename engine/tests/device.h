@@ -21,6 +21,8 @@ struct request {
 	u32 zone;
 	u32 first;
 	u32 nr;
+	u32 from;
+	u32 blocks;
 	u32 padding;
 };
 

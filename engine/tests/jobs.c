@@ -74,6 +74,8 @@ static void submit_append(struct test *t, const struct zse_op *op)
 		.zone = op->zone,
 		.first = op->first,
 		.nr = op->nr,
+		.from = op->from,
+		.blocks = op->blocks,
 		.padding = op->padding,
 	};
 
@@ -84,6 +86,8 @@ static void append(struct test *t, struct zse_chunk *c)
 {
 	struct zse_op op;
 
+	if (t->sc->cfg.pack && !pack_chunk(t, c))
+		return;
 	if (zse_append_start(t->e, c, &op, now_ns()))
 		submit_append(t, &op);
 	else
@@ -106,6 +110,8 @@ static void do_op(struct test *t, const struct zse_op *op)
 		.chunk = op->chunk,
 		.zone = op->zone,
 		.nr = op->nr,
+		.from = op->from,
+		.blocks = op->blocks,
 	};
 
 	if (op->kind == ZSE_OP_APPEND)
@@ -159,18 +165,31 @@ static bool fails(struct test *t, u64 *rng)
 	       device_may_fail(t->dev, sc->max_failures);
 }
 
+/* The page of an entry of @c. */
+static u64 page_of(struct test *t, const struct zse_chunk *c, u32 i)
+{
+	const struct zse_entry *entry = &c->entries[i];
+
+	return t->sc->cfg.pack ? t->packed[c->id][entry->at] :
+				 t->buffers[c->id][entry->page];
+}
+
 static void complete_append(struct test *t, const struct request *rq, bool ok)
 {
 	struct zse_chunk *c = rq->chunk;
-	const u64 *buffers = t->buffers[c->id];
 	u64 pages[rq->nr];
 	bool gc = c->gc, finished, more;
 	u32 offset, i;
 
 	for (i = 0; i < rq->nr; i++)
-		pages[i] = buffers[c->entries[rq->first + i].page];
-	offset = device_append(t->dev, rq->zone, pages, rq->nr, rq->padding,
-			       ok);
+		pages[i] = page_of(t, c, rq->first + i);
+	if (t->sc->cfg.pack)
+		offset = device_append(t->dev, rq->zone,
+				       t->packed[c->id] + rq->from, rq->blocks,
+				       rq->padding, ok);
+	else
+		offset = device_append(t->dev, rq->zone, pages, rq->nr,
+				       rq->padding, ok);
 	more = zse_append_done(t->e, c, ok, offset, now_ns(), &finished);
 	for (i = 0; ok && !gc && i < rq->nr; i++)
 		raise_to(&t->pages[page_slot(pages[i])].acked,
@@ -217,6 +236,8 @@ void *completer(void *p)
 
 		if (rq.kind == ZSE_OP_APPEND) {
 			complete_append(t, &rq, ok);
+		} else if (rq.kind == ZSE_OP_READ && t->sc->cfg.pack) {
+			complete_window(t, &rq, fails(t, &rng));
 		} else if (rq.kind == ZSE_OP_READ) {
 			complete_gc_read(t, &rq, &rng);
 		} else if (rq.kind == ZSE_OP_RESET) {
@@ -413,7 +434,7 @@ static void verify_read(struct test *t, u32 slot, u32 acked,
 		if (zp_load(&ps->freed) < acked)
 			fault(t, "zeros where a page was", slot, 0, acked);
 	} else if (result == ZSE_READ_LOST) {
-		if (!t->sc->fail_one_in)
+		if (!may_fail(t->sc))
 			fault(t, "lost without an error", slot, 0, acked);
 	} else if (page_slot(page) != slot) {
 		fault(t, "page of another slot", slot, page_slot(page), slot);
@@ -429,7 +450,11 @@ static void read_run(struct test *t, u32 slot, u32 max, u32 delay)
 	struct zse_run run;
 	bool more = false;
 	enum zse_read r;
+	u64 page;
 
+	/* Where pages are packed, only the first one's length is known. */
+	if (t->sc->cfg.pack)
+		max = 1;
 	for (i = 0; i < max; i++)
 		acked[i] = zp_load(&t->pages[slot + i].acked);
 	r = zse_read_begin(t->e, slot, max, &run, &more);
@@ -437,8 +462,10 @@ static void read_run(struct test *t, u32 slot, u32 max, u32 delay)
 		while (delay--)
 			sched_yield();
 		for (i = 0; i < run.nr; i++) {
-			verify_read(t, slot + i, acked[i], r,
-				    device_read(t->dev, run.block + i));
+			page = t->sc->cfg.pack ?
+			       read_packed(t, slot, &run) :
+			       device_read(t->dev, run.block + i);
+			verify_read(t, slot + i, acked[i], r, page);
 			zp_store(&t->pages[slot + i].past,
 				 zse_past(t->e, slot + i, run.block + i));
 		}

@@ -94,7 +94,8 @@ static void test_check_of_maps(void)
 	struct host h;
 
 	DAMAGE(e->fwd[0] = e->nr_blocks, "slot maps beyond the device");
-	DAMAGE(e->rev[b] = 1, "reverse map names another slot");
+	DAMAGE(z->list = 0; e->census.slots[b % ZONE_BLOCKS] = 1,
+	       "list lacks a live block");
 	DAMAGE(z->state = ZSE_ZONE_EMPTY,
 	       "slot maps into a zone without data");
 	DAMAGE(z->state = ZSE_ZONE_DRAINED,
@@ -122,6 +123,9 @@ static void test_check_of_counters(void)
 	DAMAGE(e->gc.unplaced = NR_ZONES * ZONE_BLOCKS,
 	       "GC has begun more than it has room for");
 	DAMAGE(e->flow.open_room++, "room in the zones that streams have open");
+	DAMAGE(e->census.lists[0].zone = 0, "list of a zone");
+	DAMAGE(e->census.nr_free--, "number of lists without a zone");
+	DAMAGE(z->list = 0, "number of lists without a zone");
 	DAMAGE(e->shared = true, "stream with zones of its own");
 }
 

@@ -75,6 +75,7 @@ static const struct znsage_policy policy_nonsense = {
 
 static void check_at_rest(struct test *t)
 {
+	u64 appended = device_blocks(t->dev), counted;
 	struct zse_stats st;
 	u32 slot;
 
@@ -82,18 +83,19 @@ static void check_at_rest(struct test *t)
 	for (slot = 0; slot < t->nr_slots; slot++)
 		read_slot(t, slot);
 
+	/* Statistics count blocks of the device. */
+	if (t->sc->cfg.pack)
+		appended /= t->sc->cfg.pack;
 	zse_get_stats(t->e, &st);
-	if (device_blocks(t->dev) !=
-	    st.host_blocks + st.gc_blocks + st.padding_blocks)
-		fault(t, "blocks appended", 0,
-		      st.host_blocks + st.gc_blocks + st.padding_blocks,
-		      device_blocks(t->dev));
+	counted = st.host_blocks + st.gc_blocks + st.padding_blocks;
+	if (appended != counted)
+		fault(t, "blocks appended", 0, counted, appended);
 	if (t->sc->streams && st.streams != t->sc->streams)
 		fault(t, "streams", 0, st.streams, t->sc->streams);
 	if (!!st.policy_refused != !t->sc->policy)
 		fault(t, "answers refused", 0, st.policy_refused,
 		      !t->sc->policy);
-	if (!t->sc->fail_one_in && (t->failed_pages || st.zones_retired))
+	if (!may_fail(t->sc) && (t->failed_pages || st.zones_retired))
 		fault(t, "pages failed", 0, t->failed_pages, 0);
 }
 
@@ -130,6 +132,9 @@ static void test_free(struct test *t)
 
 	for (i = 0; i < t->sc->cfg.nr_chunks + t->sc->cfg.nr_gc_chunks; i++)
 		free(t->buffers[i]);
+	for (i = 0; t->packed && i < t->sc->cfg.nr_chunks + t->sc->cfg.nr_gc_chunks; i++)
+		free(t->packed[i]);
+	free(t->packed);
 	free(t->buffers);
 	free(t->pages);
 	device_destroy(t->dev);
@@ -164,6 +169,10 @@ static void test_init(struct test *t, const struct scenario *sc)
 	t->buffers = must_alloc(chunks * sizeof(*t->buffers));
 	for (i = 0; i < chunks; i++)
 		t->buffers[i] = must_alloc(cfg.chunk_blocks * sizeof(u64));
+	if (cfg.pack)
+		t->packed = must_alloc(chunks * sizeof(*t->packed));
+	for (i = 0; cfg.pack && i < chunks; i++)
+		t->packed[i] = must_alloc(packed_most(&cfg) * sizeof(u64));
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->cond, NULL);
 }
@@ -303,6 +312,19 @@ static const struct scenario scenarios[] = {
 	{ .name = "a policy that answers nonsense", .percent = 90,
 	  .cfg = { COMMON, .nr_zones = 200, .zone_blocks = 32,
 		   .chunk_blocks = 8, .write_unit = 1 } },
+	{ .name = "packed pages", .percent = 100,
+	  .cfg = { COMMON, .nr_zones = 40, .zone_blocks = 512,
+		   .chunk_blocks = 8, .pack = 16, .write_unit = 16,
+		   .max_active = 14 }, .policy = "cpu" },
+	{ .name = "packed pages, more than fit", .percent = 200,
+	  .cfg = { COMMON, .nr_zones = 60, .zone_blocks = 512,
+		   .chunk_blocks = 4, .pack = 16, .write_unit = 16 },
+	  .policy = "heat" },
+	{ .name = "packed pages, errors", .percent = 80, .fail_one_in = 200,
+	  .max_failures = 6,
+	  .cfg = { COMMON, .nr_zones = 60, .zone_blocks = 512,
+		   .chunk_blocks = 4, .pack = 16, .write_unit = 16,
+		   .max_active = 6, .finish = true }, .policy = "cpu" },
 	{ .name = "heat, all of its streams", .percent = 90,
 	  .cfg = { COMMON, .nr_zones = 450, .zone_blocks = 32,
 		   .chunk_blocks = 8, .write_unit = 1, .max_active = 14,

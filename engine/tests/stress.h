@@ -15,7 +15,7 @@
 struct scenario {
 	const char *name;
 	struct zse_config cfg;
-	u32 percent;		/* of zse_max_slots() that is used */
+	u32 percent;		/* of zse_max_slots() that is used; packed: may be above 100 */
 	const char *policy;	/* NULL: one that answers nonsense */
 	bool switches;		/* policies, victim rules and pace change */
 	u32 streams;		/* that the policy must get; 0: any */
@@ -43,6 +43,7 @@ struct test {
 	struct device *dev;
 	struct page_state *pages;
 	u64 **buffers;		/* of each chunk: pages as (slot, version) */
+	u64 **packed;		/* of each chunk, where pages are packed: what it appends */
 	u32 nr_slots;
 	u32 stop_io;		/* writers, freers, readers */
 	u32 stop_all;
@@ -71,6 +72,18 @@ void *completer(void *p);
 void *writer(void *p);
 void *freer(void *p);
 void *reader(void *p);
+
+/* jobs_packed.c */
+u32 packed_most(const struct zse_config *cfg);
+bool pack_chunk(struct test *t, struct zse_chunk *c);
+void complete_window(struct test *t, const struct request *rq, bool fails);
+u64 read_packed(struct test *t, u32 slot, const struct zse_run *run);
+
+/* May pages be lost? */
+static inline bool may_fail(const struct scenario *sc)
+{
+	return sc->fail_one_in || sc->percent > 100;
+}
 
 /* Steps of the threads, for the end of a scenario. */
 void flush_all(struct test *t);

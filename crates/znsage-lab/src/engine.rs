@@ -9,9 +9,9 @@ use std::process::{Command, Stdio};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use znsage_sim::stats::median;
 
 use crate::result::{Context, Result};
-use crate::stats::median;
 use crate::table::{thousands, Table};
 
 /// Counts time and locks.
@@ -118,10 +118,11 @@ fn parse<T: DeserializeOwned>(text: &str) -> serde_json::Result<Vec<T>> {
 
 /// The rounds of one case: what varies is the median, the rest as in the first.
 fn medians(rounds: &[&Timed]) -> Timed {
-    let of = |f: fn(&Timed) -> f64| median(&rounds.iter().map(|t| f(t)).collect::<Vec<_>>());
     let any = |f: fn(&Timed) -> Option<f64>| {
-        let values: Vec<f64> = rounds.iter().filter_map(|t| f(t)).collect();
-        (!values.is_empty()).then(|| median(&values))
+        median(&rounds.iter().filter_map(|t| f(t)).collect::<Vec<f64>>())
+    };
+    let of = |f: fn(&Timed) -> f64| {
+        median(&rounds.iter().map(|t| f(t)).collect::<Vec<f64>>()).unwrap_or(f64::NAN)
     };
     Timed {
         out_ns: of(|t| t.out_ns),

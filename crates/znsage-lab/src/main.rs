@@ -19,7 +19,6 @@ mod result;
 mod select;
 mod simulator;
 mod ssd;
-mod stats;
 mod table;
 mod vm;
 mod workloads;

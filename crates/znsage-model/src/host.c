@@ -106,9 +106,6 @@ u32 *model_shared(struct model *m, u32 nr)
 	if (i < e->cfg.nr_slots)
 		return &e->fwd[i];
 	i -= e->cfg.nr_slots;
-	if (i < e->nr_blocks)
-		return &e->rev[i];
-	i -= e->nr_blocks;
 	if (i < ZONES * OF_ZONE) {
 		struct zse_zone *z = &e->zones[i / OF_ZONE];
 		u32 *const words[OF_ZONE] = {

@@ -39,12 +39,11 @@ impl Course {
     /// part of the device's size, and of the latencies of each cgroup.
     pub(crate) fn of(snapshots: &[Snapshot], latencies: &[Histogram<u64>]) -> Course {
         let moments = snapshots.windows(2).zip(1u32..).map(|(pair, i)| {
-            let (a, b) = (&pair[0], &pair[1]);
-            let out = b.count.swapped_out - a.count.swapped_out;
+            let grown = pair[1].since(&pair[0]);
             Moment {
                 written: f64::from(i) / PARTS as f64,
-                swap_out_mb_s: result::mb_s(out, b.at - a.at),
-                waf: result::waf(a, b).total,
+                swap_out_mb_s: result::mb_s(grown.count.swapped_out, grown.at),
+                waf: result::waf(&grown).total,
             }
         });
         let all: u64 = latencies.iter().map(Histogram::len).sum();

@@ -8,7 +8,7 @@
 //!
 //! Modules form layers; each imports only from earlier ones in this list:
 //!
-//! 1. [`time`], [`rng`], [`stats`], [`event`], [`html`]
+//! 1. [`time`], [`rng`], [`stats`], `counters`, [`pool`], [`event`], [`html`]
 //! 2. [`device`], [`host`]
 //! 3. [`spec`], [`trace`]; [`torture`], which needs only the device
 //! 4. [`workload`], [`system`], [`chart`]
@@ -22,12 +22,14 @@
 
 pub mod advise;
 pub mod chart;
+mod counters;
 pub mod course;
 pub mod device;
 pub mod event;
 pub mod figures;
 pub mod host;
 pub mod html;
+pub mod pool;
 pub mod result;
 pub mod rng;
 pub mod run;

@@ -4,10 +4,12 @@
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use crate::host::GroupCounters;
+use crate::host::lock::LockStats;
+use crate::host::{Counters, GroupCounters};
 use crate::scale::Scaled;
 use crate::sim::{Latencies, Snapshot};
 use crate::spec::{SystemKind, WorkloadKind};
+use crate::system::SystemCounters;
 use crate::time::{to_secs, to_us, Ns, BLOCK};
 
 /// Latencies, microseconds.
@@ -111,52 +113,18 @@ pub struct Mapping {
     pub device_per_page: f64,
 }
 
-/// Counters of the measured phase; pages unless noted.
+/// Counters of the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Accesses of the workload.
-    pub accesses: u64,
-    /// Faults that read from the device.
-    pub major_faults: u64,
-    /// Faults that found the page in the swap cache.
-    pub cache_faults: u64,
-    /// Writes to a page that still had its slot.
-    pub reuse_faults: u64,
-    /// Read ahead.
-    pub readahead: u64,
-    /// Pages read ahead that were used.
-    pub readahead_hits: u64,
-    /// Swapped out.
-    pub swapped_out: u64,
-    /// Evicted without a write.
-    pub dropped_clean: u64,
-    /// Slots freed.
-    pub slots_freed: u64,
-    /// Looked at by reclaim.
-    pub scanned: u64,
-    /// Times a task waited for memory.
-    pub memory_waits: u64,
-    /// Times a task waited for the system to take its pages.
-    pub room_waits: u64,
-    /// Not swapped out because no slot was free.
-    pub no_slot: u64,
-    /// Written by garbage collection.
-    pub gc_written: u64,
-    /// Read by garbage collection.
-    pub gc_read: u64,
-    /// Page table entries rewritten by garbage collection.
-    pub remapped: u64,
-    /// Dropped by garbage collection because the page is in memory.
-    pub dropped_cached: u64,
-    /// Zones reset.
-    pub resets: u64,
-    /// Times swap-out had no zone to write to.
-    pub stalls: u64,
-    /// TRIM commands.
-    pub trims: u64,
-    /// Blocks that TRIM freed.
-    pub trimmed: u64,
-    /// Erase blocks erased.
+    /// Of the host.
+    #[serde(flatten)]
+    pub host: Counters,
+    /// Of the system.
+    #[serde(flatten)]
+    pub system: SystemCounters,
+    /// Blocks that TRIM freed on the device.
+    pub trimmed_blocks: u64,
+    /// Erase blocks that the device erased.
     pub erases: u64,
 }
 
@@ -241,78 +209,51 @@ fn ratio(a: u64, b: u64) -> f64 {
     }
 }
 
-/// Results per cgroup, and the latencies of all cgroups together.
-pub(crate) fn tenants(a: &Snapshot, b: &Snapshot, l: &Latencies) -> (Vec<Tenant>, Latency) {
-    let time = b.at - a.at;
+/// Results per cgroup between two snapshots, and the latencies of all cgroups together.
+pub(crate) fn tenants(grown: &Snapshot, l: &Latencies) -> (Vec<Tenant>, Latency) {
     let mut all = l.major[0].clone();
     for more in &l.major[1..] {
         all.add(more).expect("they have the same bounds");
     }
-    let groups = a.by_group.iter().zip(&b.by_group).zip(&l.major);
-    let tenant = |((a, b), h): ((&GroupCounters, &GroupCounters), &Histogram<u64>)| Tenant {
-        swap_out_mb_s: mb_s(b.swapped_out - a.swapped_out, time),
-        swap_in_mb_s: mb_s(b.major_faults - a.major_faults, time),
-        operations_s: per_second(b.operations - a.operations, time),
+    let tenant = |(n, h): (&GroupCounters, &Histogram<u64>)| Tenant {
+        swap_out_mb_s: mb_s(n.swapped_out, grown.at),
+        swap_in_mb_s: mb_s(n.major_faults, grown.at),
+        operations_s: per_second(n.operations, grown.at),
         fault_latency: Latency::of(h),
     };
-    (groups.map(tenant).collect(), Latency::of(&all))
+    (grown.by_group.iter().zip(&l.major).map(tenant).collect(), Latency::of(&all))
 }
 
-pub(crate) fn waf(a: &Snapshot, b: &Snapshot) -> Waf {
-    let (a, b) = (&a.system, &b.system);
-    let host = b.host_blocks - a.host_blocks;
-    let device = |s: &crate::system::SystemStats| s.device.copied_blocks + s.device.padding_blocks;
-    let gc = ratio(b.gc_blocks - a.gc_blocks, host);
-    let padding = ratio(b.padding_blocks - a.padding_blocks, host);
-    let metadata = ratio(b.metadata_blocks - a.metadata_blocks, host);
-    let device = ratio(device(b) - device(a), host);
+pub(crate) fn waf(grown: &Snapshot) -> Waf {
+    let (s, d) = (&grown.system, &grown.device);
+    let of_host = |blocks| ratio(blocks, s.host_blocks);
+    let gc = of_host(s.gc_blocks);
+    let padding = of_host(s.padding_blocks);
+    let metadata = of_host(s.metadata_blocks);
+    let device = of_host(d.copied_blocks + d.padding_blocks);
     Waf { total: 1.0 + gc + padding + metadata + device, host: 1.0, gc, padding, metadata, device }
 }
 
-pub(crate) fn cpu(a: &Snapshot, b: &Snapshot) -> Cpu {
-    let percent = |x: Ns, y: Ns| 100.0 * ratio(y - x, b.at - a.at);
+pub(crate) fn cpu(grown: &Snapshot) -> Cpu {
+    let percent = |time: Ns| 100.0 * ratio(time, grown.at);
     Cpu {
-        threads: percent(a.threads_cpu, b.threads_cpu),
-        gc: percent(a.worker_cpu, b.worker_cpu),
-        irq: percent(a.irq, b.irq),
+        threads: percent(grown.threads_cpu),
+        gc: percent(grown.worker_cpu),
+        irq: percent(grown.irq),
     }
 }
 
-pub(crate) fn locks(a: &Snapshot, b: &Snapshot) -> Locks {
-    let wait = b.locks.wait - a.locks.wait;
-    Locks {
-        taken: b.locks.taken - a.locks.taken,
-        contended: b.locks.contended - a.locks.contended,
-        wait_us: to_us(wait),
-        wait_ns_per_page: ratio(wait, b.count.swapped_out - a.count.swapped_out),
-    }
+pub(crate) fn locks(grown: &Snapshot) -> Locks {
+    let LockStats { taken, contended, wait } = grown.locks;
+    let wait_ns_per_page = ratio(wait, grown.count.swapped_out);
+    Locks { taken, contended, wait_us: to_us(wait), wait_ns_per_page }
 }
 
-pub(crate) fn counts(a: &Snapshot, b: &Snapshot) -> Counts {
-    let (h, k) = (&a.count, &b.count);
-    let (s, t) = (&a.system, &b.system);
+pub(crate) fn counts(grown: &Snapshot) -> Counts {
     Counts {
-        accesses: k.accesses - h.accesses,
-        major_faults: k.major_faults - h.major_faults,
-        cache_faults: k.cache_faults - h.cache_faults,
-        reuse_faults: k.reuse_faults - h.reuse_faults,
-        readahead: k.readahead - h.readahead,
-        readahead_hits: k.readahead_hits - h.readahead_hits,
-        swapped_out: k.swapped_out - h.swapped_out,
-        dropped_clean: k.dropped_clean - h.dropped_clean,
-        slots_freed: k.slots_freed - h.slots_freed,
-        scanned: k.scanned - h.scanned,
-        memory_waits: k.memory_waits - h.memory_waits,
-        room_waits: k.room_waits - h.room_waits,
-        no_slot: k.no_slot - h.no_slot,
-        gc_written: t.gc_blocks - s.gc_blocks,
-        gc_read: t.gc_read_blocks - s.gc_read_blocks,
-        remapped: t.remapped - s.remapped,
-        dropped_cached: t.dropped_cached - s.dropped_cached,
-        resets: t.resets - s.resets,
-        stalls: t.stalls - s.stalls,
-        trims: t.trims - s.trims,
-        trimmed: t.device.trimmed_blocks - s.device.trimmed_blocks,
-        erases: t.device.erases - s.device.erases,
+        host: grown.count,
+        system: grown.system,
+        trimmed_blocks: grown.device.trimmed_blocks,
+        erases: grown.device.erases,
     }
 }

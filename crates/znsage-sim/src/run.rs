@@ -386,12 +386,12 @@ struct Ended<'a, S> {
 impl<S: System> Ended<'_, S> {
     fn result(self, spec: &Spec, device: &Device, total: u32, has_requests: bool) -> RunResult {
         let wrong = self.check();
-        let (a, b) = self.between;
-        let time = b.at - a.at;
-        let counts = result::counts(&a, &b);
-        let swapped_in = counts.major_faults + counts.readahead;
-        let (tenants, fault_latency) = result::tenants(&a, &b, self.latencies);
-        let (end, all) = (self.s.stats(), self.h.count);
+        let (begin, end) = self.between;
+        let grown = end.since(&begin);
+        let (time, n) = (grown.at, grown.count);
+        let swapped_in = n.major_faults + n.readahead;
+        let (tenants, fault_latency) = result::tenants(&grown, self.latencies);
+        let (stats, all) = (self.s.stats(), self.h.count);
         RunResult {
             system: spec.system,
             device: device.params.name.clone(),
@@ -404,24 +404,27 @@ impl<S: System> Ended<'_, S> {
             pages: self.h.pages.len() as u64,
             frames: u64::from(spec.frames()),
             seconds: crate::time::to_secs(time),
-            before_seconds: crate::time::to_secs(a.at),
-            swap_out_mb_s: result::mb_s(counts.swapped_out, time),
+            before_seconds: crate::time::to_secs(begin.at),
+            swap_out_mb_s: result::mb_s(n.swapped_out, time),
             swap_in_mb_s: result::mb_s(swapped_in, time),
-            bandwidth_mb_s: result::mb_s(counts.swapped_out + swapped_in, time),
-            operations_s: result::per_second(b.count.operations - a.count.operations, time),
+            bandwidth_mb_s: result::mb_s(n.swapped_out + swapped_in, time),
+            operations_s: result::per_second(n.operations, time),
             fault_latency,
             tenants,
             request_latency: has_requests.then(|| Latency::of(&self.latencies.requests)),
-            waf: result::waf(&a, &b),
-            cpu: result::cpu(&a, &b),
-            locks: result::locks(&a, &b),
+            waf: result::waf(&grown),
+            cpu: result::cpu(&grown),
+            locks: result::locks(&grown),
             mapping: Mapping {
-                ram_bytes: end.map_bytes,
-                ram_per_page: end.map_bytes as f64 / f64::from(total),
-                device_per_page: end.device_map_bytes as f64 / f64::from(total),
+                ram_bytes: stats.map_bytes,
+                ram_per_page: stats.map_bytes as f64 / f64::from(total),
+                device_per_page: stats.device_map_bytes as f64 / f64::from(total),
             },
-            counts,
-            page_operations: all.swapped_out + all.major_faults + all.readahead + end.gc_blocks,
+            counts: result::counts(&grown),
+            page_operations: all.swapped_out
+                + all.major_faults
+                + all.readahead
+                + stats.count.gc_blocks,
             events: self.h.queue.total(),
             wrong,
         }

@@ -42,7 +42,7 @@ pub fn percentile(sample: &[f64], share: f64) -> Option<f64> {
 /// Mean and standard deviation of a sample of two or more.
 pub fn moments(sample: &[f64]) -> (f64, f64) {
     let n = sample.len() as f64;
-    let mean = sample.iter().sum::<f64>() / n;
+    let mean = mean(sample).unwrap_or(f64::NAN);
     let squares: f64 = sample.iter().map(|x| (x - mean) * (x - mean)).sum();
     (mean, (squares / (n - 1.0)).sqrt())
 }

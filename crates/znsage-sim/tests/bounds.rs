@@ -117,7 +117,7 @@ fn no_system_beats_the_device() {
         assert!(l.count > 10_000 && l.p50_us <= l.p99_us && l.p99_us <= l.max_us, "{l:?}");
         // Each thread has one fault at a time. (The last faults are not timed.)
         let most = 16.0 * 1e6 / l.mean_us;
-        let faults = r.counts.major_faults as f64 / r.seconds;
+        let faults = r.counts.host.major_faults as f64 / r.seconds;
         assert!(faults < 1.05 * most, "{system}: {faults} faults a second, at most {most}");
     }
 }
@@ -149,7 +149,7 @@ fn more_memory_means_fewer_faults() {
         spec.utilization = 100.0 * (all - memory) as f64 / (256u64 << 20) as f64;
         spec.host.memory = memory;
         let r = sound(&spec);
-        r.counts.major_faults as f64 / r.counts.accesses as f64
+        r.counts.host.major_faults as f64 / r.counts.host.accesses as f64
     };
     let (few, some, many) = (faults(8 << 20), faults(32 << 20), faults(96 << 20));
     assert!(few > 1.2 * some && some > 1.2 * many, "{few} {some} {many}");

@@ -39,7 +39,7 @@ fn waf(ssd: &mut ConventionalSsd) -> f64 {
         for _ in 0..times * blocks {
             now = ssd.write(now, rng.random_range(0..blocks), 1);
         }
-        ssd.counters().clone()
+        *ssd.counters()
     };
     let before = overwrite(ssd, 3);
     let after = overwrite(ssd, 2);
@@ -109,7 +109,7 @@ fn garbage_collection_takes_bandwidth_from_the_host() {
         let mut jobs = [overwrites(&ssd)];
         // Reach the steady state first.
         run(&mut ssd, now, 60 * SEC, &mut jobs);
-        let before = ssd.counters().clone();
+        let before = *ssd.counters();
         let rate = run(&mut ssd, now + 61 * SEC, 20 * SEC, &mut jobs)[0].mb_s(256);
         let after = ssd.counters();
         let copied = after.copied_blocks - before.copied_blocks;

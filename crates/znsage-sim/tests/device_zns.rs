@@ -282,7 +282,7 @@ fn queue_depth_limits_commands_in_flight() {
 #[test]
 fn finish_fills_the_zone_and_slows_others() {
     let (mut ssd, now) = zns("zn540", 6, 2);
-    let before = ssd.counters().clone();
+    let before = *ssd.counters();
     let done = ssd.append(now, 2, 1).unwrap().done;
     let finished = ssd.finish(done, 2).unwrap();
     let capacity = u64::from(ssd.geometry().zone_blocks);
@@ -343,7 +343,7 @@ fn copy_moves_without_the_link() {
     let extents: Vec<_> = (0..64)
         .map(|i| znsage_sim::device::Extent { zone: 0, offset: i * 1000, blocks: 3 })
         .collect();
-    let before = ssd.counters().clone();
+    let before = *ssd.counters();
     let copied = ssd.copy(now, &extents, 1).unwrap();
     assert_eq!((copied.offset, ssd.zone(1).write_pointer), (0, 192));
     let c = ssd.counters();

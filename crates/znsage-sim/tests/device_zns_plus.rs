@@ -160,7 +160,7 @@ fn valid(ssd: &ZnsSsd) -> Vec<u64> {
 #[test]
 fn threaded_logging_fills_the_holes() {
     let (mut ssd, now) = full(&[]);
-    let before = ssd.counters().clone();
+    let before = *ssd.counters();
     let valid = valid(&ssd);
     ssd.tl_open(now, 0, &valid).unwrap();
     assert_eq!(ssd.zone(0).state, ZoneState::Open);

@@ -267,7 +267,7 @@ fn every_system_keeps_every_page_in_turns() {
             spec.published.policy = PolicyKind::Cpu;
             spec.set("device.controller.write_us", "100").unwrap();
             let r = sound(&spec);
-            assert!(r.counts.swapped_out > 50_000 && r.counts.no_slot == 0, "{system}");
+            assert!(r.counts.host.swapped_out > 50_000 && r.counts.host.no_slot == 0, "{system}");
             assert!(r.waf.total >= 1.0 && r.waf.total < 8.0, "{system}: {:?}", r.waf);
             assert_eq!(r, sound(&spec), "{system} repeats");
         }

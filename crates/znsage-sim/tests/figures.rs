@@ -27,7 +27,7 @@ fn choose(ids: &[&str]) -> Vec<Definition> {
 }
 
 fn make(chosen: &[Definition], threads: usize) -> Vec<Figure> {
-    figures::make(chosen, &smallest(), threads, &|_, _, _| ()).unwrap()
+    figures::make(chosen, &smallest(), threads, &mut |_, _, _| ())
 }
 
 fn write(dir: &Path, figures: &[Figure]) -> Vec<(String, String)> {

@@ -92,13 +92,13 @@ fn every_system_replays_a_trace() {
     for system in SystemKind::ALL {
         let mut spec = spec(system, &path);
         let recorded = sound(&spec);
-        assert_eq!(recorded.counts.swapped_out, u64::from(written), "{system}");
+        assert_eq!(recorded.counts.host.swapped_out, u64::from(written), "{system}");
         assert!(recorded.waf.total >= 1.0 && recorded.waf.total < 6.0, "{system}");
         // 60,000 steps, one in 200 us.
         assert!((11.5..13.0).contains(&recorded.seconds), "{system}: {}", recorded.seconds);
         spec.load.recorded_times = false;
         let fast = sound(&spec);
-        assert_eq!(fast.counts.swapped_out, u64::from(written), "{system}");
+        assert_eq!(fast.counts.host.swapped_out, u64::from(written), "{system}");
         assert!(fast.seconds < recorded.seconds, "{system}: {} s", fast.seconds);
         assert!((fast.waf.total / recorded.waf.total - 1.0).abs() < 0.2, "{system}");
         assert_eq!(fast, sound(&spec), "the same trace, the same result");
@@ -112,7 +112,7 @@ fn slots_used_before_the_recording_can_be_read() {
     let head = format!("znsage-trace 1\nslots {SLOTS}\n");
     std::fs::write(&path, head + "10 0 R 5\n20 1 F 6 3\n30 0 W 5\n40 0 R 5\n").unwrap();
     let r = sound(&spec(SystemKind::ZnSage, &path));
-    assert_eq!((r.counts.swapped_out, r.counts.major_faults, r.pages), (1, 2, 4));
+    assert_eq!((r.counts.host.swapped_out, r.counts.host.major_faults, r.pages), (1, 2, 4));
 }
 
 #[test]

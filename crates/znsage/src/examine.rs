@@ -7,8 +7,10 @@ use crate::error::{Error, Kind, Result};
 use crate::sys::Sys;
 use crate::{resume, swaps, units};
 
-/// Forward and reverse map, 4 bytes each.
-const MAP_BYTES_PER_BLOCK: u64 = 8;
+/// The forward map, 4 bytes a slot, and lists, which take a part of that (engine/census.c).
+const MAP_BYTES: u64 = 5;
+/// The forward map of compressed pages.
+const PACKED_MAP_BYTES: u64 = 8;
 
 /// The module's default (kmod/config.c).
 const DEFAULT_RESERVE: u32 = 2;
@@ -122,8 +124,12 @@ fn check_write_size(
 
 fn check_memory(sys: &dyn Sys, args: &OnArgs, backing: &Backing, page: u64) -> Result<()> {
     // With --size the module also maps spare zones, which it counts itself.
-    let bytes = args.size.unwrap_or(backing.usable_bytes).min(backing.usable_bytes);
-    let need = (bytes / page).min(device::MAX_BLOCKS) * MAP_BYTES_PER_BLOCK;
+    let size = args.size.unwrap_or(backing.usable_bytes);
+    let need = if args.compresses() {
+        size / page * PACKED_MAP_BYTES
+    } else {
+        (size.min(backing.usable_bytes) / page).min(device::MAX_BLOCKS) * MAP_BYTES
+    };
     let have = swaps::available_memory(sys)?;
     if need <= have {
         return Ok(());

@@ -216,7 +216,7 @@ fn refused(e: &io::Error, args: &OnArgs, path: &str, logged: Option<String>) -> 
             "`modprobe xts` and `modprobe aes` must succeed: the kernel needs CONFIG_CRYPTO_XTS \
              and CONFIG_CRYPTO_AES; or omit --encrypt",
         ),
-        Some(libc::ENOMEM) => (Kind::Space, "the map takes 8 bytes of memory for each page"),
+        Some(libc::ENOMEM) => (Kind::Space, "the map takes 5 bytes of memory for each page, and 8 with --compress"),
         _ => (Kind::Kernel, "the kernel log (`dmesg`) may tell more"),
     };
     let why = logged.unwrap_or_else(|| reason(e));

@@ -4,11 +4,12 @@
 
 use std::io;
 
+use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::json;
 
 use crate::choices;
-use crate::cli::SetArgs;
+use crate::cli::{Compress, SetArgs};
 use crate::configfs;
 use crate::counters::{self, directory};
 use crate::error::{Error, Kind, Result};
@@ -28,10 +29,11 @@ enum Key {
     GcHigh,
     Pace,
     Deadline,
+    Compress,
 }
 
-const KEYS: [Key; 6] =
-    [Key::Policy, Key::Victim, Key::GcLow, Key::GcHigh, Key::Pace, Key::Deadline];
+const KEYS: [Key; 7] =
+    [Key::Policy, Key::Victim, Key::GcLow, Key::GcHigh, Key::Pace, Key::Deadline, Key::Compress];
 
 impl Key {
     fn name(self) -> &'static str {
@@ -42,6 +44,7 @@ impl Key {
             Key::GcHigh => "gc-high",
             Key::Pace => "pace",
             Key::Deadline => "deadline",
+            Key::Compress => "compress",
         }
     }
 
@@ -137,6 +140,10 @@ fn parse_value(key: Key, text: &str) -> Result<String> {
     let bad = |why: String| usage(format!("{}: {why}", key.name()));
     match key {
         Key::Policy | Key::Victim => units::parse_name(text).map_err(bad),
+        Key::Compress => match Compress::from_str(text, false) {
+            Ok(how) => Ok(how.name().to_string()),
+            Err(_) => Err(bad(format!("`{text}` is not off, lz4 or zstd"))),
+        },
         Key::Deadline => units::parse_micros(text).map(|us| us.to_string()).map_err(bad),
         Key::GcLow | Key::GcHigh => match text.parse::<u32>() {
             Ok(n) => Ok(n.to_string()),
@@ -276,6 +283,14 @@ fn refused(sys: &dyn Sys, name: &str, w: &Wanted, e: &io::Error) -> Error {
             choices::refused(sys, key.file(), &w.value).unwrap_or_else(listed)
         }
         Some(libc::EINVAL | libc::ERANGE) => by_module(),
+        Some(libc::EOPNOTSUPP) => {
+            Error::new(Kind::Device, format!("{name} was attached without compression"))
+                .hint("`znsage off`, then `znsage on --compress`; only then can it be changed")
+        }
+        Some(libc::ENOPKG) => {
+            Error::new(Kind::Environment, format!("the kernel has no compressor {}", w.value))
+                .hint("the kernel needs CONFIG_CRYPTO_LZ4 or CONFIG_CRYPTO_ZSTD")
+        }
         Some(libc::EBUSY) => {
             Error::new(Kind::Busy, format!("{} cannot be changed now", key.name()))
         }

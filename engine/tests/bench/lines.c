@@ -67,7 +67,6 @@ void lines_begin(const struct zse_engine *e)
 		  LINES_CHUNKS);
 	add_range(e->zones, cfg->nr_zones * sizeof(*e->zones), LINES_ZONES);
 	add_range(e->fwd, (size_t)cfg->nr_slots * sizeof(*e->fwd), LINES_MAPS);
-	add_range(e->rev, (size_t)e->nr_blocks * sizeof(*e->rev), LINES_MAPS);
 	counting = true;
 }
 

@@ -11,7 +11,7 @@ use crate::memory::Memory;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::PAGE;
 
-crate::cases![compress: shrinks, gc, zstd (more), refuses_in_time (more), whole_pages (more)];
+crate::cases![compress: shrinks, gc, zstd (more), refuses_in_time (more), whole_pages (more), changes];
 
 /// The benchmark's memory limit. Compression takes the CPU while pages are on their way out, which
 /// hold memory.
@@ -59,6 +59,55 @@ fn shrinks(_: &mut Log) -> Outcome {
 
 fn zstd(_: &mut Log) -> Outcome {
     shrink_by("zstd")
+}
+
+/// Another algorithm from now on. What the others wrote can still be read, also after GC has moved
+/// it.
+fn changes(_: &mut Log) -> Outcome {
+    let backing = guest::device(MAIN)?;
+    let plain = Device::attach(&backing, &[("force", "1")])?;
+    let node = plain.node();
+    let refused = guest::run(&["znsage", "set", &node, "compress=zstd"])?;
+    ensure!(
+        refused.status != 0 && refused.stderr.contains("without compression"),
+        "{}",
+        refused.said()
+    );
+    plain.end()?;
+
+    let device = Device::attach(&backing, &[("compress", "lz4"), ("force", "1")])?;
+    let disk = device.disk()?;
+    let slots = disk.slots();
+    let part = slots / 4;
+    let mut memory = Memory::new(slots * PAGE)?;
+    memory.fill(0..slots, 1);
+    // Three quarters of each page compress to nothing.
+    memory.bytes_mut().chunks_mut(PAGE).for_each(|page| page[PAGE / 4..].fill(7));
+    let want = memory.bytes().to_vec();
+    let mut written = Vec::new();
+    for (nth, how) in ["lz4", "zstd", "off", "lz4"].into_iter().enumerate() {
+        guest::ok(&["znsage", "set", &device.node(), &format!("compress={how}")])?;
+        let before = device.counter("host_blocks")?;
+        disk.write_slots(&memory, nth * part..(nth + 1) * part).context("write")?;
+        written.push((device.counter("host_blocks")? - before) as f64 / part as f64);
+    }
+    print!("{written:.2?} blocks a page ... ");
+    ensure!(written[2] > 1.0 && written[3] < 0.5, "{written:?} blocks a page");
+    ensure!(written[0] < 0.5 && written[1] < 0.5, "{written:?} blocks a page");
+    // Three quarters of the slots again and again, so that GC moves the others, which share their zones.
+    guest::ok(&["znsage", "set", &device.node(), "compress=off"])?;
+    for run in (0..4).flat_map(|_| (0..4 * part - 12).step_by(16)) {
+        disk.write_slots(&memory, run..run + 12).context("write again")?;
+    }
+    ensure!(device.counter("gc_blocks")? > 0, "GC moved nothing");
+    memory.bytes_mut().fill(0);
+    disk.read_slots(&mut memory, 0..4 * part).context("read")?;
+    let read = &memory.bytes()[..4 * part * PAGE];
+    let wrong = read.chunks(PAGE).zip(want.chunks(PAGE)).position(|(is, was)| is != was);
+    ensure!(wrong.is_none(), "slot {wrong:?} is wrong");
+    drop(disk);
+    device.check()?;
+    device.end()
 }
 
 /// Pages that do not shrink, on a device that is nearly full: GC moves them.

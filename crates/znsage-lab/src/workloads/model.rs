@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use znsage_sim::stats::median;
 
 use crate::model::System;
 use crate::result::Result;
 use crate::select;
-use crate::stats::median;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Workload {
@@ -133,7 +133,7 @@ impl Comparison {
         let values = |setting| -> Vec<f64> {
             self.runs.iter().filter(|r| r.setting == setting).filter_map(&value).collect()
         };
-        let of = |setting| median(&values(setting));
+        let of = |setting| median(&values(setting)).unwrap_or(f64::NAN);
         let (stock, znsage) = (of(Setting::Stock), of(Setting::Znsage));
         let rounds = values(Setting::Znsage).into_iter().zip(values(Setting::Stock));
         let ratios: Vec<f64> = rounds.map(|(znsage, stock)| znsage / stock).collect();

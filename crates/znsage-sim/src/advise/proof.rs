@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Is the result of the search better than chance?
 
-use super::question::{AdviceError, Measured};
+use super::question::{AdviceError, Goal, Measured};
 use super::runs::Runs;
 use super::setting::{Choice, SETTINGS};
 use crate::stats::{estimate, moments, percent};
@@ -22,6 +22,13 @@ pub struct Gain {
 }
 
 impl Gain {
+    /// Of runs over others with the same seeds; None of no runs.
+    pub(super) fn of(goal: Goal, over: &[Measured], of: &[Measured]) -> Option<Gain> {
+        let ratios = of.iter().zip(over).map(|(a, b)| libm::log(goal.score(a) / goal.score(b)));
+        let of = estimate(&ratios.collect::<Vec<_>>())?;
+        Some(Gain { percent: percent(of.mean), low: percent(of.low), high: percent(of.high) })
+    }
+
     /// Is it clear of the noise, and large enough to matter?
     pub fn counts(&self) -> bool {
         self.low > 0.0 && self.percent >= WORTH
@@ -105,11 +112,7 @@ fn changed(start: &Choice, best: &Choice) -> Vec<usize> {
 
 /// Gain of `a` over `b`; None if one of them cannot run.
 fn gain(runs: &Runs, a: &Choice, b: &Choice) -> Option<Gain> {
-    let goal = runs.goal();
-    let (a, b) = (runs.all(a)?, runs.all(b)?);
-    let ratios = a.iter().zip(&b).map(|(a, b)| libm::log(goal.score(a) / goal.score(b)));
-    let of = estimate(&ratios.collect::<Vec<_>>())?;
-    Some(Gain { percent: percent(of.mean), low: percent(of.low), high: percent(of.high) })
+    Gain::of(runs.goal(), &runs.all(b)?, &runs.all(a)?)
 }
 
 fn noise(runs: &Runs, choice: &Choice) -> f64 {

@@ -94,7 +94,7 @@ impl Measured {
             bandwidth_mb_s: r.bandwidth_mb_s,
             waf: r.waf.total,
             p99_us: r.fault_latency.p99_us,
-            stalls: r.counts.stalls as f64,
+            stalls: r.counts.system.stalls as f64,
             space_percent: r.slots as f64 / r.capacity_blocks as f64 * 100.0,
         }
     }

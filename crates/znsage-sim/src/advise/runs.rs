@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Runs of choices, each made once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::question::{AdviceError, Goal, Measured, Question, Tried};
 use super::setting::{Choice, Setting, SETTINGS};
-use crate::run::{check, run, RunError};
+use crate::pool::End;
+use crate::run::check;
 use crate::spec::Spec;
 use crate::stats::percent;
-use crate::sweep::pool::{self, End};
+use crate::sweep::{self, run_each};
 
 /// Runs of each choice, each with a seed of its own.
 pub const SEEDS: usize = 5;
@@ -93,41 +94,37 @@ impl<'a> Runs<'a> {
 
     /// Runs the choices that have not run.
     pub fn make(&mut self, wanted: &[(Choice, u64)]) -> Result<(), AdviceError> {
-        let mut todo = Vec::new();
-        for key in wanted {
-            if self.known.contains_key(key) || todo.iter().any(|(k, _)| k == key) {
-                continue;
-            }
-            let spec = key.0.spec(self.spec(), key.1);
-            match check(&spec) {
-                Ok(()) => todo.push((key.clone(), spec)),
-                Err(e) => drop(self.known.insert(key.clone(), Err(e.to_string()))),
-            }
-        }
-        self.run(todo, |known, key, outcome| drop(known.insert(key, outcome)))
+        let unknown = wanted.iter().filter(|key| !self.known.contains_key(*key));
+        let unknown: BTreeSet<_> = unknown.cloned().collect();
+        let specs = unknown.into_iter().map(|(c, seed)| {
+            let spec = c.spec(self.spec(), seed);
+            ((c, seed), spec)
+        });
+        let ran = self.run(specs.collect())?;
+        self.known.extend(ran);
+        Ok(())
     }
 
+    /// Runs specs; returns what became of them.
     fn run<K: Send + 'static>(
         &mut self,
-        todo: Vec<(K, Spec)>,
-        mut keep: impl FnMut(&mut Known, K, Outcome),
-    ) -> Result<(), AdviceError> {
-        let Runs { known, made, show, stop, doing, .. } = self;
-        let end = pool::each(
-            self.question.jobs,
-            todo,
-            |(_, spec)| run(spec),
-            &mut *stop,
-            |(key, spec), result| {
-                let result = result.ok_or_else(|| AdviceError::Panicked(settings(&spec)))?;
-                keep(known, key, outcome(result)?);
-                *made += 1;
-                show(Progress { done: *made, doing });
-                Ok::<_, AdviceError>(())
-            },
-        )?;
+        specs: Vec<(K, Spec)>,
+    ) -> Result<Vec<(K, Outcome)>, AdviceError> {
+        let Runs { made, show, stop, doing, .. } = self;
+        let mut all = Vec::new();
+        let end = run_each(self.question.jobs, specs, &mut *stop, |key, spec, outcome| {
+            let outcome = outcome.ok_or_else(|| AdviceError::Panicked(settings(&spec)))?;
+            *made += usize::from(!matches!(outcome, sweep::Outcome::Impossible(_)));
+            show(Progress { done: *made, doing });
+            let measured = match outcome {
+                sweep::Outcome::Result(r) => Ok(Measured::of(&r)),
+                sweep::Outcome::Stuck(why) | sweep::Outcome::Impossible(why) => Err(why),
+            };
+            all.push((key, measured));
+            Ok::<_, AdviceError>(())
+        })?;
         match end {
-            End::Done => Ok(()),
+            End::Done => Ok(all),
             End::Stopped => Err(AdviceError::Stopped),
         }
     }
@@ -137,8 +134,8 @@ impl<'a> Runs<'a> {
         &mut self,
         specs: Vec<(K, Spec)>,
     ) -> Result<Vec<(K, Measured)>, AdviceError> {
-        let mut all = Vec::new();
-        self.run(specs, |_, key, outcome| all.extend(outcome.ok().map(|m| (key, m))))?;
+        let ran = self.run(specs)?.into_iter();
+        let mut all: Vec<_> = ran.filter_map(|(key, m)| Some((key, m.ok()?))).collect();
         all.sort_by_key(|(key, _)| *key);
         Ok(all)
     }
@@ -183,14 +180,6 @@ impl<'a> Runs<'a> {
         // Numbers by their size.
         tried.sort_by_key(|t| (t.value.parse::<u64>().ok(), t.value.clone()));
         tried
-    }
-}
-
-fn outcome(result: Result<crate::RunResult, RunError>) -> Result<Outcome, AdviceError> {
-    match result {
-        Ok(r) => Ok(Ok(Measured::of(&r))),
-        Err(RunError::Stuck(e)) => Ok(Err(e.to_string())),
-        Err(e) => Err(e.into()),
     }
 }
 

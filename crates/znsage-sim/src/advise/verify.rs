@@ -12,7 +12,6 @@ use super::runs::Runs;
 use super::setting::Choice;
 use crate::scale;
 use crate::spec::Spec;
-use crate::stats::{estimate, percent};
 
 /// Seeds of the comparison: such a run takes longer.
 const SEEDS: usize = 3;
@@ -53,12 +52,7 @@ pub(super) fn verify(
     if was.len() != SEEDS || is.len() != SEEDS {
         return Ok(Some(Verified { zones, gain: None, holds: false }));
     }
-    let ratios = is.iter().zip(&was).map(|(a, b)| libm::log(goal.score(a) / goal.score(b)));
-    let gain = estimate(&ratios.collect::<Vec<_>>()).map(|e| Gain {
-        percent: percent(e.mean),
-        low: percent(e.low),
-        high: percent(e.high),
-    });
+    let gain = Gain::of(goal, &was, &is);
     let allowed = goal.allows(&Measured::mean(&is), &Measured::mean(&was));
     Ok(Some(Verified { zones, gain, holds: allowed && gain.is_some_and(|g| g.counts()) }))
 }

@@ -11,6 +11,9 @@ use super::frame::{
 use super::layers::{picture, Drawing, Point};
 use super::style::{difference, number, to_axis, Axis, Look};
 
+/// The plot is at least so high, whatever is around it.
+const LEAST_HEIGHT: i32 = 270 * PX;
+
 /// Groups of bars.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BarChart {
@@ -18,6 +21,8 @@ pub struct BarChart {
     pub title: String,
     /// How the data were obtained.
     pub subtitle: String,
+    /// What the groups are.
+    pub x: String,
     /// Upwards; it should begin at 0.
     pub y: Axis,
     /// The bars of each group.
@@ -92,11 +97,13 @@ impl BarChart {
         let bars = self.groups.iter().flat_map(|g| g.bars.iter().flatten());
         let values = || bars.clone().flat_map(|b| [b.low, b.high, b.top()]);
         let (mut y_range, y_ticks) = fit(&self.y, values());
-        // Room for the numbers above the bars; narrow bars have them upright.
-        let highest = to_axis(values().fold(0.0, f64::max), self.y.scale);
-        let room = if self.groups.len() * self.series.len() > 8 { 0.35 } else { 0.13 };
-        y_range.end = y_range.end.max(highest + room * (highest - y_range.start));
-        let x = Axis::default();
+        // Room for the numbers above the bars.
+        for (bar, height) in self.numbers() {
+            let top = to_axis(bar.top(), self.y.scale) - y_range.start;
+            let room = f64::from(height + 5 * PX) / f64::from(LEAST_HEIGHT);
+            y_range.end = y_range.end.max(y_range.start + top / (1.0 - room));
+        }
+        let x = Axis::new(self.x.clone());
         let labels = self.groups.iter().enumerate();
         let legend = self.series.iter().map(|s| Key {
             label: &s.label,
@@ -116,6 +123,24 @@ impl BarChart {
             legend: legend.collect(),
         };
         picture(&frame, self)
+    }
+
+    /// Each bar, and how high the number above it is; narrow bars have it upright.
+    fn numbers(&self) -> Vec<(&Bar, i32)> {
+        let upright = self.groups.len() * self.series.len() > 8;
+        let mut all = Vec::new();
+        for group in &self.groups {
+            for (i, bar) in group.bars.iter().enumerate() {
+                let Some(bar) = bar else { continue };
+                let height = match self.off(group, i, bar) {
+                    off if upright => text_width(&both(bar, off), SMALL),
+                    Some(_) => 26 * PX,
+                    None => 13 * PX,
+                };
+                all.push((bar, height));
+            }
+        }
+        all
     }
 
     /// The bars of a series: group, bar, left and right edge.
@@ -153,7 +178,7 @@ impl BarChart {
         let (top, foot) = self.ends(plot, bar);
         box_of(area, (left, top), (right, foot), series.look, series.published);
         let value = bar.text();
-        let off = self.partner(group, i).map(|p| difference(p.high, bar.high));
+        let off = self.off(group, i, bar);
         let widest =
             text_width(&value, SMALL).max(off.as_ref().map_or(0, |o| text_width(o, SMALL)));
         let middle = (left + right) / 2;
@@ -165,8 +190,7 @@ impl BarChart {
         }
         let above = plot.at(0.0, bar.top()).1.min(top) - 3 * PX;
         if widest > right - left + 2 * PX {
-            let both = off.map_or(value.clone(), |off| format!("{value} ({off})"));
-            return text_upwards(area, &both, (middle, above), SMALL, &INK);
+            return text_upwards(area, &both(bar, off), (middle, above), SMALL, &INK);
         }
         let place = (HPos::Center, VPos::Bottom);
         match off {
@@ -178,6 +202,11 @@ impl BarChart {
         }
     }
 
+    /// How far bar `i` is from what was published.
+    fn off(&self, group: &Group, i: usize, bar: &Bar) -> Option<String> {
+        self.partner(group, i).map(|p| difference(p.high, bar.high))
+    }
+
     /// The published single value that bar `i` is compared with.
     fn partner<'a>(&self, group: &'a Group, i: usize) -> Option<&'a Bar> {
         if self.series[i].published {
@@ -187,6 +216,11 @@ impl BarChart {
         let at = self.series.iter().position(same)?;
         group.bars[at].as_ref().filter(|b| b.low == b.high)
     }
+}
+
+/// The number of a bar, with its difference, on one line.
+fn both(bar: &Bar, off: Option<String>) -> String {
+    off.map_or(bar.text(), |off| format!("{} ({off})", bar.text()))
 }
 
 impl Drawing for BarChart {

@@ -330,8 +330,8 @@ pub(super) fn connector(area: &Area, from: At, to: At, look: Look) {
 }
 
 /// A thin line from a point to its text.
-pub(super) fn leader(area: &Area, from: At, to: At) {
-    let style = INK.mix(0.4).stroke_width(PX as u32 / 2);
+pub(super) fn leader(area: &Area, from: At, to: At, look: Look) {
+    let style = rgb(look).stroke_width(PX as u32 / 2);
     drawn(area.draw(&PathElement::new(vec![from, to], style)));
 }
 

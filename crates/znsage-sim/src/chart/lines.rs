@@ -5,7 +5,7 @@ use plotters::style::text_anchor::{HPos, VPos};
 
 use super::frame::{
     band, colour, connector, fit, leader, mark, path, text, text_width, whisker, Area, At, Frame,
-    Key, Kind, Plot, INK, PX, SMALL,
+    Key, Kind, Plot, PX, SMALL,
 };
 use super::layers::{picture, Drawing, Point};
 use super::style::{difference, number, Axis, Look};
@@ -105,7 +105,7 @@ impl LineChart {
                 let (from, to) = (plot.at(*x, *y), plot.at(*x, *simulated));
                 connector(area, from, to, p.look);
                 if few {
-                    labels.push((from, difference(*y, *simulated)));
+                    labels.push((from, difference(*y, *simulated), p.look));
                 }
             }
         }
@@ -200,13 +200,14 @@ fn misses(&(from, to): &(At, At), a: At, b: At) -> bool {
 }
 
 /// Writes each text beside its point, as near as it is clear of lines, marks and other
-/// texts, with a thin line from the point if it is not next to it.
-fn beside(area: &Area, plot: &Plot, series: &[Series], mut labels: Vec<(At, String)>) {
+/// texts, in the colour of its series, with a thin line from the point if it is not next to
+/// it.
+fn beside(area: &Area, plot: &Plot, series: &[Series], mut labels: Vec<(At, String, Look)>) {
     const STEPS: i32 = 12;
-    labels.sort_by_key(|(at, _)| (at.0, at.1));
+    labels.sort_by_key(|(at, ..)| (at.0, at.1));
     let mut free = Free::new(series, plot);
     let (gap, height) = (11 * PX, 13 * PX);
-    for (at, what) in labels {
+    for (at, what, look) in labels {
         let width = text_width(&what, SMALL);
         let place = |right: bool, dy: i32| {
             let x = if right { at.0 + gap } else { at.0 - gap - width };
@@ -222,9 +223,9 @@ fn beside(area: &Area, plot: &Plot, series: &[Series], mut labels: Vec<(At, Stri
         let middle = (a.1 + b.1) / 2;
         if (middle - at.1).abs() >= height {
             let end = if a.0 > at.0 { a.0 - 2 * PX } else { b.0 + 2 * PX };
-            leader(area, at, (end, middle));
+            leader(area, at, (end, middle), look);
         }
-        text(area, &what, (a.0, middle), SMALL, &INK, (HPos::Left, VPos::Center));
+        text(area, &what, (a.0, middle), SMALL, &colour(look), (HPos::Left, VPos::Center));
         free.boxes.push((a, b));
     }
 }

@@ -205,6 +205,7 @@ mod tests {
         let chart = BarChart {
             title: "Bars".into(),
             subtitle: String::new(),
+            x: "device".into(),
             y: Axis::from_zero("WAF"),
             series: vec![
                 BarSeries { label: "published".into(), look, published: true },
@@ -219,6 +220,35 @@ mod tests {
         roxmltree::Document::parse(&svg).unwrap();
         for text in ["-25 %", "1.5", "1 - 3", "simulated"] {
             assert!(svg.contains(&format!(">\n{text}\n<")), "{text}: {svg}");
+        }
+    }
+
+    #[test]
+    fn upright_numbers_end_below_the_legend() {
+        let look = Look::system(SystemKind::ZnsPlus);
+        let series = [true, false, true, false].map(|published| BarSeries {
+            label: if published { "published" } else { "simulated" }.into(),
+            look,
+            published,
+        });
+        let bars = |v: f64| vec![Some(Bar::of(v)), Some(Bar::of(13.0 * v)), None, None];
+        let chart = BarChart {
+            title: "Bars".into(),
+            subtitle: String::new(),
+            x: "flash".into(),
+            y: Axis { from: Some(50.0), ..Axis::log("MB/s") },
+            series: series.into(),
+            groups: [80.0, 100.0, 240.0]
+                .map(|v| Group { label: "one".into(), bars: bars(v) })
+                .into(),
+        };
+        let all = texts(&chart.svg());
+        let legend = all.iter().filter(|t| t.2 == "simulated").map(|t| t.1).max().unwrap();
+        let upright: Vec<_> = all.iter().filter(|t| t.2.ends_with(" times)")).collect();
+        assert_eq!(upright.len(), 3, "{all:?}");
+        for (_, foot, text) in upright {
+            let top = foot - frame::text_width(text, frame::SMALL);
+            assert!(top > legend, "{text}: {top}, {legend}");
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use crate::counters::counters;
 use crate::time::Ns;
 
 /// Shape and limits of a zoned device.
@@ -150,44 +151,45 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// Counters of a device since it was made.
-///
-/// `programmed_blocks` = `written_blocks` + `copied_blocks` + `padding_blocks`
-/// once all that was written has left the write buffer; the device's own write
-/// amplification is their quotient, [`DeviceCounters::waf`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DeviceCounters {
-    /// Write and append commands.
-    pub writes: u64,
-    /// Blocks the host wrote or appended.
-    pub written_blocks: u64,
-    /// Read commands.
-    pub reads: u64,
-    /// Blocks the host read.
-    pub read_blocks: u64,
-    /// Blocks the device moved itself: by its garbage collection, by Copy,
-    /// by `zone_compaction`, by internal plugging.
-    pub copied_blocks: u64,
-    /// Copied blocks that never left their chip.
-    pub copyback_blocks: u64,
-    /// Blocks written because a zone was finished before it was full.
-    pub padding_blocks: u64,
-    /// All blocks programmed into the flash.
-    pub programmed_blocks: u64,
-    /// Erase operations of a die (of a block of each of its planes).
-    pub erases: u64,
-    /// Zones reset.
-    pub resets: u64,
-    /// Zones finished.
-    pub finishes: u64,
-    /// TRIM commands.
-    pub trims: u64,
-    /// Blocks that TRIM freed.
-    pub trimmed_blocks: u64,
-    /// Victims that the device's own garbage collection emptied.
-    pub gc_victims: u64,
-    /// Time spent on them, from the choice of a victim to its last program.
-    pub gc_time: Ns,
+counters! {
+    /// Counters of a device since it was made.
+    ///
+    /// `programmed_blocks` = `written_blocks` + `copied_blocks` + `padding_blocks`
+    /// once all that was written has left the write buffer; the device's own write
+    /// amplification is their quotient, [`DeviceCounters::waf`].
+    pub struct DeviceCounters {
+        /// Write and append commands.
+        pub writes: u64,
+        /// Blocks the host wrote or appended.
+        pub written_blocks: u64,
+        /// Read commands.
+        pub reads: u64,
+        /// Blocks the host read.
+        pub read_blocks: u64,
+        /// Blocks the device moved itself: by its garbage collection, by Copy,
+        /// by `zone_compaction`, by internal plugging.
+        pub copied_blocks: u64,
+        /// Copied blocks that never left their chip.
+        pub copyback_blocks: u64,
+        /// Blocks written because a zone was finished before it was full.
+        pub padding_blocks: u64,
+        /// All blocks programmed into the flash.
+        pub programmed_blocks: u64,
+        /// Erase operations of a die (of a block of each of its planes).
+        pub erases: u64,
+        /// Zones reset.
+        pub resets: u64,
+        /// Zones finished.
+        pub finishes: u64,
+        /// TRIM commands.
+        pub trims: u64,
+        /// Blocks that TRIM freed.
+        pub trimmed_blocks: u64,
+        /// Victims that the device's own garbage collection emptied.
+        pub gc_victims: u64,
+        /// Time spent on them, from the choice of a victim to its last program.
+        pub gc_time: u64,
+    }
 }
 
 impl DeviceCounters {

@@ -132,7 +132,7 @@ fn isolation(_: &Scale, o: &Outcomes) -> Figure {
             do the same in other zones (or other parts of a conventional SSD)."
                 .into(),
         ],
-        x: Across::Names(vec!["beside one".into(), "beside two".into()]),
+        x: Across::Names("other threads", vec!["one".into(), "two".into()]),
         y: Axis::from_zero("throughput lost, %"),
         better: None,
         series: series.collect(),

@@ -64,7 +64,7 @@ fn memory(scale: &Scale, o: &Outcomes) -> Figure {
              device."
                 .into(),
         ],
-        x: Across::Names(vec!["in RAM".into(), "on the device".into()]),
+        x: Across::Names("where the mappings are", vec!["in RAM".into(), "on the device".into()]),
         y: Axis::from_zero("bytes a page"),
         better: Some(Better::Less),
         series: series.into(),

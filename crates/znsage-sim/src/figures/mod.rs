@@ -56,18 +56,16 @@ pub fn select(ids: &[String]) -> Result<Vec<Definition>, String> {
 /// Runs what the figures need, with each seed of the scale and `threads` runs at a time,
 /// and makes the figures.
 ///
-/// # Errors If the threads cannot be created. A failed run is not an error:
-/// its figure says so.
+/// A failed run is not an error: its figure says so.
 pub fn make(
     definitions: &[Definition],
     scale: &Scale,
     threads: usize,
-    progress: &(dyn Fn(usize, usize, &str) + Sync),
-) -> Result<Vec<Figure>, String> {
+    progress: &mut dyn FnMut(usize, usize, &str),
+) -> Vec<Figure> {
     let seeds: Vec<Scale> = scale.each_seed().collect();
     let all = |d: &Definition| seeds.iter().flat_map(|s| (d.jobs)(s)).collect::<Vec<Job>>();
-    let outcomes =
-        Outcomes::of(&definitions.iter().flat_map(all).collect::<Vec<_>>(), threads, progress)?;
+    let outcomes = Outcomes::of(definitions.iter().flat_map(all).collect(), threads, progress);
     let one = |d: &Definition, seed: &Scale| {
         let mut figure = (d.make)(seed, &outcomes);
         let failures = outcomes.failures(&(d.jobs)(seed)).into_iter();
@@ -77,5 +75,5 @@ pub fn make(
     let figures = definitions
         .iter()
         .map(|d| Figure::over_seeds(seeds.iter().map(|seed| one(d, seed)).collect()));
-    Ok(figures.collect())
+    figures.collect()
 }

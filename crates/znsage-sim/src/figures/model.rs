@@ -39,8 +39,8 @@ pub struct Figure {
 pub enum Across {
     /// Numbers: lines.
     Numbers(Axis),
-    /// Names: bars; `x` of the points is the index.
-    Names(Vec<String>),
+    /// What is named, and the names: bars; `x` of the points is the index.
+    Names(&'static str, Vec<String>),
 }
 
 /// Which way is better.
@@ -344,7 +344,7 @@ impl Figure {
 
     fn place(&self, x: f64) -> String {
         match &self.x {
-            Across::Names(names) => names[x as usize].clone(),
+            Across::Names(_, names) => names[x as usize].clone(),
             // In full: 0.75 and 1234.5 are different places.
             Across::Numbers(_) => format!("{x}"),
         }
@@ -383,7 +383,7 @@ impl Figure {
     pub fn svg(&self) -> String {
         match &self.x {
             Across::Numbers(x) => self.lines(x).svg(),
-            Across::Names(names) => self.bars(names).svg(),
+            Across::Names(what, names) => self.bars(what, names).svg(),
         }
     }
 
@@ -405,7 +405,7 @@ impl Figure {
         LineChart { title, subtitle, x: x.clone(), y: self.y.clone(), series }
     }
 
-    fn bars(&self, names: &[String]) -> BarChart {
+    fn bars(&self, what: &str, names: &[String]) -> BarChart {
         let mut series = Vec::new();
         let mut groups: Vec<Group> =
             names.iter().map(|n| Group { label: n.clone(), bars: Vec::new() }).collect();
@@ -422,7 +422,7 @@ impl Figure {
             }
         }
         let (title, subtitle) = (self.title.clone(), self.name.clone());
-        BarChart { title, subtitle, y: self.y.clone(), series, groups }
+        BarChart { title, subtitle, x: what.into(), y: self.y.clone(), series, groups }
     }
 }
 

@@ -113,7 +113,7 @@ fn cells(c: &Claim) -> [Cell; 5] {
 fn values(f: &Figure) -> Table {
     let x = match &f.x {
         Across::Numbers(axis) => axis.label.clone(),
-        Across::Names(_) => String::new(),
+        Across::Names(what, _) => what.to_string(),
     };
     let head =
         vec!["Series".into(), x, "Published".into(), "Simulated".into(), "Difference".into()];

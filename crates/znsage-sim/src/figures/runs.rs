@@ -2,14 +2,13 @@
 //! The runs behind the figures, each made once, in parallel.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+use std::convert::Infallible;
 
 use super::device::DeviceJob;
 use super::model::Figure;
 use super::scale::Scale;
 use crate::course::Course;
+use crate::pool;
 use crate::run::run_with_course;
 use crate::{RunResult, Spec};
 
@@ -84,25 +83,23 @@ impl Job {
 impl Outcomes {
     /// Runs every job once, `threads` at a time. Reports done jobs, all jobs and the
     /// last job to `progress`.
-    ///
-    /// # Errors
-    /// If the threads cannot be had.
     pub fn of(
-        jobs: &[Job],
+        jobs: Vec<Job>,
         threads: usize,
-        progress: &(dyn Fn(usize, usize, &str) + Sync),
-    ) -> Result<Outcomes, String> {
-        let unique: BTreeMap<String, &Job> = jobs.iter().map(|j| (j.key(), j)).collect();
-        let all: Vec<(String, &Job)> = unique.into_iter().collect();
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-        let pool = pool.build().map_err(|e| e.to_string())?;
-        let done = AtomicUsize::new(0);
-        let one = |(key, job): &(String, &Job)| {
-            let outcome = job.run();
-            progress(done.fetch_add(1, Ordering::Relaxed) + 1, all.len(), &job.text());
-            (key.clone(), outcome)
+        progress: &mut dyn FnMut(usize, usize, &str),
+    ) -> Outcomes {
+        let unique: BTreeMap<String, Job> = jobs.into_iter().map(|j| (j.key(), j)).collect();
+        let all = unique.len();
+        let mut by_key = BTreeMap::new();
+        let done = |(key, job): (String, Job), outcome: Option<Outcome>| {
+            let panicked = || Outcome::Failed("the simulator panicked".into());
+            by_key.insert(key, outcome.unwrap_or_else(panicked));
+            progress(by_key.len(), all, &job.text());
+            Ok::<_, Infallible>(())
         };
-        Ok(Outcomes { by_key: pool.install(|| all.par_iter().map(one).collect()) })
+        let unique = unique.into_iter().collect();
+        let _ = pool::each(threads, unique, |(_, job): &(String, Job)| job.run(), || false, done);
+        Outcomes { by_key }
     }
 
     /// How many there are.

@@ -94,7 +94,7 @@ fn bandwidth(scale: &Scale, o: &Outcomes) -> Figure {
         name: p.name.clone(),
         source: p.source.clone(),
         about: vec![field.about()],
-        x: Across::Names(names),
+        x: Across::Names("device utilization", names),
         y: Axis::from_zero("swap-out over that of ZNSwap, times"),
         better: Some(Better::More),
         series: series.into(),

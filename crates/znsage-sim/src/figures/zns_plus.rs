@@ -64,7 +64,7 @@ fn compaction(_: &Scale, o: &Outcomes) -> Figure {
         name: p.name.clone(),
         source: p.source.clone(),
         about: vec![SETUP.into()],
-        x: Across::Names(names),
+        x: Across::Names("device", names),
         y: Axis::from_zero("less time than by the host, %"),
         better: None,
         series: vec![s.points(points).publish(0.0, p.value("compaction"))],
@@ -136,7 +136,7 @@ fn copy_bandwidth(_: &Scale, o: &Outcomes) -> Figure {
         name: p.name.clone(),
         source: p.source.clone(),
         about: vec![SETUP.into()],
-        x: Across::Names(FLASH.map(|f| f.0.to_string()).into()),
+        x: Across::Names("flash", FLASH.map(|f| f.0.to_string()).into()),
         // Values span a factor of thirty.
         y: Axis { from: Some(50.0), ..Axis::log("copied, MB/s") },
         better: None,

@@ -32,10 +32,10 @@ const THEIRS_WIDE: Party =
         .field(1);
 const ZNSAGE_WIDE: Party = Party::new("znsage, zones over 16 dies", SystemKind::ZnSage, FITTED)
     .with(WIDE)
-    .variant(Variant::OtherDevice)
+    .variant(Variant::Device)
     .field(1);
 const LARGE: Party =
-    Party::new("znsage, large zones", SystemKind::ZnSage, "zn540").variant(Variant::Device);
+    Party::new("znsage, large zones", SystemKind::ZnSage, "zn540").variant(Variant::OtherDevice);
 /// The first pages after the fill.
 const FRESH: &[(&str, &str)] = &[("run.warmup", "0"), ("run.measure", "0.04")];
 const FRESH_ZNSWAP: Party = Party::new("ZNSwap, at first", SystemKind::ZnSwap, "zn540")
@@ -154,7 +154,7 @@ fn fig8(scale: &Scale, o: &Outcomes) -> Figure {
         name: p.name.clone(),
         source: p.source.clone(),
         about: vec![vm.about()],
-        x: Across::Names(names),
+        x: Across::Names("device utilization", names),
         y: Axis::from_zero("swap-out over that of ZNSwap, times"),
         better: Some(Better::More),
         series: series.into(),
@@ -235,7 +235,7 @@ fn fig9(scale: &Scale, o: &Outcomes) -> Figure {
                  CPU time, so that 8 CPUs answer what a network of 2.5 Gbit/s carries.",
             SERVICE.parse::<f64>().unwrap_or_default() / 1e3
         )],
-        x: Across::Names(MIXES.map(|m| m.0.to_string()).into()),
+        x: Across::Names("mix of requests", MIXES.map(|m| m.0.to_string()).into()),
         y: Axis::from_zero("throughput lost, %"),
         better: Some(Better::Less),
         series: series.into(),

@@ -421,7 +421,7 @@ fn tenants(scale: &Scale, o: &Outcomes) -> Figure {
     let axis = Axis::from_zero("accesses, thousands a second");
     let title = "ZNSwap: a reading and a writing cgroup";
     let mut f = figure("znswap-tenants", title, axis, field.about());
-    f.x = Across::Names(vec!["reader".into(), "writer".into()]);
+    f.x = Across::Names("cgroup", vec!["reader".into(), "writer".into()]);
     f.better = Some(Better::More);
     let of = |party: &Party, tenant: usize| {
         let r = field.result(scale, o, party, TENANTS_AT[0])?;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A spinlock in virtual time.
 
+use crate::counters::counters;
 use crate::time::Ns;
 
 /// Knows until when it is held; earlier callers spin.
@@ -9,15 +10,16 @@ pub struct Lock {
     free_at: Ns,
 }
 
-/// Acquisitions and waits of all locks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LockStats {
-    /// Acquisitions.
-    pub taken: u64,
-    /// Acquisitions that had to wait.
-    pub contended: u64,
-    /// Total wait.
-    pub wait: Ns,
+counters! {
+    /// Acquisitions and waits of all locks.
+    pub struct LockStats {
+        /// Acquisitions.
+        pub taken: u64,
+        /// Acquisitions that had to wait.
+        pub contended: u64,
+        /// Total wait, nanoseconds.
+        pub wait: u64,
+    }
 }
 
 impl Lock {

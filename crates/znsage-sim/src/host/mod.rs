@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use znsage_engine::InMemory;
 
+use crate::counters::counters;
 use crate::event::{Event, Queue};
 use crate::time::Ns;
 use costs::Costs;
@@ -29,52 +30,54 @@ use page::{Frame, Page, Place, Pte, Shadow, MANY_TASKS, NONE, NO_TASK};
 use slots::Slots;
 use task::{By, Next, Task};
 
-/// Counters of the host, in pages unless noted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Accesses of the workload.
-    pub accesses: u64,
-    /// Requests of the workload that ended.
-    pub operations: u64,
-    /// First touches.
-    pub zeroed: u64,
-    /// Faults that read the page from the device.
-    pub major_faults: u64,
-    /// Faults that found the page in the swap cache.
-    pub cache_faults: u64,
-    /// Writes to a page that still had its slot.
-    pub reuse_faults: u64,
-    /// Pages read ahead.
-    pub readahead: u64,
-    /// Pages read ahead and used before their eviction.
-    pub readahead_hits: u64,
-    /// Pages written to swap.
-    pub swapped_out: u64,
-    /// Pages evicted without a write, because their slot had the same content.
-    pub dropped_clean: u64,
-    /// Slots given back.
-    pub slots_freed: u64,
-    /// Pages scanned by reclaim.
-    pub scanned: u64,
-    /// Runs of reclaim.
-    pub reclaims: u64,
-    /// Times a task waited for a frame after reclaiming.
-    pub memory_waits: u64,
-    /// Times a task waited for room to swap out to.
-    pub room_waits: u64,
-    /// Pages not swapped out because no slot was free.
-    pub no_slot: u64,
+counters! {
+    /// Counters of the host, in pages unless noted.
+    pub struct Counters {
+        /// Accesses of the workload.
+        pub accesses: u64,
+        /// Requests of the workload that ended.
+        pub operations: u64,
+        /// First touches.
+        pub zeroed: u64,
+        /// Faults that read the page from the device.
+        pub major_faults: u64,
+        /// Faults that found the page in the swap cache.
+        pub cache_faults: u64,
+        /// Writes to a page that still had its slot.
+        pub reuse_faults: u64,
+        /// Pages read ahead.
+        pub readahead: u64,
+        /// Pages read ahead and used before their eviction.
+        pub readahead_hits: u64,
+        /// Pages written to swap.
+        pub swapped_out: u64,
+        /// Pages evicted without a write, because their slot had the same content.
+        pub dropped_clean: u64,
+        /// Slots given back.
+        pub slots_freed: u64,
+        /// Pages scanned by reclaim.
+        pub scanned: u64,
+        /// Runs of reclaim.
+        pub reclaims: u64,
+        /// Times a task waited for a frame after reclaiming.
+        pub memory_waits: u64,
+        /// Times a task waited for room to swap out to.
+        pub room_waits: u64,
+        /// Pages not swapped out because no slot was free.
+        pub no_slot: u64,
+    }
 }
 
-/// Counters of a cgroup.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct GroupCounters {
-    /// Requests that ended.
-    pub operations: u64,
-    /// Faults that read the page from the device.
-    pub major_faults: u64,
-    /// Pages written to swap.
-    pub swapped_out: u64,
+counters! {
+    /// Counters of a cgroup.
+    pub struct GroupCounters {
+        /// Requests that ended.
+        pub operations: u64,
+        /// Faults that read the page from the device.
+        pub major_faults: u64,
+        /// Pages written to swap.
+        pub swapped_out: u64,
+    }
 }
 
 /// Parameters of a host.

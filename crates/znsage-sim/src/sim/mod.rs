@@ -11,13 +11,14 @@ use std::sync::Arc;
 
 use hdrhistogram::Histogram;
 
+use crate::device::DeviceCounters;
 use crate::event::Event;
 use crate::host::cpu::Cpus;
 use crate::host::lock::LockStats;
 use crate::host::readahead::Readahead;
 use crate::host::task::Next;
 use crate::host::{Counters, GroupCounters, Host};
-use crate::system::{System, SystemStats};
+use crate::system::{System, SystemCounters};
 use crate::time::{Ns, MS, SEC};
 use crate::workload::{Access, Step, Workload};
 
@@ -54,10 +55,10 @@ pub struct Limits {
     pub every: u64,
 }
 
-/// All counters at a moment.
+/// All counters at a moment, or how much they grew between two.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// The moment.
+    /// The moment, or the time between the two.
     pub at: Ns,
     /// The host's counters.
     pub count: Counters,
@@ -72,7 +73,9 @@ pub struct Snapshot {
     /// CPU time of interrupts.
     pub irq: Ns,
     /// The system's counters.
-    pub system: SystemStats,
+    pub system: SystemCounters,
+    /// The device's counters.
+    pub device: DeviceCounters,
 }
 
 /// A run that cannot continue.
@@ -87,6 +90,7 @@ pub struct Stuck {
 impl Snapshot {
     fn of<S: System>(h: &Host, s: &S) -> Self {
         let threads = &h.tasks[..h.threads()];
+        let stats = s.stats();
         Snapshot {
             at: h.now,
             count: h.count,
@@ -95,7 +99,24 @@ impl Snapshot {
             threads_cpu: threads.iter().map(|t| t.cpu_time).sum(),
             worker_cpu: h.tasks[h.worker() as usize].cpu_time,
             irq: Cpus::irq_time(&h.cpus),
-            system: s.stats(),
+            system: stats.count,
+            device: stats.device,
+        }
+    }
+
+    /// How much everything grew since `before`, an earlier snapshot of the run.
+    pub fn since(&self, before: &Snapshot) -> Snapshot {
+        let groups = self.by_group.iter().zip(&before.by_group);
+        Snapshot {
+            at: self.at - before.at,
+            count: self.count.since(&before.count),
+            by_group: groups.map(|(now, before)| now.since(before)).collect(),
+            locks: self.locks.since(&before.locks),
+            threads_cpu: self.threads_cpu - before.threads_cpu,
+            worker_cpu: self.worker_cpu - before.worker_cpu,
+            irq: self.irq - before.irq,
+            system: self.system.since(&before.system),
+            device: self.device.since(&before.device),
         }
     }
 }

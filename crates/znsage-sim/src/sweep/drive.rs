@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use super::error::SweepError;
 use super::file::{Point, Sweep};
-use super::pool::{self, End};
 use super::shard::Shard;
 use super::store::{Entry, Outcome, Store};
 
+use crate::pool::{self, End};
 use crate::run::{check, run, RunError};
 use crate::spec::Spec;
 
@@ -111,21 +111,15 @@ pub fn drive(
     let mut progress = Progress { stage: Stage::Running, done: 0, todo: todo.len() };
     let mut panicked = Vec::new();
     show(progress);
-    let end = pool::each(
-        plan.jobs,
-        todo,
-        |(_, spec)| run(spec),
-        stop,
-        |(index, _), result| {
-            match result {
-                None => panicked.push(sweep.describe(&sweep.points[index])),
-                Some(result) => store.append(entry(index, outcome(result)))?,
-            }
-            progress.done += 1;
-            show(progress);
-            Ok(())
-        },
-    )?;
+    let end = run_each(plan.jobs, todo, stop, |index, _, outcome| {
+        match outcome {
+            None => panicked.push(sweep.describe(&sweep.points[index])),
+            Some(outcome) => store.append(entry(index, outcome))?,
+        }
+        progress.done += 1;
+        show(progress);
+        Ok(())
+    })?;
     Ok(Driven {
         entries: store.entries().clone(),
         points: all.len(),
@@ -135,13 +129,22 @@ pub fn drive(
     })
 }
 
-fn outcome(result: Result<crate::RunResult, RunError>) -> Outcome {
-    match result {
+/// Runs specs, each known by a key, on `jobs` threads. Passes what became of each to
+/// `done`; None if the run panicked. Polls `stop`.
+///
+/// # Errors If `done` fails; no further run begins then.
+pub(crate) fn run_each<K: Send + 'static, E>(
+    jobs: usize,
+    specs: Vec<(K, Spec)>,
+    stop: impl FnMut() -> bool,
+    mut done: impl FnMut(K, Spec, Option<Outcome>) -> Result<(), E>,
+) -> Result<End, E> {
+    let one = |(_, spec): &(K, Spec)| match run(spec) {
         Ok(result) => Outcome::Result(Box::new(result)),
         Err(RunError::Stuck(e)) => Outcome::Stuck(e.to_string()),
-        // The check passed before; a file may have changed since.
         Err(e) => Outcome::Impossible(e.to_string()),
-    }
+    };
+    pool::each(jobs, specs, one, stop, |(key, spec), outcome| done(key, spec, outcome))
 }
 
 fn left(all: &[&Point], finished: &BTreeMap<usize, Entry>) -> Vec<(usize, Spec)> {

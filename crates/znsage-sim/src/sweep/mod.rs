@@ -5,7 +5,7 @@
 //! [`Sweep`] is the file, expanded into points. [`Store`] keeps what is
 //! finished, a line a run, so that a sweep can stop and go on at any time.
 //! [`Shard`] is one machine's part of the points. [`drive()`] runs what is left
-//! of them on the threads of [`pool`], [`merge`] joins parts. [`table`],
+//! of them on the threads of [`crate::pool`], [`merge`] joins parts. [`table`],
 //! [`parquet`], [`report`] and [`output`] are what comes out, the same bytes whatever the
 //! number of threads, shards and interruptions.
 
@@ -15,12 +15,12 @@ mod file;
 pub mod merge;
 pub mod output;
 pub mod parquet;
-pub mod pool;
 pub mod report;
 mod shard;
 mod store;
 pub mod table;
 
+pub(crate) use drive::run_each;
 pub use drive::{default_dir, drive, Driven, Plan, Progress, Stage};
 pub use error::SweepError;
 pub use file::{Point, Sweep};

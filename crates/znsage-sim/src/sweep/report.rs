@@ -340,6 +340,7 @@ fn bars(table: &Table, keys: &[&Column], names: &Column) -> Section {
         let chart = BarChart {
             title: metric.title.into(),
             subtitle: format!("by {}", described(&names.name)),
+            x: described(&names.name),
             y: Axis::from_zero(metric.axis),
             series: lines.iter().map(series).collect(),
             groups: groups.iter().map(group).collect(),

@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use znsage_engine::InMemory;
 
+use crate::counters::counters;
 use crate::device::DeviceCounters;
 use crate::host::slots::Released;
 use crate::host::task::By;
@@ -65,29 +66,37 @@ pub enum SlotSource {
     },
 }
 
-/// Counters of a system. Blocks are of 4 KiB.
+counters! {
+    /// Counters of a system. Blocks are of 4 KiB.
+    pub struct SystemCounters {
+        /// Swapped out by the kernel and written.
+        pub host_blocks: u64,
+        /// Written again by the system's garbage collection.
+        pub gc_blocks: u64,
+        /// Written to fill up a write unit.
+        pub padding_blocks: u64,
+        /// Written to keep mappings on the device.
+        pub metadata_blocks: u64,
+        /// Read by garbage collection.
+        pub gc_read_blocks: u64,
+        /// Zones reset.
+        pub resets: u64,
+        /// Page table entries that garbage collection rewrote.
+        pub remapped: u64,
+        /// Slots that garbage collection dropped because the page was in memory.
+        pub dropped_cached: u64,
+        /// Times that swap-out had no zone to write to.
+        pub stalls: u64,
+        /// TRIM commands.
+        pub trims: u64,
+    }
+}
+
+/// What a system tells of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SystemStats {
-    /// Swapped out by the kernel and written.
-    pub host_blocks: u64,
-    /// Written again by the system's garbage collection.
-    pub gc_blocks: u64,
-    /// Written to fill up a write unit.
-    pub padding_blocks: u64,
-    /// Written to keep mappings on the device.
-    pub metadata_blocks: u64,
-    /// Read by garbage collection.
-    pub gc_read_blocks: u64,
-    /// Zones reset.
-    pub resets: u64,
-    /// Page table entries that garbage collection rewrote.
-    pub remapped: u64,
-    /// Slots that garbage collection dropped because the page was in memory.
-    pub dropped_cached: u64,
-    /// Times that swap-out had no zone to write to.
-    pub stalls: u64,
-    /// TRIM commands.
-    pub trims: u64,
+    /// Its counters.
+    pub count: SystemCounters,
     /// Bytes of RAM for mappings.
     pub map_bytes: u64,
     /// Bytes of mappings on the device, besides the blocks.
@@ -150,7 +159,7 @@ pub trait System {
     /// The run ends: write pending pages, begin nothing new.
     fn wind_down(&mut self, h: &mut Host);
 
-    /// Counters.
+    /// Its counters, and the memory that it takes.
     fn stats(&self) -> SystemStats;
 
     /// Checks every invariant; nothing is in flight.

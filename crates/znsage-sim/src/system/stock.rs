@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use slab::Slab;
 
 use super::media::Shadow;
-use super::{In, SlotSource, System, SystemStats, Taken, Wrong};
+use super::{In, SlotSource, System, SystemCounters, SystemStats, Taken, Wrong};
 use crate::device::ConventionalSsd;
 use crate::event::Event;
 use crate::host::page::MAX_SLOTS;
@@ -259,13 +259,10 @@ impl System for Stock {
     fn wind_down(&mut self, _h: &mut Host) {}
 
     fn stats(&self) -> SystemStats {
-        let device = self.dev.counters().clone();
-        SystemStats {
-            host_blocks: self.host_blocks,
-            trims: device.trims,
-            device,
-            ..SystemStats::default()
-        }
+        let device = *self.dev.counters();
+        let (host_blocks, trims) = (self.host_blocks, device.trims);
+        let count = SystemCounters { host_blocks, trims, ..SystemCounters::default() };
+        SystemStats { count, device, ..SystemStats::default() }
     }
 
     fn check(&self, h: &Host) -> Vec<Wrong> {

@@ -2,14 +2,16 @@
 //! Many seeds on several threads. Results are added in the order of the seeds,
 //! so they do not depend on the threads.
 
+use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use rayon::prelude::*;
 use serde::Serialize;
 
 use super::counts::Counts;
 use super::seed::run;
-use super::types::{Failure, Sabotage};
+use super::types::{Failure, Outcome, Sabotage};
+use crate::pool;
 
 /// Seeds per thread between two progress reports.
 const AT_A_TIME: u64 = 8;
@@ -45,19 +47,14 @@ pub struct Summary {
 impl Campaign {
     /// Runs the seeds. Calls `progress` regularly, which may stop the campaign.
     ///
-    /// # Panics If threads cannot be created.
+    /// # Panics If threads cannot be created, or a seed panics.
     pub fn run(&self, mut progress: impl FnMut(&Summary) -> ControlFlow<()>) -> Summary {
-        let threads = rayon::ThreadPoolBuilder::new().num_threads(self.jobs).build();
-        let threads = threads.expect("threads");
         let mut sum = Summary { first: self.first, ..Summary::default() };
         loop {
             let left = self.seeds.map_or(u64::MAX, |n| n - sum.seeds);
             let from = self.first.saturating_add(sum.seeds);
             let to = from.saturating_add(left.min(AT_A_TIME * self.jobs.max(1) as u64));
-            let outcomes: Vec<_> = threads.install(|| {
-                (from..to).into_par_iter().map(|seed| run(seed, self.sabotage, None)).collect()
-            });
-            for outcome in outcomes {
+            for outcome in self.outcomes((from..to).collect()).into_values() {
                 sum.seeds += 1;
                 sum.counts.add(&outcome.counts);
                 sum.failures.extend(outcome.failure);
@@ -69,5 +66,23 @@ impl Campaign {
                 return sum;
             }
         }
+    }
+
+    /// What becomes of each seed.
+    fn outcomes(&self, seeds: Vec<u64>) -> BTreeMap<u64, Outcome> {
+        let (mut all, sabotage) = (BTreeMap::new(), self.sabotage);
+        let one = move |seed: &u64| run(*seed, sabotage, None);
+        let _ = pool::each(
+            self.jobs,
+            seeds,
+            one,
+            || false,
+            |seed, outcome| {
+                let outcome = outcome.unwrap_or_else(|| panic!("seed {seed} panicked"));
+                all.insert(seed, outcome);
+                Ok::<_, Infallible>(())
+            },
+        );
+        all
     }
 }

@@ -17,6 +17,8 @@ pub mod worker;
 
 use std::time::{Duration, Instant, SystemTime};
 
+use znsage_sim::stats;
+
 use crate::cli::BenchArgs;
 use crate::counters;
 use crate::error::{Error, Kind, Result};
@@ -331,7 +333,6 @@ impl Watch {
     }
 
     fn mean_utilization(&self) -> Option<f64> {
-        let n = self.utilizations.len();
-        (n > 0).then(|| self.utilizations.iter().sum::<f64>() / n as f64)
+        stats::mean(&self.utilizations)
     }
 }

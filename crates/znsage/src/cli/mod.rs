@@ -12,7 +12,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::units::parse_section;
 
 pub use bench::{BenchArgs, Pattern};
-pub use on::{OnArgs, OnCommand, Profile};
+pub use on::{Compress, OnArgs, OnCommand, Profile};
 
 const STATUS: &str = "\
 Exit status:
@@ -40,6 +40,8 @@ Settings:
   pace=PERCENT   garbage collection finishes a victim before swap-out has used
                  this share of the free space; 0: as fast as it can
   deadline=TIME  longest time a page waits for its chunk to fill: 500us, 5ms
+  compress=HOW   how pages are compressed from now on: off, lz4, zstd; only on a
+                 device that was turned on with --compress
 
 All settings are checked before the first one changes. If one fails, none changes.";
 

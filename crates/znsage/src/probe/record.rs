@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use znsage_sim::stats;
 
 use crate::bench::Latency;
 use crate::machine::Machine;
@@ -158,8 +159,7 @@ pub struct Times {
 impl Times {
     pub fn of(us: &[f64]) -> Option<Times> {
         let max = us.iter().copied().reduce(f64::max)?;
-        let mean = us.iter().sum::<f64>() / us.len() as f64;
-        Some(Times { count: us.len() as u64, mean, max })
+        Some(Times { count: us.len() as u64, mean: stats::mean(us)?, max })
     }
 }
 
@@ -178,11 +178,11 @@ impl Fill {
         passes: f64,
         samples: Vec<Sample>,
     ) -> Fill {
-        let n = samples.len().max(1) as f64;
-        let mean = samples.iter().map(|s| s.mib_per_s).sum::<f64>() / n;
-        let lowest = samples.iter().map(|s| s.mib_per_s).reduce(f64::min).unwrap_or(0.0);
-        let square = |s: &Sample| (s.mib_per_s - mean) * (s.mib_per_s - mean);
-        let deviation = (samples.iter().map(square).sum::<f64>() / n).sqrt();
+        let rates: Vec<f64> = samples.iter().map(|s| s.mib_per_s).collect();
+        let mean = stats::mean(&rates).unwrap_or(0.0);
+        let lowest = rates.iter().copied().reduce(f64::min).unwrap_or(0.0);
+        let squares: Vec<f64> = rates.iter().map(|r| (r - mean) * (r - mean)).collect();
+        let deviation = stats::mean(&squares).unwrap_or(0.0).sqrt();
         let deviation_percent = if mean > 0.0 { 100.0 * deviation / mean } else { 0.0 };
         let (mean_mib_per_s, lowest_mib_per_s) = (mean, lowest);
         Fill {

@@ -82,6 +82,8 @@ pub fn bars(
     let chart = BarChart {
         title: title.into(),
         subtitle: subtitle.into(),
+        // The groups' names say what they are.
+        x: String::new(),
         y: Axis::from_zero(axis),
         series: series.collect(),
         groups,

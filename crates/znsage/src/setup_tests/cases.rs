@@ -4,6 +4,8 @@
 //!
 //! `== TITLE` begins a case with a new [`machine`]; lines in [`Case::set_up`] change
 //! it. `$ WORDS` runs the command; `>` shows its text, hint and exit status.
+//! `document NAME` compares what `--json` prints of the last command with the file in
+//! tests/printed/json, `generate PROGRAM` shows the units that the generator makes.
 //! `undone` says that a failed command acted and undid it; files that it did not
 //! restore are listed. `changes` lists those that differ since the set-up.
 
@@ -15,7 +17,9 @@ use std::rc::Rc;
 
 use snapbox::{assert_data_eq, Data, IntoData};
 
+use super::generating::{generate, made};
 use super::machine::*;
+use super::printed::compare_json;
 use super::probing::add_fio;
 use crate::sys::fake::Fake;
 use crate::sys::{LogLine, Ran, Sys};
@@ -73,6 +77,17 @@ impl Case {
             "do" => {
                 run(&self.fake, rest).unwrap_or_else(|e| panic!("{line}: {}", e.to_text()));
                 String::new()
+            }
+            "document" => {
+                compare_json(&self.json, rest);
+                String::new()
+            }
+            "generate" => {
+                let failed = generate(&self.fake, rest).err();
+                let said = failed.map_or(String::new(), |e| {
+                    format!("{}exit status {}\n", e.to_text(), e.kind as u8)
+                });
+                said + &made(&self.fake)
             }
             "doctor" => {
                 let text = run(&self.fake, "doctor").unwrap().text;
@@ -268,15 +283,16 @@ cases!(
     list,
     doctor,
     probe,
-    keep_slots
+    keep_slots,
+    documents,
+    generator
 );
 
 /// A check of `doctor` that no case triggers may see nothing at all.
 #[test]
 fn every_check_of_doctor_has_a_case() {
     let cases = std::fs::read_to_string("tests/cases/doctor.txt").unwrap();
-    let fake = machine();
-    add_well(&fake);
+    let fake = well();
     turn_on(&fake);
     let json = run(&fake, "doctor").unwrap().json;
     for finding in json["findings"].as_array().unwrap() {

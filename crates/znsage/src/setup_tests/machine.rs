@@ -226,6 +226,21 @@ pub fn turn_on(fake: &Fake) {
     run(fake, "on /dev/nvme1n1").unwrap();
 }
 
+/// A machine of which `doctor` says only good.
+pub fn well() -> Fake {
+    let fake = machine();
+    add_well(&fake);
+    fake
+}
+
+/// The same with one device on.
+pub fn on() -> Fake {
+    let fake = well();
+    run(&fake, "on /dev/nvme1n1 --priority 10 --policy cpu").unwrap();
+    add_details(&fake);
+    fake
+}
+
 /// Adds what `doctor` looks at, all in good order.
 pub fn add_well(fake: &Fake) {
     fake.put("/boot/config-6.12.0-test", "CONFIG_SWAP=y\nCONFIG_BLK_DEV_ZONED=y\n");

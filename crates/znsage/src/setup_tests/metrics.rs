@@ -9,6 +9,7 @@ use std::fs;
 use serde_json::Value;
 
 use super::machine::*;
+use super::printed::compare_text;
 use crate::prometheus::{DEVICES, METRICS};
 use crate::sys::fake::Fake;
 
@@ -152,14 +153,6 @@ fn lint(family: &Family) -> Vec<String> {
     found
 }
 
-fn on() -> Fake {
-    let fake = machine();
-    add_well(&fake);
-    turn_on(&fake);
-    add_details(&fake);
-    fake
-}
-
 fn metrics(fake: &Fake) -> Vec<Family> {
     let text = run(fake, "status --prometheus").unwrap().text;
     families_of(&text).unwrap_or_else(|why| panic!("{why}\n{text}"))
@@ -226,6 +219,14 @@ fn metrics_follow_the_conventions() {
         assert!(family.name.starts_with("znsage_"), "{}", family.name);
         assert!(!family.samples.is_empty(), "{}", family.name);
     }
+}
+
+#[test]
+fn the_whole_output_is_that_of_the_file() {
+    let fake = on();
+    fake.put("/sys/block/znsage0/znsage/policy", "cgroup\n");
+    fake.put("/sys/block/znsage0/znsage/encrypt", "aes-xts\n");
+    compare_text(&run(&fake, "status --prometheus").unwrap().text, "status-prometheus");
 }
 
 #[test]

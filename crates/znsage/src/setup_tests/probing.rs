@@ -17,8 +17,7 @@ const PROFILE: &str = "/root/fast.conf";
 const SAVED: &str = "/root/probe.json";
 
 fn with_fio() -> Fake {
-    let fake = machine();
-    add_well(&fake);
+    let fake = well();
     add_fio(&fake);
     fake
 }

@@ -131,8 +131,7 @@ fn list_reports_the_error_of_on() {
         |f| set_zones(f, vec![zone(State::Empty); 3]),
     ];
     for spoil in spoilers {
-        let fake = machine();
-        add_well(&fake);
+        let fake = well();
         spoil(&fake);
         let e = run(&fake, "on /dev/nvme1n1").unwrap_err();
         let listed = run(&fake, "list").unwrap();

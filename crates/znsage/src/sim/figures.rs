@@ -2,14 +2,13 @@
 //! `znsage sim figures`: simulates published figures.
 
 use std::fmt::Write;
-use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::Mutex;
 use std::time::Instant;
 
 use serde_json::json;
 use znsage_sim::figures::{self, Figure, Loss, Scale, WriteError};
 
+use super::sweep;
 use crate::cli::sim::FiguresArgs;
 use crate::error::{Error, Kind, Result};
 use crate::outcome::Outcome;
@@ -28,19 +27,14 @@ pub fn make(args: &FiguresArgs) -> Result<Outcome> {
     let scale = if args.quick { Scale::quick() } else { Scale::full() };
     let seeds = args.seeds.map_or(scale.seeds, |n| n.get());
     let scale = Scale { seed: args.seed, seeds, ..scale };
-    let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok());
-    let jobs = jobs.map_or(1, NonZeroUsize::get);
     let begun = Instant::now();
     let made = {
-        let progress = Mutex::new(Progress::new());
-        let show = |done: usize, of: usize, last: &str| {
-            if let Ok(mut p) = progress.lock() {
-                p.show(|| format!("{done} of {of} runs done, the last: {last}"));
-            }
+        let mut progress = Progress::new();
+        let mut show = |done: usize, of: usize, last: &str| {
+            progress.show(|| format!("{done} of {of} runs done, the last: {last}"));
         };
-        figures::make(&chosen, &scale, jobs, &show)
+        figures::make(&chosen, &scale, sweep::jobs(args.jobs), &mut show)
     };
-    let made = made.map_err(|e| Error::new(Kind::Environment, format!("--jobs {jobs}: {e}")))?;
     let files = figures::write(out, &made, &scale).map_err(|e| unwritable(out, e))?;
     let mut text = to_text(&made);
     let (n, took) = (files.len(), begun.elapsed().as_secs_f64());

@@ -229,9 +229,8 @@ fn to_text(r: &RunResult) -> String {
 
 /// What the scaler did, for people.
 pub fn scaled(s: &Scaled) -> String {
-    let kind = if s.zones == s.of_zones { "" } else { ", fewer than there" };
     format!(
-        "{} zones of {}{kind} for {} of {}; whole-zone times x {:.4}",
+        "{} zones of {} for the device's {} of {}; whole-zone times x {:.4}",
         s.zones,
         units::size(s.zone_bytes),
         s.of_zones,

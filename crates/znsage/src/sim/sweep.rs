@@ -8,9 +8,10 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use serde_json::json;
+use znsage_sim::pool;
 use znsage_sim::sweep::merge::Merged;
 use znsage_sim::sweep::{
-    default_dir, drive, output, pool, Driven, Entry, Outcome, Plan, Shard, Stage, Sweep, SweepError,
+    default_dir, drive, output, Driven, Entry, Outcome, Plan, Shard, Stage, Sweep, SweepError,
 };
 
 use crate::cli::sim::{MergeArgs, SweepArgs};

@@ -13,6 +13,7 @@ use serde_json::json;
 use znsage_sim::time::{to_secs, Ns};
 use znsage_sim::torture::{self, Campaign, Counts, Failure, Sabotage, Summary};
 
+use super::sweep;
 use crate::cli::sim::TortureArgs;
 use crate::error::{Error, Kind, Result};
 use crate::interrupt;
@@ -62,11 +63,10 @@ fn new_seed() -> u64 {
 }
 
 fn many(args: &TortureArgs) -> Summary {
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let campaign = Campaign {
         first: args.first.unwrap_or_else(|| if args.seeds.is_some() { 0 } else { new_seed() }),
         seeds: args.seeds,
-        jobs: args.jobs.map_or(cpus, usize::from),
+        jobs: sweep::jobs(args.jobs),
         keep_going: args.keep_going,
         sabotage: Sabotage::None,
     };

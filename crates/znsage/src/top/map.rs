@@ -6,6 +6,8 @@
 
 use std::time::{Duration, Instant};
 
+use znsage_sim::stats::mean;
+
 use crate::details::Details;
 use crate::error::reason;
 use crate::sys::Sys;
@@ -120,7 +122,7 @@ pub fn cells(zones: &[Zone], room: usize) -> (usize, Vec<Cell>) {
     let each = zones.len().div_ceil(room);
     let merge = |zones: &[Zone]| Cell {
         state: zones.iter().map(|z| z.state).min().unwrap_or(State::Empty),
-        live: zones.iter().map(|z| z.live).sum::<f64>() / zones.len() as f64,
+        live: mean(&zones.iter().map(|z| z.live).collect::<Vec<_>>()).unwrap_or(0.0),
     };
     (each, zones.chunks(each).map(merge).collect())
 }

@@ -6,13 +6,14 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use znsage_sim::stats::percentile;
+
 use super::group::{Disk, Group, Server, DISK};
 use super::load::{Load, Meter, Outcome, Part};
 use super::random::Random;
 use super::resp::{command, field, Client, Reply};
 use crate::files;
 use crate::result::{Context, Result};
-use crate::stats::percentile;
 use crate::workloads::model::{Metric, Setting, Sizes};
 
 const SOCKET: &str = "/run/workloads-redis";
@@ -232,12 +233,13 @@ impl Load for Redis {
         let meter = Meter::start()?;
         let before = self.requests_for(BEFORE)?;
         let (during, took) = self.save()?;
+        let of = |sample: &[f64], share| percentile(sample, share).unwrap_or(f64::NAN);
         let values = [
             ("save", took),
-            ("before-p50", percentile(&before, 0.5)),
-            ("before-p99", percentile(&before, 0.99)),
-            ("during-p50", percentile(&during, 0.5)),
-            ("during-p99", percentile(&during, 0.99)),
+            ("before-p50", of(&before, 0.5)),
+            ("before-p99", of(&before, 0.99)),
+            ("during-p50", of(&during, 0.5)),
+            ("during-p99", of(&during, 0.99)),
         ];
         let mut outcome = meter.stop(values, String::new())?;
         eprintln!("  {}: saved in {took:.1} s; verifying", setting.name());

@@ -17,7 +17,7 @@ pub use state::Znsage;
 use state::{Cached, Placement, Reading, APPENDED, COPIED, FINISHED, GC_READ, READ, RESET};
 
 use super::media::Zoned;
-use super::{In, SlotSource, System, SystemStats, Taken, Wrong};
+use super::{In, SlotSource, System, SystemCounters, SystemStats, Taken, Wrong};
 use crate::device::ZoneDevice;
 use crate::event::Event;
 use crate::host::lock::Lock;
@@ -246,7 +246,7 @@ impl<D: ZoneDevice> System for Znsage<D> {
 
     fn stats(&self) -> SystemStats {
         let st = self.e.stats();
-        SystemStats {
+        let count = SystemCounters {
             host_blocks: st.host_blocks,
             gc_blocks: st.gc_blocks,
             padding_blocks: st.padding_blocks,
@@ -254,8 +254,12 @@ impl<D: ZoneDevice> System for Znsage<D> {
             resets: st.zone_resets,
             dropped_cached: st.gc_skipped_cached,
             stalls: st.stalls,
+            ..SystemCounters::default()
+        };
+        SystemStats {
+            count,
             map_bytes: st.map_bytes,
-            device: self.media.dev.counters().clone(),
+            device: *self.media.dev.counters(),
             ..SystemStats::default()
         }
     }

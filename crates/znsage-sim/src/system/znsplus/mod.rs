@@ -18,7 +18,7 @@ use slab::Slab;
 use super::media::Zoned;
 use super::turns::{Begun, Write};
 use super::zones::{Zones, READ, RESET};
-use super::{In, SlotSource, System, SystemStats, Taken, Wrong};
+use super::{In, SlotSource, System, SystemCounters, SystemStats, Taken, Wrong};
 use crate::event::Event;
 use crate::host::lock::Lock;
 use crate::host::page::{MAX_SLOTS, NONE};
@@ -76,7 +76,7 @@ impl ZnsPlus {
             writes: Slab::new(),
             slots: Vec::new(),
             lock: Lock::default(),
-            count: SystemStats::default(),
+            count: SystemCounters::default(),
             set: set.clone(),
             media,
         })
@@ -314,9 +314,10 @@ impl System for ZnsPlus {
 
     fn stats(&self) -> SystemStats {
         SystemStats {
+            count: self.count,
             map_bytes: 4 * (self.map.len() + self.owner.len()) as u64,
-            device: self.media.dev.counters().clone(),
-            ..self.count.clone()
+            device_map_bytes: 0,
+            device: *self.media.dev.counters(),
         }
     }
 

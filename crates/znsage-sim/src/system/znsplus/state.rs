@@ -10,7 +10,7 @@ use crate::host::page::NONE;
 use crate::spec::PublishedSpec;
 use crate::system::media::Zoned;
 use crate::system::zones::Zones;
-use crate::system::SystemStats;
+use crate::system::SystemCounters;
 
 // Kinds of events, in the bits above the index of their object; 1 and 3 are those of
 // `zones.rs`.
@@ -78,7 +78,7 @@ pub struct ZnsPlus {
     pub(super) writes: Slab<Writing>,
     pub(super) slots: Vec<u32>,
     pub(super) lock: Lock,
-    pub(super) count: SystemStats,
+    pub(super) count: SystemCounters,
 }
 
 /// State of recycling: one compaction at a time.

@@ -31,7 +31,7 @@ use slab::Slab;
 use super::media::Zoned;
 use super::turns::{Begun, Write};
 use super::zones::{Zones, READ, RESET};
-use super::{In, SlotSource, System, SystemStats, Taken, Wrong};
+use super::{In, SlotSource, System, SystemCounters, SystemStats, Taken, Wrong};
 use crate::event::Event;
 use crate::host::lock::Lock;
 use crate::host::page::{MAX_SLOTS, NONE};
@@ -125,7 +125,7 @@ impl ZoneLog {
             limits: Limits::default(),
             writes: Slab::new(),
             locks: vec![Lock::default(); streams as usize + 1],
-            count: SystemStats::default(),
+            count: SystemCounters::default(),
             traits,
             set: set.clone(),
             media,
@@ -383,8 +383,8 @@ impl System for ZoneLog {
             _ if self.traits.map_in_chunk => (0, blocks / u64::from(CHUNK) * crate::time::BLOCK),
             _ => (blocks * ENTRY, 0),
         };
-        let device = self.media.dev.counters().clone();
-        SystemStats { map_bytes, device_map_bytes, device, ..self.count.clone() }
+        let device = *self.media.dev.counters();
+        SystemStats { count: self.count, map_bytes, device_map_bytes, device }
     }
 
     fn check(&self, h: &Host) -> Vec<Wrong> {

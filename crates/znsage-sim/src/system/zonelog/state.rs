@@ -9,7 +9,7 @@ use crate::host::Host;
 use crate::spec::{PublishedSpec, SystemKind};
 use crate::system::media::Zoned;
 use crate::system::zones::Zones;
-use crate::system::SystemStats;
+use crate::system::SystemCounters;
 use crate::time::Ns;
 
 // Kinds of events, in the bits above the index of their object; 1 and 3 are those of
@@ -112,7 +112,7 @@ pub struct ZoneLog {
     pub(super) limits: Limits,
     pub(super) writes: Slab<Writing>,
     pub(super) locks: Vec<Lock>,
-    pub(super) count: SystemStats,
+    pub(super) count: SystemCounters,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
