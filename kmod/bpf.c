@@ -11,8 +11,11 @@
  * of mm and the engine, where a program that calls back or traces would
  * deadlock.
  *
- * The verifier proves that a program ends, but not soon: a loop in a loop may
- * run for minutes. victim() has a reason to loop, so its time counts.
+ * The verifier proves that a program ends, but not soon. It follows a million
+ * instructions, but a call of bpf_loop(), an iterator or may_goto repeats some
+ * of them eight million times, and one in another more often. The module cannot
+ * refuse iterators and may_goto, which are the kernel's own. So the time of
+ * each call counts.
  *
  * This needs kernel 6.12, and the type information (BTF) of the kernel and of
  * this module. Without these the module works, but has no policies in BPF.
@@ -84,11 +87,11 @@ void znsage_bpf_detach(const struct znsage_policy *policy,
 #define MAX_WRONG	100
 
 /*
- * Each time that victim() takes this long it is as bad as a wrong answer. A
- * look at a zone is a fraction of a microsecond, and a disk has up to some
- * 50,000.
+ * Each time that a call takes this long it is as bad as a wrong answer. victim()
+ * has a reason to loop: a look at a zone is a fraction of a microsecond, and a
+ * disk has up to some 50,000.
  */
-#define MAX_VICTIM_NS	(50 * NSEC_PER_MSEC)
+#define MAX_CALL_NS	(50 * NSEC_PER_MSEC)
 
 /* What a program fills in; the members mean the same as in znsage_policy. */
 struct znsage_bpf_policy {
@@ -151,40 +154,67 @@ static u32 checked(struct bpf_policy *bp, const char *function, u32 answer,
 	return ZNSAGE_NONE;
 }
 
+/* When a call began: @used is CPU time of the task. */
+struct began {
+	u64 used;
+	u64 now;
+};
+
+/*
+ * The CPU time is that of the task's last tick or switch. It does not count the
+ * time for which the task was preempted, but where ticks are a second apart
+ * (nohz_full) it moves by as much at once. A call took no more than the clock
+ * says, either.
+ */
+static struct began begin(void)
+{
+	return (struct began) {
+		.used = READ_ONCE(current->se.sum_exec_runtime),
+		.now = ktime_get_mono_fast_ns(),
+	};
+}
+
+/* Count the time of a call that has ended. Returns true if it was too long. */
+static bool too_slow(struct bpf_policy *bp, const char *function,
+		     struct began began)
+{
+	struct began end = begin();
+	u64 took = min(end.used - began.used, end.now - began.now);
+
+	if (likely(took < MAX_CALL_NS))
+		return false;
+	wrong(bp, min_t(u64, div_u64(took, MAX_CALL_NS), MAX_WRONG),
+	      "a %s() of more than %u ms", function,
+	      (u32)(MAX_CALL_NS / NSEC_PER_MSEC));
+	return true;
+}
+
 static u32 bpf_place(struct zse_engine *dev, const struct znsage_page *page)
 {
 	struct bpf_policy *bp = znsage_private(dev);
 	struct znsage_levels levels;
+	struct began began;
+	u32 stream;
 
 	znsage_get_levels(dev, &levels);
-	return checked(bp, "place", bp->ops->place(dev, page), levels.streams);
+	began = begin();
+	stream = bp->ops->place(dev, page);
+	too_slow(bp, "place", began);
+	return checked(bp, "place", stream, levels.streams);
 }
 
 static u32 bpf_survivor(struct zse_engine *dev, const struct znsage_zone *z)
 {
 	struct bpf_policy *bp = znsage_private(dev);
 	struct znsage_levels levels;
+	struct began began;
+	u32 class;
 
 	znsage_get_levels(dev, &levels);
-	return checked(bp, "survivor", bp->ops->survivor(dev, z),
-		       levels.survivors);
-}
-
-/*
- * CPU time of this task, as of its last tick or switch: that is exact enough,
- * and does not count the time for which it was preempted.
- */
-static u64 time_used(void)
-{
-	return READ_ONCE(current->se.sum_exec_runtime);
-}
-
-/* Wrong answers that the time since @began counts for. */
-static u32 too_slow(u64 began)
-{
-	u64 took = time_used() - began;
-
-	return min_t(u64, div_u64(took, MAX_VICTIM_NS), MAX_WRONG);
+	began = begin();
+	class = bp->ops->survivor(dev, z);
+	too_slow(bp, "survivor", began);
+	return checked(bp, "survivor", class, levels.survivors);
 }
 
 /*
@@ -194,16 +224,12 @@ static u32 too_slow(u64 began)
 static u32 bpf_victim(struct zse_engine *dev, u32 room)
 {
 	struct bpf_policy *bp = znsage_private(dev);
-	u64 began = time_used();
+	struct began began = begin();
 	u32 zone = bp->ops->victim(dev, room);
-	u32 slow = too_slow(began);
 	struct znsage_zone z;
 
-	if (slow) {
-		wrong(bp, slow, "a victim() of more than %u ms",
-		      (u32)(MAX_VICTIM_NS / NSEC_PER_MSEC));
+	if (too_slow(bp, "victim", began))
 		return ZNSAGE_NONE;
-	}
 	if (zone == ZNSAGE_NONE ||
 	    (znsage_get_zone(dev, zone, &z) && z.live <= room))
 		return zone;

@@ -18,8 +18,9 @@ use crate::sys;
 
 /// The files that are compiled with a policy, and those that it can include. They are
 /// part of the program, which does not need its sources.
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 8] = [
     ("znsage.h", include_str!("../../../include/znsage.h")),
+    ("znsage.bpf.h", include_str!("../../../port/user/znsage.bpf.h")),
     ("zport.h", include_str!("../../../port/user/zport.h")),
     ("calls.h", include_str!("../../../port/user/policy/calls.h")),
     ("calls.c", include_str!("../../../port/user/policy/calls.c")),
@@ -85,7 +86,8 @@ fn load(object: &Path) -> Result<Policy, String> {
 }
 
 impl Policy {
-    /// The policy that a C file registers. It is compiled once, and stays loaded.
+    /// The policy that a C file registers, or that is in a source for BPF. It is compiled
+    /// once, and stays loaded.
     ///
     /// # Errors
     /// The compiler's messages, or why the policy cannot be loaded.

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use znsage_sim::spec::PlacementKind;
+use znsage_sim::spec::{PlacementKind, WorkloadKind};
 use znsage_sim::{run, RunError, Spec};
 
 fn spec(source: PathBuf) -> Spec {
@@ -54,6 +54,34 @@ fn c_policy_is_compiled_and_called() {
     assert_eq!(mine.waf, run(&same).unwrap().waf);
     // It stays loaded.
     assert_eq!(mine.waf, run(&spec(source)).unwrap().waf);
+}
+
+fn sample(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../samples").join(name)
+}
+
+/// Samples in BPF do what the policies do whose names they have: their sources run here, too.
+#[test]
+fn samples_in_bpf_place_as_those_in_c() {
+    let run = |spec: &Spec| {
+        let r = run(spec).unwrap();
+        assert!(r.wrong.is_empty(), "{:#?}", r.wrong);
+        r
+    };
+    let in_bpf = |name| run(&spec(sample(&format!("bpf/{name}.bpf.c"))));
+    for (name, policy) in [("cpu", PlacementKind::Cpu), ("cgroup", PlacementKind::Cgroup)] {
+        let mut builtin = spec(PathBuf::new());
+        (builtin.znsage.policy_source, builtin.znsage.policy) = (None, policy);
+        assert_eq!(in_bpf(name).waf, run(&builtin).waf, "{name}");
+    }
+    // Other streams would show: hot pages share zones here.
+    let zipf = |name| run(&Spec { workload: WorkloadKind::Zipf, ..spec(sample(name)) });
+    let [c, bpf, cpu] = ["hotcold.c", "bpf/hotcold.bpf.c", "bpf/cpu.bpf.c"].map(zipf);
+    assert_eq!(c.waf, bpf.waf);
+    assert_ne!(c.waf, cpu.waf);
+    // It looks at all zones to choose a victim.
+    let greedy = zipf("bpf/greedy.bpf.c");
+    assert!(greedy.waf.gc > 0.0 && greedy.waf != cpu.waf);
 }
 
 #[test]

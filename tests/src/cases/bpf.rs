@@ -84,6 +84,7 @@ fn ejected(log: &mut Log) -> Outcome {
     force_gc(&device)?;
     for (program, why) in [
         ("slow-victim", "the last a victim() of more than 50 ms"),
+        ("slow-place", "the last a place() of more than 50 ms"),
         ("wrong-victim", "the last zone 1000000 of victim()"),
         ("wrong", "the last 1000 of place(), which must be below"),
     ] {
