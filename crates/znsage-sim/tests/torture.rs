@@ -30,7 +30,6 @@ fn got_everywhere(c: &Counts) {
         ("swap-in reads failed", c.read_errors),
         ("processes that got SIGBUS", c.sigbus),
         ("GC reads failed", c.gc_read_errors),
-        ("pages lost by GC", c.gc_lost),
         ("resets failed", c.reset_errors),
         ("finishes failed", c.finish_errors),
         ("zones read-only", c.zones_read_only),
@@ -50,6 +49,9 @@ fn got_everywhere(c: &Counts) {
     ] {
         assert!(n >= 50, "{what}: only {n}");
     }
+    // GC gives a page up after seven failed reads. It is rarer than the others, since GC takes
+    // zones first whose slots it has listed, and drops the list of a zone that it could not empty.
+    assert!(c.gc_lost >= 20, "pages lost by GC: only {}", c.gc_lost);
     for fault in [
         "append media",
         "append offline",
