@@ -419,7 +419,8 @@ bool clean_buffer(struct zse_engine *e, u32 slot, struct zse_run *run)
 		if (k == c->nr)
 			continue;
 		if (c->entries[k].page == ZSE_NONE ||
-		    !map_is(e, slot, run->block))
+		    !map_is(e, slot, run->block) ||
+		    zp_warn(c->entries[k].slot != slot))
 			return false;
 		c->readers++;
 		run->nr = 1;
