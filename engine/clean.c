@@ -407,6 +407,8 @@ static u32 chunk_find(const struct zse_chunk *c, u32 block)
  * while the chunk waits to append the rest or to be put, the zone they came
  * from may have been reset and written again. A block that could not be read
  * has no page, and one that was lost left the map before the chunk was loaded.
+ * A block has one slot until its zone is reset, so the entry is of @slot; were
+ * it not, the device still has the page.
  */
 bool clean_buffer(struct zse_engine *e, u32 slot, struct zse_run *run)
 {
