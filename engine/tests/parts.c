@@ -147,7 +147,8 @@ static void test_limits_of_slots(void)
 
 /*
  * A ZN540, which opens 14 zones: survivors have their classes however many CPUs
- * there are, and so have streams that need one each.
+ * there are, and so have streams that need one each. On a device without zones
+ * that large, CPUs and lives share a stream.
  */
 static void test_limits_of_cpus(void)
 {
@@ -166,6 +167,11 @@ static void test_limits_of_cpus(void)
 		must(limits_gc_zones(&cfg) + zse_max_streams(&cfg) < 14);
 	}
 	must(zse_nr_streams(&cfg, zse_builtin_policy("cpu")) == 8);
+	cfg.max_active = 0;
+	cfg.wide = true;
+	must(limits_survivors(&cfg) == 5);
+	must(zse_nr_streams(&cfg, zse_builtin_policy("cpu")) == 1);
+	must(zse_nr_streams(&cfg, heat) == 1);
 }
 
 /*
