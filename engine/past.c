@@ -139,13 +139,16 @@ static u8 past_add(const struct zse_engine *e, u8 past, u32 life, u32 random)
 }
 
 /*
- * May @policy look at usual lives? Of the built-in ones, only heat does; what
- * others do is not known.
+ * May @policy look at usual lives? Of the built-in ones, only heat does, if the
+ * device has several streams for it; what others do is not known.
  */
-static bool looks_at_lives(const struct znsage_policy *policy)
+static bool looks_at_lives(const struct zse_engine *e,
+			   const struct znsage_policy *policy)
 {
-	return policy->streams == ZNSAGE_LIVES ||
-	       zse_builtin_policy(policy->name) != policy;
+	if (zse_builtin_policy(policy->name) != policy)
+		return true;
+	return policy->streams == ZNSAGE_LIVES &&
+	       zse_nr_streams(&e->cfg, policy) > 1;
 }
 
 /**
@@ -164,7 +167,7 @@ bool zse_prepare(struct zse_engine *e, const struct znsage_policy *policy)
 {
 	u8 *past;
 
-	if (e->past || !looks_at_lives(policy))
+	if (e->past || !looks_at_lives(e, policy))
 		return true;
 	past = zp_alloc(sizeof(*past) * e->cfg.nr_slots);
 	if (!past)

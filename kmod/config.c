@@ -277,7 +277,7 @@ static struct config_item *znsage_make_item(struct config_group *group,
 	zi->set.pace = DEFAULT_PACE;
 	zi->set.victim = ZSE_VICTIM_AGE;
 	zi->set.deadline_us = DEFAULT_DEADLINE_US;
-	strscpy(zi->set.policy, "cpu", sizeof(zi->set.policy));
+	strscpy(zi->set.policy, ZNSAGE_DEFAULT_POLICY, sizeof(zi->set.policy));
 	config_item_init_type_name(&zi->item, name, &znsage_item_type);
 	return &zi->item;
 }

@@ -110,6 +110,8 @@ u8 znsage_page_owner(struct znsage_device *zd, struct page *page, u32 cpu,
 	owner->cgroup = znsage_cgroup_of(folio);
 	owner->workingset = folio_test_workingset(folio);
 	owner->active = folio_test_active(folio);
+	if (!READ_ONCE(zd->wants_mappings))
+		return znsage_frames_recall(zd, page, owner);
 	/* A write fault may move the page to another anon_vma meanwhile. */
 	mapping = (unsigned long)READ_ONCE(folio->mapping);
 	switch (mapping & FOLIO_MAPPING_FLAGS) {

@@ -141,11 +141,19 @@ ssize_t znsage_policy_names(char *buf)
 	return len;
 }
 
-/* The common policies only need the CPU; skip the other look-ups for them. */
+/* Some policies only need the CPU; skip the other look-ups for them. */
 static bool looks_at_pages(const struct znsage_policy *policy)
 {
 	return policy != zse_builtin_policy("single") &&
 	       policy != zse_builtin_policy("cpu");
+}
+
+/* Does it look at the mapping or the process, too? The default does not. */
+static bool looks_at_mappings(const struct znsage_policy *policy)
+{
+	return looks_at_pages(policy) &&
+	       policy != zse_builtin_policy("cgroup") &&
+	       policy != zse_builtin_policy("heat");
 }
 
 /*
@@ -181,6 +189,7 @@ static int change(struct znsage_device *zd, const struct znsage_policy *policy)
 	zd->policy_private = private;
 	WRITE_ONCE(zd->isolates, policy->isolates);
 	WRITE_ONCE(zd->wants_owners, looks_at_pages(policy));
+	WRITE_ONCE(zd->wants_mappings, looks_at_mappings(policy));
 	synchronize_rcu();
 	if (!policy->isolates)
 		znsage_charge_end(zd);
@@ -217,10 +226,13 @@ int znsage_policy_start(struct znsage_device *zd,
 	return err;
 }
 
-/* Fall back to the policy that cannot fail. Under znsage_policy_lock. */
+/*
+ * Fall back to the default. After a policy in BPF that cannot fail: the memory
+ * that it takes has been there since. Under znsage_policy_lock.
+ */
 void znsage_policy_default(struct znsage_device *zd)
 {
-	change(zd, zse_builtin_policy("cpu"));
+	change(zd, zse_builtin_policy(ZNSAGE_DEFAULT_POLICY));
 	znsage_kick(zd);
 }
 

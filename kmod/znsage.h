@@ -66,6 +66,9 @@ enum znsage_encrypt {
 	ZNSAGE_NR_ENCRYPTS
 };
 
+/* Of a device whose settings name none, or whose policy ended. */
+#define ZNSAGE_DEFAULT_POLICY	"heat"
+
 extern const char *const znsage_encrypt_names[ZNSAGE_NR_ENCRYPTS];
 
 /* How pages are compressed on the backing device; see compress.c. */
@@ -275,6 +278,7 @@ struct znsage_device {
 	struct list_head bpf_user;	/* on the list of a policy in BPF */
 	char ejected[128];	/* why the last policy in BPF ended, or empty */
 	bool wants_owners;		/* the policy looks at pages' owners */
+	bool wants_mappings;		/* also at their mappings */
 	bool isolates;			/* the policy isolates streams */
 
 	spinlock_t lock;		/* guards these: */

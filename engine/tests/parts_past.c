@@ -6,6 +6,9 @@
 #define SLOT	3
 #define PAGES	50
 
+/* One that is not built in, and may look at pasts. */
+static const struct znsage_policy other = { .name = "cpus" };
+
 static u32 state = 1;
 
 static u32 below(u32 nr)
@@ -21,7 +24,7 @@ static u32 past_init(struct host *h)
 	bool kick;
 
 	host_init(h);
-	must(zse_prepare(h->e, zse_builtin_policy("heat")));
+	must(zse_prepare(h->e, &other));
 	write_slot(h, SLOT);
 	flush(h);
 	h->e->nr_blocks = 512 * UNIT;
@@ -227,7 +230,6 @@ static void test_carried(void)
 /* The bytes are there once a policy wants them, and then stay. */
 static void test_wanted(void)
 {
-	static const struct znsage_policy other = { .name = "cpus" };
 	struct zse_stats st;
 	struct zse_run run;
 	struct host h;
@@ -238,6 +240,8 @@ static void test_wanted(void)
 	write_slot_past(&h, SLOT, 0x93);
 	flush(&h);
 	must(zse_prepare(h.e, zse_builtin_policy("vma")) && !h.e->past);
+	/* The device has one stream for lives. */
+	must(zse_prepare(h.e, zse_builtin_policy("heat")) && !h.e->past);
 	must(zse_read_begin(h.e, SLOT, 1, &run, &kick) == ZSE_READ_BLOCK);
 	must(!zse_past(h.e, SLOT, run.block));
 	zse_get_stats(h.e, &st);

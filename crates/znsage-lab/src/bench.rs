@@ -186,10 +186,10 @@ mod tests {
             measurements: measured,
         };
         let text = to_text(&document);
-        assert!(text.contains("| 4.300 | <= 4.54 | yes | 4300 bytes for 1000 pages |"), "{text}");
+        assert!(text.contains("| 4.300 | <= 5.54 | yes | 4300 bytes for 1000 pages |"), "{text}");
         assert!(text.contains("|     - | <= 2.70 |  NO |"), "{text}");
         let json = serde_json::to_value(&document).unwrap();
-        assert_eq!(json["figures"][0]["target"]["at_most"], 4.54);
+        assert_eq!(json["figures"][0]["target"]["at_most"], 5.54);
         assert_eq!(json["figures"][0]["met"], true);
     }
 }

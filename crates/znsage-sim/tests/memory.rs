@@ -23,12 +23,13 @@ fn pages(size: u64) -> u64 {
 }
 
 #[test]
-fn a_page_costs_16_bytes_beside_the_engines_4() {
+fn a_page_costs_16_bytes_beside_the_engines_5() {
     let small = pages(1 << 30);
     let before = peak();
     let large = pages(8 << 30);
     let bytes = (peak() - before) as f64 / (large - small) as f64;
-    // The engine takes 4.2 bytes per slot; at 80 % in use that is 5.3 bytes a page.
+    // The engine takes 5.2 bytes per slot, one of them for the past; at 80 % in use that is
+    // 6.5 bytes a page.
     println!("{bytes:.1} bytes a page");
-    assert!(bytes < 5.3 + 16.0, "{bytes} bytes a page");
+    assert!(bytes < 6.5 + 16.0, "{bytes} bytes a page");
 }

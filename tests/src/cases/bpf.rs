@@ -51,8 +51,8 @@ fn takes_over(device: &Device, name: &str) -> Outcome {
     ensure!(written > 100, "{policy}: only {written} blocks were swapped out");
     ensure!(policy_of(device)? == policy, "{policy} is no longer in use");
     guest::ok(&["znsage", "policy", "unload", &policy])?;
-    guest::eventually(10.0, || policy_of(device).is_ok_and(|p| p == "cpu"));
-    ensure!(policy_of(device)? == "cpu", "{policy} is used after it was unloaded");
+    guest::eventually(10.0, || policy_of(device).is_ok_and(|p| p == "heat"));
+    ensure!(policy_of(device)? == "heat", "{policy} is used after it was unloaded");
     ensure!(!known()?.contains(&policy), "{policy} is still known");
     Ok(())
 }
@@ -91,15 +91,15 @@ fn ejected(log: &mut Log) -> Outcome {
         under_load(|| {
             guest::ok(&["znsage", "policy", "load", &object(program)])?;
             set(&device, "policy", "bpf-wrong")?;
-            guest::eventually(60.0, || policy_of(&device).is_ok_and(|p| p == "cpu"));
-            ensure!(policy_of(&device)? == "cpu", "{program} is still in use");
+            guest::eventually(60.0, || policy_of(&device).is_ok_and(|p| p == "heat"));
+            ensure!(policy_of(&device)? == "heat", "{program} is still in use");
             let status = guest::ok(&["znsage", "status"])?;
             ensure!(status.contains(why), "status does not say why: {status}");
             guest::refuses(&device.attribute("policy"), "bpf-wrong", libc::EINVAL)?;
             guest::ok(&["znsage", "policy", "unload", "bpf-wrong"]).map(drop)
         })?;
     }
-    set(&device, "policy", "heat")?;
+    set(&device, "policy", "single")?;
     let status = guest::ok(&["znsage", "status"])?;
     ensure!(!status.contains("ejected"), "another policy was set, and status says: {status}");
     device.finish_sound()

@@ -422,7 +422,7 @@ impl Default for ZnsageSpec {
             deadline: 5 * MS,
             chunks: 0,
             gc_chunks: 0,
-            policy: PlacementKind::Cpu,
+            policy: PlacementKind::Heat,
             policy_source: None,
             victim: VictimKind::Age,
             skip_cached: true,

@@ -111,7 +111,7 @@ pub enum PolicyCommand {
         /// Compiled by clang -O2 -g -target bpf
         file: PathBuf,
     },
-    /// Unload a policy; devices that use it go back to the policy cpu
+    /// Unload a policy; devices that use it go back to the default
     Unload {
         /// As in the program, and in `znsage set policy=NAME`
         name: String,

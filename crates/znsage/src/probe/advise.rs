@@ -20,12 +20,12 @@ const MOST_STRIPE: u64 = 16;
 /// Zones that GC needs besides those of swap-out.
 const FOR_GC: u64 = 2;
 
-pub fn settings(probe: &Probe, layout: &Layout, cpus: u64) -> Vec<Setting> {
+pub fn settings(probe: &Probe, layout: &Layout) -> Vec<Setting> {
     let mut all = Vec::new();
     all.extend(zone_size(probe));
     all.extend(chunk(probe, layout));
     all.extend(write_unit(layout));
-    all.extend(streams(probe, layout, cpus));
+    all.extend(stripe(probe, layout));
     all.extend(reserve(probe, layout));
     all
 }
@@ -126,34 +126,24 @@ fn zone_size(probe: &Probe) -> Option<Setting> {
     Some(setting("zone-size", size(chosen.zone_bytes), reason))
 }
 
-/// How many zones to write at once, as streams and zones per stream.
-fn streams(probe: &Probe, layout: &Layout, cpus: u64) -> Vec<Setting> {
+/// How many zones to write at once. The default policy begins with one stream; where it has
+/// several, the module keeps to what the device can have open.
+fn stripe(probe: &Probe, layout: &Layout) -> Option<Setting> {
     let points = points(probe, Varies::Zones);
-    let Some((first, best)) = good_enough(&points) else { return Vec::new() };
+    let (first, best) = good_enough(&points)?;
     let room = layout.open.saturating_sub(FOR_GC).max(1);
-    let (policy, streams, why) = match cpus <= room {
-        true => ("cpu", cpus, "a stream for each CPU, so that none waits for another".to_string()),
-        false => {
-            let why = format!(
-                "{cpus} CPUs are more than the {} zones that may be open at once, less {FOR_GC} \
-                 for GC",
-                layout.open
-            );
-            ("single", 1, why)
-        }
-    };
-    let stripe = first.zones.div_ceil(streams).min(room / streams).clamp(1, MOST_STRIPE);
-    let limited = match first.zones.div_ceil(streams) > room / streams {
+    let stripe = first.zones.min(room).min(MOST_STRIPE);
+    let limited = match first.zones > room {
         true => format!(", of {} that may be open less {FOR_GC} for GC", layout.open),
         false => String::new(),
     };
     let reason = format!(
-        "{} at once have {:.0} MiB/s, {}; divided among {streams} streams{limited}",
+        "{} at once have {:.0} MiB/s, {}{limited}",
         counted(first.zones, "zone"),
         first.speed.mib_per_s,
         best_of(first, best, || counted(best.zones, "zone"))
     );
-    vec![setting("policy", policy.to_string(), why), setting("stripe", stripe.to_string(), reason)]
+    Some(setting("stripe", stripe.to_string(), reason))
 }
 
 /// GC needs extra zones, because swap-out continues while a zone is reset.
@@ -228,8 +218,8 @@ mod tests {
     #[test]
     fn settings_follow_from_the_measurements() {
         // 256 KiB do not fit in one append; 270 are 90 % of 300.
-        let all = settings(&probe(1000.0), &layout(), 2);
-        let want = [("chunk", "64K"), ("policy", "cpu"), ("stripe", "2"), ("reserve", "2")];
+        let all = settings(&probe(1000.0), &layout());
+        let want = [("chunk", "64K"), ("stripe", "4"), ("reserve", "2")];
         assert_eq!(values(&all), want);
         assert!(all[0].reason.contains("91 MiB/s, the best is 100 with 128 KiB"), "{all:?}");
     }
@@ -238,22 +228,16 @@ mod tests {
     fn limits_of_the_device_are_respected() {
         let few = Layout { open: 3, unit: 16 << 10, ..layout() };
         // 60 MiB can be written in 0.2 s, 20 zones of 3 MiB.
-        let all = settings(&probe(200_000.0), &few, 4);
-        let want = [
-            ("chunk", "64K"),
-            ("write-unit", "16K"),
-            ("policy", "single"),
-            ("stripe", "1"),
-            ("reserve", "8"),
-        ];
+        let all = settings(&probe(200_000.0), &few);
+        let want = [("chunk", "64K"), ("write-unit", "16K"), ("stripe", "1"), ("reserve", "8")];
         assert_eq!(values(&all), want);
-        let all = settings(&probe(20_000.0), &few, 4);
-        assert_eq!(values(&all)[4], ("reserve", "3"));
+        let all = settings(&probe(20_000.0), &few);
+        assert_eq!(values(&all)[3], ("reserve", "3"));
     }
 
     #[test]
     fn no_measurements_no_recommendation() {
         let nothing = crate::probe::record::tests::empty();
-        assert_eq!(settings(&nothing, &layout(), 2), []);
+        assert_eq!(settings(&nothing, &layout()), []);
     }
 }

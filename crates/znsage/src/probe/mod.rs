@@ -125,8 +125,7 @@ pub fn run(sys: &dyn Sys, ready: &Ready) -> Result<Report> {
     measured.map_err(|e| with_device_state(e, &ready.backing.path, &empty))?;
     empty?;
     probe.seconds = begun.elapsed().as_secs_f64();
-    let cpus = probe.machine.cpus;
-    probe.recommended = advise::settings(&probe, &ready.layout, cpus);
+    probe.recommended = advise::settings(&probe, &ready.layout);
     notes(&mut probe, ready);
     Ok(save(sys, ready, probe))
 }

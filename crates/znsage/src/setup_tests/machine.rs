@@ -177,7 +177,7 @@ pub fn attribute(fake: &Fake, path: &str, text: &str) -> io::Result<()> {
 pub const COUNTERS: [(&str, &str); 37] = [
     ("backing", "nvme1n1"),
     ("config", "nvme1n1"),
-    ("policy", "cpu"),
+    ("policy", "heat"),
     ("size_bytes", "235929600"),
     ("chunk_bytes", "131072"),
     ("write_unit_bytes", "4096"),

@@ -105,7 +105,6 @@ fn probe_result_is_printed_saved_and_used_by_on() {
     run(&fake, &format!("on --profile {PROFILE} /dev/nvme1n1 --reserve=5")).unwrap();
     let set =
         |file: &str| fake.read(&format!("{CONFIG}/nvme1n1/{file}")).unwrap().trim().to_string();
-    assert_eq!(set("policy"), value("policy"));
     assert_eq!(set("stripe"), value("stripe"));
     assert_eq!(Ok(set("chunk").parse().unwrap()), crate::units::parse_size(&value("chunk")));
     assert_eq!(set("reserve"), "5");
