@@ -25,13 +25,16 @@ ROUNDS ?= 3
 WORKLOADS ?= all
 # `make bench-ssd`: what swaps, how full the swap area is in percent, the accesses, the share
 # of a page that compression takes away, how often the area is written over before the
-# measurement, and real time for each unit of the drive's.
+# measurement, and real time for each unit of the drive's; the share of accesses that change
+# the page, and settings of znsage, such as keep-slots,policy=single.
 SYSTEMS ?= stock,discard,virtual,zones
 LEVELS ?= 50,70,90
 PATTERNS ?= random,zipf
 COMPRESSIBLE ?= 0
 REWRITES ?= 2
 SLOWDOWN ?= 32
+WRITE_RATIO ?= 0.5
+SETTINGS ?=
 SSD_ROUNDS ?= 1
 # `make test-torture`: number of seeds, and the first one.
 SEEDS ?= 10000
@@ -262,7 +265,8 @@ bench-ssd: lab ## znsage and stock swap on SSDs that collect garbage, which are 
 	@vm/setup ssd
 	cargo build --release -p znsage-ssd
 	target/release/znsage-lab ssd --systems='$(SYSTEMS)' --levels='$(LEVELS)' --patterns='$(PATTERNS)' \
-		--compressible='$(COMPRESSIBLE)' --rewrites='$(REWRITES)' --slowdown='$(SLOWDOWN)' --rounds='$(SSD_ROUNDS)'
+		--compressible='$(COMPRESSIBLE)' --rewrites='$(REWRITES)' --slowdown='$(SLOWDOWN)' --rounds='$(SSD_ROUNDS)' \
+		--write-ratio='$(WRITE_RATIO)' $(if $(SETTINGS),--settings='$(SETTINGS)')
 
 bench-density: lab ## how many idle processes fit, on the same SSDs
 	@vm/setup ssd

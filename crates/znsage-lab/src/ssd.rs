@@ -57,6 +57,12 @@ pub struct Args {
     /// Share of each page that compression takes away, about
     #[arg(long, default_value_t = 0.0)]
     compressible: f64,
+    /// Share of the accesses that change the page
+    #[arg(long, default_value_t = 0.5)]
+    write_ratio: f64,
+    /// Settings of znsage, as of `znsage on`: keep-slots,policy=single
+    #[arg(long, value_delimiter = ',')]
+    settings: Vec<String>,
     /// Compare the flash writes on this build of NVMeVirt and on the model in its shape
     #[arg(long, value_name = "MODULE")]
     nvmevirt: Option<PathBuf>,
@@ -73,6 +79,8 @@ impl Args {
             rewrites: 2.0,
             rounds: 1,
             compressible: 0.0,
+            write_ratio: 0.5,
+            settings: vec![],
             nvmevirt: None,
         }
     }
@@ -135,6 +143,10 @@ impl System {
         matches!(self, System::Zones | System::ZonesLz4 | System::ZonesZstd)
     }
 
+    pub fn is_znsage(self) -> bool {
+        !matches!(self, System::Stock | System::Discard | System::Zswap)
+    }
+
     pub fn compresses(self) -> bool {
         matches!(self, System::Zswap | System::VirtualLz4 | System::ZonesLz4 | System::ZonesZstd)
     }
@@ -154,11 +166,20 @@ pub struct OnDrive {
     /// A drive of this module of NVMeVirt takes the place of the simulator's.
     #[arg(long)]
     pub nvmevirt: Option<String>,
+    /// Options of `znsage on` without their dashes.
+    #[arg(long)]
+    pub settings: Vec<String>,
 }
 
 impl OnDrive {
     pub fn new(system: System) -> OnDrive {
-        OnDrive { system, drive: SIZE_MIB << 20, zone_kib: SUPERBLOCK_KIB, nvmevirt: None }
+        OnDrive {
+            system,
+            drive: SIZE_MIB << 20,
+            zone_kib: SUPERBLOCK_KIB,
+            nvmevirt: None,
+            settings: vec![],
+        }
     }
 
     /// As the guest's command line has it.
@@ -169,7 +190,16 @@ impl OnDrive {
             format!("--zone-kib={}", self.zone_kib),
         ];
         arguments.extend(self.nvmevirt.iter().map(|module| format!("--nvmevirt={module}")));
+        arguments.extend(self.settings.iter().map(|setting| format!("--settings={setting}")));
         arguments
+    }
+
+    fn title(&self) -> String {
+        let mut title = self.system.title().to_string();
+        for setting in &self.settings {
+            title += &format!(", {setting}");
+        }
+        title
     }
 }
 
@@ -188,6 +218,8 @@ pub struct Turn {
     pub rewrites: f64,
     #[arg(long)]
     pub compressible: f64,
+    #[arg(long)]
+    pub write_ratio: f64,
 }
 
 /// What the guest measured. Times are real ones.
@@ -291,15 +323,19 @@ pub fn compare(args: &Args, out: &Path) -> Result<(Vec<Record>, bool)> {
                 systems.rotate_left(round as usize % n);
                 for system in systems {
                     let used = (SIZE_MIB << 20) * AREA_PERCENT / 100 * percent / 100;
-                    let on = OnDrive::new(system);
+                    let mut on = OnDrive::new(system);
+                    if system.is_znsage() {
+                        on.settings.clone_from(&args.settings);
+                    }
+                    eprintln!("[{}, {} {percent} %]", on.title(), pattern.name());
                     let turn = Turn {
                         on,
                         pattern,
                         used,
                         rewrites: args.rewrites,
                         compressible: args.compressible,
+                        write_ratio: args.write_ratio,
                     };
-                    eprintln!("[{}, {} {percent} %]", system.title(), pattern.name());
                     match measure(out, &turn, &drives(args.slowdown)) {
                         Ok(measured) => records.push(Record {
                             percent,
@@ -344,6 +380,7 @@ fn measure(out: &Path, turn: &Turn, (conventional, zns): &(String, String)) -> R
         format!("--used={}", turn.used),
         format!("--rewrites={}", turn.rewrites),
         format!("--compressible={}", turn.compressible),
+        format!("--write-ratio={}", turn.write_ratio),
     ]);
     match turn.on.system {
         _ if turn.on.nvmevirt.is_some() => {
@@ -393,7 +430,7 @@ pub fn table(records: &[Record]) -> String {
     for r in records {
         table.row([
             format!("{}, {} %", r.turn.pattern.name(), r.percent),
-            r.turn.on.system.title().to_string(),
+            r.turn.on.title(),
             thousands(r.accesses_per_s()),
             format!("{:.0}", r.swap_out_mb_per_s()),
             format!("{:.0}", r.swap_in_mb_per_s()),

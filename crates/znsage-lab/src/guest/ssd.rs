@@ -41,6 +41,7 @@ pub fn run(out: &Path, turn: &Turn) -> Result<()> {
         format!("--pattern={}", turn.pattern.name()),
         format!("--rewrites={}", turn.rewrites),
         format!("--compressible={}", turn.compressible),
+        format!("--write-ratio={}", turn.write_ratio),
         format!("--warmup={PATIENCE_S}"),
         format!("--seconds={SECONDS}"),
     ];
@@ -69,12 +70,18 @@ pub fn on(drive: &OnDrive, device: &str) -> Result<Swap> {
             }
             Swap::stock_whole(device, &[])
         }
-        System::Virtual => Swap::znsage(device, &[&zone, "--force"]),
-        System::VirtualLz4 => Swap::znsage(device, &[&zone, "--force", "--compress=lz4"]),
-        System::Zones => Swap::znsage(device, &[]),
-        System::ZonesLz4 => Swap::znsage(device, &["--compress=lz4"]),
-        System::ZonesZstd => Swap::znsage(device, &["--compress=zstd"]),
+        System::Virtual => znsage(drive, device, &[&zone, "--force"]),
+        System::VirtualLz4 => znsage(drive, device, &[&zone, "--force", "--compress=lz4"]),
+        System::Zones => znsage(drive, device, &[]),
+        System::ZonesLz4 => znsage(drive, device, &["--compress=lz4"]),
+        System::ZonesZstd => znsage(drive, device, &["--compress=zstd"]),
     }
+}
+
+fn znsage(drive: &OnDrive, device: &str, options: &[&str]) -> Result<Swap> {
+    let settings: Vec<String> = drive.settings.iter().map(|s| format!("--{s}")).collect();
+    let settings = settings.iter().map(String::as_str);
+    Swap::znsage(device, &options.iter().copied().chain(settings).collect::<Vec<_>>())
 }
 
 /// Counters, and when they were read.

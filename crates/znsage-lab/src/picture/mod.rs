@@ -166,6 +166,7 @@ mod tests {
             used: 300 << 20,
             rewrites: 2.0,
             compressible: 0.0,
+            write_ratio: 0.5,
         };
         let phase = phase(model::System::Stock, "random", 4000.0).measured;
         let series = (0..20).map(flash).collect();

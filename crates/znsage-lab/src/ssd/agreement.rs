@@ -49,9 +49,15 @@ pub fn run(args: &Args, module: &Path) -> Result<bool> {
             for system in [System::Stock, System::Virtual] {
                 let on = |nvmevirt: Option<String>, zone_kib: u64| {
                     let used = SHOWN * AREA_PERCENT / 100 * percent / 100;
-                    let on = OnDrive { system, drive: SHOWN, zone_kib, nvmevirt };
-                    let turn =
-                        Turn { on, pattern, used, rewrites: args.rewrites, compressible: 0.0 };
+                    let on = OnDrive { drive: SHOWN, zone_kib, nvmevirt, ..OnDrive::new(system) };
+                    let turn = Turn {
+                        on,
+                        pattern,
+                        used,
+                        rewrites: args.rewrites,
+                        compressible: 0.0,
+                        write_ratio: args.write_ratio,
+                    };
                     eprintln!("[{}, {} {percent} %]", system.title(), pattern.name());
                     measure(Path::new(OUT), &turn, &drives)
                 };
