@@ -49,6 +49,7 @@ mod section;
 // Commands.
 mod bench;
 mod check;
+mod estimate;
 mod generator;
 mod list;
 mod off;
@@ -114,7 +115,9 @@ pub fn main() -> ExitCode {
 /// lasts until it is dropped.
 fn prepare(command: &Command) -> Result<Option<Flock<File>>> {
     match command {
-        Command::On(_) | Command::Off(_) | Command::Bench(_) => interrupt::catch(),
+        Command::On(_) | Command::Off(_) | Command::Bench(_) | Command::Estimate(_) => {
+            interrupt::catch()
+        }
         Command::Sim { command } if command.checks_interrupts() => interrupt::catch(),
         _ => {}
     }
@@ -162,6 +165,7 @@ fn run(sys: &dyn Sys, command: &Command, page: u64, json: bool, catch: fn()) -> 
         Command::Bench(args) => {
             outcome!(bench::run(sys, args, page)?, |r: &bench::Report| r.corrupt_pages > 0)
         }
+        Command::Estimate(args) => outcome!(estimate::run(sys, args, page)?),
         Command::Probe(args) => {
             let ready = probe::prepare(sys, args, page)?;
             catch();

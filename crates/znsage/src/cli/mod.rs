@@ -86,6 +86,8 @@ pub enum Command {
     Check(CheckArgs),
     /// Swap real memory under a limit, verify every page, measure
     Bench(BenchArgs),
+    /// Look at pages of running programs: how far would compression shrink them?
+    Estimate(EstimateArgs),
     /// Measure what a zoned device can do, and recommend settings; destroys all
     /// data on it
     Probe(ProbeArgs),
@@ -116,6 +118,21 @@ pub enum PolicyCommand {
         /// As in the program, and in `znsage set policy=NAME`
         name: String,
     },
+}
+
+#[derive(Debug, Args)]
+pub struct EstimateArgs {
+    /// Processes; those of a cgroup are in its file cgroup.procs
+    #[arg(required = true, value_name = "PID")]
+    pub pids: Vec<u32>,
+
+    /// Pages of each process to compress, chosen at random
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(1..))]
+    pub pages: u64,
+
+    /// Seed of the choice
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
 }
 
 #[derive(Debug, Args)]

@@ -74,6 +74,7 @@ fn documentation_matches_the_documents() {
         "check",
         "doctor",
         "error",
+        "estimate",
         "list",
         "off",
         "on",

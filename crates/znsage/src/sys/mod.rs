@@ -101,6 +101,19 @@ pub trait Sys {
         std::fs::read(self.at(path))
     }
 
+    /// Reads from `at` on until `to` is full or the file ends; returns how much.
+    fn read_at(&self, path: &str, at: u64, to: &mut [u8]) -> io::Result<usize> {
+        use std::os::unix::fs::FileExt;
+        let (file, mut got) = (std::fs::File::open(self.at(path))?, 0);
+        while got < to.len() {
+            match file.read_at(&mut to[got..], at + got as u64)? {
+                0 => break,
+                n => got += n,
+            }
+        }
+        Ok(got)
+    }
+
     fn exists(&self, path: &str) -> bool {
         self.at(path).exists()
     }

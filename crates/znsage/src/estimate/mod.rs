@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `znsage estimate`: what compression would gain for the memory that programs have now.
+//! Reads pages of them, and changes nothing.
+
+mod pages;
+mod record;
+
+use rand::rngs::SmallRng;
+use rand::SeedableRng;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::cli::EstimateArgs;
+use crate::error::{Error, Kind, Result};
+use crate::progress::Progress;
+use crate::sys::Sys;
+use crate::units::{self, table};
+use record::{Compressors, Sizes};
+
+/// A swap area may be so many times as large as its device: the shortest record.
+const MOST: f64 = 16.0;
+
+/// A process.
+#[derive(Clone, Debug, Serialize)]
+pub struct Process {
+    pub pid: u32,
+    pub name: String,
+    pub bytes_in_memory: u64,
+    /// Not looked at: to read it would swap it in.
+    pub bytes_in_swap: u64,
+    pub sampled_pages: u64,
+    /// Share of the pages that are zero.
+    pub zero: f64,
+    /// Flash written for each page, zero pages included, in pages.
+    pub lz4: f64,
+    pub zstd: f64,
+}
+
+#[derive(Debug)]
+pub struct Report {
+    pub processes: Vec<Process>,
+}
+
+pub fn run(sys: &dyn Sys, args: &EstimateArgs, page: u64) -> Result<Report> {
+    let mut compressors = Compressors::new()
+        .map_err(|e| Error::new(Kind::Space, format!("cannot set up compression: {e}")))?;
+    let mut rng = SmallRng::seed_from_u64(args.seed);
+    let mut progress = Progress::new();
+    let mut processes = Vec::new();
+    for &pid in &args.pids {
+        progress.show(|| format!("looking at process {pid}"));
+        let found = process(sys, pid, page, args.pages, &mut rng, &mut compressors)?;
+        processes.push(found);
+    }
+    Ok(Report { processes })
+}
+
+fn process(
+    sys: &dyn Sys,
+    pid: u32,
+    page: u64,
+    most: u64,
+    rng: &mut SmallRng,
+    compressors: &mut Compressors,
+) -> Result<Process> {
+    let found = pages::look(sys, pid, page, most, rng)?;
+    let mut bytes = vec![0; page as usize];
+    let (mut sampled, mut zero, mut sum) = (0, 0, Sizes::default());
+    for &address in &found.sample {
+        if sys.interrupted() {
+            return Err(Error::interrupted());
+        }
+        if pages::read(sys, pid, address, &mut bytes)?.is_none() {
+            continue;
+        }
+        let sizes = compressors.sizes(&bytes);
+        sampled += 1;
+        zero += u64::from(sizes == Sizes::default());
+        sum = Sizes { lz4: sum.lz4 + sizes.lz4, zstd: sum.zstd + sizes.zstd };
+    }
+    if sampled == 0 {
+        let message = format!("process {pid} has no memory of its own to look at");
+        return Err(Error::new(Kind::Usage, message));
+    }
+    let share = |bytes: usize| bytes as f64 / (sampled * page) as f64;
+    let name = sys.read(&format!("/proc/{pid}/comm")).unwrap_or_default();
+    Ok(Process {
+        pid,
+        name: name.trim_end().to_string(),
+        bytes_in_memory: found.in_memory * page,
+        bytes_in_swap: found.in_swap * page,
+        sampled_pages: sampled,
+        zero: zero as f64 / sampled as f64,
+        lz4: share(sum.lz4),
+        zstd: share(sum.zstd),
+    })
+}
+
+impl Report {
+    /// The mean of a share over all memory.
+    fn mean(&self, of: impl Fn(&Process) -> f64) -> f64 {
+        let all: u64 = self.processes.iter().map(|p| p.bytes_in_memory).sum();
+        let sum: f64 = self.processes.iter().map(|p| of(p) * p.bytes_in_memory as f64).sum();
+        sum / all as f64
+    }
+
+    pub fn to_text(&self) -> String {
+        let row = |cells: [&str; 8]| cells.map(str::to_string).to_vec();
+        let mut rows =
+            vec![row(["PROGRAM", "PID", "IN MEMORY", "IN SWAP", "SAMPLED", "ZERO", "LZ4", "ZSTD"])];
+        rows.extend(self.processes.iter().map(|p| {
+            vec![
+                p.name.clone(),
+                p.pid.to_string(),
+                units::size(p.bytes_in_memory),
+                units::size(p.bytes_in_swap),
+                p.sampled_pages.to_string(),
+                format!("{:.1} %", p.zero * 100.0),
+                format!("{:.2}", p.lz4),
+                format!("{:.2}", p.zstd),
+            ]
+        }));
+        let (lz4, zstd) = (self.mean(|p| p.lz4), self.mean(|p| p.zstd));
+        let mut text = table(&rows, 1);
+        text += &format!(
+            "\nLZ4 and ZSTD: flash written for each page swapped out, in pages; without \
+             compression {:.2}.\n",
+            1.0 - self.mean(|p| p.zero)
+        );
+        // Pages of zeros only.
+        if lz4 > 0.0 {
+            text += &format!(
+                "A device holds {:.1} times as many of these pages with `on --compress lz4`, {:.1} \
+                 times with zstd.\n",
+                (1.0 / lz4).min(MOST),
+                (1.0 / zstd).min(MOST)
+            );
+        }
+        text
+    }
+
+    pub fn to_json(&self) -> serde_json::Value {
+        let (zero, lz4) = (self.mean(|p| p.zero), self.mean(|p| p.lz4));
+        let all = json!({"zero": zero, "lz4": lz4, "zstd": self.mean(|p| p.zstd)});
+        json!({"version": 1, "processes": self.processes, "all": all})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::setup_tests::{compare_json, compare_text};
+    use crate::sys::fake::Fake;
+
+    const PAGE: usize = 4096;
+    const ANONYMOUS: u64 = 1 << 63;
+    const IN_SWAP: u64 = 1 << 62;
+
+    fn args(pids: &[u32]) -> EstimateArgs {
+        EstimateArgs { pids: pids.to_vec(), pages: 100, seed: 1 }
+    }
+
+    /// A process whose memory begins at page 2: one page in swap, then pages of these bytes.
+    fn add(fake: &Fake, pid: u32, name: &str, bytes: &[u8]) {
+        let end = (3 + bytes.len()) * PAGE;
+        fake.put(&format!("/proc/{pid}/comm"), &format!("{name}\n"));
+        fake.put(
+            &format!("/proc/{pid}/maps"),
+            &format!("2000-{end:x} rw-p 00000000 00:00 0 [heap]\n"),
+        );
+        let mut words = vec![0, 0, IN_SWAP];
+        words.extend(bytes.iter().map(|_| ANONYMOUS));
+        let words: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        fs::write(fake.at(&format!("/proc/{pid}/pagemap")), words).unwrap();
+        let mut memory = vec![0; 3 * PAGE];
+        memory.extend(bytes.iter().flat_map(|&byte| vec![byte; PAGE]));
+        fs::write(fake.at(&format!("/proc/{pid}/mem")), memory).unwrap();
+    }
+
+    #[test]
+    fn programs_weigh_as_much_as_their_memory() {
+        let fake = Fake::new();
+        add(&fake, 7, "repeats", &[1; 30]);
+        add(&fake, 8, "half zero", &[0, 2]);
+        let report = run(&fake, &args(&[7, 8]), PAGE as u64).unwrap();
+        // A record has 256 bytes at least, a 16th of a page.
+        assert_eq!((report.processes[0].lz4, report.processes[0].zero), (0.0625, 0.0));
+        assert_eq!((report.processes[1].zstd, report.processes[1].zero), (0.03125, 0.5));
+        compare_json(&report.to_json(), "estimate");
+        compare_text(&report.to_text(), "estimate");
+    }
+
+    #[test]
+    fn pages_given_up_meanwhile_do_not_count() {
+        let fake = Fake::new();
+        add(&fake, 7, "shrinks", &[1; 30]);
+        let memory = fs::OpenOptions::new().write(true).open(fake.at("/proc/7/mem")).unwrap();
+        memory.set_len(8 * PAGE as u64 + 1).unwrap();
+        let report = run(&fake, &args(&[7]), PAGE as u64).unwrap();
+        assert_eq!(report.processes[0].sampled_pages, 5);
+        memory.set_len(0).unwrap();
+        let e = run(&fake, &args(&[7]), PAGE as u64).unwrap_err();
+        assert_eq!(e.message, "process 7 has no memory of its own to look at");
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_is_an_error() {
+        let e = run(&Fake::new(), &args(&[9]), PAGE as u64).unwrap_err();
+        assert_eq!((e.kind, e.message.as_str()), (Kind::Usage, "there is no process 9"));
+    }
+}
