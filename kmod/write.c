@@ -2,12 +2,11 @@
 /*
  * Swap-out.
  *
- * Pages of incoming bios gather in the chunk of a stream. The append carries
- * these very pages, or their ciphertext. A chunk goes out when it is full. A
- * partial chunk goes out when the plug of its submitter ends (reclaim works
- * under one), at once if there is no plug; but while a few appends of the
- * stream are in flight it goes on filling (engine/stream.c).
- * The deadline sends what has waited for longer. A chunk that needs padding to
+ * Pages of incoming bios gather in the chunk of a stream. A chunk goes out when
+ * it is full (append.c). A partial chunk goes out when the plug of its submitter
+ * ends (reclaim works under one), at once if there is no plug; but while a few
+ * appends of the stream are in flight it goes on filling (engine/stream.c). The
+ * deadline sends what has waited for longer. A chunk that needs padding to
  * the write unit waits for the deadline: the next batch of reclaim usually
  * fills it.
  *
@@ -43,33 +42,6 @@ struct znsage_plug {
 	u64 streams;		/* streams to flush at its end */
 };
 
-/**
- * znsage_end_pages() - end the pages [first, first + nr) of a swap-out chunk
- * @zc:	    chunk; the map has no tag of these pages any more
- * @first:  entry
- * @nr:	    number of entries
- * @status: for their bios
- *
- * Context: any. A reader that copies one of the pages holds the chunk's lock,
- * and found the tag: wait for it. A later one finds no tag.
- */
-void znsage_end_pages(struct znsage_chunk *zc, u32 first, u32 nr,
-		      blk_status_t status)
-{
-	unsigned long flags;
-	u32 i;
-
-	spin_lock_irqsave(&zc->lock, flags);
-	spin_unlock_irqrestore(&zc->lock, flags);
-	for (i = first; i < first + nr; i++) {
-		struct bio *bio = zc->parents[i];
-
-		if (status)
-			bio->bi_status = status;
-		bio_endio(bio);
-	}
-}
-
 /* Could a page of the stream be added? A hint. */
 static bool has_room(struct znsage_device *zd, u32 stream)
 {
@@ -84,14 +56,14 @@ static void feed(struct znsage_device *zd, u32 stream)
 		wake_up(&zd->chunk_wait[stream]);
 }
 
-/*
- * Give a chunk back. There is room now, maybe for other streams. Returns true
- * if the worker has something to do.
+/**
+ * znsage_write_room() - a chunk was given back: wake tasks that wait for one
+ * @zd: device
+ *
+ * Context: any. Any stream may have got room.
  */
-static bool chunk_put(struct znsage_chunk *zc)
+void znsage_write_room(struct znsage_device *zd)
 {
-	struct znsage_device *zd = zc->zd;
-	bool more = zse_chunk_put(zd->engine, zc->core);
 	u32 i;
 
 	/*
@@ -101,153 +73,6 @@ static bool chunk_put(struct znsage_chunk *zc)
 	smp_mb();
 	for (i = 0; atomic_read(&zd->nr_waiting) && i < zd->nr_streams; i++)
 		feed(zd, i);
-	return more || READ_ONCE(zd->starved);
-}
-
-/**
- * znsage_chunk_release() - drop holds of a swap-out chunk
- * @zc:	   chunk
- * @holds: how many; the last one gives the chunk back to the engine
- *
- * Context: any. Return: true if the worker has something to do.
- */
-bool znsage_chunk_release(struct znsage_chunk *zc, int holds)
-{
-	return atomic_sub_and_test(holds, &zc->holds) && chunk_put(zc);
-}
-
-/* A chunk of GC may hold pages of several victims, one after the other. */
-static void trace_moves(struct znsage_chunk *zc)
-{
-	struct znsage_device *zd = zc->zd;
-	const struct zse_entry *entry = zc->core->entries;
-	u32 i = zc->first, end = zc->first + zc->nr;
-
-	while (i < end) {
-		u32 zone = zse_block_zone(zd->engine, entry[i].expect);
-		u32 nr = 1;
-
-		while (i + nr < end &&
-		       zse_block_zone(zd->engine, entry[i + nr].expect) == zone)
-			nr++;
-		trace_znsage_gc_move(zd->index, zd->zone_nr[zone],
-				     zd->zone_nr[zc->core->zone], nr);
-		i += nr;
-	}
-}
-
-/* Time and trace an append, before the engine is told of its end. */
-static void trace_append_end(struct znsage_chunk *zc, bool ok, u64 now)
-{
-	struct znsage_device *zd = zc->zd;
-	const struct zse_chunk *c = zc->core;
-	u64 ns = now - (c->gc ? zc->since : c->born);
-
-	if (ok)
-		znsage_timed(zd, c->gc ? ZNSAGE_GC_APPEND : ZNSAGE_SWAP_OUT,
-			     ns);
-	if (trace_znsage_chunk_complete_enabled())
-		trace_znsage_chunk_complete(zd->index, c->id, c->gc,
-					    zd->zone_nr[c->zone], zc->nr,
-					    c->nr_padding, ok ? 0 : -EIO,
-					    div_u64(ns, NSEC_PER_USEC));
-	if (ok && c->gc && trace_znsage_gc_move_enabled())
-		trace_moves(zc);
-	/* If entries are left to append, they wait for a zone from now on. */
-	zc->since = now;
-}
-
-static void append_end_io(struct bio *bio)
-{
-	struct znsage_chunk *zc = bio->bi_private;
-	struct znsage_device *zd = zc->zd;
-	struct zse_chunk *c = zc->core;
-	u32 offset = 0;
-	bool ok = !bio->bi_status && zd->backend->landed(zc, bio, &offset);
-	u32 first = zc->first, nr = zc->nr;
-	u64 now = ktime_get_ns();
-	bool gc = c->gc, more, finished;
-
-	if (znsage_is_transient(bio->bi_status) && znsage_retry(zc))
-		return;
-	if (bio->bi_status)
-		pr_warn_ratelimited("znsage: %s: append to zone %u failed (%d)\n",
-				    zd->name, zd->zone_nr[c->zone],
-				    blk_status_to_errno(bio->bi_status));
-	bio_uninit(bio);
-	trace_append_end(zc, ok, now);
-	/*
-	 * If the chunk is not finished, the engine owns it again, and the
-	 * worker may append the rest before the bios of this append are ended.
-	 * The hold keeps the parents until then. A chunk of GC has no parents.
-	 */
-	if (!gc)
-		atomic_inc(&zc->holds);
-	more = zse_append_done(zd->engine, c, ok, offset * zd->pack, now,
-			       &finished);
-	if (ok && !gc)
-		znsage_end_pages(zc, first, nr, BLK_STS_OK);
-	if (!gc)
-		more |= znsage_chunk_release(zc, finished ? 2 : 1);
-	else if (finished)
-		more |= chunk_put(zc);
-	if (more)
-		znsage_kick(zd);
-	znsage_retry_now(zd);
-	percpu_ref_put(&zd->ref);
-}
-
-/**
- * znsage_append_submit() - submit an append, for the first time or again
- * @zc: chunk, with the part to append in it; its bio is not in use
- *
- * Context: as znsage_append().
- */
-void znsage_append_submit(struct znsage_chunk *zc)
-{
-	struct page **pages = zc->encrypted ? zc->encrypted : zc->pages;
-	struct znsage_device *zd = zc->zd;
-	const struct zse_chunk *c = zc->core;
-	struct bio *bio = &zc->bio;
-	u32 i;
-
-	bio_init(bio, zd->backing.bdev, zc->vecs, zc->nr_vecs, REQ_OP_WRITE);
-	zd->backend->append(zc, bio);
-	bio->bi_private = zc;
-	bio->bi_end_io = append_end_io;
-	for (i = zc->first; !zc->packed && i < zc->first + zc->nr; i++)
-		__bio_add_page(bio, pages[c->entries[i].page], PAGE_SIZE, 0);
-	for (i = zc->from; zc->packed && i < zc->from + zc->nr_pages; i++)
-		__bio_add_page(bio, zc->packed[i], PAGE_SIZE, 0);
-	for (i = 0; i < c->nr_padding / zd->pack; i++)
-		__bio_add_page(bio, ZERO_PAGE(0), PAGE_SIZE, 0);
-	znsage_charge(zc, bio);
-	submit_bio_noacct(bio);
-}
-
-/**
- * znsage_append() - do a ZSE_OP_APPEND
- * @zd: device
- * @op: what to append where
- *
- * Context: process; may sleep for a request of the backing device, but not
- * under submit_bio().
- */
-void znsage_append(struct znsage_device *zd, const struct zse_op *op)
-{
-	struct znsage_chunk *zc = op->chunk->priv;
-
-	percpu_ref_get(&zd->ref);
-	zc->first = op->first;
-	zc->nr = op->nr;
-	zc->from = op->from / zd->pack;
-	zc->nr_pages = op->blocks / zd->pack;
-	zc->refused = 0;
-	if (zc->core->gc)
-		zc->since = ktime_get_ns();
-	trace_znsage_chunk_submit(zd->index, zc->core->id, zc->core->gc,
-				  zd->zone_nr[op->zone], op->nr, op->padding);
-	znsage_append_submit(zc);
 }
 
 /* Fail a chunk that was taken from its stream and not appended yet. */
@@ -255,7 +80,7 @@ static void chunk_fail(struct znsage_device *zd, struct zse_chunk *c)
 {
 	zse_chunk_lose(zd->engine, c);
 	znsage_end_pages(c->priv, 0, c->nr, BLK_STS_IOERR);
-	if (chunk_put(c->priv))
+	if (znsage_chunk_put(c->priv))
 		znsage_kick(zd);
 }
 
@@ -568,7 +393,10 @@ static u64 pending_resume(struct znsage_device *zd, u32 stream)
 		if (written == ALL)
 			continue;
 		pending_add(zd, bio, to, to == stream);
-		/* Pairs with chunk_put() and the read of starved after it. */
+		/*
+		 * Pairs with znsage_write_room() and the read of starved after
+		 * it, in znsage_chunk_put().
+		 */
 		smp_mb();
 		if (!zse_has_chunk(zd->engine, to))
 			break;

@@ -12,7 +12,9 @@
  *	virtual.c	zones on a device that has none
  *	reset.c		empties zones at attach and detach
  *	disk.c		/dev/znsageN: entry of bios and freed slots
+ *	filler.c	a swap area that holds nothing, so that the kernel keeps slots
  *	write.c		swap-out: chunks, plugs, deadline, waiting for a chunk
+ *	append.c	appends of chunks, and their ends
  *	retry.c		appends that the device cannot take just now
  *	charge.c	which cgroup pays for I/O
  *	crypt.c		encryption of pages
@@ -398,12 +400,16 @@ void znsage_filler_remove(struct znsage_device *zd);
 void znsage_write(struct znsage_device *zd, struct bio *bio);
 void znsage_write_pending(struct znsage_device *zd);
 void znsage_write_flush(struct znsage_device *zd);
+void znsage_write_room(struct znsage_device *zd);
+enum hrtimer_restart znsage_deadline(struct hrtimer *timer);
+
+/* append.c */
 void znsage_append_submit(struct znsage_chunk *zc);
 void znsage_append(struct znsage_device *zd, const struct zse_op *op);
 void znsage_end_pages(struct znsage_chunk *zc, u32 first, u32 nr,
 		      blk_status_t status);
+bool znsage_chunk_put(struct znsage_chunk *zc);
 bool znsage_chunk_release(struct znsage_chunk *zc, int holds);
-enum hrtimer_restart znsage_deadline(struct hrtimer *timer);
 
 /* retry.c */
 bool znsage_retry(struct znsage_chunk *zc);
