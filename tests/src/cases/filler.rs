@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `--keep-slots`: a second area, which holds nothing, keeps less than half of all slots in use.
 
+use std::fs;
+use std::thread;
+
 use super::devices::MAIN;
+use crate::child::GROUPS;
 use crate::device::{bench, Device};
 use crate::ensure;
 use crate::guest;
@@ -9,16 +13,24 @@ use crate::kmsg::Log;
 use crate::null_blk::NullBlk;
 use crate::outcome::Outcome;
 
-crate::cases![filler: writes_less (more), comes_last];
+crate::cases![filler: writes_less (more), not_above_half_of_a_cgroup (more), comes_last];
+
+/// The name of `znsage bench`'s cgroup begins so.
+const BENCH: &str = "znsage-bench-";
 
 /// Pages written for each page read back, of memory that is read much more often than written, with
 /// 70 % of the area in use.
 fn written(options: &[&str]) -> Outcome<f64> {
     let device = Device::on(&guest::device(MAIN)?, options)?;
+    let written = written_to(&device)?;
+    device.finish_sound()?;
+    Ok(written)
+}
+
+fn written_to(device: &Device) -> Outcome<f64> {
     let accesses = ["--pattern", "zipf", "--write-ratio", "0.05", "--utilization", "70"];
     let times = ["--warmup", "5", "--seconds", "10"];
     let bench = guest::without_read_ahead(|| device.bench(&[&accesses[..], &times].concat()))?;
-    device.finish_sound()?;
     Ok(bench.swapped_out() as f64 / bench.swapped_in() as f64)
 }
 
@@ -27,6 +39,35 @@ fn writes_less(_: &mut Log) -> Outcome {
     print!("{without:.2} pages written for each read, {with:.2} with a filler ... ");
     ensure!(without > 0.8, "unchanged pages are kept without a filler");
     ensure!(with < without / 3.0, "unchanged pages are written with a filler");
+    Ok(())
+}
+
+/// Limits the swap of the benchmark's cgroup as soon as that is there.
+fn limit_swap(bytes: u64) -> Outcome {
+    let limited = guest::eventually(60.0, || {
+        let groups = fs::read_dir(GROUPS).into_iter().flatten().flatten();
+        let bench = |group: &fs::DirEntry| group.file_name().to_string_lossy().starts_with(BENCH);
+        let found = groups.filter(bench).map(|group| group.path().join("memory.swap.max")).next();
+        found.is_some_and(|file| fs::write(file, bytes.to_string()).is_ok())
+    });
+    ensure!(limited, "the benchmark's cgroup does not appear");
+    Ok(())
+}
+
+/// A cgroup that has swapped out more than half of what it may gives up slots all the same.
+fn not_above_half_of_a_cgroup(_: &mut Log) -> Outcome {
+    let device = Device::on(&guest::device(MAIN)?, &["--keep-slots"])?;
+    // It will use 70 % of the area, and so of its limit.
+    let size = area(&device.node())?;
+    let written = thread::scope(|scope| {
+        let limit = scope.spawn(move || limit_swap(size));
+        let written = written_to(&device);
+        limit.join().map_err(|_| "the thread that limits swap died")??;
+        written
+    })?;
+    device.finish_sound()?;
+    print!("{written:.2} pages written for each read ... ");
+    ensure!(written > 0.8, "unchanged pages are kept above half of the cgroup's limit");
     Ok(())
 }
 
