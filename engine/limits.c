@@ -146,8 +146,9 @@ static u32 cpu_streams(const struct zse_config *cfg)
  * them is the room in their open zones: 520 zones of 96 MiB, on one die each,
  * at 80 % have a WAF of 3.22 with four streams and of 2.95 with one. On a device
  * without zones of its own, the drive mixes them, as for cpu_streams(): 730
- * virtual zones at 80 %, zipf, have 4.69 flash writes a page with six streams
- * and 2.97 with one (simulated).
+ * virtual zones at 80 %, zipf, have 6.45 flash writes a page with six streams
+ * and 3.12 with one (simulated; 4.69 and 2.97 if the drive has two write
+ * streams).
  */
 static u32 life_streams(const struct zse_config *cfg)
 {

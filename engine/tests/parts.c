@@ -147,8 +147,8 @@ static void test_limits_of_slots(void)
 
 /*
  * A ZN540, which opens 14 zones: survivors have their classes however many CPUs
- * there are, and so have streams that need one each. On a device without zones
- * that large, CPUs and lives share a stream.
+ * there are, and so have streams that need one each. On a device as large that
+ * has no zones, CPUs and lives share a stream.
  */
 static void test_limits_of_cpus(void)
 {

@@ -70,7 +70,7 @@ fn process(
         if sys.interrupted() {
             return Err(Error::interrupted());
         }
-        if pages::read(sys, pid, address, &mut bytes)?.is_none() {
+        if !pages::read(sys, pid, address, &mut bytes)? {
             continue;
         }
         let sizes = compressors.sizes(&bytes);

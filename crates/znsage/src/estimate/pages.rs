@@ -18,7 +18,8 @@ const SWAPPED: u64 = 1 << 62;
 const FILE: u64 = 1 << 61;
 
 /// Pages of a process without a file. Those in a file need no swap; shared memory is not
-/// looked at.
+/// looked at. The kernel's page of zeros, which a process has where it reads before it writes,
+/// cannot be told from one of its own, and counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pages {
     pub in_memory: u64,
@@ -81,12 +82,11 @@ fn count(pages: &mut Pages, word: u64, address: u64, most: u64, rng: &mut SmallR
     }
 }
 
-/// Reads a page; None if the process has given it up meanwhile.
-pub fn read(sys: &dyn Sys, pid: u32, address: u64, page: &mut [u8]) -> Result<Option<()>> {
+/// Reads a page; false if the process has given it up meanwhile.
+pub fn read(sys: &dyn Sys, pid: u32, address: u64, page: &mut [u8]) -> Result<bool> {
     match sys.read_at(&format!("/proc/{pid}/mem"), address, page) {
-        Ok(got) if got == page.len() => Ok(Some(())),
-        Ok(_) => Ok(None),
-        Err(e) if matches!(e.raw_os_error(), Some(libc::EIO | libc::EFAULT)) => Ok(None),
+        Ok(got) => Ok(got == page.len()),
+        Err(e) if matches!(e.raw_os_error(), Some(libc::EIO | libc::EFAULT)) => Ok(false),
         Err(e) => Err(failed(pid, &e)),
     }
 }
