@@ -386,19 +386,21 @@ bool zse_gc_read_done(struct zse_engine *e, struct zse_chunk *c)
 }
 
 /*
- * The entry of @c with @block, if it is in memory and not appended, or c->nr.
+ * The entry of @c with @block, if it is in memory and not appended, or NULL.
  * GC reads a victim from its first block to its last, so few chunks have a
- * range with @block in it.
+ * range with @block in it. Nothing but @c->loaded may be read before that is
+ * set: clean_fill() adds entries without the lock.
  */
-static u32 chunk_find(const struct zse_chunk *c, u32 block)
+static const struct zse_entry *chunk_find(const struct zse_chunk *c, u32 block)
 {
-	u32 i = c->done;
+	u32 i;
 
 	if (!c->loaded || block < c->low || block > c->high)
-		return c->nr;
-	while (i < c->nr && c->entries[i].expect != block)
-		i++;
-	return i;
+		return NULL;
+	for (i = c->done; i < c->nr; i++)
+		if (c->entries[i].expect == block)
+			return &c->entries[i];
+	return NULL;
 }
 
 /*
@@ -412,22 +414,21 @@ static u32 chunk_find(const struct zse_chunk *c, u32 block)
  */
 bool clean_buffer(struct zse_engine *e, u32 slot, struct zse_run *run)
 {
-	u32 i, k;
+	u32 i;
 
 	for (i = 0; i < e->cfg.nr_gc_chunks; i++) {
 		struct zse_chunk *c = &e->chunks[e->cfg.nr_chunks + i];
+		const struct zse_entry *entry = chunk_find(c, run->block);
 
-		k = chunk_find(c, run->block);
-		if (k == c->nr)
+		if (!entry)
 			continue;
-		if (c->entries[k].page == ZSE_NONE ||
-		    !map_is(e, slot, run->block) ||
-		    zp_warn(c->entries[k].slot != slot))
+		if (entry->page == ZSE_NONE || !map_is(e, slot, run->block) ||
+		    zp_warn(entry->slot != slot))
 			return false;
 		c->readers++;
 		run->nr = 1;
 		run->chunk = c;
-		run->page = c->entries[k].page;
+		run->page = entry->page;
 		e->counters.gc_read_hits++;
 		return true;
 	}
