@@ -51,7 +51,7 @@ static void check_slots(struct check *ck)
 
 		if (!(slot % ZSE_RESCHED))
 			zp_resched();
-		if (b >= ZSE_TAG_BASE)
+		if (b >= ZSE_WORD_BASE)
 			continue;
 		if (b >= e->nr_blocks) {
 			violation(ck, "slot maps beyond the device", slot, b,

@@ -22,16 +22,19 @@
 #include "../include/znsage.h"
 
 /*
- * Values of the forward map. Below ZSE_TAG_BASE: a block. From there up to
+ * Values of the forward map. Below ZSE_WORD_BASE: a block. Up to ZSE_TAG_BASE:
+ * the page repeats word (value - ZSE_WORD_BASE) of a table. From there up to
  * ZSE_LOST: entry (value - ZSE_TAG_BASE) of the chunk pool is writing the slot.
- * A 16 TiB device has 2^32 pages of 4 KiB. The tags take the numbers of the
- * last 2^20 pages, 4 GiB.
+ * A 16 TiB device has 2^32 pages of 4 KiB. Words and tags take the numbers of
+ * its last pages, 4 GiB.
  */
+#define ZSE_WORDS	512
 #define ZSE_TAG_BASE	0xfff00000u
+#define ZSE_WORD_BASE	(ZSE_TAG_BASE - ZSE_WORDS)
 #define ZSE_LOST	0xfffffffeu	/* no data: error, or dropped by GC */
 #define ZSE_NONE	0xffffffffu	/* empty; also: no zone, no slot */
 
-#define ZSE_MAX_BLOCKS	ZSE_TAG_BASE
+#define ZSE_MAX_BLOCKS	ZSE_WORD_BASE
 #define ZSE_MAX_ENTRIES	(ZSE_LOST - ZSE_TAG_BASE)
 
 /* How GC chooses a victim if the policy does not; see victim.c. */
@@ -274,6 +277,7 @@ u32 zse_place(struct zse_engine *e, const struct znsage_page *page);
 struct zse_chunk *zse_stream_begin(struct zse_engine *e, u32 stream,
 				   unsigned long *flags);
 u32 zse_chunk_add(struct zse_engine *e, struct zse_chunk *c, u32 slot, u8 past);
+bool zse_fill(struct zse_engine *e, u32 slot, u64 word, bool *kick);
 struct zse_chunk *zse_stream_end(struct zse_engine *e, u32 stream,
 				 unsigned long *flags);
 struct zse_chunk *zse_stream_flush(struct zse_engine *e, u32 stream);
@@ -323,7 +327,7 @@ bool zse_gc_due(struct zse_engine *e);
 
 /* Swap-in. */
 enum zse_read {
-	ZSE_READ_ZERO,		/* never written, or freed: a page of zeros */
+	ZSE_READ_FILLED,	/* the page repeats a word: run->word */
 	ZSE_READ_BLOCK,		/* read *run, then zse_read_end() */
 	ZSE_READ_BUSY,		/* being written: copy it, see zse_write_of() */
 	ZSE_READ_LOST,		/* the data is gone: an I/O error */
@@ -338,6 +342,7 @@ enum zse_read {
  * @blocks: number of blocks that all take
  * @chunk: for ZSE_READ_BUFFER: the GC chunk that has the block in memory
  * @page:  index of the block's buffer in @chunk
+ * @word:  for ZSE_READ_FILLED; 0 if nothing was written to the slot
  */
 struct zse_run {
 	u32 block;
@@ -346,6 +351,7 @@ struct zse_run {
 	u32 blocks;
 	struct zse_chunk *chunk;
 	u32 page;
+	u64 word;
 };
 
 enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 max,

@@ -335,6 +335,7 @@ struct zse_engine {
 	u32 *fwd;
 	u64 *fwd64;
 	u8 *past;		/* of the page in each slot, or NULL: past.c */
+	u64 words[ZSE_WORDS];	/* that pages repeat; 0: none: filled.c */
 	u32 dead;		/* list of full zones with no live block */
 	struct zse_shard shards[ZSE_SHARDS];
 
@@ -435,12 +436,15 @@ static inline u32 entries_len(const struct zse_engine *e,
 /* map.c */
 void map_clear(struct zse_engine *e);
 u32 map_tag(const struct zse_engine *e, const struct zse_chunk *c, u32 index);
-void map_begin_write(struct zse_engine *e, u32 slot, u32 tag);
+bool map_write(struct zse_engine *e, u32 slot, u32 to);
 void map_publish(struct zse_engine *e, const struct zse_chunk *c, u32 first,
 		 u32 nr, u32 block);
 u64 map_get(const struct zse_engine *e, u32 slot);
 bool map_lose(struct zse_engine *e, const struct zse_entry *entry);
 bool map_is(const struct zse_engine *e, u32 slot, u32 value);
+
+/* filled.c */
+u64 filled_word(const struct zse_engine *e, u32 value);
 
 /* zone.c; with the engine lock, but for zones_init() */
 extern const char *const zone_state_names[ZSE_NR_ZONE_STATES];

@@ -6,7 +6,7 @@
  *
  * Four parties change the forward map of a slot, all without a lock:
  *
- *   swap-out      xchg(tag)              the slot's old block dies
+ *   swap-out      xchg(tag or word)      the slot's old block dies
  *   append ends   cas(tag -> block)      fails if the slot was freed or written
  *                                        again: the new block is dead
  *   GC's append   cas(old -> new block)  likewise
@@ -50,7 +50,7 @@ u64 map_get(const struct zse_engine *e, u32 slot)
 
 static bool is_block(u64 ref)
 {
-	return ref_block(ref) < ZSE_TAG_BASE;
+	return ref_block(ref) < ZSE_WORD_BASE;
 }
 
 /* The forward map's value while @entry is still needed. */
@@ -111,15 +111,19 @@ u32 map_tag(const struct zse_engine *e, const struct zse_chunk *c, u32 index)
 	return ZSE_TAG_BASE + c->id * e->cfg.chunk_blocks + index;
 }
 
-/* @slot is being written from now on, as @tag. */
-void map_begin_write(struct zse_engine *e, u32 slot, u32 tag)
+/*
+ * @slot is being written from now on, as a tag, or is written, as a word: @to.
+ * Returns true if zse_next_op() may have something new.
+ */
+bool map_write(struct zse_engine *e, u32 slot, u32 to)
 {
-	u64 old = fwd_xchg(e, slot, tag);
+	u64 old = fwd_xchg(e, slot, to);
 
 	if (is_block(old))
-		page_gone(e, old);
-	else if (old == ZSE_NONE)
+		return page_gone(e, old);
+	if (old == ZSE_NONE)
 		zp_count(&shard(e)->used, 1);
+	return false;
 }
 
 /* map_publish() of packed pages. */
@@ -304,10 +308,12 @@ enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 max,
 		struct zse_zone *z;
 		enum zse_read from;
 
-		if (b == ZSE_NONE)
-			return ZSE_READ_ZERO;
 		if (b == ZSE_LOST)
 			return ZSE_READ_LOST;
+		if (b == ZSE_NONE || (b >= ZSE_WORD_BASE && b < ZSE_TAG_BASE)) {
+			run->word = filled_word(e, b);
+			return ZSE_READ_FILLED;
+		}
 		if (b >= ZSE_TAG_BASE)
 			return ZSE_READ_BUSY;
 

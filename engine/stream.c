@@ -210,7 +210,7 @@ u32 zse_chunk_add(struct zse_engine *e, struct zse_chunk *c, u32 slot, u8 past)
 	entry->page = c->nr;
 	entry->expect = map_tag(e, c, c->nr);
 	past_keep(e, slot, past);
-	map_begin_write(e, slot, entry->expect);
+	map_write(e, slot, entry->expect);
 	return c->nr++;
 }
 

@@ -195,17 +195,21 @@ static void submit_run(struct znsage_device *zd, struct bio *bio,
 	clone_submit(rd);
 }
 
-/* Zero the page of @bio at @iter, which may span several segments. */
-static void zero_page_at(struct bio *bio, struct bvec_iter iter)
+/*
+ * Fill the page of @bio at @iter with @word. It may span several segments, each
+ * of whole sectors.
+ */
+static void fill_page_at(struct bio *bio, struct bvec_iter iter, u64 word)
 {
 	u32 left = PAGE_SIZE;
 
 	while (left) {
 		struct bio_vec bv = bio_iter_iovec(bio, iter);
 		u32 len = min(bv.bv_len, left);
+		void *to = bvec_kmap_local(&bv);
 
-		bv.bv_len = len;
-		memzero_bvec(&bv);
+		memset64(to, word, len / sizeof(word));
+		kunmap_local(to);
 		bio_advance_iter_single(bio, &iter, len);
 		left -= len;
 	}
@@ -343,8 +347,8 @@ void znsage_read_on(struct znsage_device *zd, struct bio *bio, bool wait)
 		case ZSE_READ_BUFFER:
 			copy_buffer(zd, bio, &run);
 			break;
-		case ZSE_READ_ZERO:
-			zero_page_at(bio, run.iter);
+		case ZSE_READ_FILLED:
+			fill_page_at(bio, run.iter, run.blocks.word);
 			break;
 		case ZSE_READ_LOST:
 			bio->bi_status = BLK_STS_IOERR;

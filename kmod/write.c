@@ -189,48 +189,64 @@ void znsage_write_flush(struct znsage_device *zd)
 	}
 }
 
-/* Is the page of @bio at @iter all zeros? */
-static bool holds_zeros(struct bio *bio, struct bvec_iter iter)
+/*
+ * Does the page of @bio at @iter repeat one @word? Most pages show that they
+ * do not by their first two words, or the last.
+ */
+static bool repeats(struct bio *bio, struct bvec_iter iter, u64 *word)
 {
 	struct bio_vec bv = bio_iter_iovec(bio, iter);
-	const void *page = bvec_kmap_local(&bv);
-	bool zero = !memchr_inv(page, 0, PAGE_SIZE);
+	const u64 *page = bvec_kmap_local(&bv);
+	u32 last = PAGE_SIZE / sizeof(*page) - 1;
+	bool same;
 
+	*word = page[0];
+	same = *word == page[last] && *word == page[1] &&
+	       !memcmp(page, page + 1, last * sizeof(*page));
 	kunmap_local(page);
-	return zero;
+	return same;
 }
 
 /*
- * The page of @bio at @iter is all zeros: it takes no space, since a slot
- * without a block reads as zeros. Since 6.12 the kernel does not write such
- * pages to swap; older ones do.
+ * If the page of @bio at @iter repeats a word, it takes no space: the map has
+ * the word. Since 6.12 the kernel keeps pages of zeros off swap itself, but no
+ * others. Returns false if the page is to be written.
  */
-static void drop_zero_page(struct znsage_device *zd, struct bio *bio,
-			   struct bvec_iter *iter)
+static bool fill(struct znsage_device *zd, struct bio *bio,
+		 struct bvec_iter *iter)
 {
 	u32 slot = iter->bi_sector / ZNSAGE_PAGE_SECTORS;
+	struct page *page = bio_iter_page(bio, *iter);
+	bool kick = false;
+	u64 word;
 
-	znsage_frames_forget(zd, bio_iter_page(bio, *iter));
+	if (!repeats(bio, *iter, &word) ||
+	    !zse_fill(zd->engine, slot, word, &kick))
+		return false;
+	znsage_frames_forget(zd, page);
 	bio_advance_iter_single(bio, iter, PAGE_SIZE);
-	if (zse_free(zd->engine, slot))
+	if (kick)
 		znsage_kick(zd);
 	/* Pages that were added hold the bio for themselves, but the last. */
 	if (!iter->bi_size)
 		bio_endio(bio);
+	return true;
 }
 
 /*
  * Add pages of @bio from @iter on to the stream's chunk, until @rest bytes of
- * the bio are left, the chunk is full, or a page is zero; @past is theirs. The
- * first page is not looked at again: an empty chunk must not be left behind if
- * its owner has cleared it meanwhile. The bio's last page takes over the bio's
- * own reference, so the bio may be gone once the stream is unlocked.
+ * the bio are left, the chunk is full, or a page repeats a word; @past is
+ * theirs. The first page is not looked at again: an empty chunk must not be
+ * left behind if its owner has changed it meanwhile. The bio's last page takes
+ * over the bio's own reference, so the bio may be gone once the stream is
+ * unlocked.
  */
 static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
 			    struct bio *bio, struct bvec_iter *iter, u32 rest,
 			    u8 past)
 {
 	struct znsage_chunk *zc = c->priv;
+	u64 word;
 
 	if (!c->nr)
 		c->born = ktime_get_ns();
@@ -250,7 +266,7 @@ static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
 			bio_inc_remaining(bio);
 		zse_chunk_add(zd->engine, c, slot, past);
 	} while (iter->bi_size > rest && c->nr < c->max &&
-		 !holds_zeros(bio, *iter));
+		 !repeats(bio, *iter, &word));
 }
 
 /*
@@ -315,10 +331,8 @@ static enum written write_head(struct znsage_device *zd, struct bio *bio,
 		struct zse_chunk *c;
 		bool first;
 
-		if (holds_zeros(bio, iter)) {
-			drop_zero_page(zd, bio, &iter);
+		if (fill(zd, bio, &iter))
 			continue;
-		}
 		c = zse_stream_begin(zd->engine, stream, &flags);
 		if (!c) {
 			zse_stream_end(zd->engine, stream, &flags);

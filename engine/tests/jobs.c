@@ -270,13 +270,39 @@ static u32 place(struct test *t, u32 cpu, u32 slot)
 	return zse_place(t->e, &page);
 }
 
+/* The word that a version of a page repeats, or 0. */
+static u64 filled_with(u32 version)
+{
+	return version % 8 ? 0 : version / 8 % 5 + 1;
+}
+
+/* Write a page of @slot that repeats @word; false if there is no room for that. */
+static bool fill_slot(struct test *t, u32 slot, u32 version, u64 word)
+{
+	struct page_state *ps = &t->pages[slot];
+	bool more = false;
+
+	zp_store(&ps->submitted, version);
+	if (!zse_fill(t->e, slot, word, &more))
+		return false;
+	raise_to(&ps->acked, version);
+	if (more)
+		kick(t);
+	zp_add(&t->writes, 1);
+	return true;
+}
+
 /* Add a page of @slot to a stream; false if all chunks are in use. */
 static bool write_slot(struct test *t, u32 cpu, u32 slot)
 {
 	struct page_state *ps = &t->pages[slot];
 	u32 stream = place(t, cpu, slot), version = ps->submitted + 1, i;
 	unsigned long flags;
-	struct zse_chunk *c = zse_stream_begin(t->e, stream, &flags);
+	struct zse_chunk *c;
+
+	if (filled_with(version))
+		return fill_slot(t, slot, version, filled_with(version));
+	c = zse_stream_begin(t->e, stream, &flags);
 
 	if (!c) {
 		zse_stream_end(t->e, stream, &flags);
@@ -420,9 +446,20 @@ void *freer(void *p)
 	return NULL;
 }
 
+/* Is @word that of a version from @acked to @submitted? */
+static bool was_filled(u64 word, u32 acked, u32 submitted)
+{
+	u32 v;
+
+	for (v = acked; v <= submitted; v++)
+		if (filled_with(v) == word)
+			return true;
+	return false;
+}
+
 /*
  * A read of @slot may return version @acked, loaded before the read, or a later one,
- * or zeros if the slot was freed.
+ * or zeros if the slot was freed. @page: the page, or the word that it repeats.
  */
 static void verify_read(struct test *t, u32 slot, u32 acked,
 			enum zse_read result, u64 page)
@@ -430,7 +467,10 @@ static void verify_read(struct test *t, u32 slot, u32 acked,
 	const struct page_state *ps = &t->pages[slot];
 	u32 submitted = zp_load(&ps->submitted), version = page_version(page);
 
-	if (result == ZSE_READ_ZERO) {
+	if (result == ZSE_READ_FILLED && page) {
+		if (!was_filled(page, acked, submitted))
+			fault(t, "a page of another word", slot, page, acked);
+	} else if (result == ZSE_READ_FILLED) {
 		if (zp_load(&ps->freed) < acked)
 			fault(t, "zeros where a page was", slot, 0, acked);
 	} else if (result == ZSE_READ_LOST) {
@@ -479,7 +519,8 @@ static void read_run(struct test *t, u32 slot, u32 max, u32 delay)
 	} else {
 		run.nr = 1;
 		if (r != ZSE_READ_BUSY)
-			verify_read(t, slot, acked[0], r, 0);
+			verify_read(t, slot, acked[0], r,
+				    r == ZSE_READ_FILLED ? run.word : 0);
 	}
 	if (more)
 		kick(t);

@@ -8,6 +8,14 @@ pub const WORDS: usize = PAGE / size_of::<u64>();
 /// The key of a page of zeros.
 pub const ZERO: u64 = 0;
 
+/// In a key: the page repeats one word, which depends on the key alone.
+pub const REPEATS: u64 = 1 << 63;
+
+/// Does a device store a page of this key in its map?
+pub fn takes_no_block(key: u64) -> bool {
+    key == ZERO || key & REPEATS != 0
+}
+
 /// A bijection that spreads its argument over all bits.
 pub fn mix(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -22,9 +30,14 @@ fn first_word(key: u64, page: usize) -> u64 {
 /// The other words follow from the first by a step that is cheap under emulation.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
+/// The word that all pages of a key repeat.
+fn repeated_word(key: u64) -> Option<u64> {
+    takes_no_block(key).then(|| if key == ZERO { 0 } else { mix(key) })
+}
+
 pub fn write(words: &mut [u64], key: u64, page: usize) {
-    if key == ZERO {
-        words.fill(0);
+    if let Some(word) = repeated_word(key) {
+        words.fill(word);
         return;
     }
     let mut value = first_word(key, page);
@@ -35,8 +48,8 @@ pub fn write(words: &mut [u64], key: u64, page: usize) {
 }
 
 pub fn holds(words: &[u64], key: u64, page: usize) -> bool {
-    if key == ZERO {
-        return words.iter().all(|&w| w == 0);
+    if let Some(word) = repeated_word(key) {
+        return words.iter().all(|&w| w == word);
     }
     let mut value = first_word(key, page);
     words.iter().all(|&word| {
@@ -49,8 +62,9 @@ pub fn holds(words: &[u64], key: u64, page: usize) -> bool {
 /// Describes a wrong page for a message.
 pub fn describe(words: &[u64]) -> String {
     let whole = words.windows(2).all(|w| w[1] == w[0].wrapping_add(STEP));
-    match (words.iter().all(|&w| w == 0), whole) {
-        (true, _) => "zeros".to_string(),
+    match (words.iter().all(|&w| w == words[0]), whole) {
+        (true, _) if words[0] == 0 => "zeros".to_string(),
+        (true, _) => format!("the word {:#x} all over", words[0]),
         (_, true) => format!("another page or key ({:#x})", words[0]),
         _ => format!("a mixture ({:#x} ... {:#x})", words[0], words[words.len() - 1]),
     }
@@ -86,6 +100,7 @@ mod tests {
         assert!(holds(&words, 7, 3));
         assert!(!holds(&words, 7, 4));
         assert!(!holds(&words, 8, 3));
+        assert!(!holds(&words, 7 | REPEATS, 3));
         words[WORDS - 1] ^= 1;
         assert!(!holds(&words, 7, 3));
         assert!(describe(&words).starts_with("a mixture"));

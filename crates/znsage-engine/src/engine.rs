@@ -499,7 +499,7 @@ impl Engine {
         let (mut run, owner) = (sys::zse_run::default(), self.id);
         // SAFETY: the slots are in range.
         match unsafe { sys::zse_read_begin(self.p(), slot, max, &mut run, kick) } {
-            sys::ZSE_READ_ZERO => Read::Zero,
+            sys::ZSE_READ_FILLED => Read::Filled(run.word),
             sys::ZSE_READ_BLOCK => {
                 let zse_run { block, nr, len, blocks, .. } = run;
                 Read::Block(ReadHold { block, nr, len, blocks, owner })
@@ -547,6 +547,15 @@ impl Engine {
     pub fn read_worked(&mut self) {
         // SAFETY: the engine lives.
         unsafe { sys::zse_read_worked(self.p()) }
+    }
+
+    /// Writes a page that repeats a word. None: it is to be written like others. Else,
+    /// whether `next_op()` may have something new.
+    pub fn fill(&mut self, slot: u32, word: u64) -> Option<bool> {
+        self.assert_slot(slot);
+        let mut kick = false;
+        // SAFETY: slot is in range.
+        unsafe { sys::zse_fill(self.p(), slot, word, &mut kick) }.then_some(kick)
     }
 
     pub fn free(&mut self, slot: u32) -> bool {

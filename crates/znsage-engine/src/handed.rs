@@ -159,8 +159,8 @@ impl ReadHold {
 #[must_use]
 #[derive(Debug)]
 pub enum Read {
-    /// Nowhere: nothing was written to the slot.
-    Zero,
+    /// Nowhere: it repeats this word, 0 if nothing was written to the slot.
+    Filled(u64),
     Block(ReadHold),
     /// In a chunk that is being written.
     Busy,

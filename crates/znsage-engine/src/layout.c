@@ -73,6 +73,7 @@ const struct zse_fact zse_facts[] = {
 	AT(zse_run, blocks)
 	AT(zse_run, chunk)
 	AT(zse_run, page)
+	AT(zse_run, word)
 
 	SIZE(zse_window)
 	AT(zse_window, host)
@@ -138,6 +139,7 @@ const struct zse_fact zse_facts[] = {
 	ZSE_COUNTERS(STAT)
 	ZSE_GAUGES(STAT)
 
+	IS(ZSE_WORDS)
 	IS(ZSE_TAG_BASE)
 	IS(ZSE_MAX_BLOCKS)
 	IS(ZSE_MAX_ENTRIES)
@@ -165,7 +167,7 @@ const struct zse_fact zse_facts[] = {
 	IS(ZSE_OP_RESET)
 	IS(ZSE_OP_FINISH)
 
-	IS(ZSE_READ_ZERO)
+	IS(ZSE_READ_FILLED)
 	IS(ZSE_READ_BLOCK)
 	IS(ZSE_READ_BUSY)
 	IS(ZSE_READ_LOST)

@@ -7,8 +7,9 @@ use std::ffi::{c_char, c_int, c_ulong, c_void};
 use std::marker::{PhantomData, PhantomPinned};
 use std::ptr;
 
+pub const ZSE_WORDS: u32 = 512;
 pub const ZSE_TAG_BASE: u32 = 0xfff0_0000;
-pub const ZSE_MAX_BLOCKS: u32 = ZSE_TAG_BASE;
+pub const ZSE_MAX_BLOCKS: u32 = ZSE_TAG_BASE - ZSE_WORDS;
 pub const ZSE_MAX_ENTRIES: u32 = 0xf_fffe;
 pub const ZSE_DEPTH: u32 = 4;
 pub const ZSE_LEAST_PART: u32 = 16;
@@ -27,7 +28,7 @@ pub const ZSE_OP_READ: u32 = 3;
 pub const ZSE_OP_RESET: u32 = 4;
 pub const ZSE_OP_FINISH: u32 = 5;
 
-pub const ZSE_READ_ZERO: u32 = 0;
+pub const ZSE_READ_FILLED: u32 = 0;
 pub const ZSE_READ_BLOCK: u32 = 1;
 pub const ZSE_READ_BUSY: u32 = 2;
 pub const ZSE_READ_LOST: u32 = 3;
@@ -124,11 +125,12 @@ pub struct zse_run {
     pub blocks: u32,
     pub chunk: *mut zse_chunk,
     pub page: u32,
+    pub word: u64,
 }
 
 impl Default for zse_run {
     fn default() -> Self {
-        zse_run { block: 0, nr: 0, len: 0, blocks: 0, chunk: ptr::null_mut(), page: 0 }
+        zse_run { block: 0, nr: 0, len: 0, blocks: 0, chunk: ptr::null_mut(), page: 0, word: 0 }
     }
 }
 
@@ -326,6 +328,7 @@ extern "C" {
     pub fn zse_write_of(e: *mut zse_engine, slot: u32, index: *mut u32) -> *mut zse_chunk;
     pub fn zse_read_failed(e: *mut zse_engine, nr: u32);
     pub fn zse_read_worked(e: *mut zse_engine);
+    pub fn zse_fill(e: *mut zse_engine, slot: u32, word: u64, kick: *mut bool) -> bool;
     pub fn zse_free(e: *mut zse_engine, slot: u32) -> bool;
     pub fn zse_block_life(e: *const zse_engine, block: u32) -> u32;
     pub fn zse_prepare(e: *mut zse_engine, policy: *const znsage_policy) -> bool;
@@ -530,6 +533,7 @@ mod tests {
         structures(&mut map);
         constants!(
             map,
+            ZSE_WORDS,
             ZSE_TAG_BASE,
             ZSE_MAX_BLOCKS,
             ZSE_MAX_ENTRIES,
@@ -544,7 +548,7 @@ mod tests {
             ZSE_OP_READ,
             ZSE_OP_RESET,
             ZSE_OP_FINISH,
-            ZSE_READ_ZERO,
+            ZSE_READ_FILLED,
             ZSE_READ_BLOCK,
             ZSE_READ_BUSY,
             ZSE_READ_LOST,

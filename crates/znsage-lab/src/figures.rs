@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 use znsage_sim::stats::median;
 
+use crate::compress::{self, Compressed};
 use crate::engine::Engine;
 use crate::latency::{self, Latency};
 use crate::model::{Run, System};
@@ -33,6 +34,7 @@ pub enum Figure {
     EngineBatched,
     EngineSingle,
     EngineThreads,
+    Compression(Compressed),
     Timed(Latency),
 }
 
@@ -57,7 +59,7 @@ impl Target {
 }
 
 /// Each figure with its name in FIGURES= and result.json, its title and its target;
-/// latency.rs has those of the devices with latency.
+/// compress.rs has those of compression, latency.rs those of the devices with latency.
 const FIGURES: [(Figure, &str, &str, Target); 18] = [
     (Seq, "seq", "Sequential swap-out, znsage / stock", AtLeast(1.2)),
     (Random40, "random40", "Random access at 40 %, znsage / stock", AtLeast(1.0)),
@@ -97,7 +99,8 @@ pub enum Place {
 
 impl Figure {
     fn all() -> impl Iterator<Item = Figure> {
-        FIGURES.iter().map(|row| row.0).chain(Latency::all().map(Timed))
+        let others = Compressed::all().map(Compression).chain(Latency::all().map(Timed));
+        FIGURES.iter().map(|row| row.0).chain(others)
     }
 
     fn row(self) -> &'static (Figure, &'static str, &'static str, Target) {
@@ -106,6 +109,7 @@ impl Figure {
 
     pub fn name(self) -> String {
         match self {
+            Compression(compressed) => compressed.name(),
             Timed(latency) => latency.name(),
             _ => self.row().1.to_string(),
         }
@@ -113,6 +117,7 @@ impl Figure {
 
     pub fn title(self) -> String {
         match self {
+            Compression(compressed) => compressed.title(),
             Timed(latency) => latency.title(),
             _ => self.row().2.to_string(),
         }
@@ -120,6 +125,7 @@ impl Figure {
 
     fn target(self) -> Target {
         match self {
+            Compression(compressed) => compressed.target(),
             Timed(latency) => latency.target(),
             _ => self.row().3,
         }
@@ -127,7 +133,7 @@ impl Figure {
 
     pub fn place(self) -> Place {
         match self {
-            Seq | Random40 | Random80 | GcCost => Place::Nvme(Clock::Instructions),
+            Seq | Random40 | Random80 | GcCost | Compression(_) => Place::Nvme(Clock::Instructions),
             SimSpeed | SimMemory | SimLarge => Place::Host,
             Timed(_) => Place::Latency,
             EngineTakes | EngineLines | EngineBatched | EngineSingle | EngineThreads => {
@@ -174,6 +180,7 @@ pub struct Measurements {
     pub runs: Vec<Run>,
     pub waf: Vec<Amplification>,
     pub gc: Vec<Collection>,
+    pub compressed: Vec<compress::Measured>,
     pub map: Option<Maps>,
     /// fio and znsage on the throttled device, in turns.
     pub bound: Vec<Bound>,
@@ -192,6 +199,7 @@ impl Measurements {
         self.runs.extend(other.runs);
         self.waf.extend(other.waf);
         self.gc.extend(other.gc);
+        self.compressed.extend(other.compressed);
         self.map = other.map.or(self.map);
         self.bound.extend(other.bound);
         self.simulator = other.simulator.or(self.simulator);
@@ -317,6 +325,7 @@ fn value(figure: Figure, measured: &Measurements) -> Option<(f64, String)> {
         measured.bound.iter().filter(|b| b.writer == writer).map(|b| b.mib_per_s).collect()
     };
     match figure {
+        Compression(compressed) => compressed.value(&measured.compressed),
         GcCost => collection(&measured.gc),
         Map => measured.map.map(Maps::bytes_a_page),
         SimSpeed => measured.simulator.map(|s| s.speed()),

@@ -4,6 +4,7 @@
 //! guest, where it turns swap on and off and runs `znsage bench`.
 
 mod bench;
+mod compress;
 mod course;
 mod demo;
 mod density;

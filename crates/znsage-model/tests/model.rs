@@ -234,7 +234,7 @@ const MUTANTS: &[(Mutant, fn(), &str)] = &[
     (("page_died", Add, Plain), free_free, "live count"),
     (("zse_free", Exchange, Plain), free_as_zone_fills, "live count"),
     (("zse_free", Exchange, Plain), move_free_read, "left > e->cfg.zone_blocks"),
-    (("map_begin_write", Exchange, Plain), move_overwrite_read, "left > e->cfg.zone_blocks"),
+    (("map_write", Exchange, Plain), move_overwrite_read, "left > e->cfg.zone_blocks"),
     (("map_publish", Add, Plain), complete_complete, "live count"),
     (("map_publish", CompareAndSwap, Plain), free_as_zone_fills, "number of slots in use"),
     (("map_publish", CompareAndSwap, Plain), overwrite_in_flight, "live count"),

@@ -16,11 +16,11 @@ use crate::kmsg::Log;
 use crate::memory::Memory;
 use crate::null_blk::NullBlk;
 use crate::outcome::{Context, Outcome};
-use crate::pattern::{Random, PAGE, ZERO};
+use crate::pattern::{takes_no_block, Random, PAGE, REPEATS, ZERO};
 use crate::table::{sum, table};
 
 crate::cases![block:
-    random_requests (each), never_written_reads_zero (each), zeros_take_no_block (each),
+    random_requests (each), never_written_reads_zero (each), repeated_words_take_no_block (each),
     discard_frees (each),
     overlapping_writes (each), error_before_a_write (each), zeroes_of_much,
     unaligned_is_refused, huge_pages (more), medium_folios (full),
@@ -65,9 +65,9 @@ impl Model {
         (0..all).step_by(256).try_for_each(|s| self.verify(s..(s + 256).min(all)))
     }
 
-    /// Number of slots that hold data.
-    fn used(&self) -> u64 {
-        self.keys.iter().filter(|&&key| key != ZERO).count() as u64
+    /// Number of slots with data that takes a block.
+    fn live(&self) -> u64 {
+        self.keys.iter().filter(|&&key| !takes_no_block(key)).count() as u64
     }
 }
 
@@ -95,15 +95,16 @@ pub(super) fn requests_at_random(device: Device) -> Outcome {
     for key in 1..900 {
         let slots = some_slots(&mut random, all);
         match random.below(10) {
-            0..6 => model.write(slots, key)?,
+            0 => model.write(slots, key | REPEATS)?,
+            1..6 => model.write(slots, key)?,
             6 => model.discard(slots)?,
             _ => model.verify(slots)?,
         }
     }
     model.verify_all()?;
     ensure!(device.counter("gc_blocks")? > 0, "GC did not run");
-    let (live, used) = (device.counter("live_blocks")?, model.used());
-    ensure!(live == used, "{live} blocks live, {used} slots hold something");
+    let (live, wanted) = (device.counter("live_blocks")?, model.live());
+    ensure!(live == wanted, "{live} blocks live, should be {wanted}");
     model.discard(0..all)?;
     model.verify_all()?;
     ensure!(device.counter("live_blocks")? == 0, "blocks live after a discard of all");
@@ -126,28 +127,45 @@ fn never_written_reads_zero(_: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
-/// Pages of zeros in place of data, and in requests with data.
-fn zeros_take_no_block(_: &mut Log) -> Outcome {
+/// Pages that repeat a word in place of data, and in requests with data.
+fn repeated_words_take_no_block(_: &mut Log) -> Outcome {
     let device = attach("cpu")?;
     let mut model = Model::new(device.disk()?)?;
     model.write(0..512, 1)?;
-    for slots in [0..1, 16..32, 100..356] {
-        model.write(slots, ZERO)?;
+    for (slots, key) in [(0..1, ZERO), (16..32, REPEATS | 1), (100..356, ZERO), (40..41, REPEATS)] {
+        model.write(slots, key)?;
     }
     let mixed = 500..532;
     model.buffer.fill(mixed.clone(), 2);
-    for zeros in [500..503, 510..511, 515..520, 531..532] {
-        model.buffer.fill(zeros, ZERO);
+    model.keys[mixed.clone()].fill(2);
+    let without =
+        [(500..503, ZERO), (510..511, REPEATS | 1), (515..520, REPEATS), (531..532, ZERO)];
+    for (slots, key) in without {
+        model.buffer.fill(slots.clone(), key);
+        model.keys[slots].fill(key);
     }
-    for slot in mixed.clone() {
-        model.keys[slot] = if model.buffer.verify(slot..slot + 1, ZERO).is_ok() { ZERO } else { 2 };
-    }
-    model.disk.write_slots(&model.buffer, mixed).context("write of pages with zeros between")?;
+    model.disk.write_slots(&model.buffer, mixed).context("write of both sorts of pages")?;
     model.verify_all()?;
-    let (live, used) = (device.counter("live_blocks")?, model.used());
-    ensure!(live == used && used == 512 - 273 - 12 + 22, "{live} live, {used} hold something");
+    let (live, wanted) = (device.counter("live_blocks")?, model.live());
+    ensure!(live == wanted && live == 512 - 274 - 12 + 22, "{live} live, should be {wanted}");
+    let used = device.counter("slots_used")?;
+    ensure!(used == live + 17 + 6, "{used} slots used");
     let written = device.counter("host_blocks")?;
     ensure!(written == 512 + 22, "{written} blocks written");
+    // Data in place of a word, and a word in place of another.
+    model.write(16..24, 3)?;
+    model.write(24..28, REPEATS | 2)?;
+    model.discard(28..30)?;
+    model.verify_all()?;
+    // More words than the map has room for: the rest takes blocks.
+    for word in 0..1024 {
+        model.write(word as usize..word as usize + 1, REPEATS | (word + 10))?;
+    }
+    model.verify_all()?;
+    let live = device.counter("live_blocks")?;
+    ensure!((512..800).contains(&live), "{live} live");
+    model.discard(0..2048)?;
+    ensure!(device.counter("slots_used")? == 0, "slots are used after a discard of all");
     drop(model);
     device.finish_sound()
 }
@@ -176,8 +194,8 @@ fn discard_frees(_: &mut Log) -> Outcome {
     guest::ok(&["blkdiscard", "-f", "-z", "-o", "2621440", "-l", "1048576", &device.node()])?;
     model.keys[640..896].fill(ZERO);
     model.verify_all()?;
-    live(model.used(), "blkdiscard, with and without --zeroout")?;
-    ensure!(device.counter("slots_freed")? == 1024 - model.used(), "slots_freed");
+    live(model.live(), "blkdiscard, with and without --zeroout")?;
+    ensure!(device.counter("slots_freed")? == 1024 - model.live(), "slots_freed");
     drop(model);
     device.finish_sound()
 }

@@ -36,6 +36,7 @@ fn block(slot: u32, version: u64, part: u32) -> Block {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slot {
     Zero,
+    Filled { word: u64 },
     Writing { version: u64 },
     Stored { version: u64, block: u32, len: u32 },
     Lost,
@@ -164,7 +165,12 @@ impl Run {
 
     fn write(&mut self) {
         let slot = self.rng.below(self.cfg.nr_slots);
-        self.write_slot(slot);
+        let word = u64::from(1 + self.rng.below(10));
+        if self.rng.percent(10) && self.e.fill(slot, word).is_some() {
+            self.slots[slot as usize] = Slot::Filled { word };
+        } else {
+            self.write_slot(slot);
+        }
     }
 
     fn write_slot(&mut self, slot: u32) {
@@ -338,7 +344,7 @@ impl Run {
         let read = self.e.read_begin(slot, 1, &mut false);
         if let Read::Block(hold) = read {
             self.e.read_end(hold);
-            return Read::Zero;
+            return Read::Busy;
         }
         read
     }
@@ -402,7 +408,8 @@ impl Run {
                 self.dev.begin_read(at);
                 self.reads.push((hold, block(slot, version, 0)));
             }
-            (Read::Zero, Slot::Zero)
+            (Read::Filled(is), Slot::Filled { word }) => assert_eq!(is, word, "slot {slot}"),
+            (Read::Filled(0), Slot::Zero)
             | (Read::Lost, Slot::Lost)
             | (Read::Busy, Slot::Writing { .. }) => (),
             (is, want) => panic!("slot {slot} reads {is:?}, should be {want:?}"),

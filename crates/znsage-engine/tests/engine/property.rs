@@ -81,6 +81,14 @@ impl Run {
         // Reclaim writes in batches.
         for _ in 0..self.rng.pick(&[1, 1, 2, 8]) {
             let slot = self.next_slot();
+            // More words than the engine has room for, of which some are frequent.
+            if self.rng.percent(5) {
+                let words = self.rng.pick(&[2, 8, 2000]);
+                let word = u64::from(self.rng.below(words));
+                if self.host.fill(slot, word) {
+                    continue;
+                }
+            }
             if !self.host.write(cpu, slot) {
                 break;
             }

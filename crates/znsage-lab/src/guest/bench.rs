@@ -3,10 +3,11 @@
 
 use std::path::Path;
 
-use super::bound;
 use super::program::call;
 use super::swap::{self, memory, release, status, Status, Swap};
 use super::work::{common, measure, Work};
+use super::{bound, compress};
+use crate::compress::Algorithm;
 use crate::figures::{select, Amplification, Collection, Figure, Maps, Measurements};
 use crate::files::write_json;
 use crate::model::{Run, System};
@@ -47,6 +48,8 @@ pub fn run(out: &Path, figures: &[String], rounds: u32) -> Result<()> {
             lab.note(&figure.title(), done);
         }
     }
+    let done = lab.compressed(&figures);
+    lab.note("compression", done);
     if figures.contains(&Figure::GcCost) {
         let done = lab.collections(rounds);
         lab.note(&Figure::GcCost.title(), done);
@@ -97,7 +100,7 @@ impl Lab<'_> {
 
     /// Measures again if the emulator lost a device's command meanwhile: the guest waited
     /// until that timed out.
-    fn undisturbed(&self, work: impl Fn(&Self) -> Result<Run>) -> Result<Run> {
+    fn undisturbed<T>(&self, work: impl Fn(&Self) -> Result<T>) -> Result<T> {
         for _ in 0..ATTEMPTS {
             let before = timeouts()?;
             let run = work(self)?;
@@ -177,6 +180,28 @@ impl Lab<'_> {
             return Err(format!("GC moved {moved} pages on {device}"));
         }
         Ok(run)
+    }
+
+    /// Each setting that a figure compares, and the same without compression.
+    fn compressed(&mut self, figures: &[Figure]) -> Result<()> {
+        let mut settings: Vec<(Algorithm, bool)> = figures
+            .iter()
+            .filter_map(|figure| match figure {
+                Figure::Compression(compressed) => Some(compressed.setting()),
+                _ => None,
+            })
+            .flat_map(|(algorithm, noise)| [(algorithm, noise), (Algorithm::Off, noise)])
+            .collect();
+        settings.sort();
+        settings.dedup();
+        for (algorithm, noise) in settings {
+            let pages = if noise { "noise" } else { "pages that shrink" };
+            eprintln!("[compression] {}, {pages}", algorithm.name());
+            let found =
+                self.undisturbed(|lab| compress::measure_one(lab.out, LIMIT, algorithm, noise))?;
+            self.measured.compressed.push(found);
+        }
+        Ok(())
     }
 
     fn size(&self, percent: u64) -> String {

@@ -4,6 +4,7 @@
 
 mod bench;
 mod bound;
+mod compress;
 mod density;
 mod latency;
 mod null_blk;

@@ -86,7 +86,7 @@ impl Model {
         let want = self.get(slot);
         let mut kick = false;
         let is = match e.read_begin(slot, 1, &mut kick) {
-            Read::Zero => Slot::Zero,
+            Read::Filled(_) => Slot::Zero,
             Read::Lost => Slot::Lost,
             Read::Busy => match want {
                 Slot::Writing(_) => want,

@@ -29,9 +29,9 @@ pub struct Process {
     /// Not looked at: to read it would swap it in.
     pub bytes_in_swap: u64,
     pub sampled_pages: u64,
-    /// Share of the pages that are zero.
-    pub zero: f64,
-    /// Flash written for each page, zero pages included, in pages.
+    /// Share of the pages that repeat one word, such as zero.
+    pub filled: f64,
+    /// Flash written for each page, these included, in pages.
     pub lz4: f64,
     pub zstd: f64,
 }
@@ -65,7 +65,7 @@ fn process(
 ) -> Result<Process> {
     let found = pages::look(sys, pid, page, most, rng)?;
     let mut bytes = vec![0; page as usize];
-    let (mut sampled, mut zero, mut sum) = (0, 0, Sizes::default());
+    let (mut sampled, mut filled, mut sum) = (0, 0, Sizes::default());
     for &address in &found.sample {
         if sys.interrupted() {
             return Err(Error::interrupted());
@@ -75,7 +75,7 @@ fn process(
         }
         let sizes = compressors.sizes(&bytes);
         sampled += 1;
-        zero += u64::from(sizes == Sizes::default());
+        filled += u64::from(sizes == Sizes::default());
         sum = Sizes { lz4: sum.lz4 + sizes.lz4, zstd: sum.zstd + sizes.zstd };
     }
     if sampled == 0 {
@@ -90,7 +90,7 @@ fn process(
         bytes_in_memory: found.in_memory * page,
         bytes_in_swap: found.in_swap * page,
         sampled_pages: sampled,
-        zero: zero as f64 / sampled as f64,
+        filled: filled as f64 / sampled as f64,
         lz4: share(sum.lz4),
         zstd: share(sum.zstd),
     })
@@ -106,8 +106,16 @@ impl Report {
 
     pub fn to_text(&self) -> String {
         let row = |cells: [&str; 8]| cells.map(str::to_string).to_vec();
-        let mut rows =
-            vec![row(["PROGRAM", "PID", "IN MEMORY", "IN SWAP", "SAMPLED", "ZERO", "LZ4", "ZSTD"])];
+        let mut rows = vec![row([
+            "PROGRAM",
+            "PID",
+            "IN MEMORY",
+            "IN SWAP",
+            "SAMPLED",
+            "FILLED",
+            "LZ4",
+            "ZSTD",
+        ])];
         rows.extend(self.processes.iter().map(|p| {
             vec![
                 p.name.clone(),
@@ -115,7 +123,7 @@ impl Report {
                 units::size(p.bytes_in_memory),
                 units::size(p.bytes_in_swap),
                 p.sampled_pages.to_string(),
-                format!("{:.1} %", p.zero * 100.0),
+                format!("{:.1} %", p.filled * 100.0),
                 format!("{:.2}", p.lz4),
                 format!("{:.2}", p.zstd),
             ]
@@ -123,11 +131,11 @@ impl Report {
         let (lz4, zstd) = (self.mean(|p| p.lz4), self.mean(|p| p.zstd));
         let mut text = table(&rows, 1);
         text += &format!(
-            "\nLZ4 and ZSTD: flash written for each page swapped out, in pages; without \
+            "\nFILLED: pages that repeat one word, and take no space. LZ4 and ZSTD: flash written for each page swapped out, in pages; without \
              compression {:.2}.\n",
-            1.0 - self.mean(|p| p.zero)
+            1.0 - self.mean(|p| p.filled)
         );
-        // Pages of zeros only.
+        // Not if all pages repeat a word.
         if lz4 > 0.0 {
             text += &format!(
                 "A device holds {:.1} times as many of these pages with `on --compress lz4`, {:.1} \
@@ -140,8 +148,8 @@ impl Report {
     }
 
     pub fn to_json(&self) -> serde_json::Value {
-        let (zero, lz4) = (self.mean(|p| p.zero), self.mean(|p| p.lz4));
-        let all = json!({"zero": zero, "lz4": lz4, "zstd": self.mean(|p| p.zstd)});
+        let (filled, lz4) = (self.mean(|p| p.filled), self.mean(|p| p.lz4));
+        let all = json!({"filled": filled, "lz4": lz4, "zstd": self.mean(|p| p.zstd)});
         json!({"version": 1, "processes": self.processes, "all": all})
     }
 }
@@ -175,7 +183,11 @@ mod tests {
         let words: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         fs::write(fake.at(&format!("/proc/{pid}/pagemap")), words).unwrap();
         let mut memory = vec![0; 3 * PAGE];
-        memory.extend(bytes.iter().flat_map(|&byte| vec![byte; PAGE]));
+        memory.extend(bytes.iter().flat_map(|&byte| {
+            let mut page = vec![byte; PAGE];
+            page[0] = 0;
+            page
+        }));
         fs::write(fake.at(&format!("/proc/{pid}/mem")), memory).unwrap();
     }
 
@@ -183,11 +195,11 @@ mod tests {
     fn programs_weigh_as_much_as_their_memory() {
         let fake = Fake::new();
         add(&fake, 7, "repeats", &[1; 30]);
-        add(&fake, 8, "half zero", &[0, 2]);
+        add(&fake, 8, "half filled", &[0, 2]);
         let report = run(&fake, &args(&[7, 8]), PAGE as u64).unwrap();
         // A record has 256 bytes at least, a 16th of a page.
-        assert_eq!((report.processes[0].lz4, report.processes[0].zero), (0.0625, 0.0));
-        assert_eq!((report.processes[1].zstd, report.processes[1].zero), (0.03125, 0.5));
+        assert_eq!((report.processes[0].lz4, report.processes[0].filled), (0.0625, 0.0));
+        assert_eq!((report.processes[1].zstd, report.processes[1].filled), (0.03125, 0.5));
         compare_json(&report.to_json(), "estimate");
         compare_text(&report.to_text(), "estimate");
     }

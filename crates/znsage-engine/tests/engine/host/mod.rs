@@ -3,7 +3,7 @@
 //! must hold at any time, so it compares every answer of the engine with the only right
 //! one. Any difference panics.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use znsage_engine::{
     Append, BufferHold, Config, Engine, Entry, Failed, Filled, Finish, GcRead, PageOwner, Policy,
@@ -24,6 +24,7 @@ mod worker;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
     Zero,
+    Filled { word: u64 },
     Writing { version: u64 },
     Stored { version: u64, block: u32 },
     Lost,
@@ -94,6 +95,8 @@ pub struct Host {
     pub live: Vec<u32>,
     pub used_chunks: u32,
     versions: u64,
+    /// That the engine has.
+    words: HashSet<u64>,
     trace: VecDeque<String>,
 }
 
@@ -134,6 +137,7 @@ impl Host {
             live: vec![0; cfg.nr_zones as usize],
             used_chunks: 0,
             versions: 0,
+            words: HashSet::new(),
             trace: VecDeque::with_capacity(TRACE_LINES),
             policy: cfg.policy,
             switched: false,
@@ -495,7 +499,8 @@ impl Host {
                 self.count_read(block, 1);
                 self.copies.push((hold, (slot, version)));
             }
-            (Read::Zero, Slot::Zero) | (Read::Lost, Slot::Lost) => (),
+            (Read::Filled(0), Slot::Zero) | (Read::Lost, Slot::Lost) => (),
+            (Read::Filled(is), Slot::Filled { word }) => assert_eq!(is, word, "slot {slot}"),
             (Read::Busy, Slot::Writing { .. }) => (),
             (is, want) => panic!("slot {slot} reads {is:?}, should be {want:?}"),
         }
@@ -557,6 +562,25 @@ impl Host {
         }
         self.e.free(slot);
         self.set(slot, Slot::Zero);
+    }
+
+    /// Writes a page that repeats a word. False if the engine has no room for the word.
+    pub fn fill(&mut self, slot: u32, word: u64) -> bool {
+        let known = self.words.contains(&word);
+        let Some(kick) = self.e.fill(slot, word) else {
+            assert!(!known && word != 0, "it has the word {word}");
+            return false;
+        };
+        trace!(self, "fill {slot} with {word}");
+        self.kick |= kick;
+        if word == 0 {
+            self.want.slots_freed += u64::from(self.slots[slot as usize] != Slot::Zero);
+            self.set(slot, Slot::Zero);
+        } else {
+            self.words.insert(word);
+            self.set(slot, Slot::Filled { word });
+        }
+        true
     }
 
     // ---- settings

@@ -162,7 +162,7 @@ impl<D: ZoneDevice> System for Znsage<D> {
                 }
                 // The host reads no slot that is empty or being written; a slot lost to
                 // an error has no data.
-                Read::Zero | Read::Busy | Read::Lost => {
+                Read::Filled(_) | Read::Busy | Read::Lost => {
                     self.e.read_failed(1);
                     h.read_done(page.frame);
                     continue;

@@ -38,7 +38,7 @@ impl Run {
                     self.arrived(id, at, token);
                     kick |= self.e.buffer_end(hold);
                 }
-                Read::Zero => self.must_be(slot, Slot::Zero),
+                Read::Filled(_) => self.must_be(slot, Slot::Zero),
                 Read::Lost => {
                     self.bios[id].failed = true;
                     self.must_be(slot, Slot::Lost);
