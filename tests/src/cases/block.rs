@@ -95,7 +95,8 @@ pub(super) fn requests_at_random(device: Device) -> Outcome {
     for key in 1..900 {
         let slots = some_slots(&mut random, all);
         match random.below(10) {
-            0 => model.write(slots, key | REPEATS)?,
+            // One page: many would leave GC nothing to do.
+            0 => model.write(slots.start..slots.start + 1, key | REPEATS)?,
             1..6 => model.write(slots, key)?,
             6 => model.discard(slots)?,
             _ => model.verify(slots)?,
