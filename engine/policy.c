@@ -118,25 +118,35 @@ static const struct znsage_policy policy_cgroup = {
  * simulator.
  */
 #define SPREAD		2
-/* Lives in the first class are up to 1/SHORT_SHARE of the device. */
-#define SHORT_SHARE	16
 /* In the first class of survivors. */
 #define SURVIVOR_SHARE	4
+
+/*
+ * The longest life of the first of @nr classes. Those of the last class but one
+ * are as long as the device has pages: fewer classes have fewer short ones.
+ */
+static u64 first_life(const struct zse_engine *e, u32 nr)
+{
+	u64 life = usable_pages(e);
+
+	for (; nr > 2; nr--)
+		life /= SPREAD;
+	return life;
+}
 
 static u32 heat_place(struct zse_engine *e, const struct znsage_page *page)
 {
 	u32 nr = zp_load(&e->placement.nr_streams);
 
 	if (page->usual != ZNSAGE_NONE)
-		return class_of(page->usual, usable_pages(e) / SHORT_SHARE,
-				SPREAD, nr);
+		return class_of(page->usual, first_life(e, nr), SPREAD, nr);
 	return page->workingset || page->active ? nr / 2 : nr - 1;
 }
 
 static u32 heat_survivor(struct zse_engine *e, const struct znsage_zone *z)
 {
 	u32 nr = zp_load(&e->placement.nr_streams);
-	u64 life = usable_pages(e) / SHORT_SHARE;
+	u64 life = first_life(e, nr);
 	u32 i;
 
 	if (nr == 1)

@@ -168,10 +168,42 @@ static void test_limits_of_cpus(void)
 	}
 	must(zse_nr_streams(&cfg, zse_builtin_policy("cpu")) == 8);
 	cfg.max_active = 0;
+	cfg.nr_cpus = 8;
+	must(zse_gc_lanes(&cfg) > 1 && zse_nr_streams(&cfg, heat) == 2);
 	cfg.wide = true;
 	must(limits_survivors(&cfg) == 5);
 	must(zse_nr_streams(&cfg, zse_builtin_policy("cpu")) == 1);
 	must(zse_nr_streams(&cfg, heat) == 1);
+}
+
+/*
+ * Classes of lives need fewer zones than classes of survivors. Their number
+ * follows from that of zones, within what the device opens.
+ */
+static void test_limits_of_lives(void)
+{
+	const struct znsage_policy *heat = zse_builtin_policy("heat");
+	struct host h;
+	struct zse_config cfg = config(&h);
+
+	cfg.zone_blocks = 480;
+	cfg.nr_cpus = 8;
+	cfg.max_active = 14;
+	cfg.nr_zones = 292;
+	must(limits_survivors(&cfg) == 1 && zse_nr_streams(&cfg, heat) == 4);
+	cfg.nr_zones = 192;
+	must(zse_nr_streams(&cfg, heat) == 3);
+	cfg.nr_zones = 100;
+	must(zse_nr_streams(&cfg, heat) == 1);
+	cfg.nr_zones = 904;
+	cfg.max_active = 4;
+	must(zse_nr_streams(&cfg, heat) == 2);
+	cfg.max_active = 1;
+	must(zse_nr_streams(&cfg, heat) == 1);
+	/* A zone takes one append at a time: streams have several lanes. */
+	cfg.serial = true;
+	cfg.max_active = 8;
+	must(zse_lanes(&cfg, 1) == 3 && zse_nr_streams(&cfg, heat) == 1);
 }
 
 /*
@@ -650,6 +682,7 @@ int main(void)
 	test_limits();
 	test_limits_of_slots();
 	test_limits_of_cpus();
+	test_limits_of_lives();
 	test_limits_of_lanes();
 	test_watermarks();
 	test_many_keys();

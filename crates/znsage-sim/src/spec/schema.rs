@@ -141,9 +141,9 @@ kinds! {
     VictimKind {
         /// The fewest live blocks.
         Greedy = "greedy",
-        /// Most dead blocks times age per live block to move.
+        /// Most dead blocks times age, over blocks to read and write.
         CostBenefit = "cost-benefit",
-        /// The same with the cube root of the age.
+        /// The same, over live blocks only.
         Age = "age",
     }
 }
