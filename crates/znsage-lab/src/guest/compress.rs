@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::swap::{device, status, Swap};
-use super::work::{common, measure, Work};
+use super::work::{measure, threads, Work};
 use crate::compress::{Algorithm, Measured};
 use crate::model::System;
 use crate::result::Result;
@@ -18,7 +18,8 @@ const COMPRESSIBLE: f64 = 0.6;
 pub fn measure_one(out: &Path, limit: u64, algorithm: Algorithm, noise: bool) -> Result<Measured> {
     let option = format!("--compress={}", algorithm.name());
     let swap = Swap::znsage(&device("ZNS0")?, &[&option])?;
-    let mut arguments = common(limit);
+    // The latency of an access must not be the time that others have the CPU.
+    let mut arguments = threads(limit, 1);
     arguments.push(format!("--size={}", Measured::memory(status()?.blocks_total, limit)));
     arguments.push(format!("--compressible={}", if noise { 0.0 } else { COMPRESSIBLE }));
     arguments.push("--write-ratio=0".to_string());

@@ -19,11 +19,14 @@ pub struct Work<'a> {
     pub arguments: Vec<String>,
 }
 
-const THREADS: u32 = 4;
-
 /// The arguments that all figures share.
 pub fn common(limit: u64) -> Vec<String> {
-    vec![format!("--memory-limit={limit}"), format!("--threads={THREADS}"), "--seed=1".to_string()]
+    threads(limit, 4)
+}
+
+/// The same for so many threads.
+pub fn threads(limit: u64, nr: u32) -> Vec<String> {
+    vec![format!("--memory-limit={limit}"), format!("--threads={nr}"), "--seed=1".to_string()]
 }
 
 /// The report, and the counters over time.
