@@ -449,7 +449,7 @@ mod tests {
         layout!(map, znsage_policy { name, owner, streams, isolates, attach, detach });
         layout!(map, zse_window { host, slot, failed });
         layout!(map, zse_entry { slot, expect, page, at, len });
-        layout!(map, zse_run { block, nr, len, blocks, chunk, page });
+        layout!(map, zse_run { block, nr, len, blocks, chunk, page, word });
         layout!(
             map,
             zse_chunk { id, gc, nr, max, done, fill, entries, born, priv_ as "priv", offset }
