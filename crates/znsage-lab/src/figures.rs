@@ -386,7 +386,8 @@ mod tests {
     #[test]
     fn prefixes_choose_figures() {
         let select = |text: &str| select(&[text.to_string()]);
-        assert_eq!(select("").unwrap().len(), FIGURES.len() + 25);
+        assert_eq!(select("").unwrap().len(), FIGURES.len() + 7 + 25);
+        assert_eq!(select("compress").unwrap().len(), 7);
         assert_eq!(select("latency").unwrap().len(), 25);
         let chosen = select("latency-tcp-fill,latency-best").unwrap();
         assert_eq!(chosen, [Timed(On(NvmeTcp, Fill)), Timed(Latency::BestFill)]);
