@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::figures::Target;
-use crate::model::{Run, PAGE};
+use crate::model::Run;
 use crate::vm::INSTRUCTIONS_PER_S;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -42,8 +42,8 @@ pub enum Compressed {
 
 use Compressed::*;
 
-/// Each with its name, its title and its target. A swap-out takes 19,000 instructions
-/// without compression; lz4 may take as many, zstd thrice.
+/// Each with its name, its title and its target. lz4 may take as many instructions as the
+/// rest of a swap-out, zstd three times as many.
 const FIGURES: [(Compressed, &str, &str, f64); 7] = [
     (Out(Lz4), "compress-out-lz4", "Swap-out with lz4 / without, instructions", 2.0),
     (Out(Zstd), "compress-out-zstd", "Swap-out with zstd / without, instructions", 4.0),
@@ -113,7 +113,8 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Of the guest's CPU, for each page swapped out while memory is filled.
+    /// Of the guest's CPU, for each page swapped out while memory is filled; those of the
+    /// program that fills it are among them.
     fn instructions(&self) -> f64 {
         let fill = &self.fill.measured;
         fill.seconds * INSTRUCTIONS_PER_S / fill.pages_swapped_out as f64
@@ -125,11 +126,6 @@ impl Measured {
         let device = fill.device?;
         let blocks = device.host_blocks + device.padding_blocks;
         Some(blocks as f64 / fill.pages_swapped_out as f64)
-    }
-
-    /// Bytes of memory that make a quarter of so many blocks live without compression.
-    pub fn memory(blocks: u64, limit: u64) -> u64 {
-        blocks / 4 * PAGE + limit
     }
 }
 

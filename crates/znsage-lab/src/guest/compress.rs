@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::swap::{device, status, Swap};
+use super::swap::{device, memory, status, Swap};
 use super::work::{measure, threads, Work};
 use crate::compress::{Algorithm, Measured};
 use crate::model::System;
@@ -11,6 +11,9 @@ use crate::result::Result;
 
 /// Seconds of random reads: the warm-up, and the measurement.
 const SECONDS: (u32, u32) = (1, 4);
+
+/// Of the device, without compression: less than half, so that pages that are only read stay on it.
+const PERCENT: u64 = 25;
 
 /// The share of a page that compression takes away, unless pages are noise.
 const COMPRESSIBLE: f64 = 0.6;
@@ -20,7 +23,7 @@ pub fn measure_one(out: &Path, limit: u64, algorithm: Algorithm, noise: bool) ->
     let swap = Swap::znsage(&device("ZNS0")?, &[&option])?;
     // The latency of an access must not be the time that others have the CPU.
     let mut arguments = threads(limit, 1);
-    arguments.push(format!("--size={}", Measured::memory(status()?.blocks_total, limit)));
+    arguments.push(format!("--size={}", memory(status()?.blocks_total, PERCENT, limit)));
     arguments.push(format!("--compressible={}", if noise { 0.0 } else { COMPRESSIBLE }));
     arguments.push("--write-ratio=0".to_string());
     arguments.push(format!("--warmup={}", SECONDS.0));
