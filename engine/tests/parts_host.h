@@ -46,6 +46,9 @@ u32 nr_slots(const struct host *h);
 /* Write all slots, then every third again and again, so that GC has to work. */
 void fill(struct host *h, u32 rounds);
 
+/* parts_limits.c */
+void test_limits(void);
+
 /* parts_past.c */
 void test_past(void);
 
