@@ -42,12 +42,13 @@ fn writes_less(_: &mut Log) -> Outcome {
     Ok(())
 }
 
-/// Limits the swap of the benchmark's cgroup as soon as that is there.
+/// Limits the swap of the benchmark's cgroup as soon as that is there. The limit is `memory.swap.high`, because the
+/// benchmark sets `memory.swap.max` itself once it has made the cgroup.
 fn limit_swap(bytes: u64) -> Outcome {
     let limited = guest::eventually(60.0, || {
         let groups = fs::read_dir(GROUPS).into_iter().flatten().flatten();
         let bench = |group: &fs::DirEntry| group.file_name().to_string_lossy().starts_with(BENCH);
-        let found = groups.filter(bench).map(|group| group.path().join("memory.swap.max")).next();
+        let found = groups.filter(bench).map(|group| group.path().join("memory.swap.high")).next();
         found.is_some_and(|file| fs::write(file, bytes.to_string()).is_ok())
     });
     ensure!(limited, "the benchmark's cgroup does not appear");
