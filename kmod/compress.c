@@ -190,58 +190,57 @@ static bool is_record(const struct znsage_device *zd, const struct record *r,
 }
 
 /*
- * Get the page of @bytes, made by @how, out of c->out, to @to. Returns the size
- * of what came out, or an errno. With the compressor's lock.
+ * Get the page of @bytes at @from, made by @how, to @page. Returns the size of
+ * what came out, or an errno.
  */
-static int expand(struct cpu_compressor *c, u32 how, u32 bytes, void *to)
+static int expand(struct znsage_device *zd, u32 how, const void *from,
+		  u32 bytes, struct page *page)
 {
+	struct cpu_compressor *c = raw_cpu_ptr(zd->compressor->cpus);
 	struct scatterlist src, dst;
 	int got;
 
 	if (bytes == PAGE_SIZE) {
-		memcpy(to, c->out, PAGE_SIZE);
+		memcpy_to_page(page, 0, from, PAGE_SIZE);
 		return PAGE_SIZE;
 	}
 	if (how >= ZNSAGE_NR_COMPRESS || !c->req[how])
 		return -EIO;
-	sg_init_one(&src, c->out, bytes);
-	sg_init_one(&dst, c->out + PAGE_SIZE, PAGE_SIZE);
+	sg_init_one(&src, from, bytes);
+	sg_init_table(&dst, 1);
+	sg_set_page(&dst, page, PAGE_SIZE, 0);
+	mutex_lock(&c->lock);
 	got = run(c->req[how], &src, bytes, &dst, PAGE_SIZE, false);
-	if (got == PAGE_SIZE)
-		memcpy(to, c->out + PAGE_SIZE, PAGE_SIZE);
+	mutex_unlock(&c->lock);
 	return got;
 }
 
 /**
  * znsage_decompress() - get the page out of a record
  * @zd:	  device that compresses
- * @from: record, as it was read
+ * @from: record, as it was read, in the kernel's direct map; decrypted in place
  * @room: bytes that were read
  * @slot: whose record it must be
- * @to:	  the page, PAGE_SIZE bytes
+ * @page: gets the page; after an error, its contents are undefined
  *
  * Context: process; may sleep, but not for memory or I/O.
  * Return: 0, or -EIO if it is not the record of the slot.
  */
-int znsage_decompress(struct znsage_device *zd, const void *from, u32 room,
-		      u32 slot, void *to)
+int znsage_decompress(struct znsage_device *zd, void *from, u32 room, u32 slot,
+		      struct page *page)
 {
-	struct cpu_compressor *c = raw_cpu_ptr(zd->compressor->cpus);
-	const struct record *r = from;
-	u32 bytes, stored;
+	struct record *r = from;
 	int got = 0;
 
 	if (!is_record(zd, r, room, slot))
 		return -EIO;
-	bytes = le16_to_cpu(r->bytes);
-	stored = stored_bytes(zd, bytes);
-	mutex_lock(&c->lock);
-	memcpy(c->out, r + 1, stored);
 	if (zd->crypt)
-		got = znsage_crypt_bytes(zd, c->out, stored, slot, false);
+		got = znsage_crypt_bytes(zd, (u8 *)(r + 1),
+					 stored_bytes(zd, le16_to_cpu(r->bytes)),
+					 slot, false);
 	if (!got)
-		got = expand(c, le16_to_cpu(r->how), bytes, to);
-	mutex_unlock(&c->lock);
+		got = expand(zd, le16_to_cpu(r->how), r + 1,
+			     le16_to_cpu(r->bytes), page);
 	cond_resched();
 	return got == PAGE_SIZE ? 0 : -EIO;
 }

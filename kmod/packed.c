@@ -245,16 +245,13 @@ static blk_status_t unpack(struct packed_read *rd)
 	struct bio_vec bv = bio_iter_iovec(rd->bio, rd->iter);
 	u32 slot = rd->iter.bi_sector / ZNSAGE_PAGE_SECTORS;
 	u32 block = PAGE_SIZE / rd->zd->pack;
-	void *to;
 	int err;
 
 	if (bv.bv_len < PAGE_SIZE)
 		return BLK_STS_NOTSUPP;
-	to = bvec_kmap_local(&bv);
 	err = znsage_decompress(rd->zd, page_address(rd->pages) +
 				rd->block % rd->zd->pack * block,
-				rd->len * block, slot, to);
-	kunmap_local(to);
+				rd->len * block, slot, bv.bv_page);
 	flush_dcache_page(bv.bv_page);
 	if (!err)
 		return BLK_STS_OK;
