@@ -26,7 +26,7 @@ WORKLOADS ?= all
 # `make bench-ssd`: what swaps, how full the swap area is in percent, the accesses, the share
 # of a page that compression takes away, how often the area is written over before the
 # measurement, and real time for each unit of the drive's; the share of accesses that change
-# the page, and settings of znsage, such as keep-slots,policy=single.
+# the page, settings of znsage, such as keep-slots,policy=single, and the guest's kernel.
 SYSTEMS ?= stock,discard,virtual,zones
 LEVELS ?= 50,70,90
 PATTERNS ?= random,zipf
@@ -35,6 +35,7 @@ REWRITES ?= 2
 SLOWDOWN ?= 32
 WRITE_RATIO ?= 0.5
 SETTINGS ?=
+KERNEL ?= 6.12
 SSD_ROUNDS ?= 1
 # `make test-torture`: number of seeds, and the first one.
 SEEDS ?= 10000
@@ -263,8 +264,9 @@ bench-workloads: lab ## real programs on znsage and on stock swap: memcached, Re
 # LEVELS=80 PATTERNS=random SLOWDOWN=32: bench/README.md.
 bench-ssd: lab ## znsage and stock swap on SSDs that collect garbage, which are modelled
 	@vm/setup ssd
+	@DEBUG=0 vm/module $(KERNEL)
 	cargo build --release -p znsage-ssd
-	target/release/znsage-lab ssd --systems='$(SYSTEMS)' --levels='$(LEVELS)' --patterns='$(PATTERNS)' \
+	target/release/znsage-lab ssd --kernel='$(KERNEL)' --systems='$(SYSTEMS)' --levels='$(LEVELS)' --patterns='$(PATTERNS)' \
 		--compressible='$(COMPRESSIBLE)' --rewrites='$(REWRITES)' --slowdown='$(SLOWDOWN)' --rounds='$(SSD_ROUNDS)' \
 		--write-ratio='$(WRITE_RATIO)' $(if $(SETTINGS),--settings='$(SETTINGS)')
 

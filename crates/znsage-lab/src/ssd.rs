@@ -63,8 +63,11 @@ pub struct Args {
     /// Settings of znsage, as of `znsage on`: keep-slots,policy=single
     #[arg(long, value_delimiter = ',')]
     settings: Vec<String>,
+    /// The guest's, one of those that the module is built for
+    #[arg(long, value_name = "VERSION", default_value = vm::KERNEL)]
+    kernel: String,
     /// Compare the flash writes on this build of NVMeVirt and on the model in its shape
-    #[arg(long, value_name = "MODULE")]
+    #[arg(long, value_name = "MODULE", conflicts_with = "kernel")]
     nvmevirt: Option<PathBuf>,
 }
 
@@ -81,6 +84,7 @@ impl Args {
             compressible: 0.0,
             write_ratio: 0.5,
             settings: vec![],
+            kernel: vm::KERNEL.to_string(),
             nvmevirt: None,
         }
     }
@@ -116,6 +120,8 @@ pub enum System {
     Zones,
     /// Linux's own swap behind zswap with lz4.
     Zswap,
+    /// zram with lz4, which writes back to the drive.
+    Zram,
     /// znsage on the conventional drive, pages compressed by lz4.
     VirtualLz4,
     /// znsage on the zoned drive, likewise.
@@ -132,6 +138,7 @@ impl System {
             System::Virtual => "znsage, virtual zones",
             System::Zones => "znsage, zoned drive",
             System::Zswap => "stock swap, zswap lz4",
+            System::Zram => "zram lz4, written back",
             System::VirtualLz4 => "znsage, virtual zones, lz4",
             System::ZonesLz4 => "znsage, zoned drive, lz4",
             System::ZonesZstd => "znsage, zoned drive, zstd",
@@ -144,11 +151,11 @@ impl System {
     }
 
     pub fn is_znsage(self) -> bool {
-        !matches!(self, System::Stock | System::Discard | System::Zswap)
+        !matches!(self, System::Stock | System::Discard | System::Zswap | System::Zram)
     }
 
     pub fn compresses(self) -> bool {
-        matches!(self, System::Zswap | System::VirtualLz4 | System::ZonesLz4 | System::ZonesZstd)
+        !matches!(self, System::Stock | System::Discard | System::Virtual | System::Zones)
     }
 }
 
@@ -336,7 +343,7 @@ pub fn compare(args: &Args, out: &Path) -> Result<(Vec<Record>, bool)> {
                         compressible: args.compressible,
                         write_ratio: args.write_ratio,
                     };
-                    match measure(out, &turn, &drives(args.slowdown)) {
+                    match measure(out, &args.kernel, &turn, &drives(args.slowdown)) {
                         Ok(measured) => records.push(Record {
                             percent,
                             round,
@@ -372,8 +379,13 @@ pub fn drives(slowdown: u64) -> (String, String) {
 }
 
 /// Each turn has a boot and a drive of its own, so all drives were used alike.
-fn measure(out: &Path, turn: &Turn, (conventional, zns): &(String, String)) -> Result<Measured> {
-    let mut vm = guest("ssd", out);
+fn measure(
+    out: &Path,
+    kernel: &str,
+    turn: &Turn,
+    (conventional, zns): &(String, String),
+) -> Result<Measured> {
+    let mut vm = Vm { kernel, ..guest("ssd", out) };
     vm.arguments = turn.on.arguments();
     vm.arguments.extend([
         format!("--pattern={}", argument(turn.pattern)),
@@ -440,8 +452,10 @@ pub fn table(records: &[Record]) -> String {
         ]);
     }
     let pages: u64 = records.iter().map(|r| r.measured.flash.swapped_out).sum();
+    let kernel = records.first().map_or("none", |r| &r.measured.kernel);
+    let pages = thousands(pages as f64);
     table.to_text()
-        + &format!("\n{} pages were swapped out while it was measured.\n", thousands(pages as f64))
+        + &format!("\nKernel {kernel}; {pages} pages were swapped out while it was measured.\n")
 }
 
 #[cfg(test)]

@@ -15,14 +15,16 @@ const SECONDS: (u32, u32) = (1, 4);
 /// Of the device, without compression: less than half, so that pages that are only read stay on it.
 const PERCENT: u64 = 25;
 
+/// So many that one always has its page.
+const THREADS: u32 = 16;
+
 /// The share of a page that compression takes away, unless pages are noise.
 const COMPRESSIBLE: f64 = 0.6;
 
 pub fn measure_one(out: &Path, limit: u64, algorithm: Algorithm, noise: bool) -> Result<Measured> {
     let option = format!("--compress={}", algorithm.name());
     let swap = Swap::znsage(&device("ZNS0")?, &[&option])?;
-    // The latency of an access must not be the time that others have the CPU.
-    let mut arguments = threads(limit, 1);
+    let mut arguments = threads(limit, THREADS);
     arguments.push(format!("--size={}", memory(status()?.blocks_total, PERCENT, limit)));
     arguments.push(format!("--compressible={}", if noise { 0.0 } else { COMPRESSIBLE }));
     arguments.push("--write-ratio=0".to_string());

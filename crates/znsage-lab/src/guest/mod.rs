@@ -16,6 +16,7 @@ mod ssd;
 mod swap;
 mod work;
 mod workloads;
+mod zram;
 
 use std::path::PathBuf;
 

@@ -12,6 +12,7 @@ use super::nvmevirt;
 use super::program::{call, set};
 use super::swap::{device, memory, release, Swap};
 use super::work::{measure, Work};
+use super::zram::{self, Zram};
 use crate::files::{read, write_json};
 use crate::model::PAGE;
 use crate::result::{Context, Result};
@@ -32,9 +33,13 @@ const SECONDS: u32 = 30;
 
 pub fn run(out: &Path, turn: &Turn) -> Result<()> {
     let (node, drive) = Drive::of(&turn.on)?;
-    let swap = on(&turn.on, &node)?;
+    let (swap, zram) = match turn.on.system {
+        System::Zram => Zram::on(&node, turn.on.drive).map(|(swap, zram)| (swap, Some(zram)))?,
+        _ => (on(&turn.on, &node)?, None),
+    };
+    let limit = if zram.is_some() { LIMIT - zram::MEMORY } else { LIMIT };
     let arguments = vec![
-        format!("--memory-limit={LIMIT}"),
+        format!("--memory-limit={limit}"),
         format!("--threads={THREADS}"),
         "--seed=1".to_string(),
         format!("--size={}", memory(turn.used / PAGE, 100, LIMIT)),
@@ -46,11 +51,14 @@ pub fn run(out: &Path, turn: &Turn) -> Result<()> {
         format!("--seconds={SECONDS}"),
     ];
     let work = Work { system: swap.system, phase: "ssd", arguments };
-    let (measured, series) = drive.watched(hurries_for(turn), || measure(&work, out))?;
+    let (measured, series) = drive.watched(&Hurry::of(turn), || measure(&work, out))?;
     let measured = measured?;
     measured.sound()?;
     let run = measured.run(turn.pattern.name(), "ssd")?;
     swap.off()?;
+    if let Some(zram) = zram {
+        eprintln!("  zram had up to {} MiB", zram.off()? >> 20);
+    }
     let flash = window(&series, run.measured.seconds).ok_or("the counters were not renewed")?;
     let series = series.into_iter().map(|(_, flash)| flash).collect();
     let measured = Measured { kernel: release(), phase: run.measured, flash, series };
@@ -70,6 +78,8 @@ pub fn on(drive: &OnDrive, device: &str) -> Result<Swap> {
             }
             Swap::stock_whole(device, &[])
         }
+        // It wants a thread as well: see run().
+        System::Zram => Err("only `ssd` measures zram".to_string()),
         System::Virtual => znsage(drive, device, &[&zone, "--force"]),
         System::VirtualLz4 => znsage(drive, device, &[&zone, "--force", "--compress=lz4"]),
         System::Zones => znsage(drive, device, &[]),
@@ -87,13 +97,31 @@ fn znsage(drive: &OnDrive, device: &str, options: &[&str]) -> Result<Swap> {
 /// Counters, and when they were read.
 type Series = Vec<(Instant, Flash)>;
 
-/// Blocks that are written to the drive before it is slowed down.
-fn hurries_for(turn: &Turn) -> u64 {
-    let drive = turn.on.drive as f64;
-    let slow = SLOW_REWRITES * drive;
-    // The fill leaves some pages in memory.
-    let fill = if turn.on.system.compresses() { COMPRESSED_FILL } else { FILL };
-    (fill * turn.used as f64 + turn.rewrites * drive - slow) as u64 / PAGE
+/// How long the drive is not slowed down.
+struct Hurry {
+    /// Until so many blocks are written to it,
+    blocks: u64,
+    /// or so many pages are swapped out.
+    pages: u64,
+}
+
+impl Hurry {
+    fn of(turn: &Turn) -> Hurry {
+        let drive = turn.on.drive as f64;
+        let slow = SLOW_REWRITES * drive;
+        // The fill leaves some pages in memory.
+        let fill = if turn.on.system.compresses() { COMPRESSED_FILL } else { FILL };
+        let blocks = (fill * turn.used as f64 + turn.rewrites * drive - slow) as u64 / PAGE;
+        match turn.on.system {
+            // The benchmark counts the writes of the swap area, which is in memory.
+            System::Zram => Hurry { blocks: u64::MAX, pages: blocks },
+            _ => Hurry { blocks, pages: u64::MAX },
+        }
+    }
+
+    fn ends(&self, done: &Flash) -> bool {
+        done.written >= self.blocks || done.swapped_out >= self.pages
+    }
 }
 
 pub enum Drive {
@@ -131,8 +159,7 @@ impl Drive {
     }
 
     /// Does the work, and reads the counters twice a second meanwhile.
-    /// The drive hurries until so many blocks are written.
-    fn watched<T>(&self, hurries_for: u64, work: impl FnOnce() -> T) -> Result<(T, Series)> {
+    fn watched<T>(&self, hurry: &Hurry, work: impl FnOnce() -> T) -> Result<(T, Series)> {
         let done = AtomicBool::new(false);
         self.hurry(true)?;
         let start = self.look()?;
@@ -141,7 +168,7 @@ impl Drive {
                 let mut series = Vec::new();
                 while !done.load(Ordering::Relaxed) {
                     let flash = self.look()?;
-                    if flash.written - start.written >= hurries_for {
+                    if hurry.ends(&flash.since(&start)) {
                         self.hurry(false)?;
                     }
                     series.push((Instant::now(), flash));

@@ -40,6 +40,7 @@ fn color(system: System) -> &'static str {
         System::Virtual => "#0a6ebd",
         System::Zones => "#1a8f6e",
         System::Zswap => "#b5532a",
+        System::Zram => "#d99a3c",
         System::VirtualLz4 => "#6aa9dc",
         System::ZonesLz4 => "#6fc4aa",
         System::ZonesZstd => "#a9dccb",

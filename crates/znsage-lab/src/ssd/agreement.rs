@@ -8,6 +8,7 @@ use std::path::Path;
 use super::{measure, Args, Measured, OnDrive, System, Turn, AREA_PERCENT, OUT};
 use crate::result::Result;
 use crate::table::Table;
+use crate::vm;
 
 /// Guest CPUs for NVMeVirt's threads, the last ones.
 pub const CPUS: u32 = 2;
@@ -59,7 +60,7 @@ pub fn run(args: &Args, module: &Path) -> Result<bool> {
                         write_ratio: args.write_ratio,
                     };
                     eprintln!("[{}, {} {percent} %]", system.title(), pattern.name());
-                    measure(Path::new(OUT), &turn, &drives)
+                    measure(Path::new(OUT), vm::KERNEL, &turn, &drives)
                 };
                 let theirs = on(Some(module.to_string_lossy().into_owned()), ZONE_KIB)?;
                 let ours = on(None, SUPERBLOCK_KIB)?;

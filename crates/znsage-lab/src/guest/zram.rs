@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! zram that writes back to a drive. The kernel writes back what a program asks for; this one asks for as
+//! much as keeps zram's memory below a limit, of the pages that were not read or written lately.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use super::program::{call, set};
+use super::swap::Swap;
+use crate::files::read;
+use crate::model::PAGE;
+use crate::result::Result;
+
+const NAME: &str = "zram0";
+
+/// What zram's compressed pages may take. The program under test has as much less.
+pub const MEMORY: u64 = 16 << 20;
+
+/// Pages of one request: few, so that the memory is looked at often.
+const BATCH: u64 = 256;
+
+/// Swap on zram, and the thread that writes back.
+pub struct Zram {
+    writer: Option<JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+    most: Arc<AtomicU64>,
+}
+
+fn file(name: &str) -> String {
+    format!("/sys/block/{NAME}/{name}")
+}
+
+impl Zram {
+    /// Swap of `bytes`, whose pages go to `drive`.
+    pub fn on(drive: &str, bytes: u64) -> Result<(Swap, Zram)> {
+        call("modprobe", &["lz4"])?;
+        call("modprobe", &["zram", "num_devices=1"])?;
+        set(&file("comp_algorithm"), "lz4")?;
+        set(&file("backing_dev"), drive)?;
+        set(&file("disksize"), &bytes.to_string())?;
+        set(&file("writeback_limit_enable"), "1")?;
+        let swap = Swap::stock_whole(&format!("/dev/{NAME}"), &[])?;
+        let (stop, most) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (stop_too, most_too) = (Arc::clone(&stop), Arc::clone(&most));
+        let writer = thread::spawn(move || {
+            while !stop_too.load(Ordering::Relaxed) {
+                if let Err(message) = write_back(&most_too) {
+                    eprintln!("  zram: {message}");
+                    break;
+                }
+            }
+        });
+        Ok((swap, Zram { writer: Some(writer), stop, most }))
+    }
+
+    /// Ends the thread; the swap is off. Returns the most memory that zram had, in bytes.
+    pub fn off(mut self) -> Result<u64> {
+        self.end();
+        set(&file("reset"), "1")?;
+        Ok(self.most.load(Ordering::Relaxed))
+    }
+
+    fn end(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+    }
+}
+
+impl Drop for Zram {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Has a batch written if zram has too much; otherwise waits.
+fn write_back(most: &AtomicU64) -> Result<()> {
+    let used = used(&read(Path::new(&file("mm_stat")))?)?;
+    most.fetch_max(used, Ordering::Relaxed);
+    if used <= MEMORY {
+        thread::sleep(Duration::from_millis(20));
+        return Ok(());
+    }
+    let before = written(&read(Path::new(&file("bd_stat")))?)?;
+    // Pages that were not touched for a second of the drive's time; all, if there are none.
+    for age in ["1", "all"] {
+        set(&file("idle"), age)?;
+        set(&file("writeback_limit"), &BATCH.to_string())?;
+        // It says so when the limit is reached.
+        let _ = set(&file("writeback"), "idle");
+        if written(&read(Path::new(&file("bd_stat")))?)? > before {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The memory of all that zram holds, from mm_stat.
+fn used(mm_stat: &str) -> Result<u64> {
+    number(mm_stat, 2).ok_or_else(|| format!("mm_stat of {NAME} is {mm_stat:?}"))
+}
+
+/// Bytes that were written back, from bd_stat.
+fn written(bd_stat: &str) -> Result<u64> {
+    let pages = number(bd_stat, 2).ok_or_else(|| format!("bd_stat of {NAME} is {bd_stat:?}"))?;
+    Ok(pages * PAGE)
+}
+
+fn number(text: &str, field: usize) -> Option<u64> {
+    text.split_whitespace().nth(field)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_numbers() {
+        assert_eq!(used("  8192 3000  12288 0 16384 0 0 0 0\n"), Ok(12288));
+        assert_eq!(written("  10 4 12\n"), Ok(12 * PAGE));
+        assert!(used("").is_err());
+    }
+}
