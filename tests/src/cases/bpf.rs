@@ -3,13 +3,14 @@
 
 use super::devices::MAIN;
 use super::policy::{force_gc, known, set, under_load};
-use crate::device::{load_module, Device, CONFIG};
+use crate::cleanup::MOUNT;
+use crate::device::{bench, load_module, module_path, Device, CONFIG};
 use crate::ensure;
 use crate::guest;
 use crate::kmsg::Log;
-use crate::outcome::Outcome;
+use crate::outcome::{Context, Outcome};
 
-crate::cases![bpf: samples, ejected];
+crate::cases![bpf: samples, ejected, holds_the_module, without_btf];
 
 /// The object file of a program.
 fn object(name: &str) -> String {
@@ -64,13 +65,23 @@ fn samples(_: &mut Log) -> Outcome {
     }
     let device = Device::on(&guest::device(MAIN)?, &[])?;
     force_gc(&device)?;
-    // A load of its own for each: the first ones may take all of one.
-    for name in ["greedy", "cpu", "cgroup", "hotcold"] {
-        under_load(|| takes_over(&device, name))?;
-    }
+    under_load(|| {
+        ["greedy", "cpu", "cgroup", "hotcold"].iter().try_for_each(|name| takes_over(&device, name))
+    })?;
     let refused = device.counter("policy_refused")?;
     ensure!(refused == 0, "{refused} answers were refused");
     device.finish_sound()
+}
+
+fn is_ejected(device: &Device, program: &str, why: &str) -> Outcome {
+    guest::ok(&["znsage", "policy", "load", &object(program)])?;
+    set(device, "policy", "bpf-wrong")?;
+    guest::eventually(60.0, || policy_of(device).is_ok_and(|p| p == "heat"));
+    ensure!(policy_of(device)? == "heat", "{program} is still in use");
+    let status = guest::ok(&["znsage", "status"])?;
+    ensure!(status.contains(why), "status does not say why: {status}");
+    guest::refuses(&device.attribute("policy"), "bpf-wrong", libc::EINVAL)?;
+    guest::ok(&["znsage", "policy", "unload", "bpf-wrong"]).map(drop)
 }
 
 /// A policy whose answers are wrong, or late, is ejected, and `status` says why. Its link stays until it
@@ -82,25 +93,62 @@ fn ejected(log: &mut Log) -> Outcome {
     log.allow("BPF policy ejected after 100 wrong answers");
     let device = Device::on(&guest::device(MAIN)?, &[])?;
     force_gc(&device)?;
-    for (program, why) in [
-        ("slow-victim", "the last a victim() of more than 50 ms"),
-        ("slow-place", "the last a place() of more than 50 ms"),
-        ("wrong-victim", "the last zone 1000000 of victim()"),
-        ("wrong", "the last 1000 of place(), which must be below"),
-    ] {
-        under_load(|| {
-            guest::ok(&["znsage", "policy", "load", &object(program)])?;
-            set(&device, "policy", "bpf-wrong")?;
-            guest::eventually(60.0, || policy_of(&device).is_ok_and(|p| p == "heat"));
-            ensure!(policy_of(&device)? == "heat", "{program} is still in use");
-            let status = guest::ok(&["znsage", "status"])?;
-            ensure!(status.contains(why), "status does not say why: {status}");
-            guest::refuses(&device.attribute("policy"), "bpf-wrong", libc::EINVAL)?;
-            guest::ok(&["znsage", "policy", "unload", "bpf-wrong"]).map(drop)
-        })?;
-    }
+    under_load(|| {
+        for (program, why) in [
+            ("slow-victim", "the last a victim() of more than 50 ms"),
+            ("slow-place", "the last a place() of more than 50 ms"),
+            ("wrong-victim", "the last zone 1000000 of victim()"),
+            ("wrong", "the last 1000 of place(), which must be below"),
+        ] {
+            is_ejected(&device, program, why)?;
+        }
+        Ok(())
+    })?;
     set(&device, "policy", "single")?;
     let status = guest::ok(&["znsage", "status"])?;
     ensure!(!status.contains("ejected"), "another policy was set, and status says: {status}");
+    device.finish_sound()
+}
+
+/// The module cannot go while a policy is loaded, used or not: its functions are what the program fills in.
+fn holds_the_module(_: &mut Log) -> Outcome {
+    if !supported()? {
+        return Ok(());
+    }
+    guest::ok(&["znsage", "policy", "load", &object("cpu")])?;
+    let refused = guest::run(&["rmmod", "znsage"])?;
+    ensure!(refused.status != 0, "the module went with a policy loaded");
+    ensure!(refused.said().contains("in use"), "rmmod says {}", refused.said());
+    ensure!(known()?.iter().any(|p| p == "bpf-cpu"), "the policy went with the attempt");
+    guest::ok(&["znsage", "policy", "unload", "bpf-cpu"])?;
+    // The kernel drops the program's last reference after a grace period.
+    let went = guest::eventually(10.0, || guest::ok(&["rmmod", "znsage"]).is_ok());
+    ensure!(went, "the module stays after its last policy went");
+    Ok(())
+}
+
+/// A module without type information of its own, as on a machine that builds it without pahole, swaps all
+/// the same.
+fn without_btf(log: &mut Log) -> Outcome {
+    if !supported()? {
+        return Ok(());
+    }
+    guest::ok(&["rmmod", "znsage"])?;
+    log.allow("no policies in BPF: the module is built without BTF");
+    std::fs::create_dir_all(MOUNT).context(MOUNT)?;
+    let bare = format!("{MOUNT}/znsage.ko");
+    guest::ok(&["objcopy", "--remove-section=.BTF", &module_path()?, &bare])?;
+    let loaded = guest::ok(&["insmod", &bare]);
+    std::fs::remove_file(&bare).context(&bare)?;
+    loaded?;
+    let answer = guest::read(&format!("{CONFIG}/bpf"))?;
+    ensure!(answer.contains("built without BTF"), "the module says {answer}");
+    let ran = guest::run(&["znsage", "policy", "load", &object("cpu")])?;
+    ensure!(ran.status == 3, "exit status {}", ran.status);
+    ensure!(ran.said().contains("built without BTF"), "it says {}", ran.said());
+    let device = Device::on(&guest::device(MAIN)?, &[])?;
+    bench(&["--fill-only", "--size", "48M"])?;
+    let written = device.counter("host_blocks")?;
+    ensure!(written > 1000, "only {written} blocks were swapped out");
     device.finish_sound()
 }

@@ -71,15 +71,17 @@ fn unknown_is_refused(_: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
-/// Writes and verifies pages at random, `rounds` times.
-fn work(link: &mut Link, size: usize, rounds: u64) -> Outcome {
+/// Writes and verifies pages at random until it is told to end.
+fn work(link: &mut Link, size: usize) -> Outcome {
     let mut memory = Memory::new(size)?;
     let pages = memory.pages();
     let mut keys = vec![1; pages];
     memory.fill(0..pages, 1);
     link.point()?;
     let mut random = pattern::Random::new(size as u64);
-    for key in 2..rounds {
+    let mut key = 1;
+    while !link.is_told() {
+        key += 1;
         let page = random.below(pages);
         memory.verify(page..page + 1, keys[page])?;
         memory.fill(page..page + 1, key);
@@ -94,14 +96,17 @@ pub fn under_load(meanwhile: impl FnOnce() -> Outcome) -> Outcome {
     let groups = [Group::new("one", 16 << 20)?, Group::new("two", 16 << 20)?];
     let mut children = groups
         .iter()
-        .map(|group| spawn(Some(group), |link| work(link, SIZE, 20_000)))
+        .map(|group| spawn(Some(group), |link| work(link, SIZE)))
         .collect::<Outcome<Vec<Child>>>()?;
     for child in &mut children {
         child.reach()?;
         child.go_on()?;
     }
     meanwhile()?;
-    children.into_iter().try_for_each(Child::join)
+    children.into_iter().try_for_each(|mut child| {
+        child.go_on()?;
+        child.join()
+    })
 }
 
 fn switched_under_load(_: &mut Log) -> Outcome {
