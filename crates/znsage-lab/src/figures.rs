@@ -26,6 +26,7 @@ pub enum Figure {
     GcCost,
     Map,
     DeviceBound,
+    CompressedBound,
     SimSpeed,
     SimMemory,
     SimLarge,
@@ -60,7 +61,7 @@ impl Target {
 
 /// Each figure with its name in FIGURES= and result.json, its title and its target;
 /// compress.rs has those of compression, latency.rs those of the devices with latency.
-const FIGURES: [(Figure, &str, &str, Target); 18] = [
+const FIGURES: [(Figure, &str, &str, Target); 19] = [
     (Seq, "seq", "Sequential swap-out, znsage / stock", AtLeast(1.2)),
     (Random40, "random40", "Random access at 40 %, znsage / stock", AtLeast(1.0)),
     (Random80, "random80", "Random access at 80 %, znsage / stock", AtLeast(0.8)),
@@ -74,6 +75,7 @@ const FIGURES: [(Figure, &str, &str, Target); 18] = [
     // policy looks at.
     (Map, "map", "Maps, bytes a page of the device", AtMost(5.54)),
     (DeviceBound, "bound", "Throttled device, znsage / fio", AtLeast(0.95)),
+    (CompressedBound, "bound-lz4", "Throttled device, swap-out with lz4 / stock", AtLeast(2.0)),
     (SimSpeed, "sim-speed", "Simulator, million page operations a second", AtLeast(2.0)),
     (SimMemory, "sim-memory", "Simulator, bytes a page beside the engine's", AtMost(16.0)),
     (SimLarge, "sim-512g", "Simulator, GiB of memory for 512 GiB of swap", AtMost(8.0)),
@@ -182,7 +184,7 @@ pub struct Measurements {
     pub gc: Vec<Collection>,
     pub compressed: Vec<compress::Measured>,
     pub map: Option<Maps>,
-    /// fio and znsage on the throttled device, in turns.
+    /// What writes to throttled devices, in turns.
     pub bound: Vec<Bound>,
     pub simulator: Option<Simulations>,
     pub engine: Option<Engine>,
@@ -264,6 +266,9 @@ pub struct Bound {
 pub enum Writer {
     Fio,
     Znsage,
+    /// Stock swap, and znsage with lz4, by the pages that they swap out.
+    Stock,
+    Lz4,
 }
 
 /// A figure's value and the single measurements behind it.
@@ -336,6 +341,9 @@ fn value(figure: Figure, measured: &Measurements) -> Option<(f64, String)> {
         EngineBatched => measured.engine.as_ref()?.batched(),
         EngineSingle => measured.engine.as_ref()?.single(),
         EngineThreads => measured.engine.as_ref()?.threads(),
+        CompressedBound => {
+            ratio(("lz4", bound(Writer::Lz4)), ("stock", bound(Writer::Stock)), "MiB/s")
+        }
         _ => ratio(("znsage", bound(Writer::Znsage)), ("fio", bound(Writer::Fio)), "MiB/s"),
     }
 }

@@ -147,7 +147,7 @@ fn without_btf(log: &mut Log) -> Outcome {
     ensure!(ran.status == 3, "exit status {}", ran.status);
     ensure!(ran.said().contains("built without BTF"), "it says {}", ran.said());
     let device = Device::on(&guest::device(MAIN)?, &[])?;
-    bench(&["--fill-only", "--size", "48M"])?;
+    bench(&["--fill-only", "--size", "24M"])?;
     let written = device.counter("host_blocks")?;
     ensure!(written > 1000, "only {written} blocks were swapped out");
     device.finish_sound()

@@ -58,6 +58,10 @@ pub fn run(out: &Path, figures: &[String], rounds: u32) -> Result<()> {
         let done = bound::measure(out, rounds, &mut lab.measured.bound);
         lab.note(&Figure::DeviceBound.title(), done);
     }
+    if figures.contains(&Figure::CompressedBound) {
+        let done = bound::measure_compressed(out, rounds, &mut lab.measured.bound);
+        lab.note(&Figure::CompressedBound.title(), done);
+    }
     write_json(&out.join("runs.json"), &lab.measured)
 }
 

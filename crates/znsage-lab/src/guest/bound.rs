@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A device that is slower than the CPU: a zoned null_blk with a fixed bandwidth. fio
-//! measures that bandwidth; znsage should reach it.
+//! Devices that are slower than the CPU: null_blk with a fixed bandwidth. fio measures that of
+//! a zoned one, and znsage should reach it. On one of half of it, znsage compresses.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use super::swap::{self, Swap};
 use super::work::{measure as bench, Work};
 use crate::course::steady_written;
 use crate::figures::{Bound, Writer};
-use crate::model::{System, MIB};
+use crate::model::{Run, MIB};
 use crate::result::{Context, Result};
 
 const SIZE_MIB: u64 = 384;
@@ -29,14 +29,20 @@ const LIMIT_MIB: u64 = 64;
 /// fio writes to as many zones at a time as znsage has streams, one a CPU.
 const JOBS: u64 = 1;
 
+/// One append every 20 ms, so that the CPU has time to compress more than the device takes.
+const COMPRESSED_MBPS: u64 = MBPS / 2;
+
+/// The share of a page that compression takes away.
+const COMPRESSIBLE: &str = "0.6";
+
+fn device(zoned: bool, mbps: u64) -> Result<NullBlk> {
+    let zones = [("zoned", 1), ("zone_size", ZONE_MIB)];
+    let common = [("size", SIZE_MIB), ("submit_queues", JOBS), ("mbps", mbps)];
+    NullBlk::new(&[&common[..], if zoned { &zones } else { &[] }].concat())
+}
+
 pub fn measure(out: &Path, rounds: u32, results: &mut Vec<Bound>) -> Result<()> {
-    let device = NullBlk::new(&[
-        ("size", SIZE_MIB),
-        ("zoned", 1),
-        ("zone_size", ZONE_MIB),
-        ("submit_queues", JOBS),
-        ("mbps", MBPS),
-    ])?;
+    let device = device(true, MBPS)?;
     // fio's requests are as large as znsage's appends.
     let swap = Swap::znsage(device.node(), &[])?;
     let chunk = swap::status()?.chunk_bytes;
@@ -46,7 +52,11 @@ pub fn measure(out: &Path, rounds: u32, results: &mut Vec<Bound>) -> Result<()> 
         for writer in [Writer::Fio, Writer::Znsage] {
             let mib_per_s = match writer {
                 Writer::Fio => fio(device.node(), chunk)?,
-                Writer::Znsage => znsage(device.node(), out)?,
+                _ => {
+                    let run = fill(Swap::znsage(device.node(), &["--force"])?, &[], out)?;
+                    // While the device was always busy, what it acknowledged.
+                    steady_written(&run.course).ok_or("too short to measure")?
+                }
             };
             eprintln!("  {writer:?}: {mib_per_s:.2} MiB/s written");
             results.push(Bound { writer, mib_per_s });
@@ -55,20 +65,38 @@ pub fn measure(out: &Path, rounds: u32, results: &mut Vec<Bound>) -> Result<()> 
     Ok(())
 }
 
-/// Fills memory, so that pages go out in sequence, and returns the rate at which the
-/// device acknowledged them while it was always busy.
-fn znsage(device: &str, out: &Path) -> Result<f64> {
-    let swap = Swap::znsage(device, &["--force"])?;
-    let arguments = vec![
+/// The pages that are swapped out, to devices of the same bandwidth.
+pub fn measure_compressed(out: &Path, rounds: u32, results: &mut Vec<Bound>) -> Result<()> {
+    for round in 0..rounds {
+        eprintln!("[throttled device, compressed, round {} of {rounds}]", round + 1);
+        for writer in [Writer::Stock, Writer::Lz4] {
+            let device = device(writer == Writer::Lz4, COMPRESSED_MBPS)?;
+            let swap = match writer {
+                Writer::Stock => Swap::stock_whole(device.node(), &[])?,
+                _ => Swap::znsage(device.node(), &["--compress=lz4"])?,
+            };
+            let run = fill(swap, &["--compressible", COMPRESSIBLE], out)?;
+            let mib_per_s = run.measured.swap_out_mib_per_s;
+            eprintln!("  {writer:?}: {mib_per_s:.2} MiB/s swapped out");
+            results.push(Bound { writer, mib_per_s });
+        }
+    }
+    Ok(())
+}
+
+/// Fills memory, so that pages go out in sequence.
+fn fill(swap: Swap, options: &[&str], out: &Path) -> Result<Run> {
+    let mut arguments = vec![
         "--fill-only".to_string(),
         "--threads=4".to_string(),
         format!("--memory-limit={LIMIT_MIB}M"),
         format!("--size={}M", LIMIT_MIB + WRITE_MIB),
     ];
-    let work = Work { system: System::Znsage, phase: "bound", arguments };
+    arguments.extend(options.iter().map(ToString::to_string));
+    let work = Work { system: swap.system, phase: "bound", arguments };
     let run = bench(&work, out)?.run("fill", "bound")?;
     swap.off()?;
-    steady_written(&run.course).ok_or("too short to measure".to_string())
+    Ok(run)
 }
 
 /// Writes to the zones in sequence with O_DIRECT.
