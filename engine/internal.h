@@ -82,6 +82,7 @@ struct zse_zone {
 	u32 state;		/* enum zse_zone_state; read anywhere */
 	u32 on_dead_list;	/* atomic, no lock; see zone_note_dead() */
 	u32 next_dead;		/* likewise */
+	u32 end;		/* packed: of the last append; atomic, no lock */
 	struct list_head link;	/* on empty, drained, retired or to_finish */
 
 	u32 alloc;		/* blocks given to appends; read anywhere */
@@ -464,6 +465,7 @@ void zones_take_dead(struct zse_engine *e);
 
 /* zone.c, without the lock */
 bool zone_append_worked(struct zse_engine *e, u32 zone, u32 blocks);
+void zone_reached(struct zse_zone *z, u32 end);
 void zone_note_dead(struct zse_engine *e, struct zse_zone *z);
 void zone_look(const struct zse_engine *e, u32 zone, struct znsage_zone *z);
 u64 zone_age(const struct zse_engine *e, const struct zse_zone *z);

@@ -163,7 +163,7 @@ bool packed_window(struct zse_engine *e, u32 zone, struct zse_chunk *c,
 		   struct zse_op *op)
 {
 	struct zse_zone *z = &e->zones[zone];
-	u32 written = zp_load(&z->alloc), from = z->cursor, left;
+	u32 written = zp_load(&z->end), from = z->cursor, left;
 
 	if (from >= written || !zp_load(&z->live)) {
 		clean_read_out(e, zone);

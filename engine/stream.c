@@ -616,8 +616,10 @@ bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool ok,
 	if (zp_warn(ok && offset > e->cfg.zone_blocks - blocks))
 		ok = false;
 	if (ok) {
-		if (e->cfg.pack)
+		if (e->cfg.pack) {
 			skip = c->entries[c->done].at - packed_from(&e->cfg, c);
+			zone_reached(&e->zones[c->zone], offset + blocks);
+		}
 		map_publish(e, c, c->done, c->nr_inflight,
 			    c->zone * e->cfg.zone_blocks + offset + skip);
 		flow_append_ended(e, c, blocks, now);

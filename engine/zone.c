@@ -76,6 +76,7 @@ void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to)
 	case ZSE_ZONE_EMPTY:
 		zp_store(&z->alloc, 0);
 		zp_store(&z->unwritten, e->cfg.zone_blocks);
+		zp_store(&z->end, 0);
 		zp_store(&z->stream, ZSE_NONE);
 		zp_store(&z->reads, 0);
 		list_add_tail(&z->link, &e->empty);
@@ -483,6 +484,20 @@ bool zone_append_worked(struct zse_engine *e, u32 zone, u32 blocks)
 		zone_close(e, zone);
 	zp_unlock(&e->lock, flags);
 	return true;
+}
+
+/*
+ * An append to @z ended at block @end. Appends end in any order. After one that
+ * failed, a zone is not written to its end, and not all devices let the rest be
+ * read.
+ */
+void zone_reached(struct zse_zone *z, u32 end)
+{
+	u32 was;
+
+	do {
+		was = zp_load(&z->end);
+	} while (was < end && !zp_cas(&z->end, was, end));
 }
 
 /* GC has moved or dropped pages of @blocks that it had read from @zone. */

@@ -22,6 +22,7 @@
 
 pub mod advise;
 pub mod chart;
+pub mod contents;
 mod counters;
 pub mod course;
 pub mod device;

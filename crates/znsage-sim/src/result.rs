@@ -9,7 +9,7 @@ use crate::host::{Counters, GroupCounters};
 use crate::scale::Scaled;
 use crate::sim::{Latencies, Snapshot};
 use crate::spec::{SystemKind, WorkloadKind};
-use crate::system::SystemCounters;
+use crate::system::{Packed, SystemCounters};
 use crate::time::{to_secs, to_us, Ns, BLOCK};
 
 /// Latencies, microseconds.
@@ -60,13 +60,29 @@ pub struct Tenant {
     pub fault_latency: Latency,
 }
 
+/// What pages took that were compressed, or repeat a word.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ContentsResult {
+    /// Bytes written to the flash for each page swapped out, garbage collection included.
+    pub flash_bytes_per_page: f64,
+    /// Of these, the pages themselves.
+    pub record_bytes_per_page: f64,
+    /// Pages on the device at the end.
+    pub live_pages: u64,
+    /// Bytes that they take.
+    pub live_bytes: u64,
+    /// How many times as many pages the device holds of these as of pages that are stored as
+    /// they are.
+    pub effective_capacity: f64,
+}
+
 /// Blocks programmed into the flash per page swapped out, by cause. The parts
 /// add up to the total.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Waf {
     /// In all.
     pub total: f64,
-    /// For the page itself: 1.
+    /// For the page itself: 1, or what it takes compressed.
     pub host: f64,
     /// By the system's garbage collection.
     pub gc: f64,
@@ -180,6 +196,9 @@ pub struct RunResult {
     pub mapping: Mapping,
     /// Counters.
     pub counts: Counts,
+    /// What pages took, if the spec says what they hold.
+    #[serde(default)]
+    pub contents: Option<ContentsResult>,
     /// Pages swapped out, swapped in and moved by garbage collection in the
     /// whole run.
     pub page_operations: u64,
@@ -226,12 +245,26 @@ pub(crate) fn tenants(grown: &Snapshot, l: &Latencies) -> (Vec<Tenant>, Latency)
 
 pub(crate) fn waf(grown: &Snapshot) -> Waf {
     let (s, d) = (&grown.system, &grown.device);
-    let of_host = |blocks| ratio(blocks, s.host_blocks);
+    let of_host = |blocks| ratio(blocks, s.host_pages);
+    // Without a page, as if there were some.
+    let host = if s.host_pages > 0 { of_host(s.host_blocks) } else { 1.0 };
     let gc = of_host(s.gc_blocks);
     let padding = of_host(s.padding_blocks);
     let metadata = of_host(s.metadata_blocks);
     let device = of_host(d.copied_blocks + d.padding_blocks);
-    Waf { total: 1.0 + gc + padding + metadata + device, host: 1.0, gc, padding, metadata, device }
+    Waf { total: host + gc + padding + metadata + device, host, gc, padding, metadata, device }
+}
+
+pub(crate) fn contents(packed: &Option<Packed>, grown: &Snapshot) -> Option<ContentsResult> {
+    let Packed { pages, bytes } = (*packed)?;
+    let waf = waf(grown);
+    Some(ContentsResult {
+        flash_bytes_per_page: waf.total * BLOCK as f64,
+        record_bytes_per_page: waf.host * BLOCK as f64,
+        live_pages: pages,
+        live_bytes: bytes,
+        effective_capacity: ratio(pages * BLOCK, bytes),
+    })
 }
 
 pub(crate) fn cpu(grown: &Snapshot) -> Cpu {

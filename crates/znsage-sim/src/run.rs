@@ -153,18 +153,18 @@ fn build<T: Then>(spec: &Spec, next: T) -> Result<T::Out, RunError> {
     let params = &device.params;
     match spec.system {
         SystemKind::ZnSage => {
-            let (set, cpus) = (&spec.znsage, spec.host.cpus);
+            let set = &spec.znsage;
             if params.interface == Interface::Conventional {
                 let dev = ConventionalSsd::new(params, device.size, spec.seed)?;
                 let zones = VirtualZones::new(dev, set.zone_size);
                 let media = Zoned::new(zones, spec.run.shadow);
-                return next.then(spec, &device, Znsage::new(media, set, cpus)?);
+                return next.then(spec, &device, Znsage::new(media, spec)?);
             }
             if set.zone_size != 0 {
                 return refuse("znsage.zone-size", "the device has zones of its own");
             }
             let media = zoned(spec, &device)?;
-            next.then(spec, &device, Znsage::new(media, set, cpus)?)
+            next.then(spec, &device, Znsage::new(media, spec)?)
         }
         SystemKind::Stock | SystemKind::StockTrim => {
             if params.interface != Interface::Conventional {
@@ -421,6 +421,7 @@ impl<S: System> Ended<'_, S> {
                 device_per_page: stats.device_map_bytes as f64 / f64::from(total),
             },
             counts: result::counts(&grown),
+            contents: result::contents(&stats.packed, &grown),
             page_operations: all.swapped_out
                 + all.major_faults
                 + all.readahead

@@ -46,9 +46,12 @@ fn got_everywhere(c: &Counts) {
         ("swapoffs", c.swapoffs),
         ("checks of a live device", c.live_checks),
         ("changes of the policy", c.switches),
+        ("pages that repeat a word", c.filled),
+        ("pages refused by a full log", c.no_room),
     ] {
         assert!(n >= 50, "{what}: only {n}");
     }
+    assert!(c.packed >= 500_000 && c.packed_verified >= 500_000, "{c:?}");
     // GC gives a page up after seven failed reads. It is rarer than the others, since GC takes
     // zones first whose slots it has listed, and drops the list of a zone that it could not empty.
     assert!(c.gc_lost >= 20, "pages lost by GC: only {}", c.gc_lost);
@@ -128,6 +131,26 @@ fn mutants_of_the_maps_are_found() {
     found(Sabotage::ForgetFree, &["should be Zero", "but the slot is Zero"]);
     found(Sabotage::WrongPlace, &["should be Stored", "was read as", "came back", "beyond"]);
     found(Sabotage::NextBlock, &["was read as"]);
+}
+
+/// Of packed pages, too: their scenarios say so.
+#[test]
+fn mutants_of_packed_pages_are_found() {
+    for sabotage in [
+        Sabotage::ForgetFree,
+        Sabotage::WrongPlace,
+        Sabotage::NextBlock,
+        Sabotage::TrustFailedAppend,
+        Sabotage::KeepLost,
+    ] {
+        let seeds = Some(MUTANT);
+        let all = Campaign { first: 0, seeds, jobs: cpus(), keep_going: true, sabotage };
+        let sum = all.run(|_| ControlFlow::Continue(()));
+        let packed = |f: &&torture::Failure| !f.scenario.contains("pack 0,");
+        let found = sum.failures.iter().filter(packed).count();
+        println!("{sabotage:?}: {found} seeds with packed pages fail");
+        assert!(found > 0, "{sabotage:?}: {} seeds fail, none packs pages", sum.failures.len());
+    }
 }
 
 #[test]

@@ -221,13 +221,15 @@ impl Device {
 
     /// A read of `block` is in flight until [`Device::end_read`].
     pub fn begin_read(&mut self, block: u32) {
-        let zone = block / self.zone_blocks;
+        let (zone, offset) = (block / self.zone_blocks, block % self.zone_blocks);
         let z = self.at(zone);
         assert!(
             !matches!(z.state, State::Empty | State::Resetting),
             "read of block {block} in a zone that is {:?}",
             z.state
         );
+        // Some devices refuse that, others return what is not to be relied on.
+        assert!(offset < z.wp, "read of block {offset} of zone {zone}, {} of it written", z.wp);
         z.readers += 1;
     }
 

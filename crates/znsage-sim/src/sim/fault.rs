@@ -71,7 +71,12 @@ impl<S: System> Sim<S> {
         let t = &mut self.h.tasks[task as usize];
         t.next = Next::Fault;
         if t.fault.reclaimed > MAX_RECLAIMS {
-            self.failed = Some("out of memory: no page can be swapped out".into());
+            let refused = self.s.stats().count.refused_pages;
+            let why = match refused {
+                0 => String::new(),
+                n => format!("; the log was full and refused {n}, as they do not shrink enough"),
+            };
+            self.failed = Some(format!("out of memory: no page can be swapped out{why}"));
         } else if t.fault.reclaimed == 0 || !self.h.wait_for_memory(task) {
             self.reclaim(task, begun);
         }

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::schema::{PlacementKind, Spec, SystemKind, WorkloadKind};
+use super::schema::{CompressKind, PlacementKind, Spec, SystemKind, WorkloadKind};
 use crate::host::cpu::MAX_CPUS;
 
 /// Why a spec is refused.
@@ -122,7 +122,22 @@ impl Spec {
             true => Ok(()),
             false => refuse(key, format!("{p} is not from 0 to {most} percent")),
         };
-        percent("utilization", self.utilization, 99.0)?;
+        let compresses = self.znsage.compress != CompressKind::Off;
+        // A swap area may be larger than its device if pages shrink.
+        let most = if compresses && self.znsage.size > 0 { 1600.0 } else { 99.0 };
+        percent("utilization", self.utilization, most)?;
+        if compresses && self.load.contents.is_none() {
+            return refuse(
+                "znsage.compress",
+                "needs load.contents, which says how far pages shrink",
+            );
+        }
+        if self.znsage.size > 0 && !compresses {
+            return refuse("znsage.size", "only with znsage.compress");
+        }
+        if self.load.contents.is_some() && self.system != SystemKind::ZnSage {
+            return refuse("load.contents", format!("{} does not look at it", self.system));
+        }
         percent("znsage.over-provisioning", self.znsage.over_provisioning, 90.0)?;
         percent("published.over-provisioning", self.published.over_provisioning, 90.0)?;
         if !(0.0..=1.0).contains(&self.load.write_ratio) {
@@ -245,6 +260,8 @@ mod tests {
             ("utilization", "120"),
             ("load.write-ratio", "1.5"),
             ("load.zipf", "0"),
+            ("znsage.compress", "lz4"),
+            ("znsage.size", "1G"),
             ("znsage.chunks", "4000000000"),
             ("znsage.gc-chunks", "4000000000"),
         ];

@@ -9,6 +9,6 @@ mod schema;
 
 pub use keys::SpecError;
 pub use schema::{
-    HostSpec, Load, PlacementKind, PolicyKind, PublishedSpec, RunSpec, Spec, SystemKind,
-    VictimKind, WorkloadKind, ZnsageSpec,
+    CompressKind, HostSpec, Load, PlacementKind, PolicyKind, PublishedSpec, RunSpec, Spec,
+    SystemKind, VictimKind, WorkloadKind, ZnsageSpec,
 };

@@ -148,6 +148,41 @@ kinds! {
     }
 }
 
+kinds! {
+    /// How znsage compresses pages.
+    CompressKind {
+        /// Not at all.
+        Off = "off",
+        /// lz4.
+        Lz4 = "lz4",
+        /// zstd, level 3.
+        Zstd = "zstd",
+    }
+}
+
+impl CompressKind {
+    /// CPU time to compress a page, nanoseconds: the instructions that a swap-out takes more
+    /// than without compression (docs/results.md, 25,400 without, 42,200 with lz4, 79,400 with
+    /// zstd), at one a cycle of 3 GHz, which is assumed.
+    pub fn compress_cost(self) -> Ns {
+        match self {
+            CompressKind::Off => 0,
+            CompressKind::Lz4 => (42_200 - 25_400) / 3,
+            CompressKind::Zstd => (79_400 - 25_400) / 3,
+        }
+    }
+
+    /// The same to decompress it. A share of that for compression: a sixth for lz4 and a third
+    /// for zstd. Assumed: decompression was not measured by itself.
+    pub fn decompress_cost(self) -> Ns {
+        match self {
+            CompressKind::Off => 0,
+            CompressKind::Lz4 => self.compress_cost() / 6,
+            CompressKind::Zstd => self.compress_cost() / 3,
+        }
+    }
+}
+
 impl From<VictimKind> for znsage_engine::Victim {
     fn from(kind: VictimKind) -> Self {
         match kind {
@@ -237,6 +272,10 @@ pub struct Load {
     pub get_writes: bool,
     /// The file, for the workloads `trace` and `recorded`.
     pub trace: Option<PathBuf>,
+    /// What pages hold, for znsage: `gcc`, `memcached`, `noise`, which does not shrink, or a file
+    /// that `znsage estimate --json` wrote. Without a value pages neither shrink nor repeat a
+    /// word.
+    pub contents: Option<String>,
     /// Replay a trace at the recorded times; false: as fast as possible, in order.
     pub recorded_times: bool,
 }
@@ -261,6 +300,16 @@ pub struct RunSpec {
 pub struct ZnsageSpec {
     /// Over-provisioning, percent of the device.
     pub over_provisioning: f64,
+    /// How pages are compressed; wants `load.contents`.
+    pub compress: CompressKind,
+    /// With compression: bytes of the swap area, up to 16 times what fits if no page shrinks;
+    /// 0: that.
+    #[serde(deserialize_with = "bytes")]
+    pub size: u64,
+    /// CPU time to compress a page, nanoseconds; 0: see [`CompressKind::compress_cost`].
+    pub compress_cost: Ns,
+    /// CPU time to decompress a page, nanoseconds; 0: see [`CompressKind::decompress_cost`].
+    pub decompress_cost: Ns,
     /// Bytes of the zones that it makes on a conventional device; 0: a share of it.
     #[serde(deserialize_with = "bytes")]
     pub zone_size: u64,
@@ -399,6 +448,7 @@ impl Default for Load {
             service: 10 * US,
             get_writes: true,
             trace: None,
+            contents: None,
             recorded_times: true,
         }
     }
@@ -414,6 +464,10 @@ impl Default for ZnsageSpec {
     fn default() -> Self {
         ZnsageSpec {
             over_provisioning: 12.0,
+            compress: CompressKind::Off,
+            size: 0,
+            compress_cost: 0,
+            decompress_cost: 0,
             zone_size: 0,
             chunk: 0,
             reserve: 2,

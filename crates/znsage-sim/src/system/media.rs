@@ -88,6 +88,8 @@ pub struct Zoned<D = ZnsSsd> {
     pub shadow: Shadow,
     /// Blocks of a zone.
     pub zone_blocks: u32,
+    /// Parts that each block is counted in by the system.
+    parts: u32,
     turns: Turns,
 }
 
@@ -98,7 +100,13 @@ impl<D: ZoneDevice> Zoned<D> {
         let zone_blocks = g.zone_blocks - g.zone_blocks % g.write_unit;
         let blocks = u64::from(g.zones) * u64::from(zone_blocks);
         let turns = Turns::new(if g.emulated_append { g.zones } else { 0 });
-        Zoned { shadow: Shadow::new(blocks, shadow), dev, zone_blocks, turns }
+        Zoned { shadow: Shadow::new(blocks, shadow), dev, zone_blocks, parts: 1, turns }
+    }
+
+    /// From now on the system counts in parts of blocks. Nothing was written yet.
+    pub fn divide(&mut self, parts: u32) {
+        self.parts = parts;
+        self.shadow = Shadow::new(self.blocks() * u64::from(parts), self.shadow.on());
     }
 
     /// Begins a write. None: its zone takes one at a time and has one in flight, so
@@ -125,14 +133,18 @@ impl<D: ZoneDevice> Zoned<D> {
         u64::from(self.dev.geometry().zones) * u64::from(self.zone_blocks)
     }
 
-    /// The number of a block.
+    /// The number of a block, or of a part of one.
     pub fn block(&self, zone: u32, offset: u32) -> u64 {
-        u64::from(zone) * u64::from(self.zone_blocks) + u64::from(offset)
+        u64::from(zone) * self.zone_parts() + u64::from(offset)
+    }
+
+    fn zone_parts(&self) -> u64 {
+        u64::from(self.zone_blocks) * u64::from(self.parts)
     }
 
     /// The zone lost its content.
     pub fn cleared(&mut self, zone: u32) {
-        self.shadow.clear(self.block(zone, 0), u64::from(self.zone_blocks));
+        self.shadow.clear(self.block(zone, 0), self.zone_parts());
     }
 
     /// Maximum open or active zones; 0: no limit.

@@ -71,6 +71,8 @@ counters! {
     pub struct SystemCounters {
         /// Swapped out by the kernel and written.
         pub host_blocks: u64,
+        /// Pages that these blocks are; of those that take no block, too.
+        pub host_pages: u64,
         /// Written again by the system's garbage collection.
         pub gc_blocks: u64,
         /// Written to fill up a write unit.
@@ -89,6 +91,10 @@ counters! {
         pub stalls: u64,
         /// TRIM commands.
         pub trims: u64,
+        /// Pages that the system refused, since a full log had no room for them.
+        pub refused_pages: u64,
+        /// Pages that repeat a word, and took no block.
+        pub filled_pages: u64,
     }
 }
 
@@ -103,6 +109,17 @@ pub struct SystemStats {
     pub device_map_bytes: u64,
     /// The device's own counters.
     pub device: DeviceCounters,
+    /// What the pages take that are on the device, if the system looks at their contents.
+    pub packed: Option<Packed>,
+}
+
+/// Pages on the device, and what they take of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Packed {
+    /// Slots in use.
+    pub pages: u64,
+    /// Bytes that their pages take.
+    pub bytes: u64,
 }
 
 /// A violation found by a check.

@@ -261,7 +261,8 @@ impl System for Stock {
     fn stats(&self) -> SystemStats {
         let device = *self.dev.counters();
         let (host_blocks, trims) = (self.host_blocks, device.trims);
-        let count = SystemCounters { host_blocks, trims, ..SystemCounters::default() };
+        let host_pages = host_blocks;
+        let count = SystemCounters { host_blocks, host_pages, trims, ..SystemCounters::default() };
         SystemStats { count, device, ..SystemStats::default() }
     }
 

@@ -7,8 +7,8 @@ use std::mem;
 
 use super::bio::{Bio, User};
 use super::chunks::Plug;
+use super::content::Token;
 use super::draw::{policy, POLICIES, VICTIMS};
-use super::media::Token;
 use super::pages::{At, Doing, Task};
 use super::state::{Ev, Run};
 use super::types::trace;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What the module is handed.
 
-use super::media::Token;
+use super::content::Token;
 
 pub(super) type BioId = usize;
 

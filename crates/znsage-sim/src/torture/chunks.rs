@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use znsage_engine::{Append, Config, Finish, GcRead, ReadHold, Reset};
 
 use super::bio::BioId;
-use super::media::{Token, NOTHING};
+use super::content::{Cell, Token, NOTHING};
 
 /// Retries of a failed command, as in the engine.
 pub(super) const TRIES: u32 = 3;
@@ -20,7 +20,8 @@ pub(super) enum Cmd {
         first: usize,
         hold: ReadHold,
     },
-    /// A part of a GC chunk's read, from this entry.
+    /// A part of a GC chunk's read, from this entry; if pages are packed, from this page
+    /// of its window.
     GcRead {
         of: usize,
         first: u32,
@@ -38,12 +39,15 @@ pub(super) struct GcReading {
     pub(super) failed: bool,
     /// Second try: block by block.
     pub(super) single: bool,
+    /// Pages of the window that could not be read, if pages are packed.
+    pub(super) unread: Vec<bool>,
 }
 
 /// Where the worker is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     Retry,
+    Scan,
     Pending,
     Flush,
     Ops,
@@ -59,11 +63,17 @@ pub(super) struct Module {
     pub(super) tries: Vec<u32>,
     /// The buffers of GC's chunks.
     pub gc_pages: Vec<Token>,
+    /// If pages are packed: what each chunk appends, the windows of GC's chunks, and the
+    /// blocks that each chunk of swap-out takes while it is in flight.
+    pub(super) packed: Vec<Vec<Cell>>,
+    pub(super) windows: Vec<Vec<Cell>>,
+    pub(super) charged: Vec<u32>,
     /// The first GC chunk, and pages per chunk.
     pub(super) first_of_gc: u32,
     pub(super) chunk_blocks: u32,
     pub gc_readings: slab::Slab<GcReading>,
     pub(super) gc_retry: Vec<usize>,
+    pub(super) gc_scan: Vec<usize>,
     pub(super) pending: VecDeque<BioId>,
     pub starved: bool,
     /// Actors waiting for chunks.
@@ -85,11 +95,15 @@ pub(super) struct Plug {
 impl Module {
     pub fn new(cfg: &Config) -> Module {
         let cb = cfg.chunk_blocks as usize;
+        let chunks = (cfg.nr_chunks + cfg.nr_gc_chunks) as usize;
         Module {
             parents: vec![(0, 0); cfg.nr_chunks as usize * cb],
             unfinished: vec![0; cfg.nr_zones as usize],
             tries: vec![0; cfg.nr_chunks as usize],
             gc_pages: vec![NOTHING; cfg.nr_gc_chunks as usize * cb],
+            packed: vec![Vec::new(); chunks],
+            windows: vec![Vec::new(); chunks],
+            charged: vec![0; cfg.nr_chunks as usize],
             first_of_gc: cfg.nr_chunks,
             chunk_blocks: cfg.chunk_blocks,
             ..Module::default()

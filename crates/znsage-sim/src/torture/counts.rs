@@ -45,12 +45,20 @@ counts! {
     raw_written,
     /// Pages that the device acknowledged.
     written,
+    /// Of these, pages that were packed.
+    packed,
+    /// Pages that repeat a word and took no block.
+    filled,
+    /// Pages refused because the log had no room: they shrink less than was promised.
+    no_room,
     /// Pages that GC moved.
     moved,
     /// Pages submitted for read.
     read,
     /// Pages read and verified.
     verified,
+    /// Of these, packed ones.
+    packed_verified,
     /// Slots freed.
     frees,
     /// Zones reset.

@@ -11,8 +11,8 @@
 
 use super::bio::{Bio, User};
 use super::chunks::Plug;
+use super::content::name;
 use super::draw::Reuse;
-use super::media::name;
 use super::model::Slot;
 use super::pages::{At, Doing, Page, NONE};
 use super::state::Run;
@@ -187,8 +187,11 @@ impl Run {
         let p = *self.page(page);
         trace!(self, "page {page} written to slot {}: {}", p.slot, !bio.failed);
         let held = self.model.get(p.slot);
-        let should = if bio.failed { Slot::Lost } else { Slot::Stored(bio.tokens[0]) };
-        if p.at != At::Writeback || held != should {
+        let as_it_should = match bio.failed {
+            true => held == Slot::Lost,
+            false => self.model.holds(p.slot, bio.tokens[0]),
+        };
+        if p.at != At::Writeback || !as_it_should {
             self.wrong.push(format!(
                 "the write of page {page} ended ({}), it is {p:?}, its slot {held:?}",
                 if bio.failed { "failed" } else { "fine" }
@@ -329,7 +332,7 @@ impl Run {
             };
             if stored {
                 let is = self.model.get(p.slot);
-                if is != Slot::Stored(p.token) && is != Slot::Lost {
+                if !self.model.holds(p.slot, p.token) && is != Slot::Lost {
                     self.wrong.push(format!("page {i} is in slot {}, which is {is:?}", p.slot));
                 }
             }

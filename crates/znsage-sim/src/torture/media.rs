@@ -1,32 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The device with the content of its blocks and the commands in flight. It
 //! reports commands that are errors of the driver.
+//!
+//! The device counts in pages, the engine in blocks, of which a page may have several.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
+use super::content::{Cell, Contents, Token, GARBAGE, NOTHING};
+use super::draw::Scenario;
 use crate::device::{FaultKind, FaultPlan, ZnsSsd, ZoneState};
 use crate::rng::{self, Rng};
 use crate::time::Ns;
-
-/// Content of a page or block, unique to each write.
-pub(super) type Token = u64;
-
-/// A page of zeros; written contents count from 1.
-pub(super) const ZERO: Token = 0;
-/// Unwritten since the reset, or padding.
-pub(super) const NOTHING: Token = u64::MAX;
-/// Left behind by a failed write.
-const GARBAGE: Token = u64::MAX - 1;
-
-/// A content, for messages.
-pub(super) fn name(token: Token) -> String {
-    match token {
-        ZERO => "zeros".into(),
-        NOTHING => "nothing that was written".into(),
-        GARBAGE => "the rest of a write that failed".into(),
-        token => format!("content {token}"),
-    }
-}
 
 /// The kind of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,13 +33,13 @@ impl Verb {
     }
 }
 
-/// A command in flight.
+/// A command in flight. It counts in pages of the device.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ticket {
     pub verb: Verb,
     pub zone: u32,
     pub offset: u32,
-    pub blocks: u32,
+    pub pages: u32,
     /// When it completes.
     pub done: Ns,
     pub error: Option<FaultKind>,
@@ -74,11 +59,12 @@ struct Zone {
 
 pub(super) struct Media {
     dev: ZnsSsd,
-    zone_blocks: u32,
+    zone_pages: u32,
+    contents: Contents,
     serial: bool,
-    content: Vec<Token>,
+    cells: Vec<Cell>,
     zones: Vec<Zone>,
-    /// Rate per million of blocks that go bad when written, and which are bad.
+    /// Rate per million of pages that go bad when written, and which are bad.
     bad_rate: u32,
     bad: Vec<bool>,
     rng: Rng,
@@ -104,18 +90,19 @@ fn class(kind: FaultKind) -> Option<&'static str> {
 }
 
 impl Media {
-    pub fn new(dev: ZnsSsd, zone_blocks: u32, serial: bool, bad_rate: u32, seed: u64) -> Media {
-        let zones = dev.geometry().zones;
-        let blocks = (zones * zone_blocks) as usize;
+    pub fn new(plan: &Scenario) -> Media {
+        let (cfg, per) = (&plan.cfg, plan.contents.per_page());
+        let blocks = cfg.nr_zones * cfg.zone_blocks;
         Media {
-            content: vec![NOTHING; blocks],
-            bad_rate,
-            bad: vec![false; blocks],
-            zones: vec![Zone::default(); zones as usize],
-            dev,
-            zone_blocks,
-            serial,
-            rng: rng::stream(seed, 3),
+            cells: vec![NOTHING; blocks as usize],
+            bad_rate: plan.bad_blocks,
+            bad: vec![false; (blocks / per) as usize],
+            zones: vec![Zone::default(); cfg.nr_zones as usize],
+            dev: plan.device(),
+            zone_pages: cfg.zone_blocks / per,
+            contents: plan.contents,
+            serial: cfg.serial,
+            rng: rng::stream(plan.seed, 3),
             submitted: 0,
             last_completed: 0,
             reordered: 0,
@@ -149,21 +136,34 @@ impl Media {
         });
     }
 
-    pub fn blocks(&self) -> u32 {
-        self.content.len() as u32
+    /// All cells of the device.
+    pub fn cells(&self) -> &[Cell] {
+        &self.cells
     }
 
-    pub fn content(&self, block: u32) -> Token {
-        self.content[block as usize]
+    /// The page of a slot in these blocks, or what is there instead.
+    pub fn page(&self, block: u32, len: u32, slot: u32) -> Token {
+        let cells = &self.cells[block as usize..];
+        match self.contents.pack {
+            0 => cells[0],
+            _ => self.contents.unpack(&cells[..cells.len().min(len as usize)], slot),
+        }
+    }
+
+    /// The blocks of these pages of a zone.
+    fn blocks_of(&self, zone: u32, pages: Range<u32>) -> Range<usize> {
+        let per = self.contents.per_page() as usize;
+        let base = (zone * self.zone_pages) as usize;
+        per * (base + pages.start as usize)..per * (base + pages.end as usize)
     }
 
     pub fn state(&self, zone: u32) -> ZoneState {
         self.dev.zone(zone).state
     }
 
-    /// Written blocks of a zone, including failed writes.
+    /// Written pages of a zone, including failed writes.
     pub fn written(&self, zone: u32) -> u32 {
-        self.dev.zone(zone).write_pointer.min(self.zone_blocks)
+        self.dev.zone(zone).write_pointer.min(self.zone_pages)
     }
 
     pub fn is_active(&self, zone: u32) -> bool {
@@ -199,7 +199,7 @@ impl Media {
         &mut self,
         verb: Verb,
         zone: u32,
-        blocks: u32,
+        pages: u32,
         is: Result<(u32, Ns), crate::device::Fault>,
     ) -> Ticket {
         let (offset, done, error) = match is {
@@ -224,54 +224,61 @@ impl Media {
         }
         self.submitted += 1;
         let (deaths, number) = (self.zones[zone as usize].deaths, self.submitted);
-        Ticket { verb, zone, offset, blocks, done, error, deaths, number }
+        Ticket { verb, zone, offset, pages, done, error, deaths, number }
     }
 
-    pub fn append(&mut self, now: Ns, zone: u32, pages: &[Token], padding: u32) -> Ticket {
+    /// Appends blocks, then `padding` more.
+    pub fn append(&mut self, now: Ns, zone: u32, cells: &[Cell], padding: u32) -> Ticket {
         if self.zones[zone as usize].managed {
             self.wrong.push(format!("append to zone {zone}, which is being reset or finished"));
         }
         if self.serial && self.zones[zone as usize].appends > 0 {
             self.wrong.push(format!("two appends at a time to zone {zone}"));
         }
-        let blocks = pages.len() as u32 + padding;
+        let per = self.contents.per_page();
+        let (pages, data) = ((cells.len() as u32 + padding) / per, cells.len() as u32 / per);
+        if !(cells.len() as u32).is_multiple_of(per) || !padding.is_multiple_of(per) {
+            self.wrong.push(format!("append of a part of a page to zone {zone}"));
+        }
         let from = self.written(zone);
-        let is = self.dev.append(now, zone, blocks).map(|a| (a.offset, a.done));
-        let base = (zone * self.zone_blocks) as usize;
+        let is = self.dev.append(now, zone, pages).map(|a| (a.offset, a.done));
         match is {
             Ok((offset, _)) => {
-                let at = base + offset as usize;
-                self.content[at..at + pages.len()].copy_from_slice(pages);
-                self.spoil(at, pages.len());
+                let to = self.blocks_of(zone, offset..offset + data);
+                self.cells[to].copy_from_slice(cells);
+                self.spoil(zone * self.zone_pages + offset, data);
             }
             Err(_) => {
-                let to = self.written(zone);
-                self.content[base + from as usize..base + to as usize].fill(GARBAGE);
+                let half = self.blocks_of(zone, from..self.written(zone));
+                self.cells[half].fill(GARBAGE);
             }
         }
         self.zones[zone as usize].appends += 1;
-        self.ticket(Verb::Append, zone, blocks, is)
+        self.ticket(Verb::Append, zone, pages, is)
     }
 
-    /// Draws which of the written blocks are bad.
-    fn spoil(&mut self, at: usize, blocks: usize) {
+    /// Draws which of the written pages are bad.
+    fn spoil(&mut self, page: u32, pages: u32) {
         if self.bad_rate == 0 {
             return;
         }
-        for bad in &mut self.bad[at..at + blocks] {
+        for bad in &mut self.bad[page as usize..(page + pages) as usize] {
             *bad = rng::below(&mut self.rng, 1_000_000) < self.bad_rate;
         }
     }
 
+    /// Reads the pages that have these blocks.
     pub fn read(&mut self, now: Ns, block: u32, blocks: u32) -> Ticket {
-        let (zone, offset) = (block / self.zone_blocks, block % self.zone_blocks);
+        let per = self.contents.per_page();
+        let (first, end) = (block / per, (block + blocks).div_ceil(per));
+        let (zone, offset, pages) = (first / self.zone_pages, first % self.zone_pages, end - first);
         if self.zones[zone as usize].managed && self.state(zone) == ZoneState::Empty {
             self.wrong.push(format!("read of zone {zone}, which is being reset"));
         }
-        let is = self.dev.read(now, zone, offset, blocks).map(|done| (offset, done));
+        let is = self.dev.read(now, zone, offset, pages).map(|done| (offset, done));
         self.zones[zone as usize].reads += 1;
-        let mut ticket = Ticket { offset, ..self.ticket(Verb::Read, zone, blocks, is) };
-        if ticket.error.is_none() && self.bad[block as usize..][..blocks as usize].contains(&true) {
+        let mut ticket = Ticket { offset, ..self.ticket(Verb::Read, zone, pages, is) };
+        if ticket.error.is_none() && self.bad[first as usize..end as usize].contains(&true) {
             ticket.error = Some(FaultKind::Media);
             self.count(Verb::Read, "bad block");
         }
@@ -292,9 +299,10 @@ impl Media {
             _ => self.dev.finish(now, zone),
         };
         if verb == Verb::Reset && is.is_ok() {
-            let from = (zone * self.zone_blocks) as usize;
-            self.content[from..from + self.zone_blocks as usize].fill(NOTHING);
-            self.bad[from..from + self.zone_blocks as usize].fill(false);
+            let all = self.blocks_of(zone, 0..self.zone_pages);
+            self.cells[all].fill(NOTHING);
+            let from = (zone * self.zone_pages) as usize;
+            self.bad[from..from + self.zone_pages as usize].fill(false);
         }
         self.zones[zone as usize].managed = true;
         self.ticket(verb, zone, 0, is.map(|done| (0, done)))

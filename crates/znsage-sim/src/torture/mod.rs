@@ -11,6 +11,7 @@ mod actors;
 mod bio;
 mod campaign;
 mod chunks;
+mod content;
 mod counts;
 mod draw;
 mod kernel;

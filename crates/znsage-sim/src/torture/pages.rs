@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 
 use super::chunks::Plug;
+use super::content::Token;
 use super::draw::Scenario;
-use super::media::Token;
 
 pub(super) const NONE: u32 = u32::MAX;
 

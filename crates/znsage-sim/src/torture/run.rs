@@ -276,10 +276,12 @@ impl Run {
             return;
         }
         for _ in 0..MOST_TRIES {
-            let before = self.n.raw_failed;
+            let before = (self.n.raw_failed, self.n.no_room);
             self.raw_write_one();
             self.settle();
-            if self.n.raw_failed == before || !self.wrong.is_empty() {
+            // A log may be full of pages that shrink less than was promised.
+            let refused = self.n.no_room > before.1;
+            if self.n.raw_failed == before.0 || refused || !self.wrong.is_empty() {
                 return;
             }
         }
@@ -292,7 +294,8 @@ impl Run {
         for (what, is, want) in [
             ("slots in use", st.slots_used, 0),
             ("live blocks", st.live_blocks, 0),
-            ("pages written", st.host_blocks, self.acknowledged),
+            ("pages written", st.host_pages, self.acknowledged),
+            ("pages refused", st.refused_pages, n.no_room),
             ("resets", st.zone_resets, n.resets - n.reset_errors),
             ("write errors", st.write_errors, n.append_errors + n.reset_errors + n.finish_errors),
             // Where a zone takes one append at a time, a chunk waits for its lane first.
@@ -334,7 +337,7 @@ impl Run {
         let n = &mut self.n;
         n.events = self.events;
         n.virtual_us = self.now / US;
-        n.written = st.host_blocks;
+        n.written = st.host_pages;
         n.moved = st.gc_blocks;
         n.zones_retired = st.zones_retired;
         n.reordered = self.media.reordered;

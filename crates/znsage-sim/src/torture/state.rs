@@ -8,9 +8,10 @@ use znsage_engine::Engine;
 
 use super::bio::{Bio, BioId, User};
 use super::chunks::{Cmd, Module};
+use super::content::{Token, ZERO};
 use super::counts::Counts;
 use super::draw::Scenario;
-use super::media::{Media, Ticket, Token, ZERO};
+use super::media::{Media, Ticket};
 use super::model::Model;
 use super::pages::Kernel;
 use super::types::{Sabotage, Trace};
@@ -82,14 +83,8 @@ impl Run {
             rng: rng::stream(plan.seed, 1),
             spoiler: rng::stream(plan.seed, 2),
             e,
-            media: Media::new(
-                plan.device(),
-                cfg.zone_blocks,
-                cfg.serial,
-                plan.bad_blocks,
-                plan.seed,
-            ),
-            model: Model::new(cfg.nr_slots),
+            media: Media::new(&plan),
+            model: Model::new(cfg.nr_slots, plan.contents),
             m: Module::new(cfg),
             k: Kernel::new(&plan),
             bios: Slab::new(),

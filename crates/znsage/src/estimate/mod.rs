@@ -15,7 +15,7 @@ use crate::error::{Error, Kind, Result};
 use crate::progress::Progress;
 use crate::sys::Sys;
 use crate::units::{self, table};
-use record::{Compressors, Sizes};
+use record::{Compressors, BLOCK};
 
 /// A swap area may be so many times as large as its device: the shortest record.
 const MOST: f64 = 16.0;
@@ -34,6 +34,10 @@ pub struct Process {
     /// Flash written for each page, these included, in pages.
     pub lz4: f64,
     pub zstd: f64,
+    /// Pages by the blocks of 64 bytes that they take; the first number is of those that repeat
+    /// a word.
+    pub lz4_sizes: Vec<u64>,
+    pub zstd_sizes: Vec<u64>,
 }
 
 #[derive(Debug)]
@@ -65,7 +69,9 @@ fn process(
 ) -> Result<Process> {
     let found = pages::look(sys, pid, page, most, rng)?;
     let mut bytes = vec![0; page as usize];
-    let (mut sampled, mut filled, mut sum) = (0, 0, Sizes::default());
+    // The longest record is a block longer than a page.
+    let mut lz4_sizes = vec![0; page as usize / BLOCK + 2];
+    let mut zstd_sizes = lz4_sizes.clone();
     for &address in &found.sample {
         if sys.interrupted() {
             return Err(Error::interrupted());
@@ -74,15 +80,18 @@ fn process(
             continue;
         }
         let sizes = compressors.sizes(&bytes);
-        sampled += 1;
-        filled += u64::from(sizes == Sizes::default());
-        sum = Sizes { lz4: sum.lz4 + sizes.lz4, zstd: sum.zstd + sizes.zstd };
+        lz4_sizes[sizes.lz4 / BLOCK] += 1;
+        zstd_sizes[sizes.zstd / BLOCK] += 1;
     }
+    let sampled: u64 = lz4_sizes.iter().sum();
     if sampled == 0 {
         let message = format!("process {pid} has no memory of its own to look at");
         return Err(Error::new(Kind::Usage, message));
     }
-    let share = |bytes: usize| bytes as f64 / (sampled * page) as f64;
+    let share = |sizes: &[u64]| {
+        let blocks: u64 = sizes.iter().zip(0..).map(|(pages, blocks)| pages * blocks).sum();
+        (blocks * BLOCK as u64) as f64 / (sampled * page) as f64
+    };
     let name = sys.read(&format!("/proc/{pid}/comm")).unwrap_or_default();
     Ok(Process {
         pid,
@@ -90,9 +99,11 @@ fn process(
         bytes_in_memory: found.in_memory * page,
         bytes_in_swap: found.in_swap * page,
         sampled_pages: sampled,
-        filled: filled as f64 / sampled as f64,
-        lz4: share(sum.lz4),
-        zstd: share(sum.zstd),
+        filled: lz4_sizes[0] as f64 / sampled as f64,
+        lz4: share(&lz4_sizes),
+        zstd: share(&zstd_sizes),
+        lz4_sizes,
+        zstd_sizes,
     })
 }
 

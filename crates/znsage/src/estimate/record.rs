@@ -7,7 +7,7 @@ use std::io;
 
 /// Records are multiples of this (kmod/geometry.c). On devices above 256 GiB it is larger, up to
 /// 256 bytes above 512 GiB, which takes two or three hundredths of a page more.
-const BLOCK: usize = 64;
+pub const BLOCK: usize = 64;
 /// What precedes the page in its record.
 const HEADER: usize = 12;
 /// The engine's ZSE_LEAST_PART: no record is shorter than this part of a page.

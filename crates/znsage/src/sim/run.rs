@@ -11,9 +11,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use znsage_sim::result::{Latency, RunResult};
+use znsage_sim::result::{ContentsResult, Latency, RunResult};
 use znsage_sim::scale::Scaled;
 use znsage_sim::spec::{SystemKind, WorkloadKind};
+use znsage_sim::system::SystemCounters;
 use znsage_sim::time::BLOCK;
 use znsage_sim::{trace, RunError, Spec};
 
@@ -199,10 +200,19 @@ fn to_text(r: &RunResult) -> String {
     line(
         "WAF",
         format!(
-            "{:.3}: pages 1, GC {:.3}, padding {:.3}, mappings {:.3}, device {:.3}",
-            w.total, w.gc, w.padding, w.metadata, w.device
+            "{:.3}: pages {}, GC {:.3}, padding {:.3}, mappings {:.3}, device {:.3}",
+            w.total,
+            // With pages that shrink, three digits as the others.
+            if w.host == 1.0 { "1".into() } else { format!("{:.3}", w.host) },
+            w.gc,
+            w.padding,
+            w.metadata,
+            w.device
         ),
     );
+    if let Some(c) = &r.contents {
+        contents(&mut line, c, &r.counts.system);
+    }
     line("fault", percentiles(&r.fault_latency));
     if let Some(latency) = &r.request_latency {
         line("request", percentiles(latency));
@@ -225,6 +235,29 @@ fn to_text(r: &RunResult) -> String {
         line("wrong", wrong.to_string());
     }
     text
+}
+
+/// What pages took, for people.
+fn contents(line: &mut impl FnMut(&str, String), c: &ContentsResult, n: &SystemCounters) {
+    line(
+        "flash",
+        format!(
+            "{:.0} bytes a page swapped out, {:.0} of them the page itself",
+            c.flash_bytes_per_page, c.record_bytes_per_page
+        ),
+    );
+    line(
+        "live",
+        format!(
+            "{} pages take {}; the device holds {:.2} times as many of them",
+            c.live_pages,
+            units::size(c.live_bytes),
+            c.effective_capacity
+        ),
+    );
+    if n.refused_pages > 0 {
+        line("full", format!("{} pages refused: the log had no room", n.refused_pages));
+    }
 }
 
 /// What the scaler did, for people.

@@ -191,6 +191,13 @@ fn counts(text: &mut String, seeds: &str, c: &Counts) {
         ),
     );
     line(
+        "packed",
+        format!(
+            "{} of the acknowledged, {} of the verified; {} refused by a full log; {} pages repeated a word",
+            c.packed, c.packed_verified, c.no_room, c.filled
+        ),
+    );
+    line(
         "waits",
         format!(
             "{} for a zone, {} for a chunk, {} for a write; {} commands ended out of order",

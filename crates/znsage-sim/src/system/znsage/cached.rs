@@ -7,6 +7,7 @@ use crate::device::ZoneDevice;
 use crate::host::page::NONE;
 use crate::host::task::By;
 use crate::host::Host;
+use crate::time::Ns;
 
 impl<D: ZoneDevice> Znsage<D> {
     /// Finds slots for pages being swapped out: the ones they have, else new ones.
@@ -29,11 +30,14 @@ impl<D: ZoneDevice> Znsage<D> {
     }
 
     /// Marks pages whose blocks GC dropped, so that reclaim writes them again.
-    pub(super) fn write_again(&mut self, h: &mut Host) {
-        let Some(cached) = &self.cached else { return };
-        for slot in cached.memory.take_dropped() {
-            h.spent += self.set.drop_cost;
+    /// Returns the CPU time that this takes.
+    pub(super) fn write_again(&mut self, h: &mut Host) -> Ns {
+        let Some(cached) = &self.cached else { return 0 };
+        let dropped = cached.memory.take_dropped();
+        for &slot in &dropped {
+            self.packing.take(slot, 0);
             h.write_again(cached.owner[slot as usize], slot);
         }
+        dropped.len() as Ns * self.set.drop_cost
     }
 }

@@ -27,6 +27,9 @@ impl<D: ZoneDevice> Znsage<D> {
     /// Appends a chunk taken from its stream, or leaves it to the worker until there is
     /// a zone.
     pub(super) fn chunk_go(&mut self, h: &mut Host, chunk: Filled, cpu: u32) {
+        if self.cfg.pack > 0 && !self.pack(&chunk) {
+            return self.refuse(h, chunk, cpu);
+        }
         h.lock(&mut self.lock, self.set.lock_hold);
         match self.e.append_start(chunk, h.now) {
             Some(append) => self.append(h, append, cpu),
@@ -38,11 +41,12 @@ impl<D: ZoneDevice> Znsage<D> {
     }
 
     fn append(&mut self, h: &mut Host, append: Append, cpu: u32) {
-        let (zone, blocks) = (append.zone, append.nr + append.padding);
+        let per = self.per_block();
+        let (zone, blocks) = (append.zone, (append.blocks + append.padding) / per);
         h.spent += h.costs.write + Ns::from(blocks) * h.costs.segment;
         let stream = append.write_stream(&self.e, self.media.dev.write_streams());
         self.media.dev.set_write_stream(zone, stream);
-        let offset = self.media.dev.is_virtual().then_some(append.offset);
+        let offset = self.media.dev.is_virtual().then_some(append.offset / per);
         let id = self.appends.insert(Appending { append, cpu, at: None });
         if let Some(begun) = self.media.write(h.now, Write { zone, offset, blocks, id }) {
             self.begun(h, begun);
@@ -53,9 +57,13 @@ impl<D: ZoneDevice> Znsage<D> {
     fn begun(&mut self, h: &mut Host, Begun { id, result }: Begun) {
         let done = match result {
             Ok(a) => {
-                self.appends[id].at = Some(a.offset);
+                let offset = a.offset * self.per_block();
+                self.appends[id].at = Some(offset);
+                if self.cfg.pack > 0 {
+                    self.note_records(id, offset);
+                }
                 if self.media.shadow.on() {
-                    self.shadow_append(id, a.offset);
+                    self.shadow_append(id, offset);
                 }
                 a.done
             }
@@ -68,8 +76,13 @@ impl<D: ZoneDevice> Znsage<D> {
         let append = &self.appends[id].append;
         let chunk = append.id(&self.e);
         for (i, entry) in append.entries(&self.e).iter().enumerate() {
-            let to = self.media.block(append.zone, offset + i as u32);
-            let content = self.contents[self.entry(chunk, entry.page)];
+            let (gc, packed) = (append.gc(&self.e), self.cfg.pack > 0);
+            let at = if packed { entry.at - append.from } else { i as u32 };
+            let to = self.media.block(append.zone, offset + at);
+            let content = match gc && packed {
+                true => self.moved_content(chunk, append.first + i as u32),
+                false => self.contents[self.entry(chunk, entry.page)],
+            };
             self.media.shadow.write(to, content);
         }
     }
@@ -150,9 +163,7 @@ impl<D: ZoneDevice> Znsage<D> {
     // ---- swap-in
 
     pub(super) fn read(&mut self, h: &mut Host, mut r: Reading) {
-        let block = r.hold.block();
-        let (zone, offset) = self.e.locate(block);
-        let nr = 1 + r.more.len() as u32;
+        let (zone, offset, nr) = self.span(&r);
         h.spent += h.costs.read + Ns::from(nr) * h.costs.segment;
         let done = match self.media.dev.read(h.now, zone, offset, nr) {
             Ok(done) => done,
@@ -168,6 +179,14 @@ impl<D: ZoneDevice> Znsage<D> {
     pub(super) fn read_ended(&mut self, h: &mut Host, i: usize) {
         let r = self.reads.remove(i);
         h.interrupt(r.cpu, 1 + r.more.len() as u32);
+        match self.cfg.pack > 0 && r.ok {
+            true => self.unpack(h, r),
+            false => self.deliver(h, r),
+        }
+    }
+
+    /// The pages of a read are in memory, or it failed.
+    pub(super) fn deliver(&mut self, h: &mut Host, r: Reading) {
         match r.ok {
             true => self.e.read_worked(),
             false => self.e.read_failed(1 + r.more.len() as u32),
@@ -189,6 +208,9 @@ impl<D: ZoneDevice> Znsage<D> {
 
     /// Reads the blocks of a GC chunk, with one command across short gaps.
     fn gc_read(&mut self, h: &mut Host, read: GcRead) {
+        if self.cfg.pack > 0 {
+            return self.window_read(h, read);
+        }
         let entries = read.entries(&self.e);
         let (mut first, mut last) = (0, h.now);
         let mut lost = Vec::new();
@@ -227,6 +249,9 @@ impl<D: ZoneDevice> Znsage<D> {
     pub(super) fn gc_read_ended(&mut self, h: &mut Host, i: usize) {
         let (read, lost) = self.gc_reads.remove(i);
         h.interrupt(h.tasks[h.worker() as usize].cpu, read.nr);
+        if self.cfg.pack > 0 {
+            return self.scan(h, read, &lost);
+        }
         for index in lost {
             self.e.gc_entry_failed(&read, index);
         }
@@ -255,6 +280,7 @@ impl<D: ZoneDevice> Znsage<D> {
                     Err(fault) => (false, fault.done),
                 };
                 self.media.cleared(reset.zone());
+                self.packing.cleared(reset.zone());
                 let i = self.resets.insert((reset, ok));
                 h.queue.push(done, Event::System(RESET | i as u64));
             }
@@ -267,17 +293,7 @@ impl<D: ZoneDevice> Znsage<D> {
                 let i = self.finishes.insert((finish, ok));
                 h.queue.push(done, Event::System(FINISHED | i as u64));
             }
-            Op::Fail(failed) => {
-                let first = self.entry(failed.id(&self.e), 0);
-                for entry in failed.entries(&self.e) {
-                    self.failed_pages += 1;
-                    h.write_failed(self.frames[first + entry.page as usize], cpu);
-                }
-                if self.e.failed_put(failed) {
-                    h.kick();
-                }
-                h.has_room();
-            }
+            Op::Fail(failed) => self.fail(h, failed, cpu),
         }
     }
 }

@@ -4,6 +4,7 @@
 
 mod cached;
 mod io;
+mod packed;
 mod place;
 mod state;
 
@@ -12,20 +13,24 @@ use std::sync::Arc;
 use slab::Slab;
 use znsage_engine::{InMemory, Read};
 
+use packed::Packing;
 pub(crate) use place::default_chunk;
 pub use state::Znsage;
-use state::{Cached, Placement, Reading, APPENDED, COPIED, FINISHED, GC_READ, READ, RESET};
+use state::{
+    Cached, Placement, Reading, APPENDED, COPIED, FILLED, FINISHED, GC_READ, READ, RESET, UNPACKED,
+};
 
 use super::media::Zoned;
-use super::{In, SlotSource, System, SystemCounters, SystemStats, Taken, Wrong};
+use super::{In, Packed, SlotSource, System, SystemCounters, SystemStats, Taken, Wrong};
+use crate::contents::Contents;
 use crate::device::ZoneDevice;
 use crate::event::Event;
 use crate::host::lock::Lock;
 use crate::host::page::NONE;
 use crate::host::task::By;
 use crate::host::Host;
-use crate::spec::{SpecError, ZnsageSpec};
-use crate::time::Ns;
+use crate::spec::{Spec, SpecError};
+use crate::time::{Ns, BLOCK};
 use crate::workload::oracle::Oracle;
 
 /// Copying a page out of GC's buffer, nanoseconds. Assumed: 4 KiB at 8 GB/s.
@@ -33,8 +38,14 @@ const COPY: Ns = 500;
 
 impl<D: ZoneDevice> Znsage<D> {
     /// The engine on a device.
-    pub fn new(media: Zoned<D>, set: &ZnsageSpec, cpus: u32) -> Result<Self, SpecError> {
-        let (cfg, e, memory) = place::engine(&media, set, cpus)?;
+    pub fn new(mut media: Zoned<D>, spec: &Spec) -> Result<Self, SpecError> {
+        let set = &spec.znsage;
+        let (cfg, e, memory) = place::engine(&media, set, spec.host.cpus)?;
+        let contents = spec.load.contents.as_deref();
+        let load = |name| Contents::load(name, set.compress, spec.seed);
+        if cfg.pack > 0 {
+            media.divide(cfg.pack);
+        }
         let entries = (cfg.nr_chunks * cfg.chunk_blocks) as usize;
         let of_gc = (cfg.nr_gc_chunks * cfg.chunk_blocks) as usize;
         Ok(Znsage {
@@ -43,6 +54,8 @@ impl<D: ZoneDevice> Znsage<D> {
             contents: if media.shadow.on() { vec![0; entries + of_gc] } else { Vec::new() },
             stream_locks: vec![Lock::default(); cfg.max_streams() as usize],
             cached: memory.map(|memory| Cached::new(memory, cfg.nr_slots)),
+            shrink: contents.map(load).transpose()?,
+            packing: Packing::new(&cfg),
             cfg,
             set: set.clone(),
             media,
@@ -87,9 +100,16 @@ impl<D: ZoneDevice> System for Znsage<D> {
 
     fn swap_out(&mut self, h: &mut Host, by: By, frames: &[u32]) -> Taken {
         let nr = self.find_slots(h, by, frames);
+        self.draw_lengths(h, &frames[..nr]);
         let mut done = 0;
         while done < nr {
-            let (stream, nr) = self.place(h, by, &frames[done..nr]);
+            if self.packing.drawn[done] == 0 {
+                self.fill(h, by, frames[done], self.slots[done]);
+                done += 1;
+                continue;
+            }
+            let rest = self.until_filled(done, nr - done);
+            let (stream, nr) = self.place(h, by, &frames[done..done + rest]);
             self.pasts.clear();
             for &frame in &frames[done..done + nr] {
                 self.pasts.push(self.placement.last_stay(frame, h.frame(frame).page).1);
@@ -114,6 +134,8 @@ impl<D: ZoneDevice> System for Znsage<D> {
                     cached.note(slot, h.frame(frame).page);
                 }
                 self.frames[first + i] = frame;
+                self.packing.lens[first + i] = self.packing.drawn[done + i];
+                self.packing.take(slot, self.packing.drawn[done + i]);
                 if self.media.shadow.on() {
                     self.contents[first + i] = h.content(frame);
                 }
@@ -140,6 +162,7 @@ impl<D: ZoneDevice> System for Znsage<D> {
                 self.chunk_go(h, chunk, by.cpu);
             }
         }
+        h.spent += std::mem::take(&mut self.packing.compressing);
     }
 
     fn swap_in(&mut self, h: &mut Host, by: By, pages: &[In]) {
@@ -160,6 +183,11 @@ impl<D: ZoneDevice> System for Znsage<D> {
                     h.queue.push(h.now + COPY, Event::System(COPIED | i as u64));
                     continue;
                 }
+                Read::Filled(word) if word != 0 => {
+                    h.spent += COPY;
+                    h.queue.push(h.now + COPY, Event::System(FILLED | u64::from(page.frame)));
+                    continue;
+                }
                 // The host reads no slot that is empty or being written; a slot lost to
                 // an error has no data.
                 Read::Filled(_) | Read::Busy | Read::Lost => {
@@ -170,7 +198,9 @@ impl<D: ZoneDevice> System for Znsage<D> {
             };
             if let Some(r) = &mut run {
                 let next = r.hold.block() + 1 + r.more.len() as u32;
-                if hold.block() == next && self.e.locate(next).1 != 0 {
+                // The module reads each packed page by itself.
+                let merges = self.cfg.pack == 0 && hold.block() == next;
+                if merges && self.e.locate(next).1 != 0 {
                     r.more.push((hold, page.frame));
                     continue;
                 }
@@ -190,6 +220,7 @@ impl<D: ZoneDevice> System for Znsage<D> {
 
     fn free(&mut self, h: &mut Host, slot: u32) {
         h.spent += self.set.map_cost;
+        self.packing.take(slot, 0);
         if self.e.free(slot) {
             h.kick();
         }
@@ -200,6 +231,11 @@ impl<D: ZoneDevice> System for Znsage<D> {
         match what & !u64::from(u32::MAX) {
             APPENDED => self.appended(h, i),
             READ => self.read_ended(h, i),
+            FILLED => h.read_done(i as u32),
+            UNPACKED => {
+                let r = self.reads.remove(i);
+                self.deliver(h, r);
+            }
             GC_READ => self.gc_read_ended(h, i),
             RESET => {
                 let (reset, ok) = self.resets.remove(i);
@@ -230,14 +266,13 @@ impl<D: ZoneDevice> System for Znsage<D> {
         }
         self.flush_due(h);
         let op = self.e.next_op(h.now);
-        self.write_again(h);
-        match op {
-            Some(op) => {
-                self.do_op(h, op);
-                true
-            }
-            None => false,
+        h.spent += self.write_again(h) + std::mem::take(&mut self.packing.debt);
+        let more = op.is_some();
+        if let Some(op) = op {
+            self.do_op(h, op);
         }
+        h.spent += std::mem::take(&mut self.packing.compressing);
+        more
     }
 
     fn wind_down(&mut self, h: &mut Host) {
@@ -248,6 +283,9 @@ impl<D: ZoneDevice> System for Znsage<D> {
         let st = self.e.stats();
         let count = SystemCounters {
             host_blocks: st.host_blocks,
+            host_pages: st.host_pages + self.packing.filled,
+            refused_pages: st.refused_pages,
+            filled_pages: self.packing.filled,
             gc_blocks: st.gc_blocks,
             padding_blocks: st.padding_blocks,
             gc_read_blocks: st.gc_read_blocks,
@@ -260,6 +298,10 @@ impl<D: ZoneDevice> System for Znsage<D> {
             count,
             map_bytes: st.map_bytes,
             device: *self.media.dev.counters(),
+            packed: self.shrink.as_ref().map(|_| Packed {
+                pages: st.slots_used,
+                bytes: self.packing.all_taken * BLOCK / u64::from(self.per_block()),
+            }),
             ..SystemStats::default()
         }
     }
@@ -278,7 +320,10 @@ impl<D: ZoneDevice> System for Znsage<D> {
         let st = self.e.stats();
         must("engine at rest", u64::from(self.e.idle()), 1);
         must("slots in use", st.slots_used, u64::from(h.slots.used()));
-        let live = u64::from(h.slots.used()) - h.to_write_again();
+        let live = match self.shrink {
+            Some(_) => self.packing.all_taken.div_ceil(self.per_block().into()),
+            None => u64::from(h.slots.used()) - h.to_write_again(),
+        };
         must("live blocks", st.live_blocks, live);
         let c = self.media.dev.counters();
         let blocks = st.host_blocks + st.gc_blocks + st.padding_blocks;

@@ -4,14 +4,14 @@
 
 use std::sync::Arc;
 
-use znsage_engine::{Config, Engine, InMemory, PageOwner, Policy, Refusal};
+use znsage_engine::{Config, Engine, InMemory, PageOwner, Policy, Refusal, LEAST_PART, MAX_BLOCKS};
 
 use super::state::Znsage;
 use crate::device::ZoneDevice;
 use crate::host::page::{ACTIVE, WORKINGSET};
 use crate::host::task::By;
 use crate::host::Host;
-use crate::spec::{SpecError, ZnsageSpec};
+use crate::spec::{CompressKind, SpecError, ZnsageSpec};
 use crate::system::media::Zoned;
 use crate::time::BLOCK;
 
@@ -19,6 +19,10 @@ use crate::time::BLOCK;
 const DEFAULT_CHUNK: u64 = 256 << 10;
 const NR_CHUNKS: u32 = 64;
 const BIO_MAX: u32 = 256;
+/// Most blocks of a page that is packed, 64 bytes each.
+const MOST_PARTS: u32 = 64;
+/// A swap area may be so many times as large as what fits if no page shrinks.
+const MOST_TIMES: u64 = LEAST_PART as u64;
 
 fn refuse<T>(key: &str, what: impl Into<String>) -> Result<T, SpecError> {
     Err(SpecError { key: key.into(), what: what.into() })
@@ -31,11 +35,35 @@ pub(crate) fn default_chunk(unit: u32, most: u32) -> u32 {
     chunk - chunk % unit
 }
 
-/// The most blocks that a bio, the device and a zone have room for, in units.
-fn longest_append<D: ZoneDevice>(media: &Zoned<D>) -> u32 {
+/// The most pages of a chunk that a bio, the device and a zone have room for, in units. If pages
+/// are packed, none may shrink, and what GC reads reaches beyond its chunk.
+fn longest_chunk<D: ZoneDevice>(media: &Zoned<D>, packed: bool) -> u32 {
     let g = media.dev.geometry();
     let most = g.max_append.min(BIO_MAX).min(media.zone_blocks);
-    most - most % g.write_unit
+    match packed {
+        true => most.saturating_sub(3) * LEAST_PART / (LEAST_PART + 1),
+        false => most - most % g.write_unit,
+    }
+}
+
+/// From here on, blocks are parts of pages, as small as their numbers allow.
+fn pack_pages(cfg: &mut Config) {
+    let pages = u64::from(cfg.nr_zones) * u64::from(cfg.zone_blocks);
+    cfg.pack = MOST_PARTS;
+    while cfg.pack > LEAST_PART && pages * u64::from(cfg.pack) > u64::from(MAX_BLOCKS) {
+        cfg.pack /= 2;
+    }
+    cfg.zone_blocks *= cfg.pack;
+    cfg.write_unit = cfg.pack;
+}
+
+/// The slots of an area of `size` bytes, where `most` fit if no page shrinks.
+fn slots(size: u64, most: u32) -> Result<u32, SpecError> {
+    match size / BLOCK {
+        0 => Ok(most),
+        slots if slots <= u64::from(most) * MOST_TIMES => Ok(slots as u32),
+        _ => refuse("znsage.size", format!("more than {MOST_TIMES} times {most} pages")),
+    }
 }
 
 /// The engine's configuration for a device, as the module chooses it.
@@ -46,11 +74,18 @@ fn configure<D: ZoneDevice>(
 ) -> Result<Config, SpecError> {
     let g = media.dev.geometry();
     let unit = g.write_unit;
+    let packed = set.compress != CompressKind::Off;
+    if packed && unit > 1 {
+        return refuse("znsage.compress", "does not go together with a write unit yet");
+    }
+    let longest = longest_chunk(media, packed);
     let mut chunk = u32::try_from(set.chunk / BLOCK).unwrap_or(u32::MAX);
     if set.chunk == 0 {
         chunk = default_chunk(unit, g.max_append.min(media.zone_blocks));
+        chunk = if packed { chunk.min(longest) } else { chunk };
     }
-    if chunk == 0 || chunk % unit != 0 || chunk > g.max_append || chunk > media.zone_blocks {
+    let most = if packed { longest } else { g.max_append.min(media.zone_blocks) };
+    if chunk == 0 || chunk % unit != 0 || chunk > most {
         return refuse(
             "znsage.chunk",
             format!(
@@ -78,7 +113,7 @@ fn configure<D: ZoneDevice>(
         wide: media.dev.is_virtual(),
         nr_slots: 0,
         // As in the module, a chunk whose size is set does not grow.
-        chunk_blocks: if set.chunk == 0 { longest_append(media) } else { chunk },
+        chunk_blocks: if set.chunk == 0 { longest } else { chunk },
         batch_blocks: chunk,
         write_unit: unit,
         nr_chunks: set.chunks,
@@ -92,6 +127,9 @@ fn configure<D: ZoneDevice>(
         gc_low: set.gc_low,
         gc_high: set.gc_high,
     };
+    if packed {
+        pack_pages(&mut cfg);
+    }
     // As in the module: swap-out and GC share a zone where the drive would mix theirs.
     if cfg.wide && cfg.stripe < 2 && media.dev.write_streams() < 2 && cfg.nr_streams() == 1 {
         cfg.max_active = 1;
@@ -103,7 +141,8 @@ fn configure<D: ZoneDevice>(
         cfg.nr_gc_chunks = cfg.gc_chunks();
     }
     let left = media.blocks() as f64 * (100.0 - set.over_provisioning) / 100.0;
-    cfg.nr_slots = (left as u64).min(u64::from(cfg.max_slots())) as u32;
+    let most = (left as u64).min(u64::from(cfg.max_slots())) as u32;
+    cfg.nr_slots = slots(set.size, most)?;
     Ok(cfg)
 }
 

@@ -9,6 +9,8 @@ use znsage_engine::{
     Append, BufferHold, Config, Engine, Finish, GcRead, InMemory, ReadHold, Reset,
 };
 
+use super::packed::Packing;
+use crate::contents::Contents;
 use crate::host::lock::Lock;
 use crate::host::page::NONE;
 use crate::spec::ZnsageSpec;
@@ -23,6 +25,8 @@ pub(super) const RESET: u64 = 3 << 32;
 pub(super) const FINISHED: u64 = 4 << 32;
 pub(super) const DEADLINE: u64 = 5 << 32;
 pub(super) const COPIED: u64 = 6 << 32;
+pub(super) const UNPACKED: u64 = 7 << 32;
+pub(super) const FILLED: u64 = 8 << 32;
 
 /// The system.
 pub struct Znsage<D> {
@@ -43,6 +47,9 @@ pub struct Znsage<D> {
     pub(super) slots: Vec<u32>,
     pub(super) pasts: Vec<u8>,
     pub(super) placement: Placement,
+    /// What pages hold, if the spec says that.
+    pub(super) shrink: Option<Contents>,
+    pub(super) packing: Packing,
     /// Set if GC drops blocks of pages in memory.
     pub(super) cached: Option<Cached>,
     pub(super) timer_on: bool,

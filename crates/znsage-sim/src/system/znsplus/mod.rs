@@ -175,6 +175,7 @@ impl ZnsPlus {
         }
         h.interrupt(w.cpu, w.frames.len() as u32);
         self.count.host_blocks += w.frames.len() as u64;
+        self.count.host_pages += w.frames.len() as u64;
         for frame in w.frames {
             h.write_done(frame, w.cpu);
         }
@@ -318,6 +319,7 @@ impl System for ZnsPlus {
             map_bytes: 4 * (self.map.len() + self.owner.len()) as u64,
             device_map_bytes: 0,
             device: *self.media.dev.counters(),
+            packed: None,
         }
     }
 

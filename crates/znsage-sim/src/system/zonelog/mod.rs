@@ -227,6 +227,7 @@ impl ZoneLog {
             match entry {
                 Entry::Out(frame) => {
                     self.count.host_blocks += 1;
+                    self.count.host_pages += 1;
                     h.write_done(frame, w.cpu);
                 }
                 Entry::Moved(_) => {
@@ -384,7 +385,7 @@ impl System for ZoneLog {
             _ => (blocks * ENTRY, 0),
         };
         let device = *self.media.dev.counters();
-        SystemStats { count: self.count, map_bytes, device_map_bytes, device }
+        SystemStats { count: self.count, map_bytes, device_map_bytes, device, packed: None }
     }
 
     fn check(&self, h: &Host) -> Vec<Wrong> {

@@ -3,6 +3,7 @@
 //! `read.c` and `worker.c`, step by step, so that findings hold for the
 //! module.
 
+mod packed;
 mod read;
 mod worker;
 mod write;

@@ -5,7 +5,8 @@ use znsage_engine::{Read, ReadHold};
 
 use crate::torture::bio::BioId;
 use crate::torture::chunks::Cmd;
-use crate::torture::media::{name, Ticket, Token};
+use crate::torture::content::{name, Token, ZERO};
+use crate::torture::media::Ticket;
 use crate::torture::model::Slot;
 use crate::torture::state::Run;
 use crate::torture::types::{trace, Sabotage};
@@ -15,14 +16,17 @@ impl Run {
         let mut kick = false;
         while self.bios[id].at < self.bios[id].slots.len() {
             let (at, slot) = (self.bios[id].at, self.bios[id].slots[self.bios[id].at]);
-            let max = (self.bios[id].slots.len() - at) as u32;
+            let max = match self.plan.contents.pack {
+                0 => (self.bios[id].slots.len() - at) as u32,
+                _ => 1,
+            };
             let mut nr = 1;
             match self.e.read_begin(slot, max, &mut kick) {
                 Read::Block(hold) => {
                     nr = hold.count() as usize;
                     self.expect(id, at, nr);
                     self.bios[id].left += 1;
-                    let t = self.media.read(self.now, hold.block(), hold.count());
+                    let t = self.media.read(self.now, hold.block(), hold.blocks());
                     trace!(
                         self,
                         "read of {nr} from slot {slot} on, zone {} block {}: {:?}",
@@ -38,7 +42,14 @@ impl Run {
                     self.arrived(id, at, token);
                     kick |= self.e.buffer_end(hold);
                 }
-                Read::Filled(_) => self.must_be(slot, Slot::Zero),
+                Read::Filled(word) => match self.model.repeats(slot, word) {
+                    Some(token) => self.repeated(id, at, token),
+                    None => {
+                        let want = self.model.get(slot);
+                        let is = format!("slot {slot} repeats {word:#x}, should be {want:?}");
+                        self.wrong.push(is);
+                    }
+                },
                 Read::Lost => {
                     self.bios[id].failed = true;
                     self.must_be(slot, Slot::Lost);
@@ -73,6 +84,15 @@ impl Run {
         }
     }
 
+    /// A page repeats a word as it should: it is what the reader expects, unless that
+    /// differs from what the slot holds.
+    fn repeated(&mut self, id: BioId, at: usize, token: Token) {
+        let (word, bio) = (self.plan.contents.word(token), &mut self.bios[id]);
+        let same = self.plan.contents.word(bio.tokens[at]) == word;
+        bio.got[at] = if same { bio.tokens[at] } else { token };
+        self.n.verified += u64::from(token != ZERO);
+    }
+
     fn must_be(&mut self, slot: u32, is: Slot) {
         let want = self.model.get(slot);
         if is != want {
@@ -85,6 +105,7 @@ impl Run {
         let bio = &mut self.bios[id];
         bio.got[at] = token;
         self.n.verified += 1;
+        self.n.packed_verified += u64::from(self.plan.contents.pack > 0);
         if token != bio.tokens[at] {
             self.wrong.push(format!(
                 "slot {} was read as {}, should be {}",
@@ -107,9 +128,9 @@ impl Run {
         if self.media.complete(t) {
             self.e.read_worked();
             let past = u32::from(self.sabotage == Sabotage::NextBlock && self.spoil(50));
-            let most = self.media.blocks() - 1;
-            for (i, block) in (hold.block()..hold.block() + hold.count()).enumerate() {
-                let token = self.media.content((block + past).min(most));
+            let most = self.media.cells().len() as u32 - 1;
+            for (block, (i, slot)) in (hold.block()..).zip(slots.iter().enumerate()) {
+                let token = self.media.page((block + past).min(most), hold.first_len(), *slot);
                 self.arrived(id, first + i, token);
             }
         } else {

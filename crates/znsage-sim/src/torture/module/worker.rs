@@ -3,7 +3,7 @@
 
 use std::mem;
 
-use znsage_engine::{Entry, Op};
+use znsage_engine::{Entry, Failed, GcRead, Op};
 
 use crate::time::US;
 use crate::torture::chunks::{Cmd, GcReading, Stage, TRIES};
@@ -14,12 +14,15 @@ use crate::torture::types::{trace, Sabotage};
 
 /// As in kmod/worker.c.
 const READ_OVER: u32 = 8;
-const READ_MAX: u32 = 256;
+pub(super) const READ_MAX: u32 = 256;
 /// Worker steps without a completion that count as spinning.
 const SPINS: u32 = 100_000;
 
 impl Run {
     fn gc_read(&mut self, of: usize, single: bool) {
+        if self.plan.contents.pack > 0 {
+            return self.window_read(of, single);
+        }
         let r = &mut self.m.gc_readings[of];
         (r.single, r.failed, r.left) = (single, false, 1);
         let entries = r.read.entries(&self.e).to_vec();
@@ -48,6 +51,14 @@ impl Run {
     }
 
     pub(in crate::torture) fn gc_part_ended(&mut self, t: &Ticket, of: usize, first: u32, nr: u32) {
+        if self.plan.contents.pack > 0 {
+            let (block, blocks) = self.window_part(of, first, nr);
+            let slots = self.slots_in(block, blocks);
+            self.worst("GC read ends", &slots, Some(t.zone));
+            let ok = self.media.complete(t);
+            self.window_part_ended(of, first, nr, ok);
+            return self.gc_read_put(of);
+        }
         let range = first as usize..(first + nr) as usize;
         let entries = self.m.gc_readings[of].read.entries(&self.e)[range].to_vec();
         let slots: Vec<u32> = entries.iter().map(|e| e.slot).collect();
@@ -56,7 +67,7 @@ impl Run {
         if self.media.complete(t) {
             for entry in &entries {
                 let i = self.m.gc_page(id, entry.page);
-                self.m.gc_pages[i] = self.media.content(entry.expect);
+                self.m.gc_pages[i] = self.media.page(entry.expect, 1, entry.slot);
             }
         } else {
             self.n.gc_read_errors += 1;
@@ -84,7 +95,7 @@ impl Run {
         }
     }
 
-    fn gc_read_put(&mut self, of: usize) {
+    pub(super) fn gc_read_put(&mut self, of: usize) {
         let r = &mut self.m.gc_readings[of];
         r.left -= 1;
         if r.left > 0 {
@@ -92,6 +103,8 @@ impl Run {
         }
         if r.failed && !r.single {
             self.m.gc_retry.push(of);
+        } else if self.plan.contents.pack > 0 {
+            self.m.gc_scan.push(of);
         } else {
             let r = self.m.gc_readings.remove(of);
             self.e.gc_read_done(r.read);
@@ -101,33 +114,72 @@ impl Run {
 
     /// The slots of entries that GC is about to do something with: they must
     /// still have the very blocks that GC takes for theirs.
-    fn wanted(&mut self, entries: Vec<Entry>, does: &str) -> Vec<u32> {
+    pub(super) fn wanted(&mut self, entries: Vec<Entry>, does: &str) -> Vec<u32> {
         for entry in &entries {
             let is = self.model.get(entry.slot);
-            if is != Slot::Stored(self.media.content(entry.expect)) {
+            if is != self.read_from(entry) {
                 self.wrong.push(format!("GC {does} {entry:?}, but the slot is {is:?}"));
             }
         }
         entries.into_iter().map(|e| e.slot).collect()
     }
 
+    /// What a slot holds that has the block of a GC entry.
+    fn read_from(&self, entry: &Entry) -> Slot {
+        Slot::Stored(self.media.page(entry.expect, entry.len, entry.slot))
+    }
+
+    /// The slots that GC is about to copy. Of packed pages, stale ones go along.
+    fn copied(&mut self, entries: Vec<Entry>) -> Vec<u32> {
+        if self.plan.contents.pack == 0 {
+            return self.wanted(entries, "copies");
+        }
+        let live = entries.iter().filter(|e| self.model.get(e.slot) == self.read_from(e));
+        live.map(|e| e.slot).collect()
+    }
+
+    fn begin_gc_read(&mut self, read: GcRead) {
+        let (slots, zone) = if self.plan.contents.pack > 0 {
+            let block = read.zone * self.plan.cfg.zone_blocks + read.from;
+            (self.slots_in(block, read.blocks), read.zone)
+        } else {
+            let zone = self.e.locate(read.entries(&self.e)[0].expect).0;
+            (self.wanted(read.entries(&self.e).to_vec(), "reads"), zone)
+        };
+        self.worst("GC read begins", &slots, Some(zone));
+        let r = GcReading { read, left: 0, failed: false, single: false, unread: Vec::new() };
+        let of = self.m.gc_readings.insert(r);
+        self.gc_read(of, false);
+    }
+
+    /// The pages of a chunk fail. True: the engine may have something new.
+    pub(super) fn fail(&mut self, failed: Failed) -> bool {
+        let id = failed.id(&self.e);
+        let first = self.parent(id, failed.first);
+        let parents = self.m.parents[first..first + failed.nr as usize].to_vec();
+        let slots: Vec<u32> = failed.entries(&self.e).iter().map(|e| e.slot).collect();
+        self.n.failed_pages += u64::from(failed.nr);
+        for &(bio, page) in &parents {
+            let bio = &self.bios[bio];
+            self.model.not_written(bio.slots[page as usize], bio.tokens[page as usize]);
+        }
+        self.worst("write fails", &slots, None);
+        let ok = self.sabotage == Sabotage::HideFailure && self.spoil(1);
+        self.end_pages(&parents, ok);
+        self.m.charged[id as usize] = 0;
+        self.e.failed_put(failed)
+    }
+
     fn do_op(&mut self, op: Op) {
         match op {
             Op::Append(append) => {
                 if append.gc(&self.e) {
-                    let slots = self.wanted(append.entries(&self.e).to_vec(), "copies");
+                    let slots = self.copied(append.entries(&self.e).to_vec());
                     self.worst("copy begins", &slots, Some(append.zone));
                 }
                 self.append(append);
             }
-            Op::Read(read) => {
-                let slots = self.wanted(read.entries(&self.e).to_vec(), "reads");
-                let zone = self.e.locate(read.entries(&self.e)[0].expect).0;
-                self.worst("GC read begins", &slots, Some(zone));
-                let r = GcReading { read, left: 0, failed: false, single: false };
-                let of = self.m.gc_readings.insert(r);
-                self.gc_read(of, false);
-            }
+            Op::Read(read) => self.begin_gc_read(read),
             Op::Reset(reset) => {
                 self.worst("reset", &[], Some(reset.zone()));
                 let t = self.media.manage(self.now, reset.zone(), Verb::Reset);
@@ -141,23 +193,15 @@ impl Run {
             }
             Op::Fail(failed) => {
                 let id = failed.id(&self.e);
-                let first = self.parent(id, failed.first);
                 trace!(self, "chunk {id} failed: {failed:?}");
                 let tries = mem::take(&mut self.m.tries[id as usize]);
                 if tries <= TRIES {
                     self.must_be_full();
                 }
-                let parents = self.m.parents[first..first + failed.nr as usize].to_vec();
-                let slots: Vec<u32> = failed.entries(&self.e).iter().map(|e| e.slot).collect();
-                self.n.failed_pages += u64::from(failed.nr);
-                for &(bio, page) in &parents {
-                    let bio = &self.bios[bio];
-                    self.model.not_written(bio.slots[page as usize], bio.tokens[page as usize]);
+                if self.plan.errorless() {
+                    self.wrong.push("swap-out fails, and no command ever did".into());
                 }
-                self.worst("write fails", &slots, None);
-                let ok = self.sabotage == Sabotage::HideFailure && self.spoil(1);
-                self.end_pages(&parents, ok);
-                self.e.failed_put(failed);
+                self.fail(failed);
                 if self.m.starved && self.sabotage != Sabotage::FailSilently {
                     self.kick();
                 }
@@ -168,14 +212,22 @@ impl Run {
     /// A chunk failed for want of a zone, with nothing in flight. Checks that GC could
     /// not have gained one.
     fn must_be_full(&mut self) {
-        let cfg = &self.plan.cfg;
-        let unit = cfg.write_unit;
+        let (cfg, per) = (&self.plan.cfg, self.plan.contents.per_page());
+        let (unit, zone_pages) = (cfg.write_unit / per, cfg.zone_blocks / per);
+        // As packed_waste() of the engine.
+        let waste = match cfg.pack {
+            0 => 0,
+            _ => zone_pages.div_ceil(cfg.batch_blocks) + 4,
+        };
         let (mut empty, mut room, mut least) = (0, 0, u32::MAX);
         for zone in 0..cfg.nr_zones {
             let z = self.e.zone(zone);
-            let live = z.live.div_ceil(unit) * unit;
+            let live = match z.live {
+                0 => 0,
+                live => live.div_ceil(unit) * unit + waste,
+            };
             match z.state {
-                "empty" => (empty, room) = (empty + 1, room.max(cfg.zone_blocks)),
+                "empty" => (empty, room) = (empty + 1, room.max(zone_pages)),
                 "open" => room = room.max(z.room),
                 "full" if !z.failed && !z.deferred && live < z.capacity => least = least.min(live),
                 _ => (),
@@ -221,6 +273,13 @@ impl Run {
                 for of in mem::take(&mut self.m.gc_retry) {
                     self.gc_read(of, true);
                 }
+                match self.plan.contents.pack {
+                    0 => Stage::Pending,
+                    _ => Stage::Scan,
+                }
+            }
+            Stage::Scan => {
+                self.scan_windows();
                 Stage::Pending
             }
             Stage::Pending => {

@@ -6,6 +6,7 @@ use znsage_engine::{Append, Filled, PageOwner};
 use crate::time::Ns;
 use crate::torture::bio::{Bio, BioId};
 use crate::torture::chunks::{Cmd, Plug};
+use crate::torture::content::Token;
 use crate::torture::media::Ticket;
 use crate::torture::state::{Ev, Run};
 use crate::torture::types::{trace, Sabotage};
@@ -23,6 +24,7 @@ impl Run {
             bio.failed |= !ok;
             if ok {
                 self.acknowledged += 1;
+                self.n.packed += u64::from(self.plan.contents.pack > 0);
                 self.model.written(slot, token);
             }
             self.bio_put(id);
@@ -38,13 +40,15 @@ impl Run {
         let first = self.parent(if gc { 0 } else { id }, append.first);
         let nr = append.nr as usize;
         let parents = if gc { vec![] } else { self.m.parents[first..first + nr].to_vec() };
+        let per = self.plan.contents.per_page();
         let mut at = ok.then_some(t.offset);
         if self.sabotage == Sabotage::WrongPlace && ok && t.offset > 0 && self.spoil(20) {
             at = Some(t.offset - 1);
         }
         if self.sabotage == Sabotage::TrustFailedAppend && !ok && self.spoil(1) {
-            at = Some(t.offset.min(self.plan.cfg.zone_blocks - t.blocks));
+            at = Some(t.offset.min(self.plan.cfg.zone_blocks / per - t.pages));
         }
+        let at = at.map(|page| page * per);
         trace!(self, "append of chunk {id} to zone {} ended: {at:?}", t.zone);
         self.n.append_errors += u64::from(!ok);
         if !gc {
@@ -58,6 +62,7 @@ impl Run {
         if let Some(ended) = end.ended {
             if !gc {
                 self.m.tries[id as usize] = 0;
+                self.m.charged[id as usize] = 0;
             }
             more |= self.e.chunk_put(ended);
         }
@@ -69,20 +74,24 @@ impl Run {
     pub(super) fn append(&mut self, append: Append) {
         let (id, gc) = (append.id(&self.e), append.gc(&self.e));
         let entries = append.entries(&self.e).to_vec();
-        let mut tokens = Vec::with_capacity(entries.len());
+        let packed = self.plan.contents.pack > 0;
+        let mut cells = Vec::with_capacity(entries.len());
         for (i, entry) in entries.iter().enumerate() {
-            tokens.push(if gc {
-                self.m.gc_pages[self.m.gc_page(id, entry.page)]
-            } else {
+            if !gc {
                 let (bio, page) = self.m.parents[self.parent(id, append.first + i as u32)];
                 let bio = &self.bios[bio];
                 if bio.slots[page as usize] != entry.slot {
                     self.wrong.push(format!("chunk {id} has the page of another slot"));
                 }
-                bio.tokens[page as usize]
-            });
+                cells.push(bio.tokens[page as usize]);
+            } else if !packed {
+                cells.push(self.m.gc_pages[self.m.gc_page(id, entry.page)]);
+            }
         }
-        let t = self.media.append(self.now, append.zone, &tokens, append.padding);
+        if packed {
+            cells = self.packed_cells(id, append.from..append.from + append.blocks, &entries);
+        }
+        let t = self.media.append(self.now, append.zone, &cells, append.padding);
         // Check now: this event may reset the zone to blame.
         self.refused_for_active();
         trace!(
@@ -99,6 +108,9 @@ impl Run {
     }
 
     fn chunk_go(&mut self, chunk: Filled) {
+        if self.plan.contents.pack > 0 && !self.pack(&chunk) {
+            return self.refuse(chunk);
+        }
         match self.e.append_start(chunk, self.now) {
             Some(append) => {
                 let slots: Vec<u32> = append.entries(&self.e).iter().map(|e| e.slot).collect();
@@ -162,11 +174,20 @@ impl Run {
     /// False: chunks ran out; `bio.at` has the progress.
     fn write_bio(&mut self, id: BioId, stream: u32) -> bool {
         loop {
-            let Bio { slots, tokens, at, .. } = &self.bios[id];
-            if *at == slots.len() {
+            // With its last page, the bio may be gone.
+            let left = self.bios[id].slots.len() - self.bios[id].at;
+            if left == 0 {
                 return true;
             }
-            let (from, rest, tokens) = (*at, slots[*at..].to_vec(), tokens[*at..].to_vec());
+            if self.fill_page(id) {
+                if left == 1 {
+                    return true;
+                }
+                continue;
+            }
+            let (from, nr) = (self.bios[id].at, self.until_a_word(id));
+            let Bio { slots, tokens, .. } = &self.bios[id];
+            let (rest, tokens) = (slots[from..from + nr].to_vec(), tokens[from..].to_vec());
             let Some(added) = self.e.add_all(stream, &rest, &[], self.now) else { return false };
             let first = self.parent(added.chunk, added.page);
             for i in 0..added.nr as usize {
@@ -174,13 +195,41 @@ impl Run {
                 self.model.begin_write(rest[i], tokens[i]);
             }
             self.bios[id].at = from + added.nr as usize;
+            let all = left == added.nr as usize;
             trace!(self, "{} pages from slot {} on in chunk {}", added.nr, rest[0], added.chunk);
             match added.full {
                 Some(chunk) => self.chunk_go(chunk),
                 None if added.page == 0 => self.deadline_arm(),
                 None => (),
             }
+            if all {
+                return true;
+            }
         }
+    }
+
+    /// Writes the next page of a bio if it repeats a word for which the map has room.
+    fn fill_page(&mut self, id: BioId) -> bool {
+        let bio = &self.bios[id];
+        let (slot, token) = (bio.slots[bio.at], bio.tokens[bio.at]);
+        let Some(word) = self.plan.contents.word(token) else { return false };
+        let Some(kick) = self.e.fill(slot, word) else { return false };
+        trace!(self, "slot {slot} repeats {word:#x}");
+        self.n.filled += 1;
+        self.model.filled(slot, token);
+        self.bios[id].at += 1;
+        if kick {
+            self.kick();
+        }
+        self.bio_put(id);
+        true
+    }
+
+    /// Pages of a bio from its next one on, up to another that repeats a word.
+    fn until_a_word(&self, id: BioId) -> usize {
+        let rest = &self.bios[id].tokens[self.bios[id].at..];
+        let word = |token: &Token| self.plan.contents.word(*token).is_some();
+        rest[1..].iter().position(word).map_or(rest.len(), |n| n + 1)
     }
 
     fn wait_for_chunk(&mut self, id: BioId, first: bool) {

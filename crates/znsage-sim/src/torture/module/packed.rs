@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Packed pages, as kmod/packed.c: chunks that are packed before their append, and the
+//! windows that GC reads.
+
+use std::mem;
+use std::ops::Range;
+
+use znsage_engine::{Entry, Filled, GcRead, Read};
+
+use super::worker::READ_MAX;
+use crate::rng::mix;
+use crate::torture::chunks::{Cmd, GcReading};
+use crate::torture::content::{Cell, NOTHING};
+use crate::torture::model::Slot;
+use crate::torture::state::Run;
+use crate::torture::types::{trace, Sabotage};
+
+impl Run {
+    /// Packs a chunk that was taken from its stream. False: the log has no room for it.
+    pub(super) fn pack(&mut self, chunk: &Filled) -> bool {
+        let (id, nr) = (chunk.id(&self.e), chunk.len(&self.e));
+        let contents = self.plan.contents;
+        let first = self.parent(id, 0);
+        let (mut cells, mut lengths): (Vec<Cell>, Vec<u32>) = (Vec::new(), Vec::new());
+        for &(bio, page) in &self.m.parents[first..first + nr as usize] {
+            let bio = &self.bios[bio];
+            let (slot, token) = (bio.slots[page as usize], bio.tokens[page as usize]);
+            lengths.push(contents.len(token));
+            cells.extend(contents.cells(slot, token));
+        }
+        self.m.charged[id as usize] = cells.len() as u32;
+        self.put_packed(id, cells);
+        self.e.pack(chunk, &lengths)
+    }
+
+    /// What a chunk appends, up to the end of a page.
+    fn put_packed(&mut self, chunk: u32, mut cells: Vec<Cell>) {
+        cells.resize(cells.len().next_multiple_of(self.plan.contents.pack as usize), NOTHING);
+        self.m.packed[chunk as usize] = cells;
+    }
+
+    /// The log has no room for a chunk, and its pages fail.
+    pub(super) fn refuse(&mut self, chunk: Filled) {
+        let cfg = &self.plan.cfg;
+        // Nothing is refused while all would fit if no page shrank.
+        let taken = self.model.stored + self.m.charged.iter().map(|&n| u64::from(n)).sum::<u64>();
+        let fits = u64::from(cfg.max_slots()) * u64::from(cfg.pack + 1);
+        if taken <= fits {
+            self.wrong.push(format!("swap-out is refused with {taken} blocks taken of {fits}"));
+        }
+        self.n.no_room += u64::from(chunk.len(&self.e));
+        let failed = self.e.chunk_lose(chunk);
+        if self.fail(failed) || self.m.starved {
+            self.kick();
+        }
+    }
+
+    /// The cells of an append; they must be those of its entries.
+    pub(super) fn packed_cells(
+        &mut self,
+        chunk: u32,
+        range: Range<u32>,
+        entries: &[Entry],
+    ) -> Vec<Cell> {
+        let packed = &self.m.packed[chunk as usize];
+        let cells = packed[range.start as usize..range.end as usize].to_vec();
+        for entry in entries {
+            let from = (entry.at - range.start) as usize;
+            let token =
+                self.plan.contents.unpack(&cells[from..from + entry.len as usize], entry.slot);
+            if token >= crate::torture::content::GARBAGE {
+                self.wrong.push(format!("chunk {chunk} appends something else than {entry:?}"));
+            }
+        }
+        cells
+    }
+
+    // ---- GC
+
+    /// The slots whose pages may be in these blocks.
+    pub(super) fn slots_in(&self, block: u32, blocks: u32) -> Vec<u32> {
+        let cells = &self.media.cells()[block as usize..(block + blocks) as usize];
+        let pages = cells.iter().filter_map(|&cell| self.plan.contents.header(cell));
+        let live = pages.filter(|&(slot, token)| self.model.get(slot) == Slot::Stored(token));
+        live.map(|(slot, _)| slot).collect()
+    }
+
+    fn window_start(&self, read: &GcRead) -> u32 {
+        read.zone * self.plan.cfg.zone_blocks + read.from
+    }
+
+    /// Reads a window; `single`: once more, page by page.
+    pub(super) fn window_read(&mut self, of: usize, single: bool) {
+        let pack = self.plan.contents.pack;
+        let r = &mut self.m.gc_readings[of];
+        let pages = r.read.blocks / pack;
+        (r.single, r.failed, r.left) = (single, false, 1);
+        r.unread = vec![false; pages as usize];
+        let (zone, base) = (r.read.zone, self.window_start(&self.m.gc_readings[of].read));
+        let most = if single { 1 } else { READ_MAX };
+        for first in (0..pages).step_by(most as usize) {
+            let nr = most.min(pages - first);
+            self.m.gc_readings[of].left += 1;
+            let t = self.media.read(self.now, base + first * pack, nr * pack);
+            trace!(self, "GC reads {nr} pages of zone {zone} from {}: {:?}", t.offset, t.error);
+            self.submit(t, Cmd::GcRead { of, first, nr });
+        }
+        self.gc_read_put(of);
+    }
+
+    /// The blocks of `nr` pages of a window, from page `first` on.
+    pub(super) fn window_part(&self, of: usize, first: u32, nr: u32) -> (u32, u32) {
+        let pack = self.plan.contents.pack;
+        (self.window_start(&self.m.gc_readings[of].read) + first * pack, nr * pack)
+    }
+
+    /// A part of a window was read, or not.
+    pub(super) fn window_part_ended(&mut self, of: usize, first: u32, nr: u32, ok: bool) {
+        let (block, blocks) = self.window_part(of, first, nr);
+        let r = &mut self.m.gc_readings[of];
+        if ok {
+            let (id, all) = (r.read.id(&self.e) as usize, r.read.blocks as usize);
+            // What could not be read keeps what was there before.
+            self.m.windows[id].resize(all, NOTHING);
+            let (from, at) = (block as usize, (first * self.plan.contents.pack) as usize);
+            let read = &self.media.cells()[from..from + blocks as usize];
+            self.m.windows[id][at..at + read.len()].copy_from_slice(read);
+            return;
+        }
+        self.n.gc_read_errors += 1;
+        let r = &mut self.m.gc_readings[of];
+        r.failed = true;
+        if r.single && self.sabotage != Sabotage::KeepLost {
+            self.m.gc_readings[of].unread[first as usize] = true;
+        }
+    }
+
+    /// Goes on with the windows that were read.
+    pub(super) fn scan_windows(&mut self) {
+        for of in mem::take(&mut self.m.gc_scan) {
+            let reading = self.m.gc_readings.remove(of);
+            self.scan(reading);
+        }
+    }
+
+    fn scan(&mut self, GcReading { mut read, unread, .. }: GcReading) {
+        let (id, base) = (read.id(&self.e), self.window_start(&read));
+        let (contents, nr_slots) = (self.plan.contents, self.plan.cfg.nr_slots);
+        let at_risk = self.unreadable(base, read.blocks, &unread);
+        let mut window = mem::take(&mut self.m.windows[id as usize]);
+        window.resize(read.blocks as usize, NOTHING);
+        // What is not a header reads as some slot's number: GC must not trust it.
+        let slot = |at: u32| match contents.header(window[at as usize]) {
+            Some((slot, _)) => slot,
+            None => (mix(u64::from(base + at)) % u64::from(nr_slots)) as u32,
+        };
+        self.e.gc_scan(&mut read, slot, |at| unread[(at / contents.pack) as usize]);
+        let entries = read.entries(&self.e).to_vec();
+        let mut cells = Vec::new();
+        for entry in &entries {
+            if entry.at as usize != cells.len() {
+                self.wrong.push(format!("GC leaves a gap before {entry:?}"));
+            }
+            let from = entry.page as usize;
+            match window.get(from..from + entry.len as usize) {
+                Some(page) => cells.extend(page),
+                None => self.wrong.push(format!("{entry:?} is beyond the window")),
+            }
+        }
+        trace!(self, "GC takes {} pages of zone {} at {}", entries.len(), read.zone, read.from);
+        self.wanted(entries, "takes");
+        self.put_packed(id, cells);
+        self.m.windows[id as usize] = window;
+        self.see_losses(at_risk);
+        self.e.gc_read_done(read);
+    }
+
+    /// The slots whose pages are, in part, in pages of the window that could not be read.
+    fn unreadable(&mut self, base: u32, blocks: u32, unread: &[bool]) -> Vec<u32> {
+        if !unread.contains(&true) {
+            return Vec::new();
+        }
+        let pack = self.plan.contents.pack;
+        let touches = |block: u32, len: u32| {
+            let end = (block + len).min(base + blocks);
+            block >= base && (block..end).any(|at| unread[((at - base) / pack) as usize])
+        };
+        let mut found = Vec::new();
+        for slot in 0..self.plan.cfg.nr_slots {
+            let mut kick = false;
+            if let Read::Block(hold) = self.e.read_begin(slot, 1, &mut kick) {
+                if touches(hold.block(), hold.first_len()) {
+                    found.push(slot);
+                }
+                kick |= self.e.read_end(hold);
+            }
+            if kick {
+                self.kick();
+            }
+        }
+        found
+    }
+
+    /// GC may have given up these.
+    fn see_losses(&mut self, at_risk: Vec<u32>) {
+        for slot in at_risk {
+            let mut kick = false;
+            match self.e.read_begin(slot, 1, &mut kick) {
+                Read::Lost => {
+                    trace!(self, "GC gives up slot {slot}");
+                    self.n.gc_lost += 1;
+                    if !self.model.lost(slot) {
+                        self.wrong.push(format!("slot {slot} was lost though it had no block"));
+                    }
+                }
+                Read::Block(hold) => kick |= self.e.read_end(hold),
+                _ => (),
+            }
+            if kick {
+                self.kick();
+            }
+        }
+    }
+}
