@@ -58,7 +58,7 @@ static enum zse_refusal config_check(const struct zse_config *cfg)
 	    cfg->chunk_blocks > cfg->zone_blocks / longest_page(cfg) ||
 	    batch > cfg->chunk_blocks || cfg->zone_blocks % cfg->write_unit)
 		return ZSE_BAD_CHUNK;
-	if (cfg->pack && (cfg->pack != cfg->write_unit ||
+	if (cfg->pack && (cfg->write_unit % cfg->pack ||
 			  cfg->pack % ZSE_LEAST_PART))
 		return ZSE_BAD_SETTING;
 	if ((u64)cfg->nr_zones * cfg->zone_blocks > ZSE_MAX_BLOCKS)

@@ -16,10 +16,11 @@
  * The host reads as much beyond the window as the longest page may need. So
  * windows do not depend on each other, and several are read at a time.
  *
- * An append begins and ends with a block of the device. If the end of a zone
- * splits a chunk, the second append begins with the block that the first one
- * ended with; what precedes its first page is stale at once. A zone is never
- * left with less room than a page may need: it is padded to its end.
+ * An append begins and ends with a block of the device, and is padded to a
+ * write unit if that is more. If the end of a zone splits a chunk, the second
+ * append begins with the block that the first one ended with; what precedes its
+ * first page is stale at once. A zone is never left with less room than a page
+ * may need: it is padded to its end.
  *
  * The forward map has a page's length beside its block, in one word of 64 bits,
  * so that whoever removes a page from the map knows by how much the zone's live
@@ -49,8 +50,8 @@ u32 packed_gc_entries(const struct zse_config *cfg)
 
 /*
  * Blocks that GC may write for a victim beyond its live ones. The chunk of each
- * window ends with a block of the device. The survivors may reach into a second
- * zone: the chunk between the two is split, and both may be padded to the end.
+ * window ends with a write unit. The survivors may reach into a second zone: the
+ * chunk between the two is split, and both may be padded to the end.
  */
 u32 packed_waste(const struct zse_config *cfg)
 {
@@ -60,7 +61,7 @@ u32 packed_waste(const struct zse_config *cfg)
 		return 0;
 	windows = (cfg->zone_blocks + window_blocks(cfg) - 1) /
 		  window_blocks(cfg);
-	return (windows + 4) * cfg->pack;
+	return (windows + 4) * cfg->write_unit;
 }
 
 /*
@@ -136,9 +137,9 @@ u32 packed_from(const struct zse_config *cfg, const struct zse_chunk *c)
 }
 
 /*
- * Entries of @c for an append of at most @room blocks, at least one. Sets
- * @blocks to what these take, from the beginning of a block of the device to
- * the end of one.
+ * Entries of @c for an append of at most @room blocks, whole write units; at
+ * least one. Sets @blocks to what these take, from the beginning of a block of
+ * the device to the end of one.
  */
 u32 packed_fits(const struct zse_config *cfg, const struct zse_chunk *c,
 		u32 room, u32 *blocks)

@@ -288,7 +288,7 @@ static u32 *zone_open(struct zse_engine *e, const struct zse_chunk *c)
 
 /*
  * Blocks that @c may write, in whole units. Its zone may have less room. A
- * packed page may need two units, and one more to end the zone.
+ * packed page may need two blocks of the device, and one more to end the zone.
  */
 static u32 room_for(struct zse_engine *e, const struct zse_chunk *c)
 {
@@ -297,14 +297,14 @@ static u32 room_for(struct zse_engine *e, const struct zse_chunk *c)
 
 	if (left < room)
 		room = (u32)left;
-	if (e->cfg.pack && room < 3 * e->cfg.pack)
+	if (e->cfg.pack && room < round_up_unit(e, 3 * e->cfg.pack))
 		return 0;
 	return room - room % e->cfg.write_unit;
 }
 
 /*
- * Entries of @c for an append of at most @most blocks. Sets @blocks to what
- * these take, in whole units.
+ * Entries of @c for an append of at most @most blocks, whole units. Sets
+ * @blocks to what these take.
  */
 static u32 entries_that_fit(const struct zse_engine *e,
 			    const struct zse_chunk *c, u32 most, u32 *blocks)
@@ -313,12 +313,8 @@ static u32 entries_that_fit(const struct zse_engine *e,
 
 	if (e->cfg.pack)
 		return packed_fits(&e->cfg, c, most, blocks);
-	*blocks = round_up_unit(e, nr);
-	if (*blocks > most) {
-		*blocks = most;
-		nr = nr < most ? nr : most;
-	}
-	return nr;
+	*blocks = nr < most ? nr : most;
+	return *blocks;
 }
 
 /**
@@ -333,7 +329,7 @@ static u32 entries_that_fit(const struct zse_engine *e,
  */
 u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c)
 {
-	u32 nr, most = room_for(e, c), blocks, padding, *open;
+	u32 nr, most = room_for(e, c), data, blocks, rest, *open;
 	struct zse_zone *z;
 
 	open = most ? zone_open(e, c) : NULL;
@@ -342,19 +338,18 @@ u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c)
 	z = &e->zones[*open];
 	if (most > zone_room(e, *open))
 		most = zone_room(e, *open);
-	nr = entries_that_fit(e, c, most, &blocks);
-	padding = e->cfg.pack ? 0 : blocks - nr;
+	nr = entries_that_fit(e, c, most, &data);
+	blocks = round_up_unit(e, data);
 	/* The rest of a zone has room for a packed page, or is padded. */
-	if (zone_room(e, *open) - blocks < 2 * e->cfg.pack) {
-		padding = zone_room(e, *open) - blocks;
-		blocks += padding;
-	}
+	rest = zone_room(e, *open) - blocks;
+	if (rest < 2 * e->cfg.pack)
+		blocks += rest;
 	zone_describe(z, c, nr);
 	c->zone = *open;
 	c->offset = z->alloc;
 	c->nr_inflight = nr;
-	c->nr_blocks = blocks - padding;
-	c->nr_padding = padding;
+	c->nr_blocks = data;
+	c->nr_padding = blocks - data;
 	zp_store(&z->alloc, z->alloc + blocks);
 	if (!c->gc && !e->shared)
 		e->flow.open_room -= blocks;

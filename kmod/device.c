@@ -90,7 +90,8 @@ static void chunks_free(struct znsage_device *zd)
 	kvfree(zd->chunks);
 }
 
-static int chunk_alloc(struct znsage_device *zd, struct znsage_chunk *zc)
+static int chunk_alloc(struct znsage_device *zd, const struct zse_config *cfg,
+		       struct znsage_chunk *zc)
 {
 	u32 nr = zc->core->gc ? zd->batch_blocks : zd->chunk_blocks;
 	int err = 0;
@@ -100,8 +101,11 @@ static int chunk_alloc(struct znsage_device *zd, struct znsage_chunk *zc)
 	zc->nr_vecs = nr;
 	if (zd->compressor) {
 		nr = max(nr, znsage_packed_buffer(zc));
-		/* A second append begins in the middle; a zone is padded. */
-		zc->nr_vecs = nr + 2;
+		/*
+		 * A second append begins in the middle; a zone, or a write
+		 * unit, is padded.
+		 */
+		zc->nr_vecs = nr + 1 + cfg->write_unit / zd->pack;
 	}
 	zc->nr_pages_owned = nr;
 	zc->vecs = kvcalloc(zc->nr_vecs, sizeof(*zc->vecs), GFP_KERNEL);
@@ -139,7 +143,7 @@ static int chunks_alloc(struct znsage_device *zd, const struct zse_config *cfg)
 		c->priv = &zd->chunks[i];
 	}
 	for (i = 0; i < nr; i++) {
-		err = chunk_alloc(zd, &zd->chunks[i]);
+		err = chunk_alloc(zd, cfg, &zd->chunks[i]);
 		if (err)
 			return err;
 	}

@@ -69,12 +69,15 @@ static bool chunks_grow(struct block_device *bdev,
 /*
  * How many pages of a chunk an append of @limit pages takes for sure, if none
  * shrinks. What GC reads at once reaches beyond its chunk by two pages, and the
- * append may end a zone with another one.
+ * append may end a zone with another one, and is padded to @unit pages.
  */
-static u32 packed_limit(u32 limit, u32 pack)
+static u32 packed_limit(u32 limit, u32 unit, u32 pack)
 {
+	u32 more = 2 + unit, most;
+
 	limit = min(limit, (u32)BIO_MAX_VECS);
-	return limit > 3 ? (limit - 3) * pack / (pack + 1) : 0;
+	most = limit > more ? (limit - more) * pack / (pack + 1) : 0;
+	return most - most % unit;
 }
 
 /*
@@ -92,21 +95,16 @@ static u32 blocks_of_a_page(const struct znsage_geometry *geo)
 }
 
 /* From here on, blocks are parts of pages. */
-static int pack_pages(const char *name, const struct znsage_settings *set,
-		      struct znsage_geometry *geo)
+static void pack_pages(const struct znsage_settings *set,
+		       struct znsage_geometry *geo)
 {
 	struct zse_config *cfg = &geo->cfg;
 
 	if (set->compress == ZNSAGE_COMPRESS_OFF)
-		return 0;
-	if (cfg->write_unit > 1) {
-		znsage_err(name, "compress does not go together with a write unit yet");
-		return -EOPNOTSUPP;
-	}
+		return;
 	cfg->pack = blocks_of_a_page(geo);
 	cfg->zone_blocks *= cfg->pack;
-	cfg->write_unit = cfg->pack;
-	return 0;
+	cfg->write_unit *= cfg->pack;
 }
 
 static int choose_chunk(const char *name, struct block_device *bdev,
@@ -117,7 +115,7 @@ static int choose_chunk(const char *name, struct block_device *bdev,
 	u32 bytes = set->chunk, blocks;
 
 	if (set->compress != ZNSAGE_COMPRESS_OFF)
-		limit = packed_limit(min(limit, geo->cfg.zone_blocks),
+		limit = packed_limit(min(limit, geo->cfg.zone_blocks), unit,
 				     ZSE_LEAST_PART);
 	if (!bytes) {
 		bytes = preferred_chunk(bdev, unit * PAGE_SIZE);
@@ -290,10 +288,10 @@ int znsage_geometry_read(const char *name, struct block_device *bdev,
 		cfg->max_active = 1;
 	if (!err)
 		err = choose_chunk(name, bdev, set, geo);
-	if (!err)
-		err = pack_pages(name, set, geo);
-	if (!err)
+	if (!err) {
+		pack_pages(set, geo);
 		err = choose_size(name, set, geo);
+	}
 	if (!err)
 		err = geo->backend->check(name, bdev, set, geo);
 	if (err)

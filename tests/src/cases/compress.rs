@@ -62,7 +62,7 @@ fn zstd(_: &mut Log) -> Outcome {
 }
 
 /// Another algorithm from now on. What the others wrote can still be read, also after GC has moved
-/// it.
+/// it. Appends are padded.
 fn changes(_: &mut Log) -> Outcome {
     let backing = guest::device(MAIN)?;
     let plain = Device::attach(&backing, &[("force", "1")])?;
@@ -75,7 +75,8 @@ fn changes(_: &mut Log) -> Outcome {
     );
     plain.end()?;
 
-    let device = Device::attach(&backing, &[("compress", "lz4"), ("force", "1")])?;
+    let settings = [("compress", "lz4"), ("write_unit", "16384"), ("force", "1")];
+    let device = Device::attach(&backing, &settings)?;
     let disk = device.disk()?;
     let slots = disk.slots();
     let part = slots / 4;

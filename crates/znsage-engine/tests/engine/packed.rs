@@ -77,9 +77,10 @@ struct Run {
 fn config(rng: &mut Rng) -> Config {
     loop {
         let pack = rng.pick(&[LEAST_PART, LEAST_PART, 2 * LEAST_PART]);
+        let write_unit = pack * rng.pick(&[1, 1, 2, 3, 8]);
         let mut cfg = Config {
             nr_zones: rng.between(6, 24),
-            zone_blocks: rng.between(8, 40) * pack,
+            zone_blocks: rng.between(8, 40) * write_unit,
             pack,
             finish: rng.percent(20),
             max_active: rng.pick(&[0, 0, 1, 2, 3, 14]),
@@ -88,7 +89,7 @@ fn config(rng: &mut Rng) -> Config {
             nr_slots: 0,
             chunk_blocks: rng.between(1, 6),
             batch_blocks: 0,
-            write_unit: pack,
+            write_unit,
             nr_chunks: rng.between(1, 8),
             nr_gc_chunks: rng.between(1, 6),
             reserve: rng.pick(&[1, 1, 2]),

@@ -182,10 +182,10 @@ fn draw_config(r: &mut Draw, unit: u32, units: u32, capacity: u32, limit: u32) -
     cfg
 }
 
-/// What pages hold, and whether they are packed, which needs a write unit of a page: else None.
+/// What pages hold, and whether they are packed.
 /// From separate generators, so that other seeds keep their scenario, and from such that the seeds of
 /// tests/torture.rs that once failed do.
-fn draw_contents(seed: u64, unit: u32) -> Option<Contents> {
+fn draw_contents(seed: u64) -> Contents {
     let mut r = Draw(rng::stream(seed, 12));
     let mut pack = 0;
     if r.percent(30) {
@@ -194,7 +194,7 @@ fn draw_contents(seed: u64, unit: u32) -> Option<Contents> {
     let raw = r.pick(&[0, 20, 50, 100]);
     let mut r = Draw(rng::stream(seed, 16));
     let (filled, words) = (r.pick(&[0, 0, 3, 30]), r.pick(&[1, 4, 2_000]));
-    (pack == 0 || unit == 1).then_some(Contents { seed, pack, raw, filled, words })
+    Contents { seed, pack, raw, filled, words }
 }
 
 /// From here on, blocks are parts of pages. False: a chunk does not fit a zone.
@@ -202,7 +202,7 @@ fn pack_pages(cfg: &mut Config, pack: u32) -> bool {
     if pack > 0 {
         cfg.pack = pack;
         cfg.zone_blocks *= pack;
-        cfg.write_unit = pack;
+        cfg.write_unit *= pack;
     }
     cfg.chunk_blocks <= cfg.zone_blocks / (pack + 1)
 }
@@ -335,12 +335,15 @@ impl Scenario {
     }
 
     /// The most pages that an append takes, if pages are packed and none shrinks. A window of
-    /// GC reaches beyond its chunk, and the append may end a zone with another page.
+    /// GC reaches beyond its chunk, and the append is padded to a write unit, or to a zone's end.
     fn longest_append(&self) -> u32 {
         let cfg = &self.cfg;
         match cfg.pack {
             0 => cfg.chunk_blocks,
-            pack => (cfg.chunk_blocks * (pack + 1)).div_ceil(pack).max(cfg.batch_blocks + 1) + 1,
+            pack => {
+                let data = (cfg.chunk_blocks * (pack + 1)).div_ceil(pack).max(cfg.batch_blocks + 1);
+                data + cfg.write_unit / pack
+            }
         }
     }
 
@@ -361,8 +364,7 @@ impl Scenario {
             cfg.batch_blocks = cfg.chunk_blocks;
             let longest = cfg.zone_blocks / cfg.chunk_blocks;
             cfg.chunk_blocks *= longest.min(later.pick(&[1, 1, 2, 4]));
-            let contents = draw_contents(seed, unit);
-            let Some(contents) = contents else { continue };
+            let contents = draw_contents(seed);
             if !pack_pages(&mut cfg, contents.pack) {
                 continue;
             }

@@ -40,10 +40,11 @@ pub(crate) fn default_chunk(unit: u32, most: u32) -> u32 {
 fn longest_chunk<D: ZoneDevice>(media: &Zoned<D>, packed: bool) -> u32 {
     let g = media.dev.geometry();
     let most = g.max_append.min(BIO_MAX).min(media.zone_blocks);
-    match packed {
-        true => most.saturating_sub(3) * LEAST_PART / (LEAST_PART + 1),
-        false => most - most % g.write_unit,
-    }
+    let longest = match packed {
+        true => most.saturating_sub(2 + g.write_unit) * LEAST_PART / (LEAST_PART + 1),
+        false => most,
+    };
+    longest - longest % g.write_unit
 }
 
 /// From here on, blocks are parts of pages, as small as their numbers allow.
@@ -54,7 +55,7 @@ fn pack_pages(cfg: &mut Config) {
         cfg.pack /= 2;
     }
     cfg.zone_blocks *= cfg.pack;
-    cfg.write_unit = cfg.pack;
+    cfg.write_unit *= cfg.pack;
 }
 
 /// The slots of an area of `size` bytes, where `most` fit if no page shrinks.
@@ -75,9 +76,6 @@ fn configure<D: ZoneDevice>(
     let g = media.dev.geometry();
     let unit = g.write_unit;
     let packed = set.compress != CompressKind::Off;
-    if packed && unit > 1 {
-        return refuse("znsage.compress", "does not go together with a write unit yet");
-    }
     let longest = longest_chunk(media, packed);
     let mut chunk = u32::try_from(set.chunk / BLOCK).unwrap_or(u32::MAX);
     if set.chunk == 0 {

@@ -217,7 +217,7 @@ impl Run {
         // As packed_waste() of the engine.
         let waste = match cfg.pack {
             0 => 0,
-            _ => zone_pages.div_ceil(cfg.batch_blocks) + 4,
+            _ => (zone_pages.div_ceil(cfg.batch_blocks) + 4) * unit,
         };
         let (mut empty, mut room, mut least) = (0, 0, u32::MAX);
         for zone in 0..cfg.nr_zones {
