@@ -162,23 +162,23 @@ kinds! {
 
 impl CompressKind {
     /// CPU time to compress a page, nanoseconds: the instructions that a swap-out takes more
-    /// than without compression (docs/results.md, 25,400 without, 42,200 with lz4, 79,400 with
+    /// than without compression (docs/results.md, 25,500 without, 43,100 with lz4, 80,700 with
     /// zstd), at one a cycle of 3 GHz, which is assumed.
     pub fn compress_cost(self) -> Ns {
         match self {
             CompressKind::Off => 0,
-            CompressKind::Lz4 => (42_200 - 25_400) / 3,
-            CompressKind::Zstd => (79_400 - 25_400) / 3,
+            CompressKind::Lz4 => (43_100 - 25_500) / 3,
+            CompressKind::Zstd => (80_700 - 25_500) / 3,
         }
     }
 
-    /// The same to decompress it. A share of that for compression: a sixth for lz4 and a third
-    /// for zstd. Assumed: decompression was not measured by itself.
+    /// The same to decompress it, of the instructions of a swap-in (32,500, 57,000 and 77,300). The
+    /// checksum and the switch to the workqueue and back are among them.
     pub fn decompress_cost(self) -> Ns {
         match self {
             CompressKind::Off => 0,
-            CompressKind::Lz4 => self.compress_cost() / 6,
-            CompressKind::Zstd => self.compress_cost() / 3,
+            CompressKind::Lz4 => (57_000 - 32_500) / 3,
+            CompressKind::Zstd => (77_300 - 32_500) / 3,
         }
     }
 }
