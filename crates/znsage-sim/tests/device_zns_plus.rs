@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{fill_zone, rng, run, set, stream, By};
+use common::{fill_zone, rng, run, set, stream};
 use rand::RngExt;
 use znsage_sim::device::{Extent, FaultKind, Params, ZnsSsd, ZoneState};
 use znsage_sim::time::{to_us, Ns, SEC};
@@ -32,7 +32,8 @@ fn unit_on_the_chip(ssd: &ZnsSsd, from: u32) -> Extent {
 #[test]
 fn one_zone_is_as_fast_as_several() {
     let mb_s = |zones: u32| {
-        let mut jobs: Vec<_> = (0..zones).map(|z| stream(1, 16, z, 1, By::Append)).collect();
+        let mut jobs: Vec<_> =
+            (0..zones).map(|z| stream(1, 16, z, 1, common::By::Append)).collect();
         run(&mut device(&[]), 0, SEC, &mut jobs).iter().map(|seen| seen.mb_s(16)).sum::<f64>()
     };
     let (one, several) = (mb_s(1), [2, 4, 8].map(mb_s));
