@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{fill_zone, rng, set};
+use common::{fill_zone, rng, run, set, stream};
 use rand::RngExt;
 use znsage_sim::device::{Extent, FaultKind, Params, ZnsSsd, ZoneState};
 use znsage_sim::time::{to_us, Ns, SEC};
@@ -26,6 +26,18 @@ fn unit_on_the_chip(ssd: &ZnsSsd, from: u32) -> Extent {
     let chip = ssd.die(1, ssd.zone(1).write_pointer);
     let offset = (from..).step_by(4).find(|b| ssd.die(0, *b) == chip).unwrap();
     Extent { zone: 0, offset, blocks: 4 }
+}
+
+/// A zone lies across all chips, so `znsage probe` would recommend to write one at a time.
+#[test]
+fn one_zone_is_as_fast_as_several() {
+    let mb_s = |zones: u32| {
+        let mut jobs: Vec<_> =
+            (0..zones).map(|z| stream(1, 16, z, 1, common::By::Append)).collect();
+        run(&mut device(&[]), 0, SEC, &mut jobs).iter().map(|seen| seen.mb_s(16)).sum::<f64>()
+    };
+    let (one, several) = (mb_s(1), [2, 4, 8].map(mb_s));
+    assert!(several.iter().all(|&s| one >= 0.9 * s), "{one}, {several:?} MB/s");
 }
 
 /// 40 us to read, 800 to program, 40 for the transfer of 16 KiB: as

@@ -117,6 +117,12 @@ pub fn micros(us: f64) -> String {
     }
 }
 
+/// The median, two percentiles and the longest of some times in microseconds.
+pub fn percentiles([p50, p99, p99_9, max]: [f64; 4]) -> String {
+    let [p50, p99, p99_9, max] = [p50, p99, p99_9, max].map(micros);
+    format!("p50 {p50}, p99 {p99}, p99.9 {p99_9}, max {max}")
+}
+
 /// `1 zone`, `2 zones`.
 pub fn counted(n: u64, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })

@@ -8,7 +8,7 @@ use super::party::{Field, Party};
 use super::published::Publication;
 use super::runs::{Definition, Job, Outcomes};
 use super::scale::Scale;
-use crate::chart::{Axis, Look};
+use crate::chart::{Axis, Look, Variant};
 use crate::spec::{SystemKind, WorkloadKind};
 use crate::RunResult;
 
@@ -154,11 +154,20 @@ fn copy_bandwidth(_: &Scale, o: &Outcomes) -> Figure {
 const UTILIZATIONS: [f64; 7] = [20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0];
 const HOST: Party = Party::new("compaction by the host (ZNSwap)", SystemKind::ZnSwap, EMULATED);
 const PLUS: Party = Party::new("ZNS+", SystemKind::ZnsPlus, EMULATED);
-const ZNSAGE: Party = Party::new("znsage", SystemKind::ZnSage, EMULATED);
-const PARTIES: [Party; 3] = [HOST, PLUS, ZNSAGE];
-const SWAP: &str = "The paper runs filebench's fileserver on F2FS. Here both systems swap, with \
+const ZNSAGE: Party =
+    Party::new("znsage", SystemKind::ZnSage, EMULATED).with(&[("znsage.stripe", "1")]);
+const TWO_ZONES: Party = Party::new("znsage, two zones at a time", SystemKind::ZnSage, EMULATED)
+    .variant(Variant::Setting);
+const PARTIES: [Party; 4] = [HOST, PLUS, ZNSAGE, TWO_ZONES];
+const SWAP: &str = "The paper runs filebench's fileserver on F2FS. Here all systems swap, with \
     random writes: there is no file system whose metadata could be saved, and reads of pages are \
     half of the traffic.";
+const STRIPE: &str = "A zone of this device lies across all 16 chips. The device sets no limit on \
+    open zones, so that znsage takes them for small ones and by default writes two at a time. Then \
+    a program often finds its chip busy with one of the other zone, while other chips are idle, and \
+    reads wait for both. One log, as that of ZNS+, visits the chips in turn. So znsage is told to \
+    write one zone (`--stripe 1`), which `znsage probe` recommends where one is as fast as \
+    several; its default is drawn beside it.";
 
 fn field() -> Field<'static> {
     let workload = WorkloadKind::Uniform;
@@ -185,7 +194,7 @@ fn over_utilization(id: &'static str, title: &str, y: Axis) -> Figure {
         better: Some(Better::More),
         series: vec![],
         claims: vec![],
-        notes: vec![SWAP.into()],
+        notes: vec![SWAP.into(), STRIPE.into()],
     }
 }
 
@@ -203,7 +212,7 @@ fn gain(scale: &Scale, o: &Outcomes) -> Figure {
     let mut f = over_utilization("zns-plus-gain", title, axis);
     // As in the previous figure.
     f.better = None;
-    f.series = field.ratios(scale, o, (&[PLUS, ZNSAGE], &HOST), swap_out);
+    f.series = field.ratios(scale, o, (&[PLUS, ZNSAGE, TWO_ZONES], &HOST), swap_out);
     let at = |u| field.ratio(scale, o, (&PLUS, &HOST), u, swap_out);
     let grows = match (at(80.0), at(20.0)) {
         (Some(a), Some(b)) => Some(a / b),

@@ -168,11 +168,11 @@ impl Phase {
             None => {
                 line(&self.phase, &format!("{:.1} MiB/s for {:.1} s", self.mib_per_s, self.seconds))
             }
-            Some(latency) => {
+            Some(l) => {
                 line(
                     &self.phase,
                     &format!("{:.0} operations/s for {:.1} s", self.ops_per_s, self.seconds),
-                ) + &line("  latency", &percentiles(latency))
+                ) + &line("  latency", &units::percentiles([l.p50, l.p99, l.p99_9, l.max]))
             }
         };
         text += &line(
@@ -200,16 +200,6 @@ impl Phase {
         }
         text
     }
-}
-
-fn percentiles(l: &Latency) -> String {
-    format!(
-        "p50 {}, p99 {}, p99.9 {}, max {}",
-        units::micros(l.p50),
-        units::micros(l.p99),
-        units::micros(l.p99_9),
-        units::micros(l.max)
-    )
 }
 
 #[cfg(test)]

@@ -273,11 +273,5 @@ pub fn scaled(s: &Scaled) -> String {
 }
 
 fn percentiles(l: &Latency) -> String {
-    format!(
-        "p50 {}, p99 {}, p99.9 {}, max {}",
-        units::micros(l.p50_us),
-        units::micros(l.p99_us),
-        units::micros(l.p999_us),
-        units::micros(l.max_us)
-    )
+    units::percentiles([l.p50_us, l.p99_us, l.p999_us, l.max_us])
 }
