@@ -62,7 +62,7 @@ fn zstd(_: &mut Log) -> Outcome {
 }
 
 /// Another algorithm from now on. What the others wrote can still be read, also after GC has moved
-/// it. Appends are padded.
+/// it.
 fn changes(_: &mut Log) -> Outcome {
     let backing = guest::device(MAIN)?;
     let plain = Device::attach(&backing, &[("force", "1")])?;
@@ -75,8 +75,7 @@ fn changes(_: &mut Log) -> Outcome {
     );
     plain.end()?;
 
-    let settings = [("compress", "lz4"), ("write_unit", "16384"), ("force", "1")];
-    let device = Device::attach(&backing, &settings)?;
+    let device = Device::attach(&backing, &[("compress", "lz4"), ("force", "1")])?;
     let disk = device.disk()?;
     let slots = disk.slots();
     let part = slots / 4;
@@ -161,10 +160,11 @@ fn refuses_in_time(log: &mut Log) -> Outcome {
     device.end()
 }
 
-/// Slots that are being written, of a disk that is not used as swap.
+/// Slots that are being written, of a disk that is not used as swap. Appends are padded.
 fn whole_pages(_: &mut Log) -> Outcome {
     let backing = guest::device(MAIN)?;
-    let device = Device::attach(&backing, &[("compress", "zstd"), ("force", "1")])?;
+    let settings = [("compress", "zstd"), ("write_unit", "16384"), ("force", "1")];
+    let device = Device::attach(&backing, &settings)?;
     device.rewrite(3000, 4)?;
     device.end()
 }
