@@ -11,8 +11,10 @@ use crate::time::US;
 /// Events between two full checks, and between two checks for a hang.
 const CHECK_EVERY: u64 = 2_000;
 const LOOK_EVERY: u64 = 64;
-/// Events without a step of any actor: a livelock.
-const CIRCLES: u64 = 500_000;
+/// Events without a step of any actor: a livelock. Where most zones cannot be read, GC reads all of their
+/// pages again as a last resort, up to a hundred for each page that swap-out gives up, and a task gives up
+/// many before it is out of memory.
+const CIRCLES: u64 = 2_000_000;
 /// Writes after all faults, one of which must find room.
 const MOST_TRIES: u32 = 500;
 /// Most errors that are listed.
