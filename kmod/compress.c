@@ -191,14 +191,12 @@ static bool is_record(const struct znsage_device *zd, const struct record *r,
 
 /*
  * Get the page of @bytes at @from, made by @how, to @page. Returns the size of
- * what came out, or an errno.
+ * what came out, or an errno. With the compressor's lock.
  */
-static int expand(struct znsage_device *zd, u32 how, const void *from,
+static int expand(struct cpu_compressor *c, u32 how, const void *from,
 		  u32 bytes, struct page *page)
 {
-	struct cpu_compressor *c = raw_cpu_ptr(zd->compressor->cpus);
 	struct scatterlist src, dst;
-	int got;
 
 	if (bytes == PAGE_SIZE) {
 		memcpy_to_page(page, 0, from, PAGE_SIZE);
@@ -209,16 +207,13 @@ static int expand(struct znsage_device *zd, u32 how, const void *from,
 	sg_init_one(&src, from, bytes);
 	sg_init_table(&dst, 1);
 	sg_set_page(&dst, page, PAGE_SIZE, 0);
-	mutex_lock(&c->lock);
-	got = run(c->req[how], &src, bytes, &dst, PAGE_SIZE, false);
-	mutex_unlock(&c->lock);
-	return got;
+	return run(c->req[how], &src, bytes, &dst, PAGE_SIZE, false);
 }
 
 /**
  * znsage_decompress() - get the page out of a record
  * @zd:	  device that compresses
- * @from: record, as it was read, in the kernel's direct map; decrypted in place
+ * @from: record, as it was read, in the kernel's direct map
  * @room: bytes that were read
  * @slot: whose record it must be
  * @page: gets the page; after an error, its contents are undefined
@@ -226,21 +221,32 @@ static int expand(struct znsage_device *zd, u32 how, const void *from,
  * Context: process; may sleep, but not for memory or I/O.
  * Return: 0, or -EIO if it is not the record of the slot.
  */
-int znsage_decompress(struct znsage_device *zd, void *from, u32 room, u32 slot,
-		      struct page *page)
+int znsage_decompress(struct znsage_device *zd, const void *from, u32 room,
+		      u32 slot, struct page *page)
 {
-	struct record *r = from;
+	struct cpu_compressor *c = raw_cpu_ptr(zd->compressor->cpus);
+	const struct record *r = from;
+	const void *data = r + 1;
+	u32 bytes, stored;
 	int got = 0;
 
 	if (!is_record(zd, r, room, slot))
 		return -EIO;
-	if (zd->crypt)
-		got = znsage_crypt_bytes(zd, (u8 *)(r + 1),
-					 stored_bytes(zd, le16_to_cpu(r->bytes)),
-					 slot, false);
+	bytes = le16_to_cpu(r->bytes);
+	stored = stored_bytes(zd, bytes);
+	mutex_lock(&c->lock);
+	if (zd->crypt) {
+		/*
+		 * Where a record ends up is not aligned. Some ciphers need
+		 * that, and the crypto API then allocates memory for a copy.
+		 */
+		memcpy(c->out, data, stored);
+		data = c->out;
+		got = znsage_crypt_bytes(zd, c->out, stored, slot, false);
+	}
 	if (!got)
-		got = expand(zd, le16_to_cpu(r->how), r + 1,
-			     le16_to_cpu(r->bytes), page);
+		got = expand(c, le16_to_cpu(r->how), data, bytes, page);
+	mutex_unlock(&c->lock);
 	cond_resched();
 	return got == PAGE_SIZE ? 0 : -EIO;
 }

@@ -108,7 +108,7 @@ static int cipher_page(struct znsage_crypt *crypt, struct page *from,
 /**
  * znsage_crypt_bytes() - encrypt or decrypt a compressed page, in place
  * @zd:	     device that encrypts
- * @data:    in the direct map
+ * @data:    from kmalloc()
  * @bytes:   at least ZNSAGE_CRYPT_LEAST
  * @slot:    the page's
  * @encrypt: or decrypt

@@ -12,7 +12,7 @@ use super::nvmevirt;
 use super::program::{call, set};
 use super::swap::{device, memory, release, Swap};
 use super::work::{measure, Work};
-use super::zram::{self, Zram};
+use super::zram;
 use crate::files::{read, write_json};
 use crate::model::PAGE;
 use crate::result::{Context, Result};
@@ -33,11 +33,9 @@ const SECONDS: u32 = 30;
 
 pub fn run(out: &Path, turn: &Turn) -> Result<()> {
     let (node, drive) = Drive::of(&turn.on)?;
-    let (swap, zram) = match turn.on.system {
-        System::Zram => Zram::on(&node, turn.on.drive).map(|(swap, zram)| (swap, Some(zram)))?,
-        _ => (on(&turn.on, &node)?, None),
-    };
-    let limit = if zram.is_some() { LIMIT - zram::MEMORY } else { LIMIT };
+    let swap = on(&turn.on, &node)?;
+    let of_zram = if turn.on.system == System::Zram { zram::MEMORY } else { 0 };
+    let limit = LIMIT - of_zram;
     let arguments = vec![
         format!("--memory-limit={limit}"),
         format!("--threads={THREADS}"),
@@ -56,9 +54,6 @@ pub fn run(out: &Path, turn: &Turn) -> Result<()> {
     measured.sound()?;
     let run = measured.run(turn.pattern.name(), "ssd")?;
     swap.off()?;
-    if let Some(zram) = zram {
-        eprintln!("  zram had up to {} MiB", zram.off()? >> 20);
-    }
     let flash = window(&series, run.measured.seconds).ok_or("the counters were not renewed")?;
     let series = series.into_iter().map(|(_, flash)| flash).collect();
     let measured = Measured { kernel: release(), phase: run.measured, flash, series };
@@ -78,8 +73,7 @@ pub fn on(drive: &OnDrive, device: &str) -> Result<Swap> {
             }
             Swap::stock_whole(device, &[])
         }
-        // It wants a thread as well: see run().
-        System::Zram => Err("only `ssd` measures zram".to_string()),
+        System::Zram => Swap::zram(device, drive.drive),
         System::Virtual => znsage(drive, device, &[&zone, "--force"]),
         System::VirtualLz4 => znsage(drive, device, &[&zone, "--force", "--compress=lz4"]),
         System::Zones => znsage(drive, device, &[]),
@@ -98,11 +92,11 @@ fn znsage(drive: &OnDrive, device: &str, options: &[&str]) -> Result<Swap> {
 type Series = Vec<(Instant, Flash)>;
 
 /// How long the drive is not slowed down.
-struct Hurry {
-    /// Until so many blocks are written to it,
-    blocks: u64,
-    /// or so many pages are swapped out.
-    pages: u64,
+enum Hurry {
+    /// Until so many blocks are written to it.
+    Blocks(u64),
+    /// Until so many pages are swapped out.
+    Pages(u64),
 }
 
 impl Hurry {
@@ -111,16 +105,19 @@ impl Hurry {
         let slow = SLOW_REWRITES * drive;
         // The fill leaves some pages in memory.
         let fill = if turn.on.system.compresses() { COMPRESSED_FILL } else { FILL };
-        let blocks = (fill * turn.used as f64 + turn.rewrites * drive - slow) as u64 / PAGE;
+        let pages = (fill * turn.used as f64 + turn.rewrites * drive - slow) as u64 / PAGE;
         match turn.on.system {
             // The benchmark counts the writes of the swap area, which is in memory.
-            System::Zram => Hurry { blocks: u64::MAX, pages: blocks },
-            _ => Hurry { blocks, pages: u64::MAX },
+            System::Zram => Hurry::Pages(pages),
+            _ => Hurry::Blocks(pages),
         }
     }
 
     fn ends(&self, done: &Flash) -> bool {
-        done.written >= self.blocks || done.swapped_out >= self.pages
+        match *self {
+            Hurry::Blocks(blocks) => done.written >= blocks,
+            Hurry::Pages(pages) => done.swapped_out >= pages,
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 use serde::Deserialize;
 
 use super::program::call;
+use super::zram::Zram;
 use crate::model::{System, PAGE};
 use crate::result::{Context, Result};
 
@@ -29,6 +30,8 @@ pub struct Swap {
     pub system: System,
     device: String,
     off: bool,
+    /// Below the swap area; it goes when that is off.
+    zram: Option<Zram>,
 }
 
 impl Swap {
@@ -39,19 +42,31 @@ impl Swap {
     pub fn stock(device: &str, area: u64) -> Result<Swap> {
         call("mkswap", &[device, &(area >> 10).to_string()])?;
         call("swapon", &[device])?;
-        Ok(Swap { system: System::Stock, device: device.to_string(), off: false })
+        Ok(Swap::of(System::Stock, device))
+    }
+
+    fn of(system: System, device: &str) -> Swap {
+        Swap { system, device: device.to_string(), off: false, zram: None }
     }
 
     /// Stock swap on all of a device, as people set it up.
     pub fn stock_whole(device: &str, options: &[&str]) -> Result<Swap> {
         call("mkswap", &[device])?;
         call("swapon", &[options, &[device]].concat())?;
-        Ok(Swap { system: System::Stock, device: device.to_string(), off: false })
+        Ok(Swap::of(System::Stock, device))
+    }
+
+    /// Stock swap on zram of `bytes`, which writes back to the device.
+    pub fn zram(device: &str, bytes: u64) -> Result<Swap> {
+        let zram = Zram::on(device, bytes)?;
+        let mut swap = Swap::stock_whole(zram.node(), &[])?;
+        swap.zram = Some(zram);
+        Ok(swap)
     }
 
     pub fn znsage(device: &str, options: &[&str]) -> Result<Swap> {
         call("znsage", &[&["on", device], options].concat())?;
-        Ok(Swap { system: System::Znsage, device: device.to_string(), off: false })
+        Ok(Swap::of(System::Znsage, device))
     }
 
     /// `area` is the size of the stock swap area.
@@ -73,8 +88,8 @@ impl Swap {
         match self.system {
             System::Stock => call("swapoff", &[&self.device]),
             System::Znsage => call("znsage", &["off", &self.device]),
-        }
-        .map(drop)
+        }?;
+        self.zram.take().map_or(Ok(()), Zram::off)
     }
 }
 

@@ -9,12 +9,12 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::program::{call, set};
-use super::swap::Swap;
 use crate::files::read;
 use crate::model::PAGE;
 use crate::result::Result;
 
 const NAME: &str = "zram0";
+const NODE: &str = "/dev/zram0";
 
 /// What zram's compressed pages may take. The program under test has as much less.
 pub const MEMORY: u64 = 16 << 20;
@@ -22,7 +22,7 @@ pub const MEMORY: u64 = 16 << 20;
 /// Pages of one request: few, so that the memory is looked at often.
 const BATCH: u64 = 256;
 
-/// Swap on zram, and the thread that writes back.
+/// The device, and the thread that writes back.
 pub struct Zram {
     writer: Option<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
@@ -34,15 +34,14 @@ fn file(name: &str) -> String {
 }
 
 impl Zram {
-    /// Swap of `bytes`, whose pages go to `drive`.
-    pub fn on(drive: &str, bytes: u64) -> Result<(Swap, Zram)> {
+    /// A device of `bytes`, whose pages go to `drive`.
+    pub fn on(drive: &str, bytes: u64) -> Result<Zram> {
         call("modprobe", &["lz4"])?;
         call("modprobe", &["zram", "num_devices=1"])?;
         set(&file("comp_algorithm"), "lz4")?;
         set(&file("backing_dev"), drive)?;
         set(&file("disksize"), &bytes.to_string())?;
         set(&file("writeback_limit_enable"), "1")?;
-        let swap = Swap::stock_whole(&format!("/dev/{NAME}"), &[])?;
         let (stop, most) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (stop_too, most_too) = (Arc::clone(&stop), Arc::clone(&most));
         let writer = thread::spawn(move || {
@@ -53,14 +52,18 @@ impl Zram {
                 }
             }
         });
-        Ok((swap, Zram { writer: Some(writer), stop, most }))
+        Ok(Zram { writer: Some(writer), stop, most })
     }
 
-    /// Ends the thread; the swap is off. Returns the most memory that zram had, in bytes.
-    pub fn off(mut self) -> Result<u64> {
+    pub fn node(&self) -> &'static str {
+        NODE
+    }
+
+    /// Nothing uses the device any more. Tells how much memory it had.
+    pub fn off(mut self) -> Result<()> {
         self.end();
-        set(&file("reset"), "1")?;
-        Ok(self.most.load(Ordering::Relaxed))
+        eprintln!("  zram had up to {} MiB", self.most.load(Ordering::Relaxed) >> 20);
+        set(&file("reset"), "1")
     }
 
     fn end(&mut self) {
