@@ -303,6 +303,11 @@ struct zse_recovery {
 	u32 failures;		/* of these, resets that failed */
 	u32 gap;		/* refusals between rounds; read anywhere */
 	u32 countdown;		/* of these, left */
+	/*
+	 * Appends of GC that failed while swap-out waited, since one of
+	 * swap-out worked; read and cleared anywhere.
+	 */
+	u32 vain;
 };
 
 /* Each stream's share of zones, chunks and GC: share.c. */
@@ -477,6 +482,9 @@ u64 recover_demand(const struct zse_engine *e);
 bool recover_after_errors(const struct zse_engine *e);
 void zone_health_event(struct zse_engine *e, struct zse_zone *z,
 		       enum zse_health_event what);
+void recover_gc_append_failed(struct zse_engine *e);
+void recover_swapped_out(struct zse_engine *e);
+bool recover_in_vain(const struct zse_engine *e);
 void recover_append_failed(struct zse_engine *e, struct zse_zone *z);
 void recover_append_worked(struct zse_engine *e);
 void recover_move_failed(struct zse_engine *e, u32 zone, bool unread);

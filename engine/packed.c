@@ -10,7 +10,9 @@
  * The page there is live if and only if the forward map has that place for the
  * slot that the word names. Other words are part of a page, or stale, or never
  * written: the forward map does not have their place, whatever they say. So
- * nothing that the device returns can mislead GC, and no header is trusted.
+ * nothing that the device returns can mislead GC, and no header is trusted. If
+ * GC does not find a page, since the device returns other data, that is as if
+ * it could not read it.
  *
  * GC reads a victim in windows. A page belongs to the window that it begins in.
  * The host reads as much beyond the window as the longest page may need. So
@@ -247,12 +249,18 @@ static bool is_lost(const struct zse_engine *e, const struct zse_zone *z)
 	return z->unread >= ZSE_MAX_UNREAD && z->retry_at <= recover_demand(e);
 }
 
+/* Can take() not find the page of @slot at @at, because of the device? */
+static bool is_damaged(const struct zse_window *w, u32 slot, u32 at, u32 len)
+{
+	return any_failed(w, at, len) || w->slot(w->host, at) != slot;
+}
+
 /*
- * Give up the pages in blocks of the window that could not be read. Nothing but
- * a walk of all slots finds them. May take long.
+ * Give up the pages of the window that could not be read, or that are not where
+ * the map says. Nothing but a walk of all slots finds them. May take long.
  */
-static void lose_unread(struct zse_engine *e, const struct zse_chunk *c,
-			const struct zse_window *w)
+static void lose_damaged(struct zse_engine *e, const struct zse_chunk *c,
+			 const struct zse_window *w)
 {
 	u32 slot;
 
@@ -268,9 +276,22 @@ static void lose_unread(struct zse_engine *e, const struct zse_chunk *c,
 			zp_resched();
 		if (entry.expect >= c->low &&
 		    entry.expect - c->low < c->nr_claimed &&
-		    any_failed(w, entry.expect - c->low, entry.len))
+		    is_damaged(w, slot, entry.expect - c->low, entry.len))
 			map_lose(e, &entry);
 	}
+}
+
+/*
+ * A window of @zone has been read, of which pages could not be if @unread. Do
+ * pages stay there? If all windows were read, those that were not found: other
+ * data is in their place. With the engine lock.
+ */
+static bool pages_stay(const struct zse_engine *e, u32 zone, bool unread)
+{
+	const struct zse_zone *z = &e->zones[zone];
+
+	return (unread || (!z->windows && !clean_is_reading(e, zone))) &&
+	       zp_load(&z->live) > z->moving;
 }
 
 /**
@@ -292,18 +313,18 @@ void zse_gc_scan(struct zse_engine *e, struct zse_chunk *c,
 	struct zse_zone *z = &e->zones[zone];
 	struct found found = { 0 };
 	unsigned long flags;
-	bool lost = false;
+	bool lost;
 
 	found.unread = any_failed(w, 0, c->high);
+	zp_lock(&e->lock, flags);
 	if (found.unread) {
-		zp_lock(&e->lock, flags);
 		zp_store(&e->recovery.failing, true);
 		e->counters.read_errors++;
-		lost = is_lost(e, z);
-		zp_unlock(&e->lock, flags);
 	}
+	lost = is_lost(e, z);
+	zp_unlock(&e->lock, flags);
 	if (lost)
-		lose_unread(e, c, w);
+		lose_damaged(e, c, w);
 	for (at = 0; at < c->nr_claimed;)
 		at += take(e, c, w, at, &found);
 
@@ -315,7 +336,7 @@ void zse_gc_scan(struct zse_engine *e, struct zse_chunk *c,
 	e->counters.gc_read_blocks += c->nr;
 	e->counters.gc_skipped_cached += found.cached;
 	flow_gc_read(e, c->fill);
-	if (found.unread && zp_load(&z->live) > z->moving)
+	if (pages_stay(e, zone, found.unread))
 		recover_move_failed(e, zone, true);
 	zone_check_drained(e, zone);
 	zp_unlock(&e->lock, flags);

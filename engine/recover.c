@@ -41,6 +41,11 @@
  * before swap-out fails, a round includes WORN zones, and GC may read DEFERRED
  * ones early.
  *
+ * Each failed append of GC costs the rest of a zone, so GC may empty one zone
+ * after the other while swap-out waits, and never gain one. Once as many of its
+ * appends have failed as there are zones, GC works in vain: swap-out fails until
+ * one of its own appends works.
+ *
  * Everything here runs under the engine lock; functions that the host calls
  * take it. zone_is_failed(), zone_is_deferred() and zse_read_worked() do
  * without.
@@ -162,6 +167,31 @@ static bool round_schedule(struct zse_engine *e)
 	r->countdown = r->gap;
 	r->wanted = true;
 	return true;
+}
+
+/* An append of GC failed. */
+void recover_gc_append_failed(struct zse_engine *e)
+{
+	struct zse_recovery *r = &e->recovery;
+
+	if (!list_empty(&e->pool.stalled))
+		zp_store(&r->vain, r->vain + 1);
+}
+
+/*
+ * An append of swap-out worked. Without a lock: a failure of GC that is counted
+ * at the same time may undo this, which the next one makes good.
+ */
+void recover_swapped_out(struct zse_engine *e)
+{
+	if (zp_load(&e->recovery.vain))
+		zp_store(&e->recovery.vain, 0);
+}
+
+/* Is GC unable to give swap-out a zone? */
+bool recover_in_vain(const struct zse_engine *e)
+{
+	return zp_load(&e->recovery.vain) >= e->cfg.nr_zones;
 }
 
 /*

@@ -500,6 +500,7 @@ static void chunk_retry(struct zse_engine *e, struct zse_chunk *c)
 {
 	c->retries++;
 	if (c->gc) {
+		recover_gc_append_failed(e);
 		e->gc.unplaced += entries_len(e, c, c->done, c->nr_inflight);
 		chunk_wait(e, c, &e->pool.gc_ready, true);
 	} else if (c->retries > ZSE_MAX_RETRIES) {
@@ -576,6 +577,7 @@ static bool append_worked(struct zse_engine *e, struct zse_chunk *c, u32 blocks,
 	unsigned long flags;
 
 	count_swapped_out(e, c);
+	recover_swapped_out(e);
 	c->done += c->nr_inflight;
 	*finished = c->done == c->nr;
 	if (!*finished) {

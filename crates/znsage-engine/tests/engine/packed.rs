@@ -64,6 +64,8 @@ struct Run {
     most_errors: u32,
     /// A block of the device that can never be read.
     bad: Option<u32>,
+    /// One that something else was written to, without an error.
+    overwritten: Option<u32>,
     /// Percent of pages that do not shrink.
     raw: u32,
     now: u64,
@@ -136,6 +138,7 @@ impl Run {
             chance: rng.pick(&[2, 20]),
             most_errors: if errors { rng.between(1, 8) } else { 0 },
             bad: None,
+            overwritten: None,
             raw: rng.pick(&[0, 50, 100, 100]),
             now: 1,
             moved: 0,
@@ -305,7 +308,9 @@ impl Run {
         let mut unread: Vec<bool> = (0..read.blocks.div_ceil(pack)).map(bad).collect();
         unread.iter_mut().for_each(|page| *page |= self.fails());
         self.dev.failed |= unread.contains(&true);
+        let overwritten = self.overwritten;
         let slot = |at: u32| match window[at as usize] {
+            Some((slot, _)) if overwritten == Some((base + at) / pack) => (slot + 1) % nr_slots,
             Some((slot, name)) if name & 0xff == 0 => slot,
             _ => at.wrapping_mul(2_654_435_761) % nr_slots,
         };
@@ -326,14 +331,15 @@ impl Run {
         self.e.gc_read_done(read);
     }
 
-    /// Pages that could not be read may be given up.
+    /// Pages that could not be read, or not be found, may be given up.
     fn see_losses(&mut self, base: u32, blocks: u32, unread: &[bool]) {
         for slot in 0..self.cfg.nr_slots {
             let Slot::Stored { block, len, .. } = self.slots[slot as usize] else { continue };
             let touches = block >= base
                 && block < base + blocks
-                && (block - base..(block - base + len).min(blocks))
-                    .any(|at| unread[(at / self.cfg.pack) as usize]);
+                && (self.overwritten == Some(block / self.cfg.pack)
+                    || (block - base..(block - base + len).min(blocks))
+                        .any(|at| unread[(at / self.cfg.pack) as usize]));
             if touches && matches!(self.look(slot), Read::Lost) {
                 self.slots[slot as usize] = Slot::Lost;
             }
@@ -526,6 +532,16 @@ impl Run {
 /// up, and no other.
 #[test]
 fn unreadable_pages_are_given_up() {
+    pages_are_given_up(false);
+}
+
+/// Nor one that holds something else: the pages that began in it are given up.
+#[test]
+fn overwritten_pages_are_given_up() {
+    pages_are_given_up(true);
+}
+
+fn pages_are_given_up(overwritten: bool) {
     let fits = |run: &Run| run.cfg.nr_slots == run.cfg.max_slots();
     let mut run = (3..).map(Run::new).find(fits).expect("one of the next seeds");
     run.most_errors = 0;
@@ -535,11 +551,15 @@ fn unreadable_pages_are_given_up() {
     run.settle();
     let Slot::Stored { block, len, .. } = run.slots[0] else { panic!("it was written") };
     let page = block / run.cfg.pack;
-    run.bad = Some(page);
+    let damage = if overwritten { &mut run.overwritten } else { &mut run.bad };
+    *damage = Some(page);
     run.errors = 1;
-    let touches = |slot: &Slot| {
-        matches!(slot, Slot::Stored { block, len, .. }
-            if block / run.cfg.pack <= page && (block + len - 1) / run.cfg.pack >= page)
+    let touches = |slot: &Slot| match *slot {
+        Slot::Stored { block, .. } if overwritten => block / run.cfg.pack == page,
+        Slot::Stored { block, len, .. } => {
+            (block / run.cfg.pack..=(block + len - 1) / run.cfg.pack).contains(&page)
+        }
+        _ => false,
     };
     let there: Vec<bool> = run.slots.iter().map(touches).collect();
     let zone = block / run.cfg.zone_blocks;
@@ -566,6 +586,7 @@ fn unreadable_pages_are_given_up() {
         assert_eq!(run.slots[slot as usize] == Slot::Lost, there[slot as usize], "slot {slot}");
     }
     run.bad = None;
+    run.overwritten = None;
     run.settle();
 }
 
