@@ -21,8 +21,9 @@ STRESS_SECONDS ?= 1
 # What `make bench` measures, and how many rounds.
 FIGURES ?= all
 ROUNDS ?= 3
-# What `make bench-workloads` runs.
+# What `make bench-workloads` runs, and on what, beside stock swap.
 WORKLOADS ?= all
+WORKLOAD_SYSTEMS ?= znsage
 # `make bench-ssd`: what swaps, how full the swap area is in percent, the accesses, the share
 # of a page that compression takes away, how often the area is written over before the
 # measurement, and real time for each unit of the drive's; the share of accesses that change
@@ -256,9 +257,9 @@ bench: bench-engine $(if $(filter-out engine%,$(subst $(comma), ,$(FIGURES))),la
 	target/release/znsage-lab bench --figures='$(FIGURES)' --rounds='$(ROUNDS)' --kernels='$(KERNELS)'
 
 # WORKLOADS=memcached,redis ROUNDS=1: bench/README.md.
-bench-workloads: lab ## real programs on znsage and on stock swap: memcached, Redis, gcc, sort
+bench-workloads: lab ## real programs on znsage, stock swap and others: memcached, Redis, gcc, sort
 	@vm/setup workloads
-	target/release/znsage-lab workloads --workloads='$(WORKLOADS)' --rounds='$(ROUNDS)'
+	target/release/znsage-lab workloads --workloads='$(WORKLOADS)' --systems='$(WORKLOAD_SYSTEMS)' --rounds='$(ROUNDS)'
 	target/release/znsage report build/workloads/result.json
 
 # LEVELS=80 PATTERNS=random SLOWDOWN=32: bench/README.md.

@@ -2,20 +2,27 @@
 //! `--compress`: pages of any length in the log, and a swap area that promises more than fits if
 //! no page shrinks.
 
+use std::ops::Range;
+
 use super::devices::MAIN;
 use crate::device::{bench_within, Device};
+use crate::direct::Disk;
 use crate::ensure;
 use crate::guest;
 use crate::kmsg::Log;
 use crate::memory::Memory;
+use crate::null_blk::NullBlk;
 use crate::outcome::{Context, Outcome};
-use crate::pattern::PAGE;
+use crate::pattern::{Random, PAGE};
 
-crate::cases![compress: shrinks, gc, zstd (more), refuses_in_time (more), whole_pages (more), changes];
+crate::cases![compress:
+    shrinks, gc, zstd (more), refuses_in_time (more), whole_pages (more), changes, damaged (more)];
 
 /// The benchmark's memory limit. Compression takes the CPU while pages are on their way out, which
 /// hold memory.
 const LIMIT: u64 = 40;
+
+const SECTOR: usize = 512;
 
 /// Memory for the benchmark of which so many bytes are swapped out.
 fn swapped_out(bytes: u64) -> String {
@@ -166,5 +173,69 @@ fn whole_pages(_: &mut Log) -> Outcome {
     let settings = [("compress", "zstd"), ("write_unit", "16384"), ("force", "1")];
     let device = Device::attach(&backing, &settings)?;
     device.rewrite(3000, 4)?;
+    device.end()
+}
+
+/// Pages of which half compresses to nothing.
+fn fill(memory: &mut Memory, slots: Range<usize>, key: u64) {
+    memory.fill(slots.clone(), key);
+    let bytes = &mut memory.bytes_mut()[slots.start * PAGE..slots.end * PAGE];
+    bytes.chunks_mut(PAGE).for_each(|page| page[PAGE / 2..].fill(7));
+}
+
+/// Reads each slot by itself. Returns how many fail; what is read must be right.
+fn unreadable(disk: &Disk, want: &Memory) -> Outcome<usize> {
+    let mut page = Memory::new(PAGE)?;
+    let mut failed = 0;
+    for slot in 0..want.pages() {
+        if disk.read_at(page.bytes_mut(), (slot * PAGE) as u64).is_err() {
+            failed += 1;
+            continue;
+        }
+        ensure!(page.page(0) == want.page(slot), "slot {slot} is wrong");
+    }
+    Ok(failed)
+}
+
+/// Something else is written to the device, in the middle of what the module has there, as by a
+/// drive that mixes up blocks. What is hit cannot be read; nothing wrong comes back, and GC goes on.
+fn damaged(_: &mut Log) -> Outcome {
+    let null = NullBlk::conventional(&[("size", "64")])?;
+    let settings = [("compress", "lz4"), ("zone_size", "1048576"), ("force", "1")];
+    let device = Device::attach(&null.node(), &settings)?;
+    let (disk, below) = (device.disk()?, Disk::open(&null.node())?);
+    let slots = disk.slots() / 16 * 16;
+    let mut memory = Memory::new(slots * PAGE)?;
+    let write = |memory: &mut Memory, slots: Range<usize>, key| {
+        fill(memory, slots.clone(), key);
+        disk.write_slots(memory, slots).context("write")
+    };
+    for run in (0..slots).step_by(16) {
+        write(&mut memory, run..run + 16, 1)?;
+    }
+    let (mut random, mut noise) = (Random::new(1), Memory::new(PAGE)?);
+    let sectors = below.bytes() as usize / SECTOR;
+    for key in 0..300 {
+        noise.fill(0..1, 1000 + key);
+        let sector = random.below(sectors - PAGE / SECTOR);
+        let bytes = SECTOR * (1 + random.below(PAGE / SECTOR));
+        below.write_at(&noise.bytes()[..bytes], (sector * SECTOR) as u64).context("overwrite")?;
+    }
+    let hit = unreadable(&disk, &memory)?;
+    // Three quarters of the slots again and again, so that GC moves the others.
+    for key in 2..5 {
+        for run in (0..slots).step_by(16) {
+            write(&mut memory, run..run + 12, key)?;
+        }
+    }
+    let (left, moved) = (unreadable(&disk, &memory)?, device.counter("gc_blocks")?);
+    print!("{hit} slots hit, {left} left; {moved} blocks moved ... ");
+    ensure!(hit > 100 && left > 0 && left < hit / 2, "slots that cannot be read");
+    ensure!(moved > 0, "GC moved nothing");
+    write(&mut memory, 0..slots, 5)?;
+    let left = unreadable(&disk, &memory)?;
+    ensure!(left == 0, "{left} slots cannot be read after they were written again");
+    drop((disk, below));
+    device.check()?;
     device.end()
 }

@@ -14,6 +14,7 @@ mod program;
 mod scsi_debug;
 mod ssd;
 mod swap;
+mod vmstat;
 mod work;
 mod workloads;
 mod zram;
@@ -72,6 +73,8 @@ enum Job {
         #[arg(long)]
         workloads: Vec<String>,
         #[arg(long)]
+        systems: Vec<String>,
+        #[arg(long)]
         rounds: u32,
     },
 }
@@ -88,6 +91,8 @@ pub fn run(args: &Args) -> Result<()> {
         Job::Density { out, density } => density::run(out, density),
         Job::Idle { .. } => Ok(()),
         Job::Ssd { out, turn } => ssd::run(out, turn),
-        Job::Workloads { out, workloads, rounds } => workloads::run(out, workloads, *rounds),
+        Job::Workloads { out, workloads, systems, rounds } => {
+            workloads::run(out, workloads, systems, *rounds)
+        }
     }
 }

@@ -9,10 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::nvmevirt;
-use super::program::{call, set};
 use super::swap::{device, memory, release, Swap};
+use super::vmstat::Swapped;
 use super::work::{measure, Work};
-use super::zram;
 use crate::files::{read, write_json};
 use crate::model::PAGE;
 use crate::result::{Context, Result};
@@ -20,6 +19,8 @@ use crate::ssd::{Flash, Measured, OnDrive, System, Turn};
 
 const LIMIT: u64 = 64 << 20;
 const THREADS: u32 = 16;
+/// What zram's compressed pages may take of the limit.
+const ZRAM_MEMORY: u64 = 16 << 20;
 
 /// Of the times that the area is written over before the measurement, the last part is at the
 /// measurement's speed.
@@ -34,7 +35,7 @@ const SECONDS: u32 = 30;
 pub fn run(out: &Path, turn: &Turn) -> Result<()> {
     let (node, drive) = Drive::of(&turn.on)?;
     let swap = on(&turn.on, &node)?;
-    let of_zram = if turn.on.system == System::Zram { zram::MEMORY } else { 0 };
+    let of_zram = if turn.on.system == System::Zram { ZRAM_MEMORY } else { 0 };
     let limit = LIMIT - of_zram;
     let arguments = vec![
         format!("--memory-limit={limit}"),
@@ -66,14 +67,8 @@ pub fn on(drive: &OnDrive, device: &str) -> Result<Swap> {
     match drive.system {
         System::Stock => Swap::stock_whole(device, &[]),
         System::Discard => Swap::stock_whole(device, &["--discard"]),
-        System::Zswap => {
-            call("modprobe", &["lz4"])?;
-            for (name, value) in [("compressor", "lz4"), ("zpool", "zsmalloc"), ("enabled", "Y")] {
-                set(&format!("/sys/module/zswap/parameters/{name}"), value)?;
-            }
-            Swap::stock_whole(device, &[])
-        }
-        System::Zram => Swap::zram(device, drive.drive),
+        System::Zswap => Swap::stock_whole(device, &[])?.behind_zswap(),
+        System::Zram => Swap::zram(device, drive.drive, ZRAM_MEMORY),
         System::Virtual => znsage(drive, device, &[&zone, "--force"]),
         System::VirtualLz4 => znsage(drive, device, &[&zone, "--force", "--compress=lz4"]),
         System::Zones => znsage(drive, device, &[]),
@@ -194,19 +189,9 @@ impl Drive {
             }
             Drive::Nvmevirt => nvmevirt::counters()?,
         };
-        let swapped_out = swapped_out(&read(Path::new("/proc/vmstat"))?)?;
+        let swapped_out = Swapped::now()?.pages_out;
         Ok(Flash { swapped_out, written, programmed })
     }
-}
-
-/// Pages that left memory as the programs have it: to the device, or into zswap. What zswap
-/// writes to the device later had left before.
-fn swapped_out(vmstat: &str) -> Result<u64> {
-    let count = |name: &str| -> Option<u64> {
-        vmstat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
-    };
-    let written = count("pswpout").ok_or("/proc/vmstat has no pswpout")?;
-    Ok(written + count("zswpout").unwrap_or(0) - count("zswpwb").unwrap_or(0))
 }
 
 /// The last so many seconds before the work's end.
@@ -219,15 +204,6 @@ fn window(series: &[(Instant, Flash)], seconds: f64) -> Option<Flash> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn zswap_counts_once() {
-        let stock = "pswpin 5\npswpout 100\n";
-        assert_eq!(swapped_out(stock), Ok(100));
-        // 30 of the 100 went through zswap, which has 20 more.
-        assert_eq!(swapped_out(&format!("{stock}zswpin 1\nzswpout 50\nzswpwb 30\n")), Ok(120));
-        assert!(swapped_out("pswpin 5\n").is_err());
-    }
 
     #[test]
     fn the_window_is_the_end_of_the_series() {

@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use super::program::call;
+use super::program::{call, set};
 use super::zram::Zram;
 use crate::model::{System, PAGE};
 use crate::result::{Context, Result};
@@ -25,13 +25,19 @@ pub struct Status {
     pub write_errors: u64,
 }
 
+/// What is between the kernel and the device; it goes when the swap is off.
+enum Layer {
+    None,
+    Zswap,
+    Zram(Zram),
+}
+
 /// Swap that is on, and turned off when dropped.
 pub struct Swap {
     pub system: System,
     device: String,
     off: bool,
-    /// Below the swap area; it goes when that is off.
-    zram: Option<Zram>,
+    layer: Layer,
 }
 
 impl Swap {
@@ -46,7 +52,7 @@ impl Swap {
     }
 
     fn of(system: System, device: &str) -> Swap {
-        Swap { system, device: device.to_string(), off: false, zram: None }
+        Swap { system, device: device.to_string(), off: false, layer: Layer::None }
     }
 
     /// Stock swap on all of a device, as people set it up.
@@ -56,11 +62,21 @@ impl Swap {
         Ok(Swap::of(System::Stock, device))
     }
 
-    /// Stock swap on zram of `bytes`, which writes back to the device.
-    pub fn zram(device: &str, bytes: u64) -> Result<Swap> {
-        let zram = Zram::on(device, bytes)?;
+    /// The same with zswap in front of it.
+    pub fn behind_zswap(mut self) -> Result<Swap> {
+        call("modprobe", &["lz4"])?;
+        self.layer = Layer::Zswap;
+        for (name, value) in [("compressor", "lz4"), ("zpool", "zsmalloc"), ("enabled", "Y")] {
+            zswap(name, value)?;
+        }
+        Ok(self)
+    }
+
+    /// Stock swap on zram of `bytes`, which writes back to the device what takes more than `memory`.
+    pub fn zram(device: &str, bytes: u64, memory: u64) -> Result<Swap> {
+        let zram = Zram::on(device, bytes, memory)?;
         let mut swap = Swap::stock_whole(zram.node(), &[])?;
-        swap.zram = Some(zram);
+        swap.layer = Layer::Zram(zram);
         Ok(swap)
     }
 
@@ -89,7 +105,11 @@ impl Swap {
             System::Stock => call("swapoff", &[&self.device]),
             System::Znsage => call("znsage", &["off", &self.device]),
         }?;
-        self.zram.take().map_or(Ok(()), Zram::off)
+        match std::mem::replace(&mut self.layer, Layer::None) {
+            Layer::None => Ok(()),
+            Layer::Zswap => zswap("enabled", "N"),
+            Layer::Zram(zram) => zram.off(),
+        }
     }
 }
 
@@ -98,6 +118,11 @@ impl Drop for Swap {
         // After an error; that one is reported.
         let _ = self.turn_off();
     }
+}
+
+/// Sets a parameter of zswap.
+fn zswap(name: &str, value: &str) -> Result<()> {
+    set(&format!("/sys/module/zswap/parameters/{name}"), value)
 }
 
 /// Turns znsage on and off on a device to learn its size.

@@ -16,9 +16,6 @@ use crate::result::Result;
 const NAME: &str = "zram0";
 const NODE: &str = "/dev/zram0";
 
-/// What zram's compressed pages may take. The program under test has as much less.
-pub const MEMORY: u64 = 16 << 20;
-
 /// Pages of one request: few, so that the memory is looked at often.
 const BATCH: u64 = 256;
 
@@ -34,8 +31,8 @@ fn file(name: &str) -> String {
 }
 
 impl Zram {
-    /// A device of `bytes`, whose pages go to `drive`.
-    pub fn on(drive: &str, bytes: u64) -> Result<Zram> {
+    /// A device of `bytes`, whose pages go to `drive` if they take more than `memory`.
+    pub fn on(drive: &str, bytes: u64, memory: u64) -> Result<Zram> {
         call("modprobe", &["lz4"])?;
         call("modprobe", &["zram", "num_devices=1"])?;
         set(&file("comp_algorithm"), "lz4")?;
@@ -46,7 +43,7 @@ impl Zram {
         let (stop_too, most_too) = (Arc::clone(&stop), Arc::clone(&most));
         let writer = thread::spawn(move || {
             while !stop_too.load(Ordering::Relaxed) {
-                if let Err(message) = write_back(&most_too) {
+                if let Err(message) = write_back(memory, &most_too) {
                     eprintln!("  zram: {message}");
                     break;
                 }
@@ -81,10 +78,10 @@ impl Drop for Zram {
 }
 
 /// Has a batch written if zram has too much; otherwise waits.
-fn write_back(most: &AtomicU64) -> Result<()> {
+fn write_back(memory: u64, most: &AtomicU64) -> Result<()> {
     let used = used(&read(Path::new(&file("mm_stat")))?)?;
     most.fetch_max(used, Ordering::Relaxed);
-    if used <= MEMORY {
+    if used <= memory {
         thread::sleep(Duration::from_millis(20));
         return Ok(());
     }

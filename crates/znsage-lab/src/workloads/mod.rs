@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `znsage-lab workloads`: real programs on znsage and on stock swap, in one boot. The
+//! `znsage-lab workloads`: real programs on znsage, stock swap and others, in one boot. The
 //! programs run in the guest, and YCSB, the client of memcached, on the host.
 //! bench/README.md describes them.
 
@@ -15,10 +15,11 @@ use serde::Serialize;
 
 use crate::files;
 use crate::load::show;
+use crate::model::PAGE;
 use crate::result::Result;
 use crate::table::{clock, micros, size, thousands, Table};
 use crate::vm::{self, Clock, Vm};
-use model::{select, Comparison, Measured, Metric, Workload};
+use model::{select, select_systems, Comparison, Measured, Metric, Run, Setting, Workload};
 
 /// A device for each system, and a disk for files.
 const SWAP: &str = "size=512M";
@@ -32,6 +33,10 @@ pub struct Args {
     /// Names: memcached, etc, redis, compile, sort [default: all]
     #[arg(long, value_name = "NAME,...")]
     workloads: Vec<String>,
+
+    /// Names, beside stock swap: zswap, zram, znsage, znsage-lz4, znsage-zstd, or all
+    #[arg(long, value_name = "NAME,...", default_value = "znsage")]
+    systems: Vec<String>,
 
     /// Repetitions on each system, in turns; medians count
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
@@ -55,6 +60,7 @@ struct Document {
 pub fn run(args: &Args) -> Result<bool> {
     let start = Instant::now();
     let chosen = select(&args.workloads)?;
+    let systems = select_systems(&args.systems)?;
     let out = Path::new("build/workloads");
     check_programs(&chosen)?;
     if chosen.contains(&Workload::Compile) {
@@ -76,6 +82,7 @@ pub fn run(args: &Args) -> Result<bool> {
         job: "workloads",
         arguments: vec![
             format!("--workloads={}", names.join(",")),
+            format!("--systems={}", systems.iter().map(|s| s.option()).collect::<Vec<_>>().join(",")),
             format!("--rounds={}", args.rounds),
         ],
         out,
@@ -141,14 +148,21 @@ fn missing(chosen: &[Workload], is_here: impl Fn(&str) -> bool) -> Vec<&'static 
 }
 
 fn to_text(document: &Document) -> String {
-    let head = ["", "in memory", "stock swap", "znsage", "znsage / stock", "in the rounds"];
-    let mut table = Table::new(&head);
+    let systems = settings(document);
+    let names = systems.iter().map(|s| match s {
+        Setting::Memory | Setting::Stock => s.name().to_string(),
+        _ => format!("{}, of stock's (in the rounds)", s.name()),
+    });
+    let head: Vec<String> = std::iter::once(String::new()).chain(names).collect();
+    let mut table = Table::new(&head.iter().map(String::as_str).collect::<Vec<_>>());
     for comparison in &document.workloads {
         table.row([format!("**{}**", comparison.title)]);
         for metric in &comparison.metrics {
-            table.row(row(comparison, metric));
+            let cell = |&setting: &Setting| cell(comparison, setting, metric);
+            table.row(row(&metric.title, systems.iter().map(cell)));
         }
-        table.row(pages(comparison));
+        let cell = |&setting: &Setting| pages(comparison, setting);
+        table.row(row("pages swapped in, out; written", systems.iter().map(cell)));
     }
     let kernel = match document.kernel.as_str() {
         "" => String::new(),
@@ -164,36 +178,48 @@ fn to_text(document: &Document) -> String {
     )
 }
 
-fn row(comparison: &Comparison, metric: &Metric) -> Vec<String> {
-    let found = comparison.summary(metric);
-    let cell = |value: f64| match (value.is_nan(), metric.unit.as_str()) {
-        (true, _) => "-".to_string(),
-        (_, "us") => micros(value),
-        (_, "s") => format!("{value:.1} s"),
-        (_, unit) => format!("{} {unit}", thousands(value)),
-    };
-    let ratio = |value: f64| match value.is_nan() {
-        true => "-".to_string(),
-        false => format!("{value:.2}"),
-    };
-    let range = found.range.map_or("-".to_string(), |(a, b)| format!("{a:.2} to {b:.2}"));
-    let mut row = vec![format!("- {}", metric.title)];
-    row.extend([found.memory, found.stock, found.znsage].map(cell));
-    row.extend([ratio(found.ratio), range]);
-    row
+/// All that were measured.
+fn settings(document: &Document) -> Vec<Setting> {
+    let runs = document.workloads.iter().flat_map(|c| &c.runs);
+    runs.map(|run| run.setting).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// The row of swapped pages.
-fn pages(comparison: &Comparison) -> Vec<String> {
-    let read = comparison.summary_of(|r| Some(r.pages_swapped_in as f64));
-    let written = comparison.summary_of(|r| Some(r.pages_swapped_out as f64));
-    let both = |a: f64, b: f64| format!("{}, {}", thousands(a), thousands(b));
-    vec![
-        "- pages swapped in, out".to_string(),
-        String::new(),
-        both(read.stock, written.stock),
-        both(read.znsage, written.znsage),
-    ]
+fn row(title: &str, cells: impl Iterator<Item = String>) -> Vec<String> {
+    std::iter::once(format!("- {title}")).chain(cells).collect()
+}
+
+fn cell(comparison: &Comparison, setting: Setting, metric: &Metric) -> String {
+    let Some(found) = comparison.summary(setting, metric) else {
+        return "-".to_string();
+    };
+    let value = match metric.unit.as_str() {
+        "us" => micros(found.value),
+        "s" => format!("{:.1} s", found.value),
+        unit => format!("{} {unit}", thousands(found.value)),
+    };
+    match setting {
+        Setting::Memory | Setting::Stock => value,
+        _ => {
+            let (least, greatest) = found.range;
+            format!("{value}, {:.2} ({least:.2} to {greatest:.2})", found.ratio)
+        }
+    }
+}
+
+/// Swapped pages, and of a page swapped out, what part was written to the device.
+fn pages(comparison: &Comparison, setting: Setting) -> String {
+    let median = |value: &dyn Fn(&Run) -> f64| {
+        comparison.summary_of(setting, |r| Some(value(r))).map_or(f64::NAN, |s| s.value)
+    };
+    match setting {
+        Setting::Memory => String::new(),
+        _ => format!(
+            "{}, {}; {:.2}",
+            thousands(median(&|r| r.pages_swapped_in as f64)),
+            thousands(median(&|r| r.pages_swapped_out as f64)),
+            median(&|r| r.bytes_written as f64 / (r.pages_swapped_out * PAGE) as f64)
+        ),
+    }
 }
 
 fn sizes(comparison: &Comparison) -> String {
@@ -228,9 +254,9 @@ mod tests {
     fn table_compares_the_settings() {
         let text = to_text(&document());
         for cells in [
-            "| 2,000 requests/s | 900 requests/s | 1,000 requests/s |           1.11 |  1.00 to 1.20 |",
+            "| 2,000 requests/s |     900 requests/s | 1,000 requests/s, 1.11 (1.00 to 1.20) |",
             "| - Reads, 99 %",
-            "|     5,000, 4,000 |",
+            "5,000, 4,000; 1.50 |",
             "A store, 95/5: 100 MiB of memory, limited to 50 MiB; all 100 keys",
         ] {
             assert!(text.contains(cells), "{cells}\n{text}");

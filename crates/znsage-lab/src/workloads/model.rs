@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use znsage_sim::stats::median;
 
-use crate::model::System;
 use crate::result::Result;
 use crate::select;
 
@@ -40,26 +39,55 @@ pub fn select(words: &[String]) -> Result<Vec<Workload>> {
 }
 
 /// Where a workload's memory is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Setting {
     /// All in memory, without a limit and without swap.
     Memory,
     Stock,
+    /// Stock swap behind zswap.
+    Zswap,
+    /// zram, which writes back to the device of stock swap.
+    Zram,
     Znsage,
+    ZnsageLz4,
+    ZnsageZstd,
+}
+
+/// Each setting with swap, by its name in WORKLOAD_SYSTEMS=.
+const SYSTEMS: [(Setting, &str); 6] = [
+    (Setting::Stock, "stock"),
+    (Setting::Zswap, "zswap"),
+    (Setting::Zram, "zram"),
+    (Setting::Znsage, "znsage"),
+    (Setting::ZnsageLz4, "znsage-lz4"),
+    (Setting::ZnsageZstd, "znsage-zstd"),
+];
+
+/// The settings with swap of these names, and stock swap, with which the others are compared.
+pub fn select_systems(words: &[String]) -> Result<Vec<Setting>> {
+    let mut chosen = select::select("system", words, &SYSTEMS, |name, word| name == word)?;
+    if !chosen.contains(&Setting::Stock) {
+        chosen.insert(0, Setting::Stock);
+    }
+    Ok(chosen)
 }
 
 impl Setting {
-    pub fn system(self) -> Option<System> {
+    pub fn name(self) -> &'static str {
         match self {
-            Setting::Memory => None,
-            Setting::Stock => Some(System::Stock),
-            Setting::Znsage => Some(System::Znsage),
+            Setting::Memory => "in memory",
+            Setting::Stock => "stock swap",
+            Setting::Zswap => "zswap, lz4",
+            Setting::Zram => "zram, lz4",
+            Setting::Znsage => "znsage",
+            Setting::ZnsageLz4 => "znsage, lz4",
+            Setting::ZnsageZstd => "znsage, zstd",
         }
     }
 
-    pub fn name(self) -> &'static str {
-        self.system().map_or("in memory", System::name)
+    pub fn option(self) -> &'static str {
+        SYSTEMS.iter().find(|row| row.0 == self).expect("every system has a row").1
     }
 }
 
@@ -86,6 +114,20 @@ pub struct Sizes {
     pub limit_bytes: u64,
 }
 
+impl Sizes {
+    /// What the workload may have. zram's memory is not the workload's, so there is less left.
+    pub fn limit(&self, setting: Setting) -> Option<u64> {
+        match setting {
+            Setting::Memory => None,
+            Setting::Zram => Some(self.limit_bytes - ZRAM_MEMORY),
+            _ => Some(self.limit_bytes),
+        }
+    }
+}
+
+/// What zram's compressed pages may take.
+pub const ZRAM_MEMORY: u64 = 8 << 20;
+
 /// One measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
@@ -96,6 +138,8 @@ pub struct Run {
     pub seconds: f64,
     pub pages_swapped_in: u64,
     pub pages_swapped_out: u64,
+    /// To the device.
+    pub bytes_written: u64,
     pub values: BTreeMap<String, f64>,
     /// Which results were found right.
     pub verified: String,
@@ -112,40 +156,37 @@ pub struct Comparison {
     pub runs: Vec<Run>,
 }
 
-/// The medians of a value in each setting, and their ratio, znsage to stock; NaN
-/// where nothing was measured.
+/// The median of a value in a setting, and its ratio to stock swap.
 #[derive(Debug, PartialEq)]
 pub struct Summary {
-    pub memory: f64,
-    pub stock: f64,
-    pub znsage: f64,
+    pub value: f64,
     pub ratio: f64,
     /// The least and the greatest ratio of one round.
-    pub range: Option<(f64, f64)>,
+    pub range: (f64, f64),
 }
 
 impl Comparison {
-    pub fn summary(&self, metric: &Metric) -> Summary {
-        self.summary_of(|run| run.values.get(&metric.name).copied())
+    /// `None` where nothing was measured.
+    pub fn summary(&self, setting: Setting, metric: &Metric) -> Option<Summary> {
+        self.summary_of(setting, |run| run.values.get(&metric.name).copied())
     }
 
-    pub fn summary_of(&self, value: impl Fn(&Run) -> Option<f64>) -> Summary {
+    pub fn summary_of(
+        &self,
+        setting: Setting,
+        value: impl Fn(&Run) -> Option<f64>,
+    ) -> Option<Summary> {
         let values = |setting| -> Vec<f64> {
             self.runs.iter().filter(|r| r.setting == setting).filter_map(&value).collect()
         };
-        let of = |setting| median(&values(setting)).unwrap_or(f64::NAN);
-        let (stock, znsage) = (of(Setting::Stock), of(Setting::Znsage));
-        let rounds = values(Setting::Znsage).into_iter().zip(values(Setting::Stock));
-        let ratios: Vec<f64> = rounds.map(|(znsage, stock)| znsage / stock).collect();
-        let least = ratios.iter().copied().reduce(f64::min);
-        let greatest = ratios.iter().copied().reduce(f64::max);
-        Summary {
-            memory: of(Setting::Memory),
-            stock,
-            znsage,
-            ratio: znsage / stock,
-            range: least.zip(greatest),
-        }
+        let (mine, stock) = (values(setting), values(Setting::Stock));
+        let of = median(&mine)?;
+        let ratios = || mine.iter().zip(&stock).map(|(mine, stock)| mine / stock);
+        Some(Summary {
+            value: of,
+            ratio: of / median(&stock).unwrap_or(f64::NAN),
+            range: (ratios().fold(f64::NAN, f64::min), ratios().fold(f64::NAN, f64::max)),
+        })
     }
 }
 
@@ -177,6 +218,7 @@ pub mod tests {
             seconds: 15.0,
             pages_swapped_in: if setting == Setting::Memory { 0 } else { 5000 },
             pages_swapped_out: if setting == Setting::Memory { 0 } else { 4000 },
+            bytes_written: if setting == Setting::Memory { 0 } else { 6000 << 12 },
             values: [("rate".to_string(), rate), ("p99".to_string(), 2e6 / rate)].into(),
             verified: "all 100 keys".to_string(),
         };
@@ -201,16 +243,19 @@ pub mod tests {
     #[test]
     fn summary_compares_medians_and_rounds() {
         let c = comparison();
-        let got = c.summary(&c.metrics[0]);
-        assert_eq!((got.memory, got.stock, got.znsage), (2000.0, 900.0, 1000.0));
-        assert_eq!(got.ratio, 1000.0 / 900.0);
-        assert_eq!(got.range, Some((1.0, 1.2)));
+        let of = |setting| c.summary(setting, &c.metrics[0]).unwrap();
+        assert_eq!(of(Setting::Memory).value, 2000.0);
+        assert_eq!(of(Setting::Stock).value, 900.0);
+        let znsage = Summary { value: 1000.0, ratio: 1000.0 / 900.0, range: (1.0, 1.2) };
+        assert_eq!(of(Setting::Znsage), znsage);
+        assert_eq!(c.summary(Setting::Zswap, &c.metrics[0]), None);
     }
 
     #[test]
-    fn summary_of_nothing_is_nan() {
-        let c = Comparison { runs: Vec::new(), ..comparison() };
-        let got = c.summary(&c.metrics[0]);
-        assert!(got.ratio.is_nan() && got.range.is_none());
+    fn stock_swap_is_always_there() {
+        let select = |text: &str| select_systems(&[text.to_string()]).unwrap();
+        assert_eq!(select("znsage-lz4"), [Setting::Stock, Setting::ZnsageLz4]);
+        assert_eq!(select("znsage,stock"), [Setting::Stock, Setting::Znsage]);
+        assert_eq!(select("all").len(), SYSTEMS.len());
     }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Results of `make bench-workloads`: real programs in memory, on stock swap and on
-//! znsage.
+//! Results of `make bench-workloads`: real programs in memory, on stock swap, on znsage and
+//! on other systems.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use znsage_sim::chart::Look;
+use znsage_sim::chart::{Look, Variant};
 use znsage_sim::html::{Block, Section};
 use znsage_sim::spec::SystemKind;
 use znsage_sim::stats;
@@ -49,26 +49,43 @@ struct Run {
     seconds: f64,
     pages_swapped_in: u64,
     pages_swapped_out: u64,
+    bytes_written: u64,
     values: BTreeMap<String, f64>,
     verified: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 enum System {
     Memory,
     Stock,
+    Zswap,
+    Zram,
     Znsage,
+    ZnsageLz4,
+    ZnsageZstd,
 }
 
 impl System {
-    const ALL: [System; 3] = [System::Memory, System::Stock, System::Znsage];
+    const ALL: [System; 7] = [
+        System::Memory,
+        System::Stock,
+        System::Zswap,
+        System::Zram,
+        System::Znsage,
+        System::ZnsageLz4,
+        System::ZnsageZstd,
+    ];
 
     fn name(self) -> &'static str {
         match self {
             System::Memory => "in memory",
             System::Stock => "stock swap",
+            System::Zswap => "zswap, lz4",
+            System::Zram => "zram, lz4",
             System::Znsage => "znsage",
+            System::ZnsageLz4 => "znsage, lz4",
+            System::ZnsageZstd => "znsage, zstd",
         }
     }
 
@@ -76,7 +93,11 @@ impl System {
         let look = match self {
             System::Memory => Look::other(5),
             System::Stock => Look::system(SystemKind::Stock),
+            System::Zswap => Look::other(3),
+            System::Zram => Look::other(4),
             System::Znsage => Look::system(SystemKind::ZnSage),
+            System::ZnsageLz4 => System::Znsage.key().look.variant(Variant::Setting),
+            System::ZnsageZstd => System::Znsage.key().look.variant(Variant::OtherSetting),
         };
         Key { label: self.name().to_string(), look }
     }
@@ -86,7 +107,7 @@ pub fn sections(all: &[Named<Workloads>]) -> Vec<Section> {
     all.iter().flat_map(|one| of_one(one, all.len() > 1)).collect()
 }
 
-/// The sections of one result, which has both systems.
+/// The sections of one result.
 fn of_one(one: &Named<Workloads>, among_others: bool) -> Vec<Section> {
     let title = |text: &str| match among_others {
         true => format!("{}: {text}", one.name),
@@ -114,10 +135,16 @@ impl Workload {
         stats::median(&values)
     }
 
-    /// Ratio of znsage to stock.
-    fn ratio(&self, name: &str) -> Option<f64> {
+    /// Ratio to stock swap.
+    fn ratio(&self, system: System, name: &str) -> Option<f64> {
         let stock = self.median(System::Stock, name).filter(|v| *v > 0.0)?;
-        Some(self.median(System::Znsage, name)? / stock)
+        Some(self.median(system, name)? / stock)
+    }
+
+    /// The systems that it ran on.
+    fn systems(&self) -> Vec<System> {
+        let has = |system: &System| self.runs.iter().any(|r| r.system == *system);
+        System::ALL.into_iter().filter(has).collect()
     }
 
     /// The units of its values, in order.
@@ -142,27 +169,36 @@ fn shown(value: Option<f64>, unit: &str) -> String {
 }
 
 fn overview(w: &Workloads) -> Block {
-    let head = ["Program", "Value", "In memory", "Stock swap", "znsage", "znsage / stock"];
-    let rows = w.workloads.iter().flat_map(|workload| {
-        workload.metrics.iter().map(|m| {
-            let mut row = vec![workload.title.clone(), m.title.clone()];
-            row.extend(System::ALL.map(|s| shown(workload.median(s, &m.name), &m.unit)));
-            row.push(workload.ratio(&m.name).map_or("-".into(), |r| format!("{r:.2}")));
-            row
+    let has = |system: &System| w.workloads.iter().any(|one| one.systems().contains(system));
+    let systems: Vec<System> = System::ALL.into_iter().filter(has).collect();
+    let cell = |one: &Workload, m: &Metric, system: System| {
+        let value = shown(one.median(system, &m.name), &m.unit);
+        match (system, one.ratio(system, &m.name)) {
+            (System::Memory | System::Stock, _) | (_, None) => value,
+            (_, Some(ratio)) => format!("{value}, {ratio:.2} of stock swap's"),
+        }
+    };
+    let rows = w.workloads.iter().flat_map(|one| {
+        one.metrics.iter().map(|m| {
+            let cells = systems.iter().map(|&system| cell(one, m, system));
+            [one.title.clone(), m.title.clone()].into_iter().chain(cells).collect()
         })
     });
+    let mut head = vec!["Program", "Value"];
+    head.extend(systems.iter().map(|s| s.name()));
     table(&head, 2, rows.collect())
 }
 
 /// A chart for each unit, with the medians of all rounds.
 fn charts(workload: &Workload) -> Vec<Block> {
-    let keys = System::ALL.map(System::key);
+    let systems = workload.systems();
+    let keys: Vec<Key> = systems.iter().map(|s| s.key()).collect();
     let chart = |unit: &str| {
         let metrics = workload.metrics.iter().filter(|m| m.unit == unit);
         let groups: Vec<_> = metrics
             .map(|m| {
-                let values = System::ALL.map(|s| workload.median(s, &m.name));
-                (m.title.clone(), values.to_vec())
+                let values = systems.iter().map(|&s| workload.median(s, &m.name));
+                (m.title.clone(), values.collect())
             })
             .collect();
         bars((&workload.title, "medians of all rounds", unit), &keys, groups)
@@ -173,11 +209,11 @@ fn charts(workload: &Workload) -> Vec<Block> {
 fn sizes(workload: &Workload) -> Block {
     let memory = units::size(workload.memory_bytes);
     let limit = units::size(workload.limit_bytes);
-    Block::Small(format!("{memory} of memory, limited to {limit} on both systems with swap."))
+    Block::Small(format!("{memory} of memory, limited to {limit} where it swaps."))
 }
 
 fn runs(workload: &Workload) -> Block {
-    let mut head = vec!["System", "Checked", "Round", "Seconds", "Pages in", "Pages out"];
+    let mut head = vec!["System", "Checked", "Round", "Seconds", "Pages in", "Pages out", "MiB written"];
     head.extend(workload.metrics.iter().map(|m| m.title.as_str()));
     let row = |r: &Run| {
         let mut row = vec![
@@ -187,6 +223,7 @@ fn runs(workload: &Workload) -> Block {
             format!("{:.1}", r.seconds),
             r.pages_swapped_in.to_string(),
             r.pages_swapped_out.to_string(),
+            (r.bytes_written >> 20).to_string(),
         ];
         let value = |m: &Metric| shown(r.values.get(&m.name).copied(), &m.unit);
         row.extend(workload.metrics.iter().map(value));
@@ -226,8 +263,8 @@ mod tests {
         assert_eq!(one.median(System::Stock, "rate"), Some(900.0));
         assert_eq!(one.median(System::Memory, "rate"), Some(2000.0));
         assert_eq!(one.median(System::Memory, "none"), None);
-        assert_eq!(one.ratio("rate"), Some(1000.0 / 900.0));
-        assert_eq!(one.ratio("none"), None);
+        assert_eq!(one.ratio(System::Znsage, "rate"), Some(1000.0 / 900.0));
+        assert_eq!(one.ratio(System::Znsage, "none"), None);
     }
 
     #[test]
@@ -237,7 +274,7 @@ mod tests {
         // One for requests and one for latencies.
         assert_eq!(html.matches("<svg ").count(), 2);
         for text in
-            ["A store, 95/5", "1000 requests/s", "1.11", "all 100 keys", "100 MiB of memory"]
+            ["A store, 95/5", "1000 requests/s", "1.11 of stock", "all 100 keys", "100 MiB of memory"]
         {
             assert!(html.contains(text), "{text}");
         }

@@ -95,8 +95,8 @@ impl Load for Compile {
 
     fn measure(&mut self, setting: Setting) -> Result<Vec<Outcome>> {
         let group = Group::new("compile")?;
-        if setting.system().is_some() {
-            group.limit(self.sizes.limit_bytes)?;
+        if let Some(limit) = self.sizes.limit(setting) {
+            group.limit(limit)?;
         }
         let meter = Meter::start()?;
         self.compile(&group)?;

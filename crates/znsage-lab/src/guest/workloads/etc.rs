@@ -3,9 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::load::{Load, Outcome, Part};
+use super::load::{Load, Meter, Outcome, Part};
 use crate::guest::work;
-use crate::model::Phase;
 use crate::result::Result;
 use crate::workloads::model::{Metric, Setting, Sizes};
 
@@ -27,10 +26,7 @@ impl Etc {
 }
 
 fn arguments(setting: Setting) -> Vec<String> {
-    let limit = match setting {
-        Setting::Memory => "none".to_string(),
-        _ => SIZES.limit_bytes.to_string(),
-    };
+    let limit = SIZES.limit(setting).map_or("none".to_string(), |bytes| bytes.to_string());
     vec![
         "--pattern=etc".to_string(),
         format!("--size={}", SIZES.memory_bytes),
@@ -43,17 +39,6 @@ fn arguments(setting: Setting) -> Vec<String> {
     ]
 }
 
-fn outcome(phase: &Phase, verified: u64) -> Result<Outcome> {
-    let latency = phase.latency_us.ok_or("znsage bench tells no latency")?;
-    let values = [("pages", phase.ops_per_s), ("p50", latency.p50), ("p99", latency.p99)];
-    Ok(Outcome {
-        seconds: phase.seconds,
-        pages_in: phase.pages_swapped_in,
-        pages_out: phase.pages_swapped_out,
-        values: values.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
-        verified: format!("{verified} pages verified"),
-    })
-}
 
 impl Load for Etc {
     fn parts(&self) -> Vec<Part> {
@@ -68,14 +53,18 @@ impl Load for Etc {
     fn measure(&mut self, setting: Setting) -> Result<Vec<Outcome>> {
         self.runs += 1;
         let samples = self.raw.join(format!("etc-{}.samples", self.runs));
+        let meter = Meter::start()?;
         let report = work::report(setting.name(), &arguments(setting), &samples)?;
         if report.corrupt_pages > 0 {
             return Err(format!("{} corrupt pages", report.corrupt_pages));
         }
         let found = report.phases.iter().find(|p| p.name == "etc");
         let phase = found.ok_or("znsage bench has no phase etc")?;
+        let latency = phase.latency_us.ok_or("znsage bench tells no latency")?;
+        let values = [("pages", phase.ops_per_s), ("p50", latency.p50), ("p99", latency.p99)];
         let others = report.phases.iter().filter(|p| p.name != "fill");
-        Ok(vec![outcome(phase, others.map(|p| p.ops).sum())?])
+        let verified: u64 = others.map(|p| p.ops).sum();
+        Ok(vec![meter.stop(values, format!("{verified} pages verified"))?])
     }
 
     fn sizes(&self) -> Sizes {

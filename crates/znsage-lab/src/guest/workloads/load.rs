@@ -6,6 +6,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::files;
+use crate::guest::swap::device;
+use crate::guest::vmstat::Swapped;
 use crate::result::Result;
 use crate::workloads::model::{Metric, Run, Setting, Sizes};
 
@@ -14,6 +16,7 @@ pub struct Outcome {
     pub seconds: f64,
     pub pages_in: u64,
     pub pages_out: u64,
+    pub bytes_written: u64,
     pub values: BTreeMap<String, f64>,
     pub verified: String,
 }
@@ -60,21 +63,23 @@ impl Outcome {
             seconds: self.seconds,
             pages_swapped_in: self.pages_in,
             pages_swapped_out: self.pages_out,
+            bytes_written: self.bytes_written,
             values: self.values,
             verified: self.verified,
         })
     }
 }
 
-/// Measures time and swapped pages.
+/// Measures time, swapped pages and what the devices write.
 pub struct Meter {
     start: Instant,
-    pages: (u64, u64),
+    swapped: Swapped,
+    written: u64,
 }
 
 impl Meter {
     pub fn start() -> Result<Meter> {
-        Ok(Meter { start: Instant::now(), pages: swapped()? })
+        Ok(Meter { start: Instant::now(), swapped: Swapped::now()?, written: written()? })
     }
 
     pub fn seconds(&self) -> f64 {
@@ -87,25 +92,31 @@ impl Meter {
         verified: String,
     ) -> Result<Outcome> {
         let seconds = self.seconds();
-        let now = swapped()?;
+        let now = Swapped::now()?;
         Ok(Outcome {
             seconds,
-            pages_in: now.0 - self.pages.0,
-            pages_out: now.1 - self.pages.1,
+            pages_in: now.pages_in - self.swapped.pages_in,
+            pages_out: now.pages_out - self.swapped.pages_out,
+            bytes_written: written()? - self.written,
             values: values.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
             verified,
         })
     }
 }
 
-/// Pages swapped in and out since the boot.
-fn swapped() -> Result<(u64, u64)> {
-    let text = files::read(Path::new("/proc/vmstat"))?;
-    let count = |name: &str| {
-        let mut values = text.lines().filter_map(|l| l.strip_prefix(name)?.trim().parse().ok());
-        values.next().ok_or_else(|| format!("/proc/vmstat has no {name}"))
-    };
-    Ok((count("pswpin ")?, count("pswpout ")?))
+/// Bytes that the swap devices have written since the boot.
+fn written() -> Result<u64> {
+    const FIELD: usize = 6;
+    const SECTOR: u64 = 512;
+    let mut sectors = 0;
+    for name in ["CONV0", "ZNS0"] {
+        let node = device(name)?;
+        let path = Path::new("/sys/class/block").join(node.trim_start_matches("/dev/"));
+        let stat = files::read(&path.join("stat"))?;
+        let field = stat.split_whitespace().nth(FIELD).and_then(|n| n.parse::<u64>().ok());
+        sectors += field.ok_or_else(|| format!("stat of {node} is {stat:?}"))?;
+    }
+    Ok(sectors * SECTOR)
 }
 
 #[cfg(test)]
@@ -117,6 +128,7 @@ mod tests {
             seconds: 1.0,
             pages_in,
             pages_out,
+            bytes_written: 0,
             values: BTreeMap::new(),
             verified: String::new(),
         }

@@ -135,8 +135,8 @@ impl Load for Memcached {
     }
 
     fn measure(&mut self, setting: Setting) -> Result<Vec<Outcome>> {
-        if setting.system().is_some() {
-            self.group.limit(self.sizes.limit_bytes)?;
+        if let Some(limit) = self.sizes.limit(setting) {
+            self.group.limit(limit)?;
         }
         let outcomes = MIXES.map(|(_, _, reads)| self.mix(reads));
         // Its memory must fit again before swap is turned off.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Real programs: each in memory, on stock swap and on znsage, in turns.
+//! Real programs: each in memory, and on each system in turns.
 
 mod compile;
 mod etc;
@@ -14,15 +14,19 @@ mod sort;
 use std::path::Path;
 use std::time::Instant;
 
-use super::swap::{self, Swap};
+use super::swap::{self, device, Swap};
 use crate::files::{read, write_json};
 use crate::result::Result;
-use crate::workloads::model::{select, Comparison, Measured, Metric, Run, Setting, Workload};
+use crate::workloads::model::{
+    select, select_systems, Comparison, Measured, Metric, Run, Setting, Workload, ZRAM_MEMORY,
+};
+use crate::model::System;
 use group::Disk;
 use load::{Load, Outcome, Part};
 
-pub fn run(out: &Path, workloads: &[String], rounds: u32) -> Result<()> {
+pub fn run(out: &Path, workloads: &[String], systems: &[String], rounds: u32) -> Result<()> {
     let chosen = select(workloads)?;
+    let systems = select_systems(systems)?;
     let kernel = read(Path::new("/proc/sys/kernel/osrelease"))?;
     let mut measured = Measured { kernel: kernel.trim().to_string(), ..Measured::default() };
     let area = swap::offered(&swap::device("ZNS0")?)?.size_bytes;
@@ -31,7 +35,7 @@ pub fn run(out: &Path, workloads: &[String], rounds: u32) -> Result<()> {
         eprintln!("[{} of {}] {}", i + 1, chosen.len(), workload.name());
         let start = Instant::now();
         // A workload that fails does not keep the others from being measured.
-        match one(workload, out, area, rounds) {
+        match one(workload, out, area, &systems, rounds) {
             Ok(found) => measured.comparisons.extend(found),
             Err(message) => {
                 eprintln!("  {message}");
@@ -43,7 +47,13 @@ pub fn run(out: &Path, workloads: &[String], rounds: u32) -> Result<()> {
     write_json(&out.join("runs.json"), &measured)
 }
 
-fn one(workload: Workload, out: &Path, area: u64, rounds: u32) -> Result<Vec<Comparison>> {
+fn one(
+    workload: Workload,
+    out: &Path,
+    area: u64,
+    systems: &[Setting],
+    rounds: u32,
+) -> Result<Vec<Comparison>> {
     let mut load: Box<dyn Load> = match workload {
         Workload::Memcached => Box::new(memcached::Memcached::start(out)?),
         Workload::Etc => Box::new(etc::Etc::new(out)),
@@ -54,7 +64,7 @@ fn one(workload: Workload, out: &Path, area: u64, rounds: u32) -> Result<Vec<Com
     let parts = load.parts();
     let mut runs: Vec<Vec<Run>> = parts.iter().map(|_| Vec::new()).collect();
     for round in 1..=rounds {
-        for setting in order(round) {
+        for setting in order(systems, round) {
             let outcomes = measure(load.as_mut(), setting, area)?;
             for ((part, outcome), runs) in parts.iter().zip(outcomes).zip(&mut runs) {
                 eprintln!(
@@ -78,18 +88,32 @@ fn one(workload: Workload, out: &Path, area: u64, rounds: u32) -> Result<Vec<Com
     Ok(parts.into_iter().zip(runs).map(comparison).collect())
 }
 
-/// In memory first and only once, as some workloads take their sizes from it. The two
-/// systems take turns in being first.
-fn order(round: u32) -> Vec<Setting> {
+/// In memory first and only once, as some workloads take their sizes from it. Every other
+/// round has the systems in reverse.
+fn order(systems: &[Setting], round: u32) -> Vec<Setting> {
     match round {
-        1 => vec![Setting::Memory, Setting::Stock, Setting::Znsage],
-        n if n % 2 == 0 => vec![Setting::Znsage, Setting::Stock],
-        _ => vec![Setting::Stock, Setting::Znsage],
+        1 => [&[Setting::Memory], systems].concat(),
+        n if n % 2 == 0 => systems.iter().rev().copied().collect(),
+        _ => systems.to_vec(),
     }
 }
 
+/// The setting's swap. Stock swap's area is as large as znsage's.
+fn swap_on(setting: Setting, area: u64) -> Result<Option<Swap>> {
+    let zns = |options: &[&str]| Swap::znsage(&device("ZNS0")?, options);
+    Ok(Some(match setting {
+        Setting::Memory => return Ok(None),
+        Setting::Stock => Swap::on(System::Stock, area)?,
+        Setting::Zswap => Swap::on(System::Stock, area)?.behind_zswap()?,
+        Setting::Zram => Swap::zram(&device("CONV0")?, area, ZRAM_MEMORY)?,
+        Setting::Znsage => Swap::on(System::Znsage, area)?,
+        Setting::ZnsageLz4 => zns(&["--compress=lz4"])?,
+        Setting::ZnsageZstd => zns(&["--compress=zstd"])?,
+    }))
+}
+
 fn measure(load: &mut dyn Load, setting: Setting, area: u64) -> Result<Vec<Outcome>> {
-    let swap = setting.system().map(|system| Swap::on(system, area)).transpose()?;
+    let swap = swap_on(setting, area)?;
     let outcomes = load.measure(setting)?;
     swap.map_or(Ok(()), Swap::off)?;
     Ok(outcomes)
@@ -116,9 +140,10 @@ mod tests {
 
     #[test]
     fn systems_take_turns_in_being_first() {
-        let first: Vec<Setting> = (2..6).map(|round| order(round)[0]).collect();
-        use Setting::{Stock, Znsage};
+        use Setting::{Memory, Stock, Znsage};
+        let systems = [Stock, Znsage];
+        let first: Vec<Setting> = (2..6).map(|round| order(&systems, round)[0]).collect();
         assert_eq!(first, [Znsage, Stock, Znsage, Stock]);
-        assert_eq!(order(1)[0], Setting::Memory);
+        assert_eq!(order(&systems, 1), [Memory, Stock, Znsage]);
     }
 }

@@ -226,8 +226,8 @@ impl Load for Redis {
     }
 
     fn measure(&mut self, setting: Setting) -> Result<Vec<Outcome>> {
-        if setting.system().is_some() {
-            self.group.limit(self.sizes.limit_bytes)?;
+        if let Some(limit) = self.sizes.limit(setting) {
+            self.group.limit(limit)?;
         }
         self.requests_for(SETTLE)?;
         let meter = Meter::start()?;

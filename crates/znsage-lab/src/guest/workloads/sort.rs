@@ -124,8 +124,8 @@ impl Load for Sort {
     fn measure(&mut self, setting: Setting) -> Result<Vec<Outcome>> {
         drop_caches()?;
         let group = Group::new("sort")?;
-        if setting.system().is_some() {
-            group.limit(self.sizes.limit_bytes)?;
+        if let Some(limit) = self.sizes.limit(setting) {
+            group.limit(limit)?;
         }
         let meter = Meter::start()?;
         self.sort(&group)?;
