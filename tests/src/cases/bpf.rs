@@ -10,7 +10,7 @@ use crate::guest;
 use crate::kmsg::Log;
 use crate::outcome::{Context, Outcome};
 
-crate::cases![bpf: samples, ejected, holds_the_module, without_btf];
+crate::cases![bpf: samples, ejected, holds_the_module, without_btf (full)];
 
 /// The object file of a program.
 fn object(name: &str) -> String {

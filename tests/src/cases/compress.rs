@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::devices::MAIN;
+use super::devices::{MAIN, TIGHT};
 use crate::device::{bench_within, Device};
 use crate::direct::Disk;
 use crate::ensure;
@@ -16,7 +16,7 @@ use crate::outcome::{Context, Outcome};
 use crate::pattern::{Random, PAGE};
 
 crate::cases![compress:
-    shrinks, gc, zstd (more), refuses_in_time (more), whole_pages (more), changes, damaged (more)];
+    shrinks, gc (full), zstd (full), refuses_in_time (more), whole_pages (more), changes, damaged (more)];
 
 /// The benchmark's memory limit. Compression takes the CPU while pages are on their way out, which
 /// hold memory.
@@ -41,7 +41,7 @@ fn written(device: &Device) -> Outcome<f64> {
 /// Pages of which 60 % can be compressed away take less than half of the flash. More of them fit
 /// than the device has pages.
 fn shrink_by(how: &str) -> Outcome {
-    let backing = guest::device(MAIN)?;
+    let backing = guest::device(TIGHT)?;
     let plain = Device::attach(&backing, &[("force", "1")])?;
     let size = plain.counter("size_bytes")?;
     plain.end()?;

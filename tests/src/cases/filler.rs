@@ -4,7 +4,7 @@
 use std::fs;
 use std::thread;
 
-use super::devices::MAIN;
+use super::devices::{MAIN, TIGHT};
 use crate::child::GROUPS;
 use crate::device::{bench, Device};
 use crate::ensure;
@@ -86,7 +86,7 @@ fn comes_last(_: &mut Log) -> Outcome {
     // What the bench may keep in memory, and what has no room in the device then.
     const MEMORY: u64 = 20 << 20;
     const MORE: u64 = 8 << 20;
-    let device = Device::on(&guest::device(MAIN)?, &["--keep-slots", "--priority", "10"])?;
+    let device = Device::on(&guest::device(TIGHT)?, &["--keep-slots", "--priority", "10"])?;
     let null = NullBlk::conventional(&[("size", "32")])?;
     guest::ok(&["mkswap", &null.node()])?;
     guest::ok(&["swapon", "-p", "0", &null.node()])?;
