@@ -12,7 +12,7 @@ use crate::guest;
 use crate::kmsg::Log;
 use crate::outcome::{Context, Outcome};
 
-crate::cases![trace: simulated_waf (more)];
+crate::cases![trace: simulated_waf (full)];
 
 const TRACEFS: &str = "/sys/kernel/tracing";
 
