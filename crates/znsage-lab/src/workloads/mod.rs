@@ -82,7 +82,10 @@ pub fn run(args: &Args) -> Result<bool> {
         job: "workloads",
         arguments: vec![
             format!("--workloads={}", names.join(",")),
-            format!("--systems={}", systems.iter().map(|s| s.option()).collect::<Vec<_>>().join(",")),
+            format!(
+                "--systems={}",
+                systems.iter().map(|s| s.option()).collect::<Vec<_>>().join(",")
+            ),
             format!("--rounds={}", args.rounds),
         ],
         out,

@@ -213,7 +213,8 @@ fn sizes(workload: &Workload) -> Block {
 }
 
 fn runs(workload: &Workload) -> Block {
-    let mut head = vec!["System", "Checked", "Round", "Seconds", "Pages in", "Pages out", "MiB written"];
+    let mut head =
+        vec!["System", "Checked", "Round", "Seconds", "Pages in", "Pages out", "MiB written"];
     head.extend(workload.metrics.iter().map(|m| m.title.as_str()));
     let row = |r: &Run| {
         let mut row = vec![
@@ -273,9 +274,13 @@ mod tests {
         assert!(html.contains("<h1>znsage: real programs</h1>"), "{html}");
         // One for requests and one for latencies.
         assert_eq!(html.matches("<svg ").count(), 2);
-        for text in
-            ["A store, 95/5", "1000 requests/s", "1.11 of stock", "all 100 keys", "100 MiB of memory"]
-        {
+        for text in [
+            "A store, 95/5",
+            "1000 requests/s",
+            "1.11 of stock",
+            "all 100 keys",
+            "100 MiB of memory",
+        ] {
             assert!(html.contains(text), "{text}");
         }
         assert!(!html.contains("not measured"));

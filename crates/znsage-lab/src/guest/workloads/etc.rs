@@ -39,7 +39,6 @@ fn arguments(setting: Setting) -> Vec<String> {
     ]
 }
 
-
 impl Load for Etc {
     fn parts(&self) -> Vec<Part> {
         let metrics = vec![

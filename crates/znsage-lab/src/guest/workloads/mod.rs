@@ -16,11 +16,11 @@ use std::time::Instant;
 
 use super::swap::{self, device, Swap};
 use crate::files::{read, write_json};
+use crate::model::System;
 use crate::result::Result;
 use crate::workloads::model::{
     select, select_systems, Comparison, Measured, Metric, Run, Setting, Workload, ZRAM_MEMORY,
 };
-use crate::model::System;
 use group::Disk;
 use load::{Load, Outcome, Part};
 
