@@ -323,8 +323,8 @@ static enum verdict next_or_fail(struct zse_engine *e, struct zse_op *op,
 
 	if (next_ready(e, op, now))
 		return VERDICT_OP;
-	if (list_empty(from) && recover_in_vain(e))
-		from = &e->pool.stalled;
+	if (recover_in_vain(e))
+		list_splice_tail_init(&e->pool.stalled, from);
 	if (list_empty(&e->pool.queued) && list_empty(&e->pool.stalled) &&
 	    list_empty(&e->pool.gc_ready))
 		zp_store(&e->pool.waiting, false);

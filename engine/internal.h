@@ -484,7 +484,7 @@ void zone_health_event(struct zse_engine *e, struct zse_zone *z,
 		       enum zse_health_event what);
 void recover_gc_append_failed(struct zse_engine *e);
 void recover_swapped_out(struct zse_engine *e);
-bool recover_in_vain(const struct zse_engine *e);
+bool recover_in_vain(struct zse_engine *e);
 void recover_append_failed(struct zse_engine *e, struct zse_zone *z);
 void recover_append_worked(struct zse_engine *e);
 void recover_move_failed(struct zse_engine *e, u32 zone, bool unread);

@@ -41,10 +41,11 @@
  * before swap-out fails, a round includes WORN zones, and GC may read DEFERRED
  * ones early.
  *
- * Each failed append of GC costs the rest of a zone, so GC may empty one zone
+ * A failed append of GC may cost the rest of a zone, so GC may empty one zone
  * after the other while swap-out waits, and never gain one. Once as many of its
- * appends have failed as there are zones, GC works in vain: swap-out fails until
- * one of its own appends works.
+ * appends have failed as there are zones, and no append of swap-out has worked
+ * meanwhile, GC works in vain: the chunks that wait fail. Later chunks get the
+ * same chance.
  *
  * Everything here runs under the engine lock; functions that the host calls
  * take it. zone_is_failed(), zone_is_deferred() and zse_read_worked() do
@@ -188,10 +189,18 @@ void recover_swapped_out(struct zse_engine *e)
 		zp_store(&e->recovery.vain, 0);
 }
 
-/* Is GC unable to give swap-out a zone? */
-bool recover_in_vain(const struct zse_engine *e)
+/*
+ * Has GC worked in vain for the chunks that wait? The count begins anew: they
+ * fail, and later ones are to have the same chance.
+ */
+bool recover_in_vain(struct zse_engine *e)
 {
-	return zp_load(&e->recovery.vain) >= e->cfg.nr_zones;
+	struct zse_recovery *r = &e->recovery;
+
+	if (zp_load(&r->vain) < e->cfg.nr_zones)
+		return false;
+	zp_store(&r->vain, 0);
+	return true;
 }
 
 /*

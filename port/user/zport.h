@@ -248,6 +248,18 @@ static inline void list_del_init(struct list_head *n)
 	INIT_LIST_HEAD(n);
 }
 
+static inline void list_splice_tail_init(struct list_head *from,
+					 struct list_head *to)
+{
+	if (list_empty(from))
+		return;
+	from->next->prev = to->prev;
+	to->prev->next = from->next;
+	from->prev->next = to;
+	to->prev = from->prev;
+	INIT_LIST_HEAD(from);
+}
+
 #define list_entry(p, type, member)					\
 	((type *)((char *)(p) - offsetof(type, member)))
 #define list_first_entry(h, type, member)				\

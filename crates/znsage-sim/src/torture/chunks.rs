@@ -61,6 +61,8 @@ pub(super) struct Module {
     pub(super) unfinished: Vec<u32>,
     /// Failed appends of each swap-out chunk since it was filled.
     pub(super) tries: Vec<u32>,
+    /// Failed appends of GC since one of swap-out worked.
+    pub(super) vain: u32,
     /// The buffers of GC's chunks.
     pub gc_pages: Vec<Token>,
     /// If pages are packed: what each chunk appends, the windows of GC's chunks, and the

@@ -195,7 +195,7 @@ impl Run {
                 let id = failed.id(&self.e);
                 trace!(self, "chunk {id} failed: {failed:?}");
                 let tries = mem::take(&mut self.m.tries[id as usize]);
-                if tries <= TRIES {
+                if tries <= TRIES && self.m.vain < self.plan.cfg.nr_zones {
                     self.must_be_full();
                 }
                 if self.plan.errorless() {
@@ -209,8 +209,8 @@ impl Run {
         }
     }
 
-    /// A chunk failed for want of a zone, with nothing in flight. Checks that GC could
-    /// not have gained one.
+    /// A chunk failed for want of a zone, with nothing in flight, and not because GC worked in
+    /// vain. Checks that GC could not have gained one.
     fn must_be_full(&mut self) {
         let (cfg, per) = (&self.plan.cfg, self.plan.contents.per_page());
         let (unit, zone_pages) = (cfg.write_unit / per, cfg.zone_blocks / per);

@@ -51,8 +51,12 @@ impl Run {
         let at = at.map(|page| page * per);
         trace!(self, "append of chunk {id} to zone {} ended: {at:?}", t.zone);
         self.n.append_errors += u64::from(!ok);
-        if !gc {
-            self.m.tries[id as usize] += u32::from(!ok);
+        if gc {
+            self.m.vain += u32::from(!ok);
+        } else if ok {
+            self.m.vain = 0;
+        } else {
+            self.m.tries[id as usize] += 1;
         }
         let end = self.e.append_done(append, at, self.now);
         let mut more = end.more;
