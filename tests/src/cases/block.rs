@@ -24,7 +24,7 @@ crate::cases![block:
     discard_frees (each),
     overlapping_writes (each), error_before_a_write (each), zeroes_of_much,
     unaligned_is_refused, huge_pages (more), medium_folios (full),
-    sleeping_task_pads_no_other_stream (each), heat_knows_pages_that_find_no_chunk (more)];
+    sleeping_task_pads_no_other_stream (each), heat_knows_pages_that_find_no_chunk (full)];
 
 /// A small device: 24 MiB of slots, so that GC runs soon.
 fn attach(policy: &str) -> Outcome<Device> {

@@ -14,7 +14,7 @@ use crate::outcome::{Context, Outcome};
 use crate::scsi_debug::ScsiDebug;
 
 crate::cases![conventional:
-    disk (each), swap_on_a_disk (more), partition_without_discard (more), failed_writes (more), what_holds_data,
+    disk (each), swap_on_a_disk (full), partition_without_discard (full), failed_writes (more), what_holds_data,
     force_is_needed, write_streams];
 
 /// At 60 % with zones that are a 64th of the device each.

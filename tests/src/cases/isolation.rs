@@ -16,7 +16,7 @@ use crate::pattern::{self, PAGE};
 use crate::table::Row;
 
 crate::cases![isolation:
-    zones_of_mappings (more), zones_of_cgroups (each), gone_cgroups (full), nested_cgroups (full),
+    zones_of_mappings (full), zones_of_cgroups (each), gone_cgroups (full), nested_cgroups (full),
     reader_beside_writer (full), limited (each)];
 
 const MIB: usize = 1 << 20;

@@ -20,7 +20,7 @@ use crate::pattern::{self, PAGE};
 crate::cases![policy:
     process (full), vma (full), cgroup (full), heat (full), unknown_is_refused,
     switched_under_load (full), of_a_module (full), cached_pages_are_not_moved (more),
-    cached_pages_in_all_ways (more), cached_and_swapoff (more)];
+    cached_pages_in_all_ways (full), cached_and_swapoff (more)];
 
 const MIB: usize = 1 << 20;
 

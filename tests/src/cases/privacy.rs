@@ -26,7 +26,7 @@ use crate::zones;
 
 crate::cases![privacy:
     off_unless_asked_for (full), requests (each), swap_at_80 (full), padding (full),
-    on_the_device (full), compressed (each), no_cipher (more), users];
+    on_the_device (full), compressed (each), no_cipher (full), users];
 
 const ENCRYPT: [&str; 2] = ["--encrypt", "aes-xts"];
 

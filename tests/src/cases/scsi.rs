@@ -12,8 +12,8 @@ use crate::table::{mounted, DEBUGFS};
 use crate::zones;
 
 crate::cases![scsi:
-    scheduler (each), blocks_of_4_kib (more), blocks_of_512_bytes (full),
-    conventional_zones (full), small_capacity (full), eight_open (more), unused_zones (more)];
+    scheduler (each), blocks_of_4_kib (full), blocks_of_512_bytes (full),
+    conventional_zones (full), small_capacity (full), eight_open (full), unused_zones (more)];
 
 /// At 60 % with zones that are a 64th of the device each.
 const MOST_WAF: f64 = 2.0;

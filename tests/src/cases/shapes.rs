@@ -13,7 +13,7 @@ use crate::outcome::{Context, Outcome};
 use crate::pattern::PAGE;
 
 crate::cases![shapes:
-    tight_limits_512_byte_blocks (more), zones_of_4_mib (full), large_zones (full),
+    tight_limits_512_byte_blocks (full), zones_of_4_mib (full), large_zones (full),
     write_unit_192k (full), large_chunks (full), stripes (full), policy_single (full),
     one_open (full), null_blk_capacity (full), null_blk_conventional_zones (full),
     null_blk_three_open (full), null_blk_one_open (full), null_blk_smaller_last_zone (each)];

@@ -20,7 +20,7 @@ use crate::pattern::PAGE;
 use crate::table::{mounted, sum, table};
 
 crate::cases![statistics:
-    numbers_add_up (full), events_come (full), settings_change (more), scripts_answer (full),
+    numbers_add_up (full), events_come (full), settings_change (full), scripts_answer (full),
     swap_in_is_accounted_below (each), reading_all_files_checks_nothing (each)];
 
 const TRACEFS: &str = "/sys/kernel/tracing";

@@ -10,7 +10,7 @@ use crate::kmsg::Log;
 use crate::outcome::Outcome;
 
 crate::cases![utilization:
-    percent_20 (full), percent_40 (full), percent_60 (full), percent_80 (more),
+    percent_20 (full), percent_40 (full), percent_60 (full), percent_80 (full),
     percent_90 (full)];
 
 /// Tolerance of the mean utilization, as a part of 1.
