@@ -2,6 +2,7 @@
 //! A device that loses zones or disappears while processes swap: no page is wrong, nothing
 //! hangs, and swap continues with the remaining zones.
 
+use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -295,7 +296,7 @@ fn controller_resets(log: &mut Log) -> Outcome {
         return Ok(());
     }
     let backing = guest::device(TIGHT)?;
-    let reset = format!("/sys/block/{}/device/reset_controller", name_of(&backing));
+    let reset = format!("{}/reset_controller", controller_of(&backing)?);
     for words in ["nvme", "resetting controller", "failed (-5)", "I/O error"] {
         log.allow(words);
     }
@@ -316,12 +317,24 @@ fn name_of(node: &str) -> &str {
     node.rsplit('/').next().unwrap_or(node)
 }
 
+/// The directory of a drive's NVMe controller. With native multipath, as on 7.3, a namespace is one of a
+/// subsystem, which has links to its controllers.
+fn controller_of(node: &str) -> Outcome<String> {
+    let device = format!("/sys/block/{}/device", name_of(node));
+    let is_controller = |path: &str| guest::exists(&format!("{path}/reset_controller"));
+    if is_controller(&device) {
+        return Ok(device);
+    }
+    let entries = fs::read_dir(&device).context(&device)?.flatten();
+    let below = entries.map(|entry| format!("{device}/{}", entry.file_name().to_string_lossy()));
+    below.filter(|path| is_controller(path)).min().ok_or(format!("{node} has no controller"))
+}
+
 /// The device is unplugged under load, TIMES times. Its pages are lost, all processes end, and
 /// once plugged in again the device can be used.
 fn unplugged(log: &mut Log) -> Outcome {
     let backing = guest::device(MEDIUM)?;
-    let controller = format!("/sys/block/{}/device/device", name_of(&backing));
-    let remove = format!("{controller}/remove");
+    let remove = format!("{}/device/remove", controller_of(&backing)?);
     allow(log);
     for words in ["nvme", "Buffer I/O error", "pci ", "failed (-19)", "failed (-6)"] {
         log.allow(words);
