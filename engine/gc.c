@@ -323,8 +323,7 @@ static enum verdict next_or_fail(struct zse_engine *e, struct zse_op *op,
 
 	if (next_ready(e, op, now))
 		return VERDICT_OP;
-	if (recover_in_vain(e))
-		list_splice_tail_init(&e->pool.stalled, from);
+	recover_fail_waiting(e);
 	if (list_empty(&e->pool.queued) && list_empty(&e->pool.stalled) &&
 	    list_empty(&e->pool.gc_ready))
 		zp_store(&e->pool.waiting, false);

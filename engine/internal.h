@@ -305,7 +305,8 @@ struct zse_recovery {
 	u32 countdown;		/* of these, left */
 	/*
 	 * Appends of GC that failed while swap-out waited, since one of
-	 * swap-out worked; read and cleared anywhere.
+	 * swap-out worked or the chunks that waited failed; read and cleared
+	 * anywhere.
 	 */
 	u32 vain;
 };
@@ -484,7 +485,7 @@ void zone_health_event(struct zse_engine *e, struct zse_zone *z,
 		       enum zse_health_event what);
 void recover_gc_append_failed(struct zse_engine *e);
 void recover_swapped_out(struct zse_engine *e);
-bool recover_in_vain(struct zse_engine *e);
+void recover_fail_waiting(struct zse_engine *e);
 void recover_append_failed(struct zse_engine *e, struct zse_zone *z);
 void recover_append_worked(struct zse_engine *e);
 void recover_move_failed(struct zse_engine *e, u32 zone, bool unread);

@@ -190,17 +190,17 @@ void recover_swapped_out(struct zse_engine *e)
 }
 
 /*
- * Has GC worked in vain for the chunks that wait? The count begins anew: they
- * fail, and later ones are to have the same chance.
+ * If GC has worked in vain, the chunks that wait fail. The count begins anew,
+ * so that later ones have the same chance.
  */
-bool recover_in_vain(struct zse_engine *e)
+void recover_fail_waiting(struct zse_engine *e)
 {
 	struct zse_recovery *r = &e->recovery;
 
 	if (zp_load(&r->vain) < e->cfg.nr_zones)
-		return false;
+		return;
 	zp_store(&r->vain, 0);
-	return true;
+	list_splice_tail_init(&e->pool.stalled, &e->pool.failed);
 }
 
 /*

@@ -33,7 +33,7 @@ const JOBS: u64 = 1;
 const COMPRESSED_MBPS: u64 = MBPS / 2;
 
 /// The share of each page that repeats: the page shrinks to 0.32, as pages of gcc do.
-const COMPRESSIBLE: &str = "0.73";
+const COMPRESSIBLE: &str = "0.69";
 
 fn device(zoned: bool, mbps: u64) -> Result<NullBlk> {
     let zones = [("zoned", 1), ("zone_size", ZONE_MIB)];
