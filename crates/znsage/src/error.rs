@@ -8,7 +8,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
-/// The kind of an error. Its number is the exit status; scripts rely on it.
+/// The kind of an error. Its number is the exit status; scripts rely on it. systemd
+/// shows 3 to 7, and many numbers from 64 on, as words with another meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -17,15 +18,15 @@ pub enum Kind {
     /// Invalid command line or settings.
     Usage = 2,
     /// Not root, no module, a module for another kernel, a missing tool.
-    Environment = 3,
+    Environment = 13,
     /// The device cannot be used, or not with these settings.
-    Device = 4,
+    Device = 14,
     /// The device is in use or holds data.
-    Busy = 5,
+    Busy = 15,
     /// Not enough memory or swap space.
-    Space = 6,
+    Space = 16,
     /// The kernel refused, or an I/O error.
-    Kernel = 7,
+    Kernel = 17,
     /// Ctrl-C or SIGTERM.
     Interrupted = 130,
 }
@@ -102,8 +103,19 @@ mod tests {
         let e = Error::new(Kind::Busy, "sda is mounted").hint("unmount it");
         let j = e.to_json();
         assert_eq!(j["error"]["kind"], "busy");
-        assert_eq!(j["error"]["status"], 5);
+        assert_eq!(j["error"]["status"], 15);
         assert_eq!(j["error"]["hint"], "unmount it");
+    }
+
+    /// systemd.exec(5), "Process Exit Codes": LSB's words for init scripts, BSD's of
+    /// sysexits.h, systemd's own. 1 and 2 mean the same there.
+    #[test]
+    fn exit_statuses_have_no_other_meaning() {
+        use Kind::{Busy, Device, Environment, Failure, Interrupted, Kernel, Space, Usage};
+        for kind in [Failure, Usage, Environment, Device, Busy, Space, Kernel, Interrupted] {
+            let status = kind as i32;
+            assert!(!matches!(status, 3..=7 | 64..=78 | 200..), "{kind:?}: {status}");
+        }
     }
 
     #[test]

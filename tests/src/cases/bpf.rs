@@ -38,7 +38,7 @@ fn supported() -> Outcome<bool> {
     print!("{answer} ... ");
     ensure!(answer.contains(reason), "the module has no policies in BPF: {answer}");
     let ran = guest::run(&["znsage", "policy", "load", &object("cpu")])?;
-    ensure!(ran.status == 3, "exit status {}", ran.status);
+    ensure!(ran.status == 13, "exit status {}", ran.status);
     ensure!(ran.said().contains(reason), "it says {}", ran.said());
     guest::ok(&["rmmod", "znsage"])?;
     Ok(false)
@@ -154,7 +154,7 @@ fn without_btf(log: &mut Log) -> Outcome {
     let answer = guest::read(&format!("{CONFIG}/bpf"))?;
     ensure!(answer.contains("built without BTF"), "the module says {answer}");
     let ran = guest::run(&["znsage", "policy", "load", &object("cpu")])?;
-    ensure!(ran.status == 3, "exit status {}", ran.status);
+    ensure!(ran.status == 13, "exit status {}", ran.status);
     ensure!(ran.said().contains("built without BTF"), "it says {}", ran.said());
     let device = Device::on(&guest::device(MAIN)?, &[])?;
     bench(&["--fill-only", "--size", "24M"])?;

@@ -57,7 +57,7 @@ fn interrupted(_: &mut Log) -> Outcome {
     kill(Pid::from_raw(probe.id() as i32), Signal::SIGTERM).context("interrupt it")?;
     let ran = guest::Ran::from(probe.wait_with_output().context("wait for it")?);
     ensure!(written, "nothing was written: {}", ran.said());
-    ensure!(other.status == 5 && other.stderr.contains("in use"), "on: {}", other.said());
+    ensure!(other.status == 15 && other.stderr.contains("in use"), "on: {}", other.said());
     ensure!(ran.stderr.contains("interrupted"), "it says: {}", ran.said());
     zones::all_empty(&backing)
 }

@@ -29,11 +29,11 @@ crate::cases![refusals:
 
 /// The exit statuses of `znsage`.
 const USAGE: i32 = 2;
-const ENVIRONMENT: i32 = 3;
-const DEVICE: i32 = 4;
-pub const BUSY: i32 = 5;
-const SPACE: i32 = 6;
-const KERNEL: i32 = 7;
+const ENVIRONMENT: i32 = 13;
+const DEVICE: i32 = 14;
+pub const BUSY: i32 = 15;
+const SPACE: i32 = 16;
+const KERNEL: i32 = 17;
 
 /// Everything that a failed `on` could change.
 fn picture(backing: &str) -> Vec<String> {

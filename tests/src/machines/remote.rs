@@ -288,7 +288,7 @@ fn only_those_failed(host: &mut Machine) -> Outcome {
 /// Such chunks do not fit in a request of the transport.
 fn refuses_chunk(host: &mut Machine) -> Outcome {
     let ran = host.run(&format!("znsage on --force --chunk 1M {BY_ID}"))?;
-    ensure!(ran.status == Some(4) && ran.err.contains("do not fit in one append"), "{}", ran.err);
+    ensure!(ran.status == Some(14) && ran.err.contains("do not fit in one append"), "{}", ran.err);
     Ok(())
 }
 

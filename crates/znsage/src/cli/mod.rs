@@ -19,11 +19,11 @@ Exit status:
   0    done, nothing wrong
   1    damage or a problem found: corrupt page, violated invariant, doctor
   2    invalid command line, or invalid section of znsage.conf
-  3    environment: not root, module missing or for another kernel, missing tool
-  4    the device cannot be used, or not with these settings
-  5    the device is in use or holds data
-  6    not enough memory or swap space
-  7    the kernel refused, or an I/O error
+  13   environment: not root, module missing or for another kernel, missing tool
+  14   the device cannot be used, or not with these settings
+  15   the device is in use or holds data
+  16   not enough memory or swap space
+  17   the kernel refused, or an I/O error
   130  interrupted; changes are undone (sim sweep keeps finished runs)
 
 Environment:
