@@ -104,14 +104,19 @@ void znsage_reset_written(struct znsage_device *zd)
 {
 	struct zse_zone_info zi;
 	u32 zone, failed;
+	bool gone;
 	int err;
 
 	bitmap_zero(zd->to_reset, zd->nr_all);
 	for (zone = 0; zse_get_zone(zd->engine, zone, &zi); zone++)
 		if (zi.room < zi.capacity)
 			__set_bit(zd->zone_nr[zone], zd->to_reset);
-	failed = reset_zones(zd, true, &err);
-	if (failed)
+	/* Of a disk that was removed, all zones would fail, each with a message. */
+	gone = test_bit(GD_DEAD, &zd->backing.bdev->bd_disk->state);
+	failed = reset_zones(zd, !gone, &err);
+	if (failed && gone)
+		znsage_err(zd->name, "the disk is gone: its zones could not be reset and still hold what was swapped out");
+	else if (failed)
 		znsage_err(zd->name, "%u zones could not be reset: what was swapped out may still be in them",
 			   failed);
 }

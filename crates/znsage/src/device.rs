@@ -178,14 +178,25 @@ fn check_unused(sys: &dyn Sys, path: &str, name: &str) -> Result<()> {
         );
     }
     if let Some(holder) = sys.list(&format!("{}/holders", queue::directory(sys, name))).first() {
-        return Err(busy(format!("{path} is in use by {holder}"))
-            .hint(format!("stop {holder} first (`lsblk {path}` shows it)")));
+        return Err(busy(format!("{path} is in use by {holder}")).hint(release(sys, path, holder)));
     }
     sys.claim(path).map_err(|e| match e.raw_os_error() {
         Some(libc::EBUSY) => busy(format!("{path} is in use by another program"))
             .hint(format!("`fuser -v {path}` and `lsblk {path}` show which")),
         _ => Error::io("open", &sys.at(path), e),
     })
+}
+
+/// How to end a device above. It may be left over: no program needs it any more.
+fn release(sys: &dyn Sys, path: &str, holder: &str) -> String {
+    let shows = format!("`lsblk {path}` shows what uses it");
+    match sys.read(&format!("/sys/block/{holder}/dm/name")) {
+        Ok(name) => format!("{shows}; `dmsetup remove {}` releases it", name.trim()),
+        Err(_) if holder.starts_with("md") => {
+            format!("{shows}; `mdadm --stop /dev/{holder}` releases it")
+        }
+        Err(_) => format!("stop {holder} first ({shows})"),
+    }
 }
 
 /// What the device has: a file system, swap area, RAID member, partition table. With

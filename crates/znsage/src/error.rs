@@ -51,6 +51,22 @@ impl Error {
         self
     }
 
+    /// Adds a line below the hint.
+    pub fn add(self, line: &str) -> Self {
+        let hint = match &self.hint {
+            Some(hint) => format!("{hint}\n{line}"),
+            None => line.to_string(),
+        };
+        self.hint(hint)
+    }
+
+    /// This error, and another one below it.
+    pub fn and(self, other: &Error) -> Self {
+        let below = other.hint.iter().flat_map(|hint| hint.lines());
+        let text: Vec<String> = below.map(|line| format!("  {line}")).collect();
+        self.add(&[vec![other.message.clone()], text].concat().join("\n"))
+    }
+
     /// A failed operation on a file.
     pub fn io(verb: &str, path: &Path, e: io::Error) -> Self {
         Error::new(Kind::Kernel, format!("cannot {verb} {}: {}", path.display(), reason(&e)))

@@ -9,6 +9,7 @@ use std::path::Path;
 use crate::cli::{GeneratorArgs, OnArgs};
 use crate::conf::{self, Conf, Section};
 use crate::error::{Error, Result};
+use crate::service;
 use crate::sys::Sys;
 use crate::systemd::{device_unit, literal, word};
 
@@ -32,7 +33,8 @@ pub fn words(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
 }
 
 /// Writes the units of all sections. The unit of an invalid section fails with an
-/// error message. `program` is the path of this command.
+/// error message, and so does one for faults outside of all sections. Without a
+/// directory, only reports the faults. `program` is the path of this command.
 pub fn run(sys: &dyn Sys, args: &GeneratorArgs, program: &str) -> Result<()> {
     // A container has no devices, an initrd neither the file nor the module.
     let container = sys.env("SYSTEMD_VIRTUALIZATION").is_some_and(|v| v.starts_with("container"));
@@ -40,14 +42,16 @@ pub fn run(sys: &dyn Sys, args: &GeneratorArgs, program: &str) -> Result<()> {
         return Ok(());
     }
     let conf = conf::read(sys);
-    for unit in units(&conf, program) {
-        unit.write(sys, args.directories.first().map_or(".", String::as_str))?;
+    if let Some(directory) = args.directories.first() {
+        for unit in units(&conf, program) {
+            unit.write(sys, directory)?;
+        }
     }
     let Some(e) = conf::complaint(conf.faults.iter()) else {
         return Ok(());
     };
     // Nobody reads the output of a generator.
-    if sys.env("SYSTEMD_SCOPE").is_some() {
+    if sys.env("SYSTEMD_SCOPE").is_some() && !args.directories.is_empty() {
         for fault in &conf.faults {
             // A failure here must not hide the fault.
             let _ = sys.write(KERNEL_LOG, &format!("<3>{NAME}: {fault}\n"));
@@ -79,21 +83,43 @@ impl Unit {
 pub fn units(conf: &Conf, program: &str) -> Vec<Unit> {
     let disks: Vec<String> =
         (0..conf.sections.len()).map(|n| format!("dev-znsage{n}.swap")).collect();
-    conf.sections.iter().map(|section| unit(section, &disks.join(" "), program)).collect()
+    let sections = conf.sections.iter().map(|section| unit(section, &disks.join(" "), program));
+    let nobodys = conf.faults.iter().any(|fault| fault.section.is_none());
+    sections.chain(nobodys.then(|| complainer(program))).collect()
 }
 
 fn unit(section: &Section, disks: &str, program: &str) -> Unit {
     let device = section.args.as_ref().map(|args| device_unit(&args.device));
-    let wanted_by = std::iter::once("swap.target".to_string()).chain(device.clone()).collect();
+    // The device starts it when it appears. Without that, nothing waits for it.
+    let target = (!section.nofail).then(|| "swap.target".to_string());
     Unit {
-        name: format!("znsage@{}.service", section.name),
-        text: head(section) + &order(device.as_deref(), disks) + &service(&section.name, program),
-        wanted_by,
+        name: service::unit(&section.name),
+        text: head(section) + &order(device.as_deref(), disks) + &commands(&section.name, program),
+        wanted_by: target.into_iter().chain(device).collect(),
+    }
+}
+
+/// Fails with the faults of no section, so that `systemctl --failed` shows them.
+fn complainer(program: &str) -> Unit {
+    Unit {
+        name: "znsage-conf.service".to_string(),
+        text: format!(
+            "# Made by {NAME}, because a line of znsage.conf belongs to no section.\n\
+             [Unit]\n\
+             Description=Mistakes in znsage.conf\n\
+             Documentation=man:znsage.conf(5)\n\
+             \n\
+             [Service]\n\
+             Type=oneshot\n\
+             ExecStart={} generator\n",
+            word(program)
+        ),
+        wanted_by: vec!["multi-user.target".to_string()],
     }
 }
 
 fn head(section: &Section) -> String {
-    let Section { name, file, args } = section;
+    let Section { name, file, args, .. } = section;
     let of = |args: &OnArgs| format!(" on {}", args.device);
     let on = args.as_ref().map(of).unwrap_or_default();
     format!(
@@ -111,8 +137,9 @@ fn head(section: &Section) -> String {
 /// and stopped before file systems are unmounted.
 fn order(device: Option<&str>, disks: &str) -> String {
     let mut text = "DefaultDependencies=no\n".to_string();
+    // BindsTo= would not start it without the device, so that nothing fails.
     if let Some(device) = device {
-        let _ = write!(text, "BindsTo={device}\nAfter={device}\n");
+        let _ = write!(text, "Wants={device}\nAfter={device}\nStopPropagatedFrom={device}\n");
     }
     // systemd-modules-load loads policy modules. systemd mounts configfs as soon as
     // it sees the module, so wait for that. The swap units come after those of the
@@ -129,7 +156,7 @@ fn order(device: Option<&str>, disks: &str) -> String {
     text
 }
 
-fn service(name: &str, program: &str) -> String {
+fn commands(name: &str, program: &str) -> String {
     let program = word(program);
     format!(
         "\n\

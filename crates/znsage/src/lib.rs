@@ -28,8 +28,10 @@ mod configfs;
 mod counters;
 mod machine;
 mod module;
+mod oldswap;
 mod queue;
 mod resume;
+mod service;
 mod swaps;
 mod undo;
 
@@ -37,6 +39,7 @@ mod undo;
 mod choices;
 mod details;
 mod device;
+mod room;
 mod scheduler;
 
 // What several commands need.

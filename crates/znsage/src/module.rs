@@ -105,7 +105,8 @@ fn missing(sys: &dyn Sys) -> Error {
         ),
     };
     Error::new(Kind::Environment, message).hint(format!(
-        "build it for {release} and install it, or set {MODULE_ENV} to the path of a znsage.ko"
+        "`apt-get install znsage-dkms linux-headers-{release}` builds and installs it;\n\
+         or set {MODULE_ENV} to the path of a znsage.ko for {release}"
     ))
 }
 
@@ -136,12 +137,59 @@ pub fn load(sys: &dyn Sys, source: &Source) -> Result<()> {
         Kind::Environment,
         format!("kernel {} refuses the module: {}", sys.release(), ran.complaint()),
     );
-    if ran.complaint().contains("Key was rejected") {
-        e = e.hint("Secure Boot is on: sign the module with an enrolled key");
-    } else {
-        e = e.hint("`dmesg` may show why");
-    }
+    // The errors of the kernel for a signature that is missing or by an unknown key.
+    let unsigned = ["Key was rejected", "Operation not permitted", "Required key not available"];
+    let refused = unsigned.iter().any(|text| ran.complaint().contains(text));
+    e = match only_signed(sys).filter(|_| refused) {
+        Some(why) => e.hint(format!("the kernel takes only signed modules ({why}):\n{SIGN}")),
+        None => e.hint("`dmesg` may show why"),
+    };
     Err(e)
+}
+
+/// How to sign the module.
+pub const SIGN: &str = "DKMS signs what it builds: `mokutil --import /var/lib/dkms/mok.pub`, reboot, and confirm \
+                        the key on the firmware's screen;\n\
+                        `dkms build --force` and `dkms install --force` sign a module that was built before";
+
+/// Why the kernel takes only signed modules; None if it takes others, too. Secure Boot
+/// alone does not do that, but most distributions' kernels then set lockdown.
+pub fn only_signed(sys: &dyn Sys) -> Option<String> {
+    let boot = if secure_boot(sys) { ", as Secure Boot is on" } else { "" };
+    let lockdown = sys.read("/sys/kernel/security/lockdown").unwrap_or_default();
+    let level = lockdown.split_whitespace().find_map(|w| w.strip_prefix('[')?.strip_suffix(']'));
+    if let Some(level) = level.filter(|level| *level != "none") {
+        return Some(format!("lockdown is {level}{boot}"));
+    }
+    let enforced = sys.read("/sys/module/module/parameters/sig_enforce");
+    enforced.is_ok_and(|t| t.trim() == "Y").then(|| format!("module.sig_enforce is set{boot}"))
+}
+
+/// The variable of the firmware has four bytes of attributes, and then 1.
+fn secure_boot(sys: &dyn Sys) -> bool {
+    const VARIABLE: &str =
+        "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
+    sys.read_bytes(VARIABLE).is_ok_and(|bytes| bytes.get(4) == Some(&1))
+}
+
+/// Who signed the module that [`load`] would load; None if nobody did.
+pub fn signer(sys: &dyn Sys, source: &Source) -> Option<String> {
+    let name = match source {
+        Source::Loaded => return None,
+        Source::File(path) => path,
+        Source::Installed => "znsage",
+    };
+    let ran = sys.run(&["modinfo", "-F", "signer", name], &mut || ()).ok()?;
+    Some(ran.stdout.trim().to_string()).filter(|signer| ran.ok() && !signer.is_empty())
+}
+
+/// Does the kernel have a key of that name? None if it cannot be seen: root sees the
+/// kernel's keys, by the names in their certificates.
+pub fn has_key(sys: &dyn Sys, signer: &str) -> Option<bool> {
+    let keys = sys.read("/proc/keys").ok()?;
+    let mut known = keys.lines().filter(|line| line.contains(" asymmetri ")).peekable();
+    known.peek()?;
+    Some(known.any(|line| line.contains(&format!(" asymmetri {signer}: "))))
 }
 
 /// Unloads the module; fails while it is in use.

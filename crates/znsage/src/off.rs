@@ -7,10 +7,9 @@ use crate::cli::OffArgs;
 use crate::counters::{self, Device};
 use crate::error::{Error, Kind, Result};
 use crate::progress::Progress;
-use crate::swaps::Area;
 use crate::sys::{require_root, LogLine, Sys};
 use crate::zones::State;
-use crate::{configfs, module, queue, scheduler, section, swaps, units};
+use crate::{configfs, module, queue, room, scheduler, section, service, swaps, units};
 
 #[derive(Debug, Default)]
 pub struct Report {
@@ -27,6 +26,10 @@ pub struct TurnedOff {
     pub name: String,
     pub backing: String,
     pub left: Left,
+    /// The section of znsage.conf that had turned it on.
+    pub section: Option<String>,
+    /// What became of the section's service, if it was active.
+    pub service_stops: Option<bool>,
 }
 
 /// What the device still has.
@@ -41,6 +44,8 @@ pub enum Left {
     /// Everything: it takes no discards.
     Everything,
     Unknown,
+    /// Somebody removed the disk while it was in use.
+    Gone,
 }
 
 pub fn run(sys: &dyn Sys, args: &OffArgs) -> Result<Report> {
@@ -54,17 +59,12 @@ pub fn run(sys: &dyn Sys, args: &OffArgs) -> Result<Report> {
     };
     report.section = args.config.clone();
     if !args.force {
-        check_memory(sys, &devices)?;
+        room::check(sys, &devices)?;
     }
-    for device in &devices {
-        let seen = sys.kernel_log().last().map_or(0, |l| l.number);
-        turn_off(sys, device)?;
-        report.off.push(TurnedOff {
-            name: device.name.clone(),
-            backing: device.backing.clone(),
-            left: left(sys, device, seen),
-        });
+    if !devices.is_empty() {
+        configfs::ensure_mounted(sys)?;
     }
+    turn_off_all(sys, &devices, &mut report)?;
     if args.device.is_none() && args.config.is_none() {
         for name in configfs::items(sys) {
             configfs::remove_unpowered(sys, &name)?;
@@ -72,6 +72,34 @@ pub fn run(sys: &dyn Sys, args: &OffArgs) -> Result<Report> {
     }
     release_module(sys, &mut report);
     Ok(report)
+}
+
+/// A device that fails does not keep the others on.
+fn turn_off_all(sys: &dyn Sys, devices: &[Device], report: &mut Report) -> Result<()> {
+    let mut failed: Option<Error> = None;
+    for device in devices {
+        let seen = sys.kernel_log().last().map_or(0, |l| l.number);
+        match turn_off(sys, device) {
+            Ok(section) => report.off.push(TurnedOff {
+                name: device.name.clone(),
+                backing: device.backing.clone(),
+                left: left(sys, device, seen),
+                // Not by the service itself, which is stopping.
+                service_stops: (section.as_deref())
+                    .filter(|section| service::is_active(sys, section))
+                    .map(|section| service::stop(sys, section)),
+                section,
+            }),
+            Err(e) if e.kind == Kind::Interrupted => return Err(e),
+            Err(e) => failed = Some(failed.map_or(e.clone(), |first| first.and(&e))),
+        }
+    }
+    let done: String = report.off.iter().map(TurnedOff::to_text).collect();
+    match failed {
+        Some(e) if done.is_empty() => Err(e),
+        Some(e) => Err(e.add(done.trim_end())),
+        None => Ok(()),
+    }
 }
 
 /// The device that a section turned on, if it is still on.
@@ -83,32 +111,8 @@ fn of_section(sys: &dyn Sys, name: &str) -> Result<Vec<Device>> {
     Ok(counters::all(sys)?.into_iter().filter(|d| d.backing == backing).collect())
 }
 
-/// All pages on the devices must fit into memory and the other swap areas.
-fn check_memory(sys: &dyn Sys, devices: &[Device]) -> Result<()> {
-    let (ours, others): (Vec<_>, Vec<_>) =
-        swaps::areas(sys).into_iter().partition(|a| devices.iter().any(|d| d.name == a.name()));
-    let sum = |areas: &[Area], bytes: fn(&Area) -> u64| {
-        areas.iter().map(bytes).fold(0, u64::saturating_add)
-    };
-    let used = sum(&ours, |a| a.used_bytes);
-    let memory = swaps::available_memory(sys)?;
-    let swap = sum(&others, Area::free_bytes);
-    if used <= memory.saturating_add(swap) {
-        return Ok(());
-    }
-    Err(Error::new(
-        Kind::Space,
-        format!(
-            "{} are swapped out, but only {} of memory and {} of other swap are free",
-            units::size(used),
-            units::size(memory),
-            units::size(swap)
-        ),
-    )
-    .hint("end programs, add other swap, or try anyway with --force"))
-}
-
-fn turn_off(sys: &dyn Sys, device: &Device) -> Result<()> {
+/// Returns the section that had turned it on.
+fn turn_off(sys: &dyn Sys, device: &Device) -> Result<Option<String>> {
     // First the filler: nothing is to go there when the other one is off.
     let filler = swaps::filler_node(&device.name);
     if swaps::is_on(sys, &filler) {
@@ -119,14 +123,18 @@ fn turn_off(sys: &dyn Sys, device: &Device) -> Result<()> {
     }
     configfs::power_off(sys, &device.config)?;
     configfs::remove(sys, &device.config)?;
-    section::forget(sys, &device.backing)?;
-    scheduler::restore(sys, &device.backing)
+    let section = section::forget(sys, &device.backing)?;
+    scheduler::restore(sys, &device.backing)?;
+    Ok(section)
 }
 
 /// The module resets all zones that it used. A reset may fail, or the device may
 /// have made a zone read-only.
 fn left(sys: &dyn Sys, device: &Device, seen: u64) -> Left {
     let backing = &device.backing;
+    if queue::is_gone(sys, backing) {
+        return Left::Gone;
+    }
     if !queue::is_zoned(sys, &queue::disk_of(sys, backing)) {
         // kmod/reset.c; there are no zones to look at.
         let failed = |l: &LogLine| l.number > seen && l.text.contains("could not be reset");
@@ -175,6 +183,48 @@ fn release_module(sys: &dyn Sys, report: &mut Report) {
     }
 }
 
+impl TurnedOff {
+    fn to_text(&self) -> String {
+        let TurnedOff { name, backing, left, .. } = self;
+        let text = match left {
+            Left::Discarded => format!("{name} is off, {backing} is discarded\n"),
+            Left::SomeFailed => format!(
+                "{name} is off, but some of {backing} could not be discarded\n  \
+                 swapped-out pages may be left there; `blkdiscard /dev/{backing}` tries again, \
+                 the kernel log shows why it failed\n"
+            ),
+            Left::Everything => format!(
+                "{name} is off; {backing} takes no discards, so swapped-out pages stay on it\n"
+            ),
+            Left::Zones(0) => format!("{name} is off, {backing} is empty\n"),
+            Left::Zones(n) => format!(
+                "{name} is off, but {n} zones of {backing} could not be emptied\n  \
+                 they hold swapped-out pages; `blkzone reset /dev/{backing}` tries again, \
+                 the kernel log shows why it failed\n"
+            ),
+            Left::Unknown => format!("{name} is off; whether {backing} is empty is unknown\n"),
+            Left::Gone => format!(
+                "{name} is off; its disk {backing} was removed while in use\n  \
+                 the pages on it are lost to their programs, but still on the disk: nothing \
+                 emptied it\n"
+            ),
+        };
+        let Some(section) = &self.section else { return text };
+        text + &match self.service_stops {
+            None => String::new(),
+            Some(true) => {
+                format!("  section {section} is off, so {} stops\n", service::unit(section))
+            }
+            Some(false) => {
+                let unit = service::unit(section);
+                format!(
+                    "  section {section} is off, but {unit} is active: `systemctl stop {unit}`\n"
+                )
+            }
+        }
+    }
+}
+
 impl Report {
     pub fn to_json(&self) -> serde_json::Value {
         let off: Vec<_> = self
@@ -189,6 +239,8 @@ impl Report {
                         _ => None,
                     },
                     "discarded": off.left == Left::Discarded,
+                    "gone": off.left == Left::Gone,
+                    "section": off.section,
                 })
             })
             .collect();
@@ -202,26 +254,7 @@ impl Report {
 
     pub fn to_text(&self) -> String {
         let mut text = String::new();
-        for TurnedOff { name, backing, left } in &self.off {
-            text += &match left {
-                Left::Discarded => format!("{name} is off, {backing} is discarded\n"),
-                Left::SomeFailed => format!(
-                    "{name} is off, but some of {backing} could not be discarded\n  \
-                     swapped-out pages may be left there; `blkdiscard /dev/{backing}` tries again, \
-                     the kernel log shows why it failed\n"
-                ),
-                Left::Everything => format!(
-                    "{name} is off; {backing} takes no discards, so swapped-out pages stay on it\n"
-                ),
-                Left::Zones(0) => format!("{name} is off, {backing} is empty\n"),
-                Left::Zones(n) => format!(
-                    "{name} is off, but {n} zones of {backing} could not be emptied\n  \
-                     they hold swapped-out pages; `blkzone reset /dev/{backing}` tries again, \
-                     the kernel log shows why it failed\n"
-                ),
-                Left::Unknown => format!("{name} is off; whether {backing} is empty is unknown\n"),
-            };
-        }
+        self.off.iter().for_each(|off| text += &off.to_text());
         if self.off.is_empty() {
             text += &match &self.section {
                 Some(name) => format!("{name} is off already\n"),

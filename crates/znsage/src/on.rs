@@ -15,7 +15,7 @@ use crate::examine::examine;
 use crate::module::{self, Source};
 use crate::sys::{require_root, Sys};
 use crate::undo::Undo;
-use crate::{choices, conf, configfs, queue, scheduler, section, swaps, units};
+use crate::{choices, conf, configfs, oldswap, queue, scheduler, section, swaps, units};
 
 /// The module's default (kmod/geometry.c).
 const DEFAULT_CHUNK: u64 = 256 << 10;
@@ -37,6 +37,8 @@ pub struct Report {
     pub compress: Option<String>,
     /// What was on the device and is lost.
     pub lost: Option<String>,
+    /// Settings that name the swap area that was on the device, and what to do.
+    pub named: Vec<String>,
     /// The device keeps what is written to it, also after `off`.
     pub keeps: bool,
 }
@@ -64,6 +66,10 @@ fn turn_on(sys: &dyn Sys, args: &OnArgs, section: Option<&str>, page: u64) -> Re
     let backing = examine(sys, args, page)?;
     let source = module::find(sys)?;
 
+    // Before its UUID is lost.
+    let named = oldswap::mentions(sys).into_iter().filter(|m| m.name == Some(backing.name.clone()));
+    let named: Vec<String> =
+        named.map(|m| format!("{} has {}: {}", m.place, m.spec, m.cure)).collect();
     let chunk = args.chunk.or(largest_common_chunk(sys, args, &backing, page));
     let mut undo = Undo::new(sys);
     let remembered = match section {
@@ -71,7 +77,7 @@ fn turn_on(sys: &dyn Sys, args: &OnArgs, section: Option<&str>, page: u64) -> Re
         None => Ok(()),
     };
     match remembered.and_then(|()| set_up(sys, args, &backing, chunk, &source, &mut undo)) {
-        Ok(report) => Ok(report),
+        Ok(report) => Ok(Report { named, ..report }),
         Err(e) => Err(undo.roll_back(e)),
     }
 }
@@ -157,7 +163,9 @@ fn settings(args: &OnArgs, backing: &Backing, chunk: Option<u64>) -> Vec<(&'stat
         ("reserve", args.reserve.map(u64::from)),
         ("stripe", args.stripe.map(u64::from)),
         ("pace", args.pace.map(u64::from)),
-        ("deadline_us", args.deadline_us.map(u64::from)),
+        ("gc_low", args.gc_low.map(u64::from)),
+        ("gc_high", args.gc_high.map(u64::from)),
+        ("deadline_us", args.deadline),
         // The module cannot see whether a device without zones is empty.
         ("force", (args.force || backing.zones.is_none()).then_some(1)),
         ("keep_slots", args.keep_slots.then_some(1)),
@@ -259,6 +267,7 @@ fn report(sys: &dyn Sys, device: Device, path: &str) -> Result<Report> {
         encrypt: counters::value(sys, &device.name, "encrypt").ok(),
         compress: counters::value(sys, &device.name, "compress").ok(),
         lost: None,
+        named: Vec::new(),
         keeps: queue::keeps(sys, &device.backing),
         device,
     })
@@ -316,6 +325,7 @@ impl Report {
             "encrypt": self.encrypt,
             "compress": self.compress,
             "lost": self.lost,
+            "still_named_by": (!self.named.is_empty()).then(|| self.named.join("\n")),
             "keeps_pages_after_off": self.keeps,
             "device": self.device,
         })
@@ -343,6 +353,7 @@ impl Report {
         if let Some(lost) = &self.lost {
             notes += &format!("{} had {lost}: it is lost\n", self.backing_path);
         }
+        self.named.iter().for_each(|named| notes += &format!("{named}\n"));
         if self.keep_slots {
             notes +=
                 &format!("{} counts as swap, too, and stays empty\n", swaps::filler_node(&d.name));

@@ -28,6 +28,12 @@ pub fn directory(sys: &dyn Sys, name: &str) -> String {
     }
 }
 
+/// Was the disk or partition removed? Its name is not given to another one while it is
+/// in use.
+pub fn is_gone(sys: &dyn Sys, name: &str) -> bool {
+    !sys.exists(&directory(sys, name))
+}
+
 /// Has the disk zones of its own?
 pub fn is_zoned(sys: &dyn Sys, disk: &str) -> bool {
     attribute(sys, disk, "zoned").is_some_and(|kind| kind != "none")

@@ -65,13 +65,16 @@ pub fn choose(sys: &dyn Sys, device: &str, undo: &mut Undo) -> Result<()> {
     sys.write(&attribute, wanted).map_err(|e| Error::io("write", &sys.at(&attribute), e))
 }
 
-/// Restores it if [`choose`] changed it.
+/// Restores it if [`choose`] changed it. A disk that is gone has none.
 pub fn restore(sys: &dyn Sys, device: &str) -> Result<()> {
     let (attribute, saved) = (attribute(device), saved(device));
     let Ok(before) = sys.read(&saved) else {
         return Ok(());
     };
-    sys.write(&attribute, before.trim()).map_err(|e| Error::io("write", &sys.at(&attribute), e))?;
+    let written = sys.write(&attribute, before.trim());
+    if let (Err(e), true) = (written, sys.exists(&attribute)) {
+        return Err(Error::io("write", &sys.at(&attribute), e));
+    }
     sys.forget(&saved).map_err(|e| Error::io("remove", &sys.at(&saved), e))
 }
 

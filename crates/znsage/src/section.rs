@@ -25,15 +25,18 @@ pub fn remember(sys: &dyn Sys, section: &str, backing: &str, undo: &mut Undo) ->
     sys.save(&path, backing).map_err(|e| Error::io("write", &sys.at(&path), e))
 }
 
-/// Removes the record of a device that is off.
-pub fn forget(sys: &dyn Sys, backing: &str) -> Result<()> {
-    for name in sys.list(DIRECTORY).into_iter().filter(|name| name.ends_with(ENDING)) {
+/// Removes the record of a device that is off; returns the section.
+pub fn forget(sys: &dyn Sys, backing: &str) -> Result<Option<String>> {
+    let mut section = None;
+    for name in sys.list(DIRECTORY) {
         let path = format!("{DIRECTORY}/{name}");
+        let Some(of) = name.strip_suffix(ENDING) else { continue };
         if sys.read(&path).is_ok_and(|text| text.trim() == backing) {
             sys.forget(&path).map_err(|e| Error::io("remove", &sys.at(&path), e))?;
+            section = Some(of.to_string());
         }
     }
-    Ok(())
+    Ok(section)
 }
 
 /// The kernel's name of a section's device: the recorded one, otherwise that in

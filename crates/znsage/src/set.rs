@@ -17,9 +17,6 @@ use crate::sys::{require_root, Sys};
 use crate::undo::Undo;
 use crate::units;
 
-const MIN_DEADLINE_US: u64 = 100;
-const MAX_DEADLINE_US: u64 = 1_000_000;
-
 /// A setting. Each has a name for users and a file of the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
@@ -183,7 +180,7 @@ fn out_of_range(key: Key, value: String, range: String) -> Error {
 fn check_ranges(wanted: &[Wanted]) -> Result<()> {
     for w in wanted {
         let (range, says) = match w.key {
-            Key::Deadline => (MIN_DEADLINE_US..=MAX_DEADLINE_US, "100 us to 1 s"),
+            Key::Deadline => (units::DEADLINES, "100 us to 1 s"),
             Key::Pace => (0..=100, "0 % to 100 %"),
             _ => continue,
         };

@@ -11,7 +11,7 @@ use crate::details::{self, Details, LATENCIES};
 use crate::error::Result;
 use crate::sys::Sys;
 use crate::units::{self, table};
-use crate::{cgroups, prometheus};
+use crate::{cgroups, prometheus, queue};
 
 pub struct Report {
     pub devices: Vec<(Device, Details)>,
@@ -19,6 +19,8 @@ pub struct Report {
     streams: bool,
     /// With --prometheus: all cgroups by id.
     metrics: Option<BTreeMap<u64, String>>,
+    /// Backing devices that were removed while in use.
+    gone: Vec<String>,
 }
 
 pub fn run(sys: &dyn Sys, args: &StatusArgs, page: u64) -> Result<Report> {
@@ -28,7 +30,9 @@ pub fn run(sys: &dyn Sys, args: &StatusArgs, page: u64) -> Result<Report> {
         true => cgroups::paths(sys),
         false => BTreeMap::new(),
     });
-    Ok(Report { devices, page, streams: args.streams, metrics })
+    let backings = devices.iter().map(|(d, _)| d.backing.clone());
+    let gone = backings.filter(|backing| queue::is_gone(sys, backing)).collect();
+    Ok(Report { devices, page, streams: args.streams, metrics, gone })
 }
 
 const HEADINGS: [&str; 13] = [
@@ -82,6 +86,10 @@ impl Report {
         for (device, details) in &self.devices {
             if let Some(why) = &details.policy_ejected {
                 text += &format!("{}: policy {why}; now {}\n", device.name, device.policy);
+            }
+            if self.gone.contains(&device.backing) {
+                let (name, backing) = (&device.name, &device.backing);
+                text += &format!("{name}: its disk {backing} is gone, so all reads fail\n");
             }
             text += &troubles(device);
         }

@@ -61,6 +61,8 @@ fn parse_area(line: &str) -> Option<Area> {
     let [path, _kind, size, used, priority] = fields[..] else {
         return None;
     };
+    // Somebody has removed the node; the area is in use all the same.
+    let path = path.trim_end_matches("\\040(deleted)");
     Some(Area {
         path: path.to_string(),
         bytes: kib(size)?,
@@ -82,6 +84,22 @@ pub fn area(sys: &dyn Sys, name: &str) -> Option<Area> {
 /// Is the node a swap area, be it a filler?
 pub fn is_on(sys: &dyn Sys, node: &str) -> bool {
     all(sys).iter().any(|area| area.path == node)
+}
+
+/// A node that somebody has removed, such as /dev/znsage0.
+pub fn no_node(sys: &dyn Sys, node: &str) -> Option<Error> {
+    if sys.exists(node) {
+        return None;
+    }
+    let name = node.rsplit('/').next().unwrap_or(node);
+    let numbers = sys.read(&format!("/sys/block/{name}/dev")).unwrap_or_default();
+    let numbers = match numbers.trim() {
+        "" => "MAJOR MINOR".to_string(),
+        some => some.replace(':', " "),
+    };
+    let e =
+        Error::new(Kind::Environment, format!("{node} is in use as swap, but its node is gone"));
+    Some(e.hint(format!("`mknod {node} b {numbers}` makes it anew")))
 }
 
 /// Memory that is available without swapping.
@@ -130,6 +148,9 @@ const IDLE: u32 = 50;
 /// Takes long, because every page is read back. If another swapoff is running, such
 /// as systemd's at shutdown, the kernel refuses ours until that one ends.
 pub fn disable(sys: &dyn Sys, node: &str, tick: &mut dyn FnMut()) -> Result<()> {
+    if let Some(e) = no_node(sys, node) {
+        return Err(e);
+    }
     let (mut idle, mut before) = (0, u64::MAX);
     loop {
         let Err(e) = tool(sys, &["swapoff", node], tick) else { return Ok(()) };
@@ -155,6 +176,8 @@ mod tests {
         assert_eq!(area.bytes, 230_396 * 1024);
         assert_eq!(area.used_bytes, 1 << 20);
         assert_eq!(area.priority, -2);
+        let area = parse_area(r"/dev/znsage0\040(deleted) partition 230396 1024 -2").unwrap();
+        assert_eq!(area.path, "/dev/znsage0");
         assert_eq!(parse_area("garbage"), None);
         assert_eq!(parse_area(&format!("/dev/a partition {} 0 -2", u64::MAX)), None);
         assert_eq!((kib("7"), kib(&u64::MAX.to_string())), (Some(7168), None));

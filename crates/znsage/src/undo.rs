@@ -29,11 +29,7 @@ impl<'a> Undo<'a> {
     pub fn roll_back(self, mut cause: Error) -> Error {
         for (what, step) in self.steps.into_iter().rev() {
             if let Err(e) = step(self.sys) {
-                let left = format!("could not {what} afterwards: {e}");
-                cause.hint = Some(match cause.hint.take() {
-                    Some(hint) => format!("{hint}\n{left}"),
-                    None => left,
-                });
+                cause = cause.add(&format!("could not {what} afterwards: {e}"));
             }
         }
         cause

@@ -60,6 +60,18 @@ pub fn parse_micros(text: &str) -> Result<u64, String> {
     }
 }
 
+/// The longest time that a page may wait for its chunk, in microseconds
+/// (kmod/config.c).
+pub const DEADLINES: std::ops::RangeInclusive<u64> = 100..=1_000_000;
+
+/// Parses such a time.
+pub fn parse_deadline(text: &str) -> Result<u64, String> {
+    match parse_micros(text)? {
+        us if DEADLINES.contains(&us) => Ok(us),
+        _ => Err(format!("`{text}` is out of range: 100 us to 1 s")),
+    }
+}
+
 /// The name of a policy or victim rule, as the module accepts it.
 pub fn parse_name(text: &str) -> Result<String, String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';

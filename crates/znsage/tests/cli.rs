@@ -55,7 +55,6 @@ fn usage_errors_exit_with_2() {
         "on --config fast --force",
         "on --config ../x",
         "off /dev/x --config fast",
-        "generator",
         "generator /1 /2 /3 /4",
         "bench --write-ratio 1.5",
         "bench --pattern backwards",

@@ -336,12 +336,14 @@ fn unplugged(log: &mut Log) -> Outcome {
     let backing = guest::device(MEDIUM)?;
     let remove = format!("{}/device/remove", controller_of(&backing)?);
     allow(log);
-    for words in ["nvme", "Buffer I/O error", "pci ", "failed (-19)", "failed (-6)"] {
-        log.allow(words);
-    }
+    let words = ["nvme", "Buffer I/O error", "pci ", "failed (-19)", "failed (-6)", "disk is gone"];
+    words.iter().for_each(|words| log.allow(words));
+    // `on` changes it, and `off` finds no file to restore it.
+    let scheduler = format!("/sys/block/{}/queue/scheduler", backing.trim_start_matches("/dev/"));
     let times = guest::asked_for("TIMES", 1)?;
     let mut lost = 0;
     for _ in 0..times {
+        guest::write(&scheduler, "mq-deadline").context(&scheduler)?;
         let device = Device::on(&backing, &["--force"])?;
         let mut load = Load::start(1, 12 << 20, 4 * MIB)?;
         more(&device, "read_blocks", 500)?;
@@ -350,8 +352,13 @@ fn unplugged(log: &mut Log) -> Outcome {
         ensure!(so, "no read has failed; {}", load.complaints());
         lost += load.stop()?.lost;
         device.check()?;
+        let doctor = guest::run(&["znsage", "doctor"])?.stdout;
+        ensure!(doctor.contains("is gone"), "doctor does not say that it is gone: {doctor}");
         device.swapoff()?;
-        guest::run(&["znsage", "off", &device.node()])?;
+        let said = guest::ok(&["znsage", "off", &device.node()])?;
+        ensure!(said.contains("was removed while in use"), "{said}");
+        let left = guest::list("/run/znsage");
+        ensure!(left.is_empty(), "left in /run/znsage: {left:?}");
         guest::write("/sys/bus/pci/rescan", "1").context("rescan")?;
         let so = guest::eventually(20.0, || guest::exists(&backing));
         ensure!(so, "{backing} has not come back");

@@ -59,6 +59,7 @@ fn good_start(story: &mut Story, machine: &mut Machine) -> Outcome {
     story.check("it was on before swap.target", before_target(machine));
     story.check("pages go out and come back", bench(machine, "znsage0"));
     services(story, machine)?;
+    story.check("`off` by hand stops the service", off_by_hand(machine));
     story.check("without systemd", without_systemd(machine));
     story.check("metrics are written", metrics(machine));
     Ok(())
@@ -75,11 +76,11 @@ fn start_after_stop(story: &mut Story, machine: &mut Machine) -> Outcome {
     Ok(())
 }
 
-/// Adds a section with a mistake and one whose device is missing. The first section's
-/// device still holds the swap of the run before.
+/// Adds a section with a mistake, one whose device is missing, and one with an invalid
+/// name. The first section's device still holds the swap of the run before.
 fn prepare_mistakes(machine: &mut Machine) -> Outcome {
     machine.ok(&format!(
-        "printf '[broken]\\ndevice = {BY_ID}ZNS0\\nprio = 5\\n[late]\\ndevice = {BY_ID}LATE\\n' >> {FILE}; \
+        "printf '[broken]\\ndevice = {BY_ID}ZNS0\\nprio = 5\\n[late]\\ndevice = {BY_ID}LATE\\n[a b]\\n' >> {FILE}; \
          mkdir -p /etc/systemd/system.conf.d; \
          printf '[Manager]\\nDefaultDeviceTimeoutSec=20\\n' > /etc/systemd/system.conf.d/short.conf; sync"
     ))?;
@@ -90,11 +91,15 @@ fn start_with_mistakes(story: &mut Story, machine: &mut Machine) -> Outcome {
     story.check("third start, though swap fails", machine.up());
     story.check(
         "a device that holds something is refused",
-        failed(machine, "swap", "`force = yes` in section swap takes it each time"),
+        failed(machine, "znsage@swap", "`force = yes` in section swap takes it each time"),
     );
     story.check(
         "a mistake in the file is told",
-        failed(machine, "broken", "/etc/znsage.conf:6: there is no key `prio`"),
+        failed(machine, "znsage@broken", "/etc/znsage.conf:6: there is no key `prio`"),
+    );
+    story.check(
+        "a mistake of no section is told",
+        failed(machine, "znsage-conf", "/etc/znsage.conf:9: `a b` is not a valid section name"),
     );
     story.check("the machine has started", machine.ok("systemctl is-active multi-user.target"));
     story.check("a device comes late", late(machine));
@@ -158,6 +163,15 @@ fn run_service(machine: &mut Machine, line: &str) -> Outcome {
     }
 }
 
+fn off_by_hand(machine: &mut Machine) -> Outcome {
+    let said = machine.ok("znsage off")?;
+    ensure!(said.contains("section swap is off, so znsage@swap.service stops"), "{said}");
+    machine.ends("znsage@swap.service", 60)?;
+    is_off(machine)?;
+    machine.ok("systemctl start znsage@swap.service")?;
+    is_swap(machine, "swap", 10)
+}
+
 /// Runs the commands for another init system.
 fn without_systemd(machine: &mut Machine) -> Outcome {
     machine.ok("systemctl stop znsage@swap.service")?;
@@ -202,18 +216,20 @@ fn clean_stop(machine: &mut Machine) -> Outcome {
 }
 
 /// Waits until the service has failed, and looks for the reason in its log.
-fn failed(machine: &mut Machine, section: &str, why: &str) -> Outcome {
-    let unit = format!("znsage@{section}.service");
+fn failed(machine: &mut Machine, unit: &str, why: &str) -> Outcome {
+    let unit = format!("{unit}.service");
     machine.comes(&format!("systemctl is-failed {unit}"), 60)?;
     let said = machine.ok(&format!("journalctl -b -o cat -u {unit}"))?;
     ensure!(said.contains(why), "{said}");
     Ok(())
 }
 
-/// Plugs in the late device, whose service waits for it.
+/// Plugs in the late device, whose service has waited for it and failed.
 fn late(machine: &mut Machine) -> Outcome<std::time::Duration> {
     let state = machine.run("systemctl is-active znsage@late.service")?.out;
-    ensure!(state == "inactive", "before it is there, the service is {state}");
+    ensure!(state == "failed", "while it is missing, the service is {state}");
+    let said = machine.ok("journalctl -b -o cat -u znsage@late.service")?;
+    ensure!(said.contains("LATE: No such file or directory"), "{said}");
     machine.plug(LATE.serial)?;
     machine.comes("systemctl is-active znsage@late.service", 60)
 }
@@ -223,7 +239,7 @@ fn leaves(machine: &mut Machine) -> Outcome<std::time::Duration> {
     machine.unplug(LATE.serial)?;
     let took = machine.ends("znsage@late.service", 60)?;
     let said = machine.ok("journalctl -b -o cat -u znsage@late.service")?;
-    ensure!(said.contains("znsage0 is off; whether "), "{said}");
+    ensure!(said.contains("was removed while in use"), "{said}");
     ensure!(said.contains("znsage@late.service: Deactivated successfully"), "{said}");
     machine.ok("! test -e /sys/block/znsage0 && grep -q ^/dev/znsage1 /proc/swaps")?;
     Ok(took)
@@ -232,7 +248,7 @@ fn leaves(machine: &mut Machine) -> Outcome<std::time::Duration> {
 /// Mends the configuration as the messages say.
 fn mend(machine: &mut Machine) -> Outcome {
     machine.ok(&format!(
-        "sed -i 's/^priority = 10/&\\nforce = yes/; /^.broken.$/,/^prio = 5/d' {FILE}"
+        "sed -i 's/^priority = 10/&\\nforce = yes/; /^.a b.$/d; /^.broken.$/,/^prio = 5/d' {FILE}"
     ))?;
     for line in Document::open(BOOT)?.below("Swap after every start", &["znsage", "systemctl"])? {
         machine.ok(line)?;

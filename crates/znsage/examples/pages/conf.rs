@@ -24,7 +24,7 @@ const FORMAT: &str = "\
 A section is a device. Its name is that of the service, znsage@NAME.service: letters, digits, \
 - and _. A key of it is the option of znsage on by that name, with the same units, limits and \
 default; an empty value goes back to the default. A comment has a line of its own, which begins \
-with # or ;.";
+with # or ;, or follows the name of a section.";
 
 const FILES: &str = "\
 The first of /etc/znsage.conf, /run/znsage.conf and /usr/lib/znsage.conf is read, and then all \
@@ -34,9 +34,10 @@ Later files have the last word, key by key.";
 
 const SERVICES: &str = "\
 znsage-generator makes the services when the machine starts and at systemctl daemon-reload, \
-which is needed after a change. They are started before swap.target, or when the device \
-arrives, and stopped with the machine. A section with a mistake has a service that fails and \
-tells file and line; znsage doctor looks at all of them.";
+which is needed after a change. A service starts before swap.target, or later when the device \
+appears. If the device is missing, it waits 90 s and fails, or with nofail = yes does neither. It \
+stops when the machine stops, and when znsage off turns the device off. A section with a mistake \
+has a service that fails with file and line; znsage doctor checks all of them.";
 
 pub fn write(directory: &Path) -> io::Result<()> {
     let mut page = Roff::new();

@@ -138,8 +138,9 @@ pub struct EstimateArgs {
 #[derive(Debug, Args)]
 pub struct GeneratorArgs {
     /// The directory for units. The other two, for units of higher and lower
-    /// precedence than the administrator's, are not used
-    #[arg(required = true, num_args = 1..=3, value_name = "DIRECTORY")]
+    /// precedence than the administrator's, are not used. Without any, only the faults
+    /// are reported
+    #[arg(num_args = 0..=3, value_name = "DIRECTORY")]
     pub directories: Vec<String>,
 }
 

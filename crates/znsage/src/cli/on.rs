@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, FromArgMatches, ValueEnum};
 
-use crate::units::{parse_name, parse_section, parse_size};
+use crate::units::{parse_deadline, parse_name, parse_section, parse_size};
 
 /// The three forms of `on`: a device with options, a device with a file of
 /// settings, or a section of znsage.conf, which names device and settings.
@@ -142,9 +142,9 @@ pub struct OnArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=32767))]
     pub priority: Option<u16>,
 
-    /// Longest time a page waits for its chunk to fill [default: 5000]
-    #[arg(long, value_name = "N")]
-    pub deadline_us: Option<u32>,
+    /// Longest time a page waits for its chunk to fill, 100us to 1s [default: 5ms]
+    #[arg(long, value_name = "TIME", value_parser = parse_deadline)]
+    pub deadline: Option<u64>,
 
     /// Zones that only garbage collection may open [default: 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -159,6 +159,16 @@ pub struct OnArgs {
     /// the free space, in percent; 0: as fast as it can
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=100))]
     pub pace: Option<u32>,
+
+    /// Garbage collection starts when fewer zones are empty [default: what suits the
+    /// device]
+    #[arg(long, value_name = "ZONES", value_parser = clap::value_parser!(u32).range(1..))]
+    pub gc_low: Option<u32>,
+
+    /// Garbage collection stops when this many zones are empty [default: what suits
+    /// the device]
+    #[arg(long, value_name = "ZONES", value_parser = clap::value_parser!(u32).range(1..))]
+    pub gc_high: Option<u32>,
 
     /// Encrypt pages on the device, with a random key that is lost at `off`, a
     /// reboot or a power failure [default: off]

@@ -14,12 +14,12 @@ pub const PLACES: [&str; 3] = ["/etc", "/run", "/usr/lib"];
 pub const NAME: &str = "znsage.conf";
 
 /// Path and text of each file; later ones override earlier ones. An unreadable file
-/// is a fault.
+/// is a fault. Of bytes that are not UTF-8, the line is one (ini.rs).
 pub fn read(sys: &dyn Sys) -> (Vec<(String, String)>, Vec<Fault>) {
     let (mut texts, mut faults) = (Vec::new(), Vec::new());
     for path in paths(sys) {
-        match sys.read(&path) {
-            Ok(text) => texts.push((path, text)),
+        match sys.read_bytes(&path) {
+            Ok(bytes) => texts.push((path, String::from_utf8_lossy(&bytes).into_owned())),
             // Removed since it was listed.
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(e) => faults.push(Fault {

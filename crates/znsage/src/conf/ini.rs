@@ -2,7 +2,8 @@
 //! The lines of a file of settings: `[section]`, `key = value`, `# comment`.
 //!
 //! INI crates lose line numbers, which error messages need. The rules are those of
-//! systemd: no quotes, no escapes, comments on their own lines.
+//! systemd: no quotes, no escapes, comments on their own lines. One may also follow a
+//! section's name.
 
 use crate::units::is_section_name;
 
@@ -64,7 +65,9 @@ pub fn parse(text: &str) -> Text {
 
 fn header(text: &str, line: usize) -> Result<Header, Wrong> {
     let wrong = |message: String, hint| Wrong { line, section: None, message, hint };
-    let Some(name) = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')) else {
+    // A comment may follow: the name of a section has neither of its characters.
+    let bare = text.split(['#', ';']).next().unwrap_or(text).trim_end();
+    let Some(name) = bare.strip_prefix('[').and_then(|t| t.strip_suffix(']')) else {
         return Err(wrong(format!("`{}` is not a section", shown(text)), FORM));
     };
     match is_section_name(name) {
@@ -98,6 +101,10 @@ fn entry(parsed: &mut Text, text: &str, line: usize) {
             "remove them",
         );
     }
+    // What files.rs has made of it.
+    if text.contains('\u{fffd}') {
+        return wrong(format!("`{}` is not UTF-8", shown(text)), "save the file as UTF-8");
+    }
     current.entries.push(Entry { key: key.to_string(), value: value.to_string(), line });
 }
 
@@ -117,7 +124,7 @@ mod tests {
     #[test]
     fn lines_parse() {
         let text =
-            "\u{feff}# one\n\n[a]\r\n size=8G\n; two\n\tpolicy = heat # 3 \nchunk =\n[b-2]\n[a]";
+            "\u{feff}# one\n\n[a]\r\n size=8G\n; two\n\tpolicy = heat # 3 \nchunk =\n[b-2] # four\n[a]; \u{fffd}";
         let parsed = parse(text);
         assert_eq!(parsed.wrong, []);
         let names: Vec<_> = parsed.sections.iter().map(|s| (s.name.as_str(), s.line)).collect();
@@ -134,7 +141,9 @@ mod tests {
             ("size = 8G", 1, "`size` is outside of any section"),
             ("[a]\n\nsize 8G", 3, "`size 8G` is not a setting"),
             ("\n[a", 2, "`[a` is not a section"),
-            ("[a] # b", 1, "is not a section"),
+            ("[a] b", 1, "is not a section"),
+            ("[a # b]", 1, "is not a section"),
+            ("[a]\nsize = 1\u{fffd}", 2, "is not UTF-8"),
             ("[]", 1, "`` is not a valid"),
             ("[-a]", 1, "`-a` is not"),
             ("[a b]\nsize = 1\nnothing", 1, "`a b` is not"),

@@ -24,6 +24,9 @@ pub use profile::profile;
 /// The only key that is not an option of `on`, but its argument.
 const DEVICE: &str = "device";
 
+/// The only one that is for the service alone.
+const NOFAIL: &str = "nofail";
+
 /// Longest name of a directory that ends in ".wants", without that ending.
 const LONGEST_UNIT: usize = 249;
 
@@ -41,6 +44,8 @@ pub struct Section {
     pub file: String,
     /// The command line of `znsage on`; None if the section has a fault.
     pub args: Option<OnArgs>,
+    /// A missing device is no failure.
+    pub nofail: bool,
 }
 
 /// An error in a file.
@@ -127,7 +132,8 @@ pub fn parse_texts(texts: &[(String, String)]) -> Conf {
                 None
             }
         };
-        conf.sections.push(Section { name: draft.name, file: draft.file, args });
+        let nofail = draft.settings.get(NOFAIL).and_then(|s| flag(&s.value)) == Some(true);
+        conf.sections.push(Section { name: draft.name, file: draft.file, args, nofail });
     }
     conf
 }
@@ -175,9 +181,12 @@ fn add_file(
     }
 }
 
-/// The arguments and options of `on`.
+/// The arguments and options of `on`, and what is for the service alone.
 pub fn grammar() -> clap::Command {
-    OnArgs::augment_args(clap::Command::new("on").disable_help_flag(true))
+    let nofail = Arg::new(NOFAIL).long(NOFAIL).action(ArgAction::SetTrue).help(
+        "Do not wait for a missing device when the machine starts, and do not fail without it",
+    );
+    OnArgs::augment_args(clap::Command::new("on").disable_help_flag(true)).arg(nofail)
 }
 
 fn option<'a>(grammar: &'a clap::Command, key: &str) -> Option<&'a Arg> {

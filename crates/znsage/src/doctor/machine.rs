@@ -4,7 +4,7 @@
 use super::{Finding, Level, Scene};
 use crate::list::Candidate;
 use crate::module::{self, Source, MODULE_ENV};
-use crate::{cgroups as groups, conf, units};
+use crate::{cgroups as groups, units};
 
 /// Kernels that the module is tested on (KERNELS and NEWEST in the Makefile), oldest
 /// first.
@@ -97,6 +97,45 @@ pub fn module(scene: &Scene) -> Vec<Finding> {
     }]
 }
 
+/// Will the kernel take the module?
+pub fn signature(scene: &Scene) -> Vec<Finding> {
+    let sys = scene.sys;
+    let Some(why) = module::only_signed(sys) else {
+        return vec![Finding::ok("signature", "the kernel takes unsigned modules, too")];
+    };
+    let source = match module::find(sys) {
+        Ok(Source::Loaded) => {
+            return vec![Finding::ok("signature", format!("{why}, and the module is loaded"))];
+        }
+        Ok(source) => source,
+        // `module` tells why.
+        Err(_) => {
+            let message = format!("the kernel will take only a signed module ({why})");
+            return vec![Finding::note("signature", message).hint(module::SIGN)];
+        }
+    };
+    let only = format!("the kernel takes only signed modules ({why})");
+    let Some(signer) = module::signer(sys, &source) else {
+        let message = format!("{only}; znsage is not signed");
+        return vec![Finding::problem("signature", message).hint(module::SIGN)];
+    };
+    vec![match module::has_key(sys, &signer) {
+        Some(true) => {
+            Finding::ok("signature", format!("{only}; znsage is, by {signer}, whose key it has"))
+        }
+        Some(false) => Finding::problem(
+            "signature",
+            format!("{only}; znsage is signed by {signer}, whose key it does not have"),
+        )
+        .hint(module::SIGN),
+        None => Finding::note(
+            "signature",
+            format!("{only}; znsage is signed by {signer}, and the kernel's keys cannot be seen"),
+        )
+        .hint("run it with sudo"),
+    }]
+}
+
 pub fn headers(scene: &Scene) -> Vec<Finding> {
     let release = scene.sys.release();
     let path = format!("/lib/modules/{release}/build");
@@ -111,21 +150,6 @@ pub fn headers(scene: &Scene) -> Vec<Finding> {
     vec![Finding::new("headers", level, format!("no kernel headers for {release}")).hint(format!(
         "to build the module, also with DKMS: apt-get install linux-headers-{release}"
     ))]
-}
-
-/// No finding if there are no files.
-pub fn settings(scene: &Scene) -> Vec<Finding> {
-    let conf = conf::read(scene.sys);
-    let faults = conf.faults.iter().map(|fault| Finding {
-        hint: fault.hint.clone(),
-        ..Finding::problem("settings", fault.to_string())
-    });
-    let sections = conf
-        .sections
-        .iter()
-        .filter(|s| s.args.is_some())
-        .map(|s| Finding::ok("settings", format!("section {} of {} is valid", s.name, s.file)));
-    faults.chain(sections).collect()
 }
 
 pub fn tools(scene: &Scene) -> Vec<Finding> {

@@ -2,6 +2,7 @@
 //! `znsage doctor`: checks everything that swap on znsage depends on, and says what to
 //! do about problems. Changes nothing. Works without root, but then sees less.
 
+mod boot;
 mod machine;
 mod swapping;
 
@@ -84,12 +85,14 @@ pub fn run(sys: &dyn Sys, page: u64) -> Report {
     let checks = [
         machine::kernel,
         machine::module,
+        machine::signature,
         machine::headers,
         machine::tools,
         machine::cgroups,
         machine::devices,
         machine::limits,
-        machine::settings,
+        boot::settings,
+        boot::old_swap,
         swapping::swappiness,
         swapping::zswap,
         swapping::areas,

@@ -60,6 +60,8 @@ pub fn areas(scene: &Scene) -> Vec<Finding> {
                 .hint(format!("run `swapon /dev/{}`, or `znsage off {}`", d.name, d.name))
         })
         .collect();
+    let removed = ours.iter().filter_map(|our| swaps::no_node(scene.sys, &our.path));
+    found.extend(removed.map(|e| Finding::of("swap", Level::Problem, e)));
     if ours.is_empty() && others.is_empty() && found.is_empty() {
         found.push(Finding::ok("swap", "no swap area is in use"));
     } else if ours.is_empty() {
@@ -147,6 +149,9 @@ pub fn scheduler(scene: &Scene) -> Vec<Finding> {
 }
 
 fn scheduler_of(scene: &Scene, d: &Device) -> Finding {
+    if queue::is_gone(scene.sys, &d.backing) {
+        return Finding::ok("scheduler", format!("{} is gone", d.backing));
+    }
     let path = format!("/sys/block/{}/queue/scheduler", d.backing);
     let list = scene.sys.read(&path).unwrap_or_default();
     if !queue::is_zoned(scene.sys, &queue::disk_of(scene.sys, &d.backing)) {
@@ -174,7 +179,17 @@ fn scheduler_of(scene: &Scene, d: &Device) -> Finding {
 
 /// Errors since the device was turned on.
 pub fn health(scene: &Scene) -> Vec<Finding> {
-    scene.on.iter().map(health_of).collect()
+    scene.on.iter().map(|d| gone(scene, d).unwrap_or_else(|| health_of(d))).collect()
+}
+
+fn gone(scene: &Scene, d: &Device) -> Option<Finding> {
+    let message = format!("{}: its disk {} is gone, so all reads fail", d.name, d.backing);
+    queue::is_gone(scene.sys, &d.backing).then(|| {
+        Finding::problem("health", message).hint(format!(
+            "programs that need a page on it get SIGBUS; `znsage off {}` turns it off",
+            d.name
+        ))
+    })
 }
 
 fn health_of(d: &Device) -> Finding {

@@ -114,7 +114,13 @@ impl Case {
         self.seen = self.fake.effects.borrow().len();
         let outcome = run(&self.fake, words);
         let effects = self.fake.effects.borrow();
-        let harmless = ["run blkid", "run modprobe --dry-run", "run modinfo", "run fio --version"];
+        let harmless = [
+            "run blkid",
+            "run modprobe --dry-run",
+            "run modinfo",
+            "run systemctl is-",
+            "run fio --version",
+        ];
         let acted = |effect: &String| !harmless.iter().any(|look| effect.starts_with(look));
         match outcome {
             Ok(outcome) => {
@@ -146,6 +152,8 @@ impl Case {
             "user" => fake.root_user.set(false),
             "answer" => *fake.answer.borrow_mut() = Some(rest.to_string()),
             "claimed" => fake.claim_error.set(Some(libc::EBUSY)),
+            "second" => add_second(fake),
+            "unmount" => unmount_configfs(fake),
             "zones" => set_zones(fake, rest.split(' ').flat_map(zones).collect()),
             "well" => add_well(fake),
             "details" => add_details(fake),
@@ -233,7 +241,10 @@ fn changes(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) ->
             Some(_) => {}
         }
     }
-    before.keys().filter(|path| !now.contains_key(*path)).for_each(|path| {
+    // Of a directory that is gone, its name is enough.
+    let gone = |path: &str| before.contains_key(path) && !now.contains_key(path);
+    let below = |path: &str| path.rsplit_once('/').is_some_and(|(parent, _)| gone(parent));
+    before.keys().filter(|path| gone(path) && !below(path)).for_each(|path| {
         writeln!(text, "gone /{path}").unwrap();
     });
     match text.is_empty() {

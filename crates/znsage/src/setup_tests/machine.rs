@@ -103,6 +103,10 @@ pub fn program(fake: &Fake, argv: &[&str]) -> Ran {
             let here = fake.exists("/lib/modules/6.12.0-test/modules.dep");
             return ended(i32::from(!here), "");
         }
+        ["modinfo", "-F", "signer", _] => {}
+        ["systemctl", "is-active", _] => {
+            return Ran { status: Some(3), stdout: "inactive\n".into(), stderr: String::new() };
+        }
         ["modprobe", "configfs"] | ["mkswap", _] | ["blkdiscard", ..] => {}
         ["modinfo", "-F", "version", "znsage"] => {
             let stdout = concat!(env!("CARGO_PKG_VERSION"), "\n").to_string();
@@ -148,7 +152,8 @@ pub fn attribute(fake: &Fake, path: &str, text: &str) -> io::Result<()> {
     let Some(item) = path.strip_suffix("/power") else {
         return Ok(());
     };
-    let (sysfs, node) = ("/sys/block/znsage0", "/dev/znsage0");
+    let disk = if item.ends_with("nvme2n1") { "znsage1" } else { "znsage0" };
+    let (sysfs, node) = (&*format!("/sys/block/{disk}"), &*format!("/dev/{disk}"));
     if text == "1" {
         for (file, value) in COUNTERS {
             fake.put(&format!("{sysfs}/znsage/{file}"), &format!("{value}\n"));
@@ -157,15 +162,15 @@ pub fn attribute(fake: &Fake, path: &str, text: &str) -> io::Result<()> {
         fake.put(&format!("{sysfs}/znsage/encrypt"), &encrypt);
         fake.put(node, "");
         if fake.read(&format!("{item}/keep_slots"))?.trim() == "1" {
-            fake.put(&swaps::filler_node("znsage0"), "");
+            fake.put(&swaps::filler_node(disk), "");
         }
         fake.put(&format!("{item}/index"), "0\n");
-    } else if fake.read("/proc/swaps")?.contains("/dev/znsage") {
+    } else if fake.read("/proc/swaps")?.contains(node) {
         return Err(io::Error::from_raw_os_error(libc::EBUSY));
     } else {
         fake.remove(sysfs);
         fake.remove(node);
-        let filler = swaps::filler_node("znsage0");
+        let filler = swaps::filler_node(disk);
         if fake.exists(&filler) {
             fake.remove(&filler);
         }
@@ -213,6 +218,31 @@ pub const COUNTERS: [(&str, &str); 37] = [
     ("gc_high", "4"),
     ("deadline_us", "1000"),
 ];
+
+/// Another device that is on, znsage1 on nvme2n1.
+pub fn add_second(fake: &Fake) {
+    add_block(fake, "/dev/nvme2n1", 2);
+    fake.put("/sys/block/nvme2n1/queue/zoned", "host-managed\n");
+    for (file, value) in COUNTERS {
+        let value = value.replace("nvme1n1", "nvme2n1");
+        fake.put(&format!("/sys/block/znsage1/znsage/{file}"), &format!("{value}\n"));
+    }
+    fake.put("/dev/znsage1", "");
+    for (file, value) in ATTRIBUTES {
+        fake.put(&format!("{CONFIG}/nvme2n1/{file}"), value);
+    }
+    fake.put(&format!("{CONFIG}/nvme2n1/power"), "1\n");
+    let swaps = fake.read("/proc/swaps").unwrap();
+    fake.put("/proc/swaps", &(swaps + "/dev/znsage1 partition 230000 1000 -3\n"));
+}
+
+/// Another program has unmounted configfs; when it is mounted again, all is there.
+pub fn unmount_configfs(fake: &Fake) {
+    let hidden = fake.at("/hidden");
+    std::fs::rename(fake.at(CONFIG), &hidden).unwrap();
+    fake.put("/proc/mounts", "");
+    fake.on_mount(move |fake, _| std::fs::rename(&hidden, fake.at(CONFIG)).unwrap());
+}
 
 /// Runs a command line. Words in quotes are one word.
 pub fn run(fake: &Fake, line: &str) -> Result<Outcome> {

@@ -6,6 +6,7 @@ use clap::Parser;
 use super::machine::*;
 use crate::cli::{Cli, Command, OnArgs, OnCommand};
 use crate::conf::{self, Conf};
+use crate::sys::Sys;
 
 fn read(text: &str) -> Conf {
     let fake = machine();
@@ -16,7 +17,8 @@ fn read(text: &str) -> Conf {
 #[test]
 fn keys_are_the_options_of_on() {
     let options = "--size 100M --zone-size 4M --over-provisioning 7 --policy my-own --victim age --chunk 64K \
-                   --write-unit 32K --priority 5 --deadline-us 500 --reserve 3 --stripe 2 --pace 40 \
+                   --write-unit 32K --priority 5 --deadline 500us --reserve 3 --stripe 2 --pace 40 \
+                   --gc-low 6 --gc-high 9 \
                    --encrypt aes-xts --compress zstd --keep-slots --force";
     let mut text = "[all]\ndevice = /dev/disk/by-id/nvme-x\n".to_string();
     for option in options.split("--").filter(|o| !o.is_empty()) {
@@ -34,6 +36,20 @@ fn keys_are_the_options_of_on() {
     let plain = read("[a]\ndevice=/dev//nvme1n1/\nforce = no\n");
     let want = format!("{:?}", OnArgs::plain("/dev/nvme1n1"));
     assert_eq!(format!("{:?}", plain.section("a").unwrap()), want);
+}
+
+#[test]
+fn bytes_that_are_not_text_cost_only_their_section() {
+    let fake = machine();
+    let text =
+        b"# caf\xe9\n[a] # swap\ndevice = /dev/sda\n[b]\ndevice = /dev/sdb\npolicy = h\xe9at\n";
+    std::fs::create_dir_all(fake.at("/etc")).unwrap();
+    std::fs::write(fake.at("/etc/znsage.conf"), text).unwrap();
+    let conf = conf::read(&fake);
+    let faults: Vec<String> = conf.faults.iter().map(ToString::to_string).collect();
+    assert_eq!(faults, ["/etc/znsage.conf:6: `policy = h\u{fffd}at` is not UTF-8"]);
+    assert!(conf.section("a").is_ok() && conf.section("b").is_err());
+    assert_eq!(conf.sections.len(), 2);
 }
 
 /// A longer path would make the generator fail for all sections.
