@@ -124,7 +124,7 @@ fn list_and_doctor_run_on_any_machine() {
 #[test]
 fn top_needs_a_terminal() {
     let out = znsage(&["top"]);
-    assert_eq!(out.status.code(), Some(3));
+    assert_eq!(out.status.code(), Some(13));
     assert!(out.stdout.is_empty());
     let said = text(&out.stderr);
     assert!(said.contains("needs a terminal") && said.contains("znsage status"), "{said}");
