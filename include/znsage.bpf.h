@@ -38,8 +38,8 @@ extern bool znsage_get_zone(struct zse_engine *dev, u32 zone,
 			    struct znsage_zone *z) __ksym;
 
 /*
- * The kernel's loop: @step with 0, 1, ... below @nr and with @context, until it
- * returns 1. See bpf-helpers(7).
+ * The kernel's loop, for victim() only: @step with 0, 1, ... below @nr and with
+ * @context, until it returns 1. See bpf-helpers(7).
  */
 static long (*const bpf_loop)(u32 nr, void *step, void *context,
 			      u64 flags) = (void *)181;

@@ -11,11 +11,12 @@
  * of mm and the engine, where a program that calls back or traces would
  * deadlock.
  *
- * The verifier proves that a program ends, but not soon. It follows a million
- * instructions, but a call of bpf_loop(), an iterator or may_goto repeats some
- * of them eight million times, and one in another more often. The module cannot
- * refuse iterators and may_goto, which are the kernel's own. So the time of
- * each call counts.
+ * The verifier proves that a program ends, but not soon: it follows a million
+ * instructions, and bpf_loop(), iterators and the like repeat a part of these as
+ * often as they want. Reclaim waits for place(), and GC for survivor(), so these
+ * may have none of it (check_member() and get_func_proto()). victim() has a
+ * reason to loop. No function may sleep, since all run in an RCU section. The
+ * time of all calls has a budget.
  *
  * This needs kernel 6.12, and the type information (BTF) of the kernel and of
  * this module. Without these the module works, but has no policies in BPF.
@@ -73,6 +74,7 @@ void znsage_bpf_detach(const struct znsage_policy *policy,
 #include <linux/bpf_verifier.h>
 #include <linux/btf.h>
 #include <linux/btf_ids.h>
+#include <linux/percpu.h>
 #include <linux/sched.h>
 
 /* Newer kernels trust no other arguments anyway. */
@@ -81,17 +83,25 @@ void znsage_bpf_detach(const struct znsage_policy *policy,
 #endif
 
 /*
- * Wrong answers until a policy is ejected. Some may be the device's: the number
- * of streams changes while the program runs.
+ * A policy is ejected after this many wrong answers, of which one is forgotten
+ * each second. Some may be the device's fault: the number of streams changes
+ * while the program runs.
  */
 #define MAX_WRONG	100
 
 /*
- * Each time that a call takes this long it is as bad as a wrong answer. victim()
- * has a reason to loop: a look at a zone is a fraction of a microsecond, and a
- * disk has up to some 50,000.
+ * What calls may take on average on a CPU: CALL_NS each, and of victim() ZONE_NS
+ * more for each zone of the device; and a share of the CPU's time, a second
+ * divided by 2^SHARE_SHIFT each second. A policy whose calls have taken MAX_DEBT
+ * more than that is ejected.
+ *
+ * CALL_NS is ten times what a call should take, and far more than interrupts,
+ * page faults of the hypervisor and the like add to it on average.
  */
-#define MAX_CALL_NS	(50 * NSEC_PER_MSEC)
+#define CALL_NS		(20 * NSEC_PER_USEC)
+#define ZONE_NS		(1 * NSEC_PER_USEC)
+#define SHARE_SHIFT	7
+#define MAX_DEBT	NSEC_PER_SEC
 
 /* What a program fills in; the members mean the same as in znsage_policy. */
 struct znsage_bpf_policy {
@@ -103,6 +113,12 @@ struct znsage_bpf_policy {
 	u32 isolates;
 };
 
+/* On one CPU. */
+struct budget {
+	u64 at;				/* when it was last looked at */
+	u64 debt;			/* ns that calls took beyond it */
+};
+
 /* One that is attached. */
 struct bpf_policy {
 	struct znsage_policy policy;
@@ -110,9 +126,11 @@ struct bpf_policy {
 	refcount_t refs;
 	struct list_head link;		/* on attached */
 	struct list_head users;		/* devices; under the policy lock */
-	bool dead;			/* ejected or gone; likewise */
-	atomic_t wrong;
-	char last[64];			/* what was wrong with the last */
+	bool dead;			/* ejected or gone; under it, too */
+	struct budget __percpu *budget;
+	atomic64_t forgotten;		/* when no wrong answer will be left */
+	atomic_t ejected;
+	char why[80];			/* under @ejected */
 	struct work_struct eject;
 };
 
@@ -128,19 +146,29 @@ static struct bpf_policy *to_bpf(const struct znsage_policy *policy)
 	return container_of(policy, struct bpf_policy, policy);
 }
 
-/* @nr wrong answers more. When these are too many, the policy is ejected. */
-static __printf(3, 4)
-void wrong(struct bpf_policy *bp, u32 nr, const char *what, ...)
+static __printf(2, 3)
+void eject_for(struct bpf_policy *bp, const char *why, ...)
 {
-	u32 now = atomic_add_return(nr, &bp->wrong);
 	va_list args;
 
-	if (now < MAX_WRONG || now - nr >= MAX_WRONG)
+	if (atomic_xchg(&bp->ejected, 1))
 		return;
-	va_start(args, what);
-	vsnprintf(bp->last, sizeof(bp->last), what, args);
+	va_start(args, why);
+	vsnprintf(bp->why, sizeof(bp->why), why, args);
 	va_end(args);
-	queue_work(system_wq, &bp->eject);
+	schedule_work(&bp->eject);
+}
+
+/* Count a wrong answer. Returns true if there are too many. */
+static bool too_many(struct bpf_policy *bp)
+{
+	u64 now = ktime_get_mono_fast_ns(), then;
+	s64 old = atomic64_read(&bp->forgotten);
+
+	do {
+		then = max_t(u64, old, now) + NSEC_PER_SEC;
+	} while (!atomic64_try_cmpxchg(&bp->forgotten, &old, then));
+	return then > now + MAX_WRONG * NSEC_PER_SEC;
 }
 
 /* Check an answer, and have the policy ejected when too many are wrong. */
@@ -149,44 +177,65 @@ static u32 checked(struct bpf_policy *bp, const char *function, u32 answer,
 {
 	if (likely(answer < limit))
 		return answer;
-	wrong(bp, 1, "%u of %s(), which must be below %u", answer, function,
-	      limit);
+	if (too_many(bp))
+		eject_for(bp, "%u wrong answers, the last %u of %s(), which must be below %u",
+			  MAX_WRONG, answer, function, limit);
 	return ZNSAGE_NONE;
 }
 
-/* When a call began: @used is CPU time of the task. */
+/* When a call began. */
 struct began {
-	u64 used;
 	u64 now;
+	u64 used;			/* CPU time of the task */
+	unsigned long preempted;	/* how often it was */
 };
 
-/*
- * The CPU time is that of the task's last tick or switch. It does not count the
- * time for which the task was preempted, but where ticks are a second apart
- * (nohz_full) it moves by as much at once. A call took no more than the clock
- * says, either.
- */
 static struct began begin(void)
 {
 	return (struct began) {
-		.used = READ_ONCE(current->se.sum_exec_runtime),
 		.now = ktime_get_mono_fast_ns(),
+		.used = READ_ONCE(current->se.sum_exec_runtime),
+		.preempted = current->nivcsw,
 	};
 }
 
-/* Count the time of a call that has ended. Returns true if it was too long. */
-static bool too_slow(struct bpf_policy *bp, const char *function,
-		     struct began began)
+/*
+ * What a call has taken: the time until @now, but not that for which the task
+ * was preempted or the hypervisor had the CPU. sum_exec_runtime leaves these
+ * out. It is updated at ticks and context switches, so up to a tick of it is
+ * from before the call, and it says nothing of a short call without a switch.
+ */
+static u64 call_ns(const struct began *began, u64 now)
 {
-	struct began end = begin();
-	u64 took = min(end.used - began.used, end.now - began.now);
+	u64 took = now - began->now, used;
 
-	if (likely(took < MAX_CALL_NS))
-		return false;
-	wrong(bp, min_t(u64, div_u64(took, MAX_CALL_NS), MAX_WRONG),
-	      "a %s() of more than %u ms", function,
-	      (u32)(MAX_CALL_NS / NSEC_PER_MSEC));
-	return true;
+	if (likely(took < TICK_NSEC && current->nivcsw == began->preempted))
+		return took;
+	used = READ_ONCE(current->se.sum_exec_runtime) - began->used;
+	return min(took, max_t(u64, used, TICK_NSEC) - TICK_NSEC);
+}
+
+/*
+ * A call that may take @ns has ended: charge its time to the budget of the CPU,
+ * and have the policy ejected if that is overdrawn.
+ */
+static void charge(struct bpf_policy *bp, const char *function,
+		   const struct began *began, u64 ns)
+{
+	struct budget *b = get_cpu_ptr(bp->budget);
+	u64 now = ktime_get_mono_fast_ns(), debt;
+	u64 took = call_ns(began, now);
+
+	/* The clock may go back a little. */
+	ns += now > b->at ? (now - b->at) >> SHARE_SHIFT : 0;
+	b->at = now;
+	debt = b->debt + took;
+	debt -= min(debt, ns);
+	b->debt = debt;
+	put_cpu_ptr(bp->budget);
+	if (unlikely(debt > MAX_DEBT))
+		eject_for(bp, "calls that take too long, the last a %s() of %llu us",
+			  function, div_u64(took, NSEC_PER_USEC));
 }
 
 static u32 bpf_place(struct zse_engine *dev, const struct znsage_page *page)
@@ -199,7 +248,7 @@ static u32 bpf_place(struct zse_engine *dev, const struct znsage_page *page)
 	znsage_get_levels(dev, &levels);
 	began = begin();
 	stream = bp->ops->place(dev, page);
-	too_slow(bp, "place", began);
+	charge(bp, "place", &began, CALL_NS);
 	return checked(bp, "place", stream, levels.streams);
 }
 
@@ -213,7 +262,7 @@ static u32 bpf_survivor(struct zse_engine *dev, const struct znsage_zone *z)
 	znsage_get_levels(dev, &levels);
 	began = begin();
 	class = bp->ops->survivor(dev, z);
-	too_slow(bp, "survivor", began);
+	charge(bp, "survivor", &began, CALL_NS);
 	return checked(bp, "survivor", class, levels.survivors);
 }
 
@@ -224,17 +273,28 @@ static u32 bpf_survivor(struct zse_engine *dev, const struct znsage_zone *z)
 static u32 bpf_victim(struct zse_engine *dev, u32 room)
 {
 	struct bpf_policy *bp = znsage_private(dev);
-	struct began began = begin();
-	u32 zone = bp->ops->victim(dev, room);
+	struct znsage_levels levels;
 	struct znsage_zone z;
+	struct began began;
+	u32 zone;
 
-	if (too_slow(bp, "victim", began))
-		return ZNSAGE_NONE;
+	znsage_get_levels(dev, &levels);
+	began = begin();
+	zone = bp->ops->victim(dev, room);
+	charge(bp, "victim", &began, CALL_NS + levels.zones * ZONE_NS);
 	if (zone == ZNSAGE_NONE ||
 	    (znsage_get_zone(dev, zone, &z) && z.live <= room))
 		return zone;
-	wrong(bp, 1, "zone %u of victim(), which cannot be one", zone);
+	if (too_many(bp))
+		eject_for(bp, "%u wrong answers, the last zone %u of victim(), which cannot be one",
+			  MAX_WRONG, zone);
 	return ZNSAGE_NONE;
+}
+
+static void bpf_policy_free(struct bpf_policy *bp)
+{
+	free_percpu(bp->budget);
+	kfree(bp);
 }
 
 /*
@@ -255,7 +315,7 @@ bool znsage_bpf_put(const struct znsage_policy *policy)
 	struct bpf_policy *bp = to_bpf(policy);
 
 	if (bp && refcount_dec_and_test(&bp->refs))
-		kfree(bp);
+		bpf_policy_free(bp);
 	return bp;
 }
 
@@ -275,7 +335,7 @@ int znsage_bpf_private(const struct znsage_policy *policy, void **private)
 	return 0;
 }
 
-/* @zd uses @policy. Likewise. */
+/* @zd uses @policy. Context: znsage_policy_lock. */
 void znsage_bpf_attach(const struct znsage_policy *policy,
 		       struct znsage_device *zd)
 {
@@ -285,7 +345,10 @@ void znsage_bpf_attach(const struct znsage_policy *policy,
 		list_add(&zd->bpf_user, &bp->users);
 }
 
-/* @zd has ended to use @policy: none of its functions runs. Likewise. */
+/*
+ * @zd no longer uses @policy, and none of its functions is running. Context:
+ * znsage_policy_lock.
+ */
 void znsage_bpf_detach(const struct znsage_policy *policy,
 		       struct znsage_device *zd)
 {
@@ -312,11 +375,9 @@ static void end(struct bpf_policy *bp, const char *why)
 static void eject(struct work_struct *work)
 {
 	struct bpf_policy *bp = container_of(work, struct bpf_policy, eject);
-	char why[108];
+	char why[96];
 
-	snprintf(why, sizeof(why),
-		 "ejected after %u wrong answers, the last %s", MAX_WRONG,
-		 bp->last);
+	snprintf(why, sizeof(why), "ejected for %s", bp->why);
 	znsage_err(bp->policy.name, "BPF policy %s", why);
 	mutex_lock(&znsage_policy_lock);
 	end(bp, why);
@@ -331,6 +392,11 @@ static int ops_reg(void *kdata, struct bpf_link *link)
 
 	if (!bp)
 		return -ENOMEM;
+	bp->budget = alloc_percpu(struct budget);
+	if (!bp->budget) {
+		kfree(bp);
+		return -ENOMEM;
+	}
 	strscpy(bp->policy.name, ops->name, sizeof(bp->policy.name));
 	bp->policy.owner = THIS_MODULE;
 	bp->policy.streams = ops->streams;
@@ -350,7 +416,7 @@ static int ops_reg(void *kdata, struct bpf_link *link)
 		list_add(&bp->link, &attached);
 	mutex_unlock(&znsage_policy_lock);
 	if (err)
-		kfree(bp);
+		bpf_policy_free(bp);
 	return err;
 }
 
@@ -379,7 +445,7 @@ static int ops_init(struct btf *btf)
 	return 0;
 }
 
-/* Functions are the kernel's to copy (0), data is ours (1). */
+/* Return 1 for members copied here, 0 for those that the BPF core sets. */
 static int ops_init_member(const struct btf_type *t,
 			   const struct btf_member *member, void *kdata,
 			   const void *udata)
@@ -400,6 +466,64 @@ static int ops_init_member(const struct btf_type *t,
 		return 1;
 	}
 	return 0;
+}
+
+/*
+ * Does @prog end after a million instructions at most? The verifier walks all of
+ * its paths, but for what may_goto and iterators repeat, and for global
+ * functions, which it looks at once, however often they are called. Iterators
+ * are functions of the kernel's, and no other of these is needed.
+ */
+static bool ends_soon(const struct bpf_prog *prog)
+{
+	const struct bpf_prog_aux *aux = prog->aux;
+	const struct bpf_insn *insn = prog->insnsi;
+	u32 i;
+
+	for (i = 0; i < prog->len; i++, insn++) {
+		if (insn->code == (BPF_JMP | BPF_JCOND))
+			return false;
+		/* With an offset, the function is a module's. */
+		if (insn->code == (BPF_JMP | BPF_CALL) &&
+		    insn->src_reg == BPF_PSEUDO_KFUNC_CALL && !insn->off)
+			return false;
+	}
+	/* The first is the program itself. */
+	for (i = 1; i < aux->func_info_cnt; i++)
+		if (aux->func_info_aux[i].linkage != BTF_FUNC_STATIC)
+			return false;
+	return true;
+}
+
+/* Called before the program is verified. */
+static int ops_check_member(const struct btf_type *t,
+			    const struct btf_member *member,
+			    const struct bpf_prog *prog)
+{
+	u32 at = __btf_member_bit_offset(t, member) / BITS_PER_BYTE;
+
+	if (prog->sleepable)
+		return -EINVAL;
+	if (at != offsetof(struct znsage_bpf_policy, victim) &&
+	    !ends_soon(prog))
+		return -EINVAL;
+	return 0;
+}
+
+/* Helpers that call the program back, as often as it wants. */
+static const struct bpf_func_proto *
+get_func_proto(enum bpf_func_id id, const struct bpf_prog *prog)
+{
+	bool victim = !strcmp(prog->aux->attach_func_name, "victim");
+
+	switch (id) {
+	case BPF_FUNC_loop:
+	case BPF_FUNC_for_each_map_elem:
+	case BPF_FUNC_user_ringbuf_drain:
+		return victim ? bpf_base_func_proto(id, prog) : NULL;
+	default:
+		return bpf_base_func_proto(id, prog);
+	}
 }
 
 static int ops_validate(void *kdata)
@@ -433,12 +557,13 @@ static struct znsage_bpf_policy stubs = {
 
 static const struct bpf_verifier_ops verifier_ops = {
 	.is_valid_access = bpf_tracing_btf_ctx_access,
-	.get_func_proto = bpf_base_func_proto,
+	.get_func_proto = get_func_proto,
 };
 
 static struct bpf_struct_ops bpf_znsage_bpf_policy = {
 	.verifier_ops = &verifier_ops,
 	.init = ops_init,
+	.check_member = ops_check_member,
 	.init_member = ops_init_member,
 	.validate = ops_validate,
 	.reg = ops_reg,

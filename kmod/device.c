@@ -227,11 +227,11 @@ static int make_io(struct znsage_device *zd)
 static void device_free(struct znsage_device *zd)
 {
 	znsage_filler_remove(zd);
+	znsage_policy_end(zd);
 	if (zd->wq)
 		destroy_workqueue(zd->wq);
 	if (zd->read_wq)
 		destroy_workqueue(zd->read_wq);
-	znsage_policy_end(zd);
 	znsage_frames_free(zd);
 	znsage_packed_end(zd);
 	bioset_exit(&zd->worker_bios);
@@ -420,6 +420,7 @@ int znsage_detach(struct znsage_device *zd)
 		return err;
 	znsage_debugfs_remove(zd);
 	del_gendisk(zd->disk);
+	znsage_policy_end(zd);
 	znsage_quiesce(zd);
 	percpu_ref_kill(&zd->ref);
 	wait_for_completion(&zd->released);

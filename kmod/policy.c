@@ -27,8 +27,8 @@ static LIST_HEAD(registry);
 static DEFINE_MUTEX(registry_lock);
 
 /*
- * Held to change the policy of any device, and for the end of a policy in BPF,
- * which changes that of all its devices. Taken before registry_lock.
+ * Held to change the policy of any device, and while a BPF policy ends, which
+ * changes that of all its devices. Taken before registry_lock.
  */
 DEFINE_MUTEX(znsage_policy_lock);
 
@@ -227,8 +227,8 @@ int znsage_policy_start(struct znsage_device *zd,
 }
 
 /*
- * Fall back to the default. After a policy in BPF that cannot fail: the memory
- * that it takes has been there since. Under znsage_policy_lock.
+ * Switch to the default policy. This cannot fail after a BPF policy, whose start
+ * allocated what the default needs. Under znsage_policy_lock.
  */
 void znsage_policy_default(struct znsage_device *zd)
 {
@@ -236,16 +236,21 @@ void znsage_policy_default(struct znsage_device *zd)
 	znsage_kick(zd);
 }
 
-/* Drop the policy, if any. The device has no I/O. */
+/**
+ * znsage_policy_end() - drop the policy of a device that ends
+ * @zd: device that no write reaches and whose policy nobody can set; may be
+ *	half built
+ *
+ * The worker goes on with a built-in policy that needs no memory. Once this
+ * returns, no other policy knows the device, so none kicks it.
+ *
+ * Context: sleeps.
+ */
 void znsage_policy_end(struct znsage_device *zd)
 {
 	mutex_lock(&znsage_policy_lock);
-	znsage_charge_end(zd);
-	znsage_bpf_detach(zd->policy, zd);
-	if (zd->policy && zd->policy->detach)
-		zd->policy->detach(zd->engine, zd->policy_private);
-	znsage_policy_put(zd->policy);
-	zd->policy = NULL;
+	if (zd->policy)
+		change(zd, zse_builtin_policy("single"));
 	mutex_unlock(&znsage_policy_lock);
 }
 

@@ -119,6 +119,17 @@ fn note(_: PrintLevel, text: String) {
     COMPLAINTS.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
 }
 
+/// What the kernel means by this: it only says that the module refuses the function.
+fn rules(log: &str) -> &'static str {
+    match log.contains("attach to unsupported member") {
+        true => {
+            "\nno function of a policy may sleep, and place() and survivor() may not loop by may_goto, \
+             iterators or global functions: see docs/policies.md"
+        }
+        false => "",
+    }
+}
+
 /// Loads the program and attaches its policy. It ends with the link, unless that is pinned.
 fn attach(file: &Path) -> Result<libbpf_rs::Link> {
     let failed = |what: &str, e: libbpf_rs::Error| {
@@ -126,7 +137,7 @@ fn attach(file: &Path) -> Result<libbpf_rs::Link> {
         let error = Error::new(Kind::Kernel, format!("cannot {what} {}: {e:#}", file.display()));
         match log.trim() {
             "" => error,
-            text => error.hint(text.to_string()),
+            text => error.hint(format!("{text}{}", rules(text))),
         }
     };
     libbpf_rs::set_print(Some((PrintLevel::Warn, note)));

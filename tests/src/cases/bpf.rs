@@ -10,7 +10,8 @@ use crate::guest;
 use crate::kmsg::Log;
 use crate::outcome::{Context, Outcome};
 
-crate::cases![bpf: samples, ejected, holds_the_module, without_btf (full)];
+crate::cases![bpf:
+    samples, refused_at_load, ejected, holds_the_module, without_btf (full)];
 
 /// The object file of a program.
 fn object(name: &str) -> String {
@@ -94,25 +95,61 @@ fn is_ejected(device: &Device, program: &str, why: &str) -> Outcome {
     guest::ok(&["znsage", "policy", "unload", "bpf-wrong"]).map(drop)
 }
 
+/// A policy that gives one wrong answer a second stays, however many these are in the end.
+fn is_forgiven(device: &Device) -> Outcome {
+    guest::ok(&["znsage", "policy", "load", &object("wrong-rarely")])?;
+    let before = device.counter("policy_refused")?;
+    set(device, "policy", "bpf-rare")?;
+    let wrong = || device.counter("policy_refused").map(|now| now - before);
+    guest::eventually(60.0, || wrong().is_ok_and(|n| n > 102));
+    ensure!(policy_of(device)? == "bpf-rare", "ejected after {} wrong answers", wrong()?);
+    ensure!(wrong()? > 102, "only {} wrong answers", wrong()?);
+    guest::ok(&["znsage", "policy", "unload", "bpf-rare"]).map(drop)
+}
+
+/// Nothing that sleeps can be loaded, and nothing in place() or survivor() that repeats a part of the
+/// program as often as it wants.
+fn refused_at_load(_: &mut Log) -> Outcome {
+    if !supported()? {
+        return Ok(());
+    }
+    const MEMBER: &str = "attach to unsupported member";
+    for (program, why) in [
+        ("sleeps", MEMBER),
+        ("iterator", MEMBER),
+        ("may-goto", MEMBER),
+        ("global", MEMBER),
+        ("loop", "bpf_loop#181"),
+        ("loop-survivor", "bpf_loop#181"),
+        ("map-walk", "bpf_for_each_map_elem#164"),
+    ] {
+        let ran = guest::run(&["znsage", "policy", "load", &object(program)])?;
+        ensure!(ran.status != 0, "{program} is loaded");
+        ensure!(ran.said().contains(why), "{program}: it says {}", ran.said());
+    }
+    guest::ok(&["rmmod", "znsage"]).map(drop)
+}
+
 /// A policy whose answers are wrong, or late, is ejected, and `status` says why. Its link stays until it
 /// is unloaded, when it can be loaded again.
 fn ejected(log: &mut Log) -> Outcome {
     if !supported()? {
         return Ok(());
     }
-    log.allow("BPF policy ejected after 100 wrong answers");
+    log.allow("BPF policy ejected for");
     let device = Device::on(&guest::device(MAIN)?, &[])?;
     force_gc(&device)?;
     under_load(|| {
         for (program, why) in [
-            ("slow-victim", "the last a victim() of more than 50 ms"),
-            ("slow-place", "the last a place() of more than 50 ms"),
-            ("wrong-victim", "the last zone 1000000 of victim()"),
-            ("wrong", "the last 1000 of place(), which must be below"),
+            ("slow-victim", "calls that take too long, the last a victim() of "),
+            ("slow-place", "calls that take too long, the last a place() of "),
+            ("wrong-victim", "100 wrong answers, the last zone 1000000 of victim()"),
+            ("wrong-survivor", "100 wrong answers, the last 1000 of survivor()"),
+            ("wrong", "100 wrong answers, the last 1000 of place(), which must be below"),
         ] {
             is_ejected(&device, program, why)?;
         }
-        Ok(())
+        is_forgiven(&device)
     })?;
     set(&device, "policy", "single")?;
     let status = guest::ok(&["znsage", "status"])?;
