@@ -141,6 +141,7 @@ static void engine_init(struct zse_engine *e)
 	e->gc.lanes = zse_gc_lanes(&e->cfg);
 	e->dead = ZSE_NONE;
 	e->dying = ZSE_NONE;
+	e->longest = ZSE_NONE;
 	for (i = 0; i < e->max_streams; i++) {
 		zp_lock_init(&e->streams[i].lock);
 		stripe_init(&e->streams[i].stripe, 0);

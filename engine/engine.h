@@ -289,6 +289,7 @@ bool zse_stream_due(const struct zse_engine *e, u32 stream);
 u64 zse_stream_born(const struct zse_engine *e, u32 stream);
 bool zse_append_start(struct zse_engine *e, struct zse_chunk *c,
 		      struct zse_op *op, u64 now);
+bool zse_limit_append(struct zse_engine *e, u32 blocks);
 void zse_chunk_lose(struct zse_engine *e, struct zse_chunk *c);
 bool zse_has_chunk(struct zse_engine *e, u32 stream);
 u32 zse_write_stream(const struct zse_chunk *c, u32 nr);

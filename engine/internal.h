@@ -363,6 +363,7 @@ struct zse_engine {
 	struct list_head drained;
 	struct list_head to_finish;
 	struct list_head retired;
+	u32 longest;		/* blocks of an append's pages; read anywhere */
 	struct zse_pool pool;
 	struct zse_flow flow;
 	struct zse_gc gc;

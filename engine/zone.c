@@ -302,6 +302,27 @@ static u32 room_for(struct zse_engine *e, const struct zse_chunk *c)
 	return room - room % e->cfg.write_unit;
 }
 
+/**
+ * zse_limit_append() - set how long an append may be
+ * @e:	    engine
+ * @blocks: data and padding; there is no limit before the first call
+ *
+ * An append that is already with the host may be longer.
+ *
+ * Context: any, without a lock.
+ * Return: false if some appends need more than @blocks.
+ */
+bool zse_limit_append(struct zse_engine *e, u32 blocks)
+{
+	u32 least = round_up_unit(e, e->cfg.pack ? 3 * e->cfg.pack : 1);
+	u32 ending = 2 * e->cfg.pack;
+	bool enough = blocks >= least + ending;
+
+	blocks = enough ? blocks - ending : least;
+	zp_store(&e->longest, blocks - blocks % e->cfg.write_unit);
+	return enough;
+}
+
 /*
  * Entries of @c for an append of at most @most blocks, whole units. Sets
  * @blocks to what these take.
@@ -322,8 +343,9 @@ static u32 entries_that_fit(const struct zse_engine *e,
  * @e: engine
  * @c: chunk; sets zone, nr_inflight and nr_padding
  *
- * Takes as many entries as the stream's zone has room for, and if swap-out
- * shares GC's zone, as swap-out may write. The rest needs another append.
+ * Takes as many entries as the stream's zone has room for, an append may have,
+ * and if swap-out shares GC's zone, swap-out may write. The rest needs another
+ * append.
  *
  * Return: the zone, or ZSE_NONE if the stream has none and cannot open one now.
  */
@@ -338,6 +360,8 @@ u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c)
 	z = &e->zones[*open];
 	if (most > zone_room(e, *open))
 		most = zone_room(e, *open);
+	if (most > zp_load(&e->longest))
+		most = zp_load(&e->longest);
 	nr = entries_that_fit(e, c, most, &data);
 	blocks = round_up_unit(e, data);
 	/* The rest of a zone has room for a packed page, or is padded. */

@@ -150,6 +150,48 @@ static void append_end_io(struct bio *bio)
 }
 
 /**
+ * znsage_append_limit() - tell the engine how long an append may be now
+ * @zd: device
+ *
+ * Context: any, before the engine is asked for an append.
+ */
+void znsage_append_limit(struct znsage_device *zd)
+{
+	struct block_device *bdev = zd->backing.bdev;
+	u32 sectors;
+	bool fits;
+
+	if (!bdev_is_zoned(bdev))
+		return;
+	sectors = znsage_append_sectors(bdev);
+	if (likely(sectors == READ_ONCE(zd->append_sectors)))
+		return;
+	WRITE_ONCE(zd->append_sectors, sectors);
+	fits = zse_limit_append(zd->engine,
+				sectors / ZNSAGE_PAGE_SECTORS * zd->pack);
+	WRITE_ONCE(zd->append_fits, fits);
+	if (!fits)
+		znsage_err(zd->name, "max_sectors_kb of %pg is too low for an append: swap-out waits, and fails after 10 s; raise it",
+			   bdev);
+}
+
+/*
+ * Is @bio longer than the block layer takes now? The limit has dropped since the
+ * engine was told of it: once @bio has failed, the engine makes shorter ones. If
+ * none is short enough, @bio waits for the limit to rise, see retry.c.
+ */
+static bool append_too_long(struct znsage_device *zd, struct bio *bio)
+{
+	if (bio_op(bio) != REQ_OP_ZONE_APPEND ||
+	    bio_sectors(bio) <= znsage_append_sectors(zd->backing.bdev))
+		return false;
+	znsage_append_limit(zd);
+	bio->bi_status = READ_ONCE(zd->append_fits) ? BLK_STS_IOERR :
+						      BLK_STS_AGAIN;
+	return true;
+}
+
+/**
  * znsage_append_submit() - submit an append, for the first time or again
  * @zc: chunk, with the part to append in it; its bio is not in use
  *
@@ -174,7 +216,10 @@ void znsage_append_submit(struct znsage_chunk *zc)
 	for (i = 0; i < c->nr_padding / zd->pack; i++)
 		__bio_add_page(bio, ZERO_PAGE(0), PAGE_SIZE, 0);
 	znsage_charge(zc, bio);
-	submit_bio_noacct(bio);
+	if (unlikely(append_too_long(zd, bio)))
+		bio_endio(bio);
+	else
+		submit_bio_noacct(bio);
 }
 
 /**

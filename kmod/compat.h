@@ -98,6 +98,24 @@ static inline bool znsage_append_is_emulated(struct block_device *bdev)
 #endif
 }
 
+/*
+ * Longest zone append that the block layer does not split, in sectors: it warns
+ * and sends it with a wrong count of segments. Before 6.12 it also splits at
+ * max_sectors_kb, which root may change at any time, in physical blocks.
+ */
+static inline u32 znsage_append_sectors(struct block_device *bdev)
+{
+	u32 sectors = bdev_max_zone_append_sectors(bdev);
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
+	u32 block = bdev_physical_block_size(bdev) >> SECTOR_SHIFT;
+
+	sectors = min(sectors, READ_ONCE(bdev_get_queue(bdev)->limits.max_sectors));
+	if (sectors > block)
+		sectors -= sectors % block;
+#endif
+	return sectors;
+}
+
 /* What a write stream (FDP) of the device is reclaimed in; 0: no streams. */
 static inline u32 znsage_write_stream_granularity(struct block_device *bdev)
 {

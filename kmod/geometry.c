@@ -26,10 +26,9 @@
 #define MOST_BLOCKS		64
 
 /*
- * Longest append, in blocks, that the block layer does not split. Up to 6.11 it
- * also splits at max_sectors_kb, which root can change. That is read only here:
- * if root sets it below the chunk size while the device runs, appends fail. To
- * a virtual zone they are writes, which can be split.
+ * Longest append, in blocks, that the block layer does not split now;
+ * znsage_append_limit() watches it. To a virtual zone appends are writes, which
+ * can be split.
  */
 static u32 append_limit(struct block_device *bdev)
 {
@@ -37,7 +36,7 @@ static u32 append_limit(struct block_device *bdev)
 	u32 sectors = queue_max_sectors(q);
 
 	if (bdev_is_zoned(bdev))
-		sectors = min(sectors, bdev_max_zone_append_sectors(bdev));
+		sectors = min(sectors, znsage_append_sectors(bdev));
 	return min3(sectors / (u32)ZNSAGE_PAGE_SECTORS,
 		    (u32)queue_max_segments(q), (u32)BIO_MAX_VECS);
 }

@@ -5,7 +5,8 @@
  * Before 6.10, sd emulates zone append and writes to a zone one request at a
  * time. If the disk has no I/O scheduler that queues the next one, the block
  * layer returns it. Likewise, a drive may have as many zones open as it can,
- * because another program writes to some. The zone is not to blame. So the same
+ * because another program writes to some. Before 6.12, root may lower
+ * max_sectors_kb below what an append needs. The zone is not to blame. So the same
  * append is submitted again, to the same zone, when another append of the
  * device has ended or after a delay; to the engine, it is still under way.
  *

@@ -356,6 +356,7 @@ void znsage_work(struct work_struct *work)
 		znsage_packed_scan(zd);
 		znsage_write_pending(zd);
 		znsage_write_flush(zd);
+		znsage_append_limit(zd);
 		for (done = 0; done < OPS_A_BATCH; done++) {
 			if (!zse_next_op(zd->engine, &op, ktime_get_ns()))
 				break;

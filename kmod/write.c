@@ -100,6 +100,7 @@ static void chunk_go(struct znsage_device *zd, struct zse_chunk *c)
 	}
 	zc->since = ktime_get_ns();
 	atomic_set(&zc->holds, 1);
+	znsage_append_limit(zd);
 	if (zse_append_start(zd->engine, c, &op, zc->since)) {
 		znsage_append(zd, &op);
 	} else {

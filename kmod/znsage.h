@@ -234,6 +234,8 @@ struct znsage_device {
 	u32 chunk_blocks;		/* the longest append */
 	u32 batch_blocks;		/* of a full chunk, unless it grows */
 	u32 write_unit;			/* pages */
+	u32 append_sectors;		/* limit that the engine knows */
+	bool append_fits;		/* ... and some append is as short */
 	u32 pack;			/* blocks of the engine in a page */
 	u32 nr_write_streams;		/* of the device below, with FDP */
 	u32 nr_slots;
@@ -405,6 +407,7 @@ enum hrtimer_restart znsage_deadline(struct hrtimer *timer);
 
 /* append.c */
 void znsage_append_submit(struct znsage_chunk *zc);
+void znsage_append_limit(struct znsage_device *zd);
 void znsage_append(struct znsage_device *zd, const struct zse_op *op);
 void znsage_end_pages(struct znsage_chunk *zc, u32 first, u32 nr,
 		      blk_status_t status);

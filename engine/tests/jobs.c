@@ -392,8 +392,8 @@ static u32 nr_policies(void)
 }
 
 /*
- * Changes the policy, with other streams that may be isolated, the rule for victims
- * and the pace again and again.
+ * Changes the policy, with other streams that may be isolated, the rule for victims,
+ * the pace and the longest append again and again.
  */
 void *switcher(void *p)
 {
@@ -412,6 +412,9 @@ void *switcher(void *p)
 		zse_set_policy(t->e, zse_builtin_policies[policy], NULL);
 		zse_set_victim(t->e, xorshift(&rng) % ZSE_NR_VICTIMS);
 		zse_set_pace(t->e, xorshift(&rng) % 101);
+		zse_limit_append(t->e, xorshift(&rng) %
+				 (2 * t->sc->cfg.chunk_blocks *
+				  (t->sc->cfg.pack + 1)));
 		kick(t);
 		zp_add(&t->switches, 1);
 	}

@@ -50,6 +50,44 @@ static void test_no_memory(void)
 	zse_destroy(NULL);
 }
 
+/* ---- short appends */
+
+/* Of swap-out and of GC, in whole write units as long as these are not longer. */
+static void test_append_limit(void)
+{
+	struct host h;
+	u32 limit;
+
+	host_init(&h);
+	for (limit = CHUNK; limit; limit--) {
+		h.longest = limit;
+		must(zse_limit_append(h.e, limit));
+		fill(&h, 2);
+	}
+	zse_destroy(h.e);
+}
+
+static void test_append_limit_of_units(void)
+{
+	struct host h;
+	struct zse_config cfg = config(&h);
+	enum zse_refusal why;
+	u32 limit;
+
+	memset(&h, 0, sizeof(h));
+	cfg.write_unit = CHUNK / 2;
+	cfg.nr_slots = zse_max_slots(&cfg);
+	h.e = zse_create(&cfg, &why);
+	if (!h.e)
+		abort();
+	for (limit = CHUNK; limit; limit--) {
+		h.longest = limit < CHUNK ? CHUNK / 2 : CHUNK;
+		must(zse_limit_append(h.e, limit) == (limit >= CHUNK / 2));
+		fill(&h, 2);
+	}
+	zse_destroy(h.e);
+}
+
 /* ---- queries and settings */
 
 static void test_questions(void)
@@ -553,6 +591,8 @@ int main(void)
 {
 	test_check();
 	test_no_memory();
+	test_append_limit();
+	test_append_limit_of_units();
 	test_questions();
 	test_settings();
 	test_limits();

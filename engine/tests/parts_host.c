@@ -70,6 +70,7 @@ void host_append(struct host *h, const struct zse_op *op)
 	u32 offset = h->wp[op->zone];
 	bool finished;
 
+	must(!h->longest || op->nr + op->padding <= h->longest);
 	h->wp[op->zone] += op->nr + op->padding;
 	zse_append_done(h->e, op->chunk, true, offset, 2, &finished);
 	if (finished)

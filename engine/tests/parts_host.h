@@ -27,6 +27,8 @@ struct host {
 	bool cached;
 	/* in_memory() frees the slot that it is asked about. */
 	bool frees;
+	/* Most blocks of an append; 0: not looked at. */
+	u32 longest;
 };
 
 struct zse_config config(struct host *h);

@@ -2,17 +2,21 @@
 //! Host-managed SCSI disks. Their appends are emulated by the kernel, one at a time for each
 //! zone: each page is right, nothing counts as an error, and no zone is given up.
 
+use std::thread;
+use std::time::Duration;
+
+use super::devices::MAIN;
 use crate::device::{Bench, Device};
 use crate::ensure;
-use crate::guest;
+use crate::guest::{self, Setting};
 use crate::kmsg::Log;
-use crate::outcome::Outcome;
+use crate::outcome::{Context, Outcome};
 use crate::scsi_debug::ScsiDebug;
 use crate::table::{mounted, DEBUGFS};
 use crate::zones;
 
 crate::cases![scsi:
-    scheduler (each), blocks_of_4_kib (full), blocks_of_512_bytes (full),
+    scheduler (each), shorter_appends (each), blocks_of_4_kib (full), blocks_of_512_bytes (full),
     conventional_zones (full), small_capacity (full), eight_open (full), unused_zones (more)];
 
 /// At 60 % with zones that are a 64th of the device each.
@@ -72,6 +76,41 @@ fn scheduler(_: &mut Log) -> Outcome {
     let after = disk.scheduler()?;
     ensure!(after == usual, "the scheduler is {after} after off, not {usual}");
     Ok(())
+}
+
+/// Writes and verifies pages while root changes `max_sectors_kb` of the disk below, where kernels before
+/// 6.12 split appends. `turns` are the values.
+fn shortened(device: &Device, turns: &[&str]) -> Outcome {
+    let name = device.backing.trim_start_matches("/dev/");
+    let path = format!("/sys/block/{name}/queue/max_sectors_kb");
+    let usual = Setting::set(&path, turns[0])?;
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| device.rewrite(1024, 3));
+        for value in turns.iter().cycle().take_while(|_| !writer.is_finished()) {
+            guest::write(&path, value).context(&path)?;
+            thread::sleep(Duration::from_millis(300));
+        }
+        writer.join().map_err(|_| "the writer panicked".to_string())?
+    })?;
+    drop(usual);
+    device.rewrite(1024, 1)
+}
+
+/// No append is split when the longest transfer of the disk below is lowered while the device is on:
+/// neither that of an NVMe drive nor an emulated one. If it is less than a write unit, swap-out waits until
+/// it is raised.
+fn shorter_appends(log: &mut Log) -> Outcome {
+    // A limit that drops between the engine's look and the block layer's fails an append.
+    log.allow("append to zone");
+    log.allow("too low for an append");
+    let device = Device::attach(&guest::device(MAIN)?, &[])?;
+    shortened(&device, &["16", "4", "64", "128"])?;
+    device.end()?;
+    let settings = [BLOCKS_4K, NO_CONVENTIONAL, NO_LIMIT, FAST];
+    let Some(disk) = ScsiDebug::managed(64, 1, &settings)? else { return Ok(()) };
+    let device = Device::attach(&disk.node(), &[("write_unit", "16384")])?;
+    shortened(&device, &["16", "64", "4", "512"])?;
+    device.end()
 }
 
 fn blocks_of_4_kib(_: &mut Log) -> Outcome {
