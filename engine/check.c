@@ -150,8 +150,11 @@ static void check_zone_fields(struct check *ck, u32 zone)
 	    z->state == ZSE_ZONE_RETIRED))
 		violation(ck, "zone holds a place that it cannot have", zone,
 			  z->state, ZSE_ZONE_FULL);
+	if (zone_written(ck->e, z) > zp_load(&z->end))
+		violation(ck, "more written than the appends' places", zone,
+			  zone_written(ck->e, z), zp_load(&z->end));
 	if (z->state == ZSE_ZONE_FULL && !ck->e->counters.write_errors &&
-	    zp_load(&z->unwritten))
+	    !zone_is_gone(z) && zp_load(&z->unwritten))
 		violation(ck, "full zone not written in full", zone,
 			  zone_written(ck->e, z), cap);
 }
@@ -201,7 +204,7 @@ static void check_gc_room(struct check *ck)
 		needed += live > z->moving ? live - z->moving : 0;
 	}
 	if (needed > room && !e->counters.write_errors &&
-	    !e->counters.read_errors)
+	    !e->counters.read_errors && !e->counters.zones_lost)
 		violation(ck, "GC has begun more than it has room for", 0,
 			  needed, room);
 	for (i = 0; i < e->max_streams; i++) {
@@ -314,6 +317,60 @@ static void check_totals(struct check *ck)
 	}
 	if (zse_idle(e) && slots_used(e) == used && used != mapped)
 		violation(ck, "number of slots in use", 0, used, mapped);
+}
+
+/* Mark blocks of @bits. Returns true if one was marked before. */
+static bool mark(u32 *bits, u32 from, u32 nr)
+{
+	bool was = false;
+
+	for (; nr--; from++) {
+		was |= bits[from / 32] >> from % 32 & 1;
+		bits[from / 32] |= 1u << from % 32;
+	}
+	return was;
+}
+
+/**
+ * zse_check_twice() - do two slots have the same block?
+ * @e:	   engine
+ * @bits:  memory to work with; the more there is, the faster
+ * @words: of it
+ * @say:   as for zse_check()
+ * @arg:   passed to @say
+ *
+ * Context: as zse_check().
+ * Return: number of slots with a block that another one has.
+ */
+u32 zse_check_twice(struct zse_engine *e, u32 *bits, u32 words,
+		    zse_say_fn say, void *arg)
+{
+	struct check ck = { .e = e, .say = say, .arg = arg };
+	u32 room = words * 32, from, slot, i;
+
+	for (from = 0; from < e->nr_blocks; from += room) {
+		u32 left = e->nr_blocks - from;
+
+		if (room > left)
+			room = left;
+		for (i = 0; i < words; i++)
+			bits[i] = 0;
+		for (slot = 0; slot < e->cfg.nr_slots; slot++) {
+			u64 ref = map_get(e, slot);
+			u32 b = ref_block(ref), len = ref_len(e, ref);
+
+			if (!(slot % ZSE_RESCHED))
+				zp_resched();
+			if (b < from || b - from >= room)
+				continue;
+			if (len > room - (b - from))
+				len = room - (b - from);
+			if (mark(bits, b - from, len))
+				violation(&ck, "slot with a block that another has",
+					  slot, b, ZSE_NONE);
+		}
+	}
+	return ck.violations;
 }
 
 /**

@@ -330,7 +330,7 @@ bool zse_idle(struct zse_engine *e)
 
 	zp_lock(&e->lock, flags);
 	idle = !pool_used(e) && !e->pool.gc_used && !e->recovery.wanted &&
-	       !zp_load(&e->appends) &&
+	       !zp_load(&e->appends) && !lost_is_due(e) &&
 	       !e->nr_state[ZSE_ZONE_CLOSING] &&
 	       !e->nr_state[ZSE_ZONE_FINISH] &&
 	       !e->nr_state[ZSE_ZONE_FINISHING] &&

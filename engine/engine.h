@@ -59,6 +59,13 @@ enum zse_refusal {
 	ZSE_BAD_SETTING,	/* a watermark, the policy, ... out of range */
 };
 
+/* What a device says that cannot be right; see lost.c. */
+enum zse_oddity {
+	ZSE_WAS_RESET,	/* pages that were acknowledged are gone: all are lost */
+	ZSE_OVERLAP,	/* two appends are in one place: all pages are lost */
+	ZSE_BEYOND,	/* an append is not in its zone: it has failed */
+};
+
 /* Most zones that a stream, or GC, writes at a time. */
 #define ZSE_MAX_LANES		16
 #define ZSE_MAX_STREAMS		64
@@ -108,6 +115,9 @@ enum zse_refusal {
  *		 without a lock.
  * @zone_event:	 @zone changes from one named state to another. Called with the
  *		 engine lock held.
+ * @odd:	 what the device says of @zone cannot be right. An append is at
+ *		 page @at of it, or that many pages are written, but @least would
+ *		 be right. Called without a lock, in any context.
  */
 struct zse_config {
 	u32 nr_zones;
@@ -136,6 +146,8 @@ struct zse_config {
 	bool (*in_memory)(void *host, u32 slot);
 	void (*zone_event)(void *host, u32 zone, const char *from,
 			   const char *to);
+	void (*odd)(void *host, u32 zone, enum zse_oddity odd, u32 at,
+		    u32 least);
 };
 
 /* A packed page takes at least this part of a block of the device. */
@@ -219,6 +231,7 @@ struct zse_chunk {
 	u32 nr_inflight;	/* entries in it */
 	u32 nr_blocks;		/* that it writes for them */
 	u32 nr_padding;		/* blocks after them */
+	u32 floor;		/* it lands in its zone here or above */
 };
 
 /**
@@ -295,7 +308,7 @@ bool zse_has_chunk(struct zse_engine *e, u32 stream);
 u32 zse_write_stream(const struct zse_chunk *c, u32 nr);
 
 /* Ends of operations. Return true if zse_next_op() may have something new. */
-bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool ok,
+bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool *ok,
 		     u32 offset, u64 now, bool *finished);
 bool zse_chunk_put(struct zse_engine *e, struct zse_chunk *c);
 bool zse_gc_entry_failed(struct zse_engine *e, struct zse_chunk *c, u32 index);
@@ -319,6 +332,24 @@ void zse_gc_scan(struct zse_engine *e, struct zse_chunk *c,
 		 const struct zse_window *w);
 bool zse_reset_done(struct zse_engine *e, u32 zone, bool ok);
 bool zse_finish_done(struct zse_engine *e, u32 zone, bool ok);
+
+/**
+ * struct zse_look - a look at what the device says of a zone
+ * @zone:    zone
+ * @written: blocks of it that must be below the write pointer
+ * @full:    it must be full
+ * @lost:    set at the end: its pages have been found lost
+ */
+struct zse_look {
+	u32 zone;
+	u32 written;
+	bool full;
+	bool lost;
+};
+
+bool zse_look_begin(struct zse_engine *e, u32 zone, struct zse_look *look);
+bool zse_look_end(struct zse_engine *e, struct zse_look *look, bool full,
+		  u32 written);
 
 /*
  * Deferred work: the host's worker calls zse_next_op() until it returns false.
@@ -357,6 +388,7 @@ struct zse_run {
 
 enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 max,
 			     struct zse_run *run, bool *kick);
+bool zse_block_lost(const struct zse_engine *e, u32 block);
 bool zse_read_end(struct zse_engine *e, u32 block);
 bool zse_buffer_end(struct zse_engine *e, const struct zse_run *run);
 struct zse_chunk *zse_write_of(struct zse_engine *e, u32 slot, u32 *index);
@@ -431,5 +463,7 @@ bool zse_get_stream(struct zse_engine *e, u32 stream,
 typedef void (*zse_say_fn)(void *arg, const char *what, u32 where, u64 is,
 			   u64 want);
 u32 zse_check(struct zse_engine *e, zse_say_fn say, void *arg);
+u32 zse_check_twice(struct zse_engine *e, u32 *bits, u32 words,
+		    zse_say_fn say, void *arg);
 
 #endif /* ZNSAGE_ENGINE_H */

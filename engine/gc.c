@@ -327,7 +327,8 @@ static enum verdict next_or_fail(struct zse_engine *e, struct zse_op *op,
 	if (list_empty(&e->pool.queued) && list_empty(&e->pool.stalled) &&
 	    list_empty(&e->pool.gc_ready))
 		zp_store(&e->pool.waiting, false);
-	if (e->dying != ZSE_NONE || clean_can_read(e) || census_waits(e))
+	if (e->dying != ZSE_NONE || clean_can_read(e) || census_waits(e) ||
+	    lost_is_due(e))
 		return VERDICT_AGAIN;
 	if (drop_stranded_chunks(e))
 		return VERDICT_AGAIN;
@@ -364,6 +365,7 @@ bool zse_next_op(struct zse_engine *e, struct zse_op *op, u64 now)
 
 	*op = (struct zse_op){ .kind = ZSE_OP_NONE };
 	do {
+		lost_work(e);
 		zp_lock(&e->lock, flags);
 		ready = next_ready(e, op, now);
 		zp_unlock(&e->lock, flags);

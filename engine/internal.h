@@ -50,6 +50,7 @@ enum zse_health {
 	ZSE_FAILED,		/* cannot be written: empty it, then reset it */
 	ZSE_WORN,		/* failed on probation: reset, then retire */
 	ZSE_DEFERRED,		/* GC could not empty it; waits for retry_at */
+	ZSE_GONE,		/* its pages are lost: lost.c */
 	ZSE_NR_HEALTHS
 };
 
@@ -60,6 +61,7 @@ enum zse_health_event {
 	ZSE_RESET_DONE,
 	ZSE_RESET_FAILED,
 	ZSE_FILLED,		/* written to its end */
+	ZSE_PAGES_LOST,		/* another program reset it */
 	ZSE_NR_HEALTH_EVENTS
 };
 
@@ -82,7 +84,7 @@ struct zse_zone {
 	u32 state;		/* enum zse_zone_state; read anywhere */
 	u32 on_dead_list;	/* atomic, no lock; see zone_note_dead() */
 	u32 next_dead;		/* likewise */
-	u32 end;		/* packed: of the last append; atomic, no lock */
+	u32 end;		/* of the highest append; atomic, no lock */
 	struct list_head link;	/* on empty, drained, retired or to_finish */
 
 	u32 alloc;		/* blocks given to appends; read anywhere */
@@ -296,6 +298,7 @@ struct zse_recovery {
 	u32 failing;		/* no success since the last error; a hint */
 	u32 errors_in_row;	/* failed since one worked; read anywhere */
 	u32 nr_failed;		/* FAILED or WORN, not retired; read anywhere */
+	u32 nr_gone;		/* ZSE_GONE; read anywhere */
 	u32 nr_held;		/* zones with ZSE_PLACE_HELD */
 	bool wanted;		/* a round of retries is to begin */
 	bool last_resort;	/* this round tries worn zones, too */
@@ -463,7 +466,9 @@ u32 zones_active(const struct zse_engine *e);
 bool zone_may_open(const struct zse_engine *e, bool gc);
 bool zone_is_busy(const struct zse_engine *e, u32 zone);
 u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c);
-void zone_append_ended(struct zse_engine *e, u32 zone, u32 blocks, bool ok);
+void zone_append_ended(struct zse_engine *e, u32 zone, bool ok, bool last);
+bool zone_has_data(const struct zse_zone *z);
+void zone_take_out(struct zse_engine *e, u32 zone);
 u32 zone_written(const struct zse_engine *e, const struct zse_zone *z);
 void zone_moved(struct zse_engine *e, u32 zone, u32 blocks);
 bool zone_swap_for_gc(struct zse_engine *e);
@@ -471,8 +476,7 @@ void zone_check_drained(struct zse_engine *e, u32 zone);
 void zones_take_dead(struct zse_engine *e);
 
 /* zone.c, without the lock */
-bool zone_append_worked(struct zse_engine *e, u32 zone, u32 blocks);
-void zone_reached(struct zse_zone *z, u32 end);
+bool zone_append_worked(struct zse_engine *e, u32 zone, bool last);
 void zone_note_dead(struct zse_engine *e, struct zse_zone *z);
 void zone_look(const struct zse_engine *e, u32 zone, struct znsage_zone *z);
 u64 zone_age(const struct zse_engine *e, const struct zse_zone *z);
@@ -495,6 +499,14 @@ void recover_refused(struct zse_engine *e, u32 blocks);
 void recover_retry(struct zse_engine *e);
 bool recover_last_resort(struct zse_engine *e);
 bool recover_release_place(struct zse_engine *e);
+
+/* lost.c; without the engine lock, but for lost_is_due() */
+bool zone_is_gone(const struct zse_zone *z);
+bool zone_landed(struct zse_engine *e, const struct zse_chunk *c, u32 offset,
+		 u32 blocks, bool *last);
+bool lost_may_move(const struct zse_engine *e, u32 block);
+bool lost_is_due(const struct zse_engine *e);
+void lost_work(struct zse_engine *e);
 
 /* past.c */
 void past_keep(struct zse_engine *e, u32 slot, u8 past);

@@ -27,7 +27,8 @@
  * keeps the page in memory and reads of the slot fail.
  *
  * If the kernel has a page in memory and will write it again, GC drops its
- * block: cas(block -> lost). Nobody reads the slot until that write.
+ * block: cas(block -> lost). Nobody reads the slot until that write. The slots
+ * of a zone whose pages are lost (lost.c) lose their blocks in the same way.
  *
  * A live count is raised before a block enters the map and lowered after it has
  * left. At rest it is exact; at any time a count of 0 is certain.
@@ -139,7 +140,8 @@ static void publish_packed(struct zse_engine *e, const struct zse_chunk *c,
 		const struct zse_entry *entry = &c->entries[i];
 		u64 was = expected(e, entry);
 
-		if (!zp_cas64(&e->fwd64[entry->slot], was,
+		if ((is_block(was) && !lost_may_move(e, entry->expect)) ||
+		    !zp_cas64(&e->fwd64[entry->slot], was,
 			      map_ref(e, block, entry->len)))
 			dead += entry->len;
 		else if (is_block(was))
@@ -174,7 +176,9 @@ void map_publish(struct zse_engine *e, const struct zse_chunk *c, u32 first,
 	for (i = 0; i < nr; i++) {
 		const struct zse_entry *entry = &c->entries[first + i];
 
-		if (!zp_cas(&e->fwd[entry->slot], entry->expect, block + i))
+		if ((entry->expect < ZSE_TAG_BASE &&
+		     !lost_may_move(e, entry->expect)) ||
+		    !zp_cas(&e->fwd[entry->slot], entry->expect, block + i))
 			dead++;
 		else if (entry->expect < ZSE_TAG_BASE)
 			page_gone(e, entry->expect);
@@ -320,13 +324,15 @@ enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 max,
 		z = &e->zones[zse_block_zone(e, b)];
 		zp_add(&z->readers, 1);
 		run->block = b;
-		if (run_length(e, slot, max, run)) {
+		if (run_length(e, slot, max, run) && !zone_is_gone(z)) {
 			from = read_from(e, z, slot, run);
 			count_read(e, z, run->nr);
 			return from;
 		}
 		if (zse_read_end(e, b))
 			*kick = true;
+		if (run->nr)
+			return ZSE_READ_LOST;
 	}
 }
 

@@ -21,6 +21,7 @@
  *	any --- GC could not move a block ---> DEFERRED
  *	DEFERRED --- retry, reset ---> PROBATION
  *	any --- reset failed ---> FAILED, and retired
+ *	any --- another program reset it ---> GONE --- reset ---> PROBATION
  *
  * GC empties a FAILED or WORN zone before others, and the host resets it. A
  * zone whose reset fails, or that is WORN, is retired: it holds nothing and is
@@ -57,25 +58,32 @@
 #define MAX_GAP		63
 
 static const u8 next_health[ZSE_NR_HEALTHS][ZSE_NR_HEALTH_EVENTS] = {
-	/* WRITE_FAILED, MOVE_FAILED, RETRY, RESET_DONE, RESET_FAILED, FILLED */
+	/*
+	 * WRITE_FAILED, MOVE_FAILED, RETRY, RESET_DONE, RESET_FAILED, FILLED,
+	 * PAGES_LOST
+	 */
 	[ZSE_GOOD] = { ZSE_FAILED, ZSE_DEFERRED, ZSE_GOOD,
-		       ZSE_GOOD, ZSE_FAILED, ZSE_GOOD },
+		       ZSE_GOOD, ZSE_FAILED, ZSE_GOOD, ZSE_GONE },
 	[ZSE_PROBATION] = { ZSE_WORN, ZSE_DEFERRED, ZSE_PROBATION,
-			    ZSE_PROBATION, ZSE_FAILED, ZSE_GOOD },
+			    ZSE_PROBATION, ZSE_FAILED, ZSE_GOOD, ZSE_GONE },
 	[ZSE_FAILED] = { ZSE_FAILED, ZSE_DEFERRED, ZSE_FAILED,
-			 ZSE_PROBATION, ZSE_FAILED, ZSE_FAILED },
+			 ZSE_PROBATION, ZSE_FAILED, ZSE_FAILED, ZSE_GONE },
 	[ZSE_WORN] = { ZSE_WORN, ZSE_DEFERRED, ZSE_FAILED,
-		       ZSE_WORN, ZSE_FAILED, ZSE_WORN },
+		       ZSE_WORN, ZSE_FAILED, ZSE_WORN, ZSE_GONE },
 	[ZSE_DEFERRED] = { ZSE_DEFERRED, ZSE_DEFERRED, ZSE_PROBATION,
-			   ZSE_PROBATION, ZSE_FAILED, ZSE_DEFERRED },
+			   ZSE_PROBATION, ZSE_FAILED, ZSE_DEFERRED, ZSE_GONE },
+	[ZSE_GONE] = { ZSE_GONE, ZSE_GONE, ZSE_GONE,
+		       ZSE_PROBATION, ZSE_FAILED, ZSE_GONE, ZSE_GONE },
 };
 
-/* Must GC empty @z because it cannot be written? Context: any, a hint. */
+/*
+ * Must @z be emptied because it takes no more appends? Context: any, a hint.
+ */
 bool zone_is_failed(const struct zse_zone *z)
 {
 	u32 health = zp_load8(&z->health);
 
-	return health == ZSE_FAILED || health == ZSE_WORN;
+	return health == ZSE_FAILED || health == ZSE_WORN || health == ZSE_GONE;
 }
 
 /* Does GC leave @z alone for now? Context: any, a hint. */
@@ -112,10 +120,11 @@ bool recover_after_errors(const struct zse_engine *e)
 void zone_health_event(struct zse_engine *e, struct zse_zone *z,
 		       enum zse_health_event what)
 {
-	u32 *nr = &e->recovery.nr_failed;
-	bool failed = zone_is_failed(z);
+	u32 *nr = &e->recovery.nr_failed, *gone = &e->recovery.nr_gone;
+	bool failed = zone_is_failed(z), was_gone = zone_is_gone(z);
 
 	zp_store8(&z->health, next_health[z->health][what]);
+	zp_store(gone, *gone + zone_is_gone(z) - was_gone);
 	if (z->state != ZSE_ZONE_RETIRED)
 		zp_store(nr, *nr + zone_is_failed(z) - failed);
 }

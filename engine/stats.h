@@ -20,6 +20,8 @@
 	X(slots_freed)		/* slots with data that were freed */	\
 	X(read_errors)		/* blocks that could not be read */	\
 	X(write_errors)		/* appends, resets, finishes that failed */ \
+	X(zones_lost)		/* that another program reset */	\
+	X(pages_lost)		/* in these: reads of them fail */	\
 	X(stalls)		/* swap-out chunks that waited for a zone */ \
 	X(zones_dead)		/* reset without GC: no live block was left */ \
 	X(gc_zones)		/* emptied by GC */			\

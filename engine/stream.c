@@ -544,14 +544,14 @@ static void gc_moved(struct zse_engine *e, struct zse_chunk *c)
 /*
  * An append of GC has ended, or one that failed. Returns true if @c has ended.
  */
-static bool append_settle(struct zse_engine *e, struct zse_chunk *c, u32 blocks,
-			  bool ok)
+static bool append_settle(struct zse_engine *e, struct zse_chunk *c, bool ok,
+			  bool last)
 {
 	unsigned long flags;
 	bool finished;
 
 	zp_lock(&e->lock, flags);
-	zone_append_ended(e, c->zone, blocks, ok);
+	zone_append_ended(e, c->zone, ok, last);
 	if (ok) {
 		c->done += c->nr_inflight;
 		gc_moved(e, c);
@@ -570,10 +570,10 @@ static bool append_settle(struct zse_engine *e, struct zse_chunk *c, u32 blocks,
  * An append of swap-out worked. Sets @finished if @c has ended. Returns true if
  * the worker may have something to do.
  */
-static bool append_worked(struct zse_engine *e, struct zse_chunk *c, u32 blocks,
+static bool append_worked(struct zse_engine *e, struct zse_chunk *c, bool last,
 			  bool *finished)
 {
-	bool more = zone_append_worked(e, c->zone, blocks);
+	bool more = zone_append_worked(e, c->zone, last);
 	unsigned long flags;
 
 	count_swapped_out(e, c);
@@ -599,36 +599,35 @@ static bool append_worked(struct zse_engine *e, struct zse_chunk *c, u32 blocks,
  * zse_append_done() - an append has ended
  * @e:	      engine
  * @c:	      its chunk
- * @ok:	      the device acknowledged it
- * @offset:   where in the zone its first block is
+ * @ok:	      the device acknowledged it; set to false if it lies where it
+ *	      cannot (lost.c)
+ * @offset:   where in the zone its first block is, by what the device says
  * @now:      by the clock of zse_append_start()
  * @finished: set if the chunk has nothing left to append: the caller calls
  *	      zse_chunk_put(). Otherwise the engine owns it again.
  *
- * If @ok, the pages of this append (op.first, op.nr) can be read from the
- * device on return. Otherwise the engine retries them.
+ * If @ok on return, the pages of this append (op.first, op.nr) can be read from
+ * the device. Otherwise the engine retries them.
  *
  * Return: true if zse_next_op() may have something new.
  */
-bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool ok,
+bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool *ok,
 		     u32 offset, u64 now, bool *finished)
 {
 	u32 blocks = c->nr_blocks + c->nr_padding, skip = 0;
+	bool last = false;
 
-	if (zp_warn(ok && offset > e->cfg.zone_blocks - blocks))
-		ok = false;
-	if (ok) {
-		if (e->cfg.pack) {
+	*ok = *ok && zone_landed(e, c, offset, blocks, &last);
+	if (*ok) {
+		if (e->cfg.pack)
 			skip = c->entries[c->done].at - packed_from(&e->cfg, c);
-			zone_reached(&e->zones[c->zone], offset + blocks);
-		}
 		map_publish(e, c, c->done, c->nr_inflight,
 			    c->zone * e->cfg.zone_blocks + offset + skip);
 		flow_append_ended(e, c, blocks, now);
 	}
-	if (ok && !c->gc)
-		return append_worked(e, c, blocks, finished);
-	*finished = append_settle(e, c, blocks, ok);
+	if (*ok && !c->gc)
+		return append_worked(e, c, last, finished);
+	*finished = append_settle(e, c, *ok, last);
 	return true;
 }
 

@@ -229,6 +229,12 @@ static void zone_close(struct zse_engine *e, u32 zone)
 				ZSE_ZONE_FINISH : ZSE_ZONE_FULL);
 }
 
+/* Has @z pages, or appends in flight? */
+bool zone_has_data(const struct zse_zone *z)
+{
+	return z->state >= ZSE_ZONE_OPEN && z->state <= ZSE_ZONE_VICTIM;
+}
+
 /* Does an append in flight keep @zone from taking another? */
 bool zone_is_busy(const struct zse_engine *e, u32 zone)
 {
@@ -374,6 +380,7 @@ u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c)
 	c->nr_inflight = nr;
 	c->nr_blocks = data;
 	c->nr_padding = blocks - data;
+	c->floor = zp_load(&z->end);
 	zp_store(&z->alloc, z->alloc + blocks);
 	if (!c->gc && !e->shared)
 		e->flow.open_room -= blocks;
@@ -429,6 +436,14 @@ static void zone_leave_stripes(struct zse_engine *e, u32 zone)
 	stripe_forget(&e->gc.stripe, zone);
 }
 
+/* Nothing more is to be written to @zone, whatever its state. */
+void zone_take_out(struct zse_engine *e, u32 zone)
+{
+	zone_leave_stripes(e, zone);
+	if (e->zones[zone].state == ZSE_ZONE_OPEN)
+		zone_close(e, zone);
+}
+
 /*
  * An append to @zone is settled. If it was the last one of a zone that closes:
  * full.
@@ -454,13 +469,13 @@ static void zone_written_to(struct zse_engine *e, u32 zone, bool last)
 	zone_drop_append(e, zone);
 }
 
-/* An append of @blocks (data and padding) to @zone has ended. */
-void zone_append_ended(struct zse_engine *e, u32 zone, u32 blocks, bool ok)
+/* An append to @zone has ended; @last: it wrote the last block. */
+void zone_append_ended(struct zse_engine *e, u32 zone, bool ok, bool last)
 {
 	struct zse_zone *z = &e->zones[zone];
 
 	if (ok) {
-		zone_written_to(e, zone, !zp_sub_return(&z->unwritten, blocks));
+		zone_written_to(e, zone, last);
 		return;
 	}
 	recover_append_failed(e, z);
@@ -471,9 +486,9 @@ void zone_append_ended(struct zse_engine *e, u32 zone, u32 blocks, bool ok)
 
 /**
  * zone_append_worked() - an append of swap-out worked
- * @e:	    engine
- * @zone:   zone
- * @blocks: data and padding
+ * @e:	  engine
+ * @zone: zone
+ * @last: it wrote the last block
  *
  * Takes the engine lock only at the end of a zone and after errors. Whoever
  * writes the last block counts among z->appends until it has the lock, so the
@@ -483,10 +498,9 @@ void zone_append_ended(struct zse_engine *e, u32 zone, u32 blocks, bool ok)
  *
  * Return: true if zse_next_op() may have something new.
  */
-bool zone_append_worked(struct zse_engine *e, u32 zone, u32 blocks)
+bool zone_append_worked(struct zse_engine *e, u32 zone, bool last)
 {
 	struct zse_zone *z = &e->zones[zone];
-	bool last = !zp_sub_return(&z->unwritten, blocks);
 	unsigned long flags;
 
 	if (last || recover_after_errors(e)) {
@@ -503,20 +517,6 @@ bool zone_append_worked(struct zse_engine *e, u32 zone, u32 blocks)
 		zone_close(e, zone);
 	zp_unlock(&e->lock, flags);
 	return true;
-}
-
-/*
- * An append to @z ended at block @end. Appends end in any order. After one that
- * failed, a zone is not written to its end, and not all devices let the rest be
- * read.
- */
-void zone_reached(struct zse_zone *z, u32 end)
-{
-	u32 was;
-
-	do {
-		was = zp_load(&z->end);
-	} while (was < end && !zp_cas(&z->end, was, end));
 }
 
 /* GC has moved or dropped pages of @blocks that it had read from @zone. */

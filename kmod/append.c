@@ -114,11 +114,9 @@ static void append_end_io(struct bio *bio)
 	struct znsage_chunk *zc = bio->bi_private;
 	struct znsage_device *zd = zc->zd;
 	struct zse_chunk *c = zc->core;
-	u32 offset = 0;
-	bool ok = !bio->bi_status && zd->backend->landed(zc, bio, &offset);
-	u32 first = zc->first, nr = zc->nr;
+	u32 first = zc->first, nr = zc->nr, at = U32_MAX;
+	bool gc = c->gc, ok = !bio->bi_status, more, finished;
 	u64 now = ktime_get_ns();
-	bool gc = c->gc, more, finished;
 
 	if (znsage_is_transient(bio->bi_status) && znsage_retry(zc))
 		return;
@@ -126,6 +124,11 @@ static void append_end_io(struct bio *bio)
 		pr_warn_ratelimited("znsage: %s: append to zone %u failed (%d)\n",
 				    zd->name, zd->zone_nr[c->zone],
 				    blk_status_to_errno(bio->bi_status));
+	if (ok)
+		at = zd->backend->landed(zc, bio);
+	/* The engine says what is wrong with such a place. */
+	if (at < zse_get_config(zd->engine)->zone_blocks / zd->pack)
+		at *= zd->pack;
 	bio_uninit(bio);
 	trace_append_end(zc, ok, now);
 	/*
@@ -135,8 +138,7 @@ static void append_end_io(struct bio *bio)
 	 */
 	if (!gc)
 		atomic_inc(&zc->holds);
-	more = zse_append_done(zd->engine, c, ok, offset * zd->pack, now,
-			       &finished);
+	more = zse_append_done(zd->engine, c, &ok, at, now, &finished);
 	if (ok && !gc)
 		znsage_end_pages(zc, first, nr, BLK_STS_OK);
 	if (!gc)

@@ -156,6 +156,7 @@ static int make_engine(struct znsage_device *zd, struct znsage_geometry *geo)
 
 	geo->cfg.host = zd;
 	geo->cfg.zone_event = znsage_zone_state;
+	geo->cfg.odd = znsage_odd;
 	geo->cfg.in_memory = znsage_in_memory;
 	zd->pack = max(geo->cfg.pack, 1U);
 	zd->engine = zse_create(&geo->cfg, &why);
@@ -207,9 +208,11 @@ static int make_io(struct znsage_device *zd)
 	if (err)
 		return err;
 	zd->time_reads = true;
+	zd->looked = kvcalloc(BITS_TO_LONGS(zse_get_config(zd->engine)->nr_zones),
+			      sizeof(long), GFP_KERNEL);
 	zd->gc_since = kvcalloc(zse_get_config(zd->engine)->nr_zones,
 				sizeof(*zd->gc_since), GFP_KERNEL);
-	if (!zd->gc_since)
+	if (!zd->gc_since || !zd->looked)
 		return -ENOMEM;
 	/*
 	 * The worker has no higher priority than reclaim, whose pages it
@@ -245,6 +248,7 @@ static void device_free(struct znsage_device *zd)
 	kvfree(zd->zone_nr);
 	kvfree(zd->to_reset);
 	kvfree(zd->gc_since);
+	kvfree(zd->looked);
 	znsage_latency_free(&zd->latency);
 	if (zd->backing.bdev)
 		znsage_backing_close(&zd->backing);
@@ -276,6 +280,8 @@ static struct znsage_device *device_alloc(const char *name,
 		init_waitqueue_head(&zd->chunk_wait[i]);
 	}
 	INIT_LIST_HEAD(&zd->gc_retry);
+	INIT_LIST_HEAD(&zd->gc_look);
+	INIT_LIST_HEAD(&zd->finish_look);
 	INIT_LIST_HEAD(&zd->gc_scan);
 	INIT_LIST_HEAD(&zd->refused);
 	mutex_init(&zd->check.lock);
@@ -283,6 +289,7 @@ static struct znsage_device *device_alloc(const char *name,
 	get_random_bytes(&zd->key_secret, sizeof(zd->key_secret));
 	znsage_cached_forget(zd);
 	INIT_WORK(&zd->work, znsage_work);
+	INIT_WORK(&zd->look_work, znsage_look_work);
 	INIT_DELAYED_WORK(&zd->retry, znsage_retry_work);
 	znsage_hrtimer_setup(&zd->timer, znsage_deadline);
 	init_completion(&zd->released);
@@ -427,6 +434,7 @@ int znsage_detach(struct znsage_device *zd)
 	cancel_delayed_work_sync(&zd->retry);
 	hrtimer_cancel(&zd->timer);
 	irq_work_sync(&zd->irq_kick);
+	cancel_work_sync(&zd->look_work);
 	cancel_work_sync(&zd->work);
 	cancel_work_sync(&zd->read_work);
 	put_disk(zd->disk);

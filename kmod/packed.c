@@ -223,6 +223,8 @@ static void read_ended(struct packed_read *rd, blk_status_t status)
 
 	if (READ_ONCE(zd->time_reads))
 		znsage_timed(zd, ZNSAGE_SWAP_IN, ktime_get_ns() - rd->start);
+	if (!status && zse_block_lost(zd->engine, rd->block))
+		status = BLK_STS_IOERR;
 	if (status) {
 		bio->bi_status = status;
 		zse_read_failed(zd->engine, 1);

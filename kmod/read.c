@@ -72,6 +72,8 @@ static void run_ended(struct znsage_read *rd, blk_status_t status)
 	struct bio *bio = rd->bio;
 
 	time_end(rd, status);
+	if (!status && zse_block_lost(zd->engine, rd->block))
+		status = BLK_STS_IOERR;
 	if (status) {
 		bio->bi_status = status;
 		zse_read_failed(zd->engine, rd->nr);

@@ -5,6 +5,8 @@
  */
 #include <linux/blk-mq.h>
 #include <linux/device.h>
+#include <linux/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/sysfs.h>
 
 #include "znsage.h"
@@ -272,6 +274,9 @@ static ssize_t stream_table_read(struct file *file, struct kobject *kobj,
 }
 static BIN_ATTR_RO(stream_table, 0);
 
+/* Memory of a check, at most. */
+#define CHECK_BYTES	(32 << 20)
+
 static void report_violation(void *arg, const char *what, u32 where, u64 is,
 			     u64 want)
 {
@@ -287,22 +292,57 @@ static void report_violation(void *arg, const char *what, u32 where, u64 is,
 				where, is, want);
 }
 
+/* Ask the device for each zone in use. */
+static void look_at_zones(struct znsage_device *zd)
+{
+	u32 nr = zse_get_config(zd->engine)->nr_zones, i;
+
+	for (i = 0; i < nr && !fatal_signal_pending(current); i++) {
+		if (znsage_look(zd, i))
+			report_violation(&zd->check,
+					 "a zone was reset by another program, its pages are lost",
+					 zd->zone_nr[i], 0, 1);
+		cond_resched();
+	}
+}
+
+/* A bit for each block, or the maps are walked several times. */
+static u32 check_words(const struct znsage_device *zd)
+{
+	const struct zse_config *cfg = zse_get_config(zd->engine);
+	u64 words = DIV_ROUND_UP_ULL((u64)cfg->nr_zones * cfg->zone_blocks, 32);
+
+	return min_t(u64, words, CHECK_BYTES / sizeof(u32));
+}
+
 /*
  * Walk all maps, with the queue frozen. Slots may still be freed meanwhile,
  * which the checker allows for.
  */
 static void run_check(struct znsage_device *zd)
 {
+	u32 words = check_words(zd), *bits;
 	unsigned int flags;
 
 	zd->check.len = 0;
 	zd->check.more = 0;
+	look_at_zones(zd);
+	bits = kvmalloc_array(words, sizeof(*bits),
+			      GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
+	if (!bits)
+		report_violation(&zd->check,
+				 "no memory to look for slots with the same block",
+				 0, 0, words);
 	flags = znsage_freeze(zd->disk);
 	znsage_quiesce(zd);
 	zse_check(zd->engine, report_violation, &zd->check);
+	if (bits)
+		zse_check_twice(zd->engine, bits, words, report_violation,
+				&zd->check);
 	zse_set_gc(zd->engine, true);
 	znsage_unfreeze(zd->disk, flags);
 	znsage_kick(zd);
+	kvfree(bits);
 	zd->check.done = true;
 }
 

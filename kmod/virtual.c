@@ -115,11 +115,9 @@ static void virtual_append(struct znsage_chunk *zc, struct bio *bio)
 		znsage_set_write_stream(bio, zse_write_stream(c, streams));
 }
 
-static bool virtual_landed(const struct znsage_chunk *zc,
-			   const struct bio *bio, u32 *offset)
+static u32 virtual_landed(const struct znsage_chunk *zc, const struct bio *bio)
 {
-	*offset = zc->core->offset / zc->zd->pack;
-	return true;
+	return zc->core->offset / zc->zd->pack;
 }
 
 /* Returns false if there is nothing to do. */

@@ -11,6 +11,11 @@
  * blocks between them go to a junk page. If such a bio fails, the worker reads
  * its chunk again, block by block. A block that fails again stays where it is
  * until the engine gives it up.
+ *
+ * Another program may have reset a zone. GC would give the zeros in it places
+ * that are as good as any, and a finish would hide that it is not written. So
+ * both come after a look at what the device says of the zone, for which another
+ * work item waits.
  */
 #include <linux/blk-integrity.h>
 #include <linux/blkdev.h>
@@ -31,6 +36,7 @@ struct worker_bio {
 	struct znsage_chunk *zc;	/* chunk to read into, or NULL */
 	u32 first;			/* first entry of it, or the zone */
 	bool reset;			/* of the zone, or else a finish */
+	struct list_head link;		/* on finish_look */
 	struct bio bio;			/* must be last, for the bio_set */
 };
 
@@ -95,6 +101,122 @@ void znsage_zone_state(void *host, u32 zone, const char *from, const char *to)
 	/* GC could not empty this victim. */
 	if (zd->gc_since[zone] && !strcmp(to, "full"))
 		zd->gc_since[zone] = 0;
+	if (!strcmp(to, "victim"))
+		clear_bit(zone, zd->looked);
+}
+
+/* The engine's odd. Context: any. */
+void znsage_odd(void *host, u32 zone, enum zse_oddity odd, u32 at, u32 least)
+{
+	const struct znsage_device *zd = host;
+	u32 nr = zd->zone_nr[zone];
+
+	switch (odd) {
+	case ZSE_WAS_RESET:
+		pr_err_ratelimited("znsage: %s: zone %u was reset by another program: it had %u pages, the device says %u. Pages in it are lost: reading them fails\n",
+				   zd->name, nr, least, at);
+		break;
+	case ZSE_OVERLAP:
+		pr_err_ratelimited("znsage: %s: zone %u has two appends in one place, so it was probably reset by another program. Pages in it are lost: reading them fails\n",
+				   zd->name, nr);
+		break;
+	case ZSE_BEYOND:
+		pr_err_ratelimited("znsage: %s: the device says that an append to zone %u is not in that zone: its pages are written again\n",
+				   zd->name, nr);
+		break;
+	}
+}
+
+/**
+ * znsage_look() - compare what the device says of a zone with what was written
+ * @zd:	  device
+ * @zone: zone of the engine
+ *
+ * Context: sleeps for the device, but never for memory.
+ * Return: true if the pages in the zone were found lost; the log has it.
+ */
+bool znsage_look(struct znsage_device *zd, u32 zone)
+{
+	struct zse_look look;
+	u32 pages;
+
+	if (!zd->backend->written || !zse_look_begin(zd->engine, zone, &look))
+		return false;
+	pages = zd->backend->written(zd, zone);
+	if (zse_look_end(zd->engine, &look, pages == U32_MAX,
+			 pages == U32_MAX ? 0 : pages * zd->pack))
+		znsage_kick(zd);
+	return look.lost;
+}
+
+/*
+ * The next zone that @zc, a chunk of GC, is to read from and that was not
+ * looked at since it is a victim. Returns false if there is none.
+ */
+static bool to_look_at(const struct znsage_chunk *zc, u32 *zone)
+{
+	struct znsage_device *zd = zc->zd;
+	const struct zse_chunk *c = zc->core;
+	u32 i;
+
+	if (!zd->backend->written)
+		return false;
+	*zone = zse_block_zone(zd->engine, c->low);
+	if (zc->packed)
+		return !test_bit(*zone, zd->looked);
+	for (i = 0; i < c->nr; i++) {
+		*zone = zse_block_zone(zd->engine, c->entries[i].expect);
+		if (!test_bit(*zone, zd->looked))
+			return true;
+	}
+	return false;
+}
+
+/* Look at the zones that GC is to read from, and then let the worker do so. */
+static void look_for_gc(struct znsage_device *zd)
+{
+	struct znsage_chunk *zc, *next;
+	LIST_HEAD(list);
+	u32 zone;
+
+	spin_lock_irq(&zd->lock);
+	list_splice_init(&zd->gc_look, &list);
+	spin_unlock_irq(&zd->lock);
+	list_for_each_entry_safe(zc, next, &list, link) {
+		while (to_look_at(zc, &zone)) {
+			znsage_look(zd, zone);
+			set_bit(zone, zd->looked);
+		}
+		spin_lock_irq(&zd->lock);
+		list_move_tail(&zc->link, &zd->gc_retry);
+		spin_unlock_irq(&zd->lock);
+		znsage_kick(zd);
+	}
+}
+
+/* The same for the zones that are to be finished. */
+static void look_and_finish(struct znsage_device *zd)
+{
+	struct worker_bio *wb, *next;
+	LIST_HEAD(list);
+
+	spin_lock_irq(&zd->lock);
+	list_splice_init(&zd->finish_look, &list);
+	spin_unlock_irq(&zd->lock);
+	list_for_each_entry_safe(wb, next, &list, link) {
+		znsage_look(zd, wb->first);
+		submit_bio_noacct(&wb->bio);
+	}
+}
+
+/* Allocates nothing. It needs no help of the worker, and holds its bios. */
+void znsage_look_work(struct work_struct *work)
+{
+	struct znsage_device *zd = container_of(work, struct znsage_device,
+						look_work);
+
+	look_and_finish(zd);
+	look_for_gc(zd);
 }
 
 /* Drop one of zc->reads. The last one ends the chunk's read. */
@@ -219,7 +341,7 @@ static void window_read(struct znsage_chunk *zc)
 		window_read_bio(zc, first, min(nr, zc->nr_pages - first));
 }
 
-/* Do a ZSE_OP_READ; @single: once more, block by block. */
+/* Read the blocks of @zc; @single: once more, block by block. */
 static void gc_read(struct znsage_chunk *zc, bool single)
 {
 	u32 first = 0, nr, pages;
@@ -249,7 +371,24 @@ static void gc_read_retry(struct znsage_device *zd)
 	list_splice_init(&zd->gc_retry, &list);
 	spin_unlock_irqrestore(&zd->lock, flags);
 	list_for_each_entry_safe(zc, next, &list, link)
-		gc_read(zc, true);
+		gc_read(zc, zc->failed);
+}
+
+/* Do a ZSE_OP_READ, perhaps after a look at its zones. */
+static void gc_read_first(struct znsage_chunk *zc)
+{
+	struct znsage_device *zd = zc->zd;
+	u32 zone;
+
+	if (!to_look_at(zc, &zone)) {
+		gc_read(zc, false);
+		return;
+	}
+	zc->failed = false;
+	spin_lock_irq(&zd->lock);
+	list_add_tail(&zc->link, &zd->gc_look);
+	spin_unlock_irq(&zd->lock);
+	queue_work(zd->read_wq, &zd->look_work);
 }
 
 static void zone_end_io(struct bio *bio)
@@ -286,10 +425,16 @@ static void zone_end(struct znsage_device *zd, u32 zone, bool reset)
 	wb->reset = reset;
 	wb->bio.bi_iter.bi_sector = znsage_zone_start(zd, zone);
 	wb->bio.bi_end_io = zone_end_io;
-	if (op(zd, &wb->bio))
-		submit_bio_noacct(&wb->bio);
-	else
+	if (!op(zd, &wb->bio)) {
 		bio_endio(&wb->bio);
+	} else if (reset || !zd->backend->written) {
+		submit_bio_noacct(&wb->bio);
+	} else {
+		spin_lock_irq(&zd->lock);
+		list_add_tail(&wb->link, &zd->finish_look);
+		spin_unlock_irq(&zd->lock);
+		queue_work(zd->read_wq, &zd->look_work);
+	}
 }
 
 static void fail_chunk(struct znsage_device *zd, const struct zse_op *op)
@@ -327,7 +472,7 @@ static void do_op(struct znsage_device *zd, const struct zse_op *op)
 	case ZSE_OP_READ:
 		zc = op->chunk->priv;
 		zc->nr_pages = op->blocks / zd->pack;
-		gc_read(zc, false);
+		gc_read_first(zc);
 		break;
 	case ZSE_OP_RESET:
 		zone_end(zd, op->zone, true);

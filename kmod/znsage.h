@@ -199,11 +199,16 @@ struct znsage_backend {
 	/* Make @bio, which has no pages yet, the append of @zc. */
 	void (*append)(struct znsage_chunk *zc, struct bio *bio);
 	/*
-	 * In which page of its zone an append that worked begins. Any context.
-	 * Returns false if the device says nonsense.
+	 * In which page of its zone an append that worked begins, by what the
+	 * device says; U32_MAX: in none. Any context.
 	 */
-	bool (*landed)(const struct znsage_chunk *zc, const struct bio *bio,
-		       u32 *offset);
+	u32 (*landed)(const struct znsage_chunk *zc, const struct bio *bio);
+	/*
+	 * How many pages of a zone are written, by what the device says;
+	 * U32_MAX: it is full, or the device does not say. Sleeps, but never
+	 * for memory. NULL: the device does not know.
+	 */
+	u32 (*written)(const struct znsage_device *zd, u32 zone);
 	/*
 	 * Make @bio, which is at the beginning of a zone, its reset or finish.
 	 * Returns false if there is nothing to do.
@@ -257,6 +262,8 @@ struct znsage_device {
 	struct completion released;
 	struct workqueue_struct *wq;
 	struct work_struct work;	/* the worker; see worker.c */
+	struct work_struct look_work;	/* looks at zones for it */
+	unsigned long *looked;	/* of each victim: was it looked at? */
 	struct delayed_work retry;	/* see retry.c */
 	/* A second queue, since the worker may wait for a clone of a read. */
 	struct workqueue_struct *read_wq;
@@ -287,7 +294,9 @@ struct znsage_device {
 
 	spinlock_t lock;		/* guards these: */
 	struct bio_list pending[ZSE_MAX_STREAMS]; /* found no chunk */
-	struct list_head gc_retry;	/* chunks to read block by block */
+	struct list_head gc_retry;	/* chunks to read, or to read again */
+	struct list_head gc_look;	/* chunks whose zones are looked at */
+	struct list_head finish_look;	/* zones to finish, likewise */
 	struct list_head gc_scan;	/* chunks whose window has been read */
 	struct list_head refused;	/* chunks to append again */
 	u64 starved;			/* streams with pending bios */
@@ -466,6 +475,9 @@ void znsage_read_on(struct znsage_device *zd, struct bio *bio, bool wait);
 /* worker.c */
 extern const unsigned int znsage_worker_pad;
 void znsage_work(struct work_struct *work);
+void znsage_look_work(struct work_struct *work);
+bool znsage_look(struct znsage_device *zd, u32 zone);
+void znsage_odd(void *host, u32 zone, enum zse_oddity odd, u32 at, u32 least);
 void znsage_zone_state(void *host, u32 zone, const char *from, const char *to);
 
 /* sysfs.c */

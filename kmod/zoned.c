@@ -6,6 +6,7 @@
  */
 #include <linux/bitmap.h>
 #include <linux/blkdev.h>
+#include <linux/sched/mm.h>
 #include <linux/sort.h>
 #include <linux/vmalloc.h>
 
@@ -207,21 +208,48 @@ static void zoned_append(struct znsage_chunk *zc, struct bio *bio)
 	bio->bi_iter.bi_sector = znsage_zone_start(zc->zd, zc->core->zone);
 }
 
-/*
- * Where in its zone an append landed, in pages. The device may report
- * nonsense; a sector before the zone wraps. Returns false if it did.
- */
-static bool zoned_landed(const struct znsage_chunk *zc, const struct bio *bio,
-			 u32 *offset)
+/* Where in its zone an append landed. A sector before the zone wraps. */
+static u32 zoned_landed(const struct znsage_chunk *zc, const struct bio *bio)
 {
 	const struct znsage_device *zd = zc->zd;
 	sector_t sectors = bio->bi_iter.bi_sector -
 			   znsage_zone_start(zd, zc->core->zone);
 
-	*offset = sectors / ZNSAGE_PAGE_SECTORS;
-	return !(sectors % ZNSAGE_PAGE_SECTORS) &&
-	       sectors / ZNSAGE_PAGE_SECTORS <
-	       zse_get_config(zd->engine)->zone_blocks / zd->pack;
+	if (sectors % ZNSAGE_PAGE_SECTORS || sectors >= zd->zone_sectors)
+		return U32_MAX;
+	return sectors / ZNSAGE_PAGE_SECTORS;
+}
+
+static int one_zone(struct blk_zone *z, unsigned int idx, void *data)
+{
+	*(struct blk_zone *)data = *z;
+	return 0;
+}
+
+/*
+ * Whoever asks keeps the zone from being reset, so reclaim may wait for him: he
+ * takes the report's few pages from the reserves rather than wait for reclaim.
+ */
+static u32 zoned_written(const struct znsage_device *zd, u32 zone)
+{
+	sector_t start = znsage_zone_start(zd, zone);
+	unsigned int flags = memalloc_noreclaim_save();
+	struct blk_zone z = { .cond = BLK_ZONE_COND_FULL };
+	int err = blkdev_report_zones(zd->backing.bdev, start, 1, one_zone, &z);
+
+	memalloc_noreclaim_restore(flags);
+	if (err != 1 || z.start != start)
+		return U32_MAX;
+	switch (z.cond) {
+	case BLK_ZONE_COND_EMPTY:
+		return 0;
+	case BLK_ZONE_COND_IMP_OPEN:
+	case BLK_ZONE_COND_EXP_OPEN:
+	case BLK_ZONE_COND_CLOSED:
+		return (z.wp - start) / ZNSAGE_PAGE_SECTORS;
+	default:
+		return U32_MAX;
+	}
 }
 
 static bool zoned_reset(const struct znsage_device *zd, struct bio *bio)
@@ -248,6 +276,7 @@ const struct znsage_backend znsage_zoned = {
 	.check = zoned_check,
 	.append = zoned_append,
 	.landed = zoned_landed,
+	.written = zoned_written,
 	.reset = zoned_reset,
 	.finish = zoned_finish,
 	.erase = zoned_erase,

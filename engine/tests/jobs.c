@@ -190,7 +190,7 @@ static void complete_append(struct test *t, const struct request *rq, bool ok)
 	else
 		offset = device_append(t->dev, rq->zone, pages, rq->nr,
 				       rq->padding, ok);
-	more = zse_append_done(t->e, c, ok, offset, now_ns(), &finished);
+	more = zse_append_done(t->e, c, &ok, offset, now_ns(), &finished);
 	for (i = 0; ok && !gc && i < rq->nr; i++)
 		raise_to(&t->pages[page_slot(pages[i])].acked,
 			 page_version(pages[i]));

@@ -508,7 +508,7 @@ static void test_stalled_walks_no_zones(void)
 	struct zse_chunk *c, *stalled;
 	struct zse_op op, other;
 	unsigned long flags;
-	bool finished;
+	bool ok = true, finished;
 	struct host h;
 	u32 slot, i;
 
@@ -539,8 +539,8 @@ static void test_stalled_walks_no_zones(void)
 	must(!zse_next_op(h.e, &other, 1));
 	must(h.e->flow.gc_running && !walks);
 	/* Nothing is in flight any more: now it matters. */
-	zse_append_done(h.e, op.chunk, true, h.wp[op.zone], 2, &finished);
-	must(finished);
+	zse_append_done(h.e, op.chunk, &ok, h.wp[op.zone], 2, &finished);
+	must(ok && finished);
 	zse_chunk_put(h.e, op.chunk);
 	must(zse_next_op(h.e, &other, 1));
 	must(walks);

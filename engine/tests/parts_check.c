@@ -57,8 +57,10 @@ static void found(void *arg, const char *what, u32 where, u64 is, u64 want)
 static void finds(struct host *h, const char *what)
 {
 	struct finding f = { .what = what };
+	u32 bits[2];
 
-	must(zse_check(h->e, found, &f));
+	must(zse_check(h->e, found, &f) +
+	     zse_check_twice(h->e, bits, 2, found, &f));
 	if (!f.times)
 		printf("FAILED %s: not found\n", what);
 	failures += !f.times;
@@ -78,6 +80,7 @@ static void test_check_of_zones(void)
 	DAMAGE_ZONE(moving, 1, "GC moves from a zone that is no victim");
 	DAMAGE_ZONE(place, ZSE_PLACE_HELD, "zone holds a place that it cannot have");
 	DAMAGE_ZONE(unwritten, 1, "full zone not written in full");
+	DAMAGE_ZONE(end, ZONE_BLOCKS - 1, "more written than the appends' places");
 	DAMAGE(z->place = ZSE_PLACE_HELD; z->health = ZSE_FAILED;
 	       z->state = ZSE_ZONE_OPEN,
 	       "zone holds a place that it cannot have");
@@ -94,6 +97,7 @@ static void test_check_of_maps(void)
 	struct host h;
 
 	DAMAGE(e->fwd[0] = e->nr_blocks, "slot maps beyond the device");
+	DAMAGE(e->fwd[1] = b, "slot with a block that another has");
 	DAMAGE(z->list = 0; e->census.slots[b % ZONE_BLOCKS] = 1,
 	       "list lacks a live block");
 	DAMAGE(z->state = ZSE_ZONE_EMPTY,

@@ -68,11 +68,11 @@ void host_init(struct host *h)
 void host_append(struct host *h, const struct zse_op *op)
 {
 	u32 offset = h->wp[op->zone];
-	bool finished;
+	bool ok = true, finished;
 
 	must(!h->longest || op->nr + op->padding <= h->longest);
 	h->wp[op->zone] += op->nr + op->padding;
-	zse_append_done(h->e, op->chunk, true, offset, 2, &finished);
+	zse_append_done(h->e, op->chunk, &ok, offset, 2, &finished);
 	if (finished)
 		zse_chunk_put(h->e, op->chunk);
 }

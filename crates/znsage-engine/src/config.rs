@@ -172,6 +172,7 @@ impl Config {
             host: ptr::null_mut(),
             in_memory: None,
             zone_event: None,
+            odd: None,
         }
     }
 

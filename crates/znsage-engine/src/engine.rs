@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use crate::config::{Config, Policy, Refusal, Victim};
 use crate::handed::{
-    Added, Append, AppendEnd, BufferHold, Chunk, Ended, Failed, Filled, Finish, GcRead, Op, Read,
-    ReadHold, Reset,
+    Added, Append, AppendEnd, BufferHold, Chunk, Ended, Failed, Filled, Finish, GcRead, Look,
+    Oddity, Op, Read, ReadHold, Reset,
 };
-use crate::memory::{self, InMemory};
+use crate::memory::{self, Callbacks, InMemory};
 use crate::sys::{
     self, znsage_page as PageOwner, zse_op, zse_run, zse_stats, zse_stream_info, zse_window,
 };
@@ -92,7 +92,7 @@ pub struct Engine {
     private: *mut c_void,
     policy: Policy,
     /// The engine has a pointer to it.
-    _memory: Option<Arc<InMemory>>,
+    callbacks: Box<Callbacks>,
 }
 
 // SAFETY: the C code's only thread-local value is the number of the shard that a thread
@@ -122,16 +122,18 @@ impl Engine {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let mut why = 0;
         let mut c = cfg.to_c();
-        if let Some(memory) = &memory {
-            c.host = Arc::as_ptr(memory).cast_mut().cast();
+        if memory.is_some() {
             c.in_memory = Some(memory::in_memory);
         }
+        let callbacks = Box::new(Callbacks { memory, ..Callbacks::default() });
+        c.host = (&raw const *callbacks).cast_mut().cast();
+        c.odd = Some(memory::odd);
         // Attaching a policy takes an engine.
         let attached = cfg.policy.get().attach.is_some();
         if attached {
             c.policy = Policy::single().as_ptr();
         }
-        // SAFETY: the set of slots lives as long as the engine.
+        // SAFETY: what the callbacks reach lives as long as the engine.
         let raw = unsafe { sys::zse_create(&c, &mut why) };
         let raw = NonNull::new(raw).ok_or_else(|| Refusal::from_c(why))?;
         let mut e = Engine {
@@ -143,7 +145,7 @@ impl Engine {
             streams: cfg.max_streams(),
             private: ptr::null_mut(),
             policy: if attached { Policy::single() } else { cfg.policy },
-            _memory: memory,
+            callbacks,
         };
         if attached && !e.set_policy(cfg.policy) {
             return Err(Refusal::NoMemory);
@@ -382,24 +384,41 @@ impl Engine {
         Failed { chunk: self.chunk(c).expect("it was one"), first: 0, nr }
     }
 
-    /// Ends an append. `at` is the offset of its first block in the zone, or None if it
-    /// failed.
+    /// Ends an append. `at` is what the device says of the offset of its first block in the
+    /// zone, or None if it failed.
     pub fn append_done(&mut self, append: Append, at: Option<u32>, now: u64) -> AppendEnd {
-        let blocks = append.blocks + append.padding;
-        if let Some(offset) = at {
-            assert!(
-                offset <= self.zone_blocks - blocks,
-                "append at {offset} does not fit the zone"
-            );
-        }
         let c = self.take_back(append.chunk);
-        let mut finished = false;
-        // SAFETY: the append was in flight and ends now; it is inside the zone.
+        let (mut worked, mut finished) = (at.is_some(), false);
+        // SAFETY: the append was in flight and ends now.
         let more = unsafe {
-            sys::zse_append_done(self.p(), c, at.is_some(), at.unwrap_or(0), now, &mut finished)
+            let at = at.unwrap_or(0);
+            sys::zse_append_done(self.p(), c, &mut worked, at, now, &mut finished)
         };
         let ended = if finished { self.chunk(c) } else { None };
-        AppendEnd { more, ended: ended.map(|chunk| Ended { chunk }) }
+        AppendEnd { worked, more, ended: ended.map(|chunk| Ended { chunk }) }
+    }
+
+    /// Begins a look at what the device says of `zone`. None: it holds nothing.
+    pub fn look_begin(&mut self, zone: u32) -> Option<Look> {
+        assert!(zone < self.nr_zones, "zone {zone} of {}", self.nr_zones);
+        let mut look = sys::zse_look::default();
+        // SAFETY: the zone exists.
+        let holds = unsafe { sys::zse_look_begin(self.p(), zone, &mut look) };
+        holds.then_some(Look { look, owner: self.id })
+    }
+
+    /// Ends it: the zone is full, or has this many blocks written. Returns whether its pages
+    /// have been found lost, and whether [`Engine::next_op`] may have something new.
+    pub fn look_end(&mut self, mut look: Look, full: bool, written: u32) -> (bool, bool) {
+        self.assert_own(look.owner);
+        // SAFETY: begun by look_begin(), ended once.
+        let more = unsafe { sys::zse_look_end(self.p(), &mut look.look, full, written) };
+        (look.look.lost, more)
+    }
+
+    /// What the device said since the last call that cannot be right, with the zones.
+    pub fn take_odd(&mut self) -> Vec<(u32, Oddity)> {
+        std::mem::take(&mut self.callbacks.odd.lock().expect("nobody panics with it"))
     }
 
     /// Puts back a chunk whose append has ended. True also if a stream has become due.
@@ -515,6 +534,14 @@ impl Engine {
         }
     }
 
+    /// Were the pages that are being read found lost meanwhile? Before
+    /// [`Engine::read_end`].
+    pub fn block_lost(&self, hold: &ReadHold) -> bool {
+        self.assert_own(hold.owner);
+        // SAFETY: the block is one of the engine's.
+        unsafe { sys::zse_block_lost(self.p(), hold.block) }
+    }
+
     pub fn read_end(&mut self, hold: ReadHold) -> bool {
         self.assert_own(hold.owner);
         // SAFETY: begun by read_begin(), ended once.
@@ -624,8 +651,13 @@ impl Engine {
     /// Checks all invariants.
     pub fn check(&self) -> Vec<Violation> {
         let mut found = Vec::new();
-        // SAFETY: collect() gets the Vec, and only during the call.
-        let nr = unsafe { sys::zse_check(self.p(), Some(collect), (&raw mut found).cast()) };
+        let mut bits = [0; 64];
+        let (arg, words) = ((&raw mut found).cast(), bits.len() as u32);
+        // SAFETY: collect() gets the Vec, and only during the calls, as the bits.
+        let nr = unsafe {
+            sys::zse_check(self.p(), Some(collect), arg)
+                + sys::zse_check_twice(self.p(), bits.as_mut_ptr(), words, Some(collect), arg)
+        };
         assert_eq!(nr as usize, found.len());
         found
     }

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::ptr::NonNull;
 
-use crate::sys::{zse_chunk, zse_run};
+use crate::sys::{zse_chunk, zse_look, zse_run};
 
 /// An owned chunk. Its pointer is only followed with the engine `owner` at hand, so not
 /// after that engine's memory is freed.
@@ -116,10 +116,31 @@ pub struct Added {
 #[must_use]
 #[derive(Debug)]
 pub struct AppendEnd {
+    /// It is where it can be. Otherwise it has failed, whatever the device said.
+    pub worked: bool,
     /// `Engine::next_op()` may have something new.
     pub more: bool,
     /// The chunk, if it has nothing left to append.
     pub ended: Option<Ended>,
+}
+
+/// A zone that is not reset until `Engine::look_end()`.
+#[must_use]
+#[derive(Debug)]
+pub struct Look {
+    pub(crate) look: zse_look,
+    pub(crate) owner: u64,
+}
+
+/// What a device said that cannot be right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Oddity {
+    /// Pages of the zone are gone that it had acknowledged.
+    WasReset,
+    /// Two appends are in one place.
+    Overlap,
+    /// An append is not in its zone.
+    Beyond,
 }
 
 /// Blocks that stay as they are until `Engine::read_end()`.

@@ -46,6 +46,7 @@ const struct zse_fact zse_facts[] = {
 	AT(zse_config, host)
 	AT(zse_config, in_memory)
 	AT(zse_config, zone_event)
+	AT(zse_config, odd)
 	{ "sizeof zse_config.victim", sizeof(enum zse_victim) },
 
 	SIZE(znsage_page)
@@ -79,6 +80,12 @@ const struct zse_fact zse_facts[] = {
 	AT(zse_window, host)
 	AT(zse_window, slot)
 	AT(zse_window, failed)
+
+	SIZE(zse_look)
+	AT(zse_look, zone)
+	AT(zse_look, written)
+	AT(zse_look, full)
+	AT(zse_look, lost)
 
 	SIZE(zse_entry)
 	AT(zse_entry, slot)
@@ -166,6 +173,10 @@ const struct zse_fact zse_facts[] = {
 	IS(ZSE_OP_READ)
 	IS(ZSE_OP_RESET)
 	IS(ZSE_OP_FINISH)
+
+	IS(ZSE_WAS_RESET)
+	IS(ZSE_OVERLAP)
+	IS(ZSE_BEYOND)
 
 	IS(ZSE_READ_FILLED)
 	IS(ZSE_READ_BLOCK)

@@ -7,13 +7,23 @@
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
+
+use crate::handed::Oddity;
+use crate::sys;
 
 /// Slots whose page is in memory, unchanged.
 #[derive(Debug, Default)]
 pub struct InMemory {
     words: Vec<AtomicU64>,
     dropped: Mutex<Vec<u32>>,
+}
+
+/// What the engine's callbacks reach.
+#[derive(Debug, Default)]
+pub(crate) struct Callbacks {
+    pub(crate) memory: Option<Arc<InMemory>>,
+    pub(crate) odd: Mutex<Vec<(u32, Oddity)>>,
 }
 
 impl InMemory {
@@ -62,9 +72,21 @@ impl InMemory {
 }
 
 pub(crate) unsafe extern "C" fn in_memory(host: *mut c_void, slot: u32) -> bool {
-    // SAFETY: host is the set that Engine::new() passed; the engine holds a reference to
-    // it until zse_destroy().
-    unsafe { &*host.cast::<InMemory>() }.drop_block(slot)
+    // SAFETY: host is what Engine::create() passed, and lives until zse_destroy().
+    let host = unsafe { &*host.cast::<Callbacks>() };
+    host.memory.as_ref().is_some_and(|memory| memory.drop_block(slot))
+}
+
+pub(crate) unsafe extern "C" fn odd(host: *mut c_void, zone: u32, odd: u32, _: u32, _: u32) {
+    // SAFETY: as above.
+    let host = unsafe { &*host.cast::<Callbacks>() };
+    let what = match odd {
+        sys::ZSE_WAS_RESET => Oddity::WasReset,
+        sys::ZSE_OVERLAP => Oddity::Overlap,
+        sys::ZSE_BEYOND => Oddity::Beyond,
+        other => panic!("unknown oddity {other}"),
+    };
+    host.odd.lock().expect("nobody panics with it").push((zone, what));
 }
 
 #[cfg(test)]

@@ -28,6 +28,10 @@ pub const ZSE_OP_READ: u32 = 3;
 pub const ZSE_OP_RESET: u32 = 4;
 pub const ZSE_OP_FINISH: u32 = 5;
 
+pub const ZSE_WAS_RESET: u32 = 0;
+pub const ZSE_OVERLAP: u32 = 1;
+pub const ZSE_BEYOND: u32 = 2;
+
 pub const ZSE_READ_FILLED: u32 = 0;
 pub const ZSE_READ_BLOCK: u32 = 1;
 pub const ZSE_READ_BUSY: u32 = 2;
@@ -113,6 +117,8 @@ pub struct zse_config {
     pub zone_event: Option<
         unsafe extern "C" fn(host: *mut c_void, zone: u32, from: *const c_char, to: *const c_char),
     >,
+    pub odd:
+        Option<unsafe extern "C" fn(host: *mut c_void, zone: u32, odd: u32, at: u32, least: u32)>,
 }
 
 /// Blocks of one zone that follow one another.
@@ -140,6 +146,16 @@ pub struct zse_window {
     pub host: *mut c_void,
     pub slot: Option<unsafe extern "C" fn(host: *mut c_void, at: u32) -> u32>,
     pub failed: Option<unsafe extern "C" fn(host: *mut c_void, at: u32) -> bool>,
+}
+
+/// A look at what the device says of a zone.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct zse_look {
+    pub zone: u32,
+    pub written: u32,
+    pub full: bool,
+    pub lost: bool,
 }
 
 /// One page of a chunk.
@@ -175,7 +191,7 @@ pub struct zse_chunk {
     pub priv_: *mut c_void,
     rest: [u32; 23],
     pub offset: u32,
-    more: [u32; 4],
+    more: [u32; 6],
 }
 
 #[repr(C)]
@@ -239,6 +255,8 @@ pub struct zse_stats {
     pub slots_freed: u64,
     pub read_errors: u64,
     pub write_errors: u64,
+    pub zones_lost: u64,
+    pub pages_lost: u64,
     pub stalls: u64,
     pub zones_dead: u64,
     pub gc_zones: u64,
@@ -299,7 +317,7 @@ extern "C" {
     pub fn zse_append_done(
         e: *mut zse_engine,
         c: *mut zse_chunk,
-        ok: bool,
+        ok: *mut bool,
         offset: u32,
         now: u64,
         finished: *mut bool,
@@ -313,6 +331,9 @@ extern "C" {
     pub fn zse_reset_done(e: *mut zse_engine, zone: u32, ok: bool) -> bool;
     pub fn zse_finish_done(e: *mut zse_engine, zone: u32, ok: bool) -> bool;
 
+    pub fn zse_look_begin(e: *mut zse_engine, zone: u32, look: *mut zse_look) -> bool;
+    pub fn zse_look_end(e: *mut zse_engine, look: *mut zse_look, full: bool, written: u32) -> bool;
+
     pub fn zse_next_op(e: *mut zse_engine, op: *mut zse_op, now: u64) -> bool;
     pub fn zse_gc_due(e: *mut zse_engine) -> bool;
 
@@ -324,6 +345,7 @@ extern "C" {
         kick: *mut bool,
     ) -> u32;
     pub fn zse_buffer_end(e: *mut zse_engine, run: *const zse_run) -> bool;
+    pub fn zse_block_lost(e: *const zse_engine, block: u32) -> bool;
     pub fn zse_read_end(e: *mut zse_engine, block: u32) -> bool;
     pub fn zse_write_of(e: *mut zse_engine, slot: u32, index: *mut u32) -> *mut zse_chunk;
     pub fn zse_read_failed(e: *mut zse_engine, nr: u32);
@@ -356,6 +378,13 @@ extern "C" {
     pub fn zse_idle(e: *mut zse_engine) -> bool;
     pub fn zse_get_zone(e: *mut zse_engine, zone: u32, zi: *mut zse_zone_info) -> bool;
     pub fn zse_check(e: *mut zse_engine, say: Option<zse_say_fn>, arg: *mut c_void) -> u32;
+    pub fn zse_check_twice(
+        e: *mut zse_engine,
+        bits: *mut u32,
+        words: u32,
+        say: Option<zse_say_fn>,
+        arg: *mut c_void,
+    ) -> u32;
 }
 
 #[cfg(test)]
@@ -439,6 +468,7 @@ mod tests {
                 host,
                 in_memory,
                 zone_event,
+                odd,
             }
         );
         map.insert("sizeof zse_config.victim".into(), size_of::<u32>() as u64);
@@ -448,6 +478,7 @@ mod tests {
         );
         layout!(map, znsage_policy { name, owner, streams, isolates, attach, detach });
         layout!(map, zse_window { host, slot, failed });
+        layout!(map, zse_look { zone, written, full, lost });
         layout!(map, zse_entry { slot, expect, page, at, len });
         layout!(map, zse_run { block, nr, len, blocks, chunk, page, word });
         layout!(
@@ -501,6 +532,8 @@ mod tests {
                 slots_freed,
                 read_errors,
                 write_errors,
+                zones_lost,
+                pages_lost,
                 stalls,
                 zones_dead,
                 gc_zones,
@@ -548,6 +581,9 @@ mod tests {
             ZSE_OP_READ,
             ZSE_OP_RESET,
             ZSE_OP_FINISH,
+            ZSE_WAS_RESET,
+            ZSE_OVERLAP,
+            ZSE_BEYOND,
             ZSE_READ_FILLED,
             ZSE_READ_BLOCK,
             ZSE_READ_BUSY,

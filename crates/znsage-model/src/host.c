@@ -12,7 +12,7 @@
 #define CHUNKS		4
 #define GC_CHUNKS	2
 /* Words of a zone that threads share. */
-#define OF_ZONE		7
+#define OF_ZONE		8
 
 struct model {
 	struct zse_engine *e;
@@ -110,7 +110,7 @@ u32 *model_shared(struct model *m, u32 nr)
 		struct zse_zone *z = &e->zones[i / OF_ZONE];
 		u32 *const words[OF_ZONE] = {
 			&z->live, &z->readers, &z->state, &z->on_dead_list,
-			&z->next_dead, &z->unwritten, &z->appends,
+			&z->next_dead, &z->unwritten, &z->appends, &z->end,
 		};
 
 		return words[i % OF_ZONE];
@@ -157,11 +157,14 @@ u32 model_submit(struct model *m, u32 slot, u32 version, u32 *zone, bool *kick)
 bool model_appended(struct model *m, u32 chunk, u32 zone)
 {
 	u32 offset = m->wp[zone]++;
-	bool finished;
+	bool ok = true, finished, more;
 
 	model_disk_xchg(&m->disk[zone * ZONE_BLOCKS + offset], m->pages[chunk]);
-	return zse_append_done(m->e, zse_chunk_get(m->e, chunk), true, offset,
-			       2, &finished);
+	more = zse_append_done(m->e, zse_chunk_get(m->e, chunk), &ok, offset, 2,
+			       &finished);
+	if (!ok)
+		model_broken("the place of an append is refused");
+	return more;
 }
 
 bool model_put(struct model *m, u32 chunk)

@@ -245,6 +245,7 @@ const MUTANTS: &[(Mutant, fn(), &str)] = &[
     (("map_lose", CompareAndSwap, Plain), drop_overwrite, "left > e->cfg.zone_blocks"),
     (("map_lose", CompareAndSwap, Plain), drop_free, "left > e->cfg.zone_blocks"),
     (("zone_append_worked", Add, Plain), complete_complete, "number of appends in flight"),
+    (("zone_landed", Add, Relaxed), complete_complete, "the place of an append is refused"),
     (("zones_take_dead", Exchange, Relaxed), two_zones_die, "exceeded maximum"), // the stack is a ring
     (("zone_note_dead", CompareAndSwap, Plain), two_zones_die, "a dead zone was overlooked"),
     (("zone_note_dead", CompareAndSwap, Blind), two_zones_die, "a dead zone was overlooked"),

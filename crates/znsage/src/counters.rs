@@ -58,6 +58,9 @@ pub struct Device {
     pub slots_freed: u64,
     pub read_errors: u64,
     pub write_errors: u64,
+    /// In zones that another program reset. Older modules do not count them.
+    #[serde(skip)]
+    pub pages_lost: u64,
     pub stalls: u64,
     pub map_bytes: u64,
     pub gc_low: u64,
@@ -71,6 +74,7 @@ impl Device {
         let counted = [
             (self.read_errors, "read errors"),
             (self.write_errors, "write errors"),
+            (self.pages_lost, "pages lost in zones that another program reset"),
             (self.zones.retired, "zones retired"),
         ]
         .into_iter()
@@ -167,6 +171,7 @@ pub fn read(sys: &dyn Sys, name: &str) -> Result<Device> {
         slots_freed: number("slots_freed")?,
         read_errors: number("read_errors")?,
         write_errors: number("write_errors")?,
+        pages_lost: number("pages_lost").unwrap_or(0),
         stalls: number("stalls")?,
         map_bytes: number("map_bytes")?,
         gc_low: number("gc_low")?,

@@ -177,6 +177,8 @@ pub const METRICS: &[Metric] = &[
     number("znsage_stalls_total", Counter, "stalls", One, "Appends of swap-out that found no zone and waited."),
     number("znsage_read_errors_total", Counter, "read_errors", One, "Blocks that could not be read."),
     number("znsage_write_errors_total", Counter, "write_errors", One, "Appends, resets and finishes that failed."),
+    number("znsage_lost_zones_total", Counter, "zones_lost", One, "Zones that another program reset."),
+    number("znsage_lost_bytes_total", Counter, "pages_lost", Blocks, "Data lost in these."),
     number("znsage_policy_refused_total", Counter, "policy_refused", One, "Invalid answers of a policy."),
     other("znsage_latency_seconds", Histogram, "latency", &["operation"], latencies,
         "Latencies; docs/statistics.md says what is timed."),

@@ -92,10 +92,10 @@ static void do_append(struct host *h, const struct zse_op *op)
 	struct zse_chunk *c = op->chunk;
 	u32 offset = __atomic_fetch_add(&h->wp[op->zone], op->nr + op->padding,
 					__ATOMIC_RELAXED);
-	bool finished, more;
+	bool ok = true, finished, more;
 
 	meter.appends++;
-	more = zse_append_done(h->e, c, true, offset, SENT + 1, &finished);
+	more = zse_append_done(h->e, c, &ok, offset, SENT + 1, &finished);
 	if (finished)
 		more |= zse_chunk_put(h->e, c);
 	if (more)

@@ -18,7 +18,7 @@ use crate::mapper::Mapped;
 use crate::memory::Memory;
 use crate::null_blk::NullBlk;
 use crate::outcome::{Context, Outcome};
-use crate::pattern::PAGE;
+use crate::pattern::{self, Random, PAGE};
 use crate::table::DEBUGFS;
 use crate::zones;
 
@@ -28,6 +28,7 @@ crate::cases![
     nothing_works_for_a_while (each),
     a_part_fails_for_a_while (full),
     somebody_else_writes (full),
+    somebody_else_resets,
     slow (full),
     commands_fail,
     commands_time_out,
@@ -216,6 +217,142 @@ fn somebody_else_writes(log: &mut Log) -> Outcome {
     no_page_lost(load.stop()?)?;
     print!("{written} blocks, {} writes failed ... ", device.counter("write_errors")?);
     device.finish()
+}
+
+/// What reads of slots return.
+#[derive(Debug, Default, PartialEq)]
+struct Seen {
+    own: usize,
+    zeros: usize,
+    errors: usize,
+    another: usize,
+    noise: usize,
+}
+
+fn look_at(disk: &Disk, slots: std::ops::Range<usize>, key: u64) -> Outcome<Seen> {
+    let (mut seen, mut page) = (Seen::default(), Memory::new(PAGE)?);
+    for slot in slots {
+        if disk.read_at(page.bytes_mut(), (slot * PAGE) as u64).is_err() {
+            seen.errors += 1;
+            continue;
+        }
+        let holds = |key, slot| pattern::holds(page.page(0), key, slot);
+        if holds(key, slot) {
+            seen.own += 1;
+        } else if holds(pattern::ZERO, 0) {
+            seen.zeros += 1;
+        } else if (0..disk.slots()).any(|s| holds(ONE, s) || holds(OTHER, s)) {
+            seen.another += 1;
+        } else {
+            seen.noise += 1;
+        }
+    }
+    Ok(seen)
+}
+
+/// The keys of two users' pages.
+const ONE: u64 = 1;
+const OTHER: u64 = 2;
+/// One has the slots of a zone, and those up to OPEN in the next one; the other the rest.
+const FULL: usize = 256;
+const OPEN: usize = 384;
+const END: usize = 512;
+
+/// Another program resets a full zone and the open one. What was in them reads as an error, or,
+/// as long as nothing shows it, not as another user's page.
+fn somebody_else_resets(log: &mut Log) -> Outcome {
+    allow(log);
+    for words in ["was reset by another program", "what was read for slot"] {
+        log.allow(words);
+    }
+    for setting in ["policy=single", "compress=lz4", "encrypt=aes-xts"] {
+        resets(setting).map_err(|e| format!("{setting}: {e}"))?;
+    }
+    gc_sees_a_reset()
+}
+
+fn reset_outside(node: &str, condition: &str) -> Outcome {
+    let report = zones::report(node)?;
+    let line = report.lines().find(|l| l.contains(condition));
+    let start = line.and_then(|l| l.split_once("start: ")?.1.split(',').next());
+    let start = start.ok_or(format!("no zone is {condition}: {report}"))?;
+    guest::ok(&["blkzone", "reset", "--force", "--offset", start, "--count", "1", node]).map(drop)
+}
+
+fn resets(setting: &str) -> Outcome {
+    let null = NullBlk::zoned(&[("size", "32"), ("zone_size", "1")])?;
+    let backing = null.node();
+    let settings = [("stripe", "1"), setting.split_once('=').ok_or("no =")?];
+    let device = Device::attach(&backing, &settings)?;
+    let disk = device.disk()?;
+    let mut memory = Memory::new(END * PAGE)?;
+    memory.fill(0..OPEN, ONE);
+    memory.fill(OPEN..END, OTHER);
+    disk.write_slots(&memory, 0..OPEN).context("write")?;
+    reset_outside(&backing, "(fu)")?;
+    reset_outside(&backing, "(oi)")?;
+    disk.write_slots(&memory, OPEN..END).context("write")?;
+
+    let others = look_at(&disk, OPEN..END, OTHER)?;
+    ensure!(others.own == END - OPEN, "of the other user's pages: {others:?}");
+    // A packed page is longer than a page, so the zones hold a few pages less.
+    let open = look_at(&disk, FULL..OPEN, ONE)?;
+    ensure!(open.errors == OPEN - FULL, "of the open zone: {open:?}");
+    let full = look_at(&disk, 0..FULL, ONE)?;
+    ensure!(full.own + full.another == 0, "of the full zone: {full:?}");
+    ensure!(setting != "compress=lz4" || full.errors == FULL, "compressed: {full:?}");
+    let lost = device.counter("zones_lost")?;
+    ensure!(lost == 1, "{lost} zones are found before a check");
+
+    let said = device.check().err().unwrap_or_default();
+    ensure!(said.contains("was reset by another program"), "znsage check says: {said}");
+    let full = look_at(&disk, 0..FULL, ONE)?;
+    ensure!(full.errors == FULL, "after a check, of the full zone: {full:?}");
+    let (zones, pages) = (device.counter("zones_lost")?, device.counter("pages_lost")?);
+    ensure!((zones, pages) == (2, OPEN as u64), "{zones} zones and {pages} pages are lost");
+    let doctor = guest::run(&["znsage", "doctor"])?;
+    ensure!(doctor.stdout.contains("pages lost in zones"), "doctor: {}", doctor.stdout);
+    device.check()?;
+    disk.write_slots(&memory, 0..OPEN).context("write again")?;
+    let own = look_at(&disk, 0..OPEN, ONE)?;
+    ensure!(own.own == OPEN, "written again: {own:?}");
+    drop(disk);
+    device.end()
+}
+
+/// GC does not give what it reads in such a zone a place.
+fn gc_sees_a_reset() -> Outcome {
+    const PIECE: usize = 16;
+    let null = NullBlk::zoned(&[("size", "32"), ("zone_size", "1")])?;
+    let device = Device::attach(&null.node(), &[("stripe", "1"), ("policy", "single")])?;
+    let disk = device.disk()?;
+    let slots = disk.slots() / PIECE * PIECE;
+    let mut memory = Memory::new(slots * PAGE)?;
+    memory.fill(0..FULL, ONE);
+    memory.fill(FULL..slots, OTHER);
+    disk.write_slots(&memory, 0..FULL).context("write")?;
+    reset_outside(&null.node(), "(fu)")?;
+    disk.discard(0, (FULL / 2 * PAGE) as u64)?;
+    disk.write_slots(&memory, FULL..slots).context("write")?;
+    // In any order, so that zones do not die as a whole.
+    let mut random = Random::new(7);
+    let found = guest::eventually(60.0, || {
+        for _ in 0..100 {
+            let at = FULL + random.below((slots - FULL) / PIECE) * PIECE;
+            if disk.write_slots(&memory, at..at + PIECE).is_err() {
+                return false;
+            }
+        }
+        device.counter("zones_lost").is_ok_and(|n| n > 0)
+    });
+    ensure!(found, "GC does not see it; {}", device.condition());
+    let seen = look_at(&disk, FULL / 2..FULL, ONE)?;
+    ensure!(seen.errors == FULL / 2, "after GC: {seen:?}");
+    let others = look_at(&disk, FULL..slots, OTHER)?;
+    ensure!(others.own == slots - FULL, "of the other user's pages: {others:?}");
+    drop(disk);
+    device.check()?;
+    device.end()
 }
 
 /// Each command takes 5 ms. No access fails, and GC keeps up.

@@ -11,6 +11,7 @@ mod device;
 mod directed;
 mod held_back;
 mod host;
+mod lost;
 mod options;
 mod outages;
 mod packed;

@@ -179,7 +179,7 @@ pub fn attribute(fake: &Fake, path: &str, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-pub const COUNTERS: [(&str, &str); 37] = [
+pub const COUNTERS: [(&str, &str); 39] = [
     ("backing", "nvme1n1"),
     ("config", "nvme1n1"),
     ("policy", "heat"),
@@ -204,6 +204,8 @@ pub const COUNTERS: [(&str, &str); 37] = [
     ("host_blocks", "20000"),
     ("host_pages", "20000"),
     ("refused_pages", "0"),
+    ("zones_lost", "0"),
+    ("pages_lost", "0"),
     ("gc_blocks", "4000"),
     ("padding_blocks", "1000"),
     ("gc_read_blocks", "4000"),

@@ -405,6 +405,7 @@ impl Host {
         trace!(self, "append of chunk {id} zone {zone}: {fate:?} at {at:?}");
         let end = self.e.append_done(append, at, self.now);
         self.kick |= end.more;
+        assert_eq!((end.worked, self.e.take_odd().len()), (at.is_some(), 0));
 
         if let Some(offset) = at {
             self.want.chunks += 1;

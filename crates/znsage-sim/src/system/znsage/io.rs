@@ -101,6 +101,7 @@ impl<D: ZoneDevice> Znsage<D> {
             }
         }
         let end = self.e.append_done(append, at, h.now);
+        debug_assert_eq!(end.worked, at.is_some(), "the device does not lie");
         let mut more = end.more;
         if let Some(ended) = end.ended {
             more |= self.e.chunk_put(ended);

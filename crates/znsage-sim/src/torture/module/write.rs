@@ -60,7 +60,10 @@ impl Run {
         }
         let end = self.e.append_done(append, at, self.now);
         let mut more = end.more;
-        if at.is_some() && !gc {
+        for (zone, what) in self.e.take_odd() {
+            self.wrong.push(format!("the engine says that zone {zone} is odd: {what:?}"));
+        }
+        if end.worked && !gc {
             self.end_pages(&parents, true);
         }
         if let Some(ended) = end.ended {
