@@ -415,6 +415,8 @@ void zse_set_victim(struct zse_engine *e, enum zse_victim victim);
 /* Statistics and tuning. */
 const struct zse_config *zse_get_config(const struct zse_engine *e);
 void zse_get_stats(struct zse_engine *e, struct zse_stats *st);
+u32 zse_certain(const struct zse_engine *e);
+u32 zse_room(struct zse_engine *e);
 bool zse_set_watermarks(struct zse_engine *e, u32 low, u32 high);
 void zse_get_watermarks(struct zse_engine *e, u32 *low, u32 *high);
 bool zse_set_pace(struct zse_engine *e, u32 pace);

@@ -100,6 +100,52 @@ void zse_chunk_pack(struct zse_engine *e, struct zse_chunk *c, u32 len)
 		c->done = 0;
 }
 
+/* Blocks that are live or in flight. */
+static u64 blocks_taken(struct zse_engine *e)
+{
+	u64 live = 0;
+	u32 i;
+
+	for (i = 0; i < ZSE_SHARDS; i++)
+		live += zp_count_read(&e->shards[i].live);
+	return live + zp_load(&e->flow.in_flight);
+}
+
+/* Pages that have room in @blocks even if none shrinks. */
+static u32 pages_certain(const struct zse_engine *e, u64 blocks)
+{
+	u64 pages = zp_div(blocks, longest_page(&e->cfg));
+
+	return pages < e->cfg.nr_slots ? pages : e->cfg.nr_slots;
+}
+
+/**
+ * zse_certain() - pages that all have room even if none shrinks
+ * @e: engine
+ *
+ * Return: fewer than there are slots if these promise more than that.
+ */
+u32 zse_certain(const struct zse_engine *e)
+{
+	return pages_certain(e, e->most_live);
+}
+
+/**
+ * zse_room() - pages that still have room even if none shrinks
+ * @e: engine
+ *
+ * Context: any; reads a few counters that others change meanwhile.
+ * Return: the number of slots where all pages have room.
+ */
+u32 zse_room(struct zse_engine *e)
+{
+	u64 taken = blocks_taken(e);
+
+	if (e->most_live == ~0ULL)
+		return e->cfg.nr_slots;
+	return taken < e->most_live ? pages_certain(e, e->most_live - taken) : 0;
+}
+
 /**
  * zse_chunk_fits() - is there room for the pages of a chunk?
  * @e: engine
@@ -114,17 +160,12 @@ void zse_chunk_pack(struct zse_engine *e, struct zse_chunk *c, u32 len)
  */
 bool zse_chunk_fits(struct zse_engine *e, struct zse_chunk *c)
 {
-	u64 live = 0;
-	u32 i;
-
 	/* What was charged as a guess is what the pages take. */
 	zp_add(&e->flow.in_flight, c->fill - c->nr_charged);
 	c->nr_charged = c->fill;
 	/* Each of two chunks that are packed now sees the other, or is seen. */
 	zp_mb();
-	for (i = 0; i < ZSE_SHARDS; i++)
-		live += zp_count_read(&e->shards[i].live);
-	if (live + zp_load(&e->flow.in_flight) <= e->most_live)
+	if (blocks_taken(e) <= e->most_live)
 		return true;
 	zp_count(&e->shards[zp_shard() % ZSE_SHARDS].refused, c->nr);
 	return false;

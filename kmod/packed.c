@@ -99,10 +99,10 @@ void znsage_packed_chunk_free(struct znsage_chunk *zc)
  * @zc: chunk of swap-out, taken from its stream and not started yet
  *
  * Context: process; may sleep, but not for memory or I/O.
- * Return: false if the device has no room for them, or they cannot be
- * encrypted.
+ * Return: BLK_STS_OK, BLK_STS_NOSPC if the device has no room for them, or
+ * BLK_STS_IOERR if they cannot be encrypted.
  */
-bool znsage_pack(struct znsage_chunk *zc)
+blk_status_t znsage_pack(struct znsage_chunk *zc)
 {
 	struct znsage_device *zd = zc->zd;
 	struct zse_chunk *c = zc->core;
@@ -120,17 +120,19 @@ bool znsage_pack(struct znsage_chunk *zc)
 	if (err) {
 		pr_err_ratelimited("znsage: %s: swap-out of %u pages failed: cannot encrypt them (%d)\n",
 				   zd->name, c->nr, err);
-		return false;
+		return BLK_STS_IOERR;
 	}
 	/* What else is in the last page would tell of other pages. */
 	tail = c->fill * block % PAGE_SIZE;
 	if (tail)
 		memset(zc->buffer + c->fill * block, 0, PAGE_SIZE - tail);
 	if (zse_chunk_fits(zd->engine, c))
-		return true;
-	pr_warn_ratelimited("znsage: %s: swap-out of %u pages refused: they shrink less than its size promises\n",
-			    zd->name, c->nr);
-	return false;
+		return BLK_STS_OK;
+	WRITE_ONCE(zd->full_since, ktime_get_ns());
+	if (__ratelimit(&zd->full_said))
+		pr_warn("znsage: %s: swap-out of %u pages refused: device full; pages compress less than size= assumes\n",
+			zd->name, c->nr);
+	return BLK_STS_NOSPC;
 }
 
 /* ---- GC ---- */
@@ -387,6 +389,9 @@ int znsage_packed_start(struct znsage_device *zd)
 
 	INIT_WORK(&zd->read_work, later_work);
 	bio_list_init(&zd->read_later);
+	ratelimit_state_init(&zd->full_said, 5 * HZ, 1);
+	/* Do not log how often it was not logged. */
+	ratelimit_set_flags(&zd->full_said, RATELIMIT_MSG_ON_RELEASE);
 	if (!zd->compressor)
 		return 0;
 	err = bioset_init(&zd->packed_bios, READS, znsage_packed_pad,

@@ -60,6 +60,7 @@ ZSE_GAUGES(STAT_ATTR)
 VALUE_ATTR(backing, "%pg", zd->backing.bdev);
 VALUE_ATTR(config, "%s", zd->name);
 VALUE_ATTR(size_bytes, "%llu", (u64)zd->nr_slots * PAGE_SIZE);
+VALUE_ATTR(certain_bytes, "%llu", (u64)zse_certain(zd->engine) * PAGE_SIZE);
 VALUE_ATTR(chunk_bytes, "%lu", zd->batch_blocks * PAGE_SIZE);
 VALUE_ATTR(write_unit_bytes, "%lu", zd->write_unit * PAGE_SIZE);
 VALUE_ATTR(zone_bytes, "%llu",
@@ -68,6 +69,9 @@ VALUE_ATTR(zones_unused, "%u", zd->nr_unused);
 VALUE_ATTR(encrypt, "%s",
 	   znsage_encrypt_names[zd->crypt ? ZNSAGE_ENCRYPT_AES_XTS :
 				ZNSAGE_ENCRYPT_OFF]);
+
+/* A value of now. */
+VALUE_ATTR(room_bytes, "%llu", (u64)zse_room(zd->engine) * PAGE_SIZE);
 
 /*
  * Settings: @_set parses @buf and returns 0 or an errno. The worker runs
@@ -393,6 +397,8 @@ static struct attribute *znsage_attrs[] = {
 	&dev_attr_policy_ejected.attr,
 	&dev_attr_victim.attr,
 	&dev_attr_size_bytes.attr,
+	&dev_attr_certain_bytes.attr,
+	&dev_attr_room_bytes.attr,
 	&dev_attr_chunk_bytes.attr,
 	&dev_attr_write_unit_bytes.attr,
 	&dev_attr_zone_bytes.attr,

@@ -29,10 +29,16 @@
 #include <linux/blkdev.h>
 #include <linux/highmem.h>
 #include <linux/ktime.h>
+#include <linux/oom.h>
+#include <linux/sched/signal.h>
 #include <linux/wait.h>
 
 #include "trace.h"
 #include "znsage.h"
+
+/* After a page was refused, submitters wait for so long, for each bio. */
+#define FULL_NS		(100 * NSEC_PER_MSEC)
+#define FULL_DELAY	msecs_to_jiffies(20)
 
 /* Our callback of a task's plug. */
 struct znsage_plug {
@@ -76,10 +82,11 @@ void znsage_write_room(struct znsage_device *zd)
 }
 
 /* Fail a chunk that was taken from its stream and not appended yet. */
-static void chunk_fail(struct znsage_device *zd, struct zse_chunk *c)
+static void chunk_fail(struct znsage_device *zd, struct zse_chunk *c,
+		       blk_status_t status)
 {
 	zse_chunk_lose(zd->engine, c);
-	znsage_end_pages(c->priv, 0, c->nr, BLK_STS_IOERR);
+	znsage_end_pages(c->priv, 0, c->nr, status);
 	if (znsage_chunk_put(c->priv))
 		znsage_kick(zd);
 }
@@ -88,14 +95,15 @@ static void chunk_fail(struct znsage_device *zd, struct zse_chunk *c)
 static void chunk_go(struct znsage_device *zd, struct zse_chunk *c)
 {
 	struct znsage_chunk *zc = c->priv;
+	blk_status_t status = BLK_STS_OK;
 	struct zse_op op;
 
-	if (zc->encrypted && znsage_encrypt(zc)) {
-		chunk_fail(zd, c);
-		return;
-	}
-	if (zc->packed && !znsage_pack(zc)) {
-		chunk_fail(zd, c);
+	if (zc->encrypted && znsage_encrypt(zc))
+		status = BLK_STS_IOERR;
+	else if (zc->packed)
+		status = znsage_pack(zc);
+	if (status) {
+		chunk_fail(zd, c, status);
 		return;
 	}
 	zc->since = ktime_get_ns();
@@ -441,17 +449,39 @@ static bool is_starved(const struct znsage_device *zd, u32 stream)
 	return READ_ONCE(zd->starved) & BIT_ULL(stream);
 }
 
+/* May the task wait? Not if bios that it submitted have not gone out. */
+static bool may_wait(void)
+{
+	const struct bio_list *list = current->bio_list;
+
+	return !list || (bio_list_empty(&list[0]) && bio_list_empty(&list[1]));
+}
+
+/*
+ * Pages were refused a moment ago, and this one may be as well: reclaim would
+ * use up the CPU, and the kernel would log each page. `znsage guard` keeps the
+ * kernel from getting here; it is excepted by its protection from the OOM
+ * killer, since it may be behind and in reclaim itself.
+ */
+static void slow_down(struct znsage_device *zd)
+{
+	u64 since = READ_ONCE(zd->full_since);
+
+	if (since && ktime_get_ns() - since < FULL_NS && may_wait() &&
+	    current->signal->oom_score_adj != OOM_SCORE_ADJ_MIN)
+		schedule_timeout_killable(FULL_DELAY);
+}
+
 /*
  * Wait for room in the stream, behind bios that are pending. Returns false if
- * the task may not, since bios that it submitted have not gone out.
+ * the task may not.
  */
 static bool wait_for_room(struct znsage_device *zd, u32 stream)
 {
-	const struct bio_list *list = current->bio_list;
 	DEFINE_WAIT(wait);
 	u64 since, ns;
 
-	if (list && (!bio_list_empty(&list[0]) || !bio_list_empty(&list[1])))
+	if (!may_wait())
 		return false;
 	trace_znsage_wait(zd->index, true, 0);
 	since = ktime_get_ns();
@@ -540,6 +570,7 @@ void znsage_write(struct znsage_device *zd, struct bio *bio)
 		bio_endio(bio);
 		return;
 	}
+	slow_down(zd);
 	do {
 		struct znsage_plug *plug = plug_of(zd, cpu);
 

@@ -44,6 +44,7 @@
 #include <linux/mutex.h>
 #include <linux/percpu-refcount.h>
 #include <linux/percpu.h>
+#include <linux/ratelimit.h>
 #include <linux/siphash.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
@@ -278,6 +279,8 @@ struct znsage_device {
 	struct znsage_compressor *compressor;	/* NULL: nor compressed */
 	struct bio_set packed_bios;	/* reads of packed pages */
 	mempool_t packed_pages;		/* two pages for each */
+	u64 full_since;			/* ns: the last refusal, or 0 */
+	struct ratelimit_state full_said;
 	struct bio_list read_later;	/* under @lock; found none */
 	struct work_struct read_work;	/* goes on with these */
 	siphash_key_t key_secret;	/* hashes keys made from pointers */
@@ -460,7 +463,7 @@ u32 znsage_packed_pages(u32 nr, u32 pack);
 u32 znsage_packed_buffer(const struct znsage_chunk *zc);
 int znsage_packed_chunk(struct znsage_chunk *zc);
 void znsage_packed_chunk_free(struct znsage_chunk *zc);
-bool znsage_pack(struct znsage_chunk *zc);
+blk_status_t znsage_pack(struct znsage_chunk *zc);
 bool znsage_packed_read(struct znsage_device *zd, struct bio *bio,
 			struct bvec_iter iter, const struct zse_run *run,
 			bool wait);

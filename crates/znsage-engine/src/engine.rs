@@ -366,6 +366,18 @@ impl Engine {
         unsafe { sys::zse_chunk_fits(self.p(), c) }
     }
 
+    /// Pages that all have room even if none shrinks.
+    pub fn certain(&self) -> u32 {
+        // SAFETY: the engine lives as long as `self`.
+        unsafe { sys::zse_certain(self.p()) }
+    }
+
+    /// Pages that still have room even if none shrinks.
+    pub fn room(&self) -> u32 {
+        // SAFETY: as above.
+        unsafe { sys::zse_room(self.p()) }
+    }
+
     /// Gives a chunk a zone. None: there is none yet; the engine keeps the chunk, and the
     /// host calls [`Engine::next_op`].
     pub fn append_start(&mut self, filled: Filled, now: u64) -> Option<Append> {

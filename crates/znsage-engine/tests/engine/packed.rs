@@ -207,8 +207,11 @@ impl Run {
     fn start(&mut self, filled: Filled) {
         let id = filled.id(&self.e) as usize;
         let lengths: Vec<u32> = (0..filled.len(&self.e)).map(|_| self.length()).collect();
+        let room = self.e.room();
+        assert!(room <= self.e.certain());
         if !self.e.pack(&filled, &lengths) {
             assert!(self.cfg.nr_slots > self.cfg.max_slots(), "refused, and all pages fit");
+            assert!(room < filled.len(&self.e), "refused, and there was room for {room} pages");
             self.refused += u64::from(filled.len(&self.e));
             let failed = self.e.chunk_lose(filled);
             return self.fail(failed);
