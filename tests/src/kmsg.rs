@@ -89,6 +89,12 @@ impl Log {
         self.lines.iter().any(|line| line.contains(words))
     }
 
+    /// Number of lines with any of these words since the case began.
+    pub fn count(&mut self, words: &[&str]) -> usize {
+        self.keep_up();
+        self.lines.iter().filter(|line| words.iter().any(|words| line.contains(words))).count()
+    }
+
     /// Ends a case; returns the alarms that it did not allow.
     pub fn alarms(&mut self) -> Vec<String> {
         self.keep_up();

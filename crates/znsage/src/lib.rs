@@ -45,6 +45,7 @@ mod scheduler;
 // What several commands need.
 mod conf;
 mod examine;
+mod guard;
 mod prometheus;
 
 mod section;
@@ -97,6 +98,9 @@ pub fn main() -> ExitCode {
     if matches!(cli.command, Command::BenchWorker) {
         return bench::worker::main();
     }
+    if let Command::GuardWorker { name } = &cli.command {
+        return guard::worker::main(name, page_size());
+    }
     let outcome = prepare(&cli.command)
         .and_then(|_lock| run(&sys::Real, &cli.command, page_size(), cli.json, interrupt::catch));
     match outcome {
@@ -128,7 +132,11 @@ fn prepare(command: &Command) -> Result<Option<Flock<File>>> {
         // systemd starts and stops services of several sections at once.
         Command::On(OnCommand::Section(_)) => lock::wait(),
         Command::Off(args) if args.config.is_some() => lock::wait(),
-        Command::On(_) | Command::Off(_) | Command::Set(_) | Command::Policy { .. } => lock::take(),
+        Command::On(_)
+        | Command::Off(_)
+        | Command::Set(_)
+        | Command::Guard(_)
+        | Command::Policy { .. } => lock::take(),
         _ => Ok(None),
     }
 }
@@ -182,7 +190,8 @@ fn run(sys: &dyn Sys, command: &Command, page: u64, json: bool, catch: fn()) -> 
             generator::run(sys, args, &program.to_string_lossy())?;
             Outcome::fine(String::new(), serde_json::Value::Null)
         }
-        Command::BenchWorker => unreachable!("main handles it"),
+        Command::Guard(args) => outcome!(guard::run(sys, &args.device)?),
+        Command::BenchWorker | Command::GuardWorker { .. } => unreachable!("main handles it"),
     })
 }
 

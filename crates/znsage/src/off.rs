@@ -9,7 +9,7 @@ use crate::error::{Error, Kind, Result};
 use crate::progress::Progress;
 use crate::sys::{require_root, LogLine, Sys};
 use crate::zones::State;
-use crate::{configfs, module, queue, room, scheduler, section, service, swaps, units};
+use crate::{configfs, guard, module, queue, room, scheduler, section, service, swaps, units};
 
 #[derive(Debug, Default)]
 pub struct Report {
@@ -59,7 +59,8 @@ pub fn run(sys: &dyn Sys, args: &OffArgs) -> Result<Report> {
     };
     report.section = args.config.clone();
     if !args.force {
-        room::check(sys, &devices)?;
+        let guards = devices.iter().map(|d| guard::held_bytes(sys, &d.name)).sum();
+        room::check(sys, &devices, guards)?;
     }
     if !devices.is_empty() {
         configfs::ensure_mounted(sys)?;
@@ -113,6 +114,7 @@ fn of_section(sys: &dyn Sys, name: &str) -> Result<Vec<Device>> {
 
 /// Returns the section that had turned it on.
 fn turn_off(sys: &dyn Sys, device: &Device) -> Result<Option<String>> {
+    guard::end(sys, &device.name)?;
     // First the filler: nothing is to go there when the other one is off.
     let filler = swaps::filler_node(&device.name);
     if swaps::is_on(sys, &filler) {

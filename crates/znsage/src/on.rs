@@ -15,7 +15,7 @@ use crate::examine::examine;
 use crate::module::{self, Source};
 use crate::sys::{require_root, Sys};
 use crate::undo::Undo;
-use crate::{choices, conf, configfs, oldswap, queue, scheduler, section, swaps, units};
+use crate::{choices, conf, configfs, guard, oldswap, queue, scheduler, section, swaps, units};
 
 /// The module's default (kmod/geometry.c).
 const DEFAULT_CHUNK: u64 = 256 << 10;
@@ -29,6 +29,8 @@ pub struct Report {
     pub device: Device,
     pub backing_path: String,
     pub priority: Option<i64>,
+    /// What the device certainly holds, if the area promises more.
+    pub certain_bytes: Option<u64>,
     /// There is a filler: `--keep-slots`.
     pub keep_slots: bool,
     /// The module's attribute `encrypt`, if there is one.
@@ -234,15 +236,43 @@ fn refused(e: &io::Error, args: &OnArgs, path: &str, logged: Option<String>) -> 
 /// From the attached disk to the enabled swap area.
 fn enable(sys: &dyn Sys, args: &OnArgs, backing: &Backing, undo: &mut Undo) -> Result<Report> {
     let name = format!("znsage{}", configfs::index(sys, &backing.name)?);
+    let promises = guard::promises(sys, &name);
     // The filler has no priority, and so comes last: the kernel must not use it. Kernel
-    // 7.3 uses areas without one in turn, so the device needs one.
-    let priority = args.priority.or(args.keep_slots.then_some(0));
+    // 7.3 uses areas without one in turn, so the device needs one. So does an area whose
+    // slots the guard is to take, and no other area's.
+    let priority = args.priority.or((args.keep_slots || promises).then_some(0));
+    if promises {
+        check_alone(sys, priority)?;
+    }
     enable_area(sys, format!("/dev/{name}"), priority, undo)?;
     if args.keep_slots {
         enable_area(sys, swaps::filler_node(&name), None, undo)?;
     }
+    if promises || args.keep_slots {
+        undo.push("end the guard", {
+            let name = name.clone();
+            move |sys| guard::end(sys, &name)
+        });
+        guard::start(sys, &name)?;
+        check_interrupt(sys)?;
+    }
     let lost = backing.loses.clone();
     Ok(Report { lost, ..report(sys, counters::read(sys, &name)?, &backing.path)? })
+}
+
+/// The kernel takes slots of areas of one priority in turn.
+fn check_alone(sys: &dyn Sys, priority: Option<u16>) -> Result<()> {
+    let same = |area: &swaps::Area| priority.is_some_and(|p| i64::from(p) == area.priority);
+    match swaps::areas(sys).into_iter().find(same) {
+        None => Ok(()),
+        Some(other) => Err(Error::new(
+            Kind::Busy,
+            format!("{} has priority {}, too", other.path, other.priority),
+        )
+        .hint(
+            "an area that promises more than it certainly holds must have its own: --priority N",
+        )),
+    }
 }
 
 fn enable_area(sys: &dyn Sys, node: String, priority: Option<u16>, undo: &mut Undo) -> Result<()> {
@@ -263,7 +293,11 @@ fn report(sys: &dyn Sys, device: Device, path: &str) -> Result<Report> {
     Ok(Report {
         backing_path: path.to_string(),
         priority: swaps::area(sys, &device.name).map(|a| a.priority),
-        keep_slots: swaps::is_on(sys, &swaps::filler_node(&device.name)),
+        certain_bytes: guard::promises(sys, &device.name)
+            .then(|| counters::value(sys, &device.name, "certain_bytes").ok())
+            .flatten(),
+        // The guard may have turned it off for now.
+        keep_slots: sys.exists(&swaps::filler_node(&device.name)),
         encrypt: counters::value(sys, &device.name, "encrypt").ok(),
         compress: counters::value(sys, &device.name, "compress").ok(),
         lost: None,
@@ -295,7 +329,12 @@ fn already_on(sys: &dyn Sys, args: &OnArgs) -> Result<Option<Report>> {
         return Ok(None);
     };
     match swaps::area(sys, &device.name) {
-        Some(_) => report(sys, device, &path).map(Some),
+        Some(_) => {
+            if guard::is_needed(sys, &device.name) {
+                guard::start(sys, &device.name)?;
+            }
+            report(sys, device, &path).map(Some)
+        }
         None => Err(Error::new(
             Kind::Busy,
             format!("{path} is the backing device of {}, which is not used as swap", device.name),
@@ -354,6 +393,13 @@ impl Report {
             notes += &format!("{} had {lost}: it is lost\n", self.backing_path);
         }
         self.named.iter().for_each(|named| notes += &format!("{named}\n"));
+        if let Some(bytes) = self.certain_bytes {
+            notes += &format!(
+                "{} fit even if no page shrinks; a guard keeps the rest from filling with pages \
+                 that have no room\n",
+                units::size(bytes)
+            );
+        }
         if self.keep_slots {
             notes +=
                 &format!("{} counts as swap, too, and stays empty\n", swaps::filler_node(&d.name));

@@ -18,18 +18,19 @@ struct Areas {
     others_used: bool,
 }
 
-/// Refuses devices whose pages do not fit into memory and the other swap areas.
+/// Refuses devices whose pages do not fit into memory and the other swap areas, apart from
+/// those of a guard, which are not read back.
 ///
 /// # Errors
 /// [`Kind::Space`], with the numbers.
-pub fn check(sys: &dyn Sys, devices: &[Device]) -> Result<()> {
+pub fn check(sys: &dyn Sys, devices: &[Device], guards: u64) -> Result<()> {
     let (ours, others): (Vec<_>, Vec<_>) =
         swaps::areas(sys).into_iter().partition(|a| devices.iter().any(|d| d.name == a.name()));
     let sum = |areas: &[Area], bytes: fn(&Area) -> u64| {
         areas.iter().map(bytes).fold(0, u64::saturating_add)
     };
     let areas = Areas {
-        used: sum(&ours, |a| a.used_bytes),
+        used: sum(&ours, |a| a.used_bytes).saturating_sub(guards),
         others_free: sum(&others, Area::free_bytes),
         others_used: others.iter().any(|a| a.used_bytes > 0),
     };

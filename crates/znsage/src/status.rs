@@ -11,7 +11,7 @@ use crate::details::{self, Details, LATENCIES};
 use crate::error::Result;
 use crate::sys::Sys;
 use crate::units::{self, table};
-use crate::{cgroups, prometheus, queue};
+use crate::{cgroups, guard, prometheus, queue};
 
 pub struct Report {
     pub devices: Vec<(Device, Details)>,
@@ -21,6 +21,8 @@ pub struct Report {
     metrics: Option<BTreeMap<u64, String>>,
     /// Backing devices that were removed while in use.
     gone: Vec<String>,
+    /// Devices without the guard that they need.
+    unguarded: Vec<String>,
 }
 
 pub fn run(sys: &dyn Sys, args: &StatusArgs, page: u64) -> Result<Report> {
@@ -32,7 +34,9 @@ pub fn run(sys: &dyn Sys, args: &StatusArgs, page: u64) -> Result<Report> {
     });
     let backings = devices.iter().map(|(d, _)| d.backing.clone());
     let gone = backings.filter(|backing| queue::is_gone(sys, backing)).collect();
-    Ok(Report { devices, page, streams: args.streams, metrics, gone })
+    let missing = |(d, _): &(Device, Details)| guard::missing(sys, &d.name);
+    let unguarded = devices.iter().filter_map(missing).map(|(what, _)| what).collect();
+    Ok(Report { devices, page, streams: args.streams, metrics, gone, unguarded })
 }
 
 const HEADINGS: [&str; 13] = [
@@ -93,6 +97,7 @@ impl Report {
             }
             text += &troubles(device);
         }
+        self.unguarded.iter().for_each(|what| text += &format!("{what}\n"));
         text
     }
 

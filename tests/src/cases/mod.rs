@@ -10,6 +10,7 @@ mod conventional;
 mod errors;
 mod faults;
 mod filler;
+mod full;
 mod hibernation;
 mod isolation;
 mod kernel;
@@ -46,6 +47,7 @@ pub fn all() -> Vec<Case> {
         conventional::CASES,
         compress::CASES,
         filler::CASES,
+        full::CASES,
         privacy::CASES,
         probe::CASES,
         statistics::CASES,

@@ -82,6 +82,9 @@ pub enum Command {
         #[command(subcommand)]
         command: PolicyCommand,
     },
+    /// Start the guard of a device again, if it was killed. `on` starts it for a device
+    /// that promises more than it certainly holds, and with --keep-slots
+    Guard(GuardArgs),
     /// Walk the maps of live devices and report every violated invariant
     Check(CheckArgs),
     /// Swap real memory under a limit, verify every page, measure
@@ -104,6 +107,9 @@ pub enum Command {
     /// The process whose memory `bench` limits
     #[command(hide = true)]
     BenchWorker,
+    /// The guard itself
+    #[command(hide = true)]
+    GuardWorker { name: String },
 }
 
 #[derive(Debug, Subcommand)]
@@ -196,6 +202,12 @@ pub struct ListArgs {
     /// Also disks and partitions without zones, on which `on` makes virtual ones
     #[arg(long)]
     pub all: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct GuardArgs {
+    /// /dev/znsageN or the backing device
+    pub device: String,
 }
 
 #[derive(Debug, Args)]

@@ -5,7 +5,7 @@ use super::{Finding, Level, Scene};
 use crate::counters::Device;
 use crate::scheduler::{self as schedulers, Need};
 use crate::swaps::Area;
-use crate::{queue, resume, swaps};
+use crate::{guard, queue, resume, swaps};
 
 const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
 const ZSWAP: &str = "/sys/module/zswap/parameters";
@@ -179,7 +179,10 @@ fn scheduler_of(scene: &Scene, d: &Device) -> Finding {
 
 /// Errors since the device was turned on.
 pub fn health(scene: &Scene) -> Vec<Finding> {
-    scene.on.iter().map(|d| gone(scene, d).unwrap_or_else(|| health_of(d))).collect()
+    let unguarded = scene.on.iter().filter_map(|d| guard::missing(scene.sys, &d.name));
+    let unguarded = unguarded.map(|(what, hint)| Finding::problem("guard", what).hint(hint));
+    let healths = scene.on.iter().map(|d| gone(scene, d).unwrap_or_else(|| health_of(d)));
+    unguarded.chain(healths).collect()
 }
 
 fn gone(scene: &Scene, d: &Device) -> Option<Finding> {

@@ -294,6 +294,7 @@ cases!(
     list,
     doctor,
     probe,
+    guard,
     keep_slots,
     documents,
     generator

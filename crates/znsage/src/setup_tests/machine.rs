@@ -161,6 +161,11 @@ pub fn attribute(fake: &Fake, path: &str, text: &str) -> io::Result<()> {
         let encrypt = fake.read(&format!("{item}/encrypt"))?;
         fake.put(&format!("{sysfs}/znsage/encrypt"), &encrypt);
         fake.put(node, "");
+        if fake.read(&format!("{item}/compress"))?.trim() != "off" {
+            let size = fake.read(&format!("{item}/size"))?;
+            fake.put(&format!("{sysfs}/znsage/size_bytes"), &size);
+            fake.put(&format!("{sysfs}/znsage/certain_bytes"), "235929600\n");
+        }
         if fake.read(&format!("{item}/keep_slots"))?.trim() == "1" {
             fake.put(&swaps::filler_node(disk), "");
         }
@@ -312,6 +317,8 @@ pub fn add_details(fake: &Fake) {
         ("keys_sharing", "0"),
         ("survivors", "3"),
         ("pace", "50"),
+        ("certain_bytes", "235929600"),
+        ("room_bytes", "235929600"),
         ("time_reads", "1"),
     ];
     let tables = [

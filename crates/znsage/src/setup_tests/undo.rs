@@ -10,7 +10,8 @@ use crate::zones::State;
 
 #[test]
 fn on_undoes_a_failure_or_signal_at_any_step() {
-    for line in ["on /dev/nvme1n1", "on --config fast"] {
+    let guarded = "on --compress lz4 --size 1G --keep-slots /dev/nvme1n1";
+    for line in ["on /dev/nvme1n1", "on --config fast", guarded] {
         let new = || {
             let fake = machine();
             fake.put("/etc/znsage.conf", "[fast]\ndevice = /dev/nvme1n1\n");

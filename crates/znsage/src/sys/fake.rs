@@ -243,6 +243,20 @@ impl Sys for Fake {
         done
     }
 
+    fn start_guard(&self, subcommand: &str, name: &str) -> io::Result<()> {
+        const PID: u32 = 4242;
+        self.effect(format!("guard {name}"))?;
+        self.put(&format!("/run/znsage/{name}.guard"), &format!("{PID}\n"));
+        self.put(&format!("/proc/{PID}/cmdline"), &format!("znsage\0{subcommand}\0{name}\0"));
+        Ok(())
+    }
+
+    fn end(&self, pid: u32) -> io::Result<()> {
+        self.effect(format!("end {pid}"))?;
+        self.remove(&format!("/proc/{pid}"));
+        Ok(())
+    }
+
     fn run(&self, argv: &[&str], tick: &mut dyn FnMut()) -> io::Result<Ran> {
         self.effect(format!("run {}", argv.join(" ")))?;
         tick();

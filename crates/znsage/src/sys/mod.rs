@@ -183,6 +183,11 @@ pub trait Sys {
     /// the command also ends the program.
     fn run(&self, argv: &[&str], tick: &mut dyn FnMut()) -> io::Result<Ran>;
     fn sleep(&self, time: Duration);
+    /// Starts this program with a subcommand for a device, in the background. Returns
+    /// when that says that it is ready.
+    fn start_guard(&self, subcommand: &str, name: &str) -> io::Result<()>;
+    /// Tells a process to end, and waits until it has.
+    fn end(&self, pid: u32) -> io::Result<()>;
     /// As `claim`, but keeps the device until the result is dropped.
     fn hold(&self, path: &str) -> io::Result<Box<dyn std::any::Any>>;
     /// Resets or finishes `length` bytes of zones; returns how long that took.

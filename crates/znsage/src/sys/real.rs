@@ -135,6 +135,44 @@ impl Sys for Real {
         std::thread::sleep(time);
     }
 
+    fn start_guard(&self, subcommand: &str, name: &str) -> io::Result<()> {
+        // It closes its outputs when it is ready, so this does not wait for its end.
+        let guard = Command::new("/proc/self/exe")
+            .args([subcommand, name])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let (stdout, stderr) = (reader(guard.stdout), reader(guard.stderr));
+        let text = |reader: JoinHandle<io::Result<Vec<u8>>>| -> io::Result<String> {
+            let bytes = reader.join().map_err(|_| io::Error::other("reading failed"))??;
+            Ok(String::from_utf8_lossy(&bytes).trim().to_string())
+        };
+        match (text(stdout)?.as_str(), text(stderr)?) {
+            ("ready", _) => Ok(()),
+            (_, why) if why.is_empty() => Err(io::Error::other("it ended at once")),
+            (_, why) => Err(io::Error::other(why)),
+        }
+    }
+
+    fn end(&self, pid: u32) -> io::Result<()> {
+        let process = Pid::from_raw(pid as i32);
+        let since = Instant::now();
+        let mut signal = Signal::SIGTERM;
+        // A process that nobody has waited for has no command line any more.
+        while fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty()) {
+            match kill(process, signal) {
+                Ok(()) | Err(nix::errno::Errno::ESRCH) => {}
+                Err(e) => return Err(e.into()),
+            }
+            if since.elapsed() > GRACE {
+                signal = Signal::SIGKILL;
+            }
+            std::thread::sleep(TICK);
+        }
+        Ok(())
+    }
+
     fn hold(&self, path: &str) -> io::Result<Box<dyn std::any::Any>> {
         Ok(Box::new(exclusively(path)?))
     }

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A swap area that is full, of a device that promises more than it certainly holds, or has a
+//! filler: the kernel kills as soon as with stock swap, with a quiet log, and goes on to another
+//! area.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use nix::sys::mman::{mlockall, MlockAllFlags};
+use nix::sys::signal::Signal;
+
+use super::devices::{CONVENTIONAL, TIGHT};
+use crate::child::{spawn, Group};
+use crate::device::{znsage, Device};
+use crate::ensure;
+use crate::guest;
+use crate::kmsg::Log;
+use crate::memory::Memory;
+use crate::outcome::{Context, Outcome};
+use crate::pattern::PAGE;
+
+crate::cases![full: whole_machine (more), cgroup (each), next_area (more), guard_is_missed];
+
+const MIB: usize = 1 << 20;
+/// Memory of the machine that is not locked.
+const LEFT: u64 = 80 << 20;
+/// A cgroup's.
+const LIMIT: u64 = 32 << 20;
+/// What the device certainly holds is about a third of it.
+const PROMISE: [&str; 4] = ["--compress", "lz4", "--size", "150M"];
+/// What only a full device makes the kernel and the module log.
+const COMPLAINTS: [&str; 3] = ["on swap-device", "refused", "callbacks suppressed"];
+const MOST_COMPLAINTS: usize = 10;
+
+fn score(score: &str) -> Outcome {
+    guest::write("/proc/self/oom_score_adj", score).context("oom_score_adj")
+}
+
+/// Locks all memory but LEFT until it is dropped.
+fn shortage() -> Outcome<Memory> {
+    let size = guest::memory("MemAvailable")?.saturating_sub(LEFT) as usize;
+    let mut memory = Memory::new(size / PAGE * PAGE)?;
+    memory.bytes_mut().fill(1);
+    mlockall(MlockAllFlags::MCL_CURRENT).context("mlockall")?;
+    Ok(memory)
+}
+
+/// Fills memory with pages that do not shrink until the kernel kills it. Returns the time between
+/// its last 3 % and its death, and how many MiB it got.
+fn glut(group: Option<&Group>) -> Outcome<(Duration, u64)> {
+    let child = spawn(group, |_| {
+        score("1000")?;
+        let mut parts = Vec::new();
+        loop {
+            let mut part = Memory::new(MIB)?;
+            part.huge_pages(false)?;
+            part.fill(0..MIB / PAGE, 2);
+            parts.push(part);
+        }
+    })?;
+    let status = format!("/proc/{}/status", child.pid());
+    let usual = guest::table("/proc/self/status", "VmData")?;
+    let (begin, mut seen) = (Instant::now(), Vec::new());
+    while !child.has_spoken() {
+        if let Ok(now) = guest::table(&status, "VmData") {
+            seen.push((now.saturating_sub(usual) >> 10, begin.elapsed()));
+        }
+        sleep(Duration::from_millis(20));
+    }
+    let end = begin.elapsed();
+    child.dies_of(Signal::SIGKILL)?;
+    let most = seen.iter().map(|(got, _)| *got).max().unwrap_or(0);
+    let full = seen.iter().find(|(got, _)| got * 100 >= most * 97).map_or(end, |(_, when)| *when);
+    Ok((end - full, most))
+}
+
+/// The size of stock swap that is compared: what the device holds.
+fn stock(bytes: u64, body: impl FnOnce() -> Outcome<(Duration, u64)>) -> Outcome<(Duration, u64)> {
+    let device = guest::device(CONVENTIONAL)?;
+    guest::ok(&["mkswap", &device, &(bytes >> 10).to_string()])?;
+    guest::ok(&["swapon", &device])?;
+    let got = body()?;
+    guest::ok(&["swapoff", &device])?;
+    guest::ok(&["blkdiscard", &device])?;
+    Ok(got)
+}
+
+/// Compares stock swap, an area that promises too much, and one with a filler.
+fn compare(log: &mut Log, body: impl Fn() -> Outcome<(Duration, u64)>) -> Outcome {
+    for words in
+        ["Out of memory", "out of memory", "oom-kill", "Call Trace", "page allocation failure"]
+    {
+        log.allow(words);
+    }
+    COMPLAINTS.iter().for_each(|words| log.allow(words));
+    let backing = guest::device(TIGHT)?;
+    let device = Device::on(&backing, &PROMISE)?;
+    let certain = device.counter("certain_bytes")?;
+    ensure!(certain < device.counter("size_bytes")? / 2, "{certain} bytes are certain");
+    device.finish_sound()?;
+    let (usual, most) = stock(certain, &body)?;
+    print!("stock swap {:.1} s, {most} MiB ... ", usual.as_secs_f64());
+    for options in [&PROMISE[..], &["--keep-slots"]] {
+        let device = Device::on(&backing, options)?;
+        let before = log.count(&COMPLAINTS);
+        let (took, got) = body()?;
+        let said = log.count(&COMPLAINTS) - before;
+        print!("{} {:.1} s, {got} MiB, {said} lines ... ", options[0], took.as_secs_f64());
+        let bound = 2 * usual + Duration::from_secs(2) * guest::slowness();
+        ensure!(took <= bound, "from full to the kill: {took:?}, stock swap {usual:?}");
+        ensure!(said <= MOST_COMPLAINTS, "{said} lines of log");
+        // More of the memory is in buffers than with stock swap, so less is swapped out at first.
+        let written = device.counter("host_pages")? * PAGE as u64;
+        ensure!(written * 10 >= certain * 9, "{written} bytes were swapped out, {certain} fit");
+        device.finish_sound()?;
+    }
+    Ok(())
+}
+
+fn whole_machine(log: &mut Log) -> Outcome {
+    // The suite itself must survive.
+    let _stays = guest::Setting::set("/proc/self/oom_score_adj", "-1000")?;
+    let short = shortage()?;
+    let compared = compare(log, || glut(None));
+    drop(short);
+    nix::sys::mman::munlockall().context("munlockall")?;
+    compared
+}
+
+fn cgroup(log: &mut Log) -> Outcome {
+    let group = Group::new("full", LIMIT)?;
+    compare(log, || glut(Some(&group)))
+}
+
+/// More than the device holds, and less than it and an area of lower priority hold.
+fn next_area(_: &mut Log) -> Outcome {
+    let device =
+        Device::on(&guest::device(TIGHT)?, &[&PROMISE[..], &["--priority", "10"]].concat())?;
+    let second = guest::device(CONVENTIONAL)?;
+    guest::ok(&["mkswap", &second])?;
+    guest::ok(&["swapon", "-p", "1", &second])?;
+    let pages = (device.counter("certain_bytes")? * 2 + LIMIT) as usize / PAGE;
+    let group = Group::new("full", LIMIT)?;
+    spawn(Some(&group), move |_| {
+        let mut memory = Memory::new(pages * PAGE)?;
+        memory.huge_pages(false)?;
+        memory.fill(0..pages, 3);
+        memory.verify(0..pages, 3)
+    })?
+    .join()?;
+    ensure!(device.counter("refused_pages")? == 0, "pages were refused");
+    guest::ok(&["swapoff", &second])?;
+    guest::ok(&["blkdiscard", &second])?;
+    device.finish_sound()
+}
+
+/// The guard's pid.
+fn guard(device: &Device) -> Outcome<u64> {
+    guest::read_number(&format!("/run/znsage/{}.guard", device.name))
+}
+
+/// A guard that was killed is missed and started again; swapoff by somebody else gets all memory
+/// of it back.
+fn guard_is_missed(_: &mut Log) -> Outcome {
+    let device = Device::on(&guest::device(TIGHT)?, &PROMISE)?;
+    let first = guard(&device)?;
+    guest::ok(&["kill", "-KILL", &first.to_string()])?;
+    let missed = || {
+        let said = znsage(&["doctor"]).map(|ran| ran.said()).unwrap_or_default();
+        said.contains("its guard does not run")
+    };
+    ensure!(guest::eventually(10.0, missed), "doctor does not miss the guard");
+    guest::ok(&["znsage", "guard", &device.node()])?;
+    ensure!(guard(&device)? != first && !missed(), "the guard does not run again");
+    let group = Group::new("full", LIMIT)?;
+    let pages = device.counter("certain_bytes")? as usize * 9 / 10 / PAGE;
+    let mut child = spawn(Some(&group), move |link| {
+        let mut memory = Memory::new(pages * PAGE)?;
+        memory.huge_pages(false)?;
+        memory.fill(0..pages, 4);
+        memory.start_page_out()?;
+        link.point()?;
+        memory.verify(0..pages, 4)
+    })?;
+    child.reach()?;
+    let status = format!("/proc/{}/status", guard(&device)?);
+    let held = || guest::table(&status, "VmSwap").unwrap_or(0) / 4;
+    let most = device.counter("size_bytes")? as usize / PAGE - pages;
+    ensure!(guest::eventually(10.0, || held() > most as u64 / 3), "{} slots are held", held());
+    print!("{} slots held ... ", held());
+    group.set("memory.max", "max")?;
+    device.swapoff()?;
+    ensure!(guest::eventually(10.0, || held() == 0), "{} slots are held", held());
+    let resident = guest::table(&status, "RssAnon")?;
+    ensure!(resident < 16 << 10, "the guard has {resident} KiB");
+    child.go_on()?;
+    child.join()?;
+    device.end()
+}
