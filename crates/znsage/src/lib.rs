@@ -77,6 +77,7 @@ pub mod parsers;
 #[cfg(test)]
 mod setup_tests;
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
 use std::process::ExitCode;
@@ -86,36 +87,50 @@ use nix::fcntl::Flock;
 
 use cli::{Cli, Command, OnCommand};
 use error::{Error, Kind, Result};
-use outcome::{print, Outcome};
+use outcome::{print, written, Outcome};
 use sys::Sys;
 
 /// Runs the command line of this process. Returns the exit status.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse_from(generator::words(std::env::args_os())) {
-        Ok(cli) => cli,
-        Err(e) => return usage(&e),
+    let words = generator::words(std::env::args_os());
+    let json = words.iter().any(|word| word == "--json");
+    let done = utf8(words).and_then(|words| match Cli::try_parse_from(words) {
+        Ok(cli) => perform(&cli),
+        Err(e) => usage(&e, json),
+    });
+    done.unwrap_or_else(|e| {
+        complain(&e, json);
+        ExitCode::from(e.kind as u8)
+    })
+}
+
+/// JSON, znsage.conf and the kernel's lists of devices cannot name other paths.
+fn utf8(words: Vec<OsString>) -> Result<Vec<String>> {
+    let text = |word: OsString| {
+        word.into_string().map_err(|word| {
+            let message = format!("`{}` is not valid UTF-8", word.to_string_lossy());
+            Error::new(Kind::Usage, message).hint("name the file by a link with another name")
+        })
     };
+    words.into_iter().map(text).collect()
+}
+
+fn perform(cli: &Cli) -> Result<ExitCode> {
     if matches!(cli.command, Command::BenchWorker) {
-        return bench::worker::main();
+        return Ok(bench::worker::main());
     }
     if let Command::GuardWorker { name } = &cli.command {
-        return guard::worker::main(name, page_size());
+        return Ok(guard::worker::main(name, page_size()));
     }
-    let outcome = prepare(&cli.command)
-        .and_then(|_lock| run(&sys::Real, &cli.command, page_size(), cli.json, interrupt::catch));
-    match outcome {
-        Ok(outcome) => {
-            match cli.json {
-                true => print(&format!("{:#}\n", outcome.json)),
-                false => print(&outcome.text),
-            }
-            ExitCode::from(u8::from(outcome.damage))
-        }
-        Err(e) => {
-            complain(&e, cli.json);
-            ExitCode::from(e.kind as u8)
-        }
-    }
+    let outcome = {
+        let _lock = prepare(&cli.command)?;
+        run(&sys::Real, &cli.command, page_size(), cli.json, interrupt::catch)?
+    };
+    print(&match cli.json {
+        true => format!("{:#}\n", outcome.json),
+        false => outcome.text,
+    })?;
+    Ok(ExitCode::from(u8::from(outcome.damage)))
 }
 
 /// Catches signals and takes the lock, for commands that need them. The lock
@@ -203,24 +218,23 @@ fn page_size() -> u64 {
 }
 
 /// Prints clap's message, with --json as a document. Help and version are no errors.
-fn usage(e: &clap::Error) -> ExitCode {
-    let json = std::env::args().any(|a| a == "--json");
-    if !json || !e.use_stderr() {
+fn usage(e: &clap::Error, json: bool) -> Result<ExitCode> {
+    if !e.use_stderr() {
+        written(e.print())?;
+    } else if json {
+        let text = e.render().to_string();
+        let text = text.trim_start_matches("error: ");
+        let message = text.split("\n\nUsage:").next().unwrap_or(text).trim_end();
+        return Err(Error::new(Kind::Usage, message));
+    } else {
         let _ = e.print();
-        return ExitCode::from(e.exit_code() as u8);
     }
-    let text = e.render().to_string();
-    let text = text.trim_start_matches("error: ");
-    let message = text.split("\n\nUsage:").next().unwrap_or(text).trim_end();
-    complain(&Error::new(Kind::Usage, message), true);
-    ExitCode::from(Kind::Usage as u8)
+    Ok(ExitCode::from(e.exit_code() as u8))
 }
 
+/// On standard error if standard output takes no document.
 fn complain(e: &Error, json: bool) {
-    match json {
-        true => print(&format!("{:#}\n", e.to_json())),
-        false => {
-            let _ = std::io::stderr().write_all(e.to_text().as_bytes());
-        }
+    if !json || print(&format!("{:#}\n", e.to_json())).is_err() {
+        let _ = std::io::stderr().write_all(e.to_text().as_bytes());
     }
 }

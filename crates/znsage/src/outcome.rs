@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The result of a command.
 
-use std::io::Write;
+use std::io::{self, Write};
+
+use crate::error::{reason, Error, Kind, Result};
 
 /// What a command prints, and whether it found damage.
 #[derive(Debug)]
@@ -21,7 +23,19 @@ impl Outcome {
     }
 }
 
-/// Prints to standard output, which may be a closed pipe (`| head`).
-pub fn print(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
+/// Prints to standard output.
+pub fn print(text: &str) -> Result<()> {
+    written(io::stdout().write_all(text.as_bytes()))
+}
+
+/// The result of writing to standard output, once its buffer is empty. A closed pipe
+/// (`| head`) is no error.
+pub fn written(done: io::Result<()>) -> Result<()> {
+    match done.and_then(|()| io::stdout().flush()) {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            let message = format!("cannot write to standard output: {}", reason(&e));
+            Err(Error::new(Kind::Kernel, message))
+        }
+        _ => Ok(()),
+    }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The command as a shell sees it: help, usage errors, exit statuses.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -75,6 +77,101 @@ fn usage_errors_exit_with_2() {
         assert!(out.stdout.is_empty(), "{line}");
         assert!(!out.stderr.is_empty(), "{line}");
     }
+}
+
+/// Each command with an argument that is no UTF-8: alone, and as the value of each of
+/// its options.
+#[test]
+fn arguments_that_are_no_utf8_are_usage_errors() {
+    fn lines(command: &clap::Command, above: Vec<String>, found: &mut Vec<(Vec<String>, String)>) {
+        let options = command.get_arguments().filter_map(|arg| arg.get_long());
+        found.extend(options.map(|name| (above.clone(), format!("--{name}="))));
+        found.push((above.clone(), "/dev/".to_string()));
+        for below in command.get_subcommands() {
+            lines(below, [&above[..], &[below.get_name().to_string()]].concat(), found);
+        }
+    }
+    let mut all = Vec::new();
+    lines(&znsage::parsers::grammar(), Vec::new(), &mut all);
+    assert!(all.len() > 100, "{all:?}");
+    for (words, start) in all {
+        let last = OsString::from_vec([start.as_bytes(), b"\xff\xfe"].concat());
+        let run = |json: &[&str]| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_znsage"));
+            command.args(json).args(&words).arg(&last).output().unwrap()
+        };
+        let out = run(&[]);
+        let named = format!("`{start}\u{fffd}\u{fffd}` is not valid UTF-8");
+        assert_eq!(out.status.code(), Some(2), "{words:?} {last:?}: {}", text(&out.stderr));
+        assert!(text(&out.stderr).contains(&named), "{words:?} {last:?}: {}", text(&out.stderr));
+        let out = run(&["--json"]);
+        let doc: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        assert!(doc["error"]["message"].as_str().unwrap().contains(&named), "{doc}");
+    }
+}
+
+/// Output that is lost is an error, except on a pipe whose reader has enough.
+#[test]
+fn lost_output_is_an_error() {
+    for line in [
+        "--help",
+        "--version",
+        "sim run --help",
+        "list",
+        "status",
+        "status --json",
+        "status --prometheus",
+        "doctor",
+        "doctor --json",
+        "sim devices",
+        "sim devices --json",
+        "bench --memory-limit none --size 1M --seconds 0.1 --warmup 0 --json",
+        "on --size x --json",
+    ] {
+        let run = |stdout: Stdio| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_znsage"));
+            let out = command.args(split(line)).stdout(stdout).stderr(Stdio::piped()).output();
+            let out = out.unwrap();
+            (out.status.code().unwrap(), text(&out.stderr))
+        };
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let (full, said) = run(full.into());
+        let (reader, closed) = std::io::pipe().unwrap();
+        drop(reader);
+        let (closed, quiet) = run(closed.into());
+        match line {
+            // An error of its own, which must not be lost.
+            "on --size x --json" => assert!(full == 2 && said.contains("is not a size"), "{said}"),
+            // It may find problems.
+            line if line.starts_with("doctor") => assert!(full == 7 && closed <= 1, "{line}"),
+            _ => assert_eq!((full, closed), (7, 0), "{line}: {said}"),
+        }
+        assert!(full == 2 || said.contains("standard output: No space left"), "{line}: {said}");
+        assert!(full == 2 || quiet.is_empty(), "{line}: {quiet}");
+    }
+}
+
+/// The service replaces its file only by a whole one.
+#[test]
+fn metrics_service_keeps_a_good_file() {
+    let unit = include_str!("../../../dist/systemd/znsage-metrics.service");
+    let script = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let [file, new] = ["znsage.prom", "znsage.prom.new"].map(|name| directory.path().join(name));
+    let path = Path::new(env!("CARGO_BIN_EXE_znsage")).parent().unwrap().display();
+    let run = || {
+        let words = shlex::split(script).unwrap();
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).env("FILE", &file).env("PATH", format!("{path}:/usr/bin:/bin"));
+        command.status().unwrap().success()
+    };
+    std::fs::write(&file, "old").unwrap();
+    std::os::unix::fs::symlink("/dev/full", &new).unwrap();
+    assert!(!run());
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "old");
+    std::fs::remove_file(&new).unwrap();
+    assert!(run() && !new.exists());
+    assert!(std::fs::read_to_string(&file).unwrap().contains("znsage_devices"));
 }
 
 #[test]

@@ -44,7 +44,9 @@ impl Sys for Real {
     }
 
     fn env(&self, name: &str) -> Option<String> {
-        std::env::var(name).ok().filter(|v| !v.is_empty())
+        // Not ignored if it is no UTF-8: a file that does not exist is an error.
+        let value = std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+        value.filter(|value| !value.is_empty())
     }
 
     fn block_device(&self, path: &str) -> io::Result<Option<(u64, u64)>> {
