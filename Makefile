@@ -95,11 +95,11 @@ build/bpf/%.bpf.o: %.bpf.c include/znsage.bpf.h include/znsage.h
 
 man: ## the command's manual pages, into target/man
 	@vm/setup rust
-	cargo run -q -p znsage --example pages -- man target/man
+	cargo run -q --release -p znsage --example pages -- man target/man
 
 completions: ## its completions for bash, zsh and fish, into target/completions
 	@vm/setup rust
-	cargo run -q -p znsage --example pages -- completions target/completions
+	cargo run -q --release -p znsage --example pages -- completions target/completions
 
 command: man completions ## what `make install` copies: the command, manual pages, completions
 	cargo build --release -p znsage
@@ -152,7 +152,7 @@ test-model: checked ## the engine's lock-free parts in a model checker
 	cargo test --workspace --test model --test buffer --test kmod --test allocations
 
 # Without a browser, test-rust skips these.
-test-report: checked ## pages of `znsage report` in a headless Chromium
+test-report: checked ## pages of `znsage report` in a headless Chromium, metrics by promtool
 	@vm/setup browser rust
 	ZNSAGE_BROWSER_NEEDED=1 cargo test --workspace --test report
 

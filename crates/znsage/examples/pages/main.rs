@@ -6,17 +6,18 @@
 //!     cargo run -p znsage --example pages -- completions DIRECTORY
 
 mod conf;
+mod manual;
 
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Command;
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, Command, ValueHint};
 use clap_complete::Shell;
 
-/// System administration.
-const SECTION: &str = "8";
+use manual::SECTION;
 
 const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
 
@@ -46,7 +47,7 @@ fn man(directory: &Path) -> io::Result<()> {
     for command in pages() {
         let name = command.get_name().to_string();
         let file = fs::File::create(directory.join(format!("{name}.{SECTION}")))?;
-        clap_mangen::Man::new(command).section(SECTION).render(&mut io::BufWriter::new(file))?;
+        manual::write(command, &mut io::BufWriter::new(file))?;
     }
     conf::write(directory)
 }
@@ -54,9 +55,45 @@ fn man(directory: &Path) -> io::Result<()> {
 fn completions(directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     for shell in SHELLS {
-        clap_complete::generate_to(shell, &mut grammar(), "znsage", directory)?;
+        clap_complete::generate_to(shell, &mut candidates(grammar()), "znsage", directory)?;
     }
     Ok(())
+}
+
+const POLICIES: [&str; 6] = ["single", "cpu", "process", "vma", "cgroup", "heat"];
+const VICTIMS: [&str; 3] = ["greedy", "cost-benefit", "age"];
+const COMPRESSORS: [&str; 3] = ["off", "lz4", "zstd"];
+
+/// The grammar with words for the shells to offer, and files only where one is wanted.
+fn candidates(command: Command) -> Command {
+    let settings: [(_, &'static [&'static str]); 3] =
+        [("policy", &POLICIES), ("victim", &VICTIMS), ("compress", &COMPRESSORS)];
+    // clap requires words that live as long as the grammar.
+    let words = |arg: &Arg| -> Vec<&'static str> {
+        match arg.get_id().as_str() {
+            "policy" => POLICIES.to_vec(),
+            "victim" => VICTIMS.to_vec(),
+            // Of `set`.
+            "words" => {
+                let of = |(key, values): (_, &'static [&'static str])| {
+                    values.iter().map(move |value| &*format!("{key}={value}").leak())
+                };
+                settings.into_iter().flat_map(of).collect()
+            }
+            _ => Vec::new(),
+        }
+    };
+    command
+        .mut_args(|arg| {
+            let words = words(&arg);
+            let is_path = arg.get_id() == "device" || arg.get_value_hint() != ValueHint::Unknown;
+            match arg.get_action().takes_values() {
+                true if !words.is_empty() => arg.value_parser(PossibleValuesParser::new(words)),
+                true if !is_path => arg.value_hint(ValueHint::Other),
+                _ => arg,
+            }
+        })
+        .mut_subcommands(candidates)
 }
 
 /// All commands with a page, named as the page: znsage, znsage-on, znsage-sim-run.
@@ -123,7 +160,12 @@ mod tests {
             let name = format!("znsage {words}").trim_end().replace(' ', "-");
             let page = fs::read_to_string(directory.path().join(format!("{name}.8"))).unwrap();
             assert!(page.contains(&format!(".TH {name} 8 ")), "{name}:\n{page}");
-            assert!(page.contains(".SH OPTIONS"), "{name}");
+            let version = concat!("znsage ", env!("CARGO_PKG_VERSION"));
+            for part in ["OPTIONS", "FILES", "SEE ALSO", "EXIT STATUS", version] {
+                assert!(page.contains(part), "{part} in {name}");
+            }
+            let is_group = ["policy", "sim"].contains(&words.as_str());
+            assert!(page.contains("EXAMPLES") || is_group || words.starts_with("sim "), "{name}");
         }
         let written = fs::read_dir(directory.path()).unwrap().count();
         assert_eq!(written, all.len() + 1, "a page without a command");
@@ -134,7 +176,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         man(directory.path()).unwrap();
         let page = fs::read_to_string(directory.path().join("znsage.8")).unwrap();
-        for text in ["znsage\\-doctor(8)", "Exit status:", "ZNSAGE_MODULE", "\\-\\-json"] {
+        for text in ["znsage\\-doctor(8)", "EXIT STATUS", "ZNSAGE_MODULE", "\\-\\-json"] {
             assert!(page.contains(text), "{text}:\n{page}");
         }
     }
@@ -151,7 +193,11 @@ mod tests {
                 let last = words.rsplit(' ').next().unwrap();
                 assert!(script.contains(last), "{words} in {file}");
             }
-            assert!(script.contains("over-provisioning"), "{file}");
+            for word in ["over-provisioning", "cost-benefit", "policy=heat", "LIVE%"] {
+                // fish completes options only.
+                let has = script.contains(word) || word.contains('=') && file.ends_with("fish");
+                assert!(has, "{word} in {file}");
+            }
             for hidden in ["bench-worker", "generator"] {
                 assert!(!script.contains(hidden), "{hidden} in {file}: it is hidden");
             }
