@@ -23,7 +23,7 @@ pub use proof::Gain;
 pub use question::{AdviceError, Goal, Measured, Question, Tried};
 pub use runs::{Progress, SEEDS};
 pub use scale::quick;
-pub use setting::{Choice, Setting, Where, SETTINGS};
+pub use setting::{Choice, Setting, SETTINGS};
 pub use verify::Verified;
 
 /// Advice for one setting.

@@ -9,22 +9,13 @@ use crate::spec::{PolicyKind, Spec, SpecError};
 use crate::system::znsage::default_chunk;
 use crate::time::{BLOCK, MS};
 
-/// How to apply a setting to a real device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Where {
-    /// An option of `znsage on`.
-    Option(&'static str),
-    /// A file in the device's sysfs directory, while it is on.
-    Sysfs(&'static str),
-}
-
 /// A setting.
 #[derive(Debug)]
 pub struct Setting {
     /// Its key in the spec.
     pub key: &'static str,
-    /// How to apply it.
-    pub place: Where,
+    /// The option of `znsage on`.
+    pub option: &'static str,
     /// Values worth trying on a device, as in the spec; some may turn out impossible.
     values: fn(&Params) -> Vec<String>,
 }
@@ -37,34 +28,22 @@ impl PartialEq for Setting {
 
 /// All settings, in the order tried: the first interact most with the others.
 pub const SETTINGS: [Setting; 8] = [
-    Setting { key: "znsage.policy", place: Where::Option("--policy"), values: policies },
-    Setting { key: "znsage.chunk", place: Where::Option("--chunk"), values: chunks },
-    Setting {
-        key: "znsage.stripe",
-        place: Where::Option("--stripe"),
-        values: |_| texts([0, 1, 2, 4]),
-    },
+    Setting { key: "znsage.policy", option: "--policy", values: policies },
+    Setting { key: "znsage.chunk", option: "--chunk", values: chunks },
+    Setting { key: "znsage.stripe", option: "--stripe", values: |_| texts([0, 1, 2, 4]) },
     Setting {
         key: "znsage.over-provisioning",
-        place: Where::Option("--over-provisioning"),
+        option: "--over-provisioning",
         values: |_| texts([7, 12, 20, 28]),
     },
-    Setting {
-        key: "znsage.reserve",
-        place: Where::Option("--reserve"),
-        values: |_| texts([1, 2, 4]),
-    },
+    Setting { key: "znsage.reserve", option: "--reserve", values: |_| texts([1, 2, 4]) },
     // The defaults of the watermarks, 0, are a few zones above the reserve
     // (engine/policy.c).
-    Setting { key: "znsage.gc-low", place: Where::Sysfs("gc_low"), values: |_| texts([0, 5, 8]) },
-    Setting {
-        key: "znsage.gc-high",
-        place: Where::Sysfs("gc_high"),
-        values: |_| texts([0, 6, 12]),
-    },
+    Setting { key: "znsage.gc-low", option: "--gc-low", values: |_| texts([0, 5, 8]) },
+    Setting { key: "znsage.gc-high", option: "--gc-high", values: |_| texts([0, 6, 12]) },
     Setting {
         key: "znsage.deadline",
-        place: Where::Option("--deadline-us"),
+        option: "--deadline",
         values: |_| texts([MS, 5 * MS, 20 * MS]),
     },
 ];

@@ -138,7 +138,7 @@ fn stripe(probe: &Probe, layout: &Layout) -> Option<Setting> {
         false => String::new(),
     };
     let reason = format!(
-        "{} at once have {:.0} MiB/s, {}{limited}",
+        "writing {} at a time gives {:.0} MiB/s, {}{limited}",
         counted(first.zones, "zone"),
         first.speed.mib_per_s,
         best_of(first, best, || counted(best.zones, "zone"))

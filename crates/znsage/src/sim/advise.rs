@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde_json::{json, Value};
 use znsage_sim::advise::{
-    self, Advice, AdviceError, Advised, Full, Gain, Goal, Measured, Question, Tried, Where,
+    self, Advice, AdviceError, Advised, Full, Gain, Goal, Measured, Question, Tried,
 };
 use znsage_sim::scale::{self, Scaled};
 use znsage_sim::spec::SystemKind;
@@ -83,13 +83,6 @@ fn seeds(advice: &Advice) -> String {
     format!("{first} to {last}")
 }
 
-/// The name of a setting: its option or its file in sysfs.
-fn name(s: &Advised) -> &'static str {
-    match s.setting.place {
-        Where::Option(name) | Where::Sysfs(name) => name,
-    }
-}
-
 /// A value in the form that the option accepts.
 fn value(s: &Advised, value: &str) -> String {
     let number = || value.parse::<u64>().expect("it is a whole number");
@@ -98,15 +91,15 @@ fn value(s: &Advised, value: &str) -> String {
             n if n % 1024 == 0 => format!("{}K", n / 1024),
             n => n.to_string(),
         },
-        "znsage.deadline" => (number() / 1000).to_string(),
+        "znsage.deadline" => format!("{}us", number() / 1000),
         _ => value.to_string(),
     }
 }
 
 /// A value for the text. Watermarks of 0 mean the default.
 fn shown(s: &Advised, of: &str) -> String {
-    match (s.setting.place, of) {
-        (Where::Sysfs(_), "0") => "the default".into(),
+    match (s.setting.key, of) {
+        ("znsage.gc-low" | "znsage.gc-high", "0") => "the default".into(),
         _ => value(s, of),
     }
 }
@@ -115,25 +108,10 @@ fn changed(advice: &Advice) -> impl Iterator<Item = &Advised> {
     advice.settings.iter().filter(|s| s.value != s.default)
 }
 
-/// The commands that make the settings: `on`, then writes to sysfs.
-fn commands(advice: &Advice) -> Vec<String> {
-    let mut on = "znsage on DEVICE".to_string();
-    let mut after = Vec::new();
-    for s in changed(advice) {
-        match s.setting.place {
-            Where::Option(name) => {
-                let _ = write!(on, " {name} {}", value(s, &s.value));
-            }
-            Where::Sysfs(name) => {
-                let file = format!("/sys/block/znsageN/znsage/{name}");
-                after.push(format!("echo {} > {file}", value(s, &s.value)));
-            }
-        }
-    }
-    // The high watermark must stay above the low one.
-    after.reverse();
-    after.insert(0, on);
-    after
+/// The command that makes the settings.
+fn command(advice: &Advice) -> String {
+    let options = changed(advice).map(|s| format!(" {} {}", s.setting.option, value(s, &s.value)));
+    "znsage on DEVICE".to_string() + &options.collect::<String>()
 }
 
 fn interval(g: &Gain) -> String {
@@ -142,9 +120,7 @@ fn interval(g: &Gain) -> String {
 
 fn to_text(goal: For, spec: &Spec, scaled: Option<&Scaled>, advice: &Advice) -> String {
     let mut text = String::new();
-    for command in commands(advice) {
-        let _ = writeln!(text, "{command}");
-    }
+    let _ = writeln!(text, "{}", command(advice));
     text.push('\n');
     let _ = writeln!(
         text,
@@ -212,7 +188,7 @@ fn why(text: &mut String, goal: For, advice: &Advice) {
     }
     for s in changed(advice) {
         let (is, was) = (shown(s, &s.value), shown(s, &s.default));
-        let _ = write!(text, "  {} {is} instead of {was}: ", name(s));
+        let _ = write!(text, "  {} {is} instead of {was}: ", s.setting.option);
         let _ = match (&s.gain, &s.without) {
             (Some(gain), Some(without)) => writeln!(
                 text,
@@ -294,7 +270,7 @@ fn others(text: &mut String, goal: For, advice: &Advice) {
         let could: Vec<String> = s.tried.iter().filter_map(one).collect();
         let not = s.tried.iter().filter(|t| t.gain.is_err()).map(|t| shown(s, &t.value));
         let not: Vec<String> = not.collect();
-        let _ = write!(text, "  {} {}", name(s), shown(s, &s.value));
+        let _ = write!(text, "  {} {}", s.setting.option, shown(s, &s.value));
         if !could.is_empty() {
             let _ = write!(text, "; {}", could.join(", "));
         }
@@ -323,7 +299,7 @@ fn to_json(goal: For, spec: &Spec, scaled: Option<&Scaled>, advice: &Advice) -> 
     };
     let setting = |s: &Advised| {
         json!({
-            "setting": name(s).trim_start_matches('-'),
+            "setting": s.setting.option.trim_start_matches('-'),
             "key": s.setting.key,
             "default": value(s, &s.default),
             "advised": value(s, &s.value),
@@ -341,7 +317,7 @@ fn to_json(goal: For, spec: &Spec, scaled: Option<&Scaled>, advice: &Advice) -> 
     };
     json!({
         "version": 1,
-        "commands": commands(advice),
+        "commands": [command(advice)],
         "goal": goal.name(),
         "spec": spec,
         "scaled": scaled,
@@ -410,6 +386,18 @@ mod tests {
         assert!(verified.text.contains(": on all 160 zones of the device"), "{}", verified.text);
         assert!(verified.text.contains("impossible: 28"), "{}", verified.text);
         schema::matches("sim advise", &[report.json, verified.json, none()]);
+    }
+
+    #[test]
+    fn settings_are_options_of_on() {
+        let grammar = <crate::cli::Cli as clap::CommandFactory>::command();
+        let on = grammar.find_subcommand("on").unwrap();
+        for setting in &advise::SETTINGS {
+            let is = |arg: &clap::Arg| {
+                arg.get_long().map(|l| format!("--{l}")).as_deref() == Some(setting.option)
+            };
+            assert!(on.get_arguments().any(is), "{}", setting.option);
+        }
     }
 
     /// A document without what may be missing.
