@@ -51,6 +51,24 @@ pub struct Details {
     pub streams: Vec<Row>,
 }
 
+impl Details {
+    /// Pages swapped out, as programs see them.
+    pub fn swapped_out(&self, device: &Device) -> u64 {
+        self.numbers.get("host_pages").copied().unwrap_or(device.host_blocks)
+    }
+
+    /// The compressor, if there is one.
+    pub fn compresses(&self) -> Option<&str> {
+        self.compress.as_deref().filter(|&how| how != "off")
+    }
+
+    /// What swap-out wrote / what was swapped out; None before the first page.
+    pub fn share_written(&self, device: &Device) -> Option<f64> {
+        let pages = self.swapped_out(device);
+        (pages > 0).then(|| device.host_blocks as f64 / pages as f64)
+    }
+}
+
 /// Zones with fewer than `live_percent` percent live blocks and at least as many as
 /// in the line before. The last line includes 100 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

@@ -76,8 +76,8 @@ fn check_size(size: u64, args: &OnArgs, backing: &Backing, page: u64) -> Result<
     let shown = units::size(size);
     let least = MIN_PAGES * page;
     if size < least {
-        return Err(Error::new(Kind::Device, format!("--size: {shown} is too small"))
-            .hint(format!("the minimum is {}", units::size(least))));
+        return Err(Error::new(Kind::Device, format!("--size: {size} bytes are too few"))
+            .hint(format!("the minimum is {} ({least} bytes)", units::size(least))));
     }
     let (held_back, compresses) = (args.over_provisioning, args.compresses());
     // The module's limit is a little lower than this one.

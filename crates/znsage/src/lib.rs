@@ -173,14 +173,20 @@ fn run(sys: &dyn Sys, command: &Command, page: u64, json: bool, catch: fn()) -> 
     Ok(match command {
         Command::On(what) => outcome!(on::run(sys, what, page)?),
         Command::Off(args) => outcome!(off::run(sys, args)?),
-        Command::List(args) => outcome!(list::run(sys, args.all, page)?),
+        Command::List(args) => {
+            args.table.check(json)?;
+            outcome!(list::run(sys, args, page)?)
+        }
         Command::Doctor => {
             outcome!(doctor::run(sys, page), |r: &doctor::Report| r.problems() > 0)
         }
         Command::Status(args) if args.prometheus && json => {
             return Err(Error::new(Kind::Usage, "--prometheus cannot be used with --json"));
         }
-        Command::Status(args) => outcome!(status::run(sys, args, page)?),
+        Command::Status(args) => {
+            args.table.check(json)?;
+            outcome!(status::run(sys, args, page)?)
+        }
         Command::Top(args) => {
             top::run(sys, args, page, json)?;
             Outcome::fine(String::new(), serde_json::Value::Null)

@@ -6,14 +6,13 @@
 use serde::Serialize;
 use serde_json::json;
 
-use crate::cli::OnArgs;
+use crate::cli::{Cell, ListArgs, ListColumn, OnArgs, TableArgs};
 use crate::counters::{self, Device};
 use crate::device;
 use crate::error::{Error, Kind, Result};
 use crate::examine::examine;
 use crate::queue::{self, limit};
 use crate::sys::{require_root, Sys};
-use crate::units::{self, table};
 use crate::zones::State;
 
 #[derive(Clone, Debug, Serialize)]
@@ -61,17 +60,25 @@ fn problem<S: serde::Serializer>(e: &Option<Error>, to: S) -> std::result::Resul
 }
 
 #[derive(Debug)]
-pub struct Report {
+pub struct Report<'a> {
     pub devices: Vec<Candidate>,
+    table: &'a TableArgs<ListColumn>,
 }
 
-pub fn run(sys: &dyn Sys, all: bool, page: u64) -> Result<Report> {
+pub fn run<'a>(sys: &dyn Sys, args: &'a ListArgs, page: u64) -> Result<Report<'a>> {
     let on = counters::all(sys)?;
+    let table = &args.table;
+    if let Some(wanted) = &args.device {
+        let (_, name) = device::locate(sys, wanted)?;
+        let kind = queue::attribute(sys, &queue::disk_of(sys, &name), "zoned");
+        let kind = kind.unwrap_or_else(|| NO_ZONES.to_string());
+        return Ok(Report { devices: vec![look(sys, name, kind, &on, page)], table });
+    }
     let mut devices = zoned(sys, &on, page);
-    if all {
+    if args.all {
         devices.extend(others(sys, &on, page));
     }
-    Ok(Report { devices })
+    Ok(Report { devices, table })
 }
 
 /// All other disks and partitions, by name.
@@ -168,19 +175,11 @@ fn zones(sys: &dyn Sys, path: &str) -> Option<Zones> {
     })
 }
 
-const HEADINGS: [&str; 12] = [
-    "DEVICE", "USE", "MODEL", "SIZE", "ZONES", "ZONE", "CAPACITY", "WRITTEN", "UNIT", "APPEND",
-    "OPEN", "ACTIVE",
-];
-
 /// What sysfs says of a disk without zones.
 const NO_ZONES: &str = "none";
 
 /// No disks that one would swap to.
 const NOT_LISTED: [&str; 6] = ["ram", "zram", "znsage", "loop", "sr", "fd"];
-
-/// The first columns hold words.
-const WORDS: usize = 3;
 
 impl Candidate {
     pub fn usage(&self) -> String {
@@ -192,41 +191,42 @@ impl Candidate {
         }
     }
 
-    fn row(&self) -> Vec<String> {
+    fn cell(&self, column: ListColumn) -> Cell {
         let unknown = if self.kind == NO_ZONES { "-" } else { "?" };
-        let bytes = |n: Option<u64>| n.map_or(unknown.to_string(), units::size);
+        let bytes = |n: Option<u64>| n.map_or(Cell::text(unknown), Cell::Bytes);
         let zones = |of: fn(&Zones) -> u64| self.zones.as_ref().map(of);
-        let count = |n: Option<u64>| n.map_or(unknown.to_string(), |n| n.to_string());
-        let most = |n: Option<u64>| n.map_or("-".to_string(), |n| n.to_string());
-        vec![
-            self.path.clone(),
-            self.usage(),
-            self.model.clone().unwrap_or("-".to_string()),
-            bytes(self.size_bytes),
-            count(zones(|z| z.total)),
-            bytes(self.zone_bytes),
-            bytes(zones(|z| z.capacity_bytes)),
-            count(zones(|z| z.written)),
-            bytes(self.write_unit_bytes),
-            bytes(self.append_max_bytes),
-            most(self.max_open_zones),
-            most(self.max_active_zones),
-        ]
+        let count = |n: Option<u64>| n.map_or(Cell::text(unknown), Cell::text);
+        match column {
+            ListColumn::Device => Cell::text(&self.path),
+            ListColumn::Use => Cell::text(self.usage()),
+            ListColumn::Model => Cell::maybe(self.model.as_ref(), Cell::text),
+            ListColumn::Size => bytes(self.size_bytes),
+            ListColumn::Zones => count(zones(|z| z.total)),
+            ListColumn::Zone => bytes(self.zone_bytes),
+            ListColumn::Capacity => bytes(zones(|z| z.capacity_bytes)),
+            ListColumn::Written => count(zones(|z| z.written)),
+            ListColumn::Unit => bytes(self.write_unit_bytes),
+            ListColumn::Append => bytes(self.append_max_bytes),
+            ListColumn::Open => Cell::maybe(self.max_open_zones, Cell::text),
+            ListColumn::Active => Cell::maybe(self.max_active_zones, Cell::text),
+            ListColumn::Kind => Cell::text(&self.kind),
+        }
     }
 }
 
-impl Report {
+impl Report<'_> {
     pub fn to_json(&self) -> serde_json::Value {
         json!({"version": 1, "devices": self.devices})
     }
 
     pub fn to_text(&self) -> String {
-        if self.devices.is_empty() {
-            return "there is no zoned device; `znsage list --all` shows others\n".to_string();
+        let mut text = self.table.text(&self.devices, |column, device| device.cell(column));
+        if self.table.only() {
+            return text;
         }
-        let mut rows = vec![HEADINGS.map(str::to_string).to_vec()];
-        rows.extend(self.devices.iter().map(Candidate::row));
-        let mut text = table(&rows, WORDS);
+        if self.devices.is_empty() {
+            return "no zoned device found; `znsage list --all` shows others\n".to_string();
+        }
         // The table shows devices that are on.
         for device in self.devices.iter().filter(|d| d.on.is_none()) {
             let Some(e) = &device.problem else { continue };
@@ -241,8 +241,8 @@ impl Report {
         let without = |d: &&Candidate| d.kind == NO_ZONES && d.usable == Some(true);
         for device in self.devices.iter().filter(without) {
             text += &format!(
-                "\n{}: no known data is on it; `znsage on` makes virtual zones, and what is on \
-                 it is lost\n",
+                "\n{}: no known signature; `znsage on` makes virtual zones and erases what is on \
+                 it\n",
                 device.path
             );
         }

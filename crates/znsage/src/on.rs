@@ -15,7 +15,8 @@ use crate::examine::examine;
 use crate::module::{self, Source};
 use crate::sys::{require_root, Sys};
 use crate::undo::Undo;
-use crate::{choices, conf, configfs, guard, oldswap, queue, scheduler, section, swaps, units};
+use crate::units::{self, counted};
+use crate::{choices, conf, configfs, guard, oldswap, queue, scheduler, section, swaps};
 
 /// The module's default (kmod/geometry.c).
 const DEFAULT_CHUNK: u64 = 256 << 10;
@@ -226,7 +227,7 @@ fn refused(e: &io::Error, args: &OnArgs, path: &str, logged: Option<String>) -> 
             "`modprobe xts` and `modprobe aes` must succeed: the kernel needs CONFIG_CRYPTO_XTS \
              and CONFIG_CRYPTO_AES; or omit --encrypt",
         ),
-        Some(libc::ENOMEM) => (Kind::Space, "the map takes 5 bytes of memory for each page, and 8 with --compress"),
+        Some(libc::ENOMEM) => (Kind::Space, "the map takes 5.2 bytes of memory for each page of swap, and 9 with --compress"),
         _ => (Kind::Kernel, "the kernel log (`dmesg`) may tell more"),
     };
     let why = logged.unwrap_or_else(|| reason(e));
@@ -384,9 +385,13 @@ impl Report {
             None | Some("off") => String::new(),
             Some(how) => format!(", compressed by {how}"),
         };
-        let by_gc = match d.gc_shared {
-            0 => format!(" and {} by GC", d.gc_stripe),
-            _ => ", by GC as well".to_string(),
+        let at_a_time = match (d.gc_shared, d.streams.saturating_mul(d.stripe)) {
+            (0, 1) if d.gc_stripe == 1 => "swap-out and GC write one zone each at a time".into(),
+            (0, n) => {
+                format!("swap-out writes {} at a time, GC {}", counted(n, "zone"), d.gc_stripe)
+            }
+            (_, 1) => "swap-out and GC write one zone at a time".to_string(),
+            (_, n) => format!("swap-out and GC write {} at a time", counted(n, "zone")),
         };
         let mut notes = String::new();
         if let Some(lost) = &self.lost {
@@ -413,15 +418,14 @@ impl Report {
         }
         format!(
             "{} on {}: {} of swap{priority}{encrypted}{compressed}\n\
-             policy {} ({} streams), zones written at a time {}{by_gc}\n\
+             policy {}, {}; {at_a_time}\n\
              chunks of {}, {} zones of {}\n\
              {} of memory for the map\n{notes}",
             d.name,
             self.backing_path,
             units::size(d.size_bytes),
             d.policy,
-            d.streams,
-            d.streams.saturating_mul(d.stripe),
+            counted(d.streams, "stream"),
             units::size(d.chunk_bytes),
             d.zones.total,
             units::size(d.zone_bytes),

@@ -144,8 +144,8 @@ use Unit::{Blocks, Micros, Nanos, One, Percent};
 
 #[rustfmt::skip]
 pub const METRICS: &[Metric] = &[
-    other("znsage_device_info", Gauge, "backing", &["backing", "policy", "victim", "encrypt"], info,
-        "1; the labels give the backing device and the settings that are words."),
+    other("znsage_device_info", Gauge, "backing", &["backing", "policy", "victim", "compress", "encrypt", "version"], info,
+        "1; the labels give the backing device, the settings that are words, and the version of the command."),
 
     number("znsage_size_bytes", Gauge, "size_bytes", One, "Swap space."),
     number("znsage_used_bytes", Gauge, "slots_used", Blocks, "Swap space that holds data or is being written."),
@@ -160,10 +160,10 @@ pub const METRICS: &[Metric] = &[
     other("znsage_full_zones", Gauge, "live_histogram", &["live_below"], full_zones,
         "Full zones by their share of live blocks, which is below the label and not below the one before; 1 includes zones that are all live."),
 
-    number("znsage_swapped_out_bytes_total", Counter, "host_blocks", Blocks, "Written by swap-out and acknowledged by the device: what was swapped out, or less with compression."),
-    number("znsage_uncompressed_bytes_total", Counter, "host_pages", Blocks, "Swapped out, before compression."),
-    number("znsage_refused_bytes_total", Counter, "refused_pages", Blocks, "Refused by swap-out since pages shrink less than the size promises."),
-    number("znsage_swapped_in_bytes_total", Counter, "read_blocks", Blocks, "Swapped in."),
+    number("znsage_swapped_out_bytes_total", Counter, "host_pages", Blocks, "Pages swapped out, as programs see them."),
+    number("znsage_written_bytes_total", Counter, "host_blocks", Blocks, "Written to the device by swap-out and acknowledged: what was swapped out, or less with compression."),
+    number("znsage_refused_bytes_total", Counter, "refused_pages", Blocks, "Pages that swap-out refused since pages shrink less than the size promises."),
+    number("znsage_swapped_in_bytes_total", Counter, "read_blocks", Blocks, "Pages swapped in."),
     number("znsage_freed_bytes_total", Counter, "slots_freed", Blocks, "Data that the kernel freed."),
     number("znsage_padding_bytes_total", Counter, "padding_blocks", Blocks, "Written to fill up a write unit."),
     number("znsage_gc_copied_bytes_total", Counter, "gc_blocks", Blocks, "Copied by garbage collection and acknowledged."),
@@ -198,7 +198,7 @@ pub const METRICS: &[Metric] = &[
 
     other("znsage_stream_info", Gauge, "stream_table", &["stream", "key", "cgroup"], stream_info,
         "1; the labels say who has the stream: the key of its pages and, with the policy cgroup, the group."),
-    column("znsage_stream_swapped_out_bytes_total", Counter, "host_blocks", Blocks, "Swapped out by the stream."),
+    column("znsage_stream_written_bytes_total", Counter, "host_blocks", Blocks, "Written to the device by swap-out of the stream."),
     column("znsage_stream_swapped_in_bytes_total", Counter, "read_blocks", Blocks, "Swapped in from zones that the stream wrote."),
     column("znsage_stream_gc_copied_bytes_total", Counter, "gc_blocks", Blocks, "Copied by garbage collection out of zones that the stream wrote."),
     column("znsage_stream_padding_bytes_total", Counter, "padding_blocks", Blocks, "Written by the stream to fill up a write unit."),
@@ -277,6 +277,7 @@ fn number_of(scene: &Scene, file: &str) -> Option<u64> {
         "chunk_bytes" => d.chunk_bytes,
         "write_unit_bytes" => d.write_unit_bytes,
         "host_blocks" => d.host_blocks,
+        "host_pages" => scene.details.swapped_out(d),
         "slots_freed" => d.slots_freed,
         "padding_blocks" => d.padding_blocks,
         "gc_blocks" => d.gc_blocks,
@@ -304,7 +305,9 @@ fn info(scene: &Scene) -> Vec<Sample> {
         scene.device.backing.clone(),
         scene.device.policy.clone(),
         word(&scene.details.victim),
+        word(&scene.details.compress),
         word(&scene.details.encrypt),
+        env!("CARGO_PKG_VERSION").to_string(),
     ];
     vec![Sample::labelled(labels, 1)]
 }

@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `znsage status`: a row per device, then latencies, zones and streams.
+//!
+//! *Swapped* is what programs see: pages. *Written* is what swap-out wrote to the device
+//! for them, which is less with compression.
 
 use std::collections::BTreeMap;
 
 use serde_json::{json, Value};
 
-use crate::cli::StatusArgs;
-use crate::counters::Device;
+use crate::cli::{Cell, StatusArgs, StatusColumn, TableArgs};
+use crate::counters::{self, Device};
 use crate::details::{self, Details, LATENCIES};
 use crate::error::Result;
 use crate::sys::Sys;
-use crate::units::{self, table};
+use crate::units::{self, counted, table};
 use crate::{cgroups, guard, prometheus, queue};
 
-pub struct Report {
+pub struct Report<'a> {
     pub devices: Vec<(Device, Details)>,
     page: u64,
     streams: bool,
+    table: &'a TableArgs<StatusColumn>,
     /// With --prometheus: all cgroups by id.
     metrics: Option<BTreeMap<u64, String>>,
     /// Backing devices that were removed while in use.
@@ -25,8 +29,12 @@ pub struct Report {
     unguarded: Vec<String>,
 }
 
-pub fn run(sys: &dyn Sys, args: &StatusArgs, page: u64) -> Result<Report> {
-    let devices = details::all(sys)?;
+pub fn run<'a>(sys: &dyn Sys, args: &'a StatusArgs, page: u64) -> Result<Report<'a>> {
+    let mut devices = details::all(sys)?;
+    if let Some(wanted) = &args.device {
+        let name = counters::find(sys, wanted)?.name;
+        devices.retain(|(device, _)| device.name == name);
+    }
     let by_cgroup = devices.iter().any(|(d, _)| d.policy == "cgroup");
     let metrics = args.prometheus.then(|| match by_cgroup {
         true => cgroups::paths(sys),
@@ -36,18 +44,11 @@ pub fn run(sys: &dyn Sys, args: &StatusArgs, page: u64) -> Result<Report> {
     let gone = backings.filter(|backing| queue::is_gone(sys, backing)).collect();
     let missing = |(d, _): &(Device, Details)| guard::missing(sys, &d.name);
     let unguarded = devices.iter().filter_map(missing).map(|(what, _)| what).collect();
-    Ok(Report { devices, page, streams: args.streams, metrics, gone, unguarded })
+    let (streams, table) = (args.streams, &args.table);
+    Ok(Report { devices, page, streams, table, metrics, gone, unguarded })
 }
 
-const HEADINGS: [&str; 13] = [
-    "NAME", "BACKING", "POLICY", "VICTIM", "SIZE", "USED", "UTIL", "ZONES", "EMPTY", "OUT",
-    "COPIED", "WAF", "MAP",
-];
-
-/// The first columns hold words, the others numbers.
-const WORDS: usize = 4;
-
-impl Report {
+impl Report<'_> {
     pub fn to_json(&self) -> Value {
         let devices: Vec<Value> = self
             .devices
@@ -59,6 +60,10 @@ impl Report {
                     for (key, value) in more {
                         all.entry(key).or_insert(value);
                     }
+                    let bytes = |blocks: u64| json!(blocks.saturating_mul(self.page));
+                    let out = bytes(details.swapped_out(device));
+                    all.insert("swapped_out_bytes".to_string(), out);
+                    all.insert("written_bytes".to_string(), bytes(device.host_blocks));
                 }
                 all
             })
@@ -70,12 +75,14 @@ impl Report {
         if let Some(cgroups) = &self.metrics {
             return prometheus::text(&self.devices, self.page, cgroups);
         }
+        let table = self.table.text(&self.devices, |column, (d, more)| self.cell(column, d, more));
+        if self.table.only() {
+            return table;
+        }
         if self.devices.is_empty() {
             return "no znsage device is on\n".to_string();
         }
-        let mut rows = vec![HEADINGS.map(str::to_string).to_vec()];
-        rows.extend(self.devices.iter().map(|(d, more)| self.row(d, more)));
-        let mut text = table(&rows, WORDS);
+        let mut text = table;
         for (device, details) in &self.devices {
             if let Some(how) = &details.encrypt {
                 text += &format!("\n{}: encryption: {how}\n", device.name);
@@ -84,7 +91,7 @@ impl Report {
             text += &latencies(&device.name, details);
             text += &zones(&device.name, details);
             if self.streams {
-                text += &streams(&device.name, details);
+                text += &streams(&device.name, details, self.page);
             }
         }
         for (device, details) in &self.devices {
@@ -101,37 +108,44 @@ impl Report {
         text
     }
 
-    fn row(&self, d: &Device, more: &Details) -> Vec<String> {
-        let blocks = |n: u64| units::size(n.saturating_mul(self.page));
-        vec![
-            d.name.clone(),
-            d.backing.clone(),
-            d.policy.clone(),
-            more.victim.clone().unwrap_or("-".to_string()),
-            units::size(d.size_bytes),
-            blocks(d.slots_used),
-            format!("{:.1} %", 100.0 * d.utilization),
-            d.zones.total.to_string(),
-            d.zones.empty.to_string(),
-            blocks(d.host_blocks),
-            blocks(d.gc_blocks),
-            d.waf.map_or("-".to_string(), |waf| format!("{waf:.2}")),
-            units::size(d.map_bytes),
-        ]
+    fn cell(&self, column: StatusColumn, d: &Device, more: &Details) -> Cell {
+        let blocks = |n: u64| Cell::Bytes(n.saturating_mul(self.page));
+        let number = |name: &str| more.numbers.get(name).copied();
+        match column {
+            StatusColumn::Name => Cell::text(&d.name),
+            StatusColumn::Backing => Cell::text(&d.backing),
+            StatusColumn::Policy => Cell::text(&d.policy),
+            StatusColumn::Victim => Cell::maybe(more.victim.as_ref(), Cell::text),
+            StatusColumn::Compress => Cell::maybe(more.compress.as_ref(), Cell::text),
+            StatusColumn::Encrypt => Cell::maybe(more.encrypt.as_ref(), Cell::text),
+            StatusColumn::Size => Cell::Bytes(d.size_bytes),
+            StatusColumn::Used => blocks(d.slots_used),
+            StatusColumn::Live => Cell::text(format!("{:.1}", 100.0 * d.utilization)),
+            StatusColumn::Zones => Cell::text(d.zones.total),
+            StatusColumn::Empty => Cell::text(d.zones.empty),
+            StatusColumn::Swapped => blocks(more.swapped_out(d)),
+            StatusColumn::Written => blocks(d.host_blocks),
+            StatusColumn::Copied => blocks(d.gc_blocks),
+            StatusColumn::Waf => Cell::maybe(d.waf, |waf| Cell::text(format!("{waf:.2}"))),
+            StatusColumn::In => Cell::maybe(number("read_blocks"), blocks),
+            StatusColumn::Refused => Cell::maybe(number("refused_pages"), blocks),
+            StatusColumn::Stalls => Cell::text(d.stalls),
+            StatusColumn::Map => Cell::Bytes(d.map_bytes),
+        }
     }
 }
 
 /// How pages are compressed, and what that gained so far; nothing if they are not.
 fn compression(device: &Device, details: &Details) -> String {
-    let Some(how) = details.compress.as_deref().filter(|&how| how != "off") else {
+    let Some(how) = details.compresses() else {
         return String::new();
     };
-    let pages = details.numbers.get("host_pages").copied().filter(|&pages| pages > 0);
-    let gained = pages.map_or(String::new(), |pages| {
-        let percent = device.host_blocks as f64 / pages as f64 * 100.0;
-        format!(", pages take {percent:.0} % of their size")
+    let gained = details.share_written(device).map_or(String::new(), |share| {
+        format!(", pages take {:.0} % of their size", 100.0 * share)
     });
-    format!("\n{}: compression: {how}{gained}\n", device.name)
+    let refused = details.numbers.get("refused_pages").filter(|&&pages| pages > 0);
+    let refused = refused.map_or(String::new(), |&n| format!(", {} refused", counted(n, "page")));
+    format!("\n{}: compression: {how}{gained}{refused}\n", device.name)
 }
 
 /// Latencies since attach, or since the histograms were reset.
@@ -168,20 +182,47 @@ fn zones(name: &str, details: &Details) -> String {
     text
 }
 
-fn streams(name: &str, details: &Details) -> String {
-    let Some(first) = details.streams.first() else {
+/// Columns of the module's table of streams: its name and unit there, the heading here.
+const STREAMS: [(&str, Unit, &str); 10] = [
+    ("stream", Unit::Number, "STREAM"),
+    ("host_blocks", Unit::Blocks, "WRITTEN"),
+    ("gc_blocks", Unit::Blocks, "COPIED"),
+    ("padding_blocks", Unit::Blocks, "PADDING"),
+    ("read_blocks", Unit::Blocks, "IN"),
+    ("stalls", Unit::Number, "STALLS"),
+    ("stall_ns", Unit::Nanos, "WAITED"),
+    ("zones", Unit::Number, "OPEN"),
+    ("keys", Unit::Number, "KEYS"),
+    ("key", Unit::Number, "LAST KEY"),
+];
+
+enum Unit {
+    Number,
+    Blocks,
+    Nanos,
+}
+
+fn streams(name: &str, details: &Details, page: u64) -> String {
+    if details.streams.is_empty() {
         return format!("\n{name}: this module has no statistics of streams\n");
-    };
-    let columns: Vec<&String> = first.keys().collect();
-    let shown = |v: Option<&Value>| match v {
-        Some(Value::String(s)) => s.clone(),
-        Some(v) => v.to_string(),
+    }
+    let shown = |row: &details::Row, (column, unit, _): &(&str, Unit, &str)| match row.get(*column)
+    {
+        Some(Value::String(text)) => match text.trim_start_matches("0x").trim_start_matches('0') {
+            "" => "-".to_string(),
+            digits => format!("0x{digits}"),
+        },
+        Some(value) => match (unit, value.as_u64().unwrap_or(0)) {
+            (Unit::Number, n) => n.to_string(),
+            (Unit::Blocks, n) => units::size(n.saturating_mul(page)),
+            (Unit::Nanos, n) => units::micros(n as f64 / 1e3),
+        },
         None => "-".to_string(),
     };
-    let mut rows = vec![columns.iter().map(|c| c.to_uppercase()).collect::<Vec<_>>()];
-    for row in &details.streams {
-        rows.push(columns.iter().map(|c| shown(row.get(*c))).collect());
-    }
+    let mut rows = vec![STREAMS.iter().map(|column| column.2.to_string()).collect::<Vec<_>>()];
+    rows.extend(
+        details.streams.iter().map(|row| STREAMS.iter().map(|column| shown(row, column)).collect()),
+    );
     format!("\n{name}\n{}", table(&rows, 0))
 }
 

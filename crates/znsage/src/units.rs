@@ -151,13 +151,18 @@ pub fn duration(seconds: f64) -> String {
 
 /// Aligns columns: the first `words` of them to the left, the others to the right.
 pub fn table(rows: &[Vec<String>], words: usize) -> String {
+    aligned(rows, |column| column < words)
+}
+
+/// Aligns columns: those for which `left` is true to the left, the others to the right.
+pub fn aligned(rows: &[Vec<String>], left: impl Fn(usize) -> bool) -> String {
     let mut text = String::new();
     for row in rows {
         let mut line = String::new();
         for (column, cell) in row.iter().enumerate() {
             let width = rows.iter().filter_map(|r| r.get(column)).map(String::len).max();
             let width = width.unwrap_or(0);
-            line += &match column < words {
+            line += &match left(column) {
                 true => format!("{cell:<width$}  "),
                 false => format!("{cell:>width$}  "),
             };

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `znsage report`: its page in a headless Chromium, which `make test-report`
-//! installs. Without one, the tests that need it are skipped with a message.
+//! installs. Without one, the tests that need it are skipped with a message. Likewise
+//! metrics and alerts, which promtool of Prometheus checks.
 
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -188,4 +189,31 @@ fn page_works_in_a_browser() {
     assert_eq!(light["wide"], serde_json::json!([]), "{light}");
     let dark = read_page(&browser, &file, &["--force-dark-mode"]);
     assert!(dark["paper"] != light["paper"], "{} {}", dark["paper"], light["paper"]);
+}
+
+/// What promtool says of `input`; None where it is not installed.
+fn promtool(words: &[&str], input: &str) -> Option<Output> {
+    let mut command = Command::new("promtool");
+    command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(mut child) = command.spawn() else {
+        assert!(std::env::var_os("ZNSAGE_BROWSER_NEEDED").is_none(), "promtool is missing");
+        println!("skipped: no promtool, `make test-report` installs it");
+        return None;
+    };
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    Some(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn promtool_accepts_metrics_and_alerts() {
+    let home = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let metrics = fs::read_to_string(home.join("tests/printed/text/status-prometheus.txt"));
+    let rules = home.join("../../dist/prometheus/znsage.rules.yml");
+    for (words, input) in [
+        (["check", "metrics", "--extended"], metrics.unwrap()),
+        (["check", "rules", rules.to_str().unwrap()], String::new()),
+    ] {
+        let Some(said) = promtool(&words, &input) else { return };
+        assert!(said.status.success() && said.stderr.is_empty(), "{said:?}");
+    }
 }

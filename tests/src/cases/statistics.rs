@@ -107,7 +107,7 @@ fn shown_by_status(device: &Device) -> Outcome {
     let streams = shown["stream_table"].as_array().map_or(0, Vec::len) as u64;
     ensure!(streams >= device.counter("streams")?, "{streams} streams are shown");
     let text = guest::ok(&["znsage", "status", "--streams"])?;
-    for word in ["LATENCY", "swap-in", "zones:", "HOST_BLOCKS", "READ_BLOCKS"] {
+    for word in ["LATENCY", "swap-in", "zones:", "SWAPPED", "WRITTEN", "PADDING"] {
         ensure!(text.contains(word), "status does not tell {word}: {text}");
     }
     Ok(())

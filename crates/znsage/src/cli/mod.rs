@@ -2,6 +2,7 @@
 //! The command line.
 
 mod bench;
+mod columns;
 mod on;
 pub mod sim;
 
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::units::parse_section;
 
 pub use bench::{BenchArgs, Pattern};
+pub use columns::{Cell, ListColumn, StatusColumn, TableArgs};
 pub use on::{Compress, OnArgs, OnCommand, Profile};
 
 const STATUS: &str = "\
@@ -166,13 +168,19 @@ pub struct OffArgs {
 
 #[derive(Debug, Args)]
 pub struct StatusArgs {
+    /// /dev/znsageN or the backing device [default: all]
+    pub device: Option<String>,
+
     /// Add a row for each stream
     #[arg(long)]
     pub streams: bool,
 
     /// Print metrics for Prometheus, in its text format
-    #[arg(long, conflicts_with = "streams")]
+    #[arg(long, conflicts_with_all = ["streams", "output", "noheadings", "bytes"])]
     pub prometheus: bool,
+
+    #[command(flatten)]
+    pub table: TableArgs<StatusColumn>,
 }
 
 #[derive(Debug, Args)]
@@ -199,9 +207,15 @@ pub struct SetArgs {
 
 #[derive(Debug, Args)]
 pub struct ListArgs {
+    /// A disk or partition, with zones or without [default: all zoned devices]
+    pub device: Option<String>,
+
     /// Also disks and partitions without zones, on which `on` makes virtual ones
-    #[arg(long)]
+    #[arg(long, conflicts_with = "device")]
     pub all: bool,
+
+    #[command(flatten)]
+    pub table: TableArgs<ListColumn>,
 }
 
 #[derive(Debug, Args)]

@@ -243,7 +243,7 @@ fn values_are_in_base_units() {
         ("znsage_full_zones", &[("live_below", "0.1")], 3.0),
         ("znsage_full_zones", &[("live_below", "1")], 14.0),
         ("znsage_stream_stall_seconds_total", &[("stream", "0")], 0.0015),
-        ("znsage_stream_swapped_out_bytes_total", &[("stream", "1")], 1000.0 * 4096.0),
+        ("znsage_stream_written_bytes_total", &[("stream", "1")], 1000.0 * 4096.0),
         ("znsage_latency_seconds_count", &[("operation", "swap_out")], 100.0),
         ("znsage_latency_seconds_sum", &[("operation", "swap_out")], 0.01),
         ("znsage_latency_seconds_bucket", &[("operation", "swap_out"), ("le", "0.000064")], 0.0),
@@ -319,7 +319,7 @@ fn without_devices_only_their_number_is_printed() {
 fn extreme_counters_print_valid_text() {
     let fake = on();
     let most = u64::MAX.to_string();
-    for file in ["host_blocks", "blocks_total", "deadline_us", "gc_zones", "pace"] {
+    for file in ["host_blocks", "host_pages", "blocks_total", "deadline_us", "gc_zones", "pace"] {
         fake.put(&format!("/sys/block/znsage0/znsage/{file}"), &most);
     }
     let table = format!("below_us count\n{most} {most}\n8 {most}\ninf {most}\n");
@@ -416,7 +416,7 @@ fn vocabulary() -> (BTreeSet<String>, BTreeSet<&'static str>) {
         known.extend(["_bucket", "_sum", "_count"].map(|end| format!("{}{end}", metric.name)));
     }
     let mut labels: BTreeSet<&str> = METRICS.iter().flat_map(|m| m.labels).copied().collect();
-    labels.extend(["device", "instance", "le"]);
+    labels.extend(["device", "instance", "job", "le"]);
     (known, labels)
 }
 
@@ -432,7 +432,7 @@ fn queries_of_the_documentation_use_known_metrics() {
             queries += 1;
         }
     }
-    assert!(queries >= 8, "{queries} queries");
+    assert!(queries >= 6, "{queries} queries");
 }
 
 /// All values of a key, at any depth.
@@ -463,9 +463,24 @@ fn queries_of_the_dashboard_use_known_metrics() {
     for query in &queries {
         check_query(query, &known, &labels);
         assert!(query.contains("device=~\"$device\"") || query.contains(DEVICES.0), "{query}");
+        // Each host has a znsage0.
+        assert!(query.contains("job=~\"$job\",instance=~\"$instance\""), "{query}");
+        assert!(!query.contains("sum by (") || query.contains("by (job, instance, "), "{query}");
     }
     for query in strings(&dashboard, "definition") {
         assert!(known.iter().any(|name| query.contains(name.as_str())), "{query}");
+    }
+}
+
+#[test]
+fn alerts_use_known_metrics() {
+    let (known, labels) = vocabulary();
+    let text = fs::read_to_string("../../dist/prometheus/znsage.rules.yml").unwrap();
+    let queries: Vec<&str> =
+        text.lines().filter_map(|line| line.trim().strip_prefix("expr: ")).collect();
+    assert!(queries.len() > 5, "{queries:?}");
+    for query in queries.into_iter().filter(|query| !query.contains("node_textfile_mtime")) {
+        check_query(query, &known, &labels);
     }
 }
 

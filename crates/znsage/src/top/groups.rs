@@ -15,7 +15,7 @@ pub struct Group {
     pub id: u64,
     /// On all swap areas.
     pub swap_bytes: u64,
-    /// Bytes swapped in from and out to the device; None without the io controller.
+    /// Pages swapped in from and out to the device, in bytes; None without the io controller.
     pub in_bytes: Option<u64>,
     pub out_bytes: Option<u64>,
     /// Share of the last ten seconds in which a task waited for memory, percent.
@@ -78,16 +78,21 @@ fn leaves(sys: &dyn Sys, root: &str) -> Vec<(String, u64)> {
 fn group(sys: &dyn Sys, root: &str, path: &str, id: u64, device: &str) -> Option<Group> {
     let read = |file: &str| sys.read(&format!("{root}/{path}/{file}")).ok();
     let swap_bytes = read("memory.swap.current")?.trim().parse::<u64>().ok().filter(|n| *n > 0)?;
-    let io = read("io.stat").unwrap_or_default();
-    let line = io.lines().find(|line| line.split(' ').next() == Some(device));
+    let io = read("io.stat");
+    let bytes = |key| {
+        let of_device = |line: &&str| line.split(' ').next() == Some(device);
+        // The controller has no line for a device that the group has not used.
+        let line = io.as_ref()?.lines().find(of_device).unwrap_or_default();
+        word(line, key).unwrap_or("0").parse().ok()
+    };
     let pressure = read("memory.pressure").unwrap_or_default();
     let some = pressure.lines().find(|line| line.starts_with("some "));
     Some(Group {
         path: path.to_string(),
         id,
         swap_bytes,
-        in_bytes: line.and_then(|l| word(l, "rbytes")?.parse().ok()),
-        out_bytes: line.and_then(|l| word(l, "wbytes")?.parse().ok()),
+        in_bytes: bytes("rbytes"),
+        out_bytes: bytes("wbytes"),
         pressure: some.and_then(|l| word(l, "avg10")?.parse().ok()),
     })
 }
@@ -138,6 +143,10 @@ mod tests {
         let group = groups.iter().find(|g| g.path == "a-b").unwrap();
         assert_eq!((group.in_bytes, group.out_bytes), (Some(4096), Some(8192)));
         assert_eq!(group.pressure, Some(1.25));
+        fake.put(&format!("{ROOT}/a-b/io.stat"), "");
+        let groups = Tree::default().read(&fake, "znsage0").unwrap();
+        let group = groups.iter().find(|g| g.path == "a-b").unwrap();
+        assert_eq!((group.in_bytes, group.out_bytes), (Some(0), Some(0)), "it has not swapped");
     }
 
     #[test]

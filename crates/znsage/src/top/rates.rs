@@ -18,9 +18,12 @@ pub struct Times {
 /// Bytes and events per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
+    /// Pages swapped out, as programs see them.
     pub out_bytes: f64,
-    /// None if the module does not count it.
+    /// Pages swapped in. None if the module does not count it.
     pub in_bytes: Option<f64>,
+    /// What swap-out wrote to the device: less with compression.
+    pub written_bytes: f64,
     pub gc_bytes: f64,
     /// WAF of the interval; None if nothing was swapped out.
     pub waf: Option<f64>,
@@ -64,12 +67,14 @@ pub fn between(before: &Seen, now: &Seen, seconds: f64, page: u64) -> Option<Rat
     let newer = |name| Some(more(before.number(name)?, now.number(name)?));
     let (host, gc) = (each(|d| d.host_blocks)?, each(|d| d.gc_blocks)?);
     let padding = each(|d| d.padding_blocks)?;
+    let out = more(before.details.swapped_out(a), now.details.swapped_out(b))?;
     let (read, zones) = (newer("read_blocks"), newer("gc_zones").unwrap_or(Some(0.0))?);
     let bytes = |blocks: f64| blocks * page as f64 / seconds;
     let capacity = zones * (b.zone_bytes / page.max(1)) as f64;
     let waited = |seen: &Seen| sum(&seen.details, "stall_ns");
     Some(Rates {
-        out_bytes: bytes(host),
+        out_bytes: bytes(out),
+        written_bytes: bytes(host),
         in_bytes: match read {
             Some(blocks) => Some(bytes(blocks?)),
             None => None,
@@ -146,6 +151,7 @@ impl Course {
 pub struct History {
     pub out: Course,
     pub inward: Course,
+    pub written: Course,
     pub gc: Course,
     pub out_p99: Course,
     pub in_p99: Course,
@@ -155,6 +161,7 @@ impl History {
     pub fn add(&mut self, rates: &Rates) {
         self.out.add(Some(rates.out_bytes));
         self.inward.add(rates.in_bytes);
+        self.written.add(Some(rates.written_bytes));
         self.gc.add(Some(rates.gc_bytes));
         self.out_p99.add(rates.swap_out.map(|t| t.p99));
         self.in_p99.add(rates.swap_in.map(|t| t.p99));
@@ -194,12 +201,26 @@ mod tests {
         let rates =
             between(&seen(100, 0, &[5, 0, 0]), &seen(300, 100, &[5, 0, 10]), 2.0, 4096).unwrap();
         assert_eq!((rates.out_bytes, rates.gc_bytes), (100.0 * 4096.0, 50.0 * 4096.0));
+        assert_eq!(rates.written_bytes, rates.out_bytes);
         assert_eq!((rates.waf, rates.gc_zones, rates.gc_live), (Some(1.5), 5.0, Some(0.25)));
         assert_eq!(rates.in_bytes, None);
         // Only the new values: between 200 and 400 us.
         let times = rates.swap_out.unwrap();
         assert_eq!((times.p50, times.p99), (300.0, 398.0));
         assert_eq!(rates.swap_in, None);
+    }
+
+    #[test]
+    fn compressed_pages_are_more_than_what_is_written() {
+        let with_pages = |pages, mut seen: Seen| {
+            seen.details.numbers.insert("host_pages".into(), pages);
+            seen
+        };
+        let (before, now) =
+            (with_pages(300, seen(100, 0, &[])), with_pages(700, seen(200, 0, &[])));
+        let rates = between(&before, &now, 2.0, 4096).unwrap();
+        assert_eq!((rates.out_bytes, rates.written_bytes), (200.0 * 4096.0, 50.0 * 4096.0));
+        assert_eq!(now.details.share_written(&now.device), Some(200.0 / 700.0));
     }
 
     #[test]

@@ -40,7 +40,7 @@ const fn words(title: &'static str, width: u16, rank: u8) -> Column {
 
 pub const STREAMS: [Column; 10] = [
     number("STREAM", 6, 0),
-    number("OUT/s", 9, 1),
+    number("WRITTEN/s", 9, 1),
     number("IN/s", 9, 2),
     number("GC/s", 9, 3),
     number("WAF", 6, 5),
@@ -69,8 +69,8 @@ impl Which {
 
     pub fn name(self) -> &'static str {
         match self {
-            Which::Streams => "Streams",
-            Which::Groups => "Cgroups",
+            Which::Streams => "stream",
+            Which::Groups => "cgroup",
         }
     }
 }

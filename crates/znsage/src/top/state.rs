@@ -118,6 +118,11 @@ impl State {
         self.last_groups.is_some()
     }
 
+    /// True if groups have no rates, because their parents do not enable the io controller.
+    pub fn lacks_io(&self) -> bool {
+        self.last_groups.iter().flatten().any(|group| group.out_bytes.is_none())
+    }
+
     /// Time until the next sample; None while paused.
     pub fn due(&self, now: Duration) -> Option<Duration> {
         if self.paused {

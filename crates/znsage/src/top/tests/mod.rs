@@ -86,6 +86,8 @@ fn device(fake: &Fake, name: &str, backing: &str, t: u64) {
         ("gc_read_blocks", 310_000 + grown(t, 8200)),
         ("read_blocks", 700_000 + grown(t, 13_000)),
         ("gc_zones", 400 + grown(t, 12)),
+        ("host_pages", 3 * host),
+        ("refused_pages", 120),
         ("chunks", host / 32),
         ("zone_resets", 500 + grown(t, 12)),
         ("slots_freed", 3616),
@@ -105,6 +107,7 @@ fn device(fake: &Fake, name: &str, backing: &str, t: u64) {
         ("config", backing),
         ("policy", "process"),
         ("victim", "cost-benefit"),
+        ("compress", "lz4"),
         ("encrypt", "aes-xts"),
         ("zone_states", "state zones\nempty 132\nopen 5\nfull 886\nvictim 1"),
     ] {
@@ -195,11 +198,17 @@ fn text(state: &State) -> String {
 fn screens_of_many_sizes() {
     let fake = Fake::new();
     let mut state = watched(&fake, 30);
-    for (width, height) in [(80, 24), (120, 40), (40, 15), (160, 30)] {
+    for (width, height) in [(80, 24), (120, 40), (40, 15), (40, 10), (160, 30), (200, 50)] {
         let name = format!("top-{width}x{height}");
         compare_text(&screen(&state, COLORS, width, height).to_string(), &name);
     }
     state.press(Key::Char('t'));
+    machine(&fake, 31);
+    for group in ["web.slice/memcached.service", "batch.slice/sort.service", "cron"] {
+        fake.remove(&format!("/sys/fs/cgroup/{group}/io.stat"));
+    }
+    let at = Duration::from_secs(31);
+    state.take(Eye::new(&fake).look("znsage0", at), at);
     compare_text(&screen(&state, COLORS, 80, 24).to_string(), "top-cgroups");
     let ascii = screen(&state, Look { color: false, ascii: true }, 80, 24);
     assert!(ascii.to_string().is_ascii());
@@ -219,6 +228,17 @@ fn picture_of_the_readme_is_up_to_date() {
     }
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/top.svg");
     assert!(std::fs::read_to_string(file).unwrap() == svg, "renew it with TOP_SVG={file}");
+}
+
+/// The smallest usual terminals show how full the device is.
+#[test]
+fn use_and_free_zones_are_always_shown() {
+    let state = watched(&Fake::new(), 3);
+    for (width, height) in [(24, 8), (40, 10), (76, 8), (80, 10), (80, 24), (200, 50)] {
+        let text = screen(&state, COLORS, width, height).to_string();
+        assert!(text.contains("5 GiB of 8 GiB"), "{text}");
+        assert!(text.contains("132 of 1024"), "{text}");
+    }
 }
 
 #[test]

@@ -20,6 +20,7 @@ fn hex(color: Color) -> &'static str {
         Color::Red => "#e06c75",
         Color::Green => "#7fb069",
         Color::Yellow => "#d9b45b",
+        Color::Blue => "#6c8fe0",
         Color::Magenta => "#b57edc",
         Color::Cyan => "#4fb3bf",
         Color::DarkGray => "#7a808c",

@@ -66,15 +66,26 @@ pub fn facts(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
         (None, Some(device)) => {
             let d = &device.seen.device;
             let used = d.slots_used.saturating_mul(state.page);
-            let mut list = vec![
-                d.backing.clone(),
-                format!("{} of {} used", units::size(used), units::size(d.size_bytes)),
-                format!("policy {}", d.policy),
+            let details = &device.seen.details;
+            let list = [
+                Some(d.backing.clone()),
+                Some(format!("{} of {} used", units::size(used), units::size(d.size_bytes))),
+                Some(format!("policy {}", d.policy)),
+                details.compresses().map(str::to_string),
+                details.encrypt.clone().filter(|e| e != "off"),
+                details.victim.as_ref().map(|v| format!("victim {v}")),
+                device.seen.number("pace").map(|n| format!("pace {n} %")),
             ];
-            list.extend(device.seen.details.victim.as_ref().map(|v| format!("victim {v}")));
-            list.extend(device.seen.number("pace").map(|n| format!("pace {n} %")));
-            list.extend(device.seen.details.encrypt.clone().filter(|e| e != "off"));
-            Span::raw(list.join(", "))
+            // What has no room is left out.
+            let mut text = String::new();
+            for part in list.into_iter().flatten() {
+                let comma = if text.is_empty() { "" } else { ", " };
+                if text.len() + comma.len() + part.len() <= usize::from(area.width) {
+                    text += comma;
+                    text += &part;
+                }
+            }
+            Span::raw(text)
         }
     };
     put(buffer, area, 0, &Line::from(line));

@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 
 use super::{map, put, Look};
 
-const KEYS: [(&str, &str); 12] = [
+const KEYS: [(&str, &str); 11] = [
     ("q", "quit (or Ctrl-C)"),
     ("p", "pause, resume"),
     ("Tab, 1-9", "next device (or arrows), device by position"),
@@ -16,20 +16,22 @@ const KEYS: [(&str, &str); 12] = [
     ("r", "reverse the order"),
     ("j, k", "scroll (or arrows, PageUp, PageDown)"),
     ("+, -", "longer, shorter interval"),
-    ("Ctrl-L", "redraw the screen"),
-    ("Ctrl-Z", "suspend; fg continues"),
+    ("Ctrl-L, Z", "redraw the screen; suspend, until fg"),
     ("?", "show or leave this help"),
     ("", ""),
 ];
 
-const WORDS: [(&str, &str); 7] = [
-    ("out, in", "50/99: median and 99th percentile of latency, last interval"),
-    ("WAF", "written to the device / swapped out"),
+const WORDS: [(&str, &str); 10] = [
+    ("swap-out", "pages, as programs see them; written: what the device got for them"),
+    ("50/99", "median and 99th percentile of latency, last interval"),
+    ("WAF", "all that was written to the device / what swap-out wrote"),
     ("free", "empty zones, and the numbers at which GC starts and stops"),
     ("GC", "zones emptied, and their share of live blocks (copied)"),
-    ("live", "share of blocks with valid data"),
+    ("live", "share of the device's blocks with valid data"),
+    ("pages", "compressor, size of pages on the device, pages refused"),
     ("stalls", "appends that found no zone and waited"),
     ("PRESSURE", "share of 10 s in which a task waited for memory"),
+    ("OUT, IN", "of a cgroup: need `+io` in cgroup.subtree_control above it"),
 ];
 
 pub fn draw(look: Look, area: Rect, buffer: &mut Buffer) {
@@ -39,5 +41,5 @@ pub fn draw(look: Look, area: Rect, buffer: &mut Buffer) {
         put(buffer, area, row, &Line::from(vec![word, Span::raw(*means)]));
         row += 1;
     }
-    put(buffer, area, row + 1, &Line::from(map::legend(look, area.width >= 78)));
+    put(buffer, area, row, &Line::from(map::legend(look, area.width >= 78)));
 }

@@ -12,9 +12,10 @@ use crate::top::rates::{Course, Rates, Times};
 use crate::top::state::Watched;
 use crate::units;
 
-pub const WIDE_ROWS: u16 = 5;
+/// Height with curves of one row.
+pub const WIDE_ROWS: u16 = 6;
 /// Height with all rows; without room, the last ones are omitted.
-pub const NARROW_ROWS: u16 = 10;
+pub const NARROW_ROWS: u16 = 13;
 
 /// Width of the right half of a wide screen.
 const FACTS_WIDTH: u16 = 35;
@@ -35,32 +36,37 @@ struct Fact {
     spans: Vec<Span<'static>>,
 }
 
-pub fn draw(device: &Watched, look: Look, area: Rect, buffer: &mut Buffer) {
-    let (curves, facts) = (curves(device), facts(device, look));
+/// On a wide screen, curves fill the height, and numbers stand beside them.
+pub fn draw(device: &Watched, page: u64, look: Look, area: Rect, buffer: &mut Buffer) {
+    let (curves, [used, facts @ ..]) = (curves(device), facts(device, page, look));
     if area.width >= WIDE {
+        let tall = (area.height / WIDE_ROWS).max(1);
         let left = Rect { width: area.width - FACTS_WIDTH - 2, ..area };
         let right = Rect { x: left.right() + 2, width: FACTS_WIDTH, ..area };
-        (0..).zip(&curves).for_each(|(row, c)| draw_curve(c, look, left, row, buffer));
-        (0..).zip(facts).for_each(|(row, f)| draw_fact(f, look, right, row, buffer));
+        let rows = || (0..area.height).step_by(usize::from(tall));
+        rows().zip(&curves).for_each(|(row, c)| draw_curve(c, look, left, row, tall, buffer));
+        rows().zip(facts).for_each(|(row, f)| draw_fact(f, look, right, row, buffer));
         return;
     }
-    let [out, inward, gc, latencies @ ..] = &curves;
-    let mut row = 0;
-    for curve in [out, inward, gc] {
-        draw_curve(curve, look, area, row, buffer);
+    let ([free, facts @ ..], [rates @ .., _, _], [.., out, inward]) = (facts, &curves, &curves);
+    draw_fact(used, look, area, 0, buffer);
+    draw_fact(free, look, area, 1, buffer);
+    let mut row = 2;
+    for curve in rates {
+        draw_curve(curve, look, area, row, 1, buffer);
         row += 1;
     }
     for fact in facts {
         draw_fact(fact, look, area, row, buffer);
         row += 1;
     }
-    for curve in latencies {
-        draw_curve(curve, look, area, row, buffer);
+    for curve in [out, inward] {
+        draw_curve(curve, look, area, row, 1, buffer);
         row += 1;
     }
 }
 
-fn curves(device: &Watched) -> [Curve<'_>; 5] {
+fn curves(device: &Watched) -> [Curve<'_>; 6] {
     let (rates, history) = (device.rates.as_ref(), &device.history);
     let bytes = |of: fn(&Rates) -> Option<f64>| match rates.and_then(of) {
         Some(n) => format!("{}/s", units::size(n as u64)),
@@ -82,6 +88,12 @@ fn curves(device: &Watched) -> [Curve<'_>; 5] {
             text: bytes(|r| r.in_bytes),
             course: &history.inward,
             color: Color::Green,
+        },
+        Curve {
+            label: "written",
+            text: bytes(|r| Some(r.written_bytes)),
+            course: &history.written,
+            color: Color::Blue,
         },
         Curve {
             label: "GC copies",
@@ -109,7 +121,7 @@ fn short(us: f64) -> String {
     units::micros(us).replace(' ', "")
 }
 
-fn draw_curve(curve: &Curve, look: Look, area: Rect, row: u16, buffer: &mut Buffer) {
+fn draw_curve(curve: &Curve, look: Look, area: Rect, row: u16, tall: u16, buffer: &mut Buffer) {
     if row >= area.height {
         return;
     }
@@ -121,7 +133,8 @@ fn draw_curve(curve: &Curve, look: Look, area: Rect, row: u16, buffer: &mut Buff
     let Some(room) = area.right().checked_sub(x) else {
         return;
     };
-    let area = Rect { x, y: area.y + row, width: room, height: 1 };
+    let height = tall.min(area.height - row);
+    let area = Rect { x, y: area.y + row, width: room, height };
     let bars = curve.course.newest().take(room.into());
     Sparkline::default()
         .data(bars.map(|n| n.map(|n| n as u64)))
@@ -131,8 +144,8 @@ fn draw_curve(curve: &Curve, look: Look, area: Rect, row: u16, buffer: &mut Buff
         .render(area, buffer);
 }
 
-fn facts(device: &Watched, look: Look) -> [Fact; 5] {
-    let d = &device.seen.device;
+fn facts(device: &Watched, page: u64, look: Look) -> [Fact; 7] {
+    let (d, details) = (&device.seen.device, &device.seen.details);
     let rates = device.rates.unwrap_or_default();
     let show = |waf: Option<f64>| waf.map_or("-".to_string(), |waf| format!("{waf:.2}"));
     let plain = |text: String| vec![value(text, Style::new())];
@@ -144,12 +157,22 @@ fn facts(device: &Watched, look: Look) -> [Fact; 5] {
         true => format!("{:.1}/s, {:.0} ms/s; ", rates.stalls, rates.waited_ms),
         false => String::new(),
     };
+    let used = units::size(d.slots_used.saturating_mul(page));
+    let share =
+        details.share_written(d).map_or(String::new(), |n| format!(" to {:.0} %", 100.0 * n));
+    let refused = device.seen.number("refused_pages").unwrap_or(0);
+    let refused = match refused > 0 {
+        true => value(format!(", {refused} refused"), look.bad()),
+        false => Span::raw(""),
+    };
+    let how =
+        details.compresses().map_or("not compressed".to_string(), |how| how.to_string() + &share);
     [
         Fact {
-            label: "WAF",
+            label: "used",
             spans: vec![
-                value(show(rates.waf), look.bold()),
-                value(format!(" now, {} since on", show(d.waf)), Style::new()),
+                value(used, look.bold()),
+                value(format!(" of {}", units::size(d.size_bytes)), Style::new()),
             ],
         },
         Fact {
@@ -162,8 +185,16 @@ fn facts(device: &Watched, look: Look) -> [Fact; 5] {
                 ),
             ],
         },
+        Fact {
+            label: "WAF",
+            spans: vec![
+                value(show(rates.waf), look.bold()),
+                value(format!(" now, {} since on", show(d.waf)), Style::new()),
+            ],
+        },
         Fact { label: "GC", spans: plain(format!("{:.1} zones/s{live}", rates.gc_zones)) },
         Fact { label: "live", spans: gauge(d.utilization, look) },
+        Fact { label: "pages", spans: vec![value(how, Style::new()), refused] },
         Fact {
             label: "stalls",
             spans: vec![

@@ -26,6 +26,8 @@ const WIDE: u16 = 76;
 /// From this size on, both tables fit, side by side or one above the other.
 const BOTH_WIDTH: u16 = 140;
 const BOTH_HEIGHT: u16 = 14;
+/// Rows of a curve at most.
+const TALLEST: u16 = 5;
 
 #[derive(Debug, PartialEq)]
 struct Plan {
@@ -46,20 +48,30 @@ fn take(area: &mut Rect, rows: u16) -> Rect {
     taken
 }
 
-fn plan(area: Rect, zones: usize, table: Which) -> Plan {
+/// `zones` and the most rows of a table decide how much room is left for the curves.
+fn plan(area: Rect, zones: usize, rows: usize, table: Which) -> Plan {
+    let wide = area.width >= WIDE;
     let mut rest = area;
     let title = take(&mut rest, 1);
     let keys = Rect { y: area.bottom() - 1, height: 1, ..area };
     rest.height -= 1;
-    let facts = (area.height >= 18).then(|| take(&mut rest, 1));
-    let meters = match area.width >= WIDE {
-        true => meters::WIDE_ROWS,
-        false => (area.height.saturating_sub(10)).clamp(3, meters::NARROW_ROWS),
+    let facts = (wide || area.height >= 18).then(|| take(&mut rest, 1));
+    let headings = map::headings(area.width);
+    let wanted =
+        zones.div_ceil(usize::from(area.width.max(1))).min(usize::from(area.height)) as u16;
+    let meters = match wide {
+        true => {
+            let tables = (rows + 2).min(usize::from(area.height)) as u16;
+            let tables = if area.width >= BOTH_WIDTH { tables } else { 2 * tables };
+            let room = rest.height.saturating_sub(headings + wanted.max(1) + tables);
+            let tall = (room / meters::WIDE_ROWS).clamp(1, TALLEST);
+            (tall * meters::WIDE_ROWS).min(area.height - 5)
+        }
+        false => area.height.saturating_sub(10).clamp(4, meters::NARROW_ROWS),
     };
     let meters = take(&mut rest, meters);
-    let wanted = zones.div_ceil(usize::from(area.width.max(1))) as u16;
-    let room = (rest.height / 2).saturating_sub(map::headings(area.width));
-    let map = take(&mut rest, map::headings(area.width) + wanted.clamp(1, room.max(1)));
+    let room = (rest.height / 2).saturating_sub(headings);
+    let map = take(&mut rest, headings + wanted.clamp(1, room.max(1)));
     Plan { title, facts, meters, map, tables: tables_in(rest, table), keys }
 }
 
@@ -85,7 +97,8 @@ pub fn draw(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
         return;
     }
     let device = state.device();
-    let plan = plan(area, device.map_or(0, |d| d.map.zones.len()), state.table);
+    let rows = state.rows(Which::Streams).len().max(state.rows(Which::Groups).len());
+    let plan = plan(area, device.map_or(0, |d| d.map.zones.len()), rows, state.table);
     head::title(state, look, plan.title, buffer);
     head::keys(look, plan.keys, buffer);
     if state.help {
@@ -97,7 +110,7 @@ pub fn draw(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
         head::facts(state, look, facts, buffer);
     }
     if let Some(device) = device {
-        meters::draw(device, look, plan.meters, buffer);
+        meters::draw(device, state.page, look, plan.meters, buffer);
         map::draw(device, look, plan.map, buffer);
     }
     for (which, area) in plan.tables {
@@ -149,8 +162,8 @@ mod tests {
         for width in 24..200 {
             for height in 8..60 {
                 let area = Rect::new(0, 0, width, height);
-                for zones in [0, 10, 1024, 100_000] {
-                    let plan = plan(area, zones, Which::Groups);
+                for (zones, rows) in [(0, 0), (10, 3), (1024, 12), (100_000, 100_000)] {
+                    let plan = plan(area, zones, rows, Which::Groups);
                     let mut parts = vec![plan.title, plan.meters, plan.map, plan.keys];
                     parts.extend(plan.facts);
                     parts.extend(plan.tables.iter().map(|t| t.1));

@@ -9,11 +9,12 @@ use ratatui::text::{Line, Span};
 use super::{put, rule, Look};
 use crate::top::rows::{Column, Which};
 use crate::top::state::State;
+use crate::units::counted;
 
 pub fn draw(state: &State, which: Which, look: Look, area: Rect, buffer: &mut Buffer) {
     let (rows, place) = (state.rows(which), state.place(which));
     let columns = which.columns();
-    let mut title = format!("{} {}", rows.len(), which.name().to_lowercase());
+    let mut title = counted(rows.len() as u64, which.name());
     if let Some(column) = columns.get(place.order.column) {
         let reverse = if place.order.reverse { ", reversed" } else { "" };
         title += &format!(" by {}{reverse}", column.title);
@@ -23,7 +24,11 @@ pub fn draw(state: &State, which: Which, look: Look, area: Rect, buffer: &mut Bu
         title += &format!(", from the {}.", first + 1);
     }
     let style = if state.table == which { look.bold() } else { look.faint() };
-    rule(buffer, area, look, Span::styled(title, style), Vec::new());
+    let why = match which == Which::Groups && state.lacks_io() {
+        true => vec![Span::styled("-: io controller is off (? for help)", look.faint())],
+        false => Vec::new(),
+    };
+    rule(buffer, area, look, Span::styled(title, style), why);
     if let Some(why) = nothing(state, which) {
         put(buffer, area, 1, &Line::styled(why, look.faint()));
         return;
@@ -114,8 +119,8 @@ mod tests {
 
     #[test]
     fn columns_are_chosen_by_rank_and_keep_their_order() {
-        assert_eq!(titles(&STREAMS, 40), "STREAM OUT/s IN/s GC/s");
-        assert_eq!(titles(&STREAMS, 80), "STREAM OUT/s IN/s GC/s WAF STALL/s ZONES LAST KEY");
+        assert_eq!(titles(&STREAMS, 40), "STREAM WRITTEN/s IN/s GC/s");
+        assert_eq!(titles(&STREAMS, 80), "STREAM WRITTEN/s IN/s GC/s WAF STALL/s ZONES LAST KEY");
         assert_eq!(titles(&STREAMS, 120).split(' ').count(), STREAMS.len() + 1);
         assert_eq!(titles(&GROUPS, 40), "SWAP OUT/s CGROUP");
         assert_eq!(titles(&GROUPS, 3), "");
