@@ -80,47 +80,44 @@ static void check_slots(struct check *ck)
  * found lies between the counts read before and after, unless a free is between
  * its two steps. Returns false then, or reports it if @last.
  */
-static bool check_live(struct check *ck, u32 *before, u32 *counted, bool last)
+static bool check_live(struct check *ck, bool last)
 {
 	struct zse_engine *e = ck->e;
+	struct zse_zone *z = e->zones, *end = z + e->cfg.nr_zones;
 	bool good = true;
 	u32 i;
 
-	for (i = 0; i < e->cfg.nr_zones; i++) {
-		before[i] = zp_load(&e->zones[i].live);
-		counted[i] = 0;
+	for (; z < end; z++) {
+		z->check_live = zp_load(&z->live);
+		z->check_found = 0;
 	}
 	for (i = 0; i < e->cfg.nr_slots; i++) {
 		u64 ref = map_get(e, i);
 
 		if (ref_block(ref) < e->nr_blocks)
-			counted[zse_block_zone(e, ref_block(ref))] +=
+			e->zones[zse_block_zone(e, ref_block(ref))].check_found +=
 				ref_len(e, ref);
 		if (!(i % ZSE_RESCHED))
 			zp_resched();
 	}
-	for (i = 0; i < e->cfg.nr_zones; i++) {
-		if (counted[i] <= before[i] &&
-		    counted[i] >= zp_load(&e->zones[i].live))
+	for (z = e->zones; z < end; z++) {
+		if (z->check_found <= z->check_live &&
+		    z->check_found >= zp_load(&z->live))
 			continue;
 		good = false;
 		if (last)
-			violation(ck, "live count of a zone is off", i,
-				  before[i], counted[i]);
+			violation(ck, "live count of a zone is off",
+				  z - e->zones, z->check_live, z->check_found);
 	}
 	return good;
 }
 
 static void check_zones_live(struct check *ck)
 {
-	u32 nr = ck->e->cfg.nr_zones, tries = 8;
-	u32 *counts = zp_alloc(2 * sizeof(u32) * (size_t)nr);
+	u32 tries = 8;
 
-	if (!counts)
-		return;
-	while (tries-- && !check_live(ck, counts, counts + nr, !tries))
+	while (tries-- && !check_live(ck, !tries))
 		;
-	zp_free(counts);
 }
 
 /* The fields of one zone. With the engine lock. */
@@ -379,7 +376,8 @@ u32 zse_check_twice(struct zse_engine *e, u32 *bits, u32 words,
  * @say: called for each violation, perhaps under the engine lock; or NULL
  * @arg: passed to @say
  *
- * Context: may sleep; the time grows with the device.
+ * Context: may sleep, but allocates nothing; the time grows with the device. One
+ * caller at a time.
  * Return: number of violations.
  */
 u32 zse_check(struct zse_engine *e, zse_say_fn say, void *arg)

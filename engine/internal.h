@@ -115,6 +115,10 @@ struct zse_zone {
 	u64 filled;		/* when it became full, by the clock */
 	u32 owner;		/* stream it counts for, or ZSE_NONE: share.c */
 	u32 counted;		/* of its live blocks, in share.of[].live */
+
+	/* Of zse_check() alone, which must not allocate. */
+	u32 check_live;		/* @live before the walk of the map */
+	u32 check_found;	/* blocks that the walk found */
 };
 
 /*

@@ -10,8 +10,8 @@
  *   types      u8, u16, u32, s32, u64, bool, size_t, NULL, true, false
  *
  *   memory     void *zp_alloc(size_t bytes)	zeroed, or NULL; may sleep; only
- *						called by zse_create(),
- *						zse_prepare(), zse_check()
+ *						called by zse_create()
+ *						and zse_prepare()
  *              void zp_free(void *p)		p may be NULL; may sleep
  *
  *   lock       zp_lock_t			a lock that completions may take

@@ -37,6 +37,7 @@ void znsage_end_pages(struct znsage_chunk *zc, u32 first, u32 nr,
 
 		if (status)
 			bio->bi_status = status;
+		znsage_io_end(bio, ZNSAGE_PAGE_SECTORS, zc->ticks);
 		bio_endio(bio);
 	}
 }

@@ -12,11 +12,20 @@
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
 #include <linux/mm.h>
+#include <linux/sched/mm.h>
 #include <linux/string.h>
 #include <linux/swap.h>
 #include <linux/sysfs.h>
 #include <linux/version.h>
 #include <linux/workqueue.h>
+
+/*
+ * The newest kernel that was tested. The module builds on later ones if it can
+ * (DKMS tries), but looks at what they may change: see owner.c, frames.c.
+ */
+#define ZNSAGE_NEWEST_TESTED	"7.3"
+#define ZNSAGE_IS_UNTESTED \
+	(LINUX_VERSION_CODE >= KERNEL_VERSION(7, 4, 0))
 
 /* An exclusively opened block device. */
 struct znsage_backing {
@@ -197,16 +206,19 @@ znsage_hrtimer_setup(struct hrtimer *timer,
 }
 
 /*
- * Hold back new bios and wait for submissions in progress. Since 6.14, the
- * caller's allocations start no I/O until znsage_unfreeze().
+ * Hold back new bios and wait for submissions in progress. The caller's
+ * allocations start no I/O until znsage_unfreeze(): reclaim would wait for this
+ * queue. Since 6.14 the kernel does that itself.
  */
 static inline unsigned int znsage_freeze(struct gendisk *disk)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)
 	return blk_mq_freeze_queue(disk->queue);
 #else
+	unsigned int flags = memalloc_noio_save();
+
 	blk_mq_freeze_queue(disk->queue);
-	return 0;
+	return flags;
 #endif
 }
 
@@ -216,6 +228,30 @@ static inline void znsage_unfreeze(struct gendisk *disk, unsigned int flags)
 	blk_mq_unfreeze_queue(disk->queue, flags);
 #else
 	blk_mq_unfreeze_queue(disk->queue);
+	memalloc_noio_restore(flags);
+#endif
+}
+
+/*
+ * Count I/O for iostat: @sectors of @bio begin now. Every part of a bio that
+ * ends by itself is counted by itself. Returns the time for znsage_io_end().
+ */
+static inline unsigned long znsage_io_start(const struct bio *bio, u32 sectors)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+	return bdev_start_io_acct(bio->bi_bdev, bio_op(bio), jiffies);
+#else
+	return bdev_start_io_acct(bio->bi_bdev, sectors, bio_op(bio), jiffies);
+#endif
+}
+
+static inline void znsage_io_end(const struct bio *bio, u32 sectors,
+				 unsigned long start)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+	bdev_end_io_acct(bio->bi_bdev, bio_op(bio), sectors, start);
+#else
+	bdev_end_io_acct(bio->bi_bdev, bio_op(bio), start);
 #endif
 }
 

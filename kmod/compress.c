@@ -41,10 +41,20 @@ MODULE_SOFTDEP("post: lz4 zstd");
 /* What precedes a page on the device. */
 struct record {
 	__le32 slot;
-	__le16 bytes;	/* of the page that follows; PAGE_SIZE: as it is */
+	__le16 bytes;	/* see record_bytes() */
 	__le16 how;	/* enum znsage_compress */
 	__le32 sum;	/* of the fields before, and of what follows */
 };
+
+/*
+ * Bytes of the page that follows a record; PAGE_SIZE: the page as it is. 0
+ * means 64 KiB, where pages have as much.
+ */
+static u32 record_bytes(const struct record *r)
+{
+	BUILD_BUG_ON(PAGE_SIZE > U16_MAX + 1);
+	return le16_to_cpu(r->bytes) ?: PAGE_SIZE;
+}
 
 /* Up to 6.8 a compressor may write up to twice the size that it is told. */
 #define OUT_BYTES	(2 * PAGE_SIZE)
@@ -182,9 +192,9 @@ int znsage_compress(struct znsage_device *zd, struct page *page, u32 slot,
 static bool is_record(const struct znsage_device *zd, const struct record *r,
 		      u32 room, u32 slot)
 {
-	u32 bytes = le16_to_cpu(r->bytes), stored = stored_bytes(zd, bytes);
+	u32 bytes = record_bytes(r), stored = stored_bytes(zd, bytes);
 
-	return le32_to_cpu(r->slot) == slot && bytes <= PAGE_SIZE && bytes &&
+	return le32_to_cpu(r->slot) == slot && bytes <= PAGE_SIZE &&
 	       sizeof(*r) + stored <= room &&
 	       le32_to_cpu(r->sum) == record_sum(r, r + 1, stored);
 }
@@ -232,7 +242,7 @@ int znsage_decompress(struct znsage_device *zd, const void *from, u32 room,
 
 	if (!is_record(zd, r, room, slot))
 		return -EIO;
-	bytes = le16_to_cpu(r->bytes);
+	bytes = record_bytes(r);
 	stored = stored_bytes(zd, bytes);
 	mutex_lock(&c->lock);
 	if (zd->crypt) {
@@ -345,6 +355,11 @@ int znsage_compress_start(struct znsage_device *zd, enum znsage_compress how)
 
 	if (how == ZNSAGE_COMPRESS_OFF)
 		return 0;
+	/* The map has 64 bits a slot then, which other CPUs must read at once. */
+	if (!IS_ENABLED(CONFIG_64BIT)) {
+		znsage_err(zd->name, "compression needs a 64-bit kernel");
+		return -EOPNOTSUPP;
+	}
 	zd->compressor = kzalloc(sizeof(*zd->compressor), GFP_KERNEL);
 	if (!zd->compressor)
 		return -ENOMEM;

@@ -3,6 +3,7 @@
  * /sys/kernel/config/znsage/NAME/: each directory is a device. Its files are
  * the device's settings; writing to power attaches or detaches it.
  */
+#include <linux/capability.h>
 #include <linux/configfs.h>
 #include <linux/kstrtox.h>
 #include <linux/module.h>
@@ -157,6 +158,7 @@ SETTING_U32(deadline_us, ZNSAGE_MIN_DEADLINE_US, ZNSAGE_MAX_DEADLINE_US, 1);
 SETTING(force, "%d", set->force, kstrtobool(page, &set->force));
 SETTING(keep_slots, "%d", set->keep_slots,
 	kstrtobool(page, &set->keep_slots));
+SETTING(discard, "%d", set->discard, kstrtobool(page, &set->discard));
 
 static ssize_t znsage_index_show(struct config_item *item, char *page)
 {
@@ -215,6 +217,9 @@ static ssize_t znsage_power_store(struct config_item *item, const char *page,
 
 	if (err)
 		return err;
+	/* It erases devices. */
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
 	mutex_lock(&zi->lock);
 	if (on && !zi->zd)
 		err = power_on(zi);
@@ -244,6 +249,7 @@ static struct configfs_attribute *znsage_item_attrs[] = {
 	&znsage_attr_compress,
 	&znsage_attr_force,
 	&znsage_attr_keep_slots,
+	&znsage_attr_discard,
 	&znsage_attr_index,
 	&znsage_attr_power,
 	NULL
@@ -277,6 +283,7 @@ static struct config_item *znsage_make_item(struct config_group *group,
 	zi->set.pace = DEFAULT_PACE;
 	zi->set.victim = ZSE_VICTIM_AGE;
 	zi->set.deadline_us = DEFAULT_DEADLINE_US;
+	zi->set.discard = true;
 	strscpy(zi->set.policy, ZNSAGE_DEFAULT_POLICY, sizeof(zi->set.policy));
 	config_item_init_type_name(&zi->item, name, &znsage_item_type);
 	return &zi->item;

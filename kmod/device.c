@@ -188,6 +188,7 @@ static int make_engine(struct znsage_device *zd, struct znsage_geometry *geo)
 /* Allocate what I/O needs besides the engine. */
 static int make_io(struct znsage_device *zd)
 {
+	u32 nr;
 	int err;
 
 	zd->junk = alloc_page(GFP_KERNEL);
@@ -208,11 +209,11 @@ static int make_io(struct znsage_device *zd)
 	if (err)
 		return err;
 	zd->time_reads = true;
-	zd->looked = kvcalloc(BITS_TO_LONGS(zse_get_config(zd->engine)->nr_zones),
-			      sizeof(long), GFP_KERNEL);
-	zd->gc_since = kvcalloc(zse_get_config(zd->engine)->nr_zones,
-				sizeof(*zd->gc_since), GFP_KERNEL);
-	if (!zd->gc_since || !zd->looked)
+	nr = zse_get_config(zd->engine)->nr_zones;
+	zd->looked = kvcalloc(BITS_TO_LONGS(nr), sizeof(long), GFP_KERNEL);
+	zd->gc_since = kvcalloc(nr, sizeof(*zd->gc_since), GFP_KERNEL);
+	zd->to_erase = kvcalloc(BITS_TO_LONGS(nr), sizeof(long), GFP_KERNEL);
+	if (!zd->looked || !zd->gc_since || !zd->to_erase)
 		return -ENOMEM;
 	/*
 	 * The worker has no higher priority than reclaim, whose pages it
@@ -223,7 +224,9 @@ static int make_io(struct znsage_device *zd)
 	zd->read_wq = alloc_workqueue("znsage-in/%s", WQ_MEM_RECLAIM |
 				      WQ_HIGHPRI | ZNSAGE_WQ_PERCPU, 0,
 				      zd->name);
-	return zd->wq && zd->read_wq ? 0 : -ENOMEM;
+	zd->wait_wq = alloc_workqueue("znsage-wait/%s", WQ_MEM_RECLAIM |
+				      WQ_UNBOUND, 0, zd->name);
+	return zd->wq && zd->read_wq && zd->wait_wq ? 0 : -ENOMEM;
 }
 
 /* Free a device without a disk and without I/O, perhaps half built. */
@@ -235,6 +238,8 @@ static void device_free(struct znsage_device *zd)
 		destroy_workqueue(zd->wq);
 	if (zd->read_wq)
 		destroy_workqueue(zd->read_wq);
+	if (zd->wait_wq)
+		destroy_workqueue(zd->wait_wq);
 	znsage_frames_free(zd);
 	znsage_packed_end(zd);
 	bioset_exit(&zd->worker_bios);
@@ -247,6 +252,7 @@ static void device_free(struct znsage_device *zd)
 	zse_destroy(zd->engine);
 	kvfree(zd->zone_nr);
 	kvfree(zd->to_reset);
+	kvfree(zd->to_erase);
 	kvfree(zd->gc_since);
 	kvfree(zd->looked);
 	znsage_latency_free(&zd->latency);
@@ -258,22 +264,18 @@ static void device_free(struct znsage_device *zd)
 	kfree(zd);
 }
 
-/* The kernel frees slots under mm locks, where no work can be queued. */
-static void irq_kick(struct irq_work *work)
-{
-	znsage_kick(container_of(work, struct znsage_device, irq_kick));
-}
-
 static struct znsage_device *device_alloc(const char *name,
 					  const struct znsage_settings *set)
 {
 	struct znsage_device *zd = kzalloc(sizeof(*zd), GFP_KERNEL);
+	static struct lock_class_key frozen_key;
 	u32 i;
 
 	if (!zd)
 		return NULL;
 	strscpy(zd->name, name, sizeof(zd->name));
 	zd->deadline_us = set->deadline_us;
+	zd->discard = set->discard;
 	spin_lock_init(&zd->lock);
 	for (i = 0; i < ZSE_MAX_STREAMS; i++) {
 		bio_list_init(&zd->pending[i]);
@@ -285,11 +287,12 @@ static struct znsage_device *device_alloc(const char *name,
 	INIT_LIST_HEAD(&zd->gc_scan);
 	INIT_LIST_HEAD(&zd->refused);
 	mutex_init(&zd->check.lock);
-	init_irq_work(&zd->irq_kick, irq_kick);
+	lockdep_init_map(&zd->check.frozen, "znsage_frozen", &frozen_key, 0);
 	get_random_bytes(&zd->key_secret, sizeof(zd->key_secret));
 	znsage_cached_forget(zd);
 	INIT_WORK(&zd->work, znsage_work);
 	INIT_WORK(&zd->look_work, znsage_look_work);
+	INIT_WORK(&zd->erase_work, znsage_erase_work);
 	INIT_DELAYED_WORK(&zd->retry, znsage_retry_work);
 	znsage_hrtimer_setup(&zd->timer, znsage_deadline);
 	init_completion(&zd->released);
@@ -433,10 +436,10 @@ int znsage_detach(struct znsage_device *zd)
 	wait_for_completion(&zd->released);
 	cancel_delayed_work_sync(&zd->retry);
 	hrtimer_cancel(&zd->timer);
-	irq_work_sync(&zd->irq_kick);
 	cancel_work_sync(&zd->look_work);
 	cancel_work_sync(&zd->work);
 	cancel_work_sync(&zd->read_work);
+	cancel_work_sync(&zd->erase_work);
 	put_disk(zd->disk);
 	znsage_reset_written(zd);
 	znsage_info(zd->name, "detached");

@@ -3,7 +3,6 @@
  * The disk /dev/znsageN. Bios and notifications of freed slots arrive here.
  */
 #include <linux/blkdev.h>
-#include <linux/part_stat.h>
 
 #include "znsage.h"
 
@@ -16,6 +15,7 @@ static void discard(struct znsage_device *zd, struct bio *bio)
 	sector_t sector = bio->bi_iter.bi_sector;
 	u32 slot = DIV_ROUND_UP_SECTOR_T(sector, ZNSAGE_PAGE_SECTORS);
 	u32 end = bio_end_sector(bio) / ZNSAGE_PAGE_SECTORS;
+	unsigned long start = znsage_io_start(bio, bio_sectors(bio));
 	bool kick = false;
 
 	if (slot < end)
@@ -27,20 +27,8 @@ static void discard(struct znsage_device *zd, struct bio *bio)
 	}
 	if (kick)
 		znsage_kick(zd);
+	znsage_io_end(bio, bio_sectors(bio), start);
 	bio_endio(bio);
-}
-
-/*
- * Count for iostat, without times: two clock reads a page would cost too much.
- */
-static void account(struct bio *bio)
-{
-	int group = op_stat_group(bio_op(bio));
-
-	part_stat_lock();
-	part_stat_inc(bio->bi_bdev, ios[group]);
-	part_stat_add(bio->bi_bdev, sectors[group], bio_sectors(bio));
-	part_stat_unlock();
 }
 
 /*
@@ -68,7 +56,6 @@ static void znsage_submit_bio(struct bio *bio)
 		bio_io_error(bio);
 		return;
 	}
-	account(bio);
 	switch (bio_op(bio)) {
 	case REQ_OP_WRITE:
 		trace_znsage_swap_out(zd->index, slot, nr);
@@ -96,7 +83,10 @@ static int znsage_open(ZNSAGE_OPEN_ARGS)
 	return zd->claimed ? -EBUSY : 0;
 }
 
-/* Called under mm locks: takes no lock. */
+/*
+ * Called under mm spinlocks: takes no lock of ours. The kernel itself queues
+ * work there.
+ */
 static void znsage_slot_free_notify(struct block_device *bdev,
 				    unsigned long slot)
 {
@@ -106,7 +96,7 @@ static void znsage_slot_free_notify(struct block_device *bdev,
 		return;
 	trace_znsage_slot_free(zd->index, slot, 1);
 	if (zse_free(zd->engine, slot))
-		irq_work_queue(&zd->irq_kick);
+		znsage_kick(zd);
 }
 
 static const struct block_device_operations znsage_fops = {

@@ -94,6 +94,20 @@ void znsage_packed_chunk_free(struct znsage_chunk *zc)
 	kvfree(zc->packed);
 }
 
+/*
+ * The buffer is filled. What else is in its last page would tell of other
+ * pages. CPUs whose caches go by virtual addresses must write back what they
+ * have of the mapping.
+ */
+static void buffer_filled(struct znsage_chunk *zc)
+{
+	u32 bytes = zc->core->fill * (PAGE_SIZE / zc->zd->pack);
+	u32 end = PAGE_ALIGN(bytes);
+
+	memset(zc->buffer + bytes, 0, end - bytes);
+	flush_kernel_vmap_range(zc->buffer, end);
+}
+
 /**
  * znsage_pack() - compress the pages of a chunk
  * @zc: chunk of swap-out, taken from its stream and not started yet
@@ -106,7 +120,7 @@ blk_status_t znsage_pack(struct znsage_chunk *zc)
 {
 	struct znsage_device *zd = zc->zd;
 	struct zse_chunk *c = zc->core;
-	u32 block = PAGE_SIZE / zd->pack, tail, i;
+	u32 block = PAGE_SIZE / zd->pack, i;
 	int err = 0;
 
 	for (i = 0; i < c->nr; i++) {
@@ -122,10 +136,7 @@ blk_status_t znsage_pack(struct znsage_chunk *zc)
 				   zd->name, c->nr, err);
 		return BLK_STS_IOERR;
 	}
-	/* What else is in the last page would tell of other pages. */
-	tail = c->fill * block % PAGE_SIZE;
-	if (tail)
-		memset(zc->buffer + c->fill * block, 0, PAGE_SIZE - tail);
+	buffer_filled(zc);
 	if (zse_chunk_fits(zd->engine, c))
 		return BLK_STS_OK;
 	WRITE_ONCE(zd->full_since, ktime_get_ns());
@@ -161,8 +172,9 @@ static void scan(struct znsage_chunk *zc)
 	};
 	struct znsage_device *zd = zc->zd;
 	struct zse_chunk *c = zc->core;
-	u32 block = PAGE_SIZE / zd->pack, tail, i;
+	u32 block = PAGE_SIZE / zd->pack, i;
 
+	invalidate_kernel_vmap_range(zc->window, zc->nr_pages * PAGE_SIZE);
 	zse_gc_scan(zd->engine, c, &window);
 	for (i = 0; i < c->nr; i++) {
 		const struct zse_entry *entry = &c->entries[i];
@@ -170,9 +182,7 @@ static void scan(struct znsage_chunk *zc)
 		memcpy(zc->buffer + entry->at * block,
 		       zc->window + entry->page * block, entry->len * block);
 	}
-	tail = c->fill * block % PAGE_SIZE;
-	if (tail)
-		memset(zc->buffer + c->fill * block, 0, PAGE_SIZE - tail);
+	buffer_filled(zc);
 	znsage_timed(zd, ZNSAGE_GC_READ, ktime_get_ns() - zc->since);
 	zse_gc_read_done(zd->engine, c);
 }
@@ -210,6 +220,7 @@ struct packed_read {
 	u32 len;			/* blocks */
 	struct page *pages;		/* two, from the pool */
 	u64 start;			/* ns */
+	unsigned long ticks;		/* from znsage_io_start() */
 	bool again;			/* read once more, unmerged */
 	struct work_struct work;
 	struct bio io;			/* must be last, for the bio_set */
@@ -236,6 +247,7 @@ static void read_ended(struct packed_read *rd, blk_status_t status)
 	if (zse_read_end(zd->engine, rd->block))
 		znsage_kick(zd);
 	mempool_free(rd->pages, &zd->packed_pages);
+	znsage_io_end(bio, ZNSAGE_PAGE_SECTORS, rd->ticks);
 	bio_put(&rd->io);
 	bio_endio(bio);
 	percpu_ref_put(&zd->ref);
@@ -339,6 +351,7 @@ bool znsage_packed_read(struct znsage_device *zd, struct bio *bio,
 	rd->len = run->len;
 	rd->again = false;
 	rd->start = ktime_get_ns();
+	rd->ticks = znsage_io_start(bio, ZNSAGE_PAGE_SECTORS);
 	read_submit(rd);
 	return true;
 }
@@ -359,7 +372,8 @@ void znsage_packed_read_later(struct znsage_device *zd, struct bio *bio)
 	spin_lock_irqsave(&zd->lock, flags);
 	bio_list_add(&zd->read_later, bio);
 	spin_unlock_irqrestore(&zd->lock, flags);
-	queue_work(zd->read_wq, &zd->read_work);
+	/* Not on read_wq: it waits for read_work(). */
+	queue_work(zd->wait_wq, &zd->read_work);
 }
 
 static void later_work(struct work_struct *work)

@@ -29,6 +29,7 @@ struct znsage_read {
 	u32 block;			/* the first */
 	u32 nr;
 	u64 start;			/* ns; 0: not timed */
+	unsigned long ticks;		/* from znsage_io_start() */
 	struct bvec_iter iter;		/* the run's pages and slots in @bio */
 	blk_status_t failed;		/* error of the first try, if any */
 	struct work_struct work;	/* reads again, or decrypts */
@@ -82,6 +83,7 @@ static void run_ended(struct znsage_read *rd, blk_status_t status)
 	}
 	if (zse_read_end(zd->engine, rd->block))
 		znsage_kick(zd);
+	znsage_io_end(bio, rd->nr * ZNSAGE_PAGE_SECTORS, rd->ticks);
 	bio_put(&rd->clone);
 	bio_endio(bio);
 	percpu_ref_put(&zd->ref);
@@ -193,6 +195,7 @@ static void submit_run(struct znsage_device *zd, struct bio *bio,
 	rd->iter = run->iter;
 	rd->failed = BLK_STS_OK;
 	rd->start = time_begin(zd);
+	rd->ticks = znsage_io_start(bio, rd->nr * ZNSAGE_PAGE_SECTORS);
 	clone->bi_end_io = clone_end_io;
 	clone_submit(rd);
 }
@@ -320,12 +323,14 @@ void znsage_read_on(struct znsage_device *zd, struct bio *bio, bool wait)
 	while (run.iter.bi_size) {
 		u32 slot = run.iter.bi_sector / ZNSAGE_PAGE_SECTORS;
 		u32 max = run.iter.bi_size / PAGE_SIZE, nr = 1;
+		enum zse_read what;
 
 		if (zd->compressor)
 			max = 1;
 
-		switch (zse_read_begin(zd->engine, slot, max, &run.blocks,
-				       &kick)) {
+		what = zse_read_begin(zd->engine, slot, max, &run.blocks,
+				      &kick);
+		switch (what) {
 		case ZSE_READ_BLOCK:
 			nr = run.blocks.nr;
 			if (zd->compressor) {
@@ -360,6 +365,8 @@ void znsage_read_on(struct znsage_device *zd, struct bio *bio, bool wait)
 				continue;
 			break;
 		}
+		if (what != ZSE_READ_BLOCK)
+			znsage_io_now(bio);
 		bio_advance_iter(bio, &run.iter, nr * PAGE_SIZE);
 	}
 	bio_endio(bio);

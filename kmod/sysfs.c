@@ -5,7 +5,9 @@
  */
 #include <linux/blk-mq.h>
 #include <linux/device.h>
+#include <linux/lockdep.h>
 #include <linux/mm.h>
+#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sysfs.h>
 
@@ -66,6 +68,7 @@ VALUE_ATTR(write_unit_bytes, "%lu", zd->write_unit * PAGE_SIZE);
 VALUE_ATTR(zone_bytes, "%llu",
 	   (u64)zse_get_config(zd->engine)->zone_blocks / zd->pack * PAGE_SIZE);
 VALUE_ATTR(zones_unused, "%u", zd->nr_unused);
+VALUE_ATTR(discard, "%d", zd->discard);
 VALUE_ATTR(encrypt, "%s",
 	   znsage_encrypt_names[zd->crypt ? ZNSAGE_ENCRYPT_AES_XTS :
 				ZNSAGE_ENCRYPT_OFF]);
@@ -132,16 +135,21 @@ static u32 watermark(struct znsage_device *zd, bool is_low)
 	return is_low ? low : high;
 }
 
+/* Both change at once, as with a change of the policy, whose lock it is. */
 static int set_watermark(struct znsage_device *zd, const char *buf, bool is_low)
 {
-	u32 low, high;
-	int err;
+	u32 value, low, high;
+	int err = kstrtou32(buf, 0, &value);
 
-	zse_get_watermarks(zd->engine, &low, &high);
-	err = kstrtou32(buf, 0, is_low ? &low : &high);
 	if (err)
 		return err;
-	return zse_set_watermarks(zd->engine, low, high) ? 0 : -EINVAL;
+	mutex_lock(&znsage_policy_lock);
+	zse_get_watermarks(zd->engine, &low, &high);
+	if (!zse_set_watermarks(zd->engine, is_low ? value : low,
+				is_low ? high : value))
+		err = -EINVAL;
+	mutex_unlock(&znsage_policy_lock);
+	return err;
 }
 
 static int set_pace(struct znsage_device *zd, const char *buf)
@@ -320,6 +328,19 @@ static u32 check_words(const struct znsage_device *zd)
 }
 
 /*
+ * Reclaim waits for a frozen queue. Tell lockdep, so that it reports whatever
+ * waits for reclaim under znsage_freeze(): an allocation, or a work item or
+ * mutex that allocates. Since 6.13 the kernel tells it.
+ */
+static void reclaim_may_wait(struct lockdep_map *frozen)
+{
+	fs_reclaim_acquire(GFP_KERNEL);
+	lock_map_acquire(frozen);
+	lock_map_release(frozen);
+	fs_reclaim_release(GFP_KERNEL);
+}
+
+/*
  * Walk all maps, with the queue frozen. Slots may still be freed meanwhile,
  * which the checker allows for.
  */
@@ -337,13 +358,17 @@ static void run_check(struct znsage_device *zd)
 		report_violation(&zd->check,
 				 "no memory to look for slots with the same block",
 				 0, 0, words);
+	reclaim_may_wait(&zd->check.frozen);
 	flags = znsage_freeze(zd->disk);
+	zp_warn(!(current->flags & PF_MEMALLOC_NOIO));
+	lock_map_acquire(&zd->check.frozen);
 	znsage_quiesce(zd);
 	zse_check(zd->engine, report_violation, &zd->check);
 	if (bits)
 		zse_check_twice(zd->engine, bits, words, report_violation,
 				&zd->check);
 	zse_set_gc(zd->engine, true);
+	lock_map_release(&zd->check.frozen);
 	znsage_unfreeze(zd->disk, flags);
 	znsage_kick(zd);
 	kvfree(bits);
@@ -403,6 +428,7 @@ static struct attribute *znsage_attrs[] = {
 	&dev_attr_write_unit_bytes.attr,
 	&dev_attr_zone_bytes.attr,
 	&dev_attr_zones_unused.attr,
+	&dev_attr_discard.attr,
 	&dev_attr_encrypt.attr,
 	&dev_attr_compress.attr,
 	&dev_attr_deadline_us.attr,

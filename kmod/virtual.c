@@ -3,7 +3,8 @@
  * Virtual zones, on a device without zones: an SSD, an eMMC, a disk of a cloud.
  * The engine keeps the write pointer, and an append is a write at it. Several
  * can be in flight in a zone. A reset discards the zone, so that the device
- * need not copy what was in it; a finish has nothing to do.
+ * need not copy what was in it, unless the settings say no; there is nothing to
+ * finish.
  *
  * Zones are what the device erases or cleans as a whole, as far as it tells. To
  * write and discard large pieces in order is what such devices do best, whether
@@ -23,8 +24,14 @@
 /* The default size of a zone, and the part of a small device that it is. */
 #define ZONE_SECTORS		(SZ_256M >> SECTOR_SHIFT)
 #define ZONES_OF_A_DEVICE	256
+/* The smallest zone by default: several chunks. */
+#define SMALL_ZONE_SECTORS	(SZ_1M >> SECTOR_SHIFT)
+/* Smaller zones and more of them cost memory. A zone has room for a chunk. */
+#define MIN_ZONE_SECTORS	(SZ_256K >> SECTOR_SHIFT)
+#define MAX_ZONES		(1U << 20)
 /* A discard has its length in 32 bits. */
 #define MAX_ZONE_SECTORS	(SZ_2G >> SECTOR_SHIFT)
+#define MIN_DEVICE_SECTORS	(SZ_16M >> SECTOR_SHIFT)
 
 /*
  * What the device is best written and discarded in multiples of, in sectors, at
@@ -45,7 +52,8 @@ static u32 default_zone(struct block_device *bdev)
 {
 	u32 unit = device_unit(bdev);
 	sector_t share = div_u64(bdev_nr_sectors(bdev), ZONES_OF_A_DEVICE);
-	u32 sectors = min_t(sector_t, share, ZONE_SECTORS);
+	u32 sectors = clamp_t(sector_t, share, SMALL_ZONE_SECTORS,
+			      ZONE_SECTORS);
 
 	return max(sectors - sectors % unit, unit);
 }
@@ -57,18 +65,24 @@ static int virtual_report(const char *name, struct block_device *bdev,
 	u32 unit = geo->cfg.write_unit * ZNSAGE_PAGE_SECTORS, i;
 	u64 sectors = set->zone_size >> SECTOR_SHIFT, nr;
 
+	if (bdev_nr_sectors(bdev) < MIN_DEVICE_SECTORS) {
+		znsage_err(name, "%pg has %llu KiB: at least 16 MiB are needed",
+			   bdev, (u64)bdev_nr_sectors(bdev) / 2);
+		return -ENOSPC;
+	}
 	if (!sectors)
 		sectors = rounddown(default_zone(bdev), unit);
-	if (!sectors || sectors > MAX_ZONE_SECTORS || (u32)sectors % unit ||
-	    sectors > bdev_nr_sectors(bdev)) {
-		znsage_err(name, "zones of %llu bytes: must be a multiple of %lu, and at most %u and the device",
+	if (sectors < MIN_ZONE_SECTORS || sectors > MAX_ZONE_SECTORS ||
+	    (u32)sectors % unit || sectors > bdev_nr_sectors(bdev)) {
+		znsage_err(name, "zones of %llu bytes: must be a multiple of %lu, at least %u, and at most %u and the device",
 			   sectors << SECTOR_SHIFT,
-			   geo->cfg.write_unit * PAGE_SIZE, SZ_2G);
+			   geo->cfg.write_unit * PAGE_SIZE, SZ_256K, SZ_2G);
 		return -EINVAL;
 	}
 	nr = div_u64(bdev_nr_sectors(bdev), sectors);
-	if (nr > U32_MAX) {
-		znsage_err(name, "%llu zones are too many", nr);
+	if (nr > MAX_ZONES) {
+		znsage_err(name, "%llu zones are too many: set a larger zone_size, so that there are %u at most",
+			   nr, MAX_ZONES);
 		return -EINVAL;
 	}
 	geo->zone_nr = kvcalloc(nr, sizeof(*geo->zone_nr), GFP_KERNEL);
@@ -120,26 +134,14 @@ static u32 virtual_landed(const struct znsage_chunk *zc, const struct bio *bio)
 	return zc->core->offset / zc->zd->pack;
 }
 
-/* Returns false if there is nothing to do. */
-static bool virtual_reset(const struct znsage_device *zd, struct bio *bio)
-{
-	bio->bi_opf = REQ_OP_DISCARD;
-	bio->bi_iter.bi_size = zd->zone_sectors << SECTOR_SHIFT;
-	return bdev_max_discard_sectors(zd->backing.bdev);
-}
-
-static bool virtual_finish(const struct znsage_device *zd, struct bio *bio)
-{
-	return false;
-}
-
+/* Discards may wait: the block layer throttles them as writeback (wbt). */
 static int virtual_erase(const struct znsage_device *zd, sector_t sector,
 			 sector_t nr)
 {
 	struct block_device *bdev = zd->backing.bdev;
 
-	return bdev_max_discard_sectors(bdev) ?
-	       blkdev_issue_discard(bdev, sector, nr, GFP_KERNEL) : 0;
+	return zd->discard && bdev_max_discard_sectors(bdev) ?
+	       blkdev_issue_discard(bdev, sector, nr, GFP_NOIO) : 0;
 }
 
 const struct znsage_backend znsage_virtual = {
@@ -147,7 +149,5 @@ const struct znsage_backend znsage_virtual = {
 	.check = virtual_check,
 	.append = virtual_append,
 	.landed = virtual_landed,
-	.reset = virtual_reset,
-	.finish = virtual_finish,
 	.erase = virtual_erase,
 };

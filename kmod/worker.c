@@ -5,7 +5,8 @@
  *
  * The worker never waits for memory. Its bios come from their own set, and
  * return to it without the worker's help; GC's pages were allocated at attach;
- * the workqueue has a rescuer.
+ * the workqueue has a rescuer. What may wait for the device, a discard, is for
+ * another queue.
  *
  * One bio reads live blocks of a victim that are close together; the few stale
  * blocks between them go to a junk page. If such a bio fails, the worker reads
@@ -44,7 +45,7 @@ struct worker_bio {
 const unsigned int znsage_worker_pad = offsetof(struct worker_bio, bio);
 
 static struct worker_bio *worker_bio_alloc(struct znsage_device *zd, u32 vecs,
-					   enum req_op op)
+					   blk_opf_t op)
 {
 	struct bio *bio = bio_alloc_bioset(zd->backing.bdev, vecs, op, GFP_NOIO,
 					   &zd->worker_bios);
@@ -391,50 +392,89 @@ static void gc_read_first(struct znsage_chunk *zc)
 	queue_work(zd->read_wq, &zd->look_work);
 }
 
+/* A reset of @zone has ended, or else a finish. Context: any. */
+static void zone_ended(struct znsage_device *zd, u32 zone, bool reset, int err)
+{
+	if (err)
+		pr_warn_ratelimited("znsage: %s: %s of zone %u failed (%d)\n",
+				    zd->name, reset ? "reset" : "finish",
+				    zd->zone_nr[zone], err);
+	if (reset && !err)
+		victim_end(zd, zone);
+	if (reset)
+		zse_reset_done(zd->engine, zone, !err);
+	else
+		zse_finish_done(zd->engine, zone, !err);
+	znsage_kick(zd);
+}
+
 static void zone_end_io(struct bio *bio)
 {
 	struct worker_bio *wb = container_of(bio, struct worker_bio, bio);
-	struct znsage_device *zd = wb->zd;
-	/* A device may find out late that it has no discard. */
-	bool ok = !bio->bi_status || (bio_op(bio) == REQ_OP_DISCARD &&
-				      bio->bi_status == BLK_STS_NOTSUPP);
 
-	if (!ok)
-		pr_warn_ratelimited("znsage: %s: %s of zone %u failed (%d)\n",
-				    zd->name, wb->reset ? "reset" : "finish",
-				    zd->zone_nr[wb->first],
-				    blk_status_to_errno(bio->bi_status));
-	if (wb->reset && ok)
-		victim_end(zd, wb->first);
-	if (wb->reset)
-		zse_reset_done(zd->engine, wb->first, ok);
-	else
-		zse_finish_done(zd->engine, wb->first, ok);
-	znsage_kick(zd);
+	zone_ended(wb->zd, wb->first, wb->reset,
+		   blk_status_to_errno(bio->bi_status));
 	worker_bio_put(wb);
 }
 
-/* Reset @zone, or finish it. Some devices have nothing to do for that. */
+/**
+ * znsage_erase_work() - reset zones in a way that may wait
+ * @work: erase_work of a device
+ *
+ * One after the other, for the device's sake. The engine does not name a zone
+ * again before its reset has ended.
+ *
+ * Context: wait_wq. Each bit of to_erase has a reference of the device.
+ */
+void znsage_erase_work(struct work_struct *work)
+{
+	struct znsage_device *zd = container_of(work, struct znsage_device,
+						erase_work);
+	u32 nr = zse_get_config(zd->engine)->nr_zones, zone;
+
+	for_each_set_bit(zone, zd->to_erase, nr) {
+		clear_bit(zone, zd->to_erase);
+		zone_ended(zd, zone, true,
+			   zd->backend->erase(zd, znsage_zone_start(zd, zone),
+					      zd->zone_sectors));
+		percpu_ref_put(&zd->ref);
+		cond_resched();
+	}
+}
+
+static void zone_erase(struct znsage_device *zd, u32 zone)
+{
+	percpu_ref_get(&zd->ref);
+	set_bit(zone, zd->to_erase);
+	/* A run that is past this bit does not see it; the next one does. */
+	queue_work(zd->wait_wq, &zd->erase_work);
+}
+
+/* Reset @zone, or finish it. */
 static void zone_end(struct znsage_device *zd, u32 zone, bool reset)
 {
-	struct worker_bio *wb = worker_bio_alloc(zd, 0, REQ_OP_DISCARD);
-	bool (*op)(const struct znsage_device *zd, struct bio *bio) =
-		reset ? zd->backend->reset : zd->backend->finish;
+	blk_opf_t op = reset ? zd->backend->reset : zd->backend->finish;
+	struct worker_bio *wb;
 
+	if (!op && reset)
+		zone_erase(zd, zone);
+	else if (!op)
+		zone_ended(zd, zone, false, 0);
+	if (!op)
+		return;
+	wb = worker_bio_alloc(zd, 0, op);
 	wb->first = zone;
 	wb->reset = reset;
 	wb->bio.bi_iter.bi_sector = znsage_zone_start(zd, zone);
 	wb->bio.bi_end_io = zone_end_io;
-	if (!op(zd, &wb->bio)) {
-		bio_endio(&wb->bio);
-	} else if (reset || !zd->backend->written) {
+	if (reset || !zd->backend->written) {
 		submit_bio_noacct(&wb->bio);
-	} else {
-		spin_lock_irq(&zd->lock);
-		list_add_tail(&wb->link, &zd->finish_look);
-		spin_unlock_irq(&zd->lock);
-		queue_work(zd->read_wq, &zd->look_work);
+		return;
 	}
+	spin_lock_irq(&zd->lock);
+	list_add_tail(&wb->link, &zd->finish_look);
+	spin_unlock_irq(&zd->lock);
+	queue_work(zd->read_wq, &zd->look_work);
 }
 
 static void fail_chunk(struct znsage_device *zd, const struct zse_op *op)

@@ -233,6 +233,7 @@ static bool fill(struct znsage_device *zd, struct bio *bio,
 	    !zse_fill(zd->engine, slot, word, &kick))
 		return false;
 	znsage_frames_forget(zd, page);
+	znsage_io_now(bio);
 	bio_advance_iter_single(bio, iter, PAGE_SIZE);
 	if (kick)
 		znsage_kick(zd);
@@ -257,8 +258,10 @@ static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
 	struct znsage_chunk *zc = c->priv;
 	u64 word;
 
-	if (!c->nr)
+	if (!c->nr) {
 		c->born = ktime_get_ns();
+		zc->ticks = jiffies;
+	}
 	/*
 	 * The first of an owner's pages placed them all; only its word counts.
 	 */
@@ -270,6 +273,7 @@ static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
 		/* The slot's tag names the page: copy_written(). */
 		zc->pages[c->nr] = bv.bv_page;
 		zc->parents[c->nr] = bio;
+		znsage_io_start(bio, ZNSAGE_PAGE_SECTORS);
 		bio_advance_iter_single(bio, iter, PAGE_SIZE);
 		if (iter->bi_size)
 			bio_inc_remaining(bio);
@@ -535,6 +539,15 @@ static struct znsage_plug *plug_of(struct znsage_device *zd, u32 cpu)
 	return plug;
 }
 
+/* The plug's end flushes @stream. Without a plug, add it to @unplugged. */
+static void plug_stream(struct znsage_device *zd, u32 cpu, u32 stream,
+			u64 *unplugged)
+{
+	struct znsage_plug *plug = plug_of(zd, cpu);
+
+	*(plug ? &plug->streams : unplugged) |= BIT_ULL(stream);
+}
+
 /*
  * A chunk takes the pages themselves, so the bio must not have parts of pages.
  */
@@ -581,6 +594,9 @@ void znsage_write(struct znsage_device *zd, struct bio *bio)
 		written = NO_CHUNK;
 		if (!is_starved(zd, stream))
 			written = write_head(zd, bio, stream, past);
+		/* If that slept, the plug has ended before the last pages. */
+		if (zd->compressor || zd->crypt)
+			plug_stream(zd, cpu, stream, &unplugged);
 		if (written != NO_CHUNK)
 			continue;
 		/* The chunks that it waits for may be among these. */

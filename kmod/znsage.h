@@ -38,7 +38,6 @@
 #include <linux/bio.h>
 #include <linux/completion.h>
 #include <linux/hrtimer.h>
-#include <linux/irq_work.h>
 #include <linux/kernel.h>
 #include <linux/mempool.h>
 #include <linux/mutex.h>
@@ -104,6 +103,7 @@ struct znsage_settings {
 	enum znsage_compress compress;
 	bool force;		/* reset zones that are not empty */
 	bool keep_slots;	/* add a filler; see filler.c */
+	bool discard;		/* discard virtual zones */
 };
 
 /* What is timed. */
@@ -147,6 +147,7 @@ struct znsage_chunk {
 	struct list_head link;	/* on refused, or gc_retry */
 
 	/* Chunks of swap-out. */
+	unsigned long ticks;		/* of the first page; znsage_io_end() */
 	struct bio **parents;		/* the bio that each entry came from */
 	/* What is appended instead of the pages, or NULL: */
 	struct page **encrypted;	/* ciphertext of each entry */
@@ -180,6 +181,7 @@ struct znsage_check {
 	u32 more;		/* violations that @text has no room for */
 	size_t len;
 	char text[3072];
+	struct lockdep_map frozen;	/* held while the queue is frozen */
 };
 
 struct znsage_geometry;
@@ -211,12 +213,11 @@ struct znsage_backend {
 	 */
 	u32 (*written)(const struct znsage_device *zd, u32 zone);
 	/*
-	 * Make @bio, which is at the beginning of a zone, its reset or finish.
-	 * Returns false if there is nothing to do.
+	 * How a zone is reset and finished, without waiting. 0: @erase resets
+	 * it, and there is nothing to finish.
 	 */
-	bool (*reset)(const struct znsage_device *zd, struct bio *bio);
-	bool (*finish)(const struct znsage_device *zd, struct bio *bio);
-	/* Empty the zones in a range. Sleeps. */
+	blk_opf_t reset, finish;
+	/* Empty the zones in a range. Sleeps; allocates without I/O. */
 	int (*erase)(const struct znsage_device *zd, sector_t sector,
 		     sector_t nr);
 };
@@ -268,7 +269,11 @@ struct znsage_device {
 	struct delayed_work retry;	/* see retry.c */
 	/* A second queue, since the worker may wait for a clone of a read. */
 	struct workqueue_struct *read_wq;
-	struct irq_work irq_kick;	/* wakes the worker under mm locks */
+	/* A third, whose items may wait for those of the other two, and for I/O. */
+	struct workqueue_struct *wait_wq;
+	bool discard;			/* discard virtual zones */
+	unsigned long *to_erase;	/* of the engine's zones; atomic bits */
+	struct work_struct erase_work;	/* resets these by backend->erase() */
 	struct hrtimer timer;		/* the deadline */
 	atomic_t timer_on;
 	atomic64_t flush;		/* streams whose chunk is to be sent */
@@ -481,6 +486,7 @@ void znsage_work(struct work_struct *work);
 void znsage_look_work(struct work_struct *work);
 bool znsage_look(struct znsage_device *zd, u32 zone);
 void znsage_odd(void *host, u32 zone, enum zse_oddity odd, u32 at, u32 least);
+void znsage_erase_work(struct work_struct *work);
 void znsage_zone_state(void *host, u32 zone, const char *from, const char *to);
 
 /* sysfs.c */
@@ -505,7 +511,7 @@ void znsage_debugfs_remove(struct znsage_device *zd);
 void znsage_debugfs_init(void);
 void znsage_debugfs_exit(void);
 
-/* Wake the worker. Context: any, but not under mm locks (see irq_kick). */
+/* Wake the worker. Context: any. */
 static inline void znsage_kick(struct znsage_device *zd)
 {
 	queue_work(zd->wq, &zd->work);
@@ -525,6 +531,13 @@ static inline sector_t znsage_block_sector(const struct znsage_device *zd,
 	return znsage_zone_start(zd, zse_block_zone(zd->engine, block)) +
 	       (sector_t)(zse_block_offset(zd->engine, block) / zd->pack) *
 	       ZNSAGE_PAGE_SECTORS;
+}
+
+/* Count a page of @bio that needs no I/O. */
+static inline void znsage_io_now(const struct bio *bio)
+{
+	znsage_io_end(bio, ZNSAGE_PAGE_SECTORS,
+		      znsage_io_start(bio, ZNSAGE_PAGE_SECTORS));
 }
 
 #define znsage_info(name, fmt, ...)					\

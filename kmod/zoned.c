@@ -121,6 +121,11 @@ static int zoned_report(const char *name, struct block_device *bdev,
 			   bdev);
 		return -EINVAL;
 	}
+	if (!set->discard) {
+		znsage_err(name, "%pg has zones, which must be reset: discard is for devices without zones",
+			   bdev);
+		return -EINVAL;
+	}
 	geo->cfg.max_active = active_limit(bdev);
 	geo->cfg.serial = znsage_append_is_emulated(bdev);
 	geo->zone_sectors = rep.zone_sectors;
@@ -252,18 +257,6 @@ static u32 zoned_written(const struct znsage_device *zd, u32 zone)
 	}
 }
 
-static bool zoned_reset(const struct znsage_device *zd, struct bio *bio)
-{
-	bio->bi_opf = REQ_OP_ZONE_RESET | REQ_SYNC;
-	return true;
-}
-
-static bool zoned_finish(const struct znsage_device *zd, struct bio *bio)
-{
-	bio->bi_opf = REQ_OP_ZONE_FINISH | REQ_SYNC;
-	return true;
-}
-
 static int zoned_erase(const struct znsage_device *zd, sector_t sector,
 		       sector_t nr)
 {
@@ -277,7 +270,7 @@ const struct znsage_backend znsage_zoned = {
 	.append = zoned_append,
 	.landed = zoned_landed,
 	.written = zoned_written,
-	.reset = zoned_reset,
-	.finish = zoned_finish,
+	.reset = REQ_OP_ZONE_RESET | REQ_SYNC,
+	.finish = REQ_OP_ZONE_FINISH | REQ_SYNC,
 	.erase = zoned_erase,
 };

@@ -123,6 +123,11 @@ pub fn all(sys: &dyn Sys) -> Result<Vec<Device>> {
 }
 
 /// Reads one file of a device.
+/// Without `--no-discard`.
+pub fn discards(sys: &dyn Sys, name: &str) -> bool {
+    value::<u8>(sys, name, "discard").ok() != Some(0)
+}
+
 pub fn value<T: FromStr>(sys: &dyn Sys, name: &str, file: &str) -> Result<T> {
     let path = format!("{}/{file}", directory(name));
     let text = sys.read(&path).map_err(|e| Error::io("read", &sys.at(&path), e))?;

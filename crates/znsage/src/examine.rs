@@ -15,8 +15,11 @@ const PACKED_MAP_BYTES: u64 = 8;
 /// The module's default (kmod/config.c).
 const DEFAULT_RESERVE: u32 = 2;
 
-/// The module's limit (kmod/virtual.c).
+/// The module's limits for devices without zones (kmod/virtual.c).
+const LEAST_BYTES: u64 = 16 << 20;
+const LEAST_OF_A_ZONE: u64 = 256 << 10;
 const MOST_OF_A_ZONE: u64 = 2 << 30;
+const MOST_ZONES: u64 = 1 << 20;
 
 /// mkswap refuses anything smaller.
 const MIN_PAGES: u64 = 10;
@@ -36,6 +39,16 @@ pub fn examine(sys: &dyn Sys, args: &OnArgs, page: u64) -> Result<Backing> {
 fn check_settings(args: &OnArgs, backing: &Backing, page: u64) -> Result<()> {
     let reserve = u64::from(args.reserve.unwrap_or(DEFAULT_RESERVE));
     let unit = args.write_unit.unwrap_or(page);
+    if args.no_discard && backing.zones.is_some() {
+        let what = format!("--no-discard: the zones of {} must be reset", backing.path);
+        return Err(Error::new(Kind::Device, what).hint("it is for devices without zones"));
+    }
+    if backing.zones.is_none() && backing.usable_bytes < LEAST_BYTES {
+        let (path, has) = (&backing.path, units::size(backing.usable_bytes));
+        let least = units::size(LEAST_BYTES);
+        return Err(Error::new(Kind::Device, format!("{path} has {has}: {least} are needed"))
+            .hint("choose a larger device"));
+    }
     if let Some(size) = args.zone_size {
         check_zone_size(size, unit, backing)?;
     }
@@ -64,12 +77,18 @@ fn check_zone_size(size: u64, unit: u64, backing: &Backing) -> Result<()> {
         format!("{size} bytes are not a multiple of the write unit ({})", units::size(unit))
     } else if size > MOST_OF_A_ZONE {
         format!("{} are more than a zone can have", units::size(size))
+    } else if size < LEAST_OF_A_ZONE {
+        format!("{} are less than a zone must have", units::size(size))
+    } else if backing.usable_bytes / size > MOST_ZONES {
+        let number = backing.usable_bytes / size;
+        format!("{number} zones of {} are more than {MOST_ZONES}", units::size(size))
     } else {
         return Ok(());
     };
-    let most = units::size(MOST_OF_A_ZONE);
-    Err(Error::new(Kind::Device, format!("--zone-size: {why}"))
-        .hint(format!("it is for devices without zones, whole units of up to {most}")))
+    let [least, most] = [LEAST_OF_A_ZONE, MOST_OF_A_ZONE].map(units::size);
+    Err(Error::new(Kind::Device, format!("--zone-size: {why}")).hint(format!(
+        "it is for devices without zones, whole units of {least} to {most}"
+    )))
 }
 
 fn check_size(size: u64, args: &OnArgs, backing: &Backing, page: u64) -> Result<()> {

@@ -43,6 +43,8 @@ pub enum Left {
     SomeFailed,
     /// Everything: it takes no discards.
     Everything,
+    /// Everything, because of `--no-discard`.
+    NotDiscarded,
     Unknown,
     /// Somebody removed the disk while it was in use.
     Gone,
@@ -80,11 +82,12 @@ fn turn_off_all(sys: &dyn Sys, devices: &[Device], report: &mut Report) -> Resul
     let mut failed: Option<Error> = None;
     for device in devices {
         let seen = sys.kernel_log().last().map_or(0, |l| l.number);
+        let discards = counters::discards(sys, &device.name);
         match turn_off(sys, device) {
             Ok(section) => report.off.push(TurnedOff {
                 name: device.name.clone(),
                 backing: device.backing.clone(),
-                left: left(sys, device, seen),
+                left: left(sys, device, discards, seen),
                 // Not by the service itself, which is stopping.
                 service_stops: (section.as_deref())
                     .filter(|section| service::is_active(sys, section))
@@ -132,7 +135,7 @@ fn turn_off(sys: &dyn Sys, device: &Device) -> Result<Option<String>> {
 
 /// The module resets all zones that it used. A reset may fail, or the device may
 /// have made a zone read-only.
-fn left(sys: &dyn Sys, device: &Device, seen: u64) -> Left {
+fn left(sys: &dyn Sys, device: &Device, discards: bool, seen: u64) -> Left {
     let backing = &device.backing;
     if queue::is_gone(sys, backing) {
         return Left::Gone;
@@ -142,6 +145,7 @@ fn left(sys: &dyn Sys, device: &Device, seen: u64) -> Left {
         let failed = |l: &LogLine| l.number > seen && l.text.contains("could not be reset");
         return match queue::keeps(sys, backing) {
             true => Left::Everything,
+            false if !discards => Left::NotDiscarded,
             false if sys.kernel_log().iter().any(failed) => Left::SomeFailed,
             false => Left::Discarded,
         };
@@ -197,6 +201,9 @@ impl TurnedOff {
             ),
             Left::Everything => format!(
                 "{name} is off; {backing} takes no discards, so swapped-out pages stay on it\n"
+            ),
+            Left::NotDiscarded => format!(
+                "{name} is off; {backing} was not discarded, so swapped-out pages stay on it\n"
             ),
             Left::Zones(0) => format!("{name} is off, {backing} is empty\n"),
             Left::Zones(n) => format!(

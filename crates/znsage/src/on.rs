@@ -44,6 +44,8 @@ pub struct Report {
     pub named: Vec<String>,
     /// The device keeps what is written to it, also after `off`.
     pub keeps: bool,
+    /// Without `--no-discard`.
+    pub discards: bool,
 }
 
 pub fn run(sys: &dyn Sys, what: &OnCommand, page: u64) -> Result<Report> {
@@ -172,6 +174,7 @@ fn settings(args: &OnArgs, backing: &Backing, chunk: Option<u64>) -> Vec<(&'stat
         // The module cannot see whether a device without zones is empty.
         ("force", (args.force || backing.zones.is_none()).then_some(1)),
         ("keep_slots", args.keep_slots.then_some(1)),
+        ("discard", args.no_discard.then_some(0)),
     ];
     list.extend(
         numbers.into_iter().filter_map(|(attribute, value)| Some((attribute, value?.to_string()))),
@@ -304,6 +307,7 @@ fn report(sys: &dyn Sys, device: Device, path: &str) -> Result<Report> {
         lost: None,
         named: Vec::new(),
         keeps: queue::keeps(sys, &device.backing),
+        discards: counters::discards(sys, &device.name),
         device,
     })
 }
@@ -366,7 +370,7 @@ impl Report {
             "compress": self.compress,
             "lost": self.lost,
             "still_named_by": (!self.named.is_empty()).then(|| self.named.join("\n")),
-            "keeps_pages_after_off": self.keeps,
+            "keeps_pages_after_off": self.keeps || !self.discards,
             "device": self.device,
         })
     }
@@ -409,10 +413,10 @@ impl Report {
             notes +=
                 &format!("{} counts as swap, too, and stays empty\n", swaps::filler_node(&d.name));
         }
-        if self.keeps && encrypted.is_empty() {
+        let why = if self.discards { "takes no discards" } else { "is not discarded" };
+        if (self.keeps || !self.discards) && encrypted.is_empty() {
             notes += &format!(
-                "{} takes no discards: swapped-out pages stay on it after off, so consider \
-                 --encrypt\n",
+                "{} {why}: swapped-out pages stay on it after off, so consider --encrypt\n",
                 self.backing_path
             );
         }

@@ -87,6 +87,9 @@ impl Report<'_> {
             if let Some(how) = &details.encrypt {
                 text += &format!("\n{}: encryption: {how}\n", device.name);
             }
+            if details.numbers.get("discard") == Some(&0) {
+                text += &format!("\n{}: no discards\n", device.name);
+            }
             text += &compression(device, details);
             text += &latencies(&device.name, details);
             text += &zones(&device.name, details);

@@ -186,6 +186,11 @@ pub struct OnArgs {
     #[arg(long)]
     pub keep_slots: bool,
 
+    /// Never discard a device without zones, for drives whose discards are slow. The drive
+    /// then copies dead pages as if they were in use, and they stay on it after `off`
+    #[arg(long)]
+    pub no_discard: bool,
+
     /// Take the device even if it holds data; the data is lost
     #[arg(long)]
     pub force: bool,

@@ -79,6 +79,7 @@ pub const ATTRIBUTES: [(&str, &str); 20] = [
     ("compress", "off\n"),
     ("force", "0\n"),
     ("keep_slots", "0\n"),
+    ("discard", "1\n"),
     ("power", "0\n"),
     ("index", "-1\n"),
 ];
@@ -160,6 +161,8 @@ pub fn attribute(fake: &Fake, path: &str, text: &str) -> io::Result<()> {
         }
         let encrypt = fake.read(&format!("{item}/encrypt"))?;
         fake.put(&format!("{sysfs}/znsage/encrypt"), &encrypt);
+        let discard = fake.read(&format!("{item}/discard"))?;
+        fake.put(&format!("{sysfs}/znsage/discard"), &discard);
         fake.put(node, "");
         if fake.read(&format!("{item}/compress"))?.trim() != "off" {
             let size = fake.read(&format!("{item}/size"))?;

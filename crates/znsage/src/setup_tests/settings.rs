@@ -19,7 +19,7 @@ fn keys_are_the_options_of_on() {
     let options = "--size 100M --zone-size 4M --over-provisioning 7 --policy my-own --victim age --chunk 64K \
                    --write-unit 32K --priority 5 --deadline 500us --reserve 3 --stripe 2 --pace 40 \
                    --gc-low 6 --gc-high 9 \
-                   --encrypt aes-xts --compress zstd --keep-slots --force";
+                   --encrypt aes-xts --compress zstd --keep-slots --no-discard --force";
     let mut text = "[all]\ndevice = /dev/disk/by-id/nvme-x\n".to_string();
     for option in options.split("--").filter(|o| !o.is_empty()) {
         let (key, value) = option.trim().split_once(' ').unwrap_or((option.trim(), "yes"));
