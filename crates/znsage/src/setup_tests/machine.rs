@@ -60,7 +60,7 @@ pub fn add_block(fake: &Fake, path: &str, minor: u64) {
     }
 }
 
-pub const ATTRIBUTES: [(&str, &str); 20] = [
+pub const ATTRIBUTES: [(&str, &str); 21] = [
     ("backing", "\n"),
     ("size", "0\n"),
     ("zone_size", "0\n"),
