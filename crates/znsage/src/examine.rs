@@ -86,9 +86,8 @@ fn check_zone_size(size: u64, unit: u64, backing: &Backing) -> Result<()> {
         return Ok(());
     };
     let [least, most] = [LEAST_OF_A_ZONE, MOST_OF_A_ZONE].map(units::size);
-    Err(Error::new(Kind::Device, format!("--zone-size: {why}")).hint(format!(
-        "it is for devices without zones, whole units of {least} to {most}"
-    )))
+    Err(Error::new(Kind::Device, format!("--zone-size: {why}"))
+        .hint(format!("it is for devices without zones, whole units of {least} to {most}")))
 }
 
 fn check_size(size: u64, args: &OnArgs, backing: &Backing, page: u64) -> Result<()> {

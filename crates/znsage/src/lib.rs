@@ -11,7 +11,6 @@
 // Basics.
 mod error;
 mod interrupt;
-mod outcome;
 mod progress;
 mod systemd;
 mod units;
@@ -20,6 +19,7 @@ mod zones;
 // The machine and the command line.
 mod cli;
 mod lock;
+mod outcome;
 mod sys;
 
 // Parts of the machine.
