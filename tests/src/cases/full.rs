@@ -165,11 +165,9 @@ fn guard_is_missed(_: &mut Log) -> Outcome {
     let device = Device::on(&guest::device(TIGHT)?, &PROMISE)?;
     let first = guard(&device)?;
     guest::ok(&["kill", "-KILL", &first.to_string()])?;
-    let missed = || {
-        let said = znsage(&["doctor"]).map(|ran| ran.said()).unwrap_or_default();
-        said.contains("its guard does not run")
-    };
-    ensure!(guest::eventually(10.0, missed), "doctor does not miss the guard");
+    let doctor = || znsage(&["doctor"]).map_or_else(|e| e, |ran| ran.said());
+    let missed = || doctor().contains("its guard does not run");
+    ensure!(guest::eventually(10.0, missed), "doctor does not miss the guard: {}", doctor());
     guest::ok(&["znsage", "guard", &device.node()])?;
     ensure!(guard(&device)? != first && !missed(), "the guard does not run again");
     let group = Group::new("full", LIMIT)?;
