@@ -331,8 +331,7 @@ fn sleeping_task_pads_no_other_stream(_: &mut Log) -> Outcome {
     const TRIES: usize = 5;
     let slow = [("irqmode", "2"), ("completion_nsec", "2000000")];
     let null = NullBlk::zoned(&[&[("size", "64"), ("zone_size", "1")], &slow[..]].concat())?;
-    let options =
-        ["--policy", "cpu", "--chunk", "16K", "--write-unit", "16K", "--deadline", "1s"];
+    let options = ["--policy", "cpu", "--chunk", "16K", "--write-unit", "16K", "--deadline", "1s"];
     let device = Device::on(&null.node(), &options)?;
     ensure!(device.counter("streams")? >= 2, "the CPUs share a stream");
     // The worker goes on with what found no chunk. On CPU 1 it would fill the page's chunk.
