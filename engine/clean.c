@@ -57,6 +57,7 @@ static void victim_begin(struct zse_engine *e, u32 zone, u32 class)
 
 	zone_set_state(e, zone, ZSE_ZONE_VICTIM);
 	z->cursor = 0;
+	z->kept = false;
 	z->class = class;
 	e->gc.victims[e->gc.nr_victims] = zone;
 	zp_store(&e->gc.nr_victims, e->gc.nr_victims + 1);
@@ -102,6 +103,15 @@ bool clean_begin_failed(struct zse_engine *e)
 	return true;
 }
 
+/* A victim whose pages are to be given up, or ZSE_NONE. */
+static u32 first_unreadable(const struct zse_engine *e)
+{
+	if (list_empty(&e->gc.unreadable))
+		return ZSE_NONE;
+	return list_first_entry(&e->gc.unreadable, struct zse_zone, link) -
+	       e->zones;
+}
+
 /*
  * Begin another victim if GC is to go on and its survivors have room. The
  * choice may take long, so it is made without the lock and checked again under
@@ -109,15 +119,18 @@ bool clean_begin_failed(struct zse_engine *e)
  */
 static void begin_victim(struct zse_engine *e)
 {
-	u32 room, zone, class;
+	u32 room, zone, class, unreadable;
 	unsigned long flags;
 	bool wants, any, none;
 
 	zp_lock(&e->lock, flags);
+	unreadable = first_unreadable(e);
 	wants = gc_update(e);
 	room = flow_gc_room(e);
 	any = e->flow.gc_running || e->share.gc_only;
 	zp_unlock(&e->lock, flags);
+	if (unreadable != ZSE_NONE)
+		packed_give_up(e, unreadable);
 	census_work(e, any);
 	if (!wants)
 		return;
@@ -129,8 +142,7 @@ static void begin_victim(struct zse_engine *e)
 	zp_lock(&e->lock, flags);
 	if (zone == ZSE_NONE)
 		share_no_victim(e, none);
-	else if (round_up_unit(e, zp_load(&e->zones[zone].live)) <=
-		 flow_gc_room(e))
+	else if (victim_blocks(e, &e->zones[zone]) <= flow_gc_room(e))
 		victim_begin(e, zone, class);
 	zp_unlock(&e->lock, flags);
 }

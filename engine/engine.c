@@ -132,6 +132,7 @@ static void engine_init(struct zse_engine *e)
 	INIT_LIST_HEAD(&e->drained);
 	INIT_LIST_HEAD(&e->retired);
 	INIT_LIST_HEAD(&e->to_finish);
+	INIT_LIST_HEAD(&e->gc.unreadable);
 	INIT_LIST_HEAD(&e->pool.gc_free);
 	INIT_LIST_HEAD(&e->pool.queued);
 	INIT_LIST_HEAD(&e->pool.stalled);

@@ -83,7 +83,8 @@ struct zse_zone {
 	u32 on_dead_list;	/* atomic, no lock; see zone_note_dead() */
 	u32 next_dead;		/* likewise */
 	u32 end;		/* packed: of the last append; atomic, no lock */
-	struct list_head link;	/* on empty, drained, retired or to_finish */
+	/* On empty, drained, retired, to_finish or gc.unreadable. */
+	struct list_head link;
 
 	u32 alloc;		/* blocks given to appends; read anywhere */
 	/*
@@ -101,6 +102,7 @@ struct zse_zone {
 	u8 unread;		/* reads by GC in a row that failed in time */
 	u8 health;		/* enum zse_health; read anywhere */
 	u8 mixed;		/* see zone_describe(); read anywhere */
+	u8 kept;		/* of a victim: a page that was read stays */
 	u64 retry_at;		/* recover_demand(); read anywhere */
 
 	/* What is in it, see zone_describe(); read anywhere. */
@@ -240,6 +242,8 @@ struct zse_flow {
 	u64 open_room;		/* blocks of zones that streams have open */
 	u32 low;		/* watermark in empty zones; read anywhere */
 	u32 high;		/* likewise */
+	u32 wanted_low;		/* as set; 0: what fits the streams */
+	u32 wanted_high;
 	u32 pace;		/* see zse_set_pace(); read anywhere */
 	u64 credit;		/* blocks that GC may read now */
 	bool gc_on;		/* the host lets GC begin victims */
@@ -263,6 +267,8 @@ struct zse_gc {
 	u32 nr_victims;		/* read anywhere */
 	u32 due;		/* swap-out let GC read on; read anywhere */
 	u32 next_victim;	/* that the next chunk begins with */
+	/* Victims whose pages GC gives up: packed_unreadable(). */
+	struct list_head unreadable;
 };
 
 /* A list of the slots that have the blocks of a zone. */
@@ -309,6 +315,7 @@ struct zse_recovery {
 	 * anywhere.
 	 */
 	u32 vain;
+	u64 vain_since;		/* when the first of these ended, ns */
 };
 
 /* Each stream's share of zones, chunks and GC: share.c. */
@@ -461,6 +468,7 @@ void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to);
 u32 zone_room(const struct zse_engine *e, u32 zone);
 u32 zones_active(const struct zse_engine *e);
 bool zone_may_open(const struct zse_engine *e, bool gc);
+bool zone_has_no_room(const struct zse_engine *e, const struct zse_chunk *c);
 bool zone_is_busy(const struct zse_engine *e, u32 zone);
 u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c);
 void zone_append_ended(struct zse_engine *e, u32 zone, u32 blocks, bool ok);
@@ -484,9 +492,9 @@ u64 recover_demand(const struct zse_engine *e);
 bool recover_after_errors(const struct zse_engine *e);
 void zone_health_event(struct zse_engine *e, struct zse_zone *z,
 		       enum zse_health_event what);
-void recover_gc_append_failed(struct zse_engine *e);
+void recover_gc_append_failed(struct zse_engine *e, u64 now);
 void recover_swapped_out(struct zse_engine *e);
-void recover_fail_waiting(struct zse_engine *e);
+void recover_fail_waiting(struct zse_engine *e, u64 now);
 void recover_append_failed(struct zse_engine *e, struct zse_zone *z);
 void recover_append_worked(struct zse_engine *e);
 void recover_move_failed(struct zse_engine *e, u32 zone, bool unread);
@@ -494,6 +502,7 @@ void recover_release_held(struct zse_engine *e, struct zse_zone *z);
 void recover_refused(struct zse_engine *e, u32 blocks);
 void recover_retry(struct zse_engine *e);
 bool recover_last_resort(struct zse_engine *e);
+bool recover_gives_up(const struct zse_engine *e, const struct zse_zone *z);
 bool recover_release_place(struct zse_engine *e);
 
 /* past.c */
@@ -521,6 +530,7 @@ void flow_append_ended(struct zse_engine *e, const struct zse_chunk *c,
 		       u32 blocks, u64 now);
 void flow_append_sent(struct zse_engine *e, struct zse_chunk *c, u64 now);
 u32 flow_kept_zones(const struct zse_engine *e);
+void flow_lane_back(struct zse_engine *e);
 u64 flow_room(const struct zse_engine *e);
 u32 flow_gc_room(const struct zse_engine *e);
 bool flow_gc_may_begin(const struct zse_engine *e);
@@ -562,7 +572,7 @@ void chunk_wait(struct zse_engine *e, struct zse_chunk *c,
 		struct list_head *list, bool head);
 void chunk_stall(struct zse_engine *e, struct zse_chunk *c);
 
-/* packed.c; packed_window() with the engine lock */
+/* packed.c; packed_window() and packed_unreadable() with the engine lock */
 u64 packed_most_live(const struct zse_config *cfg);
 u32 packed_waste(const struct zse_config *cfg);
 u32 packed_gc_entries(const struct zse_config *cfg);
@@ -572,6 +582,8 @@ u32 packed_fits(const struct zse_config *cfg, const struct zse_chunk *c,
 		u32 room, u32 *blocks);
 bool packed_window(struct zse_engine *e, u32 zone, struct zse_chunk *c,
 		   struct zse_op *op);
+bool packed_unreadable(struct zse_engine *e, struct zse_zone *z);
+void packed_give_up(struct zse_engine *e, u32 zone);
 
 /* limits.c */
 bool limits_shared(const struct zse_config *cfg);
@@ -615,6 +627,7 @@ u32 policy_streams(const struct zse_engine *e,
 		   const struct znsage_policy *policy);
 
 /* victim.c; any context */
+u32 victim_blocks(const struct zse_engine *e, const struct zse_zone *z);
 bool victim_will_do(const struct zse_engine *e, u32 zone, u32 room);
 u32 victim_by_rule(const struct zse_engine *e, u32 room, bool any);
 u32 victim_choose(struct zse_engine *e, u32 room, bool any);

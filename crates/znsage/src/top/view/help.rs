@@ -28,7 +28,7 @@ const WORDS: [(&str, &str); 7] = [
     ("free", "empty zones, and the numbers at which GC starts and stops"),
     ("GC", "zones emptied, and their share of live blocks (copied)"),
     ("live", "share of blocks with valid data"),
-    ("stalls", "appends that found no zone and waited"),
+    ("stalls", "appends that waited for GC to empty a zone"),
     ("PRESSURE", "share of 10 s in which a task waited for memory"),
 ];
 
