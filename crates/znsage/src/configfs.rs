@@ -86,6 +86,11 @@ pub fn remove_unpowered(sys: &dyn Sys, device: &str) -> Result<bool> {
     Ok(found)
 }
 
+/// There while `on` sets a device up, and after it was killed.
+pub fn unfinished(name: &str) -> String {
+    format!("/run/znsage/{name}.unfinished")
+}
+
 /// Writes a setting.
 pub fn set(sys: &dyn Sys, name: &str, attribute: &str, value: &str) -> Result<()> {
     let path = format!("{}/{attribute}", item(name));

@@ -180,12 +180,22 @@ pub fn read(sys: &dyn Sys, name: &str) -> Result<Device> {
     Ok(device)
 }
 
+/// Of a name that is wrong.
+const LONGEST_SHOWN: usize = 256;
+
 /// Finds a device by name or path of the disk or the backing device, or by a link
 /// to either.
 pub fn find(sys: &dyn Sys, wanted: &str) -> Result<Device> {
     let mut names = vec![wanted.trim_start_matches("/dev/").to_string()];
     if wanted.contains('/') {
-        names.extend(sys.link_name(wanted));
+        let path =
+            std::path::absolute(wanted).map_err(|e| Error::io("find", wanted.as_ref(), e))?;
+        let path = path.to_string_lossy().into_owned();
+        names.extend(sys.link_name(&path));
+        // A node may have any name.
+        if let Ok(Some((major, minor))) = sys.block_device(&path) {
+            names.extend(sys.link_name(&format!("/sys/dev/block/{major}:{minor}")));
+        }
     }
     let devices = all(sys)?;
     let known = match devices.as_slice() {
@@ -196,6 +206,9 @@ pub fn find(sys: &dyn Sys, wanted: &str) -> Result<Device> {
         }
     };
     devices.into_iter().find(|d| names.contains(&d.name) || names.contains(&d.backing)).ok_or_else(
-        || Error::new(Kind::Device, format!("`{wanted}` is no znsage device")).hint(known),
+        || {
+            let shown: String = wanted.chars().take(LONGEST_SHOWN).collect();
+            Error::new(Kind::Device, format!("`{shown}` is no znsage device")).hint(known)
+        },
     )
 }

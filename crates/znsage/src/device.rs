@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Checks whether a device may be used, and reads its limits. Writes nothing.
 
+use crate::contents::{self, Sample, Signature};
 use crate::counters;
 use crate::error::{reason, Error, Kind, Result};
 use crate::sys::Sys;
@@ -16,6 +17,8 @@ pub const MAX_BLOCKS: u64 = 1 << 32;
 
 /// Longest write, where the kernel tells no limit (kmod/geometry.c).
 const LONGEST_WRITE: u64 = 1 << 20;
+
+const LOSES_ALL: &str = "--yes takes the device anyway; the data on it is lost";
 
 /// The unit of sizes in sysfs.
 pub const SECTOR: u64 = 512;
@@ -34,8 +37,47 @@ pub struct Backing {
     pub zones: Option<Zones>,
     /// Capacity of all zones that can be used.
     pub usable_bytes: u64,
-    /// What was on it, if it has a known format and `force` is set.
-    pub loses: Option<String>,
+    /// The size of the device.
+    pub bytes: u64,
+    /// What it holds, as far as that was looked at.
+    pub holds: Holds,
+}
+
+#[derive(Debug, Default)]
+pub struct Holds {
+    pub signatures: Vec<Signature>,
+    /// Of a device without zones and known signatures, unless forced.
+    pub sample: Option<Sample>,
+    pub written_zones: u64,
+}
+
+impl Holds {
+    /// None if there is nothing.
+    pub fn describe(&self, zones: u64) -> Option<String> {
+        if !self.signatures.is_empty() {
+            return Some(contents::describe(&self.signatures));
+        }
+        match self.written_zones {
+            0 => self.sample.as_ref().and_then(Sample::describe),
+            n => Some(format!("{n} of {zones} zones that are not empty")),
+        }
+    }
+}
+
+impl Backing {
+    pub fn loses(&self) -> Option<String> {
+        self.holds.describe(self.zones.as_ref().map_or(0, |zones| zones.number))
+    }
+
+    /// The error of a device that holds data.
+    pub fn refusal(&self) -> Result<()> {
+        match self.loses() {
+            None => Ok(()),
+            Some(what) => {
+                Err(Error::new(Kind::Data, format!("{} has {what}", self.path)).hint(LOSES_ALL))
+            }
+        }
+    }
 }
 
 /// Zones that can be used.
@@ -46,12 +88,28 @@ pub struct Zones {
     pub bytes: u64,
 }
 
+/// Linux has no longer paths.
+const LONGEST_PATH: usize = 4095;
+
+/// The absolute path of what a user names: `nvme1n1` is in /dev.
+pub fn path_of(device: &str) -> Result<String> {
+    let bad = |why: &str| Error::new(Kind::Usage, format!("the name of the device {why}"));
+    if device.is_empty() {
+        return Err(bad("is empty"));
+    }
+    if device.len() > LONGEST_PATH {
+        return Err(bad(&format!("has {} bytes: that is too long", device.len())));
+    }
+    if !device.contains('/') && !matches!(device, "." | "..") {
+        return Ok(format!("/dev/{device}"));
+    }
+    let path = std::path::absolute(device).map_err(|e| Error::io("find", device.as_ref(), e))?;
+    Ok(path.to_string_lossy().into_owned())
+}
+
 /// Path and kernel name of a block device.
 pub fn locate(sys: &dyn Sys, device: &str) -> Result<(String, String)> {
-    let path = match device.contains('/') {
-        true => device.to_string(),
-        false => format!("/dev/{device}"),
-    };
+    let path = path_of(device)?;
     let numbers = sys.block_device(&path).map_err(|e| {
         Error::new(Kind::Device, format!("{path}: {}", reason(&e)))
             .hint("`lsblk -o NAME,SIZE,ZONED` lists the block devices of this machine")
@@ -63,24 +121,30 @@ pub fn locate(sys: &dyn Sys, device: &str) -> Result<(String, String)> {
     Ok((path, name))
 }
 
-/// All checks that do not depend on the settings, cheapest first. `force` allows
-/// a device that holds data, never one in use.
+/// All checks that do not depend on the settings, cheapest first; never allows a device
+/// in use. With `force` what it holds need not be found out.
 pub fn inspect(sys: &dyn Sys, device: &str, force: bool) -> Result<Backing> {
     let (path, name) = locate(sys, device)?;
     let disk = queue::disk_of(sys, &name);
     let append_bytes = check_kind(sys, &path, &name)?;
     check_unused(sys, &path, &name)?;
-    let found = signature(sys, &path, force)?;
-    if let (false, Some(found)) = (force, &found) {
-        return Err(Error::new(Kind::Busy, format!("{path} has {found}")).hint(LOSES_ALL));
-    }
+    let signatures = match contents::signatures(sys, &path) {
+        Err(_) if force => Vec::new(),
+        found => found?,
+    };
+    let mut holds = Holds { signatures, ..Holds::default() };
+    let bytes = size(sys, &name).unwrap_or(0);
     if !queue::is_zoned(sys, &disk) {
+        if !force && holds.signatures.len() <= 1 {
+            holds.sample = Some(Sample::take(sys, &path, bytes)?);
+        }
         return Ok(Backing {
-            usable_bytes: size(sys, &name).unwrap_or(0),
+            usable_bytes: bytes,
             zones: None,
             narrowed: false,
-            loses: found,
             append_bytes,
+            bytes,
+            holds,
             path,
             name,
         });
@@ -89,9 +153,7 @@ pub fn inspect(sys: &dyn Sys, device: &str, force: bool) -> Result<Backing> {
         sys.zones(&path).map_err(|e| Error::io("report the zones of", &sys.at(&path), e))?;
     let usable: Vec<Zone> =
         zones.iter().copied().filter(|z| z.sequential && z.state != State::Dead).collect();
-    if !force {
-        check_empty(&path, &usable)?;
-    }
+    holds.written_zones = usable.iter().filter(|z| z.state == State::Written).count() as u64;
     let path_bytes = queue::append_bytes(sys, &name).filter(|&least| least < append_bytes);
     Ok(Backing {
         append_bytes: path_bytes.unwrap_or(append_bytes),
@@ -101,7 +163,8 @@ pub fn inspect(sys: &dyn Sys, device: &str, force: bool) -> Result<Backing> {
             bytes: usable.iter().map(|z| z.capacity).max().unwrap_or(0),
         }),
         usable_bytes: usable.iter().map(|z| z.capacity).fold(0, u64::saturating_add),
-        loses: found,
+        bytes,
+        holds,
         path,
         name,
     })
@@ -188,50 +251,16 @@ fn check_unused(sys: &dyn Sys, path: &str, name: &str) -> Result<()> {
     })
 }
 
-/// What the device has: a file system, swap area, RAID member, partition table. With
-/// `force`, it need not be found out.
-fn signature(sys: &dyn Sys, path: &str, force: bool) -> Result<Option<String>> {
-    let ran = match sys.run(&["blkid", "-p", "-o", "export", path], &mut || ()) {
-        Ok(ran) => ran,
-        Err(_) if force => return Ok(None),
-        Err(e) => {
-            return Err(Error::new(Kind::Environment, format!("cannot run blkid: {}", reason(&e)))
-                .hint("install util-linux, or skip the check with --force"))
-        }
-    };
-    let what: Vec<&str> = ["TYPE=", "PTTYPE="]
-        .iter()
-        .filter_map(|key| ran.stdout.lines().find_map(|l| l.strip_prefix(key)))
-        .collect();
-    // What blkid says of any partition, also of an empty one.
-    let said_anyway = |l: &str| l.starts_with("DEVNAME=") || l.starts_with("PART_ENTRY_");
-    match (ran.status, what.as_slice()) {
-        // Nothing found.
-        (Some(2), _) => Ok(None),
-        (Some(0), []) if ran.stdout.lines().all(said_anyway) => Ok(None),
-        (Some(0), [what, ..]) => Ok(Some(format!("a signature of `{what}`"))),
-        // 8: several signatures that contradict each other.
-        (Some(0 | 8), _) => Ok(Some("signatures of an unknown format".to_string())),
-        _ if force => Ok(None),
-        _ => Err(Error::new(
-            Kind::Kernel,
-            format!("cannot look for signatures: {}", ran.complaint()),
-        )),
-    }
-}
-
-const LOSES_ALL: &str = "--force takes the device anyway; the data on it is lost";
-
-fn check_empty(path: &str, usable: &[Zone]) -> Result<()> {
-    let written = usable.iter().filter(|z| z.state == State::Written).count();
-    if written == 0 {
-        return Ok(());
-    }
-    Err(Error::new(
-        Kind::Busy,
-        format!("{path}: {written} of {} zones are not empty", usable.len()),
-    )
-    .hint(format!("`blkzone reset {path}` empties it; {LOSES_ALL}")))
+/// The size of virtual zones that the module chooses (kmod/virtual.c).
+pub fn default_zone(sys: &dyn Sys, backing: &Backing, unit: u64) -> u64 {
+    const ZONES: u64 = 256;
+    const MOST: u64 = 256 << 20;
+    let limits = ["optimal_io_size", "discard_granularity", "write_stream_granularity"];
+    let disk = queue::disk_of(sys, &backing.name);
+    let told = limits.iter().filter_map(|limit| queue::limit(sys, &disk, limit));
+    let told = told.max().filter(|told| told.is_multiple_of(unit)).unwrap_or(unit);
+    let share = (backing.bytes / ZONES).min(MOST);
+    (share - share % told).max(told)
 }
 
 /// Refuses a device with too few zones to write one while GC empties another.

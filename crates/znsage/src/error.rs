@@ -20,12 +20,14 @@ pub enum Kind {
     Environment = 3,
     /// The device cannot be used, or not with these settings.
     Device = 4,
-    /// The device is in use or holds data.
+    /// The device is in use.
     Busy = 5,
     /// Not enough memory or swap space.
     Space = 6,
     /// The kernel refused, or an I/O error.
     Kernel = 7,
+    /// The device holds data; `--yes` takes it.
+    Data = 18,
     /// Ctrl-C or SIGTERM.
     Interrupted = 130,
 }

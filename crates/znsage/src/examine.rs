@@ -4,6 +4,7 @@
 use crate::cli::OnArgs;
 use crate::device::{self, Backing};
 use crate::error::{Error, Kind, Result};
+use crate::record::{self, Owner};
 use crate::sys::Sys;
 use crate::{resume, swaps, units};
 
@@ -30,6 +31,20 @@ pub fn examine(sys: &dyn Sys, args: &OnArgs, page: u64) -> Result<Backing> {
     check_settings(args, &backing, page)?;
     check_memory(sys, args, &backing, page)?;
     Ok(backing)
+}
+
+/// The error of `on` for a device that holds data of others.
+pub fn check_owner(sys: &dyn Sys, backing: &Backing) -> Result<()> {
+    let Err(e) = backing.refusal() else { return Ok(()) };
+    let holds = &backing.holds;
+    match record::owner(sys, &backing.name, &holds.signatures, holds.sample.as_ref()) {
+        Owner::Znsage => Ok(()),
+        Owner::Unknown => Err(e),
+        Owner::Other(why) => {
+            let hint = e.hint.clone().unwrap_or_default();
+            Err(e.hint(format!("{why}\n{hint}")))
+        }
+    }
 }
 
 /// The module repeats these checks, but answers only "invalid argument".
@@ -76,7 +91,7 @@ fn check_size(size: u64, args: &OnArgs, backing: &Backing, page: u64) -> Result<
     let shown = units::size(size);
     let least = MIN_PAGES * page;
     if size < least {
-        return Err(Error::new(Kind::Device, format!("--size: {shown} is too small"))
+        return Err(Error::new(Kind::Device, format!("--size: {size} bytes are too small"))
             .hint(format!("the minimum is {}", units::size(least))));
     }
     let (held_back, compresses) = (args.over_provisioning, args.compresses());
@@ -122,14 +137,19 @@ fn check_write_size(
     Err(Error::new(Kind::Device, format!("{option}: {why}")).hint(hint))
 }
 
-fn check_memory(sys: &dyn Sys, args: &OnArgs, backing: &Backing, page: u64) -> Result<()> {
+/// Memory for the map, about.
+pub fn map_bytes(args: &OnArgs, backing: &Backing, page: u64) -> u64 {
     // With --size the module also maps spare zones, which it counts itself.
     let size = args.size.unwrap_or(backing.usable_bytes);
-    let need = if args.compresses() {
+    if args.compresses() {
         size / page * PACKED_MAP_BYTES
     } else {
         (size.min(backing.usable_bytes) / page).min(device::MAX_BLOCKS) * MAP_BYTES
-    };
+    }
+}
+
+fn check_memory(sys: &dyn Sys, args: &OnArgs, backing: &Backing, page: u64) -> Result<()> {
+    let need = map_bytes(args, backing, page);
     let have = swaps::available_memory(sys)?;
     if need <= have {
         return Ok(());

@@ -117,11 +117,14 @@ fn order(device: Option<&str>, disks: &str) -> String {
     // systemd-modules-load loads policy modules. systemd mounts configfs as soon as
     // it sees the module, so wait for that. The swap units come after those of the
     // disks, so that systemd stops them before; sections get the first numbers.
+    let records = crate::record::DIRECTORY;
     let _ = write!(
         text,
         "After=systemd-modules-load.service sys-kernel-config.mount\n\
          Wants=sys-kernel-config.mount\n\
          After={disks}\n\
+         RequiresMountsFor={records}\n\
+         After=systemd-remount-fs.service\n\
          Before=swap.target\n\
          Conflicts=umount.target\n\
          Before=umount.target\n"

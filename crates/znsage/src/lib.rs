@@ -25,6 +25,7 @@ mod sys;
 // Parts of the machine.
 mod cgroups;
 mod configfs;
+mod contents;
 mod counters;
 mod machine;
 mod module;
@@ -39,6 +40,8 @@ mod details;
 mod device;
 mod scheduler;
 
+mod record;
+
 // What several commands need.
 mod conf;
 mod examine;
@@ -49,6 +52,7 @@ mod section;
 // Commands.
 mod bench;
 mod check;
+mod dry_run;
 mod estimate;
 mod generator;
 mod list;
@@ -145,6 +149,7 @@ fn run(sys: &dyn Sys, command: &Command, page: u64, json: bool, catch: fn()) -> 
         }};
     }
     Ok(match command {
+        Command::On(what @ OnCommand::DryRun(_)) => outcome!(dry_run::run(sys, what, page)?),
         Command::On(what) => outcome!(on::run(sys, what, page)?),
         Command::Off(args) => outcome!(off::run(sys, args)?),
         Command::List(args) => outcome!(list::run(sys, args.all, page)?),

@@ -10,7 +10,7 @@ use crate::cli::OnArgs;
 use crate::counters::{self, Device};
 use crate::device;
 use crate::error::{Error, Kind, Result};
-use crate::examine::examine;
+use crate::examine::{check_owner, examine};
 use crate::queue::{self, limit};
 use crate::sys::{require_root, Sys};
 use crate::units::{self, table};
@@ -154,7 +154,7 @@ fn verdict(sys: &dyn Sys, path: &str, name: &str, page: u64) -> Result<()> {
     // This check works without root, too.
     device::check_kind(sys, path, name)?;
     require_root(sys, "tell whether it is in use")?;
-    examine(sys, &OnArgs::plain(path), page).map(drop)
+    check_owner(sys, &examine(sys, &OnArgs::plain(path), page)?)
 }
 
 fn zones(sys: &dyn Sys, path: &str) -> Option<Zones> {
@@ -241,7 +241,7 @@ impl Report {
         let without = |d: &&Candidate| d.kind == NO_ZONES && d.usable == Some(true);
         for device in self.devices.iter().filter(without) {
             text += &format!(
-                "\n{}: no known data is on it; `znsage on` makes virtual zones, and what is on \
+                "\n{}: no data was found on it; `znsage on` makes virtual zones, and what is on \
                  it is lost\n",
                 device.path
             );

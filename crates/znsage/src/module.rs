@@ -28,6 +28,8 @@ pub fn find(sys: &dyn Sys) -> Result<Source> {
         return Ok(Source::Loaded);
     }
     if let Some(path) = sys.env(MODULE_ENV) {
+        let path = std::path::absolute(&path).map_err(|e| Error::io("find", path.as_ref(), e))?;
+        let path = path.to_string_lossy().into_owned();
         check_file(sys, &path)?;
         return Ok(Source::File(path));
     }

@@ -4,13 +4,14 @@
 use serde_json::json;
 
 use crate::cli::OffArgs;
+use crate::contents::{self, Sample};
 use crate::counters::{self, Device};
 use crate::error::{Error, Kind, Result};
 use crate::progress::Progress;
 use crate::swaps::Area;
 use crate::sys::{require_root, LogLine, Sys};
 use crate::zones::State;
-use crate::{configfs, module, queue, scheduler, section, swaps, units};
+use crate::{configfs, device, module, queue, record, scheduler, section, swaps, units};
 
 #[derive(Debug, Default)]
 pub struct Report {
@@ -40,6 +41,8 @@ pub enum Left {
     SomeFailed,
     /// Everything: it takes no discards.
     Everything,
+    /// Likewise: it takes discards and does nothing.
+    Ignored,
     Unknown,
 }
 
@@ -58,11 +61,12 @@ pub fn run(sys: &dyn Sys, args: &OffArgs) -> Result<Report> {
     }
     for device in &devices {
         let seen = sys.kernel_log().last().map_or(0, |l| l.number);
+        let before = sample(sys, device);
         turn_off(sys, device)?;
         report.off.push(TurnedOff {
             name: device.name.clone(),
             backing: device.backing.clone(),
-            left: left(sys, device, seen),
+            left: settle(sys, device, before, left(sys, device, seen)),
         });
     }
     if args.device.is_none() && args.config.is_none() {
@@ -144,6 +148,33 @@ fn left(sys: &dyn Sys, device: &Device, seen: u64) -> Left {
     Left::Zones(count(State::Written) + count(State::Dead).min(device.zones.retired))
 }
 
+/// Pages of a device without zones.
+fn sample(sys: &dyn Sys, device: &Device) -> Option<Sample> {
+    let backing = &device.backing;
+    if queue::is_zoned(sys, &queue::disk_of(sys, backing)) {
+        return None;
+    }
+    Sample::take(sys, &format!("/dev/{backing}"), device::size(sys, backing)?).ok()
+}
+
+/// Wipes the swap header and records what is left. The device is off, so failures are
+/// no errors: the next `on` looks at the device anyway.
+fn settle(sys: &dyn Sys, device: &Device, before: Option<Sample>, left: Left) -> Left {
+    let backing = &device.backing;
+    if left == Left::Zones(0) {
+        let _ = record::end(sys, backing, Some(&Sample::default()));
+    }
+    let Some(before) = before else { return left };
+    let _ = contents::clear(sys, &format!("/dev/{backing}"), 0);
+    let Some(now) = sample(sys, device) else { return left };
+    let _ = record::end(sys, backing, Some(&now));
+    let used = device.zones.total.saturating_mul(device.zone_bytes);
+    match left {
+        Left::Discarded if now.keeps(&before, used) => Left::Ignored,
+        left => left,
+    }
+}
+
 /// Runs swapoff and shows its progress.
 fn disable_swap(sys: &dyn Sys, device: &Device, used_bytes: u64) -> Result<()> {
     let mut progress = Progress::new();
@@ -212,6 +243,9 @@ impl Report {
                 ),
                 Left::Everything => format!(
                     "{name} is off; {backing} takes no discards, so swapped-out pages stay on it\n"
+                ),
+                Left::Ignored => format!(
+                    "{name} is off; {backing} ignores discards, so swapped-out pages stay on it\n"
                 ),
                 Left::Zones(0) => format!("{name} is off, {backing} is empty\n"),
                 Left::Zones(n) => format!(

@@ -11,11 +11,11 @@ use crate::cli::{OnArgs, OnCommand};
 use crate::counters::{self, Device};
 use crate::device::{self, Backing};
 use crate::error::{reason, Error, Kind, Result};
-use crate::examine::examine;
+use crate::examine::{check_owner, examine};
 use crate::module::{self, Source};
 use crate::sys::{require_root, Sys};
 use crate::undo::Undo;
-use crate::{choices, conf, configfs, queue, scheduler, section, swaps, units};
+use crate::{choices, conf, configfs, contents, queue, record, scheduler, section, swaps, units};
 
 /// The module's default (kmod/geometry.c).
 const DEFAULT_CHUNK: u64 = 256 << 10;
@@ -37,18 +37,25 @@ pub struct Report {
     pub compress: Option<String>,
     /// What was on the device and is lost.
     pub lost: Option<String>,
+    /// Why /var/lib has no record of the device.
+    unrecorded: Option<Error>,
     /// The device keeps what is written to it, also after `off`.
     pub keeps: bool,
 }
 
 pub fn run(sys: &dyn Sys, what: &OnCommand, page: u64) -> Result<Report> {
     require_root(sys, "set up a swap device")?;
+    if let OnCommand::Device(args) = what {
+        clean_up(sys, &args.device)?;
+    }
     match what {
         OnCommand::Device(args) => turn_on(sys, args, None, page),
         OnCommand::Profile(profile) => turn_on(sys, &conf::profile(sys, profile)?, None, page),
+        OnCommand::DryRun(_) => unreachable!("crate::dry_run handles it"),
         OnCommand::Section(name) => {
             let conf = conf::read(sys);
             let args = conf.section(name)?;
+            clean_up(sys, &args.device)?;
             match already_on(sys, args)? {
                 Some(report) => Ok(report),
                 None => {
@@ -59,10 +66,30 @@ pub fn run(sys: &dyn Sys, what: &OnCommand, page: u64) -> Result<Report> {
     }
 }
 
+/// Detaches what an `on` that was killed had attached, but not yet made swap.
+fn clean_up(sys: &dyn Sys, device: &str) -> Result<()> {
+    let Ok((_, name)) = device::locate(sys, device) else { return Ok(()) };
+    let unfinished = configfs::unfinished(&name);
+    if !sys.exists(&unfinished) {
+        return Ok(());
+    }
+    for device in counters::all(sys)?.into_iter().filter(|d| d.backing == name) {
+        if swaps::area(sys, &device.name).is_none() {
+            configfs::power_off(sys, &device.config)?;
+            configfs::remove(sys, &device.config)?;
+            scheduler::restore(sys, &name)?;
+        }
+    }
+    sys.forget(&unfinished).map_err(|e| Error::io("remove", &sys.at(&unfinished), e))
+}
+
 /// `section` is the section of znsage.conf that `args` comes from.
 fn turn_on(sys: &dyn Sys, args: &OnArgs, section: Option<&str>, page: u64) -> Result<Report> {
     let backing = examine(sys, args, page)?;
     let source = module::find(sys)?;
+    if !args.force {
+        consent(sys, &backing)?;
+    }
 
     let chunk = args.chunk.or(largest_common_chunk(sys, args, &backing, page));
     let mut undo = Undo::new(sys);
@@ -73,6 +100,43 @@ fn turn_on(sys: &dyn Sys, args: &OnArgs, section: Option<&str>, page: u64) -> Re
     match remembered.and_then(|()| set_up(sys, args, &backing, chunk, &source, &mut undo)) {
         Ok(report) => Ok(report),
         Err(e) => Err(undo.roll_back(e)),
+    }
+}
+
+/// Asks before data of others is lost.
+fn consent(sys: &dyn Sys, backing: &Backing) -> Result<()> {
+    let Err(e) = check_owner(sys, backing) else { return Ok(()) };
+    let question = format!(
+        "{} ({}).\nAll of it will be lost. Type yes to continue: ",
+        e.message,
+        units::size(backing.bytes)
+    );
+    let answer = sys.ask(&question).map_err(|e| Error::io("ask on", "the terminal".as_ref(), e))?;
+    match answer.as_deref() {
+        Some("yes") => Ok(()),
+        Some(_) => Err(Error::new(Kind::Interrupted, "nothing was changed")),
+        None => Err(e),
+    }
+}
+
+/// Other tools must not take the device for what it was, now or when it is off.
+fn wipe(sys: &dyn Sys, backing: &Backing) -> Result<()> {
+    let (path, found) = (&backing.path, &backing.holds.signatures);
+    if found.is_empty() {
+        return Ok(());
+    }
+    match &backing.zones {
+        None => contents::wipe(sys, path, found, backing.bytes),
+        // The module resets the others.
+        Some(_) => {
+            let zones = sys.zones(path).map_err(|e| Error::io("report", &sys.at(path), e))?;
+            let sectors = queue::limit(sys, &backing.name, "chunk_sectors").unwrap_or(0);
+            let conventional = |s: &&contents::Signature| {
+                let zone = s.offset.checked_div(sectors * device::SECTOR);
+                zone.and_then(|n| zones.get(n as usize)).is_some_and(|z| !z.sequential)
+            };
+            found.iter().filter(conventional).try_for_each(|s| contents::wipe_one(sys, path, s))
+        }
     }
 }
 
@@ -109,6 +173,16 @@ fn set_up(
             .map_err(|e| choices::refused(sys, attribute, &value).unwrap_or(e))?;
     }
     check_interrupt(sys)?;
+    let (uuid, unrecorded) = record::begin(sys, name, undo)?;
+    wipe(sys, backing)?;
+    check_interrupt(sys)?;
+    let unfinished = configfs::unfinished(name);
+    undo.push("forget that the device is not set up yet", {
+        let path = unfinished.clone();
+        move |sys| sys.forget(&path).map_err(|e| Error::io("remove", &sys.at(&path), e))
+    });
+    let failed = |verb| |e| Error::io(verb, &sys.at(&unfinished), e);
+    sys.save(&unfinished, "").map_err(failed("write"))?;
     attach(sys, args, backing)?;
     undo.push("detach the device", {
         let name = name.to_string();
@@ -119,7 +193,9 @@ fn set_up(
         scheduler::choose(sys, name, undo)?;
     }
     check_interrupt(sys)?;
-    enable(sys, args, backing, undo)
+    let report = enable(sys, args, backing, &uuid, undo)?;
+    sys.forget(&unfinished).map_err(failed("remove"))?;
+    Ok(Report { unrecorded, ..report })
 }
 
 /// Checks for a signal between two steps, never within one.
@@ -159,7 +235,10 @@ fn settings(args: &OnArgs, backing: &Backing, chunk: Option<u64>) -> Vec<(&'stat
         ("pace", args.pace.map(u64::from)),
         ("deadline_us", args.deadline_us.map(u64::from)),
         // The module cannot see whether a device without zones is empty.
-        ("force", (args.force || backing.zones.is_none()).then_some(1)),
+        (
+            "force",
+            (args.force || backing.zones.is_none() || backing.loses().is_some()).then_some(1),
+        ),
         ("keep_slots", args.keep_slots.then_some(1)),
     ];
     list.extend(
@@ -188,7 +267,7 @@ fn refused(e: &io::Error, args: &OnArgs, path: &str, logged: Option<String>) -> 
         Some(libc::EBUSY) => (Kind::Busy, "the device is in use"),
         Some(libc::EAGAIN) => (Kind::Busy, "try again when the system is back"),
         Some(libc::ENOTEMPTY) => {
-            (Kind::Busy, "--force takes the device anyway; the data on it is lost")
+            (Kind::Data, "--yes takes the device anyway; the data on it is lost")
         }
         Some(libc::EUSERS) => (
             Kind::Busy,
@@ -224,22 +303,34 @@ fn refused(e: &io::Error, args: &OnArgs, path: &str, logged: Option<String>) -> 
 }
 
 /// From the attached disk to the enabled swap area.
-fn enable(sys: &dyn Sys, args: &OnArgs, backing: &Backing, undo: &mut Undo) -> Result<Report> {
+fn enable(
+    sys: &dyn Sys,
+    args: &OnArgs,
+    backing: &Backing,
+    uuid: &str,
+    undo: &mut Undo,
+) -> Result<Report> {
     let name = format!("znsage{}", configfs::index(sys, &backing.name)?);
     // The filler has no priority, and so comes last: the kernel must not use it. Kernel
     // 7.3 uses areas without one in turn, so the device needs one.
     let priority = args.priority.or(args.keep_slots.then_some(0));
-    enable_area(sys, format!("/dev/{name}"), priority, undo)?;
+    enable_area(sys, format!("/dev/{name}"), Some(uuid), priority, undo)?;
     if args.keep_slots {
-        enable_area(sys, swaps::filler_node(&name), None, undo)?;
+        enable_area(sys, swaps::filler_node(&name), None, None, undo)?;
     }
-    let lost = backing.loses.clone();
+    let lost = backing.loses();
     Ok(Report { lost, ..report(sys, counters::read(sys, &name)?, &backing.path)? })
 }
 
-fn enable_area(sys: &dyn Sys, node: String, priority: Option<u16>, undo: &mut Undo) -> Result<()> {
+fn enable_area(
+    sys: &dyn Sys,
+    node: String,
+    uuid: Option<&str>,
+    priority: Option<u16>,
+    undo: &mut Undo,
+) -> Result<()> {
     wait_for(sys, &node)?;
-    swaps::make(sys, &node)?;
+    swaps::make(sys, &node, record::LABEL, uuid)?;
     undo.push("disable the swap", {
         let node = node.clone();
         move |sys| match swaps::is_on(sys, &node) {
@@ -259,6 +350,7 @@ fn report(sys: &dyn Sys, device: Device, path: &str) -> Result<Report> {
         encrypt: counters::value(sys, &device.name, "encrypt").ok(),
         compress: counters::value(sys, &device.name, "compress").ok(),
         lost: None,
+        unrecorded: None,
         keeps: queue::keeps(sys, &device.backing),
         device,
     })
@@ -295,14 +387,13 @@ fn already_on(sys: &dyn Sys, args: &OnArgs) -> Result<Option<Report>> {
     }
 }
 
-/// At boot a device is usually not empty because the power failed while it was on.
 fn with_section_hint(e: Error, section: &str) -> Error {
-    if e.kind != Kind::Busy || !e.hint.as_ref().is_some_and(|hint| hint.contains("--force")) {
+    if e.kind != Kind::Data {
         return e;
     }
     let hint = e.hint.clone().unwrap_or_default();
     e.hint(format!(
-        "{hint}\nafter a power failure, or if the device could not be emptied at shutdown:\n\
+        "{hint}\nthe section takes what znsage itself left on this drive, and nothing else;\n\
          `force = yes` in section {section} takes the device at every boot, even if it holds data"
     ))
 }
@@ -342,6 +433,10 @@ impl Report {
         let mut notes = String::new();
         if let Some(lost) = &self.lost {
             notes += &format!("{} had {lost}: it is lost\n", self.backing_path);
+        }
+        if let Some(why) = &self.unrecorded {
+            notes +=
+                &format!("{why}: after a power failure `on` will ask before it takes the device\n");
         }
         if self.keep_slots {
             notes +=

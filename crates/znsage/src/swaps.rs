@@ -108,8 +108,11 @@ fn tool(sys: &dyn Sys, argv: &[&str], tick: &mut dyn FnMut()) -> Result<Ran> {
     }
 }
 
-pub fn make(sys: &dyn Sys, node: &str) -> Result<()> {
-    tool(sys, &["mkswap", node], &mut || ()).map(drop)
+/// `label` and `uuid` tell later that the area was znsage's.
+pub fn make(sys: &dyn Sys, node: &str, label: &str, uuid: Option<&str>) -> Result<()> {
+    let uuid = uuid.map_or(Vec::new(), |uuid| vec!["--uuid", uuid]);
+    let argv = [vec!["mkswap", "--label", label], uuid, vec![node]].concat();
+    tool(sys, &argv, &mut || ()).map(drop)
 }
 
 /// Without a priority the kernel puts the area below all present ones.

@@ -4,7 +4,7 @@
 use std::fs;
 
 use super::devices::CONVENTIONAL;
-use super::refusals::{on_refused, BUSY};
+use super::refusals::{on_refused, BUSY, DATA};
 use crate::device::{load_module, znsage_json, Device, CONFIG};
 use crate::ensure;
 use crate::guest;
@@ -145,17 +145,17 @@ fn what_holds_data(_: &mut Log) -> Outcome {
     let null = NullBlk::conventional(&[("size", "64")])?;
     let node = null.node();
     guest::ok(&["mkswap", &node])?;
-    on_refused(&node, &[], BUSY, &["signature of `swap`", "--force"])?;
+    on_refused(&node, &[], DATA, &["signature of `swap`", "--yes"])?;
     guest::ok(&["swapon", &node])?;
     on_refused(&node, &["--force"], BUSY, &["in use as swap", "swapoff"])?;
     guest::ok(&["swapoff", &node])?;
     let report = znsage_json(&["on", &node, "--force", "--zone-size", "1M"])?;
-    ensure!(report["lost"] == "a signature of `swap`", "on: {report}");
+    ensure!(report["lost"] == "a signature of `swap` at byte 4086", "on: {report}");
     ensure!(report["keeps_pages_after_off"] == false, "on: {report}");
     let off = znsage_json(&["off"])?;
     ensure!(off["off"][0]["discarded"] == true, "off: {off}");
     fs::write(&node, table_of_one_partition()).context(&node)?;
-    on_refused(&node, &[], BUSY, &["signature of `dos`", "--force"])
+    on_refused(&node, &[], DATA, &["signature of `dos`", "--yes"])
 }
 
 /// A DOS partition table: 32 MiB from the first MiB on.

@@ -76,12 +76,13 @@ fn start_after_stop(story: &mut Story, machine: &mut Machine) -> Outcome {
 }
 
 /// Adds a section with a mistake and one whose device is missing. The first section's
-/// device still holds the swap of the run before.
+/// device still holds the swap of the run before, as if of another machine: without a
+/// record.
 fn prepare_mistakes(machine: &mut Machine) -> Outcome {
     machine.ok(&format!(
         "printf '[broken]\\ndevice = {BY_ID}ZNS0\\nprio = 5\\n[late]\\ndevice = {BY_ID}LATE\\n' >> {FILE}; \
          mkdir -p /etc/systemd/system.conf.d; \
-         printf '[Manager]\\nDefaultDeviceTimeoutSec=20\\n' > /etc/systemd/system.conf.d/short.conf; sync"
+         printf '[Manager]\\nDefaultDeviceTimeoutSec=20\\n' > /etc/systemd/system.conf.d/short.conf; rm /var/lib/znsage/*; sync"
     ))?;
     machine.unplug(LATE.serial)
 }
@@ -90,7 +91,7 @@ fn start_with_mistakes(story: &mut Story, machine: &mut Machine) -> Outcome {
     story.check("third start, though swap fails", machine.up());
     story.check(
         "a device that holds something is refused",
-        failed(machine, "swap", "`force = yes` in section swap takes it each time"),
+        failed(machine, "swap", "`force = yes` in section swap takes the device at every boot"),
     );
     story.check(
         "a mistake in the file is told",

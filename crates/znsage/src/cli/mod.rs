@@ -21,9 +21,10 @@ Exit status:
   2    invalid command line, or invalid section of znsage.conf
   3    environment: not root, module missing or for another kernel, missing tool
   4    the device cannot be used, or not with these settings
-  5    the device is in use or holds data
+  5    the device is in use
   6    not enough memory or swap space
   7    the kernel refused, or an I/O error
+  18   the device holds data; `on --yes` takes it
   130  interrupted; changes are undone (sim sweep keeps finished runs)
 
 Environment:

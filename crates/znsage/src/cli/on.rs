@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Args, FromArgMatches, ValueEnum};
+use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, ValueEnum};
 
 use crate::units::{parse_name, parse_section, parse_size};
 
@@ -15,6 +15,8 @@ pub enum OnCommand {
     Device(Box<OnArgs>),
     Profile(Profile),
     Section(String),
+    /// One of the others.
+    DryRun(Box<OnCommand>),
 }
 
 #[derive(Debug)]
@@ -27,6 +29,7 @@ pub struct Profile {
 
 const CONFIG: &str = "config";
 const PROFILE: &str = "profile";
+const DRY_RUN: &str = "dry-run";
 
 impl Args for OnCommand {
     fn augment_args(command: clap::Command) -> clap::Command {
@@ -55,6 +58,14 @@ impl Args for OnCommand {
                     .value_parser(clap::value_parser!(PathBuf))
                     .conflicts_with(CONFIG),
             )
+            .arg(
+                Arg::new(DRY_RUN)
+                    .long(DRY_RUN)
+                    .help(
+                        "Show what the device holds and what `on` would make of it; change nothing",
+                    )
+                    .action(ArgAction::SetTrue),
+            )
     }
 
     fn augment_args_for_update(command: clap::Command) -> clap::Command {
@@ -64,6 +75,21 @@ impl Args for OnCommand {
 
 impl FromArgMatches for OnCommand {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let what = Self::of(matches)?;
+        Ok(match matches.get_flag(DRY_RUN) {
+            true => OnCommand::DryRun(Box::new(what)),
+            false => what,
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl OnCommand {
+    fn of(matches: &ArgMatches) -> Result<Self, clap::Error> {
         if let Some(section) = matches.get_one::<String>(CONFIG) {
             return Ok(OnCommand::Section(section.clone()));
         }
@@ -76,11 +102,6 @@ impl FromArgMatches for OnCommand {
                 given: given(matches),
             }),
         })
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
     }
 }
 
@@ -176,8 +197,8 @@ pub struct OnArgs {
     #[arg(long)]
     pub keep_slots: bool,
 
-    /// Take the device even if it holds data; the data is lost
-    #[arg(long)]
+    /// Take the device even if it holds data, without asking; the data is lost
+    #[arg(long, visible_alias = "yes")]
     pub force: bool,
 }
 

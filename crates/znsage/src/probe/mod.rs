@@ -54,7 +54,12 @@ pub struct Report {
 /// Checks everything, and asks the user.
 pub fn prepare(sys: &dyn Sys, args: &ProbeArgs, page: u64) -> Result<Ready> {
     require_root(sys, "measure a device")?;
-    let backing = device::inspect(sys, &args.device, args.force)?;
+    let mut backing = device::inspect(sys, &args.device, args.force)?;
+    // The question below is about any other data.
+    backing.holds.sample = None;
+    if !args.force {
+        backing.refusal()?;
+    }
     crate::resume::check(sys, &backing.path, &backing.name)?;
     let layout = Layout::of(sys, &backing, page)?;
     let zones = backing.zones.as_ref().map_or(0, |zones| zones.number);

@@ -114,7 +114,8 @@ impl Case {
         self.seen = self.fake.effects.borrow().len();
         let outcome = run(&self.fake, words);
         let effects = self.fake.effects.borrow();
-        let harmless = ["run blkid", "run modprobe --dry-run", "run modinfo", "run fio --version"];
+        let harmless =
+            ["run wipefs --json", "run modprobe --dry-run", "run modinfo", "run fio --version"];
         let acted = |effect: &String| !harmless.iter().any(|look| effect.starts_with(look));
         match outcome {
             Ok(outcome) => {
@@ -139,6 +140,11 @@ impl Case {
             "put" => fake.put(first, &text()),
             "add" => fake.put(first, &(fake.read(first).unwrap() + &text())),
             "remove" => rest.split(' ').for_each(|path| fake.remove(path)),
+            // Pages of data behind an empty one.
+            "filled" => {
+                let data = "x".repeat(more.parse().unwrap());
+                fake.put(first, &("\0".repeat(4096) + &data));
+            }
             "dir" => fake.put_dir(first),
             "link" => fake.put_link(first, more),
             "block" => add_block(fake, first, more.parse().unwrap()),

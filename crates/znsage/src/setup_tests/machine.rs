@@ -30,6 +30,9 @@ pub fn machine() -> Fake {
     fake.put("/sys/block/nvme1n1/queue/zone_append_max_bytes", "131072\n");
     fake.put("/sys/block/nvme1n1/queue/scheduler", SCHEDULERS);
     fake.put_dir("/run/znsage");
+    fake.put_dir("/var/lib/znsage");
+    fake.put("/sys/block/nvme1n1/wwid", "eui.0025385000000001\n");
+    fake.put("/proc/sys/kernel/random/uuid", "5f1a0000-0000-4000-8000-00000000000a\n");
     fake.put("/sys/block/nvme1n1/ro", "0\n");
     fake.put_dir("/sys/block/nvme1n1/holders");
     fake.put("/proc/swaps", NO_SWAP);
@@ -98,12 +101,12 @@ pub fn ended(status: i32, stderr: &str) -> Ran {
 /// The programs that the command runs.
 pub fn program(fake: &Fake, argv: &[&str]) -> Ran {
     match argv {
-        ["blkid", ..] => return ended(2, ""),
+        ["wipefs", ..] => {}
         ["modprobe", "--dry-run", "znsage"] => {
             let here = fake.exists("/lib/modules/6.12.0-test/modules.dep");
             return ended(i32::from(!here), "");
         }
-        ["modprobe", "configfs"] | ["mkswap", _] | ["blkdiscard", ..] => {}
+        ["modprobe", "configfs"] | ["mkswap", ..] | ["blkdiscard", ..] => {}
         ["modinfo", "-F", "version", "znsage"] => {
             let stdout = concat!(env!("CARGO_PKG_VERSION"), "\n").to_string();
             return Ran { status: Some(0), stdout, stderr: String::new() };
@@ -245,7 +248,8 @@ pub fn on() -> Fake {
 pub fn add_well(fake: &Fake) {
     fake.put("/boot/config-6.12.0-test", "CONFIG_SWAP=y\nCONFIG_BLK_DEV_ZONED=y\n");
     fake.put("/lib/modules/6.12.0-test/build/Makefile", "");
-    for tool in ["blkid", "mkswap", "swapon", "swapoff", "modprobe", "modinfo", "insmod", "rmmod"] {
+    for tool in ["wipefs", "mkswap", "swapon", "swapoff", "modprobe", "modinfo", "insmod", "rmmod"]
+    {
         fake.put(&format!("/usr/sbin/{tool}"), "");
     }
     let mounts = fake.read("/proc/mounts").unwrap();

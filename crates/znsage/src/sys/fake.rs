@@ -198,6 +198,18 @@ impl Sys for Fake {
         }
     }
 
+    /// Within what the file of the device has.
+    fn write_at(&self, path: &str, at: u64, bytes: &[u8]) -> io::Result<()> {
+        self.effect(format!("write {path} at {at}"))?;
+        let (full, at) = (self.at(path), at as usize);
+        let mut whole = fs::read(&full)?;
+        let end = whole.len().min(at + bytes.len());
+        if at < end {
+            whole[at..end].copy_from_slice(&bytes[..end - at]);
+        }
+        fs::write(full, whole)
+    }
+
     fn save(&self, path: &str, text: &str) -> io::Result<()> {
         self.effect(format!("save {path} {text}"))?;
         self.put(path, text);

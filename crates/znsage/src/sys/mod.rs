@@ -170,7 +170,9 @@ pub trait Sys {
     // Writing.
 
     fn write(&self, path: &str, text: &str) -> io::Result<()>;
-    /// Creates a file of the command, with its directory: below /run, or a unit.
+    /// Overwrites a part of a device, and waits until it is there.
+    fn write_at(&self, path: &str, at: u64, bytes: &[u8]) -> io::Result<()>;
+    /// Creates a file of the command, with its directory: below /run or /var, or a unit.
     fn save(&self, path: &str, text: &str) -> io::Result<()>;
     /// Creates a symbolic link of the command, with its directory.
     fn link(&self, path: &str, target: &str) -> io::Result<()>;
