@@ -6,12 +6,12 @@ use super::policy::{force_gc, known, set, under_load};
 use crate::cleanup::MOUNT;
 use crate::device::{bench, load_module, module_path, Device, CONFIG};
 use crate::ensure;
-use crate::guest;
+use crate::guest::{self, Setting};
 use crate::kmsg::Log;
 use crate::outcome::{Context, Outcome};
 
 crate::cases![bpf:
-    samples, refused_at_load, ejected, holds_the_module, without_btf (full)];
+    samples, refused_at_load, ejected, unloaded_while_off, holds_the_module, without_btf (full)];
 
 /// The object file of a program.
 fn object(name: &str) -> String {
@@ -128,6 +128,36 @@ fn refused_at_load(_: &mut Log) -> Outcome {
         ensure!(ran.said().contains(why), "{program}: it says {}", ran.said());
     }
     guest::ok(&["rmmod", "znsage"]).map(drop)
+}
+
+/// A policy ends while a device that uses it is turned off. The module holds the end until `off` waits for
+/// it; had `off` already freed the device's workqueue, the policy's last kick would find it.
+fn unloaded_while_off(_: &mut Log) -> Outcome {
+    if !supported()? {
+        return Ok(());
+    }
+    let device = Device::on(&guest::device(MAIN)?, &[])?;
+    guest::ok(&["znsage", "policy", "load", &object("cpu")])?;
+    set(&device, "policy", "bpf-cpu")?;
+    device.swapoff()?;
+    let hold = Setting::set("/sys/module/znsage/parameters/hold_end", "Y")?;
+    guest::ok(&["znsage", "policy", "unload", "bpf-cpu"])?;
+    let ends = guest::eventually(10.0, || known().is_ok_and(|k| !k.contains(&"bpf-cpu".into())));
+    ensure!(ends, "the policy has not ended");
+    let mut off = std::process::Command::new("znsage")
+        .args(["off", &device.node()])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .context("znsage off")?;
+    let stack = format!("/proc/{}/stack", off.id());
+    let waits = guest::eventually(60.0, || {
+        guest::read(&stack).is_ok_and(|stack| stack.contains("znsage_policy_end"))
+    });
+    drop(hold);
+    let status = off.wait().context("znsage off")?;
+    ensure!(waits, "`off` does not wait for the end of the policy");
+    ensure!(status.success(), "`znsage off` fails: {status}");
+    crate::zones::all_empty(&device.backing)
 }
 
 /// A policy whose answers are wrong, or late, is ejected, and `status` says why. Its link stays until it
