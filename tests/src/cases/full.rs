@@ -24,6 +24,8 @@ crate::cases![full: whole_machine (more), cgroup (each), next_area (more), guard
 const MIB: usize = 1 << 20;
 /// Memory of the machine that is not locked.
 const LEFT: u64 = 80 << 20;
+/// With so little room, a device is full.
+const LAST: u64 = 3 << 20;
 /// A cgroup's.
 const LIMIT: u64 = 32 << 20;
 /// What the device certainly holds is about a third of it.
@@ -45,9 +47,17 @@ fn shortage() -> Outcome<Memory> {
     Ok(memory)
 }
 
+/// The free bytes of a swap area; none if it is off.
+fn free(node: &str) -> u64 {
+    let text = guest::read("/proc/swaps").unwrap_or_default();
+    let line = text.lines().find(|line| line.split_whitespace().next() == Some(node));
+    let kib = |line: &str, nth| line.split_whitespace().nth(nth)?.parse::<u64>().ok();
+    line.and_then(|line| Some((kib(line, 2)? - kib(line, 3)?) << 10)).unwrap_or(0)
+}
+
 /// Fills memory with pages that do not shrink until the kernel kills it. Returns the time between
-/// its last 3 % and its death, and how many MiB it got.
-fn glut(group: Option<&Group>) -> Outcome<(Duration, u64)> {
+/// the moment when `left` is less than LAST and its death, and how many MiB it got.
+fn glut(group: Option<&Group>, left: &dyn Fn() -> u64) -> Outcome<(Duration, u64)> {
     let child = spawn(group, |_| {
         score("1000")?;
         let mut parts = Vec::new();
@@ -60,33 +70,32 @@ fn glut(group: Option<&Group>) -> Outcome<(Duration, u64)> {
     })?;
     let status = format!("/proc/{}/status", child.pid());
     let usual = guest::table("/proc/self/status", "VmData")?;
-    let (begin, mut seen) = (Instant::now(), Vec::new());
+    let (begin, mut full, mut most) = (Instant::now(), None, 0);
     while !child.has_spoken() {
-        if let Ok(now) = guest::table(&status, "VmData") {
-            seen.push((now.saturating_sub(usual) >> 10, begin.elapsed()));
+        if left() < LAST {
+            full.get_or_insert(begin.elapsed());
         }
+        most = guest::table(&status, "VmData").map_or(most, |now| most.max(now));
         sleep(Duration::from_millis(20));
     }
     let end = begin.elapsed();
     child.dies_of(Signal::SIGKILL)?;
-    let most = seen.iter().map(|(got, _)| *got).max().unwrap_or(0);
-    let full = seen.iter().find(|(got, _)| got * 100 >= most * 97).map_or(end, |(_, when)| *when);
-    Ok((end - full, most))
+    Ok((end - full.unwrap_or(end), most.saturating_sub(usual) >> 10))
 }
 
 /// The size of stock swap that is compared: what the device holds.
-fn stock(bytes: u64, body: impl FnOnce() -> Outcome<(Duration, u64)>) -> Outcome<(Duration, u64)> {
+fn stock(bytes: u64, group: Option<&Group>) -> Outcome<(Duration, u64)> {
     let device = guest::device(CONVENTIONAL)?;
     guest::ok(&["mkswap", &device, &(bytes >> 10).to_string()])?;
     guest::ok(&["swapon", &device])?;
-    let got = body()?;
+    let got = glut(group, &|| free(&device))?;
     guest::ok(&["swapoff", &device])?;
     guest::ok(&["blkdiscard", &device])?;
     Ok(got)
 }
 
 /// Compares stock swap, an area that promises too much, and one with a filler.
-fn compare(log: &mut Log, body: impl Fn() -> Outcome<(Duration, u64)>) -> Outcome {
+fn compare(log: &mut Log, group: Option<&Group>) -> Outcome {
     for words in
         ["Out of memory", "out of memory", "oom-kill", "Call Trace", "page allocation failure"]
     {
@@ -98,12 +107,13 @@ fn compare(log: &mut Log, body: impl Fn() -> Outcome<(Duration, u64)>) -> Outcom
     let certain = device.counter("certain_bytes")?;
     ensure!(certain < device.counter("size_bytes")? / 2, "{certain} bytes are certain");
     device.finish_sound()?;
-    let (usual, most) = stock(certain, &body)?;
+    let (usual, most) = stock(certain, group)?;
     print!("stock swap {:.1} s, {most} MiB ... ", usual.as_secs_f64());
     for options in [&PROMISE[..], &["--keep-slots"]] {
         let device = Device::on(&backing, options)?;
         let before = log.count(&COMPLAINTS);
-        let (took, got) = body()?;
+        let room = || device.counter("room_bytes").unwrap_or(0);
+        let (took, got) = glut(group, &|| room().min(free(&device.node())))?;
         let said = log.count(&COMPLAINTS) - before;
         print!("{} {:.1} s, {got} MiB, {said} lines ... ", options[0], took.as_secs_f64());
         let bound = 2 * usual + Duration::from_secs(2) * guest::slowness();
@@ -121,7 +131,7 @@ fn whole_machine(log: &mut Log) -> Outcome {
     // The suite itself must survive.
     let _stays = guest::Setting::set("/proc/self/oom_score_adj", "-1000")?;
     let short = shortage()?;
-    let compared = compare(log, || glut(None));
+    let compared = compare(log, None);
     drop(short);
     nix::sys::mman::munlockall().context("munlockall")?;
     compared
@@ -129,7 +139,7 @@ fn whole_machine(log: &mut Log) -> Outcome {
 
 fn cgroup(log: &mut Log) -> Outcome {
     let group = Group::new("full", LIMIT)?;
-    compare(log, || glut(Some(&group)))
+    compare(log, Some(&group))
 }
 
 /// More than the device holds, and less than it and an area of lower priority hold.
