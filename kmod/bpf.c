@@ -74,6 +74,7 @@ void znsage_bpf_detach(const struct znsage_policy *policy,
 #include <linux/bpf_verifier.h>
 #include <linux/btf.h>
 #include <linux/btf_ids.h>
+#include <linux/delay.h>
 #include <linux/percpu.h>
 #include <linux/sched.h>
 
@@ -133,6 +134,22 @@ struct bpf_policy {
 	char why[80];			/* under @ejected */
 	struct work_struct eject;
 };
+
+#ifdef ZNSAGE_DEBUG
+static bool hold_end;
+module_param(hold_end, bool, 0600);
+MODULE_PARM_DESC(hold_end, "a BPF policy that ends waits while this is set");
+
+static void test_hold(void)
+{
+	while (READ_ONCE(hold_end))
+		msleep(20);
+}
+#else
+static void test_hold(void)
+{
+}
+#endif
 
 static LIST_HEAD(attached);		/* under the policy lock */
 static const char *missing = "the module is not initialized";
@@ -366,6 +383,7 @@ static void end(struct bpf_policy *bp, const char *why)
 	bp->dead = true;
 	znsage_unregister_policy(&bp->policy);
 	list_for_each_entry_safe(zd, next, &bp->users, bpf_user) {
+		test_hold();
 		znsage_policy_default(zd);
 		snprintf(zd->ejected, sizeof(zd->ejected), "%s: %s",
 			 bp->policy.name, why);

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Policies in BPF, from `make bpf`: loaded, used, unloaded while in use, ejected.
 
+use std::process::{Child, Stdio};
+
 use super::devices::MAIN;
 use super::policy::{force_gc, known, set, under_load};
 use crate::cleanup::MOUNT;
 use crate::device::{bench, load_module, module_path, Device, CONFIG};
 use crate::ensure;
-use crate::guest;
+use crate::guest::{self, Setting};
 use crate::kmsg::Log;
 use crate::outcome::{Context, Outcome};
 
 crate::cases![bpf:
-    samples, refused_at_load, ejected, holds_the_module, without_btf (full)];
+    samples, refused_at_load, ejected, unloaded_while_off, holds_the_module, without_btf (full)];
 
 /// The object file of a program.
 fn object(name: &str) -> String {
@@ -128,6 +130,41 @@ fn refused_at_load(_: &mut Log) -> Outcome {
         ensure!(ran.said().contains(why), "{program}: it says {}", ran.said());
     }
     guest::ok(&["rmmod", "znsage"]).map(drop)
+}
+
+/// A policy ends while a device that uses it is turned off. The module holds the end until `off` waits for
+/// it; had `off` already freed the device's workqueue, the policy's last kick would find it.
+fn unloaded_while_off(_: &mut Log) -> Outcome {
+    if !supported()? {
+        return Ok(());
+    }
+    let device = Device::on(&guest::device(MAIN)?, &[])?;
+    guest::ok(&["znsage", "policy", "load", &object("cpu")])?;
+    set(&device, "policy", "bpf-cpu")?;
+    device.swapoff()?;
+    let start = |argv: &[&str]| {
+        let mut command = guest::command(argv);
+        command.stdout(Stdio::null()).spawn().context("start a command")
+    };
+    let sleeps_in = |child: &Child, function: &str| {
+        let stack = format!("/proc/{}/stack", child.id());
+        let found =
+            guest::eventually(60.0, || guest::read(&stack).is_ok_and(|s| s.contains(function)));
+        ensure!(found, "it is not in {function}: {}", guest::read(&stack)?);
+        Ok(())
+    };
+    let hold = Setting::set("/sys/module/znsage/parameters/hold_end", "Y")?;
+    let mut unload = start(&["znsage", "policy", "unload", "bpf-cpu"])?;
+    let held = sleeps_in(&unload, "msleep");
+    let mut off = start(&["znsage", "off", &device.node()])?;
+    let waits = held.and_then(|()| sleeps_in(&off, "znsage_policy_end"));
+    drop(hold);
+    for child in [&mut unload, &mut off] {
+        let status = child.wait().context("wait")?;
+        ensure!(status.success(), "{status}");
+    }
+    waits?;
+    crate::zones::all_empty(&device.backing)
 }
 
 /// A policy whose answers are wrong, or late, is ejected, and `status` says why. Its link stays until it

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A swap area that is full, of a device that promises more than it certainly holds, or has a
 //! filler: the kernel kills as soon as with stock swap, with a quiet log, and goes on to another
-//! area.
+//! area. And a machine short of memory, where checks end.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use crate::memory::Memory;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::PAGE;
 
-crate::cases![full: whole_machine (full), cgroup, next_area (more), guard_is_missed];
+crate::cases![full: whole_machine (full), checks_end (full), cgroup, next_area (more), guard_is_missed];
 
 const MIB: usize = 1 << 20;
 /// Memory of the machine that is not locked.
@@ -135,6 +135,36 @@ fn whole_machine(log: &mut Log) -> Outcome {
     drop(short);
     nix::sys::mman::munlockall().context("munlockall")?;
     compared
+}
+
+/// A check holds up all I/O of the device while reclaim waits for some: it must not allocate then.
+fn checks_end(_: &mut Log) -> Outcome {
+    let _stays = guest::Setting::set("/proc/self/oom_score_adj", "-1000")?;
+    let device = Device::on(&guest::device(TIGHT)?, &["--compress", "lz4"])?;
+    let short = shortage()?;
+    let pages = (LEFT + device.counter("certain_bytes")? / 2) as usize / PAGE;
+    let mut child = spawn(None, move |parent| {
+        let mut memory = Memory::new(pages * PAGE)?;
+        memory.huge_pages(false)?;
+        let mut round = 0;
+        while !parent.is_told() {
+            round += 1;
+            memory.fill(0..pages, round);
+        }
+        memory.verify(0..pages, round)
+    })?;
+    let written = || device.counter("host_pages");
+    ensure!(guest::eventually(60.0, || written().is_ok_and(|n| n > 1000)), "no swap-out");
+    let before = written()?;
+    for _ in 0..10 {
+        device.check()?;
+    }
+    ensure!(written()? > before, "nothing was swapped out meanwhile");
+    child.go_on()?;
+    child.join()?;
+    drop(short);
+    nix::sys::mman::munlockall().context("munlockall")?;
+    device.finish_sound()
 }
 
 fn cgroup(log: &mut Log) -> Outcome {

@@ -60,7 +60,10 @@ const EXAMPLES: [(&str, &[[&str; 2]]); 17] = [
     ("znsage-policy", &[["znsage policy load mine.bpf.o", "Load a policy in BPF."]]),
     ("znsage-policy-load", &[["znsage policy load mine.bpf.o", "Load a policy in BPF."]]),
     ("znsage-policy-unload", &[["znsage policy unload mine", "Unload it."]]),
-    ("znsage-guard", &[["znsage guard znsage0", "If `znsage doctor` says that its guard is gone."]]),
+    (
+        "znsage-guard",
+        &[["znsage guard znsage0", "If `znsage doctor` says that its guard is gone."]],
+    ),
     ("znsage-check", &[["znsage check", "Walk the maps of all devices."]]),
     (
         "znsage-bench",
