@@ -98,6 +98,14 @@ pub fn refuses(path: &str, text: &str, errno: i32) -> Outcome {
     }
 }
 
+/// The numbers of a disk's stat file, in the order of the kernel's Documentation/block/stat.rst.
+pub fn block_stat(disk: &str) -> Outcome<Vec<u64>> {
+    let text = read(&format!("/sys/block/{disk}/stat"))?;
+    let numbers: Vec<u64> = text.split_whitespace().filter_map(|n| n.parse().ok()).collect();
+    ensure!(numbers.len() >= 17, "stat of {disk}: {text}");
+    Ok(numbers)
+}
+
 pub fn exists(path: &str) -> bool {
     Path::new(path).exists()
 }

@@ -57,7 +57,22 @@ fn disk(_: &mut Log) -> Outcome {
     no_errors(&device)?;
     device.end()?;
     let (bytes, node) = (64 << 20, null.node());
-    guest::ok(&["cmp", "-n", &bytes.to_string(), &node, "/dev/zero"]).map(drop)
+    guest::ok(&["cmp", "-n", &bytes.to_string(), &node, "/dev/zero"])?;
+    without_discards(&node)
+}
+
+fn without_discards(node: &str) -> Outcome {
+    let discards =
+        || -> Outcome<u64> { Ok(guest::block_stat(node.trim_start_matches("/dev/"))?[11]) };
+    let device = Device::on(node, &["--zone-size", "1M", "--no-discard"])?;
+    device.swapoff()?;
+    let before = discards()?;
+    device.rewrite(4096, 5)?;
+    ensure!(device.counter("zone_resets")? > 0, "no zone was emptied");
+    let sent = discards()? - before;
+    ensure!(sent == 0, "{sent} discards");
+    no_errors(&device)?;
+    device.end()
 }
 
 fn swap_on_a_disk(_: &mut Log) -> Outcome {

@@ -69,11 +69,11 @@ fn status_tells(_: &mut Log) -> Outcome {
     ensure!(shown["policy"] == "single", "policy is {}", shown["policy"]);
     ensure!(shown["name"] == device.name.as_str(), "name is {}", shown["name"]);
     ensure!(device.backing.ends_with(shown["backing"].as_str().unwrap_or("?")), "backing");
-    // iostat's view of the disk: sectors written.
-    let stat = guest::read(&format!("/sys/block/{}/stat", device.name))?;
-    let sectors: u64 = stat.split_whitespace().nth(6).and_then(|n| n.parse().ok()).unwrap_or(0);
+    // iostat's view of the disk: sectors written, time of writes, time in use.
+    let stat = guest::block_stat(&device.name)?;
     let blocks = device.counter("host_blocks")?;
-    ensure!(sectors == 8 * blocks, "{sectors} sectors in stat, {blocks} blocks written");
+    ensure!(stat[6] == 8 * blocks, "{} sectors in stat, {blocks} blocks written", stat[6]);
+    ensure!(stat[7] > 0 && stat[9] > 0, "no time in stat: {stat:?}");
     let zones = &shown["zones"];
     let sum: u64 =
         ["empty", "open", "full", "retired"].iter().filter_map(|k| zones[k].as_u64()).sum();
