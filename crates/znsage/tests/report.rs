@@ -82,7 +82,7 @@ fn invalid_results_are_refused() {
         (vec![put("c.json", r#"{"version": 1, "phases": []}"#)], 2, "is not a complete result"),
         (vec![put("d.json", r#"{"version": 2, "phases": []}"#)], 2, "has version 2"),
         (vec![error], 2, "is an error: no root"),
-        (vec!["/no/such.json".to_string()], 13, "cannot read /no/such.json"),
+        (vec!["/no/such.json".to_string()], 17, "cannot read /no/such.json"),
         (vec![dir.path().to_str().unwrap().to_string()], 2, "no store of a sweep"),
     ] {
         let words: Vec<&str> = ["report"].into_iter().chain(words.iter().map(|w| &w[..])).collect();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Policies in BPF, from `make bpf`: loaded, used, unloaded while in use, ejected.
 
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 
 use super::devices::MAIN;
 use super::policy::{force_gc, known, set, under_load};
@@ -142,28 +142,19 @@ fn unloaded_while_off(_: &mut Log) -> Outcome {
     guest::ok(&["znsage", "policy", "load", &object("cpu")])?;
     set(&device, "policy", "bpf-cpu")?;
     device.swapoff()?;
-    let start = |argv: &[&str]| {
-        let mut command = guest::command(argv);
-        command.stdout(Stdio::null()).spawn().context("start a command")
-    };
-    let sleeps_in = |child: &Child, function: &str| {
-        let stack = format!("/proc/{}/stack", child.id());
-        let found =
-            guest::eventually(60.0, || guest::read(&stack).is_ok_and(|s| s.contains(function)));
-        ensure!(found, "it is not in {function}: {}", guest::read(&stack)?);
-        Ok(())
-    };
     let hold = Setting::set("/sys/module/znsage/parameters/hold_end", "Y")?;
-    let mut unload = start(&["znsage", "policy", "unload", "bpf-cpu"])?;
-    let held = sleeps_in(&unload, "msleep");
-    let mut off = start(&["znsage", "off", &device.node()])?;
-    let waits = held.and_then(|()| sleeps_in(&off, "znsage_policy_end"));
+    guest::ok(&["znsage", "policy", "unload", "bpf-cpu"])?;
+    // The kernel ends it later.
+    let ends = guest::eventually(10.0, || known().is_ok_and(|k| !k.contains(&"bpf-cpu".into())));
+    let mut off = guest::command(&["znsage", "off", &device.node()]);
+    let mut off = off.stdout(Stdio::null()).spawn().context("znsage off")?;
+    let stack = format!("/proc/{}/stack", off.id());
+    let waits = guest::eventually(30.0, || {
+        guest::read(&stack).is_ok_and(|stack| stack.contains("znsage_policy_end"))
+    });
     drop(hold);
-    for child in [&mut unload, &mut off] {
-        let status = child.wait().context("wait")?;
-        ensure!(status.success(), "{status}");
-    }
-    waits?;
+    let status = off.wait().context("znsage off")?;
+    ensure!(ends && waits && status.success(), "ends {ends}, off waits {waits}, off: {status}");
     crate::zones::all_empty(&device.backing)
 }
 
