@@ -12,7 +12,7 @@ use roff::{bold, roman, Roff};
 pub const SECTION: &str = "8";
 
 /// Examples of a page: what to type, and what it does.
-const EXAMPLES: [(&str, &[[&str; 2]]); 17] = [
+const EXAMPLES: [(&str, &[[&str; 2]]); 18] = [
     (
         "znsage",
         &[
