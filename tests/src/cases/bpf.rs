@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Policies in BPF, from `make bpf`: loaded, used, unloaded while in use, ejected.
 
-use std::process::Stdio;
+use std::fs;
 
 use super::devices::MAIN;
 use super::policy::{force_gc, known, set, under_load};
+use crate::child::spawn;
 use crate::cleanup::MOUNT;
 use crate::device::{bench, load_module, module_path, Device, CONFIG};
 use crate::ensure;
@@ -146,16 +147,18 @@ fn unloaded_while_off(_: &mut Log) -> Outcome {
     guest::ok(&["znsage", "policy", "unload", "bpf-cpu"])?;
     // The kernel ends it later.
     let ends = guest::eventually(10.0, || known().is_ok_and(|k| !k.contains(&"bpf-cpu".into())));
-    let mut off = guest::command(&["znsage", "off", &device.node()]);
-    let mut off = off.stdout(Stdio::null()).spawn().context("znsage off")?;
-    let stack = format!("/proc/{}/stack", off.id());
+    let item = format!("{CONFIG}/{}", guest::read(&device.attribute("config"))?);
+    let off = spawn(None, |_| guest::write(&format!("{item}/power"), "0").context("power"))?;
+    let stack = format!("/proc/{}/stack", off.pid());
     let waits = guest::eventually(30.0, || {
         guest::read(&stack).is_ok_and(|stack| stack.contains("znsage_policy_end"))
     });
     drop(hold);
-    let status = off.wait().context("znsage off")?;
-    ensure!(ends && waits && status.success(), "ends {ends}, off waits {waits}, off: {status}");
-    crate::zones::all_empty(&device.backing)
+    off.join()?;
+    ensure!(ends && waits, "the policy ends {ends}, the device waits {waits}");
+    fs::remove_dir(&item).context("remove the item")?;
+    guest::ok(&["rmmod", "znsage"])?;
+    guest::ok(&["blkzone", "reset", &device.backing]).map(drop)
 }
 
 /// A policy whose answers are wrong, or late, is ejected, and `status` says why. Its link stays until it
