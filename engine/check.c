@@ -282,8 +282,10 @@ static void check_zones(struct check *ck)
 	check_shares(ck, counted);
 	check_gc_room(ck);
 	check_lists(ck);
-	active = count[ZSE_ZONE_OPEN] + count[ZSE_ZONE_CLOSING] +
-		 count[ZSE_ZONE_FINISH] + count[ZSE_ZONE_FINISHING] + held;
+	active = count[ZSE_ZONE_OPEN];
+	if (!e->cfg.wide)
+		active += count[ZSE_ZONE_CLOSING] + count[ZSE_ZONE_FINISH] +
+			  count[ZSE_ZONE_FINISHING] + held;
 	if (e->cfg.max_active && active > e->cfg.max_active)
 		violation(ck, "more active zones than the device allows", 0,
 			  active, e->cfg.max_active);

@@ -57,6 +57,7 @@ static void victim_begin(struct zse_engine *e, u32 zone, u32 class)
 
 	zone_set_state(e, zone, ZSE_ZONE_VICTIM);
 	z->cursor = 0;
+	z->kept = false;
 	z->class = class;
 	e->gc.victims[e->gc.nr_victims] = zone;
 	zp_store(&e->gc.nr_victims, e->gc.nr_victims + 1);
@@ -129,8 +130,7 @@ static void begin_victim(struct zse_engine *e)
 	zp_lock(&e->lock, flags);
 	if (zone == ZSE_NONE)
 		share_no_victim(e, none);
-	else if (round_up_unit(e, zp_load(&e->zones[zone].live)) <=
-		 flow_gc_room(e))
+	else if (victim_blocks(e, &e->zones[zone]) <= flow_gc_room(e))
 		victim_begin(e, zone, class);
 	zp_unlock(&e->lock, flags);
 }

@@ -86,10 +86,12 @@ enum zse_oddity {
  *		 ZSE_LEAST_PART to @pack + 1 blocks, as zse_chunk_pack() says
  * @finish:	 zones may be larger on the device than @zone_blocks, so finish
  *		 them when that much is written
- * @max_active:	 zones that may be open or active at a time; 0: no limit
+ * @max_active:	 zones that may be open or active at a time, or if @wide, that
+ *		 may take appends; 0: no limit. If 1, swap-out and GC share it
  * @serial:	 a zone takes one append at a time, as where the kernel emulates
  *		 zone append
- * @wide:	 a zone lies across all of the device, although @max_active is 0
+ * @wide:	 a zone lies across all of the device, which does not know of
+ *		 zones
  * @nr_slots:	 size of the swap area
  * @chunk_blocks: entries that a chunk has room for, for the longest append
  * @batch_blocks: entries with which a chunk is full. While the device is busy,
@@ -296,7 +298,8 @@ struct zse_chunk *zse_stream_end(struct zse_engine *e, u32 stream,
 struct zse_chunk *zse_stream_flush(struct zse_engine *e, u32 stream);
 struct zse_chunk *zse_stream_take(struct zse_engine *e, u32 stream,
 				  u64 born_before);
-void zse_chunk_pack(struct zse_engine *e, struct zse_chunk *c, u32 len);
+void zse_chunk_pack(struct zse_engine *e, struct zse_chunk *c, u32 index,
+		    u32 len);
 bool zse_chunk_fits(struct zse_engine *e, struct zse_chunk *c);
 bool zse_stream_due(const struct zse_engine *e, u32 stream);
 u64 zse_stream_born(const struct zse_engine *e, u32 stream);

@@ -72,8 +72,8 @@ void flow_init(struct zse_engine *e)
 {
 	e->flow.gc_on = true;
 	e->flow.pace = e->cfg.pace;
-	e->flow.low = e->cfg.gc_low;
-	e->flow.high = e->cfg.gc_high;
+	e->flow.low = e->flow.wanted_low = e->cfg.gc_low;
+	e->flow.high = e->flow.wanted_high = e->cfg.gc_high;
 	e->flow.window = window_min(e);
 	e->flow.round_end = e->flow.window;
 	e->flow.shortest = ZSE_NONE;
@@ -183,6 +183,17 @@ u32 flow_kept_zones(const struct zse_engine *e)
 		open = 1;
 	return e->cfg.reserve +
 	       (e->gc.lanes > open ? e->gc.lanes - open : 0);
+}
+
+/*
+ * A zone was reset. If GC has given up a lane and swap-out can do without this
+ * zone, GC has the lane back.
+ */
+void flow_lane_back(struct zse_engine *e)
+{
+	if (e->gc.lanes < zse_gc_lanes(&e->cfg) &&
+	    e->nr_state[ZSE_ZONE_EMPTY] > flow_kept_zones(e) + 1)
+		e->gc.lanes++;
 }
 
 /*
@@ -420,16 +431,14 @@ bool flow_watermarks(const struct zse_engine *e, u32 *low, u32 *high)
 }
 
 /*
- * Set the watermarks to fit the streams, unless they are configured.
+ * Set the watermarks to fit the streams, unless somebody wants others.
  * zse_gc_due() reads them without the lock and must never see 0, or GC would
  * not start.
  */
 void flow_default_watermarks(struct zse_engine *e)
 {
-	u32 low = 0, high = e->cfg.gc_high;
+	u32 low = e->flow.wanted_low, high = e->flow.wanted_high;
 
-	if (e->cfg.gc_low)
-		return;
 	if (!flow_watermarks(e, &low, &high)) {
 		high = 0;
 		flow_watermarks(e, &low, &high);
@@ -444,16 +453,21 @@ void flow_default_watermarks(struct zse_engine *e)
  * @low:  GC starts when fewer zones are empty; 0: the default
  * @high: GC stops when this many are; 0: @low + 1
  *
+ * What is not 0 stays when the policy changes.
+ *
  * Return: false, with nothing changed, unless
  * reserve + GC's lanes <= low < high < zones.
  */
 bool zse_set_watermarks(struct zse_engine *e, u32 low, u32 high)
 {
+	u32 wanted_low = low, wanted_high = high;
 	unsigned long flags;
 
 	if (!flow_watermarks(e, &low, &high))
 		return false;
 	zp_lock(&e->lock, flags);
+	e->flow.wanted_low = wanted_low;
+	e->flow.wanted_high = wanted_high;
 	zp_store(&e->flow.low, low);
 	zp_store(&e->flow.high, high);
 	zp_unlock(&e->lock, flags);

@@ -49,6 +49,8 @@ static void drop_entries(struct zse_engine *e, struct zse_chunk *c, u32 from)
 			recover_move_failed(e, zone, true);
 		else if (c->retries > ZSE_MAX_RETRIES)
 			recover_move_failed(e, zone, false);
+		if (map_is(e, entry->slot, entry->expect))
+			e->zones[zone].kept = true;
 		zone_moved(e, zone, entry_len(e, entry));
 	}
 	e->gc.unplaced -= entries_len(e, c, from, c->nr - from);
@@ -257,7 +259,7 @@ static bool drop_stranded_chunks(struct zse_engine *e)
 	return true;
 }
 
-/* GC gives up a lane until an append works after errors. */
+/* GC gives up a lane: flow_lane_back(). */
 static bool drop_lane(struct zse_engine *e)
 {
 	if (flow_kept_zones(e) == e->cfg.reserve)
@@ -323,7 +325,7 @@ static enum verdict next_or_fail(struct zse_engine *e, struct zse_op *op,
 
 	if (next_ready(e, op, now))
 		return VERDICT_OP;
-	recover_fail_waiting(e);
+	recover_fail_waiting(e, now);
 	if (list_empty(&e->pool.queued) && list_empty(&e->pool.stalled) &&
 	    list_empty(&e->pool.gc_ready))
 		zp_store(&e->pool.waiting, false);

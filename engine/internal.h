@@ -103,6 +103,7 @@ struct zse_zone {
 	u8 unread;		/* reads by GC in a row that failed in time */
 	u8 health;		/* enum zse_health; read anywhere */
 	u8 mixed;		/* see zone_describe(); read anywhere */
+	u8 kept;		/* of a victim: a page that was read stays */
 	u64 retry_at;		/* recover_demand(); read anywhere */
 
 	/* What is in it, see zone_describe(); read anywhere. */
@@ -246,6 +247,8 @@ struct zse_flow {
 	u64 open_room;		/* blocks of zones that streams have open */
 	u32 low;		/* watermark in empty zones; read anywhere */
 	u32 high;		/* likewise */
+	u32 wanted_low;		/* as set; 0: what fits the streams */
+	u32 wanted_high;
 	u32 pace;		/* see zse_set_pace(); read anywhere */
 	u64 credit;		/* blocks that GC may read now */
 	bool gc_on;		/* the host lets GC begin victims */
@@ -316,6 +319,7 @@ struct zse_recovery {
 	 * anywhere.
 	 */
 	u32 vain;
+	u64 vain_since;		/* when the first of these ended, ns */
 };
 
 /* Each stream's share of zones, chunks and GC: share.c. */
@@ -468,6 +472,7 @@ void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to);
 u32 zone_room(const struct zse_engine *e, u32 zone);
 u32 zones_active(const struct zse_engine *e);
 bool zone_may_open(const struct zse_engine *e, bool gc);
+bool zone_has_no_room(const struct zse_engine *e, const struct zse_chunk *c);
 bool zone_is_busy(const struct zse_engine *e, u32 zone);
 u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c);
 void zone_append_ended(struct zse_engine *e, u32 zone, bool ok, bool last);
@@ -492,9 +497,9 @@ u64 recover_demand(const struct zse_engine *e);
 bool recover_after_errors(const struct zse_engine *e);
 void zone_health_event(struct zse_engine *e, struct zse_zone *z,
 		       enum zse_health_event what);
-void recover_gc_append_failed(struct zse_engine *e);
+void recover_gc_append_failed(struct zse_engine *e, u64 now);
 void recover_swapped_out(struct zse_engine *e);
-void recover_fail_waiting(struct zse_engine *e);
+void recover_fail_waiting(struct zse_engine *e, u64 now);
 void recover_append_failed(struct zse_engine *e, struct zse_zone *z);
 void recover_append_worked(struct zse_engine *e);
 void recover_move_failed(struct zse_engine *e, u32 zone, bool unread);
@@ -502,6 +507,7 @@ void recover_release_held(struct zse_engine *e, struct zse_zone *z);
 void recover_refused(struct zse_engine *e, u32 blocks);
 void recover_retry(struct zse_engine *e);
 bool recover_last_resort(struct zse_engine *e);
+bool recover_gives_up(const struct zse_engine *e, const struct zse_zone *z);
 bool recover_release_place(struct zse_engine *e);
 
 /* lost.c; without the engine lock, but for lost_is_due() */
@@ -537,6 +543,7 @@ void flow_append_ended(struct zse_engine *e, const struct zse_chunk *c,
 		       u32 blocks, u64 now);
 void flow_append_sent(struct zse_engine *e, struct zse_chunk *c, u64 now);
 u32 flow_kept_zones(const struct zse_engine *e);
+void flow_lane_back(struct zse_engine *e);
 u64 flow_room(const struct zse_engine *e);
 u32 flow_gc_room(const struct zse_engine *e);
 bool flow_gc_may_begin(const struct zse_engine *e);
@@ -578,7 +585,7 @@ void chunk_wait(struct zse_engine *e, struct zse_chunk *c,
 		struct list_head *list, bool head);
 void chunk_stall(struct zse_engine *e, struct zse_chunk *c);
 
-/* packed.c; packed_window() with the engine lock */
+/* packed.c; packed_window() and packed_judge() with the engine lock */
 u64 packed_most_live(const struct zse_config *cfg);
 u32 packed_waste(const struct zse_config *cfg);
 u32 packed_gc_entries(const struct zse_config *cfg);
@@ -588,6 +595,7 @@ u32 packed_fits(const struct zse_config *cfg, const struct zse_chunk *c,
 		u32 room, u32 *blocks);
 bool packed_window(struct zse_engine *e, u32 zone, struct zse_chunk *c,
 		   struct zse_op *op);
+void packed_judge(struct zse_engine *e, struct zse_zone *z);
 
 /* limits.c */
 bool limits_shared(const struct zse_config *cfg);
@@ -631,6 +639,7 @@ u32 policy_streams(const struct zse_engine *e,
 		   const struct znsage_policy *policy);
 
 /* victim.c; any context */
+u32 victim_blocks(const struct zse_engine *e, const struct zse_zone *z);
 bool victim_will_do(const struct zse_engine *e, u32 zone, u32 room);
 u32 victim_by_rule(const struct zse_engine *e, u32 room, bool any);
 u32 victim_choose(struct zse_engine *e, u32 room, bool any);

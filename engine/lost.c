@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Zones whose pages are lost: another program has reset them, or the device has
- * forgotten what it acknowledged.
+ * Zones whose pages are lost: another program has reset them, the device has
+ * forgotten what it acknowledged, or GC gives up packed pages (packed_judge()).
  *
  * The device chooses where an append lands, and that tells. Whatever was
  * acknowledged when the append was submitted lies below the write pointer, so

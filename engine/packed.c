@@ -66,6 +66,14 @@ u32 packed_waste(const struct zse_config *cfg)
 	return (windows + 4) * cfg->write_unit;
 }
 
+/* Blocks of live pages in a full zone that GC can still gain by emptying. */
+static u32 full_zone(const struct zse_config *cfg)
+{
+	u32 taken = cfg->write_unit + packed_waste(cfg);
+
+	return cfg->zone_blocks > taken ? cfg->zone_blocks - taken : 0;
+}
+
 /*
  * The most blocks of live pages with which GC always finds a victim; see
  * zse_max_slots().
@@ -73,34 +81,31 @@ u32 packed_waste(const struct zse_config *cfg)
 u64 packed_most_live(const struct zse_config *cfg)
 {
 	u32 zones = limits_not_full(cfg);
-	u32 taken = cfg->write_unit + packed_waste(cfg);
 
-	if (cfg->nr_zones <= zones || cfg->zone_blocks <= taken)
-		return 0;
-	return (u64)(cfg->nr_zones - zones) * (cfg->zone_blocks - taken);
+	return cfg->nr_zones > zones ?
+	       (u64)(cfg->nr_zones - zones) * full_zone(cfg) : 0;
 }
 
 /**
- * zse_chunk_pack() - the next page of a chunk has been packed
- * @e:	 engine
- * @c:	 chunk, taken from its stream and owned by the caller, which calls this
- *	 for each page in turn before zse_append_start()
- * @len: blocks that the page takes; it is at block c->fill, and c->fill grows
+ * zse_chunk_pack() - a page of a chunk has been packed
+ * @e:	   engine
+ * @c:	   chunk, taken from its stream and owned by the caller, which calls this
+ *	   for each page in turn before zse_append_start()
+ * @index: entry of the page
+ * @len:   blocks that it takes; it is at block c->fill, and c->fill grows
  */
-void zse_chunk_pack(struct zse_engine *e, struct zse_chunk *c, u32 len)
+void zse_chunk_pack(struct zse_engine *e, struct zse_chunk *c, u32 index,
+		    u32 len)
 {
-	struct zse_entry *entry = &c->entries[c->done++];
+	struct zse_entry *entry = &c->entries[index];
 
 	zp_warn(len < packed_shortest(&e->cfg) || len > longest_page(&e->cfg));
 	entry->at = c->fill;
 	entry->len = len;
 	c->fill += len;
-	/* Counts the packed ones until the last. */
-	if (c->done == c->nr)
-		c->done = 0;
 }
 
-/* Blocks that are live or in flight. */
+/* Blocks that are live or in flight, or that retired zones cannot take. */
 static u64 blocks_taken(struct zse_engine *e)
 {
 	u64 live = 0;
@@ -108,7 +113,9 @@ static u64 blocks_taken(struct zse_engine *e)
 
 	for (i = 0; i < ZSE_SHARDS; i++)
 		live += zp_count_read(&e->shards[i].live);
-	return live + zp_load(&e->flow.in_flight);
+	return live + zp_load(&e->flow.in_flight) +
+	       (u64)zp_load(&e->nr_state[ZSE_ZONE_RETIRED]) *
+	       full_zone(&e->cfg);
 }
 
 /* Pages that have room in @blocks even if none shrinks. */
@@ -235,12 +242,6 @@ bool packed_window(struct zse_engine *e, u32 zone, struct zse_chunk *c,
 	return true;
 }
 
-/* What zse_gc_scan() found. */
-struct found {
-	u32 cached;		/* pages dropped: they are in memory */
-	bool unread;		/* a live page could not be read */
-};
-
 static bool any_failed(const struct zse_window *w, u32 at, u32 len)
 {
 	while (len--)
@@ -250,11 +251,12 @@ static bool any_failed(const struct zse_window *w, u32 at, u32 len)
 }
 
 /*
- * Take the page at @at of the window into @c if it is live. Returns the number
- * of blocks to go on by.
+ * Take the page at @at of the window into @c if it is live and can be read; or
+ * drop it and count it in @cached, if it is in memory. Returns the number of
+ * blocks to go on by.
  */
 static u32 take(struct zse_engine *e, struct zse_chunk *c,
-		const struct zse_window *w, u32 at, struct found *found)
+		const struct zse_window *w, u32 at, u32 *cached)
 {
 	struct zse_entry *entry = &c->entries[c->nr];
 	u64 ref;
@@ -271,12 +273,11 @@ static u32 take(struct zse_engine *e, struct zse_chunk *c,
 	entry->page = at;
 	entry->at = c->fill;
 	entry->len = ref_len(e, ref);
-	if (any_failed(w, at, entry->len)) {
-		found->unread = true;
-	} else if (e->cfg.in_memory &&
-		   e->cfg.in_memory(e->cfg.host, entry->slot) &&
-		   map_lose(e, entry)) {
-		found->cached++;
+	if (any_failed(w, at, entry->len))
+		return entry->len;
+	if (e->cfg.in_memory && e->cfg.in_memory(e->cfg.host, entry->slot) &&
+	    map_lose(e, entry)) {
+		(*cached)++;
 	} else {
 		c->fill += entry->len;
 		c->nr++;
@@ -284,55 +285,19 @@ static u32 take(struct zse_engine *e, struct zse_chunk *c,
 	return entry->len;
 }
 
-/* Is GC to give up what it cannot read of @z? With the engine lock. */
-static bool is_lost(const struct zse_engine *e, const struct zse_zone *z)
-{
-	return z->unread >= ZSE_MAX_UNREAD && z->retry_at <= recover_demand(e);
-}
-
-/* Can take() not find the page of @slot at @at, because of the device? */
-static bool is_damaged(const struct zse_window *w, u32 slot, u32 at, u32 len)
-{
-	return any_failed(w, at, len) || w->slot(w->host, at) != slot;
-}
-
 /*
- * Give up the pages of the window that could not be read, or that are not where
- * the map says. Nothing but a walk of all slots finds them. May take long.
+ * GC has read all of @z, a victim, and moved what it found. If a page is left
+ * although none was kept back, it could not be read, or other data is in its
+ * place. With the engine lock.
  */
-static void lose_damaged(struct zse_engine *e, const struct zse_chunk *c,
-			 const struct zse_window *w)
+void packed_judge(struct zse_engine *e, struct zse_zone *z)
 {
-	u32 slot;
-
-	for (slot = 0; slot < e->cfg.nr_slots; slot++) {
-		u64 ref = map_get(e, slot);
-		struct zse_entry entry = {
-			.slot = slot,
-			.expect = ref_block(ref),
-			.len = ref_len(e, ref),
-		};
-
-		if (!(slot % ZSE_RESCHED))
-			zp_resched();
-		if (entry.expect >= c->low &&
-		    entry.expect - c->low < c->nr_claimed &&
-		    is_damaged(w, slot, entry.expect - c->low, entry.len))
-			map_lose(e, &entry);
-	}
-}
-
-/*
- * A window of @zone has been read, of which pages could not be if @unread. Do
- * pages stay there? If all windows were read, those that were not found: other
- * data is in their place. With the engine lock.
- */
-static bool pages_stay(const struct zse_engine *e, u32 zone, bool unread)
-{
-	const struct zse_zone *z = &e->zones[zone];
-
-	return (unread || (!z->windows && !clean_is_reading(e, zone))) &&
-	       zp_load(&z->live) > z->moving;
+	if (!e->cfg.pack || z->kept || !zp_load(&z->live))
+		return;
+	if (recover_gives_up(e, z))
+		zone_health_event(e, z, ZSE_PAGES_LOST);
+	else
+		recover_move_failed(e, z - e->zones, true);
 }
 
 /**
@@ -350,35 +315,26 @@ static bool pages_stay(const struct zse_engine *e, u32 zone, bool unread)
 void zse_gc_scan(struct zse_engine *e, struct zse_chunk *c,
 		 const struct zse_window *w)
 {
-	u32 zone = zse_block_zone(e, c->low), at;
+	u32 zone = zse_block_zone(e, c->low), cached = 0, at;
 	struct zse_zone *z = &e->zones[zone];
-	struct found found = { 0 };
+	bool failed = any_failed(w, 0, c->high);
 	unsigned long flags;
-	bool lost;
 
-	found.unread = any_failed(w, 0, c->high);
+	for (at = 0; at < c->nr_claimed;)
+		at += take(e, c, w, at, &cached);
+
 	zp_lock(&e->lock, flags);
-	if (found.unread) {
+	if (failed) {
 		zp_store(&e->recovery.failing, true);
 		e->counters.read_errors++;
 	}
-	lost = is_lost(e, z);
-	zp_unlock(&e->lock, flags);
-	if (lost)
-		lose_damaged(e, c, w);
-	for (at = 0; at < c->nr_claimed;)
-		at += take(e, c, w, at, &found);
-
-	zp_lock(&e->lock, flags);
 	e->gc.claimed -= c->nr_claimed;
 	e->gc.unplaced += c->fill;
 	z->moving += c->fill;
 	z->windows--;
 	e->counters.gc_read_blocks += c->nr;
-	e->counters.gc_skipped_cached += found.cached;
+	e->counters.gc_skipped_cached += cached;
 	flow_gc_read(e, c->fill);
-	if (pages_stay(e, zone, found.unread))
-		recover_move_failed(e, zone, true);
 	zone_check_drained(e, zone);
 	zp_unlock(&e->lock, flags);
 }

@@ -202,6 +202,7 @@ static void compare(struct zse_engine *e, u8 past, u32 life, u32 random)
 	struct zse_told *t = &e->told;
 	u32 level = past % LEVELS;
 	s32 before, after, n, cov;
+	bool apart = zp_load(&t->apart);
 
 	if (!level || random % COMPARED)
 		return;
@@ -220,9 +221,9 @@ static void compare(struct zse_engine *e, u8 past, u32 life, u32 random)
 	zp_store(&t->covariance, cov);
 	if (n < WINDOW)
 		return;
-	if (zp_load(&t->apart) ? cov < TOGETHER << LEVEL_FRACTION :
-				 cov > APART << LEVEL_FRACTION)
-		zse_lives_apart(e, !zp_load(&t->apart));
+	if (apart ? cov < TOGETHER << LEVEL_FRACTION :
+		    cov > APART << LEVEL_FRACTION)
+		zse_lives_apart(e, !apart);
 }
 
 /**

@@ -317,6 +317,7 @@ static void streams_begin(struct zse_engine *e, u32 nr)
 	for (i = 0; i < e->max_streams; i++)
 		stripe_set_lanes(&e->streams[i].stripe, i < nr ? lanes : 0);
 	e->left_open = true;
+	flow_default_watermarks(e);
 }
 
 /**
@@ -325,8 +326,7 @@ static void streams_begin(struct zse_engine *e, u32 nr)
  * @apart: from now on they do, or no longer do
  *
  * past.c finds out; tests may know better. A policy for lives has its streams
- * then, or one for all pages. Watermarks stay as they are, since somebody may
- * have set them.
+ * then, or one for all pages.
  *
  * Context: any, without a lock.
  */
@@ -380,7 +380,6 @@ void zse_set_policy(struct zse_engine *e, const struct znsage_policy *policy,
 		 e->share.on ? nr : limits_survivors(&e->cfg));
 	for (i = 0; i < ZSE_MAX_LANES; i++)
 		e->gc.class[i] = i % e->placement.nr_survivors;
-	flow_default_watermarks(e);
 	zp_unlock(&e->lock, flags);
 }
 

@@ -21,7 +21,7 @@
  *	any --- GC could not move a block ---> DEFERRED
  *	DEFERRED --- retry, reset ---> PROBATION
  *	any --- reset failed ---> FAILED, and retired
- *	any --- another program reset it ---> GONE --- reset ---> PROBATION
+ *	any --- its pages are lost ---> GONE --- reset ---> PROBATION
  *
  * GC empties a FAILED or WORN zone before others, and the host resets it. A
  * zone whose reset fails, or that is WORN, is retired: it holds nothing and is
@@ -44,9 +44,9 @@
  *
  * A failed append of GC may cost the rest of a zone, so GC may empty one zone
  * after the other while swap-out waits, and never gain one. Once as many of its
- * appends have failed as there are zones, and no append of swap-out has worked
- * meanwhile, GC works in vain: the chunks that wait fail. Later chunks get the
- * same chance.
+ * appends have failed as there are zones, or some in half a minute, and no
+ * append of swap-out has worked meanwhile, GC works in vain: the chunks that
+ * wait fail. Later chunks get the same chance.
  *
  * Everything here runs under the engine lock; functions that the host calls
  * take it. zone_is_failed(), zone_is_deferred() and zse_read_worked() do
@@ -56,6 +56,8 @@
 
 /* At most this many failed appends or refused chunks between two rounds. */
 #define MAX_GAP		63
+/* Chunks do not wait for longer while appends of GC fail: 30 s. */
+#define VAIN_NS		30000000000ULL
 
 static const u8 next_health[ZSE_NR_HEALTHS][ZSE_NR_HEALTH_EVENTS] = {
 	/*
@@ -180,12 +182,15 @@ static bool round_schedule(struct zse_engine *e)
 }
 
 /* An append of GC failed. */
-void recover_gc_append_failed(struct zse_engine *e)
+void recover_gc_append_failed(struct zse_engine *e, u64 now)
 {
 	struct zse_recovery *r = &e->recovery;
 
-	if (!list_empty(&e->pool.stalled))
-		zp_store(&r->vain, r->vain + 1);
+	if (list_empty(&e->pool.stalled))
+		return;
+	if (!zp_load(&r->vain))
+		r->vain_since = now;
+	zp_store(&r->vain, r->vain + 1);
 }
 
 /*
@@ -202,11 +207,13 @@ void recover_swapped_out(struct zse_engine *e)
  * If GC has worked in vain, the chunks that wait fail. The count begins anew,
  * so that later ones have the same chance.
  */
-void recover_fail_waiting(struct zse_engine *e)
+void recover_fail_waiting(struct zse_engine *e, u64 now)
 {
 	struct zse_recovery *r = &e->recovery;
+	u32 vain = zp_load(&r->vain);
+	bool slow = vain > ZSE_MAX_RETRIES && now > r->vain_since + VAIN_NS;
 
-	if (zp_load(&r->vain) < e->cfg.nr_zones)
+	if (vain < e->cfg.nr_zones && !slow)
 		return;
 	zp_store(&r->vain, 0);
 	list_splice_tail_init(&e->pool.stalled, &e->pool.failed);
@@ -246,7 +253,6 @@ void recover_append_worked(struct zse_engine *e)
 	zp_store(&r->gap, 0);
 	r->countdown = 0;
 	r->wanted = true;
-	e->gc.lanes = zse_gc_lanes(&e->cfg);
 }
 
 /**
@@ -313,6 +319,12 @@ void recover_move_failed(struct zse_engine *e, u32 zone, bool unread)
 	zone_health_event(e, z, ZSE_MOVE_FAILED);
 }
 
+/* Is GC to give up what it cannot read of @z? */
+bool recover_gives_up(const struct zse_engine *e, const struct zse_zone *z)
+{
+	return z->unread >= ZSE_MAX_UNREAD && z->retry_at <= recover_demand(e);
+}
+
 /**
  * zse_gc_entry_failed() - GC could not read a block
  * @e:	   engine
@@ -333,10 +345,15 @@ bool zse_gc_entry_failed(struct zse_engine *e, struct zse_chunk *c, u32 index)
 	zp_lock(&e->lock, flags);
 	zp_store(&e->recovery.failing, true);
 	e->counters.read_errors++;
-	lost = z->unread >= ZSE_MAX_UNREAD && z->retry_at <= recover_demand(e);
+	lost = recover_gives_up(e, z);
 	zp_unlock(&e->lock, flags);
 	entry->page = ZSE_NONE;
-	return lost && map_lose(e, entry);
+	if (!lost || !map_lose(e, entry))
+		return false;
+	zp_lock(&e->lock, flags);
+	e->counters.pages_lost++;
+	zp_unlock(&e->lock, flags);
+	return true;
 }
 
 /* Reset the longest retired zone once more, if the round has any left. */
@@ -465,6 +482,7 @@ bool zse_reset_done(struct zse_engine *e, u32 zone, bool ok)
 	zone_health_event(e, z, ok ? ZSE_RESET_DONE : ZSE_RESET_FAILED);
 	zone_set_state(e, zone, ok && z->health != ZSE_WORN ?
 				ZSE_ZONE_EMPTY : ZSE_ZONE_RETIRED);
+	flow_lane_back(e);
 	if (r->failures <= ZSE_MAX_RETRIES)
 		round_next(e);
 out:

@@ -21,8 +21,8 @@
 	X(read_errors)		/* blocks that could not be read */	\
 	X(write_errors)		/* appends, resets, finishes that failed */ \
 	X(zones_lost)		/* that another program reset */	\
-	X(pages_lost)		/* in these: reads of them fail */	\
-	X(stalls)		/* swap-out chunks that waited for a zone */ \
+	X(pages_lost)		/* there, or GC gave them up */		\
+	X(stalls)		/* swap-out chunks that waited for GC */ \
 	X(zones_dead)		/* reset without GC: no live block was left */ \
 	X(gc_zones)		/* emptied by GC */			\
 	X(gc_read_hits)		/* pages swapped in from GC's buffer */	\

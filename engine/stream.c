@@ -326,11 +326,14 @@ struct zse_chunk *zse_stream_flush(struct zse_engine *e, u32 stream)
 	if (!zp_load64(&st->born))
 		return NULL;
 	zp_lock(&st->lock, flags);
-	if (st->chunk && st->chunk->nr && !needs_padding(e, st->chunk)) {
-		zp_store(&st->due, true);
+	if (st->chunk && st->chunk->nr) {
+		/* If it was due, what came since may need padding. */
+		bool due = !needs_padding(e, st->chunk);
+
+		zp_store(&st->due, due);
 		/* Pairs with zse_chunk_put(). */
 		zp_mb();
-		if (zp_load(&st->sent) < depth(e, st))
+		if (due && zp_load(&st->sent) < depth(e, st))
 			c = chunk_leave(e, st);
 	}
 	zp_unlock(&st->lock, flags);
@@ -441,11 +444,17 @@ void chunk_wait(struct zse_engine *e, struct zse_chunk *c,
 	zp_mb();
 }
 
-/* @c, of swap-out, waits for a zone. With the engine lock. */
+/*
+ * @c, of swap-out, waits for a zone. That counts if GC has to empty one: not if
+ * the device has all open zones that it allows, or if chunks before @c wait
+ * only for the worker. With the engine lock.
+ */
 void chunk_stall(struct zse_engine *e, struct zse_chunk *c)
 {
-	e->counters.stalls++;
-	e->streams[c->stream].stalls++;
+	if (zone_has_no_room(e, c)) {
+		e->counters.stalls++;
+		e->streams[c->stream].stalls++;
+	}
 	chunk_wait(e, c, &e->pool.stalled, false);
 }
 
@@ -496,11 +505,11 @@ void zse_chunk_lose(struct zse_engine *e, struct zse_chunk *c)
 /* ---- the end of an append ---- */
 
 /* The append of @c failed: try another zone, a few times. */
-static void chunk_retry(struct zse_engine *e, struct zse_chunk *c)
+static void chunk_retry(struct zse_engine *e, struct zse_chunk *c, u64 now)
 {
 	c->retries++;
 	if (c->gc) {
-		recover_gc_append_failed(e);
+		recover_gc_append_failed(e, now);
 		e->gc.unplaced += entries_len(e, c, c->done, c->nr_inflight);
 		chunk_wait(e, c, &e->pool.gc_ready, true);
 	} else if (c->retries > ZSE_MAX_RETRIES) {
@@ -545,7 +554,7 @@ static void gc_moved(struct zse_engine *e, struct zse_chunk *c)
  * An append of GC has ended, or one that failed. Returns true if @c has ended.
  */
 static bool append_settle(struct zse_engine *e, struct zse_chunk *c, bool ok,
-			  bool last)
+			  bool last, u64 now)
 {
 	unsigned long flags;
 	bool finished;
@@ -558,7 +567,7 @@ static bool append_settle(struct zse_engine *e, struct zse_chunk *c, bool ok,
 	}
 	finished = c->done == c->nr;
 	if (!ok)
-		chunk_retry(e, c);
+		chunk_retry(e, c, now);
 	else if (!finished)
 		chunk_wait(e, c, &e->pool.gc_ready, true);
 	zp_sub_return(&e->appends, 1);
@@ -627,7 +636,7 @@ bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool *ok,
 	}
 	if (*ok && !c->gc)
 		return append_worked(e, c, last, finished);
-	*finished = append_settle(e, c, *ok, last);
+	*finished = append_settle(e, c, *ok, last, now);
 	return true;
 }
 

@@ -59,7 +59,7 @@ static u64 score(const struct zse_engine *e, const struct zse_zone *z, u32 live)
 }
 
 /* Blocks that GC writes to move @z. */
-static u32 blocks_to_move(const struct zse_engine *e, const struct zse_zone *z)
+u32 victim_blocks(const struct zse_engine *e, const struct zse_zone *z)
 {
 	u32 live = zp_load(&z->live);
 
@@ -73,8 +73,8 @@ bool victim_will_do(const struct zse_engine *e, u32 zone, u32 room)
 
 	return zone < e->cfg.nr_zones && zp_load(&z->state) == ZSE_ZONE_FULL &&
 	       !zone_is_deferred(e, z) && share_may_clean(e, z) &&
-	       blocks_to_move(e, z) < e->cfg.zone_blocks &&
-	       blocks_to_move(e, z) <= share_of_room(e, z, room);
+	       victim_blocks(e, z) < e->cfg.zone_blocks &&
+	       victim_blocks(e, z) <= share_of_room(e, z, room);
 }
 
 /* 0: the slots of @zone are on no list, 1: they will be, 2: they are. */
@@ -114,7 +114,7 @@ u32 victim_by_rule(const struct zse_engine *e, u32 room, bool any)
 		if (zp_load(&z->state) != ZSE_ZONE_FULL ||
 		    zone_is_deferred(e, z))
 			continue;
-		live = blocks_to_move(e, z);
+		live = victim_blocks(e, z);
 		if (live > share_of_room(e, z, room))
 			continue;
 		if (failed && (rescue || !live))
@@ -150,7 +150,7 @@ u32 victim_ahead(const struct zse_engine *e)
 
 		if (has_list(e, i) || !victim_will_do(e, i, ZSE_NONE))
 			continue;
-		s = score(e, z, blocks_to_move(e, z));
+		s = score(e, z, victim_blocks(e, z));
 		if (best == ZSE_NONE || s > best_score) {
 			best = i;
 			best_score = s;

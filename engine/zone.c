@@ -15,7 +15,9 @@
  * full or finished: in the states OPEN to FINISHING. A zone that the device
  * fails to finish keeps its place (ZSE_PLACE_HELD) until it is reset. At most
  * max_active places are taken. One of them is kept for GC; if there is only
- * one, GC shares it with swap-out.
+ * one, GC shares it with swap-out. A virtual zone needs its place only while it
+ * is OPEN, so that the next one can be opened while its last appends are in
+ * flight.
  *
  * Everything here runs under the engine lock.
  */
@@ -34,9 +36,14 @@ const char *const zone_state_names[ZSE_NR_ZONE_STATES] = {
 	[ZSE_ZONE_RETIRED] = "retired",
 };
 
-/* Zones that the device counts as open or active. */
+/*
+ * Zones that the device counts as open or active. Virtual zones are none of its
+ * business: only how many take new appends matters to it.
+ */
 u32 zones_active(const struct zse_engine *e)
 {
+	if (e->cfg.wide)
+		return e->nr_state[ZSE_ZONE_OPEN];
 	return e->nr_state[ZSE_ZONE_OPEN] + e->nr_state[ZSE_ZONE_CLOSING] +
 	       e->nr_state[ZSE_ZONE_FINISH] +
 	       e->nr_state[ZSE_ZONE_FINISHING] + e->recovery.nr_held;
@@ -162,7 +169,7 @@ void zone_look(const struct zse_engine *e, u32 zone, struct znsage_zone *look)
 /*
  * Record what goes into @z: the stream and key of its first pages, whether it
  * also has pages of other keys, the most that GC moved any of them, and when
- * they were swapped out on average.
+ * they were swapped out on average. @nr: blocks of @c's pages.
  */
 static void zone_describe(struct zse_zone *z, const struct zse_chunk *c, u32 nr)
 {
@@ -296,7 +303,7 @@ static u32 *zone_open(struct zse_engine *e, const struct zse_chunk *c)
  * Blocks that @c may write, in whole units. Its zone may have less room. A
  * packed page may need two blocks of the device, and one more to end the zone.
  */
-static u32 room_for(struct zse_engine *e, const struct zse_chunk *c)
+static u32 room_for(const struct zse_engine *e, const struct zse_chunk *c)
 {
 	u32 room = e->cfg.zone_blocks;
 	u64 left = !c->gc && e->shared ? flow_room(e) : room;
@@ -327,6 +334,17 @@ bool zse_limit_append(struct zse_engine *e, u32 blocks)
 	blocks = enough ? blocks - ending : least;
 	zp_store(&e->longest, blocks - blocks % e->cfg.write_unit);
 	return enough;
+}
+
+/*
+ * Must GC empty a zone before @c can be written? Else it waits for a place
+ * among the active zones, or for chunks before it.
+ */
+bool zone_has_no_room(const struct zse_engine *e, const struct zse_chunk *c)
+{
+	return !room_for(e, c) ||
+	       e->nr_state[ZSE_ZONE_EMPTY] <= flow_kept_zones(e) ||
+	       e->streams[c->stream].over_share;
 }
 
 /*
@@ -374,7 +392,7 @@ u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c)
 	rest = zone_room(e, *open) - blocks;
 	if (rest < 2 * e->cfg.pack)
 		blocks += rest;
-	zone_describe(z, c, nr);
+	zone_describe(z, c, data);
 	c->zone = *open;
 	c->offset = z->alloc;
 	c->nr_inflight = nr;
@@ -539,6 +557,7 @@ void zone_check_drained(struct zse_engine *e, u32 zone)
 	if (z->state != ZSE_ZONE_VICTIM || z->moving || z->windows ||
 	    clean_is_reading(e, zone))
 		return;
+	packed_judge(e, z);
 	policy_cleaning(e, zone, false);
 	if (zp_load(&z->live)) {
 		zone_set_state(e, zone, ZSE_ZONE_FULL);

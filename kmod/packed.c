@@ -129,7 +129,7 @@ blk_status_t znsage_pack(struct znsage_chunk *zc)
 
 		err = znsage_compress(zd, zc->pages[i], c->entries[i].slot, to,
 				      &blocks) ?: err;
-		zse_chunk_pack(zd->engine, c, blocks);
+		zse_chunk_pack(zd->engine, c, i, blocks);
 	}
 	if (err) {
 		pr_err_ratelimited("znsage: %s: swap-out of %u pages failed: cannot encrypt them (%d)\n",

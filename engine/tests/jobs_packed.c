@@ -39,7 +39,7 @@ bool pack_chunk(struct test *t, struct zse_chunk *c)
 		u64 page = t->buffers[c->id][i];
 		u32 at = c->fill, len = length(&t->sc->cfg, page);
 
-		zse_chunk_pack(t->e, c, len);
+		zse_chunk_pack(t->e, c, i, len);
 		for (k = 0; k < len; k++)
 			t->packed[c->id][at + k] = page;
 	}

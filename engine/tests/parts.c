@@ -127,6 +127,67 @@ static void test_questions(void)
 	zse_destroy(h.e);
 }
 
+/* ---- packed pages */
+
+/* Take a chunk of CHUNK pages from slot @first on, none of which shrinks. */
+static struct zse_chunk *packed_chunk(struct host *h, u32 first, bool *fits)
+{
+	unsigned long flags;
+	struct zse_chunk *c;
+	u32 i;
+
+	c = zse_stream_begin(h->e, 0, &flags);
+	for (i = 0; i < CHUNK; i++)
+		zse_chunk_add(h->e, c, first + i, 0);
+	must(zse_stream_end(h->e, 0, &flags) == c);
+	for (i = 0; i < CHUNK; i++)
+		zse_chunk_pack(h->e, c, i, 16);
+	*fits = zse_chunk_fits(h->e, c);
+	return c;
+}
+
+/*
+ * The age of a zone is that of all its pages, however many blocks these take;
+ * and retired zones have no room.
+ */
+static void test_packed(void)
+{
+	struct zse_zone_info zi;
+	struct zse_chunk *c;
+	enum zse_refusal why;
+	bool fits, finished;
+	struct zse_op op;
+	struct host h = { 0 };
+	struct zse_config cfg = config(&h);
+	u32 i, retired;
+
+	cfg.pack = cfg.write_unit = 16;
+	cfg.zone_blocks *= cfg.pack;
+	cfg.nr_slots = 2 * zse_max_slots(&cfg);
+	h.e = zse_create(&cfg, &why);
+	must(h.e && why == ZSE_OK);
+	for (i = 0; i < 3; i++) {
+		c = packed_chunk(&h, i * CHUNK, &fits);
+		must(fits && zse_append_start(h.e, c, &op, 1));
+		zse_append_done(h.e, c, true, c->offset, 2, &finished);
+		must(finished);
+		zse_chunk_put(h.e, c);
+	}
+	/* They were written after 0, 8 and 16 pages; now are 24. */
+	must(zse_get_zone(h.e, 0, &zi) && zi.age == 2 * CHUNK);
+
+	h.e->most_live = 4 * CHUNK * cfg.pack + cfg.zone_blocks / 2;
+	for (retired = 0; retired < 2; retired++) {
+		h.e->nr_state[ZSE_ZONE_RETIRED] = retired;
+		c = packed_chunk(&h, 3 * CHUNK, &fits);
+		must(fits == !retired);
+		zse_chunk_lose(h.e, c);
+		zse_chunk_put(h.e, c);
+	}
+	h.e->nr_state[ZSE_ZONE_RETIRED] = 0;
+	zse_destroy(h.e);
+}
+
 static void test_settings(void)
 {
 	const struct znsage_policy *cpu = zse_builtin_policy("cpu");
@@ -599,6 +660,7 @@ int main(void)
 	test_append_limit();
 	test_append_limit_of_units();
 	test_questions();
+	test_packed();
 	test_settings();
 	test_limits();
 	test_watermarks();

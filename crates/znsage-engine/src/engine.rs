@@ -354,16 +354,18 @@ impl Engine {
     }
 
     /// Where pages are packed: the blocks that each page of a chunk takes, before its append
-    /// starts. False: there is no room, and it goes to [`Engine::chunk_lose`].
+    /// starts. False: there is no room, or some lengths are missing since the host could not go
+    /// on, and the chunk goes to [`Engine::chunk_lose`].
     pub fn pack(&mut self, filled: &Filled, lengths: &[u32]) -> bool {
-        assert_eq!(lengths.len(), filled.len(self) as usize);
+        let nr = filled.len(self) as usize;
+        assert!(lengths.len() <= nr);
         let c = filled.chunk.ptr.as_ptr();
-        for &len in lengths {
+        for (index, &len) in (0..).zip(lengths) {
             // SAFETY: the chunk was taken from its stream, and has this page.
-            unsafe { sys::zse_chunk_pack(self.p(), c, len) }
+            unsafe { sys::zse_chunk_pack(self.p(), c, index, len) }
         }
         // SAFETY: likewise; all its pages are packed.
-        unsafe { sys::zse_chunk_fits(self.p(), c) }
+        lengths.len() == nr && unsafe { sys::zse_chunk_fits(self.p(), c) }
     }
 
     /// Pages that all have room even if none shrinks.

@@ -326,7 +326,7 @@ extern "C" {
     pub fn zse_gc_entry_failed(e: *mut zse_engine, c: *mut zse_chunk, index: u32) -> bool;
     pub fn zse_gc_read_done(e: *mut zse_engine, c: *mut zse_chunk) -> bool;
     pub fn zse_gc_scan(e: *mut zse_engine, c: *mut zse_chunk, w: *const zse_window);
-    pub fn zse_chunk_pack(e: *mut zse_engine, c: *mut zse_chunk, len: u32);
+    pub fn zse_chunk_pack(e: *mut zse_engine, c: *mut zse_chunk, index: u32, len: u32);
     pub fn zse_certain(e: *const zse_engine) -> u32;
     pub fn zse_room(e: *mut zse_engine) -> u32;
     pub fn zse_chunk_fits(e: *mut zse_engine, c: *mut zse_chunk) -> bool;

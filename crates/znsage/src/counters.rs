@@ -74,7 +74,7 @@ impl Device {
         let counted = [
             (self.read_errors, "read errors"),
             (self.write_errors, "write errors"),
-            (self.pages_lost, "pages lost in zones that another program reset"),
+            (self.pages_lost, "pages lost"),
             (self.zones.retired, "zones retired"),
         ]
         .into_iter()

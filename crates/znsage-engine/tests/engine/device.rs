@@ -89,7 +89,8 @@ impl Device {
             failed: false,
             zone_blocks: cfg.zone_blocks,
             write_unit: cfg.write_unit,
-            max_active: cfg.max_active,
+            // A device without zones of its own has no limit.
+            max_active: if cfg.wide { 0 } else { cfg.max_active },
             serial: cfg.serial,
         }
     }

@@ -5,6 +5,8 @@
 //!
 //! `ZNSAGE_SEED=N` replays one run; `ZNSAGE_RUNS=N` asks for more of them.
 
+use std::collections::BTreeSet;
+
 use znsage_engine::{
     last_words, Append, Config, Engine, Failed, Filled, Finish, GcRead, Op, PageOwner, Policy,
     Read, ReadHold, Reset, LEAST_PART,
@@ -62,10 +64,12 @@ struct Run {
     /// In 1/1000.
     chance: u32,
     most_errors: u32,
-    /// A block of the device that can never be read.
-    bad: Option<u32>,
-    /// One that something else was written to, without an error.
-    overwritten: Option<u32>,
+    /// Blocks of the device that cannot be read until their zone is reset.
+    bad: BTreeSet<u32>,
+    /// Blocks that something else was written to, without an error.
+    overwritten: BTreeSet<u32>,
+    /// Of each zone, blocks of the device that GC could not read in its last pass.
+    unread: Vec<BTreeSet<u32>>,
     /// Percent of pages that do not shrink.
     raw: u32,
     now: u64,
@@ -74,6 +78,10 @@ struct Run {
     verified: u64,
     /// Pages for which there was no room.
     refused: u64,
+    /// Chunks that failed.
+    failed: u64,
+    /// Pages that GC gave up.
+    lost: u64,
 }
 
 fn config(rng: &mut Rng) -> Config {
@@ -122,6 +130,9 @@ impl Run {
         ));
         let chunks = (cfg.nr_chunks + cfg.nr_gc_chunks) as usize;
         let errors = rng.percent(40);
+        let bad = if rng.percent(15) { rng.between(1, 10) } else { 0 };
+        let pages = cfg.nr_zones * (cfg.zone_blocks / cfg.pack);
+        let bad: BTreeSet<u32> = (0..pages).filter(|_| rng.percent(bad)).collect();
         Run {
             e: Engine::new(&cfg).expect("config() has tried it"),
             dev: Device::new(&cfg),
@@ -134,17 +145,20 @@ impl Run {
             resets: Vec::new(),
             finishes: Vec::new(),
             reads: Vec::new(),
-            errors: 0,
+            errors: u32::from(!bad.is_empty()),
             chance: rng.pick(&[2, 20]),
             most_errors: if errors { rng.between(1, 8) } else { 0 },
-            bad: None,
-            overwritten: None,
+            bad,
+            overwritten: BTreeSet::new(),
+            unread: vec![BTreeSet::new(); cfg.nr_zones as usize],
             raw: rng.pick(&[0, 50, 100, 100]),
             now: 1,
             moved: 0,
             splits: 0,
             verified: 0,
             refused: 0,
+            failed: 0,
+            lost: 0,
             cfg,
             rng,
         }
@@ -206,7 +220,15 @@ impl Run {
     /// Packs a chunk and appends it.
     fn start(&mut self, filled: Filled) {
         let id = filled.id(&self.e) as usize;
-        let lengths: Vec<u32> = (0..filled.len(&self.e)).map(|_| self.length()).collect();
+        let mut lengths: Vec<u32> = (0..filled.len(&self.e)).map(|_| self.length()).collect();
+        if self.most_errors > 0 && self.rng.percent(1) {
+            // It cannot go on, say, since it cannot encrypt.
+            self.errors += 1;
+            lengths.truncate(self.rng.below(filled.len(&self.e)) as usize);
+            assert!(!self.e.pack(&filled, &lengths));
+            let failed = self.e.chunk_lose(filled);
+            return self.fail(failed);
+        }
         let room = self.e.room();
         assert!(room <= self.e.certain());
         if !self.e.pack(&filled, &lengths) {
@@ -284,6 +306,7 @@ impl Run {
 
     fn fail(&mut self, failed: Failed) {
         assert!(self.errors > 0 || self.refused > 0, "pages fail without an error");
+        self.failed += 1;
         let id = failed.id(&self.e) as usize;
         for i in failed.first..failed.first + failed.nr {
             let (slot, version) = self.pages[id][i as usize];
@@ -307,13 +330,15 @@ impl Run {
         let (pack, nr_slots) = (self.cfg.pack, self.cfg.nr_slots);
         let window: Vec<Option<Block>> =
             (0..read.blocks).map(|at| self.dev.end_read(base + at)).collect();
-        let bad = |page| self.bad == Some(base / pack + page);
+        let bad = |page| self.bad.contains(&(base / pack + page));
         let mut unread: Vec<bool> = (0..read.blocks.div_ceil(pack)).map(bad).collect();
         unread.iter_mut().for_each(|page| *page |= self.fails());
         self.dev.failed |= unread.contains(&true);
-        let overwritten = self.overwritten;
+        let of_zone = &mut self.unread[read.zone as usize];
+        of_zone.extend((base / pack..).zip(&unread).filter(|(_, fails)| **fails).map(|(p, _)| p));
+        let overwritten = &self.overwritten;
         let slot = |at: u32| match window[at as usize] {
-            Some((slot, _)) if overwritten == Some((base + at) / pack) => (slot + 1) % nr_slots,
+            Some((slot, _)) if overwritten.contains(&((base + at) / pack)) => (slot + 1) % nr_slots,
             Some((slot, name)) if name & 0xff == 0 => slot,
             _ => at.wrapping_mul(2_654_435_761) % nr_slots,
         };
@@ -330,22 +355,34 @@ impl Run {
             }
         }
         self.pad(id);
-        self.see_losses(base, read.blocks, &unread);
         self.e.gc_read_done(read);
     }
 
-    /// Pages that could not be read, or not be found, may be given up.
-    fn see_losses(&mut self, base: u32, blocks: u32, unread: &[bool]) {
+    /// Is a page damaged, as far as GC has seen in its last pass over the zone?
+    fn is_damaged(&self, block: u32, len: u32) -> bool {
+        let pages = block / self.cfg.pack..=(block + len - 1) / self.cfg.pack;
+        let unread = &self.unread[(block / self.cfg.zone_blocks) as usize];
+        self.overwritten.contains(pages.start()) || unread.range(pages).next().is_some()
+    }
+
+    /// `zone` is about to be reset: of its pages, those that could not be read, or not be found,
+    /// may have been given up.
+    fn see_losses(&mut self, zone: u32) {
+        if self.overwritten.is_empty() && self.unread[zone as usize].is_empty() {
+            return;
+        }
         for slot in 0..self.cfg.nr_slots {
             let Slot::Stored { block, len, .. } = self.slots[slot as usize] else { continue };
-            let touches = block >= base
-                && block < base + blocks
-                && (self.overwritten == Some(block / self.cfg.pack)
-                    || (block - base..(block - base + len).min(blocks))
-                        .any(|at| unread[(at / self.cfg.pack) as usize]));
-            if touches && matches!(self.look(slot), Read::Lost) {
-                self.slots[slot as usize] = Slot::Lost;
+            if block / self.cfg.zone_blocks == zone && self.is_damaged(block, len) {
+                self.see_loss(slot);
             }
+        }
+    }
+
+    fn see_loss(&mut self, slot: u32) {
+        if matches!(self.look(slot), Read::Lost) {
+            self.slots[slot as usize] = Slot::Lost;
+            self.lost += 1;
         }
     }
 
@@ -365,11 +402,15 @@ impl Run {
             Some(Op::Append(append)) => self.submit(append),
             Some(Op::Fail(failed)) => self.fail(failed),
             Some(Op::Read(read)) => {
+                if read.from == 0 {
+                    self.unread[read.zone as usize].clear();
+                }
                 let base = read.zone * self.cfg.zone_blocks + read.from;
                 (0..read.blocks).for_each(|at| self.dev.begin_read(base + at));
                 self.gc_reads.push(read);
             }
             Some(Op::Reset(reset)) => {
+                self.see_losses(reset.zone());
                 self.dev.submit_reset(reset.zone());
                 self.resets.push(reset);
             }
@@ -386,6 +427,12 @@ impl Run {
             let reset = self.rng.take(&mut self.resets);
             let ok = !self.fails();
             self.dev.complete_reset(reset.zone(), ok);
+            if ok {
+                let pages = self.cfg.zone_blocks / self.cfg.pack;
+                let zone = reset.zone() * pages..(reset.zone() + 1) * pages;
+                self.bad.retain(|page| !zone.contains(page));
+                self.overwritten.retain(|page| !zone.contains(page));
+            }
             self.e.reset_done(reset, ok);
         }
     }
@@ -422,6 +469,9 @@ impl Run {
             (Read::Filled(0), Slot::Zero)
             | (Read::Lost, Slot::Lost)
             | (Read::Busy, Slot::Writing { .. }) => (),
+            (Read::Lost, Slot::Stored { block, len, .. }) if self.is_damaged(block, len) => {
+                self.see_loss(slot);
+            }
             (is, want) => panic!("slot {slot} reads {is:?}, should be {want:?}"),
         }
     }
@@ -531,66 +581,104 @@ impl Run {
     }
 }
 
-/// A block that GC can never read does not keep its zone for ever: the pages in it are given
-/// up, and no other.
+/// Blocks that GC can never read do not keep their zones for ever, however many there are: the
+/// live pages in them are given up, and no other, and swap-out goes on.
 #[test]
 fn unreadable_pages_are_given_up() {
     pages_are_given_up(false);
 }
 
-/// Nor one that holds something else: the pages that began in it are given up.
+/// Nor do blocks that hold something else: the pages that began in them are given up.
 #[test]
 fn overwritten_pages_are_given_up() {
     pages_are_given_up(true);
 }
 
 fn pages_are_given_up(overwritten: bool) {
-    let fits = |run: &Run| run.cfg.nr_slots == run.cfg.max_slots();
-    let mut run = (3..).map(Run::new).find(fits).expect("one of the next seeds");
-    run.most_errors = 0;
-    while (0..run.cfg.nr_slots).any(|slot| run.slots[slot as usize] == Slot::Zero) {
-        run.step(0);
+    // All slots have room, and fill so much of the device that GC comes to each zone.
+    let full = |run: &Run| {
+        let cfg = &run.cfg;
+        let pages = u64::from(cfg.nr_zones * (cfg.zone_blocks / cfg.pack));
+        cfg.nr_slots == cfg.max_slots() && u64::from(cfg.nr_slots) * 10 > 6 * pages
+    };
+    for (mut run, percent) in (3..).map(Run::new).filter(full).zip([0, 2, 10, 40]) {
+        run.raw = 100;
+        run.bad.clear();
+        run.most_errors = 0;
+        while (0..run.cfg.nr_slots).any(|slot| run.slots[slot as usize] == Slot::Zero) {
+            run.step(0);
+        }
+        run.settle();
+        damage(&mut run, overwritten, percent);
     }
-    run.settle();
-    let Slot::Stored { block, len, .. } = run.slots[0] else { panic!("it was written") };
-    let page = block / run.cfg.pack;
-    let damage = if overwritten { &mut run.overwritten } else { &mut run.bad };
-    *damage = Some(page);
-    run.errors = 1;
-    let touches = |slot: &Slot| match *slot {
-        Slot::Stored { block, .. } if overwritten => block / run.cfg.pack == page,
+}
+
+/// Damages the block of a page and `percent` of the others, and writes what is not damaged
+/// until all that is damaged is given up.
+fn damage(run: &mut Run, overwritten: bool, percent: u32) {
+    let pack = run.cfg.pack;
+    let zone_pages = run.cfg.zone_blocks / pack;
+    let full = |page: u32| run.e.zone(page / zone_pages).state == "full";
+    let stored = run.slots.iter().find_map(|slot| match *slot {
+        Slot::Stored { block, .. } if full(block / pack) => Some(block / pack),
+        _ => None,
+    });
+    let mut bad: BTreeSet<u32> = (0..run.cfg.nr_zones * zone_pages)
+        .filter(|page| full(*page) && run.rng.percent(percent))
+        .collect();
+    bad.insert(stored.expect("most slots are"));
+    let hit = |slot: &Slot| match *slot {
+        Slot::Stored { block, .. } if overwritten => bad.contains(&(block / pack)),
         Slot::Stored { block, len, .. } => {
-            (block / run.cfg.pack..=(block + len - 1) / run.cfg.pack).contains(&page)
+            bad.range(block / pack..=(block + len - 1) / pack).next().is_some()
         }
         _ => false,
     };
-    let there: Vec<bool> = run.slots.iter().map(touches).collect();
-    let zone = block / run.cfg.zone_blocks;
-    assert!(there[0] && len > 0);
-    for _ in 0..2_000_000 {
-        // Slot 0 and its neighbours in the block are not written again.
-        let slot = run.rng.below(run.cfg.nr_slots);
-        if !there[slot as usize] {
-            run.write_slot(slot);
-        }
-        run.now += 1;
-        run.take();
-        while run.next_op() {}
-        run.end_append();
-        run.end_gc_read();
-        run.end_reset();
-        run.end_finish();
-        if run.slots[0] == Slot::Lost {
-            break;
-        }
+    let mut left: BTreeSet<u32> =
+        (0..run.cfg.nr_slots).filter(|slot| hit(&run.slots[*slot as usize])).collect();
+    let there = left.clone();
+    *(if overwritten { &mut run.overwritten } else { &mut run.bad }) = bad;
+    run.errors = 1;
+    // Eight devices, as documented, and until GC has had its turn with each zone.
+    let written = |run: &Run| run.e.stats().host_blocks * u64::from(pack);
+    let device = u64::from(run.cfg.nr_zones * run.cfg.zone_blocks);
+    let most = written(run) + 16 * device;
+    while !left.is_empty() {
+        assert!(
+            written(run) < most,
+            "{percent} %: {} of {} pages are not given up",
+            left.len(),
+            there.len()
+        );
+        write_other(run, &there);
+        left.retain(|slot| run.slots[*slot as usize] != Slot::Lost);
     }
-    assert_eq!(run.slots[0], Slot::Lost, "zone {zone} is {:?}", run.e.zone(zone));
-    for slot in 0..run.cfg.nr_slots {
-        assert_eq!(run.slots[slot as usize] == Slot::Lost, there[slot as usize], "slot {slot}");
+    assert_eq!(run.lost, there.len() as u64, "others are given up");
+    let failed = run.failed;
+    for _ in 0..4 * run.cfg.nr_slots {
+        write_other(run, &there);
     }
-    run.bad = None;
-    run.overwritten = None;
+    assert_eq!(run.failed, failed, "swap-out does not go on");
     run.settle();
+}
+
+/// Writes a page that is not damaged, and lets everything go on.
+fn write_other(run: &mut Run, damaged: &BTreeSet<u32>) {
+    let slot = run.rng.below(run.cfg.nr_slots);
+    if !damaged.contains(&slot) {
+        run.write_slot(slot);
+    }
+    run.now += 1;
+    run.take();
+    while run.next_op() {}
+    run.end_append();
+    run.end_gc_read();
+    run.end_reset();
+    run.end_finish();
+    if run.rng.percent(10) {
+        // That the device works is known from reads.
+        run.e.read_worked();
+    }
 }
 
 #[test]

@@ -277,6 +277,73 @@ fn gc_has_all_its_lanes_after_an_outage() {
     finish(h);
 }
 
+/// GC may lose lanes because it cannot read zones, and has them again once these are empty.
+#[test]
+fn gc_has_all_its_lanes_after_it_could_not_read() {
+    let mut h = host(|c| {
+        (c.nr_zones, c.nr_slots, c.stripe) = (40, 900, 3);
+        (c.nr_gc_chunks, c.max_active) = (4, 9);
+    });
+    let lanes = h.e.stats().gc_stripe;
+    write_slots(&mut h, 0..900);
+    h.unreadable = (0..900).step_by(7).collect();
+    for slot in (0..900).filter(|slot| slot % 7 > 0).cycle().take(9000) {
+        write_slots(&mut h, slot..slot + 1);
+        if h.e.stats().gc_stripe < lanes {
+            break;
+        }
+    }
+    assert!(h.e.stats().gc_stripe < lanes, "GC lost no lane");
+    assert_eq!(h.e.stats().write_errors, 0);
+    h.unreadable.clear();
+    (0..4).for_each(|_| write_slots(&mut h, 0..900));
+    assert_eq!(h.e.stats().gc_stripe, lanes);
+    finish(h);
+}
+
+fn write_slots(h: &mut Host, slots: std::ops::Range<u32>) {
+    for slot in slots {
+        assert!(h.write(0, slot));
+        h.run_device();
+    }
+}
+
+/// Appends of GC to zones that hold something fail, each after ten seconds. The chunks that
+/// wait for GC do not wait until as many have failed as there are zones.
+#[test]
+fn chunks_do_not_wait_for_slow_failures() {
+    let mut h = host(|c| (c.nr_zones, c.nr_slots) = (64, 1500));
+    let (mut random, mut since) = (1_u32, 0);
+    write_slots(&mut h, 0..1500);
+    while h.failed_chunks == 0 {
+        random = random.wrapping_mul(1_103_515_245).wrapping_add(12_345);
+        assert!(h.write(0, (random >> 16) % 1500));
+        since = h.now;
+        run_slowly(&mut h, another_of_gc);
+    }
+    assert!(h.now - since < 100 * SECOND, "{} s", (h.now - since) / SECOND);
+    finish(h);
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+/// As [`run`], with ten seconds for each append that fails.
+fn run_slowly(h: &mut Host, fails: Fails) {
+    while h.kick || !h.nothing_outstanding() {
+        h.pump();
+        if let Some(append) = h.appends.pop() {
+            let fails = fails(h, &append);
+            h.now += if fails { 10 * SECOND } else { 1 };
+            h.end_append(append, if fails { Fate::Refused } else { Fate::Done });
+        } else if let Some(read) = h.gc_reads.pop() {
+            h.end_gc_read(read, || false);
+        } else {
+            h.end_finishes();
+            h.end_resets();
+        }
+    }
+}
+
 /// A failed reset may mean a broken zone or an outage, so a round tries others, too.
 #[test]
 fn broken_zones_do_not_keep_others_from_their_reset() {

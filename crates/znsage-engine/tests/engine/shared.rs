@@ -137,6 +137,24 @@ fn full_swap_area_can_be_rewritten_again_and_again() {
     }
 }
 
+/// While the last append to a zone is in flight, the next page waits if the device counts that
+/// zone as active; a virtual zone has its place only while it takes appends. Neither is a
+/// stall: GC has nothing to do.
+#[test]
+fn virtual_zone_is_opened_before_the_last_one_is_written() {
+    for wide in [false, true] {
+        let mut h = Host::new(&config(|c| c.wide = wide));
+        let zone = h.cfg.zone_blocks;
+        (0..zone - h.cfg.chunk_blocks).for_each(|slot| write(&mut h, slot));
+        for slot in zone - h.cfg.chunk_blocks..zone + h.cfg.chunk_blocks {
+            assert!(h.write(0, slot));
+        }
+        assert_eq!((h.appends.len(), h.e.stats().stalls), (1 + usize::from(wide), 0));
+        h.run_idle();
+        h.check_at_rest();
+    }
+}
+
 #[test]
 fn failed_zone_gives_its_place_to_the_next() {
     let mut h = Host::new(&config(|_| ()));

@@ -7,6 +7,7 @@ use znsage_engine::{Append, Config, Finish, GcRead, ReadHold, Reset};
 
 use super::bio::BioId;
 use super::content::{Cell, Token, NOTHING};
+use crate::time::Ns;
 
 /// Retries of a failed command, as in the engine.
 pub(super) const TRIES: u32 = 3;
@@ -61,8 +62,8 @@ pub(super) struct Module {
     pub(super) unfinished: Vec<u32>,
     /// Failed appends of each swap-out chunk since it was filled.
     pub(super) tries: Vec<u32>,
-    /// Failed appends of GC since one of swap-out worked.
-    pub(super) vain: u32,
+    /// Failed appends of GC since one of swap-out worked, and when the first one did.
+    pub(super) vain: (u32, Ns),
     /// The buffers of GC's chunks.
     pub gc_pages: Vec<Token>,
     /// If pages are packed: what each chunk appends, the windows of GC's chunks, and the
@@ -70,6 +71,8 @@ pub(super) struct Module {
     pub(super) packed: Vec<Vec<Cell>>,
     pub(super) windows: Vec<Vec<Cell>>,
     pub(super) charged: Vec<u32>,
+    /// Slots whose packed pages GC could not read, and their blocks.
+    pub(super) at_risk: Vec<(u32, u32)>,
     /// The first GC chunk, and pages per chunk.
     pub(super) first_of_gc: u32,
     pub(super) chunk_blocks: u32,

@@ -81,6 +81,8 @@ pub struct Host {
     pub reads: Vec<Reading>,
     policy: Policy,
     switched: bool,
+    /// Watermarks that were set, which stay.
+    watermarks: Option<(u32, u32)>,
     copies: Vec<(BufferHold, Page)>,
 
     pub filling: Vec<Filling>,
@@ -141,6 +143,7 @@ impl Host {
             trace: VecDeque::with_capacity(TRACE_LINES),
             policy: cfg.policy,
             switched: false,
+            watermarks: None,
             cfg: cfg.clone(),
             e,
         }
@@ -216,6 +219,9 @@ impl Host {
         assert!(self.e.set_policy(policy), "it needs no memory");
         self.e.set_victim(victim);
         self.e.tell_lives_apart(victim != Victim::Greedy);
+        if let Some(set) = self.watermarks {
+            assert_eq!(self.e.watermarks(), set, "the policy changed the watermarks");
+        }
     }
 
     /// Writes a slot. False if no more chunks may be used.
@@ -283,7 +289,9 @@ impl Host {
         let depth = self.depth(stream);
         let f = &mut self.filling[stream as usize];
         let whole = f.nr > 0 && f.nr.is_multiple_of(self.cfg.write_unit);
-        f.due |= whole;
+        if f.nr > 0 {
+            f.due = whole;
+        }
         let goes = whole && self.sent[stream as usize] < depth;
         let chunk = self.e.flush(stream);
         self.started(stream, chunk, goes);
@@ -357,12 +365,24 @@ impl Host {
         match self.e.append_start(chunk, self.now) {
             Some(append) => self.submit(append),
             None => {
-                trace!(self, "  stalls");
-                self.want.stalls += 1;
+                self.waits();
                 self.kick = true;
             }
         }
         self.kick |= self.e.gc_due();
+    }
+
+    /// A chunk waits. It stalls only if GC has to empty a zone for it.
+    fn waits(&mut self) {
+        let st = self.e.stats();
+        let stalls = st.stalls > self.want.stalls;
+        trace!(self, "  waits, stalls {stalls}");
+        self.want.stalls += u64::from(stalls);
+        let kept = u64::from(self.cfg.reserve) + st.gc_stripe;
+        let isolates = self.policy == Policy::builtin("cgroup").unwrap();
+        let queues = self.cfg.serial || isolates || st.gc_shared > 0;
+        let room = st.zones_empty > kept && !queues;
+        assert!(!stalls || !room, "a chunk stalls while {} zones are empty", st.zones_empty);
     }
 
     /// The pages that an append carries.
@@ -600,6 +620,9 @@ impl Host {
         assert_eq!(self.e.set_watermarks(low, high), valid);
         let want = if valid { (low, high) } else { before };
         assert_eq!(self.e.watermarks(), want);
+        if valid {
+            self.watermarks = Some(want);
+        }
         self.kick = true;
     }
 }

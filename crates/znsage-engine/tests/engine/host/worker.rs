@@ -106,6 +106,7 @@ impl Host {
         self.dev.failed = true;
         // GC gives up a block only after several tries.
         if self.e.gc_entry_failed(read, index) {
+            self.want.pages_lost += 1;
             assert!(self.wants(entry), "lost {entry:?}");
             self.set(entry.slot, Slot::Lost);
         }

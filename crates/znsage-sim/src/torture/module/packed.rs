@@ -146,7 +146,7 @@ impl Run {
     fn scan(&mut self, GcReading { mut read, unread, .. }: GcReading) {
         let (id, base) = (read.id(&self.e), self.window_start(&read));
         let (contents, nr_slots) = (self.plan.contents, self.plan.cfg.nr_slots);
-        let at_risk = self.unreadable(base, read.blocks, &unread);
+        self.see_unreadable(base, read.blocks, &unread);
         let mut window = mem::take(&mut self.m.windows[id as usize]);
         window.resize(read.blocks as usize, NOTHING);
         // What is not a header reads as some slot's number: GC must not trust it.
@@ -171,49 +171,57 @@ impl Run {
         self.wanted(entries, "takes");
         self.put_packed(id, cells);
         self.m.windows[id as usize] = window;
-        self.see_losses(at_risk);
         self.e.gc_read_done(read);
     }
 
-    /// The slots whose pages are, in part, in pages of the window that could not be read.
-    fn unreadable(&mut self, base: u32, blocks: u32, unread: &[bool]) -> Vec<u32> {
+    /// Notes the slots whose pages are, in part, in pages of the window that could not be read.
+    fn see_unreadable(&mut self, base: u32, blocks: u32, unread: &[bool]) {
         if !unread.contains(&true) {
-            return Vec::new();
+            return;
         }
         let pack = self.plan.contents.pack;
         let touches = |block: u32, len: u32| {
             let end = (block + len).min(base + blocks);
             block >= base && (block..end).any(|at| unread[((at - base) / pack) as usize])
         };
-        let mut found = Vec::new();
         for slot in 0..self.plan.cfg.nr_slots {
-            let mut kick = false;
-            if let Read::Block(hold) = self.e.read_begin(slot, 1, &mut kick) {
-                if touches(hold.block(), hold.first_len()) {
-                    found.push(slot);
+            if let Some((block, len)) = self.place_of(slot) {
+                let at = (slot, block);
+                if touches(block, len) && !self.m.at_risk.contains(&at) {
+                    self.m.at_risk.push(at);
                 }
-                kick |= self.e.read_end(hold);
-            }
-            if kick {
-                self.kick();
             }
         }
-        found
     }
 
-    /// GC may have given up these.
-    fn see_losses(&mut self, at_risk: Vec<u32>) {
-        for slot in at_risk {
+    /// Block and length of a slot's page, if it is on the device.
+    fn place_of(&mut self, slot: u32) -> Option<(u32, u32)> {
+        let mut kick = false;
+        let Read::Block(hold) = self.e.read_begin(slot, 1, &mut kick) else { return None };
+        let place = (hold.block(), hold.first_len());
+        kick |= self.e.read_end(hold);
+        if kick {
+            self.kick();
+        }
+        Some(place)
+    }
+
+    /// GC may have given up pages that it could not read.
+    pub(super) fn see_losses(&mut self) {
+        for (slot, block) in mem::take(&mut self.m.at_risk) {
             let mut kick = false;
             match self.e.read_begin(slot, 1, &mut kick) {
-                Read::Lost => {
+                Read::Lost if matches!(self.model.get(slot), Slot::Stored(_)) => {
                     trace!(self, "GC gives up slot {slot}");
                     self.n.gc_lost += 1;
-                    if !self.model.lost(slot) {
-                        self.wrong.push(format!("slot {slot} was lost though it had no block"));
-                    }
+                    self.model.lost(slot);
                 }
-                Read::Block(hold) => kick |= self.e.read_end(hold),
+                Read::Block(hold) => {
+                    if hold.block() == block {
+                        self.m.at_risk.push((slot, block));
+                    }
+                    kick |= self.e.read_end(hold);
+                }
                 _ => (),
             }
             if kick {

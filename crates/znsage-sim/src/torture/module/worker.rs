@@ -5,7 +5,7 @@ use std::mem;
 
 use znsage_engine::{Entry, Failed, GcRead, Op};
 
-use crate::time::US;
+use crate::time::{Ns, SEC, US};
 use crate::torture::chunks::{Cmd, GcReading, Stage, TRIES};
 use crate::torture::media::{Ticket, Verb};
 use crate::torture::model::Slot;
@@ -15,6 +15,8 @@ use crate::torture::types::{trace, Sabotage};
 /// As in kmod/worker.c.
 const READ_OVER: u32 = 8;
 pub(super) const READ_MAX: u32 = 256;
+/// As in engine/recover.c.
+const VAIN: Ns = 30 * SEC;
 /// Worker steps without a completion that count as spinning.
 const SPINS: u32 = 100_000;
 
@@ -195,7 +197,7 @@ impl Run {
                 let id = failed.id(&self.e);
                 trace!(self, "chunk {id} failed: {failed:?}");
                 let tries = mem::take(&mut self.m.tries[id as usize]);
-                if tries <= TRIES && self.m.vain < self.plan.cfg.nr_zones {
+                if tries <= TRIES && !self.in_vain() {
                     self.must_be_full();
                 }
                 if self.plan.errorless() {
@@ -207,6 +209,12 @@ impl Run {
                 }
             }
         }
+    }
+
+    /// Has GC worked in vain, so that chunks that wait fail?
+    fn in_vain(&self) -> bool {
+        let (nr, since) = self.m.vain;
+        nr >= self.plan.cfg.nr_zones || nr > TRIES && self.now >= since + VAIN
     }
 
     /// A chunk failed for want of a zone, with nothing in flight, and not because GC worked in
@@ -290,16 +298,20 @@ impl Run {
                 self.write_flush();
                 Stage::Ops
             }
-            Stage::Ops => match self.e.next_op(self.now) {
-                Some(op) => {
-                    self.do_op(op);
-                    Stage::Ops
+            Stage::Ops => {
+                let op = self.e.next_op(self.now);
+                self.see_losses();
+                match op {
+                    Some(op) => {
+                        self.do_op(op);
+                        Stage::Ops
+                    }
+                    None => {
+                        self.m.stage = None;
+                        return false;
+                    }
                 }
-                None => {
-                    self.m.stage = None;
-                    return false;
-                }
-            },
+            }
         };
         self.m.stage = Some(next);
         true

@@ -52,9 +52,12 @@ impl Run {
         trace!(self, "append of chunk {id} to zone {} ended: {at:?}", t.zone);
         self.n.append_errors += u64::from(!ok);
         if gc {
-            self.m.vain += u32::from(!ok);
+            if !ok && self.m.vain.0 == 0 {
+                self.m.vain.1 = self.now;
+            }
+            self.m.vain.0 += u32::from(!ok);
         } else if ok {
-            self.m.vain = 0;
+            self.m.vain.0 = 0;
         } else {
             self.m.tries[id as usize] += 1;
         }

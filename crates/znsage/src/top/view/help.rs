@@ -29,7 +29,7 @@ const WORDS: [(&str, &str); 10] = [
     ("GC", "zones emptied, and their share of live blocks (copied)"),
     ("live", "share of the device's blocks with valid data"),
     ("pages", "compressor, size of pages on the device, pages refused"),
-    ("stalls", "appends that found no zone and waited"),
+    ("stalls", "appends that waited for GC to empty a zone"),
     ("PRESSURE", "share of 10 s in which a task waited for memory"),
     ("OUT, IN", "of a cgroup: need `+io` in cgroup.subtree_control above it"),
 ];
