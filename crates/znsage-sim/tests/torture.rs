@@ -37,7 +37,7 @@ fn got_everywhere(c: &Counts) {
         ("outages", c.outages),
         ("zones given up", c.zones_retired),
         ("commands out of order", c.reordered),
-        ("waits for a zone", c.stalls),
+        ("waits for a zone", c.waits),
         ("waits for a chunk", c.starved),
         ("reads that wait for a write", c.busy_reads),
         ("no slot", c.no_slot),

@@ -63,8 +63,8 @@ counts! {
     frees,
     /// Zones reset.
     resets,
-    /// Chunks that waited for a zone.
-    stalls,
+    /// Times that a chunk waited for a zone, or behind others.
+    waits,
     /// Bios that waited for a chunk.
     starved,
     /// Reads that waited for a write.

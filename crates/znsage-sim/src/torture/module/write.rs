@@ -128,7 +128,7 @@ impl Run {
                 self.append(append);
             }
             None => {
-                self.n.stalls += 1;
+                self.n.waits += 1;
                 self.kick();
             }
         }
