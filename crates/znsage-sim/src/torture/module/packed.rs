@@ -42,8 +42,10 @@ impl Run {
     /// The log has no room for a chunk, and its pages fail.
     pub(super) fn refuse(&mut self, chunk: Filled) {
         let cfg = &self.plan.cfg;
-        // Nothing is refused while all would fit if no page shrank.
-        let taken = self.model.stored + self.m.charged.iter().map(|&n| u64::from(n)).sum::<u64>();
+        // Nothing is refused while all would fit if no page shrank. Retired zones have no room.
+        let taken = self.model.stored
+            + self.m.charged.iter().map(|&n| u64::from(n)).sum::<u64>()
+            + self.e.stats().zones_retired * u64::from(cfg.zone_blocks);
         let fits = u64::from(cfg.max_slots()) * u64::from(cfg.pack + 1);
         if taken <= fits {
             self.wrong.push(format!("swap-out is refused with {taken} blocks taken of {fits}"));
