@@ -241,31 +241,26 @@ static u32 prepare(struct zse_engine *e, struct zse_chunk **c)
 	return zone;
 }
 
-/* Result of read_out(). */
-struct read_out {
-	u32 cursor;		/* the next live block, or the zone's end */
-	u32 cached;		/* blocks dropped: the page is in memory */
-};
-
 /*
  * Add live blocks of @zone to @c, and advance to the next live one even if the
  * chunk is full, so that GC notices when it has read the last one. Blocks that
  * were never written, since the zone failed early, are not in the forward map.
- * Without the lock.
+ * Returns the offset of the next live block, or the zone's end. Without the
+ * lock.
  */
-static struct read_out read_out(struct zse_engine *e, u32 zone,
-				struct zse_chunk *c)
+static u32 read_out(struct zse_engine *e, u32 zone, struct zse_chunk *c)
 {
 	const struct zse_zone *z = &e->zones[zone];
 	u32 base = zone * e->cfg.zone_blocks;
-	struct read_out r = { .cursor = z->cursor };
+	u32 at;
 
-	for (; r.cursor < e->cfg.zone_blocks && zp_load(&z->live); r.cursor++) {
-		u32 block = base + r.cursor;
+	for (at = z->cursor; at < e->cfg.zone_blocks && zp_load(&z->live);
+	     at++) {
+		u32 block = base + at;
 		u32 slot = census_slot(e, block);
 		struct zse_entry *entry = &c->entries[c->nr];
 
-		if (!(r.cursor % ZSE_RESCHED))
+		if (!(at % ZSE_RESCHED))
 			zp_resched();
 		if (slot == ZSE_NONE || !map_is(e, slot, block))
 			continue;
@@ -274,33 +269,27 @@ static struct read_out read_out(struct zse_engine *e, u32 zone,
 		entry->slot = slot;
 		entry->expect = block;
 		entry->page = c->nr;
-		if (e->cfg.in_memory && e->cfg.in_memory(e->cfg.host, slot) &&
-		    map_lose(e, entry)) {
-			r.cached++;
-			continue;
-		}
 		if (!c->nr || block < c->low)
 			c->low = block;
 		if (!c->nr || block > c->high)
 			c->high = block;
 		c->nr++;
 	}
-	return r;
+	return at;
 }
 
 /*
  * Account for @nr entries from read_out(). Returns true if @zone has no more.
  */
-static bool settle(struct zse_engine *e, u32 zone, struct read_out r, u32 nr)
+static bool settle(struct zse_engine *e, u32 zone, u32 cursor, u32 nr)
 {
 	struct zse_zone *z = &e->zones[zone];
 
 	z->moving += nr;
-	census_gc_read(e, r.cursor - z->cursor);
-	z->cursor = r.cursor;
+	census_gc_read(e, cursor - z->cursor);
+	z->cursor = cursor;
 	e->gc.unplaced += nr;
 	e->counters.gc_read_blocks += nr;
-	e->counters.gc_skipped_cached += r.cached;
 	flow_gc_read(e, nr);
 	if (z->cursor != e->cfg.zone_blocks && zp_load(&z->live))
 		return false;
@@ -320,8 +309,7 @@ bool clean_fill(struct zse_engine *e, struct zse_op *op)
 	unsigned long flags;
 
 	for (;;) {
-		struct read_out r;
-		u32 zone, nr;
+		u32 zone, nr, cursor;
 		bool last;
 
 		begin_victim(e);
@@ -342,10 +330,10 @@ bool clean_fill(struct zse_engine *e, struct zse_op *op)
 		nr = c->nr;
 		zp_unlock(&e->lock, flags);
 
-		r = read_out(e, zone, c);
+		cursor = read_out(e, zone, c);
 
 		zp_lock(&e->lock, flags);
-		last = settle(e, zone, r, c->nr - nr);
+		last = settle(e, zone, cursor, c->nr - nr);
 		if (c->nr == chunk_batch(&e->cfg) ||
 		    (last && c->nr && c->nr % e->cfg.write_unit == 0))
 			break;

@@ -111,10 +111,6 @@ enum zse_oddity {
  *
  * Callbacks, each of which may be NULL:
  * @host:	 passed to them
- * @in_memory:	 GC is about to read the live block of @slot. Returns true only
- *		 after making sure that the kernel has the page in memory and
- *		 will write it before dropping it. Called by zse_next_op(),
- *		 without a lock.
  * @zone_event:	 @zone changes from one named state to another. Called with the
  *		 engine lock held.
  * @odd:	 what the device says of @zone cannot be right. An append is at
@@ -145,7 +141,6 @@ struct zse_config {
 	u32 pace;
 
 	void *host;
-	bool (*in_memory)(void *host, u32 slot);
 	void (*zone_event)(void *host, u32 zone, const char *from,
 			   const char *to);
 	void (*odd)(void *host, u32 zone, enum zse_oddity odd, u32 at,

@@ -251,12 +251,11 @@ static bool any_failed(const struct zse_window *w, u32 at, u32 len)
 }
 
 /*
- * Take the page at @at of the window into @c if it is live and can be read; or
- * drop it and count it in @cached, if it is in memory. Returns the number of
- * blocks to go on by.
+ * Take the page at @at of the window into @c if it is live and can be read.
+ * Returns the number of blocks to go on by.
  */
 static u32 take(struct zse_engine *e, struct zse_chunk *c,
-		const struct zse_window *w, u32 at, u32 *cached)
+		const struct zse_window *w, u32 at)
 {
 	struct zse_entry *entry = &c->entries[c->nr];
 	u64 ref;
@@ -273,12 +272,7 @@ static u32 take(struct zse_engine *e, struct zse_chunk *c,
 	entry->page = at;
 	entry->at = c->fill;
 	entry->len = ref_len(e, ref);
-	if (any_failed(w, at, entry->len))
-		return entry->len;
-	if (e->cfg.in_memory && e->cfg.in_memory(e->cfg.host, entry->slot) &&
-	    map_lose(e, entry)) {
-		(*cached)++;
-	} else {
+	if (!any_failed(w, at, entry->len)) {
 		c->fill += entry->len;
 		c->nr++;
 	}
@@ -315,13 +309,13 @@ void packed_judge(struct zse_engine *e, struct zse_zone *z)
 void zse_gc_scan(struct zse_engine *e, struct zse_chunk *c,
 		 const struct zse_window *w)
 {
-	u32 zone = zse_block_zone(e, c->low), cached = 0, at;
+	u32 zone = zse_block_zone(e, c->low), at;
 	struct zse_zone *z = &e->zones[zone];
 	bool failed = any_failed(w, 0, c->high);
 	unsigned long flags;
 
 	for (at = 0; at < c->nr_claimed;)
-		at += take(e, c, w, at, &cached);
+		at += take(e, c, w, at);
 
 	zp_lock(&e->lock, flags);
 	if (failed) {
@@ -333,7 +327,6 @@ void zse_gc_scan(struct zse_engine *e, struct zse_chunk *c,
 	z->moving += c->fill;
 	z->windows--;
 	e->counters.gc_read_blocks += c->nr;
-	e->counters.gc_skipped_cached += cached;
 	flow_gc_read(e, c->fill);
 	zone_check_drained(e, zone);
 	zp_unlock(&e->lock, flags);

@@ -26,7 +26,6 @@
 	X(zones_dead)		/* reset without GC: no live block was left */ \
 	X(gc_zones)		/* emptied by GC */			\
 	X(gc_read_hits)		/* pages swapped in from GC's buffer */	\
-	X(gc_skipped_cached)	/* blocks not moved: the page is in memory */ \
 	X(policy_refused)	/* invalid answers of a policy */
 
 /* X(name): the present value. */

@@ -255,16 +255,6 @@ static inline void znsage_io_end(const struct bio *bio, u32 sectors,
 #endif
 }
 
-/* Is the disk itself an active swap area? */
-static inline bool znsage_is_swap(struct gendisk *disk)
-{
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
-	return IS_SWAPFILE(disk->part0->bd_mapping->host);
-#else
-	return IS_SWAPFILE(disk->part0->bd_inode);
-#endif
-}
-
 /*
  * Largest discard or write of zeroes, in whole pages. Kernels before 6.11 split
  * a long range here, and a slot that lies in two requests is freed by neither.

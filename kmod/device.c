@@ -157,7 +157,6 @@ static int make_engine(struct znsage_device *zd, struct znsage_geometry *geo)
 	geo->cfg.host = zd;
 	geo->cfg.zone_event = znsage_zone_state;
 	geo->cfg.odd = znsage_odd;
-	geo->cfg.in_memory = znsage_in_memory;
 	zd->pack = max(geo->cfg.pack, 1U);
 	zd->engine = zse_create(&geo->cfg, &why);
 	if (!zd->engine) {
@@ -289,7 +288,6 @@ static struct znsage_device *device_alloc(const char *name,
 	mutex_init(&zd->check.lock);
 	lockdep_init_map(&zd->check.frozen, "znsage_frozen", &frozen_key, 0);
 	get_random_bytes(&zd->key_secret, sizeof(zd->key_secret));
-	znsage_cached_forget(zd);
 	INIT_WORK(&zd->work, znsage_work);
 	INIT_WORK(&zd->look_work, znsage_look_work);
 	INIT_WORK(&zd->erase_work, znsage_erase_work);

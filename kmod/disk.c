@@ -79,7 +79,6 @@ static int znsage_open(ZNSAGE_OPEN_ARGS)
 {
 	struct znsage_device *zd = ZNSAGE_OPEN_DISK->private_data;
 
-	znsage_cached_forget(zd);
 	return zd->claimed ? -EBUSY : 0;
 }
 

@@ -1,29 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tables that remember page frames from swap-in to swap-out.
+ * A table that remembers page frames from swap-in to swap-out.
  *
  * When swap-in reads a block, the engine knows how long the page was on the
  * device, and what its slot remembers of earlier stays. When the page is next
- * swapped out it may have another slot, but nearly always the same frame. Two
- * tables of fixed size:
+ * swapped out it may have another slot, but nearly always the same frame. So
+ * the table has for each frame the life of the block that was read into it, and
+ * the past of its page (engine/past.c).
  *
- *	seen	frame -> life of the block that was read into it, and the past
- *		of its page (engine/past.c)
- *	where	slot -> frame that it was read into
+ * It is a hint. It is read and written without a lock, a word at a time; words
+ * with the same index overwrite each other. A word may describe another frame
+ * or cgroup with the same tag (1 in 256 each), or an earlier page in the frame.
+ * The policy then guesses wrong for one page. A word is used once: it is
+ * cleared when its page is added to a chunk.
  *
- * Both are hints. They are read and written without a lock, a word at a time;
- * words with the same index overwrite each other.
- *
- *   A word of @seen may describe another frame or cgroup with the same tag (1
- *   in 256 each), or an earlier page in the frame. The policy then guesses
- *   wrong for one page. A word is used once: it is cleared when its page is
- *   added to a chunk.
- *
- *   A word of @where may name any frame. cached.c checks the frame itself.
- *
- * The tables have up to 2^20 words each, 8 MiB for both. Above 4 GiB of RAM,
- * several frames share a word. If the tables cannot be allocated, nothing is
- * remembered.
+ * There are up to 2^20 words, 4 MiB. Above 4 GiB of RAM, several frames share a
+ * word. If the table cannot be allocated, nothing is remembered.
  */
 #include <linux/hash.h>
 #include <linux/log2.h>
@@ -37,9 +29,8 @@
 #define MAX_WORDS	(1UL << 20)
 
 struct znsage_frames {
-	u32 nr_seen, nr_where;	/* words, powers of two */
+	u32 nr_seen;	/* words, a power of two */
 	u32 *seen;	/* 0: unknown; else see SEEN_LIFE() */
-	u32 *where;	/* 0: unknown; else the frame number plus 1 */
 };
 
 /*
@@ -109,12 +100,7 @@ void znsage_frames_note(struct znsage_device *zd, struct page *page, u32 slot,
 	unsigned long pfn = page_to_pfn(page);
 	u32 life, past;
 
-	if (!f || !is_swap_in(folio, slot))
-		return;
-	znsage_cached_learn(zd, folio);
-	if (pfn < U32_MAX)
-		WRITE_ONCE(f->where[slot & (f->nr_where - 1)], pfn + 1);
-	if (!READ_ONCE(zd->wants_owners))
+	if (!f || !READ_ONCE(zd->wants_owners) || !is_swap_in(folio, slot))
 		return;
 	life = zse_block_life(zd->engine, block);
 	past = zse_past(zd->engine, slot, block);
@@ -162,34 +148,16 @@ void znsage_frames_forget(struct znsage_device *zd, struct page *page)
 		WRITE_ONCE(*place, 0);
 }
 
-/*
- * The frame that a slot was last read into, if known. The number may be wrong;
- * there may be no such frame. Context: any.
- */
-bool znsage_frames_where(struct znsage_device *zd, u32 slot,
-			 unsigned long *pfn)
-{
-	struct znsage_frames *f = zd->frames;
-	u32 word;
-
-	if (!f)
-		return false;
-	word = READ_ONCE(f->where[slot & (f->nr_where - 1)]);
-	*pfn = (unsigned long)word - 1;
-	return word != 0;
-}
-
 void znsage_frames_free(struct znsage_device *zd)
 {
 	if (!zd->frames)
 		return;
 	kvfree(zd->frames->seen);
-	kvfree(zd->frames->where);
 	kfree(zd->frames);
 	zd->frames = NULL;
 }
 
-/* Allocate the tables if there is memory; before any I/O of the device. */
+/* Allocate the table if there is memory; before any I/O of the device. */
 void znsage_frames_alloc(struct znsage_device *zd)
 {
 	unsigned long frames = min(totalram_pages(), MAX_WORDS);
@@ -199,10 +167,7 @@ void znsage_frames_alloc(struct znsage_device *zd)
 		return;
 	zd->frames = f;
 	f->nr_seen = roundup_pow_of_two(frames);
-	f->nr_where = roundup_pow_of_two(min_t(unsigned long, frames,
-					       zd->nr_slots));
 	f->seen = kvcalloc(f->nr_seen, sizeof(*f->seen), GFP_KERNEL);
-	f->where = kvcalloc(f->nr_where, sizeof(*f->where), GFP_KERNEL);
-	if (!f->seen || !f->where)
+	if (!f->seen)
 		znsage_frames_free(zd);
 }

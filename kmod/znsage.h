@@ -24,8 +24,7 @@
  *	policy.c	policies by name; changing a device's policy
  *	bpf.c		policies in BPF
  *	owner.c		which cgroup, process and mapping a page belongs to
- *	frames.c	tables of page frames: last life, frame of a slot
- *	cached.c	tells GC that a slot's page is in memory
+ *	frames.c	a table of page frames: the last life of each one's page
  *	worker.c	deferred work; GC reads, resets, finishes
  *	sysfs.c		statistics and settings of a running device
  *	latency.c	histograms of how long things take
@@ -289,7 +288,6 @@ struct znsage_device {
 	struct bio_list read_later;	/* under @lock; found none */
 	struct work_struct read_work;	/* goes on with these */
 	siphash_key_t key_secret;	/* hashes keys made from pointers */
-	u32 swap_type;			/* of the swap area; see cached.c */
 
 	/* Under znsage_policy_lock. */
 	const struct znsage_policy *policy;	/* held */
@@ -387,13 +385,6 @@ void znsage_frames_note(struct znsage_device *zd, struct page *page, u32 slot,
 u8 znsage_frames_recall(struct znsage_device *zd, struct page *page,
 			struct znsage_page *owner);
 void znsage_frames_forget(struct znsage_device *zd, struct page *page);
-bool znsage_frames_where(struct znsage_device *zd, u32 slot,
-			 unsigned long *pfn);
-
-/* cached.c */
-void znsage_cached_forget(struct znsage_device *zd);
-void znsage_cached_learn(struct znsage_device *zd, struct folio *folio);
-bool znsage_in_memory(void *host, u32 slot);
 
 /* geometry.c */
 int znsage_geometry_read(const char *name, struct block_device *bdev,

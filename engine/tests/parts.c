@@ -324,63 +324,6 @@ static void test_events(void)
 	zse_destroy(h.e);
 }
 
-/* GC drops blocks whose pages are in memory, and no others. */
-static void test_in_memory(void)
-{
-	struct zse_stats st;
-	struct zse_run run;
-	struct host h;
-	u32 slot, lost = 0;
-	bool kick;
-
-	host_init(&h);
-	h.cached = true;
-	fill(&h, 9);
-	zse_get_stats(h.e, &st);
-	must(st.gc_skipped_cached);
-	for (slot = 0; slot < nr_slots(&h); slot++) {
-		enum zse_read is = zse_read_begin(h.e, slot, 1, &run, &kick);
-
-		if (is == ZSE_READ_LOST) {
-			must(!(slot % 2));
-			lost++;
-			continue;
-		}
-		must(is == ZSE_READ_BLOCK);
-		zse_read_end(h.e, run.block);
-	}
-	must(lost && lost <= st.gc_skipped_cached);
-	/* A dropped slot can be read once it is written again. */
-	h.cached = false;
-	for (slot = 0; slot < nr_slots(&h); slot += 2)
-		write_slot(&h, slot);
-	flush(&h);
-	must(!zse_check(h.e, NULL, NULL));
-	zse_get_stats(h.e, &st);
-	must(st.live_blocks == nr_slots(&h));
-	zse_destroy(h.e);
-}
-
-/* A slot that is freed while the engine asks about it is not dropped as well. */
-static void test_freed_while_asked(void)
-{
-	struct zse_stats st;
-	struct host h;
-	u32 slot;
-
-	host_init(&h);
-	fill(&h, 0);
-	h.cached = true;
-	h.frees = true;
-	for (slot = 0; slot < nr_slots(&h); slot += 3)
-		write_slot(&h, slot);
-	flush(&h);
-	zse_get_stats(h.e, &st);
-	must(h.asked && !st.gc_skipped_cached);
-	must(!zse_check(h.e, NULL, NULL));
-	zse_destroy(h.e);
-}
-
 /*
  * Dead zones are found without a scan: a zone without live blocks that nobody listed
  * stays full.
@@ -668,8 +611,6 @@ int main(void)
 	test_life();
 	test_past();
 	test_events();
-	test_in_memory();
-	test_freed_while_asked();
 	test_dead_zones();
 	test_reading_out_is_preemptible();
 	test_check_is_preemptible();

@@ -25,16 +25,6 @@ static void zone_event(void *host, u32 zone, const char *from, const char *to)
 	h->events++;
 }
 
-static bool in_memory(void *host, u32 slot)
-{
-	struct host *h = host;
-
-	h->asked++;
-	if (h->frees)
-		zse_free(h->e, slot);
-	return h->cached && !(slot % 2);
-}
-
 struct zse_config config(struct host *h)
 {
 	return (struct zse_config){
@@ -49,7 +39,6 @@ struct zse_config config(struct host *h)
 		.policy = zse_builtin_policy("single"),
 		.host = h,
 		.zone_event = zone_event,
-		.in_memory = in_memory,
 	};
 }
 

@@ -22,11 +22,7 @@ struct host {
 	u32 wp[MOST_ZONES];
 	/* What the engine reported. */
 	const char *state[MOST_ZONES];
-	u32 events, asked;
-	/* in_memory() returns true for even slots. */
-	bool cached;
-	/* in_memory() frees the slot that it is asked about. */
-	bool frees;
+	u32 events;
 	/* Most blocks of an append; 0: not looked at. */
 	u32 longest;
 };

@@ -170,7 +170,6 @@ impl Config {
             gc_high: self.gc_high,
             pace: self.pace,
             host: ptr::null_mut(),
-            in_memory: None,
             zone_event: None,
             odd: None,
         }

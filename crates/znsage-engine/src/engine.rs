@@ -4,14 +4,13 @@
 use std::ffi::{c_char, c_void, CStr};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
 
+use crate::callbacks::{self, Callbacks};
 use crate::config::{Config, Policy, Refusal, Victim};
 use crate::handed::{
     Added, Append, AppendEnd, BufferHold, Chunk, Ended, Failed, Filled, Finish, GcRead, Look,
     Oddity, Op, Read, ReadHold, Reset,
 };
-use crate::memory::{self, Callbacks, InMemory};
 use crate::sys::{
     self, znsage_page as PageOwner, zse_op, zse_run, zse_stats, zse_stream_info, zse_window,
 };
@@ -110,24 +109,12 @@ impl Drop for Engine {
 
 impl Engine {
     pub fn new(cfg: &Config) -> Result<Self, Refusal> {
-        Self::create(cfg, None)
-    }
-
-    /// An engine whose host says which pages are in memory.
-    pub fn with_memory(cfg: &Config, memory: Arc<InMemory>) -> Result<Self, Refusal> {
-        Self::create(cfg, Some(memory))
-    }
-
-    fn create(cfg: &Config, memory: Option<Arc<InMemory>>) -> Result<Self, Refusal> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let mut why = 0;
         let mut c = cfg.to_c();
-        if memory.is_some() {
-            c.in_memory = Some(memory::in_memory);
-        }
-        let callbacks = Box::new(Callbacks { memory, ..Callbacks::default() });
+        let callbacks = Box::new(Callbacks::default());
         c.host = (&raw const *callbacks).cast_mut().cast();
-        c.odd = Some(memory::odd);
+        c.odd = Some(callbacks::odd);
         // Attaching a policy takes an engine.
         let attached = cfg.policy.get().attach.is_some();
         if attached {

@@ -44,7 +44,6 @@ const struct zse_fact zse_facts[] = {
 	AT(zse_config, victim)
 	AT(zse_config, pace)
 	AT(zse_config, host)
-	AT(zse_config, in_memory)
 	AT(zse_config, zone_event)
 	AT(zse_config, odd)
 	{ "sizeof zse_config.victim", sizeof(enum zse_victim) },

@@ -10,12 +10,12 @@
 //!
 //! All unsafe code of the engine's users is here.
 
+mod callbacks;
 mod config;
 mod contents;
 mod engine;
 mod handed;
 pub mod last_words;
-mod memory;
 mod source;
 mod sys;
 
@@ -25,7 +25,6 @@ pub use handed::{
     Added, Append, AppendEnd, BufferHold, Ended, Failed, Filled, Finish, GcRead, Look, Oddity, Op,
     Read, ReadHold, Reset,
 };
-pub use memory::InMemory;
 pub use sys::{znsage_page as PageOwner, zse_entry as Entry, zse_stats as Stats};
 pub use sys::{zse_stream_info as StreamInfo, NONE};
 pub use sys::{

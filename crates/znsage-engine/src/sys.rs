@@ -113,7 +113,6 @@ pub struct zse_config {
     pub gc_high: u32,
     pub pace: u32,
     pub host: *mut c_void,
-    pub in_memory: Option<unsafe extern "C" fn(host: *mut c_void, slot: u32) -> bool>,
     pub zone_event: Option<
         unsafe extern "C" fn(host: *mut c_void, zone: u32, from: *const c_char, to: *const c_char),
     >,
@@ -261,7 +260,6 @@ pub struct zse_stats {
     pub zones_dead: u64,
     pub gc_zones: u64,
     pub gc_read_hits: u64,
-    pub gc_skipped_cached: u64,
     pub policy_refused: u64,
     pub slots_used: u64,
     pub live_blocks: u64,
@@ -468,7 +466,6 @@ mod tests {
                 gc_high,
                 pace,
                 host,
-                in_memory,
                 zone_event,
                 odd,
             }
@@ -540,7 +537,6 @@ mod tests {
                 zones_dead,
                 gc_zones,
                 gc_read_hits,
-                gc_skipped_cached,
                 policy_refused,
                 slots_used,
                 live_blocks,

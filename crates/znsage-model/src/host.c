@@ -16,16 +16,10 @@
 
 struct model {
 	struct zse_engine *e;
-	bool drops;		/* all pages are in memory: GC may drop blocks */
 	u32 disk[ZONES * ZONE_BLOCKS];
 	u32 wp[ZONES];
 	u32 pages[CHUNKS + GC_CHUNKS];
 };
-
-static bool in_memory(void *host, u32 slot)
-{
-	return ((struct model *)host)->drops;
-}
 
 /*
  * A victim is full again although none of its blocks is in the map: the thread that
@@ -39,7 +33,7 @@ static void zone_event(void *host, u32 zone, const char *from, const char *to)
 }
 
 /* Zones of two blocks; chunks and write units are one block. */
-struct model *model_create(bool drops)
+struct model *model_create(void)
 {
 	struct model *m = calloc(1, sizeof(*m));
 	struct zse_config cfg = {
@@ -53,13 +47,11 @@ struct model *model_create(bool drops)
 		.nr_cpus = 1,
 		.policy = zse_builtin_policy("single"),
 		.host = m,
-		.in_memory = in_memory,
 		.zone_event = zone_event,
 	};
 	enum zse_refusal why;
 
 	cfg.nr_slots = zse_max_slots(&cfg);
-	m->drops = drops;
 	m->e = zse_create(&cfg, &why);
 	if (!m->e)
 		model_broken("the model's engine was refused");
@@ -90,10 +82,17 @@ u32 model_block(struct model *m, u32 slot)
 	return m->e->fwd[slot];
 }
 
-/* From now on in_memory() returns false. */
-void model_drop_no_more(struct model *m)
+/* The engine gives up the page of @slot, as if its block could not be read. */
+void model_lose(struct model *m, u32 slot)
 {
-	m->drops = false;
+	struct zse_entry entry = {
+		.slot = slot,
+		.expect = ref_block(map_get(m->e, slot)),
+		.len = 1,
+	};
+
+	if (entry.expect < m->e->nr_blocks)
+		map_lose(m->e, &entry);
 }
 
 /* Word @nr of those that threads share without a lock; NULL beyond the last. */

@@ -16,10 +16,10 @@ struct Raw {
 }
 
 extern "C-unwind" {
-    fn model_create(drops: bool) -> *mut Raw;
+    fn model_create() -> *mut Raw;
     fn model_destroy(m: *mut Raw);
     fn model_eager(m: *mut Raw);
-    fn model_drop_no_more(m: *mut Raw);
+    fn model_lose(m: *mut Raw, slot: u32);
     fn model_shared(m: *mut Raw, nr: u32) -> *mut u32;
     fn model_submit(m: *mut Raw, slot: u32, version: u32, zone: *mut u32, kick: *mut bool) -> u32;
     fn model_appended(m: *mut Raw, chunk: u32, zone: u32) -> bool;
@@ -71,10 +71,10 @@ unsafe impl Send for Model {}
 // explore()'s closure after its threads were joined.
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Model {
-    /// `drops`: every page is in memory, so GC drops its block.
-    pub fn new(drops: bool) -> Self {
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Self {
         port::clear();
-        Model(unsafe { model_create(drops) })
+        Model(unsafe { model_create() })
     }
 
     /// From now on GC cleans whenever it gains anything.
@@ -82,9 +82,9 @@ impl Model {
         unsafe { model_eager(self.0) }
     }
 
-    /// From now on no page is in memory.
-    pub fn drop_no_more(self) {
-        unsafe { model_drop_no_more(self.0) }
+    /// The engine gives up the page of a slot that has a block.
+    pub fn lose(self, slot: u32) {
+        unsafe { model_lose(self.0, slot) }
     }
 
     pub fn submit(self, slot: u32, version: u32) -> Request {

@@ -8,7 +8,7 @@ use znsage_model::{Found, Model, Until};
 /// is reset, written again, and becomes a victim again.
 #[test]
 fn swap_in_does_not_copy_from_a_chunk_whose_append_ended() {
-    let m = Model::new(false);
+    let m = Model::new();
     for (slot, version) in [(0, 1), (1, 1), (1, 2), (2, 1), (3, 1)] {
         let _ = m.write(slot, version);
     }

@@ -39,16 +39,16 @@ fn works(m: Model) -> bool {
     false
 }
 
-/// GC finds all pages in memory; later ones are not.
-fn drops(m: Model) -> bool {
+/// Slot 0's page is given up; GC goes on.
+fn loses(m: Model) -> bool {
+    m.lose(0);
     m.work();
-    m.drop_no_more();
     false
 }
 
 /// The last block of a zone dies while it is read; the zone is reset.
 fn read_free_reset() {
-    let m = Model::new(false);
+    let m = Model::new();
     written(m, &[(0, 1), (1, 1), (1, 2)]);
     m.start();
     let threads = threads![m, m.free(0), works(m), reads(m, &[Found::Page(0, 1), Found::Zeros])];
@@ -57,7 +57,7 @@ fn read_free_reset() {
 
 /// Two threads read the same zone.
 fn read_read_reset() {
-    let m = Model::new(false);
+    let m = Model::new();
     written(m, &[(0, 1), (1, 1), (1, 2)]);
     m.start();
     let threads = threads![
@@ -74,7 +74,7 @@ fn read_read_reset() {
 
 /// A slot is freed while the append ends that fills its zone.
 fn free_as_zone_fills() {
-    let m = Model::new(false);
+    let m = Model::new();
     written(m, &[(1, 1)]);
     let _ = m.free(1);
     let append = m.submit(0, 1);
@@ -85,7 +85,7 @@ fn free_as_zone_fills() {
 
 /// A slot is written again while its older page is in flight, and read.
 fn overwrite_in_flight() {
-    let m = Model::new(false);
+    let m = Model::new();
     let append = m.submit(0, 1);
     m.start();
     let threads = threads![
@@ -97,8 +97,8 @@ fn overwrite_in_flight() {
     ends_with(m.settle(threads), &[Found::Page(0, 2)]);
 }
 
-fn victim(drops: bool) -> Model {
-    let m = Model::new(drops);
+fn victim() -> Model {
+    let m = Model::new();
     written(m, &[(0, 1), (1, 1), (1, 2), (2, 1), (3, 1)]);
     m.eager();
     m
@@ -106,7 +106,7 @@ fn victim(drops: bool) -> Model {
 
 /// GC's append ends; its page is freed, and read.
 fn move_free_read() {
-    let m = victim(false);
+    let m = victim();
     let append = m.work_until(Until::Append);
     m.start();
     let threads = threads![
@@ -123,7 +123,7 @@ fn move_free_read() {
 
 /// GC's append ends; its page is written again, and read.
 fn move_overwrite_read() {
-    let m = victim(false);
+    let m = victim();
     let append = m.work_until(Until::Append);
     m.start();
     let threads = threads![
@@ -135,25 +135,25 @@ fn move_overwrite_read() {
     ends_with(m.settle(threads), &[Found::Page(0, 2)]);
 }
 
-/// GC drops a block whose page is in memory; its slot is written again.
-fn drop_overwrite() {
-    let m = victim(true);
+/// A page is given up; its slot is written again.
+fn lose_overwrite() {
+    let m = victim();
     m.start();
-    let threads = threads![m, drops(m), m.write(0, 2)];
+    let threads = threads![m, loses(m), m.write(0, 2)];
     ends_with(m.settle(threads), &[Found::Page(0, 2), Found::Lost]);
 }
 
-/// GC drops a block whose page is in memory; its slot is freed.
-fn drop_free() {
-    let m = victim(true);
+/// A page is given up; its slot is freed.
+fn lose_free() {
+    let m = victim();
     m.start();
-    let threads = threads![m, drops(m), m.free(0)];
+    let threads = threads![m, loses(m), m.free(0)];
     ends_with(m.settle(threads), &[Found::Zeros]);
 }
 
 /// Both blocks of a zone die at once.
 fn free_free() {
-    let m = Model::new(false);
+    let m = Model::new();
     written(m, &[(0, 1), (1, 1)]);
     m.start();
     let threads = threads![m, m.free(0), m.free(1)];
@@ -162,7 +162,7 @@ fn free_free() {
 
 /// Two zones die while the worker looks for dead ones.
 fn two_zones_die() {
-    let m = Model::new(false);
+    let m = Model::new();
     written(m, &[(0, 1), (1, 1), (1, 2), (2, 1), (2, 2)]);
     m.start();
     let threads = threads![m, m.free(0), m.free(1), works(m)];
@@ -171,7 +171,7 @@ fn two_zones_die() {
 
 /// Two appends to a zone end at once.
 fn complete_complete() {
-    let m = Model::new(false);
+    let m = Model::new();
     let (a, b) = (m.submit(0, 1), m.submit(1, 1));
     m.start();
     let threads = threads![m, m.complete(a), m.complete(b)];
@@ -180,7 +180,7 @@ fn complete_complete() {
 
 /// The last block of a zone dies while it is read, and the worker runs because of another zone.
 fn read_free_reset_of_two() {
-    let m = Model::new(false);
+    let m = Model::new();
     written(m, &[(0, 1), (1, 1), (1, 2), (1, 3)]);
     assert!(m.free(1));
     m.start();
@@ -215,8 +215,8 @@ hold!(
     overwrite_in_flight,
     move_free_read,
     move_overwrite_read,
-    drop_overwrite,
-    drop_free,
+    lose_overwrite,
+    lose_free,
     free_free,
     two_zones_die,
     complete_complete,
@@ -242,8 +242,8 @@ const MUTANTS: &[(Mutant, fn(), &str)] = &[
     (("map_publish", CompareAndSwap, Blind), overwrite_in_flight, "live count"),
     (("map_publish", CompareAndSwap, Blind), move_overwrite_read, "left > e->cfg.zone_blocks"),
     (("map_publish", CompareAndSwap, Blind), free_as_zone_fills, "number of slots in use"),
-    (("map_lose", CompareAndSwap, Plain), drop_overwrite, "left > e->cfg.zone_blocks"),
-    (("map_lose", CompareAndSwap, Plain), drop_free, "left > e->cfg.zone_blocks"),
+    (("map_lose", CompareAndSwap, Plain), lose_overwrite, "left > e->cfg.zone_blocks"),
+    (("map_lose", CompareAndSwap, Plain), lose_free, "left > e->cfg.zone_blocks"),
     (("zone_append_worked", Add, Plain), complete_complete, "number of appends in flight"),
     (("zone_landed", Add, Relaxed), complete_complete, "the place of an append is refused"),
     (("zones_take_dead", Exchange, Relaxed), two_zones_die, "exceeded maximum"), // the stack is a ring

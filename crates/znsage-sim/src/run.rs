@@ -6,8 +6,6 @@ use std::path::Path;
 use std::sync::atomic::AtomicU32;
 use std::sync::Arc;
 
-use znsage_engine::InMemory;
-
 use crate::course::{self, Course};
 use crate::device::params::Interface;
 use crate::device::{ConventionalSsd, ParamError, VirtualZones, ZnsSsd};
@@ -200,24 +198,23 @@ struct Area {
     total: u32,
     slots: Slots,
     count_cached: Option<(u32, u32)>,
-    unchanged: Option<Arc<InMemory>>,
     keeps_slots: bool,
 }
 
 impl Area {
     fn new(spec: &Spec, system: &impl System) -> Self {
-        let (unchanged, keeps_slots) = (system.unchanged(), spec.keeps_slots());
+        let keeps_slots = spec.keeps_slots();
         let (cpus, batch) = (spec.host.cpus as usize, spec.host.slot_batch as usize);
         match system.slots() {
             SlotSource::Kernel { total, discards } => {
                 let slots = Slots::new(total, cpus, batch, discards);
                 let slots = slots.with_search(spec.host.slot_search);
-                Area { total, slots, count_cached: None, unchanged, keeps_slots }
+                Area { total, slots, count_cached: None, keeps_slots }
             }
             SlotSource::System { total, zones, zone_blocks } => {
                 let slots = Slots::counted(total, cpus);
                 let count_cached = Some((zones, zone_blocks));
-                Area { total, slots, count_cached, unchanged, keeps_slots }
+                Area { total, slots, count_cached, keeps_slots }
             }
         }
     }
@@ -229,9 +226,6 @@ impl Area {
         }
         if self.keeps_slots {
             host.keep_slots();
-        }
-        if let Some(set) = self.unchanged {
-            host.keep_unchanged(set);
         }
         host
     }

@@ -111,22 +111,16 @@ fn fine_trim_lowers_the_device_waf_and_costs_cpu() {
 }
 
 #[test]
-fn garbage_collection_drops_pages_in_memory() {
+fn znswap_drops_pages_in_memory() {
     // Reads leave pages in the swap cache, as long as swap is not half full.
-    for system in [SystemKind::ZnSwap, SystemKind::ZnSage] {
-        let mut spec = small(system);
-        spec.workload = WorkloadKind::Zipf;
-        spec.utilization = 42.0;
-        spec.load.write_ratio = 0.3;
-        spec.run.measure = 2.0;
-        let r = sound(&spec);
-        assert!(r.counts.system.dropped_cached > 0, "{system}: {:?}", r.counts);
-        assert!(r.counts.host.dropped_clean > 0, "{system}: {:?}", r.counts);
-        spec.znsage.skip_cached = false;
-        if system == SystemKind::ZnSage {
-            assert_eq!(sound(&spec).counts.system.dropped_cached, 0);
-        }
-    }
+    let mut spec = small(SystemKind::ZnSwap);
+    spec.workload = WorkloadKind::Zipf;
+    spec.utilization = 42.0;
+    spec.load.write_ratio = 0.3;
+    spec.run.measure = 2.0;
+    let r = sound(&spec);
+    assert!(r.counts.system.dropped_cached > 0, "{:?}", r.counts);
+    assert!(r.counts.host.dropped_clean > 0, "{:?}", r.counts);
 }
 
 #[test]

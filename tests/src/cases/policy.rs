@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Policies, including one of a module and changes under load; and blocks that GC drops because
-//! their pages are in memory.
+//! Policies, including one of a module and changes under load; and all that processes do with
+//! their pages while GC runs.
 
 use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::devices::{CONVENTIONAL, MAIN};
+use super::devices::MAIN;
 use crate::child::{spawn, Child, Group, Link};
 use crate::cleanup::SAMPLE;
 use crate::device::{load_module, module_path, Device, CONFIG};
@@ -19,8 +19,7 @@ use crate::pattern::{self, PAGE};
 
 crate::cases![policy:
     process (full), vma (full), cgroup (full), heat (full), unknown_is_refused,
-    switched_under_load (full), of_a_module (full), cached_pages_are_not_moved (more),
-    cached_pages_in_all_ways (full), cached_and_swapoff (more)];
+    switched_under_load (full), of_a_module (full), pages_in_all_ways (full)];
 
 const MIB: usize = 1 << 20;
 
@@ -190,41 +189,9 @@ fn verify_halves(memory: &Memory) -> Outcome {
     (0..memory.pages()).try_for_each(|page| memory.verify(page..page + 1, 1 + page as u64 % 2))
 }
 
-/// GC drops blocks whose pages are in the swap cache; those pages are swapped out again and
-/// come back right.
-fn cached_pages_are_not_moved(_: &mut Log) -> Outcome {
-    const SIZE: usize = 32 * MIB;
-    let device = Device::on(&guest::device(MAIN)?, &[])?;
-    let group = Group::new("cached", 128 << 20)?;
-    let mut child = spawn(Some(&group), |link| {
-        let mut memory = Memory::new(SIZE)?;
-        memory.fill(0..SIZE / PAGE, 1);
-        memory.page_out()?;
-        read_half_write_half(&mut memory)?;
-        link.point()?;
-        verify_halves(&memory)?;
-        memory.page_out()?;
-        link.point()?;
-        verify_halves(&memory)
-    })?;
-    child.reach()?;
-    force_gc(&device)?;
-    let skipped = || device.counter("gc_skipped_cached").unwrap_or(0);
-    guest::eventually(10.0, || skipped() > (SIZE / PAGE / 4) as u64);
-    print!("{} of {} ... ", skipped(), SIZE / PAGE / 2);
-    ensure!(skipped() > (SIZE / PAGE / 8) as u64, "GC dropped only {} blocks", skipped());
-    device.check()?;
-    child.go_on()?;
-    child.reach()?;
-    device.check()?;
-    child.go_on()?;
-    child.join()?;
-    device.finish_sound()
-}
-
-/// Processes do everything with such pages, repeatedly, while GC drops blocks: read, write,
+/// Processes do everything with their pages, repeatedly, while GC runs: read, write,
 /// fork, write in the child, MADV_PAGEOUT, exit.
-fn cached_pages_in_all_ways(_: &mut Log) -> Outcome {
+fn pages_in_all_ways(_: &mut Log) -> Outcome {
     const SIZE: usize = 16 * MIB;
     const ROUNDS: usize = 6;
     let device = Device::on(&guest::device(MAIN)?, &[])?;
@@ -255,44 +222,5 @@ fn cached_pages_in_all_ways(_: &mut Log) -> Outcome {
     let children = groups.iter().map(|g| spawn(Some(g), body)).collect::<Outcome<Vec<_>>>()?;
     force_gc(&device)?;
     children.into_iter().try_for_each(Child::join)?;
-    print!("{} dropped ... ", device.counter("gc_skipped_cached")?);
-    device.finish_sound()
-}
-
-/// Swapoff, and swapon with another number, while pages are in the swap cache and GC asks for
-/// them.
-fn cached_and_swapoff(_: &mut Log) -> Outcome {
-    const SIZE: usize = 32 * MIB;
-    let other = guest::device(CONVENTIONAL)?;
-    let device = Device::on(&guest::device(MAIN)?, &["--priority", "10"])?;
-    guest::ok(&["mkswap", &other])?;
-    let group = Group::new("off", 128 << 20)?;
-    let mut child = spawn(Some(&group), |link| {
-        let mut memory = Memory::new(SIZE)?;
-        memory.fill(0..SIZE / PAGE, 1);
-        for _ in 0..3 {
-            memory.start_page_out()?;
-            memory.verify(0..SIZE / PAGE, 1)?;
-        }
-        read_half_write_half(&mut memory)?;
-        link.point()?;
-        for _ in 0..6 {
-            verify_halves(&memory)?;
-            memory.start_page_out()?;
-        }
-        verify_halves(&memory)
-    })?;
-    child.reach()?;
-    force_gc(&device)?;
-    child.go_on()?;
-    for _ in 0..3 {
-        device.swapoff()?;
-        // Takes the number that the area had.
-        guest::ok(&["swapon", "--priority", "1", &other])?;
-        guest::ok(&["swapon", "--priority", "10", &device.node()])?;
-        sleep(Duration::from_millis(300));
-        guest::ok(&["swapoff", &other])?;
-    }
-    child.join()?;
     device.finish_sound()
 }

@@ -11,7 +11,7 @@
 use super::group::{Group, BATCH};
 use super::page::{
     Place, Pte, Shadow, ACTIVE, ISOLATED, NEW, NONE, NO_TASK, READAHEAD, READING, REFERENCED,
-    REWRITE, WORKINGSET, WRITEBACK,
+    WORKINGSET, WRITEBACK,
 };
 use super::Host;
 
@@ -133,8 +133,6 @@ impl Host {
         let mut dirty = write || f.slot == NONE;
         if f.slot != NONE && (write || (!self.keeps_slots && self.slots.half_full())) {
             dirty |= self.free_slot_of(frame, cpu);
-        } else if f.slot != NONE && f.flags & (WRITEBACK | REWRITE) == 0 {
-            self.unchanged(f.slot, true);
         }
         self.pages[f.page as usize].pte = Pte::mapped(frame, dirty);
     }
@@ -147,9 +145,7 @@ impl Host {
         }
         let slot = std::mem::replace(&mut f.slot, NONE);
         debug_assert_ne!(slot, NONE);
-        f.flags &= !REWRITE;
         self.shares(slot, false);
-        self.unchanged(slot, false);
         self.count.slots_freed += 1;
         self.slots.give_back(cpu as usize, slot, &mut self.freed);
         true
@@ -274,7 +270,7 @@ impl Host {
     pub fn drop_clean(&mut self, frame: u32) -> bool {
         let f = self.frames[frame as usize];
         let pte = self.pages[f.page as usize].pte;
-        if f.slot == NONE || f.flags & REWRITE != 0 || (pte.is_mapped() && pte.is_dirty()) {
+        if f.slot == NONE || (pte.is_mapped() && pte.is_dirty()) {
             return false;
         }
         self.count.dropped_clean += 1;
@@ -282,15 +278,11 @@ impl Host {
         true
     }
 
-    /// Unmaps an isolated page and begins its write to `slot`. A page marked [`REWRITE`]
-    /// has that slot already.
+    /// Unmaps an isolated page and begins its write to `slot`.
     pub fn begin_write(&mut self, frame: u32, slot: u32) {
         let f = &mut self.frames[frame as usize];
-        let again = f.flags & REWRITE != 0;
-        debug_assert!(f.flags & ISOLATED != 0 && f.slot == if again { slot } else { NONE });
-        if !again {
-            self.shares(slot, true);
-        }
+        debug_assert!(f.flags & ISOLATED != 0 && f.slot == NONE);
+        self.shares(slot, true);
         let f = &mut self.frames[frame as usize];
         f.slot = slot;
         f.flags = f.flags & WORKINGSET | WRITEBACK;
@@ -312,11 +304,8 @@ impl Host {
         let group = f.group;
         self.groups[group as usize].writeback -= 1;
         if pte.is_mapped() {
-            let slot = f.slot;
             if pte.is_dirty() {
                 self.free_slot_of(frame, cpu);
-            } else {
-                self.unchanged(slot, true);
             }
             self.add_inactive(frame);
         } else if self.group_of(frame).waiters.is_empty() && !self.keeps_no_pages {
@@ -345,9 +334,8 @@ impl Host {
     /// Evicts the page of `frame`: only its slot remains.
     pub(super) fn evict(&mut self, frame: u32) {
         let f = self.frames[frame as usize];
-        debug_assert!(f.slot != NONE && f.flags & REWRITE == 0);
+        debug_assert!(f.slot != NONE);
         self.shares(f.slot, false);
-        self.unchanged(f.slot, false);
         let group = &mut self.groups[f.group as usize];
         let shadow = Shadow::new(group.age, f.flags & WORKINGSET != 0);
         group.age = group.age.wrapping_add(1);

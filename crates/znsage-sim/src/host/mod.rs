@@ -15,9 +15,6 @@ pub mod task;
 mod tests;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-
-use znsage_engine::InMemory;
 
 use crate::counters::counters;
 use crate::event::{Event, Queue};
@@ -131,7 +128,6 @@ pub struct Host {
     vma_ends: Vec<u32>,
     vma_groups: Vec<u8>,
     cached: Option<CachedSlots>,
-    unchanged: Option<Arc<InMemory>>,
     keeps_no_pages: bool,
     /// Pages in memory keep their slots, however many are in use.
     keeps_slots: bool,
@@ -190,7 +186,6 @@ impl Host {
             vma_ends: shape.vmas.iter().map(|v| v.end).collect(),
             vma_groups: shape.vma_groups.clone(),
             cached: None,
-            unchanged: None,
             keeps_no_pages: false,
             keeps_slots: false,
         }
@@ -359,11 +354,7 @@ impl Host {
         let waiter = std::mem::replace(&mut f.waiter, NO_TASK);
         match waiter {
             NO_TASK if self.keeps_no_pages => self.evict(frame),
-            NO_TASK => {
-                let slot = f.slot;
-                self.unchanged(slot, true);
-                self.add_inactive(frame);
-            }
+            NO_TASK => self.add_inactive(frame),
             MANY_TASKS => {
                 let of = |t: &Task| t.waits_for == frame;
                 let all: Vec<u32> =
@@ -407,40 +398,6 @@ impl Host {
             let n = &mut c.zones[(slot / c.zone_blocks) as usize];
             *n = if now { *n + 1 } else { *n - 1 };
         }
-    }
-
-    /// Starts to maintain the set of slots whose page is in memory, clean, and not being
-    /// reclaimed.
-    pub fn keep_unchanged(&mut self, set: Arc<InMemory>) {
-        self.unchanged = Some(set);
-    }
-
-    /// Adds `slot` to, or removes it from, the set of clean slots in memory.
-    fn unchanged(&mut self, slot: u32, now: bool) {
-        if let Some(set) = &self.unchanged {
-            if now {
-                set.insert(slot);
-            } else {
-                set.remove(slot);
-            }
-        }
-    }
-
-    /// GC dropped the block of `slot`, because `page` is in memory, clean; reclaim must
-    /// write it to `slot` again.
-    pub fn write_again(&mut self, page: u32, slot: u32) {
-        let place = self.pages[page as usize].pte.place();
-        let (Place::Cached(frame) | Place::Mapped(frame)) = place else {
-            unreachable!("page {page} is not in memory");
-        };
-        let f = &mut self.frames[frame as usize];
-        debug_assert!(f.slot == slot && f.flags & (page::READING | page::WRITEBACK) == 0);
-        f.flags |= page::REWRITE;
-    }
-
-    /// Slots in use without a block on the device.
-    pub fn to_write_again(&self) -> u64 {
-        self.frames.iter().filter(|f| f.flags & page::REWRITE != 0).count() as u64
     }
 
     /// The mapping that a page is in.

@@ -164,8 +164,6 @@ pub const ISOLATED: u16 = 32;
 pub const NEW: u16 = 64;
 /// ... was active at some time since it was read, or before its last eviction.
 pub const WORKINGSET: u16 = 128;
-/// ... keeps its slot, but must be written there again: GC dropped the block.
-pub const REWRITE: u16 = 256;
 
 /// A page of memory.
 #[derive(Clone, Copy, Debug)]

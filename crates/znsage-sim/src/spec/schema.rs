@@ -334,9 +334,6 @@ pub struct ZnsageSpec {
     pub policy_source: Option<PathBuf>,
     /// How GC chooses a zone.
     pub victim: VictimKind,
-    /// GC drops the block of a clean page in the swap cache instead of moving it;
-    /// reclaim writes it again.
-    pub skip_cached: bool,
     /// GC finishes by the time this percentage of the room left is used; 0: as fast as
     /// possible.
     pub pace: u32,
@@ -345,9 +342,6 @@ pub struct ZnsageSpec {
     /// CPU time of a map access per page added, read or freed, nanoseconds. Assumed: a
     /// cache miss or two.
     pub map_cost: Ns,
-    /// CPU time of GC to find a page in the swap cache and mark it dirty,
-    /// nanoseconds. Assumed.
-    pub drop_cost: Ns,
     /// Hold time of the engine's lock per chunk, nanoseconds. Assumed.
     pub lock_hold: Ns,
 }
@@ -479,11 +473,9 @@ impl Default for ZnsageSpec {
             policy: PlacementKind::Heat,
             policy_source: None,
             victim: VictimKind::Age,
-            skip_cached: true,
             pace: 50,
             stripe: 0,
             map_cost: 100,
-            drop_cost: 300,
             lock_hold: 100,
         }
     }

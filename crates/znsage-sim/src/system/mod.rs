@@ -14,9 +14,6 @@ pub mod zonelog;
 mod zones;
 
 use std::fmt;
-use std::sync::Arc;
-
-use znsage_engine::InMemory;
 
 use crate::counters::counters;
 use crate::device::DeviceCounters;
@@ -139,11 +136,6 @@ impl fmt::Display for Wrong {
 pub trait System {
     /// Where slots come from.
     fn slots(&self) -> SlotSource;
-
-    /// A set of slots for the host to maintain; [`Host::keep_unchanged`].
-    fn unchanged(&self) -> Option<Arc<InMemory>> {
-        None
-    }
 
     /// Lets its placement ask one who knows the accesses to come.
     fn foresee(&mut self, _oracle: Oracle) {}

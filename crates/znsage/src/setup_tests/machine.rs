@@ -312,7 +312,6 @@ pub fn add_details(fake: &Fake) {
     let numbers = [
         ("gc_zones", "4"),
         ("zones_dead", "1"),
-        ("gc_skipped_cached", "17"),
         ("read_blocks", "7000"),
         ("gc_read_hits", "12"),
         ("policy_refused", "0"),

@@ -2,22 +2,19 @@
 //! This project's engine, driven as the module drives it (`kmod/write.c`,
 //! `read.c`, `worker.c`).
 
-mod cached;
 mod io;
 mod packed;
 mod place;
 mod state;
 
-use std::sync::Arc;
-
 use slab::Slab;
-use znsage_engine::{InMemory, Read};
+use znsage_engine::Read;
 
 use packed::Packing;
 pub(crate) use place::default_chunk;
 pub use state::Znsage;
 use state::{
-    Cached, Placement, Reading, APPENDED, COPIED, FILLED, FINISHED, GC_READ, READ, RESET, UNPACKED,
+    Placement, Reading, APPENDED, COPIED, FILLED, FINISHED, GC_READ, READ, RESET, UNPACKED,
 };
 
 use super::media::Zoned;
@@ -40,7 +37,7 @@ impl<D: ZoneDevice> Znsage<D> {
     /// The engine on a device.
     pub fn new(mut media: Zoned<D>, spec: &Spec) -> Result<Self, SpecError> {
         let set = &spec.znsage;
-        let (cfg, e, memory) = place::engine(&media, set, spec.host.cpus)?;
+        let (cfg, e) = place::engine(&media, set, spec.host.cpus)?;
         let contents = spec.load.contents.as_deref();
         let load = |name| Contents::load(name, set.compress, spec.seed);
         if cfg.pack > 0 {
@@ -53,7 +50,6 @@ impl<D: ZoneDevice> Znsage<D> {
             frames: vec![NONE; entries],
             contents: if media.shadow.on() { vec![0; entries + of_gc] } else { Vec::new() },
             stream_locks: vec![Lock::default(); cfg.max_streams() as usize],
-            cached: memory.map(|memory| Cached::new(memory, cfg.nr_slots)),
             shrink: contents.map(load).transpose()?,
             packing: Packing::new(&cfg),
             cfg,
@@ -86,10 +82,6 @@ impl<D: ZoneDevice> System for Znsage<D> {
         SlotSource::Kernel { total: self.cfg.nr_slots, discards: false }
     }
 
-    fn unchanged(&self) -> Option<Arc<InMemory>> {
-        self.cached.as_ref().map(|c| c.memory.clone())
-    }
-
     fn foresee(&mut self, oracle: Oracle) {
         self.placement.oracle = Some(oracle);
     }
@@ -99,7 +91,9 @@ impl<D: ZoneDevice> System for Znsage<D> {
     }
 
     fn swap_out(&mut self, h: &mut Host, by: By, frames: &[u32]) -> Taken {
-        let nr = self.find_slots(h, by, frames);
+        self.slots.clear();
+        h.alloc_slots(by.cpu, frames.len(), &mut self.slots);
+        let nr = self.slots.len();
         self.draw_lengths(h, &frames[..nr]);
         let mut done = 0;
         while done < nr {
@@ -116,10 +110,8 @@ impl<D: ZoneDevice> System for Znsage<D> {
             }
             let slots = &self.slots[done..done + nr];
             let Some(added) = self.e.add_all(stream, slots, &self.pasts, h.now) else {
-                for (&frame, &slot) in frames[done..].iter().zip(&self.slots[done..]) {
-                    if h.frame(frame).slot == NONE {
-                        h.slots.release(slot);
-                    }
+                for &slot in &self.slots[done..] {
+                    h.slots.release(slot);
                 }
                 return Taken::Wait(done);
             };
@@ -130,9 +122,6 @@ impl<D: ZoneDevice> System for Znsage<D> {
                 let frame = frames[done + i];
                 let slot = self.slots[done + i];
                 h.begin_write(frame, slot);
-                if let Some(cached) = &mut self.cached {
-                    cached.note(slot, h.frame(frame).page);
-                }
                 self.frames[first + i] = frame;
                 self.packing.lens[first + i] = self.packing.drawn[done + i];
                 self.packing.take(slot, self.packing.drawn[done + i]);
@@ -266,7 +255,7 @@ impl<D: ZoneDevice> System for Znsage<D> {
         }
         self.flush_due(h);
         let op = self.e.next_op(h.now);
-        h.spent += self.write_again(h) + std::mem::take(&mut self.packing.debt);
+        h.spent += std::mem::take(&mut self.packing.debt);
         let more = op.is_some();
         if let Some(op) = op {
             self.do_op(h, op);
@@ -290,7 +279,6 @@ impl<D: ZoneDevice> System for Znsage<D> {
             padding_blocks: st.padding_blocks,
             gc_read_blocks: st.gc_read_blocks,
             resets: st.zone_resets,
-            dropped_cached: st.gc_skipped_cached,
             stalls: st.stalls,
             ..SystemCounters::default()
         };
@@ -322,7 +310,7 @@ impl<D: ZoneDevice> System for Znsage<D> {
         must("slots in use", st.slots_used, u64::from(h.slots.used()));
         let live = match self.shrink {
             Some(_) => self.packing.all_taken.div_ceil(self.per_block().into()),
-            None => u64::from(h.slots.used()) - h.to_write_again(),
+            None => u64::from(h.slots.used()),
         };
         must("live blocks", st.live_blocks, live);
         let c = self.media.dev.counters();

@@ -221,8 +221,6 @@ impl<D: ZoneDevice> Znsage<D> {
         let shadow = &self.media.shadow;
         let content = |entry: &znsage_engine::Entry| shadow.get(u64::from(entry.expect));
         self.packing.moving[id] = entries.iter().filter_map(content).collect();
-        let drop = self.write_again(h);
-        self.packing.debt += drop;
         if self.e.gc_read_done(read) {
             h.kick();
         }

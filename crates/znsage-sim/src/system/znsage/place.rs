@@ -2,9 +2,7 @@
 //! The engine's configuration, and placement of pages by their last stay on
 //! the device.
 
-use std::sync::Arc;
-
-use znsage_engine::{Config, Engine, InMemory, PageOwner, Policy, Refusal, LEAST_PART, MAX_BLOCKS};
+use znsage_engine::{Config, Engine, PageOwner, Policy, Refusal, LEAST_PART, MAX_BLOCKS};
 
 use super::state::Znsage;
 use crate::device::ZoneDevice;
@@ -144,21 +142,15 @@ fn configure<D: ZoneDevice>(
     Ok(cfg)
 }
 
-/// The configuration and the engine as the module makes them, and the set of
-/// slots in memory if GC skips those.
+/// The configuration and the engine as the module makes them.
 pub(super) fn engine<D: ZoneDevice>(
     media: &Zoned<D>,
     set: &ZnsageSpec,
     cpus: u32,
-) -> Result<(Config, Engine, Option<Arc<InMemory>>), SpecError> {
+) -> Result<(Config, Engine), SpecError> {
     let cfg = configure(media, set, cpus)?;
-    let memory = set.skip_cached.then(|| Arc::new(InMemory::new(cfg.nr_slots)));
-    let made = match memory.clone() {
-        Some(memory) => Engine::with_memory(&cfg, memory),
-        None => Engine::new(&cfg),
-    };
-    match made {
-        Ok(e) => Ok((cfg, e, memory)),
+    match Engine::new(&cfg) {
+        Ok(e) => Ok((cfg, e)),
         Err(Refusal::TooFewZones) => refuse(
             "device",
             format!(

@@ -2,12 +2,8 @@
 //! What the driver of the engine keeps: commands under way, the swap cache, and
 //! what placement remembers.
 
-use std::sync::Arc;
-
 use slab::Slab;
-use znsage_engine::{
-    Append, BufferHold, Config, Engine, Finish, GcRead, InMemory, ReadHold, Reset,
-};
+use znsage_engine::{Append, BufferHold, Config, Engine, Finish, GcRead, ReadHold, Reset};
 
 use super::packed::Packing;
 use crate::contents::Contents;
@@ -50,8 +46,6 @@ pub struct Znsage<D> {
     /// What pages hold, if the spec says that.
     pub(super) shrink: Option<Contents>,
     pub(super) packing: Packing,
-    /// Set if GC drops blocks of pages in memory.
-    pub(super) cached: Option<Cached>,
     pub(super) timer_on: bool,
     pub(super) flush: bool,
     pub(super) stream_locks: Vec<Lock>,
@@ -74,26 +68,6 @@ pub(super) struct Reading {
     pub(super) more: Vec<(ReadHold, u32)>,
     pub(super) cpu: u32,
     pub(super) ok: bool,
-}
-
-/// Slots whose pages are in memory.
-pub(super) struct Cached {
-    /// Slots whose page is in memory and clean.
-    pub(super) memory: Arc<InMemory>,
-    /// The page of each slot.
-    pub(super) owner: Vec<u32>,
-}
-
-impl Cached {
-    /// For this many slots, all without a page.
-    pub(super) fn new(memory: Arc<InMemory>, slots: u32) -> Self {
-        Cached { memory, owner: vec![NONE; slots as usize] }
-    }
-
-    /// `page` is swapped out to `slot`.
-    pub(super) fn note(&mut self, slot: u32, page: u32) {
-        self.owner[slot as usize] = page;
-    }
 }
 
 /// A page's last stay on the device.
