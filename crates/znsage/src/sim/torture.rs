@@ -202,7 +202,7 @@ fn counts(text: &mut String, seeds: &str, c: &Counts) {
         "waits",
         format!(
             "{} for a zone, {} for a chunk, {} for a write; {} commands ended out of order",
-            c.stalls, c.starved, c.busy_reads, c.reordered
+            c.waits, c.starved, c.busy_reads, c.reordered
         ),
     );
     line("faults", list(&c.faults));
