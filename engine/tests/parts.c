@@ -155,7 +155,7 @@ static void test_packed(void)
 	struct zse_zone_info zi;
 	struct zse_chunk *c;
 	enum zse_refusal why;
-	bool fits, finished;
+	bool fits, finished, ok = true;
 	struct zse_op op;
 	struct host h = { 0 };
 	struct zse_config cfg = config(&h);
@@ -169,8 +169,8 @@ static void test_packed(void)
 	for (i = 0; i < 3; i++) {
 		c = packed_chunk(&h, i * CHUNK, &fits);
 		must(fits && zse_append_start(h.e, c, &op, 1));
-		zse_append_done(h.e, c, true, c->offset, 2, &finished);
-		must(finished);
+		zse_append_done(h.e, c, &ok, c->offset, 2, &finished);
+		must(ok && finished);
 		zse_chunk_put(h.e, c);
 	}
 	/* They were written after 0, 8 and 16 pages; now are 24. */
