@@ -155,6 +155,10 @@ impl Sys for Machine {
         false
     }
 
+    fn write_at(&self, _path: &str, _at: u64, _bytes: &[u8]) -> io::Result<()> {
+        no_entry()
+    }
+
     fn write(&self, path: &str, text: &str) -> io::Result<()> {
         match self.files.borrow_mut().get_mut(path) {
             Some(file) => {

@@ -92,7 +92,7 @@ pub fn set(sys: &dyn Sys, name: &str, attribute: &str, value: &str) -> Result<()
     sys.write(&path, &format!("{value}\n")).map_err(|e| match e.raw_os_error() {
         Some(libc::EINVAL | libc::ERANGE) => {
             Error::new(Kind::Device, format!("the module refuses {attribute} = {value}"))
-                .hint("the value is out of range; the kernel log (`dmesg`) shows why")
+                .hint("the value is out of range; the kernel log (`dmesg`) may show why")
         }
         Some(libc::ENOENT) => {
             Error::new(Kind::Environment, format!("the module has no setting `{attribute}`")).hint(

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use crate::error::{Error, Kind, Result};
-use crate::sys::Sys;
+use crate::sys::{absolute, Sys};
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Zones {
@@ -195,7 +195,12 @@ pub fn read(sys: &dyn Sys, name: &str) -> Result<Device> {
 pub fn find(sys: &dyn Sys, wanted: &str) -> Result<Device> {
     let mut names = vec![wanted.trim_start_matches("/dev/").to_string()];
     if wanted.contains('/') {
-        names.extend(sys.link_name(wanted));
+        let path = absolute(wanted)?;
+        names.extend(sys.link_name(&path));
+        // A node may have any name.
+        if let Ok(Some((major, minor))) = sys.block_device(&path) {
+            names.extend(sys.link_name(&format!("/sys/dev/block/{major}:{minor}")));
+        }
     }
     let devices = all(sys)?;
     let known = match devices.as_slice() {

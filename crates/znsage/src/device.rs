@@ -3,7 +3,7 @@
 
 use crate::counters;
 use crate::error::{reason, Error, Kind, Result};
-use crate::sys::Sys;
+use crate::sys::{absolute, Sys};
 use crate::zones::{State, Zone};
 use crate::{queue, swaps, units};
 
@@ -34,14 +34,14 @@ pub struct Backing {
     pub zones: Option<Zones>,
     /// Capacity of all zones that can be used.
     pub usable_bytes: u64,
-    /// What was on it, if it has a known format and `force` is set.
-    pub loses: Option<String>,
 }
 
 /// Zones that can be used.
 #[derive(Debug)]
 pub struct Zones {
     pub number: u64,
+    /// Those that are not empty.
+    pub written: u64,
     /// Capacity of the largest.
     pub bytes: u64,
 }
@@ -49,7 +49,7 @@ pub struct Zones {
 /// Path and kernel name of a block device.
 pub fn locate(sys: &dyn Sys, device: &str) -> Result<(String, String)> {
     let path = match device.contains('/') {
-        true => device.to_string(),
+        true => absolute(device)?,
         false => format!("/dev/{device}"),
     };
     let numbers = sys.block_device(&path).map_err(|e| {
@@ -63,23 +63,18 @@ pub fn locate(sys: &dyn Sys, device: &str) -> Result<(String, String)> {
     Ok((path, name))
 }
 
-/// All checks that do not depend on the settings, cheapest first. `force` allows
-/// a device that holds data, never one in use.
-pub fn inspect(sys: &dyn Sys, device: &str, force: bool) -> Result<Backing> {
+/// All checks that do not depend on the settings or on what the device holds, cheapest
+/// first.
+pub fn inspect(sys: &dyn Sys, device: &str) -> Result<Backing> {
     let (path, name) = locate(sys, device)?;
     let disk = queue::disk_of(sys, &name);
     let append_bytes = check_kind(sys, &path, &name)?;
     check_unused(sys, &path, &name)?;
-    let found = signature(sys, &path, force)?;
-    if let (false, Some(found)) = (force, &found) {
-        return Err(Error::new(Kind::Busy, format!("{path} has {found}")).hint(LOSES_ALL));
-    }
     if !queue::is_zoned(sys, &disk) {
         return Ok(Backing {
             usable_bytes: size(sys, &name).unwrap_or(0),
             zones: None,
             narrowed: false,
-            loses: found,
             append_bytes,
             path,
             name,
@@ -89,19 +84,16 @@ pub fn inspect(sys: &dyn Sys, device: &str, force: bool) -> Result<Backing> {
         sys.zones(&path).map_err(|e| Error::io("report the zones of", &sys.at(&path), e))?;
     let usable: Vec<Zone> =
         zones.iter().copied().filter(|z| z.sequential && z.state != State::Dead).collect();
-    if !force {
-        check_empty(&path, &usable)?;
-    }
     let path_bytes = queue::append_bytes(sys, &name).filter(|&least| least < append_bytes);
     Ok(Backing {
         append_bytes: path_bytes.unwrap_or(append_bytes),
         narrowed: path_bytes.is_some(),
         zones: Some(Zones {
             number: usable.len() as u64,
+            written: usable.iter().filter(|z| z.state == State::Written).count() as u64,
             bytes: usable.iter().map(|z| z.capacity).max().unwrap_or(0),
         }),
         usable_bytes: usable.iter().map(|z| z.capacity).fold(0, u64::saturating_add),
-        loses: found,
         path,
         name,
     })
@@ -197,52 +189,6 @@ fn release(sys: &dyn Sys, path: &str, holder: &str) -> String {
         }
         Err(_) => format!("stop {holder} first ({shows})"),
     }
-}
-
-/// What the device has: a file system, swap area, RAID member, partition table. With
-/// `force`, it need not be found out.
-fn signature(sys: &dyn Sys, path: &str, force: bool) -> Result<Option<String>> {
-    let ran = match sys.run(&["blkid", "-p", "-o", "export", path], &mut || ()) {
-        Ok(ran) => ran,
-        Err(_) if force => return Ok(None),
-        Err(e) => {
-            return Err(Error::new(Kind::Environment, format!("cannot run blkid: {}", reason(&e)))
-                .hint("install util-linux, or skip the check with --force"))
-        }
-    };
-    let what: Vec<&str> = ["TYPE=", "PTTYPE="]
-        .iter()
-        .filter_map(|key| ran.stdout.lines().find_map(|l| l.strip_prefix(key)))
-        .collect();
-    // What blkid says of any partition, also of an empty one.
-    let said_anyway = |l: &str| l.starts_with("DEVNAME=") || l.starts_with("PART_ENTRY_");
-    match (ran.status, what.as_slice()) {
-        // Nothing found.
-        (Some(2), _) => Ok(None),
-        (Some(0), []) if ran.stdout.lines().all(said_anyway) => Ok(None),
-        (Some(0), [what, ..]) => Ok(Some(format!("a signature of `{what}`"))),
-        // 8: several signatures that contradict each other.
-        (Some(0 | 8), _) => Ok(Some("signatures of an unknown format".to_string())),
-        _ if force => Ok(None),
-        _ => Err(Error::new(
-            Kind::Kernel,
-            format!("cannot look for signatures: {}", ran.complaint()),
-        )),
-    }
-}
-
-const LOSES_ALL: &str = "--force takes the device anyway; the data on it is lost";
-
-fn check_empty(path: &str, usable: &[Zone]) -> Result<()> {
-    let written = usable.iter().filter(|z| z.state == State::Written).count();
-    if written == 0 {
-        return Ok(());
-    }
-    Err(Error::new(
-        Kind::Busy,
-        format!("{path}: {written} of {} zones are not empty", usable.len()),
-    )
-    .hint(format!("`blkzone reset {path}` empties it; {LOSES_ALL}")))
 }
 
 /// Refuses a device with too few zones to write one while GC empties another.

@@ -21,12 +21,14 @@ pub enum Kind {
     Environment = 13,
     /// The device cannot be used, or not with these settings.
     Device = 14,
-    /// The device is in use or holds data.
+    /// The device is in use.
     Busy = 15,
     /// Not enough memory or swap space.
     Space = 16,
     /// The kernel refused, or an I/O error.
     Kernel = 17,
+    /// The device holds data, and nobody said that it may go.
+    Data = 18,
     /// Ctrl-C or SIGTERM.
     Interrupted = 130,
 }
@@ -127,8 +129,8 @@ mod tests {
     /// sysexits.h, systemd's own. 1 and 2 mean the same there.
     #[test]
     fn exit_statuses_have_no_other_meaning() {
-        use Kind::{Busy, Device, Environment, Failure, Interrupted, Kernel, Space, Usage};
-        for kind in [Failure, Usage, Environment, Device, Busy, Space, Kernel, Interrupted] {
+        use Kind::{Busy, Data, Device, Environment, Failure, Interrupted, Kernel, Space, Usage};
+        for kind in [Failure, Usage, Environment, Device, Busy, Space, Kernel, Data, Interrupted] {
             let status = kind as i32;
             assert!(!matches!(status, 3..=7 | 64..=78 | 200..), "{kind:?}: {status}");
         }

@@ -2,6 +2,7 @@
 //! The checks of `on` before it changes anything.
 
 use crate::cli::OnArgs;
+use crate::contents::Holds;
 use crate::device::{self, Backing};
 use crate::error::{Error, Kind, Result};
 use crate::sys::Sys;
@@ -27,12 +28,13 @@ const MIN_PAGES: u64 = 10;
 const MOST_SHRINK: u64 = 16;
 
 /// Checks a device with these settings; needs root.
-pub fn examine(sys: &dyn Sys, args: &OnArgs, page: u64) -> Result<Backing> {
-    let backing = device::inspect(sys, &args.device, args.force)?;
+pub fn examine(sys: &dyn Sys, args: &OnArgs, page: u64) -> Result<(Backing, Holds)> {
+    let backing = device::inspect(sys, &args.device)?;
     resume::check(sys, &backing.path, &backing.name)?;
     check_settings(args, &backing, page)?;
     check_memory(sys, args, &backing, page)?;
-    Ok(backing)
+    let holds = Holds::look(sys, &backing, args.force)?;
+    Ok((backing, holds))
 }
 
 /// The module repeats these checks, but answers only "invalid argument".
@@ -140,14 +142,19 @@ fn check_write_size(
     Err(Error::new(Kind::Device, format!("{option}: {why}")).hint(hint))
 }
 
-fn check_memory(sys: &dyn Sys, args: &OnArgs, backing: &Backing, page: u64) -> Result<()> {
+/// Memory for the map, about.
+pub fn map_bytes(args: &OnArgs, backing: &Backing, page: u64) -> u64 {
     // With --size the module also maps spare zones, which it counts itself.
     let size = args.size.unwrap_or(backing.usable_bytes);
-    let need = if args.compresses() {
+    if args.compresses() {
         size / page * PACKED_MAP_BYTES
     } else {
         (size.min(backing.usable_bytes) / page).min(device::MAX_BLOCKS) * MAP_BYTES
-    };
+    }
+}
+
+fn check_memory(sys: &dyn Sys, args: &OnArgs, backing: &Backing, page: u64) -> Result<()> {
+    let need = map_bytes(args, backing, page);
     let have = swaps::available_memory(sys)?;
     if need <= have {
         return Ok(());

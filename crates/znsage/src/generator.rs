@@ -43,7 +43,7 @@ pub fn run(sys: &dyn Sys, args: &GeneratorArgs, program: &str) -> Result<()> {
     }
     let conf = conf::read(sys);
     if let Some(directory) = args.directories.first() {
-        for unit in units(&conf, program) {
+        for unit in units(&conf, program, &mounts(sys)) {
             unit.write(sys, directory)?;
         }
     }
@@ -58,6 +58,20 @@ pub fn run(sys: &dyn Sys, args: &GeneratorArgs, program: &str) -> Result<()> {
         }
     }
     Err(e)
+}
+
+/// Those that the records of drives need (record.rs). systemd mounts a tmpfs after swap.
+fn mounts(sys: &dyn Sys) -> String {
+    let fstab = sys.read("/etc/fstab").unwrap_or_default();
+    let on_disk = |directory: &str| {
+        fstab.lines().any(|line| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            fields.get(1) == Some(&directory) && fields.get(2) != Some(&"tmpfs")
+        })
+    };
+    let units = [("/var", " var.mount"), ("/var/lib", " var-lib.mount")];
+    let units = units.into_iter().filter(|(directory, _)| on_disk(directory));
+    units.fold("systemd-remount-fs.service".to_string(), |all, (_, unit)| all + unit)
 }
 
 /// A service and the units that want it.
@@ -80,21 +94,23 @@ impl Unit {
     }
 }
 
-pub fn units(conf: &Conf, program: &str) -> Vec<Unit> {
+/// They start after `mounts`.
+pub fn units(conf: &Conf, program: &str, mounts: &str) -> Vec<Unit> {
     let disks: Vec<String> =
         (0..conf.sections.len()).map(|n| format!("dev-znsage{n}.swap")).collect();
-    let sections = conf.sections.iter().map(|section| unit(section, &disks.join(" "), program));
+    let after = format!("{mounts}\nAfter={}", disks.join(" "));
+    let sections = conf.sections.iter().map(|section| unit(section, &after, program));
     let nobodys = conf.faults.iter().any(|fault| fault.section.is_none());
     sections.chain(nobodys.then(|| complainer(program))).collect()
 }
 
-fn unit(section: &Section, disks: &str, program: &str) -> Unit {
+fn unit(section: &Section, after: &str, program: &str) -> Unit {
     let device = section.args.as_ref().map(|args| device_unit(&args.device));
     // The device starts it when it appears. Without that, nothing waits for it.
     let target = (!section.nofail).then(|| "swap.target".to_string());
     Unit {
         name: service::unit(&section.name),
-        text: head(section) + &order(device.as_deref(), disks) + &commands(&section.name, program),
+        text: head(section) + &order(device.as_deref(), after) + &commands(&section.name, program),
         wanted_by: target.into_iter().chain(device).collect(),
     }
 }
@@ -135,7 +151,7 @@ fn head(section: &Section) -> String {
 
 /// The order of swap units: after their device, before services that need memory,
 /// and stopped before file systems are unmounted.
-fn order(device: Option<&str>, disks: &str) -> String {
+fn order(device: Option<&str>, after: &str) -> String {
     let mut text = "DefaultDependencies=no\n".to_string();
     // BindsTo= would not start it without the device, so that nothing fails.
     if let Some(device) = device {
@@ -148,7 +164,7 @@ fn order(device: Option<&str>, disks: &str) -> String {
         text,
         "After=systemd-modules-load.service sys-kernel-config.mount\n\
          Wants=sys-kernel-config.mount\n\
-         After={disks}\n\
+         After={after}\n\
          Before=swap.target\n\
          Conflicts=umount.target\n\
          Before=umount.target\n"

@@ -42,6 +42,10 @@ mod device;
 mod room;
 mod scheduler;
 
+mod contents;
+
+mod record;
+
 // What several commands need.
 mod conf;
 mod examine;
@@ -53,6 +57,7 @@ mod section;
 // Commands.
 mod bench;
 mod check;
+mod dry_run;
 mod estimate;
 mod generator;
 mod list;
@@ -85,7 +90,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use nix::fcntl::Flock;
 
-use cli::{Cli, Command, OnCommand};
+use cli::{Cli, Command, On, OnCommand};
 use error::{Error, Kind, Result};
 use outcome::{print, written, Outcome};
 use sys::Sys;
@@ -137,15 +142,13 @@ fn perform(cli: &Cli) -> Result<ExitCode> {
 /// lasts until it is dropped.
 fn prepare(command: &Command) -> Result<Option<Flock<File>>> {
     match command {
-        Command::On(_) | Command::Off(_) | Command::Bench(_) | Command::Estimate(_) => {
-            interrupt::catch()
-        }
+        Command::Off(_) | Command::Bench(_) | Command::Estimate(_) => interrupt::catch(),
         Command::Sim { command } if command.checks_interrupts() => interrupt::catch(),
         _ => {}
     }
     match command {
         // systemd starts and stops services of several sections at once.
-        Command::On(OnCommand::Section(_)) => lock::wait(),
+        Command::On(On { command: OnCommand::Section(_), .. }) => lock::wait(),
         Command::Off(args) if args.config.is_some() => lock::wait(),
         Command::On(_)
         | Command::Off(_)
@@ -156,8 +159,8 @@ fn prepare(command: &Command) -> Result<Option<Flock<File>>> {
     }
 }
 
-/// `catch` catches signals from now on; `probe` does so after its question, which
-/// Ctrl-C ends.
+/// `catch` catches signals from now on; `on` and `probe` do so after their question,
+/// which Ctrl-C ends.
 fn run(sys: &dyn Sys, command: &Command, page: u64, json: bool, catch: fn()) -> Result<Outcome> {
     /// Every report has these two methods.
     macro_rules! outcome {
@@ -171,7 +174,8 @@ fn run(sys: &dyn Sys, command: &Command, page: u64, json: bool, catch: fn()) -> 
         }};
     }
     Ok(match command {
-        Command::On(what) => outcome!(on::run(sys, what, page)?),
+        Command::On(on) if on.dry_run => outcome!(dry_run::run(sys, &on.command, page)?),
+        Command::On(on) => outcome!(on::run(sys, &on.command, page, catch)?),
         Command::Off(args) => outcome!(off::run(sys, args)?),
         Command::List(args) => {
             args.table.check(json)?;

@@ -12,6 +12,7 @@ use crate::device;
 use crate::error::{Error, Kind, Result};
 use crate::examine::examine;
 use crate::queue::{self, limit};
+use crate::record;
 use crate::sys::{require_root, Sys};
 use crate::zones::State;
 
@@ -161,7 +162,8 @@ fn verdict(sys: &dyn Sys, path: &str, name: &str, page: u64) -> Result<()> {
     // This check works without root, too.
     device::check_kind(sys, path, name)?;
     require_root(sys, "tell whether it is in use")?;
-    examine(sys, &OnArgs::plain(path), page).map(drop)
+    let (backing, holds) = examine(sys, &OnArgs::plain(path), page)?;
+    record::check_owner(sys, &backing, &holds)
 }
 
 fn zones(sys: &dyn Sys, path: &str) -> Option<Zones> {
@@ -241,8 +243,7 @@ impl Report<'_> {
         let without = |d: &&Candidate| d.kind == NO_ZONES && d.usable == Some(true);
         for device in self.devices.iter().filter(without) {
             text += &format!(
-                "\n{}: no known signature; `znsage on` makes virtual zones and erases what is on \
-                 it\n",
+                "\n{}: no data found; `znsage on` makes virtual zones and erases what is on it\n",
                 device.path
             );
         }

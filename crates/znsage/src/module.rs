@@ -2,7 +2,7 @@
 //! Finds, loads and unloads the kernel module.
 
 use crate::error::{reason, Error, Kind, Result};
-use crate::sys::Sys;
+use crate::sys::{absolute, Sys};
 
 /// Path of a znsage.ko to use instead of the installed one.
 pub const MODULE_ENV: &str = "ZNSAGE_MODULE";
@@ -28,6 +28,7 @@ pub fn find(sys: &dyn Sys) -> Result<Source> {
         return Ok(Source::Loaded);
     }
     if let Some(path) = sys.env(MODULE_ENV) {
+        let path = absolute(&path)?;
         check_file(sys, &path)?;
         return Ok(Source::File(path));
     }

@@ -4,12 +4,15 @@
 use serde_json::json;
 
 use crate::cli::OffArgs;
+use crate::contents::{self, Sample};
 use crate::counters::{self, Device};
 use crate::error::{Error, Kind, Result};
 use crate::progress::Progress;
 use crate::sys::{require_root, LogLine, Sys};
 use crate::zones::State;
-use crate::{configfs, guard, module, queue, room, scheduler, section, service, swaps, units};
+use crate::{
+    configfs, device, guard, module, queue, record, room, scheduler, section, service, swaps, units,
+};
 
 #[derive(Debug, Default)]
 pub struct Report {
@@ -45,6 +48,8 @@ pub enum Left {
     Everything,
     /// Everything, because of `--no-discard`.
     NotDiscarded,
+    /// It takes discards, but does nothing.
+    Ignored,
     Unknown,
     /// Somebody removed the disk while it was in use.
     Gone,
@@ -83,11 +88,12 @@ fn turn_off_all(sys: &dyn Sys, devices: &[Device], report: &mut Report) -> Resul
     for device in devices {
         let seen = sys.kernel_log().last().map_or(0, |l| l.number);
         let discards = counters::discards(sys, &device.name);
+        let before = sample(sys, device);
         match turn_off(sys, device) {
             Ok(section) => report.off.push(TurnedOff {
                 name: device.name.clone(),
                 backing: device.backing.clone(),
-                left: left(sys, device, discards, seen),
+                left: settle(sys, device, before, left(sys, device, discards, seen)),
                 // Not by the service itself, which is stopping.
                 service_stops: (section.as_deref())
                     .filter(|section| service::is_active(sys, section))
@@ -158,6 +164,32 @@ fn left(sys: &dyn Sys, device: &Device, discards: bool, seen: u64) -> Left {
     Left::Zones(count(State::Written) + count(State::Dead).min(device.zones.retired))
 }
 
+/// Of a device without zones.
+fn sample(sys: &dyn Sys, device: &Device) -> Option<Sample> {
+    let backing = &device.backing;
+    let bytes = device::size(sys, backing)?;
+    let zoned = queue::is_zoned(sys, &queue::disk_of(sys, backing));
+    (!zoned).then(|| Sample::take(sys, &format!("/dev/{backing}"), bytes).ok()).flatten()
+}
+
+/// Wipes the first page and records what is left. The device is off, so failures are no
+/// errors: the next `on` looks at it anyway.
+fn settle(sys: &dyn Sys, device: &Device, before: Option<Sample>, left: Left) -> Left {
+    let backing = &device.backing;
+    if before.is_some() {
+        let _ = contents::clear(sys, &format!("/dev/{backing}"), 0);
+    }
+    let now = sample(sys, device);
+    let _ = record::end(sys, backing, now.as_ref());
+    // The module uses the first zone last (kmod/virtual.c).
+    let first = device.zone_bytes;
+    let used = first..first.saturating_mul(device.zones.total.saturating_add(1));
+    match (left, before, now) {
+        (Left::Discarded, Some(before), Some(now)) if now.keeps(&before, used) => Left::Ignored,
+        (left, ..) => left,
+    }
+}
+
 /// Runs swapoff and shows its progress.
 fn disable_swap(sys: &dyn Sys, device: &Device, used_bytes: u64) -> Result<()> {
     let mut progress = Progress::new();
@@ -204,6 +236,9 @@ impl TurnedOff {
             ),
             Left::NotDiscarded => format!(
                 "{name} is off; {backing} was not discarded, so swapped-out pages stay on it\n"
+            ),
+            Left::Ignored => format!(
+                "{name} is off; {backing} ignores discards, so swapped-out pages stay on it\n"
             ),
             Left::Zones(0) => format!("{name} is off, {backing} is empty\n"),
             Left::Zones(n) => format!(

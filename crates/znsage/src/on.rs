@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::cli::{OnArgs, OnCommand};
+use crate::contents::Holds;
 use crate::counters::{self, Device};
 use crate::device::{self, Backing};
 use crate::error::{reason, Error, Kind, Result};
@@ -16,7 +17,7 @@ use crate::module::{self, Source};
 use crate::sys::{require_root, Sys};
 use crate::undo::Undo;
 use crate::units::{self, counted};
-use crate::{choices, conf, configfs, guard, oldswap, queue, scheduler, section, swaps};
+use crate::{choices, conf, configfs, guard, oldswap, queue, record, scheduler, section, swaps};
 
 /// The module's default (kmod/geometry.c).
 const DEFAULT_CHUNK: u64 = 256 << 10;
@@ -40,6 +41,10 @@ pub struct Report {
     pub compress: Option<String>,
     /// What was on the device and is lost.
     pub lost: Option<String>,
+    /// There were signatures, and they are wiped.
+    pub wiped: bool,
+    /// Why there is no record of the device in /var/lib.
+    pub unrecorded: Option<Error>,
     /// Settings that name the swap area that was on the device, and what to do.
     pub named: Vec<String>,
     /// The device keeps what is written to it, also after `off`.
@@ -48,28 +53,40 @@ pub struct Report {
     pub discards: bool,
 }
 
-pub fn run(sys: &dyn Sys, what: &OnCommand, page: u64) -> Result<Report> {
+pub fn run(sys: &dyn Sys, what: &OnCommand, page: u64, catch: fn()) -> Result<Report> {
     require_root(sys, "set up a swap device")?;
     match what {
-        OnCommand::Device(args) => turn_on(sys, args, None, page),
-        OnCommand::Profile(profile) => turn_on(sys, &conf::profile(sys, profile)?, None, page),
+        OnCommand::Device(args) => turn_on(sys, args, None, page, catch),
+        OnCommand::Profile(profile) => {
+            turn_on(sys, &conf::profile(sys, profile)?, None, page, catch)
+        }
         OnCommand::Section(name) => {
             let conf = conf::read(sys);
             let args = conf.section(name)?;
             match already_on(sys, args)? {
                 Some(report) => Ok(report),
-                None => {
-                    turn_on(sys, args, Some(name), page).map_err(|e| with_section_hint(e, name))
-                }
+                None => turn_on(sys, args, Some(name), page, catch)
+                    .map_err(|e| with_section_hint(e, name)),
             }
         }
     }
 }
 
 /// `section` is the section of znsage.conf that `args` comes from.
-fn turn_on(sys: &dyn Sys, args: &OnArgs, section: Option<&str>, page: u64) -> Result<Report> {
-    let backing = examine(sys, args, page)?;
+fn turn_on(
+    sys: &dyn Sys,
+    args: &OnArgs,
+    section: Option<&str>,
+    page: u64,
+    catch: fn(),
+) -> Result<Report> {
+    let (backing, holds) = examine(sys, args, page)?;
     let source = module::find(sys)?;
+    let foreign = record::check_owner(sys, &backing, &holds);
+    if let (false, Err(e)) = (args.force, &foreign) {
+        consent(sys, &backing, e)?;
+    }
+    catch();
 
     // Before its UUID is lost.
     let named = oldswap::mentions(sys).into_iter().filter(|m| m.name == Some(backing.name.clone()));
@@ -81,9 +98,24 @@ fn turn_on(sys: &dyn Sys, args: &OnArgs, section: Option<&str>, page: u64) -> Re
         Some(name) => section::remember(sys, name, &backing.name, &mut undo),
         None => Ok(()),
     };
-    match remembered.and_then(|()| set_up(sys, args, &backing, chunk, &source, &mut undo)) {
-        Ok(report) => Ok(Report { named, ..report }),
+    match remembered.and_then(|()| set_up(sys, args, &backing, &holds, chunk, &source, &mut undo)) {
+        Ok(report) => Ok(Report { named, lost: foreign.err().and_then(|_| holds.any()), ..report }),
         Err(e) => Err(undo.roll_back(e)),
+    }
+}
+
+/// Asks before data is lost that znsage has not left there.
+fn consent(sys: &dyn Sys, backing: &Backing, e: &Error) -> Result<()> {
+    let question = format!(
+        "{}.\nAll data on it ({}) will be lost. Type yes to continue: ",
+        e.message,
+        units::size(backing.usable_bytes)
+    );
+    let answer = sys.ask(&question).map_err(|e| Error::io("ask on", "the terminal".as_ref(), e))?;
+    match answer.as_deref() {
+        Some("yes") => Ok(()),
+        Some(_) => Err(Error::new(Kind::Interrupted, "nothing was changed")),
+        None => Err(e.clone()),
     }
 }
 
@@ -92,6 +124,7 @@ fn set_up(
     sys: &dyn Sys,
     args: &OnArgs,
     backing: &Backing,
+    holds: &Holds,
     chunk: Option<u64>,
     source: &Source,
     undo: &mut Undo,
@@ -120,17 +153,21 @@ fn set_up(
             .map_err(|e| choices::refused(sys, attribute, &value).unwrap_or(e))?;
     }
     check_interrupt(sys)?;
+    holds.wipe(sys, backing)?;
     attach(sys, args, backing)?;
     undo.push("detach the device", {
         let name = name.to_string();
         move |sys| configfs::power_off(sys, &name)
     });
+    // Swap must work with a full disk, too.
+    let unrecorded = record::begin(sys, name, undo).err();
     // Others may use the disk as well, unless it is zoned.
     if backing.zones.is_some() {
         scheduler::choose(sys, name, undo)?;
     }
     check_interrupt(sys)?;
-    enable(sys, args, backing, undo)
+    let report = enable(sys, args, backing, undo)?;
+    Ok(Report { wiped: !holds.signatures.is_empty(), unrecorded, ..report })
 }
 
 /// Checks for a signal between two steps, never within one.
@@ -202,7 +239,7 @@ fn refused(e: &io::Error, args: &OnArgs, path: &str, logged: Option<String>) -> 
         Some(libc::EBUSY) => (Kind::Busy, "the device is in use"),
         Some(libc::EAGAIN) => (Kind::Busy, "try again when the system is back"),
         Some(libc::ENOTEMPTY) => {
-            (Kind::Busy, "--force takes the device anyway; the data on it is lost")
+            (Kind::Data, "--yes takes the device; what is on it is lost")
         }
         Some(libc::EUSERS) => (
             Kind::Busy,
@@ -260,8 +297,7 @@ fn enable(sys: &dyn Sys, args: &OnArgs, backing: &Backing, undo: &mut Undo) -> R
         guard::start(sys, &name)?;
         check_interrupt(sys)?;
     }
-    let lost = backing.loses.clone();
-    Ok(Report { lost, ..report(sys, counters::read(sys, &name)?, &backing.path)? })
+    report(sys, counters::read(sys, &name)?, &backing.path)
 }
 
 /// The kernel takes slots of areas of one priority in turn.
@@ -281,7 +317,7 @@ fn check_alone(sys: &dyn Sys, priority: Option<u16>) -> Result<()> {
 
 fn enable_area(sys: &dyn Sys, node: String, priority: Option<u16>, undo: &mut Undo) -> Result<()> {
     wait_for(sys, &node)?;
-    swaps::make(sys, &node)?;
+    swaps::make(sys, &node, record::LABEL)?;
     undo.push("disable the swap", {
         let node = node.clone();
         move |sys| match swaps::is_on(sys, &node) {
@@ -305,6 +341,8 @@ fn report(sys: &dyn Sys, device: Device, path: &str) -> Result<Report> {
         encrypt: counters::value(sys, &device.name, "encrypt").ok(),
         compress: counters::value(sys, &device.name, "compress").ok(),
         lost: None,
+        wiped: false,
+        unrecorded: None,
         named: Vec::new(),
         keeps: queue::keeps(sys, &device.backing),
         discards: counters::discards(sys, &device.name),
@@ -348,15 +386,13 @@ fn already_on(sys: &dyn Sys, args: &OnArgs) -> Result<Option<Report>> {
     }
 }
 
-/// At boot a device is usually not empty because the power failed while it was on.
 fn with_section_hint(e: Error, section: &str) -> Error {
-    if e.kind != Kind::Busy || !e.hint.as_ref().is_some_and(|hint| hint.contains("--force")) {
+    if e.kind != Kind::Data {
         return e;
     }
-    let hint = e.hint.clone().unwrap_or_default();
-    e.hint(format!(
-        "{hint}\nafter a power failure, or if the device could not be emptied at shutdown:\n\
-         `force = yes` in section {section} takes the device at every boot, even if it holds data"
+    e.add(&format!(
+        "znsage did not leave it there, or has no record of it;\n\
+         `force = yes` in section {section} takes the device at every boot, whatever it holds"
     ))
 }
 
@@ -399,7 +435,11 @@ impl Report {
         };
         let mut notes = String::new();
         if let Some(lost) = &self.lost {
-            notes += &format!("{} had {lost}: it is lost\n", self.backing_path);
+            let fate = if self.wiped { "wiped" } else { "lost" };
+            notes += &format!("{} had {lost}: {fate}\n", self.backing_path);
+        }
+        if let Some(why) = &self.unrecorded {
+            notes += &format!("{why}: after a power failure `on` will ask about this device\n");
         }
         self.named.iter().for_each(|named| notes += &format!("{named}\n"));
         if let Some(bytes) = self.certain_bytes {

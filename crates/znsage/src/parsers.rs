@@ -64,7 +64,7 @@ pub struct Settings {
 /// A file of settings such as /etc/znsage.conf.
 pub fn settings(text: &str) -> Settings {
     let conf = conf::parse_texts(&[("/etc/znsage.conf".to_string(), text.to_string())]);
-    let units = generator::units(&conf, "/usr/sbin/znsage");
+    let units = generator::units(&conf, "/usr/sbin/znsage", "systemd-remount-fs.service");
     let _ = conf::complaint(conf.faults.iter());
     Settings {
         faults: conf.faults.iter().map(|fault| (fault.line, fault.to_string())).collect(),

@@ -4,7 +4,7 @@
 use std::fs;
 
 use super::devices::CONVENTIONAL;
-use super::refusals::{on_refused, BUSY};
+use super::refusals::{on_refused, BUSY, DATA};
 use crate::device::{load_module, znsage_json, Device, CONFIG};
 use crate::ensure;
 use crate::guest;
@@ -14,7 +14,7 @@ use crate::outcome::{Context, Outcome};
 use crate::scsi_debug::ScsiDebug;
 
 crate::cases![conventional:
-    disk (each), swap_on_a_disk (full), partition_without_discard (full), failed_writes (more), what_holds_data,
+    disk (each), swap_on_a_disk (full), partition_without_discard (full), failed_writes (more), what_holds_data, own_data (more),
     force_is_needed, write_streams];
 
 /// At 60 % with zones that are a 64th of the device each.
@@ -160,7 +160,7 @@ fn what_holds_data(_: &mut Log) -> Outcome {
     let null = NullBlk::conventional(&[("size", "64")])?;
     let node = null.node();
     guest::ok(&["mkswap", &node])?;
-    on_refused(&node, &[], BUSY, &["signature of `swap`", "--force"])?;
+    on_refused(&node, &[], DATA, &["signature of `swap`", "--yes"])?;
     guest::ok(&["swapon", &node])?;
     on_refused(&node, &["--force"], BUSY, &["in use as swap", "swapoff"])?;
     guest::ok(&["swapoff", &node])?;
@@ -170,7 +170,23 @@ fn what_holds_data(_: &mut Log) -> Outcome {
     let off = znsage_json(&["off"])?;
     ensure!(off["off"][0]["discarded"] == true, "off: {off}");
     fs::write(&node, table_of_one_partition()).context(&node)?;
-    on_refused(&node, &[], BUSY, &["signature of `dos`", "--force"])
+    on_refused(&node, &[], DATA, &["signature of `dos`", "--yes"])?;
+    fs::write(&node, [b'x'; 512]).context(&node)?;
+    on_refused(&node, &[], DATA, &["data of no known format", "--yes"])
+}
+
+/// A drive that keeps what was swapped out has a record.
+fn own_data(_: &mut Log) -> Outcome {
+    let node = guest::device(CONVENTIONAL)?;
+    let device = Device::on(&node, &["--force", "--no-discard", "--zone-size", "1M"])?;
+    let found = guest::run(&["blkid", "-p", &node])?;
+    ensure!(!found.stdout.contains("swap"), "it has the header of znsage0: {}", found.stdout);
+    device.swapoff()?;
+    device.rewrite(4096, 1)?;
+    device.end()?;
+    Device::on(&node, &["--no-discard"])?.end()?;
+    guest::ok(&["rm", "-r", "/var/lib/znsage"])?;
+    on_refused(&node, &[], DATA, &["data of no known format"])
 }
 
 /// A DOS partition table: 32 MiB from the first MiB on.

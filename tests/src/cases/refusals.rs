@@ -34,6 +34,7 @@ const DEVICE: i32 = 14;
 pub const BUSY: i32 = 15;
 const SPACE: i32 = 16;
 const KERNEL: i32 = 17;
+pub const DATA: i32 = 18;
 
 /// Everything that a failed `on` could change.
 fn picture(backing: &str) -> Vec<String> {
@@ -112,7 +113,7 @@ fn mounted(_: &mut Log) -> Outcome {
     on_refused(&null.node(), &[], BUSY, &["is mounted on", MOUNT])?;
     on_refused(&null.node(), &["--force"], BUSY, &["is mounted on"])?;
     guest::ok(&["umount", MOUNT])?;
-    on_refused(&null.node(), &[], BUSY, &["signature of `ext4`", "--force"])
+    on_refused(&null.node(), &[], DATA, &["signature of `ext4`", "--yes"])
 }
 
 fn with_conventional_zones() -> Outcome<NullBlk> {
@@ -122,10 +123,10 @@ fn with_conventional_zones() -> Outcome<NullBlk> {
 fn signature(_: &mut Log) -> Outcome {
     let null = with_conventional_zones()?;
     guest::ok(&["mkswap", &null.node()])?;
-    on_refused(&null.node(), &[], BUSY, &["signature of `swap`", "--force"])?;
+    on_refused(&null.node(), &[], DATA, &["signature of `swap`", "--yes"])?;
     Device::on(&null.node(), &["--force"])?.finish_sound()?;
-    let found = guest::ok(&["blkid", "-p", &null.node()])?;
-    ensure!(found.contains("swap"), "the conventional zones were written");
+    let left = guest::ok(&["wipefs", &null.node()])?;
+    ensure!(left.is_empty(), "still there, in a conventional zone: {left}");
     Ok(())
 }
 
@@ -141,7 +142,7 @@ fn zones_not_empty(log: &mut Log) -> Outcome {
         "conv=notrunc",
         "status=none",
     ])?;
-    on_refused(&backing, &[], BUSY, &["1 of 1024 zones are not empty", "--force"])?;
+    on_refused(&backing, &[], DATA, &["data in 1 of 1024 zones", "--yes"])?;
     // The module does not rely on the command.
     load_module()?;
     let item = format!("{CONFIG}/suite");
@@ -212,7 +213,7 @@ fn chunk_does_not_fit(log: &mut Log) -> Outcome {
 
 fn size_does_not_fit(_: &mut Log) -> Outcome {
     let backing = guest::device(MAIN)?;
-    on_refused(&backing, &["--size", "4K"], DEVICE, &["too small"])?;
+    on_refused(&backing, &["--size", "4K"], DEVICE, &["too few"])?;
     on_refused(&backing, &["--size", "1G"], SPACE, &["do not fit"])?;
     on_refused(&backing, &["--size", "127M"], SPACE, &["smaller --size"])
 }

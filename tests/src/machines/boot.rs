@@ -77,12 +77,14 @@ fn start_after_stop(story: &mut Story, machine: &mut Machine) -> Outcome {
 }
 
 /// Adds a section with a mistake, one whose device is missing, and one with an invalid
-/// name. The first section's device still holds the swap of the run before.
+/// name. The first section's device still holds the swap of the run before, and there is no
+/// record of that, as on another machine.
 fn prepare_mistakes(machine: &mut Machine) -> Outcome {
     machine.ok(&format!(
         "printf '[broken]\\ndevice = {BY_ID}ZNS0\\nprio = 5\\n[late]\\ndevice = {BY_ID}LATE\\n[a b]\\n' >> {FILE}; \
          mkdir -p /etc/systemd/system.conf.d; \
-         printf '[Manager]\\nDefaultDeviceTimeoutSec=20\\n' > /etc/systemd/system.conf.d/short.conf; sync"
+         printf '[Manager]\\nDefaultDeviceTimeoutSec=20\\n' > /etc/systemd/system.conf.d/short.conf; \
+         rm -r /var/lib/znsage; sync"
     ))?;
     machine.unplug(LATE.serial)
 }
@@ -91,7 +93,11 @@ fn start_with_mistakes(story: &mut Story, machine: &mut Machine) -> Outcome {
     story.check("third start, though swap fails", machine.up());
     story.check(
         "a device that holds something is refused",
-        failed(machine, "znsage@swap", "`force = yes` in section swap takes it each time"),
+        failed(
+            machine,
+            "znsage@swap",
+            "`force = yes` in section swap takes the device at every boot",
+        ),
     );
     story.check(
         "a mistake in the file is told",

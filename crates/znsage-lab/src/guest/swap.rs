@@ -81,7 +81,7 @@ impl Swap {
     }
 
     pub fn znsage(device: &str, options: &[&str]) -> Result<Swap> {
-        call("znsage", &[&["on", device], options].concat())?;
+        call("znsage", &[&["on", "--force", device], options].concat())?;
         Ok(Swap::of(System::Znsage, device))
     }
 

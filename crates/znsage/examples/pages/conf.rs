@@ -15,7 +15,6 @@ pub const FILE: &str = "znsage.conf.5";
 const EXAMPLE: &str = "\
 [swap]
 device = /dev/disk/by-id/nvme-VENDOR_MODEL_SERIAL
-force = yes
 priority = 10
 policy = heat
 ";

@@ -14,7 +14,7 @@ use crate::units::parse_section;
 
 pub use bench::{BenchArgs, Pattern};
 pub use columns::{Cell, ListColumn, StatusColumn, TableArgs};
-pub use on::{Compress, OnArgs, OnCommand, Profile};
+pub use on::{Compress, On, OnArgs, OnCommand, Profile};
 
 const STATUS: &str = "\
 Exit status:
@@ -23,9 +23,10 @@ Exit status:
   2    invalid command line, or invalid section of znsage.conf
   13   environment: not root, module missing or for another kernel, missing tool
   14   the device cannot be used, or not with these settings
-  15   the device is in use or holds data
+  15   the device is in use
   16   not enough memory or swap space
   17   the kernel refused, or an I/O error
+  18   the device holds data; --yes takes it
   130  interrupted; changes are undone (sim sweep keeps finished runs)
 
 Environment:
@@ -65,7 +66,7 @@ pub enum Command {
     #[command(
         override_usage = "znsage on [OPTIONS] <DEVICE>\n       znsage on --profile <FILE> [OPTIONS] <DEVICE>\n       znsage on --config <SECTION>"
     )]
-    On(OnCommand),
+    On(On),
     /// Disable the swap, release the device and empty it
     Off(OffArgs),
     /// Show all zoned devices, their limits, and which ones `on` can use

@@ -4,9 +4,15 @@
 use std::path::PathBuf;
 
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Args, FromArgMatches, ValueEnum};
+use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, ValueEnum};
 
 use crate::units::{parse_deadline, parse_name, parse_section, parse_size};
+
+#[derive(Debug)]
+pub struct On {
+    pub command: OnCommand,
+    pub dry_run: bool,
+}
 
 /// The three forms of `on`: a device with options, a device with a file of
 /// settings, or a section of znsage.conf, which names device and settings.
@@ -27,8 +33,9 @@ pub struct Profile {
 
 const CONFIG: &str = "config";
 const PROFILE: &str = "profile";
+const DRY_RUN: &str = "dry-run";
 
-impl Args for OnCommand {
+impl Args for On {
     fn augment_args(command: clap::Command) -> clap::Command {
         OnArgs::augment_args(command)
             .mut_arg("device", |device| device.required(false).required_unless_present(CONFIG))
@@ -55,6 +62,12 @@ impl Args for OnCommand {
                     .value_parser(clap::value_parser!(PathBuf))
                     .conflicts_with(CONFIG),
             )
+            .arg(
+                Arg::new(DRY_RUN)
+                    .long(DRY_RUN)
+                    .help("Say what the device holds and what `on` would do; change nothing")
+                    .action(ArgAction::SetTrue),
+            )
     }
 
     fn augment_args_for_update(command: clap::Command) -> clap::Command {
@@ -62,8 +75,19 @@ impl Args for OnCommand {
     }
 }
 
-impl FromArgMatches for OnCommand {
+impl FromArgMatches for On {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(On { command: OnCommand::of(matches)?, dry_run: matches.get_flag(DRY_RUN) })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl OnCommand {
+    fn of(matches: &ArgMatches) -> Result<Self, clap::Error> {
         if let Some(section) = matches.get_one::<String>(CONFIG) {
             return Ok(OnCommand::Section(section.clone()));
         }
@@ -76,11 +100,6 @@ impl FromArgMatches for OnCommand {
                 given: given(matches),
             }),
         })
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
     }
 }
 
@@ -191,8 +210,8 @@ pub struct OnArgs {
     #[arg(long)]
     pub no_discard: bool,
 
-    /// Take the device even if it holds data; the data is lost
-    #[arg(long)]
+    /// Take the device even if it holds data, without asking; the data is lost
+    #[arg(long, visible_alias = "yes")]
     pub force: bool,
 }
 

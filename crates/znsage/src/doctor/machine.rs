@@ -15,7 +15,7 @@ const OPTIONS: [&str; 3] = ["CONFIG_BLK_DEV_ZONED", "CONFIG_SWAP", "CONFIG_CONFI
 
 /// The programs that the command runs, and their packages.
 const TOOLS: [(&str, &str); 8] = [
-    ("blkid", "util-linux"),
+    ("wipefs", "util-linux"),
     ("mkswap", "util-linux"),
     ("swapon", "mount"),
     ("swapoff", "mount"),

@@ -19,6 +19,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::cli::ProbeArgs;
+use crate::contents::Holds;
 use crate::device::{self, Backing};
 use crate::error::{Error, Kind, Result};
 use crate::machine::Machine;
@@ -54,7 +55,13 @@ pub struct Report {
 /// Checks everything, and asks the user.
 pub fn prepare(sys: &dyn Sys, args: &ProbeArgs, page: u64) -> Result<Ready> {
     require_root(sys, "measure a device")?;
-    let backing = device::inspect(sys, &args.device, args.force)?;
+    let backing = device::inspect(sys, &args.device)?;
+    let holds = Holds::look(sys, &backing, args.force)?;
+    // The question below is about any other data.
+    if let (false, Some(what)) = (args.force, holds.known()) {
+        return Err(Error::new(Kind::Data, format!("{} has {what}", backing.path))
+            .hint("--force takes the device; what is on it is lost"));
+    }
     crate::resume::check(sys, &backing.path, &backing.name)?;
     let layout = Layout::of(sys, &backing, page)?;
     let zones = backing.zones.as_ref().map_or(0, |zones| zones.number);

@@ -115,7 +115,8 @@ impl Case {
         let outcome = run(&self.fake, words);
         let effects = self.fake.effects.borrow();
         let harmless = [
-            "run blkid",
+            "ask ",
+            "run wipefs --json",
             "run modprobe --dry-run",
             "run modinfo",
             "run systemctl is-",
@@ -145,6 +146,11 @@ impl Case {
             "put" => fake.put(first, &text()),
             "add" => fake.put(first, &(fake.read(first).unwrap() + &text())),
             "remove" => rest.split(' ').for_each(|path| fake.remove(path)),
+            // Pages of data behind an empty one.
+            "filled" => {
+                let data = "x".repeat(more.parse().unwrap());
+                fake.put(first, &("\0".repeat(4096) + &data));
+            }
             "dir" => fake.put_dir(first),
             "link" => fake.put_link(first, more),
             "block" => add_block(fake, first, more.parse().unwrap()),

@@ -30,6 +30,9 @@ pub fn machine() -> Fake {
     fake.put("/sys/block/nvme1n1/queue/zone_append_max_bytes", "131072\n");
     fake.put("/sys/block/nvme1n1/queue/scheduler", SCHEDULERS);
     fake.put_dir("/run/znsage");
+    fake.put_dir("/var/lib/znsage");
+    fake.put("/sys/block/nvme1n1/wwid", "eui.0025385000000001\n");
+    fake.put("/sys/block/nvme1n1/size", "524288\n");
     fake.put("/sys/block/nvme1n1/ro", "0\n");
     fake.put_dir("/sys/block/nvme1n1/holders");
     fake.put("/proc/swaps", NO_SWAP);
@@ -99,7 +102,6 @@ pub fn ended(status: i32, stderr: &str) -> Ran {
 /// The programs that the command runs.
 pub fn program(fake: &Fake, argv: &[&str]) -> Ran {
     match argv {
-        ["blkid", ..] => return ended(2, ""),
         ["modprobe", "--dry-run", "znsage"] => {
             let here = fake.exists("/lib/modules/6.12.0-test/modules.dep");
             return ended(i32::from(!here), "");
@@ -108,7 +110,7 @@ pub fn program(fake: &Fake, argv: &[&str]) -> Ran {
         ["systemctl", "is-active", _] => {
             return Ran { status: Some(3), stdout: "inactive\n".into(), stderr: String::new() };
         }
-        ["modprobe", "configfs"] | ["mkswap", _] | ["blkdiscard", ..] => {}
+        ["modprobe", "configfs"] | ["mkswap" | "blkdiscard" | "wipefs", ..] => {}
         ["modinfo", "-F", "version", "znsage"] => {
             let stdout = concat!(env!("CARGO_PKG_VERSION"), "\n").to_string();
             return Ran { status: Some(0), stdout, stderr: String::new() };
@@ -285,7 +287,8 @@ pub fn on() -> Fake {
 pub fn add_well(fake: &Fake) {
     fake.put("/boot/config-6.12.0-test", "CONFIG_SWAP=y\nCONFIG_BLK_DEV_ZONED=y\n");
     fake.put("/lib/modules/6.12.0-test/build/Makefile", "");
-    for tool in ["blkid", "mkswap", "swapon", "swapoff", "modprobe", "modinfo", "insmod", "rmmod"] {
+    for tool in ["wipefs", "mkswap", "swapon", "swapoff", "modprobe", "modinfo", "insmod", "rmmod"]
+    {
         fake.put(&format!("/usr/sbin/{tool}"), "");
     }
     let mounts = fake.read("/proc/mounts").unwrap();

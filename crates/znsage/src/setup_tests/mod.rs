@@ -4,6 +4,7 @@
 
 mod cases;
 mod generating;
+mod life;
 mod machine;
 mod metrics;
 mod printed;

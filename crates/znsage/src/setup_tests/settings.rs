@@ -4,7 +4,7 @@
 use clap::Parser;
 
 use super::machine::*;
-use crate::cli::{Cli, Command, OnArgs, OnCommand};
+use crate::cli::{Cli, Command, On, OnArgs, OnCommand};
 use crate::conf::{self, Conf};
 use crate::sys::Sys;
 
@@ -27,7 +27,7 @@ fn keys_are_the_options_of_on() {
     }
     let words = ["znsage", "on", "/dev/disk/by-id/nvme-x"].into_iter();
     let command = Cli::try_parse_from(words.chain(options.split_whitespace())).unwrap().command;
-    let Command::On(OnCommand::Device(want)) = command else { unreachable!() };
+    let Command::On(On { command: OnCommand::Device(want), .. }) = command else { unreachable!() };
     let conf = read(&text);
     assert_eq!(format!("{:?}", conf.section("all").unwrap()), format!("{want:?}"), "{conf:?}");
 

@@ -198,6 +198,15 @@ impl Sys for Fake {
         }
     }
 
+    /// Within what the file of the device has.
+    fn write_at(&self, path: &str, at: u64, bytes: &[u8]) -> io::Result<()> {
+        self.effect(format!("write {path} at {at}"))?;
+        let mut whole = fs::read(self.at(path))?;
+        let to = whole.iter_mut().skip(at as usize);
+        to.zip(bytes).for_each(|(old, new)| *old = *new);
+        fs::write(self.at(path), whole)
+    }
+
     fn save(&self, path: &str, text: &str) -> io::Result<()> {
         self.effect(format!("save {path} {text}"))?;
         self.put(path, text);

@@ -103,8 +103,11 @@ pub trait Sys {
 
     /// Reads from `at` on until `to` is full or the file ends; returns how much.
     fn read_at(&self, path: &str, at: u64, to: &mut [u8]) -> io::Result<usize> {
+        use nix::fcntl::{posix_fadvise, PosixFadviseAdvice::POSIX_FADV_DONTNEED};
         use std::os::unix::fs::FileExt;
         let (file, mut got) = (std::fs::File::open(self.at(path))?, 0);
+        // The module writes devices below the page cache. Others have nothing to drop.
+        let _ = posix_fadvise(&file, at as i64, to.len() as i64, POSIX_FADV_DONTNEED);
         while got < to.len() {
             match file.read_at(&mut to[got..], at + got as u64)? {
                 0 => break,
@@ -170,7 +173,9 @@ pub trait Sys {
     // Writing.
 
     fn write(&self, path: &str, text: &str) -> io::Result<()>;
-    /// Creates a file of the command, with its directory: below /run, or a unit.
+    /// Overwrites a part of a device that nobody uses, and waits until it is there.
+    fn write_at(&self, path: &str, at: u64, bytes: &[u8]) -> io::Result<()>;
+    /// Creates a file of the command, with its directory: below /run or /var, or a unit.
     fn save(&self, path: &str, text: &str) -> io::Result<()>;
     /// Creates a symbolic link of the command, with its directory.
     fn link(&self, path: &str, target: &str) -> io::Result<()>;
@@ -202,6 +207,12 @@ pub trait Sys {
     fn append(&self, what: &Appends) -> io::Result<Vec<Lane>>;
     /// Asks on the terminal; None if there is none.
     fn ask(&self, question: &str) -> io::Result<Option<String>>;
+}
+
+/// A path that does not depend on the current directory.
+pub fn absolute(path: &str) -> Result<String> {
+    let whole = std::path::absolute(path).map_err(|e| Error::io("find", path.as_ref(), e))?;
+    Ok(whole.to_string_lossy().into_owned())
 }
 
 /// Refuses to `purpose` without root.

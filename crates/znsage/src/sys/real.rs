@@ -79,11 +79,23 @@ impl Sys for Real {
         OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes())
     }
 
+    fn write_at(&self, path: &str, at: u64, bytes: &[u8]) -> io::Result<()> {
+        use std::os::unix::fs::FileExt;
+        let flags = libc::O_EXCL | libc::O_CLOEXEC;
+        let file = OpenOptions::new().write(true).custom_flags(flags).open(path)?;
+        file.write_all_at(bytes, at)?;
+        file.sync_all()
+    }
+
     fn save(&self, path: &str, text: &str) -> io::Result<()> {
         if let Some(directory) = Path::new(path).parent() {
             fs::create_dir_all(directory)?;
         }
-        fs::write(path, text)
+        let mut file = File::create(path)?;
+        file.write_all(text.as_bytes())?;
+        // Some must be there after a power failure; a pipe has no sync.
+        let _ = file.sync_all();
+        Ok(())
     }
 
     fn link(&self, path: &str, target: &str) -> io::Result<()> {
