@@ -58,7 +58,10 @@ pub struct Device {
     pub slots_freed: u64,
     pub read_errors: u64,
     pub write_errors: u64,
-    /// In zones that another program reset. Older modules do not count them.
+    /// That another program reset. Older modules do not count these two.
+    #[serde(skip)]
+    pub zones_lost: u64,
+    /// In these, or given up by GC.
     #[serde(skip)]
     pub pages_lost: u64,
     pub stalls: u64,
@@ -74,6 +77,7 @@ impl Device {
         let counted = [
             (self.read_errors, "read errors"),
             (self.write_errors, "write errors"),
+            (self.zones_lost, "zones that another program reset"),
             (self.pages_lost, "pages lost"),
             (self.zones.retired, "zones retired"),
         ]
@@ -176,6 +180,7 @@ pub fn read(sys: &dyn Sys, name: &str) -> Result<Device> {
         slots_freed: number("slots_freed")?,
         read_errors: number("read_errors")?,
         write_errors: number("write_errors")?,
+        zones_lost: number("zones_lost").unwrap_or(0),
         pages_lost: number("pages_lost").unwrap_or(0),
         stalls: number("stalls")?,
         map_bytes: number("map_bytes")?,

@@ -311,7 +311,11 @@ fn resets(setting: &str) -> Outcome {
     let (zones, pages) = (device.counter("zones_lost")?, device.counter("pages_lost")?);
     ensure!((zones, pages) == (2, OPEN as u64), "{zones} zones and {pages} pages are lost");
     let doctor = guest::run(&["znsage", "doctor"])?;
-    ensure!(doctor.stdout.contains("pages lost: "), "doctor: {}", doctor.stdout);
+    ensure!(
+        doctor.stdout.contains("zones that another program reset: 2, pages lost: "),
+        "doctor: {}",
+        doctor.stdout
+    );
     device.check()?;
     disk.write_slots(&memory, 0..OPEN).context("write again")?;
     let own = look_at(&disk, 0..OPEN, ONE)?;
