@@ -147,7 +147,7 @@ test-rust: checked ## the crates: engine, model checker, simulator, command, par
 test-engine: stress checked ## the engine: parts, stress under sanitizers, property tests
 	cargo test --workspace --test engine
 
-# docs/locking.md says what is checked.
+# docs/dev/locking.md says what is checked.
 test-model: checked ## the engine's lock-free parts in a model checker
 	cargo test --workspace --test model --test buffer --test kmod --test allocations
 
@@ -252,7 +252,7 @@ fuzz: ## every parser on made-up inputs, for longer
 	fuzz/run $(SECONDS)
 
 # FIGURES=seq,latency ROUNDS=5: bench/README.md. The engine's figures need no kernel.
-bench: bench-engine $(if $(filter-out engine%,$(subst $(comma), ,$(FIGURES))),lab) ## measure what docs/results.md claims; KERNELS are for the latency figures
+bench: bench-engine $(if $(filter-out engine%,$(subst $(comma), ,$(FIGURES))),lab) ## measure what docs/dev/results.md claims; KERNELS are for the latency figures
 	$(if $(filter all latency%,$(subst $(comma), ,$(FIGURES))),@for kernel in $(KERNELS); do DEBUG=0 vm/module $$kernel; done)
 	target/release/znsage-lab bench --figures='$(FIGURES)' --rounds='$(ROUNDS)' --kernels='$(KERNELS)'
 

@@ -19,7 +19,7 @@
  * and may allocate only with GFP_NOWAIT. They should take a microsecond or two,
  * victim() a tenth of a millisecond. A BPF policy that takes ten times as long
  * on average, or whose answers are wrong more than once a second, is ejected;
- * docs/policies.md has the limits.
+ * docs/dev/policies.md has the limits.
  */
 #ifndef _ZNSAGE_POLICY_H
 #define _ZNSAGE_POLICY_H

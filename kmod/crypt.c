@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Encryption of pages: AES-XTS by the kernel's crypto API. Each attach makes a
- * random key of 512 bits, kept in memory only. docs/privacy.md says what that
+ * random key of 512 bits, kept in memory only. docs/dev/privacy.md says what that
  * protects against.
  *
  * Each page is encrypted by itself, with its slot as the tweak. So GC moves

@@ -2,7 +2,7 @@
 /*
  * Tracepoints: what the kernel asks of the disk, in slots, and what the device
  * does for it. `znsage bench --trace` and trace/ read them. Names and fields
- * are an interface, described in docs/statistics.md. Zones have their numbers
+ * are an interface, described in docs/monitor.md. Zones have their numbers
  * on the backing device, as in the kernel's log.
  */
 #undef TRACE_SYSTEM

@@ -2,7 +2,7 @@
 /*
  * A tool for Valgrind that tells which pages a program touches. trace/pages
  * builds it, runs programs under it, and makes a file for the simulator of
- * what it prints: docs/trace-format.md, "Accesses of a program".
+ * what it prints: docs/dev/trace-format.md, "Accesses of a program".
  *
  * It prints a line "TIME r|w PAGE" for an access to a page that is not among
  * the last KEPT different ones, and for the first write to one that is. TIME

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The engine's own C code in a model checker: every interleaving of a few threads, and
-//! every value that an unordered load may see. docs/locking.md says what the model covers
+//! every value that an unordered load may see. docs/dev/locking.md says what the model covers
 //! and what it does not.
 
 pub mod port;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the module allocates on the paths of pages, by its source; docs/memory.md says why.
+//! What the module allocates on the paths of pages, by its source; docs/dev/memory.md says why.
 //!
 //! A bio set refills as bios end, but only `GFP_NOIO` waits for that. With `GFP_NOWAIT`, 7.x
 //! returns NULL as soon as the slab fails, and never uses the reserve. No kernel with fault

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The races that matter; and mutants with one weakened operation of the engine, each of which
-//! must be found. docs/locking.md has the arguments.
+//! must be found. docs/dev/locking.md has the arguments.
 
 use loom::thread;
 use znsage_model::port::Mutant;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! docs/policies.md says what examples/policies.toml gives.
+//! docs/dev/results.md says what examples/policies.toml gives.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn read(path: &str) -> String {
 /// A cell of the table "Write amplification at 80 %", which is the only place of these
 /// numbers.
 fn documented(policy: &str, victims: &str, workload: WorkloadKind) -> f64 {
-    let text = read("../../docs/policies.md");
+    let text = read("../../docs/dev/results.md");
     let rows = text.lines().skip_while(|line| !line.starts_with("| policy "));
     let mut rows = rows.map(|row| row.split('|').map(str::trim).collect::<Vec<_>>());
     let head = rows.next().expect("there is the table");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Makes a service for each section of znsage.conf. systemd runs this early at boot,
-//! and when it reloads its units. See docs/boot.md.
+//! and when it reloads its units. See docs/guide.md.
 
 use std::ffi::OsString;
 use std::fmt::Write;

@@ -95,7 +95,8 @@ fn supported(sys: &dyn Sys) -> Result<()> {
     match answer.trim().strip_prefix("no: ") {
         Some(why) => {
             let what = format!("the module takes no policies in BPF: {why}");
-            Err(Error::new(Kind::Environment, what).hint("docs/policies.md says what they need"))
+            Err(Error::new(Kind::Environment, what)
+                .hint("docs/dev/policies.md says what they need"))
         }
         None => Ok(()),
     }
@@ -124,7 +125,7 @@ fn rules(log: &str) -> &'static str {
     match log.contains("attach to unsupported member") {
         true => {
             "\nno function of a policy may sleep, and place() and survivor() may not loop by may_goto, \
-             iterators or global functions: see docs/policies.md"
+             iterators or global functions: see docs/dev/policies.md"
         }
         false => "",
     }

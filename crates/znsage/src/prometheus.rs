@@ -3,7 +3,7 @@
 //!
 //! Names and units follow its conventions: bytes, seconds and ratios instead of
 //! blocks, microseconds and percent; counters end in _total. Queries compute derived
-//! values such as the WAF. A test compares docs/monitoring.md with this list.
+//! values such as the WAF. A test compares docs/monitor.md with this list.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -180,7 +180,7 @@ pub const METRICS: &[Metric] = &[
     number("znsage_lost_bytes_total", Counter, "pages_lost", Blocks, "Data lost there, or that GC could not read."),
     number("znsage_policy_refused_total", Counter, "policy_refused", One, "Invalid answers of a policy."),
     other("znsage_latency_seconds", Histogram, "latency", &["operation"], latencies,
-        "Latencies; docs/statistics.md says what is timed."),
+        "Latencies; docs/monitor.md says what is timed."),
 
     number("znsage_streams", Gauge, "streams", One, "Streams of swap-out."),
     number("znsage_stripe_zones", Gauge, "stripe", One, "Zones that each stream writes at a time."),

@@ -186,7 +186,7 @@ fn experiments_run() {
     }
     let command = Path::new(env!("CARGO_BIN_EXE_znsage")).parent().unwrap();
     let path = format!("{}:{}", command.display(), std::env::var("PATH").unwrap());
-    let document = Document::open("docs/research.md").unwrap();
+    let document = Document::open("docs/dev/research.md").unwrap();
     assert!(document.lines.len() >= 10, "{document:?}");
     for line in &document.lines {
         let ran = Command::new("sh")

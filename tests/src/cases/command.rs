@@ -138,7 +138,7 @@ fn run_all(name: &str) -> Outcome<usize> {
 
 fn documented_commands(_: &mut Log) -> Outcome {
     let mut n = 0;
-    for document in ["README.md", "docs/install.md", "docs/privacy.md", "docs/monitoring.md"] {
+    for document in ["README.md", "docs/install.md", "docs/dev/privacy.md", "docs/monitor.md"] {
         n += run_all(document)?;
     }
     print!("{n} commands ... ");

@@ -15,7 +15,7 @@ const LATE: Zoned = Zoned { serial: "LATE", mib: 64, zone_mib: 4, movable: true 
 /// The links that udev makes, up to the serial number.
 const BY_ID: &str = "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_";
 /// Its commands are run here.
-const BOOT: &str = "docs/boot.md";
+const BOOT: &str = "docs/guide.md";
 const FILE: &str = "/etc/znsage.conf";
 const METRICS: &str = "/var/lib/prometheus/node-exporter/znsage.prom";
 
@@ -152,7 +152,7 @@ fn bench(machine: &mut Machine, disk: &str) -> Outcome<String> {
     Ok(format!("{blocks} pages out"))
 }
 
-/// Runs the commands of docs/boot.md on services, in order.
+/// Runs the commands of docs/guide.md on services, in order.
 fn services(story: &mut Story, machine: &mut Machine) -> Outcome {
     for line in Document::open(BOOT)?.below("The services", &["systemctl"])? {
         story.check(line, run_service(machine, line));
@@ -204,7 +204,7 @@ fn is_off(machine: &mut Machine) -> Outcome {
 /// Checks that the timer writes the metrics of the device.
 fn metrics(machine: &mut Machine) -> Outcome<std::time::Duration> {
     machine.ok(&format!("rm -f {METRICS}"))?;
-    for line in Document::open("docs/monitoring.md")?.below("With node_exporter", &["systemctl"])? {
+    for line in Document::open("docs/monitor.md")?.below("With node_exporter", &["systemctl"])? {
         machine.ok(line)?;
     }
     machine.comes(&format!("grep -qx 'znsage_devices 1' {METRICS}"), 60)

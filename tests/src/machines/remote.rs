@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Two machines, as in docs/remote.md: one exports its zoned device by NVMe over TCP, the
+//! Two machines, as in docs/dev/remote.md: one exports its zoned device by NVMe over TCP, the
 //! other swaps to it, and the test pulls the cable between them.
 
 use std::thread::sleep;
@@ -17,7 +17,7 @@ const ZONES: u64 = DEVICE.mib / DEVICE.zone_mib;
 const CARD: &str = "card";
 
 /// Its commands are run here.
-const DOCUMENT: &str = "docs/remote.md";
+const DOCUMENT: &str = "docs/dev/remote.md";
 /// The device's name in the document, and in the machine.
 const DEVICE_IN_DOCUMENT: &str = "nvme-VENDOR_MODEL_SERIAL";
 const DEVICE_IN_MACHINE: &str = "nvme-QEMU_NVMe_Ctrl_ZNS0";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A device of this machine as one of another: exported and connected by NVMe over TCP,
-//! on the loopback interface. docs/remote.md has the same with two machines.
+//! on the loopback interface. docs/dev/remote.md has the same with two machines.
 
 use std::fs;
 use std::io::{Read, Write};

@@ -80,9 +80,9 @@ kinds! {
         YcsbB = "ycsb-b",
         /// A reading and a writing cgroup.
         TwoTenants = "two-tenants",
-        /// Programs that touch recorded pages (docs/trace-format.md).
+        /// Programs that touch recorded pages (docs/dev/trace-format.md).
         Recorded = "recorded",
-        /// A recorded trace of a swap area (docs/trace-format.md).
+        /// A recorded trace of a swap area (docs/dev/trace-format.md).
         Trace = "trace",
     }
 }
@@ -162,7 +162,7 @@ kinds! {
 
 impl CompressKind {
     /// CPU time to compress a page, nanoseconds: the instructions that a swap-out takes more
-    /// than without compression (docs/results.md, 25,500 without, 43,100 with lz4, 80,700 with
+    /// than without compression (docs/dev/results.md, 25,500 without, 43,100 with lz4, 80,700 with
     /// zstd), at one a cycle of 3 GHz, which is assumed.
     pub fn compress_cost(self) -> Ns {
         match self {

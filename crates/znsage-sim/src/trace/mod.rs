@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Traces of the requests to a swap area, which `znsage bench --trace` and `trace/record`
 //! write, and recordings of the pages that a program touches, by `trace/pages`.
-//! docs/trace-format.md describes both formats.
+//! docs/dev/trace-format.md describes both formats.
 
 mod accesses;
 mod file;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! /etc/znsage.conf: a section for each device that is turned on at boot. Its keys
 //! are the options of `znsage on`, whose parser also reads the values. See
-//! docs/boot.md.
+//! docs/guide.md.
 
 mod files;
 mod ini;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `status --prometheus`, checked with a strict parser of the text format and the
-//! rules of `promtool check metrics`; docs/monitoring.md, the dashboard and the
+//! rules of `promtool check metrics`; docs/monitor.md, the dashboard and the
 //! engine's counters must match the list of metrics.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -344,7 +344,7 @@ fn every_counter_of_the_engine_is_a_metric() {
 }
 
 fn documentation() -> String {
-    fs::read_to_string("../../docs/monitoring.md").unwrap()
+    fs::read_to_string("../../docs/monitor.md").unwrap()
 }
 
 #[test]
