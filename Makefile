@@ -296,7 +296,7 @@ lab:
 
 # For other kernels than 6.12, run the last line by hand; the headers of 7.2 and 7.3 lack
 # files that sparse needs.
-lint: ## formatting, clippy, shellcheck, strict gcc and clang, W=1, sparse
+lint: ## formatting, clippy, shellcheck, strict gcc and clang, the engine's layers, W=1, sparse
 	@vm/setup test module rust
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
@@ -304,6 +304,7 @@ lint: ## formatting, clippy, shellcheck, strict gcc and clang, W=1, sparse
 	shellcheck -x $(SCRIPTS)
 ifneq ($(ENGINE),)
 	for cc in gcc clang; do $$cc $(STRICT) $(ENGINE); done
+	$(MAKE) -s -C engine/tests layers
 	for cc in gcc clang; do $$cc $(STRICT) -Iinclude $(SAMPLES); done
 endif
 ifneq ($(wildcard kmod/Kbuild),)

@@ -5,7 +5,7 @@
  * first stops submissions, and GC with zse_set_gc(): pages that are written or
  * moved meanwhile would cause false findings.
  */
-#include "internal.h"
+#include "api.h"
 
 struct check {
 	struct zse_engine *e;

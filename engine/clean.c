@@ -10,18 +10,7 @@
  * A chunk goes to a lane of its class of survivors. Until it is written,
  * swap-in copies pages from it.
  */
-#include "internal.h"
-
-/* Does GC still read from @zone, a victim? */
-bool clean_is_reading(const struct zse_engine *e, u32 zone)
-{
-	u32 i;
-
-	for (i = 0; i < e->gc.nr_victims; i++)
-		if (e->gc.victims[i] == zone)
-			return true;
-	return false;
-}
+#include "gc.h"
 
 /* Victims being read, except those that GC passes over. */
 static u32 victims_being_read(const struct zse_engine *e)
@@ -31,6 +20,58 @@ static u32 victims_being_read(const struct zse_engine *e)
 	for (i = 0; i < e->gc.nr_victims; i++)
 		nr += !share_is_slow(e, &e->zones[e->gc.victims[i]]);
 	return nr;
+}
+
+/* Zones whose reset is in flight or can be issued. */
+static u32 zones_to_reset(const struct zse_engine *e)
+{
+	u32 nr = e->nr_state[ZSE_ZONE_RESETTING];
+	const struct zse_zone *z;
+
+	list_for_each_entry(z, &e->drained, link)
+		nr += !zp_load(&z->readers);
+	return nr;
+}
+
+/*
+ * Does swap-out wait, and will resets give it enough zones for all its lanes
+ * and for GC? The survivors of more victims would take these zones. If GC is
+ * faster than resets and gains little, swap-out would wait until no stale block
+ * is left. The check is repeated when the next reset ends. It does not apply to
+ * isolated streams, which may wait for other zones.
+ */
+static bool resets_suffice(const struct zse_engine *e)
+{
+	u32 enough = e->cfg.reserve + e->gc.stripe.nr + e->gc.nr_victims +
+		     e->placement.nr_streams * e->streams[0].stripe.nr, nr;
+
+	if (list_empty(&e->pool.stalled) || e->share.on)
+		return false;
+	nr = zones_to_reset(e);
+	return nr && e->nr_state[ZSE_ZONE_EMPTY] + nr > enough;
+}
+
+/*
+ * Update whether GC runs: it does from the low watermark to the high one.
+ * Returns true if GC is to begin another victim. Besides the watermarks,
+ * isolated streams and the places that failed zones hold are reasons to.
+ */
+static bool flow_gc_update(struct zse_engine *e)
+{
+	struct zse_flow *f = &e->flow;
+	u32 soon = e->nr_state[ZSE_ZONE_EMPTY] + e->nr_state[ZSE_ZONE_VICTIM] +
+		   e->nr_state[ZSE_ZONE_DRAINED] +
+		   e->nr_state[ZSE_ZONE_RESETTING] - share_others_victims(e);
+
+	if (soon < f->low)
+		f->gc_running = true;
+	else if (soon >= f->high)
+		f->gc_running = false;
+	zp_store(&f->urgent, !list_empty(&e->pool.stalled));
+	zp_store(&e->share.gc_only, !f->gc_running && share_wants_gc(e));
+	return flow_gc_may_begin(e) &&
+	       ((f->gc_running && !resets_suffice(e)) ||
+		e->recovery.nr_held || e->share.gc_only);
 }
 
 /* Is GC to begin another victim, and can it? Updates slow streams first. */
@@ -48,33 +89,6 @@ bool clean_find_victim(struct zse_engine *e)
 	return !list_empty(&e->pool.stalled) && gc_update(e) &&
 	       victim_by_rule(e, flow_gc_room(e), e->flow.gc_running ||
 			      e->share.gc_only) != ZSE_NONE;
-}
-
-/* Make @zone a victim, with survivors of @class. */
-static void victim_begin(struct zse_engine *e, u32 zone, u32 class)
-{
-	struct zse_zone *z = &e->zones[zone];
-
-	zone_set_state(e, zone, ZSE_ZONE_VICTIM);
-	z->cursor = 0;
-	z->kept = false;
-	z->class = class;
-	e->gc.victims[e->gc.nr_victims] = zone;
-	zp_store(&e->gc.nr_victims, e->gc.nr_victims + 1);
-	policy_cleaning(e, zone, true);
-}
-
-/* GC has read all of @zone, or begun to. */
-void clean_read_out(struct zse_engine *e, u32 zone)
-{
-	u32 i = 0;
-
-	while (e->gc.victims[i] != zone)
-		i++;
-	zp_store(&e->gc.nr_victims, e->gc.nr_victims - 1);
-	e->gc.victims[i] = e->gc.victims[e->gc.nr_victims];
-	census_drop(e, &e->zones[zone]);
-	zone_check_drained(e, zone);
 }
 
 /*
@@ -371,54 +385,4 @@ bool zse_gc_read_done(struct zse_engine *e, struct zse_chunk *c)
 	chunk_wait(e, c, &e->pool.gc_ready, false);
 	zp_unlock(&e->lock, flags);
 	return true;
-}
-
-/*
- * The entry of @c with @block, if it is in memory and not appended, or NULL.
- * GC reads a victim from its first block to its last, so few chunks have a
- * range with @block in it. Nothing but @c->loaded may be read before that is
- * set: clean_fill() adds entries without the lock.
- */
-static const struct zse_entry *chunk_find(const struct zse_chunk *c, u32 block)
-{
-	u32 i;
-
-	if (!c->loaded || block < c->low || block > c->high)
-		return NULL;
-	for (i = c->done; i < c->nr; i++)
-		if (c->entries[i].expect == block)
-			return &c->entries[i];
-	return NULL;
-}
-
-/*
- * Does GC have @run's first block in memory? If so, hold its chunk until the
- * caller has copied the page. Entries whose append has ended do not count:
- * while the chunk waits to append the rest or to be put, the zone they came
- * from may have been reset and written again. A block that could not be read
- * has no page, and one that was lost left the map before the chunk was loaded.
- * A block has one slot until its zone is reset, so the entry is of @slot; were
- * it not, the device still has the page.
- */
-bool clean_buffer(struct zse_engine *e, u32 slot, struct zse_run *run)
-{
-	u32 i;
-
-	for (i = 0; i < e->cfg.nr_gc_chunks; i++) {
-		struct zse_chunk *c = &e->chunks[e->cfg.nr_chunks + i];
-		const struct zse_entry *entry = chunk_find(c, run->block);
-
-		if (!entry)
-			continue;
-		if (entry->page == ZSE_NONE || !map_is(e, slot, run->block) ||
-		    zp_warn(entry->slot != slot))
-			return false;
-		c->readers++;
-		run->nr = 1;
-		run->chunk = c;
-		run->page = entry->page;
-		e->counters.gc_read_hits++;
-		return true;
-	}
-	return false;
 }

@@ -2,41 +2,7 @@
 /*
  * Life cycle of the engine, its settings and its statistics.
  */
-#include "internal.h"
-
-/**
- * zse_max_slots() - the largest swap area on which GC always finds a victim
- * @cfg: configuration; nr_slots is ignored
- *
- * When swap-out has to wait, at most the reserve is empty, and each lane of a
- * stream or of GC, or the lane they share, has at most one open zone. All other
- * zones are full, whatever the policy. Take a write unit off the capacity of
- * each full zone. If there are fewer slots than what is left, some full zone
- * has a whole unit of stale blocks. GC finds it by the live counts, of which
- * each CPU in the middle of a free or a write may leave one too high by one.
- *
- * Where pages are packed, so many fit if none shrinks. There may be more slots
- * then: zse_chunk_fits().
- *
- * Return: slots, or 0 if there are too few zones.
- */
-u32 zse_max_slots(const struct zse_config *cfg)
-{
-	u32 zones = limits_not_full(cfg);
-	u64 slots;
-
-	/* Watermarks need three zones beyond the reserve. */
-	if (cfg->nr_zones <= zones || cfg->nr_zones < cfg->reserve + 3 ||
-	    cfg->zone_blocks <= cfg->write_unit)
-		return 0;
-	if (cfg->zone_blocks <= cfg->write_unit + packed_waste(cfg))
-		return 0;
-	slots = (u64)(cfg->nr_zones - zones) *
-		(cfg->zone_blocks - cfg->write_unit - packed_waste(cfg));
-	slots = zp_div(slots, longest_page(cfg));
-	slots = slots > cfg->nr_cpus ? slots - cfg->nr_cpus : 0;
-	return slots < ZSE_MAX_BLOCKS ? (u32)slots : ZSE_MAX_BLOCKS;
-}
+#include "api.h"
 
 /* Packed pages may be as small as that. */
 static u64 most_slots(const struct zse_config *cfg)

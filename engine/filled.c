@@ -9,7 +9,7 @@
  * others. Programs repeat few words (all ones, a colour, the poison of an
  * allocator), so the table holds those that matter if it holds the first ones.
  */
-#include "internal.h"
+#include "map.h"
 
 /* Places where a word may be, from the one that it hashes to. */
 #define PLACES	8

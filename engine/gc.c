@@ -10,8 +10,8 @@
  * flight, and GC begins the next victim while the last one's copies are still
  * being written.
  *
- * flow.c explains why GC always finishes. The streams' shares of GC's chunks
- * and room (share.c) only delay streams that use some of both.
+ * room.c explains why GC always finishes. The streams' shares of GC's chunks
+ * and room (share_gc.c) only delay streams that use some of both.
  *
  * Zones lost to errors can break that. When chunks wait and nothing in flight
  * could give them a zone, the engine tries the last_resorts[] in order. If none
@@ -20,7 +20,7 @@
  * be reset, because its last page was freed or because a command that failed
  * before now works.
  */
-#include "internal.h"
+#include "gc.h"
 
 /**
  * zse_gc_due() - should the host call zse_next_op() for GC?

@@ -15,7 +15,7 @@
  * there are streams. So most keys that share a stream keep sharing it with the
  * same keys.
  */
-#include "internal.h"
+#include "api.h"
 
 #define WAYS		4
 #define BUCKETS		(ZSE_KEYS / WAYS)
@@ -148,19 +148,6 @@ u32 znsage_stream_of(struct zse_engine *e, u64 key)
 		zp_store(&k->used, (u32)zp_load64(&e->clock));
 	}
 	return stream;
-}
-
-/* Count @nr pages of @stream that an append takes. With the engine lock. */
-void keys_count(struct zse_engine *e, u32 stream, u32 nr)
-{
-	struct zse_stream *st = &e->streams[stream];
-	u32 i;
-
-	st->recent += nr;
-	if (st->recent < e->cfg.zone_blocks / page_blocks(&e->cfg))
-		return;
-	for (i = 0; i < e->max_streams; i++)
-		e->streams[i].recent /= 2;
 }
 
 /* Number of keys that share their stream. With the engine lock. */

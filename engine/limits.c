@@ -7,7 +7,7 @@
  * The policy, which may change while the device runs, decides how swap-out's
  * part is split between streams.
  */
-#include "internal.h"
+#include "limits.h"
 
 /*
  * With fewer chunks in a zone, writing several zones at a time does not help.

@@ -19,13 +19,7 @@
  * zone.end before it lowers zone.unwritten, with a full barrier in between, and
  * then looks at zone.end: so it sees the ends of all that it counts.
  */
-#include "internal.h"
-
-/* Do the slots of @z point to pages that are lost? Context: any. */
-bool zone_is_gone(const struct zse_zone *z)
-{
-	return zp_load8(&z->health) == ZSE_GONE;
-}
+#include "gc.h"
 
 /* The pages in @zone are lost. Returns false if they were, or it has none. */
 static bool zone_lose(struct zse_engine *e, u32 zone)
@@ -104,27 +98,6 @@ bool zone_landed(struct zse_engine *e, const struct zse_chunk *c, u32 offset,
 	if (zone_lose(e, c->zone))
 		tell(e, c->zone, ZSE_OVERLAP, end, cap - left);
 	return false;
-}
-
-/*
- * May GC give what it has read at @block a new place? Not if the zone was found
- * gone since.
- */
-bool lost_may_move(const struct zse_engine *e, u32 block)
-{
-	return !zone_is_gone(&e->zones[zse_block_zone(e, block)]);
-}
-
-/**
- * zse_block_lost() - is what was read at a block no page?
- * @e:	   engine
- * @block: from zse_read_begin(); zse_read_end() comes after this
- *
- * Context: any. Return: true: the read is an I/O error.
- */
-bool zse_block_lost(const struct zse_engine *e, u32 block)
-{
-	return !lost_may_move(e, block);
 }
 
 /* ---- what the device reports of its zones ---- */

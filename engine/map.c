@@ -2,7 +2,7 @@
 /*
  * Forward map (slot -> block). Where pages are packed, it also has a page's
  * length. There is no reverse map: how GC finds the slots of a zone's blocks is
- * in census.c, and in packed.c where pages are packed.
+ * in census.c, and in scan.c where pages are packed.
  *
  * Four parties change the forward map of a slot, all without a lock:
  *
@@ -33,7 +33,7 @@
  * A live count is raised before a block enters the map and lowered after it has
  * left. At rest it is exact; at any time a count of 0 is certain.
  */
-#include "internal.h"
+#include "map.h"
 
 /* Macros, since the model checker names the function that uses them. */
 #define fwd_xchg(e, slot, ref)					\
@@ -62,9 +62,36 @@ static u64 expected(const struct zse_engine *e, const struct zse_entry *entry)
 	return map_ref(e, entry->expect, entry->len);
 }
 
-static struct zse_shard *shard(struct zse_engine *e)
+/**
+ * zone_note_dead() - the last live block of a full zone died
+ * @e: engine
+ * @z: zone
+ *
+ * Pushes the zone on a stack that zones_take_dead() takes as a whole.
+ * Context: any, without a lock. The compare-and-swap publishes next_dead.
+ */
+void zone_note_dead(struct zse_engine *e, struct zse_zone *z)
 {
-	return &e->shards[zp_shard() % ZSE_SHARDS];
+	u32 head;
+
+	if (zp_xchg(&z->on_dead_list, 1))
+		return;
+	do {
+		head = zp_load(&e->dead);
+		zp_store(&z->next_dead, head);
+	} while (!zp_cas(&e->dead, head, z - e->zones));
+}
+
+/* Tell the policy that a block of @zone died. Context: any, no lock. */
+static void policy_freed(struct zse_engine *e, u32 zone)
+{
+	const struct znsage_policy *policy;
+
+	zp_read_lock();
+	policy = policy_of(e);
+	if (policy->freed)
+		policy->freed(e, zone);
+	zp_read_unlock();
 }
 
 /* A page left the map. Returns true if it was a full zone's last live one. */
@@ -74,7 +101,7 @@ static bool page_died(struct zse_engine *e, struct zse_zone *z, u32 len)
 
 	zp_warn(left > e->cfg.zone_blocks);
 	if (e->cfg.pack)
-		zp_count(&shard(e)->live, -(u64)len);
+		zp_count(&shard_of(e)->live, -(u64)len);
 	if (left || zp_load(&z->state) != ZSE_ZONE_FULL)
 		return false;
 	zone_note_dead(e, z);
@@ -123,8 +150,17 @@ bool map_write(struct zse_engine *e, u32 slot, u32 to)
 	if (is_block(old))
 		return page_gone(e, old);
 	if (old == ZSE_NONE)
-		zp_count(&shard(e)->used, 1);
+		zp_count(&shard_of(e)->used, 1);
 	return false;
+}
+
+/*
+ * May what GC has read at @block get a new place? Not if the zone was found
+ * gone since.
+ */
+static bool may_move(const struct zse_engine *e, u32 block)
+{
+	return !zone_is_gone(&e->zones[zse_block_zone(e, block)]);
 }
 
 /* map_publish() of packed pages. */
@@ -135,12 +171,12 @@ static void publish_packed(struct zse_engine *e, const struct zse_chunk *c,
 	u32 all = entries_len(e, c, first, nr), i, dead = 0;
 
 	zp_add(&z->live, all);
-	zp_count(&shard(e)->live, all);
+	zp_count(&shard_of(e)->live, all);
 	for (i = first; i < first + nr; i++) {
 		const struct zse_entry *entry = &c->entries[i];
 		u64 was = expected(e, entry);
 
-		if ((is_block(was) && !lost_may_move(e, entry->expect)) ||
+		if ((is_block(was) && !may_move(e, entry->expect)) ||
 		    !zp_cas64(&e->fwd64[entry->slot], was,
 			      map_ref(e, block, entry->len)))
 			dead += entry->len;
@@ -151,7 +187,7 @@ static void publish_packed(struct zse_engine *e, const struct zse_chunk *c,
 	if (!dead)
 		return;
 	zp_sub_return(&z->live, dead);
-	zp_count(&shard(e)->live, -(u64)dead);
+	zp_count(&shard_of(e)->live, -(u64)dead);
 }
 
 /**
@@ -177,7 +213,7 @@ void map_publish(struct zse_engine *e, const struct zse_chunk *c, u32 first,
 		const struct zse_entry *entry = &c->entries[first + i];
 
 		if ((entry->expect < ZSE_TAG_BASE &&
-		     !lost_may_move(e, entry->expect)) ||
+		     !may_move(e, entry->expect)) ||
 		    !zp_cas(&e->fwd[entry->slot], entry->expect, block + i))
 			dead++;
 		else if (entry->expect < ZSE_TAG_BASE)
@@ -232,176 +268,9 @@ bool zse_free(struct zse_engine *e, u32 slot)
 		return false;
 	if (is_block(old))
 		empty = page_gone(e, old);
-	zp_count(&shard(e)->used, -1ULL);
-	zp_count(&shard(e)->freed, 1);
+	zp_count(&shard_of(e)->used, -1ULL);
+	zp_count(&shard_of(e)->freed, 1);
 	return empty;
-}
-
-/*
- * Find the slots from @slot on, at most @max, whose blocks follow those of
- * @run. Returns false if @slot has none of it.
- */
-static bool run_length(const struct zse_engine *e, u32 slot, u32 max,
-		       struct zse_run *run)
-{
-	u32 room = e->cfg.zone_blocks - zse_block_offset(e, run->block);
-
-	for (run->nr = 0, run->blocks = 0; run->nr < max; run->nr++) {
-		u64 ref = map_get(e, slot + run->nr);
-
-		if (run->blocks == room ||
-		    ref_block(ref) != run->block + run->blocks)
-			break;
-		if (!run->nr)
-			run->len = ref_len(e, ref);
-		run->blocks += ref_len(e, ref);
-	}
-	return run->nr;
-}
-
-/*
- * Swap-in reads @nr blocks of @z. It is counted as a reader, so the zone keeps
- * its stream until the read has ended.
- */
-static void count_read(struct zse_engine *e, struct zse_zone *z, u32 nr)
-{
-	u32 stream = zp_load(&z->stream);
-
-	zp_store(&z->reads, zp_load(&z->reads) + nr);
-	if (!zp_warn(stream >= e->max_streams))
-		zp_count(&shard(e)->stream[stream].read_blocks, nr);
-}
-
-/* If GC has the first page in memory, reduce the run to that page. */
-static enum zse_read read_from(struct zse_engine *e, const struct zse_zone *z,
-			       u32 slot, struct zse_run *run)
-{
-	unsigned long flags;
-	bool found;
-
-	if (e->cfg.pack || zp_load(&z->state) != ZSE_ZONE_VICTIM)
-		return ZSE_READ_BLOCK;
-	zp_lock(&e->lock, flags);
-	found = clean_buffer(e, slot, run);
-	zp_unlock(&e->lock, flags);
-	return found ? ZSE_READ_BUFFER : ZSE_READ_BLOCK;
-}
-
-/**
- * zse_read_begin() - find the pages of slots
- * @e:	  engine
- * @slot: the first slot
- * @max:  number of slots wanted, at least 1; all below nr_slots
- * @run:  set for ZSE_READ_BLOCK: the blocks of @slot and of the slots after it,
- *	  as far as they are consecutive on the device
- * @kick: set to true if zse_next_op() may have something new, else untouched
- *
- * After ZSE_READ_BLOCK or ZSE_READ_BUFFER, the zone is not reset until
- * zse_read_end() or zse_buffer_end(). This counts the reader before it looks at
- * the map again. A reset looks at the readers after it has seen that the map
- * has no block of the zone (live is 0). Both have a full barrier in between.
- * Any other answer is for @slot alone.
- *
- * Return: what to do, see enum zse_read.
- */
-enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 max,
-			     struct zse_run *run, bool *kick)
-{
-	for (;;) {
-		u32 b = ref_block(map_get(e, slot));
-		struct zse_zone *z;
-		enum zse_read from;
-
-		if (b == ZSE_LOST)
-			return ZSE_READ_LOST;
-		if (b == ZSE_NONE || (b >= ZSE_WORD_BASE && b < ZSE_TAG_BASE)) {
-			run->word = filled_word(e, b);
-			return ZSE_READ_FILLED;
-		}
-		if (b >= ZSE_TAG_BASE)
-			return ZSE_READ_BUSY;
-
-		z = &e->zones[zse_block_zone(e, b)];
-		zp_add(&z->readers, 1);
-		run->block = b;
-		if (run_length(e, slot, max, run) && !zone_is_gone(z)) {
-			from = read_from(e, z, slot, run);
-			count_read(e, z, run->nr);
-			return from;
-		}
-		if (zse_read_end(e, b))
-			*kick = true;
-		if (run->nr)
-			return ZSE_READ_LOST;
-	}
-}
-
-/**
- * zse_read_end() - a read has ended
- * @e:	   engine
- * @block: first block of the run, as set by zse_read_begin()
- *
- * Return: true if zse_next_op() may have something new: the zone's reset was
- * waiting for this reader.
- */
-bool zse_read_end(struct zse_engine *e, u32 block)
-{
-	struct zse_zone *z = &e->zones[zse_block_zone(e, block)];
-
-	return !zp_sub_return(&z->readers, 1) &&
-	       zp_load(&z->state) == ZSE_ZONE_DRAINED;
-}
-
-/**
- * zse_buffer_end() - a page was copied out of GC's buffer
- * @e:	 engine
- * @run: as set by zse_read_begin()
- *
- * Return: true if zse_next_op() may have something new.
- */
-bool zse_buffer_end(struct zse_engine *e, const struct zse_run *run)
-{
-	unsigned long flags;
-	bool more;
-
-	zp_lock(&e->lock, flags);
-	more = chunk_copied(e, run->chunk);
-	zp_unlock(&e->lock, flags);
-	return zse_read_end(e, run->block) || more;
-}
-
-/**
- * zse_write_of() - the chunk that a slot is being written with
- * @e:	   engine
- * @slot:  slot
- * @index: set to the entry, if there is a chunk
- *
- * Context: any. The answer holds until the host ends the entry's page or calls
- * zse_chunk_put(): a caller keeps the host from that, and then asks again.
- * Return: the chunk, or NULL if the slot is not being written.
- */
-struct zse_chunk *zse_write_of(struct zse_engine *e, u32 slot, u32 *index)
-{
-	u32 tag = ref_block(map_get(e, slot));
-
-	if (tag < ZSE_TAG_BASE || tag >= ZSE_LOST)
-		return NULL;
-	*index = (tag - ZSE_TAG_BASE) % e->cfg.chunk_blocks;
-	return &e->chunks[(tag - ZSE_TAG_BASE) / e->cfg.chunk_blocks];
-}
-
-/**
- * zse_block_life() - how long a page has been on the device
- * @e:	   engine
- * @block: live, or returned by zse_read_begin() and not yet ended
- *
- * Return: blocks swapped out since the page was, averaged over its zone.
- */
-u32 zse_block_life(const struct zse_engine *e, u32 block)
-{
-	u64 age = zone_age(e, &e->zones[zse_block_zone(e, block)]);
-
-	return age < ZSE_NONE ? (u32)age : ZSE_NONE - 1;
 }
 
 /* Zone of a block. */
@@ -414,4 +283,13 @@ u32 zse_block_zone(const struct zse_engine *e, u32 block)
 u32 zse_block_offset(const struct zse_engine *e, u32 block)
 {
 	return block % e->cfg.zone_blocks;
+}
+
+/* The page that is swapped out to @slot has @past. */
+void past_keep(struct zse_engine *e, u32 slot, u8 past)
+{
+	u8 *pasts = zp_load_ptr(&e->past);
+
+	if (pasts)
+		zp_store8(&pasts[slot], past);
 }

@@ -33,7 +33,7 @@
  * means. If that is large, a policy gets its classes, and else one stream for
  * all.
  */
-#include "internal.h"
+#include "api.h"
 
 #define UNITS		512	/* of a device */
 #define MANTISSA	3	/* bits */
@@ -176,15 +176,6 @@ bool zse_prepare(struct zse_engine *e, const struct znsage_policy *policy)
 	zp_store64(&e->map_bytes, e->map_bytes +
 		   sizeof(*past) * (u64)e->cfg.nr_slots);
 	return true;
-}
-
-/* The page that is swapped out to @slot has @past. */
-void past_keep(struct zse_engine *e, u32 slot, u8 past)
-{
-	u8 *pasts = zp_load_ptr(&e->past);
-
-	if (pasts)
-		zp_store8(&pasts[slot], past);
 }
 
 /* @mean, after one more @value, which counts for 1/@n. */

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Placement: the stream of a page and the class of a zone's survivors. This
- * file has the built-in policies, and all calls of a policy.
+ * Placement: the stream of a page. This file has the built-in policies, asks
+ * the policy in force for a stream, and changes it. victim.c, drain.c and map.c
+ * call its other functions.
  *
  * Anybody may write a policy, so the engine checks its answers.
  */
-#include "internal.h"
+#include "api.h"
 
 static u32 single_place(struct zse_engine *e, const struct znsage_page *page)
 {
@@ -33,42 +34,6 @@ static u32 vma_place(struct zse_engine *e, const struct znsage_page *page)
 static u32 cgroup_place(struct zse_engine *e, const struct znsage_page *page)
 {
 	return znsage_stream_of(e, page->cgroup ? page->cgroup : NOBODY);
-}
-
-/* Pages that the device holds if none shrinks: the clock counts pages. */
-static u64 usable_pages(const struct zse_engine *e)
-{
-	return zp_div(e->usable_blocks, page_blocks(&e->cfg));
-}
-
-/*
- * The class of @life, if those of the first class are at most @most, and those
- * of each further one @spread times those of the class before.
- */
-static u32 class_of(u64 life, u64 most, u32 spread, u32 nr)
-{
-	u32 class;
-
-	for (class = 0; class < nr - 1 && life > most; class++)
-		most *= spread;
-	return class;
-}
-
-/* In the youngest class, ages are up to 1/YOUNG_SHARE of the device. */
-#define YOUNG_SHARE	2
-/* Ages of neighbouring classes differ by this factor. */
-#define AGE_SPREAD	3
-
-/*
- * The default: classes of survivors by age. Pages that have survived long will
- * survive long: if lives differ, those with long ones are left. The factors
- * hardly matter; these did best, by a few percent, for Zipf's distribution in
- * the simulator.
- */
-static u32 by_age(struct zse_engine *e, const struct znsage_zone *z)
-{
-	return class_of(z->age, usable_pages(e) / YOUNG_SHARE, AGE_SPREAD,
-			zp_load(&e->placement.nr_survivors));
 }
 
 /* Survivors stay with their stream. */
@@ -139,7 +104,7 @@ static u32 heat_place(struct zse_engine *e, const struct znsage_page *page)
 	u32 nr = zp_load(&e->placement.nr_streams);
 
 	if (page->usual != ZNSAGE_NONE)
-		return class_of(page->usual, first_life(e, nr), SPREAD, nr);
+		return life_class(page->usual, first_life(e, nr), SPREAD, nr);
 	return page->workingset || page->active ? nr / 2 : nr - 1;
 }
 
@@ -150,11 +115,11 @@ static u32 heat_survivor(struct zse_engine *e, const struct znsage_zone *z)
 	u32 i;
 
 	if (nr == 1)
-		return by_age(e, z);
+		return survivors_by_age(e, z);
 	/* A zone of the policy before may have any stream. */
 	for (i = 0; i < z->stream && i < nr - 1; i++)
 		life *= SPREAD;
-	return class_of(life + z->age, usable_pages(e) / SURVIVOR_SHARE,
+	return life_class(life + z->age, usable_pages(e) / SURVIVOR_SHARE,
 			SPREAD, zp_load(&e->placement.nr_survivors));
 }
 
@@ -197,16 +162,6 @@ const struct znsage_policy *zse_builtin_policy(const char *name)
 	return NULL;
 }
 
-static const struct znsage_policy *policy_of(const struct zse_engine *e)
-{
-	return zp_load_ptr(&e->placement.policy);
-}
-
-static void refused(struct zse_engine *e)
-{
-	zp_count(&e->placement.refused, 1);
-}
-
 /**
  * zse_place() - choose the stream of a page that is swapped out
  * @e:	  engine
@@ -225,69 +180,8 @@ u32 zse_place(struct zse_engine *e, const struct znsage_page *page)
 		return stream;
 	/* The answer was valid if the number of streams has just dropped. */
 	if (nr == zp_load(&e->placement.nr_streams))
-		refused(e);
+		policy_refused(e);
 	return page->cpu % nr;
-}
-
-/* Choose the class of the survivors of @zone, a victim. */
-u32 policy_survivor(struct zse_engine *e, u32 zone)
-{
-	const struct znsage_policy *policy;
-	u32 nr = zp_load(&e->placement.nr_survivors), class = ZNSAGE_NONE;
-	struct znsage_zone z;
-
-	zone_look(e, zone, &z);
-	zp_read_lock();
-	policy = policy_of(e);
-	if (policy->survivor) {
-		class = policy->survivor(e, &z);
-		/* The answer was valid if the number has just changed. */
-		if (class >= nr && nr == zp_load(&e->placement.nr_survivors))
-			refused(e);
-	}
-	zp_read_unlock();
-	return class < nr ? class : by_age(e, &z);
-}
-
-/* The victim that the policy chooses; ZSE_NONE if none, or an invalid one. */
-u32 policy_victim(struct zse_engine *e, u32 room)
-{
-	const struct znsage_policy *policy;
-	u32 zone = ZSE_NONE;
-
-	zp_read_lock();
-	policy = policy_of(e);
-	if (policy->victim)
-		zone = policy->victim(e, room / page_blocks(&e->cfg));
-	zp_read_unlock();
-	if (zone == ZSE_NONE || victim_will_do(e, zone, room))
-		return zone;
-	refused(e);
-	return ZSE_NONE;
-}
-
-/* Tell the policy that a block of @zone died. Context: any, no lock. */
-void policy_freed(struct zse_engine *e, u32 zone)
-{
-	const struct znsage_policy *policy;
-
-	zp_read_lock();
-	policy = policy_of(e);
-	if (policy->freed)
-		policy->freed(e, zone);
-	zp_read_unlock();
-}
-
-/* Tell the policy that GC begins or ends cleaning @zone. */
-void policy_cleaning(struct zse_engine *e, u32 zone, bool begins)
-{
-	const struct znsage_policy *policy;
-
-	zp_read_lock();
-	policy = policy_of(e);
-	if (policy->cleaning)
-		policy->cleaning(e, zone, begins);
-	zp_read_unlock();
 }
 
 /**

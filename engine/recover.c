@@ -9,23 +9,7 @@
  * After four failed appends in a row it assumes an outage. In an outage, an
  * error says nothing about its zone: the zone stays open and takes the next
  * try, so an outage uses up few zones. Otherwise an error changes the zone's
- * health:
- *
- *	       write failed               reset
- *	GOOD --------------> FAILED -----------------> PROBATION
- *	  ^                                              |   |
- *	  +------------- written to its end -------------+   | write failed,
- *	                                                     | others work
- *	         retired <------- reset --------- WORN <-----+
- *
- *	any --- GC could not move a block ---> DEFERRED
- *	DEFERRED --- retry, reset ---> PROBATION
- *	any --- reset failed ---> FAILED, and retired
- *	any --- its pages are lost ---> GONE --- reset ---> PROBATION
- *
- * GC empties a FAILED or WORN zone before others, and the host resets it. A
- * zone whose reset fails, or that is WORN, is retired: it holds nothing and is
- * not used.
+ * health (health.c): GC empties the zone, and the host resets it.
  *
  * A DEFERRED zone keeps its valid pages, since swap-in may still be able to
  * read them. GC leaves it alone until an eighth of the device has been swapped
@@ -49,65 +33,14 @@
  * wait fail. Later chunks get the same chance.
  *
  * Everything here runs under the engine lock; functions that the host calls
- * take it. zone_is_failed(), zone_is_deferred() and zse_read_worked() do
- * without.
+ * take it.
  */
-#include "internal.h"
+#include "gc.h"
 
 /* At most this many failed appends or refused chunks between two rounds. */
 #define MAX_GAP		63
 /* Chunks do not wait for longer while appends of GC fail: 30 s. */
 #define VAIN_NS		30000000000ULL
-
-static const u8 next_health[ZSE_NR_HEALTHS][ZSE_NR_HEALTH_EVENTS] = {
-	/*
-	 * WRITE_FAILED, MOVE_FAILED, RETRY, RESET_DONE, RESET_FAILED, FILLED,
-	 * PAGES_LOST
-	 */
-	[ZSE_GOOD] = { ZSE_FAILED, ZSE_DEFERRED, ZSE_GOOD,
-		       ZSE_GOOD, ZSE_FAILED, ZSE_GOOD, ZSE_GONE },
-	[ZSE_PROBATION] = { ZSE_WORN, ZSE_DEFERRED, ZSE_PROBATION,
-			    ZSE_PROBATION, ZSE_FAILED, ZSE_GOOD, ZSE_GONE },
-	[ZSE_FAILED] = { ZSE_FAILED, ZSE_DEFERRED, ZSE_FAILED,
-			 ZSE_PROBATION, ZSE_FAILED, ZSE_FAILED, ZSE_GONE },
-	[ZSE_WORN] = { ZSE_WORN, ZSE_DEFERRED, ZSE_FAILED,
-		       ZSE_WORN, ZSE_FAILED, ZSE_WORN, ZSE_GONE },
-	[ZSE_DEFERRED] = { ZSE_DEFERRED, ZSE_DEFERRED, ZSE_PROBATION,
-			   ZSE_PROBATION, ZSE_FAILED, ZSE_DEFERRED, ZSE_GONE },
-	[ZSE_GONE] = { ZSE_GONE, ZSE_GONE, ZSE_GONE,
-		       ZSE_PROBATION, ZSE_FAILED, ZSE_GONE, ZSE_GONE },
-};
-
-/*
- * Must @z be emptied because it takes no more appends? Context: any, a hint.
- */
-bool zone_is_failed(const struct zse_zone *z)
-{
-	u32 health = zp_load8(&z->health);
-
-	return health == ZSE_FAILED || health == ZSE_WORN || health == ZSE_GONE;
-}
-
-/* Does GC leave @z alone for now? Context: any, a hint. */
-bool zone_is_deferred(const struct zse_engine *e, const struct zse_zone *z)
-{
-	return zp_load8(&z->health) == ZSE_DEFERRED &&
-	       recover_demand(e) < zp_load64(&z->retry_at);
-}
-
-/*
- * The time that deferred zones wait: blocks swapped out, and those refused
- * although the device works. Context: any.
- */
-u64 recover_demand(const struct zse_engine *e)
-{
-	u64 demand = zp_load64(&e->recovery.refused);
-	u32 i;
-
-	for (i = 0; i < ZSE_SHARDS; i++)
-		demand += zp_count_read(&e->shards[i].host_blocks);
-	return demand;
-}
 
 /* Has recover_append_worked() anything to do? Context: any, a hint. */
 bool recover_after_errors(const struct zse_engine *e)
@@ -116,54 +49,6 @@ bool recover_after_errors(const struct zse_engine *e)
 
 	return zp_load(&r->failing) || zp_load(&r->errors_in_row) ||
 	       zp_load(&r->gap);
-}
-
-/* The only place that changes a zone's health. */
-void zone_health_event(struct zse_engine *e, struct zse_zone *z,
-		       enum zse_health_event what)
-{
-	u32 *nr = &e->recovery.nr_failed, *gone = &e->recovery.nr_gone;
-	bool failed = zone_is_failed(z), was_gone = zone_is_gone(z);
-
-	zp_store8(&z->health, next_health[z->health][what]);
-	zp_store(gone, *gone + zone_is_gone(z) - was_gone);
-	if (z->state != ZSE_ZONE_RETIRED)
-		zp_store(nr, *nr + zone_is_failed(z) - failed);
-}
-
-/*
- * Record whether the device counts @z as active although it takes no appends.
- */
-static void zone_set_place(struct zse_engine *e, struct zse_zone *z,
-			   enum zse_place place)
-{
-	e->recovery.nr_held += (place == ZSE_PLACE_HELD) -
-			       (z->place == ZSE_PLACE_HELD);
-	z->place = place;
-}
-
-/* @z is retired, so swap-out must not wait for its place. */
-void recover_release_held(struct zse_engine *e, struct zse_zone *z)
-{
-	if (z->place == ZSE_PLACE_HELD)
-		zone_set_place(e, z, ZSE_PLACE_RELEASED);
-}
-
-/*
- * Assume that a zone which the device did not finish is inactive, so that
- * another one may be opened. Returns false if there is none.
- */
-bool recover_release_place(struct zse_engine *e)
-{
-	u32 i;
-
-	for (i = 0; e->recovery.nr_held && i < e->cfg.nr_zones; i++) {
-		if (e->zones[i].place != ZSE_PLACE_HELD)
-			continue;
-		zone_set_place(e, &e->zones[i], ZSE_PLACE_RELEASED);
-		return true;
-	}
-	return false;
 }
 
 /* Request a round of retries, unless the last one was too recent. */
@@ -253,33 +138,6 @@ void recover_append_worked(struct zse_engine *e)
 	zp_store(&r->gap, 0);
 	r->countdown = 0;
 	r->wanted = true;
-}
-
-/**
- * zse_read_failed() - blocks could not be read
- * @e:	engine
- * @nr: how many
- */
-void zse_read_failed(struct zse_engine *e, u32 nr)
-{
-	unsigned long flags;
-
-	zp_lock(&e->lock, flags);
-	zp_store(&e->recovery.failing, true);
-	e->counters.read_errors += nr;
-	zp_unlock(&e->lock, flags);
-}
-
-/**
- * zse_read_worked() - a swap-in read has succeeded
- * @e: engine
- *
- * Matters only after an error, as a sign that the device works. Takes no lock.
- */
-void zse_read_worked(struct zse_engine *e)
-{
-	if (zp_load(&e->recovery.failing))
-		zp_store(&e->recovery.failing, false);
 }
 
 /*

@@ -28,7 +28,7 @@
  *	lowers stream.sent, looks at due	sets due, looks at sent
  *	lowers appends, looks at waiting	sets waiting, looks at appends
  */
-#include "internal.h"
+#include "chunk.h"
 
 /* ---- the pool ---- */
 
@@ -85,6 +85,47 @@ static bool pool_is_empty(const struct zse_engine *e)
 	return true;
 }
 
+static void chunk_reset(struct zse_chunk *c)
+{
+	c->nr = 0;
+	c->done = 0;
+	c->fill = 0;
+	c->retries = 0;
+	c->zone = ZSE_NONE;
+	c->nr_inflight = 0;
+	c->nr_blocks = 0;
+	c->nr_padding = 0;
+}
+
+/*
+ * Give @c, a chunk of GC, back to the pool; if swap-in copies from it, the last
+ * reader does so. With the engine lock.
+ */
+void chunk_release(struct zse_engine *e, struct zse_chunk *c)
+{
+	c->loaded = false;
+	if (c->readers)
+		return;
+	chunk_reset(c);
+	e->pool.gc_used--;
+	share_gc_ended(e, c);
+	list_add(&c->link, &e->pool.gc_free);
+}
+
+/*
+ * A swap-in has copied a page from @c, a GC chunk. Returns true if that gave
+ * the chunk back to the pool. With the engine lock.
+ */
+bool chunk_copied(struct zse_engine *e, struct zse_chunk *c)
+{
+	if (--c->readers || c->loaded)
+		return false;
+	chunk_release(e, c);
+	return true;
+}
+
+/* ---- filling ---- */
+
 /*
  * Isolated streams have parts of the window: what others have in flight does
  * not count.
@@ -128,47 +169,6 @@ static struct zse_chunk *chunk_begin(struct zse_engine *e, u32 stream)
 	c->max = entries_for(e, stream, chunk_batch(&e->cfg));
 	return c;
 }
-
-static void chunk_reset(struct zse_chunk *c)
-{
-	c->nr = 0;
-	c->done = 0;
-	c->fill = 0;
-	c->retries = 0;
-	c->zone = ZSE_NONE;
-	c->nr_inflight = 0;
-	c->nr_blocks = 0;
-	c->nr_padding = 0;
-}
-
-/*
- * Give @c, a chunk of GC, back to the pool; if swap-in copies from it, the last
- * reader does so. With the engine lock.
- */
-void chunk_release(struct zse_engine *e, struct zse_chunk *c)
-{
-	c->loaded = false;
-	if (c->readers)
-		return;
-	chunk_reset(c);
-	e->pool.gc_used--;
-	share_gc_ended(e, c);
-	list_add(&c->link, &e->pool.gc_free);
-}
-
-/*
- * A swap-in has copied a page from @c, a GC chunk. Returns true if that gave
- * the chunk back to the pool. With the engine lock.
- */
-bool chunk_copied(struct zse_engine *e, struct zse_chunk *c)
-{
-	if (--c->readers || c->loaded)
-		return false;
-	chunk_release(e, c);
-	return true;
-}
-
-/* ---- filling ---- */
 
 /**
  * zse_stream_begin() - lock a stream to add pages
@@ -390,254 +390,6 @@ u64 zse_stream_born(const struct zse_engine *e, u32 stream)
 bool zse_has_chunk(struct zse_engine *e, u32 stream)
 {
 	return may_have_chunk(e, stream) && !pool_is_empty(e);
-}
-
-/* ---- appending ---- */
-
-/* Give @c a zone and fill in @op, or return false. With the engine lock. */
-bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,
-		  struct zse_op *op, u64 now)
-{
-	const struct zse_stream *st = &e->streams[c->stream];
-
-	if (!c->gc) {
-		/* The stream's key may have changed while the chunk filled. */
-		c->mixed |= st->mixed || c->key != st->key;
-		c->written_at = e->clock;
-		if (c->lane == ZSE_NONE)
-			c->lane = stripe_turn(stripe_of(e, c->stream));
-	}
-	if (zone_for_append(e, c) == ZSE_NONE)
-		return false;
-	flow_append_sent(e, c, now);
-	if (c->gc) {
-		e->gc.unplaced -= entries_len(e, c, c->done, c->nr_inflight);
-	} else {
-		zp_store64(&e->clock, e->clock + c->nr_inflight);
-		flow_swapped_out(e, c->nr_blocks);
-		keys_count(e, c->stream, c->nr_inflight);
-	}
-	op->kind = ZSE_OP_APPEND;
-	op->chunk = c;
-	op->zone = c->zone;
-	op->first = c->done;
-	op->nr = c->nr_inflight;
-	op->from = e->cfg.pack ? packed_from(&e->cfg, c) : c->done;
-	op->blocks = c->nr_blocks;
-	op->padding = c->nr_padding;
-	return true;
-}
-
-/*
- * @c waits for a zone or a lane, at the head or the tail of @list. Pairs with
- * append_worked(): an append that ends tells the worker, or the worker, which
- * looks next, sees that it has ended. With the engine lock.
- */
-void chunk_wait(struct zse_engine *e, struct zse_chunk *c,
-		struct list_head *list, bool head)
-{
-	if (head)
-		list_add(&c->link, list);
-	else
-		list_add_tail(&c->link, list);
-	zp_store(&e->pool.waiting, true);
-	zp_mb();
-}
-
-/*
- * @c, of swap-out, waits for a zone. That counts if GC has to empty one: not if
- * the device has all open zones that it allows, or if chunks before @c wait
- * only for the worker. With the engine lock.
- */
-void chunk_stall(struct zse_engine *e, struct zse_chunk *c)
-{
-	if (zone_has_no_room(e, c)) {
-		e->counters.stalls++;
-		e->streams[c->stream].stalls++;
-	}
-	chunk_wait(e, c, &e->pool.stalled, false);
-}
-
-/**
- * zse_append_start() - append a chunk that was taken from its stream
- * @e:	engine
- * @c:	chunk, owned by the caller; zse_chunk_fits(), if pages are packed
- * @op: filled in when true
- * @now: ns, by any clock that goes on; not 0
- *
- * Return: true if the caller is to do @op. False if there is no zone now: the
- * engine then owns the chunk, and zse_next_op(), which the host must call,
- * returns it later.
- */
-bool zse_append_start(struct zse_engine *e, struct zse_chunk *c,
-		      struct zse_op *op, u64 now)
-{
-	unsigned long flags;
-	bool ok;
-
-	zp_lock(&e->lock, flags);
-	ok = share_may_pass(e, c) && chunk_assign(e, c, op, now);
-	if (!ok && stripe_is_busy(e, stripe_of(e, c->stream))) {
-		chunk_wait(e, c, &e->pool.queued, false);
-	} else if (!ok) {
-		chunk_stall(e, c);
-	}
-	zp_unlock(&e->lock, flags);
-	return ok;
-}
-
-/**
- * zse_chunk_lose() - the rest of a chunk will not be appended
- * @e: engine
- * @c: chunk, taken from its stream and owned by the caller, which ends its
- *     pages with an error and calls zse_chunk_put()
- *
- * Reads of the slots fail from now on.
- */
-void zse_chunk_lose(struct zse_engine *e, struct zse_chunk *c)
-{
-	u32 i;
-
-	for (i = c->done; i < c->nr; i++)
-		map_lose(e, &c->entries[i]);
-}
-
-/* ---- the end of an append ---- */
-
-/* The append of @c failed: try another zone, a few times. */
-static void chunk_retry(struct zse_engine *e, struct zse_chunk *c, u64 now)
-{
-	c->retries++;
-	if (c->gc) {
-		recover_gc_append_failed(e, now);
-		e->gc.unplaced += entries_len(e, c, c->done, c->nr_inflight);
-		chunk_wait(e, c, &e->pool.gc_ready, true);
-	} else if (c->retries > ZSE_MAX_RETRIES) {
-		list_add_tail(&c->link, &e->pool.failed);
-	} else {
-		chunk_wait(e, c, &e->pool.stalled, true);
-	}
-}
-
-/* An append of swap-out worked. Without a lock. */
-static void count_swapped_out(struct zse_engine *e, const struct zse_chunk *c)
-{
-	struct zse_shard *shard = &e->shards[zp_shard() % ZSE_SHARDS];
-
-	zp_count(&shard->chunks, 1);
-	zp_count(&shard->host_blocks, c->nr_blocks);
-	zp_count(&shard->host_pages, c->nr_inflight);
-	zp_count(&shard->stream[c->stream].host_blocks, c->nr_blocks);
-	if (!c->nr_padding)
-		return;
-	zp_count(&shard->padding_blocks, c->nr_padding);
-	zp_count(&shard->stream[c->stream].padding_blocks, c->nr_padding);
-}
-
-/* An append of GC worked. With the engine lock. */
-static void gc_moved(struct zse_engine *e, struct zse_chunk *c)
-{
-	struct zse_stream *st = &e->streams[c->stream];
-	u32 i;
-
-	e->counters.chunks++;
-	e->counters.gc_blocks += c->nr_blocks;
-	e->counters.padding_blocks += c->nr_padding;
-	st->gc_blocks += c->nr_blocks;
-	st->gc_padding += c->nr_padding;
-	for (i = c->done - c->nr_inflight; i < c->done; i++)
-		zone_moved(e, zse_block_zone(e, c->entries[i].expect),
-			   entry_len(e, &c->entries[i]));
-}
-
-/*
- * An append of GC has ended, or one that failed. Returns true if @c has ended.
- */
-static bool append_settle(struct zse_engine *e, struct zse_chunk *c, bool ok,
-			  bool last, u64 now)
-{
-	unsigned long flags;
-	bool finished;
-
-	zp_lock(&e->lock, flags);
-	zone_append_ended(e, c->zone, ok, last);
-	if (ok) {
-		c->done += c->nr_inflight;
-		gc_moved(e, c);
-	}
-	finished = c->done == c->nr;
-	if (!ok)
-		chunk_retry(e, c, now);
-	else if (!finished)
-		chunk_wait(e, c, &e->pool.gc_ready, true);
-	zp_sub_return(&e->appends, 1);
-	zp_unlock(&e->lock, flags);
-	return finished;
-}
-
-/*
- * An append of swap-out worked. Sets @finished if @c has ended. Returns true if
- * the worker may have something to do.
- */
-static bool append_worked(struct zse_engine *e, struct zse_chunk *c, bool last,
-			  bool *finished)
-{
-	bool more = zone_append_worked(e, c->zone, last);
-	unsigned long flags;
-
-	count_swapped_out(e, c);
-	recover_swapped_out(e);
-	c->done += c->nr_inflight;
-	*finished = c->done == c->nr;
-	if (!*finished) {
-		zp_lock(&e->lock, flags);
-		chunk_wait(e, c, &e->pool.stalled, true);
-		zp_unlock(&e->lock, flags);
-		more = true;
-	}
-	/*
-	 * Pairs with chunk_wait(). The zone is settled, so is_deadlocked() may
-	 * look.
-	 */
-	zp_sub_return(&e->appends, 1);
-	return more || zp_load(&e->pool.waiting) ||
-	       zp_load(&e->dead) != ZSE_NONE;
-}
-
-/**
- * zse_append_done() - an append has ended
- * @e:	      engine
- * @c:	      its chunk
- * @ok:	      the device acknowledged it; set to false if it lies where it
- *	      cannot (lost.c)
- * @offset:   where in the zone its first block is, by what the device says
- * @now:      by the clock of zse_append_start()
- * @finished: set if the chunk has nothing left to append: the caller calls
- *	      zse_chunk_put(). Otherwise the engine owns it again.
- *
- * If @ok on return, the pages of this append (op.first, op.nr) can be read from
- * the device. Otherwise the engine retries them.
- *
- * Return: true if zse_next_op() may have something new.
- */
-bool zse_append_done(struct zse_engine *e, struct zse_chunk *c, bool *ok,
-		     u32 offset, u64 now, bool *finished)
-{
-	u32 blocks = c->nr_blocks + c->nr_padding, skip = 0;
-	bool last = false;
-
-	*ok = *ok && zone_landed(e, c, offset, blocks, &last);
-	if (*ok) {
-		if (e->cfg.pack)
-			skip = c->entries[c->done].at - packed_from(&e->cfg, c);
-		map_publish(e, c, c->done, c->nr_inflight,
-			    c->zone * e->cfg.zone_blocks + offset + skip);
-		flow_append_ended(e, c, blocks, now);
-	}
-	if (*ok && !c->gc)
-		return append_worked(e, c, last, finished);
-	*finished = append_settle(e, c, *ok, last, now);
-	return true;
 }
 
 /**

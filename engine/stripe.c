@@ -10,7 +10,7 @@
  *
  * Everything here runs under the engine lock.
  */
-#include "internal.h"
+#include "room.h"
 
 /* The stripe that @stream writes: its own, or the one it shares with GC. */
 struct zse_stripe *stripe_of(struct zse_engine *e, u32 stream)
@@ -65,38 +65,6 @@ u32 stripe_room(const struct zse_engine *e, const struct zse_stripe *s)
 	return room;
 }
 
-/*
- * May @s open another zone? GC's first one may be the last of the reserve. A
- * stream with an open zone leaves the last one to streams without any.
- */
-static bool stripe_may_open(const struct zse_engine *e,
-			    const struct zse_stripe *s, bool gc)
-{
-	u32 left = e->cfg.reserve;
-
-	if (!gc)
-		left = flow_kept_zones(e) + 1;
-	if (stripe_is_open(s) && e->nr_state[ZSE_ZONE_EMPTY] <= left)
-		return false;
-	return zone_may_open(e, gc);
-}
-
-/* The lane that a chunk can take now: @lane or another one, or ZSE_NONE. */
-u32 stripe_usable(const struct zse_engine *e, const struct zse_stripe *s,
-		  u32 lane, bool gc)
-{
-	u32 i;
-
-	if (lane >= s->nr)
-		lane = 0;
-	if (s->zone[lane] != ZSE_NONE || stripe_may_open(e, s, gc))
-		return lane;
-	for (i = 0; i < s->nr; i++)
-		if (s->zone[i] != ZSE_NONE)
-			return i;
-	return ZSE_NONE;
-}
-
 /**
  * zse_write_stream() - where a device that keeps data apart is to put an append
  * @c:	chunk whose append has begun
@@ -126,25 +94,6 @@ u32 stripe_lanes(const struct zse_stripe *s)
 	u32 nr = zp_load(&s->nr);
 
 	return nr ? nr : 1;
-}
-
-/*
- * Where a zone takes one append at a time: an open lane without one, else one
- * that may open a zone; ZSE_NONE if there is neither. So as many zones are open
- * as swap-out keeps busy.
- */
-u32 stripe_idle(const struct zse_engine *e, const struct zse_stripe *s)
-{
-	u32 closed = ZSE_NONE, i;
-
-	for (i = 0; i < stripe_lanes(s); i++) {
-		if (s->zone[i] == ZSE_NONE)
-			closed = i;
-		else if (!zone_is_busy(e, s->zone[i]))
-			return i;
-	}
-	return closed != ZSE_NONE && stripe_may_open(e, s, false) ? closed :
-								    ZSE_NONE;
 }
 
 /* Does @s wait for the end of an append, since a zone takes one at a time? */

@@ -3,7 +3,7 @@
 #ifndef PARTS_HOST_H
 #define PARTS_HOST_H
 
-#include "internal.h"
+#include "api.h"
 
 #define NR_ZONES	24
 #define MOST_ZONES	4096

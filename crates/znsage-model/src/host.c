@@ -5,7 +5,7 @@
  *
  * A page is a word: slot and version. A block is 0 after a reset.
  */
-#include "internal.h"
+#include "api.h"
 
 #define ZONES		8
 #define ZONE_BLOCKS	2

@@ -15,7 +15,7 @@
 
 #include <time.h>
 
-#include "internal.h"
+#include "api.h"
 
 struct meter {
 	u64 takes;		/* of the engine lock */

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the engine's files share. README.md in this directory says which file
- * does what.
+ * The engine's state. README.md in this directory says which file does what.
+ *
+ * Layers. limits.h, map.h, zone.h, room.h, alloc.h, chunk.h, gc.h and api.h
+ * declare the functions of a layer each, and include the layer below. A file
+ * includes the header of its own layer and so sees nothing above it;
+ * tests/layers looks at the objects.
  *
  * Lock order: stream lock, then engine lock. A field is under the engine lock
  * unless its comment says otherwise; "read anywhere" fields are written under
@@ -9,8 +13,8 @@
  * the zones' counters live and readers are under no lock; map.c has their
  * argument.
  */
-#ifndef ZNSAGE_ENGINE_INTERNAL_H
-#define ZNSAGE_ENGINE_INTERNAL_H
+#ifndef ZNSAGE_ENGINE_STATE_H
+#define ZNSAGE_ENGINE_STATE_H
 
 #include "engine.h"
 
@@ -43,7 +47,7 @@ enum zse_zone_state {
 	ZSE_NR_ZONE_STATES
 };
 
-/* What errors say of a zone; recover.c has the diagram and the transitions. */
+/* What errors say of a zone; health.c has the diagram and the transitions. */
 enum zse_health {
 	ZSE_GOOD,
 	ZSE_PROBATION,		/* had an error; not yet written to its end */
@@ -114,7 +118,7 @@ struct zse_zone {
 	u64 key;
 	u64 born;
 	u64 filled;		/* when it became full, by the clock */
-	u32 owner;		/* stream it counts for, or ZSE_NONE: share.c */
+	u32 owner;		/* stream it counts for, or ZSE_NONE: owner.c */
 	u32 counted;		/* of its live blocks, in share.of[].live */
 
 	/* Of zse_check() alone, which must not allocate. */
@@ -232,12 +236,12 @@ struct zse_pool {
 	u32 gc_used;
 };
 
-/* How much may be written, and when GC works: flow.c. */
+/* How much may be written, and when GC works: room.c, pace.c, window.c. */
 struct zse_flow {
 	/* Without a lock: */
 	u32 in_flight;		/* swap-out's blocks of all sent; atomic */
 	u32 delivered;		/* blocks written, modulo 2^32; atomic */
-	u32 rate;		/* the best of this cycle, see flow.c; a hint */
+	u32 rate;		/* the best of this cycle, window.c; a hint */
 	u32 shortest;		/* ns: the quickest append; a hint */
 
 	u32 window;		/* for in_flight; read anywhere */
@@ -280,7 +284,7 @@ struct zse_list {
 	u64 complete;		/* when the walk has come so far */
 };
 
-/* Slots of victims, and of zones that may be: census.c. */
+/* Slots of victims, and of zones that may be: lists.c. */
 struct zse_census {
 	/* Written once, but for the slots: */
 	u32 nr;			/* lists */
@@ -322,7 +326,7 @@ struct zse_recovery {
 	u64 vain_since;		/* when the first of these ended, ns */
 };
 
-/* Each stream's share of zones, chunks and GC: share.c. */
+/* Each stream's share of zones, chunks and GC: share.c, share_gc.c. */
 struct zse_share {
 	u32 on;			/* the policy isolates streams; read anywhere */
 	bool suspended;		/* streams need not wait for their own zones */
@@ -452,202 +456,34 @@ static inline u32 entries_len(const struct zse_engine *e,
 	return entry[nr - 1].at + entry[nr - 1].len - entry->at;
 }
 
-/* map.c */
-void map_clear(struct zse_engine *e);
-u32 map_tag(const struct zse_engine *e, const struct zse_chunk *c, u32 index);
-bool map_write(struct zse_engine *e, u32 slot, u32 to);
-void map_publish(struct zse_engine *e, const struct zse_chunk *c, u32 first,
-		 u32 nr, u32 block);
-u64 map_get(const struct zse_engine *e, u32 slot);
-bool map_lose(struct zse_engine *e, const struct zse_entry *entry);
-bool map_is(const struct zse_engine *e, u32 slot, u32 value);
+/* Do the slots of @z point to pages that are lost? Context: any. See lost.c. */
+static inline bool zone_is_gone(const struct zse_zone *z)
+{
+	return zp_load8(&z->health) == ZSE_GONE;
+}
 
-/* filled.c */
-u64 filled_word(const struct zse_engine *e, u32 value);
+/* The counters of this CPU. */
+static inline struct zse_shard *shard_of(struct zse_engine *e)
+{
+	return &e->shards[zp_shard() % ZSE_SHARDS];
+}
 
-/* zone.c; with the engine lock, but for zones_init() */
-extern const char *const zone_state_names[ZSE_NR_ZONE_STATES];
-void zones_init(struct zse_engine *e);
-void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to);
-u32 zone_room(const struct zse_engine *e, u32 zone);
-u32 zones_active(const struct zse_engine *e);
-bool zone_may_open(const struct zse_engine *e, bool gc);
-bool zone_has_no_room(const struct zse_engine *e, const struct zse_chunk *c);
-bool zone_is_busy(const struct zse_engine *e, u32 zone);
-u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c);
-void zone_append_ended(struct zse_engine *e, u32 zone, bool ok, bool last);
-bool zone_has_data(const struct zse_zone *z);
-void zone_take_out(struct zse_engine *e, u32 zone);
-u32 zone_written(const struct zse_engine *e, const struct zse_zone *z);
-void zone_moved(struct zse_engine *e, u32 zone, u32 blocks);
-bool zone_swap_for_gc(struct zse_engine *e);
-void zone_check_drained(struct zse_engine *e, u32 zone);
-void zones_take_dead(struct zse_engine *e);
+/* The policy in force. Under zp_read_lock(), if it is called. */
+static inline const struct znsage_policy *policy_of(const struct zse_engine *e)
+{
+	return zp_load_ptr(&e->placement.policy);
+}
 
-/* zone.c, without the lock */
-bool zone_append_worked(struct zse_engine *e, u32 zone, bool last);
-void zone_note_dead(struct zse_engine *e, struct zse_zone *z);
-void zone_look(const struct zse_engine *e, u32 zone, struct znsage_zone *z);
-u64 zone_age(const struct zse_engine *e, const struct zse_zone *z);
+/* The policy's answer is invalid. */
+static inline void policy_refused(struct zse_engine *e)
+{
+	zp_count(&e->placement.refused, 1);
+}
 
-/* recover.c; with the engine lock, but for the first four */
-bool zone_is_failed(const struct zse_zone *z);
-bool zone_is_deferred(const struct zse_engine *e, const struct zse_zone *z);
-u64 recover_demand(const struct zse_engine *e);
-bool recover_after_errors(const struct zse_engine *e);
-void zone_health_event(struct zse_engine *e, struct zse_zone *z,
-		       enum zse_health_event what);
-void recover_gc_append_failed(struct zse_engine *e, u64 now);
-void recover_swapped_out(struct zse_engine *e);
-void recover_fail_waiting(struct zse_engine *e, u64 now);
-void recover_append_failed(struct zse_engine *e, struct zse_zone *z);
-void recover_append_worked(struct zse_engine *e);
-void recover_move_failed(struct zse_engine *e, u32 zone, bool unread);
-void recover_release_held(struct zse_engine *e, struct zse_zone *z);
-void recover_refused(struct zse_engine *e, u32 blocks);
-void recover_retry(struct zse_engine *e);
-bool recover_last_resort(struct zse_engine *e);
-bool recover_gives_up(const struct zse_engine *e, const struct zse_zone *z);
-bool recover_release_place(struct zse_engine *e);
+/* Pages that the device holds if none shrinks: the clock counts pages. */
+static inline u64 usable_pages(const struct zse_engine *e)
+{
+	return zp_div(e->usable_blocks, page_blocks(&e->cfg));
+}
 
-/* lost.c; without the engine lock, but for lost_is_due() */
-bool zone_is_gone(const struct zse_zone *z);
-bool zone_landed(struct zse_engine *e, const struct zse_chunk *c, u32 offset,
-		 u32 blocks, bool *last);
-bool lost_may_move(const struct zse_engine *e, u32 block);
-bool lost_is_due(const struct zse_engine *e);
-void lost_work(struct zse_engine *e);
-
-/* past.c */
-void past_keep(struct zse_engine *e, u32 slot, u8 past);
-
-/* stripe.c; with the engine lock */
-struct zse_stripe *stripe_of(struct zse_engine *e, u32 stream);
-void stripe_init(struct zse_stripe *s, u32 nr);
-void stripe_set_lanes(struct zse_stripe *s, u32 nr);
-u32 stripe_turn(struct zse_stripe *s);
-u32 stripe_lanes(const struct zse_stripe *s);
-u32 stripe_idle(const struct zse_engine *e, const struct zse_stripe *s);
-bool stripe_is_busy(const struct zse_engine *e, const struct zse_stripe *s);
-bool stripe_is_open(const struct zse_stripe *s);
-u32 stripe_room(const struct zse_engine *e, const struct zse_stripe *s);
-u32 stripe_usable(const struct zse_engine *e, const struct zse_stripe *s,
-		  u32 lane, bool gc);
-bool stripe_forget(struct zse_stripe *s, u32 zone);
-u32 stripe_take_left_open(struct zse_engine *e);
-
-/* flow.c; with the engine lock, but for the first three */
-void flow_init(struct zse_engine *e);
-bool flow_window_open(const struct zse_engine *e);
-void flow_append_ended(struct zse_engine *e, const struct zse_chunk *c,
-		       u32 blocks, u64 now);
-void flow_append_sent(struct zse_engine *e, struct zse_chunk *c, u64 now);
-u32 flow_kept_zones(const struct zse_engine *e);
-void flow_lane_back(struct zse_engine *e);
-u64 flow_room(const struct zse_engine *e);
-u32 flow_gc_room(const struct zse_engine *e);
-bool flow_gc_may_begin(const struct zse_engine *e);
-bool flow_gc_update(struct zse_engine *e);
-bool flow_gc_waits(const struct zse_engine *e);
-void flow_swapped_out(struct zse_engine *e, u32 blocks);
-void flow_gc_read(struct zse_engine *e, u32 blocks);
-bool flow_watermarks(const struct zse_engine *e, u32 *low, u32 *high);
-void flow_default_watermarks(struct zse_engine *e);
-
-/* clean.c; with the engine lock, but for clean_fill() */
-bool clean_can_read(struct zse_engine *e);
-bool clean_is_reading(const struct zse_engine *e, u32 zone);
-bool clean_find_victim(struct zse_engine *e);
-bool clean_begin_failed(struct zse_engine *e);
-bool clean_buffer(struct zse_engine *e, u32 slot, struct zse_run *run);
-bool clean_fill(struct zse_engine *e, struct zse_op *op);
-void clean_read_out(struct zse_engine *e, u32 zone);
-
-/* census.c; census_drop() with the engine lock */
-u32 census_lists(const struct zse_config *cfg);
-bool census_alloc(struct zse_engine *e);
-void census_free(struct zse_engine *e);
-bool census_has(const struct zse_engine *e, u32 zone);
-bool census_waits(const struct zse_engine *e);
-u32 census_slot(const struct zse_engine *e, u32 block);
-void census_drop(struct zse_engine *e, struct zse_zone *z);
-void census_gc_read(struct zse_engine *e, u32 blocks);
-void census_work(struct zse_engine *e, bool more);
-
-/* stream.c; with the engine lock, but for pool_used() */
-u32 pool_words(const struct zse_config *cfg);
-u32 pool_used(const struct zse_engine *e);
-void chunk_release(struct zse_engine *e, struct zse_chunk *c);
-bool chunk_copied(struct zse_engine *e, struct zse_chunk *c);
-bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,
-		  struct zse_op *op, u64 now);
-void chunk_wait(struct zse_engine *e, struct zse_chunk *c,
-		struct list_head *list, bool head);
-void chunk_stall(struct zse_engine *e, struct zse_chunk *c);
-
-/* packed.c; packed_window() and packed_judge() with the engine lock */
-u64 packed_most_live(const struct zse_config *cfg);
-u32 packed_waste(const struct zse_config *cfg);
-u32 packed_gc_entries(const struct zse_config *cfg);
-u32 packed_shortest(const struct zse_config *cfg);
-u32 packed_from(const struct zse_config *cfg, const struct zse_chunk *c);
-u32 packed_fits(const struct zse_config *cfg, const struct zse_chunk *c,
-		u32 room, u32 *blocks);
-bool packed_window(struct zse_engine *e, u32 zone, struct zse_chunk *c,
-		   struct zse_op *op);
-void packed_judge(struct zse_engine *e, struct zse_zone *z);
-
-/* limits.c */
-bool limits_shared(const struct zse_config *cfg);
-u32 limits_survivors(const struct zse_config *cfg);
-u32 limits_gc_zones(const struct zse_config *cfg);
-u32 limits_not_full(const struct zse_config *cfg);
-
-/*
- * share.c; with the engine lock, but for the first and those that victim.c
- * calls
- */
-bool share_of_chunks(const struct zse_engine *e, u32 stream);
-bool share_of_zones(struct zse_engine *e, u32 stream);
-bool share_wants_gc(const struct zse_engine *e);
-bool share_may_pass(const struct zse_engine *e, const struct zse_chunk *c);
-bool share_may_clean(const struct zse_engine *e, const struct zse_zone *z);
-bool share_is_slow(const struct zse_engine *e, const struct zse_zone *z);
-u32 share_of_room(const struct zse_engine *e, const struct zse_zone *z,
-		  u32 room);
-bool share_may_read(const struct zse_engine *e, const struct zse_zone *z,
-		    const struct zse_chunk *c);
-void share_gc_taken(struct zse_engine *e, struct zse_chunk *c,
-		    const struct zse_zone *z);
-void share_gc_ended(struct zse_engine *e, const struct zse_chunk *c);
-void share_update_slow(struct zse_engine *e);
-u32 share_others_victims(const struct zse_engine *e);
-void share_no_victim(struct zse_engine *e, bool none);
-bool share_suspend(struct zse_engine *e);
-void share_zone_state(struct zse_engine *e, struct zse_zone *z,
-		 enum zse_zone_state to);
-void share_open(struct zse_engine *e, struct zse_zone *z,
-		const struct zse_chunk *c);
-void share_clear(struct zse_engine *e);
-
-/* policy.c; without the engine lock, but for policy_cleaning() */
-u32 policy_survivor(struct zse_engine *e, u32 zone);
-u32 policy_victim(struct zse_engine *e, u32 room);
-void policy_freed(struct zse_engine *e, u32 zone);
-void policy_cleaning(struct zse_engine *e, u32 zone, bool begins);
-u32 policy_streams(const struct zse_engine *e,
-		   const struct znsage_policy *policy);
-
-/* victim.c; any context */
-u32 victim_blocks(const struct zse_engine *e, const struct zse_zone *z);
-bool victim_will_do(const struct zse_engine *e, u32 zone, u32 room);
-u32 victim_by_rule(const struct zse_engine *e, u32 room, bool any);
-u32 victim_choose(struct zse_engine *e, u32 room, bool any);
-u32 victim_ahead(const struct zse_engine *e);
-
-/* keys.c; with the engine lock */
-void keys_count(struct zse_engine *e, u32 stream, u32 nr);
-u32 keys_sharing(const struct zse_engine *e);
-void keys_clear(struct zse_engine *e);
-
-#endif /* ZNSAGE_ENGINE_INTERNAL_H */
+#endif /* ZNSAGE_ENGINE_STATE_H */

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Swap-in: where the pages of slots are. map.c has the forward map.
+ */
+#include "api.h"
+
+/*
+ * Find the slots from @slot on, at most @max, whose blocks follow those of
+ * @run. Returns false if @slot has none of it.
+ */
+static bool run_length(const struct zse_engine *e, u32 slot, u32 max,
+		       struct zse_run *run)
+{
+	u32 room = e->cfg.zone_blocks - zse_block_offset(e, run->block);
+
+	for (run->nr = 0, run->blocks = 0; run->nr < max; run->nr++) {
+		u64 ref = map_get(e, slot + run->nr);
+
+		if (run->blocks == room ||
+		    ref_block(ref) != run->block + run->blocks)
+			break;
+		if (!run->nr)
+			run->len = ref_len(e, ref);
+		run->blocks += ref_len(e, ref);
+	}
+	return run->nr;
+}
+
+/*
+ * Swap-in reads @nr blocks of @z. It is counted as a reader, so the zone keeps
+ * its stream until the read has ended.
+ */
+static void count_read(struct zse_engine *e, struct zse_zone *z, u32 nr)
+{
+	u32 stream = zp_load(&z->stream);
+
+	zp_store(&z->reads, zp_load(&z->reads) + nr);
+	if (!zp_warn(stream >= e->max_streams))
+		zp_count(&shard_of(e)->stream[stream].read_blocks, nr);
+}
+
+/*
+ * The entry of @c with @block, if it is in memory and not appended, or NULL.
+ * GC reads a victim from its first block to its last, so few chunks have a
+ * range with @block in it. Nothing but @c->loaded may be read before that is
+ * set: clean_fill() adds entries without the lock.
+ */
+static const struct zse_entry *chunk_find(const struct zse_chunk *c, u32 block)
+{
+	u32 i;
+
+	if (!c->loaded || block < c->low || block > c->high)
+		return NULL;
+	for (i = c->done; i < c->nr; i++)
+		if (c->entries[i].expect == block)
+			return &c->entries[i];
+	return NULL;
+}
+
+/*
+ * Does GC have @run's first block in memory? If so, hold its chunk until the
+ * caller has copied the page. Entries whose append has ended do not count:
+ * while the chunk waits to append the rest or to be put, the zone they came
+ * from may have been reset and written again. A block that could not be read
+ * has no page, and one that was lost left the map before the chunk was loaded.
+ * A block has one slot until its zone is reset, so the entry is of @slot; were
+ * it not, the device still has the page.
+ */
+static bool clean_buffer(struct zse_engine *e, u32 slot, struct zse_run *run)
+{
+	u32 i;
+
+	for (i = 0; i < e->cfg.nr_gc_chunks; i++) {
+		struct zse_chunk *c = &e->chunks[e->cfg.nr_chunks + i];
+		const struct zse_entry *entry = chunk_find(c, run->block);
+
+		if (!entry)
+			continue;
+		if (entry->page == ZSE_NONE || !map_is(e, slot, run->block) ||
+		    zp_warn(entry->slot != slot))
+			return false;
+		c->readers++;
+		run->nr = 1;
+		run->chunk = c;
+		run->page = entry->page;
+		e->counters.gc_read_hits++;
+		return true;
+	}
+	return false;
+}
+
+/* If GC has the first page in memory, reduce the run to that page. */
+static enum zse_read read_from(struct zse_engine *e, const struct zse_zone *z,
+			       u32 slot, struct zse_run *run)
+{
+	unsigned long flags;
+	bool found;
+
+	if (e->cfg.pack || zp_load(&z->state) != ZSE_ZONE_VICTIM)
+		return ZSE_READ_BLOCK;
+	zp_lock(&e->lock, flags);
+	found = clean_buffer(e, slot, run);
+	zp_unlock(&e->lock, flags);
+	return found ? ZSE_READ_BUFFER : ZSE_READ_BLOCK;
+}
+
+/**
+ * zse_read_begin() - find the pages of slots
+ * @e:	  engine
+ * @slot: the first slot
+ * @max:  number of slots wanted, at least 1; all below nr_slots
+ * @run:  set for ZSE_READ_BLOCK: the blocks of @slot and of the slots after it,
+ *	  as far as they are consecutive on the device
+ * @kick: set to true if zse_next_op() may have something new, else untouched
+ *
+ * After ZSE_READ_BLOCK or ZSE_READ_BUFFER, the zone is not reset until
+ * zse_read_end() or zse_buffer_end(). This counts the reader before it looks at
+ * the map again. A reset looks at the readers after it has seen that the map
+ * has no block of the zone (live is 0). Both have a full barrier in between.
+ * Any other answer is for @slot alone.
+ *
+ * Return: what to do, see enum zse_read.
+ */
+enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 max,
+			     struct zse_run *run, bool *kick)
+{
+	for (;;) {
+		u32 b = ref_block(map_get(e, slot));
+		struct zse_zone *z;
+		enum zse_read from;
+
+		if (b == ZSE_LOST)
+			return ZSE_READ_LOST;
+		if (b == ZSE_NONE || (b >= ZSE_WORD_BASE && b < ZSE_TAG_BASE)) {
+			run->word = filled_word(e, b);
+			return ZSE_READ_FILLED;
+		}
+		if (b >= ZSE_TAG_BASE)
+			return ZSE_READ_BUSY;
+
+		z = &e->zones[zse_block_zone(e, b)];
+		zp_add(&z->readers, 1);
+		run->block = b;
+		if (run_length(e, slot, max, run) && !zone_is_gone(z)) {
+			from = read_from(e, z, slot, run);
+			count_read(e, z, run->nr);
+			return from;
+		}
+		if (zse_read_end(e, b))
+			*kick = true;
+		if (run->nr)
+			return ZSE_READ_LOST;
+	}
+}
+
+/**
+ * zse_buffer_end() - a page was copied out of GC's buffer
+ * @e:	 engine
+ * @run: as set by zse_read_begin()
+ *
+ * Return: true if zse_next_op() may have something new.
+ */
+bool zse_buffer_end(struct zse_engine *e, const struct zse_run *run)
+{
+	unsigned long flags;
+	bool more;
+
+	zp_lock(&e->lock, flags);
+	more = chunk_copied(e, run->chunk);
+	zp_unlock(&e->lock, flags);
+	return zse_read_end(e, run->block) || more;
+}
+
+/**
+ * zse_block_lost() - is what was read at a block no page?
+ * @e:	   engine
+ * @block: from zse_read_begin(); zse_read_end() comes after this
+ *
+ * Context: any. Return: true: the read is an I/O error.
+ */
+bool zse_block_lost(const struct zse_engine *e, u32 block)
+{
+	return zone_is_gone(&e->zones[zse_block_zone(e, block)]);
+}
+
+/**
+ * zse_read_failed() - blocks could not be read
+ * @e:	engine
+ * @nr: how many
+ */
+void zse_read_failed(struct zse_engine *e, u32 nr)
+{
+	unsigned long flags;
+
+	zp_lock(&e->lock, flags);
+	zp_store(&e->recovery.failing, true);
+	e->counters.read_errors += nr;
+	zp_unlock(&e->lock, flags);
+}
+
+/**
+ * zse_read_worked() - a swap-in read has succeeded
+ * @e: engine
+ *
+ * Matters only after an error, as a sign that the device works. Takes no lock.
+ */
+void zse_read_worked(struct zse_engine *e)
+{
+	if (zp_load(&e->recovery.failing))
+		zp_store(&e->recovery.failing, false);
+}
+
+/**
+ * zse_write_of() - the chunk that a slot is being written with
+ * @e:	   engine
+ * @slot:  slot
+ * @index: set to the entry, if there is a chunk
+ *
+ * Context: any. The answer holds until the host ends the entry's page or calls
+ * zse_chunk_put(): a caller keeps the host from that, and then asks again.
+ * Return: the chunk, or NULL if the slot is not being written.
+ */
+struct zse_chunk *zse_write_of(struct zse_engine *e, u32 slot, u32 *index)
+{
+	u32 tag = ref_block(map_get(e, slot));
+
+	if (tag < ZSE_TAG_BASE || tag >= ZSE_LOST)
+		return NULL;
+	*index = (tag - ZSE_TAG_BASE) % e->cfg.chunk_blocks;
+	return &e->chunks[(tag - ZSE_TAG_BASE) / e->cfg.chunk_blocks];
+}
+
+/**
+ * zse_block_life() - how long a page has been on the device
+ * @e:	   engine
+ * @block: live, or returned by zse_read_begin() and not yet ended
+ *
+ * Return: blocks swapped out since the page was, averaged over its zone.
+ */
+u32 zse_block_life(const struct zse_engine *e, u32 block)
+{
+	u64 age = zone_age(e, &e->zones[zse_block_zone(e, block)]);
+
+	return age < ZSE_NONE ? (u32)age : ZSE_NONE - 1;
+}
