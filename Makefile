@@ -294,14 +294,18 @@ lab:
 	@DEBUG=0 vm/module 6.12
 	cargo build --release -p znsage -p znsage-lab
 
+# Documents in plain English; docs/prose has the rules.
+PROSE := README.md $(wildcard docs/*.md) $(filter-out %/design.md %/locking.md %/memory.md,$(wildcard docs/dev/*.md))
+
 # For other kernels than 6.12, run the last line by hand; the headers of 7.2 and 7.3 lack
 # files that sparse needs.
-lint: ## formatting, clippy, shellcheck, strict gcc and clang, the engine's layers, W=1, sparse
-	@vm/setup test module rust
+lint: ## formatting, clippy, shellcheck, prose, strict gcc and clang, the engine's layers, W=1, sparse
+	@vm/setup test module lint rust
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	shellcheck -x $(SCRIPTS)
+	build/vale/vale --config docs/prose/vale.ini $(PROSE)
 ifneq ($(ENGINE),)
 	for cc in gcc clang; do $$cc $(STRICT) $(ENGINE); done
 	$(MAKE) -s -C engine/tests layers

@@ -18,6 +18,8 @@ pub struct Document {
     pub spans: Vec<String>,
     /// Targets of links and images.
     pub links: Vec<String>,
+    /// What a link to one of its headings has after the `#`.
+    pub anchors: Vec<String>,
 }
 
 /// A line of a code block, with the lines that a backslash joins to it.
@@ -79,25 +81,43 @@ impl Document {
         let (mut in_heading, mut in_shell) = (false, false);
         for (event, range) in Parser::new(text).into_offset_iter() {
             match event {
-                Event::Start(Tag::Heading { .. }) => (in_heading, heading) = (true, String::new()),
+                Event::Start(Tag::Heading { .. }) => {
+                    (in_heading, heading) = (true, String::new());
+                    document.anchors.push(String::new());
+                }
                 Event::End(TagEnd::Heading(_)) => in_heading = false,
                 Event::Start(Tag::CodeBlock(kind)) => in_shell = is_shell(&kind),
                 Event::End(TagEnd::CodeBlock) => in_shell = false,
                 Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
                     document.links.push(dest_url.into_string());
                 }
-                Event::Text(words) if in_heading => heading += &words,
+                Event::Text(words) if in_heading => {
+                    heading += &words;
+                    document.add_to_anchor(&words);
+                }
                 Event::Text(code) if in_shell => {
                     let first = text[..range.start].matches('\n').count() + 1;
                     for (i, line) in code.lines().enumerate() {
                         document.add_line(&heading, first + i, line);
                     }
                 }
-                Event::Code(code) => document.spans.push(code.into_string()),
+                Event::Code(code) => {
+                    if in_heading {
+                        document.add_to_anchor(&code);
+                    }
+                    document.spans.push(code.into_string());
+                }
                 _ => {}
             }
         }
         document
+    }
+
+    /// Adds words of a heading as GitHub does.
+    fn add_to_anchor(&mut self, words: &str) {
+        let kept = words.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        let kept = kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c });
+        self.anchors.last_mut().expect("a heading").extend(kept);
     }
 
     fn add_line(&mut self, heading: &str, number: usize, text: &str) {
@@ -173,5 +193,7 @@ mod tests {
         let document = Document::parse("## `a`\n\n| `c\nd` | [e](f.md#g) |\n\n![h](i.svg)\n");
         assert_eq!(document.spans, ["a", "c d"]);
         assert_eq!(document.links, ["f.md#g", "i.svg"]);
+        let document = Document::parse("# A `b`, c-d\n\n## 1. E\n");
+        assert_eq!(document.anchors, ["a-b-c-d", "1-e"]);
     }
 }

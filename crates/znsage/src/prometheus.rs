@@ -104,6 +104,17 @@ pub struct Metric {
     from: From,
 }
 
+impl Metric {
+    /// The column of the file, if that is a table.
+    #[cfg(test)]
+    pub fn column(&self) -> Option<&'static str> {
+        match self.from {
+            From::Column(column, _) => Some(column),
+            _ => None,
+        }
+    }
+}
+
 const fn number(
     name: &'static str,
     kind: Kind,
@@ -158,11 +169,11 @@ pub const METRICS: &[Metric] = &[
     other("znsage_zones", Gauge, "zones_total", &["state"], zones,
         "Zones of the backing device: empty, open, full, retired after errors, unused."),
     other("znsage_full_zones", Gauge, "live_histogram", &["live_below"], full_zones,
-        "Full zones by their share of live blocks, which is below the label and not below the one before; 1 includes zones that are all live."),
+        "Full zones by their share of live blocks, which is below the label and not below the previous label; 1 includes zones that are all live."),
 
     number("znsage_swapped_out_bytes_total", Counter, "host_pages", Blocks, "Pages swapped out, as programs see them."),
     number("znsage_written_bytes_total", Counter, "host_blocks", Blocks, "Written to the device by swap-out and acknowledged: what was swapped out, or less with compression."),
-    number("znsage_refused_bytes_total", Counter, "refused_pages", Blocks, "Pages that swap-out refused since pages shrink less than the size promises."),
+    number("znsage_refused_bytes_total", Counter, "refused_pages", Blocks, "Pages that swap-out refused because the device is full: pages compress less than the size assumes."),
     number("znsage_swapped_in_bytes_total", Counter, "read_blocks", Blocks, "Pages swapped in."),
     number("znsage_freed_bytes_total", Counter, "slots_freed", Blocks, "Data that the kernel freed."),
     number("znsage_padding_bytes_total", Counter, "padding_blocks", Blocks, "Written to fill up a write unit."),
@@ -177,10 +188,10 @@ pub const METRICS: &[Metric] = &[
     number("znsage_read_errors_total", Counter, "read_errors", One, "Blocks that could not be read."),
     number("znsage_write_errors_total", Counter, "write_errors", One, "Appends, resets and finishes that failed."),
     number("znsage_lost_zones_total", Counter, "zones_lost", One, "Zones that another program reset."),
-    number("znsage_lost_bytes_total", Counter, "pages_lost", Blocks, "Data lost there, or that GC could not read."),
+    number("znsage_lost_bytes_total", Counter, "pages_lost", Blocks, "Pages lost in zones that another program reset, or that GC could not read for a long time."),
     number("znsage_policy_refused_total", Counter, "policy_refused", One, "Invalid answers of a policy."),
     other("znsage_latency_seconds", Histogram, "latency", &["operation"], latencies,
-        "Latencies; docs/monitor.md says what is timed."),
+        "Time that operations took."),
 
     number("znsage_streams", Gauge, "streams", One, "Streams of swap-out."),
     number("znsage_stripe_zones", Gauge, "stripe", One, "Zones that each stream writes at a time."),
@@ -192,11 +203,11 @@ pub const METRICS: &[Metric] = &[
     number("znsage_write_window_bytes", Gauge, "write_window", Blocks, "Swapped-out data that may be in flight at once."),
     number("znsage_gc_low_zones", Gauge, "gc_low", One, "Garbage collection begins when fewer zones are empty."),
     number("znsage_gc_high_zones", Gauge, "gc_high", One, "Garbage collection stops when this many zones are empty."),
-    number("znsage_gc_pace_ratio", Gauge, "pace", Percent, "Share of swap-out's room within which garbage collection finishes its zones."),
+    number("znsage_gc_pace_ratio", Gauge, "pace", Percent, "Garbage collection aims to finish a zone when swap-out has used this share of the room left."),
     number("znsage_deadline_seconds", Gauge, "deadline_us", Micros, "Longest time that a page waits for its chunk to fill."),
 
     other("znsage_stream_info", Gauge, "stream_table", &["stream", "key", "cgroup"], stream_info,
-        "1; the labels say who has the stream: the key of its pages and, with the policy cgroup, the group."),
+        "1; the labels name the owner of the stream: the key of its pages and, with the policy cgroup, the group."),
     column("znsage_stream_written_bytes_total", Counter, "host_blocks", Blocks, "Written to the device by swap-out of the stream."),
     column("znsage_stream_swapped_in_bytes_total", Counter, "read_blocks", Blocks, "Swapped in from zones that the stream wrote."),
     column("znsage_stream_gc_copied_bytes_total", Counter, "gc_blocks", Blocks, "Copied by garbage collection out of zones that the stream wrote."),

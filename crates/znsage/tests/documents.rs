@@ -163,14 +163,23 @@ fn programs_exist() {
 }
 
 #[test]
-fn links_lead_to_files() {
+fn links_lead_to_files_and_headings() {
     let mut n = 0;
     for document in documents() {
         let path = root().join(&document.name);
-        for target in document.links.iter().filter(|t| !t.contains("://") && !t.starts_with('#')) {
+        for target in document.links.iter().filter(|t| !t.contains("://")) {
             n += 1;
-            let file = path.parent().unwrap().join(target.split('#').next().unwrap());
+            let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+            let file = match file {
+                "" => path.clone(),
+                file => path.parent().unwrap().join(file),
+            };
             assert!(file.exists(), "{}: {target}", document.name);
+            if !anchor.is_empty() {
+                let name = file.strip_prefix(root()).unwrap().to_str().unwrap();
+                let anchors = Document::open(name).unwrap().anchors;
+                assert!(anchors.iter().any(|a| a == anchor), "{}: {target}", document.name);
+            }
         }
     }
     assert!(n > 60, "only {n} links were found");

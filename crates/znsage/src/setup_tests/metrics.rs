@@ -350,19 +350,16 @@ fn documentation() -> String {
 #[test]
 fn documentation_lists_the_metrics() {
     let text = documentation();
-    let rows: Vec<&str> = text.lines().filter(|l| l.starts_with("| `znsage_")).collect();
-    let mut want = vec![format!("| `{}` | gauge | | | {} |", DEVICES.0, DEVICES.1)];
+    let of_metric = |l: &&str| l.split('|').nth(2).is_some_and(|c| c.starts_with(" `znsage_"));
+    let rows: Vec<&str> = text.lines().filter(of_metric).collect();
+    let mut want = vec![format!("| | `{}` | {} |", DEVICES.0, DEVICES.1)];
     want.extend(METRICS.iter().map(|m| {
-        let labels: Vec<String> =
-            ["device"].iter().chain(m.labels).map(|l| format!("`{l}`")).collect();
-        format!(
-            "| `{}` | {} | {} | `{}` | {} |",
-            m.name,
-            m.kind.name(),
-            labels.join(" "),
-            m.file,
-            m.help
-        )
+        let labels = match m.labels {
+            [] => String::new(),
+            labels => format!("{{{}}}", labels.join(",")),
+        };
+        let column = m.column().map_or(String::new(), |c| format!(": `{c}`"));
+        format!("| `{}`{column} | `{}{labels}` | {} |", m.file, m.name, m.help)
     }));
     assert_eq!(rows.join("\n"), want.join("\n"));
 }
