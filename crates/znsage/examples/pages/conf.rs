@@ -20,16 +20,16 @@ policy = heat
 ";
 
 const FORMAT: &str = "\
-A section is a device. Its name is that of the service, znsage@NAME.service: letters, digits, \
-- and _. A key of it is the option of znsage on by that name, with the same units, limits and \
-default; an empty value goes back to the default. A comment has a line of its own, which begins \
-with # or ;, or follows the name of a section.";
+A section is a device. Its name, of letters, digits, - and _, is that of the service, \
+znsage@NAME.service. Each key is the option of znsage on with that name, and has the same units, \
+limits and default; an empty value restores the default. A comment begins with # or ;, on a line \
+of its own or after the name of a section.";
 
 const FILES: &str = "\
-The first of /etc/znsage.conf, /run/znsage.conf and /usr/lib/znsage.conf is read, and then all \
-znsage.conf.d/*.conf in these places, in the order of their names. Of two with the same name, \
-the one in /etc counts, then that in /run; an empty one, or a link to /dev/null, hides another. \
-Later files have the last word, key by key.";
+znsage reads the first of /etc/znsage.conf, /run/znsage.conf and /usr/lib/znsage.conf, and then all \
+znsage.conf.d/*.conf in these places, in the order of their names. If two files have the same \
+name, /etc overrides /run, which overrides /usr/lib; an empty file or a link to /dev/null masks \
+the others. Settings in later files override earlier ones key by key.";
 
 const SERVICES: &str = "\
 znsage-generator makes the services when the machine starts and at systemctl daemon-reload, \

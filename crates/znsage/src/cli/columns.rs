@@ -120,7 +120,7 @@ pub enum StatusColumn {
     Waf,
     /// Pages swapped in
     In,
-    /// Pages that swap-out refused, since pages shrink less than the size promises
+    /// Pages that swap-out refused: the device is full, as pages compress less than assumed
     Refused,
     /// Appends of swap-out that found no zone and waited
     Stalls,

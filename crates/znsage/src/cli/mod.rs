@@ -162,7 +162,7 @@ pub struct OffArgs {
     #[arg(long, value_name = "SECTION", value_parser = parse_section, conflicts_with = "device")]
     pub config: Option<String>,
 
-    /// Try even if memory seems too small to take the pages back
+    /// Try even if there seems to be too little free memory
     #[arg(long)]
     pub force: bool,
 }

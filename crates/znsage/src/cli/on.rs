@@ -201,7 +201,7 @@ pub struct OnArgs {
 
     /// Keep on the device what was read back and is unchanged, so that it need not be
     /// written again. Adds a second swap area, which stays empty: the kernel then
-    /// reports nearly twice as much swap as there is. Without --priority, 0 is taken
+    /// reports nearly twice as much swap as there is. Without --priority, it gets 0
     #[arg(long)]
     pub keep_slots: bool,
 
@@ -234,11 +234,11 @@ impl OnArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Compress {
-    /// Pages as they are in memory
+    /// Pages are written uncompressed
     Off,
     /// Takes little of the CPU
     Lz4,
-    /// Makes pages smaller, and takes more
+    /// Makes pages smaller, and takes more of the CPU
     Zstd,
 }
 
@@ -255,7 +255,7 @@ impl Compress {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Encrypt {
-    /// Pages as they are in memory
+    /// Pages are written unencrypted
     Off,
     /// AES-256 in XTS mode
     AesXts,

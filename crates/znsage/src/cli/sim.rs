@@ -97,7 +97,7 @@ pub struct SpecArgs {
 #[derive(Debug, Args)]
 pub struct SweepArgs {
     /// What to run: values of a run as for `sim run --spec`, and a table
-    /// [sweep] of lists, all combinations of which are run
+    /// [sweep] of lists; all their combinations are run
     pub file: PathBuf,
 
     /// Directory of the results; finished runs there are not repeated [default:
@@ -152,7 +152,7 @@ pub struct AdviseArgs {
 pub enum For {
     /// Accesses or requests of the workload per second
     Speed,
-    /// The 99th percentile of page faults
+    /// p99 latency of page faults
     Latency,
     /// Write amplification
     Wear,
