@@ -112,7 +112,7 @@ impl Simulations {
         let more = |f: fn(&Simulated) -> u64| f(b) as f64 - f(a) as f64;
         let pages = more(|s| s.pages);
         let (all, maps) = (more(|s| s.peak_bytes) / pages, more(|s| s.map_bytes) / pages);
-        (all - maps, format!("{all:.1}, of which the engine's maps {maps:.1}"))
+        (all - maps, format!("{all:.1}, {maps:.1} of it the engine's maps"))
     }
 
     /// The peak memory of the large run, in GiB.

@@ -232,13 +232,13 @@ impl TurnedOff {
                  the kernel log shows why it failed\n"
             ),
             Left::Everything => format!(
-                "{name} is off; {backing} takes no discards, so swapped-out pages stay on it\n"
+                "{name} is off; {backing} does not support discard, so swapped pages remain readable\n"
             ),
             Left::NotDiscarded => format!(
-                "{name} is off; {backing} was not discarded, so swapped-out pages stay on it\n"
+                "{name} is off; {backing} was not discarded, so swapped pages remain readable\n"
             ),
             Left::Ignored => format!(
-                "{name} is off; {backing} ignores discards, so swapped-out pages stay on it\n"
+                "{name} is off; {backing} ignores discards, so swapped pages remain readable\n"
             ),
             Left::Zones(0) => format!("{name} is off, {backing} is empty\n"),
             Left::Zones(n) => format!(

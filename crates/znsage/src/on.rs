@@ -453,10 +453,10 @@ impl Report {
             notes +=
                 &format!("{} counts as swap, too, and stays empty\n", swaps::filler_node(&d.name));
         }
-        let why = if self.discards { "takes no discards" } else { "is not discarded" };
+        let why = if self.discards { "does not support discard" } else { "is not discarded" };
         if (self.keeps || !self.discards) && encrypted.is_empty() {
             notes += &format!(
-                "{} {why}: swapped-out pages stay on it after off, so consider --encrypt\n",
+                "{} {why}: swapped pages remain readable after off; consider --encrypt\n",
                 self.backing_path
             );
         }

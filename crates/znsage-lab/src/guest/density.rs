@@ -234,7 +234,7 @@ fn touch(pages: &mut [u64], seed: u64, page: u64) {
     let want = if has_data(page) { seed ^ page << 32 } else { 0 };
     let at = word(page);
     if std::hint::black_box(pages[at]) != want {
-        println!("page {page} is {:#x} in place of {want:#x}", pages[at]);
+        println!("page {page} is {:#x} instead of {want:#x}", pages[at]);
         std::process::exit(1);
     }
     if has_data(page) && page.is_multiple_of(4) {

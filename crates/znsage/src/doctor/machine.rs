@@ -263,7 +263,7 @@ fn limits_of(d: &Candidate, cpus: u64, page: u64) -> Vec<Finding> {
     if streams < cpus {
         found.push(
             Finding::note("limits", format!("{said}: up to {streams} streams for {cpus} CPUs"))
-                .hint("fine, but with the policy cpu, CPUs share streams"),
+                .hint("no action needed; with the policy cpu, several CPUs share a stream"),
         );
     }
     let batch = page.saturating_mul(BATCH_PAGES);
