@@ -295,7 +295,7 @@ lab:
 	cargo build --release -p znsage -p znsage-lab
 
 # Documents in plain English; docs/prose has the rules.
-PROSE := $(filter-out engine/% %/design.md %/locking.md %/memory.md,$(wildcard README.md */README.md docs/*.md docs/dev/*.md crates/*/README.md crates/znsage-sim/*/README.md crates/znsage-sim/tests/data/README.md))
+PROSE := $(wildcard README.md */README.md docs/*.md docs/dev/*.md crates/*/README.md crates/znsage-sim/*/README.md crates/znsage-sim/tests/data/README.md)
 
 # For other kernels than 6.12, run the last line by hand; the headers of 7.2 and 7.3 lack
 # files that sparse needs.
