@@ -7,8 +7,7 @@
  * as many of these as GC has lanes. Successive chunks are filled from different
  * victims, so that parallel reads do not all go to the same dies.
  *
- * A chunk goes to a lane of its class of survivors. Until it is written,
- * swap-in copies pages from it.
+ * A chunk goes to a lane of its class of survivors.
  */
 #include "gc.h"
 
@@ -283,10 +282,6 @@ static u32 read_out(struct zse_engine *e, u32 zone, struct zse_chunk *c)
 		entry->slot = slot;
 		entry->expect = block;
 		entry->page = c->nr;
-		if (!c->nr || block < c->low)
-			c->low = block;
-		if (!c->nr || block > c->high)
-			c->high = block;
 		c->nr++;
 	}
 	return at;
@@ -381,7 +376,6 @@ bool zse_gc_read_done(struct zse_engine *e, struct zse_chunk *c)
 	unsigned long flags;
 
 	zp_lock(&e->lock, flags);
-	c->loaded = true;
 	chunk_wait(e, c, &e->pool.gc_ready, false);
 	zp_unlock(&e->lock, flags);
 	return true;

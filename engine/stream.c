@@ -97,31 +97,13 @@ static void chunk_reset(struct zse_chunk *c)
 	c->nr_padding = 0;
 }
 
-/*
- * Give @c, a chunk of GC, back to the pool; if swap-in copies from it, the last
- * reader does so. With the engine lock.
- */
+/* Give @c, a chunk of GC, back to the pool. With the engine lock. */
 void chunk_release(struct zse_engine *e, struct zse_chunk *c)
 {
-	c->loaded = false;
-	if (c->readers)
-		return;
 	chunk_reset(c);
 	e->pool.gc_used--;
 	share_gc_ended(e, c);
 	list_add(&c->link, &e->pool.gc_free);
-}
-
-/*
- * A swap-in has copied a page from @c, a GC chunk. Returns true if that gave
- * the chunk back to the pool. With the engine lock.
- */
-bool chunk_copied(struct zse_engine *e, struct zse_chunk *c)
-{
-	if (--c->readers || c->loaded)
-		return false;
-	chunk_release(e, c);
-	return true;
 }
 
 /* ---- filling ---- */

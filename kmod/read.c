@@ -268,21 +268,6 @@ static bool copy_written(struct znsage_device *zd, struct bio *bio,
 	return same;
 }
 
-/* Copy a page from a chunk of GC. */
-static void copy_buffer(struct znsage_device *zd, struct bio *bio,
-			const struct run *run)
-{
-	const struct znsage_chunk *zc = run->blocks.chunk->priv;
-
-	copy_page_to(bio, run->iter, zc->pages[run->blocks.page]);
-	if (zse_buffer_end(zd->engine, &run->blocks))
-		znsage_kick(zd);
-	if (zd->crypt && znsage_decrypt(zd, bio, run->iter, 1)) {
-		bio->bi_status = BLK_STS_IOERR;
-		zse_read_failed(zd->engine, 1);
-	}
-}
-
 /* There is no memory for @bio from @iter on: a work item goes on with it. */
 static void read_later(struct znsage_device *zd, struct bio *bio,
 		       const struct bvec_iter *iter)
@@ -350,9 +335,6 @@ void znsage_read_on(struct znsage_device *zd, struct bio *bio, bool wait)
 			}
 			bio_inc_remaining(bio);
 			submit_run(zd, bio, &run);
-			break;
-		case ZSE_READ_BUFFER:
-			copy_buffer(zd, bio, &run);
 			break;
 		case ZSE_READ_FILLED:
 			fill_page_at(bio, run.iter, run.blocks.word);

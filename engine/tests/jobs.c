@@ -513,12 +513,6 @@ static void read_run(struct test *t, u32 slot, u32 max, u32 delay)
 				 zse_past(t->e, slot + i, run.block + i));
 		}
 		more |= zse_read_end(t->e, run.block);
-	} else if (r == ZSE_READ_BUFFER) {
-		while (delay--)
-			sched_yield();
-		verify_read(t, slot, acked[0], r,
-			    t->buffers[run.chunk->id][run.page]);
-		more |= zse_buffer_end(t->e, &run);
 	} else {
 		run.nr = 1;
 		if (r != ZSE_READ_BUSY)

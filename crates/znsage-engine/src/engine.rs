@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::callbacks::{self, Callbacks};
 use crate::config::{Config, Policy, Refusal, Victim};
 use crate::handed::{
-    Added, Append, AppendEnd, BufferHold, Chunk, Ended, Failed, Filled, Finish, GcRead, Look,
+    Added, Append, AppendEnd, Chunk, Ended, Failed, Filled, Finish, GcRead, Look,
     Oddity, Op, Read, ReadHold, Reset,
 };
 use crate::sys::{
@@ -526,11 +526,6 @@ impl Engine {
             }
             sys::ZSE_READ_BUSY => Read::Busy,
             sys::ZSE_READ_LOST => Read::Lost,
-            sys::ZSE_READ_BUFFER => {
-                // SAFETY: the chunk stays until buffer_end(); its id is constant.
-                let chunk = unsafe { (*run.chunk).id };
-                Read::Buffer(BufferHold { run, chunk, owner })
-            }
             other => panic!("unknown result {other} of a read"),
         }
     }
@@ -547,13 +542,6 @@ impl Engine {
         self.assert_own(hold.owner);
         // SAFETY: begun by read_begin(), ended once.
         unsafe { sys::zse_read_end(self.p(), hold.block) }
-    }
-
-    /// Ends the use of a buffer.
-    pub fn buffer_end(&mut self, hold: BufferHold) -> bool {
-        self.assert_own(hold.owner);
-        // SAFETY: set by read_begin(), ended once.
-        unsafe { sys::zse_buffer_end(self.p(), &hold.run) }
     }
 
     /// Chunk and entry that a slot is being written with.

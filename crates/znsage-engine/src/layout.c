@@ -71,8 +71,6 @@ const struct zse_fact zse_facts[] = {
 	AT(zse_run, nr)
 	AT(zse_run, len)
 	AT(zse_run, blocks)
-	AT(zse_run, chunk)
-	AT(zse_run, page)
 	AT(zse_run, word)
 
 	SIZE(zse_window)
@@ -181,7 +179,6 @@ const struct zse_fact zse_facts[] = {
 	IS(ZSE_READ_BLOCK)
 	IS(ZSE_READ_BUSY)
 	IS(ZSE_READ_LOST)
-	IS(ZSE_READ_BUFFER)
 };
 
 const u32 zse_nr_facts = sizeof(zse_facts) / sizeof(zse_facts[0]);

@@ -36,7 +36,6 @@ pub const ZSE_READ_FILLED: u32 = 0;
 pub const ZSE_READ_BLOCK: u32 = 1;
 pub const ZSE_READ_BUSY: u32 = 2;
 pub const ZSE_READ_LOST: u32 = 3;
-pub const ZSE_READ_BUFFER: u32 = 4;
 
 /// Only ever behind a pointer.
 #[repr(C)]
@@ -122,21 +121,13 @@ pub struct zse_config {
 
 /// Blocks of one zone that follow one another.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct zse_run {
     pub block: u32,
     pub nr: u32,
     pub len: u32,
     pub blocks: u32,
-    pub chunk: *mut zse_chunk,
-    pub page: u32,
     pub word: u64,
-}
-
-impl Default for zse_run {
-    fn default() -> Self {
-        zse_run { block: 0, nr: 0, len: 0, blocks: 0, chunk: ptr::null_mut(), page: 0, word: 0 }
-    }
 }
 
 /// What GC has read of a zone whose pages are packed.
@@ -259,7 +250,6 @@ pub struct zse_stats {
     pub stalls: u64,
     pub zones_dead: u64,
     pub gc_zones: u64,
-    pub gc_read_hits: u64,
     pub policy_refused: u64,
     pub slots_used: u64,
     pub live_blocks: u64,
@@ -344,7 +334,6 @@ extern "C" {
         run: *mut zse_run,
         kick: *mut bool,
     ) -> u32;
-    pub fn zse_buffer_end(e: *mut zse_engine, run: *const zse_run) -> bool;
     pub fn zse_block_lost(e: *const zse_engine, block: u32) -> bool;
     pub fn zse_read_end(e: *mut zse_engine, block: u32) -> bool;
     pub fn zse_write_of(e: *mut zse_engine, slot: u32, index: *mut u32) -> *mut zse_chunk;
@@ -479,7 +468,7 @@ mod tests {
         layout!(map, zse_window { host, slot, failed });
         layout!(map, zse_look { zone, written, full, lost });
         layout!(map, zse_entry { slot, expect, page, at, len });
-        layout!(map, zse_run { block, nr, len, blocks, chunk, page, word });
+        layout!(map, zse_run { block, nr, len, blocks, word });
         layout!(
             map,
             zse_chunk { id, gc, nr, max, done, fill, entries, born, priv_ as "priv", offset }
@@ -536,7 +525,6 @@ mod tests {
                 stalls,
                 zones_dead,
                 gc_zones,
-                gc_read_hits,
                 policy_refused,
                 slots_used,
                 live_blocks,
@@ -586,7 +574,6 @@ mod tests {
             ZSE_READ_BLOCK,
             ZSE_READ_BUSY,
             ZSE_READ_LOST,
-            ZSE_READ_BUFFER,
         );
         map.insert("ZSE_NR_VICTIMS".into(), 3);
         map.insert("ZSE_OK".into(), 0);

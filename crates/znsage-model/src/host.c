@@ -71,17 +71,6 @@ void model_eager(struct model *m)
 		model_broken("watermarks were refused");
 }
 
-void model_set_gc(struct model *m, bool on)
-{
-	zse_set_gc(m->e, on);
-}
-
-/* The slot's block. */
-u32 model_block(struct model *m, u32 slot)
-{
-	return m->e->fwd[slot];
-}
-
 /* The engine gives up the page of @slot, as if its block could not be read. */
 void model_lose(struct model *m, u32 slot)
 {
@@ -192,9 +181,6 @@ u32 model_read(struct model *m, u32 slot, u32 *page, bool *kick)
 	if (how == ZSE_READ_BLOCK) {
 		*page = model_disk_read(&m->disk[run.block]);
 		*kick |= zse_read_end(m->e, run.block);
-	} else if (how == ZSE_READ_BUFFER) {
-		*page = m->pages[run.chunk->id];
-		*kick |= zse_buffer_end(m->e, &run);
 	}
 	return how;
 }

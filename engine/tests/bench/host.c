@@ -244,9 +244,6 @@ bool host_read(struct host *h, u32 slot)
 	case ZSE_READ_BLOCK:
 		more |= zse_read_end(h->e, run.block);
 		break;
-	case ZSE_READ_BUFFER:
-		more |= zse_buffer_end(h->e, &run);
-		break;
 	case ZSE_READ_LOST:
 		fail("a page is lost");
 		break;

@@ -135,11 +135,6 @@ impl Model {
                 e.read_end(hold);
                 Slot::Stored(content)
             }
-            Read::Buffer(hold) => {
-                let content = m.gc_pages[m.gc_page(hold.chunk(), hold.page())];
-                e.buffer_end(hold);
-                Slot::Stored(content)
-            }
         };
         (is != want).then(|| format!("slot {slot} is {is:?}, should be {want:?}"))
     }
