@@ -42,11 +42,6 @@ struct zse_engine;		/* a device, opaque */
 
 /**
  * struct znsage_page - a page to be swapped out
- * @process:	key of its mapping and the copies of that by fork; 0: unknown.
- *		The shared memory of a cgroup counts as one mapping, and so do
- *		the cgroup's pages that KSM merged.
- * @mapping:	key of its mapping (vma); 0: unknown. Shared and merged pages
- *		as for @process.
  * @cgroup:	number of its memory cgroup, as `stat -c %i` shows it for the
  *		cgroup's directory; 0: unknown
  * @cpu:	CPU that swaps it out
@@ -58,8 +53,6 @@ struct zse_engine;		/* a device, opaque */
  * @active:	it is on the active list; rarely, since reclaim takes it off
  */
 struct znsage_page {
-	u64 process;
-	u64 mapping;
 	u64 cgroup;
 	u32 cpu;
 	u32 life;

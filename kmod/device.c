@@ -287,7 +287,6 @@ static struct znsage_device *device_alloc(const char *name,
 	INIT_LIST_HEAD(&zd->refused);
 	mutex_init(&zd->check.lock);
 	lockdep_init_map(&zd->check.frozen, "znsage_frozen", &frozen_key, 0);
-	get_random_bytes(&zd->key_secret, sizeof(zd->key_secret));
 	INIT_WORK(&zd->work, znsage_work);
 	INIT_WORK(&zd->look_work, znsage_look_work);
 	INIT_WORK(&zd->erase_work, znsage_erase_work);

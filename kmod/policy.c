@@ -148,14 +148,6 @@ static bool looks_at_pages(const struct znsage_policy *policy)
 	       policy != zse_builtin_policy("cpu");
 }
 
-/* Does it look at the mapping or the process, too? The default does not. */
-static bool looks_at_mappings(const struct znsage_policy *policy)
-{
-	return looks_at_pages(policy) &&
-	       policy != zse_builtin_policy("cgroup") &&
-	       policy != zse_builtin_policy("heat");
-}
-
 /*
  * Give the device @policy, with the caller's reference, and put its old one.
  * Under znsage_policy_lock.
@@ -189,7 +181,6 @@ static int change(struct znsage_device *zd, const struct znsage_policy *policy)
 	zd->policy_private = private;
 	WRITE_ONCE(zd->isolates, policy->isolates);
 	WRITE_ONCE(zd->wants_owners, looks_at_pages(policy));
-	WRITE_ONCE(zd->wants_mappings, looks_at_mappings(policy));
 	synchronize_rcu();
 	if (!policy->isolates)
 		znsage_charge_end(zd);

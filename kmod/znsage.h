@@ -23,7 +23,7 @@
  *	read.c		swap-in
  *	policy.c	policies by name; changing a device's policy
  *	bpf.c		policies in BPF
- *	owner.c		which cgroup, process and mapping a page belongs to
+ *	owner.c		which cgroup a page belongs to
  *	frames.c	a table of page frames: the last life of each one's page
  *	worker.c	deferred work; GC reads, resets, finishes
  *	sysfs.c		statistics and settings of a running device
@@ -43,7 +43,6 @@
 #include <linux/percpu-refcount.h>
 #include <linux/percpu.h>
 #include <linux/ratelimit.h>
-#include <linux/siphash.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -287,7 +286,6 @@ struct znsage_device {
 	struct ratelimit_state full_said;
 	struct bio_list read_later;	/* under @lock; found none */
 	struct work_struct read_work;	/* goes on with these */
-	siphash_key_t key_secret;	/* hashes keys made from pointers */
 
 	/* Under znsage_policy_lock. */
 	const struct znsage_policy *policy;	/* held */
@@ -295,7 +293,6 @@ struct znsage_device {
 	struct list_head bpf_user;	/* on the list of a policy in BPF */
 	char ejected[128];	/* why the last policy in BPF ended, or empty */
 	bool wants_owners;		/* the policy looks at pages' owners */
-	bool wants_mappings;		/* also at their mappings */
 	bool isolates;			/* the policy isolates streams */
 
 	spinlock_t lock;		/* guards these: */

@@ -255,13 +255,13 @@ void *completer(void *p)
 
 /* ---- swap-out, free, swap-in */
 
-/* 13 mappings: policies of keys have more keys than streams. */
+/* Keys, of which policy "keys" has more than streams. */
 static u32 place(struct test *t, u32 cpu, u32 slot)
 {
+	bool keys = t->sc->policy && t->sc->policy[0] == 'k';
 	u32 past = zp_load(&t->pages[slot].past);
 	struct znsage_page page = {
-		.mapping = slot % 13 + 1,
-		.cgroup = slot % 3 + 1,
+		.cgroup = slot % (keys ? 13 : 3) + 1,
 		.cpu = cpu,
 		.life = ZNSAGE_NONE,
 		.usual = zse_usual_life(t->e, past),

@@ -230,6 +230,17 @@ static void test_watermarks(void)
 	zse_destroy(e);
 }
 
+static u32 key_place(struct zse_engine *e, const struct znsage_page *page)
+{
+	return znsage_stream_of(e, page->cgroup + 1);
+}
+
+static const struct znsage_policy policy_keys = {
+	.name = "keys",
+	.streams = ZNSAGE_NONE,
+	.place = key_place,
+};
+
 /* More keys than the table has places: a new key replaces the oldest. */
 static void test_many_keys(void)
 {
@@ -243,11 +254,11 @@ static void test_many_keys(void)
 	cfg = config(&h);
 	cfg.nr_zones = 200;
 	cfg.max_active = 9;
-	cfg.policy = zse_builtin_policy("vma");
+	cfg.policy = &policy_keys;
 	cfg.nr_slots = 100;
 	h.e = zse_create(&cfg, &why);
 	for (key = 0; key < 20 * ZSE_KEYS; key++) {
-		page.mapping = key;
+		page.cgroup = key;
 		must(zse_place(h.e, &page) < 3);
 	}
 	zse_get_stats(h.e, &st);

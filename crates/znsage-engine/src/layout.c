@@ -49,8 +49,6 @@ const struct zse_fact zse_facts[] = {
 	{ "sizeof zse_config.victim", sizeof(enum zse_victim) },
 
 	SIZE(znsage_page)
-	AT(znsage_page, process)
-	AT(znsage_page, mapping)
 	AT(znsage_page, cgroup)
 	AT(znsage_page, cpu)
 	AT(znsage_page, life)

@@ -62,8 +62,6 @@ pub struct znsage_policy {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct znsage_page {
-    pub process: u64,
-    pub mapping: u64,
     pub cgroup: u64,
     pub cpu: u32,
     pub life: u32,
@@ -76,8 +74,6 @@ impl znsage_page {
     /// A page of which no more is known than the CPU.
     pub fn of_cpu(cpu: u32) -> Self {
         znsage_page {
-            process: 0,
-            mapping: 0,
             cgroup: 0,
             cpu,
             life: NONE,
@@ -460,10 +456,7 @@ mod tests {
             }
         );
         map.insert("sizeof zse_config.victim".into(), size_of::<u32>() as u64);
-        layout!(
-            map,
-            znsage_page { process, mapping, cgroup, cpu, life, usual, workingset, active }
-        );
+        layout!(map, znsage_page { cgroup, cpu, life, usual, workingset, active });
         layout!(map, znsage_policy { name, owner, streams, isolates, attach, detach });
         layout!(map, zse_window { host, slot, failed });
         layout!(map, zse_look { zone, written, full, lost });

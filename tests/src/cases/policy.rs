@@ -18,7 +18,7 @@ use crate::outcome::{Context, Outcome};
 use crate::pattern::{self, PAGE};
 
 crate::cases![policy:
-    process (full), vma (full), cgroup (full), heat (full), unknown_is_refused,
+    cgroup (full), heat (full), unknown_is_refused,
     switched_under_load (full), of_a_module (full), pages_in_all_ways (full)];
 
 const MIB: usize = 1 << 20;
@@ -40,14 +40,6 @@ fn at_80(policy: &str) -> Outcome {
     let refused = device.counter("policy_refused")?;
     ensure!(refused == 0, "{refused} answers were refused");
     device.finish_sound()
-}
-
-fn process(_: &mut Log) -> Outcome {
-    at_80("process")
-}
-
-fn vma(_: &mut Log) -> Outcome {
-    at_80("vma")
 }
 
 fn cgroup(_: &mut Log) -> Outcome {
@@ -112,7 +104,7 @@ fn switched_under_load(_: &mut Log) -> Outcome {
     let device = Device::on(&guest::device(MAIN)?, &[])?;
     under_load(|| {
         for round in 0..20 {
-            for policy in ["single", "cgroup", "heat", "vma", "cpu", "process"] {
+            for policy in ["single", "cgroup", "heat", "cpu"] {
                 set(&device, "policy", policy)?;
             }
             for victim in ["greedy", "cost-benefit", "age"] {

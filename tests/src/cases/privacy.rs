@@ -335,8 +335,7 @@ fn try_as_a_user(nodes: &[String], settings: &[PathBuf], secret: &[PathBuf]) -> 
 
 /// Users without privileges can read no page and change nothing.
 fn users(_: &mut Log) -> Outcome {
-    // A policy whose keys are made from addresses.
-    let device = Device::on(&guest::device(MEDIUM)?, &["--policy", "vma"])?;
+    let device = Device::on(&guest::device(MEDIUM)?, &["--policy", "cgroup"])?;
     mounted("debugfs", DEBUGFS, "znsage")?;
     let group = Group::new("secret", 64 << 20)?;
     let mut child = swap_out(&group, 1024, 31)?;

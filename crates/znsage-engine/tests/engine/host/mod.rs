@@ -179,18 +179,14 @@ impl Host {
 
     // ---- swap-out
 
-    /// Consecutive slots belong to one mapping, and a few mappings to one process; half of
-    /// the pages were on the device before.
+    /// Consecutive slots belong to one cgroup; half of the pages were on the device before.
     fn owner(&self, cpu: u32, slot: u32) -> PageOwner {
-        let mapping = u64::from(slot / 5 % 11) + 1;
         let life = match self.now % 2 {
             0 => NONE,
             _ => (self.now * 37 % (2 * u64::from(self.cfg.nr_slots))) as u32,
         };
         PageOwner {
-            process: mapping % 3,
-            mapping,
-            cgroup: mapping % 5,
+            cgroup: (u64::from(slot / 5 % 11) + 1) % 5,
             life,
             usual: self.e.usual_life((self.now * 41 % 256) as u8),
             workingset: slot.is_multiple_of(3),
