@@ -2,7 +2,7 @@
 /*
  * Policies in BPF. A program fills in a struct znsage_bpf_policy
  * (include/znsage.bpf.h has its half). Once it is attached, it is a policy like
- * those of modules, and it is one until its link is gone. Devices that use it
+ * the built-in ones, until its link is gone. Devices that use it
  * then go back to the default. So do they when it gives many wrong answers: it
  * is ejected.
  *
@@ -21,6 +21,7 @@
  * This needs kernel 6.12, and the type information (BTF) of the kernel and of
  * this module. Without these the module works, but has no policies in BPF.
  */
+#include <linux/ctype.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 
@@ -43,14 +44,18 @@ void znsage_bpf_init(void)
 {
 }
 
-bool znsage_bpf_get(const struct znsage_policy *policy)
+const struct znsage_policy *znsage_bpf_get(const char *name)
 {
-	return false;
+	return NULL;
 }
 
-bool znsage_bpf_put(const struct znsage_policy *policy)
+void znsage_bpf_put(const struct znsage_policy *policy)
 {
-	return false;
+}
+
+ssize_t znsage_bpf_names(char *buf, ssize_t len)
+{
+	return len;
 }
 
 int znsage_bpf_private(const struct znsage_policy *policy, void **private)
@@ -125,9 +130,9 @@ struct bpf_policy {
 	struct znsage_policy policy;
 	const struct znsage_bpf_policy *ops;	/* valid while attached */
 	refcount_t refs;
-	struct list_head link;		/* on attached */
+	struct list_head link;		/* on attached; under attached_lock */
 	struct list_head users;		/* devices; under the policy lock */
-	bool dead;			/* ejected or gone; under it, too */
+	bool dead;			/* ejected or gone; under both locks */
 	struct budget __percpu *budget;
 	atomic64_t forgotten;		/* when no wrong answer will be left */
 	atomic_t ejected;
@@ -151,7 +156,9 @@ static void test_hold(void)
 }
 #endif
 
-static LIST_HEAD(attached);		/* under the policy lock */
+/* Policies whose links are there. The lock comes after znsage_policy_lock. */
+static LIST_HEAD(attached);
+static DEFINE_MUTEX(attached_lock);
 static const char *missing = "the module is not initialized";
 
 static u32 bpf_place(struct zse_engine *dev, const struct znsage_page *page);
@@ -314,26 +321,53 @@ static void bpf_policy_free(struct bpf_policy *bp)
 	kfree(bp);
 }
 
-/*
- * A policy that was found by name is kept in memory until it is put, but may be
- * gone by then. Returns false if it is not in BPF. Context: registry_lock.
- */
-bool znsage_bpf_get(const struct znsage_policy *policy)
+/* One that is not dead, by name; or NULL. Under attached_lock. */
+static struct bpf_policy *find(const char *name)
 {
-	struct bpf_policy *bp = to_bpf(policy);
+	struct bpf_policy *bp;
 
-	if (bp)
-		refcount_inc(&bp->refs);
-	return bp;
+	list_for_each_entry(bp, &attached, link)
+		if (!bp->dead && !strcmp(bp->policy.name, name))
+			return bp;
+	return NULL;
 }
 
-bool znsage_bpf_put(const struct znsage_policy *policy)
+/*
+ * Find a policy by name, or return NULL. It is kept in memory until it is put,
+ * but may be dead by then. Context: sleeps.
+ */
+const struct znsage_policy *znsage_bpf_get(const char *name)
+{
+	struct bpf_policy *bp;
+
+	mutex_lock(&attached_lock);
+	bp = find(name);
+	if (bp)
+		refcount_inc(&bp->refs);
+	mutex_unlock(&attached_lock);
+	return bp ? &bp->policy : NULL;
+}
+
+/* @policy may be NULL, or not in BPF. */
+void znsage_bpf_put(const struct znsage_policy *policy)
 {
 	struct bpf_policy *bp = to_bpf(policy);
 
 	if (bp && refcount_dec_and_test(&bp->refs))
 		bpf_policy_free(bp);
-	return bp;
+}
+
+/* Append the names to @buf, a line each. Returns the new length. */
+ssize_t znsage_bpf_names(char *buf, ssize_t len)
+{
+	const struct bpf_policy *bp;
+
+	mutex_lock(&attached_lock);
+	list_for_each_entry(bp, &attached, link)
+		if (!bp->dead)
+			len += sysfs_emit_at(buf, len, "%s\n", bp->policy.name);
+	mutex_unlock(&attached_lock);
+	return len;
 }
 
 /*
@@ -380,8 +414,9 @@ static void end(struct bpf_policy *bp, const char *why)
 
 	if (bp->dead)
 		return;
+	mutex_lock(&attached_lock);
 	bp->dead = true;
-	znsage_unregister_policy(&bp->policy);
+	mutex_unlock(&attached_lock);
 	list_for_each_entry_safe(zd, next, &bp->users, bpf_user) {
 		test_hold();
 		znsage_policy_default(zd);
@@ -402,12 +437,25 @@ static void eject(struct work_struct *work)
 	mutex_unlock(&znsage_policy_lock);
 }
 
+static bool name_is_good(const char *name)
+{
+	size_t len = strnlen(name, ZNSAGE_POLICY_NAME), i;
+
+	for (i = 0; i < len; i++)
+		if (!isalnum(name[i]) && name[i] != '-' && name[i] != '_')
+			return false;
+	return len && len < ZNSAGE_POLICY_NAME;
+}
+
 static int ops_reg(void *kdata, struct bpf_link *link)
 {
 	const struct znsage_bpf_policy *ops = kdata;
-	struct bpf_policy *bp = kzalloc(sizeof(*bp), GFP_KERNEL);
-	int err;
+	struct bpf_policy *bp;
+	int err = 0;
 
+	if (!name_is_good(ops->name))
+		return -EINVAL;
+	bp = kzalloc(sizeof(*bp), GFP_KERNEL);
 	if (!bp)
 		return -ENOMEM;
 	bp->budget = alloc_percpu(struct budget);
@@ -416,7 +464,6 @@ static int ops_reg(void *kdata, struct bpf_link *link)
 		return -ENOMEM;
 	}
 	strscpy(bp->policy.name, ops->name, sizeof(bp->policy.name));
-	bp->policy.owner = THIS_MODULE;
 	bp->policy.streams = ops->streams;
 	bp->policy.isolates = ops->isolates;
 	bp->policy.place = bpf_place;
@@ -428,11 +475,12 @@ static int ops_reg(void *kdata, struct bpf_link *link)
 	refcount_set(&bp->refs, 1);
 	INIT_LIST_HEAD(&bp->users);
 	INIT_WORK(&bp->eject, eject);
-	mutex_lock(&znsage_policy_lock);
-	err = znsage_register_policy(&bp->policy);
-	if (!err)
-		list_add(&bp->link, &attached);
-	mutex_unlock(&znsage_policy_lock);
+	mutex_lock(&attached_lock);
+	if (zse_builtin_policy(ops->name) || find(ops->name))
+		err = -EEXIST;
+	else
+		list_add_tail(&bp->link, &attached);
+	mutex_unlock(&attached_lock);
 	if (err)
 		bpf_policy_free(bp);
 	return err;
@@ -444,13 +492,15 @@ static void ops_unreg(void *kdata, struct bpf_link *link)
 	struct bpf_policy *bp, *found = NULL;
 
 	mutex_lock(&znsage_policy_lock);
+	mutex_lock(&attached_lock);
 	list_for_each_entry(bp, &attached, link)
 		if (bp->ops == kdata)
 			found = bp;
-	if (found) {
+	if (found)
 		list_del(&found->link);
+	mutex_unlock(&attached_lock);
+	if (found)
 		end(found, "unloaded");
-	}
 	mutex_unlock(&znsage_policy_lock);
 	if (WARN_ON_ONCE(!found))
 		return;
@@ -591,7 +641,7 @@ static struct bpf_struct_ops bpf_znsage_bpf_policy = {
 	.owner = THIS_MODULE,
 };
 
-/* What a program may call: the same as a policy of a module. */
+/* What a program may call. */
 BTF_KFUNCS_START(znsage_kfuncs)
 BTF_ID_FLAGS(func, znsage_stream_of, KF_TRUSTED_ARGS)
 BTF_ID_FLAGS(func, znsage_get_levels, KF_TRUSTED_ARGS)

@@ -361,8 +361,9 @@ void znsage_policy_default(struct znsage_device *zd);
 /* bpf.c */
 void znsage_bpf_init(void);
 const char *znsage_bpf_missing(void);
-bool znsage_bpf_get(const struct znsage_policy *policy);
-bool znsage_bpf_put(const struct znsage_policy *policy);
+const struct znsage_policy *znsage_bpf_get(const char *name);
+void znsage_bpf_put(const struct znsage_policy *policy);
+ssize_t znsage_bpf_names(char *buf, ssize_t len);
 int znsage_bpf_private(const struct znsage_policy *policy, void **private);
 void znsage_bpf_attach(const struct znsage_policy *policy,
 		       struct znsage_device *zd);

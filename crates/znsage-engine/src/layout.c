@@ -58,7 +58,6 @@ const struct zse_fact zse_facts[] = {
 
 	SIZE(znsage_policy)
 	AT(znsage_policy, name)
-	AT(znsage_policy, owner)
 	AT(znsage_policy, streams)
 	AT(znsage_policy, isolates)
 	AT(znsage_policy, attach)

@@ -49,7 +49,6 @@ pub struct zse_engine {
 #[allow(dead_code)]
 pub struct znsage_policy {
     pub name: [c_char; 16],
-    owner: *mut c_void,
     streams: u32,
     isolates: bool,
     calls: [*const c_void; 5],
@@ -457,7 +456,7 @@ mod tests {
         );
         map.insert("sizeof zse_config.victim".into(), size_of::<u32>() as u64);
         layout!(map, znsage_page { cgroup, cpu, life, usual, workingset, active });
-        layout!(map, znsage_policy { name, owner, streams, isolates, attach, detach });
+        layout!(map, znsage_policy { name, streams, isolates, attach, detach });
         layout!(map, zse_window { host, slot, failed });
         layout!(map, zse_look { zone, written, full, lost });
         layout!(map, zse_entry { slot, expect, page, at, len });

@@ -31,7 +31,7 @@ fn refusal(source: PathBuf) -> String {
 fn module(name: &str, code: &str, ops: &str) -> String {
     format!(
         "#include <linux/module.h>\n#include <znsage.h>\n{code}\n\
-         static struct znsage_policy ops = {{ .name = \"{name}\", .owner = THIS_MODULE, {ops} }};\n\
+         static struct znsage_policy ops = {{ .name = \"{name}\", {ops} }};\n\
          static int __init begin(void) {{ return znsage_register_policy(&ops); }}\n\
          static void __exit end(void) {{ znsage_unregister_policy(&ops); }}\n\
          module_init(begin);\nmodule_exit(end);\nMODULE_LICENSE(\"GPL\");\n"
