@@ -25,13 +25,7 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include "znsage.h"
-
-#if !ZNSAGE_HAS_STRUCT_OPS
-#define NO_BPF	"this kernel is older than 6.12"
-#elif !IS_ENABLED(CONFIG_DEBUG_INFO_BTF_MODULES) || !IS_ENABLED(CONFIG_BPF_JIT)
-#define NO_BPF	"this kernel is built without BTF of modules, or without BPF's JIT"
-#endif
+#include "bpf.h"
 
 #ifdef NO_BPF
 
@@ -81,64 +75,11 @@ void znsage_bpf_detach(const struct znsage_policy *policy,
 #include <linux/btf_ids.h>
 #include <linux/delay.h>
 #include <linux/percpu.h>
-#include <linux/sched.h>
 
 /* Newer kernels trust no other arguments anyway. */
 #ifndef KF_TRUSTED_ARGS
 #define KF_TRUSTED_ARGS	0
 #endif
-
-/*
- * A policy is ejected after this many wrong answers, of which one is forgotten
- * each second. Some may be the device's fault: the number of streams changes
- * while the program runs.
- */
-#define MAX_WRONG	100
-
-/*
- * What calls may take on average on a CPU: CALL_NS each, and of victim() ZONE_NS
- * more for each zone of the device; and a share of the CPU's time, a second
- * divided by 2^SHARE_SHIFT each second. A policy whose calls have taken MAX_DEBT
- * more than that is ejected.
- *
- * CALL_NS is ten times what a call should take, and far more than interrupts,
- * page faults of the hypervisor and the like add to it on average.
- */
-#define CALL_NS		(20 * NSEC_PER_USEC)
-#define ZONE_NS		(1 * NSEC_PER_USEC)
-#define SHARE_SHIFT	7
-#define MAX_DEBT	NSEC_PER_SEC
-
-/* What a program fills in; the members mean the same as in znsage_policy. */
-struct znsage_bpf_policy {
-	u32 (*place)(struct zse_engine *dev, const struct znsage_page *page);
-	u32 (*survivor)(struct zse_engine *dev, const struct znsage_zone *zone);
-	u32 (*victim)(struct zse_engine *dev, u32 room);
-	char name[ZNSAGE_POLICY_NAME];
-	u32 streams;
-	u32 isolates;
-};
-
-/* On one CPU. */
-struct budget {
-	u64 at;				/* when it was last looked at */
-	u64 debt;			/* ns that calls took beyond it */
-};
-
-/* One that is attached. */
-struct bpf_policy {
-	struct znsage_policy policy;
-	const struct znsage_bpf_policy *ops;	/* valid while attached */
-	refcount_t refs;
-	struct list_head link;		/* on attached; under attached_lock */
-	struct list_head users;		/* devices; under the policy lock */
-	bool dead;			/* ejected or gone; under both locks */
-	struct budget __percpu *budget;
-	atomic64_t forgotten;		/* when no wrong answer will be left */
-	atomic_t ejected;
-	char why[80];			/* under @ejected */
-	struct work_struct eject;
-};
 
 #ifdef ZNSAGE_DEBUG
 static bool hold_end;
@@ -161,158 +102,11 @@ static LIST_HEAD(attached);
 static DEFINE_MUTEX(attached_lock);
 static const char *missing = "the module is not initialized";
 
-static u32 bpf_place(struct zse_engine *dev, const struct znsage_page *page);
-
 static struct bpf_policy *to_bpf(const struct znsage_policy *policy)
 {
-	if (!policy || policy->place != bpf_place)
+	if (!policy || policy->place != znsage_bpf_place)
 		return NULL;
 	return container_of(policy, struct bpf_policy, policy);
-}
-
-static __printf(2, 3)
-void eject_for(struct bpf_policy *bp, const char *why, ...)
-{
-	va_list args;
-
-	if (atomic_xchg(&bp->ejected, 1))
-		return;
-	va_start(args, why);
-	vsnprintf(bp->why, sizeof(bp->why), why, args);
-	va_end(args);
-	schedule_work(&bp->eject);
-}
-
-/* Count a wrong answer. Returns true if there are too many. */
-static bool too_many(struct bpf_policy *bp)
-{
-	u64 now = ktime_get_mono_fast_ns(), then;
-	s64 old = atomic64_read(&bp->forgotten);
-
-	do {
-		then = max_t(u64, old, now) + NSEC_PER_SEC;
-	} while (!atomic64_try_cmpxchg(&bp->forgotten, &old, then));
-	return then > now + MAX_WRONG * NSEC_PER_SEC;
-}
-
-/* Check an answer, and have the policy ejected when too many are wrong. */
-static u32 checked(struct bpf_policy *bp, const char *function, u32 answer,
-		   u32 limit)
-{
-	if (likely(answer < limit))
-		return answer;
-	if (too_many(bp))
-		eject_for(bp, "%u wrong answers, the last %u of %s(), which must be below %u",
-			  MAX_WRONG, answer, function, limit);
-	return ZNSAGE_NONE;
-}
-
-/* When a call began. */
-struct began {
-	u64 now;
-	u64 used;			/* CPU time of the task */
-	unsigned long preempted;	/* how often it was */
-};
-
-static struct began begin(void)
-{
-	return (struct began) {
-		.now = ktime_get_mono_fast_ns(),
-		.used = READ_ONCE(current->se.sum_exec_runtime),
-		.preempted = current->nivcsw,
-	};
-}
-
-/*
- * What a call has taken: the time until @now, but not that for which the task
- * was preempted or the hypervisor had the CPU. sum_exec_runtime leaves these
- * out. It is updated at ticks and context switches, so up to a tick of it is
- * from before the call, and it says nothing of a short call without a switch.
- */
-static u64 call_ns(const struct began *began, u64 now)
-{
-	u64 took = now - began->now, used;
-
-	if (likely(took < TICK_NSEC && current->nivcsw == began->preempted))
-		return took;
-	used = READ_ONCE(current->se.sum_exec_runtime) - began->used;
-	return min(took, max_t(u64, used, TICK_NSEC) - TICK_NSEC);
-}
-
-/*
- * A call that may take @ns has ended: charge its time to the budget of the CPU,
- * and have the policy ejected if that is overdrawn.
- */
-static void charge(struct bpf_policy *bp, const char *function,
-		   const struct began *began, u64 ns)
-{
-	struct budget *b = get_cpu_ptr(bp->budget);
-	u64 now = ktime_get_mono_fast_ns(), debt;
-	u64 took = call_ns(began, now);
-
-	/* The clock may go back a little. */
-	ns += now > b->at ? (now - b->at) >> SHARE_SHIFT : 0;
-	b->at = now;
-	debt = b->debt + took;
-	debt -= min(debt, ns);
-	b->debt = debt;
-	put_cpu_ptr(bp->budget);
-	if (unlikely(debt > MAX_DEBT))
-		eject_for(bp, "calls that take too long, the last a %s() of %llu us",
-			  function, div_u64(took, NSEC_PER_USEC));
-}
-
-static u32 bpf_place(struct zse_engine *dev, const struct znsage_page *page)
-{
-	struct bpf_policy *bp = znsage_private(dev);
-	struct znsage_levels levels;
-	struct began began;
-	u32 stream;
-
-	znsage_get_levels(dev, &levels);
-	began = begin();
-	stream = bp->ops->place(dev, page);
-	charge(bp, "place", &began, CALL_NS);
-	return checked(bp, "place", stream, levels.streams);
-}
-
-static u32 bpf_survivor(struct zse_engine *dev, const struct znsage_zone *z)
-{
-	struct bpf_policy *bp = znsage_private(dev);
-	struct znsage_levels levels;
-	struct began began;
-	u32 class;
-
-	znsage_get_levels(dev, &levels);
-	began = begin();
-	class = bp->ops->survivor(dev, z);
-	charge(bp, "survivor", &began, CALL_NS);
-	return checked(bp, "survivor", class, levels.survivors);
-}
-
-/*
- * The engine checks the victim again, and by rules that a program cannot know:
- * another zone that the engine refuses is no wrong answer.
- */
-static u32 bpf_victim(struct zse_engine *dev, u32 room)
-{
-	struct bpf_policy *bp = znsage_private(dev);
-	struct znsage_levels levels;
-	struct znsage_zone z;
-	struct began began;
-	u32 zone;
-
-	znsage_get_levels(dev, &levels);
-	began = begin();
-	zone = bp->ops->victim(dev, room);
-	charge(bp, "victim", &began, CALL_NS + levels.zones * ZONE_NS);
-	if (zone == ZNSAGE_NONE ||
-	    (znsage_get_zone(dev, zone, &z) && z.live <= room))
-		return zone;
-	if (too_many(bp))
-		eject_for(bp, "%u wrong answers, the last zone %u of victim(), which cannot be one",
-			  MAX_WRONG, zone);
-	return ZNSAGE_NONE;
 }
 
 static void bpf_policy_free(struct bpf_policy *bp)
@@ -466,11 +260,11 @@ static int ops_reg(void *kdata, struct bpf_link *link)
 	strscpy(bp->policy.name, ops->name, sizeof(bp->policy.name));
 	bp->policy.streams = ops->streams;
 	bp->policy.isolates = ops->isolates;
-	bp->policy.place = bpf_place;
+	bp->policy.place = znsage_bpf_place;
 	if (ops->survivor)
-		bp->policy.survivor = bpf_survivor;
+		bp->policy.survivor = znsage_bpf_survivor;
 	if (ops->victim)
-		bp->policy.victim = bpf_victim;
+		bp->policy.victim = znsage_bpf_victim;
 	bp->ops = ops;
 	refcount_set(&bp->refs, 1);
 	INIT_LIST_HEAD(&bp->users);

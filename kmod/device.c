@@ -10,7 +10,7 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
-#include "znsage.h"
+#include "backend.h"
 
 /* Bios kept ready in each set; more are allocated while there is memory. */
 #define BIO_POOL	64

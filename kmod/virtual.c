@@ -19,7 +19,7 @@
 #include <linux/sizes.h>
 #include <linux/vmalloc.h>
 
-#include "znsage.h"
+#include "backend.h"
 
 /* The default size of a zone, and the part of a small device that it is. */
 #define ZONE_SECTORS		(SZ_256M >> SECTOR_SHIFT)

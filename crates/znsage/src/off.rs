@@ -147,7 +147,7 @@ fn left(sys: &dyn Sys, device: &Device, discards: bool, seen: u64) -> Left {
         return Left::Gone;
     }
     if !queue::is_zoned(sys, &queue::disk_of(sys, backing)) {
-        // kmod/reset.c; there are no zones to look at.
+        // kmod/zoned.c; there are no zones to look at.
         let failed = |l: &LogLine| l.number > seen && l.text.contains("could not be reset");
         return match queue::keeps(sys, backing) {
             true => Left::Everything,
