@@ -62,6 +62,7 @@ static bool flow_gc_update(struct zse_engine *e)
 		   e->nr_state[ZSE_ZONE_DRAINED] +
 		   e->nr_state[ZSE_ZONE_RESETTING] - share_others_victims(e);
 
+	zp_assert_held(&e->lock);
 	if (soon < f->low)
 		f->gc_running = true;
 	else if (soon >= f->high)
@@ -85,6 +86,7 @@ static bool gc_update(struct zse_engine *e)
 /* Do chunks wait for which GC would find another victim? */
 bool clean_find_victim(struct zse_engine *e)
 {
+	zp_assert_held(&e->lock);
 	return !list_empty(&e->pool.stalled) && gc_update(e) &&
 	       victim_by_rule(e, flow_gc_room(e), e->flow.gc_running ||
 			      e->share.gc_only) != ZSE_NONE;
@@ -98,6 +100,7 @@ bool clean_begin_failed(struct zse_engine *e)
 {
 	u32 room = flow_gc_room(e), best = ZSE_NONE, least = ZSE_NONE, i;
 
+	zp_assert_held(&e->lock);
 	if (!e->recovery.nr_failed || list_empty(&e->pool.gc_free))
 		return false;
 	for (i = 0; i < e->cfg.nr_zones; i++) {
@@ -231,6 +234,7 @@ static u32 next_to_read(const struct zse_engine *e, const struct zse_chunk *c)
 /* Is there a victim that GC can read into a new chunk now? */
 bool clean_can_read(struct zse_engine *e)
 {
+	zp_assert_held(&e->lock);
 	return !list_empty(&e->pool.gc_free) && !flow_gc_waits(e) &&
 	       next_to_read(e, NULL) != ZSE_NONE;
 }

@@ -260,6 +260,7 @@ struct zse_op {
 	u32 from;
 	u32 blocks;
 	u32 padding;
+	bool no_room;		/* of ZSE_OP_FAIL: for want of a zone, else errors */
 };
 
 struct zse_engine;

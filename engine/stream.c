@@ -100,6 +100,7 @@ static void chunk_reset(struct zse_chunk *c)
 /* Give @c, a chunk of GC, back to the pool. With the engine lock. */
 void chunk_release(struct zse_engine *e, struct zse_chunk *c)
 {
+	zp_assert_held(&e->lock);
 	chunk_reset(c);
 	e->pool.gc_used--;
 	share_gc_ended(e, c);

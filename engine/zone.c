@@ -68,6 +68,7 @@ void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to)
 {
 	struct zse_zone *z = &e->zones[zone];
 
+	zp_assert_held(&e->lock);
 	if (e->cfg.zone_event)
 		e->cfg.zone_event(e->cfg.host, zone, zone_state_names[z->state],
 				  zone_state_names[to]);
@@ -183,6 +184,7 @@ void zone_close(struct zse_engine *e, u32 zone)
 {
 	struct zse_zone *z = &e->zones[zone];
 
+	zp_assert_held(&e->lock);
 	if (z->state == ZSE_ZONE_OPEN)
 		zone_set_state(e, zone, ZSE_ZONE_CLOSING);
 	/*
@@ -221,6 +223,7 @@ void zones_take_dead(struct zse_engine *e)
 {
 	u32 nr;
 
+	zp_assert_held(&e->lock);
 	if (e->dying == ZSE_NONE && zp_load(&e->dead) != ZSE_NONE)
 		e->dying = zp_xchg(&e->dead, ZSE_NONE);
 	for (nr = 0; e->dying != ZSE_NONE && nr < ZSE_TAKE_DEAD; nr++) {

@@ -396,7 +396,8 @@ static void fail_chunk(struct znsage_device *zd, const struct zse_op *op)
 {
 	pr_err_ratelimited("znsage: %s: swap-out of %u pages failed: no zone can be written\n",
 			   zd->name, op->nr);
-	znsage_end_pages(op->chunk->priv, op->first, op->nr, BLK_STS_IOERR);
+	znsage_end_pages(op->chunk->priv, op->first, op->nr,
+			 op->no_room ? BLK_STS_NOSPC : BLK_STS_IOERR);
 	if (znsage_chunk_release(op->chunk->priv, 1))
 		znsage_kick(zd);
 }

@@ -267,6 +267,66 @@ static void test_many_keys(void)
 	zse_destroy(h.e);
 }
 
+/* A page of slot 0 that the host is to append. */
+static void begin_append(struct host *h, struct zse_op *op)
+{
+	unsigned long flags;
+	struct zse_chunk *c = zse_stream_begin(h->e, 0, &flags);
+
+	c->born = 1;
+	zse_chunk_add(h->e, c, 0, 0);
+	must(!zse_stream_end(h->e, 0, &flags));
+	c = zse_stream_take(h->e, 0, ~0ull);
+	if (!zse_append_start(h->e, c, op, 1))
+		zse_next_op(h->e, op, 1);
+}
+
+/* No command works from now on. Returns what swap-out fails with. */
+static struct zse_op fail_all(struct host *h, struct zse_op op)
+{
+	bool ok, finished;
+
+	while (op.kind != ZSE_OP_FAIL) {
+		ok = false;
+		if (op.kind == ZSE_OP_APPEND)
+			zse_append_done(h->e, op.chunk, &ok, 0, 2, &finished);
+		else if (op.kind == ZSE_OP_RESET)
+			zse_reset_done(h->e, op.zone, false);
+		else if (op.kind == ZSE_OP_FINISH)
+			zse_finish_done(h->e, op.zone, false);
+		if (!zse_next_op(h->e, &op, 2))
+			abort();
+	}
+	return op;
+}
+
+/* Pages fail for want of a zone, or since their appends did. */
+static void test_failed_pages(void)
+{
+	unsigned long flags;
+	struct zse_op op;
+	struct host h;
+	u32 zone;
+
+	host_init(&h);
+	begin_append(&h, &op);
+	op = fail_all(&h, op);
+	must(op.nr == 1 && !op.no_room);
+	zse_chunk_put(h.e, op.chunk);
+	zse_destroy(h.e);
+
+	host_init(&h);
+	zp_lock(&h.e->lock, flags);
+	for (zone = 0; zone < NR_ZONES; zone++)
+		zone_set_state(h.e, zone, ZSE_ZONE_RETIRED);
+	zp_unlock(&h.e->lock, flags);
+	begin_append(&h, &op);
+	op = fail_all(&h, op);
+	must(op.nr == 1 && op.no_room);
+	zse_chunk_put(h.e, op.chunk);
+	zse_destroy(h.e);
+}
+
 /* Age of blocks. */
 static void test_life(void)
 {
@@ -567,6 +627,15 @@ static void test_stalled_walks_no_zones(void)
 	zse_destroy(h.e);
 }
 
+static void ask_share(struct zse_engine *e)
+{
+	unsigned long flags;
+
+	zp_lock(&e->lock, flags);
+	share_of_zones(e, 0);
+	zp_unlock(&e->lock, flags);
+}
+
 /*
  * Zones of a device with many are counted in turn, whenever a stream is to open one, so
  * that its share is right in the end.
@@ -581,14 +650,14 @@ static void test_shares_count_in_turn(void)
 	must(h.e->share.on);
 	last = &h.e->zones[MOST_ZONES - 1];
 	last->live = 5;
-	share_of_zones(h.e, 0);
+	ask_share(h.e);
 	must(!h.e->share.of[ZSE_NOBODY].live);
 	for (i = 1; i < MOST_ZONES / ZSE_RECOUNT; i++)
-		share_of_zones(h.e, 0);
+		ask_share(h.e);
 	must(h.e->share.of[ZSE_NOBODY].live == 5);
 	last->live = 0;
 	for (i = 0; i < MOST_ZONES / ZSE_RECOUNT; i++)
-		share_of_zones(h.e, 0);
+		ask_share(h.e);
 	must(!h.e->share.of[ZSE_NOBODY].live);
 	zse_destroy(h.e);
 }
@@ -619,6 +688,7 @@ int main(void)
 	test_limits();
 	test_watermarks();
 	test_many_keys();
+	test_failed_pages();
 	test_life();
 	test_past();
 	test_events();

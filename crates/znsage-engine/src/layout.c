@@ -110,6 +110,7 @@ const struct zse_fact zse_facts[] = {
 	AT(zse_op, from)
 	AT(zse_op, blocks)
 	AT(zse_op, padding)
+	AT(zse_op, no_room)
 
 	SIZE(zse_zone_info)
 	AT(zse_zone_info, state)

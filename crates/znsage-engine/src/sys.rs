@@ -190,6 +190,7 @@ pub struct zse_op {
     pub from: u32,
     pub blocks: u32,
     pub padding: u32,
+    pub no_room: bool,
 }
 
 #[repr(C)]
@@ -465,7 +466,7 @@ mod tests {
             map,
             zse_chunk { id, gc, nr, max, done, fill, entries, born, priv_ as "priv", offset }
         );
-        layout!(map, zse_op { kind, chunk, zone, first, nr, from, blocks, padding });
+        layout!(map, zse_op { kind, chunk, zone, first, nr, from, blocks, padding, no_room });
         layout!(
             map,
             zse_zone_info {
