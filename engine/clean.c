@@ -323,21 +323,20 @@ bool clean_fill(struct zse_engine *e, struct zse_op *op)
 
 	for (;;) {
 		u32 zone, nr, cursor;
-		bool last;
+		bool last, ready;
 
 		begin_victim(e);
 		zp_lock(&e->lock, flags);
 		zone = prepare(e, &c);
 		if (zone == ZSE_NONE)
 			break;
-		if (e->cfg.pack && packed_window(e, zone, c, op)) {
-			e->gc.next_victim++;
-			zp_unlock(&e->lock, flags);
-			return true;
-		}
 		if (e->cfg.pack) {
-			c = NULL;
+			ready = packed_window(e, zone, c, op);
+			e->gc.next_victim += ready;
 			zp_unlock(&e->lock, flags);
+			if (ready)
+				return true;
+			c = NULL;
 			continue;
 		}
 		nr = c->nr;
@@ -361,10 +360,7 @@ bool clean_fill(struct zse_engine *e, struct zse_op *op)
 	if (!c)
 		return false;
 
-	op->kind = ZSE_OP_READ;
-	op->chunk = c;
-	op->first = 0;
-	op->nr = c->nr;
+	*op = (struct zse_op){ .kind = ZSE_OP_READ, .chunk = c, .nr = c->nr };
 	return true;
 }
 

@@ -279,12 +279,10 @@ u32 zse_gc_chunks(const struct zse_config *cfg);
 
 /* Swap-out: fill a chunk, take it when it is to be sent, append it. */
 u32 zse_place(struct zse_engine *e, const struct znsage_page *page);
-struct zse_chunk *zse_stream_begin(struct zse_engine *e, u32 stream,
-				   unsigned long *flags);
+struct zse_chunk *zse_stream_begin(struct zse_engine *e, u32 stream);
 u32 zse_chunk_add(struct zse_engine *e, struct zse_chunk *c, u32 slot, u8 past);
 bool zse_fill(struct zse_engine *e, u32 slot, u64 word, bool *kick);
-struct zse_chunk *zse_stream_end(struct zse_engine *e, u32 stream,
-				 unsigned long *flags);
+struct zse_chunk *zse_stream_end(struct zse_engine *e, u32 stream);
 struct zse_chunk *zse_stream_flush(struct zse_engine *e, u32 stream);
 struct zse_chunk *zse_stream_take(struct zse_engine *e, u32 stream,
 				  u64 born_before);

@@ -279,6 +279,19 @@ static void read_later(struct znsage_device *zd, struct bio *bio,
 	bio_endio(bio);
 }
 
+/* Read a packed page. Returns false if a work item goes on with @bio. */
+static bool read_packed(struct znsage_device *zd, struct bio *bio,
+			const struct run *run, bool wait, bool *kick)
+{
+	bio_inc_remaining(bio);
+	note_pages(zd, bio, run);
+	if (znsage_packed_read(zd, bio, run->iter, &run->blocks, wait))
+		return true;
+	*kick |= zse_read_end(zd->engine, run->blocks.block);
+	read_later(zd, bio, &run->iter);
+	return false;
+}
+
 /**
  * znsage_read() - start a swap-in bio
  * @zd:	 device
@@ -319,14 +332,8 @@ void znsage_read_on(struct znsage_device *zd, struct bio *bio, bool wait)
 		case ZSE_READ_BLOCK:
 			nr = run.blocks.nr;
 			if (zd->compressor) {
-				bio_inc_remaining(bio);
-				note_pages(zd, bio, &run);
-				if (znsage_packed_read(zd, bio, run.iter,
-						       &run.blocks, wait))
+				if (read_packed(zd, bio, &run, wait, &kick))
 					break;
-				kick |= zse_read_end(zd->engine,
-						     run.blocks.block);
-				read_later(zd, bio, &run.iter);
 				goto out;
 			}
 			if (nr == max) {

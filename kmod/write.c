@@ -288,21 +288,20 @@ static enum written write_head(struct znsage_device *zd, struct bio *bio,
 
 	trace_place(zd, bio, stream);
 	while (iter.bi_size > rest) {
-		unsigned long flags;
 		struct zse_chunk *c;
 		bool first;
 
 		if (fill(zd, bio, &iter))
 			continue;
-		c = zse_stream_begin(zd->engine, stream, &flags);
+		c = zse_stream_begin(zd->engine, stream);
 		if (!c) {
-			zse_stream_end(zd->engine, stream, &flags);
+			zse_stream_end(zd->engine, stream);
 			bio->bi_iter = iter;
 			return NO_CHUNK;
 		}
 		first = !c->nr;
 		chunk_add_pages(zd, c, bio, &iter, rest, past);
-		c = zse_stream_end(zd->engine, stream, &flags);
+		c = zse_stream_end(zd->engine, stream);
 		if (c)
 			chunk_go(zd, c);
 		else if (first)

@@ -111,17 +111,10 @@ static u32 active_limit(struct block_device *bdev)
 	return open;
 }
 
-static int zoned_report(const char *name, struct block_device *bdev,
-			const struct znsage_settings *set,
-			struct znsage_geometry *geo)
+/* What a zoned device must do, and settings for other devices. */
+static int check_settings(const char *name, struct block_device *bdev,
+			  const struct znsage_settings *set)
 {
-	u32 nr = bdev_nr_zones(bdev);
-	struct report rep = {
-		.geo = geo,
-		.zone_sectors = bdev_zone_sectors(bdev),
-	};
-	int err;
-
 	if (!bdev_max_zone_append_sectors(bdev)) {
 		znsage_err(name, "%pg does not support zone append", bdev);
 		return -EOPNOTSUPP;
@@ -136,6 +129,22 @@ static int zoned_report(const char *name, struct block_device *bdev,
 			   bdev);
 		return -EINVAL;
 	}
+	return 0;
+}
+
+static int zoned_report(const char *name, struct block_device *bdev,
+			const struct znsage_settings *set,
+			struct znsage_geometry *geo)
+{
+	u32 nr = bdev_nr_zones(bdev);
+	struct report rep = {
+		.geo = geo,
+		.zone_sectors = bdev_zone_sectors(bdev),
+	};
+	int err = check_settings(name, bdev, set);
+
+	if (err)
+		return err;
 	geo->cfg.max_active = active_limit(bdev);
 	geo->cfg.serial = znsage_append_is_emulated(bdev);
 	geo->zone_sectors = rep.zone_sectors;

@@ -297,15 +297,14 @@ static bool write_slot(struct test *t, u32 cpu, u32 slot)
 {
 	struct page_state *ps = &t->pages[slot];
 	u32 stream = place(t, cpu, slot), version = ps->submitted + 1, i;
-	unsigned long flags;
 	struct zse_chunk *c;
 
 	if (filled_with(version))
 		return fill_slot(t, slot, version, filled_with(version));
-	c = zse_stream_begin(t->e, stream, &flags);
+	c = zse_stream_begin(t->e, stream);
 
 	if (!c) {
-		zse_stream_end(t->e, stream, &flags);
+		zse_stream_end(t->e, stream);
 		return false;
 	}
 	if (!c->nr)
@@ -316,7 +315,7 @@ static bool write_slot(struct test *t, u32 cpu, u32 slot)
 	zp_store(&ps->submitted, version);
 	if (zse_chunk_add(t->e, c, slot, zp_load(&ps->past)) != i)
 		fault(t, "entry out of order", slot, i, i);
-	c = zse_stream_end(t->e, stream, &flags);
+	c = zse_stream_end(t->e, stream);
 	if (c)
 		append(t, c);
 	zp_add(&t->writes, 1);

@@ -132,14 +132,13 @@ static void test_questions(void)
 /* Take a chunk of CHUNK pages from slot @first on, none of which shrinks. */
 static struct zse_chunk *packed_chunk(struct host *h, u32 first, bool *fits)
 {
-	unsigned long flags;
 	struct zse_chunk *c;
 	u32 i;
 
-	c = zse_stream_begin(h->e, 0, &flags);
+	c = zse_stream_begin(h->e, 0);
 	for (i = 0; i < CHUNK; i++)
 		zse_chunk_add(h->e, c, first + i, 0);
-	must(zse_stream_end(h->e, 0, &flags) == c);
+	must(zse_stream_end(h->e, 0) == c);
 	for (i = 0; i < CHUNK; i++)
 		zse_chunk_pack(h->e, c, i, 16);
 	*fits = zse_chunk_fits(h->e, c);
@@ -270,12 +269,11 @@ static void test_many_keys(void)
 /* A page of slot 0 that the host is to append. */
 static void begin_append(struct host *h, struct zse_op *op)
 {
-	unsigned long flags;
-	struct zse_chunk *c = zse_stream_begin(h->e, 0, &flags);
+	struct zse_chunk *c = zse_stream_begin(h->e, 0);
 
 	c->born = 1;
 	zse_chunk_add(h->e, c, 0, 0);
-	must(!zse_stream_end(h->e, 0, &flags));
+	must(!zse_stream_end(h->e, 0));
 	c = zse_stream_take(h->e, 0, ~0ull);
 	if (!zse_append_start(h->e, c, op, 1))
 		zse_next_op(h->e, op, 1);
@@ -587,7 +585,6 @@ static void test_stalled_walks_no_zones(void)
 {
 	struct zse_chunk *c, *stalled;
 	struct zse_op op, other;
-	unsigned long flags;
 	bool ok = true, finished;
 	struct host h;
 	u32 slot, i;
@@ -602,13 +599,13 @@ static void test_stalled_walks_no_zones(void)
 	}
 	/* Until there is no zone for a chunk; the append before is in flight. */
 	for (op.kind = ZSE_OP_NONE, slot = 0;; op = other) {
-		c = zse_stream_begin(h.e, 0, &flags);
+		c = zse_stream_begin(h.e, 0);
 		if (!c)
 			abort();
 		do
 			zse_chunk_add(h.e, c, 7 * slot++ % nr_slots(&h), 0);
 		while (c->nr < c->max);
-		stalled = zse_stream_end(h.e, 0, &flags);
+		stalled = zse_stream_end(h.e, 0);
 		if (!zse_append_start(h.e, stalled, &other, 1))
 			break;
 		if (op.kind != ZSE_OP_NONE)

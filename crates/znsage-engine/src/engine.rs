@@ -262,13 +262,12 @@ impl Engine {
         self.assert_stream(stream);
         assert!(!slots.is_empty(), "no pages to add");
         slots.iter().for_each(|&slot| self.assert_slot(slot));
-        let mut flags = 0;
         // SAFETY: stream and slots are in range; no more pages are added than the chunk has
         // room for; it is ours until zse_stream_end().
         unsafe {
-            let c = sys::zse_stream_begin(self.p(), stream, &mut flags);
+            let c = sys::zse_stream_begin(self.p(), stream);
             if c.is_null() {
-                sys::zse_stream_end(self.p(), stream, &mut flags);
+                sys::zse_stream_end(self.p(), stream);
                 return None;
             }
             if (*c).nr == 0 {
@@ -281,7 +280,7 @@ impl Engine {
                 sys::zse_chunk_add(self.p(), c, slot, pasts.get(i).copied().unwrap_or(0));
             }
             let room = (*c).max - (*c).nr;
-            let full = sys::zse_stream_end(self.p(), stream, &mut flags);
+            let full = sys::zse_stream_end(self.p(), stream);
             let full = self.chunk(full).map(|chunk| Filled { chunk });
             Some(Added { chunk, page, nr, room, full })
         }

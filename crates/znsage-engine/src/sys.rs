@@ -3,9 +3,8 @@
 //! and constant here with what the C compiler says in `layout.c`.
 #![allow(non_camel_case_types)]
 
-use std::ffi::{c_char, c_int, c_ulong, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::marker::{PhantomData, PhantomPinned};
-use std::ptr;
 
 pub const ZSE_WORDS: u32 = 512;
 pub const ZSE_TAG_BASE: u32 = 0xfff0_0000;
@@ -280,10 +279,9 @@ extern "C" {
     pub fn zse_gc_chunks(cfg: *const zse_config) -> u32;
 
     pub fn zse_place(e: *mut zse_engine, page: *const znsage_page) -> u32;
-    pub fn zse_stream_begin(e: *mut zse_engine, stream: u32, flags: *mut c_ulong)
-        -> *mut zse_chunk;
+    pub fn zse_stream_begin(e: *mut zse_engine, stream: u32) -> *mut zse_chunk;
     pub fn zse_chunk_add(e: *mut zse_engine, c: *mut zse_chunk, slot: u32, past: u8) -> u32;
-    pub fn zse_stream_end(e: *mut zse_engine, stream: u32, flags: *mut c_ulong) -> *mut zse_chunk;
+    pub fn zse_stream_end(e: *mut zse_engine, stream: u32) -> *mut zse_chunk;
     pub fn zse_stream_flush(e: *mut zse_engine, stream: u32) -> *mut zse_chunk;
     pub fn zse_stream_take(e: *mut zse_engine, stream: u32, born_before: u64) -> *mut zse_chunk;
     pub fn zse_stream_due(e: *const zse_engine, stream: u32) -> bool;

@@ -124,8 +124,7 @@ u32 model_page(u32 slot, u32 version)
  */
 u32 model_submit(struct model *m, u32 slot, u32 version, u32 *zone, bool *kick)
 {
-	unsigned long flags;
-	struct zse_chunk *c = zse_stream_begin(m->e, 0, &flags);
+	struct zse_chunk *c = zse_stream_begin(m->e, 0);
 	struct zse_op op;
 
 	if (!c)
@@ -133,7 +132,7 @@ u32 model_submit(struct model *m, u32 slot, u32 version, u32 *zone, bool *kick)
 	c->born = 1;
 	zse_chunk_add(m->e, c, slot, 0);
 	m->pages[c->id] = model_page(slot, version);
-	c = zse_stream_end(m->e, 0, &flags);
+	c = zse_stream_end(m->e, 0);
 	if (!c || !zse_append_start(m->e, c, &op, 1))
 		model_broken("no zone");
 	*zone = op.zone;
