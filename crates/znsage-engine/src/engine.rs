@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::callbacks::{self, Callbacks};
 use crate::config::{Config, Policy, Refusal, Victim};
 use crate::handed::{
-    Added, Append, AppendEnd, Chunk, Ended, Failed, Filled, Finish, GcRead, Look,
-    Oddity, Op, Read, ReadHold, Reset,
+    Added, Append, AppendEnd, Chunk, Ended, Failed, Filled, Finish, GcRead, Look, Oddity, Op, Read,
+    ReadHold, Reset,
 };
 use crate::sys::{
     self, znsage_page as PageOwner, zse_op, zse_run, zse_stats, zse_stream_info, zse_window,

@@ -71,14 +71,7 @@ pub struct znsage_page {
 impl znsage_page {
     /// A page of which no more is known than the CPU.
     pub fn of_cpu(cpu: u32) -> Self {
-        znsage_page {
-            cgroup: 0,
-            cpu,
-            life: NONE,
-            usual: NONE,
-            workingset: false,
-            active: false,
-        }
+        znsage_page { cgroup: 0, cpu, life: NONE, usual: NONE, workingset: false, active: false }
     }
 }
 

@@ -6,8 +6,8 @@
 use std::collections::{HashSet, VecDeque};
 
 use znsage_engine::{
-    Append, Config, Engine, Entry, Failed, Filled, Finish, GcRead, PageOwner, Policy,
-    Read, ReadHold, Reset, Stats, Victim, DEPTH, NONE,
+    Append, Config, Engine, Entry, Failed, Filled, Finish, GcRead, PageOwner, Policy, Read,
+    ReadHold, Reset, Stats, Victim, DEPTH, NONE,
 };
 
 use crate::device::{Device, Fate, Page};

@@ -13,9 +13,7 @@ use znsage_engine::Read;
 use packed::Packing;
 pub(crate) use place::default_chunk;
 pub use state::Znsage;
-use state::{
-    Placement, Reading, APPENDED, FILLED, FINISHED, GC_READ, READ, RESET, UNPACKED,
-};
+use state::{Placement, Reading, APPENDED, FILLED, FINISHED, GC_READ, READ, RESET, UNPACKED};
 
 use super::media::Zoned;
 use super::{In, Packed, SlotSource, System, SystemCounters, SystemStats, Taken, Wrong};
