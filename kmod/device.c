@@ -191,7 +191,8 @@ static int make_io(struct znsage_device *zd)
 	int err;
 
 	zd->junk = alloc_page(GFP_KERNEL);
-	if (!zd->junk)
+	zd->header = alloc_page(GFP_KERNEL | __GFP_ZERO);
+	if (!zd->junk || !zd->header)
 		return -ENOMEM;
 	err = bioset_init(&zd->read_bios, BIO_POOL, znsage_read_pad,
 			  BIOSET_NEED_RESCUER);
@@ -245,6 +246,8 @@ static void device_free(struct znsage_device *zd)
 	bioset_exit(&zd->read_bios);
 	if (zd->junk)
 		__free_page(zd->junk);
+	if (zd->header)
+		__free_page(zd->header);
 	chunks_free(zd);
 	znsage_crypt_end(zd);
 	znsage_compress_end(zd);

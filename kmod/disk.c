@@ -3,6 +3,7 @@
  * The disk /dev/znsageN. Bios and notifications of freed slots arrive here.
  */
 #include <linux/blkdev.h>
+#include <linux/highmem.h>
 
 #include "znsage.h"
 
@@ -20,6 +21,8 @@ static void discard(struct znsage_device *zd, struct bio *bio)
 
 	if (slot < end)
 		trace_znsage_slot_free(zd->index, slot, end - slot);
+	if (!slot && end)
+		clear_highpage(zd->header);
 	for (; slot < end; slot++) {
 		kick |= zse_free(zd->engine, slot);
 		if (!(slot % 4096))

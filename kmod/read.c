@@ -323,9 +323,14 @@ void znsage_read_on(struct znsage_device *zd, struct bio *bio, bool wait)
 		u32 max = run.iter.bi_size / PAGE_SIZE, nr = 1;
 		enum zse_read what;
 
+		if (!slot) {
+			copy_page_to(bio, run.iter, zd->header);
+			znsage_io_now(bio);
+			bio_advance_iter(bio, &run.iter, PAGE_SIZE);
+			continue;
+		}
 		if (zd->compressor)
 			max = 1;
-
 		what = zse_read_begin(zd->engine, slot, max, &run.blocks,
 				      &kick);
 		switch (what) {

@@ -204,6 +204,12 @@ struct znsage_device {
 	u32 pack;			/* blocks of the engine in a page */
 	u32 nr_write_streams;		/* of the device below, with FDP */
 	u32 nr_slots;
+	/*
+	 * What slot 0 holds: mkswap's header, which the kernel never swaps to.
+	 * It is not on the device below, where tools would find the UUID and
+	 * type of the swap area a second time.
+	 */
+	struct page *header;
 	u32 nr_streams;			/* the most that any policy gets */
 	u32 deadline_us;
 	bool claimed;		/* detach has begun; under disk->open_mutex */
