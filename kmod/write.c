@@ -448,18 +448,6 @@ static bool pages_are_whole(struct bio *bio)
 	return true;
 }
 
-/* Keep the header that @bio begins with. Returns true if that is all of it. */
-static bool write_header(struct znsage_device *zd, struct bio *bio)
-{
-	copy_highpage(zd->header, bio_page(bio));
-	znsage_io_now(bio);
-	bio_advance_iter_single(bio, &bio->bi_iter, PAGE_SIZE);
-	if (bio->bi_iter.bi_size)
-		return false;
-	bio_endio(bio);
-	return true;
-}
-
 /**
  * znsage_write() - start a swap-out bio
  * @zd:	 device; the caller has a reference on its queue
@@ -481,7 +469,7 @@ void znsage_write(struct znsage_device *zd, struct bio *bio)
 		bio_endio(bio);
 		return;
 	}
-	if (!bio->bi_iter.bi_sector && write_header(zd, bio))
+	if (!bio->bi_iter.bi_sector && znsage_header_write(zd, bio))
 		return;
 	znsage_slow_down(zd);
 	do {

@@ -336,6 +336,7 @@ u8 znsage_frames_recall(struct znsage_device *zd, struct page *page,
 void znsage_frames_forget(struct znsage_device *zd, struct page *page);
 
 /* disk.c */
+bool znsage_header_write(struct znsage_device *zd, struct bio *bio);
 int znsage_disk_add(struct znsage_device *zd);
 int znsage_disk_claim(struct znsage_device *zd);
 
