@@ -149,7 +149,7 @@ test-engine: stress checked ## the engine: parts, stress under sanitizers, prope
 
 # docs/dev/locking.md says what is checked.
 test-model: checked ## the engine's lock-free parts in a model checker
-	cargo test --workspace --test model --test buffer --test kmod --test allocations
+	cargo test --workspace --test model --test kmod --test allocations
 
 # Without a browser, test-rust skips these.
 test-report: checked ## pages of `znsage report` in a headless Chromium, metrics by promtool

@@ -179,6 +179,7 @@ bool zse_limit_append(struct zse_engine *e, u32 blocks)
  */
 bool zone_has_no_room(const struct zse_engine *e, const struct zse_chunk *c)
 {
+	zp_assert_held(&e->lock);
 	return !room_for(e, c) ||
 	       e->nr_state[ZSE_ZONE_EMPTY] <= flow_kept_zones(e) ||
 	       e->streams[c->stream].over_share;
@@ -243,6 +244,7 @@ u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c)
 	u32 nr, most = room_for(e, c), data, blocks, rest, *open;
 	struct zse_zone *z;
 
+	zp_assert_held(&e->lock);
 	open = most ? zone_open(e, c) : NULL;
 	if (!open)
 		return ZSE_NONE;
@@ -285,6 +287,7 @@ bool zone_swap_for_gc(struct zse_engine *e)
 	struct zse_stripe *gc = &e->gc.stripe;
 	u32 *least = &gc->zone[0], *best = NULL, room, i, k;
 
+	zp_assert_held(&e->lock);
 	for (k = 1; k < gc->nr; k++)
 		if (zone_room(e, gc->zone[k]) < zone_room(e, *least))
 			least = &gc->zone[k];
@@ -313,6 +316,7 @@ void zone_leave_stripes(struct zse_engine *e, u32 zone)
 {
 	u32 i;
 
+	zp_assert_held(&e->lock);
 	for (i = 0; i < e->max_streams; i++)
 		if (stripe_forget(&e->streams[i].stripe, zone))
 			e->flow.open_room -= zone_room(e, zone);
@@ -322,6 +326,7 @@ void zone_leave_stripes(struct zse_engine *e, u32 zone)
 /* Nothing more is to be written to @zone, whatever its state. */
 void zone_take_out(struct zse_engine *e, u32 zone)
 {
+	zp_assert_held(&e->lock);
 	zone_leave_stripes(e, zone);
 	if (e->zones[zone].state == ZSE_ZONE_OPEN)
 		zone_close(e, zone);

@@ -24,6 +24,7 @@ bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,
 {
 	const struct zse_stream *st = &e->streams[c->stream];
 
+	zp_assert_held(&e->lock);
 	if (!c->gc) {
 		/* The stream's key may have changed while the chunk filled. */
 		c->mixed |= st->mixed || c->key != st->key;
@@ -60,6 +61,7 @@ bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,
 void chunk_wait(struct zse_engine *e, struct zse_chunk *c,
 		struct list_head *list, bool head)
 {
+	zp_assert_held(&e->lock);
 	if (head)
 		list_add(&c->link, list);
 	else
@@ -75,6 +77,7 @@ void chunk_wait(struct zse_engine *e, struct zse_chunk *c,
  */
 void chunk_stall(struct zse_engine *e, struct zse_chunk *c)
 {
+	zp_assert_held(&e->lock);
 	if (zone_has_no_room(e, c)) {
 		e->counters.stalls++;
 		e->streams[c->stream].stalls++;

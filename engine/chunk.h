@@ -9,7 +9,6 @@
 u32 pool_words(const struct zse_config *cfg);
 u32 pool_used(const struct zse_engine *e);
 void chunk_release(struct zse_engine *e, struct zse_chunk *c);
-bool chunk_copied(struct zse_engine *e, struct zse_chunk *c);
 
 /* chunk.c; with the engine lock */
 bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,

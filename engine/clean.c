@@ -7,8 +7,7 @@
  * as many of these as GC has lanes. Successive chunks are filled from different
  * victims, so that parallel reads do not all go to the same dies.
  *
- * A chunk goes to a lane of its class of survivors. Until it is written,
- * swap-in copies pages from it.
+ * A chunk goes to a lane of its class of survivors.
  */
 #include "gc.h"
 
@@ -63,6 +62,7 @@ static bool flow_gc_update(struct zse_engine *e)
 		   e->nr_state[ZSE_ZONE_DRAINED] +
 		   e->nr_state[ZSE_ZONE_RESETTING] - share_others_victims(e);
 
+	zp_assert_held(&e->lock);
 	if (soon < f->low)
 		f->gc_running = true;
 	else if (soon >= f->high)
@@ -86,6 +86,7 @@ static bool gc_update(struct zse_engine *e)
 /* Do chunks wait for which GC would find another victim? */
 bool clean_find_victim(struct zse_engine *e)
 {
+	zp_assert_held(&e->lock);
 	return !list_empty(&e->pool.stalled) && gc_update(e) &&
 	       victim_by_rule(e, flow_gc_room(e), e->flow.gc_running ||
 			      e->share.gc_only) != ZSE_NONE;
@@ -99,6 +100,7 @@ bool clean_begin_failed(struct zse_engine *e)
 {
 	u32 room = flow_gc_room(e), best = ZSE_NONE, least = ZSE_NONE, i;
 
+	zp_assert_held(&e->lock);
 	if (!e->recovery.nr_failed || list_empty(&e->pool.gc_free))
 		return false;
 	for (i = 0; i < e->cfg.nr_zones; i++) {
@@ -232,6 +234,7 @@ static u32 next_to_read(const struct zse_engine *e, const struct zse_chunk *c)
 /* Is there a victim that GC can read into a new chunk now? */
 bool clean_can_read(struct zse_engine *e)
 {
+	zp_assert_held(&e->lock);
 	return !list_empty(&e->pool.gc_free) && !flow_gc_waits(e) &&
 	       next_to_read(e, NULL) != ZSE_NONE;
 }
@@ -283,10 +286,6 @@ static u32 read_out(struct zse_engine *e, u32 zone, struct zse_chunk *c)
 		entry->slot = slot;
 		entry->expect = block;
 		entry->page = c->nr;
-		if (!c->nr || block < c->low)
-			c->low = block;
-		if (!c->nr || block > c->high)
-			c->high = block;
 		c->nr++;
 	}
 	return at;
@@ -324,21 +323,20 @@ bool clean_fill(struct zse_engine *e, struct zse_op *op)
 
 	for (;;) {
 		u32 zone, nr, cursor;
-		bool last;
+		bool last, ready;
 
 		begin_victim(e);
 		zp_lock(&e->lock, flags);
 		zone = prepare(e, &c);
 		if (zone == ZSE_NONE)
 			break;
-		if (e->cfg.pack && packed_window(e, zone, c, op)) {
-			e->gc.next_victim++;
-			zp_unlock(&e->lock, flags);
-			return true;
-		}
 		if (e->cfg.pack) {
-			c = NULL;
+			ready = packed_window(e, zone, c, op);
+			e->gc.next_victim += ready;
 			zp_unlock(&e->lock, flags);
+			if (ready)
+				return true;
+			c = NULL;
 			continue;
 		}
 		nr = c->nr;
@@ -362,10 +360,7 @@ bool clean_fill(struct zse_engine *e, struct zse_op *op)
 	if (!c)
 		return false;
 
-	op->kind = ZSE_OP_READ;
-	op->chunk = c;
-	op->first = 0;
-	op->nr = c->nr;
+	*op = (struct zse_op){ .kind = ZSE_OP_READ, .chunk = c, .nr = c->nr };
 	return true;
 }
 
@@ -381,7 +376,6 @@ bool zse_gc_read_done(struct zse_engine *e, struct zse_chunk *c)
 	unsigned long flags;
 
 	zp_lock(&e->lock, flags);
-	c->loaded = true;
 	chunk_wait(e, c, &e->pool.gc_ready, false);
 	zp_unlock(&e->lock, flags);
 	return true;

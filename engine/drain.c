@@ -53,6 +53,7 @@ void zone_check_drained(struct zse_engine *e, u32 zone)
 {
 	struct zse_zone *z = &e->zones[zone];
 
+	zp_assert_held(&e->lock);
 	if (z->state != ZSE_ZONE_VICTIM || z->moving || z->windows ||
 	    clean_is_reading(e, zone))
 		return;
@@ -71,6 +72,7 @@ void zone_moved(struct zse_engine *e, u32 zone, u32 blocks)
 {
 	struct zse_zone *z = &e->zones[zone];
 
+	zp_assert_held(&e->lock);
 	zp_warn(z->moving < blocks);
 	z->moving -= blocks;
 	zone_check_drained(e, zone);
@@ -81,6 +83,7 @@ void victim_begin(struct zse_engine *e, u32 zone, u32 class)
 {
 	struct zse_zone *z = &e->zones[zone];
 
+	zp_assert_held(&e->lock);
 	zone_set_state(e, zone, ZSE_ZONE_VICTIM);
 	z->cursor = 0;
 	z->kept = false;
@@ -95,6 +98,7 @@ void clean_read_out(struct zse_engine *e, u32 zone)
 {
 	u32 i = 0;
 
+	zp_assert_held(&e->lock);
 	while (e->gc.victims[i] != zone)
 		i++;
 	zp_store(&e->gc.nr_victims, e->gc.nr_victims - 1);
@@ -109,6 +113,7 @@ void gc_moved(struct zse_engine *e, struct zse_chunk *c)
 	struct zse_stream *st = &e->streams[c->stream];
 	u32 i;
 
+	zp_assert_held(&e->lock);
 	e->counters.chunks++;
 	e->counters.gc_blocks += c->nr_blocks;
 	e->counters.padding_blocks += c->nr_padding;

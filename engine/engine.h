@@ -206,13 +206,7 @@ struct zse_chunk {
 	u32 retries;
 	u32 nr_charged;		/* of swap-out: blocks in flow.in_flight */
 	u32 nr_claimed;		/* of GC, packed: blocks being read */
-	/*
-	 * Of GC: its first and last block; where pages are packed, the first
-	 * block of its window, and how many are read.
-	 */
-	u32 low, high;
-	u32 readers;		/* swap-ins that copy from it */
-	bool loaded;		/* GC has read its pages into memory */
+	u32 low, high;		/* of its window, the first; how many are read */
 	bool mixed;		/* may hold pages of other keys */
 	u32 lane;		/* of the stripe, see stripe.c */
 
@@ -266,6 +260,7 @@ struct zse_op {
 	u32 from;
 	u32 blocks;
 	u32 padding;
+	bool no_room;		/* of ZSE_OP_FAIL: for want of a zone, else errors */
 };
 
 struct zse_engine;
@@ -284,12 +279,10 @@ u32 zse_gc_chunks(const struct zse_config *cfg);
 
 /* Swap-out: fill a chunk, take it when it is to be sent, append it. */
 u32 zse_place(struct zse_engine *e, const struct znsage_page *page);
-struct zse_chunk *zse_stream_begin(struct zse_engine *e, u32 stream,
-				   unsigned long *flags);
+struct zse_chunk *zse_stream_begin(struct zse_engine *e, u32 stream);
 u32 zse_chunk_add(struct zse_engine *e, struct zse_chunk *c, u32 slot, u8 past);
 bool zse_fill(struct zse_engine *e, u32 slot, u64 word, bool *kick);
-struct zse_chunk *zse_stream_end(struct zse_engine *e, u32 stream,
-				 unsigned long *flags);
+struct zse_chunk *zse_stream_end(struct zse_engine *e, u32 stream);
 struct zse_chunk *zse_stream_flush(struct zse_engine *e, u32 stream);
 struct zse_chunk *zse_stream_take(struct zse_engine *e, u32 stream,
 				  u64 born_before);
@@ -361,17 +354,14 @@ enum zse_read {
 	ZSE_READ_BLOCK,		/* read *run, then zse_read_end() */
 	ZSE_READ_BUSY,		/* being written: copy it, see zse_write_of() */
 	ZSE_READ_LOST,		/* the data is gone: an I/O error */
-	ZSE_READ_BUFFER,	/* copy a page of GC's, then zse_buffer_end() */
 };
 
 /**
  * struct zse_run - consecutive blocks of one zone
  * @block: the first block
- * @nr:	   number of pages; 1 for ZSE_READ_BUFFER
+ * @nr:	   number of pages
  * @len:   number of blocks that the first one takes
  * @blocks: number of blocks that all take
- * @chunk: for ZSE_READ_BUFFER: the GC chunk that has the block in memory
- * @page:  index of the block's buffer in @chunk
  * @word:  for ZSE_READ_FILLED; 0 if nothing was written to the slot
  */
 struct zse_run {
@@ -379,8 +369,6 @@ struct zse_run {
 	u32 nr;
 	u32 len;
 	u32 blocks;
-	struct zse_chunk *chunk;
-	u32 page;
 	u64 word;
 };
 
@@ -388,7 +376,6 @@ enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 max,
 			     struct zse_run *run, bool *kick);
 bool zse_block_lost(const struct zse_engine *e, u32 block);
 bool zse_read_end(struct zse_engine *e, u32 block);
-bool zse_buffer_end(struct zse_engine *e, const struct zse_run *run);
 struct zse_chunk *zse_write_of(struct zse_engine *e, u32 slot, u32 *index);
 void zse_read_failed(struct zse_engine *e, u32 nr);
 void zse_read_worked(struct zse_engine *e);

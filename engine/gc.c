@@ -304,6 +304,7 @@ static void fail_chunk(struct zse_engine *e, struct zse_chunk *c,
 	op->chunk = c;
 	op->first = c->done;
 	op->nr = c->nr - c->done;
+	op->no_room = c->retries <= ZSE_MAX_RETRIES;
 }
 
 /* What zse_next_op() does after a look under the lock. */

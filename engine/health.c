@@ -83,6 +83,7 @@ void zone_health_event(struct zse_engine *e, struct zse_zone *z,
 	u32 *nr = &e->recovery.nr_failed, *gone = &e->recovery.nr_gone;
 	bool failed = zone_is_failed(z), was_gone = zone_is_gone(z);
 
+	zp_assert_held(&e->lock);
 	zp_store8(&z->health, next_health[z->health][what]);
 	zp_store(gone, *gone + zone_is_gone(z) - was_gone);
 	if (z->state != ZSE_ZONE_RETIRED)
@@ -95,6 +96,7 @@ void zone_health_event(struct zse_engine *e, struct zse_zone *z,
 void zone_set_place(struct zse_engine *e, struct zse_zone *z,
 		    enum zse_place place)
 {
+	zp_assert_held(&e->lock);
 	e->recovery.nr_held += (place == ZSE_PLACE_HELD) -
 			       (z->place == ZSE_PLACE_HELD);
 	z->place = place;

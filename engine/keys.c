@@ -155,6 +155,7 @@ u32 keys_sharing(const struct zse_engine *e)
 {
 	u32 nr = 0, i;
 
+	zp_assert_held(&e->lock);
 	for (i = 0; i < e->max_streams; i++)
 		if (e->streams[i].nr_keys > 1)
 			nr += e->streams[i].nr_keys;
@@ -166,6 +167,7 @@ void keys_clear(struct zse_engine *e)
 {
 	u32 i;
 
+	zp_assert_held(&e->lock);
 	for (i = 0; i < ZSE_KEYS; i++)
 		key_drop(e, &e->placement.keys[i]);
 	for (i = 0; i < e->max_streams; i++) {

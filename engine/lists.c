@@ -118,6 +118,7 @@ void census_drop(struct zse_engine *e, struct zse_zone *z)
 {
 	struct zse_census *cs = &e->census;
 
+	zp_assert_held(&e->lock);
 	if (z->list == ZSE_NONE)
 		return;
 	count_parts(e, z - e->zones, -1);

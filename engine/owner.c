@@ -23,6 +23,7 @@ void share_count_live(struct zse_engine *e, struct zse_zone *z)
 	u64 *live = &e->share.of[share_owner(z)].live;
 	u32 now = zp_load(&z->live);
 
+	zp_assert_held(&e->lock);
 	*live = *live - z->counted + now;
 	z->counted = now;
 }
@@ -43,6 +44,7 @@ static void count_victims(struct zse_engine *e, u32 owner, int more)
 /* @stream owns @z from now on; ZSE_NONE: no stream does. */
 void share_own(struct zse_engine *e, struct zse_zone *z, u32 stream)
 {
+	zp_assert_held(&e->lock);
 	if (z->owner != ZSE_NONE)
 		e->streams[z->owner].nr_zones--;
 	if (z->state == ZSE_ZONE_VICTIM)
@@ -63,6 +65,7 @@ void share_zone_state(struct zse_engine *e, struct zse_zone *z,
 {
 	struct zse_stream *st;
 
+	zp_assert_held(&e->lock);
 	count_victims(e, share_owner(z), (to == ZSE_ZONE_VICTIM) -
 				      (z->state == ZSE_ZONE_VICTIM));
 	if (e->share.on)
@@ -82,6 +85,7 @@ void share_open(struct zse_engine *e, struct zse_zone *z,
 {
 	u32 owner = c->gc ? c->owner : c->stream;
 
+	zp_assert_held(&e->lock);
 	if (!e->share.on)
 		return;
 	if (!c->gc)
@@ -91,5 +95,6 @@ void share_open(struct zse_engine *e, struct zse_zone *z,
 
 void share_gc_ended(struct zse_engine *e, const struct zse_chunk *c)
 {
+	zp_assert_held(&e->lock);
 	e->share.of[c->owner].chunks--;
 }

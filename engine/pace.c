@@ -41,6 +41,7 @@ static u64 left_to_read(const struct zse_engine *e)
  */
 bool flow_gc_waits(const struct zse_engine *e)
 {
+	zp_assert_held(&e->lock);
 	return zp_load(&e->flow.pace) && !e->flow.credit && e->flow.gc_on &&
 	       zp_load(&e->flow.in_flight) && list_empty(&e->pool.stalled) &&
 	       flow_room(e) >= batch_blocks(&e->cfg);
@@ -52,6 +53,7 @@ void flow_swapped_out(struct zse_engine *e, u32 blocks)
 	u64 room, more, most = (u64)AHEAD * batch_blocks(&e->cfg);
 	u32 pace = zp_load(&e->flow.pace);
 
+	zp_assert_held(&e->lock);
 	if (!e->gc.nr_victims || !pace)
 		return;
 	room = zp_div(flow_room(e) * pace, 100);
@@ -70,6 +72,7 @@ void flow_gc_read(struct zse_engine *e, u32 blocks)
 {
 	u64 *credit = &e->flow.credit;
 
+	zp_assert_held(&e->lock);
 	*credit = *credit > blocks ? *credit - blocks : 0;
 }
 

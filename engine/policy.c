@@ -18,18 +18,8 @@ static u32 cpu_place(struct zse_engine *e, const struct znsage_page *page)
 	return page->cpu % zp_load(&e->placement.nr_streams);
 }
 
-/* The key of a page without a known owner. */
+/* The key of a page without a known cgroup. */
 #define NOBODY	1
-
-static u32 process_place(struct zse_engine *e, const struct znsage_page *page)
-{
-	return znsage_stream_of(e, page->process ? page->process : NOBODY);
-}
-
-static u32 vma_place(struct zse_engine *e, const struct znsage_page *page)
-{
-	return znsage_stream_of(e, page->mapping ? page->mapping : NOBODY);
-}
 
 static u32 cgroup_place(struct zse_engine *e, const struct znsage_page *page)
 {
@@ -51,18 +41,6 @@ static const struct znsage_policy policy_single = {
 static const struct znsage_policy policy_cpu = {
 	.name = "cpu",
 	.place = cpu_place,
-};
-
-static const struct znsage_policy policy_process = {
-	.name = "process",
-	.streams = ZNSAGE_NONE,
-	.place = process_place,
-};
-
-static const struct znsage_policy policy_vma = {
-	.name = "vma",
-	.streams = ZNSAGE_NONE,
-	.place = vma_place,
 };
 
 static const struct znsage_policy policy_cgroup = {
@@ -134,8 +112,6 @@ static const struct znsage_policy policy_heat = {
 const struct znsage_policy *const zse_builtin_policies[] = {
 	&policy_single,
 	&policy_cpu,
-	&policy_process,
-	&policy_vma,
 	&policy_cgroup,
 	&policy_heat,
 	NULL

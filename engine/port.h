@@ -18,6 +18,8 @@
  *              zp_lock_init(zp_lock_t *)
  *              zp_lock(zp_lock_t *, flags)	flags: unsigned long, by name;
  *              zp_unlock(zp_lock_t *, flags)	safe in any context
+ *              zp_assert_held(zp_lock_t *)	checks in debug builds that somebody
+ *						has the lock
  *              zp_acquires(lock), zp_releases(lock)
  *						mark a function that returns
  *						with the lock, or without it

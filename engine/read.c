@@ -39,71 +39,6 @@ static void count_read(struct zse_engine *e, struct zse_zone *z, u32 nr)
 		zp_count(&shard_of(e)->stream[stream].read_blocks, nr);
 }
 
-/*
- * The entry of @c with @block, if it is in memory and not appended, or NULL.
- * GC reads a victim from its first block to its last, so few chunks have a
- * range with @block in it. Nothing but @c->loaded may be read before that is
- * set: clean_fill() adds entries without the lock.
- */
-static const struct zse_entry *chunk_find(const struct zse_chunk *c, u32 block)
-{
-	u32 i;
-
-	if (!c->loaded || block < c->low || block > c->high)
-		return NULL;
-	for (i = c->done; i < c->nr; i++)
-		if (c->entries[i].expect == block)
-			return &c->entries[i];
-	return NULL;
-}
-
-/*
- * Does GC have @run's first block in memory? If so, hold its chunk until the
- * caller has copied the page. Entries whose append has ended do not count:
- * while the chunk waits to append the rest or to be put, the zone they came
- * from may have been reset and written again. A block that could not be read
- * has no page, and one that was lost left the map before the chunk was loaded.
- * A block has one slot until its zone is reset, so the entry is of @slot; were
- * it not, the device still has the page.
- */
-static bool clean_buffer(struct zse_engine *e, u32 slot, struct zse_run *run)
-{
-	u32 i;
-
-	for (i = 0; i < e->cfg.nr_gc_chunks; i++) {
-		struct zse_chunk *c = &e->chunks[e->cfg.nr_chunks + i];
-		const struct zse_entry *entry = chunk_find(c, run->block);
-
-		if (!entry)
-			continue;
-		if (entry->page == ZSE_NONE || !map_is(e, slot, run->block) ||
-		    zp_warn(entry->slot != slot))
-			return false;
-		c->readers++;
-		run->nr = 1;
-		run->chunk = c;
-		run->page = entry->page;
-		e->counters.gc_read_hits++;
-		return true;
-	}
-	return false;
-}
-
-/* If GC has the first page in memory, reduce the run to that page. */
-static enum zse_read read_from(struct zse_engine *e, const struct zse_zone *z,
-			       u32 slot, struct zse_run *run)
-{
-	unsigned long flags;
-	bool found;
-
-	if (e->cfg.pack || zp_load(&z->state) != ZSE_ZONE_VICTIM)
-		return ZSE_READ_BLOCK;
-	zp_lock(&e->lock, flags);
-	found = clean_buffer(e, slot, run);
-	zp_unlock(&e->lock, flags);
-	return found ? ZSE_READ_BUFFER : ZSE_READ_BLOCK;
-}
-
 /**
  * zse_read_begin() - find the pages of slots
  * @e:	  engine
@@ -113,9 +48,8 @@ static enum zse_read read_from(struct zse_engine *e, const struct zse_zone *z,
  *	  as far as they are consecutive on the device
  * @kick: set to true if zse_next_op() may have something new, else untouched
  *
- * After ZSE_READ_BLOCK or ZSE_READ_BUFFER, the zone is not reset until
- * zse_read_end() or zse_buffer_end(). This counts the reader before it looks at
- * the map again. A reset looks at the readers after it has seen that the map
+ * After ZSE_READ_BLOCK, the zone is not reset until zse_read_end(). This counts
+ * the reader before it looks at the map again. A reset looks at the readers after it has seen that the map
  * has no block of the zone (live is 0). Both have a full barrier in between.
  * Any other answer is for @slot alone.
  *
@@ -127,7 +61,6 @@ enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 max,
 	for (;;) {
 		u32 b = ref_block(map_get(e, slot));
 		struct zse_zone *z;
-		enum zse_read from;
 
 		if (b == ZSE_LOST)
 			return ZSE_READ_LOST;
@@ -142,33 +75,14 @@ enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 max,
 		zp_add(&z->readers, 1);
 		run->block = b;
 		if (run_length(e, slot, max, run) && !zone_is_gone(z)) {
-			from = read_from(e, z, slot, run);
 			count_read(e, z, run->nr);
-			return from;
+			return ZSE_READ_BLOCK;
 		}
 		if (zse_read_end(e, b))
 			*kick = true;
 		if (run->nr)
 			return ZSE_READ_LOST;
 	}
-}
-
-/**
- * zse_buffer_end() - a page was copied out of GC's buffer
- * @e:	 engine
- * @run: as set by zse_read_begin()
- *
- * Return: true if zse_next_op() may have something new.
- */
-bool zse_buffer_end(struct zse_engine *e, const struct zse_run *run)
-{
-	unsigned long flags;
-	bool more;
-
-	zp_lock(&e->lock, flags);
-	more = chunk_copied(e, run->chunk);
-	zp_unlock(&e->lock, flags);
-	return zse_read_end(e, run->block) || more;
 }
 
 /**

@@ -71,6 +71,7 @@ void recover_gc_append_failed(struct zse_engine *e, u64 now)
 {
 	struct zse_recovery *r = &e->recovery;
 
+	zp_assert_held(&e->lock);
 	if (list_empty(&e->pool.stalled))
 		return;
 	if (!zp_load(&r->vain))
@@ -98,6 +99,7 @@ void recover_fail_waiting(struct zse_engine *e, u64 now)
 	u32 vain = zp_load(&r->vain);
 	bool slow = vain > ZSE_MAX_RETRIES && now > r->vain_since + VAIN_NS;
 
+	zp_assert_held(&e->lock);
 	if (vain < e->cfg.nr_zones && !slow)
 		return;
 	zp_store(&r->vain, 0);
@@ -117,6 +119,7 @@ void recover_append_failed(struct zse_engine *e, struct zse_zone *z)
 	struct zse_recovery *r = &e->recovery;
 	bool outage = r->errors_in_row >= ZSE_MAX_RETRIES, round = false;
 
+	zp_assert_held(&e->lock);
 	zp_store(&r->errors_in_row, r->errors_in_row + 1);
 	zp_store(&r->failing, true);
 	e->counters.write_errors++;
@@ -131,6 +134,7 @@ void recover_append_worked(struct zse_engine *e)
 {
 	struct zse_recovery *r = &e->recovery;
 
+	zp_assert_held(&e->lock);
 	zp_store(&r->failing, false);
 	zp_store(&r->errors_in_row, 0);
 	if (!r->gap)
@@ -149,6 +153,7 @@ void recover_refused(struct zse_engine *e, u32 blocks)
 {
 	struct zse_recovery *r = &e->recovery;
 
+	zp_assert_held(&e->lock);
 	if (!zp_load(&r->failing))
 		zp_store64(&r->refused, r->refused + blocks);
 }
@@ -163,6 +168,7 @@ void recover_move_failed(struct zse_engine *e, u32 zone, bool unread)
 	struct zse_zone *z = &e->zones[zone];
 	u64 wait = e->usable_blocks / 8, now = recover_demand(e);
 
+	zp_assert_held(&e->lock);
 	if (!wait)
 		wait = 1;
 	if (unread)
@@ -273,6 +279,7 @@ static void round_begin(struct zse_engine *e, bool last_resort)
  */
 void recover_retry(struct zse_engine *e)
 {
+	zp_assert_held(&e->lock);
 	if (e->recovery.wanted)
 		round_begin(e, false);
 }
@@ -286,6 +293,7 @@ bool recover_last_resort(struct zse_engine *e)
 {
 	u32 i;
 
+	zp_assert_held(&e->lock);
 	if (!round_schedule(e))
 		return false;
 	round_begin(e, true);

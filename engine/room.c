@@ -31,6 +31,7 @@ u32 flow_kept_zones(const struct zse_engine *e)
 {
 	u32 open = 0, i;
 
+	zp_assert_held(&e->lock);
 	for (i = 0; i < e->gc.stripe.nr; i++)
 		open += e->gc.stripe.zone[i] != ZSE_NONE;
 	/* GC's first zone may come from the reserve. */
@@ -45,6 +46,7 @@ bool zone_may_open(const struct zse_engine *e, bool gc)
 {
 	u32 kept_active = !gc && !e->shared && !stripe_is_open(&e->gc.stripe);
 
+	zp_assert_held(&e->lock);
 	if (e->nr_state[ZSE_ZONE_EMPTY] <= (gc ? 0 : flow_kept_zones(e)))
 		return false;
 	return !e->cfg.max_active ||
@@ -57,6 +59,7 @@ bool zone_may_open(const struct zse_engine *e, bool gc)
  */
 void flow_lane_back(struct zse_engine *e)
 {
+	zp_assert_held(&e->lock);
 	if (e->gc.lanes < zse_gc_lanes(&e->cfg) &&
 	    e->nr_state[ZSE_ZONE_EMPTY] > flow_kept_zones(e) + 1)
 		e->gc.lanes++;
@@ -89,6 +92,7 @@ u32 flow_gc_room(const struct zse_engine *e)
 {
 	u32 zones = e->nr_state[ZSE_ZONE_EMPTY], taken = promised(e), room;
 
+	zp_assert_held(&e->lock);
 	if (!stripe_is_open(&e->gc.stripe) && !zone_may_open(e, true))
 		return 0;
 	if (zones > e->cfg.reserve)
@@ -102,6 +106,7 @@ u64 flow_room(const struct zse_engine *e)
 {
 	u64 empty = e->nr_state[ZSE_ZONE_EMPTY], room, taken;
 
+	zp_assert_held(&e->lock);
 	if (e->shared) {
 		room = stripe_room(e, &e->gc.stripe) +
 		       empty * e->cfg.zone_blocks;
@@ -150,6 +155,7 @@ void flow_default_watermarks(struct zse_engine *e)
 {
 	u32 low = e->flow.wanted_low, high = e->flow.wanted_high;
 
+	zp_assert_held(&e->lock);
 	if (!flow_watermarks(e, &low, &high)) {
 		high = 0;
 		flow_watermarks(e, &low, &high);

@@ -15,6 +15,7 @@ bool packed_window(struct zse_engine *e, u32 zone, struct zse_chunk *c,
 	struct zse_zone *z = &e->zones[zone];
 	u32 written = zp_load(&z->end), from = z->cursor, left;
 
+	zp_assert_held(&e->lock);
 	if (from >= written || !zp_load(&z->live)) {
 		clean_read_out(e, zone);
 		chunk_release(e, c);

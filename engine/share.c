@@ -100,6 +100,7 @@ bool share_of_zones(struct zse_engine *e, u32 stream)
 	u32 usable = e->cfg.nr_zones - e->nr_state[ZSE_ZONE_RETIRED];
 	u32 kept = e->flow.high + e->gc.stripe.nr, needed, all, owners, part;
 
+	zp_assert_held(&e->lock);
 	if (!e->share.on || e->share.suspended)
 		return true;
 	needed = zones_needed(e, stream, &all, &owners);
@@ -116,6 +117,7 @@ bool share_may_pass(const struct zse_engine *e, const struct zse_chunk *c)
 {
 	const struct zse_chunk *other;
 
+	zp_assert_held(&e->lock);
 	list_for_each_entry(other, &e->pool.stalled, link)
 		if (!e->share.on || other->stream == c->stream ||
 		    !e->streams[other->stream].over_share)

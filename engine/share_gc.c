@@ -48,6 +48,7 @@ static bool share_waits(const struct zse_engine *e)
  */
 bool share_wants_gc(const struct zse_engine *e)
 {
+	zp_assert_held(&e->lock);
 	return e->share.on && !e->share.suspended && zone_may_open(e, false) &&
 	       share_waits(e);
 }
@@ -88,6 +89,7 @@ static bool share_of_gc(const struct zse_engine *e, u32 owner)
 bool share_may_read(const struct zse_engine *e, const struct zse_zone *z,
 		    const struct zse_chunk *c)
 {
+	zp_assert_held(&e->lock);
 	if (!c)
 		return share_of_gc(e, share_owner(z));
 	return !e->share.on || c->owner == share_owner(z);
@@ -97,6 +99,7 @@ bool share_may_read(const struct zse_engine *e, const struct zse_zone *z,
 void share_gc_taken(struct zse_engine *e, struct zse_chunk *c,
 		    const struct zse_zone *z)
 {
+	zp_assert_held(&e->lock);
 	c->owner = share_owner(z);
 	e->share.of[c->owner].chunks++;
 }
@@ -118,6 +121,7 @@ void share_update_slow(struct zse_engine *e)
 	bool wait;
 	u32 i;
 
+	zp_assert_held(&e->lock);
 	if (!e->share.on)
 		return;
 	zp_store(&e->share.gc_left, several_owners(e) ?
@@ -136,6 +140,7 @@ u32 share_others_victims(const struct zse_engine *e)
 	const struct zse_chunk *c;
 	u32 first = ZSE_NONE, nr = e->nr_state[ZSE_ZONE_VICTIM];
 
+	zp_assert_held(&e->lock);
 	if (!e->share.on || list_empty(&e->pool.stalled))
 		return 0;
 	list_for_each_entry(c, &e->pool.stalled, link) {
@@ -173,6 +178,7 @@ u32 share_of_room(const struct zse_engine *e, const struct zse_zone *z,
  */
 void share_no_victim(struct zse_engine *e, bool none)
 {
+	zp_assert_held(&e->lock);
 	if (!e->share.gc_only)
 		return;
 	if (none ||
@@ -185,6 +191,7 @@ void share_no_victim(struct zse_engine *e, bool none)
 /* A last resort: let streams open zones beyond their share. */
 bool share_suspend(struct zse_engine *e)
 {
+	zp_assert_held(&e->lock);
 	if (!e->share.on || e->share.suspended)
 		return false;
 	e->share.suspended = true;
@@ -196,6 +203,7 @@ void share_clear(struct zse_engine *e)
 {
 	u32 i;
 
+	zp_assert_held(&e->lock);
 	for (i = 0; i < e->cfg.nr_zones; i++)
 		share_own(e, &e->zones[i], ZSE_NONE);
 	for (i = 0; i < e->max_streams; i++) {

@@ -143,6 +143,7 @@ struct zse_stripe {
 /* A source of appends. */
 struct zse_stream {
 	zp_lock_t lock;		/* guards the chunk and its entries */
+	unsigned long flags;	/* from zse_stream_begin() to its end */
 	struct zse_chunk *chunk;	/* being filled, or NULL */
 	u64 born;		/* of its first page, or 0; read anywhere */
 	u32 due;		/* it goes when @sent allows; read anywhere */

@@ -25,7 +25,6 @@
 	X(stalls)		/* swap-out chunks that waited for GC */ \
 	X(zones_dead)		/* reset without GC: no live block was left */ \
 	X(gc_zones)		/* emptied by GC */			\
-	X(gc_read_hits)		/* pages swapped in from GC's buffer */	\
 	X(policy_refused)	/* invalid answers of a policy */
 
 /* X(name): the present value. */

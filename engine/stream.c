@@ -97,31 +97,14 @@ static void chunk_reset(struct zse_chunk *c)
 	c->nr_padding = 0;
 }
 
-/*
- * Give @c, a chunk of GC, back to the pool; if swap-in copies from it, the last
- * reader does so. With the engine lock.
- */
+/* Give @c, a chunk of GC, back to the pool. With the engine lock. */
 void chunk_release(struct zse_engine *e, struct zse_chunk *c)
 {
-	c->loaded = false;
-	if (c->readers)
-		return;
+	zp_assert_held(&e->lock);
 	chunk_reset(c);
 	e->pool.gc_used--;
 	share_gc_ended(e, c);
 	list_add(&c->link, &e->pool.gc_free);
-}
-
-/*
- * A swap-in has copied a page from @c, a GC chunk. Returns true if that gave
- * the chunk back to the pool. With the engine lock.
- */
-bool chunk_copied(struct zse_engine *e, struct zse_chunk *c)
-{
-	if (--c->readers || c->loaded)
-		return false;
-	chunk_release(e, c);
-	return true;
 }
 
 /* ---- filling ---- */
@@ -174,18 +157,20 @@ static struct zse_chunk *chunk_begin(struct zse_engine *e, u32 stream)
  * zse_stream_begin() - lock a stream to add pages
  * @e:	    engine
  * @stream: from zse_place()
- * @flags:  for zse_stream_end(), which the caller must call in any case
+ *
+ * The caller must call zse_stream_end() in any case.
  *
  * Return: the chunk, with room for a page; or NULL if there is none. Then the
  * caller tries again after a zse_chunk_put().
  */
-struct zse_chunk *zse_stream_begin(struct zse_engine *e, u32 stream,
-				   unsigned long *flags)
+struct zse_chunk *zse_stream_begin(struct zse_engine *e, u32 stream)
 	zp_acquires(&e->streams[stream].lock)
 {
 	struct zse_stream *st = &e->streams[stream];
+	unsigned long flags;
 
-	zp_lock(&st->lock, *flags);
+	zp_lock(&st->lock, flags);
+	st->flags = flags;
 	if (!st->chunk)
 		st->chunk = chunk_begin(e, stream);
 	return st->chunk;
@@ -274,25 +259,24 @@ static bool chunk_grow(struct zse_engine *e, struct zse_stream *st)
  * zse_stream_end() - unlock a stream
  * @e:	    engine
  * @stream: stream
- * @flags:  from zse_stream_begin()
  *
  * If depth() appends of the stream are in flight, a full chunk goes on
  * filling until one ends, within what one append takes: zse_stream_due().
  *
  * Return: the chunk if it is full; the caller owns and appends it.
  */
-struct zse_chunk *zse_stream_end(struct zse_engine *e, u32 stream,
-				 unsigned long *flags)
+struct zse_chunk *zse_stream_end(struct zse_engine *e, u32 stream)
 	zp_releases(&e->streams[stream].lock)
 {
 	struct zse_stream *st = &e->streams[stream];
 	struct zse_chunk *c = st->chunk, *full = NULL;
+	unsigned long flags = st->flags;
 
 	if (c && c->nr == c->max && !chunk_grow(e, st))
 		full = chunk_leave(e, st);
 	else if (c && c->nr)
 		zp_store64(&st->born, c->born);
-	zp_unlock(&st->lock, *flags);
+	zp_unlock(&st->lock, flags);
 	return full;
 }
 

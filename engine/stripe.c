@@ -131,6 +131,7 @@ u32 stripe_take_left_open(struct zse_engine *e)
 	bool busy = false;
 	u32 i, k, zone;
 
+	zp_assert_held(&e->lock);
 	for (i = 0; e->left_open && i < e->max_streams; i++) {
 		struct zse_stripe *s = &e->streams[i].stripe;
 

@@ -127,6 +127,7 @@ void flow_append_sent(struct zse_engine *e, struct zse_chunk *c, u64 now)
 {
 	struct zse_flow *f = &e->flow;
 
+	zp_assert_held(&e->lock);
 	c->sent = now;
 	c->delivered = zp_load(&f->delivered);
 	if ((s32)(c->delivered - f->round_end) >= 0 &&

@@ -64,21 +64,10 @@ static void zone_count_retired(struct zse_engine *e, const struct zse_zone *z,
 	}
 }
 
-void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to)
+/* @z has come to the state @to: lists, and what begins anew. */
+static void zone_enter(struct zse_engine *e, struct zse_zone *z,
+		       enum zse_zone_state to)
 {
-	struct zse_zone *z = &e->zones[zone];
-
-	if (e->cfg.zone_event)
-		e->cfg.zone_event(e->cfg.host, zone, zone_state_names[z->state],
-				  zone_state_names[to]);
-	share_zone_state(e, z, to);
-	if (z->state == ZSE_ZONE_RETIRED || to == ZSE_ZONE_RETIRED)
-		zone_count_retired(e, z, to == ZSE_ZONE_RETIRED);
-	zp_store(&e->nr_state[z->state], e->nr_state[z->state] - 1);
-	zp_store(&e->nr_state[to], e->nr_state[to] + 1);
-	list_del_init(&z->link);
-	zp_store(&z->state, to);
-
 	switch (to) {
 	case ZSE_ZONE_EMPTY:
 		zp_store(&z->alloc, 0);
@@ -115,6 +104,24 @@ void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to)
 	default:
 		break;
 	}
+}
+
+void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to)
+{
+	struct zse_zone *z = &e->zones[zone];
+
+	zp_assert_held(&e->lock);
+	if (e->cfg.zone_event)
+		e->cfg.zone_event(e->cfg.host, zone, zone_state_names[z->state],
+				  zone_state_names[to]);
+	share_zone_state(e, z, to);
+	if (z->state == ZSE_ZONE_RETIRED || to == ZSE_ZONE_RETIRED)
+		zone_count_retired(e, z, to == ZSE_ZONE_RETIRED);
+	zp_store(&e->nr_state[z->state], e->nr_state[z->state] - 1);
+	zp_store(&e->nr_state[to], e->nr_state[to] + 1);
+	list_del_init(&z->link);
+	zp_store(&z->state, to);
+	zone_enter(e, z, to);
 }
 
 void zones_init(struct zse_engine *e)
@@ -183,6 +190,7 @@ void zone_close(struct zse_engine *e, u32 zone)
 {
 	struct zse_zone *z = &e->zones[zone];
 
+	zp_assert_held(&e->lock);
 	if (z->state == ZSE_ZONE_OPEN)
 		zone_set_state(e, zone, ZSE_ZONE_CLOSING);
 	/*
@@ -221,6 +229,7 @@ void zones_take_dead(struct zse_engine *e)
 {
 	u32 nr;
 
+	zp_assert_held(&e->lock);
 	if (e->dying == ZSE_NONE && zp_load(&e->dead) != ZSE_NONE)
 		e->dying = zp_xchg(&e->dead, ZSE_NONE);
 	for (nr = 0; e->dying != ZSE_NONE && nr < ZSE_TAKE_DEAD; nr++) {

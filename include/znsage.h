@@ -3,10 +3,10 @@
  * Policies for znsage. A policy decides which stream a swapped-out page goes
  * to, and which zone GC cleans next.
  *
- * A policy is a table of functions, like a TCP congestion control. A module
- * registers it. A device uses it once somebody writes its name to
- * /sys/block/znsageN/znsage/policy. The same source runs in the simulator:
- * `znsage sim run --policy-source FILE.c`. samples/ has one to start from.
+ * A policy is a table of functions, like a TCP congestion control. A device uses
+ * it once somebody writes its name to /sys/block/znsageN/znsage/policy. One of
+ * your own is a BPF program (<znsage.bpf.h>), or C for the simulator alone:
+ * `znsage sim run --policy-source FILE`. samples/ has some to start from.
  *
  * Terms. A *stream* writes zones of its own. If the pages of a stream live
  * equally long, they become stale together and GC has little to move. A *key*
@@ -37,16 +37,10 @@
 /* As many streams as there are classes of lives worth to keep apart. */
 #define ZNSAGE_LIVES		((u32)~1U)
 
-struct module;
 struct zse_engine;		/* a device, opaque */
 
 /**
  * struct znsage_page - a page to be swapped out
- * @process:	key of its mapping and the copies of that by fork; 0: unknown.
- *		The shared memory of a cgroup counts as one mapping, and so do
- *		the cgroup's pages that KSM merged.
- * @mapping:	key of its mapping (vma); 0: unknown. Shared and merged pages
- *		as for @process.
  * @cgroup:	number of its memory cgroup, as `stat -c %i` shows it for the
  *		cgroup's directory; 0: unknown
  * @cpu:	CPU that swaps it out
@@ -58,8 +52,6 @@ struct zse_engine;		/* a device, opaque */
  * @active:	it is on the active list; rarely, since reclaim takes it off
  */
 struct znsage_page {
-	u64 process;
-	u64 mapping;
 	u64 cgroup;
 	u32 cpu;
 	u32 life;
@@ -118,7 +110,6 @@ struct znsage_levels {
 /**
  * struct znsage_policy - a policy; all but @name and @place are optional
  * @name:	letters, digits, - and _
- * @owner:	THIS_MODULE
  * @streams:	streams wanted. 0: one for each CPU; ZNSAGE_NONE: as many as the
  *		device has zones to open, for znsage_stream_of(); ZNSAGE_LIVES:
  *		a few, for classes of lives. There may be fewer.
@@ -137,7 +128,8 @@ struct znsage_levels {
  * @cleaning:	GC begins (@begins) to clean @zone, or has ended. Must not call
  *		znsage_stream_of(): both take the same lock.
  *
- * Before any of these is called on a device, and after the last one:
+ * In the simulator, before any of these is called on a device, and after the
+ * last one:
  * @attach:	may sleep; returns what znsage_private() is to return, or NULL
  *		on failure
  * @detach:	may sleep
@@ -148,7 +140,6 @@ struct znsage_levels {
  */
 struct znsage_policy {
 	char name[ZNSAGE_POLICY_NAME];
-	struct module *owner;
 	u32 streams;
 	bool isolates;
 	u32 (*place)(struct zse_engine *dev, const struct znsage_page *page);
@@ -160,25 +151,22 @@ struct znsage_policy {
 	void (*detach)(struct zse_engine *dev, void *private_data);
 };
 
+#ifndef __KERNEL__
 /**
  * znsage_register_policy() - register a policy under its name
  * @policy: must stay valid until znsage_unregister_policy()
  *
- * Context: sleeps. Return: 0; -EINVAL: no valid name or no place(); -EEXIST:
- * the name is taken; -ENOMEM.
+ * Return: 0; -EINVAL: no valid name or no place(); -EEXIST: the name is taken;
+ * -ENOMEM.
  */
 int znsage_register_policy(struct znsage_policy *policy);
 
 /**
  * znsage_unregister_policy() - forget a policy
  * @policy: registered
- *
- * For the module's exit function. That cannot run while a device uses the
- * policy, since the device pins the module.
- *
- * Context: sleeps.
  */
 void znsage_unregister_policy(struct znsage_policy *policy);
+#endif
 
 /* A policy can call these in any context, but see @cleaning above. */
 

@@ -2,17 +2,160 @@
 /*
  * Appends: a chunk, or the part of it that a zone has room for, on its way to
  * the backing device, and what happens at its end. Chunks of swap-out (write.c)
- * and of GC (worker.c) are appended in the same way. An append that the device
- * refused for now is submitted again (retry.c).
+ * and of GC (worker.c) are appended in the same way.
  *
  * The append carries the very pages of the chunk, or their ciphertext, or what
  * they were packed into.
+ *
+ * Appends that the device cannot take just now. Before 6.10, sd emulates zone
+ * append and writes to a zone one request at a time. If the disk has no I/O
+ * scheduler that queues the next one, the block layer returns it. A drive may
+ * have as many zones open as it can, because another program writes to some.
+ * Before 6.12, root may lower max_sectors_kb below what an append needs. The
+ * zone is not to blame. So the same append is submitted again, to the same zone,
+ * when another append of the device has ended or after a delay; to the engine,
+ * it is still under way. An append that is refused for too long ends with its
+ * status, as an error like others: the engine writes the pages elsewhere, and
+ * nobody waits forever. Nothing is allocated. The append keeps its reference of
+ * the device, so detach waits for it.
+ *
+ * Which cgroup pays for I/O. With a policy that isolates streams, appends and
+ * GC reads are charged to the block cgroup of their pages: io.stat shows them
+ * there, and io.max throttles GC. Swap-out appends are marked as swap, like the
+ * kernel's own. Since 6.12 the kernel charges these but does not throttle them,
+ * because a reclaiming task waits for them.
+ *
+ * The kernel gives each swap-out bio the block cgroup of its page. An append
+ * takes that of its first page. Each stream remembers the last one, with the
+ * key of its pages, because GC only knows keys. Everything else is charged to
+ * the root: GC for keys that lost their stream, and all I/O of other policies,
+ * whose chunks mix pages of many cgroups. Otherwise the task that happened to
+ * fill a chunk would pay for all of it, and its limits would hold up the
+ * others.
  */
+#include <linux/bio.h>
+#include <linux/blk-cgroup.h>
 #include <linux/blkdev.h>
+#include <linux/cgroup.h>
 #include <linux/ktime.h>
 
 #include "trace.h"
-#include "znsage.h"
+#include "backend.h"
+
+/* Less than people bear to wait, more than a drive needs to close a zone. */
+#define REFUSED_NS	(10ULL * NSEC_PER_SEC)
+#define DELAY_MS	10
+
+/* ---- who pays ---- */
+
+#ifdef CONFIG_BLK_CGROUP
+
+/* Remember key and cgroup of the last pages of @stream. */
+static void remember(struct znsage_device *zd, u32 stream, u64 key,
+		     struct cgroup_subsys_state *css)
+{
+	struct znsage_payer *payer = &zd->payers[stream];
+	struct cgroup_subsys_state *old = NULL;
+	unsigned long flags;
+
+	if (READ_ONCE(payer->css) == css && READ_ONCE(payer->key) == key)
+		return;
+	if (!css_tryget(css))
+		return;
+	spin_lock_irqsave(&zd->lock, flags);
+	old = payer->css;
+	WRITE_ONCE(payer->css, css);
+	WRITE_ONCE(payer->key, key);
+	spin_unlock_irqrestore(&zd->lock, flags);
+	if (old)
+		css_put(old);
+}
+
+/* The payer of @stream's pages of @key, with a reference; or NULL. */
+static struct cgroup_subsys_state *payer_get(struct znsage_device *zd,
+					     u32 stream, u64 key)
+{
+	struct znsage_payer *payer = &zd->payers[stream];
+	struct cgroup_subsys_state *css = NULL;
+	unsigned long flags;
+
+	spin_lock_irqsave(&zd->lock, flags);
+	if (payer->css && payer->key == key && css_tryget(payer->css))
+		css = payer->css;
+	spin_unlock_irqrestore(&zd->lock, flags);
+	return css;
+}
+
+/* Charge GC's I/O for pages of a stream. Returns false if nobody pays. */
+static bool charge_gc(struct znsage_chunk *zc, struct bio *bio)
+{
+	struct zse_chunk *c = zc->core;
+	struct cgroup_subsys_state *css = payer_get(zc->zd, c->stream, c->key);
+
+	if (!css)
+		return false;
+	bio_associate_blkg_from_css(bio, css);
+	css_put(css);
+	return true;
+}
+
+/* Charge an append of swap-out. Returns false if nobody pays. */
+static bool charge_swap_out(struct znsage_chunk *zc, struct bio *bio)
+{
+	struct bio *parent = zc->parents[zc->first];
+
+	if (!parent->bi_blkg)
+		return false;
+	bio_clone_blkg_association(bio, parent);
+	remember(zc->zd, zc->core->stream, zc->core->key,
+		 bio_blkcg_css(parent));
+	return true;
+}
+
+/* Charge an append or a read of a chunk, before it is submitted. */
+void znsage_charge(struct znsage_chunk *zc, struct bio *bio)
+{
+	bool paid = false;
+
+	if (!zc->core->gc)
+		bio->bi_opf |= zc->parents[zc->first]->bi_opf & REQ_SWAP;
+	if (READ_ONCE(zc->zd->isolates))
+		paid = zc->core->gc ? charge_gc(zc, bio) :
+				      charge_swap_out(zc, bio);
+	if (!paid)
+		bio_associate_blkg_from_css(bio, blkcg_root_css);
+}
+
+/* Drop all payers: the device detaches, or its policy changes. */
+void znsage_charge_end(struct znsage_device *zd)
+{
+	u32 i;
+
+	for (i = 0; i < ZSE_MAX_STREAMS; i++) {
+		struct cgroup_subsys_state *css;
+
+		spin_lock_irq(&zd->lock);
+		css = zd->payers[i].css;
+		zd->payers[i].css = NULL;
+		spin_unlock_irq(&zd->lock);
+		if (css)
+			css_put(css);
+	}
+}
+
+#else /* CONFIG_BLK_CGROUP */
+
+void znsage_charge(struct znsage_chunk *zc, struct bio *bio)
+{
+}
+
+void znsage_charge_end(struct znsage_device *zd)
+{
+}
+
+#endif
+
+/* ---- the end of an append ---- */
 
 /**
  * znsage_end_pages() - end the pages [first, first + nr) of a swap-out chunk
@@ -110,6 +253,46 @@ static void trace_append_end(struct znsage_chunk *zc, bool ok, u64 now)
 	zc->since = now;
 }
 
+/**
+ * append_again() - submit an append again, later
+ * @zc: chunk, whose append has ended with a transient status
+ *
+ * Context: the append's end. Return: false if it was refused for too long; then
+ * it is still the caller's.
+ */
+static bool append_again(struct znsage_chunk *zc)
+{
+	struct znsage_device *zd = zc->zd;
+	u64 now = ktime_get_ns();
+	unsigned long flags;
+
+	if (!zc->refused)
+		zc->refused = now;
+	if (now - zc->refused > REFUSED_NS)
+		return false;
+	bio_uninit(&zc->bio);
+	spin_lock_irqsave(&zd->lock, flags);
+	list_add_tail(&zc->link, &zd->refused);
+	spin_unlock_irqrestore(&zd->lock, flags);
+	queue_delayed_work(zd->wq, &zd->retry, msecs_to_jiffies(DELAY_MS));
+	return true;
+}
+
+/**
+ * append_again_now() - an append has ended, so refused ones may work
+ * @zd: device
+ *
+ * One that is refused at the same time may be overlooked; it waits for the
+ * delay.
+ *
+ * Context: the append's end.
+ */
+static void append_again_now(struct znsage_device *zd)
+{
+	if (!list_empty(&zd->refused))
+		mod_delayed_work(zd->wq, &zd->retry, 0);
+}
+
 static void append_end_io(struct bio *bio)
 {
 	struct znsage_chunk *zc = bio->bi_private;
@@ -119,7 +302,7 @@ static void append_end_io(struct bio *bio)
 	bool gc = c->gc, ok = !bio->bi_status, more, finished;
 	u64 now = ktime_get_ns();
 
-	if (znsage_is_transient(bio->bi_status) && znsage_retry(zc))
+	if (znsage_is_transient(bio->bi_status) && append_again(zc))
 		return;
 	if (bio->bi_status)
 		pr_warn_ratelimited("znsage: %s: append to zone %u failed (%d)\n",
@@ -148,9 +331,11 @@ static void append_end_io(struct bio *bio)
 		more |= znsage_chunk_put(zc);
 	if (more)
 		znsage_kick(zd);
-	znsage_retry_now(zd);
+	append_again_now(zd);
 	percpu_ref_put(&zd->ref);
 }
+
+/* ---- submission ---- */
 
 /**
  * znsage_append_limit() - tell the engine how long an append may be now
@@ -181,7 +366,7 @@ void znsage_append_limit(struct znsage_device *zd)
 /*
  * Is @bio longer than the block layer takes now? The limit has dropped since the
  * engine was told of it: once @bio has failed, the engine makes shorter ones. If
- * none is short enough, @bio waits for the limit to rise, see retry.c.
+ * none is short enough, @bio waits for the limit to rise.
  */
 static bool append_too_long(struct znsage_device *zd, struct bio *bio)
 {
@@ -195,12 +380,12 @@ static bool append_too_long(struct znsage_device *zd, struct bio *bio)
 }
 
 /**
- * znsage_append_submit() - submit an append, for the first time or again
+ * append_submit() - submit an append, for the first time or again
  * @zc: chunk, with the part to append in it; its bio is not in use
  *
  * Context: as znsage_append().
  */
-void znsage_append_submit(struct znsage_chunk *zc)
+static void append_submit(struct znsage_chunk *zc)
 {
 	struct page **pages = zc->encrypted ? zc->encrypted : zc->pages;
 	struct znsage_device *zd = zc->zd;
@@ -247,5 +432,23 @@ void znsage_append(struct znsage_device *zd, const struct zse_op *op)
 		zc->since = ktime_get_ns();
 	trace_znsage_chunk_submit(zd->index, zc->core->id, zc->core->gc,
 				  zd->zone_nr[op->zone], op->nr, op->padding);
-	znsage_append_submit(zc);
+	append_submit(zc);
+}
+
+/*
+ * The oldest first: of several appends to a zone, the first to be submitted is
+ * taken, and the others come back in their order.
+ */
+void znsage_retry_work(struct work_struct *work)
+{
+	struct znsage_device *zd = container_of(to_delayed_work(work),
+						struct znsage_device, retry);
+	struct znsage_chunk *zc, *next;
+	LIST_HEAD(list);
+
+	spin_lock_irq(&zd->lock);
+	list_splice_init(&zd->refused, &list);
+	spin_unlock_irq(&zd->lock);
+	list_for_each_entry_safe(zc, next, &list, link)
+		append_submit(zc);
 }

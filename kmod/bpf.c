@@ -2,7 +2,7 @@
 /*
  * Policies in BPF. A program fills in a struct znsage_bpf_policy
  * (include/znsage.bpf.h has its half). Once it is attached, it is a policy like
- * those of modules, and it is one until its link is gone. Devices that use it
+ * the built-in ones, until its link is gone. Devices that use it
  * then go back to the default. So do they when it gives many wrong answers: it
  * is ejected.
  *
@@ -21,16 +21,11 @@
  * This needs kernel 6.12, and the type information (BTF) of the kernel and of
  * this module. Without these the module works, but has no policies in BPF.
  */
+#include <linux/ctype.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include "znsage.h"
-
-#if !ZNSAGE_HAS_STRUCT_OPS
-#define NO_BPF	"this kernel is older than 6.12"
-#elif !IS_ENABLED(CONFIG_DEBUG_INFO_BTF_MODULES) || !IS_ENABLED(CONFIG_BPF_JIT)
-#define NO_BPF	"this kernel is built without BTF of modules, or without BPF's JIT"
-#endif
+#include "bpf.h"
 
 #ifdef NO_BPF
 
@@ -43,14 +38,18 @@ void znsage_bpf_init(void)
 {
 }
 
-bool znsage_bpf_get(const struct znsage_policy *policy)
+const struct znsage_policy *znsage_bpf_get(const char *name)
 {
-	return false;
+	return NULL;
 }
 
-bool znsage_bpf_put(const struct znsage_policy *policy)
+void znsage_bpf_put(const struct znsage_policy *policy)
 {
-	return false;
+}
+
+ssize_t znsage_bpf_names(char *buf, ssize_t len)
+{
+	return len;
 }
 
 int znsage_bpf_private(const struct znsage_policy *policy, void **private)
@@ -76,64 +75,11 @@ void znsage_bpf_detach(const struct znsage_policy *policy,
 #include <linux/btf_ids.h>
 #include <linux/delay.h>
 #include <linux/percpu.h>
-#include <linux/sched.h>
 
 /* Newer kernels trust no other arguments anyway. */
 #ifndef KF_TRUSTED_ARGS
 #define KF_TRUSTED_ARGS	0
 #endif
-
-/*
- * A policy is ejected after this many wrong answers, of which one is forgotten
- * each second. Some may be the device's fault: the number of streams changes
- * while the program runs.
- */
-#define MAX_WRONG	100
-
-/*
- * What calls may take on average on a CPU: CALL_NS each, and of victim() ZONE_NS
- * more for each zone of the device; and a share of the CPU's time, a second
- * divided by 2^SHARE_SHIFT each second. A policy whose calls have taken MAX_DEBT
- * more than that is ejected.
- *
- * CALL_NS is ten times what a call should take, and far more than interrupts,
- * page faults of the hypervisor and the like add to it on average.
- */
-#define CALL_NS		(20 * NSEC_PER_USEC)
-#define ZONE_NS		(1 * NSEC_PER_USEC)
-#define SHARE_SHIFT	7
-#define MAX_DEBT	NSEC_PER_SEC
-
-/* What a program fills in; the members mean the same as in znsage_policy. */
-struct znsage_bpf_policy {
-	u32 (*place)(struct zse_engine *dev, const struct znsage_page *page);
-	u32 (*survivor)(struct zse_engine *dev, const struct znsage_zone *zone);
-	u32 (*victim)(struct zse_engine *dev, u32 room);
-	char name[ZNSAGE_POLICY_NAME];
-	u32 streams;
-	u32 isolates;
-};
-
-/* On one CPU. */
-struct budget {
-	u64 at;				/* when it was last looked at */
-	u64 debt;			/* ns that calls took beyond it */
-};
-
-/* One that is attached. */
-struct bpf_policy {
-	struct znsage_policy policy;
-	const struct znsage_bpf_policy *ops;	/* valid while attached */
-	refcount_t refs;
-	struct list_head link;		/* on attached */
-	struct list_head users;		/* devices; under the policy lock */
-	bool dead;			/* ejected or gone; under it, too */
-	struct budget __percpu *budget;
-	atomic64_t forgotten;		/* when no wrong answer will be left */
-	atomic_t ejected;
-	char why[80];			/* under @ejected */
-	struct work_struct eject;
-};
 
 #ifdef ZNSAGE_DEBUG
 static bool hold_end;
@@ -151,161 +97,16 @@ static void test_hold(void)
 }
 #endif
 
-static LIST_HEAD(attached);		/* under the policy lock */
+/* Policies whose links are there. The lock comes after znsage_policy_lock. */
+static LIST_HEAD(attached);
+static DEFINE_MUTEX(attached_lock);
 static const char *missing = "the module is not initialized";
-
-static u32 bpf_place(struct zse_engine *dev, const struct znsage_page *page);
 
 static struct bpf_policy *to_bpf(const struct znsage_policy *policy)
 {
-	if (!policy || policy->place != bpf_place)
+	if (!policy || policy->place != znsage_bpf_place)
 		return NULL;
 	return container_of(policy, struct bpf_policy, policy);
-}
-
-static __printf(2, 3)
-void eject_for(struct bpf_policy *bp, const char *why, ...)
-{
-	va_list args;
-
-	if (atomic_xchg(&bp->ejected, 1))
-		return;
-	va_start(args, why);
-	vsnprintf(bp->why, sizeof(bp->why), why, args);
-	va_end(args);
-	schedule_work(&bp->eject);
-}
-
-/* Count a wrong answer. Returns true if there are too many. */
-static bool too_many(struct bpf_policy *bp)
-{
-	u64 now = ktime_get_mono_fast_ns(), then;
-	s64 old = atomic64_read(&bp->forgotten);
-
-	do {
-		then = max_t(u64, old, now) + NSEC_PER_SEC;
-	} while (!atomic64_try_cmpxchg(&bp->forgotten, &old, then));
-	return then > now + MAX_WRONG * NSEC_PER_SEC;
-}
-
-/* Check an answer, and have the policy ejected when too many are wrong. */
-static u32 checked(struct bpf_policy *bp, const char *function, u32 answer,
-		   u32 limit)
-{
-	if (likely(answer < limit))
-		return answer;
-	if (too_many(bp))
-		eject_for(bp, "%u wrong answers, the last %u of %s(), which must be below %u",
-			  MAX_WRONG, answer, function, limit);
-	return ZNSAGE_NONE;
-}
-
-/* When a call began. */
-struct began {
-	u64 now;
-	u64 used;			/* CPU time of the task */
-	unsigned long preempted;	/* how often it was */
-};
-
-static struct began begin(void)
-{
-	return (struct began) {
-		.now = ktime_get_mono_fast_ns(),
-		.used = READ_ONCE(current->se.sum_exec_runtime),
-		.preempted = current->nivcsw,
-	};
-}
-
-/*
- * What a call has taken: the time until @now, but not that for which the task
- * was preempted or the hypervisor had the CPU. sum_exec_runtime leaves these
- * out. It is updated at ticks and context switches, so up to a tick of it is
- * from before the call, and it says nothing of a short call without a switch.
- */
-static u64 call_ns(const struct began *began, u64 now)
-{
-	u64 took = now - began->now, used;
-
-	if (likely(took < TICK_NSEC && current->nivcsw == began->preempted))
-		return took;
-	used = READ_ONCE(current->se.sum_exec_runtime) - began->used;
-	return min(took, max_t(u64, used, TICK_NSEC) - TICK_NSEC);
-}
-
-/*
- * A call that may take @ns has ended: charge its time to the budget of the CPU,
- * and have the policy ejected if that is overdrawn.
- */
-static void charge(struct bpf_policy *bp, const char *function,
-		   const struct began *began, u64 ns)
-{
-	struct budget *b = get_cpu_ptr(bp->budget);
-	u64 now = ktime_get_mono_fast_ns(), debt;
-	u64 took = call_ns(began, now);
-
-	/* The clock may go back a little. */
-	ns += now > b->at ? (now - b->at) >> SHARE_SHIFT : 0;
-	b->at = now;
-	debt = b->debt + took;
-	debt -= min(debt, ns);
-	b->debt = debt;
-	put_cpu_ptr(bp->budget);
-	if (unlikely(debt > MAX_DEBT))
-		eject_for(bp, "calls that take too long, the last a %s() of %llu us",
-			  function, div_u64(took, NSEC_PER_USEC));
-}
-
-static u32 bpf_place(struct zse_engine *dev, const struct znsage_page *page)
-{
-	struct bpf_policy *bp = znsage_private(dev);
-	struct znsage_levels levels;
-	struct began began;
-	u32 stream;
-
-	znsage_get_levels(dev, &levels);
-	began = begin();
-	stream = bp->ops->place(dev, page);
-	charge(bp, "place", &began, CALL_NS);
-	return checked(bp, "place", stream, levels.streams);
-}
-
-static u32 bpf_survivor(struct zse_engine *dev, const struct znsage_zone *z)
-{
-	struct bpf_policy *bp = znsage_private(dev);
-	struct znsage_levels levels;
-	struct began began;
-	u32 class;
-
-	znsage_get_levels(dev, &levels);
-	began = begin();
-	class = bp->ops->survivor(dev, z);
-	charge(bp, "survivor", &began, CALL_NS);
-	return checked(bp, "survivor", class, levels.survivors);
-}
-
-/*
- * The engine checks the victim again, and by rules that a program cannot know:
- * another zone that the engine refuses is no wrong answer.
- */
-static u32 bpf_victim(struct zse_engine *dev, u32 room)
-{
-	struct bpf_policy *bp = znsage_private(dev);
-	struct znsage_levels levels;
-	struct znsage_zone z;
-	struct began began;
-	u32 zone;
-
-	znsage_get_levels(dev, &levels);
-	began = begin();
-	zone = bp->ops->victim(dev, room);
-	charge(bp, "victim", &began, CALL_NS + levels.zones * ZONE_NS);
-	if (zone == ZNSAGE_NONE ||
-	    (znsage_get_zone(dev, zone, &z) && z.live <= room))
-		return zone;
-	if (too_many(bp))
-		eject_for(bp, "%u wrong answers, the last zone %u of victim(), which cannot be one",
-			  MAX_WRONG, zone);
-	return ZNSAGE_NONE;
 }
 
 static void bpf_policy_free(struct bpf_policy *bp)
@@ -314,26 +115,53 @@ static void bpf_policy_free(struct bpf_policy *bp)
 	kfree(bp);
 }
 
-/*
- * A policy that was found by name is kept in memory until it is put, but may be
- * gone by then. Returns false if it is not in BPF. Context: registry_lock.
- */
-bool znsage_bpf_get(const struct znsage_policy *policy)
+/* One that is not dead, by name; or NULL. Under attached_lock. */
+static struct bpf_policy *find(const char *name)
 {
-	struct bpf_policy *bp = to_bpf(policy);
+	struct bpf_policy *bp;
 
-	if (bp)
-		refcount_inc(&bp->refs);
-	return bp;
+	list_for_each_entry(bp, &attached, link)
+		if (!bp->dead && !strcmp(bp->policy.name, name))
+			return bp;
+	return NULL;
 }
 
-bool znsage_bpf_put(const struct znsage_policy *policy)
+/*
+ * Find a policy by name, or return NULL. It is kept in memory until it is put,
+ * but may be dead by then. Context: sleeps.
+ */
+const struct znsage_policy *znsage_bpf_get(const char *name)
+{
+	struct bpf_policy *bp;
+
+	mutex_lock(&attached_lock);
+	bp = find(name);
+	if (bp)
+		refcount_inc(&bp->refs);
+	mutex_unlock(&attached_lock);
+	return bp ? &bp->policy : NULL;
+}
+
+/* @policy may be NULL, or not in BPF. */
+void znsage_bpf_put(const struct znsage_policy *policy)
 {
 	struct bpf_policy *bp = to_bpf(policy);
 
 	if (bp && refcount_dec_and_test(&bp->refs))
 		bpf_policy_free(bp);
-	return bp;
+}
+
+/* Append the names to @buf, a line each. Returns the new length. */
+ssize_t znsage_bpf_names(char *buf, ssize_t len)
+{
+	const struct bpf_policy *bp;
+
+	mutex_lock(&attached_lock);
+	list_for_each_entry(bp, &attached, link)
+		if (!bp->dead)
+			len += sysfs_emit_at(buf, len, "%s\n", bp->policy.name);
+	mutex_unlock(&attached_lock);
+	return len;
 }
 
 /*
@@ -380,8 +208,9 @@ static void end(struct bpf_policy *bp, const char *why)
 
 	if (bp->dead)
 		return;
+	mutex_lock(&attached_lock);
 	bp->dead = true;
-	znsage_unregister_policy(&bp->policy);
+	mutex_unlock(&attached_lock);
 	list_for_each_entry_safe(zd, next, &bp->users, bpf_user) {
 		test_hold();
 		znsage_policy_default(zd);
@@ -402,12 +231,25 @@ static void eject(struct work_struct *work)
 	mutex_unlock(&znsage_policy_lock);
 }
 
+static bool name_is_good(const char *name)
+{
+	size_t len = strnlen(name, ZNSAGE_POLICY_NAME), i;
+
+	for (i = 0; i < len; i++)
+		if (!isalnum(name[i]) && name[i] != '-' && name[i] != '_')
+			return false;
+	return len && len < ZNSAGE_POLICY_NAME;
+}
+
 static int ops_reg(void *kdata, struct bpf_link *link)
 {
 	const struct znsage_bpf_policy *ops = kdata;
-	struct bpf_policy *bp = kzalloc(sizeof(*bp), GFP_KERNEL);
-	int err;
+	struct bpf_policy *bp;
+	int err = 0;
 
+	if (!name_is_good(ops->name))
+		return -EINVAL;
+	bp = kzalloc(sizeof(*bp), GFP_KERNEL);
 	if (!bp)
 		return -ENOMEM;
 	bp->budget = alloc_percpu(struct budget);
@@ -416,23 +258,23 @@ static int ops_reg(void *kdata, struct bpf_link *link)
 		return -ENOMEM;
 	}
 	strscpy(bp->policy.name, ops->name, sizeof(bp->policy.name));
-	bp->policy.owner = THIS_MODULE;
 	bp->policy.streams = ops->streams;
 	bp->policy.isolates = ops->isolates;
-	bp->policy.place = bpf_place;
+	bp->policy.place = znsage_bpf_place;
 	if (ops->survivor)
-		bp->policy.survivor = bpf_survivor;
+		bp->policy.survivor = znsage_bpf_survivor;
 	if (ops->victim)
-		bp->policy.victim = bpf_victim;
+		bp->policy.victim = znsage_bpf_victim;
 	bp->ops = ops;
 	refcount_set(&bp->refs, 1);
 	INIT_LIST_HEAD(&bp->users);
 	INIT_WORK(&bp->eject, eject);
-	mutex_lock(&znsage_policy_lock);
-	err = znsage_register_policy(&bp->policy);
-	if (!err)
-		list_add(&bp->link, &attached);
-	mutex_unlock(&znsage_policy_lock);
+	mutex_lock(&attached_lock);
+	if (zse_builtin_policy(ops->name) || find(ops->name))
+		err = -EEXIST;
+	else
+		list_add_tail(&bp->link, &attached);
+	mutex_unlock(&attached_lock);
 	if (err)
 		bpf_policy_free(bp);
 	return err;
@@ -444,13 +286,15 @@ static void ops_unreg(void *kdata, struct bpf_link *link)
 	struct bpf_policy *bp, *found = NULL;
 
 	mutex_lock(&znsage_policy_lock);
+	mutex_lock(&attached_lock);
 	list_for_each_entry(bp, &attached, link)
 		if (bp->ops == kdata)
 			found = bp;
-	if (found) {
+	if (found)
 		list_del(&found->link);
+	mutex_unlock(&attached_lock);
+	if (found)
 		end(found, "unloaded");
-	}
 	mutex_unlock(&znsage_policy_lock);
 	if (WARN_ON_ONCE(!found))
 		return;
@@ -591,7 +435,7 @@ static struct bpf_struct_ops bpf_znsage_bpf_policy = {
 	.owner = THIS_MODULE,
 };
 
-/* What a program may call: the same as a policy of a module. */
+/* What a program may call. */
 BTF_KFUNCS_START(znsage_kfuncs)
 BTF_ID_FLAGS(func, znsage_stream_of, KF_TRUSTED_ARGS)
 BTF_ID_FLAGS(func, znsage_get_levels, KF_TRUSTED_ARGS)

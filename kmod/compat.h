@@ -172,13 +172,6 @@ static inline swp_entry_t znsage_folio_swap(struct folio *folio)
 #endif
 }
 
-/* Flags in the low bits of folio->mapping; 6.17 renamed them. */
-#ifndef FOLIO_MAPPING_FLAGS
-#define FOLIO_MAPPING_ANON	PAGE_MAPPING_ANON
-#define FOLIO_MAPPING_KSM	PAGE_MAPPING_KSM
-#define FOLIO_MAPPING_FLAGS	PAGE_MAPPING_FLAGS
-#endif
-
 /* Binary attributes are constant since 6.16. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
 #define ZNSAGE_BIN_CONST	const

@@ -10,7 +10,7 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
-#include "znsage.h"
+#include "backend.h"
 
 /* Bios kept ready in each set; more are allocated while there is memory. */
 #define BIO_POOL	64
@@ -191,7 +191,8 @@ static int make_io(struct znsage_device *zd)
 	int err;
 
 	zd->junk = alloc_page(GFP_KERNEL);
-	if (!zd->junk)
+	zd->header = alloc_page(GFP_KERNEL | __GFP_ZERO);
+	if (!zd->junk || !zd->header)
 		return -ENOMEM;
 	err = bioset_init(&zd->read_bios, BIO_POOL, znsage_read_pad,
 			  BIOSET_NEED_RESCUER);
@@ -245,6 +246,8 @@ static void device_free(struct znsage_device *zd)
 	bioset_exit(&zd->read_bios);
 	if (zd->junk)
 		__free_page(zd->junk);
+	if (zd->header)
+		__free_page(zd->header);
 	chunks_free(zd);
 	znsage_crypt_end(zd);
 	znsage_compress_end(zd);
@@ -287,7 +290,6 @@ static struct znsage_device *device_alloc(const char *name,
 	INIT_LIST_HEAD(&zd->refused);
 	mutex_init(&zd->check.lock);
 	lockdep_init_map(&zd->check.frozen, "znsage_frozen", &frozen_key, 0);
-	get_random_bytes(&zd->key_secret, sizeof(zd->key_secret));
 	INIT_WORK(&zd->work, znsage_work);
 	INIT_WORK(&zd->look_work, znsage_look_work);
 	INIT_WORK(&zd->erase_work, znsage_erase_work);

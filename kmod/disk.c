@@ -3,11 +3,30 @@
  * The disk /dev/znsageN. Bios and notifications of freed slots arrive here.
  */
 #include <linux/blkdev.h>
+#include <linux/highmem.h>
 
 #include "znsage.h"
 
 #define CREATE_TRACE_POINTS
 #include "trace.h"
+
+/**
+ * znsage_header_write() - keep the header of the swap area
+ * @zd:	 device
+ * @bio: begins with it; advanced past it, and ended if that is all of it
+ *
+ * Context: any. Return: true if the bio has ended.
+ */
+bool znsage_header_write(struct znsage_device *zd, struct bio *bio)
+{
+	copy_highpage(zd->header, bio_page(bio));
+	znsage_io_now(bio);
+	bio_advance_iter_single(bio, &bio->bi_iter, PAGE_SIZE);
+	if (bio->bi_iter.bi_size)
+		return false;
+	bio_endio(bio);
+	return true;
+}
 
 /* Free the slots that lie entirely in the bio. */
 static void discard(struct znsage_device *zd, struct bio *bio)
@@ -20,6 +39,8 @@ static void discard(struct znsage_device *zd, struct bio *bio)
 
 	if (slot < end)
 		trace_znsage_slot_free(zd->index, slot, end - slot);
+	if (!slot && end)
+		clear_highpage(zd->header);
 	for (; slot < end; slot++) {
 		kick |= zse_free(zd->engine, slot);
 		if (!(slot % 4096))

@@ -9,7 +9,7 @@
 #include <linux/sizes.h>
 #include <linux/vmalloc.h>
 
-#include "znsage.h"
+#include "backend.h"
 
 /*
  * A chunk holds a batch of reclaim: under one plug the classic LRU writes 32

@@ -1,144 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Policies by name, both the engine's own and those that modules register, and
- * changing the policy of a running device.
+ * Policies by name, both the engine's own and those in BPF, and changing the
+ * policy of a running device.
  *
- * A device pins the module of its policy. To change it, the device attaches the
- * new policy and gives it to the engine. It waits for an RCU grace period,
- * since a policy's functions are called inside RCU sections. Then it detaches
- * the old policy and puts its module.
+ * To change it, the device gives the new policy to the engine and waits for an
+ * RCU grace period, since a policy's functions are called inside RCU sections.
+ * Then it puts the old one.
  */
-#include <linux/ctype.h>
-#include <linux/export.h>
-#include <linux/list.h>
-#include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/rcupdate.h>
-#include <linux/slab.h>
 
 #include "znsage.h"
 
-struct registered {
-	struct list_head link;
-	const struct znsage_policy *policy;
-};
-
-/* Policies that modules registered; under registry_lock. */
-static LIST_HEAD(registry);
-static DEFINE_MUTEX(registry_lock);
-
 /*
  * Held to change the policy of any device, and while a BPF policy ends, which
- * changes that of all its devices. Taken before registry_lock.
+ * changes that of all its devices.
  */
 DEFINE_MUTEX(znsage_policy_lock);
 
-/* What a policy may call. */
-EXPORT_SYMBOL_GPL(znsage_stream_of);
-EXPORT_SYMBOL_GPL(znsage_get_levels);
-EXPORT_SYMBOL_GPL(znsage_get_zone);
-EXPORT_SYMBOL_GPL(znsage_private);
-
-static struct registered *find_registered(const char *name)
-{
-	struct registered *r;
-
-	list_for_each_entry(r, &registry, link)
-		if (!strcmp(r->policy->name, name))
-			return r;
-	return NULL;
-}
-
-static bool name_is_good(const char *name)
-{
-	size_t len = strnlen(name, ZNSAGE_POLICY_NAME), i;
-
-	for (i = 0; i < len; i++)
-		if (!isalnum(name[i]) && name[i] != '-' && name[i] != '_')
-			return false;
-	return len && len < ZNSAGE_POLICY_NAME;
-}
-
-int znsage_register_policy(struct znsage_policy *policy)
-{
-	struct registered *r;
-	int err = -EEXIST;
-
-	if (!name_is_good(policy->name) || !policy->place)
-		return -EINVAL;
-	r = kmalloc(sizeof(*r), GFP_KERNEL);
-	if (!r)
-		return -ENOMEM;
-	r->policy = policy;
-	mutex_lock(&registry_lock);
-	if (!zse_builtin_policy(policy->name) &&
-	    !find_registered(policy->name)) {
-		list_add_tail(&r->link, &registry);
-		err = 0;
-	}
-	mutex_unlock(&registry_lock);
-	if (err)
-		kfree(r);
-	return err;
-}
-EXPORT_SYMBOL_GPL(znsage_register_policy);
-
-void znsage_unregister_policy(struct znsage_policy *policy)
-{
-	struct registered *r;
-
-	mutex_lock(&registry_lock);
-	r = find_registered(policy->name);
-	if (!WARN_ON_ONCE(!r || r->policy != policy)) {
-		list_del(&r->link);
-		kfree(r);
-	}
-	mutex_unlock(&registry_lock);
-}
-EXPORT_SYMBOL_GPL(znsage_unregister_policy);
-
 /*
- * Find a policy by name and pin its module until znsage_policy_put(). NULL if
- * there is none, or its module is being unloaded. Context: sleeps.
+ * Find a policy by name and keep it until znsage_policy_put(), or return NULL.
+ * Context: sleeps.
  */
 const struct znsage_policy *znsage_policy_get(const char *name)
 {
 	const struct znsage_policy *policy = zse_builtin_policy(name);
-	struct registered *r;
 
-	if (policy)
-		return policy;
-	mutex_lock(&registry_lock);
-	r = find_registered(name);
-	if (r && try_module_get(r->policy->owner)) {
-		policy = r->policy;
-		znsage_bpf_get(policy);
-	}
-	mutex_unlock(&registry_lock);
-	return policy;
+	return policy ? policy : znsage_bpf_get(name);
 }
 
 void znsage_policy_put(const struct znsage_policy *policy)
 {
-	struct module *owner = policy ? policy->owner : NULL;
-
 	znsage_bpf_put(policy);
-	module_put(owner);
 }
 
 /* The names of all policies, a line each. Returns the length. */
 ssize_t znsage_policy_names(char *buf)
 {
 	const struct znsage_policy *const *p;
-	struct registered *r;
 	ssize_t len = 0;
 
 	for (p = zse_builtin_policies; *p; p++)
 		len += sysfs_emit_at(buf, len, "%s\n", (*p)->name);
-	mutex_lock(&registry_lock);
-	list_for_each_entry(r, &registry, link)
-		len += sysfs_emit_at(buf, len, "%s\n", r->policy->name);
-	mutex_unlock(&registry_lock);
-	return len;
+	return znsage_bpf_names(buf, len);
 }
 
 /* Some policies only need the CPU; skip the other look-ups for them. */
@@ -146,14 +50,6 @@ static bool looks_at_pages(const struct znsage_policy *policy)
 {
 	return policy != zse_builtin_policy("single") &&
 	       policy != zse_builtin_policy("cpu");
-}
-
-/* Does it look at the mapping or the process, too? The default does not. */
-static bool looks_at_mappings(const struct znsage_policy *policy)
-{
-	return looks_at_pages(policy) &&
-	       policy != zse_builtin_policy("cgroup") &&
-	       policy != zse_builtin_policy("heat");
 }
 
 /*
@@ -170,11 +66,6 @@ static int change(struct znsage_device *zd, const struct znsage_policy *policy)
 		return err;
 	if (!zse_prepare(zd->engine, policy))
 		return -ENOMEM;
-	if (policy->attach) {
-		private = policy->attach(zd->engine);
-		if (!private)
-			return -ENOMEM;
-	}
 	/*
 	 * No function may see the other policy's private data. So the old
 	 * policy's calls end while the device has a policy without any.
@@ -189,14 +80,11 @@ static int change(struct znsage_device *zd, const struct znsage_policy *policy)
 	zd->policy_private = private;
 	WRITE_ONCE(zd->isolates, policy->isolates);
 	WRITE_ONCE(zd->wants_owners, looks_at_pages(policy));
-	WRITE_ONCE(zd->wants_mappings, looks_at_mappings(policy));
 	synchronize_rcu();
 	if (!policy->isolates)
 		znsage_charge_end(zd);
 	znsage_bpf_detach(old, zd);
 	znsage_bpf_attach(policy, zd);
-	if (old && old->detach)
-		old->detach(zd->engine, old_private);
 	znsage_policy_put(old);
 	return 0;
 }

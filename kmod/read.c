@@ -268,21 +268,6 @@ static bool copy_written(struct znsage_device *zd, struct bio *bio,
 	return same;
 }
 
-/* Copy a page from a chunk of GC. */
-static void copy_buffer(struct znsage_device *zd, struct bio *bio,
-			const struct run *run)
-{
-	const struct znsage_chunk *zc = run->blocks.chunk->priv;
-
-	copy_page_to(bio, run->iter, zc->pages[run->blocks.page]);
-	if (zse_buffer_end(zd->engine, &run->blocks))
-		znsage_kick(zd);
-	if (zd->crypt && znsage_decrypt(zd, bio, run->iter, 1)) {
-		bio->bi_status = BLK_STS_IOERR;
-		zse_read_failed(zd->engine, 1);
-	}
-}
-
 /* There is no memory for @bio from @iter on: a work item goes on with it. */
 static void read_later(struct znsage_device *zd, struct bio *bio,
 		       const struct bvec_iter *iter)
@@ -292,6 +277,19 @@ static void read_later(struct znsage_device *zd, struct bio *bio,
 	znsage_packed_read_later(zd, bio);
 	/* The reference of the read that was not begun. */
 	bio_endio(bio);
+}
+
+/* Read a packed page. Returns false if a work item goes on with @bio. */
+static bool read_packed(struct znsage_device *zd, struct bio *bio,
+			const struct run *run, bool wait, bool *kick)
+{
+	bio_inc_remaining(bio);
+	note_pages(zd, bio, run);
+	if (znsage_packed_read(zd, bio, run->iter, &run->blocks, wait))
+		return true;
+	*kick |= zse_read_end(zd->engine, run->blocks.block);
+	read_later(zd, bio, &run->iter);
+	return false;
 }
 
 /**
@@ -325,23 +323,22 @@ void znsage_read_on(struct znsage_device *zd, struct bio *bio, bool wait)
 		u32 max = run.iter.bi_size / PAGE_SIZE, nr = 1;
 		enum zse_read what;
 
+		if (!slot) {
+			copy_page_to(bio, run.iter, zd->header);
+			znsage_io_now(bio);
+			bio_advance_iter(bio, &run.iter, PAGE_SIZE);
+			continue;
+		}
 		if (zd->compressor)
 			max = 1;
-
 		what = zse_read_begin(zd->engine, slot, max, &run.blocks,
 				      &kick);
 		switch (what) {
 		case ZSE_READ_BLOCK:
 			nr = run.blocks.nr;
 			if (zd->compressor) {
-				bio_inc_remaining(bio);
-				note_pages(zd, bio, &run);
-				if (znsage_packed_read(zd, bio, run.iter,
-						       &run.blocks, wait))
+				if (read_packed(zd, bio, &run, wait, &kick))
 					break;
-				kick |= zse_read_end(zd->engine,
-						     run.blocks.block);
-				read_later(zd, bio, &run.iter);
 				goto out;
 			}
 			if (nr == max) {
@@ -350,9 +347,6 @@ void znsage_read_on(struct znsage_device *zd, struct bio *bio, bool wait)
 			}
 			bio_inc_remaining(bio);
 			submit_run(zd, bio, &run);
-			break;
-		case ZSE_READ_BUFFER:
-			copy_buffer(zd, bio, &run);
 			break;
 		case ZSE_READ_FILLED:
 			fill_page_at(bio, run.iter, run.blocks.word);

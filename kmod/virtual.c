@@ -19,7 +19,7 @@
 #include <linux/sizes.h>
 #include <linux/vmalloc.h>
 
-#include "znsage.h"
+#include "backend.h"
 
 /* The default size of a zone, and the part of a small device that it is. */
 #define ZONE_SECTORS		(SZ_256M >> SECTOR_SHIFT)
@@ -89,12 +89,8 @@ static int virtual_report(const char *name, struct block_device *bdev,
 	geo->dirty = kvcalloc(BITS_TO_LONGS(nr), sizeof(long), GFP_KERNEL);
 	if (!geo->zone_nr || !geo->dirty)
 		return -ENOMEM;
-	/*
-	 * The device's first zone is the engine's last, so that the header of
-	 * the swap area is not at the start of the device, too: UUIDs are unique.
-	 */
 	for (i = 0; i < nr; i++)
-		geo->zone_nr[i] = i + 1 < nr ? i + 1 : 0;
+		geo->zone_nr[i] = i;
 	/* Discarded at attach: what is there is of no use to the device. */
 	bitmap_fill(geo->dirty, nr);
 	geo->nr_all = nr;

@@ -22,7 +22,7 @@
 #include <linux/blkdev.h>
 
 #include "trace.h"
-#include "znsage.h"
+#include "backend.h"
 
 /* Reading this many stale blocks is cheaper than starting another read. */
 #define READ_OVER	8
@@ -63,91 +63,6 @@ static void worker_bio_put(struct worker_bio *wb)
 
 	bio_put(&wb->bio);
 	percpu_ref_put(&zd->ref);
-}
-
-/* GC reads from @zone, perhaps not for the first time. */
-static void victim_begin(struct znsage_device *zd, u32 zone)
-{
-	struct zse_zone_info zi;
-
-	if (zd->gc_since[zone])
-		return;
-	zd->gc_since[zone] = ktime_get_ns();
-	if (trace_znsage_gc_start_enabled() &&
-	    zse_get_zone(zd->engine, zone, &zi))
-		trace_znsage_gc_start(zd->index, zd->zone_nr[zone], zi.live,
-				      zi.capacity);
-}
-
-/* @zone was reset; the engine has not been told yet. */
-static void victim_end(struct znsage_device *zd, u32 zone)
-{
-	u64 ns;
-
-	if (!zd->gc_since[zone])
-		return;
-	ns = ktime_get_ns() - zd->gc_since[zone];
-	zd->gc_since[zone] = 0;
-	znsage_timed(zd, ZNSAGE_GC, ns);
-	trace_znsage_gc_finish(zd->index, zd->zone_nr[zone],
-			       div_u64(ns, NSEC_PER_USEC));
-}
-
-/* The engine's zone_event. Context: any, under the engine lock. */
-void znsage_zone_state(void *host, u32 zone, const char *from, const char *to)
-{
-	struct znsage_device *zd = host;
-
-	trace_znsage_zone_state(zd->index, zd->zone_nr[zone], from, to);
-	/* GC could not empty this victim. */
-	if (zd->gc_since[zone] && !strcmp(to, "full"))
-		zd->gc_since[zone] = 0;
-	if (!strcmp(to, "victim"))
-		clear_bit(zone, zd->looked);
-}
-
-/* The engine's odd. Context: any. */
-void znsage_odd(void *host, u32 zone, enum zse_oddity odd, u32 at, u32 least)
-{
-	const struct znsage_device *zd = host;
-	u32 nr = zd->zone_nr[zone];
-
-	switch (odd) {
-	case ZSE_WAS_RESET:
-		pr_err_ratelimited("znsage: %s: zone %u was reset by another program: it had %u pages, the device says %u. Pages in it are lost: reading them fails\n",
-				   zd->name, nr, least, at);
-		break;
-	case ZSE_OVERLAP:
-		pr_err_ratelimited("znsage: %s: zone %u has two appends in one place, so it was probably reset by another program. Pages in it are lost: reading them fails\n",
-				   zd->name, nr);
-		break;
-	case ZSE_BEYOND:
-		pr_err_ratelimited("znsage: %s: the device says that an append to zone %u is not in that zone: its pages are written again\n",
-				   zd->name, nr);
-		break;
-	}
-}
-
-/**
- * znsage_look() - compare what the device says of a zone with what was written
- * @zd:	  device
- * @zone: zone of the engine
- *
- * Context: sleeps for the device, but never for memory.
- * Return: true if the pages in the zone were found lost; the log has it.
- */
-bool znsage_look(struct znsage_device *zd, u32 zone)
-{
-	struct zse_look look;
-	u32 pages;
-
-	if (!zd->backend->written || !zse_look_begin(zd->engine, zone, &look))
-		return false;
-	pages = zd->backend->written(zd, zone);
-	if (zse_look_end(zd->engine, &look, pages == U32_MAX,
-			 pages == U32_MAX ? 0 : pages * zd->pack))
-		znsage_kick(zd);
-	return look.lost;
 }
 
 /*
@@ -292,7 +207,7 @@ static void gc_read_bio(struct znsage_chunk *zc, u32 first, u32 nr, u32 pages)
 	struct worker_bio *wb = worker_bio_alloc(zd, pages, REQ_OP_READ);
 	u32 block = entry->expect, i;
 
-	victim_begin(zd, zse_block_zone(zd->engine, block));
+	znsage_victim_begin(zd, zse_block_zone(zd->engine, block));
 	wb->zc = zc;
 	wb->first = first;
 	wb->bio.bi_iter.bi_sector = znsage_block_sector(zd, block);
@@ -318,7 +233,7 @@ static void window_read_bio(struct znsage_chunk *zc, u32 first, u32 nr)
 	struct worker_bio *wb = worker_bio_alloc(zd, nr, REQ_OP_READ);
 	u32 block = zc->core->low, i;
 
-	victim_begin(zd, zse_block_zone(zd->engine, block));
+	znsage_victim_begin(zd, zse_block_zone(zd->engine, block));
 	wb->zc = zc;
 	wb->first = first;
 	wb->bio.bi_iter.bi_sector = znsage_block_sector(zd, block) +
@@ -400,7 +315,7 @@ static void zone_ended(struct znsage_device *zd, u32 zone, bool reset, int err)
 				    zd->name, reset ? "reset" : "finish",
 				    zd->zone_nr[zone], err);
 	if (reset && !err)
-		victim_end(zd, zone);
+		znsage_victim_end(zd, zone);
 	if (reset)
 		zse_reset_done(zd->engine, zone, !err);
 	else
@@ -481,7 +396,8 @@ static void fail_chunk(struct znsage_device *zd, const struct zse_op *op)
 {
 	pr_err_ratelimited("znsage: %s: swap-out of %u pages failed: no zone can be written\n",
 			   zd->name, op->nr);
-	znsage_end_pages(op->chunk->priv, op->first, op->nr, BLK_STS_IOERR);
+	znsage_end_pages(op->chunk->priv, op->first, op->nr,
+			 op->no_room ? BLK_STS_NOSPC : BLK_STS_IOERR);
 	if (znsage_chunk_release(op->chunk->priv, 1))
 		znsage_kick(zd);
 }

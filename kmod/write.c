@@ -10,35 +10,16 @@
  * the write unit waits for the deadline: the next batch of reclaim usually
  * fills it.
  *
- * A bio may have pages of several owners. Each owner's pages go to its stream.
- *
- * If as much is in flight as keeps the device busy, the submitter waits, as for
- * a request of any other device; otherwise reclaim would put all of memory
- * under writeback before it noticed that the device is slow. Chunks come back
- * when appends end or GC has made room; neither needs the submitter. The end of
- * an append wakes one task of each stream, and a task that found room wakes the
- * next one if there is more.
- *
- * A task inside submit_bio() of a stacked disk must not wait: the chunk may
+ * If there is no chunk, the submitter waits (wait.c). A task inside submit_bio() of a stacked disk must not wait: the chunk may
  * need I/O that is still on its current->bio_list. Its bio goes to the stream's
  * pending list. The worker, which never waits, goes on with it.
- *
- * The plug's callback is the only allocation. If it fails, the chunk is sent at
- * once.
  */
 #include <linux/blkdev.h>
 #include <linux/highmem.h>
 #include <linux/ktime.h>
-#include <linux/oom.h>
-#include <linux/sched/signal.h>
-#include <linux/wait.h>
 
 #include "trace.h"
 #include "znsage.h"
-
-/* After a page was refused, submitters wait for so long, for each bio. */
-#define FULL_NS		(100 * NSEC_PER_MSEC)
-#define FULL_DELAY	msecs_to_jiffies(20)
 
 /* Our callback of a task's plug. */
 struct znsage_plug {
@@ -47,39 +28,6 @@ struct znsage_plug {
 	u32 cpu;		/* where it began; all its pages count for it */
 	u64 streams;		/* streams to flush at its end */
 };
-
-/* Could a page of the stream be added? A hint. */
-static bool has_room(struct znsage_device *zd, u32 stream)
-{
-	return zse_stream_born(zd->engine, stream) ||
-	       zse_has_chunk(zd->engine, stream);
-}
-
-/* Wake a task that waits for the stream. It wakes the next one. */
-static void feed(struct znsage_device *zd, u32 stream)
-{
-	if (waitqueue_active(&zd->chunk_wait[stream]) && has_room(zd, stream))
-		wake_up(&zd->chunk_wait[stream]);
-}
-
-/**
- * znsage_write_room() - a chunk was given back: wake tasks that wait for one
- * @zd: device
- *
- * Context: any. Any stream may have got room.
- */
-void znsage_write_room(struct znsage_device *zd)
-{
-	u32 i;
-
-	/*
-	 * Pairs with pending_resume(), and with set_current_state() of a
-	 * waiter.
-	 */
-	smp_mb();
-	for (i = 0; atomic_read(&zd->nr_waiting) && i < zd->nr_streams; i++)
-		feed(zd, i);
-}
 
 /* Fail a chunk that was taken from its stream and not appended yet. */
 static void chunk_fail(struct znsage_device *zd, struct zse_chunk *c,
@@ -340,26 +288,25 @@ static enum written write_head(struct znsage_device *zd, struct bio *bio,
 
 	trace_place(zd, bio, stream);
 	while (iter.bi_size > rest) {
-		unsigned long flags;
 		struct zse_chunk *c;
 		bool first;
 
 		if (fill(zd, bio, &iter))
 			continue;
-		c = zse_stream_begin(zd->engine, stream, &flags);
+		c = zse_stream_begin(zd->engine, stream);
 		if (!c) {
-			zse_stream_end(zd->engine, stream, &flags);
+			zse_stream_end(zd->engine, stream);
 			bio->bi_iter = iter;
 			return NO_CHUNK;
 		}
 		first = !c->nr;
 		chunk_add_pages(zd, c, bio, &iter, rest, past);
-		c = zse_stream_end(zd->engine, stream, &flags);
+		c = zse_stream_end(zd->engine, stream);
 		if (c)
 			chunk_go(zd, c);
 		else if (first)
 			deadline_arm(zd);
-		feed(zd, stream);
+		znsage_feed(zd, stream);
 	}
 	if (!rest)
 		return ALL;
@@ -370,27 +317,24 @@ static enum written write_head(struct znsage_device *zd, struct bio *bio,
 static void pending_add(struct znsage_device *zd, struct bio *bio, u32 stream,
 			bool first)
 {
-	unsigned long flags;
-
-	spin_lock_irqsave(&zd->lock, flags);
+	spin_lock_irq(&zd->lock);
 	if (first)
 		bio_list_add_head(&zd->pending[stream], bio);
 	else
 		bio_list_add(&zd->pending[stream], bio);
 	WRITE_ONCE(zd->starved, zd->starved | BIT_ULL(stream));
-	spin_unlock_irqrestore(&zd->lock, flags);
+	spin_unlock_irq(&zd->lock);
 }
 
 static struct bio *pending_pop(struct znsage_device *zd, u32 stream)
 {
-	unsigned long flags;
 	struct bio *bio;
 
-	spin_lock_irqsave(&zd->lock, flags);
+	spin_lock_irq(&zd->lock);
 	bio = bio_list_pop(&zd->pending[stream]);
 	if (!bio)
 		WRITE_ONCE(zd->starved, zd->starved & ~BIT_ULL(stream));
-	spin_unlock_irqrestore(&zd->lock, flags);
+	spin_unlock_irq(&zd->lock);
 	if (!bio)
 		wake_up(&zd->chunk_wait[stream]);
 	return bio;
@@ -412,8 +356,7 @@ static u64 pending_resume(struct znsage_device *zd, u32 stream)
 		u8 past;
 
 		do {
-			to = place(zd, bio, raw_smp_processor_id(),
-				   &past);
+			to = place(zd, bio, raw_smp_processor_id(), &past);
 			streams |= BIT_ULL(to);
 			written = write_head(zd, bio, to, past);
 		} while (written == MORE);
@@ -446,63 +389,6 @@ void znsage_write_pending(struct znsage_device *zd)
 	for (; starved; starved &= starved - 1)
 		streams |= pending_resume(zd, __ffs64(starved));
 	atomic64_or(streams, &zd->flush);
-}
-
-static bool is_starved(const struct znsage_device *zd, u32 stream)
-{
-	return READ_ONCE(zd->starved) & BIT_ULL(stream);
-}
-
-/* May the task wait? Not if bios that it submitted have not gone out. */
-static bool may_wait(void)
-{
-	const struct bio_list *list = current->bio_list;
-
-	return !list || (bio_list_empty(&list[0]) && bio_list_empty(&list[1]));
-}
-
-/*
- * Pages were refused a moment ago, and this one may be as well: reclaim would
- * use up the CPU, and the kernel would log each page. `znsage guard` keeps the
- * kernel from getting here; it is excepted by its protection from the OOM
- * killer, since it may be behind and in reclaim itself.
- */
-static void slow_down(struct znsage_device *zd)
-{
-	u64 since = READ_ONCE(zd->full_since);
-
-	if (since && ktime_get_ns() - since < FULL_NS && may_wait() &&
-	    current->signal->oom_score_adj != OOM_SCORE_ADJ_MIN)
-		schedule_timeout_killable(FULL_DELAY);
-}
-
-/*
- * Wait for room in the stream, behind bios that are pending. Returns false if
- * the task may not.
- */
-static bool wait_for_room(struct znsage_device *zd, u32 stream)
-{
-	DEFINE_WAIT(wait);
-	u64 since, ns;
-
-	if (!may_wait())
-		return false;
-	trace_znsage_wait(zd->index, true, 0);
-	since = ktime_get_ns();
-	atomic_inc(&zd->nr_waiting);
-	for (;;) {
-		prepare_to_wait_exclusive(&zd->chunk_wait[stream], &wait,
-					  TASK_UNINTERRUPTIBLE);
-		if (!is_starved(zd, stream) && has_room(zd, stream))
-			break;
-		io_schedule();
-	}
-	finish_wait(&zd->chunk_wait[stream], &wait);
-	atomic_dec(&zd->nr_waiting);
-	ns = ktime_get_ns() - since;
-	znsage_timed(zd, ZNSAGE_SUBMIT_WAIT, ns);
-	trace_znsage_wait(zd->index, false, ns);
-	return true;
 }
 
 static void unplug(struct blk_plug_cb *cb, bool from_schedule)
@@ -583,7 +469,9 @@ void znsage_write(struct znsage_device *zd, struct bio *bio)
 		bio_endio(bio);
 		return;
 	}
-	slow_down(zd);
+	if (!bio->bi_iter.bi_sector && znsage_header_write(zd, bio))
+		return;
+	znsage_slow_down(zd);
 	do {
 		struct znsage_plug *plug = plug_of(zd, cpu);
 
@@ -592,7 +480,7 @@ void znsage_write(struct znsage_device *zd, struct bio *bio)
 		stream = place(zd, bio, cpu, &past);
 		*(plug ? &plug->streams : &unplugged) |= BIT_ULL(stream);
 		written = NO_CHUNK;
-		if (!is_starved(zd, stream))
+		if (!znsage_is_starved(zd, stream))
 			written = write_head(zd, bio, stream, past);
 		/* If that slept, the plug has ended before the last pages. */
 		if (zd->compressor || zd->crypt)
@@ -602,7 +490,7 @@ void znsage_write(struct znsage_device *zd, struct bio *bio)
 		/* The chunks that it waits for may be among these. */
 		flush_streams(zd, unplugged);
 		unplugged = 0;
-		if (!wait_for_room(zd, stream)) {
+		if (!znsage_wait_for_room(zd, stream)) {
 			pending_add(zd, bio, stream, false);
 			znsage_kick(zd);
 			break;

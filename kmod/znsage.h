@@ -10,22 +10,22 @@
  *	geometry.c	which zones of the backing device are used
  *	zoned.c		zones of a zoned device
  *	virtual.c	zones on a device that has none
- *	reset.c		empties zones at attach and detach
  *	disk.c		/dev/znsageN: entry of bios and freed slots
  *	filler.c	a swap area that holds nothing, so that the kernel keeps slots
- *	write.c		swap-out: chunks, plugs, deadline, waiting for a chunk
- *	append.c	appends of chunks, and their ends
- *	retry.c		appends that the device cannot take just now
- *	charge.c	which cgroup pays for I/O
+ *	write.c		swap-out: chunks, plugs, deadline
+ *	wait.c		tasks that wait for a chunk
+ *	append.c	appends of chunks, their ends, and who pays
  *	crypt.c		encryption of pages
  *	compress.c	compression of pages
  *	packed.c	compressed pages in chunks, in swap-in and in GC
  *	read.c		swap-in
  *	policy.c	policies by name; changing a device's policy
  *	bpf.c		policies in BPF
- *	owner.c		which cgroup, process and mapping a page belongs to
+ *	bpf_calls.c	... and their calls
+ *	owner.c		which cgroup a page belongs to
  *	frames.c	a table of page frames: the last life of each one's page
  *	worker.c	deferred work; GC reads, resets, finishes
+ *	events.c	what the engine tells of zones; a look at one
  *	sysfs.c		statistics and settings of a running device
  *	latency.c	histograms of how long things take
  *	tables.c	tables of zones and streams, in sysfs and debugfs
@@ -43,7 +43,6 @@
 #include <linux/percpu-refcount.h>
 #include <linux/percpu.h>
 #include <linux/ratelimit.h>
-#include <linux/siphash.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -167,7 +166,7 @@ struct znsage_chunk {
 	unsigned long *unread;		/* bitmap of these: a read failed */
 };
 
-/* Who pays for a stream's I/O; see charge.c. */
+/* Who pays for a stream's I/O; see append.c. */
 struct znsage_payer {
 	struct cgroup_subsys_state *css; /* block cgroup, with a ref, or NULL */
 	u64 key;			/* of its pages */
@@ -183,46 +182,6 @@ struct znsage_check {
 	struct lockdep_map frozen;	/* held while the queue is frozen */
 };
 
-struct znsage_geometry;
-
-/* What zones are on the device below: zoned.c, virtual.c. */
-struct znsage_backend {
-	/*
-	 * Describe the device's zones in @geo. Sleeps, writes nothing. Returns
-	 * 0, or an errno with a message.
-	 */
-	int (*report)(const char *name, struct block_device *bdev,
-		      const struct znsage_settings *set,
-		      struct znsage_geometry *geo);
-	/* Likewise: may the zones that were chosen be used? */
-	int (*check)(const char *name, struct block_device *bdev,
-		     const struct znsage_settings *set,
-		     struct znsage_geometry *geo);
-	/* Make @bio, which has no pages yet, the append of @zc. */
-	void (*append)(struct znsage_chunk *zc, struct bio *bio);
-	/*
-	 * In which page of its zone an append that worked begins, by what the
-	 * device says; U32_MAX: in none. Any context.
-	 */
-	u32 (*landed)(const struct znsage_chunk *zc, const struct bio *bio);
-	/*
-	 * How many pages of a zone are written, by what the device says;
-	 * U32_MAX: it is full, or the device does not say. Sleeps, but never
-	 * for memory. NULL: the device does not know.
-	 */
-	u32 (*written)(const struct znsage_device *zd, u32 zone);
-	/*
-	 * How a zone is reset and finished, without waiting. 0: @erase resets
-	 * it, and there is nothing to finish.
-	 */
-	blk_opf_t reset, finish;
-	/* Empty the zones in a range. Sleeps; allocates without I/O. */
-	int (*erase)(const struct znsage_device *zd, sector_t sector,
-		     sector_t nr);
-};
-
-extern const struct znsage_backend znsage_zoned, znsage_virtual;
-
 /* A running device. */
 struct znsage_device {
 	char name[64];			/* of its configfs directory */
@@ -236,7 +195,7 @@ struct znsage_device {
 	u32 nr_unused;			/* zones of the device */
 	u32 nr_all;			/* zones of the device at attach */
 	sector_t whole;	/* its size, if a reset of it is only of zones in use */
-	unsigned long *to_reset;	/* of nr_all; see reset.c */
+	unsigned long *to_reset;	/* of nr_all; see zoned.c */
 	u32 chunk_blocks;		/* the longest append */
 	u32 batch_blocks;		/* of a full chunk, unless it grows */
 	u32 write_unit;			/* pages */
@@ -245,6 +204,12 @@ struct znsage_device {
 	u32 pack;			/* blocks of the engine in a page */
 	u32 nr_write_streams;		/* of the device below, with FDP */
 	u32 nr_slots;
+	/*
+	 * What slot 0 holds: mkswap's header, which the kernel never swaps to.
+	 * It is not on the device below, where tools would find the UUID and
+	 * type of the swap area a second time.
+	 */
+	struct page *header;
 	u32 nr_streams;			/* the most that any policy gets */
 	u32 deadline_us;
 	bool claimed;		/* detach has begun; under disk->open_mutex */
@@ -265,7 +230,7 @@ struct znsage_device {
 	struct work_struct work;	/* the worker; see worker.c */
 	struct work_struct look_work;	/* looks at zones for it */
 	unsigned long *looked;	/* of each victim: was it looked at? */
-	struct delayed_work retry;	/* see retry.c */
+	struct delayed_work retry;	/* see append.c */
 	/* A second queue, since the worker may wait for a clone of a read. */
 	struct workqueue_struct *read_wq;
 	/* A third, whose items may wait for those of the other two, and for I/O. */
@@ -287,7 +252,6 @@ struct znsage_device {
 	struct ratelimit_state full_said;
 	struct bio_list read_later;	/* under @lock; found none */
 	struct work_struct read_work;	/* goes on with these */
-	siphash_key_t key_secret;	/* hashes keys made from pointers */
 
 	/* Under znsage_policy_lock. */
 	const struct znsage_policy *policy;	/* held */
@@ -295,7 +259,6 @@ struct znsage_device {
 	struct list_head bpf_user;	/* on the list of a policy in BPF */
 	char ejected[128];	/* why the last policy in BPF ended, or empty */
 	bool wants_owners;		/* the policy looks at pages' owners */
-	bool wants_mappings;		/* also at their mappings */
 	bool isolates;			/* the policy isolates streams */
 
 	spinlock_t lock;		/* guards these: */
@@ -317,21 +280,6 @@ struct znsage_device {
 	u64 *gc_since;		/* ns: when GC began to read each zone, or 0 */
 	atomic64_t stall_ns[ZSE_MAX_STREAMS];	/* chunks waiting for zones */
 	struct dentry *debugfs;		/* or an ERR_PTR */
-};
-
-/* How a device is used, from what it offers and what the settings ask for. */
-struct znsage_geometry {
-	struct zse_config cfg;
-	const struct znsage_backend *backend;
-	u32 nr_all;		/* zones of the device */
-	u32 zone_sectors;	/* from one to the next */
-	u32 *zone_nr;		/* number on the device of each zone used */
-	unsigned long *dirty;	/* bitmap of all zones: not empty */
-	unsigned long *active;	/* bitmap of all zones: open or closed */
-	u32 nr_dirty;		/* of the zones used */
-	u32 nr_unused;	/* conventional, read-only, offline, small, surplus */
-	u32 nr_writable;	/* neither of the first three, used or not */
-	sector_t whole;		/* size of the device, if all these are used */
 };
 
 /* main.c */
@@ -364,8 +312,9 @@ void znsage_policy_default(struct znsage_device *zd);
 /* bpf.c */
 void znsage_bpf_init(void);
 const char *znsage_bpf_missing(void);
-bool znsage_bpf_get(const struct znsage_policy *policy);
-bool znsage_bpf_put(const struct znsage_policy *policy);
+const struct znsage_policy *znsage_bpf_get(const char *name);
+void znsage_bpf_put(const struct znsage_policy *policy);
+ssize_t znsage_bpf_names(char *buf, ssize_t len);
 int znsage_bpf_private(const struct znsage_policy *policy, void **private);
 void znsage_bpf_attach(const struct znsage_policy *policy,
 		       struct znsage_device *zd);
@@ -386,19 +335,8 @@ u8 znsage_frames_recall(struct znsage_device *zd, struct page *page,
 			struct znsage_page *owner);
 void znsage_frames_forget(struct znsage_device *zd, struct page *page);
 
-/* geometry.c */
-int znsage_geometry_read(const char *name, struct block_device *bdev,
-			 const struct znsage_settings *set,
-			 const struct znsage_policy *policy,
-			 struct znsage_geometry *geo);
-void znsage_geometry_free(struct znsage_geometry *geo);
-
-/* reset.c */
-int znsage_reset_dirty(struct znsage_device *zd,
-		       const struct znsage_geometry *geo);
-void znsage_reset_written(struct znsage_device *zd);
-
 /* disk.c */
+bool znsage_header_write(struct znsage_device *zd, struct bio *bio);
 int znsage_disk_add(struct znsage_device *zd);
 int znsage_disk_claim(struct znsage_device *zd);
 
@@ -410,24 +348,22 @@ void znsage_filler_remove(struct znsage_device *zd);
 void znsage_write(struct znsage_device *zd, struct bio *bio);
 void znsage_write_pending(struct znsage_device *zd);
 void znsage_write_flush(struct znsage_device *zd);
-void znsage_write_room(struct znsage_device *zd);
 enum hrtimer_restart znsage_deadline(struct hrtimer *timer);
 
+/* wait.c */
+void znsage_feed(struct znsage_device *zd, u32 stream);
+void znsage_write_room(struct znsage_device *zd);
+void znsage_slow_down(struct znsage_device *zd);
+bool znsage_wait_for_room(struct znsage_device *zd, u32 stream);
+
 /* append.c */
-void znsage_append_submit(struct znsage_chunk *zc);
 void znsage_append_limit(struct znsage_device *zd);
 void znsage_append(struct znsage_device *zd, const struct zse_op *op);
 void znsage_end_pages(struct znsage_chunk *zc, u32 first, u32 nr,
 		      blk_status_t status);
 bool znsage_chunk_put(struct znsage_chunk *zc);
 bool znsage_chunk_release(struct znsage_chunk *zc, int holds);
-
-/* retry.c */
-bool znsage_retry(struct znsage_chunk *zc);
-void znsage_retry_now(struct znsage_device *zd);
 void znsage_retry_work(struct work_struct *work);
-
-/* charge.c */
 void znsage_charge(struct znsage_chunk *zc, struct bio *bio);
 void znsage_charge_end(struct znsage_device *zd);
 
@@ -475,10 +411,14 @@ void znsage_read_on(struct znsage_device *zd, struct bio *bio, bool wait);
 extern const unsigned int znsage_worker_pad;
 void znsage_work(struct work_struct *work);
 void znsage_look_work(struct work_struct *work);
-bool znsage_look(struct znsage_device *zd, u32 zone);
-void znsage_odd(void *host, u32 zone, enum zse_oddity odd, u32 at, u32 least);
 void znsage_erase_work(struct work_struct *work);
+
+/* events.c */
+void znsage_victim_begin(struct znsage_device *zd, u32 zone);
+void znsage_victim_end(struct znsage_device *zd, u32 zone);
 void znsage_zone_state(void *host, u32 zone, const char *from, const char *to);
+void znsage_odd(void *host, u32 zone, enum zse_oddity odd, u32 at, u32 least);
+bool znsage_look(struct znsage_device *zd, u32 zone);
 
 /* sysfs.c */
 extern const struct attribute_group *znsage_disk_groups[];
@@ -501,6 +441,12 @@ void znsage_debugfs_add(struct znsage_device *zd);
 void znsage_debugfs_remove(struct znsage_device *zd);
 void znsage_debugfs_init(void);
 void znsage_debugfs_exit(void);
+
+/* Has the stream bios that found no chunk? A hint. */
+static inline bool znsage_is_starved(const struct znsage_device *zd, u32 stream)
+{
+	return READ_ONCE(zd->starved) & BIT_ULL(stream);
+}
 
 /* Wake the worker. Context: any. */
 static inline void znsage_kick(struct znsage_device *zd)

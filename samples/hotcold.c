@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A policy to start from: pages that come back soon go to one stream, all
- * others to another. README.md says how to build, load and simulate it.
+ * others to another. README.md says how to simulate it.
  *
  * A page that was on the device before has a life, the number of blocks swapped
  * out meanwhile. It is hot if that is less than half of the usual life. A new
@@ -51,7 +51,6 @@ static void hotcold_detach(struct zse_engine *dev, void *private_data)
 
 static struct znsage_policy hotcold = {
 	.name = "hotcold",
-	.owner = THIS_MODULE,
 	.streams = NR_STREAMS,
 	.place = hotcold_place,
 	.attach = hotcold_attach,

@@ -132,14 +132,13 @@ static void test_questions(void)
 /* Take a chunk of CHUNK pages from slot @first on, none of which shrinks. */
 static struct zse_chunk *packed_chunk(struct host *h, u32 first, bool *fits)
 {
-	unsigned long flags;
 	struct zse_chunk *c;
 	u32 i;
 
-	c = zse_stream_begin(h->e, 0, &flags);
+	c = zse_stream_begin(h->e, 0);
 	for (i = 0; i < CHUNK; i++)
 		zse_chunk_add(h->e, c, first + i, 0);
-	must(zse_stream_end(h->e, 0, &flags) == c);
+	must(zse_stream_end(h->e, 0) == c);
 	for (i = 0; i < CHUNK; i++)
 		zse_chunk_pack(h->e, c, i, 16);
 	*fits = zse_chunk_fits(h->e, c);
@@ -230,6 +229,17 @@ static void test_watermarks(void)
 	zse_destroy(e);
 }
 
+static u32 key_place(struct zse_engine *e, const struct znsage_page *page)
+{
+	return znsage_stream_of(e, page->cgroup + 1);
+}
+
+static const struct znsage_policy policy_keys = {
+	.name = "keys",
+	.streams = ZNSAGE_NONE,
+	.place = key_place,
+};
+
 /* More keys than the table has places: a new key replaces the oldest. */
 static void test_many_keys(void)
 {
@@ -243,16 +253,75 @@ static void test_many_keys(void)
 	cfg = config(&h);
 	cfg.nr_zones = 200;
 	cfg.max_active = 9;
-	cfg.policy = zse_builtin_policy("vma");
+	cfg.policy = &policy_keys;
 	cfg.nr_slots = 100;
 	h.e = zse_create(&cfg, &why);
 	for (key = 0; key < 20 * ZSE_KEYS; key++) {
-		page.mapping = key;
+		page.cgroup = key;
 		must(zse_place(h.e, &page) < 3);
 	}
 	zse_get_stats(h.e, &st);
 	must(st.keys > ZSE_KEYS / 2 && st.keys <= ZSE_KEYS);
 	must(st.streams == 3 && !st.policy_refused);
+	zse_destroy(h.e);
+}
+
+/* A page of slot 0 that the host is to append. */
+static void begin_append(struct host *h, struct zse_op *op)
+{
+	struct zse_chunk *c = zse_stream_begin(h->e, 0);
+
+	c->born = 1;
+	zse_chunk_add(h->e, c, 0, 0);
+	must(!zse_stream_end(h->e, 0));
+	c = zse_stream_take(h->e, 0, ~0ull);
+	if (!zse_append_start(h->e, c, op, 1))
+		zse_next_op(h->e, op, 1);
+}
+
+/* No command works from now on. Returns what swap-out fails with. */
+static struct zse_op fail_all(struct host *h, struct zse_op op)
+{
+	bool ok, finished;
+
+	while (op.kind != ZSE_OP_FAIL) {
+		ok = false;
+		if (op.kind == ZSE_OP_APPEND)
+			zse_append_done(h->e, op.chunk, &ok, 0, 2, &finished);
+		else if (op.kind == ZSE_OP_RESET)
+			zse_reset_done(h->e, op.zone, false);
+		else if (op.kind == ZSE_OP_FINISH)
+			zse_finish_done(h->e, op.zone, false);
+		if (!zse_next_op(h->e, &op, 2))
+			abort();
+	}
+	return op;
+}
+
+/* Pages fail for want of a zone, or since their appends did. */
+static void test_failed_pages(void)
+{
+	unsigned long flags;
+	struct zse_op op;
+	struct host h;
+	u32 zone;
+
+	host_init(&h);
+	begin_append(&h, &op);
+	op = fail_all(&h, op);
+	must(op.nr == 1 && !op.no_room);
+	zse_chunk_put(h.e, op.chunk);
+	zse_destroy(h.e);
+
+	host_init(&h);
+	zp_lock(&h.e->lock, flags);
+	for (zone = 0; zone < NR_ZONES; zone++)
+		zone_set_state(h.e, zone, ZSE_ZONE_RETIRED);
+	zp_unlock(&h.e->lock, flags);
+	begin_append(&h, &op);
+	op = fail_all(&h, op);
+	must(op.nr == 1 && op.no_room);
+	zse_chunk_put(h.e, op.chunk);
 	zse_destroy(h.e);
 }
 
@@ -516,7 +585,6 @@ static void test_stalled_walks_no_zones(void)
 {
 	struct zse_chunk *c, *stalled;
 	struct zse_op op, other;
-	unsigned long flags;
 	bool ok = true, finished;
 	struct host h;
 	u32 slot, i;
@@ -531,13 +599,13 @@ static void test_stalled_walks_no_zones(void)
 	}
 	/* Until there is no zone for a chunk; the append before is in flight. */
 	for (op.kind = ZSE_OP_NONE, slot = 0;; op = other) {
-		c = zse_stream_begin(h.e, 0, &flags);
+		c = zse_stream_begin(h.e, 0);
 		if (!c)
 			abort();
 		do
 			zse_chunk_add(h.e, c, 7 * slot++ % nr_slots(&h), 0);
 		while (c->nr < c->max);
-		stalled = zse_stream_end(h.e, 0, &flags);
+		stalled = zse_stream_end(h.e, 0);
 		if (!zse_append_start(h.e, stalled, &other, 1))
 			break;
 		if (op.kind != ZSE_OP_NONE)
@@ -556,6 +624,15 @@ static void test_stalled_walks_no_zones(void)
 	zse_destroy(h.e);
 }
 
+static void ask_share(struct zse_engine *e)
+{
+	unsigned long flags;
+
+	zp_lock(&e->lock, flags);
+	share_of_zones(e, 0);
+	zp_unlock(&e->lock, flags);
+}
+
 /*
  * Zones of a device with many are counted in turn, whenever a stream is to open one, so
  * that its share is right in the end.
@@ -570,14 +647,14 @@ static void test_shares_count_in_turn(void)
 	must(h.e->share.on);
 	last = &h.e->zones[MOST_ZONES - 1];
 	last->live = 5;
-	share_of_zones(h.e, 0);
+	ask_share(h.e);
 	must(!h.e->share.of[ZSE_NOBODY].live);
 	for (i = 1; i < MOST_ZONES / ZSE_RECOUNT; i++)
-		share_of_zones(h.e, 0);
+		ask_share(h.e);
 	must(h.e->share.of[ZSE_NOBODY].live == 5);
 	last->live = 0;
 	for (i = 0; i < MOST_ZONES / ZSE_RECOUNT; i++)
-		share_of_zones(h.e, 0);
+		ask_share(h.e);
 	must(!h.e->share.of[ZSE_NOBODY].live);
 	zse_destroy(h.e);
 }
@@ -608,6 +685,7 @@ int main(void)
 	test_limits();
 	test_watermarks();
 	test_many_keys();
+	test_failed_pages();
 	test_life();
 	test_past();
 	test_events();

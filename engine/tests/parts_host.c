@@ -95,14 +95,13 @@ static void go(struct host *h, struct zse_chunk *c)
 
 void write_slot_past(struct host *h, u32 slot, u8 past)
 {
-	unsigned long flags;
-	struct zse_chunk *c = zse_stream_begin(h->e, 0, &flags);
+	struct zse_chunk *c = zse_stream_begin(h->e, 0);
 
 	if (!c)
 		abort();
 	c->born = 1;
 	zse_chunk_add(h->e, c, slot, past);
-	go(h, zse_stream_end(h->e, 0, &flags));
+	go(h, zse_stream_end(h->e, 0));
 }
 
 void write_slot(struct host *h, u32 slot)

@@ -192,10 +192,10 @@ static void test_apart(void)
 	must(h.e->placement.policy->survivor(h.e, &z) == 0);
 
 	/* Other policies have their streams, and no wrong answer was counted. */
-	zse_set_policy(h.e, zse_builtin_policy("vma"), NULL);
+	zse_set_policy(h.e, zse_builtin_policy("cgroup"), NULL);
 	must(streams_of(&h) > 1);
 	lives(&h, run.block, 300 * UNIT, 100, 50000);
-	must(streams_of(&h) == zse_nr_streams(&cfg, zse_builtin_policy("vma")));
+	must(streams_of(&h) == zse_nr_streams(&cfg, zse_builtin_policy("cgroup")));
 	zse_set_policy(h.e, zse_builtin_policy("heat"), NULL);
 	must(streams_of(&h) == 6 && !h.e->placement.refused);
 	zse_destroy(h.e);
@@ -239,7 +239,7 @@ static void test_wanted(void)
 	host_init(&h);
 	write_slot_past(&h, SLOT, 0x93);
 	flush(&h);
-	must(zse_prepare(h.e, zse_builtin_policy("vma")) && !h.e->past);
+	must(zse_prepare(h.e, zse_builtin_policy("cgroup")) && !h.e->past);
 	/* The device has one stream for lives. */
 	must(zse_prepare(h.e, zse_builtin_policy("heat")) && !h.e->past);
 	must(zse_read_begin(h.e, SLOT, 1, &run, &kick) == ZSE_READ_BLOCK);

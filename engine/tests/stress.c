@@ -73,6 +73,25 @@ static const struct znsage_policy policy_nonsense = {
 	.survivor = nonsense_survivor,
 };
 
+/* More keys than streams, which are not isolated. */
+static u32 keys_place(struct zse_engine *e, const struct znsage_page *page)
+{
+	return znsage_stream_of(e, page->cgroup);
+}
+
+static const struct znsage_policy policy_keys = {
+	.name = "keys",
+	.streams = ZNSAGE_NONE,
+	.place = keys_place,
+};
+
+static const struct znsage_policy *policy_named(const char *name)
+{
+	if (!name)
+		return &policy_nonsense;
+	return name[0] == 'k' ? &policy_keys : zse_builtin_policy(name);
+}
+
 static void check_at_rest(struct test *t)
 {
 	u64 appended = device_blocks(t->dev), counted;
@@ -149,8 +168,7 @@ static void test_init(struct test *t, const struct scenario *sc)
 	struct zse_config cfg = sc->cfg;
 	enum zse_refusal why;
 
-	cfg.policy = sc->policy ? zse_builtin_policy(sc->policy) :
-				  &policy_nonsense;
+	cfg.policy = policy_named(sc->policy);
 	cfg.nr_slots = zse_max_slots(&cfg) / 100.0 * sc->percent;
 	memset(t, 0, sizeof(*t));
 	t->sc = sc;
@@ -275,7 +293,7 @@ static const struct scenario scenarios[] = {
 	{ .name = "one open zone, write unit, finish", .percent = 90,
 	  .cfg = { COMMON, .nr_zones = 40, .zone_blocks = 32, .chunk_blocks = 8,
 		   .write_unit = 4, .max_active = 1, .finish = true },
-	  .policy = "vma" },
+	  .policy = "keys" },
 	{ .name = "errors", .percent = 60, .fail_one_in = 200,
 	  .max_failures = 6,
 	  .cfg = { COMMON, .nr_zones = 40, .zone_blocks = 32, .chunk_blocks = 8,
@@ -284,7 +302,7 @@ static const struct scenario scenarios[] = {
 	{ .name = "more keys than streams", .percent = 90,
 	  .cfg = { COMMON, .nr_zones = 200, .zone_blocks = 32,
 		   .chunk_blocks = 8, .write_unit = 1, .max_active = 7,
-		   .victim = ZSE_VICTIM_AGE }, .policy = "vma" },
+		   .victim = ZSE_VICTIM_AGE }, .policy = "keys" },
 	{ .name = "shares", .percent = 95,
 	  .cfg = { COMMON, .nr_zones = 200, .zone_blocks = 32,
 		   .chunk_blocks = 8, .write_unit = 1, .max_active = 14,
@@ -304,7 +322,7 @@ static const struct scenario scenarios[] = {
 	{ .name = "classes of survivors, several lanes", .percent = 90,
 	  .cfg = { COMMON, .nr_zones = 450, .zone_blocks = 32,
 		   .chunk_blocks = 2, .write_unit = 1, .max_active = 14,
-		   .victim = ZSE_VICTIM_AGE }, .policy = "vma" },
+		   .victim = ZSE_VICTIM_AGE }, .policy = "keys" },
 	{ .name = "zones that take one append at a time", .percent = 80,
 	  .cfg = { COMMON, .nr_zones = 100, .zone_blocks = 64,
 		   .chunk_blocks = 4, .write_unit = 1, .max_active = 14,

@@ -49,6 +49,7 @@ typedef spinlock_t zp_lock_t;
 #define zp_lock_init(l)		spin_lock_init(l)
 #define zp_lock(l, flags)	spin_lock_irqsave(l, flags)
 #define zp_unlock(l, flags)	spin_unlock_irqrestore(l, flags)
+#define zp_assert_held(l)	lockdep_assert_held(l)
 #define zp_acquires(l)		__acquires(l)
 #define zp_releases(l)		__releases(l)
 

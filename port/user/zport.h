@@ -36,6 +36,8 @@ typedef pthread_mutex_t zp_lock_t;
 #define zp_lock_init(l)		pthread_mutex_init((l), NULL)
 #define zp_lock(l, flags)	((flags) = 0, pthread_mutex_lock(l))
 #define zp_unlock(l, flags)	((void)(flags), pthread_mutex_unlock(l))
+#define zp_assert_held(l)						\
+	zp_warn(!pthread_mutex_trylock((pthread_mutex_t *)(l)))
 #define zp_acquires(l)
 #define zp_releases(l)
 

@@ -16,9 +16,6 @@ pub const MOUNT: &str = "/run/vm-suite";
 /// Where `znsage policy load` pins what it loads.
 const PINS: &str = "/sys/fs/bpf/znsage";
 
-/// The module of samples/.
-pub const SAMPLE: &str = "hotcold";
-
 /// Traces of the module in the system; none if it was never loaded.
 pub fn traces() -> Vec<String> {
     let mut traces = Vec::new();
@@ -89,11 +86,7 @@ fn clean_module() -> Vec<String> {
         guest::eventually(5.0, || guest::write(&format!("{item}/power"), "0").is_ok());
         let _ = fs::remove_dir(item);
     }
-    // Before the module: it uses the module's functions.
-    if guest::exists(&format!("/sys/module/{SAMPLE}")) {
-        let _ = guest::ok(&["rmmod", SAMPLE]);
-    }
-    // Likewise the policies in BPF.
+    // Before the module: a policy in BPF uses it.
     for name in guest::list(PINS) {
         let _ = fs::remove_file(format!("{PINS}/{name}"));
     }

@@ -42,8 +42,10 @@ impl Disk {
         self.bytes
     }
 
+    /// Slots of a swap area. Its first page is mkswap's header, which is no slot here and
+    /// which znsage keeps in RAM.
     pub fn slots(&self) -> usize {
-        (self.bytes / PAGE as u64) as usize
+        (self.bytes / PAGE as u64) as usize - 1
     }
 
     /// A write of any offset and length, for requests that must be refused.
@@ -58,12 +60,21 @@ impl Disk {
     /// Writes the pages `slots` of `from` to the slots of the same numbers.
     pub fn write_slots(&self, from: &Memory, slots: Range<usize>) -> io::Result<()> {
         let bytes = slots.start * PAGE..slots.end * PAGE;
-        self.write_at(&from.bytes()[bytes.clone()], bytes.start as u64)
+        self.write_at(&from.bytes()[bytes.clone()], offset(slots.start))
     }
 
     pub fn read_slots(&self, to: &mut Memory, slots: Range<usize>) -> io::Result<()> {
         let bytes = slots.start * PAGE..slots.end * PAGE;
-        self.read_at(&mut to.bytes_mut()[bytes.clone()], bytes.start as u64)
+        self.read_at(&mut to.bytes_mut()[bytes.clone()], offset(slots.start))
+    }
+
+    /// Into a page.
+    pub fn read_slot(&self, to: &mut Memory, slot: usize) -> io::Result<()> {
+        self.read_at(to.bytes_mut(), offset(slot))
+    }
+
+    pub fn discard_slots(&self, slots: Range<usize>) -> Outcome {
+        self.discard(offset(slots.start), (slots.len() * PAGE) as u64)
     }
 
     pub fn discard(&self, offset: u64, bytes: u64) -> Outcome {
@@ -73,4 +84,8 @@ impl Disk {
             .map(drop)
             .context(format!("discard of {bytes} bytes at {offset}"))
     }
+}
+
+fn offset(slot: usize) -> u64 {
+    ((1 + slot) * PAGE) as u64
 }

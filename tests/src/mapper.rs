@@ -13,7 +13,7 @@ pub struct Mapped {
 impl Mapped {
     /// `table` as `dmsetup create` takes it.
     pub fn new(table: &str) -> Outcome<Mapped> {
-        guest::ok(&["dmsetup", "create", "--noudevsync", NAME, "--table", table])?;
+        guest::ok(&["dmsetup", "create", "--noudevsync", NAME, "--uuid", NAME, "--table", table])?;
         let columns = ["info", "-c", "--noheadings", "-o", "blkdevname", NAME];
         let name = guest::ok(&[&["dmsetup"], &columns[..]].concat())?;
         Ok(Mapped { node: format!("/dev/{}", name.trim()) })

@@ -122,7 +122,6 @@ static void oracle_detach(struct zse_engine *dev, void *private_data)
 
 static struct znsage_policy rate_oracle = {
 	.name = "rate-oracle",
-	.owner = THIS_MODULE,
 	.streams = RATES,
 	.place = rate_place,
 	.survivor = rate_survivor,
@@ -132,7 +131,6 @@ static struct znsage_policy rate_oracle = {
 
 static struct znsage_policy death_oracle = {
 	.name = "death-oracle",
-	.owner = THIS_MODULE,
 	.streams = DEATHS,
 	.place = death_place,
 	.survivor = death_survivor,

@@ -146,7 +146,6 @@ static void sepbit_detach(struct zse_engine *dev, void *private_data)
 
 static struct znsage_policy sepbit = {
 	.name = "sepbit",
-	.owner = THIS_MODULE,
 	.streams = 2,
 	.place = sepbit_place,
 	.victim = sepbit_victim,

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::callbacks::{self, Callbacks};
 use crate::config::{Config, Policy, Refusal, Victim};
 use crate::handed::{
-    Added, Append, AppendEnd, BufferHold, Chunk, Ended, Failed, Filled, Finish, GcRead, Look,
-    Oddity, Op, Read, ReadHold, Reset,
+    Added, Append, AppendEnd, Chunk, Ended, Failed, Filled, Finish, GcRead, Look, Oddity, Op, Read,
+    ReadHold, Reset,
 };
 use crate::sys::{
     self, znsage_page as PageOwner, zse_op, zse_run, zse_stats, zse_stream_info, zse_window,
@@ -262,13 +262,12 @@ impl Engine {
         self.assert_stream(stream);
         assert!(!slots.is_empty(), "no pages to add");
         slots.iter().for_each(|&slot| self.assert_slot(slot));
-        let mut flags = 0;
         // SAFETY: stream and slots are in range; no more pages are added than the chunk has
         // room for; it is ours until zse_stream_end().
         unsafe {
-            let c = sys::zse_stream_begin(self.p(), stream, &mut flags);
+            let c = sys::zse_stream_begin(self.p(), stream);
             if c.is_null() {
-                sys::zse_stream_end(self.p(), stream, &mut flags);
+                sys::zse_stream_end(self.p(), stream);
                 return None;
             }
             if (*c).nr == 0 {
@@ -281,7 +280,7 @@ impl Engine {
                 sys::zse_chunk_add(self.p(), c, slot, pasts.get(i).copied().unwrap_or(0));
             }
             let room = (*c).max - (*c).nr;
-            let full = sys::zse_stream_end(self.p(), stream, &mut flags);
+            let full = sys::zse_stream_end(self.p(), stream);
             let full = self.chunk(full).map(|chunk| Filled { chunk });
             Some(Added { chunk, page, nr, room, full })
         }
@@ -526,11 +525,6 @@ impl Engine {
             }
             sys::ZSE_READ_BUSY => Read::Busy,
             sys::ZSE_READ_LOST => Read::Lost,
-            sys::ZSE_READ_BUFFER => {
-                // SAFETY: the chunk stays until buffer_end(); its id is constant.
-                let chunk = unsafe { (*run.chunk).id };
-                Read::Buffer(BufferHold { run, chunk, owner })
-            }
             other => panic!("unknown result {other} of a read"),
         }
     }
@@ -547,13 +541,6 @@ impl Engine {
         self.assert_own(hold.owner);
         // SAFETY: begun by read_begin(), ended once.
         unsafe { sys::zse_read_end(self.p(), hold.block) }
-    }
-
-    /// Ends the use of a buffer.
-    pub fn buffer_end(&mut self, hold: BufferHold) -> bool {
-        self.assert_own(hold.owner);
-        // SAFETY: set by read_begin(), ended once.
-        unsafe { sys::zse_buffer_end(self.p(), &hold.run) }
     }
 
     /// Chunk and entry that a slot is being written with.

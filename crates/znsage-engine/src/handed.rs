@@ -5,7 +5,7 @@
 use std::fmt;
 use std::ptr::NonNull;
 
-use crate::sys::{zse_chunk, zse_look, zse_run};
+use crate::sys::{zse_chunk, zse_look};
 
 /// An owned chunk. Its pointer is only followed with the engine `owner` at hand, so not
 /// after that engine's memory is freed.
@@ -187,32 +187,4 @@ pub enum Read {
     Busy,
     /// An I/O error took it.
     Lost,
-    /// In the memory of GC.
-    Buffer(BufferHold),
-}
-
-/// A page in the buffer of a GC chunk, which stays until `Engine::buffer_end()`.
-#[must_use]
-#[derive(Debug)]
-pub struct BufferHold {
-    pub(crate) run: zse_run,
-    pub(crate) chunk: u32,
-    pub(crate) owner: u64,
-}
-
-impl BufferHold {
-    /// The block that holds the same page.
-    pub fn block(&self) -> u32 {
-        self.run.block
-    }
-
-    /// The GC chunk.
-    pub fn chunk(&self) -> u32 {
-        self.chunk
-    }
-
-    /// The number of the buffer.
-    pub fn page(&self) -> u32 {
-        self.run.page
-    }
 }

@@ -49,8 +49,6 @@ const struct zse_fact zse_facts[] = {
 	{ "sizeof zse_config.victim", sizeof(enum zse_victim) },
 
 	SIZE(znsage_page)
-	AT(znsage_page, process)
-	AT(znsage_page, mapping)
 	AT(znsage_page, cgroup)
 	AT(znsage_page, cpu)
 	AT(znsage_page, life)
@@ -60,7 +58,6 @@ const struct zse_fact zse_facts[] = {
 
 	SIZE(znsage_policy)
 	AT(znsage_policy, name)
-	AT(znsage_policy, owner)
 	AT(znsage_policy, streams)
 	AT(znsage_policy, isolates)
 	AT(znsage_policy, attach)
@@ -71,8 +68,6 @@ const struct zse_fact zse_facts[] = {
 	AT(zse_run, nr)
 	AT(zse_run, len)
 	AT(zse_run, blocks)
-	AT(zse_run, chunk)
-	AT(zse_run, page)
 	AT(zse_run, word)
 
 	SIZE(zse_window)
@@ -115,6 +110,7 @@ const struct zse_fact zse_facts[] = {
 	AT(zse_op, from)
 	AT(zse_op, blocks)
 	AT(zse_op, padding)
+	AT(zse_op, no_room)
 
 	SIZE(zse_zone_info)
 	AT(zse_zone_info, state)
@@ -181,7 +177,6 @@ const struct zse_fact zse_facts[] = {
 	IS(ZSE_READ_BLOCK)
 	IS(ZSE_READ_BUSY)
 	IS(ZSE_READ_LOST)
-	IS(ZSE_READ_BUFFER)
 };
 
 const u32 zse_nr_facts = sizeof(zse_facts) / sizeof(zse_facts[0]);

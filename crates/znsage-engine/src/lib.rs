@@ -22,8 +22,8 @@ mod sys;
 pub use config::{Config, Policy, Refusal, Victim};
 pub use engine::{Engine, Violation, ZoneInfo};
 pub use handed::{
-    Added, Append, AppendEnd, BufferHold, Ended, Failed, Filled, Finish, GcRead, Look, Oddity, Op,
-    Read, ReadHold, Reset,
+    Added, Append, AppendEnd, Ended, Failed, Filled, Finish, GcRead, Look, Oddity, Op, Read,
+    ReadHold, Reset,
 };
 pub use sys::{znsage_page as PageOwner, zse_entry as Entry, zse_stats as Stats};
 pub use sys::{zse_stream_info as StreamInfo, NONE};

@@ -3,9 +3,8 @@
 //! and constant here with what the C compiler says in `layout.c`.
 #![allow(non_camel_case_types)]
 
-use std::ffi::{c_char, c_int, c_ulong, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::marker::{PhantomData, PhantomPinned};
-use std::ptr;
 
 pub const ZSE_WORDS: u32 = 512;
 pub const ZSE_TAG_BASE: u32 = 0xfff0_0000;
@@ -36,7 +35,6 @@ pub const ZSE_READ_FILLED: u32 = 0;
 pub const ZSE_READ_BLOCK: u32 = 1;
 pub const ZSE_READ_BUSY: u32 = 2;
 pub const ZSE_READ_LOST: u32 = 3;
-pub const ZSE_READ_BUFFER: u32 = 4;
 
 /// Only ever behind a pointer.
 #[repr(C)]
@@ -50,7 +48,6 @@ pub struct zse_engine {
 #[allow(dead_code)]
 pub struct znsage_policy {
     pub name: [c_char; 16],
-    owner: *mut c_void,
     streams: u32,
     isolates: bool,
     calls: [*const c_void; 5],
@@ -63,8 +60,6 @@ pub struct znsage_policy {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct znsage_page {
-    pub process: u64,
-    pub mapping: u64,
     pub cgroup: u64,
     pub cpu: u32,
     pub life: u32,
@@ -76,16 +71,7 @@ pub struct znsage_page {
 impl znsage_page {
     /// A page of which no more is known than the CPU.
     pub fn of_cpu(cpu: u32) -> Self {
-        znsage_page {
-            process: 0,
-            mapping: 0,
-            cgroup: 0,
-            cpu,
-            life: NONE,
-            usual: NONE,
-            workingset: false,
-            active: false,
-        }
+        znsage_page { cgroup: 0, cpu, life: NONE, usual: NONE, workingset: false, active: false }
     }
 }
 
@@ -122,21 +108,13 @@ pub struct zse_config {
 
 /// Blocks of one zone that follow one another.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct zse_run {
     pub block: u32,
     pub nr: u32,
     pub len: u32,
     pub blocks: u32,
-    pub chunk: *mut zse_chunk,
-    pub page: u32,
     pub word: u64,
-}
-
-impl Default for zse_run {
-    fn default() -> Self {
-        zse_run { block: 0, nr: 0, len: 0, blocks: 0, chunk: ptr::null_mut(), page: 0, word: 0 }
-    }
 }
 
 /// What GC has read of a zone whose pages are packed.
@@ -204,6 +182,7 @@ pub struct zse_op {
     pub from: u32,
     pub blocks: u32,
     pub padding: u32,
+    pub no_room: bool,
 }
 
 #[repr(C)]
@@ -259,7 +238,6 @@ pub struct zse_stats {
     pub stalls: u64,
     pub zones_dead: u64,
     pub gc_zones: u64,
-    pub gc_read_hits: u64,
     pub policy_refused: u64,
     pub slots_used: u64,
     pub live_blocks: u64,
@@ -294,10 +272,9 @@ extern "C" {
     pub fn zse_gc_chunks(cfg: *const zse_config) -> u32;
 
     pub fn zse_place(e: *mut zse_engine, page: *const znsage_page) -> u32;
-    pub fn zse_stream_begin(e: *mut zse_engine, stream: u32, flags: *mut c_ulong)
-        -> *mut zse_chunk;
+    pub fn zse_stream_begin(e: *mut zse_engine, stream: u32) -> *mut zse_chunk;
     pub fn zse_chunk_add(e: *mut zse_engine, c: *mut zse_chunk, slot: u32, past: u8) -> u32;
-    pub fn zse_stream_end(e: *mut zse_engine, stream: u32, flags: *mut c_ulong) -> *mut zse_chunk;
+    pub fn zse_stream_end(e: *mut zse_engine, stream: u32) -> *mut zse_chunk;
     pub fn zse_stream_flush(e: *mut zse_engine, stream: u32) -> *mut zse_chunk;
     pub fn zse_stream_take(e: *mut zse_engine, stream: u32, born_before: u64) -> *mut zse_chunk;
     pub fn zse_stream_due(e: *const zse_engine, stream: u32) -> bool;
@@ -344,7 +321,6 @@ extern "C" {
         run: *mut zse_run,
         kick: *mut bool,
     ) -> u32;
-    pub fn zse_buffer_end(e: *mut zse_engine, run: *const zse_run) -> bool;
     pub fn zse_block_lost(e: *const zse_engine, block: u32) -> bool;
     pub fn zse_read_end(e: *mut zse_engine, block: u32) -> bool;
     pub fn zse_write_of(e: *mut zse_engine, slot: u32, index: *mut u32) -> *mut zse_chunk;
@@ -471,20 +447,17 @@ mod tests {
             }
         );
         map.insert("sizeof zse_config.victim".into(), size_of::<u32>() as u64);
-        layout!(
-            map,
-            znsage_page { process, mapping, cgroup, cpu, life, usual, workingset, active }
-        );
-        layout!(map, znsage_policy { name, owner, streams, isolates, attach, detach });
+        layout!(map, znsage_page { cgroup, cpu, life, usual, workingset, active });
+        layout!(map, znsage_policy { name, streams, isolates, attach, detach });
         layout!(map, zse_window { host, slot, failed });
         layout!(map, zse_look { zone, written, full, lost });
         layout!(map, zse_entry { slot, expect, page, at, len });
-        layout!(map, zse_run { block, nr, len, blocks, chunk, page, word });
+        layout!(map, zse_run { block, nr, len, blocks, word });
         layout!(
             map,
             zse_chunk { id, gc, nr, max, done, fill, entries, born, priv_ as "priv", offset }
         );
-        layout!(map, zse_op { kind, chunk, zone, first, nr, from, blocks, padding });
+        layout!(map, zse_op { kind, chunk, zone, first, nr, from, blocks, padding, no_room });
         layout!(
             map,
             zse_zone_info {
@@ -536,7 +509,6 @@ mod tests {
                 stalls,
                 zones_dead,
                 gc_zones,
-                gc_read_hits,
                 policy_refused,
                 slots_used,
                 live_blocks,
@@ -586,7 +558,6 @@ mod tests {
             ZSE_READ_BLOCK,
             ZSE_READ_BUSY,
             ZSE_READ_LOST,
-            ZSE_READ_BUFFER,
         );
         map.insert("ZSE_NR_VICTIMS".into(), 3);
         map.insert("ZSE_OK".into(), 0);

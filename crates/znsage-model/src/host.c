@@ -71,17 +71,6 @@ void model_eager(struct model *m)
 		model_broken("watermarks were refused");
 }
 
-void model_set_gc(struct model *m, bool on)
-{
-	zse_set_gc(m->e, on);
-}
-
-/* The slot's block. */
-u32 model_block(struct model *m, u32 slot)
-{
-	return m->e->fwd[slot];
-}
-
 /* The engine gives up the page of @slot, as if its block could not be read. */
 void model_lose(struct model *m, u32 slot)
 {
@@ -135,8 +124,7 @@ u32 model_page(u32 slot, u32 version)
  */
 u32 model_submit(struct model *m, u32 slot, u32 version, u32 *zone, bool *kick)
 {
-	unsigned long flags;
-	struct zse_chunk *c = zse_stream_begin(m->e, 0, &flags);
+	struct zse_chunk *c = zse_stream_begin(m->e, 0);
 	struct zse_op op;
 
 	if (!c)
@@ -144,7 +132,7 @@ u32 model_submit(struct model *m, u32 slot, u32 version, u32 *zone, bool *kick)
 	c->born = 1;
 	zse_chunk_add(m->e, c, slot, 0);
 	m->pages[c->id] = model_page(slot, version);
-	c = zse_stream_end(m->e, 0, &flags);
+	c = zse_stream_end(m->e, 0);
 	if (!c || !zse_append_start(m->e, c, &op, 1))
 		model_broken("no zone");
 	*zone = op.zone;
@@ -192,9 +180,6 @@ u32 model_read(struct model *m, u32 slot, u32 *page, bool *kick)
 	if (how == ZSE_READ_BLOCK) {
 		*page = model_disk_read(&m->disk[run.block]);
 		*kick |= zse_read_end(m->e, run.block);
-	} else if (how == ZSE_READ_BUFFER) {
-		*page = m->pages[run.chunk->id];
-		*kick |= zse_buffer_end(m->e, &run);
 	}
 	return how;
 }

@@ -24,8 +24,6 @@ extern "C-unwind" {
     fn model_submit(m: *mut Raw, slot: u32, version: u32, zone: *mut u32, kick: *mut bool) -> u32;
     fn model_appended(m: *mut Raw, chunk: u32, zone: u32) -> bool;
     fn model_put(m: *mut Raw, chunk: u32) -> bool;
-    fn model_set_gc(m: *mut Raw, on: bool);
-    fn model_block(m: *mut Raw, slot: u32) -> u32;
     fn model_free(m: *mut Raw, slot: u32) -> bool;
     fn model_read(m: *mut Raw, slot: u32, page: *mut u32, kick: *mut bool) -> u32;
     fn model_work(m: *mut Raw, until: u32, chunk: *mut u32, zone: *mut u32) -> bool;
@@ -44,7 +42,7 @@ pub enum Found {
     Lost,
 }
 
-/// An append or a read of GC in flight.
+/// An append in flight.
 #[derive(Clone, Copy)]
 pub struct Request {
     chunk: u32,
@@ -57,7 +55,6 @@ pub struct Request {
 pub enum Until {
     Rest = 0,
     Append = 1,
-    Read = 3,
 }
 
 /// An engine with eight zones of two blocks and four slots.
@@ -106,15 +103,6 @@ impl Model {
         unsafe { model_put(self.0, r.chunk) }
     }
 
-    pub fn set_gc(self, on: bool) {
-        unsafe { model_set_gc(self.0, on) }
-    }
-
-    /// The slot's block, if it has one.
-    pub fn block(self, slot: u32) -> u32 {
-        unsafe { model_block(self.0, slot) }
-    }
-
     #[must_use]
     pub fn complete(self, r: Request) -> bool {
         let more = self.appended(r);
@@ -150,7 +138,7 @@ impl Model {
         unsafe { model_work(self.0, Until::Rest as u32, ptr::null_mut(), ptr::null_mut()) };
     }
 
-    /// The worker runs until an append or a read of GC is to be submitted.
+    /// The worker runs until an append of GC is to be submitted.
     pub fn work_until(self, until: Until) -> Request {
         let (mut chunk, mut zone) = (0, 0);
         let found = unsafe { model_work(self.0, until as u32, &mut chunk, &mut zone) };

@@ -7,7 +7,7 @@
 
 use std::fs;
 
-const PATHS: [&str; 5] = ["write.c", "read.c", "worker.c", "retry.c", "charge.c"];
+const PATHS: [&str; 6] = ["write.c", "wait.c", "append.c", "read.c", "worker.c", "events.c"];
 
 fn source(file: &str) -> String {
     let path = format!("{}/../../kmod/{file}", env!("CARGO_MANIFEST_DIR"));

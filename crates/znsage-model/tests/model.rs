@@ -229,7 +229,7 @@ const MUTANTS: &[(Mutant, fn(), &str)] = &[
     (("zse_read_begin", Add, Plain), read_read_reset, "stream >= e->max_streams"),
     (("zse_read_end", Add, Relaxed), move_free_read, "a reset was forgotten"),
     (("zse_read_end", Add, Plain), read_read_reset, "a reader that has gone is counted"),
-    (("zone_set_state", Barrier, NoBarrier), free_as_zone_fills, "a dead zone was overlooked"),
+    (("zone_enter", Barrier, NoBarrier), free_as_zone_fills, "a dead zone was overlooked"),
     (("page_died", Add, Relaxed), free_as_zone_fills, "a dead zone was overlooked"),
     (("page_died", Add, Plain), free_free, "live count"),
     (("zse_free", Exchange, Plain), free_as_zone_fills, "live count"),

@@ -31,7 +31,7 @@ fn refusal(source: PathBuf) -> String {
 fn module(name: &str, code: &str, ops: &str) -> String {
     format!(
         "#include <linux/module.h>\n#include <znsage.h>\n{code}\n\
-         static struct znsage_policy ops = {{ .name = \"{name}\", .owner = THIS_MODULE, {ops} }};\n\
+         static struct znsage_policy ops = {{ .name = \"{name}\", {ops} }};\n\
          static int __init begin(void) {{ return znsage_register_policy(&ops); }}\n\
          static void __exit end(void) {{ znsage_unregister_policy(&ops); }}\n\
          module_init(begin);\nmodule_exit(end);\nMODULE_LICENSE(\"GPL\");\n"
@@ -43,14 +43,15 @@ fn c_policy_is_compiled_and_called() {
     let dir = tempfile::tempdir().unwrap();
     let source = dir.path().join("keys.c");
     let code = "static u32 place(struct zse_engine *dev, const struct znsage_page *page) \
-                { return znsage_stream_of(dev, page->mapping); }";
-    let ops = ".streams = ZNSAGE_NONE, .place = place";
+                { struct znsage_levels l; znsage_get_levels(dev, &l); \
+                return page->cpu % l.streams; }";
+    let ops = ".place = place";
     fs::write(&source, module("keys", code, ops)).unwrap();
     let mine = run(&spec(source.clone())).unwrap();
     assert!(mine.wrong.is_empty(), "{:#?}", mine.wrong);
-    // It does the same as policy vma.
+    // It does the same as policy cpu.
     let mut same = spec(source.clone());
-    (same.znsage.policy_source, same.znsage.policy) = (None, PlacementKind::Vma);
+    (same.znsage.policy_source, same.znsage.policy) = (None, PlacementKind::Cpu);
     assert_eq!(mine.waf, run(&same).unwrap().waf);
     // It stays loaded.
     assert_eq!(mine.waf, run(&spec(source)).unwrap().waf);

@@ -6,7 +6,7 @@ use crate::error::{Error, Kind};
 use crate::sys::Sys;
 
 /// Built into every module.
-const POLICIES: [&str; 6] = ["single", "cpu", "process", "vma", "cgroup", "heat"];
+const POLICIES: [&str; 4] = ["single", "cpu", "cgroup", "heat"];
 const VICTIMS: [&str; 3] = ["greedy", "cost-benefit", "age"];
 
 /// An error if the module lists its names and `value` is not among them. Without

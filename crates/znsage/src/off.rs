@@ -147,7 +147,7 @@ fn left(sys: &dyn Sys, device: &Device, discards: bool, seen: u64) -> Left {
         return Left::Gone;
     }
     if !queue::is_zoned(sys, &queue::disk_of(sys, backing)) {
-        // kmod/reset.c; there are no zones to look at.
+        // kmod/zoned.c; there are no zones to look at.
         let failed = |l: &LogLine| l.number > seen && l.text.contains("could not be reset");
         return match queue::keeps(sys, backing) {
             true => Left::Everything,
@@ -172,7 +172,8 @@ fn sample(sys: &dyn Sys, device: &Device) -> Option<Sample> {
     (!zoned).then(|| Sample::take(sys, &format!("/dev/{backing}"), bytes).ok()).flatten()
 }
 
-/// Wipes the first page and records what is left. The device is off, so failures are no
+/// Wipes the first page, which may look like the start of a file system, and records
+/// what is left. The device is off, so failures are no
 /// errors: the next `on` looks at it anyway.
 fn settle(sys: &dyn Sys, device: &Device, before: Option<Sample>, left: Left) -> Left {
     let backing = &device.backing;
@@ -181,9 +182,7 @@ fn settle(sys: &dyn Sys, device: &Device, before: Option<Sample>, left: Left) ->
     }
     let now = sample(sys, device);
     let _ = record::end(sys, backing, now.as_ref());
-    // The module uses the first zone last (kmod/virtual.c).
-    let first = device.zone_bytes;
-    let used = first..first.saturating_mul(device.zones.total.saturating_add(1));
+    let used = 0..device.zone_bytes.saturating_mul(device.zones.total);
     match (left, before, now) {
         (Left::Discarded, Some(before), Some(now)) if now.keeps(&before, used) => Left::Ignored,
         (left, ..) => left,

@@ -317,7 +317,7 @@ fn check_alone(sys: &dyn Sys, priority: Option<u16>) -> Result<()> {
 
 fn enable_area(sys: &dyn Sys, node: String, priority: Option<u16>, undo: &mut Undo) -> Result<()> {
     wait_for(sys, &node)?;
-    swaps::make(sys, &node, record::LABEL)?;
+    swaps::make(sys, &node)?;
     undo.push("disable the swap", {
         let node = node.clone();
         move |sys| match swaps::is_on(sys, &node) {

@@ -179,7 +179,6 @@ pub const METRICS: &[Metric] = &[
     number("znsage_padding_bytes_total", Counter, "padding_blocks", Blocks, "Written to fill up a write unit."),
     number("znsage_gc_copied_bytes_total", Counter, "gc_blocks", Blocks, "Copied by garbage collection and acknowledged."),
     number("znsage_gc_read_bytes_total", Counter, "gc_read_blocks", Blocks, "Read by garbage collection."),
-    number("znsage_gc_read_hit_bytes_total", Counter, "gc_read_hits", Blocks, "Swapped in from pages that garbage collection has in memory."),
     number("znsage_gc_zones_total", Counter, "gc_zones", One, "Zones emptied by garbage collection."),
     number("znsage_dead_zones_total", Counter, "zones_dead", One, "Zones reset without garbage collection because no live block was left."),
     number("znsage_zone_resets_total", Counter, "zone_resets", One, "Zones reset."),

@@ -3,8 +3,8 @@
 //! because `off` could not empty the drive. `on` takes such a drive without a question.
 //!
 //! While the device is on, a record proves that the drive was swap when the machine
-//! stopped, not that nobody has written to it since; a signature of another format
-//! shows that. After `off`, a checksum of a sample must match, too.
+//! stopped, not that nobody has written to it since; a signature shows that, since the
+//! module writes none. After `off`, a checksum of a sample must match, too.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +16,6 @@ use crate::sys::Sys;
 use crate::undo::Undo;
 
 const DIRECTORY: &str = "/var/lib/znsage";
-/// The label of the swap areas of `on`.
-pub const LABEL: &str = "znsage";
 
 /// Where the kernel has a name of the disk that no other disk has.
 const SERIALS: [&str; 5] = ["wwid", "device/wwid", "serial", "device/cid", "dm/uuid"];
@@ -90,15 +88,11 @@ pub fn check_owner(sys: &dyn Sys, backing: &Backing, holds: &Holds) -> Result<()
 
 /// Did znsage leave what the device holds?
 fn is_own(sys: &dyn Sys, name: &str, holds: &Holds) -> bool {
-    let own = match holds.signatures.as_slice() {
-        [] => true,
-        [one] => one.format == "swap" && one.label.as_deref() == Some(LABEL),
-        _ => false,
-    };
     let record = Place::of(sys, name).and_then(|place| place.record(sys));
-    own && record.is_some_and(|record| {
-        record.left.is_none_or(|sum| holds.sample.as_ref().is_some_and(|s| s.sum() == sum))
-    })
+    holds.signatures.is_empty()
+        && record.is_some_and(|record| {
+            record.left.is_none_or(|sum| holds.sample.as_ref().is_some_and(|s| s.sum() == sum))
+        })
 }
 
 /// Records that the device is on. A drive without a serial number gets no record.

@@ -126,8 +126,8 @@ fn tool(sys: &dyn Sys, argv: &[&str], tick: &mut dyn FnMut()) -> Result<Ran> {
     }
 }
 
-pub fn make(sys: &dyn Sys, node: &str, label: &str) -> Result<()> {
-    tool(sys, &["mkswap", "--label", label, node], &mut || ()).map(drop)
+pub fn make(sys: &dyn Sys, node: &str) -> Result<()> {
+    tool(sys, &["mkswap", node], &mut || ()).map(drop)
 }
 
 /// Without a priority the kernel puts the area below all present ones.

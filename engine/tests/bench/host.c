@@ -208,18 +208,17 @@ bool host_write(struct host *h, u32 stream, u32 slot)
 		.usual = ZNSAGE_NONE,
 	};
 	u32 placed = zse_place(h->e, &page);
-	unsigned long flags;
-	struct zse_chunk *c = zse_stream_begin(h->e, placed, &flags);
+	struct zse_chunk *c = zse_stream_begin(h->e, placed);
 
 	if (!c) {
-		zse_stream_end(h->e, placed, &flags);
+		zse_stream_end(h->e, placed);
 		host_kick(h);
 		return false;
 	}
 	if (!c->nr)
 		c->born = 1;
 	zse_chunk_add(h->e, c, slot, 0);
-	c = zse_stream_end(h->e, placed, &flags);
+	c = zse_stream_end(h->e, placed);
 	if (c)
 		append(h, c);
 	return true;
@@ -243,9 +242,6 @@ bool host_read(struct host *h, u32 slot)
 	switch (zse_read_begin(h->e, slot, 1, &run, &more)) {
 	case ZSE_READ_BLOCK:
 		more |= zse_read_end(h->e, run.block);
-		break;
-	case ZSE_READ_BUFFER:
-		more |= zse_buffer_end(h->e, &run);
 		break;
 	case ZSE_READ_LOST:
 		fail("a page is lost");

@@ -12,7 +12,6 @@
 
 #include <zport.h>
 
-#define THIS_MODULE	((struct module *)NULL)
 
 #define __init
 #define __exit

@@ -57,7 +57,7 @@ impl Model {
 
     fn discard(&mut self, slots: Range<usize>) -> Outcome {
         self.keys[slots.clone()].fill(ZERO);
-        self.disk.discard((slots.start * PAGE) as u64, (slots.len() * PAGE) as u64)
+        self.disk.discard_slots(slots)
     }
 
     fn verify_all(&mut self) -> Outcome {
@@ -190,9 +190,9 @@ fn discard_frees(_: &mut Log) -> Outcome {
     model.discard(2000..3000)?;
     live(424, "never written slots discarded")?;
     model.verify_all()?;
-    guest::ok(&["blkdiscard", "-f", "-o", "4194304", "-l", "1048576", &device.node()])?;
+    guest::ok(&["blkdiscard", "-f", "-o", "4198400", "-l", "1048576", &device.node()])?;
     model.keys[1024..1280].fill(ZERO);
-    guest::ok(&["blkdiscard", "-f", "-z", "-o", "2621440", "-l", "1048576", &device.node()])?;
+    guest::ok(&["blkdiscard", "-f", "-z", "-o", "2625536", "-l", "1048576", &device.node()])?;
     model.keys[640..896].fill(ZERO);
     model.verify_all()?;
     live(model.live(), "blkdiscard, with and without --zeroout")?;
@@ -218,7 +218,7 @@ fn overlapping_writes(_: &mut Log) -> Outcome {
             let start = random.below(SLOTS - n + 1);
             disk.write_slots(&memory, start..start + n).context("write")?;
             if random.below(4) == 0 {
-                disk.discard((start * PAGE) as u64, (n * PAGE) as u64)?;
+                disk.discard_slots(start..start + n)?;
             }
         }
         Ok(())

@@ -156,7 +156,7 @@ fn refuses_in_time(log: &mut Log) -> Outcome {
     ensure!(kept < slots, "nothing was refused");
     ensure!(device.counter("refused_pages")? > 0, "no page was refused");
     // There is room again where slots were freed.
-    disk.discard(0, (2 * RUN * PAGE) as u64)?;
+    disk.discard_slots(0..2 * RUN)?;
     memory.fill(RUN..2 * RUN, 2);
     disk.write_slots(&memory, RUN..2 * RUN).context("write into what was freed")?;
     memory.bytes_mut().fill(0);
@@ -189,7 +189,7 @@ fn unreadable(disk: &Disk, want: &Memory) -> Outcome<usize> {
     let mut page = Memory::new(PAGE)?;
     let mut failed = 0;
     for slot in 0..want.pages() {
-        if disk.read_at(page.bytes_mut(), (slot * PAGE) as u64).is_err() {
+        if disk.read_slot(&mut page, slot).is_err() {
             failed += 1;
             continue;
         }

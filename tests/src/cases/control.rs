@@ -63,15 +63,13 @@ const REFUSALS: [i32; 8] = [
     libc::E2BIG,
     libc::EFBIG,
 ];
-const WORDS: [&str; 15] = [
+const WORDS: [&str; 13] = [
     "\n",
     " ",
     "0",
     "1",
     "single",
     "cpu",
-    "process",
-    "vma",
     "cgroup",
     "heat",
     "greedy",

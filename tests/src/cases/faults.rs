@@ -232,7 +232,7 @@ struct Seen {
 fn look_at(disk: &Disk, slots: std::ops::Range<usize>, key: u64) -> Outcome<Seen> {
     let (mut seen, mut page) = (Seen::default(), Memory::new(PAGE)?);
     for slot in slots {
-        if disk.read_at(page.bytes_mut(), (slot * PAGE) as u64).is_err() {
+        if disk.read_slot(&mut page, slot).is_err() {
             seen.errors += 1;
             continue;
         }
@@ -336,7 +336,7 @@ fn gc_sees_a_reset() -> Outcome {
     memory.fill(FULL..slots, OTHER);
     disk.write_slots(&memory, 0..FULL).context("write")?;
     reset_outside(&null.node(), "(fu)")?;
-    disk.discard(0, (FULL / 2 * PAGE) as u64)?;
+    disk.discard_slots(0..FULL / 2)?;
     disk.write_slots(&memory, FULL..slots).context("write")?;
     // In any order, so that zones do not die as a whole.
     let mut random = Random::new(7);

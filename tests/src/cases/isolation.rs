@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Which pages share zones, and which cgroup pays for I/O: mappings and cgroups on one device.
+//! Which pages share zones, and which cgroup pays for I/O.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::pattern::{self, PAGE};
 use crate::table::Row;
 
 crate::cases![isolation:
-    zones_of_mappings (full), zones_of_cgroups (each), gone_cgroups (full), nested_cgroups (full),
+    zones_of_cgroups (each), gone_cgroups (full), nested_cgroups (full),
     reader_beside_writer (full), limited (each)];
 
 const MIB: usize = 1 << 20;
@@ -71,31 +71,6 @@ fn in_turn(memories: &mut [Memory], rounds: u64) -> Outcome {
         }
     }
     Ok(())
-}
-
-/// With policy vma, no zone holds pages of two mappings.
-fn zones_of_mappings(_: &mut Log) -> Outcome {
-    let device = Device::on(&guest::device(MAIN)?, &["--policy", "vma"])?;
-    let group = Group::new("mappings", 16 << 20)?;
-    let mut child = spawn(Some(&group), |link| {
-        // Not adjacent, or the kernel merges the mappings.
-        let mut memories = vec![Memory::new(24 * MIB)?];
-        let _between = Memory::new(PAGE)?;
-        memories.push(Memory::new(24 * MIB)?);
-        memories[0].huge_pages(false)?;
-        in_turn(&mut memories, 14_000)?;
-        link.point()
-    })?;
-    child.reach()?;
-    let (keys, mixed) = keys(&device)?;
-    print!("{} keys, {mixed} mixed zones ... ", keys.len());
-    ensure!(keys.len() >= 2, "both mappings have one key");
-    ensure!(mixed == 0, "{mixed} zones hold pages of several mappings");
-    let refused = device.counter("policy_refused")?;
-    ensure!(refused == 0, "{refused} answers were refused");
-    child.go_on()?;
-    child.join()?;
-    device.finish_sound()
 }
 
 /// Two groups write at random while `body` runs.

@@ -14,6 +14,7 @@ mod full;
 mod hibernation;
 mod isolation;
 mod kernel;
+mod life;
 mod lifecycle;
 mod policy;
 mod pressure;
@@ -45,6 +46,7 @@ pub fn all() -> Vec<Case> {
         shapes::CASES,
         scsi::CASES,
         conventional::CASES,
+        life::CASES,
         compress::CASES,
         filler::CASES,
         full::CASES,

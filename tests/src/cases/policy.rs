@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Policies, including one of a module and changes under load; and all that processes do with
+//! Policies, and changes of them under load; and all that processes do with
 //! their pages while GC runs.
 
-use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
 use super::devices::MAIN;
 use crate::child::{spawn, Child, Group, Link};
-use crate::cleanup::SAMPLE;
-use crate::device::{load_module, module_path, Device, CONFIG};
+use crate::device::{Device, CONFIG};
 use crate::ensure;
 use crate::guest;
 use crate::kmsg::Log;
@@ -18,8 +16,8 @@ use crate::outcome::{Context, Outcome};
 use crate::pattern::{self, PAGE};
 
 crate::cases![policy:
-    process (full), vma (full), cgroup (full), heat (full), unknown_is_refused,
-    switched_under_load (full), of_a_module (full), pages_in_all_ways (full)];
+    cgroup (full), heat (full), unknown_is_refused,
+    switched_under_load (full), pages_in_all_ways (full)];
 
 const MIB: usize = 1 << 20;
 
@@ -40,14 +38,6 @@ fn at_80(policy: &str) -> Outcome {
     let refused = device.counter("policy_refused")?;
     ensure!(refused == 0, "{refused} answers were refused");
     device.finish_sound()
-}
-
-fn process(_: &mut Log) -> Outcome {
-    at_80("process")
-}
-
-fn vma(_: &mut Log) -> Outcome {
-    at_80("vma")
 }
 
 fn cgroup(_: &mut Log) -> Outcome {
@@ -112,7 +102,7 @@ fn switched_under_load(_: &mut Log) -> Outcome {
     let device = Device::on(&guest::device(MAIN)?, &[])?;
     under_load(|| {
         for round in 0..20 {
-            for policy in ["single", "cgroup", "heat", "vma", "cpu", "process"] {
+            for policy in ["single", "cgroup", "heat", "cpu"] {
                 set(&device, "policy", policy)?;
             }
             for victim in ["greedy", "cost-benefit", "age"] {
@@ -126,40 +116,8 @@ fn switched_under_load(_: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
-fn sample() -> Outcome<String> {
-    let module = module_path()?;
-    let directory = Path::new(&module).parent().ok_or("the module has no directory")?;
-    Ok(directory.join(format!("samples/{SAMPLE}.ko")).to_string_lossy().into_owned())
-}
-
 pub fn known() -> Outcome<Vec<String>> {
     Ok(guest::read(&format!("{CONFIG}/policies"))?.lines().map(str::to_string).collect())
-}
-
-/// A module's policy: listed by name; the module cannot be unloaded while it is used, and can
-/// be afterwards.
-fn of_a_module(_: &mut Log) -> Outcome {
-    load_module()?;
-    guest::ok(&["insmod", &sample()?])?;
-    ensure!(known()?.contains(&SAMPLE.to_string()), "it is not known");
-    let device = Device::on(&guest::device(MAIN)?, &[])?;
-    under_load(|| {
-        for _ in 0..20 {
-            set(&device, "policy", SAMPLE)?;
-            sleep(Duration::from_millis(50));
-            let ran = guest::run(&["rmmod", SAMPLE])?;
-            ensure!(ran.status != 0, "it could be unloaded while in use");
-            set(&device, "policy", "heat")?;
-        }
-        set(&device, "policy", SAMPLE)
-    })?;
-    let refused = device.counter("policy_refused")?;
-    ensure!(refused == 0, "{refused} of its answers were refused");
-    set(&device, "policy", "cpu")?;
-    guest::ok(&["rmmod", SAMPLE])?;
-    ensure!(!known()?.contains(&SAMPLE.to_string()), "it is still known");
-    guest::refuses(&device.attribute("policy"), SAMPLE, libc::EINVAL)?;
-    device.finish_sound()
 }
 
 /// Makes GC clean all it can, with watermarks that it cannot reach.

@@ -61,8 +61,7 @@ fn off_unless_asked_for(_: &mut Log) -> Outcome {
     shown("aes-xts", Device::on(&backing, &ENCRYPT)?)
 }
 
-/// Reads of many pages, whose blocks are consecutive or not, are in zones or in GC's
-/// buffer, or were never written.
+/// Reads of many pages, whose blocks are consecutive or not, or were never written.
 fn requests(_: &mut Log) -> Outcome {
     let settings = [("size", "25165824"), ("policy", "cpu"), ("encrypt", "aes-xts")];
     block::requests_at_random(Device::attach(&guest::device(MAIN)?, &settings)?)
@@ -75,8 +74,7 @@ fn swap_at_80(_: &mut Log) -> Outcome {
     let accesses = "--utilization 80 --rewrites 0.8 --seconds 60 --write-ratio 0.9";
     let accesses: Vec<&str> = accesses.split(' ').collect();
     let bench = guest::without_read_ahead(|| device.bench(&accesses))?;
-    let hits = device.counter("gc_read_hits")?;
-    print!("{:.1} % full, {hits} reads from GC ... ", 100.0 * bench.utilization());
+    print!("{:.1} % full ... ", 100.0 * bench.utilization());
     ensure!(device.counter("gc_blocks")? > 1000, "GC had little to do");
     device.finish_sound()
 }
@@ -337,8 +335,7 @@ fn try_as_a_user(nodes: &[String], settings: &[PathBuf], secret: &[PathBuf]) -> 
 
 /// Users without privileges can read no page and change nothing.
 fn users(_: &mut Log) -> Outcome {
-    // A policy whose keys are made from addresses.
-    let device = Device::on(&guest::device(MEDIUM)?, &["--policy", "vma"])?;
+    let device = Device::on(&guest::device(MEDIUM)?, &["--policy", "cgroup"])?;
     mounted("debugfs", DEBUGFS, "znsage")?;
     let group = Group::new("secret", 64 << 20)?;
     let mut child = swap_out(&group, 1024, 31)?;

@@ -30,7 +30,7 @@ crate::cases![refusals:
 /// The exit statuses of `znsage`.
 const USAGE: i32 = 2;
 const ENVIRONMENT: i32 = 13;
-const DEVICE: i32 = 14;
+pub const DEVICE: i32 = 14;
 pub const BUSY: i32 = 15;
 const SPACE: i32 = 16;
 const KERNEL: i32 = 17;

@@ -97,7 +97,7 @@ fn one_of<'a>(torture: &mut Torture, values: &[&'a str]) -> &'a str {
 }
 
 fn policy(torture: &mut Torture) -> Outcome {
-    let value = one_of(torture, &["single", "cpu", "process", "vma", "cgroup", "heat"]);
+    let value = one_of(torture, &["single", "cpu", "cgroup", "heat"]);
     set(torture, "policy", value)
 }
 

@@ -372,9 +372,6 @@ impl Run {
             Read::Filled(word) => assert_eq!((word, is), (0, Slot::Zero)),
             Read::Busy => assert!(matches!(is, Slot::Writing { .. }), "{is:?}"),
             Read::Lost => assert_eq!(is, Slot::Lost, "slot {slot}"),
-            Read::Buffer(hold) => {
-                self.e.buffer_end(hold);
-            }
             Read::Block(hold) => {
                 let Slot::Stored { version, block, len } = is else { panic!("{is:?}") };
                 assert_eq!((block, len), (hold.block(), hold.blocks()));

@@ -9,7 +9,7 @@ use crate::rng::Rng;
 
 /// A random policy; common ones more often.
 pub fn any_policy(r: &mut Rng) -> Policy {
-    let names = ["single", "cpu", "cpu", "cpu", "process", "vma", "cgroup", "heat"];
+    let names = ["single", "cpu", "cpu", "cpu", "cgroup", "cgroup", "heat"];
     Policy::builtin(r.pick(&names)).expect("the engine has it")
 }
 

@@ -265,7 +265,6 @@ impl Run {
         self.held_back = None;
         let start = self.host.now;
         loop {
-            self.host.end_copies();
             self.host.now += 1;
             assert!(self.host.now - start < ENDLESS.into(), "never comes to rest");
             if self.host.kick || !self.opt.hints {
@@ -285,7 +284,6 @@ impl Run {
             self.rng.pick(&ends)(self);
             self.check();
         }
-        self.host.end_copies();
         self.host.check_at_rest();
     }
 

@@ -119,10 +119,6 @@ kinds! {
         Single = "single",
         /// The CPU that swaps it out.
         Cpu = "cpu",
-        /// The family of mappings it belongs to.
-        Process = "process",
-        /// The mapping it belongs to.
-        Vma = "vma",
         /// Its cgroup.
         Cgroup = "cgroup",
         /// How long it is expected to stay.

@@ -17,7 +17,7 @@ const MOST_BLOCKS: u32 = 12_288;
 
 /// All policies; the common ones more often.
 pub(super) const POLICIES: [&str; 10] =
-    ["single", "cpu", "cpu", "cpu", "process", "vma", "cgroup", "cgroup", "heat", "sepbit"];
+    ["single", "cpu", "cpu", "cpu", "heat", "cgroup", "cgroup", "cgroup", "heat", "sepbit"];
 pub(super) const VICTIMS: [Victim; 3] = [Victim::Greedy, Victim::CostBenefit, Victim::Age];
 
 /// The policy of a name.

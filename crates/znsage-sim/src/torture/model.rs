@@ -4,7 +4,6 @@
 
 use znsage_engine::{Engine, Read};
 
-use super::chunks::Module;
 use super::content::{Contents, Token, ZERO};
 use super::media::Media;
 
@@ -117,7 +116,7 @@ impl Model {
     }
 
     /// Compares the engine's answer for a slot with the model. Returns what is wrong.
-    fn ask(&self, e: &mut Engine, media: &Media, m: &Module, slot: u32) -> Option<String> {
+    fn ask(&self, e: &mut Engine, media: &Media, slot: u32) -> Option<String> {
         let want = self.get(slot);
         let mut kick = false;
         let is = match e.read_begin(slot, 1, &mut kick) {
@@ -135,24 +134,19 @@ impl Model {
                 e.read_end(hold);
                 Slot::Stored(content)
             }
-            Read::Buffer(hold) => {
-                let content = m.gc_pages[m.gc_page(hold.chunk(), hold.page())];
-                e.buffer_end(hold);
-                Slot::Stored(content)
-            }
         };
         (is != want).then(|| format!("slot {slot} is {is:?}, should be {want:?}"))
     }
 
     /// Checks every slot, counter and invariant of the engine.
-    pub fn check(&self, e: &mut Engine, media: &Media, m: &Module) -> Vec<String> {
+    pub fn check(&self, e: &mut Engine, media: &Media) -> Vec<String> {
         let mut wrong: Vec<String> = e
             .check()
             .into_iter()
             .map(|v| format!("{} at {}: is {}, should be {}", v.what, v.at, v.is, v.want))
             .collect();
         let slots = 0..self.slots.len() as u32;
-        wrong.extend(slots.filter_map(|slot| self.ask(e, media, m, slot)));
+        wrong.extend(slots.filter_map(|slot| self.ask(e, media, slot)));
         let st = e.stats();
         for (what, is, want) in [
             ("slots in use", st.slots_used, self.used),

@@ -104,7 +104,7 @@ impl Run {
             self.wrong.push(format!("a bio waits since {CIRCLES} events, and others get on"));
         }
         self.wrong.append(&mut self.media.wrong);
-        let wrong = self.model.check(&mut self.e, &self.media, &self.m);
+        let wrong = self.model.check(&mut self.e, &self.media);
         self.wrong.extend(wrong);
         self.check_kernel();
         self.wrong.truncate(MOST);

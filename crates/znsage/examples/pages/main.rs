@@ -60,7 +60,7 @@ fn completions(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-const POLICIES: [&str; 6] = ["single", "cpu", "process", "vma", "cgroup", "heat"];
+const POLICIES: [&str; 4] = ["single", "cpu", "cgroup", "heat"];
 const VICTIMS: [&str; 3] = ["greedy", "cost-benefit", "age"];
 const COMPRESSORS: [&str; 3] = ["off", "lz4", "zstd"];
 

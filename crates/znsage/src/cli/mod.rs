@@ -34,8 +34,8 @@ Environment:
 
 const SETTINGS: &str = "\
 Settings:
-  policy=NAME    which pages are written together: single, cpu, process, vma,
-                 cgroup, heat, or the name of a policy module
+  policy=NAME    which pages are written together: single, cpu, cgroup, heat,
+                 or the name of a BPF policy
   victim=NAME    how garbage collection chooses its victim zone if the policy
                  does not: greedy, cost-benefit, age
   gc-low=ZONES   garbage collection starts when fewer zones are empty ...

@@ -137,8 +137,8 @@ pub struct OnArgs {
           value_parser = clap::value_parser!(u8).range(0..=90))]
     pub over_provisioning: u8,
 
-    /// Which pages are written together: single, cpu, process, vma, cgroup,
-    /// heat, or the name of a policy module [default: the module's]
+    /// Which pages are written together: single, cpu, cgroup, heat, or the name
+    /// of a BPF policy [default: the module's]
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     pub policy: Option<String>,
 

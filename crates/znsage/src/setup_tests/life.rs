@@ -36,7 +36,7 @@ fn on_off_on_over_all_formats() {
         let there = Cell::new(true);
         fake.on_run(move |fake, argv| match argv {
             ["wipefs", "--json", _] if there.get() => {
-                let found = format!(r#"{{"offset":"0x400","type":"{format}","label":"znsage"}}"#);
+                let found = format!(r#"{{"offset":"0x400","type":"{format}"}}"#);
                 let stdout = format!(r#"{{"signatures":[{found}]}}"#);
                 Ran { status: Some(0), stdout, stderr: String::new() }
             }

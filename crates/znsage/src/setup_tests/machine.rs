@@ -316,7 +316,6 @@ pub fn add_details(fake: &Fake) {
         ("gc_zones", "4"),
         ("zones_dead", "1"),
         ("read_blocks", "7000"),
-        ("gc_read_hits", "12"),
         ("policy_refused", "0"),
         ("keys", "2"),
         ("keys_sharing", "0"),

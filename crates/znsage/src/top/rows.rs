@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn keys_of_other_policies_are_no_cgroups() {
-        let now = seen(&format!("{HEAD}0 1 0 0 0 0 0 1 1 0xff\n"), "process");
+        let now = seen(&format!("{HEAD}0 1 0 0 0 0 0 1 1 0xff\n"), "keys");
         let group = Group { id: 255, path: "a/b".into(), ..Group::default() };
         assert_eq!(streams(None, &now, &[group], 1.0, 4096)[0][9].text, "0xff");
     }

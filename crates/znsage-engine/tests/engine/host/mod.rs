@@ -6,8 +6,8 @@
 use std::collections::{HashSet, VecDeque};
 
 use znsage_engine::{
-    Append, BufferHold, Config, Engine, Entry, Failed, Filled, Finish, GcRead, PageOwner, Policy,
-    Read, ReadHold, Reset, Stats, Victim, DEPTH, NONE,
+    Append, Config, Engine, Entry, Failed, Filled, Finish, GcRead, PageOwner, Policy, Read,
+    ReadHold, Reset, Stats, Victim, DEPTH, NONE,
 };
 
 use crate::device::{Device, Fate, Page};
@@ -83,7 +83,6 @@ pub struct Host {
     switched: bool,
     /// Watermarks that were set, which stay.
     watermarks: Option<(u32, u32)>,
-    copies: Vec<(BufferHold, Page)>,
 
     pub filling: Vec<Filling>,
     /// Of each stream, chunks that left it and did not end.
@@ -130,7 +129,6 @@ impl Host {
             resets: Vec::new(),
             finishes: Vec::new(),
             reads: Vec::new(),
-            copies: Vec::new(),
             filling: vec![Filling::default(); cfg.max_streams() as usize],
             sent: vec![0; cfg.max_streams() as usize],
             out: vec![None; cfg.nr_chunks as usize],
@@ -181,18 +179,14 @@ impl Host {
 
     // ---- swap-out
 
-    /// Consecutive slots belong to one mapping, and a few mappings to one process; half of
-    /// the pages were on the device before.
+    /// Consecutive slots belong to one cgroup; half of the pages were on the device before.
     fn owner(&self, cpu: u32, slot: u32) -> PageOwner {
-        let mapping = u64::from(slot / 5 % 11) + 1;
         let life = match self.now % 2 {
             0 => NONE,
             _ => (self.now * 37 % (2 * u64::from(self.cfg.nr_slots))) as u32,
         };
         PageOwner {
-            process: mapping % 3,
-            mapping,
-            cgroup: mapping % 5,
+            cgroup: (u64::from(slot / 5 % 11) + 1) % 5,
             life,
             usual: self.e.usual_life((self.now * 41 % 256) as u8),
             workingset: slot.is_multiple_of(3),
@@ -493,7 +487,6 @@ impl Host {
     /// Looks up at most `max` slots, and compares the result with the model. A read that
     /// goes to the device is in flight until [`Host::end_read`].
     pub fn begin_read(&mut self, slot: u32, max: u32) {
-        self.end_copies();
         let mut kick = false;
         let max = max.min(self.cfg.nr_slots - slot);
         let read = self.e.read_begin(slot, max, &mut kick);
@@ -513,12 +506,6 @@ impl Host {
                 self.count_read(pages[0].0, pages.len());
                 let pages = pages.into_iter().map(|(_, page)| page).collect();
                 self.reads.push(Reading { hold, pages });
-            }
-            (Read::Buffer(hold), Slot::Stored { version, block }) => {
-                assert_eq!(hold.block(), block, "slot {slot} is elsewhere");
-                self.want.gc_read_hits += 1;
-                self.count_read(block, 1);
-                self.copies.push((hold, (slot, version)));
             }
             (Read::Filled(0), Slot::Zero) | (Read::Lost, Slot::Lost) => (),
             (Read::Filled(is), Slot::Filled { word }) => assert_eq!(is, word, "slot {slot}"),
@@ -550,15 +537,6 @@ impl Host {
             run.push((block, (slot, version)));
         }
         run
-    }
-
-    /// A page being copied from GC's buffers stays there until the copy has ended.
-    pub fn end_copies(&mut self) {
-        for (hold, page) in std::mem::take(&mut self.copies) {
-            let is = self.pages[hold.chunk() as usize][hold.page() as usize];
-            assert_eq!(is, Some(page), "a buffer was used again");
-            self.kick |= self.e.buffer_end(hold);
-        }
     }
 
     pub fn end_read(&mut self, index: usize) {

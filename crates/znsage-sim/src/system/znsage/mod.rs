@@ -13,9 +13,7 @@ use znsage_engine::Read;
 use packed::Packing;
 pub(crate) use place::default_chunk;
 pub use state::Znsage;
-use state::{
-    Placement, Reading, APPENDED, COPIED, FILLED, FINISHED, GC_READ, READ, RESET, UNPACKED,
-};
+use state::{Placement, Reading, APPENDED, FILLED, FINISHED, GC_READ, READ, RESET, UNPACKED};
 
 use super::media::Zoned;
 use super::{In, Packed, SlotSource, System, SystemCounters, SystemStats, Taken, Wrong};
@@ -30,7 +28,7 @@ use crate::spec::{Spec, SpecError};
 use crate::time::{Ns, BLOCK};
 use crate::workload::oracle::Oracle;
 
-/// Copying a page out of GC's buffer, nanoseconds. Assumed: 4 KiB at 8 GB/s.
+/// Copying or filling a page, nanoseconds. Assumed: 4 KiB at 8 GB/s.
 const COPY: Ns = 500;
 
 impl<D: ZoneDevice> Znsage<D> {
@@ -57,7 +55,6 @@ impl<D: ZoneDevice> Znsage<D> {
             media,
             appends: Slab::new(),
             reads: Slab::new(),
-            copies: Slab::new(),
             gc_reads: Slab::new(),
             resets: Slab::new(),
             finishes: Slab::new(),
@@ -166,12 +163,6 @@ impl<D: ZoneDevice> System for Znsage<D> {
                     self.placement.note_stay(page.frame, of, life, past);
                     hold
                 }
-                Read::Buffer(hold) => {
-                    let i = self.copies.insert((hold, page.frame));
-                    h.spent += COPY;
-                    h.queue.push(h.now + COPY, Event::System(COPIED | i as u64));
-                    continue;
-                }
                 Read::Filled(word) if word != 0 => {
                     h.spent += COPY;
                     h.queue.push(h.now + COPY, Event::System(FILLED | u64::from(page.frame)));
@@ -237,13 +228,6 @@ impl<D: ZoneDevice> System for Znsage<D> {
                 if self.e.finish_done(finish, ok) {
                     h.kick();
                 }
-            }
-            COPIED => {
-                let (hold, frame) = self.copies.remove(i);
-                if self.e.buffer_end(hold) {
-                    h.kick();
-                }
-                h.read_done(frame);
             }
             _ => self.deadline(h),
         }

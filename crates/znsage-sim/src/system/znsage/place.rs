@@ -183,11 +183,7 @@ impl<D> Znsage<D> {
             Some(oracle) => oracle.life(f.page, h.count.accesses, h.count.swapped_out),
             None => self.e.usual_life(past),
         };
-        let vma = u64::from(h.vma_of(f.page)) + 1;
         self.e.place(&PageOwner {
-            // No workload forks: each mapping is a family of its own.
-            process: vma,
-            mapping: vma,
             cgroup: u64::from(f.group) + 1,
             cpu: by.cpu,
             life,

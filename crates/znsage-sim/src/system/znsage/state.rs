@@ -3,7 +3,7 @@
 //! what placement remembers.
 
 use slab::Slab;
-use znsage_engine::{Append, BufferHold, Config, Engine, Finish, GcRead, ReadHold, Reset};
+use znsage_engine::{Append, Config, Engine, Finish, GcRead, ReadHold, Reset};
 
 use super::packed::Packing;
 use crate::contents::Contents;
@@ -20,7 +20,6 @@ pub(super) const GC_READ: u64 = 2 << 32;
 pub(super) const RESET: u64 = 3 << 32;
 pub(super) const FINISHED: u64 = 4 << 32;
 pub(super) const DEADLINE: u64 = 5 << 32;
-pub(super) const COPIED: u64 = 6 << 32;
 pub(super) const UNPACKED: u64 = 7 << 32;
 pub(super) const FILLED: u64 = 8 << 32;
 
@@ -36,7 +35,6 @@ pub struct Znsage<D> {
     pub(super) contents: Vec<u64>,
     pub(super) appends: Slab<Appending>,
     pub(super) reads: Slab<Reading>,
-    pub(super) copies: Slab<(BufferHold, u32)>,
     pub(super) gc_reads: Slab<(GcRead, Vec<u32>)>,
     pub(super) resets: Slab<(Reset, bool)>,
     pub(super) finishes: Slab<(Finish, bool)>,

@@ -36,12 +36,6 @@ impl Run {
                     );
                     self.submit(t, Cmd::Read { bio: id, first: at, hold });
                 }
-                Read::Buffer(hold) => {
-                    self.expect(id, at, 1);
-                    let token = self.m.gc_pages[self.m.gc_page(hold.chunk(), hold.page())];
-                    self.arrived(id, at, token);
-                    kick |= self.e.buffer_end(hold);
-                }
                 Read::Filled(word) => match self.model.repeats(slot, word) {
                     Some(token) => self.repeated(id, at, token),
                     None => {

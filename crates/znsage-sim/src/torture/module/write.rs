@@ -256,9 +256,7 @@ impl Run {
         let owners = self.plan.load.owners;
         let mut page = PageOwner::of_cpu(cpu);
         // Keys of all sizes; 0 is no owner.
-        page.mapping = u64::from(self.draw(owners)) * 0x1_0000_0001;
-        page.process = page.mapping / 2;
-        page.cgroup = u64::from(self.draw(owners.min(20)));
+        page.cgroup = u64::from(self.draw(owners)) * 0x1_0000_0001;
         if self.percent(70) {
             page.life = self.draw(4 * self.plan.cfg.nr_slots);
             let past = self.draw(256) as u8;
