@@ -127,11 +127,9 @@ fn vm<'a>(
     Vm {
         kernel,
         cpus: vm::CPUS,
-        options: Vec::new(),
         clock,
         conventional: Vec::new(),
         zns: Vec::new(),
-        forward: None,
         job,
         arguments: vec![format!("--figures={}", names.join(",")), format!("--rounds={rounds}")],
         out,

@@ -15,7 +15,6 @@ mod guest;
 mod latency;
 mod load;
 mod model;
-mod picture;
 mod result;
 mod select;
 mod simulator;
@@ -48,7 +47,7 @@ enum Command {
     Ssd(ssd::Args),
     /// Run real programs on stock swap and on znsage
     Workloads(workloads::Args),
-    /// Draw the picture and print the table of an earlier demo again
+    /// Draw the charts and print the table of an earlier demo again
     Redraw {
         /// Its result.json
         #[arg(default_value = "build/demo/result.json")]

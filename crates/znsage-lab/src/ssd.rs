@@ -2,9 +2,7 @@
 //! `znsage-lab ssd`: swap on SSDs that collect garbage. The drives are the simulator's,
 //! in real time, behind QEMU's NVMe device; bench/README.md explains the comparison.
 
-mod agreement;
-
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -66,9 +64,6 @@ pub struct Args {
     /// The guest's, one of those that the module is built for
     #[arg(long, value_name = "VERSION", default_value = vm::KERNEL)]
     kernel: String,
-    /// Compare the flash writes on this build of NVMeVirt and on the model in its shape
-    #[arg(long, value_name = "MODULE", conflicts_with = "kernel")]
-    nvmevirt: Option<PathBuf>,
 }
 
 impl Args {
@@ -85,7 +80,6 @@ impl Args {
             write_ratio: 0.5,
             settings: vec![],
             kernel: vm::KERNEL.to_string(),
-            nvmevirt: None,
         }
     }
 }
@@ -170,9 +164,6 @@ pub struct OnDrive {
     /// Size of virtual zones.
     #[arg(long)]
     pub zone_kib: u64,
-    /// A drive of this module of NVMeVirt takes the place of the simulator's.
-    #[arg(long)]
-    pub nvmevirt: Option<String>,
     /// Options of `znsage on` without their dashes.
     #[arg(long)]
     pub settings: Vec<String>,
@@ -184,7 +175,6 @@ impl OnDrive {
             system,
             drive: SIZE_MIB << 20,
             zone_kib: SUPERBLOCK_KIB,
-            nvmevirt: None,
             settings: vec![],
         }
     }
@@ -196,7 +186,6 @@ impl OnDrive {
             format!("--drive={}", self.drive),
             format!("--zone-kib={}", self.zone_kib),
         ];
-        arguments.extend(self.nvmevirt.iter().map(|module| format!("--nvmevirt={module}")));
         arguments.extend(self.settings.iter().map(|setting| format!("--settings={setting}")));
         arguments
     }
@@ -308,9 +297,6 @@ impl Record {
 }
 
 pub fn run(args: &Args) -> Result<bool> {
-    if let Some(module) = &args.nvmevirt {
-        return agreement::run(args, module);
-    }
     let (records, sound) = compare(args, Path::new(OUT))?;
     print!("{}", table(&records));
     Ok(sound)
@@ -395,10 +381,6 @@ fn measure(
         format!("--write-ratio={}", turn.write_ratio),
     ]);
     match turn.on.system {
-        _ if turn.on.nvmevirt.is_some() => {
-            vm.cpus += agreement::CPUS;
-            vm.options = agreement::options();
-        }
         system if system.is_zoned() => vm.zns = vec![zns],
         _ => vm.conventional = vec![conventional],
     }
@@ -410,11 +392,9 @@ pub fn guest<'a>(job: &'a str, out: &'a Path) -> Vm<'a> {
     Vm {
         kernel: vm::KERNEL,
         cpus: CPUS,
-        options: vec![],
         clock: Clock::Real,
         conventional: vec![],
         zns: vec![],
-        forward: None,
         job,
         arguments: vec![],
         out,

@@ -47,13 +47,9 @@ pub struct Vm<'a> {
     /// As vm/run calls it.
     pub kernel: &'a str,
     pub cpus: u32,
-    /// Further options of vm/run.
-    pub options: Vec<String>,
     pub clock: Clock,
     pub conventional: Vec<&'a str>,
     pub zns: Vec<&'a str>,
-    /// A port of the host's loopback, and the guest's port that it leads to.
-    pub forward: Option<(u16, u16)>,
     /// The guest runs `znsage-lab guest JOB`.
     pub job: &'a str,
     pub arguments: Vec<String>,
@@ -113,15 +109,11 @@ fn boot_once(vm: &Vm, raw: &Path, start: Instant) -> Result<ExitStatus> {
         command.args(["--clock", "instructions"]);
     }
     command.args(["--timeout", &vm.timeout.to_string()]);
-    command.args(&vm.options);
     for spec in &vm.conventional {
         command.args(["--conventional", spec]);
     }
     for spec in &vm.zns {
         command.args(["--zns", spec]);
-    }
-    if let Some((here, there)) = vm.forward {
-        command.args(["--forward", &format!("{here}:{there}")]);
     }
     command.arg("--").arg(program).args(["guest", vm.job, "--out"]).arg(raw);
     command.args(&vm.arguments);

@@ -9,7 +9,6 @@ mod density;
 mod latency;
 mod null_blk;
 mod nvme_tcp;
-mod nvmevirt;
 mod program;
 mod scsi_debug;
 mod ssd;

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::nvmevirt;
 use super::swap::{device, memory, release, Swap};
 use super::vmstat::Swapped;
 use super::work::{measure, Work};
@@ -116,36 +115,29 @@ impl Hurry {
     }
 }
 
-pub enum Drive {
-    Model {
-        counters: PathBuf,
-        /// The drive is not slowed down as long as this file exists.
-        hurry: PathBuf,
-    },
-    Nvmevirt,
+pub struct Drive {
+    counters: PathBuf,
+    /// The drive is not slowed down as long as this file exists.
+    hurry: PathBuf,
 }
 
 impl Drive {
     /// Its node, and the drive.
     pub fn of(on: &OnDrive) -> Result<(String, Drive)> {
-        if let Some(module) = &on.nvmevirt {
-            return Ok((nvmevirt::start(module)?, Drive::Nvmevirt));
-        }
         let name = if on.system.is_zoned() { "ZNS0" } else { "CONV0" };
-        let drive = Drive::Model {
+        let drive = Drive {
             counters: device(&format!("{name}_COUNTERS"))?.into(),
             hurry: device(&format!("{name}_HURRY"))?.into(),
         };
         Ok((device(name)?, drive))
     }
 
-    /// Whether the drive is as fast as it can. NVMeVirt always is.
+    /// Whether the drive is as fast as it can.
     pub fn hurry(&self, wanted: bool) -> Result<()> {
-        match self {
-            Drive::Model { hurry, .. } if wanted != hurry.exists() => match wanted {
-                true => fs::write(hurry, "").context(hurry.display()),
-                false => fs::remove_file(hurry).context(hurry.display()),
-            },
+        let hurry = &self.hurry;
+        match (wanted, hurry.exists()) {
+            (true, false) => fs::write(hurry, "").context(hurry.display()),
+            (false, true) => fs::remove_file(hurry).context(hurry.display()),
             _ => Ok(()),
         }
     }
@@ -181,14 +173,9 @@ impl Drive {
             written: u64,
             programmed: u64,
         }
-        let (written, programmed) = match self {
-            Drive::Model { counters, .. } => {
-                let c: Counters =
-                    serde_json::from_str(&read(counters)?).context(counters.display())?;
-                (c.written, c.programmed)
-            }
-            Drive::Nvmevirt => nvmevirt::counters()?,
-        };
+        let counters = &self.counters;
+        let Counters { written, programmed } =
+            serde_json::from_str(&read(counters)?).context(counters.display())?;
         let swapped_out = Swapped::now()?.pages_out;
         Ok(Flash { swapped_out, written, programmed })
     }

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `znsage-lab workloads`: real programs on znsage, stock swap and others, in one boot. The
-//! programs run in the guest, and YCSB, the client of memcached, on the host.
-//! bench/README.md describes them.
+//! programs run in the guest; bench/README.md describes them.
 
 pub mod model;
 pub mod sources;
-pub mod ycsb;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -30,7 +28,7 @@ const TIMEOUT: u32 = 3 * 3600;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Names: memcached, etc, redis, compile, sort [default: all]
+    /// Names: etc, redis, compile, sort [default: all]
     #[arg(long, value_name = "NAME,...")]
     workloads: Vec<String>,
 
@@ -66,19 +64,13 @@ pub fn run(args: &Args) -> Result<bool> {
     if chosen.contains(&Workload::Compile) {
         sources::fetch(out)?;
     }
-    let client = match chosen.contains(&Workload::Memcached) {
-        true => Some(ycsb::Client::prepare(out)?),
-        false => None,
-    };
     let names: Vec<&str> = chosen.iter().map(|w| w.name()).collect();
     let machine = Vm {
         kernel: vm::KERNEL,
         cpus: vm::CPUS,
-        options: Vec::new(),
         clock: Clock::Real,
         conventional: vec![SWAP, DISK],
         zns: vec![ZNS],
-        forward: client.as_ref().map(|c| (c.port, ycsb::GUEST_PORT)),
         job: "workloads",
         arguments: vec![
             format!("--workloads={}", names.join(",")),
@@ -91,10 +83,7 @@ pub fn run(args: &Args) -> Result<bool> {
         out,
         timeout: TIMEOUT,
     };
-    let harvest = match &client {
-        Some(client) => client.serve(|| vm::collect::<Measured>(&machine)),
-        None => vm::collect(&machine),
-    }?;
+    let harvest = vm::collect::<Measured>(&machine)?;
     let document = Document {
         version: 1,
         kernel: harvest.document.kernel,
@@ -116,12 +105,6 @@ pub fn run(args: &Args) -> Result<bool> {
 /// the host.
 fn programs(workload: Workload) -> &'static [(&'static str, &'static str)] {
     match workload {
-        Workload::Memcached => &[
-            ("memcached", "memcached"),
-            ("java", "default-jdk-headless"),
-            ("javac", "default-jdk-headless"),
-            ("mvn", "maven"),
-        ],
         Workload::Etc => &[],
         Workload::Redis => &[("redis-server", "redis-server"), ("mkfs.ext4", "e2fsprogs")],
         Workload::Compile => &[("gcc", "gcc"), ("mkfs.ext4", "e2fsprogs")],
@@ -266,21 +249,12 @@ mod tests {
         }
     }
 
-    /// The tests of `znsage report` read that file, too.
-    #[test]
-    fn result_is_what_the_report_reads() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/workloads.json");
-        let expected: serde_json::Value =
-            serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-        assert_eq!(serde_json::to_value(document()).unwrap(), expected);
-    }
-
     #[test]
     fn missing_packages_are_named_once() {
-        let chosen = [Workload::Redis, Workload::Sort, Workload::Memcached];
+        let chosen = [Workload::Redis, Workload::Sort, Workload::Compile];
         assert!(missing(&chosen, |_| true).is_empty());
-        let got = missing(&chosen, |name| !matches!(name, "mkfs.ext4" | "java" | "javac"));
-        assert_eq!(got, ["default-jdk-headless", "e2fsprogs"]);
+        let got = missing(&chosen, |name| !matches!(name, "mkfs.ext4" | "gcc"));
+        assert_eq!(got, ["e2fsprogs", "gcc"]);
         assert!(missing(&[Workload::Etc], |_| false).is_empty());
     }
 }

@@ -11,7 +11,6 @@ use crate::select;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Workload {
-    Memcached,
     Etc,
     Redis,
     Compile,
@@ -19,8 +18,7 @@ pub enum Workload {
 }
 
 /// Each workload with its name in WORKLOADS=.
-const WORKLOADS: [(Workload, &str); 5] = [
-    (Workload::Memcached, "memcached"),
+const WORKLOADS: [(Workload, &str); 4] = [
     (Workload::Etc, "etc"),
     (Workload::Redis, "redis"),
     (Workload::Compile, "compile"),

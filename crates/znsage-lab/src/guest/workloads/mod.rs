@@ -5,7 +5,6 @@ mod compile;
 mod etc;
 pub mod group;
 mod load;
-mod memcached;
 mod random;
 mod redis;
 mod resp;
@@ -55,7 +54,6 @@ fn one(
     rounds: u32,
 ) -> Result<Vec<Comparison>> {
     let mut load: Box<dyn Load> = match workload {
-        Workload::Memcached => Box::new(memcached::Memcached::start(out)?),
         Workload::Etc => Box::new(etc::Etc::new(out)),
         Workload::Redis => Box::new(redis::Redis::start()?),
         Workload::Compile => Box::new(compile::Compile::new(out)?),
