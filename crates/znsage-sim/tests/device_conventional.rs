@@ -2,7 +2,7 @@
 //! The conventional SSD: write amplification against the analytic bound, what
 //! its garbage collection does to the host, TRIM.
 
-mod common;
+use crate::common;
 
 use common::{rng, run, set, Job, Table};
 use rand::RngExt;

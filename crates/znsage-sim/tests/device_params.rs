@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Parameter files: the built-in ones, and errors of bad ones.
 
-mod common;
+use crate::common;
 
 use common::{fill_zone, set};
 use znsage_sim::device::params::Interface;

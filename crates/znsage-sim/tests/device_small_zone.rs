@@ -4,7 +4,7 @@
 //! ZNS_PROTOTYPE, github.com/snu-csl/nvmevirt @61c90f77; its MiB/s are called
 //! MB/s there).
 
-mod common;
+use crate::common;
 
 use common::{random_reads, run, set, stream, zns, By, Table};
 use znsage_sim::device::{FaultKind, Params, ZnsSsd};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Cost of a command to the simulator, in nanoseconds of one core: `cargo test
-//! --release -p znsage-sim --test device_speed -- --ignored --nocapture`.
+//! --release -p znsage-sim --test main device_speed -- --ignored --nocapture`.
 //!
 //! Asserts nothing, as the cost depends on the machine. A read or an append of
 //! 256 KiB should be well below 200 ns.
 
-mod common;
+use crate::common;
 
 use std::time::Instant;
 

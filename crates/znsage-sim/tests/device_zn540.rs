@@ -7,7 +7,7 @@
 //! rows with a larger tolerance say why. Run with `--nocapture` to see the
 //! tables.
 
-mod common;
+use crate::common;
 
 use common::{fill_zone, random_reads, run, stream, zns, By, Table};
 use znsage_sim::device::ZnsSsd;

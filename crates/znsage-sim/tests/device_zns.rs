@@ -2,7 +2,7 @@
 //! The ZNS SSD's states and limits against a model; counters, faults, and
 //! repeatability.
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The commands of ZNS+: copyback and its gain, threaded logging.
 
-mod common;
+use crate::common;
 
 use common::{fill_zone, rng, run, set, stream};
 use rand::RngExt;

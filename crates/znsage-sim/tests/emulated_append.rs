@@ -2,7 +2,7 @@
 //! Devices for which the kernel emulates zone append: a zone takes one write
 //! at a time, and the others wait in the host.
 
-mod common;
+use crate::common;
 
 use std::collections::VecDeque;
 

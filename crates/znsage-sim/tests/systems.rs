@@ -15,14 +15,14 @@ fn device_of(system: SystemKind) -> &'static str {
 
 fn small(system: SystemKind) -> Spec {
     let mut spec = Spec { system, device: device_of(system).into(), ..Spec::default() };
-    spec.size = Some(512 << 20);
-    spec.host.memory = 16 << 20;
+    spec.size = Some(256 << 20);
+    spec.host.memory = 8 << 20;
     spec.host.cpus = 4;
     (spec.run.warmup, spec.run.measure) = (1.0, 1.0);
     spec.run.shadow = true;
     if spec.device != "conventional" {
         // 136 zones of whole chunks.
-        spec.set("device.zoned.zone_capacity", "3840 KiB").unwrap();
+        spec.set("device.zoned.zone_capacity", "1920 KiB").unwrap();
     }
     spec
 }
@@ -44,7 +44,7 @@ fn every_system_keeps_every_page() {
         for utilization in [20.0, 60.0, 80.0] {
             let r = sound(&Spec { utilization, ..small(system) });
             let c = &r.counts.host;
-            assert!(c.swapped_out > 100_000 && c.major_faults > 100_000, "{system}: {c:?}");
+            assert!(c.swapped_out > 50_000 && c.major_faults > 50_000, "{system}: {c:?}");
             assert_eq!(c.no_slot, 0, "{system}");
             assert!(r.waf.total >= 1.0 && r.waf.total < 8.0, "{system}: {:?}", r.waf);
         }
@@ -68,33 +68,33 @@ fn every_system_runs_every_workload() {
 
 #[test]
 fn every_policy_of_the_published_systems_works() {
-    for policy in PolicyKind::ALL {
-        for system in [SystemKind::ZnSwap, SystemKind::SmallZone] {
-            for workload in [WorkloadKind::Uniform, WorkloadKind::TwoTenants] {
-                let mut spec = Spec { workload, ..small(system) };
-                spec.published.policy = policy;
-                spec.run.measure = 0.5;
-                sound(&spec);
-            }
+    let systems = [SystemKind::ZnSwap, SystemKind::SmallZone];
+    for (p, policy) in PolicyKind::ALL.into_iter().enumerate() {
+        for (s, system) in systems.into_iter().enumerate() {
+            let workload = [WorkloadKind::Uniform, WorkloadKind::TwoTenants][(p + s) % 2];
+            let mut spec = Spec { workload, ..small(system) };
+            spec.published.policy = policy;
+            spec.run.measure = 0.5;
+            sound(&spec);
         }
     }
 }
 
 #[test]
 fn every_policy_and_victim_rule_keeps_every_page() {
-    for policy in PlacementKind::ALL {
-        for victim in VictimKind::ALL {
+    for (p, policy) in PlacementKind::ALL.into_iter().enumerate() {
+        for (v, victim) in VictimKind::ALL.into_iter().enumerate() {
             let oracle = [PlacementKind::RateOracle, PlacementKind::DeathOracle].contains(&policy);
             // No oracle knows what tenants do.
             let other = if oracle { WorkloadKind::Uniform } else { WorkloadKind::TwoTenants };
-            for workload in [WorkloadKind::Zipf, other] {
-                let mut spec = Spec { workload, utilization: 80.0, ..small(SystemKind::ZnSage) };
-                (spec.znsage.policy, spec.znsage.victim) = (policy, victim);
-                (spec.run.warmup, spec.run.measure) = (0.5, 0.3);
-                let r = sound(&spec);
-                let waf = r.waf.total;
-                assert!(waf > 1.1 && waf < 8.0, "{policy} {victim} {workload}: {:?}", r.waf);
-            }
+            // Each policy and each rule meets both workloads.
+            let workload = [WorkloadKind::Zipf, other][(p + v) % 2];
+            let mut spec = Spec { workload, utilization: 80.0, ..small(SystemKind::ZnSage) };
+            (spec.znsage.policy, spec.znsage.victim) = (policy, victim);
+            (spec.run.warmup, spec.run.measure) = (0.5, 0.3);
+            let r = sound(&spec);
+            let waf = r.waf.total;
+            assert!(waf > 1.1 && waf < 8.0, "{policy} {victim} {workload}: {:?}", r.waf);
         }
     }
 }

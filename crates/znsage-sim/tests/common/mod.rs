@@ -2,7 +2,6 @@
 //! Shared by the device tests: jobs that keep a queue filled, and a table of
 //! published and simulated values.
 
-#![allow(dead_code)] // each test file uses a part of it
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
