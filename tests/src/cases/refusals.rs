@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Bad input: the message says what is wrong, the exit status is right, and nothing is
-//! written or set up.
+//! Bad input that needs a kernel: the message says what is wrong, the exit status is right,
+//! and nothing is written or set up. The command's own refusals are in
+//! crates/znsage/tests/cases/.
 
 use std::fs::{self, OpenOptions};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::Command;
 
 use super::devices::{LARGE, MAIN, TIGHT};
@@ -21,14 +22,11 @@ use crate::pattern::PAGE;
 use crate::zones;
 
 crate::cases![refusals:
-    no_such_device (full), already_on (more), open_elsewhere (more), mapped, mounted (each),
-    signature, zones_not_empty, places_taken (full), too_few_zones (full), chunk_does_not_fit (full),
-    size_does_not_fit (full), unknown_by_command (full), unknown_by_configfs, configfs_power,
-    too_large (full), not_root (full), module_missing (full), module_of_another_kernel (each),
-    off_without_memory (full), nothing_is_on (full)];
+    already_on (more), open_elsewhere (more), mapped, mounted (each), signature, zones_not_empty,
+    places_taken (full), too_few_zones (full), chunk_does_not_fit (full), unknown_by_configfs,
+    configfs_power, too_large (full), module_of_another_kernel (each), off_without_memory (full)];
 
 /// The exit statuses of `znsage`.
-const USAGE: i32 = 2;
 const ENVIRONMENT: i32 = 13;
 pub const DEVICE: i32 = 14;
 pub const BUSY: i32 = 15;
@@ -66,11 +64,6 @@ fn refuses(mut command: Command, backing: &str, status: i32, words: &[&str]) -> 
 pub fn on_refused(backing: &str, options: &[&str], status: i32, words: &[&str]) -> Outcome {
     let command = guest::command(&[&["znsage", "on", backing], options].concat());
     refuses(command, backing, status, words).context(format!("on {}", options.join(" ")))
-}
-
-fn no_such_device(_: &mut Log) -> Outcome {
-    on_refused("/dev/nvme77n1", &[], DEVICE, &["No such file"])?;
-    on_refused("/dev/null", &[], DEVICE, &["not a block device"])
 }
 
 fn already_on(_: &mut Log) -> Outcome {
@@ -182,15 +175,6 @@ fn too_few_zones(_: &mut Log) -> Outcome {
 
 fn chunk_does_not_fit(log: &mut Log) -> Outcome {
     let backing = guest::device(MAIN)?;
-    for (options, words) in [
-        (&["--chunk", "5000"][..], "not a multiple of the page"),
-        (&["--chunk", "4M"], "do not fit in one append"),
-        (&["--chunk", "64K", "--write-unit", "48K"], "not a multiple of the write unit"),
-        (&["--write-unit", "100"], "not a multiple of the page"),
-    ] {
-        on_refused(&backing, options, DEVICE, &[words])?;
-    }
-    // Mistakes that only the module can find.
     log.allow("chunk of");
     load_module()?;
     for (setting, value, when_set) in
@@ -209,21 +193,6 @@ fn chunk_does_not_fit(log: &mut Log) -> Outcome {
         fs::remove_dir(&item).context(&item)?;
     }
     guest::ok(&["rmmod", "znsage"]).map(drop)
-}
-
-fn size_does_not_fit(_: &mut Log) -> Outcome {
-    let backing = guest::device(MAIN)?;
-    on_refused(&backing, &["--size", "4K"], DEVICE, &["too few"])?;
-    on_refused(&backing, &["--size", "1G"], SPACE, &["do not fit"])?;
-    on_refused(&backing, &["--size", "127M"], SPACE, &["smaller --size"])
-}
-
-fn unknown_by_command(_: &mut Log) -> Outcome {
-    let backing = guest::device(MAIN)?;
-    on_refused(&backing, &["--policy", "psychic"], USAGE, &["psychic", "single", "cpu"])?;
-    on_refused(&backing, &["--colour", "red"], USAGE, &["--colour"])?;
-    on_refused(&backing, &["--over-provisioning", "91"], USAGE, &["91"])?;
-    on_refused(&backing, &["--size", "12Q"], USAGE, &["12Q"])
 }
 
 fn unknown_by_configfs(_: &mut Log) -> Outcome {
@@ -310,40 +279,6 @@ fn too_large(log: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
-fn not_root(_: &mut Log) -> Outcome {
-    let backing = guest::device(MAIN)?;
-    // The repository may be in a directory that only root can enter.
-    let copy = "/tmp/znsage";
-    let original = guest::ok(&["sh", "-c", "command -v znsage"])?;
-    fs::copy(original.trim(), copy).context(copy)?;
-    fs::set_permissions(copy, fs::Permissions::from_mode(0o755)).context(copy)?;
-    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", copy];
-    for (arguments, purpose) in [
-        (&["on", backing.as_str()][..], "only root can set up"),
-        (&["off"], "only root can turn"),
-        (&["check"], "only root can check"),
-    ] {
-        let command = guest::command(&[&nobody, arguments].concat());
-        refuses(command, &backing, ENVIRONMENT, &[purpose, "sudo"])?;
-    }
-    fs::remove_file(copy).context(copy)
-}
-
-fn module_missing(_: &mut Log) -> Outcome {
-    let backing = guest::device(MAIN)?;
-    let mut command = guest::command(&["znsage", "on", &backing]);
-    command.env_remove("ZNSAGE_MODULE");
-    let release = guest::read("/proc/sys/kernel/osrelease")?;
-    let words = ["not installed for kernel", &release, "ZNSAGE_MODULE"];
-    refuses(command, &backing, ENVIRONMENT, &words)?;
-    let mut command = guest::command(&["znsage", "on", &backing]);
-    command.env("ZNSAGE_MODULE", "/nowhere/znsage.ko");
-    refuses(command, &backing, ENVIRONMENT, &["/nowhere/znsage.ko", "No such file"])?;
-    let mut command = guest::command(&["znsage", "on", &backing]);
-    command.env("ZNSAGE_MODULE", "/etc/passwd");
-    refuses(command, &backing, ENVIRONMENT, &["not a kernel module"])
-}
-
 /// The module as if it were built for another kernel.
 fn module_of_another_kernel(_: &mut Log) -> Outcome {
     let backing = guest::device(MAIN)?;
@@ -399,12 +334,3 @@ fn off_without_memory(_: &mut Log) -> Outcome {
     device.finish_sound()
 }
 
-fn nothing_is_on(_: &mut Log) -> Outcome {
-    let backing = guest::device(MAIN)?;
-    refuses(guest::command(&["znsage", "check"]), &backing, DEVICE, &["no znsage device is on"])?;
-    let command = guest::command(&["znsage", "off", &backing]);
-    refuses(command, &backing, DEVICE, &["is no znsage device"])?;
-    let said = guest::ok(&["znsage", "off"])?;
-    ensure!(said.contains("no znsage device is on"), "off: {said}");
-    Ok(())
-}
