@@ -55,7 +55,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 export DEBUG
 # One target at a time: a build or virtual machines use all CPUs.
 .NOTPARALLEL:
-.PHONY: help setup kernels kmod bpf tools man completions command install uninstall deb dist test test-all stress checked test-engine test-model test-rust test-torture test-fuzz test-report test-self test-vm test-newest test-debug torture test-cross test-packages test-boot test-remote coverage fuzz try demo bench bench-density bench-engine bench-nvmevirt bench-ssd bench-workloads lab lint clean distclean
+.PHONY: help setup kernels kmod bpf tools man completions command install uninstall deb dist test test-all stress checked test-engine test-model test-rust test-torture test-fuzz test-metrics test-self test-vm test-newest test-debug torture test-cross test-packages test-boot test-remote coverage fuzz try demo bench bench-density bench-engine bench-ssd bench-workloads lab lint clean distclean
 
 SCRIPTS := vm/lib.sh vm/debian.sh vm/devices.sh trace/lib.sh dist/lib.sh tests/debian.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* dist/* dist/dkms/* dist/debian/* .ci/* bench/* fuzz/* tests/* trace/* engine/tests/* 2>/dev/null)
 ENGINE := $(wildcard engine/*.c port/user/*.c port/user/policy/*.c)
@@ -126,7 +126,7 @@ test-all: TIER := all
 test-all: STRESS_SECONDS := 3
 test-all: export MINUTES ?= 3
 test-all: export TIMES ?= 10
-test-all: test test-torture test-fuzz test-report test-self test-cross coverage test-packages test-boot test-remote test-newest test-debug ## all tests there are
+test-all: test test-torture test-fuzz test-metrics test-self test-cross coverage test-packages test-boot test-remote test-newest test-debug ## all tests there are
 
 stress:
 	@vm/setup test
@@ -151,10 +151,9 @@ test-engine: stress checked ## the engine: parts, stress under sanitizers, prope
 test-model: checked ## the engine's lock-free parts in a model checker
 	cargo test --workspace --test model --test kmod --test allocations
 
-# Without a browser, test-rust skips these.
-test-report: checked ## pages of `znsage report` in a headless Chromium, metrics by promtool
-	@vm/setup browser rust
-	ZNSAGE_BROWSER_NEEDED=1 cargo test --workspace --test report
+test-metrics: checked ## metrics and alert rules, by promtool
+	@vm/setup metrics rust
+	ZNSAGE_PROMTOOL_NEEDED=1 cargo test --workspace --lib promtool
 
 # SEEDS=N FIRST=N for other seeds.
 test-torture: checked ## the engine under simulated faults, more seeds than in test-rust
@@ -256,11 +255,10 @@ bench: bench-engine $(if $(filter-out engine%,$(subst $(comma), ,$(FIGURES))),la
 	$(if $(filter all latency%,$(subst $(comma), ,$(FIGURES))),@for kernel in $(KERNELS); do DEBUG=0 vm/module $$kernel; done)
 	target/release/znsage-lab bench --figures='$(FIGURES)' --rounds='$(ROUNDS)' --kernels='$(KERNELS)'
 
-# WORKLOADS=memcached,redis ROUNDS=1: bench/README.md.
-bench-workloads: lab ## real programs on znsage, stock swap and others: memcached, Redis, gcc, sort
+# WORKLOADS=redis,sort ROUNDS=1: bench/README.md.
+bench-workloads: lab ## real programs on znsage, stock swap and others: ETC, Redis, gcc, sort
 	@vm/setup workloads
 	target/release/znsage-lab workloads --workloads='$(WORKLOADS)' --systems='$(WORKLOAD_SYSTEMS)' --rounds='$(ROUNDS)'
-	target/release/znsage report build/workloads/result.json
 
 # LEVELS=80 PATTERNS=random SLOWDOWN=32: bench/README.md.
 bench-ssd: lab ## znsage and stock swap on SSDs that collect garbage, which are modelled
@@ -275,13 +273,6 @@ bench-density: lab ## how many idle processes fit, on the same SSDs
 	@vm/setup ssd
 	cargo build --release -p znsage-ssd
 	target/release/znsage-lab density --slowdown='$(SLOWDOWN)'
-
-# NVMEVIRT=PATH: a checkout or an archive of NVMeVirt; otherwise it is cloned.
-bench-nvmevirt: lab ## the modelled SSD beside NVMeVirt, another model: flash writes for each page
-	@vm/setup ssd
-	bench/nvmevirt $(NVMEVIRT)
-	cargo build --release -p znsage-ssd
-	target/release/znsage-lab ssd --nvmevirt=build/nvmevirt/nvmev.ko --levels='$(LEVELS)' --patterns='$(PATTERNS)'
 
 bench-engine:
 	@vm/setup test rust

@@ -7,7 +7,6 @@
 
 mod command;
 mod machine;
-mod results;
 mod settings;
 mod simulator;
 mod stores;
@@ -18,11 +17,10 @@ mod units;
 pub type Target = fn(&[u8]);
 
 /// All targets by name; the directories of seeds have the same names.
-pub const TARGETS: [(&str, Target); 10] = [
+pub const TARGETS: [(&str, Target); 9] = [
     ("command", command::command),
     ("device", simulator::device),
     ("kernel", command::kernel),
-    ("result", results::result),
     ("settings", settings::settings),
     ("spec", simulator::spec),
     ("store", stores::store),

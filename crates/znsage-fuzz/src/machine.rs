@@ -12,7 +12,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use znsage::parsers::{log_record, Appends, Lane, LogLine, Ran, State, Sys, Zone, ZoneCommand};
+use znsage::parsers::{log_record, LogLine, Ran, State, Sys, Zone};
 
 const ENOENT: i32 = 2;
 
@@ -217,13 +217,8 @@ impl Sys for Machine {
         Ok(Box::new(()))
     }
 
-    fn command_zones(&self, _: &str, _: ZoneCommand, _: u64, _: u64) -> io::Result<Duration> {
-        Ok(Duration::from_micros(1))
-    }
-
-    /// No device is NVMe.
-    fn append(&self, _: &Appends) -> io::Result<Vec<Lane>> {
-        no_entry()
+    fn reset_zones(&self, _: &str, _: u64, _: u64) -> io::Result<()> {
+        Ok(())
     }
 
     fn ask(&self, _: &str) -> io::Result<Option<String>> {

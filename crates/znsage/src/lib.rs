@@ -73,8 +73,6 @@ mod doctor;
 mod policy;
 mod probe;
 
-mod report;
-
 // For other crates.
 #[doc(hidden)]
 pub mod parsers;
@@ -207,7 +205,6 @@ fn run(sys: &dyn Sys, command: &Command, page: u64, json: bool, catch: fn()) -> 
             catch();
             outcome!(probe::run(sys, &ready)?, |r: &probe::Report| !r.unsaved.is_empty())
         }
-        Command::Report(args) => outcome!(report::run(sys, args)?),
         Command::Sim { command } => sim::run(command, json)?,
         Command::Generator(args) => {
             let program = std::env::current_exe()

@@ -5,13 +5,13 @@
 use clap::Parser;
 use serde_json::Value;
 
-pub use crate::sys::{Appends, Lane, LogLine, Ran, Sys, ZoneCommand};
+pub use crate::sys::{LogLine, Ran, Sys};
 pub use crate::units::{micros, parse_micros, parse_name, parse_size, size};
 pub use crate::zones::{State, Zone};
 
 use crate::cli::{Cli, Command};
 use crate::outcome::Outcome;
-use crate::{bench, conf, configfs, generator, report, scheduler, sim, swaps, sys, top};
+use crate::{bench, conf, configfs, generator, scheduler, sim, swaps, sys, top};
 
 /// What a command prints, or its error: as text and as JSON.
 pub type Printed = Result<(String, Value), (String, Value)>;
@@ -82,14 +82,6 @@ pub fn complaint(text: &str) -> Option<String> {
 /// The keys of a section of settings, as arguments.
 pub fn section() -> clap::Command {
     conf::grammar()
-}
-
-/// The page of a result.
-///
-/// # Errors
-/// If the text is not a result.
-pub fn page(result: &str) -> Result<String, String> {
-    report::page_of(result).map_err(|e| e.to_string())
 }
 
 /// The active I/O scheduler in a list of schedulers.

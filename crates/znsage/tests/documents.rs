@@ -207,7 +207,7 @@ fn experiments_run() {
         let said = String::from_utf8_lossy(&ran.stderr);
         assert!(ran.status.success(), "{}:{}: {}\n{said}", document.name, line.number, line.text);
     }
-    for file in ["results/report.html", "one.html", "figures/index.html"] {
+    for file in ["results/report.html", "figures/index.html"] {
         assert!(home.path().join(file).is_file(), "there is no {file}");
     }
 }

@@ -12,7 +12,7 @@ use roff::{bold, roman, Roff};
 pub const SECTION: &str = "8";
 
 /// Examples of a page: what to type, and what it does.
-const EXAMPLES: [(&str, &[[&str; 2]]); 18] = [
+const EXAMPLES: [(&str, &[[&str; 2]]); 17] = [
     (
         "znsage",
         &[
@@ -77,7 +77,6 @@ const EXAMPLES: [(&str, &[[&str; 2]]); 18] = [
         "znsage-probe",
         &[["znsage probe --profile nvme.conf /dev/nvme1n1", "Destroys all data on the device."]],
     ),
-    ("znsage-report", &[["znsage report result.json", "Writes result.html."]]),
     (
         "znsage-sim-run",
         &[[

@@ -97,8 +97,6 @@ pub enum Command {
     /// Measure what a zoned device can do, and recommend settings; destroys all
     /// data on it
     Probe(ProbeArgs),
-    /// Make one HTML page with charts from results of bench, probe and sim
-    Report(ReportArgs),
     /// Simulate swap on an SSD, in virtual time
     Sim {
         #[command(subcommand)]
@@ -240,7 +238,7 @@ pub struct ProbeArgs {
     #[arg(long)]
     pub yes: bool,
 
-    /// Take half a minute instead of three, for a trial; the numbers vary
+    /// Measure less, for a trial; the numbers vary
     #[arg(long)]
     pub quick: bool,
 
@@ -252,22 +250,9 @@ pub struct ProbeArgs {
     #[arg(long, value_name = "FILE")]
     pub profile: Option<PathBuf>,
 
-    /// Write the result as JSON to FILE, for `znsage report FILE`
+    /// Write the result as JSON to FILE
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub struct ReportArgs {
-    /// Output of `znsage --json bench`, `probe` or `sim run`, samples of `bench`,
-    /// a result of `make bench-workloads`, or the directory of a `sim sweep`;
-    /// results of the same kind share charts
-    #[arg(required = true, value_name = "RESULT")]
-    pub results: Vec<PathBuf>,
-
-    /// The page to write [default: the first RESULT, with the ending .html]
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
 }
 
 fn parse_interval(text: &str) -> Result<f64, String> {

@@ -2,7 +2,7 @@
 //! Settings of `znsage on` from the measurements.
 
 use super::plan::Layout;
-use super::record::{Operation, Point, Probe, Setting, Varies, ZoneSize};
+use super::record::{Point, Probe, Setting, Varies, ZoneSize};
 use crate::units::{self, counted};
 
 /// A bandwidth above this share of the best one counts as equal.
@@ -10,9 +10,6 @@ const GOOD: f64 = 0.9;
 
 /// A p99 up to this multiple of the shortest counts as equal.
 const EVEN: f64 = 2.0;
-
-/// The module's default: one zone being filled by GC, and the next one.
-const MIN_RESERVE: u64 = 2;
 
 /// The limit of `znsage on --stripe`.
 const MOST_STRIPE: u64 = 16;
@@ -26,7 +23,6 @@ pub fn settings(probe: &Probe, layout: &Layout) -> Vec<Setting> {
     all.extend(chunk(probe, layout));
     all.extend(write_unit(layout));
     all.extend(stripe(probe, layout));
-    all.extend(reserve(probe, layout));
     all
 }
 
@@ -39,17 +35,6 @@ fn size(bytes: u64) -> String {
     match bytes % 1024 {
         0 => format!("{}K", bytes / 1024),
         _ => bytes.to_string(),
-    }
-}
-
-/// Points of appends, which the module uses; without them, points of writes.
-fn points(probe: &Probe, varies: Varies) -> Vec<&Point> {
-    let of = |operation| probe.series(varies, operation).collect::<Vec<&Point>>();
-    let appends = of(Operation::Append);
-    if appends.is_empty() {
-        of(Operation::Write)
-    } else {
-        appends
     }
 }
 
@@ -72,20 +57,14 @@ fn best_of(first: &Point, best: &Point, at: impl Fn() -> String) -> String {
 /// The shortest request with about the best bandwidth, and the best.
 fn requests<'a>(probe: &'a Probe, layout: &Layout) -> Option<(&'a Point, &'a Point)> {
     let fit = |p: &&Point| p.request_bytes <= layout.append_max;
-    let points: Vec<&Point> = points(probe, Varies::Request).into_iter().filter(fit).collect();
+    let points: Vec<&Point> = probe.series(Varies::Request).into_iter().filter(fit).collect();
     good_enough(&points)
-}
-
-/// The best request for the module, from the measurements so far.
-pub fn request(probe: &Probe, layout: &Layout) -> u64 {
-    requests(probe, layout).map_or(layout.typical(), |(first, _)| first.request_bytes)
 }
 
 fn chunk(probe: &Probe, layout: &Layout) -> Option<Setting> {
     let (first, best) = requests(probe, layout)?;
     let reason = format!(
-        "one {} of {} at a time has {:.0} MiB/s, {}",
-        first.operation.name(),
+        "one write of {} at a time has {:.0} MiB/s, {}",
         units::size(first.request_bytes),
         first.speed.mib_per_s,
         best_of(first, best, || units::size(best.request_bytes))
@@ -129,7 +108,7 @@ fn zone_size(probe: &Probe) -> Option<Setting> {
 /// How many zones to write at once. The default policy begins with one stream; where it has
 /// several, the module keeps to what the device can have open.
 fn stripe(probe: &Probe, layout: &Layout) -> Option<Setting> {
-    let points = points(probe, Varies::Zones);
+    let points = probe.series(Varies::Zones);
     let (first, best) = good_enough(&points)?;
     let room = layout.open.saturating_sub(FOR_GC).max(1);
     let stripe = first.zones.min(room).min(MOST_STRIPE);
@@ -144,24 +123,6 @@ fn stripe(probe: &Probe, layout: &Layout) -> Option<Setting> {
         best_of(first, best, || counted(best.zones, "zone"))
     );
     Some(setting("stripe", stripe.to_string(), reason))
-}
-
-/// GC needs extra zones, because swap-out continues while a zone is reset.
-fn reserve(probe: &Probe, layout: &Layout) -> Option<Setting> {
-    let resets = probe.zone_times.iter().filter_map(|t| t.reset_us.as_ref());
-    let longest = resets.map(|t| t.max).reduce(f64::max)?;
-    let all = points(probe, Varies::Zones);
-    let (_, best) = good_enough(&all)?;
-    let bytes = best.speed.mib_per_s * (1 << 20) as f64 * longest / 1e6;
-    let more = (bytes / layout.capacity as f64).ceil() as u64;
-    let reserve = (1 + more).clamp(MIN_RESERVE, (layout.count / 8).max(MIN_RESERVE));
-    let reason = format!(
-        "the longest reset took {}; {} can be written meanwhile, {:.2} zones",
-        units::micros(longest),
-        units::size(bytes as u64),
-        bytes / layout.capacity as f64
-    );
-    Some(setting("reserve", reserve.to_string(), reason))
 }
 
 /// The settings as a section of znsage.conf.
@@ -190,24 +151,22 @@ mod tests {
     use super::*;
     use crate::bench::Latency;
     use crate::probe::plan::tests::layout;
-    use crate::probe::record::{Speed, Times, ZoneTimes};
+    use crate::probe::record::Speed;
 
     fn point(varies: Varies, (request_bytes, zones): (u64, u64), mib_per_s: f64) -> Point {
         let latency_us = Latency { mean: 1.0, p50: 1.0, p99: 1.0, p99_9: 1.0, max: 1.0 };
         let speed = Speed { mib_per_s, ops_per_s: 1.0, latency_us };
-        Point { varies, operation: Operation::Append, request_bytes, depth: 1, zones, speed }
+        Point { varies, request_bytes, zones, speed }
     }
 
-    /// Appends of 4, 64, 128 and 256 KiB, and to 1, 4 and 8 zones.
-    fn probe(reset_us: f64) -> Probe {
+    /// Writes of 4, 64, 128 and 256 KiB, and to 1, 4 and 8 zones.
+    fn probe() -> Probe {
         let requests = [(4, 10.0), (64, 91.0), (128, 100.0), (256, 400.0)];
         let zones = [(1, 100.0), (4, 270.0), (8, 300.0)];
         let requests = requests.map(|(kib, speed)| point(Varies::Request, (kib << 10, 1), speed));
         let zones = zones.map(|(n, speed)| point(Varies::Zones, (64 << 10, n), speed));
-        let times = Times::of(&[reset_us]);
         let mut probe = crate::probe::record::tests::empty();
         probe.parallelism = requests.into_iter().chain(zones).collect();
-        probe.zone_times = vec![ZoneTimes { full_percent: 0, reset_us: times, finish_us: None }];
         probe
     }
 
@@ -218,8 +177,8 @@ mod tests {
     #[test]
     fn settings_follow_from_the_measurements() {
         // 256 KiB do not fit in one append; 270 are 90 % of 300.
-        let all = settings(&probe(1000.0), &layout());
-        let want = [("chunk", "64K"), ("stripe", "4"), ("reserve", "2")];
+        let all = settings(&probe(), &layout());
+        let want = [("chunk", "64K"), ("stripe", "4")];
         assert_eq!(values(&all), want);
         assert!(all[0].reason.contains("91 MiB/s, the best is 100 with 128 KiB"), "{all:?}");
     }
@@ -227,12 +186,8 @@ mod tests {
     #[test]
     fn limits_of_the_device_are_respected() {
         let few = Layout { open: 3, unit: 16 << 10, ..layout() };
-        // 60 MiB can be written in 0.2 s, 20 zones of 3 MiB.
-        let all = settings(&probe(200_000.0), &few);
-        let want = [("chunk", "64K"), ("write-unit", "16K"), ("stripe", "1"), ("reserve", "8")];
-        assert_eq!(values(&all), want);
-        let all = settings(&probe(20_000.0), &few);
-        assert_eq!(values(&all)[3], ("reserve", "3"));
+        let want = [("chunk", "64K"), ("write-unit", "16K"), ("stripe", "1")];
+        assert_eq!(values(&settings(&probe(), &few)), want);
     }
 
     #[test]

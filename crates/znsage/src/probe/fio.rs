@@ -28,19 +28,13 @@ pub struct Job {
     pub limit: Option<u64>,
     /// Writes zones of this many bytes, each from its beginning to its end, in random order.
     pub virtual_zone: Option<u64>,
-    /// Starts together with the previous job, instead of after it.
-    pub beside: bool,
 }
 
 impl Job {
     pub fn new(rw: &'static str, bytes: u64, (offset, size): (u64, u64)) -> Job {
         let (depth, threads, apart) = (1, 1, 0);
-        let (limit, virtual_zone, beside) = (None, None, false);
-        Job { rw, bytes, depth, offset, size, threads, apart, limit, virtual_zone, beside }
-    }
-
-    pub fn beside(self) -> Job {
-        Job { beside: true, ..self }
+        let (limit, virtual_zone) = (None, None);
+        Job { rw, bytes, depth, offset, size, threads, apart, limit, virtual_zone }
     }
 
     fn words(&self, i: usize, seconds: f64) -> Vec<String> {
@@ -70,8 +64,7 @@ impl Job {
                 words.push(format!("--runtime={}ms", (seconds * 1e3).ceil()));
             }
         }
-        // Report its own numbers in either case.
-        words.push(if self.beside { "--new_group" } else { "--stonewall" }.to_string());
+        words.push("--stonewall".to_string());
         words
     }
 }
@@ -82,14 +75,9 @@ pub struct Run {
     pub jobs: Vec<Job>,
     /// Time of each job without another end.
     pub seconds: f64,
-    /// File for bandwidth over time, if wanted.
-    pub log: Option<String>,
     /// The device has zones.
     pub zoned: bool,
 }
-
-/// Milliseconds per sample of that log.
-pub const SAMPLE_MS: u64 = 500;
 
 impl Run {
     pub fn words(&self, device: &str, engine: &str) -> Vec<String> {
@@ -109,10 +97,6 @@ impl Run {
         }
         words.push(format!("--filename={device}"));
         words.push(format!("--ioengine={engine}"));
-        if let Some(log) = &self.log {
-            words.push(format!("--write_bw_log={log}"));
-            words.push(format!("--log_avg_msec={SAMPLE_MS}"));
-        }
         for (i, job) in self.jobs.iter().enumerate() {
             words.extend(job.words(i, self.seconds));
         }
@@ -130,14 +114,12 @@ pub struct Output {
 pub struct Done {
     #[serde(default)]
     error: i64,
-    read: Side,
     write: Side,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Side {
-    io_bytes: u64,
     bw_bytes: u64,
     iops: f64,
     clat_ns: Clat,
@@ -152,19 +134,8 @@ struct Clat {
 }
 
 impl Done {
-    fn side(&self) -> &Side {
-        match self.read.io_bytes > 0 {
-            true => &self.read,
-            false => &self.write,
-        }
-    }
-
-    pub fn bytes(&self) -> u64 {
-        self.side().io_bytes
-    }
-
     pub fn speed(&self) -> Speed {
-        let side = self.side();
+        let side = &self.write;
         let at = |key: &str| side.clat_ns.percentile.get(key).copied().unwrap_or(0.0) / 1e3;
         Speed {
             mib_per_s: side.bw_bytes as f64 / MIB,
@@ -184,23 +155,6 @@ impl Done {
 pub fn parse(text: &str) -> std::result::Result<Output, String> {
     let begin = text.find('{').ok_or("it printed no JSON")?;
     serde_json::from_str(&text[begin..]).map_err(|e| format!("its JSON is not valid: {e}"))
-}
-
-/// Parses lines such as `508, 25952, 1, 0, 0`: milliseconds, KiB/s. Lines of several
-/// threads for the same time become one sample.
-pub fn parse_log(text: &str) -> Vec<(f64, f64)> {
-    let mut samples: BTreeMap<u64, (f64, f64, u64)> = BTreeMap::new();
-    for line in text.lines() {
-        let mut fields = line.split(',').map(str::trim);
-        let number = |field: Option<&str>| field.and_then(|f| f.parse::<f64>().ok());
-        let (Some(ms), Some(kib)) = (number(fields.next()), number(fields.next())) else {
-            continue;
-        };
-        let sample = samples.entry(ms as u64 / SAMPLE_MS).or_default();
-        *sample = (sample.0 + ms, sample.1 + kib, sample.2 + 1);
-    }
-    let mean = |(ms, kib, n): (f64, f64, u64)| (ms / n as f64 / 1e3, kib / 1024.0);
-    samples.into_values().map(mean).collect()
 }
 
 /// The version of fio, or an error that names its package.
@@ -258,8 +212,8 @@ mod tests {
     #[test]
     fn output_parses() {
         let text = r#"fio: a warning
-            {"fio version": "fio-3.33", "jobs": [{"error": 0, "read": {"io_bytes": 0},
-             "write": {"io_bytes": 1048576, "bw_bytes": 2097152, "iops": 512.0,
+            {"fio version": "fio-3.33", "jobs": [{"error": 0,
+             "write": {"bw_bytes": 2097152, "iops": 512.0,
               "clat_ns": {"mean": 1500.0, "max": 9000, "percentile":
                {"50.000000": 1000, "99.000000": 5000, "99.900000": 8000}}}}]}"#;
         let output = parse(text).unwrap();
@@ -270,32 +224,21 @@ mod tests {
     }
 
     #[test]
-    fn logs_parse() {
-        let text = "508, 2048, 1, 0, 0\n510, 1024, 1, 0, 0\n1010, 1024, 1, 0, 0\nnoise\n";
-        assert_eq!(parse_log(text), [(0.509, 3.0), (1.01, 1.0)]);
-    }
-
-    #[test]
-    fn jobs_wait_for_the_previous_one_unless_beside() {
+    fn jobs_wait_for_the_previous_one() {
         let job = Job::new("write", 4096, (0, 1 << 20));
         let limited = Job { limit: Some(8192), ..job.clone() };
-        let run = Run {
-            jobs: vec![job.clone(), job.beside(), limited],
-            seconds: 1.5,
-            log: None,
-            zoned: true,
-        };
+        let run = Run { jobs: vec![job, limited], seconds: 1.5, zoned: true };
         let words = run.words("/dev/x", "io_uring");
         let count = |word: &str| words.iter().filter(|w| *w == word).count();
-        assert_eq!((count("--stonewall"), count("--new_group")), (2, 1));
-        assert_eq!((count("--runtime=1500ms"), count("--io_size=8192")), (2, 1));
+        assert_eq!(count("--stonewall"), 2);
+        assert_eq!((count("--runtime=1500ms"), count("--io_size=8192")), (1, 1));
         assert_eq!(count("--zonemode=zbd"), 1);
     }
 
     #[test]
     fn virtual_zones_are_written_in_order() {
         let job = Job { virtual_zone: Some(1 << 20), ..Job::new("randwrite", 65536, (0, 1 << 30)) };
-        let run = Run { jobs: vec![job], seconds: 1.0, log: None, zoned: false };
+        let run = Run { jobs: vec![job], seconds: 1.0, zoned: false };
         let words = run.words("/dev/x", "io_uring");
         let has = |word: &str| words.iter().any(|w| w == word);
         assert!(has("--rw=randwrite:16") && has("--rw_sequencer=sequential"));

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `znsage probe`: measures parallelism, isolation, predictability and the times of
-//! zone commands of a zoned device; on one without zones, which size of virtual zones it
-//! writes well. With fio where possible. Destroys all data on the device and leaves it
-//! empty, also after a failure.
+//! `znsage probe`: measures by fio which requests, and how many zones at once, a zoned
+//! device writes well; on one without zones, which size of virtual zones. Destroys all
+//! data on the device and leaves it empty, also after a failure.
 
 mod advise;
 mod fio;
@@ -24,7 +23,7 @@ use crate::device::{self, Backing};
 use crate::error::{Error, Kind, Result};
 use crate::machine::Machine;
 use crate::queue;
-use crate::sys::{require_root, Sys, ZoneCommand};
+use crate::sys::{require_root, Sys};
 use crate::units;
 
 use plan::{Layout, Plan};
@@ -119,9 +118,6 @@ pub fn run(sys: &dyn Sys, ready: &Ready) -> Result<Report> {
         plan: ready.plan.name.to_string(),
         seconds: 0.0,
         parallelism: Vec::new(),
-        isolation: Vec::new(),
-        predictability: Vec::new(),
-        zone_times: Vec::new(),
         zone_sizes: Vec::new(),
         recommended: Vec::new(),
         notes: Vec::new(),
@@ -146,11 +142,10 @@ fn reset(sys: &dyn Sys, ready: &Ready) -> Result<()> {
             false => Ok(()),
         };
     }
-    match sys.command_zones(path, ZoneCommand::Reset, start, length) {
-        Ok(_) => Ok(()),
-        Err(e) => Err(Error::io("reset the zones of", &sys.at(path), e)
-            .hint(format!("`blkzone reset {path}` empties it"))),
-    }
+    sys.reset_zones(path, start, length).map_err(|e| {
+        Error::io("reset the zones of", &sys.at(path), e)
+            .hint(format!("`blkzone reset {path}` empties it"))
+    })
 }
 
 fn discard(sys: &dyn Sys, path: &str) -> Result<()> {

@@ -21,11 +21,8 @@ const LARGEST: u64 = 1 << 30;
 /// A device has so many virtual zones at least.
 const VIRTUAL_ZONES: u64 = 32;
 
-/// Minimum of zones: three for readers, two for each of two writers, and a spare one.
+/// Minimum of zones, for writes to several of them.
 const MIN_ZONES: u64 = 8;
-
-/// How much of a zone to fill for reads; more would only take time.
-const READ_BYTES: u64 = 64 << 20;
 
 /// Request size where the size does not vary: a typical chunk.
 const TYPICAL: u64 = 64 << 10;
@@ -39,8 +36,6 @@ pub struct Layout {
     pub zone: u64,
     pub capacity: u64,
     pub page: u64,
-    /// Logical block size.
-    pub block: u64,
     /// The smallest write.
     pub unit: u64,
     pub append_max: u64,
@@ -57,14 +52,13 @@ impl Layout {
             return Err(Error::new(Kind::Device, what)
                 .hint(format!("a probe needs {}", units::size(MIN_BYTES))));
         }
-        let (block, unit, open) = (page, page, u64::MAX);
+        let (unit, open) = (page, u64::MAX);
         Ok(Layout {
             first: 0,
             count: 1,
             zone: size,
             capacity: size,
             page,
-            block,
             unit,
             append_max,
             open,
@@ -108,7 +102,6 @@ impl Layout {
             zone,
             capacity,
             page,
-            block,
             unit,
             append_max: backing.append_bytes,
             open: limits.min().unwrap_or(u64::MAX),
@@ -129,18 +122,8 @@ impl Layout {
         self.span(0, self.count)
     }
 
-    /// Starts of `n` zones from the `i`-th on.
-    pub fn starts(&self, i: u64, n: u64) -> Vec<u64> {
-        (i..i + n).map(|i| self.start(i)).collect()
-    }
-
     pub fn typical(&self) -> u64 {
         self.whole(TYPICAL.min(self.append_max).min(self.capacity))
-    }
-
-    /// Bytes to fill in a zone for reads.
-    pub fn read_bytes(&self) -> u64 {
-        self.whole(READ_BYTES.min(self.capacity))
     }
 
     /// Rounds to whole writes, at least one.
@@ -168,14 +151,7 @@ pub struct Plan {
     /// Seconds per point.
     pub seconds: f64,
     pub requests: Vec<u64>,
-    pub depths: Vec<u64>,
     pub zones: Vec<u64>,
-    /// Seconds per fill.
-    pub fill_seconds: f64,
-    /// Fill levels of zones to reset and finish, in percent; 0 means one write.
-    pub fullness: Vec<u64>,
-    /// Zones to reset, and zones to finish, at each level.
-    pub repeats: u64,
     /// Each size of virtual zones is so many times the one before.
     pub step: u64,
     /// The part of the device, in percent, that is written in zones of each size.
@@ -189,11 +165,7 @@ impl Plan {
             name: "full",
             seconds: 1.5,
             requests: (2..=10).map(|i| 1024 << i).collect(),
-            depths: vec![1, 2, 4, 8, 16, 32],
             zones: vec![1, 2, 4, 8, 16],
-            fill_seconds: 20.0,
-            fullness: vec![0, 25, 50, 75, 100],
-            repeats: 3,
             step: 2,
             part: 25,
         }
@@ -205,11 +177,7 @@ impl Plan {
             name: "quick",
             seconds: 0.3,
             requests: vec![4 << 10, 32 << 10, 256 << 10],
-            depths: vec![1, 8],
             zones: vec![1, 4],
-            fill_seconds: 2.0,
-            fullness: vec![0, 100],
-            repeats: 1,
             step: 4,
             part: 10,
         }
@@ -231,7 +199,6 @@ impl Plan {
             plan.requests.push(layout.unit);
         }
         plan.zones.retain(|n| *n == 1 || (*n <= layout.open && *n <= layout.count / 2));
-        plan.repeats = plan.repeats.min(layout.count / 2).min((layout.open / 2).max(1));
         plan
     }
 }
@@ -241,10 +208,10 @@ pub mod tests {
     use super::*;
 
     pub fn layout() -> Layout {
-        let (page, block, unit) = (4096, 512, 4096);
+        let (page, unit) = (4096, 4096);
         let (zone, capacity) = (4 << 20, 3 << 20);
         let (append_max, open) = (128 << 10, 14);
-        Layout { first: 2, count: 64, zone, capacity, page, block, unit, append_max, open }
+        Layout { first: 2, count: 64, zone, capacity, page, unit, append_max, open }
     }
 
     #[test]
@@ -273,7 +240,7 @@ pub mod tests {
         assert_eq!(plan.zones, [1, 2, 4, 8]);
         let units = Layout { unit: 16 << 10, open: 1, ..layout() };
         let plan = Plan::of(false, &units);
-        assert_eq!((plan.requests[0], plan.zones, plan.repeats), (16 << 10, vec![1], 1));
+        assert_eq!((plan.requests[0], plan.zones), (16 << 10, vec![1]));
         assert_eq!(units.typical(), 64 << 10);
     }
 }

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `probe` with a fake fio that computes plausible numbers, and the use of its result
-//! by `on` and `report`.
+//! by `on`.
 
 use clap::Parser;
 
 use super::machine::*;
 use super::printed::{compare_json, compare_text};
-use crate::cli::{Cli, Command, ReportArgs};
+use crate::cli::{Cli, Command};
 use crate::error::{Kind, Result};
 use crate::probe::{self, Report};
-use crate::report;
 use crate::sys::fake::Fake;
 use crate::sys::{Ran, Sys};
 
@@ -29,7 +28,7 @@ pub fn add_fio(fake: &Fake) {
     fake.put("/proc/cpuinfo", &(cpu.to_string() + "processor : 1\n"));
     fake.on_run(|fake, argv| match argv {
         ["fio", "--version"] => Ran { stdout: "fio-3.33\n".into(), ..ended(0, "") },
-        ["fio", ..] => Ran { stdout: fio(fake, argv), ..ended(0, "") },
+        ["fio", ..] => Ran { stdout: fio(argv), ..ended(0, "") },
         _ => program(fake, argv),
     });
 }
@@ -40,10 +39,7 @@ fn value<'a>(words: &[&'a str], key: &str) -> Option<&'a str> {
 
 /// The output of fio. A request takes 10 us plus 1 us per KiB; two threads or
 /// requests at once are twice as fast, more are no faster.
-fn fio(fake: &Fake, argv: &[&str]) -> String {
-    if let Some(log) = value(argv, "--write_bw_log") {
-        fake.put(&format!("{log}_bw.1.log"), "500, 102400, 1, 0, 0\n1000, 81920, 1, 0, 0\n");
-    }
+fn fio(argv: &[&str]) -> String {
     let begins: Vec<usize> = (0..argv.len()).filter(|i| argv[*i].starts_with("--name=")).collect();
     let ends = begins.iter().skip(1).copied().chain([argv.len()]);
     let jobs = begins.iter().zip(ends).map(|(&from, to)| job(&argv[from..to])).collect::<Vec<_>>();
@@ -56,14 +52,9 @@ fn job(words: &[&str]) -> String {
     let ns = (10_000 + number("--bs") / 1024 * 1000) * if small { 2 } else { 1 };
     let at_once = (number("--numjobs") * number("--iodepth")).min(2);
     let iops = at_once * 1_000_000_000 / ns;
-    let (busy, idle) = match value(words, "--rw").unwrap() {
-        rw if rw.contains("write") => ("write", "read"),
-        _ => ("read", "write"),
-    };
     format!(
-        "{{\"error\": 0, \"{idle}\": {{}}, \"{busy}\": {{\"io_bytes\": 67108864, \
-         \"bw_bytes\": {}, \"iops\": {iops}.5, \"clat_ns\": {{\"mean\": {ns}.25, \"max\": {}, \
-         \"percentile\": {{\"50.000000\": {ns}, \"99.000000\": {}, \"99.900000\": {}}}}}}}}}",
+        "{{\"error\": 0, \"write\": {{\"bw_bytes\": {}, \"iops\": {iops}.5, \
+         \"clat_ns\": {{\"mean\": {ns}.25, \"max\": {}, \"percentile\": {{\"50.000000\": {ns}, \"99.000000\": {}, \"99.900000\": {}}}}}}}}}",
         iops * number("--bs"),
         4 * ns,
         2 * ns,
@@ -83,7 +74,7 @@ fn last_effect(fake: &Fake) -> String {
 }
 
 /// The effect of resetting all zones.
-const RESET: &str = "Reset /dev/nvme1n1 0+268435456";
+const RESET: &str = "reset /dev/nvme1n1 0+268435456";
 
 #[test]
 fn probe_result_is_printed_saved_and_used_by_on() {
@@ -96,7 +87,6 @@ fn probe_result_is_printed_saved_and_used_by_on() {
     compare_json(&report.to_json(), "probe");
     compare_text(&report.to_text(), "probe");
     compare_text(&fake.read(PROFILE).unwrap(), "probe-profile");
-    assert!(!fake.exists("/run/znsage/probe-nvme1n1_bw.1.log"));
 
     let value = |key: &str| {
         let of_key = report.probe.recommended.iter().find(|s| s.key == key);
@@ -119,9 +109,8 @@ fn device_is_left_empty_after_any_failure() {
         let count = fake.effects.borrow().len();
         count
     };
-    assert!(count > 30, "{count}");
-    // There are many steps: test every third one, and the last.
-    for index in (0..count - 1).rev().step_by(3) {
+    assert!(count > 4, "{count}");
+    for index in 0..count - 1 {
         let fake = with_fio();
         fake.signal_effect.set(Some(index));
         let e = run_probe(&fake, &["--yes", "--quick"]).err().unwrap();
@@ -132,22 +121,13 @@ fn device_is_left_empty_after_any_failure() {
         let fake = with_fio();
         fake.fail_effect.set(Some(index));
         let failed = run_probe(&fake, &["--yes", "--quick"]).err();
-        let begun = fake.effects.borrow().iter().any(|effect| effect.starts_with("Reset"));
+        let begun = fake.effects.borrow().iter().any(|effect| effect.starts_with("reset"));
         assert!(failed.is_some() && (!begun || last_effect(&fake) == RESET), "{index}");
     }
     let fake = with_fio();
     fake.fail_effect.set(Some(count - 1));
     let e = run_probe(&fake, &["--yes", "--quick"]).err().unwrap();
     assert!(e.hint.unwrap().contains("`blkzone reset /dev/nvme1n1`"));
-}
-
-#[test]
-fn writes_replace_appends_where_there_are_none() {
-    let fake = with_fio();
-    fake.fail_at("append ", libc::ENOTTY);
-    let report = run_probe(&fake, &["--yes", "--quick"]).unwrap();
-    assert!(report.probe.notes.iter().any(|note| note.contains("not an NVMe device")));
-    assert!(report.probe.recommended.iter().any(|s| s.reason.starts_with("one write of ")));
 }
 
 /// Small zones are written at half the speed.
@@ -168,19 +148,4 @@ fn device_without_zones() {
     run(&fake, &format!("on --profile {PROFILE} /dev/nvme1n1")).unwrap();
     let set = fake.read(&format!("{CONFIG}/nvme1n1/zone_size")).unwrap();
     assert_eq!(set.trim(), (2 << 20).to_string());
-}
-
-#[test]
-fn report_makes_a_page() {
-    let fake = with_fio();
-    run_probe(&fake, &["--yes", "--save", SAVED]).unwrap();
-    let args = ReportArgs { results: vec![SAVED.into()], output: None };
-    let written = report::run(&fake, &args).unwrap();
-    assert_eq!(written.file.to_str(), Some("/root/probe.html"));
-    let html = fake.read("/root/probe.html").unwrap();
-    assert_eq!(html.matches("<svg ").count(), written.charts);
-    assert!(written.charts >= 10, "{}", written.charts);
-    let said = report::Report { bytes: 100 << 10, ..written };
-    compare_json(&said.to_json(), "report");
-    compare_text(&said.to_text(), "report");
 }

@@ -145,7 +145,6 @@ fn documentation_matches_the_documents() {
         "off",
         "on",
         "probe",
-        "report",
         "set",
         "sim advise",
         "status",

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::{Appends, Lane, LogLine, Ran, Sys, ZoneCommand};
+use super::{LogLine, Ran, Sys};
 use crate::zones::Zone;
 
 type PathHook = Box<dyn Fn(&Fake, &str)>;
@@ -282,24 +282,8 @@ impl Sys for Fake {
         Ok(Box::new(()))
     }
 
-    fn command_zones(
-        &self,
-        path: &str,
-        command: ZoneCommand,
-        start: u64,
-        length: u64,
-    ) -> io::Result<Duration> {
-        self.effect(format!("{command:?} {path} {start}+{length}"))?;
-        Ok(Duration::from_millis(if command == ZoneCommand::Reset { 2 } else { 5 }))
-    }
-
-    /// Each thread appends 1000 times.
-    fn append(&self, what: &Appends) -> io::Result<Vec<Lane>> {
-        self.effect(format!("append {} {} by {}", what.path, what.bytes, what.lanes.len()))?;
-        let mut times = hdrhistogram::Histogram::new(3).expect("three digits");
-        times.record_n(50_000, 1000).expect("it resizes");
-        let lane = Lane { bytes: what.bytes * 1000, time: what.time, times };
-        Ok(vec![lane; what.lanes.len()])
+    fn reset_zones(&self, path: &str, start: u64, length: u64) -> io::Result<()> {
+        self.effect(format!("reset {path} {start}+{length}"))
     }
 
     fn ask(&self, question: &str) -> io::Result<Option<String>> {

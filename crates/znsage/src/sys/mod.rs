@@ -13,7 +13,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
 
 use crate::error::{Error, Kind, Result};
 use crate::zones::Zone;
@@ -50,36 +49,6 @@ impl Ran {
 pub struct LogLine {
     pub number: u64,
     pub text: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ZoneCommand {
-    Reset,
-    Finish,
-}
-
-/// Parallel appends by several threads.
-#[derive(Clone, Debug)]
-pub struct Appends {
-    pub path: String,
-    /// The logical block size of the device.
-    pub block: u64,
-    /// From one zone's start to the next one's.
-    pub zone: u64,
-    /// Size of one append.
-    pub bytes: u64,
-    pub time: Duration,
-    /// For each thread the starts of its zones, which it fills in this order.
-    pub lanes: Vec<Vec<u64>>,
-}
-
-/// The result of a thread.
-#[derive(Clone, Debug)]
-pub struct Lane {
-    pub bytes: u64,
-    pub time: Duration,
-    /// Nanoseconds of each append.
-    pub times: Histogram<u64>,
 }
 
 pub trait Sys {
@@ -195,16 +164,8 @@ pub trait Sys {
     fn end(&self, pid: u32) -> io::Result<()>;
     /// As `claim`, but keeps the device until the result is dropped.
     fn hold(&self, path: &str) -> io::Result<Box<dyn std::any::Any>>;
-    /// Resets or finishes `length` bytes of zones; returns how long that took.
-    fn command_zones(
-        &self,
-        path: &str,
-        command: ZoneCommand,
-        start: u64,
-        length: u64,
-    ) -> io::Result<Duration>;
-    /// Appends to an NVMe device, without the block layer.
-    fn append(&self, what: &Appends) -> io::Result<Vec<Lane>>;
+    /// Resets `length` bytes of zones.
+    fn reset_zones(&self, path: &str, start: u64, length: u64) -> io::Result<()>;
     /// Asks on the terminal; None if there is none.
     fn ask(&self, question: &str) -> io::Result<Option<String>>;
 }

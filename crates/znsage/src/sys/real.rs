@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
 
-use super::{zoned, Appends, Lane, LogLine, Ran, Sys, ZoneCommand};
+use super::{zoned, LogLine, Ran, Sys};
 use crate::interrupt;
 use crate::zones::{self, Zone};
 
@@ -191,18 +191,8 @@ impl Sys for Real {
         Ok(Box::new(exclusively(path)?))
     }
 
-    fn command_zones(
-        &self,
-        path: &str,
-        command: ZoneCommand,
-        start: u64,
-        length: u64,
-    ) -> io::Result<Duration> {
-        zoned::command(path, command, start, length)
-    }
-
-    fn append(&self, what: &Appends) -> io::Result<Vec<Lane>> {
-        zoned::appends(what)
+    fn reset_zones(&self, path: &str, start: u64, length: u64) -> io::Result<()> {
+        zoned::reset(path, start, length)
     }
 
     fn ask(&self, question: &str) -> io::Result<Option<String>> {
