@@ -63,10 +63,7 @@ fn page(document: &Demo) -> Page {
     let charts = [flash_writes(runs).svg(), speed.svg(), latency.svg()];
     Page {
         title: "The same memory on the same flash, swapped by stock Linux and by znsage".into(),
-        intro: vec![
-            Block::Text(about),
-            Block::Small(format!("Machine: {}.", document.machine)),
-        ],
+        intro: vec![Block::Text(about), Block::Small(format!("Machine: {}.", document.machine))],
         sections: vec![Section {
             id: "charts".into(),
             title: String::new(),

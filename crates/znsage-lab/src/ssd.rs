@@ -171,12 +171,7 @@ pub struct OnDrive {
 
 impl OnDrive {
     pub fn new(system: System) -> OnDrive {
-        OnDrive {
-            system,
-            drive: SIZE_MIB << 20,
-            zone_kib: SUPERBLOCK_KIB,
-            settings: vec![],
-        }
+        OnDrive { system, drive: SIZE_MIB << 20, zone_kib: SUPERBLOCK_KIB, settings: vec![] }
     }
 
     /// As the guest's command line has it.

@@ -204,7 +204,9 @@ fn tenants_add_up() {
 #[test]
 fn maps_take_the_expected_memory() {
     let bytes = |system| {
-        let mut spec = small(system);
+        let mut spec = Spec { size: Some(512 << 20), ..small(system) };
+        spec.host.memory = 16 << 20;
+        spec.set("device.zoned.zone_capacity", "3840 KiB").unwrap();
         (spec.run.warmup, spec.run.measure) = (0.0, 0.05);
         sound(&spec).mapping
     };

@@ -333,4 +333,3 @@ fn off_without_memory(_: &mut Log) -> Outcome {
     away.join()?;
     device.finish_sound()
 }
-

@@ -2,7 +2,6 @@
 //! Shared by the device tests: jobs that keep a queue filled, and a table of
 //! published and simulated values.
 
-
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

@@ -53,16 +53,7 @@ impl Layout {
                 .hint(format!("a probe needs {}", units::size(MIN_BYTES))));
         }
         let (unit, open) = (page, u64::MAX);
-        Ok(Layout {
-            first: 0,
-            count: 1,
-            zone: size,
-            capacity: size,
-            page,
-            unit,
-            append_max,
-            open,
-        })
+        Ok(Layout { first: 0, count: 1, zone: size, capacity: size, page, unit, append_max, open })
     }
 
     pub fn of(sys: &dyn Sys, backing: &Backing, page: u64) -> Result<Layout> {

@@ -13,7 +13,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-
 use crate::error::{Error, Kind, Result};
 use crate::zones::Zone;
 
