@@ -41,7 +41,7 @@ fn listed(sys: &dyn Sys, attribute: &str) -> Option<Vec<String>> {
 fn unknown(attribute: &str, value: &str, names: &[String]) -> Error {
     let mut hint = format!("available: {}", names.join(", "));
     if attribute == "policy" {
-        hint += "\na policy module must be loaded before its policy can be used";
+        hint += "\na BPF policy must be loaded first: znsage policy load FILE";
     }
     Error::new(Kind::Usage, format!("{attribute}: there is no `{value}`")).hint(hint)
 }

@@ -157,7 +157,7 @@ fn order(device: Option<&str>, after: &str) -> String {
     if let Some(device) = device {
         let _ = write!(text, "Wants={device}\nAfter={device}\nStopPropagatedFrom={device}\n");
     }
-    // systemd-modules-load loads policy modules. systemd mounts configfs as soon as
+    // systemd-modules-load may load the module. systemd mounts configfs as soon as
     // it sees the module, so wait for that. The swap units come after those of the
     // disks, so that systemd stops them before; sections get the first numbers.
     let _ = write!(
