@@ -166,7 +166,7 @@ pub struct zse_chunk {
     pub entries: *mut zse_entry,
     pub born: u64,
     pub priv_: *mut c_void,
-    rest: [u32; 23],
+    rest: [u32; 21],
     pub offset: u32,
     more: [u32; 6],
 }

@@ -5,7 +5,7 @@ use super::question::AdviceError;
 use crate::device::params::Interface;
 use crate::device::Params;
 use crate::scale::{self, Device};
-use crate::spec::{PolicyKind, Spec, SpecError};
+use crate::spec::{PlacementKind, Spec, SpecError};
 use crate::system::znsage::default_chunk;
 use crate::time::{BLOCK, MS};
 
@@ -52,9 +52,10 @@ fn texts<T: ToString, const N: usize>(all: [T; N]) -> Vec<String> {
     all.iter().map(T::to_string).collect()
 }
 
-/// All named policies; the system refuses those it does not support.
+/// Those that the module has.
 fn policies(_: &Params) -> Vec<String> {
-    PolicyKind::ALL.map(|p| p.to_string()).to_vec()
+    use PlacementKind::{Cgroup, Cpu, Heat, Single};
+    [Single, Cpu, Cgroup, Heat].map(|p| p.to_string()).to_vec()
 }
 
 /// Doublings of the write unit, from 16 KiB to the device's limit.
