@@ -90,8 +90,9 @@ fn advice_is_verified_on_all_zones_of_the_device() {
     let advice = ask(spec.clone(), Goal::Speed, 2).unwrap();
     let verified = advice.verified.expect("something is advised, on fewer zones");
     assert_eq!(verified.zones, 520);
-    let gain = verified.gain.expect("it runs");
-    assert_eq!(verified.holds, gain.counts() && advice.gain.is_some(), "{verified:?}");
+    // A setting for few zones may be none for many, such as gc-low above gc-high.
+    let gains = verified.gain.is_some_and(|gain| gain.counts());
+    assert_eq!(verified.holds, gains && advice.gain.is_some(), "{verified:?}");
     assert_eq!(advice.gain.is_some(), verified.holds, "what does not hold is withdrawn");
     // On all of them from the start there is nothing to verify.
     spec.size = None;
