@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The rule `greedy` for victims: the zone with the fewest live blocks. Pages
- * are placed by CPU.
+ * The rule `greedy` for victims: the zone with the fewest live blocks. One that
+ * has only live blocks is no victim. Pages are placed by CPU.
  */
 #include <znsage.bpf.h>
 
@@ -15,7 +15,8 @@ static long look(u32 zone, struct search *s)
 {
 	struct znsage_zone z = {};
 
-	if (znsage_get_zone(s->dev, zone, &z) && z.live < s->least) {
+	if (znsage_get_zone(s->dev, zone, &z) && z.live < s->least &&
+	    z.live < z.capacity) {
 		s->least = z.live;
 		s->best = zone;
 	}
