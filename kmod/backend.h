@@ -29,7 +29,7 @@ struct znsage_backend {
 	int (*report)(const char *name, struct block_device *bdev,
 		      const struct znsage_settings *set,
 		      struct znsage_geometry *geo);
-	/* Likewise: may the zones that were chosen be used? */
+	/* May the zones that were chosen be used? Sleeps; returns as report(). */
 	int (*check)(const char *name, struct block_device *bdev,
 		     const struct znsage_settings *set,
 		     struct znsage_geometry *geo);

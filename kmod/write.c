@@ -10,9 +10,10 @@
  * the write unit waits for the deadline: the next batch of reclaim usually
  * fills it.
  *
- * If there is no chunk, the submitter waits (wait.c). A task inside submit_bio() of a stacked disk must not wait: the chunk may
- * need I/O that is still on its current->bio_list. Its bio goes to the stream's
- * pending list. The worker, which never waits, goes on with it.
+ * If there is no chunk, the submitter waits (wait.c). A task inside submit_bio()
+ * of a stacked disk must not wait: the chunk may need I/O that is still on its
+ * current->bio_list. Its bio goes to the stream's pending list. The worker, which
+ * never waits, goes on with it.
  */
 #include <linux/blkdev.h>
 #include <linux/highmem.h>

@@ -53,4 +53,7 @@ void test_past(void);
 /* parts_check.c */
 void test_check(void);
 
+/* parts_zones.c */
+void test_zones(void);
+
 #endif

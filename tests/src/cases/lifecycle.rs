@@ -37,6 +37,8 @@ fn on_and_off(_: &mut Log) -> Outcome {
     use_it(8 << 20)?;
     let out = device.counter("host_blocks")?;
     ensure!(out + STAYING as u64 >= 2048, "only {out} of 2048 pages were swapped out");
+    let below = guest::run(&["blkid", "-p", &device.backing])?.stdout;
+    ensure!(below.is_empty(), "the device below shows {below}");
     device.finish_sound()?;
     // `znsage off` has unloaded the module.
     let after = cleanup::traces();
