@@ -126,6 +126,8 @@ test-all: TIER := all
 test-all: STRESS_SECONDS := 3
 test-all: export MINUTES ?= 3
 test-all: export TIMES ?= 10
+test-all: export ZNSAGE_STEPS ?= 10000000
+test-all: export ZNSAGE_RUNS ?= 600
 test-all: test test-torture test-fuzz test-metrics test-self test-cross coverage test-packages test-boot test-remote test-newest test-debug ## all tests there are
 
 stress:

@@ -35,14 +35,12 @@ fn spec(policy: &str, victims: &str, workload: WorkloadKind) -> Spec {
     found.expect("the sweep has it")
 }
 
-/// Some of its cells; all of the table takes minutes.
+/// Its cell of the default settings; all of the table takes minutes.
 #[test]
 fn the_policy_table_can_be_repeated() {
-    for (policy, victims) in [("single", "greedy"), ("single", "age"), ("heat", "age")] {
-        let workload = WorkloadKind::Zipf;
-        let r = run(&spec(policy, victims, workload)).unwrap();
-        assert!(r.wrong.is_empty(), "{:?}", r.wrong);
-        let says = documented(policy, victims, workload);
-        assert!((r.waf.total - says).abs() < 0.0006, "{policy}, {victims}: {} {says}", r.waf.total);
-    }
+    let (policy, victims, workload) = ("heat", "age", WorkloadKind::Zipf);
+    let r = run(&spec(policy, victims, workload)).unwrap();
+    assert!(r.wrong.is_empty(), "{:?}", r.wrong);
+    let says = documented(policy, victims, workload);
+    assert!((r.waf.total - says).abs() < 0.0006, "{policy}, {victims}: {} {says}", r.waf.total);
 }

