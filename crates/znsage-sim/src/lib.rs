@@ -13,14 +13,13 @@
 //! 3. [`spec`], [`trace`]; [`torture`], which needs only the device
 //! 4. [`workload`], [`system`], [`chart`]
 //! 5. [`sim`], [`mod@result`], [`course`], [`mod@run`]: one run
-//! 6. [`sweep`], [`advise`], [`figures`]: many runs
+//! 6. [`sweep`], [`figures`]: many runs
 //!
 //! Files of a directory form layers too: the types they share are in a
 //! `types.rs` or `state.rs` below them.
 
 #![forbid(unsafe_code)]
 
-pub mod advise;
 pub mod chart;
 pub mod contents;
 mod counters;

@@ -3,7 +3,6 @@
 
 mod common;
 
-mod advise;
 mod bounds;
 mod compression;
 mod device_conventional;

@@ -20,7 +20,6 @@ mod shard;
 mod store;
 pub mod table;
 
-pub(crate) use drive::run_each;
 pub use drive::{default_dir, drive, Driven, Plan, Progress, Stage};
 pub use error::SweepError;
 pub use file::{Point, Sweep};

@@ -4,7 +4,7 @@
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use znsage_sim::sweep::Shard;
 
 #[derive(Debug, Subcommand)]
@@ -15,8 +15,6 @@ pub enum Command {
     Sweep(SweepArgs),
     /// Join the parts of a sweep that ran in several places
     Merge(MergeArgs),
-    /// Try settings of znsage for a device and a workload, and recommend some
-    Advise(Box<AdviseArgs>),
     /// Test the engine with errors, late completions and badly timed frees, one
     /// random seed after another
     Torture(TortureArgs),
@@ -32,7 +30,7 @@ pub enum Command {
 impl Command {
     /// True if the command checks for Ctrl-C; the signal ends the others.
     pub fn checks_interrupts(&self) -> bool {
-        matches!(self, Command::Sweep(_) | Command::Advise(_))
+        matches!(self, Command::Sweep(_))
     }
 }
 
@@ -127,35 +125,6 @@ pub struct MergeArgs {
     /// Write the results even if points are missing
     #[arg(long)]
     pub partial: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct AdviseArgs {
-    #[command(flatten)]
-    pub what: SpecArgs,
-
-    /// What to optimize
-    #[arg(long = "for", value_name = "GOAL", value_enum, default_value_t = For::Speed)]
-    pub goal: For,
-
-    /// Runs of the search; comparing the best candidates takes some dozens more
-    #[arg(long, value_name = "N", default_value_t = 60,
-          value_parser = clap::value_parser!(u16).range(1..))]
-    pub budget: u16,
-
-    /// Runs at a time [default: one per CPU]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub jobs: Option<u16>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum For {
-    /// Accesses or requests of the workload per second
-    Speed,
-    /// p99 latency of page faults
-    Latency,
-    /// Write amplification
-    Wear,
 }
 
 #[derive(Debug, Args)]

@@ -136,28 +136,18 @@ fn documentation_matches_the_documents() {
     let tables = tables(&text);
     let commands: Vec<&str> = tables.keys().map(String::as_str).collect();
     let want = [
-        "bench",
-        "check",
-        "doctor",
-        "error",
-        "estimate",
-        "list",
-        "off",
-        "on",
-        "probe",
-        "set",
-        "sim advise",
+        "bench", "check", "doctor", "error", "estimate", "list", "off", "on", "probe", "set",
         "status",
     ];
     assert_eq!(commands, want);
-    for command in commands.into_iter().filter(|c| *c != "sim advise") {
+    for command in commands {
         matches(command, &documents(command));
     }
 }
 
 /// Compares the table of a command with documents of it, which must have every key
-/// between them. The tests of `sim advise` make theirs.
-pub fn matches(command: &str, documents: &[Value]) {
+/// between them.
+fn matches(command: &str, documents: &[Value]) {
     let text = fs::read_to_string("../../docs/json.md").unwrap();
     let table = &tables(&text)[command];
     assert!(!documents.is_empty(), "{command}");

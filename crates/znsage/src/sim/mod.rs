@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `znsage sim`: swap in virtual time, by the simulator in crates/znsage-sim.
 
-mod advise;
 mod figures;
 mod run;
 mod sweep;
@@ -19,7 +18,6 @@ pub fn run(command: &Command, json: bool) -> Result<Outcome> {
         Command::Run(args) => run::simulate(args),
         Command::Sweep(args) => sweep::sweep(args),
         Command::Merge(args) => sweep::merge(args),
-        Command::Advise(args) => advise::advise(args),
         Command::Torture(args) => torture::torture(args, json),
         Command::Figures(args) => figures::make(args),
         Command::Devices { name: None } => Ok(list()),
@@ -31,7 +29,6 @@ pub fn run(command: &Command, json: bool) -> Result<Outcome> {
 pub fn look(command: &Command) -> Result<String> {
     let spec = match command {
         Command::Run(args) => args.what.spec(args.system.as_deref(), args.policy.as_deref())?,
-        Command::Advise(args) => args.what.spec(None, None)?,
         _ => return Ok(String::new()),
     };
     Ok(format!("{spec:?}"))

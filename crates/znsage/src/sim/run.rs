@@ -128,11 +128,6 @@ impl SpecArgs {
         Ok(spec)
     }
 
-    /// True if an option determines the size of the device.
-    pub fn has_size(&self) -> bool {
-        self.size.is_some() || self.spec.is_some() || self.trace.is_some() || self.sets_size()
-    }
-
     fn sets_size(&self) -> bool {
         self.set.iter().any(|pair| pair.starts_with("size="))
     }

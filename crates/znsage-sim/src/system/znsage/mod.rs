@@ -11,7 +11,6 @@ use slab::Slab;
 use znsage_engine::Read;
 
 use packed::Packing;
-pub(crate) use place::default_chunk;
 pub use state::Znsage;
 use state::{Placement, Reading, APPENDED, FILLED, FINISHED, GC_READ, READ, RESET, UNPACKED};
 

@@ -28,7 +28,7 @@ fn refuse<T>(key: &str, what: impl Into<String>) -> Result<T, SpecError> {
 
 /// Default blocks of a chunk, on a device that takes multiples of `unit` up to
 /// `most`.
-pub(crate) fn default_chunk(unit: u32, most: u32) -> u32 {
+fn default_chunk(unit: u32, most: u32) -> u32 {
     let chunk = ((DEFAULT_CHUNK / BLOCK) as u32).max(unit).min(most);
     chunk - chunk % unit
 }
