@@ -14,7 +14,7 @@ use crate::kmsg::Log;
 use crate::outcome::{Context, Outcome};
 
 crate::cases![bpf:
-    samples, refused_at_load, ejected, unloaded_while_off, holds_the_module, without_btf (full)];
+    samples, refused_at_load, ejected (more), unloaded_while_off, holds_the_module, without_btf (full)];
 
 /// The object file of a program.
 fn object(name: &str) -> String {

@@ -16,7 +16,7 @@ use crate::outcome::{Context, Outcome};
 use crate::pattern::{Random, PAGE};
 
 crate::cases![compress:
-    shrinks, gc (full), zstd (full), refuses_in_time (more), whole_pages (more), changes, damaged (more)];
+    shrinks, gc (full), zstd (full), refuses_in_time (more), whole_pages (more), changes (more), damaged (more)];
 
 /// The benchmark's memory limit. Compression takes the CPU while pages are on their way out, which
 /// hold memory.

@@ -13,7 +13,7 @@ use crate::kmsg::Log;
 use crate::null_blk::NullBlk;
 use crate::outcome::Outcome;
 
-crate::cases![filler: writes_less (full), not_above_half_of_a_cgroup (full), comes_last];
+crate::cases![filler: writes_less (full), not_above_half_of_a_cgroup (full), comes_last (more)];
 
 /// The name of `znsage bench`'s cgroup begins so.
 const BENCH: &str = "znsage-bench-";

@@ -19,7 +19,7 @@ use crate::memory::Memory;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::PAGE;
 
-crate::cases![full: whole_machine (full), checks_end (full), cgroup, next_area (more), guard_is_missed];
+crate::cases![full: whole_machine (full), checks_end (full), cgroup (more), next_area (more), guard_is_missed];
 
 const MIB: usize = 1 << 20;
 /// Memory of the machine that is not locked.
