@@ -87,7 +87,6 @@ impl ZoneLog {
             self.gc.stream = self.zones[victim as usize].stream as usize;
         }
         let base = self.gc.victim * self.media.zone_blocks;
-        let mut done = h.now;
         self.gc.batch.clear();
         while self.gc.at < self.media.zone_blocks && self.gc.batch.len() < BATCH {
             let slot = base + self.gc.at;
@@ -97,10 +96,6 @@ impl ZoneLog {
                 continue;
             }
             self.gc.batch.push((page, slot));
-            h.spent += h.costs.read;
-            let read = self.media.dev.read(h.now, self.gc.victim, slot - base, 1);
-            let read = read.unwrap_or_else(|fault| panic!("{}: GC: {fault}", self.traits.kind));
-            done = done.max(read);
         }
         let nr = self.gc.batch.len();
         self.count.gc_read_blocks += nr as u64;
@@ -109,10 +104,26 @@ impl ZoneLog {
             self.end_batch(h);
             return true;
         }
-        h.spent += nr as Ns * h.costs.irq;
+        let done = self.submit_reads(h);
         self.gc.stage = Stage::Reading;
         h.queue.push(done, Event::System(GC_READ));
         true
+    }
+
+    /// Reads the batch under one plug, which merges consecutive blocks. Returns when the
+    /// last read ends.
+    fn submit_reads(&mut self, h: &mut Host) -> Ns {
+        let (victim, cap) = (self.gc.victim, self.media.zone_blocks);
+        let most = self.media.dev.geometry().max_append as usize;
+        let mut done = h.now;
+        for run in self.gc.batch.chunk_by(|a, b| a.1 + 1 == b.1).flat_map(|run| run.chunks(most)) {
+            let nr = run.len() as u32;
+            h.spent += h.costs.read + Ns::from(nr) * h.costs.segment + h.costs.irq;
+            let read = self.media.dev.read(h.now, victim, run[0].1 % cap, nr);
+            let read = read.unwrap_or_else(|fault| panic!("{}: GC: {fault}", self.traits.kind));
+            done = done.max(read);
+        }
+        done
     }
 
     /// Drops the slot of a clean page in memory instead of copying it.
@@ -136,7 +147,10 @@ impl ZoneLog {
                 self.gc.next += 1;
                 continue;
             }
-            let Some(head) = self.gc_head(h) else { return false };
+            let Some(head) = self.gc_head(h) else {
+                self.end_plug(h, cpu);
+                return false;
+            };
             h.lock(&mut self.locks[0], self.set.lock_hold);
             let to = self.give(h, head, Entry::Moved(from)).expect("the stream has a zone");
             self.gc.next += 1;
@@ -147,8 +161,16 @@ impl ZoneLog {
                 self.append(h, head, cpu);
             }
         }
+        self.end_plug(h, cpu);
         self.gc.stage = if self.gc.pending == 0 { Stage::Written } else { Stage::Writing };
         true
+    }
+
+    /// The plug of a batch ends: what it has for a zone becomes one append.
+    fn end_plug(&mut self, h: &mut Host, cpu: u32) {
+        if self.traits.plugged {
+            self.append_rest(h, cpu);
+        }
     }
 
     /// The stream that survivors go to (`gc_swap_zone_slot()`).

@@ -10,9 +10,14 @@
 //!
 //! | | appends | reverse map | while GC copies |
 //! | --- | --- | --- | --- |
-//! | znswap | of a page | 24 B in the 64 B beside each block | |
+//! | znswap | of a page; a plug merges those to the same zone | 24 B in the 64 B beside each block | |
 //! | small-zone | of a chunk that GC and swap-out fill together | RAM, 24 B; or the last page of each chunk | |
-//! | znsage-2025 | likewise | RAM, 24 B | faults get the page from GC's memory |
+//! | znsage-2025 | of such a chunk | RAM, 24 B | faults get the page from GC's memory |
+//!
+//! ZNSwap's kernel lets the block layer merge zone appends (its `blk_try_merge()` and
+//! `rq_mergeable()`; upstream excludes them): what reclaim or a batch of GC submits under
+//! one plug becomes one append for each zone, up to the largest request. All three read
+//! consecutive blocks of a victim by one request for the same reason.
 //!
 //! Differences from the originals: their code calls BUG() or hangs when GC
 //! finds no zone to write to; here GC waits for a reset. A zone being reset
@@ -66,18 +71,29 @@ impl ZoneLog {
         let g = media.dev.geometry();
         let (unit, nr) = (g.write_unit, g.zones);
         let traits = match kind {
-            SystemKind::ZnSwap => Traits { kind, chunk: 1, map_in_chunk: false, from_gc: false },
-            SystemKind::SmallZone => {
-                Traits { kind, chunk: CHUNK, map_in_chunk: set.map_in_chunk, from_gc: false }
-            }
-            _ => Traits { kind, chunk: CHUNK, map_in_chunk: false, from_gc: true },
+            SystemKind::ZnSwap => Traits {
+                kind,
+                chunk: g.max_append,
+                plugged: true,
+                map_in_chunk: false,
+                from_gc: false,
+            },
+            SystemKind::SmallZone => Traits {
+                kind,
+                chunk: CHUNK,
+                plugged: false,
+                map_in_chunk: set.map_in_chunk,
+                from_gc: false,
+            },
+            _ => Traits { kind, chunk: CHUNK, plugged: false, map_in_chunk: false, from_gc: true },
         };
-        if traits.chunk % unit != 0 || traits.chunk > g.max_append {
+        let least = if traits.plugged { 1 } else { traits.chunk };
+        if least % unit != 0 || least > g.max_append {
             return refuse(
                 "device",
                 format!(
-                    "{kind} appends {} blocks; the device takes units of {unit} up to {}",
-                    traits.chunk, g.max_append
+                    "{kind} appends {least} blocks; the device takes units of {unit} up to {}",
+                    g.max_append
                 ),
             );
         }
@@ -153,7 +169,7 @@ impl ZoneLog {
             hd.first = slot;
             hd.max = self.traits.chunk.min(cap - z.given);
             hd.chunks += 1;
-            if self.traits.chunk > 1 {
+            if !self.traits.plugged {
                 let timer = FLUSH | (head as u64) << 24 | u64::from(hd.chunks & 0xff_ffff);
                 h.queue.push(h.now + self.set.flush_after, Event::System(timer));
             }
@@ -183,11 +199,11 @@ impl ZoneLog {
         self.count.metadata_blocks += u64::from(map);
         self.count.padding_blocks += u64::from(blocks - nr - map);
         let cost = h.costs.write + Ns::from(blocks) * h.costs.segment;
-        if self.traits.chunk > 1 {
+        if self.traits.plugged {
+            h.spent += cost;
+        } else {
             // Submission holds the lock of the chunks.
             h.lock(&mut self.locks[0], cost);
-        } else {
-            h.spent += cost;
         }
         if self.media.shadow.on() {
             for (slot, entry) in (u64::from(first)..).zip(&entries) {
@@ -206,6 +222,38 @@ impl ZoneLog {
         let id = self.writes.insert(Writing { zone, first, blocks, entries, cpu });
         if let Some(begun) = self.media.write(h.now, Write { zone, offset: None, blocks, id }) {
             self.begun(h, begun);
+        }
+    }
+
+    /// Gives pages slots, and appends each chunk that is full.
+    fn take(&mut self, h: &mut Host, by: By, frames: &[u32]) -> Taken {
+        for (i, &frame) in frames.iter().enumerate() {
+            if h.slots.used() >= h.slots.total() {
+                return Taken::NoSlot(i);
+            }
+            let head = self.place(h, by, frame);
+            // One lock for shared chunks; else the zone's.
+            let lock = if self.traits.plugged { head } else { 0 };
+            h.lock(&mut self.locks[lock], self.set.lock_hold);
+            let Some(slot) = self.give(h, head, Entry::Out(frame)) else {
+                self.count.stalls += 1;
+                return Taken::Wait(i);
+            };
+            self.owner[slot as usize] = h.frame(frame).page;
+            h.begin_write(frame, slot);
+            if self.is_full(head) {
+                self.append(h, head, by.cpu);
+            }
+        }
+        Taken::All
+    }
+
+    /// Appends what chunks hold. ZNSwap: at the end of a plug.
+    pub(super) fn append_rest(&mut self, h: &mut Host, cpu: u32) {
+        for head in 0..self.heads.len() {
+            if !self.heads[head].chunk.is_empty() {
+                self.append(h, head, cpu);
+            }
         }
     }
 
@@ -310,25 +358,11 @@ impl System for ZoneLog {
             return Taken::Wait(0);
         }
         self.charge_pages(h, by.group, frames.len());
-        for (i, &frame) in frames.iter().enumerate() {
-            if h.slots.used() >= h.slots.total() {
-                return Taken::NoSlot(i);
-            }
-            let head = self.place(h, by, frame);
-            // One lock for shared chunks; else the zone's.
-            let lock = if self.traits.chunk > 1 { 0 } else { head };
-            h.lock(&mut self.locks[lock], self.set.lock_hold);
-            let Some(slot) = self.give(h, head, Entry::Out(frame)) else {
-                self.count.stalls += 1;
-                return Taken::Wait(i);
-            };
-            self.owner[slot as usize] = h.frame(frame).page;
-            h.begin_write(frame, slot);
-            if self.is_full(head) {
-                self.append(h, head, by.cpu);
-            }
+        let taken = self.take(h, by, frames);
+        if self.traits.plugged {
+            self.append_rest(h, by.cpu);
         }
-        Taken::All
+        taken
     }
 
     fn unplug(&mut self, _h: &mut Host, _by: By) {}
@@ -370,11 +404,7 @@ impl System for ZoneLog {
     }
 
     fn wind_down(&mut self, h: &mut Host) {
-        for head in 0..self.heads.len() {
-            if !self.heads[head].chunk.is_empty() {
-                self.append(h, head, 0);
-            }
-        }
+        self.append_rest(h, 0);
     }
 
     fn stats(&self) -> SystemStats {

@@ -77,8 +77,11 @@ pub(super) struct Writing {
 #[derive(Clone, Debug)]
 pub(super) struct Traits {
     pub(super) kind: SystemKind,
-    /// Pages of an append.
+    /// Most pages of an append.
     pub(super) chunk: u32,
+    /// An append is what one plug has for a zone; otherwise a chunk fills until it is full
+    /// or its timer ends.
+    pub(super) plugged: bool,
     /// Its last page holds the reverse maps of the others.
     pub(super) map_in_chunk: bool,
     /// Faults get pages from GC's memory.
