@@ -268,7 +268,10 @@ impl Area {
         let total = self.total;
         refuse(
             key,
-            format!("{live} pages and {slack} under way do not fit the {total} slots that over-provisioning leaves"),
+            format!(
+                "needs {live} slots and {slack} in flight, but only {total} remain after \
+                 over-provisioning: give a larger --size"
+            ),
         )
     }
 }

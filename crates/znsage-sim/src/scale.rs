@@ -116,9 +116,9 @@ fn shrink(z: &mut Zoned, bytes: u64) -> u64 {
     (bytes / capacity).min(z.zones.into()) * capacity
 }
 
-/// A conventional SSD shrinks its superblocks, and their erase times, itself. Where a
-/// superblock would not reach over all dies, and so be slower than on the real drive, it
-/// does, if enough of them are left.
+/// A conventional SSD shrinks its superblocks, and their erase times, itself. A superblock
+/// that would cover only some dies is widened to cover all, if at least [`ENOUGH`]
+/// superblocks remain.
 fn conventional(mut params: Params, size: Option<u64>, may_widen: bool) -> Device {
     let (Some(c), Some(bytes)) = (params.conventional.clone(), size) else {
         return Device { params, size, scaled: None };

@@ -202,10 +202,10 @@ impl ConventionalSsd {
         self.write_to(now, 0, lba, blocks)
     }
 
-    /// The same, to a write stream.
+    /// Writes blocks to a write stream; returns when that completes.
     ///
     /// # Panics
-    /// Likewise, or if there is no such stream.
+    /// If they are not all on the device, or none; or if there is no such stream.
     pub fn write_to(&mut self, now: Ns, stream: usize, lba: u64, blocks: u32) -> Ns {
         self.check(lba, blocks.into());
         let mut w = self.flash.write(now, blocks, Way::Write);

@@ -282,7 +282,7 @@ pub struct Load {
 pub struct RunSpec {
     /// Swap-out before measuring, in multiples of the device's capacity.
     pub warmup: f64,
-    /// Swap-out while measuring, likewise.
+    /// Swap-out while measuring, in multiples of the device's capacity.
     pub measure: f64,
     /// Either phase ends after this many seconds of virtual time.
     pub seconds: f64,

@@ -183,8 +183,8 @@ fn draw_config(r: &mut Draw, unit: u32, units: u32, capacity: u32, limit: u32) -
 }
 
 /// What pages hold, and whether they are packed.
-/// From separate generators, so that other seeds keep their scenario, and from such that the seeds of
-/// tests/torture.rs that once failed do.
+/// Drawn from separate generators, so that adding this left every other seed's scenario unchanged, in
+/// particular those of the regression seeds in tests/torture.rs.
 fn draw_contents(seed: u64) -> Contents {
     let mut r = Draw(rng::stream(seed, 12));
     let mut pack = 0;
@@ -402,7 +402,7 @@ impl Scenario {
                 cfg,
                 contents,
             };
-            // Likewise.
+            // A separate generator, so that the scenario above stays as it was.
             scenario.draw_bad_blocks(&mut Draw(rng::stream(seed, 4)));
             return scenario;
         }

@@ -92,8 +92,12 @@ impl ZoneLog {
             return refuse(
                 "device",
                 format!(
-                    "{kind} appends {least} blocks; the device takes units of {unit} up to {}",
-                    g.max_append
+                    "{kind} appends {} KiB at a time, but this device writes units of {} KiB, {} KiB at most: \
+                     try --device {}",
+                    4 * least,
+                    4 * unit,
+                    4 * g.max_append,
+                    if traits.plugged { "zn540" } else { "hynix" }
                 ),
             );
         }
