@@ -138,6 +138,14 @@ pub struct Counts {
     /// Of the system.
     #[serde(flatten)]
     pub system: SystemCounters,
+    /// Write and append commands that the device took.
+    pub write_commands: u64,
+    /// Blocks of these.
+    pub written_blocks: u64,
+    /// Read commands.
+    pub read_commands: u64,
+    /// Blocks of these.
+    pub read_blocks: u64,
     /// Blocks that TRIM freed on the device.
     pub trimmed_blocks: u64,
     /// Erase blocks that the device erased.
@@ -286,6 +294,10 @@ pub(crate) fn counts(grown: &Snapshot) -> Counts {
     Counts {
         host: grown.count,
         system: grown.system,
+        write_commands: grown.device.writes,
+        written_blocks: grown.device.written_blocks,
+        read_commands: grown.device.reads,
+        read_blocks: grown.device.read_blocks,
         trimmed_blocks: grown.device.trimmed_blocks,
         erases: grown.device.erases,
     }

@@ -237,10 +237,10 @@ fn the_waf_is_that_of_native_appends() {
 #[test]
 fn the_published_systems_meet_the_same_queue() {
     for (system, pages) in [
-        (SystemKind::ZnSwap, 1),
         (SystemKind::SmallZone, 48),
         (SystemKind::ZnSage2025, 48),
         // A batch of reclaim.
+        (SystemKind::ZnSwap, 32),
         (SystemKind::ZnsPlus, 32),
     ] {
         let busy = |emulated| {

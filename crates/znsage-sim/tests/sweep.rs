@@ -214,7 +214,10 @@ fn impossible_points_can_be_listed() {
         })
         .collect();
     let [(3, why)] = impossible[..] else { panic!("{impossible:?}") };
-    assert!(why.starts_with("utilization: ") && why.contains("over-provisioning leaves"), "{why}");
+    assert!(
+        why.starts_with("utilization: ") && why.contains("remain after over-provisioning"),
+        "{why}"
+    );
     let table = Table::of(driven.entries.values());
     assert_eq!(table.column("outcome").unwrap().cells.text(3), "impossible");
     assert_eq!(table.column("why").unwrap().cells.text(3), why);

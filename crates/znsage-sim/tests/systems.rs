@@ -110,6 +110,26 @@ fn fine_trim_lowers_the_device_waf_and_costs_cpu() {
     assert!(fine.cpu.gc > cluster.cpu.gc + 1.0, "{:?} {:?}", fine.cpu, cluster.cpu);
 }
 
+/// Its kernel merges the zone appends of a plug (acsl-technion/znswap@4d384595,
+/// `blk_try_merge()`): a batch of reclaim is 32 pages, one of GC 1,024. GC's reads of consecutive
+/// blocks are merged too.
+#[test]
+fn znswap_merges_appends_and_reads_of_gc() {
+    let few = |utilization| {
+        let mut spec = Spec { utilization, ..small(SystemKind::ZnSwap) };
+        spec.set("published.policy", "single").unwrap();
+        let n = sound(&spec).counts;
+        let blocks = |blocks: u64, commands: u64| blocks as f64 / commands as f64;
+        (blocks(n.written_blocks, n.write_commands), blocks(n.read_blocks, n.read_commands))
+    };
+    let (append, read) = few(10.0);
+    assert!((20.0..=32.0).contains(&append), "{append} blocks an append without GC");
+    assert!(read < 1.5, "{read} blocks a swap-in");
+    let (append, read) = few(80.0);
+    assert!(append > 32.0, "{append} blocks an append with GC");
+    assert!(read > 1.5, "{read} blocks a read with GC's");
+}
+
 #[test]
 fn znswap_drops_pages_in_memory() {
     // Reads leave pages in the swap cache, as long as swap is not half full.
