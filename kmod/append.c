@@ -239,9 +239,8 @@ static void trace_append_end(struct znsage_chunk *zc, bool ok, u64 now)
 	const struct zse_chunk *c = zc->core;
 	u64 ns = now - (c->gc ? zc->since : c->born);
 
-	if (ok)
-		znsage_timed(zd, c->gc ? ZNSAGE_GC_APPEND : ZNSAGE_SWAP_OUT,
-			     ns);
+	if (ok && !c->gc)
+		znsage_timed(zd, ZNSAGE_SWAP_OUT, ns);
 	if (trace_znsage_chunk_complete_enabled())
 		trace_znsage_chunk_complete(zd->index, c->id, c->gc,
 					    zd->zone_nr[c->zone], zc->nr,

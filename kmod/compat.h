@@ -172,13 +172,6 @@ static inline swp_entry_t znsage_folio_swap(struct folio *folio)
 #endif
 }
 
-/* Binary attributes are constant since 6.16. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
-#define ZNSAGE_BIN_CONST	const
-#else
-#define ZNSAGE_BIN_CONST
-#endif
-
 /* Work that stays on its CPU. New in 6.18; 7.x warns if it is missing. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
 #define ZNSAGE_WQ_PERCPU	WQ_PERCPU

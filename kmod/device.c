@@ -205,7 +205,7 @@ static int make_io(struct znsage_device *zd)
 			  BIOSET_NEED_BVECS);
 	if (err)
 		return err;
-	err = znsage_latency_init(&zd->latency);
+	err = znsage_latency_init(zd);
 	if (err)
 		return err;
 	zd->time_reads = true;
@@ -257,7 +257,7 @@ static void device_free(struct znsage_device *zd)
 	kvfree(zd->to_erase);
 	kvfree(zd->gc_since);
 	kvfree(zd->looked);
-	znsage_latency_free(&zd->latency);
+	free_percpu(zd->times);
 	if (zd->backing.bdev)
 		znsage_backing_close(&zd->backing);
 	if (zd->index >= 0)

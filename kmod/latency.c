@@ -3,14 +3,10 @@
  * Latency histograms, one for each CPU and each thing that is timed. Counting
  * costs a division by a constant and two additions to per-CPU memory, in any
  * context. Readers sum over the CPUs.
- *
- * A reset does not clear the counters, since that would race with CPUs that add
- * to them. It saves their values, and readers subtract those.
  */
 #include <linux/log2.h>
 #include <linux/math64.h>
-#include <linux/slab.h>
-#include <linux/sysfs.h>
+#include <linux/seq_file.h>
 #include <linux/time64.h>
 
 #include "znsage.h"
@@ -22,23 +18,11 @@
 #define MAX_US_BITS	24
 #define BUCKETS		(4 * (MAX_US_BITS - 1) + 1)
 
-struct znsage_histogram {
-	u64 buckets[BUCKETS];
-	u64 total_ns;
-};
-
 struct znsage_times {
-	struct znsage_histogram of[ZNSAGE_NR_TIMES];
-};
-
-static const char *const names[ZNSAGE_NR_TIMES] = {
-	[ZNSAGE_SWAP_OUT] = "swap_out",
-	[ZNSAGE_SWAP_IN] = "swap_in",
-	[ZNSAGE_CHUNK_WAIT] = "chunk_wait",
-	[ZNSAGE_SUBMIT_WAIT] = "submit_wait",
-	[ZNSAGE_GC] = "gc",
-	[ZNSAGE_GC_READ] = "gc_read",
-	[ZNSAGE_GC_APPEND] = "gc_append",
+	struct {
+		u64 buckets[BUCKETS];
+		u64 total_ns;
+	} of[ZNSAGE_NR_TIMES];
 };
 
 static u32 bucket_of(u64 us)
@@ -64,119 +48,51 @@ static u32 bucket_end(u32 bucket)
 /* Count an event that took @ns. Context: any. */
 void znsage_timed(struct znsage_device *zd, enum znsage_time what, u64 ns)
 {
-	struct znsage_times __percpu *cpus = zd->latency.cpus;
 	u32 bucket = bucket_of(div_u64(ns, NSEC_PER_USEC));
 
-	this_cpu_inc(cpus->of[what].buckets[bucket]);
-	this_cpu_add(cpus->of[what].total_ns, ns);
+	this_cpu_inc(zd->times->of[what].buckets[bucket]);
+	this_cpu_add(zd->times->of[what].total_ns, ns);
 }
 
-static void add_up(struct znsage_latency *lat, enum znsage_time what,
-		   struct znsage_histogram *sum)
+/* A word of a line: the sum over the CPUs of the u64 at @offset. */
+static void show_sum(struct seq_file *m, const struct znsage_device *zd,
+		     size_t offset)
 {
-	u32 cpu, i;
+	u64 sum = 0;
+	u32 cpu;
 
-	memset(sum, 0, sizeof(*sum));
-	for_each_possible_cpu(cpu) {
-		const struct znsage_histogram *h =
-			&per_cpu_ptr(lat->cpus, cpu)->of[what];
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(*(u64 *)((u8 *)per_cpu_ptr(zd->times, cpu) +
+					  offset));
+	seq_printf(m, " %llu", sum);
+}
 
-		for (i = 0; i < BUCKETS; i++)
-			sum->buckets[i] += READ_ONCE(h->buckets[i]);
-		sum->total_ns += READ_ONCE(h->total_ns);
+/* A line for each bucket, with its count of each thing, and one of totals. */
+int znsage_latency_show(struct seq_file *m)
+{
+	const struct znsage_device *zd = m->private;
+	u32 i, what;
+
+	seq_puts(m, "below_us swap_out swap_in gc");
+	for (i = 0; i < BUCKETS; i++) {
+		if (i < BUCKETS - 1)
+			seq_printf(m, "\n%u", bucket_end(i));
+		else
+			seq_puts(m, "\ninf");
+		for (what = 0; what < ZNSAGE_NR_TIMES; what++)
+			show_sum(m, zd, offsetof(struct znsage_times,
+						 of[what].buckets[i]));
 	}
-}
-
-/* The histogram since its last reset; the caller frees it with kfree(). */
-static struct znsage_histogram *since_reset(struct znsage_latency *lat,
-					    enum znsage_time what)
-{
-	const struct znsage_histogram *base = &lat->base->of[what];
-	struct znsage_histogram *h = kmalloc(sizeof(*h), GFP_KERNEL);
-	u32 i;
-
-	if (!h)
-		return NULL;
-	mutex_lock(&lat->lock);
-	add_up(lat, what, h);
-	for (i = 0; i < BUCKETS; i++)
-		h->buckets[i] -= base->buckets[i];
-	h->total_ns -= base->total_ns;
-	mutex_unlock(&lat->lock);
-	return h;
-}
-
-/* Reset one histogram, or all for ZNSAGE_NR_TIMES. Returns 0 or -ENOMEM. */
-int znsage_latency_reset(struct znsage_latency *lat, enum znsage_time what)
-{
-	struct znsage_histogram *h = kmalloc(sizeof(*h), GFP_KERNEL);
-	enum znsage_time i;
-
-	if (!h)
-		return -ENOMEM;
-	mutex_lock(&lat->lock);
-	for (i = 0; i < ZNSAGE_NR_TIMES; i++) {
-		if (what != i && what != ZNSAGE_NR_TIMES)
-			continue;
-		add_up(lat, i, h);
-		lat->base->of[i] = *h;
-	}
-	mutex_unlock(&lat->lock);
-	kfree(h);
+	seq_puts(m, "\ntotal_ns");
+	for (what = 0; what < ZNSAGE_NR_TIMES; what++)
+		show_sum(m, zd, offsetof(struct znsage_times,
+					 of[what].total_ns));
+	seq_putc(m, '\n');
 	return 0;
 }
 
-/* A line for each thing that is timed. */
-ssize_t znsage_latency_summary(struct znsage_latency *lat, char *buf)
+int znsage_latency_init(struct znsage_device *zd)
 {
-	ssize_t len = sysfs_emit(buf, "name count total_ns\n");
-	enum znsage_time what;
-
-	for (what = 0; what < ZNSAGE_NR_TIMES; what++) {
-		struct znsage_histogram *h = since_reset(lat, what);
-		u64 count = 0;
-		u32 i;
-
-		if (!h)
-			return -ENOMEM;
-		for (i = 0; i < BUCKETS; i++)
-			count += h->buckets[i];
-		len += sysfs_emit_at(buf, len, "%s %llu %llu\n", names[what],
-				     count, h->total_ns);
-		kfree(h);
-	}
-	return len;
-}
-
-/* One histogram; it fits a page whatever the numbers are. */
-ssize_t znsage_latency_table(struct znsage_latency *lat, enum znsage_time what,
-			     char *buf)
-{
-	struct znsage_histogram *h = since_reset(lat, what);
-	ssize_t len = sysfs_emit(buf, "below_us count\n");
-	u32 i;
-
-	if (!h)
-		return -ENOMEM;
-	for (i = 0; i < BUCKETS - 1; i++)
-		len += sysfs_emit_at(buf, len, "%u %llu\n", bucket_end(i),
-				     h->buckets[i]);
-	len += sysfs_emit_at(buf, len, "inf %llu\n", h->buckets[i]);
-	kfree(h);
-	return len;
-}
-
-/* The caller calls znsage_latency_free() even after an error. */
-int znsage_latency_init(struct znsage_latency *lat)
-{
-	mutex_init(&lat->lock);
-	lat->cpus = alloc_percpu(struct znsage_times);
-	lat->base = kzalloc(sizeof(*lat->base), GFP_KERNEL);
-	return lat->cpus && lat->base ? 0 : -ENOMEM;
-}
-
-void znsage_latency_free(struct znsage_latency *lat)
-{
-	kfree(lat->base);
-	free_percpu(lat->cpus);
+	zd->times = alloc_percpu(struct znsage_times);
+	return zd->times ? 0 : -ENOMEM;
 }

@@ -183,7 +183,6 @@ static void scan(struct znsage_chunk *zc)
 		       zc->window + entry->page * block, entry->len * block);
 	}
 	buffer_filled(zc);
-	znsage_timed(zd, ZNSAGE_GC_READ, ktime_get_ns() - zc->since);
 	zse_gc_read_done(zd->engine, c);
 }
 

@@ -212,80 +212,6 @@ static ssize_t policy_ejected_show(struct device *dev,
 }
 static DEVICE_ATTR_RO(policy_ejected);
 
-/* Histograms; writing 0 resets one, or all of them in `latency`. */
-struct time_attribute {
-	struct device_attribute attr;
-	enum znsage_time what;
-};
-
-#define attr_to_time(_attr) \
-	(container_of(_attr, struct time_attribute, attr)->what)
-
-static ssize_t latency_show(struct device *dev, struct device_attribute *attr,
-			    char *buf)
-{
-	struct znsage_latency *lat = &dev_to_zd(dev)->latency;
-	enum znsage_time what = attr_to_time(attr);
-
-	if (what == ZNSAGE_NR_TIMES)
-		return znsage_latency_summary(lat, buf);
-	return znsage_latency_table(lat, what, buf);
-}
-
-static ssize_t latency_store(struct device *dev, struct device_attribute *attr,
-			     const char *buf, size_t len)
-{
-	u32 value;
-	int err = kstrtou32(buf, 0, &value);
-
-	if (!err && value)
-		err = -EINVAL;
-	if (!err)
-		err = znsage_latency_reset(&dev_to_zd(dev)->latency,
-					   attr_to_time(attr));
-	return err ? err : len;
-}
-
-#define TIME_ATTR(_name, _what)						\
-	static struct time_attribute time_##_name = {			\
-		.attr = __ATTR(_name, 0644, latency_show, latency_store), \
-		.what = _what,						\
-	}
-
-TIME_ATTR(latency, ZNSAGE_NR_TIMES);
-TIME_ATTR(latency_swap_out, ZNSAGE_SWAP_OUT);
-TIME_ATTR(latency_swap_in, ZNSAGE_SWAP_IN);
-TIME_ATTR(latency_chunk_wait, ZNSAGE_CHUNK_WAIT);
-TIME_ATTR(latency_submit_wait, ZNSAGE_SUBMIT_WAIT);
-TIME_ATTR(latency_gc, ZNSAGE_GC);
-TIME_ATTR(latency_gc_read, ZNSAGE_GC_READ);
-TIME_ATTR(latency_gc_append, ZNSAGE_GC_APPEND);
-
-/* Tables; see tables.c. */
-#define TABLE_ATTR(_name, _table)					\
-	static ssize_t _name##_show(struct device *dev,			\
-				    struct device_attribute *attr,	\
-				    char *buf)				\
-	{								\
-		return _table(dev_to_zd(dev), buf);			\
-	}								\
-	static DEVICE_ATTR_RO(_name)
-
-TABLE_ATTR(zone_states, znsage_zone_states);
-TABLE_ATTR(live_histogram, znsage_live_histogram);
-
-/* A binary attribute, since the table may be longer than a page. */
-static ssize_t stream_table_read(struct file *file, struct kobject *kobj,
-				 ZNSAGE_BIN_CONST struct bin_attribute *attr,
-				 char *buf, loff_t from, size_t count)
-{
-	if (from > U32_MAX / 2)
-		return 0;
-	return znsage_stream_table(dev_to_zd(kobj_to_dev(kobj)), buf, from,
-				   count);
-}
-static BIN_ATTR_RO(stream_table, 0);
-
 /* Memory of a check, at most. */
 #define CHECK_BYTES	(32 << 20)
 
@@ -436,29 +362,13 @@ static struct attribute *znsage_attrs[] = {
 	&dev_attr_gc_high.attr,
 	&dev_attr_pace.attr,
 	&dev_attr_check.attr,
-	&dev_attr_zone_states.attr,
-	&dev_attr_live_histogram.attr,
 	&dev_attr_time_reads.attr,
-	&time_latency.attr.attr,
-	&time_latency_swap_out.attr.attr,
-	&time_latency_swap_in.attr.attr,
-	&time_latency_chunk_wait.attr.attr,
-	&time_latency_submit_wait.attr.attr,
-	&time_latency_gc.attr.attr,
-	&time_latency_gc_read.attr.attr,
-	&time_latency_gc_append.attr.attr,
-	NULL
-};
-
-static ZNSAGE_BIN_CONST struct bin_attribute *ZNSAGE_BIN_CONST znsage_bin_attrs[] = {
-	&bin_attr_stream_table,
 	NULL
 };
 
 static const struct attribute_group znsage_group = {
 	.name = "znsage",
 	.attrs = znsage_attrs,
-	.bin_attrs = znsage_bin_attrs,
 };
 
 const struct attribute_group *znsage_disk_groups[] = {

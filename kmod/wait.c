@@ -82,7 +82,7 @@ void znsage_slow_down(struct znsage_device *zd)
 bool znsage_wait_for_room(struct znsage_device *zd, u32 stream)
 {
 	DEFINE_WAIT(wait);
-	u64 since, ns;
+	u64 since;
 
 	if (!may_wait())
 		return false;
@@ -98,8 +98,6 @@ bool znsage_wait_for_room(struct znsage_device *zd, u32 stream)
 	}
 	finish_wait(&zd->chunk_wait[stream], &wait);
 	atomic_dec(&zd->nr_waiting);
-	ns = ktime_get_ns() - since;
-	znsage_timed(zd, ZNSAGE_SUBMIT_WAIT, ns);
-	trace_znsage_wait(zd->index, false, ns);
+	trace_znsage_wait(zd->index, false, ktime_get_ns() - since);
 	return true;
 }

@@ -149,7 +149,6 @@ static void gc_read_put(struct znsage_chunk *zc)
 					 &zd->gc_retry : &zd->gc_scan);
 		spin_unlock_irqrestore(&zd->lock, flags);
 	} else {
-		znsage_timed(zd, ZNSAGE_GC_READ, ktime_get_ns() - zc->since);
 		zse_gc_read_done(zd->engine, zc->core);
 	}
 	znsage_kick(zd);
@@ -262,8 +261,6 @@ static void gc_read(struct znsage_chunk *zc, bool single)
 {
 	u32 first = 0, nr, pages;
 
-	if (!single)
-		zc->since = ktime_get_ns();
 	zc->single = single;
 	zc->failed = false;
 	atomic_set(&zc->reads, 1);
@@ -410,7 +407,6 @@ static void append(struct znsage_device *zd, const struct zse_op *op)
 
 	if (!zc->core->gc) {
 		ns = ktime_get_ns() - zc->since;
-		znsage_timed(zd, ZNSAGE_CHUNK_WAIT, ns);
 		atomic64_add(ns, &zd->stall_ns[zc->core->stream]);
 		trace_znsage_stall(zd->index, zc->core->id, false, ns);
 	}

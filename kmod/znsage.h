@@ -28,7 +28,7 @@
  *	events.c	what the engine tells of zones; a look at one
  *	sysfs.c		statistics and settings of a running device
  *	latency.c	histograms of how long things take
- *	tables.c	tables of zones and streams, in sysfs and debugfs
+ *	debugfs.c	tables of zones, streams and latencies
  *	trace.h		tracepoints
  */
 #ifndef ZNSAGE_H
@@ -108,22 +108,12 @@ struct znsage_settings {
 enum znsage_time {
 	ZNSAGE_SWAP_OUT,	/* an append, since the chunk's first page */
 	ZNSAGE_SWAP_IN,		/* a read of the device */
-	ZNSAGE_CHUNK_WAIT,	/* a chunk of swap-out waits for a zone */
-	ZNSAGE_SUBMIT_WAIT,	/* a task waits for a chunk */
 	ZNSAGE_GC,		/* a victim, from its first read to its reset */
-	ZNSAGE_GC_READ,		/* the reads that fill a chunk of GC */
-	ZNSAGE_GC_APPEND,	/* the append of such a chunk */
 	ZNSAGE_NR_TIMES
 };
 
+struct seq_file;
 struct znsage_times;
-
-struct znsage_latency {
-	struct znsage_times __percpu *cpus;	/* since attach; never reset */
-	struct mutex lock;
-	struct znsage_times *base;	/* under lock: cpus at the last reset */
-};
-
 struct znsage_device;
 struct znsage_frames;
 struct znsage_crypt;
@@ -275,7 +265,7 @@ struct znsage_device {
 	atomic_t nr_waiting;		/* in all of these */
 
 	struct znsage_check check;
-	struct znsage_latency latency;
+	struct znsage_times __percpu *times;	/* since attach */
 	bool time_reads;		/* time swap-in */
 	u64 *gc_since;		/* ns: when GC began to read each zone, or 0 */
 	atomic64_t stall_ns[ZSE_MAX_STREAMS];	/* chunks waiting for zones */
@@ -424,19 +414,11 @@ bool znsage_look(struct znsage_device *zd, u32 zone);
 extern const struct attribute_group *znsage_disk_groups[];
 
 /* latency.c */
-int znsage_latency_init(struct znsage_latency *lat);
-void znsage_latency_free(struct znsage_latency *lat);
+int znsage_latency_init(struct znsage_device *zd);
 void znsage_timed(struct znsage_device *zd, enum znsage_time what, u64 ns);
-ssize_t znsage_latency_summary(struct znsage_latency *lat, char *buf);
-ssize_t znsage_latency_table(struct znsage_latency *lat, enum znsage_time what,
-			     char *buf);
-int znsage_latency_reset(struct znsage_latency *lat, enum znsage_time what);
+int znsage_latency_show(struct seq_file *m);
 
-/* tables.c */
-ssize_t znsage_zone_states(struct znsage_device *zd, char *buf);
-ssize_t znsage_live_histogram(struct znsage_device *zd, char *buf);
-size_t znsage_stream_table(struct znsage_device *zd, char *buf, u32 from,
-			   size_t count);
+/* debugfs.c */
 void znsage_debugfs_add(struct znsage_device *zd);
 void znsage_debugfs_remove(struct znsage_device *zd);
 void znsage_debugfs_init(void);

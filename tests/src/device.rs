@@ -12,7 +12,7 @@ use crate::guest::{self, Ran};
 use crate::memory::Memory;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::PAGE;
-use crate::table::{mounted, table, Row, DEBUGFS};
+use crate::table::{mounted, sum, table, Row, DEBUGFS};
 use crate::zones;
 
 pub const CONFIG: &str = "/sys/kernel/config/znsage";
@@ -82,14 +82,12 @@ impl Device {
 
     /// What tells most of its condition, for the message of a failed test.
     pub fn condition(&self) -> String {
-        const FILES: [&str; 7] = [
-            "zone_states",
+        const FILES: [&str; 5] = [
             "write_window",
             "live_blocks",
             "read_errors",
             "write_errors",
             "stalls",
-            "latency",
         ];
         let show = |file| {
             let text = guest::read(&self.attribute(file)).unwrap_or_else(|e| e);
@@ -98,10 +96,22 @@ impl Device {
         FILES.map(show).join("\n")
     }
 
+    /// A table in debugfs.
+    pub fn table(&self, file: &str) -> Outcome<Vec<Row>> {
+        mounted("debugfs", DEBUGFS, "znsage")?;
+        table(&format!("{DEBUGFS}/znsage/{}/{file}", self.name))
+    }
+
     /// A row for each zone.
     pub fn zones(&self) -> Outcome<Vec<Row>> {
-        mounted("debugfs", DEBUGFS, "znsage")?;
-        table(&format!("{DEBUGFS}/znsage/{}/zones", self.name))
+        self.table("zones")
+    }
+
+    /// How many operations of a kind were timed.
+    pub fn timed(&self, what: &str) -> Outcome<u64> {
+        let mut rows = self.table("latency")?;
+        rows.retain(|row| row["below_us"] != "total_ns");
+        sum(&rows, what)
     }
 
     pub fn disk(&self) -> Outcome<Disk> {

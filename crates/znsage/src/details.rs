@@ -1,31 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Statistics that not every version of the module has: tables, histograms, newer
-//! counters. All are optional.
+//! Statistics that not every version of the module has, and tables that only root may
+//! read. All are optional.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 
 use serde::Serialize;
 use serde_json::{json, Map, Value};
 
 use crate::counters::{self, directory, Device};
-use crate::error::Result;
+use crate::error::{self, reason};
 use crate::sys::Sys;
 
-/// Latencies in the order of display. The files are named latency_NAME.
-pub const LATENCIES: [&str; 7] =
-    ["swap_out", "swap_in", "submit_wait", "chunk_wait", "gc", "gc_read", "gc_append"];
-
+/// Latencies in the order of display: columns of the module's table.
+pub const LATENCIES: [&str; 3] = ["swap_out", "swap_in", "gc"];
 /// Files that hold no single number.
-const NO_NUMBERS: [&str; 8] = [
-    "check",
-    "zone_states",
-    "live_histogram",
-    "stream_table",
-    "policies",
-    "victims",
-    "latency",
-    "policy_ejected",
-];
+const NO_NUMBERS: [&str; 2] = ["check", "policy_ejected"];
+/// Steps of the share of live blocks.
+const SHARES: u64 = 10;
 
 /// Becomes a part of its device in JSON.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -49,9 +41,31 @@ pub struct Details {
     /// A row for each stream; the module defines the columns.
     #[serde(rename = "stream_table")]
     pub streams: Vec<Row>,
+    /// Why `zone_states` and what follows are empty: the tables cannot be read.
+    #[serde(skip)]
+    pub hidden: Option<String>,
 }
 
 impl Details {
+    /// Counts the zones by state, and the full ones by share of live blocks. The table
+    /// of a large device has megabytes.
+    pub fn count_zones(&mut self, sys: &dyn Sys, device: &str) {
+        let Ok(text) = debug(sys, device, "zones") else { return };
+        let mut shares = [0; SHARES as usize];
+        for row in table(&text) {
+            let Some(state) = row.get("state").and_then(Value::as_str) else { continue };
+            *self.zone_states.entry(state.to_string()).or_default() += 1;
+            if let ("full", Some(live), Some(capacity @ 1..)) =
+                (state, number(&row, "live"), number(&row, "capacity"))
+            {
+                let step = live.min(capacity) as u128 * u128::from(SHARES) / u128::from(capacity);
+                shares[step.min(u128::from(SHARES - 1)) as usize] += 1;
+            }
+        }
+        let step = |(i, &zones)| Share { live_percent: (i as u64 + 1) * 100 / SHARES, zones };
+        self.live_histogram = shares.iter().enumerate().map(step).collect();
+    }
+
     /// Pages swapped out, as programs see them.
     pub fn swapped_out(&self, device: &Device) -> u64 {
         self.numbers.get("host_pages").copied().unwrap_or(device.host_blocks)
@@ -102,7 +116,7 @@ fn is_zones(known: &Value, file: &str) -> bool {
 }
 
 /// All devices that are on, with everything the module reports about them.
-pub fn all(sys: &dyn Sys) -> Result<Vec<(Device, Details)>> {
+pub fn all(sys: &dyn Sys) -> error::Result<Vec<(Device, Details)>> {
     let with_details = |d: Device| {
         let details = read(sys, &d.name, &json!(d));
         (d, details)
@@ -112,13 +126,9 @@ pub fn all(sys: &dyn Sys) -> Result<Vec<(Device, Details)>> {
 
 fn read(sys: &dyn Sys, name: &str, known: &Value) -> Details {
     let text = |file: &str| sys.read(&format!("{}/{file}", directory(name))).ok();
-    let number = |row: &Row, column: &str| row.get(column).and_then(Value::as_u64);
-    let rows = |file: &str| text(file).map_or(Vec::new(), |t| table(&t));
-    let totals: BTreeMap<String, u64> = rows("latency")
-        .iter()
-        .filter_map(|r| Some((r.get("name")?.as_str()?.to_string(), number(r, "total_ns")?)))
-        .collect();
+    let times = debug(sys, name, "latency").map(|text| table(&text));
     Details {
+        hidden: times.as_ref().err().cloned(),
         victim: text("victim").map(|t| t.trim().to_string()),
         policy_ejected: text("policy_ejected")
             .map(|t| t.trim().to_string())
@@ -129,30 +139,29 @@ fn read(sys: &dyn Sys, name: &str, known: &Value) -> Details {
             .list(&directory(name))
             .into_iter()
             .filter(|f| known.get(f).is_none() && !is_zones(known, f))
-            .filter(|f| !f.starts_with("latency_") && !NO_NUMBERS.contains(&f.as_str()))
+            .filter(|f| !NO_NUMBERS.contains(&f.as_str()))
             .filter_map(|f| Some((text(&f)?.trim().parse().ok()?, f)))
             .map(|(n, f)| (f, n))
             .collect(),
-        zone_states: rows("zone_states")
-            .iter()
-            .filter_map(|r| Some((r.get("state")?.as_str()?.to_string(), number(r, "zones")?)))
-            .collect(),
-        live_histogram: rows("live_histogram")
-            .iter()
-            .filter_map(|r| {
-                let live_percent = number(r, "live_percent")?;
-                Some(Share { live_percent, zones: number(r, "zones")? })
-            })
-            .collect(),
-        latency: LATENCIES
-            .iter()
-            .filter_map(|&what| {
-                let total = totals.get(what).copied().unwrap_or(0);
-                Some((what.to_string(), latency(&text(&format!("latency_{what}"))?, total)))
-            })
-            .collect(),
-        streams: rows("stream_table"),
+        zone_states: BTreeMap::new(),
+        live_histogram: Vec::new(),
+        latency: times.iter().flat_map(|rows| latencies(rows)).collect(),
+        streams: debug(sys, name, "stream_table").map_or(Vec::new(), |t| table(&t)),
     }
+}
+
+/// A table of the module in debugfs, or why it cannot be read.
+pub fn debug(sys: &dyn Sys, device: &str, file: &str) -> Result<String, String> {
+    let path = format!("/sys/kernel/debug/znsage/{device}/{file}");
+    sys.read(&path).map_err(|e| match e.kind() {
+        _ if !sys.is_root() => "only root may read debugfs".to_string(),
+        ErrorKind::NotFound => "debugfs is not mounted".to_string(),
+        _ => format!("{path}: {}", reason(&e)),
+    })
+}
+
+fn number(row: &Row, column: &str) -> Option<u64> {
+    row.get(column).and_then(Value::as_u64)
 }
 
 /// Parses a table; its first line names the columns.
@@ -171,15 +180,21 @@ pub fn table(text: &str) -> Vec<Row> {
         .collect()
 }
 
-/// Parses a histogram: a line for each bucket, with its upper limit and count.
-fn latency(text: &str, total_ns: u64) -> Latency {
-    let mut buckets: Vec<(Option<u64>, u64)> = Vec::new();
-    for line in text.lines().skip(1) {
-        let mut words = line.split_whitespace();
-        if let (Some(end), Some(Ok(count))) = (words.next(), words.next().map(str::parse)) {
-            buckets.push((end.parse().ok(), count));
-        }
-    }
+/// The histograms in the module's table: a line for each bucket, with its upper limit,
+/// and a line of totals.
+fn latencies(rows: &[Row]) -> Vec<(String, Latency)> {
+    let is_total = |row: &&Row| row.get("below_us").is_some_and(|end| end == "total_ns");
+    let histogram = |what: &str| {
+        let total_ns = rows.iter().find(is_total).and_then(|row| number(row, what))?;
+        let buckets = rows.iter().filter(|row| !is_total(row));
+        let buckets = buckets.filter_map(|row| Some((number(row, "below_us"), number(row, what)?)));
+        Some((what.to_string(), latency(buckets.collect(), total_ns)))
+    };
+    LATENCIES.iter().filter_map(|what| histogram(what)).collect()
+}
+
+/// From upper limits and counts.
+fn latency(buckets: Vec<(Option<u64>, u64)>, total_ns: u64) -> Latency {
     let count = count(&buckets);
     let mean_us = match count {
         0 => 0.0,
@@ -234,8 +249,11 @@ mod tests {
 
     #[test]
     fn percentiles_are_interpolated() {
-        let text = "below_us count\n4 0\n5 0\n96 98\n112 1\n16777216 0\ninf 1\n";
-        let l = latency(text, 10_000_000);
+        let text = "below_us swap_out gc\n4 0 0\n5 0 0\n96 98 0\n112 1 0\n16777216 0 0\ninf 1 0\n\
+            total_ns 10000000 0\n";
+        let all = latencies(&table(text));
+        let (names, l) = ([&all[0].0, &all[1].0], &all[0].1);
+        assert_eq!(names, ["swap_out", "gc"]);
         assert_eq!(l.count, 100);
         assert_eq!(l.mean_us, 100.0);
         assert!(l.p50_us > 5.0 && l.p50_us <= 96.0, "{l:?}");
@@ -247,15 +265,15 @@ mod tests {
     #[test]
     fn invalid_histograms_do_not_overflow() {
         let most = u64::MAX;
-        let l = latency(&format!("below_us count\n9 {most}\n3 {most}\ninf 1\n"), 0);
+        let l = latency(vec![(Some(9), most), (Some(3), most), (None, 1)], 0);
         assert_eq!((l.count, l.buckets.len()), (most, 3));
-        let l = latency("below_us count\n100 0\n50 7\ninf 1\n", 0);
+        let l = latency(vec![(Some(100), 0), (Some(50), 7), (None, 1)], 0);
         assert_eq!((l.count, l.p50_us), (8, 100.0));
     }
 
     #[test]
     fn empty_histogram_is_all_zeros() {
-        let l = latency("below_us count\n1 0\ninf 0\n", 0);
+        let l = latency(vec![(Some(1), 0), (None, 0)], 0);
         assert_eq!((l.count, l.mean_us, l.p999_us), (0, 0.0, 0.0));
         assert!(l.buckets.is_empty());
     }

@@ -168,7 +168,7 @@ pub const METRICS: &[Metric] = &[
     number("znsage_write_unit_bytes", Gauge, "write_unit_bytes", One, "Appends are multiples of this."),
     other("znsage_zones", Gauge, "zones_total", &["state"], zones,
         "Zones of the backing device: empty, open, full, retired after errors, unused."),
-    other("znsage_full_zones", Gauge, "live_histogram", &["live_below"], full_zones,
+    other("znsage_full_zones", Gauge, "zones", &["live_below"], full_zones,
         "Full zones by their share of live blocks, which is below the label and not below the previous label; 1 includes zones that are all live."),
 
     number("znsage_swapped_out_bytes_total", Counter, "host_pages", Blocks, "Pages swapped out, as programs see them."),

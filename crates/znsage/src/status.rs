@@ -35,6 +35,7 @@ pub fn run<'a>(sys: &dyn Sys, args: &'a StatusArgs, page: u64) -> Result<Report<
         let name = counters::find(sys, wanted)?.name;
         devices.retain(|(device, _)| device.name == name);
     }
+    devices.iter_mut().for_each(|(d, details)| details.count_zones(sys, &d.name));
     let by_cgroup = devices.iter().any(|(d, _)| d.policy == "cgroup");
     let metrics = args.prometheus.then(|| match by_cgroup {
         true => cgroups::paths(sys),
@@ -93,6 +94,9 @@ impl Report<'_> {
             text += &compression(device, details);
             text += &latencies(&device.name, details);
             text += &zones(&device.name, details);
+            if let Some(why) = &details.hidden {
+                text += &format!("\n{}: no latencies, zones and streams: {why}\n", device.name);
+            }
             if self.streams {
                 text += &streams(&device.name, details, self.page);
             }
@@ -151,7 +155,7 @@ fn compression(device: &Device, details: &Details) -> String {
     format!("\n{}: compression: {how}{gained}{refused}\n", device.name)
 }
 
-/// Latencies since attach, or since the histograms were reset.
+/// Latencies since attach.
 fn latencies(name: &str, details: &Details) -> String {
     let timed = LATENCIES.iter().filter_map(|&what| Some((what, details.latency.get(what)?)));
     let mut rows =
@@ -207,7 +211,7 @@ enum Unit {
 
 fn streams(name: &str, details: &Details, page: u64) -> String {
     if details.streams.is_empty() {
-        return format!("\n{name}: this module has no statistics of streams\n");
+        return String::new();
     }
     let shown = |row: &details::Row, (column, unit, _): &(&str, Unit, &str)| match row.get(*column)
     {

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::devices::MAIN;
+use super::statistics::Listener;
 use crate::child::{spawn, Child, Group, Link};
 use crate::device::Device;
 use crate::direct::Disk;
@@ -17,7 +18,7 @@ use crate::memory::Memory;
 use crate::null_blk::NullBlk;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::{takes_no_block, Random, PAGE, REPEATS, ZERO};
-use crate::table::{sum, table};
+use crate::table::sum;
 
 crate::cases![block:
     random_requests (each), never_written_reads_zero (each), repeated_words_take_no_block (each),
@@ -350,12 +351,11 @@ fn page_waits_for_its_deadline(device: &Device) -> Outcome<bool> {
     // More than the first chunks of the write window take, and whole units.
     const MANY: usize = 128;
     let padded = || device.counter("padding_blocks");
-    let waited = || tasks_waited(device);
+    let waits = Listener::new("znsage_wait")?;
     let group = Group::new("plug", 64 << 20)?;
     let mut page = swaps_out_on("1", 1, &group)?;
     let mut many = swaps_out_on("0", MANY, &group)?;
-    let (used, padded_before, waited_before) =
-        (device.counter("slots_used")?, padded()?, waited()?);
+    let (used, padded_before) = (device.counter("slots_used")?, padded()?);
 
     let begun = Instant::now();
     page.go_on()?;
@@ -365,7 +365,7 @@ fn page_waits_for_its_deadline(device: &Device) -> Outcome<bool> {
     many.reach()?;
     let (more, in_time) = (padded()? - padded_before, begun.elapsed() < DEADLINE);
     ensure!(more == 0 || !in_time, "{more} blocks were padded before the deadline");
-    ensure!(waited()? > waited_before, "no task ran out of chunks");
+    ensure!(waits.heard()?.0 > 0, "no task ran out of chunks");
     let at_deadline = || padded().is_ok_and(|now| now == padded_before + 3);
     ensure!(guest::eventually(20.0, at_deadline), "the page was not padded at its deadline");
     [page, many].into_iter().try_for_each(|mut child| {
@@ -388,13 +388,6 @@ fn swaps_out_on(cpu: &str, pages: usize, group: &Group) -> Outcome<Child> {
     })?;
     child.reach()?;
     Ok(child)
-}
-
-/// How often tasks have waited for a chunk.
-fn tasks_waited(device: &Device) -> Outcome<u64> {
-    let mut times = table(&device.attribute("latency"))?;
-    times.retain(|row| row["name"] == "submit_wait");
-    sum(&times, "count")
 }
 
 /// Swaps out a process whose memory is in huge pages. A counter of the kernel must show
@@ -488,7 +481,7 @@ fn heat_knows_pages_that_find_no_chunk(_: &mut Log) -> Outcome {
     };
     let mut child = spawn(Some(&group), rounds)?;
     child.reach()?;
-    let first = || sum(&table(&device.attribute("stream_table"))?[..2], "host_blocks");
+    let first = || sum(&device.table("stream_table")?[..2], "host_blocks");
     let before = first()?;
     let streams = device.counter("streams")?;
     ensure!(streams == 6, "{streams} streams, as if lives did not differ");

@@ -21,7 +21,7 @@ const MIB: usize = 1 << 20;
 const WRITERS: u64 = 3;
 const WRITES: usize = 4000;
 /// Of an attached device; 0644 in sysfs.
-const SETTINGS: [&str; 9] = [
+const SETTINGS: [&str; 7] = [
     "policy",
     "victim",
     "gc_low",
@@ -29,8 +29,6 @@ const SETTINGS: [&str; 9] = [
     "pace",
     "deadline_us",
     "time_reads",
-    "latency",
-    "latency_swap_in",
 ];
 /// Of an item in configfs.
 const ITEM: [&str; 15] = [

@@ -17,7 +17,6 @@ use crate::memory::Memory;
 use crate::null_blk::NullBlk;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::{PAGE, WORDS};
-use crate::table::table;
 
 crate::cases![
     errors: failed_appends (more),
@@ -208,9 +207,7 @@ fn failed_read_ahead(log: &mut Log) -> Outcome {
     child.join()?;
 
     let (errors, pages) = (device.counter("read_errors")?, device.counter("read_blocks")?);
-    let reads = table(&device.attribute("latency"))?;
-    let reads = reads.iter().find(|row| row["name"] == "swap_in").map(|row| &row["count"]);
-    let several = reads.is_some_and(|n| n.parse().is_ok_and(|n: u64| n < pages));
+    let several = device.timed("swap_in")? < pages;
     print!("{BAD} blocks, {lost} pages ... ");
     ensure!(lost > 0 && errors > 0, "{lost} pages are lost, and read_errors is {errors}");
     ensure!(several || errors >= lost, "{lost} pages are lost, and read_errors is {errors}");

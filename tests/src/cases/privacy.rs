@@ -345,7 +345,7 @@ fn users(_: &mut Log) -> Outcome {
     let mut settings = files_below(&sysfs);
     settings.extend(files_below(Path::new(CONFIG)));
     let debug = files_below(&debugfs);
-    ensure!(settings.len() > 60 && !debug.is_empty(), "{} files were found", settings.len());
+    ensure!(settings.len() > 50 && !debug.is_empty(), "{} files were found", settings.len());
     ensure!(settings.iter().any(|p| p.ends_with(format!("{config}/power"))), "no power");
     let secret: Vec<PathBuf> = [vec![sysfs.join("check")], debug.clone()].concat();
 

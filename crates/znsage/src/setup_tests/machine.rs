@@ -328,19 +328,36 @@ pub fn add_details(fake: &Fake) {
     let tables = [
         ("victim", "age\n"),
         ("check", "never\n"),
-        ("zone_states", "state zones\nempty 40\nopen 2\nvictim 1\nfull 21\n"),
-        ("live_histogram", "live_percent zones\n10 3\n20 4\n100 14\n"),
+    ];
+    let debug = [
         (
             "stream_table",
             "stream host_blocks gc_blocks padding_blocks read_blocks stalls stall_ns zones keys key\n\
              0 19000 3900 900 6000 2 1500000 1 1 0x0000000000000000\n\
              1 1000 100 100 1000 0 0 1 1 0x00000000000000ff\n",
         ),
-        ("latency", "name count total_ns\nswap_out 100 10000000\nswap_in 4 400000\ngc 0 0\n"),
-        ("latency_swap_out", "below_us count\n4 0\n5 0\n96 98\n112 1\n16777216 0\ninf 1\n"),
-        ("latency_swap_in", "below_us count\n1 0\n80 0\n96 3\n320 0\n384 1\ninf 0\n"),
-        ("latency_gc", "below_us count\n1 0\ninf 0\n"),
+        (
+            "latency",
+            "below_us swap_out swap_in gc\n80 0 0 0\n96 98 3 0\n112 1 0 0\n320 0 0 0\n384 0 1 0\n\
+             16777216 0 0 0\ninf 1 0 0\ntotal_ns 10000000 400000 0\n",
+        ),
     ];
+    let mut zones = "index zone state capacity written live failed\n".to_string();
+    for i in 0..64 {
+        let (state, live) = match i {
+            0..40 => ("empty", 0),
+            40..42 => ("open", 100),
+            42 => ("victim", 100),
+            43..46 => ("full", 50),
+            46..50 => ("full", 150),
+            _ => ("full", 1024),
+        };
+        zones += &format!("{i} {i} {state} 1024 1024 {live} 0\n");
+    }
+    fake.put("/sys/kernel/debug/znsage/znsage0/zones", &zones);
+    for (file, text) in debug {
+        fake.put(&format!("/sys/kernel/debug/znsage/znsage0/{file}"), text);
+    }
     let numbers = numbers.map(|(file, text)| (file, format!("{text}\n")));
     let tables = tables.map(|(file, text)| (file, text.to_string()));
     for (file, text) in numbers.into_iter().chain(tables) {

@@ -176,7 +176,7 @@ fn odd_cgroup() -> Fake {
     fake.put("/sys/block/znsage0/znsage/policy", "cgroup\n");
     let number = crate::sys::Sys::inode(&fake, group).unwrap();
     let table = format!("stream host_blocks key\n0 19000 {number:#018x}\n1 5 0xffffffffffffffff\n");
-    fake.put("/sys/block/znsage0/znsage/stream_table", &table);
+    fake.put("/sys/kernel/debug/znsage/znsage0/stream_table", &table);
     fake
 }
 
@@ -209,8 +209,8 @@ fn extreme() -> Fake {
     for file in ["host_blocks", "host_pages", "blocks_total", "deadline_us", "gc_zones", "pace"] {
         fake.put(&format!("/sys/block/znsage0/znsage/{file}"), &most);
     }
-    let table = format!("below_us count\n{most} {most}\n8 {most}\ninf {most}\n");
-    fake.put("/sys/block/znsage0/znsage/latency_gc", &table);
+    let table = format!("below_us gc\n{most} {most}\n8 {most}\ninf {most}\ntotal_ns {most}\n");
+    fake.put("/sys/kernel/debug/znsage/znsage0/latency", &table);
     fake
 }
 

@@ -26,8 +26,7 @@ fn spelled_out(key: &str) -> Vec<String> {
 
 /// The files with numbers that docs/monitor.md lists, as keys of `status`.
 fn files() -> Vec<String> {
-    const WORDS: [&str; 5] =
-        ["backing", "latency", "live_histogram", "policy_ejected", "stream_table"];
+    const WORDS: [&str; 5] = ["backing", "latency", "zones", "policy_ejected", "stream_table"];
     let text = fs::read_to_string("../../docs/monitor.md").unwrap();
     let values = text.split("\n## ").find(|part| part.starts_with("Values\n")).unwrap();
     let cells = values.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());

@@ -2,14 +2,15 @@
 //! The zones of a device as cells of a map.
 //!
 //! debugfs has every single zone, but only root may read it. Otherwise the map uses
-//! the numbers of zones by state in sysfs, and is sorted by state.
+//! the numbers of zones by state in sysfs, and is sorted by state. Full zones then show
+//! their mean.
 
 use std::time::{Duration, Instant};
 
 use znsage_sim::stats::mean;
 
-use crate::details::Details;
-use crate::error::reason;
+use crate::counters::Device;
+use crate::details::debug;
 use crate::sys::Sys;
 
 /// States in the map, the most notable first: a cell of several zones shows the first
@@ -96,21 +97,21 @@ fn share(part: f64, whole: f64) -> f64 {
 /// More than any device has, so that a bad file cannot use all memory.
 const MOST_ZONES: u64 = 1 << 22;
 
-/// The zones from sysfs: full ones first, those with most live blocks first.
-pub fn sorted(details: &Details) -> Vec<Zone> {
+/// The zones from sysfs: full ones first.
+pub fn sorted(device: &Device) -> Vec<Zone> {
     let mut zones = Vec::new();
-    let mut add = |state, live, n: u64| {
+    let counts = &device.zones;
+    let all = counts.total.max(1) as f64;
+    let live = share(device.utilization * all, counts.full as f64);
+    for (state, live, n) in [
+        (State::Full, live, counts.full),
+        (State::Retired, 0.0, counts.retired),
+        (State::Open, 0.0, counts.open),
+        (State::Empty, 0.0, counts.empty),
+    ] {
         let n = n.min(MOST_ZONES - zones.len() as u64);
         zones.extend(std::iter::repeat_n(Zone { state, live }, n as usize));
-    };
-    let step = 1.0 / details.live_histogram.len().max(1) as f64;
-    for (i, row) in details.live_histogram.iter().enumerate().rev() {
-        add(State::Full, (i as f64 + 0.5) * step, row.zones);
     }
-    for (name, &n) in details.zone_states.iter().filter(|(name, _)| *name != "full") {
-        add(state(name), 0.0, n);
-    }
-    zones.sort_by_key(|z| (z.state != State::Full, z.state));
     zones
 }
 
@@ -141,38 +142,28 @@ pub struct Reader {
 
 impl Reader {
     /// The map of a device at time `at`.
-    pub fn read(&mut self, sys: &dyn Sys, device: &str, details: &Details, at: Duration) -> Map {
+    pub fn read(&mut self, sys: &dyn Sys, device: &Device, at: Duration) -> Map {
         let soon = at.saturating_sub(self.map.at) < self.cost * PART;
-        if self.device == device && soon && self.map.why_sorted.is_none() {
+        if self.device == device.name && soon && self.map.why_sorted.is_none() {
             return self.map.clone();
         }
         let begun = Instant::now();
-        self.map = match table(sys, device) {
+        let table = debug(sys, &device.name, "zones")
+            .and_then(|text| parse(&text).ok_or("the table of zones is not valid".to_string()));
+        self.map = match table {
             Ok(zones) => Map { zones, why_sorted: None, at },
-            Err(why) => Map { zones: sorted(details), why_sorted: Some(why), at },
+            Err(why) => Map { zones: sorted(device), why_sorted: Some(why), at },
         };
         self.cost = begun.elapsed();
-        self.device = device.to_string();
+        self.device = device.name.clone();
         self.map.clone()
-    }
-}
-
-fn table(sys: &dyn Sys, device: &str) -> Result<Vec<Zone>, String> {
-    let path = format!("/sys/kernel/debug/znsage/{device}/zones");
-    match sys.read(&path) {
-        Ok(text) => parse(&text).ok_or(format!("{path} is not valid")),
-        Err(_) if !sys.is_root() => Err("root sees each zone".to_string()),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            Err("each zone is in debugfs, which is not mounted".to_string())
-        }
-        Err(e) => Err(format!("{path}: {}", reason(&e))),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::details::Share;
+    use crate::counters::Zones;
     use crate::sys::fake::Fake;
 
     const TABLE: &str =
@@ -219,30 +210,31 @@ mod tests {
 
     #[test]
     fn without_a_table_zones_are_sorted() {
-        let mut details = Details::default();
-        details.zone_states.extend([("empty".into(), 2), ("full".into(), 3), ("open".into(), 1)]);
-        details.live_histogram =
-            vec![Share { live_percent: 50, zones: 2 }, Share { live_percent: 100, zones: 1 }];
-        let zones = sorted(&details);
+        let zones = Zones { total: 6, empty: 2, full: 3, open: 1, ..Zones::default() };
+        let mut device = Device { zones, utilization: 0.25, ..Device::default() };
+        let zones = sorted(&device);
         use State::*;
         assert_eq!(
             zones.iter().map(|z| z.state).collect::<Vec<_>>(),
             [Full, Full, Full, Open, Empty, Empty]
         );
-        assert_eq!([zones[0].live, zones[1].live], [0.75, 0.25]);
-        details.zone_states.insert("empty".into(), u64::MAX);
-        assert_eq!(sorted(&details).len() as u64, MOST_ZONES);
+        assert_eq!([zones[0].live, zones[3].live], [0.5, 0.0]);
+        device.zones.empty = u64::MAX;
+        assert_eq!(sorted(&device).len() as u64, MOST_ZONES);
+    }
+
+    fn znsage0() -> Device {
+        Device { name: "znsage0".into(), ..Device::default() }
     }
 
     #[test]
     fn reason_for_a_missing_table_is_given() {
         let fake = Fake::new();
         let mut reader = Reader::default();
-        let mut look =
-            |fake: &Fake| reader.read(fake, "znsage0", &Details::default(), Duration::ZERO);
+        let mut look = |fake: &Fake| reader.read(fake, &znsage0(), Duration::ZERO);
         assert!(look(&fake).why_sorted.unwrap().contains("not mounted"));
         fake.root_user.set(false);
-        assert_eq!(look(&fake).why_sorted.unwrap(), "root sees each zone");
+        assert_eq!(look(&fake).why_sorted.unwrap(), "only root may read debugfs");
         fake.put("/sys/kernel/debug/znsage/znsage0/zones", TABLE);
         assert_eq!(look(&fake).why_sorted, None);
         assert_eq!(look(&fake).zones.len(), 5);
@@ -254,12 +246,10 @@ mod tests {
         let path = "/sys/kernel/debug/znsage/znsage0/zones";
         fake.put(path, TABLE);
         let mut reader = Reader::default();
-        let details = Details::default();
-        reader.read(&fake, "znsage0", &details, Duration::from_secs(1));
+        reader.read(&fake, &znsage0(), Duration::from_secs(1));
         reader.cost = Duration::from_millis(50);
         fake.put(path, TABLE.lines().next().unwrap());
-        let mut zones =
-            |at| reader.read(&fake, "znsage0", &details, Duration::from_secs(at)).zones.len();
+        let mut zones = |at| reader.read(&fake, &znsage0(), Duration::from_secs(at)).zones.len();
         assert_eq!([zones(2), zones(15), zones(16)], [5, 5, 0]);
     }
 }

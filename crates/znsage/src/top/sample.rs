@@ -42,8 +42,8 @@ impl<'a> Eye<'a> {
             .collect();
         let close = devices.iter().find(|d| d.device.name == device);
         let mut sample = Sample { at, ..Sample::default() };
-        if let Some(Seen { device, details }) = close {
-            sample.map = self.zones.read(self.sys, &device.name, details, at);
+        if let Some(Seen { device, .. }) = close {
+            sample.map = self.zones.read(self.sys, device, at);
             sample.groups = self.tree.read(self.sys, &device.name);
         }
         sample.devices = devices;

@@ -109,34 +109,32 @@ fn device(fake: &Fake, name: &str, backing: &str, t: u64) {
         ("victim", "cost-benefit"),
         ("compress", "lz4"),
         ("encrypt", "aes-xts"),
-        ("zone_states", "state zones\nempty 132\nopen 5\nfull 886\nvictim 1"),
     ] {
         put(file, text.to_string());
     }
-    put("latency", format!("name count total_ns\nswap_out {host} 1\nswap_in {host} 1"));
-    put("latency_swap_out", histogram(40, t));
-    put("latency_swap_in", histogram(24, t));
-    put("stream_table", streams(t).trim_end().to_string());
-    let zones_file = format!("/sys/kernel/debug/znsage/{name}/zones");
+    let debug = format!("/sys/kernel/debug/znsage/{name}");
+    fake.put(&format!("{debug}/latency"), &latency(t));
+    fake.put(&format!("{debug}/stream_table"), &streams(t));
+    let zones_file = format!("{debug}/zones");
     if !fake.exists(&zones_file) {
         fake.put(&zones_file, &zones());
     }
 }
 
-/// A histogram of the module; most values are in bucket `usual`, in odd seconds higher.
-fn histogram(usual: u64, t: u64) -> String {
+/// The module's histograms; most values are in one bucket, in odd seconds higher.
+fn latency(t: u64) -> String {
     let end = |b: u64| if b < 4 { b + 1 } else { (4 + b % 4 + 1) << (b / 4 - 1) };
-    let mut text = "below_us count\n".to_string();
+    let count = |bucket: u64, usual: u64| match bucket {
+        b if b == usual => 1000 * t,
+        b if b == usual + 6 => 30 * t,
+        b if b == usual + 10 => 40 * (t / 2) * (t / 2) % 700 + 40 * t,
+        _ => 0,
+    };
+    let mut text = "below_us swap_out swap_in gc\n".to_string();
     for bucket in 0..92 {
-        let count = match bucket {
-            b if b == usual => 1000 * t,
-            b if b == usual + 6 => 30 * t,
-            b if b == usual + 10 => 40 * (t / 2) * (t / 2) % 700 + 40 * t,
-            _ => 0,
-        };
-        text += &format!("{} {count}\n", end(bucket));
+        text += &format!("{} {} {} 0\n", end(bucket), count(bucket, 40), count(bucket, 24));
     }
-    text + "inf 0"
+    text + "inf 0 0 0\ntotal_ns 1 1 0\n"
 }
 
 fn streams(t: u64) -> String {
