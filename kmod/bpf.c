@@ -29,41 +29,9 @@
 
 #ifdef NO_BPF
 
-const char *znsage_bpf_missing(void)
-{
-	return NO_BPF;
-}
+static const char *const missing = NO_BPF;
 
 void znsage_bpf_init(void)
-{
-}
-
-const struct znsage_policy *znsage_bpf_get(const char *name)
-{
-	return NULL;
-}
-
-void znsage_bpf_put(const struct znsage_policy *policy)
-{
-}
-
-ssize_t znsage_bpf_names(char *buf, ssize_t len)
-{
-	return len;
-}
-
-int znsage_bpf_private(const struct znsage_policy *policy, void **private)
-{
-	return 0;
-}
-
-void znsage_bpf_attach(const struct znsage_policy *policy,
-		       struct znsage_device *zd)
-{
-}
-
-void znsage_bpf_detach(const struct znsage_policy *policy,
-		       struct znsage_device *zd)
 {
 }
 
@@ -73,150 +41,20 @@ void znsage_bpf_detach(const struct znsage_policy *policy,
 #include <linux/bpf_verifier.h>
 #include <linux/btf.h>
 #include <linux/btf_ids.h>
-#include <linux/delay.h>
-#include <linux/percpu.h>
 
 /* Newer kernels trust no other arguments anyway. */
 #ifndef KF_TRUSTED_ARGS
 #define KF_TRUSTED_ARGS	0
 #endif
 
-#ifdef ZNSAGE_DEBUG
-static bool hold_end;
-module_param(hold_end, bool, 0600);
-MODULE_PARM_DESC(hold_end, "a BPF policy that ends waits while this is set");
-
-static void test_hold(void)
-{
-	while (READ_ONCE(hold_end))
-		msleep(20);
-}
-#else
-static void test_hold(void)
-{
-}
-#endif
-
-/* Policies whose links are there. The lock comes after znsage_policy_lock. */
-static LIST_HEAD(attached);
-static DEFINE_MUTEX(attached_lock);
 static const char *missing = "the module is not initialized";
 
-static struct bpf_policy *to_bpf(const struct znsage_policy *policy)
+static void bpf_policy_free(struct znsage_loaded *loaded)
 {
-	if (!policy || policy->place != znsage_bpf_place)
-		return NULL;
-	return container_of(policy, struct bpf_policy, policy);
-}
+	struct bpf_policy *bp = to_bpf(loaded);
 
-static void bpf_policy_free(struct bpf_policy *bp)
-{
 	free_percpu(bp->budget);
 	kfree(bp);
-}
-
-/* One that is not dead, by name; or NULL. Under attached_lock. */
-static struct bpf_policy *find(const char *name)
-{
-	struct bpf_policy *bp;
-
-	list_for_each_entry(bp, &attached, link)
-		if (!bp->dead && !strcmp(bp->policy.name, name))
-			return bp;
-	return NULL;
-}
-
-/*
- * Find a policy by name, or return NULL. It is kept in memory until it is put,
- * but may be dead by then. Context: sleeps.
- */
-const struct znsage_policy *znsage_bpf_get(const char *name)
-{
-	struct bpf_policy *bp;
-
-	mutex_lock(&attached_lock);
-	bp = find(name);
-	if (bp)
-		refcount_inc(&bp->refs);
-	mutex_unlock(&attached_lock);
-	return bp ? &bp->policy : NULL;
-}
-
-/* @policy may be NULL, or not in BPF. */
-void znsage_bpf_put(const struct znsage_policy *policy)
-{
-	struct bpf_policy *bp = to_bpf(policy);
-
-	if (bp && refcount_dec_and_test(&bp->refs))
-		bpf_policy_free(bp);
-}
-
-/* Append the names to @buf, a line each. Returns the new length. */
-ssize_t znsage_bpf_names(char *buf, ssize_t len)
-{
-	const struct bpf_policy *bp;
-
-	mutex_lock(&attached_lock);
-	list_for_each_entry(bp, &attached, link)
-		if (!bp->dead)
-			len += sysfs_emit_at(buf, len, "%s\n", bp->policy.name);
-	mutex_unlock(&attached_lock);
-	return len;
-}
-
-/*
- * The private data of a device with @policy. Returns -ENOENT if the policy was
- * found by name, and has gone since. Context: znsage_policy_lock.
- */
-int znsage_bpf_private(const struct znsage_policy *policy, void **private)
-{
-	struct bpf_policy *bp = to_bpf(policy);
-
-	if (!bp)
-		return 0;
-	if (bp->dead)
-		return -ENOENT;
-	*private = bp;
-	return 0;
-}
-
-/* @zd uses @policy. Context: znsage_policy_lock. */
-void znsage_bpf_attach(const struct znsage_policy *policy,
-		       struct znsage_device *zd)
-{
-	struct bpf_policy *bp = to_bpf(policy);
-
-	if (bp)
-		list_add(&zd->bpf_user, &bp->users);
-}
-
-/*
- * @zd no longer uses @policy, and none of its functions is running. Context:
- * znsage_policy_lock.
- */
-void znsage_bpf_detach(const struct znsage_policy *policy,
-		       struct znsage_device *zd)
-{
-	if (to_bpf(policy))
-		list_del(&zd->bpf_user);
-}
-
-/* Give all devices that use @bp the default. Under the policy lock. */
-static void end(struct bpf_policy *bp, const char *why)
-{
-	struct znsage_device *zd, *next;
-
-	if (bp->dead)
-		return;
-	mutex_lock(&attached_lock);
-	bp->dead = true;
-	mutex_unlock(&attached_lock);
-	list_for_each_entry_safe(zd, next, &bp->users, bpf_user) {
-		test_hold();
-		znsage_policy_default(zd);
-		snprintf(zd->ejected, sizeof(zd->ejected), "%s: %s",
-			 bp->policy.name, why);
-	}
 }
 
 static void eject(struct work_struct *work)
@@ -225,10 +63,8 @@ static void eject(struct work_struct *work)
 	char why[96];
 
 	snprintf(why, sizeof(why), "ejected for %s", bp->why);
-	znsage_err(bp->policy.name, "BPF policy %s", why);
-	mutex_lock(&znsage_policy_lock);
-	end(bp, why);
-	mutex_unlock(&znsage_policy_lock);
+	znsage_err(bp->loaded.policy.name, "BPF policy %s", why);
+	znsage_policy_eject(&bp->loaded, why);
 }
 
 static bool name_is_good(const char *name)
@@ -244,62 +80,45 @@ static bool name_is_good(const char *name)
 static int ops_reg(void *kdata, struct bpf_link *link)
 {
 	const struct znsage_bpf_policy *ops = kdata;
+	struct znsage_policy *policy;
 	struct bpf_policy *bp;
-	int err = 0;
+	int err = -ENOMEM;
 
 	if (!name_is_good(ops->name))
 		return -EINVAL;
 	bp = kzalloc(sizeof(*bp), GFP_KERNEL);
 	if (!bp)
-		return -ENOMEM;
-	bp->budget = alloc_percpu(struct budget);
-	if (!bp->budget) {
-		kfree(bp);
-		return -ENOMEM;
-	}
-	strscpy(bp->policy.name, ops->name, sizeof(bp->policy.name));
-	bp->policy.streams = ops->streams;
-	bp->policy.isolates = ops->isolates;
-	bp->policy.place = znsage_bpf_place;
-	if (ops->survivor)
-		bp->policy.survivor = znsage_bpf_survivor;
-	if (ops->victim)
-		bp->policy.victim = znsage_bpf_victim;
+		return err;
 	bp->ops = ops;
-	refcount_set(&bp->refs, 1);
-	INIT_LIST_HEAD(&bp->users);
+	bp->loaded.key = kdata;
+	bp->loaded.free = bpf_policy_free;
 	INIT_WORK(&bp->eject, eject);
-	mutex_lock(&attached_lock);
-	if (zse_builtin_policy(ops->name) || find(ops->name))
-		err = -EEXIST;
-	else
-		list_add_tail(&bp->link, &attached);
-	mutex_unlock(&attached_lock);
+	policy = &bp->loaded.policy;
+	strscpy(policy->name, ops->name, sizeof(policy->name));
+	policy->streams = ops->streams;
+	policy->isolates = ops->isolates;
+	policy->place = znsage_bpf_place;
+	if (ops->survivor)
+		policy->survivor = znsage_bpf_survivor;
+	if (ops->victim)
+		policy->victim = znsage_bpf_victim;
+	bp->budget = alloc_percpu(struct budget);
+	if (bp->budget)
+		err = znsage_policy_add(&bp->loaded);
 	if (err)
-		bpf_policy_free(bp);
+		bpf_policy_free(&bp->loaded);
 	return err;
 }
 
 /* No function of the program runs once this returns. */
 static void ops_unreg(void *kdata, struct bpf_link *link)
 {
-	struct bpf_policy *bp, *found = NULL;
+	struct znsage_loaded *loaded = znsage_policy_remove(kdata);
 
-	mutex_lock(&znsage_policy_lock);
-	mutex_lock(&attached_lock);
-	list_for_each_entry(bp, &attached, link)
-		if (bp->ops == kdata)
-			found = bp;
-	if (found)
-		list_del(&found->link);
-	mutex_unlock(&attached_lock);
-	if (found)
-		end(found, "unloaded");
-	mutex_unlock(&znsage_policy_lock);
-	if (WARN_ON_ONCE(!found))
+	if (WARN_ON_ONCE(!loaded))
 		return;
-	cancel_work_sync(&found->eject);
-	znsage_bpf_put(&found->policy);
+	cancel_work_sync(&to_bpf(loaded)->eject);
+	znsage_policy_put(&loaded->policy);
 }
 
 static int ops_init(struct btf *btf)
@@ -447,12 +266,6 @@ static const struct btf_kfunc_id_set kfunc_set = {
 	.set = &znsage_kfuncs,
 };
 
-/* Why there are no policies in BPF; NULL if there can be. */
-const char *znsage_bpf_missing(void)
-{
-	return missing;
-}
-
 /* Without BTF, or if the kernel refuses, there are just no such policies. */
 void znsage_bpf_init(void)
 {
@@ -473,3 +286,9 @@ void znsage_bpf_init(void)
 }
 
 #endif
+
+/* Why there are no policies in BPF; NULL if there can be. */
+const char *znsage_bpf_missing(void)
+{
+	return missing;
+}

@@ -31,18 +31,19 @@ struct budget {
 
 /* One that is attached. */
 struct bpf_policy {
-	struct znsage_policy policy;
+	struct znsage_loaded loaded;
 	const struct znsage_bpf_policy *ops;	/* valid while attached */
-	refcount_t refs;
-	struct list_head link;		/* on attached; under attached_lock */
-	struct list_head users;		/* devices; under the policy lock */
-	bool dead;			/* ejected or gone; under both locks */
 	struct budget __percpu *budget;
 	atomic64_t forgotten;		/* when no wrong answer will be left */
 	atomic_t ejected;
 	char why[80];			/* under @ejected */
 	struct work_struct eject;
 };
+
+static inline struct bpf_policy *to_bpf(struct znsage_loaded *loaded)
+{
+	return container_of(loaded, struct bpf_policy, loaded);
+}
 
 /* bpf_calls.c */
 u32 znsage_bpf_place(struct zse_engine *dev, const struct znsage_page *page);

@@ -126,7 +126,7 @@ static void charge(struct bpf_policy *bp, const char *function,
 
 u32 znsage_bpf_place(struct zse_engine *dev, const struct znsage_page *page)
 {
-	struct bpf_policy *bp = znsage_private(dev);
+	struct bpf_policy *bp = to_bpf(znsage_private(dev));
 	struct znsage_levels levels;
 	struct began began;
 	u32 stream;
@@ -140,7 +140,7 @@ u32 znsage_bpf_place(struct zse_engine *dev, const struct znsage_page *page)
 
 u32 znsage_bpf_survivor(struct zse_engine *dev, const struct znsage_zone *z)
 {
-	struct bpf_policy *bp = znsage_private(dev);
+	struct bpf_policy *bp = to_bpf(znsage_private(dev));
 	struct znsage_levels levels;
 	struct began began;
 	u32 class;
@@ -158,7 +158,7 @@ u32 znsage_bpf_survivor(struct zse_engine *dev, const struct znsage_zone *z)
  */
 u32 znsage_bpf_victim(struct zse_engine *dev, u32 room)
 {
-	struct bpf_policy *bp = znsage_private(dev);
+	struct bpf_policy *bp = to_bpf(znsage_private(dev));
 	struct znsage_levels levels;
 	struct znsage_zone z;
 	struct began began;

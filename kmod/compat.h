@@ -21,7 +21,7 @@
 
 /*
  * The newest kernel that was tested. The module builds on later ones if it can
- * (DKMS tries), but looks at what they may change: see owner.c, frames.c.
+ * (DKMS tries), but looks at what they may change: see owner.c.
  */
 #define ZNSAGE_NEWEST_TESTED	"7.3"
 #define ZNSAGE_IS_UNTESTED \

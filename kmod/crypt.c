@@ -40,8 +40,6 @@ const char *const znsage_encrypt_names[ZNSAGE_NR_ENCRYPTS] = {
 	[ZNSAGE_ENCRYPT_AES_XTS] = "aes-xts",
 };
 
-#if IS_ENABLED(CONFIG_CRYPTO_SKCIPHER)
-
 MODULE_SOFTDEP("pre: aes xts");
 
 #define CIPHER		"xts(aes)"
@@ -152,32 +150,29 @@ int znsage_encrypt(struct znsage_chunk *zc)
 	return err;
 }
 
-/**
- * znsage_decrypt() - decrypt pages that were read, in place
- * @zd:	  device that encrypts
- * @bio:  the bio with the pages; whole pages only, as for swap-out
- * @iter: position of the first page; its sector gives the slot
- * @nr:	  number of pages
- *
- * Context: process; may sleep, but not for memory or I/O.
+/*
+ * Decrypt pages that were read, in place. Context: process; may sleep, but not
+ * for memory or I/O.
  */
-blk_status_t znsage_decrypt(struct znsage_device *zd, struct bio *bio,
-			    struct bvec_iter iter, u32 nr)
+blk_status_t znsage_decrypt(const struct znsage_swap_in *in)
 {
+	struct bvec_iter iter = in->iter;
+	u32 nr = in->nr;
 	int err = 0;
 
 	for (; nr && !err; nr--) {
-		struct bio_vec bv = bio_iter_iovec(bio, iter);
+		struct bio_vec bv = bio_iter_iovec(in->bio, iter);
 
+		/* Swap-in has whole pages; other users of the disk may not. */
 		err = bv.bv_len != PAGE_SIZE ? -EOPNOTSUPP :
-		      cipher_page(zd->crypt, bv.bv_page, bv.bv_page,
+		      cipher_page(in->zd->crypt, bv.bv_page, bv.bv_page,
 				  iter.bi_sector / ZNSAGE_PAGE_SECTORS, false);
-		bio_advance_iter(bio, &iter, PAGE_SIZE);
+		bio_advance_iter(in->bio, &iter, PAGE_SIZE);
 	}
 	if (!err)
 		return BLK_STS_OK;
 	pr_err_ratelimited("znsage: %s: cannot decrypt a page (%d)\n",
-			   zd->name, err);
+			   in->zd->name, err);
 	return BLK_STS_IOERR;
 }
 
@@ -294,37 +289,3 @@ void znsage_crypt_end(struct znsage_device *zd)
 	kfree(crypt);
 	zd->crypt = NULL;
 }
-
-#else /* CONFIG_CRYPTO_SKCIPHER */
-
-int znsage_crypt_start(struct znsage_device *zd, enum znsage_encrypt mode)
-{
-	if (mode == ZNSAGE_ENCRYPT_OFF)
-		return 0;
-	znsage_err(zd->name, "the kernel was built without CONFIG_CRYPTO_SKCIPHER");
-	return -ENOPKG;
-}
-
-void znsage_crypt_end(struct znsage_device *zd)
-{
-}
-
-/* The rest is not called: no device encrypts. */
-int znsage_crypt_bytes(struct znsage_device *zd, void *data, u32 bytes,
-		       u32 slot, bool encrypt)
-{
-	return -ENOPKG;
-}
-
-int znsage_encrypt(struct znsage_chunk *zc)
-{
-	return -ENOPKG;
-}
-
-blk_status_t znsage_decrypt(struct znsage_device *zd, struct bio *bio,
-			    struct bvec_iter iter, u32 nr)
-{
-	return BLK_STS_IOERR;
-}
-
-#endif

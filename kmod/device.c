@@ -44,16 +44,18 @@ static int open_backing(struct znsage_device *zd, const char *path)
 	return err;
 }
 
-static void pages_free(struct page **pages, u32 nr)
+/* Also frees the array, and what znsage_pages_alloc() left after an error. */
+void znsage_pages_free(struct page **pages, u32 nr)
 {
 	u32 i;
 
 	for (i = 0; pages && i < nr; i++)
 		if (pages[i])
 			__free_page(pages[i]);
+	kvfree(pages);
 }
 
-static int pages_alloc(struct page **pages, u32 nr)
+int znsage_pages_alloc(struct page **pages, u32 nr)
 {
 	u32 i;
 
@@ -67,14 +69,12 @@ static int pages_alloc(struct page **pages, u32 nr)
 
 static void chunk_free(struct znsage_chunk *zc)
 {
-	u32 nr_pages = zc->nr_pages_owned;
+	u32 nr = zc->nr_pages_owned;
 
 	znsage_packed_chunk_free(zc);
-	if (zc->core->gc)
-		pages_free(zc->pages, nr_pages);
-	pages_free(zc->encrypted, nr_pages);
-	kvfree(zc->pages);
-	kvfree(zc->encrypted);
+	/* The pages in a chunk of swap-out are the kernel's. */
+	znsage_pages_free(zc->pages, zc->core->gc ? nr : 0);
+	znsage_pages_free(zc->encrypted, nr);
 	kvfree(zc->parents);
 	kvfree(zc->vecs);
 }
@@ -113,7 +113,7 @@ static int chunk_alloc(struct znsage_device *zd, const struct zse_config *cfg,
 	if (!zc->vecs || !zc->pages)
 		return -ENOMEM;
 	if (zc->core->gc)
-		err = pages_alloc(zc->pages, nr);
+		err = znsage_pages_alloc(zc->pages, nr);
 	if (!err && zd->compressor)
 		err = znsage_packed_chunk(zc);
 	if (err || zc->core->gc)
@@ -124,7 +124,7 @@ static int chunk_alloc(struct znsage_device *zd, const struct zse_config *cfg,
 	if (!zd->crypt || zd->compressor)
 		return 0;
 	zc->encrypted = kvcalloc(nr, sizeof(*zc->encrypted), GFP_KERNEL);
-	return zc->encrypted ? pages_alloc(zc->encrypted, nr) : -ENOMEM;
+	return zc->encrypted ? znsage_pages_alloc(zc->encrypted, nr) : -ENOMEM;
 }
 
 static int chunks_alloc(struct znsage_device *zd, const struct zse_config *cfg)
@@ -283,10 +283,9 @@ static struct znsage_device *device_alloc(const char *name,
 		bio_list_init(&zd->pending[i]);
 		init_waitqueue_head(&zd->chunk_wait[i]);
 	}
-	INIT_LIST_HEAD(&zd->gc_retry);
+	INIT_LIST_HEAD(&zd->gc_ready);
 	INIT_LIST_HEAD(&zd->gc_look);
 	INIT_LIST_HEAD(&zd->finish_look);
-	INIT_LIST_HEAD(&zd->gc_scan);
 	INIT_LIST_HEAD(&zd->refused);
 	mutex_init(&zd->check.lock);
 	lockdep_init_map(&zd->check.frozen, "znsage_frozen", &frozen_key, 0);

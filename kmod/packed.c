@@ -34,18 +34,6 @@ u32 znsage_packed_pages(u32 nr, u32 pack)
 	return DIV_ROUND_UP(nr * (pack + 1), pack);
 }
 
-static int pages_alloc(struct page **pages, u32 nr)
-{
-	u32 i;
-
-	for (i = 0; i < nr; i++) {
-		pages[i] = alloc_page(GFP_KERNEL);
-		if (!pages[i])
-			return -ENOMEM;
-	}
-	return 0;
-}
-
 /*
  * Pages of a chunk's buffer. GC's window is as large: it reaches beyond the
  * chunk by the longest record.
@@ -69,7 +57,7 @@ int znsage_packed_chunk(struct znsage_chunk *zc)
 	u32 nr = znsage_packed_buffer(zc);
 
 	zc->packed = kvcalloc(nr, sizeof(*zc->packed), GFP_KERNEL);
-	if (!zc->packed || pages_alloc(zc->packed, nr))
+	if (!zc->packed || znsage_pages_alloc(zc->packed, nr))
 		return -ENOMEM;
 	zc->buffer = vmap(zc->packed, nr, VM_MAP, PAGE_KERNEL);
 	if (!zc->buffer)
@@ -83,15 +71,10 @@ int znsage_packed_chunk(struct znsage_chunk *zc)
 
 void znsage_packed_chunk_free(struct znsage_chunk *zc)
 {
-	u32 i;
-
 	vunmap(zc->buffer);
 	vunmap(zc->window);
 	kvfree(zc->unread);
-	for (i = 0; zc->packed && i < znsage_packed_buffer(zc); i++)
-		if (zc->packed[i])
-			__free_page(zc->packed[i]);
-	kvfree(zc->packed);
+	znsage_pages_free(zc->packed, znsage_packed_buffer(zc));
 }
 
 /*
@@ -163,7 +146,13 @@ static bool window_failed(void *host, u32 at)
 	return test_bit(at / zc->zd->pack, zc->unread);
 }
 
-static void scan(struct znsage_chunk *zc)
+/**
+ * znsage_packed_scan() - go on with a window that GC has read
+ * @zc: chunk
+ *
+ * Context: the worker, which calls zse_next_op() next.
+ */
+void znsage_packed_scan(struct znsage_chunk *zc)
 {
 	const struct zse_window window = {
 		.host = zc,
@@ -186,40 +175,13 @@ static void scan(struct znsage_chunk *zc)
 	zse_gc_read_done(zd->engine, c);
 }
 
-/**
- * znsage_packed_scan() - go on with the windows that GC has read
- * @zd: device
- *
- * Context: the worker, which calls zse_next_op() next.
- */
-void znsage_packed_scan(struct znsage_device *zd)
-{
-	struct znsage_chunk *zc, *next;
-	unsigned long flags;
-	LIST_HEAD(list);
-
-	spin_lock_irqsave(&zd->lock, flags);
-	list_splice_init(&zd->gc_scan, &list);
-	spin_unlock_irqrestore(&zd->lock, flags);
-	list_for_each_entry_safe(zc, next, &list, link) {
-		list_del_init(&zc->link);
-		scan(zc);
-		cond_resched();
-	}
-}
-
 /* ---- swap-in ---- */
 
 /* A read of a record. */
 struct packed_read {
-	struct znsage_device *zd;	/* with a ref */
-	struct bio *bio;		/* its page at @iter gets the page */
-	struct bvec_iter iter;
-	u32 block;
+	struct znsage_swap_in in;
 	u32 len;			/* blocks */
 	struct page *pages;		/* two, from the pool */
-	u64 start;			/* ns */
-	unsigned long ticks;		/* from znsage_io_start() */
 	bool again;			/* read once more, unmerged */
 	struct work_struct work;
 	struct bio io;			/* must be last, for the bio_set */
@@ -230,26 +192,11 @@ const unsigned int znsage_packed_pad = offsetof(struct packed_read, io);
 
 static void read_ended(struct packed_read *rd, blk_status_t status)
 {
-	struct znsage_device *zd = rd->zd;
-	struct bio *bio = rd->bio;
+	struct znsage_swap_in in = rd->in;
 
-	if (READ_ONCE(zd->time_reads))
-		znsage_timed(zd, ZNSAGE_SWAP_IN, ktime_get_ns() - rd->start);
-	if (!status && zse_block_lost(zd->engine, rd->block))
-		status = BLK_STS_IOERR;
-	if (status) {
-		bio->bi_status = status;
-		zse_read_failed(zd->engine, 1);
-	} else {
-		zse_read_worked(zd->engine);
-	}
-	if (zse_read_end(zd->engine, rd->block))
-		znsage_kick(zd);
-	mempool_free(rd->pages, &zd->packed_pages);
-	znsage_io_end(bio, ZNSAGE_PAGE_SECTORS, rd->ticks);
+	mempool_free(rd->pages, &in.zd->packed_pages);
 	bio_put(&rd->io);
-	bio_endio(bio);
-	percpu_ref_put(&zd->ref);
+	znsage_swap_in_end(&in, status);
 }
 
 static void read_submit(struct packed_read *rd);
@@ -257,21 +204,22 @@ static void read_submit(struct packed_read *rd);
 /* Decompress the record into the bio's page, which is whole for swap-in. */
 static blk_status_t unpack(struct packed_read *rd)
 {
-	struct bio_vec bv = bio_iter_iovec(rd->bio, rd->iter);
-	u32 slot = rd->iter.bi_sector / ZNSAGE_PAGE_SECTORS;
-	u32 block = PAGE_SIZE / rd->zd->pack;
+	struct bio_vec bv = bio_iter_iovec(rd->in.bio, rd->in.iter);
+	u32 slot = rd->in.iter.bi_sector / ZNSAGE_PAGE_SECTORS;
+	struct znsage_device *zd = rd->in.zd;
+	u32 block = PAGE_SIZE / zd->pack;
 	int err;
 
 	if (bv.bv_len < PAGE_SIZE)
 		return BLK_STS_NOTSUPP;
-	err = znsage_decompress(rd->zd, page_address(rd->pages) +
-				rd->block % rd->zd->pack * block,
+	err = znsage_decompress(zd, page_address(rd->pages) +
+				rd->in.block % zd->pack * block,
 				rd->len * block, slot, bv.bv_page);
 	flush_dcache_page(bv.bv_page);
 	if (!err)
 		return BLK_STS_OK;
-	pr_err_ratelimited("znsage: %s: what was read for slot %u is not what was written\n",
-			   rd->zd->name, slot);
+	pr_err_ratelimited("znsage: %s: slot %u: bad record (header or checksum)\n",
+			   zd->name, slot);
 	return BLK_STS_IOERR;
 }
 
@@ -293,23 +241,23 @@ static void read_end_io(struct bio *io)
 	struct packed_read *rd = container_of(io, struct packed_read, io);
 
 	INIT_WORK(&rd->work, read_work);
-	queue_work(rd->zd->read_wq, &rd->work);
+	queue_work(rd->in.zd->read_wq, &rd->work);
 }
 
 /* Read the pages of the device in which the record lies. */
 static void read_submit(struct packed_read *rd)
 {
-	u32 pack = rd->zd->pack, first = rd->block % pack;
-	u32 nr = DIV_ROUND_UP(first + rd->len, pack);
-	struct bio *io = &rd->io;
+	struct znsage_device *zd = rd->in.zd;
+	u32 first = rd->in.block % zd->pack;
+	u32 nr = DIV_ROUND_UP(first + rd->len, zd->pack);
+	struct bio *io = &rd->io, *bio = rd->in.bio;
 
 	if (rd->again)
-		bio_reset(io, rd->zd->backing.bdev,
-			  REQ_OP_READ | REQ_NOMERGE);
-	io->bi_opf |= rd->bio->bi_opf & (REQ_SYNC | REQ_RAHEAD | REQ_PRIO);
-	bio_clone_blkg_association(io, rd->bio);
-	io->bi_ioprio = rd->bio->bi_ioprio;
-	io->bi_iter.bi_sector = znsage_block_sector(rd->zd, rd->block);
+		bio_reset(io, zd->backing.bdev, REQ_OP_READ | REQ_NOMERGE);
+	io->bi_opf |= bio->bi_opf & (REQ_SYNC | REQ_RAHEAD | REQ_PRIO);
+	bio_clone_blkg_association(io, bio);
+	io->bi_ioprio = bio->bi_ioprio;
+	io->bi_iter.bi_sector = znsage_block_sector(zd, rd->in.block);
 	io->bi_end_io = read_end_io;
 	__bio_add_page(io, rd->pages, nr * PAGE_SIZE, 0);
 	submit_bio_noacct(io);
@@ -342,15 +290,9 @@ bool znsage_packed_read(struct znsage_device *zd, struct bio *bio,
 		bio_put(io);
 		return false;
 	}
-	percpu_ref_get(&zd->ref);
-	rd->zd = zd;
-	rd->bio = bio;
-	rd->iter = iter;
-	rd->block = run->block;
 	rd->len = run->len;
 	rd->again = false;
-	rd->start = ktime_get_ns();
-	rd->ticks = znsage_io_start(bio, ZNSAGE_PAGE_SECTORS);
+	znsage_swap_in_begin(&rd->in, zd, bio, iter, run->block, 1);
 	read_submit(rd);
 	return true;
 }

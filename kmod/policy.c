@@ -7,42 +7,85 @@
  * RCU grace period, since a policy's functions are called inside RCU sections.
  * Then it puts the old one.
  */
+#include <linux/delay.h>
+#include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
 
 #include "znsage.h"
 
 /*
- * Held to change the policy of any device, and while a BPF policy ends, which
+ * Held to change the policy of any device, and while a loaded policy ends, which
  * changes that of all its devices.
  */
 DEFINE_MUTEX(znsage_policy_lock);
 
+/* Policies that can be chosen or are dead. The lock comes after the one above. */
+static LIST_HEAD(loaded_policies);
+static DEFINE_MUTEX(loaded_lock);
+
+/* NULL if @policy is NULL or built in. */
+static struct znsage_loaded *to_loaded(const struct znsage_policy *policy)
+{
+	if (!policy || policy == zse_builtin_policy(policy->name))
+		return NULL;
+	return container_of(policy, struct znsage_loaded, policy);
+}
+
+/* One that is not dead, by name; or NULL. Under loaded_lock. */
+static struct znsage_loaded *find(const char *name)
+{
+	struct znsage_loaded *p;
+
+	list_for_each_entry(p, &loaded_policies, link)
+		if (!p->dead && !strcmp(p->policy.name, name))
+			return p;
+	return NULL;
+}
+
 /*
- * Find a policy by name and keep it until znsage_policy_put(), or return NULL.
- * Context: sleeps.
+ * Find a policy by name, or return NULL. It is kept in memory until
+ * znsage_policy_put(), but may be dead by then. Context: sleeps.
  */
 const struct znsage_policy *znsage_policy_get(const char *name)
 {
 	const struct znsage_policy *policy = zse_builtin_policy(name);
+	struct znsage_loaded *p;
 
-	return policy ? policy : znsage_bpf_get(name);
+	if (policy)
+		return policy;
+	mutex_lock(&loaded_lock);
+	p = find(name);
+	if (p)
+		refcount_inc(&p->refs);
+	mutex_unlock(&loaded_lock);
+	return p ? &p->policy : NULL;
 }
 
+/* @policy may be NULL. */
 void znsage_policy_put(const struct znsage_policy *policy)
 {
-	znsage_bpf_put(policy);
+	struct znsage_loaded *p = to_loaded(policy);
+
+	if (p && refcount_dec_and_test(&p->refs))
+		p->free(p);
 }
 
 /* The names of all policies, a line each. Returns the length. */
 ssize_t znsage_policy_names(char *buf)
 {
-	const struct znsage_policy *const *p;
+	const struct znsage_policy *const *builtin;
+	const struct znsage_loaded *p;
 	ssize_t len = 0;
 
-	for (p = zse_builtin_policies; *p; p++)
-		len += sysfs_emit_at(buf, len, "%s\n", (*p)->name);
-	return znsage_bpf_names(buf, len);
+	for (builtin = zse_builtin_policies; *builtin; builtin++)
+		len += sysfs_emit_at(buf, len, "%s\n", (*builtin)->name);
+	mutex_lock(&loaded_lock);
+	list_for_each_entry(p, &loaded_policies, link)
+		if (!p->dead)
+			len += sysfs_emit_at(buf, len, "%s\n", p->policy.name);
+	mutex_unlock(&loaded_lock);
+	return len;
 }
 
 /* Some policies only need the CPU; skip the other look-ups for them. */
@@ -58,33 +101,35 @@ static bool looks_at_pages(const struct znsage_policy *policy)
  */
 static int change(struct znsage_device *zd, const struct znsage_policy *policy)
 {
+	struct znsage_loaded *from = to_loaded(zd->policy);
+	struct znsage_loaded *to = to_loaded(policy);
 	const struct znsage_policy *old = zd->policy;
-	void *old_private = zd->policy_private, *private = NULL;
-	int err = znsage_bpf_private(policy, &private);
 
-	if (err)
-		return err;
+	/* It was found by name, and has gone since. */
+	if (to && to->dead)
+		return -ENOENT;
 	if (!zse_prepare(zd->engine, policy))
 		return -ENOMEM;
 	/*
-	 * No function may see the other policy's private data. So the old
-	 * policy's calls end while the device has a policy without any.
+	 * A loaded policy is its functions' private data, and none may see
+	 * another's. So the old policy's calls end while the device has a
+	 * policy without any.
 	 */
-	if (old && (old_private || private)) {
-		zse_set_policy(zd->engine, zse_builtin_policy("cpu"),
-			       old_private);
+	if (old && (from || to)) {
+		zse_set_policy(zd->engine, zse_builtin_policy("cpu"), from);
 		synchronize_rcu();
 	}
-	zse_set_policy(zd->engine, policy, private);
+	zse_set_policy(zd->engine, policy, to);
 	zd->policy = policy;
-	zd->policy_private = private;
 	WRITE_ONCE(zd->isolates, policy->isolates);
 	WRITE_ONCE(zd->wants_owners, looks_at_pages(policy));
 	synchronize_rcu();
 	if (!policy->isolates)
 		znsage_charge_end(zd);
-	znsage_bpf_detach(old, zd);
-	znsage_bpf_attach(policy, zd);
+	if (from)
+		list_del(&zd->policy_user);
+	if (to)
+		list_add(&zd->policy_user, &to->users);
 	znsage_policy_put(old);
 	return 0;
 }
@@ -112,16 +157,6 @@ int znsage_policy_start(struct znsage_device *zd,
 	err = start(zd, policy);
 	mutex_unlock(&znsage_policy_lock);
 	return err;
-}
-
-/*
- * Switch to the default policy. This cannot fail after a BPF policy, whose start
- * allocated what the default needs. Under znsage_policy_lock.
- */
-void znsage_policy_default(struct znsage_device *zd)
-{
-	change(zd, zse_builtin_policy(ZNSAGE_DEFAULT_POLICY));
-	znsage_kick(zd);
 }
 
 /**
@@ -164,4 +199,98 @@ int znsage_policy_switch(struct znsage_device *zd, const char *name)
 	else
 		znsage_kick(zd);
 	return err;
+}
+
+/* ---- policies that come and go ---- */
+
+#ifdef ZNSAGE_DEBUG
+static bool hold_end;
+module_param(hold_end, bool, 0600);
+MODULE_PARM_DESC(hold_end, "a loaded policy that ends waits while this is set");
+
+static void test_hold(void)
+{
+	while (READ_ONCE(hold_end))
+		msleep(20);
+}
+#else
+static void test_hold(void)
+{
+}
+#endif
+
+/**
+ * znsage_policy_add() - make a policy known under its name
+ * @p: policy; the caller has its first reference
+ *
+ * Context: sleeps. Return: 0, or -EEXIST if the name is taken.
+ */
+int znsage_policy_add(struct znsage_loaded *p)
+{
+	int err = 0;
+
+	refcount_set(&p->refs, 1);
+	INIT_LIST_HEAD(&p->users);
+	mutex_lock(&loaded_lock);
+	if (zse_builtin_policy(p->policy.name) || find(p->policy.name))
+		err = -EEXIST;
+	else
+		list_add_tail(&p->link, &loaded_policies);
+	mutex_unlock(&loaded_lock);
+	return err;
+}
+
+/*
+ * Give all devices that use @p the default policy. That cannot fail, since the
+ * start of @p allocated what the default needs. Under znsage_policy_lock.
+ */
+static void end(struct znsage_loaded *p, const char *why)
+{
+	struct znsage_device *zd, *next;
+
+	if (p->dead)
+		return;
+	mutex_lock(&loaded_lock);
+	p->dead = true;
+	mutex_unlock(&loaded_lock);
+	list_for_each_entry_safe(zd, next, &p->users, policy_user) {
+		test_hold();
+		change(zd, zse_builtin_policy(ZNSAGE_DEFAULT_POLICY));
+		znsage_kick(zd);
+		snprintf(zd->ejected, sizeof(zd->ejected), "%s: %s",
+			 p->policy.name, why);
+	}
+}
+
+/* Let no device use @p any more; @why is for policy_ejected. Context: sleeps. */
+void znsage_policy_eject(struct znsage_loaded *p, const char *why)
+{
+	mutex_lock(&znsage_policy_lock);
+	end(p, why);
+	mutex_unlock(&znsage_policy_lock);
+}
+
+/**
+ * znsage_policy_remove() - forget a policy
+ * @key: of it
+ *
+ * Context: sleeps.
+ * Return: the policy, none of whose functions runs any more; or NULL.
+ */
+struct znsage_loaded *znsage_policy_remove(const void *key)
+{
+	struct znsage_loaded *p, *found = NULL;
+
+	mutex_lock(&znsage_policy_lock);
+	mutex_lock(&loaded_lock);
+	list_for_each_entry(p, &loaded_policies, link)
+		if (p->key == key)
+			found = p;
+	if (found)
+		list_del(&found->link);
+	mutex_unlock(&loaded_lock);
+	if (found)
+		end(found, "unloaded");
+	mutex_unlock(&znsage_policy_lock);
+	return found;
 }

@@ -24,13 +24,7 @@
 
 /* A read of a run of blocks. */
 struct znsage_read {
-	struct znsage_device *zd;	/* with a ref */
-	struct bio *bio;		/* ended when the read is */
-	u32 block;			/* the first */
-	u32 nr;
-	u64 start;			/* ns; 0: not timed */
-	unsigned long ticks;		/* from znsage_io_start() */
-	struct bvec_iter iter;		/* the run's pages and slots in @bio */
+	struct znsage_swap_in in;
 	blk_status_t failed;		/* error of the first try, if any */
 	struct work_struct work;	/* reads again, or decrypts */
 	struct bio clone;		/* must be last, for the bio_set */
@@ -39,65 +33,91 @@ struct znsage_read {
 /* For bioset_init(): bytes in front of the clones of read_bios. */
 const unsigned int znsage_read_pad = offsetof(struct znsage_read, clone);
 
-/*
+/**
+ * znsage_swap_in_begin() - begin a read of the device
+ * @in:	   filled in
+ * @zd:	   device
+ * @bio:   a reference of it ends with the read
+ * @iter:  where the pages are in it
+ * @block: first block; the caller is a reader of its zone
+ * @nr:	   pages
+ *
  * Every read is timed, since people look for the rare slow ones. Where the
  * clock is slow (no TSC), time_reads turns this off.
+ *
+ * Context: any.
  */
-static u64 time_begin(struct znsage_device *zd)
+void znsage_swap_in_begin(struct znsage_swap_in *in, struct znsage_device *zd,
+			  struct bio *bio, struct bvec_iter iter, u32 block,
+			  u32 nr)
 {
+	percpu_ref_get(&zd->ref);
+	*in = (struct znsage_swap_in) {
+		.zd = zd,
+		.bio = bio,
+		.iter = iter,
+		.block = block,
+		.nr = nr,
+		.ticks = znsage_io_start(bio, nr * ZNSAGE_PAGE_SECTORS),
+	};
 	if (READ_ONCE(zd->time_reads) || trace_znsage_swap_in_end_enabled())
-		return ktime_get_ns();
-	return 0;
+		in->start = ktime_get_ns();
 }
 
-static void time_end(const struct znsage_read *rd, blk_status_t status)
+static void swap_in_timed(const struct znsage_swap_in *in, blk_status_t status)
 {
-	struct znsage_device *zd = rd->zd;
-	u64 ns;
+	struct znsage_device *zd = in->zd;
+	u64 ns = ktime_get_ns() - in->start;
 
-	if (!rd->start)
-		return;
-	ns = ktime_get_ns() - rd->start;
 	if (READ_ONCE(zd->time_reads))
 		znsage_timed(zd, ZNSAGE_SWAP_IN, ns);
-	if (trace_znsage_swap_in_end_enabled())
-		trace_znsage_swap_in_end(zd->index, rd->iter.bi_sector /
-					 ZNSAGE_PAGE_SECTORS, rd->nr,
-					 blk_status_to_errno(status),
-					 div_u64(ns, NSEC_PER_USEC));
+	trace_znsage_swap_in_end(zd->index, in->iter.bi_sector /
+				 ZNSAGE_PAGE_SECTORS, in->nr,
+				 blk_status_to_errno(status),
+				 div_u64(ns, NSEC_PER_USEC));
+}
+
+/* A read has ended. Context: any. */
+void znsage_swap_in_end(const struct znsage_swap_in *in, blk_status_t status)
+{
+	struct znsage_device *zd = in->zd;
+	struct bio *bio = in->bio;
+
+	if (in->start)
+		swap_in_timed(in, status);
+	if (!status && zse_block_lost(zd->engine, in->block))
+		status = BLK_STS_IOERR;
+	if (status) {
+		bio->bi_status = status;
+		zse_read_failed(zd->engine, in->nr);
+	} else {
+		zse_read_worked(zd->engine);
+	}
+	if (zse_read_end(zd->engine, in->block))
+		znsage_kick(zd);
+	znsage_io_end(bio, in->nr * ZNSAGE_PAGE_SECTORS, in->ticks);
+	bio_endio(bio);
+	percpu_ref_put(&zd->ref);
 }
 
 static void run_ended(struct znsage_read *rd, blk_status_t status)
 {
-	struct znsage_device *zd = rd->zd;
-	struct bio *bio = rd->bio;
+	struct znsage_swap_in in = rd->in;
 
-	time_end(rd, status);
-	if (!status && zse_block_lost(zd->engine, rd->block))
-		status = BLK_STS_IOERR;
-	if (status) {
-		bio->bi_status = status;
-		zse_read_failed(zd->engine, rd->nr);
-	} else {
-		zse_read_worked(zd->engine);
-	}
-	if (zse_read_end(zd->engine, rd->block))
-		znsage_kick(zd);
-	znsage_io_end(bio, rd->nr * ZNSAGE_PAGE_SECTORS, rd->ticks);
 	bio_put(&rd->clone);
-	bio_endio(bio);
-	percpu_ref_put(&zd->ref);
+	znsage_swap_in_end(&in, status);
 }
 
 static void clone_submit(struct znsage_read *rd)
 {
 	struct bio *clone = &rd->clone;
 
-	clone->bi_iter = rd->iter;
-	clone->bi_iter.bi_size = rd->nr * PAGE_SIZE;
-	clone->bi_iter.bi_sector = znsage_block_sector(rd->zd, rd->block);
-	trace_block_bio_remap(clone, disk_devt(rd->zd->disk),
-			      rd->iter.bi_sector);
+	clone->bi_iter = rd->in.iter;
+	clone->bi_iter.bi_size = rd->in.nr * PAGE_SIZE;
+	clone->bi_iter.bi_sector = znsage_block_sector(rd->in.zd,
+						       rd->in.block);
+	trace_block_bio_remap(clone, disk_devt(rd->in.zd->disk),
+			      rd->in.iter.bi_sector);
 	submit_bio_noacct(clone);
 }
 
@@ -111,10 +131,10 @@ static void retry_work(struct work_struct *work)
 	struct bio *clone = &rd->clone;
 	bio_end_io_t *end_io = clone->bi_end_io;
 
-	bio_reset(clone, rd->zd->backing.bdev, clone->bi_opf | REQ_NOMERGE);
+	bio_reset(clone, rd->in.zd->backing.bdev, clone->bi_opf | REQ_NOMERGE);
 	bio_set_flag(clone, BIO_CLONED);
-	bio_clone_blkg_association(clone, rd->bio);
-	clone->bi_ioprio = rd->bio->bi_ioprio;
+	bio_clone_blkg_association(clone, rd->in.bio);
+	clone->bi_ioprio = rd->in.bio->bi_ioprio;
 	clone->bi_end_io = end_io;
 	clone_submit(rd);
 }
@@ -123,7 +143,7 @@ static void decrypt_work(struct work_struct *work)
 {
 	struct znsage_read *rd = container_of(work, struct znsage_read, work);
 
-	run_ended(rd, znsage_decrypt(rd->zd, rd->bio, rd->iter, rd->nr));
+	run_ended(rd, znsage_decrypt(&rd->in));
 }
 
 /* May another read in the same merged request have caused this error? */
@@ -141,12 +161,12 @@ static void clone_end_io(struct bio *clone)
 	if (!rd->failed && may_be_neighbour(status)) {
 		rd->failed = status;
 		INIT_WORK(&rd->work, retry_work);
-		queue_work(rd->zd->read_wq, &rd->work);
-	} else if (status || !rd->zd->crypt) {
+		queue_work(rd->in.zd->read_wq, &rd->work);
+	} else if (status || !rd->in.zd->crypt) {
 		run_ended(rd, status);
 	} else {
 		INIT_WORK(&rd->work, decrypt_work);
-		queue_work(rd->zd->read_wq, &rd->work);
+		queue_work(rd->in.zd->read_wq, &rd->work);
 	}
 }
 
@@ -186,16 +206,9 @@ static void submit_run(struct znsage_device *zd, struct bio *bio,
 					    &zd->read_bios);
 	struct znsage_read *rd = container_of(clone, struct znsage_read, clone);
 
-	note_pages(zd, bio, run);
-	percpu_ref_get(&zd->ref);
-	rd->zd = zd;
-	rd->bio = bio;
-	rd->block = run->blocks.block;
-	rd->nr = run->blocks.nr;
-	rd->iter = run->iter;
 	rd->failed = BLK_STS_OK;
-	rd->start = time_begin(zd);
-	rd->ticks = znsage_io_start(bio, rd->nr * ZNSAGE_PAGE_SECTORS);
+	znsage_swap_in_begin(&rd->in, zd, bio, run->iter, run->blocks.block,
+			     run->blocks.nr);
 	clone->bi_end_io = clone_end_io;
 	clone_submit(rd);
 }
@@ -284,12 +297,43 @@ static bool read_packed(struct znsage_device *zd, struct bio *bio,
 			const struct run *run, bool wait, bool *kick)
 {
 	bio_inc_remaining(bio);
-	note_pages(zd, bio, run);
 	if (znsage_packed_read(zd, bio, run->iter, &run->blocks, wait))
 		return true;
 	*kick |= zse_read_end(zd->engine, run->blocks.block);
 	read_later(zd, bio, &run->iter);
 	return false;
+}
+
+/* Read blocks of the device. Returns false if nothing of @bio is left to do. */
+static bool read_blocks(struct znsage_device *zd, struct bio *bio,
+			const struct run *run, bool wait, bool *kick)
+{
+	bool last = run->blocks.nr * PAGE_SIZE == run->iter.bi_size;
+
+	note_pages(zd, bio, run);
+	if (zd->compressor)
+		return read_packed(zd, bio, run, wait, kick);
+	if (!last)
+		bio_inc_remaining(bio);
+	submit_run(zd, bio, run);
+	return !last;
+}
+
+/*
+ * Read a page that is not on the device, or lost. Returns false if it is to be
+ * looked up again.
+ */
+static bool read_page(struct znsage_device *zd, struct bio *bio,
+		      const struct run *run, enum zse_read what)
+{
+	if (what == ZSE_READ_BUSY && !copy_written(zd, bio, run))
+		return false;
+	if (what == ZSE_READ_FILLED)
+		fill_page_at(bio, run->iter, run->blocks.word);
+	if (what == ZSE_READ_LOST)
+		bio->bi_status = BLK_STS_IOERR;
+	znsage_io_now(bio);
+	return true;
 }
 
 /**
@@ -319,8 +363,8 @@ void znsage_read_on(struct znsage_device *zd, struct bio *bio, bool wait)
 	bool kick = false;
 
 	while (run.iter.bi_size) {
-		u32 slot = run.iter.bi_sector / ZNSAGE_PAGE_SECTORS;
-		u32 max = run.iter.bi_size / PAGE_SIZE, nr = 1;
+		u32 slot = run.iter.bi_sector / ZNSAGE_PAGE_SECTORS, nr = 1;
+		u32 max = zd->compressor ? 1 : run.iter.bi_size / PAGE_SIZE;
 		enum zse_read what;
 
 		if (!slot) {
@@ -329,38 +373,15 @@ void znsage_read_on(struct znsage_device *zd, struct bio *bio, bool wait)
 			bio_advance_iter(bio, &run.iter, PAGE_SIZE);
 			continue;
 		}
-		if (zd->compressor)
-			max = 1;
 		what = zse_read_begin(zd->engine, slot, max, &run.blocks,
 				      &kick);
-		switch (what) {
-		case ZSE_READ_BLOCK:
+		if (what == ZSE_READ_BLOCK) {
 			nr = run.blocks.nr;
-			if (zd->compressor) {
-				if (read_packed(zd, bio, &run, wait, &kick))
-					break;
+			if (!read_blocks(zd, bio, &run, wait, &kick))
 				goto out;
-			}
-			if (nr == max) {
-				submit_run(zd, bio, &run);
-				goto out;
-			}
-			bio_inc_remaining(bio);
-			submit_run(zd, bio, &run);
-			break;
-		case ZSE_READ_FILLED:
-			fill_page_at(bio, run.iter, run.blocks.word);
-			break;
-		case ZSE_READ_LOST:
-			bio->bi_status = BLK_STS_IOERR;
-			break;
-		case ZSE_READ_BUSY:
-			if (!copy_written(zd, bio, &run))
-				continue;
-			break;
+		} else if (!read_page(zd, bio, &run, what)) {
+			continue;
 		}
-		if (what != ZSE_READ_BLOCK)
-			znsage_io_now(bio);
 		bio_advance_iter(bio, &run.iter, nr * PAGE_SIZE);
 	}
 	bio_endio(bio);

@@ -64,29 +64,6 @@ TRACE_EVENT(znsage_swap_in_end,
 		  __entry->slot, __entry->nr, __entry->error, __entry->us)
 );
 
-/*
- * A policy placed pages, from a slot on, in a stream. key is the last key that
- * got the stream.
- */
-TRACE_EVENT(znsage_place,
-	TP_PROTO(int disk, u32 slot, u32 stream, u64 key),
-	TP_ARGS(disk, slot, stream, key),
-	TP_STRUCT__entry(
-		__field(int, disk)
-		__field(u32, slot)
-		__field(u32, stream)
-		__field(u64, key)
-	),
-	TP_fast_assign(
-		__entry->disk = disk;
-		__entry->slot = slot;
-		__entry->stream = stream;
-		__entry->key = key;
-	),
-	TP_printk("disk=%d slot=%u stream=%u key=0x%llx", __entry->disk,
-		  __entry->slot, __entry->stream, __entry->key)
-);
-
 /* A task that swaps out begins to wait for a chunk, or has waited ns. */
 TRACE_EVENT(znsage_wait,
 	TP_PROTO(int disk, bool begin, u64 ns),
@@ -103,29 +80,6 @@ TRACE_EVENT(znsage_wait,
 	),
 	TP_printk("disk=%d begin=%d ns=%llu", __entry->disk, __entry->begin,
 		  __entry->ns)
-);
-
-/*
- * A chunk of swap-out begins to wait for a zone, or gets one after ns. A chunk
- * whose append failed, or that filled its zone, waits without a begin event.
- */
-TRACE_EVENT(znsage_stall,
-	TP_PROTO(int disk, u32 chunk, bool begin, u64 ns),
-	TP_ARGS(disk, chunk, begin, ns),
-	TP_STRUCT__entry(
-		__field(int, disk)
-		__field(u32, chunk)
-		__field(bool, begin)
-		__field(u64, ns)
-	),
-	TP_fast_assign(
-		__entry->disk = disk;
-		__entry->chunk = chunk;
-		__entry->begin = begin;
-		__entry->ns = ns;
-	),
-	TP_printk("disk=%d chunk=%u begin=%d ns=%llu", __entry->disk,
-		  __entry->chunk, __entry->begin, __entry->ns)
 );
 
 /* An append goes to the device: nr pages and padding. */

@@ -104,7 +104,7 @@ static void look_for_gc(struct znsage_device *zd)
 			set_bit(zone, zd->looked);
 		}
 		spin_lock_irq(&zd->lock);
-		list_move_tail(&zc->link, &zd->gc_retry);
+		list_move_tail(&zc->link, &zd->gc_ready);
 		spin_unlock_irq(&zd->lock);
 		znsage_kick(zd);
 	}
@@ -143,13 +143,13 @@ static void gc_read_put(struct znsage_chunk *zc)
 
 	if (!atomic_dec_and_test(&zc->reads))
 		return;
-	if ((zc->failed && !zc->single) || zc->packed) {
-		spin_lock_irqsave(&zd->lock, flags);
-		list_add_tail(&zc->link, zc->failed && !zc->single ?
-					 &zd->gc_retry : &zd->gc_scan);
-		spin_unlock_irqrestore(&zd->lock, flags);
-	} else {
+	zc->is_read = !zc->failed || zc->single;
+	if (zc->is_read && !zc->packed) {
 		zse_gc_read_done(zd->engine, zc->core);
+	} else {
+		spin_lock_irqsave(&zd->lock, flags);
+		list_add_tail(&zc->link, &zd->gc_ready);
+		spin_unlock_irqrestore(&zd->lock, flags);
 	}
 	znsage_kick(zd);
 }
@@ -199,12 +199,12 @@ static u32 gc_read_span(const struct znsage_chunk *zc, u32 first, u32 *pages)
 	return i - first;
 }
 
-static void gc_read_bio(struct znsage_chunk *zc, u32 first, u32 nr, u32 pages)
+/* A bio that is to read @pages from @block on, for entry or page @first. */
+static struct worker_bio *read_bio(struct znsage_chunk *zc, u32 first,
+				   u32 block, u32 pages)
 {
 	struct znsage_device *zd = zc->zd;
-	const struct zse_entry *entry = &zc->core->entries[first];
 	struct worker_bio *wb = worker_bio_alloc(zd, pages, REQ_OP_READ);
-	u32 block = entry->expect, i;
 
 	znsage_victim_begin(zd, zse_block_zone(zd->engine, block));
 	wb->zc = zc;
@@ -214,37 +214,40 @@ static void gc_read_bio(struct znsage_chunk *zc, u32 first, u32 nr, u32 pages)
 	/* One bad block would fail all of a merged request. */
 	if (zc->single)
 		wb->bio.bi_opf |= REQ_NOMERGE;
+	return wb;
+}
+
+static void read_submit(struct worker_bio *wb)
+{
+	atomic_inc(&wb->zc->reads);
+	znsage_charge(wb->zc, &wb->bio);
+	submit_bio_noacct(&wb->bio);
+}
+
+static void gc_read_bio(struct znsage_chunk *zc, u32 first, u32 nr, u32 pages)
+{
+	const struct zse_entry *entry = &zc->core->entries[first];
+	u32 block = entry->expect, i;
+	struct worker_bio *wb = read_bio(zc, first, block, pages);
+
 	for (i = 0; i < nr; i++, block++) {
 		for (; block < entry[i].expect; block++)
-			__bio_add_page(&wb->bio, zd->junk, PAGE_SIZE, 0);
+			__bio_add_page(&wb->bio, zc->zd->junk, PAGE_SIZE, 0);
 		__bio_add_page(&wb->bio, zc->pages[entry[i].page], PAGE_SIZE,
 			       0);
 	}
-	atomic_inc(&zc->reads);
-	znsage_charge(zc, &wb->bio);
-	submit_bio_noacct(&wb->bio);
+	read_submit(wb);
 }
 
 /* Read pages [@first, @first + @nr) of a window of packed pages. */
 static void window_read_bio(struct znsage_chunk *zc, u32 first, u32 nr)
 {
-	struct znsage_device *zd = zc->zd;
-	struct worker_bio *wb = worker_bio_alloc(zd, nr, REQ_OP_READ);
-	u32 block = zc->core->low, i;
+	u32 block = zc->core->low + first * zc->zd->pack, i;
+	struct worker_bio *wb = read_bio(zc, first, block, nr);
 
-	znsage_victim_begin(zd, zse_block_zone(zd->engine, block));
-	wb->zc = zc;
-	wb->first = first;
-	wb->bio.bi_iter.bi_sector = znsage_block_sector(zd, block) +
-				    first * ZNSAGE_PAGE_SECTORS;
-	wb->bio.bi_end_io = gc_read_end_io;
-	if (zc->single)
-		wb->bio.bi_opf |= REQ_NOMERGE;
 	for (i = first; i < first + nr; i++)
 		__bio_add_page(&wb->bio, zc->pages[i], PAGE_SIZE, 0);
-	atomic_inc(&zc->reads);
-	znsage_charge(zc, &wb->bio);
-	submit_bio_noacct(&wb->bio);
+	read_submit(wb);
 }
 
 static void window_read(struct znsage_chunk *zc)
@@ -274,17 +277,23 @@ static void gc_read(struct znsage_chunk *zc, bool single)
 	gc_read_put(zc);
 }
 
-static void gc_read_retry(struct znsage_device *zd)
+/* Go on with the chunks that the worker is to read, or whose window was read. */
+static void gc_go_on(struct znsage_device *zd)
 {
 	struct znsage_chunk *zc, *next;
 	unsigned long flags;
 	LIST_HEAD(list);
 
 	spin_lock_irqsave(&zd->lock, flags);
-	list_splice_init(&zd->gc_retry, &list);
+	list_splice_init(&zd->gc_ready, &list);
 	spin_unlock_irqrestore(&zd->lock, flags);
-	list_for_each_entry_safe(zc, next, &list, link)
-		gc_read(zc, zc->failed);
+	list_for_each_entry_safe(zc, next, &list, link) {
+		if (zc->is_read)
+			znsage_packed_scan(zc);
+		else
+			gc_read(zc, zc->failed);
+		cond_resched();
+	}
 }
 
 /* Do a ZSE_OP_READ, perhaps after a look at its zones. */
@@ -298,6 +307,7 @@ static void gc_read_first(struct znsage_chunk *zc)
 		return;
 	}
 	zc->failed = false;
+	zc->is_read = false;
 	spin_lock_irq(&zd->lock);
 	list_add_tail(&zc->link, &zd->gc_look);
 	spin_unlock_irq(&zd->lock);
@@ -403,13 +413,10 @@ static void fail_chunk(struct znsage_device *zd, const struct zse_op *op)
 static void append(struct znsage_device *zd, const struct zse_op *op)
 {
 	struct znsage_chunk *zc = op->chunk->priv;
-	u64 ns;
 
-	if (!zc->core->gc) {
-		ns = ktime_get_ns() - zc->since;
-		atomic64_add(ns, &zd->stall_ns[zc->core->stream]);
-		trace_znsage_stall(zd->index, zc->core->id, false, ns);
-	}
+	if (!zc->core->gc)
+		atomic64_add(ktime_get_ns() - zc->since,
+			     &zd->stall_ns[zc->core->stream]);
 	znsage_append(zd, op);
 }
 
@@ -449,8 +456,7 @@ void znsage_work(struct work_struct *work)
 	u32 done;
 
 	do {
-		gc_read_retry(zd);
-		znsage_packed_scan(zd);
+		gc_go_on(zd);
 		znsage_write_pending(zd);
 		znsage_write_flush(zd);
 		znsage_append_limit(zd);

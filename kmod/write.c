@@ -46,6 +46,7 @@ static void chunk_go(struct znsage_device *zd, struct zse_chunk *c)
 	struct znsage_chunk *zc = c->priv;
 	blk_status_t status = BLK_STS_OK;
 	struct zse_op op;
+	bool started;
 
 	if (zc->encrypted && znsage_encrypt(zc))
 		status = BLK_STS_IOERR;
@@ -58,13 +59,10 @@ static void chunk_go(struct znsage_device *zd, struct zse_chunk *c)
 	zc->since = ktime_get_ns();
 	atomic_set(&zc->holds, 1);
 	znsage_append_limit(zd);
-	if (zse_append_start(zd->engine, c, &op, zc->since)) {
+	started = zse_append_start(zd->engine, c, &op, zc->since);
+	if (started)
 		znsage_append(zd, &op);
-	} else {
-		trace_znsage_stall(zd->index, c->id, true, 0);
-		znsage_kick(zd);
-	}
-	if (zse_gc_due(zd->engine))
+	if (!started || zse_gc_due(zd->engine))
 		znsage_kick(zd);
 }
 
@@ -262,17 +260,6 @@ static u32 place(struct znsage_device *zd, struct bio *bio, u32 cpu, u8 *past)
 	return zse_place(zd->engine, &owner);
 }
 
-static void trace_place(struct znsage_device *zd, const struct bio *bio,
-			u32 stream)
-{
-	struct zse_stream_info si;
-
-	if (trace_znsage_place_enabled() &&
-	    zse_get_stream(zd->engine, stream, &si))
-		trace_znsage_place(zd->index, bio->bi_iter.bi_sector /
-				   ZNSAGE_PAGE_SECTORS, stream, si.key);
-}
-
 /* How much of a bio was written. */
 enum written {
 	ALL,		/* all; the bio may have been freed */
@@ -287,7 +274,6 @@ static enum written write_head(struct znsage_device *zd, struct bio *bio,
 	struct bvec_iter iter = bio->bi_iter;
 	u32 rest = iter.bi_size - head_bytes(zd, bio);
 
-	trace_place(zd, bio, stream);
 	while (iter.bi_size > rest) {
 		struct zse_chunk *c;
 		bool first;

@@ -22,8 +22,7 @@
  *	policy.c	policies by name; changing a device's policy
  *	bpf.c		policies in BPF
  *	bpf_calls.c	... and their calls
- *	owner.c		which cgroup a page belongs to
- *	frames.c	a table of page frames: the last life of each one's page
+ *	owner.c		what policies get to know of a page
  *	worker.c	deferred work; GC reads, resets, finishes
  *	events.c	what the engine tells of zones; a look at one
  *	sysfs.c		statistics and settings of a running device
@@ -132,7 +131,7 @@ struct znsage_chunk {
 	u32 from, nr_pages;	/* of @packed; pages in it, or in GC's window */
 	u64 since;	/* ns: when its wait, GC read or GC append began */
 	u64 refused;	/* ns: when the append was first refused, or 0 */
-	struct list_head link;	/* on refused, or gc_retry */
+	struct list_head link;	/* on refused, gc_look or gc_ready */
 
 	/* Chunks of swap-out. */
 	unsigned long ticks;		/* of the first page; znsage_io_end() */
@@ -152,14 +151,37 @@ struct znsage_chunk {
 	atomic_t reads;			/* bios in flight */
 	bool single;			/* read block by block after an error */
 	bool failed;			/* a read failed */
+	bool is_read;			/* ... or none is to be repeated */
 	void *window;		/* @pages as they are mapped, if packed */
 	unsigned long *unread;		/* bitmap of these: a read failed */
+};
+
+/* A read of the device for swap-in. */
+struct znsage_swap_in {
+	struct znsage_device *zd;	/* with a ref */
+	struct bio *bio;		/* a reference of it ends with the read */
+	struct bvec_iter iter;		/* the pages and slots in @bio */
+	u32 block;			/* the first */
+	u32 nr;				/* pages */
+	u64 start;			/* ns; 0: not timed */
+	unsigned long ticks;		/* from znsage_io_start() */
 };
 
 /* Who pays for a stream's I/O; see append.c. */
 struct znsage_payer {
 	struct cgroup_subsys_state *css; /* block cgroup, with a ref, or NULL */
 	u64 key;			/* of its pages */
+};
+
+/* A policy that comes and goes; see policy.c. */
+struct znsage_loaded {
+	struct znsage_policy policy;
+	const void *key;		/* for znsage_policy_remove() */
+	refcount_t refs;
+	struct list_head link;		/* on loaded_policies; under loaded_lock */
+	struct list_head users;		/* devices; under znsage_policy_lock */
+	bool dead;			/* ejected or gone; under both locks */
+	void (*free)(struct znsage_loaded *p);
 };
 
 /* What the last check of the maps found. */
@@ -245,18 +267,16 @@ struct znsage_device {
 
 	/* Under znsage_policy_lock. */
 	const struct znsage_policy *policy;	/* held */
-	void *policy_private;
-	struct list_head bpf_user;	/* on the list of a policy in BPF */
-	char ejected[128];	/* why the last policy in BPF ended, or empty */
+	struct list_head policy_user;	/* on the list of a loaded policy */
+	char ejected[128];	/* why the last loaded policy ended, or empty */
 	bool wants_owners;		/* the policy looks at pages' owners */
 	bool isolates;			/* the policy isolates streams */
 
 	spinlock_t lock;		/* guards these: */
 	struct bio_list pending[ZSE_MAX_STREAMS]; /* found no chunk */
-	struct list_head gc_retry;	/* chunks to read, or to read again */
+	struct list_head gc_ready;	/* chunks for gc_go_on() */
 	struct list_head gc_look;	/* chunks whose zones are looked at */
 	struct list_head finish_look;	/* zones to finish, likewise */
-	struct list_head gc_scan;	/* chunks whose window has been read */
 	struct list_head refused;	/* chunks to append again */
 	u64 starved;			/* streams with pending bios */
 	struct znsage_payer payers[ZSE_MAX_STREAMS];
@@ -287,6 +307,8 @@ struct znsage_device *znsage_attach(const char *name,
 				    const struct znsage_settings *set);
 int znsage_detach(struct znsage_device *zd);
 void znsage_quiesce(struct znsage_device *zd);
+int znsage_pages_alloc(struct page **pages, u32 nr);
+void znsage_pages_free(struct page **pages, u32 nr);
 
 /* policy.c */
 extern struct mutex znsage_policy_lock;
@@ -297,32 +319,21 @@ int znsage_policy_start(struct znsage_device *zd,
 			const struct znsage_policy *policy);
 int znsage_policy_switch(struct znsage_device *zd, const char *name);
 void znsage_policy_end(struct znsage_device *zd);
-void znsage_policy_default(struct znsage_device *zd);
+int znsage_policy_add(struct znsage_loaded *p);
+void znsage_policy_eject(struct znsage_loaded *p, const char *why);
+struct znsage_loaded *znsage_policy_remove(const void *key);
 
 /* bpf.c */
 void znsage_bpf_init(void);
 const char *znsage_bpf_missing(void);
-const struct znsage_policy *znsage_bpf_get(const char *name);
-void znsage_bpf_put(const struct znsage_policy *policy);
-ssize_t znsage_bpf_names(char *buf, ssize_t len);
-int znsage_bpf_private(const struct znsage_policy *policy, void **private);
-void znsage_bpf_attach(const struct znsage_policy *policy,
-		       struct znsage_device *zd);
-void znsage_bpf_detach(const struct znsage_policy *policy,
-		       struct znsage_device *zd);
 
 /* owner.c */
-u64 znsage_cgroup_of(struct folio *folio);
 u8 znsage_page_owner(struct znsage_device *zd, struct page *page, u32 cpu,
 		     struct znsage_page *owner);
-
-/* frames.c */
 void znsage_frames_alloc(struct znsage_device *zd);
 void znsage_frames_free(struct znsage_device *zd);
 void znsage_frames_note(struct znsage_device *zd, struct page *page, u32 slot,
 			u32 block);
-u8 znsage_frames_recall(struct znsage_device *zd, struct page *page,
-			struct znsage_page *owner);
 void znsage_frames_forget(struct znsage_device *zd, struct page *page);
 
 /* disk.c */
@@ -364,8 +375,7 @@ void znsage_crypt_end(struct znsage_device *zd);
 int znsage_crypt_bytes(struct znsage_device *zd, void *data, u32 bytes,
 		       u32 slot, bool encrypt);
 int znsage_encrypt(struct znsage_chunk *zc);
-blk_status_t znsage_decrypt(struct znsage_device *zd, struct bio *bio,
-			    struct bvec_iter iter, u32 nr);
+blk_status_t znsage_decrypt(const struct znsage_swap_in *in);
 
 /* compress.c */
 int znsage_compress_start(struct znsage_device *zd, enum znsage_compress how);
@@ -390,10 +400,14 @@ bool znsage_packed_read(struct znsage_device *zd, struct bio *bio,
 			struct bvec_iter iter, const struct zse_run *run,
 			bool wait);
 void znsage_packed_read_later(struct znsage_device *zd, struct bio *bio);
-void znsage_packed_scan(struct znsage_device *zd);
+void znsage_packed_scan(struct znsage_chunk *zc);
 
 /* read.c */
 extern const unsigned int znsage_read_pad;
+void znsage_swap_in_begin(struct znsage_swap_in *in, struct znsage_device *zd,
+			  struct bio *bio, struct bvec_iter iter, u32 block,
+			  u32 nr);
+void znsage_swap_in_end(const struct znsage_swap_in *in, blk_status_t status);
 void znsage_read(struct znsage_device *zd, struct bio *bio);
 void znsage_read_on(struct znsage_device *zd, struct bio *bio, bool wait);
 

@@ -82,13 +82,8 @@ impl Device {
 
     /// What tells most of its condition, for the message of a failed test.
     pub fn condition(&self) -> String {
-        const FILES: [&str; 5] = [
-            "write_window",
-            "live_blocks",
-            "read_errors",
-            "write_errors",
-            "stalls",
-        ];
+        const FILES: [&str; 5] =
+            ["write_window", "live_blocks", "read_errors", "write_errors", "stalls"];
         let show = |file| {
             let text = guest::read(&self.attribute(file)).unwrap_or_else(|e| e);
             format!("{file}: {}", text.replace('\n', ", "))

@@ -21,15 +21,8 @@ const MIB: usize = 1 << 20;
 const WRITERS: u64 = 3;
 const WRITES: usize = 4000;
 /// Of an attached device; 0644 in sysfs.
-const SETTINGS: [&str; 7] = [
-    "policy",
-    "victim",
-    "gc_low",
-    "gc_high",
-    "pace",
-    "deadline_us",
-    "time_reads",
-];
+const SETTINGS: [&str; 7] =
+    ["policy", "victim", "gc_low", "gc_high", "pace", "deadline_us", "time_reads"];
 /// Of an item in configfs.
 const ITEM: [&str; 15] = [
     "backing",

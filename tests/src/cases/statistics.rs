@@ -158,7 +158,6 @@ fn events_come(_: &mut Log) -> Outcome {
         ("znsage_swap_in", "slot="),
         ("znsage_swap_in_end", "error=0"),
         ("znsage_slot_free", "nr="),
-        ("znsage_place", "stream="),
         ("znsage_chunk_submit", "padding="),
         ("znsage_chunk_complete", "error=0"),
         ("znsage_gc_start", "capacity="),
@@ -167,9 +166,8 @@ fn events_come(_: &mut Log) -> Outcome {
         ("znsage_zone_state", "to="),
         // Of the block layer: a read of the disk is one of the device below.
         ("block_bio_remap", " <- ("),
-        // These events may be missing.
+        // This event may be missing.
         ("znsage_wait", ""),
-        ("znsage_stall", ""),
     ];
     let listeners =
         events.iter().map(|(name, _)| Listener::new(name)).collect::<Outcome<Vec<_>>>()?;

@@ -325,10 +325,7 @@ pub fn add_details(fake: &Fake) {
         ("room_bytes", "235929600"),
         ("time_reads", "1"),
     ];
-    let tables = [
-        ("victim", "age\n"),
-        ("check", "never\n"),
-    ];
+    let tables = [("victim", "age\n"), ("check", "never\n")];
     let debug = [
         (
             "stream_table",
