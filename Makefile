@@ -55,7 +55,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 export DEBUG
 # One target at a time: a build or virtual machines use all CPUs.
 .NOTPARALLEL:
-.PHONY: help setup kernels kmod bpf tools man completions command install uninstall deb dist test test-all stress checked test-engine test-model test-rust test-torture test-fuzz test-metrics test-self test-vm test-newest test-debug torture test-cross test-packages test-boot test-remote coverage fuzz try demo bench bench-density bench-engine bench-ssd bench-workloads lab lint clean distclean
+.PHONY: help setup kernels kmod upstream bpf tools man completions command install uninstall deb dist test test-all stress checked test-engine test-model test-rust test-torture test-fuzz test-metrics test-self test-vm test-newest test-debug torture test-cross test-packages test-boot test-remote coverage fuzz try demo bench bench-density bench-engine bench-ssd bench-workloads lab lint clean distclean
 
 SCRIPTS := vm/lib.sh vm/debian.sh vm/devices.sh trace/lib.sh dist/lib.sh tests/debian.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* dist/* dist/dkms/* dist/debian/* .ci/* bench/* fuzz/* tests/* trace/* engine/tests/* 2>/dev/null)
 ENGINE := $(wildcard engine/*.c port/user/*.c port/user/policy/*.c)
@@ -76,6 +76,10 @@ kernels: ## fetch the stock kernels into build/kernels
 
 kmod: ## build the module for all kernels (DEBUG=1: with checks) into build/kmod
 	@for kernel in $(KERNELS); do vm/module $$kernel; done
+
+# The newest kernel that the module supports: KERNEL=/path/to/its/source.
+upstream: ## lay the module out in the source of a kernel, KERNEL=TREE, and build it there
+	dist/upstream '$(KERNEL)'
 
 tools: ## build the command and the tools into target/release
 	@vm/setup rust

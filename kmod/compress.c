@@ -6,17 +6,16 @@
  * record alone. GC moves records as they are. With encryption, what follows the
  * header is ciphertext.
  *
- * The header has the slot first, where GC looks for it (engine/packed.c), and a
- * checksum of all else. The map is what says where a record is; the checksum is
- * there since a page goes through more hands than an uncompressed one, and a
- * wrong one must be an I/O error and not wrong memory.
+ * The header begins with the slot, where GC looks for it (engine/packed.c), and
+ * has a checksum of the rest, which turns corruption on the way into an I/O
+ * error.
  *
- * Each CPU has a compressor of its own with room for a page that grows. They
- * are allocated at attach, and nothing is on the way. Compressors that work
- * asynchronously, on a device, are not used: they may need memory to do so.
+ * Each CPU has a compressor with room for a page that grows. Attach allocates
+ * them, and I/O nothing. Asynchronous compressors, which work on a device, are not
+ * used: they may need memory.
  *
- * The algorithm may change while the device runs: a record says which one it
- * was made by. An algorithm once used stays until detach, for its records.
+ * The algorithm may change while the device runs, so a record names its own. An
+ * algorithm once used stays until detach, for its records.
  */
 #include <linux/cpumask.h>
 #include <linux/crypto.h>
@@ -319,7 +318,7 @@ int znsage_compress_set(struct znsage_device *zd, enum znsage_compress how)
 	if (!zc) {
 		if (how == ZNSAGE_COMPRESS_OFF)
 			return 0;
-		znsage_err(zd->name, "attached without compression: its map has no room for the length of a page");
+		znsage_err(zd->name, "compression can only be enabled at attach: power off, set compress, power on");
 		return -EOPNOTSUPP;
 	}
 	mutex_lock(&zc->lock);
@@ -327,9 +326,10 @@ int znsage_compress_set(struct znsage_device *zd, enum znsage_compress how)
 	if (how != ZNSAGE_COMPRESS_OFF &&
 	    !per_cpu_ptr(zc->cpus, cpumask_first(cpu_possible_mask))->req[how])
 		err = add_all(zc, how);
-	/* Whoever sees @how sees its compressors. */
-	if (!err)
+	if (!err) {
+		/* Pairs with znsage_compress(): who sees @how sees its compressors. */
 		smp_store_release(&zc->how, how);
+	}
 	mutex_unlock(&zc->lock);
 	if (!err || err == -ENOMEM)
 		return err;

@@ -218,9 +218,9 @@ static int set_random_key(struct crypto_skcipher *tfm)
 }
 
 /*
- * Modules that use AES instructions register the whole name, but are loaded
- * only by the alias of the part. Without the request_module(), the first caller
- * would get a combination of whatever happens to be loaded.
+ * Modules with AES instructions provide xts(aes), but their only alias is
+ * crypto-aes. Without request_module() the first caller would get whatever
+ * happens to be loaded.
  */
 static struct crypto_skcipher *find_cipher(const char *name)
 {

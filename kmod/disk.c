@@ -167,10 +167,10 @@ static int claim(struct gendisk *disk, bool *claimed)
 }
 
 /**
- * znsage_disk_claim() - prevent the disk from being opened again
+ * znsage_disk_claim() - prevent the disk and its filler from being opened again
  * @zd: device
  *
- * Likewise its filler. The configfs directory's lock keeps a second detach out.
+ * The configfs directory's lock keeps a second detach out.
  *
  * Context: sleeps. Return: 0, or -EBUSY if one of them is open; then both can
  * still be opened.

@@ -98,9 +98,9 @@ static int __init znsage_init(void)
 {
 	int err;
 
-	if (ZNSAGE_IS_UNTESTED)
-		pr_warn("znsage: this kernel is newer than %s, the newest that znsage was tested on: look for a newer znsage\n",
-			ZNSAGE_NEWEST_TESTED);
+#if ZNSAGE_IS_UNTESTED
+	pr_warn("znsage: this kernel is newer than " ZNSAGE_NEWEST_TESTED ", the newest that znsage was tested on: look for a newer znsage\n");
+#endif
 	znsage_major = register_blkdev(0, "znsage");
 	if (znsage_major < 0)
 		return znsage_major;

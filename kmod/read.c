@@ -350,7 +350,7 @@ void znsage_read(struct znsage_device *zd, struct bio *bio)
 }
 
 /**
- * znsage_read_on() - the same, or the rest of one
+ * znsage_read_on() - start the rest of a swap-in bio
  * @zd:	  device
  * @bio:  bio; its iterator is at the rest
  * @wait: the task is not inside submit_bio(), and may wait for pages

@@ -101,17 +101,14 @@ static int virtual_report(const char *name, struct block_device *bdev,
 	return 0;
 }
 
-/*
- * A zoned device shows which zones are empty, this one does not: whoever turns
- * it on says that what is on it may go.
- */
+/* A zoned device shows which zones are empty; this one does not. */
 static int virtual_check(const char *name, struct block_device *bdev,
 			 const struct znsage_settings *set,
 			 struct znsage_geometry *geo)
 {
 	if (set->force)
 		return 0;
-	znsage_err(name, "%pg has no zones, so whether it is empty cannot be seen: set force to lose what is on it",
+	znsage_err(name, "%pg has no zones, so znsage cannot tell whether it is in use: write 1 to force to discard its contents",
 		   bdev);
 	return -ENOTEMPTY;
 }

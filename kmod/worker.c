@@ -110,7 +110,7 @@ static void look_for_gc(struct znsage_device *zd)
 	}
 }
 
-/* The same for the zones that are to be finished. */
+/* Look at the zones that are to be finished, and finish them. */
 static void look_and_finish(struct znsage_device *zd)
 {
 	struct worker_bio *wb, *next;

@@ -206,7 +206,7 @@ struct znsage_device {
 	sector_t zone_sectors;
 	u32 nr_unused;			/* zones of the device */
 	u32 nr_all;			/* zones of the device at attach */
-	sector_t whole;	/* its size, if a reset of it is only of zones in use */
+	sector_t whole;	/* device size if resetting all resets only these zones */
 	unsigned long *to_reset;	/* of nr_all; see zoned.c */
 	u32 chunk_blocks;		/* the longest append */
 	u32 batch_blocks;		/* of a full chunk, unless it grows */
@@ -257,12 +257,12 @@ struct znsage_device {
 
 	struct znsage_frames *frames;	/* or NULL */
 	struct znsage_crypt *crypt;	/* NULL: pages are not encrypted */
-	struct znsage_compressor *compressor;	/* NULL: nor compressed */
+	struct znsage_compressor *compressor;	/* NULL: they are not compressed */
 	struct bio_set packed_bios;	/* reads of packed pages */
 	mempool_t packed_pages;		/* two pages for each */
 	u64 full_since;			/* ns: the last refusal, or 0 */
 	struct ratelimit_state full_said;
-	struct bio_list read_later;	/* under @lock; found none */
+	struct bio_list read_later;	/* found no memory; under @lock */
 	struct work_struct read_work;	/* goes on with these */
 
 	/* Under znsage_policy_lock. */
@@ -276,7 +276,7 @@ struct znsage_device {
 	struct bio_list pending[ZSE_MAX_STREAMS]; /* found no chunk */
 	struct list_head gc_ready;	/* chunks for gc_go_on() */
 	struct list_head gc_look;	/* chunks whose zones are looked at */
-	struct list_head finish_look;	/* zones to finish, likewise */
+	struct list_head finish_look;	/* zones to finish after a look */
 	struct list_head refused;	/* chunks to append again */
 	u64 starved;			/* streams with pending bios */
 	struct znsage_payer payers[ZSE_MAX_STREAMS];

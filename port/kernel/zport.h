@@ -26,8 +26,8 @@
 
 /*
  * The maps take 8 bytes for each page of the device, up to 32 GiB. If they do
- * not fit, attach fails. It does not try to take the last page, or other tasks
- * would meet the OOM killer. Huge pages save TLB misses.
+ * not fit, attach fails. It leaves an eighth of the available memory, so the OOM
+ * killer is not invoked. Huge pages save TLB misses.
  */
 static inline void *zp_alloc(size_t bytes)
 {
