@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
 
-use crate::outcome::{Context, Outcome};
+use znsage_guest::outcome::{Context, Outcome};
 
 #[derive(Debug, Default)]
 pub struct Document {

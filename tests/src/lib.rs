@@ -1,9 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Shared by the two test programs, `vm-suite` and `machine-suite`.
+//! The documents, for tests of what they say.
 
-pub mod child;
 pub mod document;
-pub mod guest;
-pub mod memory;
-pub mod outcome;
-pub mod pattern;

@@ -7,13 +7,10 @@ mod cleanup;
 mod device;
 mod devices;
 mod direct;
-mod inject;
 mod kmsg;
 mod load;
 mod mapper;
-mod null_blk;
 mod runner;
-mod scsi_debug;
 mod sleep;
 mod table;
 mod torture;
@@ -22,7 +19,8 @@ mod zones;
 use std::process::ExitCode;
 
 use runner::{Case, Tier};
-use znsage_tests::{child, document, ensure, guest, memory, outcome, pattern};
+use znsage_guest::{child, ensure, guest, inject, memory, null_blk, outcome, pattern, scsi_debug};
+use znsage_tests::document;
 
 const USAGE: &str = "\
 usage: vm-suite [--tier each|quick|more|full] [--list] [NAME...]

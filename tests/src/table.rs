@@ -8,7 +8,7 @@ use crate::ensure;
 use crate::guest;
 use crate::outcome::Outcome;
 
-pub const DEBUGFS: &str = "/sys/kernel/debug";
+pub use znsage_guest::inject::DEBUGFS;
 
 /// Mounts a file system of the kernel unless `holds` is there already.
 pub fn mounted(fstype: &str, path: &str, holds: &str) -> Outcome {

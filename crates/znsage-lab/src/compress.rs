@@ -141,14 +141,15 @@ impl Measured {
 mod tests {
     use super::*;
     use crate::model::tests::phase;
-    use crate::model::{Counters, Latency, System};
+    use crate::model::System;
+    use znsage::parsers::{Latency, Totals};
 
     fn measured(algorithm: Algorithm, noise: bool, factor: f64) -> Measured {
         let mut fill = phase(System::Znsage, "fill", 0.0);
         fill.measured.seconds = factor;
         fill.measured.pages_swapped_out = 1000;
         let host_blocks = (1000.0 * factor) as u64;
-        fill.measured.device = Some(Counters { host_blocks, ..Counters::default() });
+        fill.measured.device = Some(Totals { host_blocks, ..Totals::default() });
         let mut random = phase(System::Znsage, "random", 1000.0);
         random.measured.seconds = factor;
         random.measured.pages_swapped_in = 1000;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The course of a rate, from counters that were noted twice a second.
 
-use crate::model::{Phase, Point, Sample, MIB, PAGE};
+use znsage::parsers::Phase;
+
+use crate::model::{Point, Sample, MIB, PAGE};
 
 /// The last phase of a name in a file of samples, with counters since it began. It
 /// begins at the sample before its first, or, without one, where the phase's totals put

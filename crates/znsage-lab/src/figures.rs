@@ -315,7 +315,8 @@ fn outcome(figure: Figure, kernel: Option<&str>, value: Option<(f64, String)>) -
 fn value(figure: Figure, measured: &Measurements) -> Option<(f64, String)> {
     if let Some(phase) = figure.ratio_phase() {
         let of = |system| -> Vec<f64> {
-            let runs = measured.runs.iter().filter(|r| r.system == system && r.phase == phase);
+            let runs =
+                measured.runs.iter().filter(|r| r.system == system && r.measured.phase == phase);
             runs.map(|r| if figure == Seq { r.measured.mib_per_s } else { r.measured.ops_per_s })
                 .collect()
         };

@@ -15,7 +15,10 @@ mod guest;
 mod latency;
 mod load;
 mod model;
-mod result;
+mod result {
+    //! Errors are sentences for the person at the terminal.
+    pub use znsage_guest::outcome::{Context, Outcome as Result};
+}
 mod select;
 mod simulator;
 mod ssd;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The report of `znsage bench --json`, and what the benchmarks make of it.
+//! What the benchmarks make of the reports of `znsage bench`.
 
 use serde::{Deserialize, Serialize};
+use znsage::parsers::{Config, Phase};
 
 /// Bytes of a page and of a block.
 pub const PAGE: u64 = 4096;
@@ -25,76 +26,6 @@ impl System {
             System::Znsage => "znsage",
         }
     }
-}
-
-/// The report of one `znsage bench`.
-#[derive(Debug, Deserialize)]
-pub struct Report {
-    pub config: Config,
-    pub phases: Vec<Phase>,
-    pub corrupt_pages: u64,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Config {
-    pub size_bytes: u64,
-    pub memory_limit_bytes: Option<u64>,
-    pub threads: u32,
-    /// None: the pattern has its own.
-    pub write_ratio: Option<f64>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Phase {
-    #[serde(rename = "phase", default, skip_serializing)]
-    pub name: String,
-    pub seconds: f64,
-    pub ops: u64,
-    pub writes: u64,
-    pub ops_per_s: f64,
-    pub mib_per_s: f64,
-    pub latency_us: Option<Latency>,
-    pub pages_swapped_in: u64,
-    pub pages_swapped_out: u64,
-    pub swap_in_mib_per_s: f64,
-    pub swap_out_mib_per_s: f64,
-    pub corrupt_pages: u64,
-    /// Blocks appended / blocks swapped out; null on stock swap.
-    pub waf: Option<f64>,
-    pub utilization: Option<Utilization>,
-    pub device: Option<Counters>,
-}
-
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Latency {
-    pub mean: f64,
-    pub p50: f64,
-    pub p99: f64,
-    pub p99_9: f64,
-    pub max: f64,
-}
-
-/// Live blocks / all blocks of the device, 0 to 1.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Utilization {
-    pub start: f64,
-    pub mean: f64,
-    pub end: f64,
-}
-
-/// The device's counters over a phase.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub struct Counters {
-    pub blocks_total: u64,
-    pub live_blocks: u64,
-    pub host_blocks: u64,
-    pub gc_blocks: u64,
-    pub padding_blocks: u64,
-    pub chunks: u64,
-    pub zone_resets: u64,
-    pub stalls: u64,
-    pub read_errors: u64,
-    pub write_errors: u64,
 }
 
 /// A line of the file of `--samples`.
@@ -130,10 +61,9 @@ fn is_zero(n: &u64) -> bool {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
     pub system: System,
-    /// `fill`, `random40`, ...; several of these are the phase `random` of bench.
-    pub phase: String,
     #[serde(flatten)]
     pub config: Config,
+    /// Its name is `fill`, `random40`, ...; several of these are the phase `random` of bench.
     #[serde(flatten)]
     pub measured: Phase,
     /// Pages that were compared with what was written to them.
@@ -145,6 +75,8 @@ pub struct Run {
 
 #[cfg(test)]
 pub mod tests {
+    use znsage::parsers::Latency;
+
     use super::*;
 
     pub fn phase(system: System, name: &str, ops_per_s: f64) -> Run {
@@ -153,15 +85,20 @@ pub mod tests {
         let latency = Latency { mean: 800.0, p50: 419.0, p99: 7930.0, p99_9: 2e4, max: 1.4e6 };
         Run {
             system,
-            phase: name.to_string(),
             config: Config {
                 size_bytes: 440 << 20,
                 memory_limit_bytes: Some(64 << 20),
                 threads: 4,
+                pattern: "random".to_string(),
                 write_ratio: Some(0.5),
+                utilization_percent: None,
+                seed: 1,
+                thp: false,
+                compressible: 0.0,
+                page_cluster: None,
             },
             measured: Phase {
-                name: String::new(),
+                phase: name.to_string(),
                 seconds: 20.0,
                 ops: 20 * ops_per_s as u64,
                 writes: 0,
@@ -190,6 +127,6 @@ pub mod tests {
         assert_eq!(json["waf"], 2.0);
         assert_eq!(json["threads"], 4);
         let again: Run = serde_json::from_value(json).unwrap();
-        assert_eq!(again.phase, "random40");
+        assert_eq!(again.measured.phase, "random40");
     }
 }

@@ -6,9 +6,10 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
+use znsage::parsers::Phase;
 
 use crate::files::write_json;
-use crate::model::{Phase, MIB};
+use crate::model::MIB;
 use crate::result::Result;
 use crate::table::{thousands, Table};
 use crate::vm::{self, Clock, Vm};

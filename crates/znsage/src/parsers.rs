@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Parsers and the grammar, for the fuzz targets (crates/znsage-fuzz), the manual
-//! (examples/pages) and tests. Not a stable interface.
+//! (examples/pages), benchmarks (crates/znsage-lab) and tests. Not a stable interface.
 
 use clap::Parser;
 use serde_json::Value;
 
+pub use crate::bench::{Config, Latency, Phase, Report, Totals};
 pub use crate::sys::{LogLine, Ran, Sys};
 pub use crate::units::{micros, parse_micros, parse_name, parse_size, size};
 pub use crate::zones::{State, Zone};

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{reason, Error, Kind, Result};
 use crate::sys::{Ran, Sys};
@@ -17,7 +17,7 @@ pub fn filler_node(name: &str) -> String {
 }
 
 /// A line of /proc/swaps.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Area {
     pub path: String,
     pub bytes: u64,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use base64::prelude::{Engine, BASE64_STANDARD};
 use serde_json::{json, Value};
-use znsage_tests::outcome::{Context, Outcome};
+use znsage_guest::outcome::{Context, Outcome};
 
 use crate::lines::Lines;
 

@@ -2,9 +2,9 @@
 //! One machine started three times: first, after a clean stop with swap in use, and after
 //! a power failure with mistakes in the configuration.
 
+use znsage_guest::ensure;
+use znsage_guest::outcome::Outcome;
 use znsage_tests::document::Document;
-use znsage_tests::ensure;
-use znsage_tests::outcome::Outcome;
 
 use crate::machine::{Machine, Parts, Plan, Zoned};
 use crate::story::Story;

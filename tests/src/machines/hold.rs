@@ -6,8 +6,8 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use znsage_tests::memory::Memory;
-use znsage_tests::outcome::{Context, Outcome};
+use znsage_guest::memory::Memory;
+use znsage_guest::outcome::{Context, Outcome};
 
 const KEY: u64 = 20_261;
 const LOOK: Duration = Duration::from_millis(100);

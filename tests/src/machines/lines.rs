@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use znsage_tests::outcome::{Context, Outcome};
+use znsage_guest::outcome::{Context, Outcome};
 
 pub struct Lines {
     stream: UnixStream,

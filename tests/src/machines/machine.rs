@@ -8,8 +8,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::{json, Value};
-use znsage_tests::guest::slowness;
-use znsage_tests::outcome::{Context, Outcome};
+use znsage_guest::guest::slowness;
+use znsage_guest::outcome::{Context, Outcome};
 
 use crate::agent::{Agent, Ran};
 use crate::hold;

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use znsage_tests::outcome::Outcome;
+use znsage_guest::outcome::Outcome;
 
 /// Tests znsage in whole machines.
 #[derive(Parser)]

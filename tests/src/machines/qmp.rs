@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{json, Value};
-use znsage_tests::outcome::Outcome;
+use znsage_guest::outcome::Outcome;
 
 use crate::lines::Lines;
 

@@ -5,9 +5,9 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use znsage_guest::ensure;
+use znsage_guest::outcome::Outcome;
 use znsage_tests::document::Document;
-use znsage_tests::ensure;
-use znsage_tests::outcome::Outcome;
 
 use crate::machine::{Machine, Parts, Plan, Zoned};
 use crate::story::Story;

@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use znsage_tests::outcome::Outcome;
+use znsage_guest::outcome::Outcome;
 
 use crate::machine::Machine;
 

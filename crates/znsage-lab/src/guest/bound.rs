@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use serde::Deserialize;
+use znsage_guest::null_blk::{self, NullBlk};
 
-use super::null_blk::NullBlk;
 use super::program::call;
 use super::swap::{self, Swap};
 use super::work::{measure as bench, Work};
@@ -36,24 +36,25 @@ const COMPRESSED_MBPS: u64 = MBPS / 2;
 const COMPRESSIBLE: &str = "0.69";
 
 fn device(zoned: bool, mbps: u64) -> Result<NullBlk> {
-    let zones = [("zoned", 1), ("zone_size", ZONE_MIB)];
-    let common = [("size", SIZE_MIB), ("submit_queues", JOBS), ("mbps", mbps)];
+    let [size, zone, jobs, mbps] = [SIZE_MIB, ZONE_MIB, JOBS, mbps].map(|n| n.to_string());
+    let zones = [("zoned", "1"), ("zone_size", zone.as_str())];
+    let common = [("size", size.as_str()), ("submit_queues", &jobs), ("mbps", &mbps)];
     NullBlk::new(&[&common[..], if zoned { &zones } else { &[] }].concat())
 }
 
 pub fn measure(out: &Path, rounds: u32, results: &mut Vec<Bound>) -> Result<()> {
     let device = device(true, MBPS)?;
     // fio's requests are as large as znsage's appends.
-    let swap = Swap::znsage(device.node(), &[])?;
+    let swap = Swap::znsage(&device.node(), &[])?;
     let chunk = swap::status()?.chunk_bytes;
     swap.off()?;
     for round in 0..rounds {
         eprintln!("[throttled device, round {} of {rounds}]", round + 1);
         for writer in [Writer::Fio, Writer::Znsage] {
             let mib_per_s = match writer {
-                Writer::Fio => fio(device.node(), chunk)?,
+                Writer::Fio => fio(&device.node(), chunk)?,
                 _ => {
-                    let run = fill(Swap::znsage(device.node(), &["--force"])?, &[], out)?;
+                    let run = fill(Swap::znsage(&device.node(), &["--force"])?, &[], out)?;
                     // While the device was always busy, what it acknowledged.
                     steady_written(&run.course).ok_or("too short to measure")?
                 }
@@ -62,6 +63,8 @@ pub fn measure(out: &Path, rounds: u32, results: &mut Vec<Bound>) -> Result<()> 
             results.push(Bound { writer, mib_per_s });
         }
     }
+    // Its data is memory of the guest.
+    null_blk::remove_all();
     Ok(())
 }
 
@@ -72,8 +75,8 @@ pub fn measure_compressed(out: &Path, rounds: u32, results: &mut Vec<Bound>) -> 
         for writer in [Writer::Stock, Writer::Lz4] {
             let device = device(writer == Writer::Lz4, COMPRESSED_MBPS)?;
             let swap = match writer {
-                Writer::Stock => Swap::stock_whole(device.node(), &[])?,
-                _ => Swap::znsage(device.node(), &["--compress=lz4"])?,
+                Writer::Stock => Swap::stock_whole(&device.node(), &[])?,
+                _ => Swap::znsage(&device.node(), &["--compress=lz4"])?,
             };
             let run = fill(swap, &["--compressible", COMPRESSIBLE], out)?;
             let mib_per_s = run.measured.swap_out_mib_per_s;
@@ -81,6 +84,8 @@ pub fn measure_compressed(out: &Path, rounds: u32, results: &mut Vec<Bound>) -> 
             results.push(Bound { writer, mib_per_s });
         }
     }
+    // Its data is memory of the guest.
+    null_blk::remove_all();
     Ok(())
 }
 

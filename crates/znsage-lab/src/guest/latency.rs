@@ -4,9 +4,10 @@
 
 use std::path::Path;
 
-use super::null_blk::NullBlk;
+use znsage_guest::null_blk::{self, NullBlk};
+use znsage_guest::scsi_debug::{self, ScsiDebug};
+
 use super::nvme_tcp::NvmeTcp;
-use super::scsi_debug::ScsiDebug;
 use super::swap::{self, memory, release, status, Status, Swap};
 use super::work::{common, measure, Work};
 use crate::figures::{select, Figure};
@@ -56,7 +57,7 @@ fn compare(
     if levels.is_empty() {
         return Ok(());
     }
-    let offered = swap::offered(Made::new(device, System::Znsage)?.node())?;
+    let offered = swap::offered(&Made::new(device, System::Znsage)?.node())?;
     for round in 0..rounds {
         // The systems take turns in being first.
         let mut systems = System::BOTH;
@@ -81,8 +82,8 @@ fn turn(
 ) -> Result<Turn> {
     let made = Made::new(device, system)?;
     let swap = match system {
-        System::Stock => Swap::stock(made.node(), offered.size_bytes)?,
-        System::Znsage => Swap::znsage(made.node(), &[])?,
+        System::Stock => Swap::stock(&made.node(), offered.size_bytes)?,
+        System::Znsage => Swap::znsage(&made.node(), &[])?,
     };
     let mut arguments = common(LIMIT);
     // The swap areas of both have this size.
@@ -133,41 +134,43 @@ enum Made {
 
 impl Made {
     fn new(device: Device, system: System) -> Result<Made> {
+        null_blk::remove_all();
+        scsi_debug::remove_all();
         match device {
             Device::Scsi4ms => scsi("delay=1", system),
             Device::Scsi200us => scsi("ndelay=200000", system),
             Device::NullBlk => {
-                let timers = [("irqmode", 2), ("completion_nsec", 80_000)];
-                null_blk(&timers, system).map(Made::NullBlk)
+                let timers = [("irqmode", "2"), ("completion_nsec", "80000")];
+                memory_disk(&timers, system).map(Made::NullBlk)
             }
-            Device::NvmeTcp => NvmeTcp::new(null_blk(&[], system)?).map(Made::NvmeTcp),
+            Device::NvmeTcp => NvmeTcp::new(memory_disk(&[], system)?).map(Made::NvmeTcp),
         }
     }
 
-    fn node(&self) -> &str {
+    fn node(&self) -> String {
         match self {
             Made::Scsi(device) => device.node(),
             Made::NullBlk(device) => device.node(),
-            Made::NvmeTcp(device) => device.node(),
+            Made::NvmeTcp(device) => device.node().to_string(),
         }
     }
 }
 
 /// The driver's own limit for open zones is 8; by default its first zone is conventional.
 fn scsi(delay: &str, system: System) -> Result<Made> {
-    let size = format!("dev_size_mb={SIZE_MIB}");
-    let zones = format!("zone_size_mb={ZONE_MIB}");
-    let mut parameters = vec!["sector_size=4096", &size, delay];
-    if system == System::Znsage {
-        parameters.extend(["zbc=host-managed", &zones, "zone_nr_conv=0", "zone_max_open=8"]);
-    }
-    ScsiDebug::new(&parameters).map(Made::Scsi)
+    let settings = ["sector_size=4096", delay, "zone_nr_conv=0", "zone_max_open=8"];
+    let disk = match system {
+        System::Znsage => ScsiDebug::managed(SIZE_MIB, ZONE_MIB, &settings)?,
+        System::Stock => ScsiDebug::conventional(SIZE_MIB, &settings[..2])?,
+    };
+    disk.map(Made::Scsi).ok_or_else(|| "this kernel has no scsi_debug".to_string())
 }
 
-fn null_blk(timers: &[(&str, u64)], system: System) -> Result<NullBlk> {
-    let mut settings = [&[("size", SIZE_MIB)], timers].concat();
-    if system == System::Znsage {
-        settings.extend([("zoned", 1), ("zone_size", ZONE_MIB)]);
-    }
-    NullBlk::new(&settings)
+fn memory_disk(timers: &[(&str, &str)], system: System) -> Result<NullBlk> {
+    let (size, zone) = (SIZE_MIB.to_string(), ZONE_MIB.to_string());
+    let zoned: &[(&str, &str)] = match system {
+        System::Znsage => &[("zoned", "1"), ("zone_size", &zone)],
+        System::Stock => &[],
+    };
+    NullBlk::new(&[&[("size", size.as_str())], timers, zoned].concat())
 }

@@ -7,7 +7,8 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::null_blk::NullBlk;
+use znsage_guest::null_blk::NullBlk;
+
 use super::program::{call, eventually, set};
 use crate::result::{Context, Result};
 
@@ -31,7 +32,7 @@ impl NvmeTcp {
             call("modprobe", &[module])?;
         }
         call("busybox", &["ip", "link", "set", "lo", "up"])?;
-        let export = Export::new(device.node())?;
+        let export = Export::new(&device.node())?;
         let connection = Connection::new()?;
         let node = eventually(TIMEOUT, node).ok_or("NVMe/TCP makes no disk")?;
         Ok(NvmeTcp { node, _connection: connection, _export: export, _device: device })

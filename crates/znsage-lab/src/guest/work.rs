@@ -5,9 +5,11 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use znsage::parsers::{Phase, Report};
+
 use crate::course;
 use crate::files::read;
-use crate::model::{Phase, Report, Run, Sample, System};
+use crate::model::{Run, Sample, System};
 use crate::result::{Context, Result};
 use crate::table::thousands;
 
@@ -40,7 +42,7 @@ pub fn measure(work: &Work, raw: &Path) -> Result<Measured> {
     let file = raw.join(format!("{:?}-{}.samples", work.system, work.phase).to_lowercase());
     let report = report(work.system.name(), &work.arguments, &file)?;
     for phase in &report.phases {
-        eprintln!("  {}: {}: {}", work.system.name(), phase.name, summary(phase));
+        eprintln!("  {}: {}: {}", work.system.name(), phase.phase, summary(phase));
     }
     Ok(Measured { system: work.system, report, samples: samples(&file)? })
 }
@@ -94,14 +96,13 @@ impl Measured {
     /// The phase that bench calls `name`, as `phase` of the results.
     pub fn run(&self, name: &str, phase: &str) -> Result<Run> {
         let phases = &self.report.phases;
-        let found = phases.iter().rfind(|p| p.name == name);
+        let found = phases.iter().rfind(|p| p.phase == name);
         let found = found.ok_or_else(|| format!("znsage bench has no phase {name}"))?;
-        let verified = phases.iter().filter(|p| p.name != "fill").map(|p| p.ops).sum();
+        let verified = phases.iter().filter(|p| p.phase != "fill").map(|p| p.ops).sum();
         Ok(Run {
             system: self.system,
-            phase: phase.to_string(),
             config: self.report.config.clone(),
-            measured: found.clone(),
+            measured: Phase { phase: phase.to_string(), ..found.clone() },
             verified_pages: verified,
             course: course::points(&self.samples, name, found),
         })

@@ -34,9 +34,9 @@ pub use protocol::Latency;
 use protocol::{Event, Order, Setup};
 pub use record::recorded;
 use record::Recorder;
-pub use report::Report;
-use report::{Config, Phase};
-use sampler::{Sampler, Snapshot, Totals};
+pub use report::{Config, Phase, Report};
+pub use sampler::Totals;
+use sampler::{Sampler, Snapshot};
 
 const SAMPLE: Duration = Duration::from_millis(500);
 
@@ -120,7 +120,7 @@ pub fn run(sys: &dyn Sys, args: &BenchArgs, page: u64) -> Result<Report> {
         size_bytes: bench.pages * page,
         memory_limit_bytes: bench.plan.limit,
         threads,
-        pattern: args.pattern.name(),
+        pattern: args.pattern.name().to_string(),
         write_ratio: args.pattern.write_ratio(args.write_ratio),
         utilization_percent: args.utilization,
         seed,
@@ -282,11 +282,13 @@ impl Bench<'_> {
     fn report(self, areas: Vec<Area>, config: Config) -> Report {
         let ours = areas.iter().any(|a| a.name().starts_with("znsage"));
         Report {
+            version: 1,
             system: match (areas.is_empty(), ours) {
                 (true, _) => "none",
                 (_, true) => "znsage",
                 _ => "stock",
-            },
+            }
+            .to_string(),
             kernel: self.sys.release(),
             machine: Machine::look(self.sys),
             swaps: areas,

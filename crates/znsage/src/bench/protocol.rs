@@ -71,7 +71,7 @@ pub struct Outcome {
 
 /// Time from the first touch of a page until its first word arrives, plus the first
 /// store if it is written. Verifying and rewriting do not count.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Latency {
     pub mean: f64,
     pub p50: f64,

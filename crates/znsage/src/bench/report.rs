@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The result of a benchmark, as text and JSON.
 
-use serde::Serialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 
 use super::protocol::{Latency, Outcome};
 use super::sampler::{Snapshot, Totals};
@@ -13,14 +12,14 @@ use crate::units;
 const MIB: f64 = (1 << 20) as f64;
 
 /// Utilization of the device, 0 to 1.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Utilization {
     pub start: f64,
     pub mean: f64,
     pub end: f64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Phase {
     pub phase: String,
     pub seconds: f64,
@@ -85,13 +84,13 @@ impl Phase {
     }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Config {
     pub size_bytes: u64,
     /// Null without a limit.
     pub memory_limit_bytes: Option<u64>,
     pub threads: u32,
-    pub pattern: &'static str,
+    pub pattern: String,
     /// Null if the pattern decides.
     pub write_ratio: Option<f64>,
     pub utilization_percent: Option<f64>,
@@ -102,10 +101,11 @@ pub struct Config {
     pub page_cluster: Option<u32>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Report {
+    pub version: u32,
     /// The swap system: `znsage`, `stock` or `none`.
-    pub system: &'static str,
+    pub system: String,
     pub kernel: String,
     pub machine: Machine,
     pub swaps: Vec<Area>,
@@ -118,17 +118,7 @@ pub struct Report {
 
 impl Report {
     pub fn to_json(&self) -> serde_json::Value {
-        json!({
-            "version": 1,
-            "system": self.system,
-            "kernel": self.kernel,
-            "machine": self.machine,
-            "swaps": self.swaps,
-            "config": self.config,
-            "phases": self.phases,
-            "corrupt_pages": self.corrupt_pages,
-            "corrupt": self.corrupt,
-        })
+        serde_json::to_value(self).expect("plain data")
     }
 
     pub fn to_text(&self) -> String {
@@ -258,7 +248,7 @@ mod tests {
             size_bytes: 1 << 30,
             memory_limit_bytes: Some(256 << 20),
             threads: 2,
-            pattern: "random",
+            pattern: "random".to_string(),
             write_ratio: Some(0.5),
             compressible: 0.0,
             utilization_percent: Some(60.0),
@@ -267,7 +257,8 @@ mod tests {
             page_cluster: Some(3),
         };
         let report = Report {
-            system: "znsage",
+            version: 1,
+            system: "znsage".to_string(),
             kernel: "6.12.0-test".to_string(),
             machine: Machine {
                 cpu: Some("Test 9000".to_string()),

@@ -6,7 +6,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::cgroup::{self, Cgroup};
 use crate::counters::{self, Device};
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::sys::Sys;
 
 /// Sums over all znsage devices.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Totals {
     pub blocks_total: u64,
     /// Includes blocks in flight; not reported.

@@ -57,11 +57,11 @@ impl Load for Etc {
         if report.corrupt_pages > 0 {
             return Err(format!("{} corrupt pages", report.corrupt_pages));
         }
-        let found = report.phases.iter().find(|p| p.name == "etc");
+        let found = report.phases.iter().find(|p| p.phase == "etc");
         let phase = found.ok_or("znsage bench has no phase etc")?;
         let latency = phase.latency_us.ok_or("znsage bench tells no latency")?;
         let values = [("pages", phase.ops_per_s), ("p50", latency.p50), ("p99", latency.p99)];
-        let others = report.phases.iter().filter(|p| p.name != "fill");
+        let others = report.phases.iter().filter(|p| p.phase != "fill");
         let verified: u64 = others.map(|p| p.ops).sum();
         Ok(vec![meter.stop(values, format!("{verified} pages verified"))?])
     }

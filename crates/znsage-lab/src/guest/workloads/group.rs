@@ -2,71 +2,58 @@
 //! A cgroup for the programs under test, the programs in it, and the disk for their
 //! files.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+
+use znsage_guest::{child, guest};
 
 use crate::files;
 use crate::guest::program::call;
 use crate::result::{Context, Result};
 
-const MOUNT: &str = "/sys/fs/cgroup";
-
-/// A killed process may take a moment to leave its group.
-const REMOVE_TRIES: u32 = 100;
-const REMOVE_PAUSE: Duration = Duration::from_millis(100);
-
 /// A cgroup. Its processes are killed when it is dropped.
-pub struct Group {
-    path: PathBuf,
-}
+pub struct Group(child::Group);
 
 impl Group {
     /// A group without a limit.
     pub fn new(name: &str) -> Result<Group> {
-        let path = Path::new(MOUNT).join(format!("workload-{name}"));
-        files::write(&Path::new(MOUNT).join("cgroup.subtree_control"), "+memory")?;
-        fs::create_dir(&path).context(format_args!("cannot make {}", path.display()))?;
-        Ok(Group { path })
+        child::Group::unlimited(name).map(Group)
     }
 
     /// A group within this one, which then has no processes of its own.
     pub fn child(&self, name: &str) -> Result<Group> {
-        self.set("cgroup.subtree_control", "+memory")?;
-        let path = self.path.join(name);
-        fs::create_dir(&path).context(format_args!("cannot make {}", path.display()))?;
-        Ok(Group { path })
+        self.0.set("cgroup.subtree_control", "+memory")?;
+        child::Group::within(&self.0, name).map(Group)
     }
 
     /// A command that runs in the group.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("sh");
         let enter = "echo 0 > \"$0\" && exec \"$@\"";
-        command.args(["-c", enter]).arg(self.path.join("cgroup.procs")).arg(program);
+        command.args(["-c", enter]).arg(self.0.file("cgroup.procs")).arg(program);
         command
     }
 
     /// Limits the group, and has the kernel swap out the rest. memory.high comes first
     /// because it only reclaims: memory.max kills if that takes long.
     pub fn limit(&self, bytes: u64) -> Result<()> {
-        self.set("memory.high", &bytes.to_string())?;
-        self.set("memory.max", &bytes.to_string())?;
-        self.set("memory.high", "max")
+        self.0.set("memory.high", &bytes.to_string())?;
+        self.0.set("memory.max", &bytes.to_string())?;
+        self.0.set("memory.high", "max")
     }
 
     pub fn release(&self) -> Result<()> {
-        self.set("memory.max", "max")
+        self.0.set("memory.max", "max")
     }
 
     /// Bytes in memory now.
     pub fn resident(&self) -> Result<u64> {
-        self.number("memory.current")
+        self.0.current()
     }
 
     /// The most bytes in memory so far.
     pub fn peak(&self) -> Result<u64> {
-        self.number("memory.peak")
+        guest::read_number(&self.0.file("memory.peak").to_string_lossy())
     }
 
     /// Runs a command of the group to its end.
@@ -85,36 +72,11 @@ impl Group {
 
     /// An error if the kernel killed a process of the group to free memory.
     pub fn unharmed(&self) -> Result<()> {
-        let events = self.read("memory.events")?;
+        let events = files::read(&self.0.file("memory.events"))?;
         let kills = events.lines().find_map(|l| l.strip_prefix("oom_kill "));
         match kills {
             Some("0") => Ok(()),
             _ => Err("the kernel killed it: the limit leaves it too little memory".to_string()),
-        }
-    }
-
-    fn number(&self, file: &str) -> Result<u64> {
-        let text = self.read(file)?;
-        text.trim().parse().map_err(|_| format!("{file} of a cgroup is `{}`", text.trim()))
-    }
-
-    fn read(&self, file: &str) -> Result<String> {
-        files::read(&self.path.join(file))
-    }
-
-    fn set(&self, file: &str, value: &str) -> Result<()> {
-        files::write(&self.path.join(file), value)
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        let _ = self.set("cgroup.kill", "1");
-        for _ in 0..REMOVE_TRIES {
-            if fs::remove_dir(&self.path).is_ok() {
-                return;
-            }
-            std::thread::sleep(REMOVE_PAUSE);
         }
     }
 }

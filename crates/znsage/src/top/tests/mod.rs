@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-mod picture;
 mod terminal;
 
 use nix::time::{clock_gettime, ClockId};
@@ -213,19 +212,6 @@ fn screens_of_many_sizes() {
     compare_text(&ascii.to_string(), "top-ascii");
     state.press(Key::Char('?'));
     compare_text(&screen(&state, COLORS, 80, 24).to_string(), "top-help");
-}
-
-/// Compares with docs/top.svg. TOP_SVG=FILE writes the picture to FILE instead.
-#[test]
-fn picture_of_the_readme_is_up_to_date() {
-    let state = watched(&Fake::new(), 40);
-    let screen = screen(&state, COLORS, 100, 34);
-    let svg = picture::draw(screen.buffer(), "znsage top on a terminal");
-    if let Some(file) = std::env::var_os("TOP_SVG") {
-        return std::fs::write(file, svg).unwrap();
-    }
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/top.svg");
-    assert!(std::fs::read_to_string(file).unwrap() == svg, "renew it with TOP_SVG={file}");
 }
 
 /// The smallest usual terminals show how full the device is.

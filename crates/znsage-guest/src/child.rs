@@ -29,13 +29,22 @@ pub struct Group {
 impl Group {
     /// `limit` in bytes. Pages may go to swap, but not to zswap.
     pub fn new(name: &str, limit: u64) -> Outcome<Group> {
+        let group = Group::unlimited(name)?;
+        group.set("memory.max", &limit.to_string())?;
+        group.set("memory.zswap.max", "0")?;
+        Ok(group)
+    }
+
+    pub fn unlimited(name: &str) -> Outcome<Group> {
         guest::write(&format!("{GROUPS}/cgroup.subtree_control"), "+memory +io")
             .context("hand the controllers down")?;
         let group = Group { path: format!("{GROUPS}/{PREFIX}{name}").into() };
         fs::create_dir(&group.path).context("make a cgroup")?;
-        group.set("memory.max", &limit.to_string())?;
-        group.set("memory.zswap.max", "0")?;
         Ok(group)
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
     }
 
     /// A group without a limit, nested in another one.

@@ -29,7 +29,8 @@ impl NullBlk {
         NullBlk::new(&[&[("discard", "1")], settings].concat())
     }
 
-    fn new(settings: &[(&str, &str)]) -> Outcome<NullBlk> {
+    /// As `settings` say.
+    pub fn new(settings: &[(&str, &str)]) -> Outcome<NullBlk> {
         remove_all();
         if !guest::exists(GROUP) {
             guest::ok(&["modprobe", "null_blk", "nr_devices=0"])?;
