@@ -54,7 +54,7 @@ pub fn measure(out: &Path, rounds: u32, results: &mut Vec<Bound>) -> Result<()> 
             let mib_per_s = match writer {
                 Writer::Fio => fio(&device.node(), chunk)?,
                 _ => {
-                    let run = fill(Swap::znsage(&device.node(), &["--force"])?, &[], out)?;
+                    let run = fill(Swap::znsage(&device.node(), &[])?, &[], out)?;
                     // While the device was always busy, what it acknowledged.
                     steady_written(&run.course).ok_or("too short to measure")?
                 }
