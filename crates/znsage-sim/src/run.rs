@@ -240,12 +240,12 @@ impl Area {
     ) -> Result<u64, RunError> {
         let Some(recorded) = recorded else {
             let live = (capacity as f64 * spec.utilization / 100.0) as u64;
-            self.refuse_if_too_small("utilization", spec, live)?;
+            self.refuse_if_too_small("utilization", live, in_flight(spec))?;
             return Ok(live);
         };
         match recorded_live(spec, recorded) {
             0 => refuse("host.memory", "it holds all pages of the recorded programs"),
-            live => self.refuse_if_too_small("size", spec, live).map(|()| live),
+            live => self.refuse_if_too_small("size", live, in_flight(spec)).map(|()| live),
         }
     }
 
@@ -255,25 +255,34 @@ impl Area {
             return refuse("load.trace", "the workload `trace` wants the path of one");
         };
         let needs = trace::survey(path, trace::Reader::open(path)?, self.total)?;
-        self.refuse_if_too_small("size", spec, u64::from(needs.most_used))?;
+        // The host of a replay has a thread for each CPU of the trace.
+        let in_flight = 2 * BATCH * u64::from(needs.cpus);
+        self.refuse_if_too_small("size", needs.most_used.into(), in_flight)?;
         Ok((path, needs))
     }
 
     /// Pages under writeback and slots being returned also need slots.
-    fn refuse_if_too_small(&self, key: &str, spec: &Spec, live: u64) -> Result<(), RunError> {
-        let slack = u64::from(spec.host.threads) * 64 + u64::from(spec.host.cpus) * 64;
-        if live + slack <= u64::from(self.total) {
+    fn refuse_if_too_small(&self, key: &str, live: u64, in_flight: u64) -> Result<(), RunError> {
+        if live + in_flight <= u64::from(self.total) {
             return Ok(());
         }
         let total = self.total;
         refuse(
             key,
             format!(
-                "needs {live} slots and {slack} in flight, but only {total} remain after \
+                "needs {live} slots and {in_flight} in flight, but only {total} remain after \
                  over-provisioning: give a larger --size"
             ),
         )
     }
+}
+
+/// Slots of a batch that is being swapped out, or given back.
+const BATCH: u64 = 64;
+
+/// Slots that threads and CPUs may have under way besides those of the workload.
+fn in_flight(spec: &Spec) -> u64 {
+    BATCH * (u64::from(spec.host.threads) + u64::from(spec.host.cpus))
 }
 
 /// What the workload `recorded` plays; None for others.

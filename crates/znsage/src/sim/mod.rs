@@ -57,6 +57,7 @@ fn print(name: &str) -> Result<Outcome> {
 mod tests {
     use super::*;
     use clap::Parser;
+    use znsage_sim::spec::SystemKind;
 
     pub fn sim(words: &[&str]) -> Result<Outcome> {
         let words = ["znsage", "sim"].iter().chain(words);
@@ -74,6 +75,27 @@ mod tests {
             assert!(!report.damage, "{}", report.text);
             assert!(report.text.contains("\nWAF         1."), "{}", report.text);
             assert!(report.json["result"]["waf"]["total"].as_f64().unwrap() >= 1.0);
+        }
+    }
+
+    /// All slots of the area are in use, by a machine with fewer CPUs than the simulator's default.
+    #[test]
+    fn a_full_trace_finds_a_device_of_its_size() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("own.trace");
+        let mut text = String::from("znsage-trace 1\nslots 20000\n");
+        for round in 0..2 {
+            for slot in (0..20_000).step_by(32) {
+                let time = 20 * (20_000 * round + slot);
+                text += &format!("{time} {} W {slot} 32\n", slot / 32 % 4);
+            }
+        }
+        std::fs::write(&path, text).unwrap();
+        for system in SystemKind::ALL {
+            let words = ["run", "--system", system.name(), "--trace", path.to_str().unwrap()];
+            let report = sim(&words).unwrap_or_else(|e| panic!("{system}: {e:?}"));
+            assert!(!report.damage, "{system}: {}", report.text);
+            assert!(report.json["result"]["utilization"].as_f64().unwrap() > 5.0, "{system}");
         }
     }
 

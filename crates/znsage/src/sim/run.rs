@@ -142,6 +142,9 @@ pub fn failed(e: &RunError) -> Error {
     Error::new(kind, e.to_string())
 }
 
+/// Sizes tried for a trace, the last 30 times as large as the first.
+const TRIES: u32 = 15;
+
 /// The size of a device that has the slots of a trace after over-provisioning, or on
 /// which recorded programs take as much as the spec says.
 fn size_for(path: &Path, spec: &Spec) -> Result<u64> {
@@ -156,7 +159,23 @@ fn size_for(path: &Path, spec: &Spec) -> Result<u64> {
         SystemKind::ZnSage => spec.znsage.over_provisioning,
         _ => spec.published.over_provisioning,
     };
-    Ok((f64::from(trace.slots()) * BLOCK as f64 / (1.0 - held_back / 100.0)) as u64)
+    let slots = f64::from(trace.slots()) * BLOCK as f64;
+    least_size(spec, (slots / (1.0 - held_back / 100.0)) as u64)
+}
+
+/// The least size from `size` on, by quarters, that the system takes: pages in flight need
+/// slots too, and each system needs some zones.
+fn least_size(spec: &Spec, size: u64) -> Result<u64> {
+    let mut spec = Spec { size: Some(size), ..spec.clone() };
+    for _ in 0..TRIES {
+        let size = spec.size.unwrap_or_default();
+        match znsage_sim::check(&spec) {
+            Ok(()) => return Ok(size),
+            Err(RunError::Trace(e)) => return Err(failed(&RunError::Trace(e))),
+            Err(_) => spec.size = Some(size + size / 4),
+        }
+    }
+    znsage_sim::check(&spec).map_err(|e| failed(&e)).map(|()| spec.size.unwrap_or_default())
 }
 
 /// Among zoned devices the one with small zones, so that a small device has enough.
@@ -164,6 +183,8 @@ fn device_for(system: SystemKind) -> &'static str {
     match system {
         SystemKind::Stock | SystemKind::StockTrim => "conventional",
         SystemKind::ZnsPlus => "zns-plus",
+        // It appends single pages, which those with small zones do not take.
+        SystemKind::ZnSwap => "zn540",
         _ => "hynix",
     }
 }
