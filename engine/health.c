@@ -17,8 +17,6 @@
  *	any --- its pages are lost ---> GONE --- reset ---> PROBATION
  *
  * GC empties a FAILED or WORN zone before others, and the host resets it. A
- *
- * GC empties a FAILED or WORN zone before others, and the host resets it. A
  * zone whose reset fails, or that is WORN, is retired: it holds nothing and is
  * not used.
  *

@@ -202,7 +202,7 @@ fn table_of_one_partition() -> [u8; 512] {
 /// The module itself cannot see what is on such a device.
 fn force_is_needed(log: &mut Log) -> Outcome {
     load_module()?;
-    log.allow("whether it is empty cannot be seen");
+    log.allow("cannot tell whether it is in use");
     let item = format!("{CONFIG}/suite");
     fs::create_dir(&item).context(&item)?;
     guest::write(&format!("{item}/backing"), &guest::device(CONVENTIONAL)?).context(&item)?;

@@ -200,9 +200,9 @@ fn settings_change(_: &mut Log) -> Outcome {
     for (words, status, says) in [
         (["deadline=3ms", "policy=psychic"], 2, "single"),
         (["deadline=3ms", "victim=oldest"], 2, "greedy"),
-        (["deadline=3ms", "gc-low=0"], 4, "gc-low: 0 is out of range"),
-        (["policy=cpu", "gc-high=100000"], 4, "gc-high: 100000 is out of range"),
-        (["policy=cpu", "deadline=2s"], 4, "100 us to 1 s"),
+        (["deadline=3ms", "gc-low=0"], 14, "gc-low: 0 is out of range"),
+        (["policy=cpu", "gc-high=100000"], 14, "gc-high: 100000 is out of range"),
+        (["policy=cpu", "deadline=2s"], 14, "100 us to 1 s"),
     ] {
         let ran = znsage(&[&["set"], &words[..]].concat())?;
         ensure!(ran.status == status, "{}: status {}: {}", words[1], ran.status, ran.said());
