@@ -172,6 +172,12 @@ static inline swp_entry_t znsage_folio_swap(struct folio *folio)
 #endif
 }
 
+/* What every distribution has; the module has no code for kernels without it. */
+#if !IS_ENABLED(CONFIG_MEMCG) || !IS_ENABLED(CONFIG_BLK_CGROUP) || \
+	!(IS_ENABLED(CONFIG_CRYPTO_SKCIPHER) || IS_ENABLED(CONFIG_CRYPTO_SKCIPHER2))
+#error "znsage needs CONFIG_MEMCG, CONFIG_BLK_CGROUP and CONFIG_CRYPTO_SKCIPHER"
+#endif
+
 /* Work that stays on its CPU. New in 6.18; 7.x warns if it is missing. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
 #define ZNSAGE_WQ_PERCPU	WQ_PERCPU

@@ -185,9 +185,9 @@ u8 znsage_page_owner(struct znsage_device *zd, struct page *page, u32 cpu,
 }
 
 /*
- * A page is added to a chunk: clear its word. recall() does not,
- * since a page that finds no chunk is placed again. A word with another cgroup
- * describes an earlier page in the frame, and is cleared too. Context: any.
+ * A page is added to a chunk: clear its word. recall() does not, since a page
+ * that finds no chunk is placed again. A word with another cgroup describes an
+ * earlier page in the frame, and is cleared too. Context: any.
  */
 void znsage_frames_forget(struct znsage_device *zd, struct page *page)
 {

@@ -129,7 +129,7 @@ struct znsage_chunk {
 	u32 nr_pages_owned;		/* of @pages, if it is one of GC */
 	u32 first, nr;			/* entries in the append */
 	u32 from, nr_pages;	/* of @packed; pages in it, or in GC's window */
-	u64 since;	/* ns: when its wait, GC read or GC append began */
+	u64 since;	/* ns: when its wait for a zone, or GC append, began */
 	u64 refused;	/* ns: when the append was first refused, or 0 */
 	struct list_head link;	/* on refused, gc_look or gc_ready */
 
@@ -151,7 +151,7 @@ struct znsage_chunk {
 	atomic_t reads;			/* bios in flight */
 	bool single;			/* read block by block after an error */
 	bool failed;			/* a read failed */
-	bool is_read;			/* ... or none is to be repeated */
+	bool is_read;			/* reads have ended, and none is retried */
 	void *window;		/* @pages as they are mapped, if packed */
 	unsigned long *unread;		/* bitmap of these: a read failed */
 };
