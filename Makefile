@@ -296,7 +296,7 @@ PROSE := $(wildcard README.md */README.md docs/*.md docs/dev/*.md crates/*/READM
 
 # For other kernels than 6.12, run the last line by hand; the headers of 7.2 and 7.3 lack
 # files that sparse needs.
-lint: ## formatting, clippy, shellcheck, prose, strict gcc and clang, the engine's layers, W=1, sparse
+lint: ## formatting, clippy, shellcheck, prose, strict gcc and clang, layers, W=1, sparse
 	@vm/setup test module lint rust
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
@@ -310,6 +310,7 @@ ifneq ($(ENGINE),)
 endif
 ifneq ($(wildcard kmod/Kbuild),)
 	vm/module 6.12 W=1 KCFLAGS=-Werror C=2 CF=-Wsparse-error
+	engine/tests/layers build/kmod/6.12/src/kmod kmod 'trace znsage backend io policy disk device'
 endif
 
 clean: ## remove what was built

@@ -40,15 +40,13 @@
 #include <linux/ktime.h>
 
 #include "trace.h"
-#include "backend.h"
+#include "io.h"
 
 /* Less than people bear to wait, more than a drive needs to close a zone. */
 #define REFUSED_NS	(10ULL * NSEC_PER_SEC)
 #define DELAY_MS	10
 
 /* ---- who pays ---- */
-
-#ifdef CONFIG_BLK_CGROUP
 
 /* Remember key and cgroup of the last pages of @stream. */
 static void remember(struct znsage_device *zd, u32 stream, u64 key,
@@ -142,18 +140,6 @@ void znsage_charge_end(struct znsage_device *zd)
 			css_put(css);
 	}
 }
-
-#else /* CONFIG_BLK_CGROUP */
-
-void znsage_charge(struct znsage_chunk *zc, struct bio *bio)
-{
-}
-
-void znsage_charge_end(struct znsage_device *zd)
-{
-}
-
-#endif
 
 /* ---- the end of an append ---- */
 
@@ -310,8 +296,8 @@ static void append_end_io(struct bio *bio)
 	if (ok)
 		at = zd->backend->landed(zc, bio);
 	/* The engine says what is wrong with such a place. */
-	if (at < zse_get_config(zd->engine)->zone_blocks / zd->pack)
-		at *= zd->pack;
+	if (at < zse_get_config(zd->engine)->zone_blocks / zd->page_blocks)
+		at *= zd->page_blocks;
 	bio_uninit(bio);
 	trace_append_end(zc, ok, now);
 	/*
@@ -355,7 +341,7 @@ void znsage_append_limit(struct znsage_device *zd)
 		return;
 	WRITE_ONCE(zd->append_sectors, sectors);
 	fits = zse_limit_append(zd->engine,
-				sectors / ZNSAGE_PAGE_SECTORS * zd->pack);
+				sectors / ZNSAGE_PAGE_SECTORS * zd->page_blocks);
 	WRITE_ONCE(zd->append_fits, fits);
 	if (!fits)
 		znsage_err(zd->name, "max_sectors_kb of %pg is too low for an append: swap-out waits, and fails after 10 s; raise it",
@@ -400,7 +386,7 @@ static void append_submit(struct znsage_chunk *zc)
 		__bio_add_page(bio, pages[c->entries[i].page], PAGE_SIZE, 0);
 	for (i = zc->from; zc->packed && i < zc->from + zc->nr_pages; i++)
 		__bio_add_page(bio, zc->packed[i], PAGE_SIZE, 0);
-	for (i = 0; i < c->nr_padding / zd->pack; i++)
+	for (i = 0; i < c->nr_padding / zd->page_blocks; i++)
 		__bio_add_page(bio, ZERO_PAGE(0), PAGE_SIZE, 0);
 	znsage_charge(zc, bio);
 	if (unlikely(append_too_long(zd, bio)))
@@ -424,8 +410,8 @@ void znsage_append(struct znsage_device *zd, const struct zse_op *op)
 	percpu_ref_get(&zd->ref);
 	zc->first = op->first;
 	zc->nr = op->nr;
-	zc->from = op->from / zd->pack;
-	zc->nr_pages = op->blocks / zd->pack;
+	zc->from = op->from / zd->page_blocks;
+	zc->nr_pages = op->blocks / zd->page_blocks;
 	zc->refused = 0;
 	if (zc->core->gc)
 		zc->since = ktime_get_ns();
@@ -438,7 +424,7 @@ void znsage_append(struct znsage_device *zd, const struct zse_op *op)
  * The oldest first: of several appends to a zone, the first to be submitted is
  * taken, and the others come back in their order.
  */
-void znsage_retry_work(struct work_struct *work)
+static void retry_work(struct work_struct *work)
 {
 	struct znsage_device *zd = container_of(to_delayed_work(work),
 						struct znsage_device, retry);
@@ -450,4 +436,10 @@ void znsage_retry_work(struct work_struct *work)
 	spin_unlock_irq(&zd->lock);
 	list_for_each_entry_safe(zc, next, &list, link)
 		append_submit(zc);
+}
+
+void znsage_append_start(struct znsage_device *zd)
+{
+	INIT_LIST_HEAD(&zd->refused);
+	INIT_DELAYED_WORK(&zd->retry, retry_work);
 }

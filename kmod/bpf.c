@@ -25,7 +25,7 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include "bpf.h"
+#include "policy.h"
 
 #ifdef NO_BPF
 

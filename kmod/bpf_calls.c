@@ -7,7 +7,7 @@
 #include <linux/percpu.h>
 #include <linux/sched.h>
 
-#include "bpf.h"
+#include "policy.h"
 
 #ifndef NO_BPF
 

@@ -124,7 +124,7 @@ static u32 stored_bytes(const struct znsage_device *zd, u32 bytes)
 static u32 shrink(struct znsage_device *zd, struct cpu_compressor *c,
 		  enum znsage_compress how, struct page *page)
 {
-	u32 most = PAGE_SIZE - PAGE_SIZE / zd->pack - sizeof(struct record);
+	u32 most = PAGE_SIZE - PAGE_SIZE / zd->page_blocks - sizeof(struct record);
 	struct scatterlist src, dst;
 	const void *from;
 	int got = 0;
@@ -162,7 +162,7 @@ int znsage_compress(struct znsage_device *zd, struct page *page, u32 slot,
 	/* Pairs with znsage_compress_set(). */
 	enum znsage_compress how = smp_load_acquire(&zd->compressor->how);
 	struct cpu_compressor *c = raw_cpu_ptr(zd->compressor->cpus);
-	u32 block = PAGE_SIZE / zd->pack, bytes, stored;
+	u32 block = PAGE_SIZE / zd->page_blocks, bytes, stored;
 	struct record *r = to;
 	int err = 0;
 
@@ -180,7 +180,7 @@ int znsage_compress(struct znsage_device *zd, struct page *page, u32 slot,
 	};
 	r->sum = cpu_to_le32(record_sum(r, r + 1, stored));
 	*blocks = max_t(u32, DIV_ROUND_UP(sizeof(*r) + stored, block),
-			zd->pack / ZSE_LEAST_PART);
+			zd->page_blocks / ZSE_LEAST_PART);
 	memset((u8 *)(r + 1) + stored, 0,
 	       *blocks * block - sizeof(*r) - stored);
 	cond_resched();

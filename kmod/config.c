@@ -10,7 +10,7 @@
 #include <linux/mutex.h>
 #include <linux/slab.h>
 
-#include "znsage.h"
+#include "device.h"
 
 /* As in the ZNSwap papers. */
 #define DEFAULT_OVER_PROVISIONING	12

@@ -151,28 +151,27 @@ int znsage_encrypt(struct znsage_chunk *zc)
 }
 
 /*
- * Decrypt pages that were read, in place. Context: process; may sleep, but not
- * for memory or I/O.
+ * Decrypt @nr pages of @bio from @iter on, in place. Context: process; may
+ * sleep, but not for memory or I/O.
  */
-blk_status_t znsage_decrypt(const struct znsage_swap_in *in)
+blk_status_t znsage_decrypt(struct znsage_device *zd, struct bio *bio,
+			    struct bvec_iter iter, u32 nr)
 {
-	struct bvec_iter iter = in->iter;
-	u32 nr = in->nr;
 	int err = 0;
 
 	for (; nr && !err; nr--) {
-		struct bio_vec bv = bio_iter_iovec(in->bio, iter);
+		struct bio_vec bv = bio_iter_iovec(bio, iter);
 
 		/* Swap-in has whole pages; other users of the disk may not. */
 		err = bv.bv_len != PAGE_SIZE ? -EOPNOTSUPP :
-		      cipher_page(in->zd->crypt, bv.bv_page, bv.bv_page,
+		      cipher_page(zd->crypt, bv.bv_page, bv.bv_page,
 				  iter.bi_sector / ZNSAGE_PAGE_SECTORS, false);
-		bio_advance_iter(in->bio, &iter, PAGE_SIZE);
+		bio_advance_iter(bio, &iter, PAGE_SIZE);
 	}
 	if (!err)
 		return BLK_STS_OK;
-	pr_err_ratelimited("znsage: %s: cannot decrypt a page (%d)\n",
-			   in->zd->name, err);
+	pr_err_ratelimited("znsage: %s: cannot decrypt a page (%d)\n", zd->name,
+			   err);
 	return BLK_STS_IOERR;
 }
 

@@ -6,7 +6,7 @@
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
 
-#include "znsage.h"
+#include "disk.h"
 
 static struct dentry *root;
 

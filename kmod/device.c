@@ -4,16 +4,12 @@
  * and after detach: both reset the zones that are used.
  */
 #include <linux/blkdev.h>
-#include <linux/delay.h>
 #include <linux/idr.h>
 #include <linux/random.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
-#include "backend.h"
-
-/* Bios kept ready in each set; more are allocated while there is memory. */
-#define BIO_POOL	64
+#include "device.h"
 
 static const char *const refusals[] = {
 	[ZSE_OK] = "",
@@ -25,6 +21,8 @@ static const char *const refusals[] = {
 	[ZSE_TOO_MANY_CHUNKS] = "the chunk is too large",
 	[ZSE_BAD_SETTING] = "a watermark is out of range (reserve + GC's zones <= gc_low < gc_high < zones)",
 };
+
+static DEFINE_IDA(device_ids);
 
 static void ref_release(struct percpu_ref *ref)
 {
@@ -44,112 +42,6 @@ static int open_backing(struct znsage_device *zd, const char *path)
 	return err;
 }
 
-/* Also frees the array, and what znsage_pages_alloc() left after an error. */
-void znsage_pages_free(struct page **pages, u32 nr)
-{
-	u32 i;
-
-	for (i = 0; pages && i < nr; i++)
-		if (pages[i])
-			__free_page(pages[i]);
-	kvfree(pages);
-}
-
-int znsage_pages_alloc(struct page **pages, u32 nr)
-{
-	u32 i;
-
-	for (i = 0; i < nr; i++) {
-		pages[i] = alloc_page(GFP_KERNEL);
-		if (!pages[i])
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-static void chunk_free(struct znsage_chunk *zc)
-{
-	u32 nr = zc->nr_pages_owned;
-
-	znsage_packed_chunk_free(zc);
-	/* The pages in a chunk of swap-out are the kernel's. */
-	znsage_pages_free(zc->pages, zc->core->gc ? nr : 0);
-	znsage_pages_free(zc->encrypted, nr);
-	kvfree(zc->parents);
-	kvfree(zc->vecs);
-}
-
-/* Also after chunks_alloc() has failed. */
-static void chunks_free(struct znsage_device *zd)
-{
-	u32 i;
-
-	for (i = 0; zd->chunks && i < zd->nr_chunks; i++)
-		if (zd->chunks[i].zd)
-			chunk_free(&zd->chunks[i]);
-	kvfree(zd->chunks);
-}
-
-static int chunk_alloc(struct znsage_device *zd, const struct zse_config *cfg,
-		       struct znsage_chunk *zc)
-{
-	u32 nr = zc->core->gc ? zd->batch_blocks : zd->chunk_blocks;
-	int err = 0;
-
-	zc->zd = zd;
-	spin_lock_init(&zc->lock);
-	zc->nr_vecs = nr;
-	if (zd->compressor) {
-		nr = max(nr, znsage_packed_buffer(zc));
-		/*
-		 * A second append begins in the middle; a zone, or a write
-		 * unit, is padded.
-		 */
-		zc->nr_vecs = nr + 1 + cfg->write_unit / zd->pack;
-	}
-	zc->nr_pages_owned = nr;
-	zc->vecs = kvcalloc(zc->nr_vecs, sizeof(*zc->vecs), GFP_KERNEL);
-	zc->pages = kvcalloc(nr, sizeof(*zc->pages), GFP_KERNEL);
-	if (!zc->vecs || !zc->pages)
-		return -ENOMEM;
-	if (zc->core->gc)
-		err = znsage_pages_alloc(zc->pages, nr);
-	if (!err && zd->compressor)
-		err = znsage_packed_chunk(zc);
-	if (err || zc->core->gc)
-		return err;
-	zc->parents = kvcalloc(nr, sizeof(*zc->parents), GFP_KERNEL);
-	if (!zc->parents)
-		return -ENOMEM;
-	if (!zd->crypt || zd->compressor)
-		return 0;
-	zc->encrypted = kvcalloc(nr, sizeof(*zc->encrypted), GFP_KERNEL);
-	return zc->encrypted ? znsage_pages_alloc(zc->encrypted, nr) : -ENOMEM;
-}
-
-static int chunks_alloc(struct znsage_device *zd, const struct zse_config *cfg)
-{
-	u32 nr = cfg->nr_chunks + cfg->nr_gc_chunks, i;
-	int err;
-
-	zd->chunks = kvcalloc(nr, sizeof(*zd->chunks), GFP_KERNEL);
-	if (!zd->chunks)
-		return -ENOMEM;
-	zd->nr_chunks = nr;
-	for (i = 0; i < nr; i++) {
-		struct zse_chunk *c = zse_chunk_get(zd->engine, i);
-
-		zd->chunks[i].core = c;
-		c->priv = &zd->chunks[i];
-	}
-	for (i = 0; i < nr; i++) {
-		err = chunk_alloc(zd, cfg, &zd->chunks[i]);
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
 static int make_engine(struct znsage_device *zd, struct znsage_geometry *geo)
 {
 	enum zse_refusal why;
@@ -157,7 +49,7 @@ static int make_engine(struct znsage_device *zd, struct znsage_geometry *geo)
 	geo->cfg.host = zd;
 	geo->cfg.zone_event = znsage_zone_state;
 	geo->cfg.odd = znsage_odd;
-	zd->pack = max(geo->cfg.pack, 1U);
+	zd->page_blocks = max(geo->cfg.pack, 1U);
 	zd->engine = zse_create(&geo->cfg, &why);
 	if (!zd->engine) {
 		znsage_err(zd->name, "%s", refusals[why]);
@@ -177,11 +69,11 @@ static int make_engine(struct znsage_device *zd, struct znsage_geometry *geo)
 		return -ENOMEM;
 	zd->chunk_blocks = geo->cfg.chunk_blocks;
 	zd->batch_blocks = geo->cfg.batch_blocks;
-	zd->write_unit = geo->cfg.write_unit / zd->pack;
+	zd->write_unit = geo->cfg.write_unit / zd->page_blocks;
 	zd->nr_write_streams = znsage_write_streams(zd->backing.bdev);
 	zd->nr_slots = geo->cfg.nr_slots;
 	zd->nr_streams = zse_max_streams(&geo->cfg);
-	return chunks_alloc(zd, &geo->cfg);
+	return znsage_chunks_alloc(zd, &geo->cfg);
 }
 
 /* Allocate what I/O needs besides the engine. */
@@ -194,18 +86,13 @@ static int make_io(struct znsage_device *zd)
 	zd->header = alloc_page(GFP_KERNEL | __GFP_ZERO);
 	if (!zd->junk || !zd->header)
 		return -ENOMEM;
-	err = bioset_init(&zd->read_bios, BIO_POOL, znsage_read_pad,
-			  BIOSET_NEED_RESCUER);
-	if (err)
-		return err;
-	err = znsage_packed_start(zd);
-	if (err)
-		return err;
-	err = bioset_init(&zd->worker_bios, BIO_POOL, znsage_worker_pad,
-			  BIOSET_NEED_BVECS);
-	if (err)
-		return err;
-	err = znsage_latency_init(zd);
+	znsage_write_start(zd);
+	znsage_append_start(zd);
+	err = znsage_read_start(zd);
+	if (!err)
+		err = znsage_worker_start(zd);
+	if (!err)
+		err = znsage_latency_init(zd);
 	if (err)
 		return err;
 	zd->time_reads = true;
@@ -241,14 +128,13 @@ static void device_free(struct znsage_device *zd)
 	if (zd->wait_wq)
 		destroy_workqueue(zd->wait_wq);
 	znsage_frames_free(zd);
-	znsage_packed_end(zd);
+	znsage_read_end(zd);
 	bioset_exit(&zd->worker_bios);
-	bioset_exit(&zd->read_bios);
 	if (zd->junk)
 		__free_page(zd->junk);
 	if (zd->header)
 		__free_page(zd->header);
-	chunks_free(zd);
+	znsage_chunks_free(zd);
 	znsage_crypt_end(zd);
 	znsage_compress_end(zd);
 	zse_destroy(zd->engine);
@@ -261,7 +147,7 @@ static void device_free(struct znsage_device *zd)
 	if (zd->backing.bdev)
 		znsage_backing_close(&zd->backing);
 	if (zd->index >= 0)
-		ida_free(&znsage_ida, zd->index);
+		ida_free(&device_ids, zd->index);
 	percpu_ref_exit(&zd->ref);
 	kfree(zd);
 }
@@ -283,23 +169,14 @@ static struct znsage_device *device_alloc(const char *name,
 		bio_list_init(&zd->pending[i]);
 		init_waitqueue_head(&zd->chunk_wait[i]);
 	}
-	INIT_LIST_HEAD(&zd->gc_ready);
-	INIT_LIST_HEAD(&zd->gc_look);
-	INIT_LIST_HEAD(&zd->finish_look);
-	INIT_LIST_HEAD(&zd->refused);
 	mutex_init(&zd->check.lock);
 	lockdep_init_map(&zd->check.frozen, "znsage_frozen", &frozen_key, 0);
-	INIT_WORK(&zd->work, znsage_work);
-	INIT_WORK(&zd->look_work, znsage_look_work);
-	INIT_WORK(&zd->erase_work, znsage_erase_work);
-	INIT_DELAYED_WORK(&zd->retry, znsage_retry_work);
-	znsage_hrtimer_setup(&zd->timer, znsage_deadline);
 	init_completion(&zd->released);
 	if (percpu_ref_init(&zd->ref, ref_release, 0, GFP_KERNEL)) {
 		kfree(zd);
 		return NULL;
 	}
-	zd->index = ida_alloc(&znsage_ida, GFP_KERNEL);
+	zd->index = ida_alloc(&device_ids, GFP_KERNEL);
 	return zd;
 }
 
@@ -387,31 +264,6 @@ struct znsage_device *znsage_attach(const char *name,
 		    set->policy, (u32)st.streams,
 		    zd->batch_blocks * PAGE_SIZE >> 10, st.map_bytes >> 10);
 	return zd;
-}
-
-/**
- * znsage_quiesce() - wait until nothing is in flight
- * @zd: device; the caller makes sure that nothing is submitted
- *
- * GC is off afterwards, until zse_set_gc(). The device must be idle twice with
- * a run of the worker in between, since an I/O that ended just before may have
- * left the worker a zone to reset.
- */
-void znsage_quiesce(struct znsage_device *zd)
-{
-	bool idle = false, was_idle;
-
-	zse_set_gc(zd->engine, false);
-	WRITE_ONCE(zd->quiescing, true);
-	do {
-		if (!idle)
-			usleep_range(200, 1000);
-		znsage_kick(zd);
-		flush_work(&zd->work);
-		was_idle = idle;
-		idle = !READ_ONCE(zd->starved) && zse_idle(zd->engine);
-	} while (!idle || !was_idle);
-	WRITE_ONCE(zd->quiescing, false);
 }
 
 /**

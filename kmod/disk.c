@@ -5,28 +5,8 @@
 #include <linux/blkdev.h>
 #include <linux/highmem.h>
 
-#include "znsage.h"
-
-#define CREATE_TRACE_POINTS
 #include "trace.h"
-
-/**
- * znsage_header_write() - keep the header of the swap area
- * @zd:	 device
- * @bio: begins with it; advanced past it, and ended if that is all of it
- *
- * Context: any. Return: true if the bio has ended.
- */
-bool znsage_header_write(struct znsage_device *zd, struct bio *bio)
-{
-	copy_highpage(zd->header, bio_page(bio));
-	znsage_io_now(bio);
-	bio_advance_iter_single(bio, &bio->bi_iter, PAGE_SIZE);
-	if (bio->bi_iter.bi_size)
-		return false;
-	bio_endio(bio);
-	return true;
-}
+#include "disk.h"
 
 /* Free the slots that lie entirely in the bio. */
 static void discard(struct znsage_device *zd, struct bio *bio)
@@ -135,9 +115,7 @@ int znsage_disk_add(struct znsage_device *zd)
 	disk = znsage_alloc_disk(bdev_stable_writes(zd->backing.bdev));
 	if (IS_ERR(disk))
 		return PTR_ERR(disk);
-	disk->major = znsage_major;
-	disk->first_minor = zd->index;
-	disk->minors = 1;
+	/* Without a major, the block layer chooses the device's number. */
 	disk->flags |= GENHD_FL_NO_PART;
 	disk->fops = &znsage_fops;
 	disk->private_data = zd;

@@ -4,7 +4,7 @@
  * for a victim, and a look at what the device says of a zone.
  */
 #include "trace.h"
-#include "backend.h"
+#include "io.h"
 
 /* GC reads from @zone, perhaps not for the first time. */
 void znsage_victim_begin(struct znsage_device *zd, u32 zone)
@@ -86,7 +86,7 @@ bool znsage_look(struct znsage_device *zd, u32 zone)
 		return false;
 	pages = zd->backend->written(zd, zone);
 	if (zse_look_end(zd->engine, &look, pages == U32_MAX,
-			 pages == U32_MAX ? 0 : pages * zd->pack))
+			 pages == U32_MAX ? 0 : pages * zd->page_blocks))
 		znsage_kick(zd);
 	return look.lost;
 }

@@ -22,7 +22,7 @@
 #include <linux/blkdev.h>
 #include <linux/highmem.h>
 
-#include "znsage.h"
+#include "disk.h"
 
 /* As percent of the slots beside it. */
 #define FILLER_PERCENT	90

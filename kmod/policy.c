@@ -12,7 +12,7 @@
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
 
-#include "znsage.h"
+#include "policy.h"
 
 /*
  * Held to change the policy of any device, and while a loaded policy ends, which

@@ -1,70 +1,54 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Swap-in. A clone of the bio, sent to the backing device, reads each run of
- * slots whose blocks are consecutive. The engine counts readers of a zone, so
- * that it is not reset while they are in flight.
+ * slots whose blocks are consecutive. The engine counts the readers of a zone, so
+ * the zone is not reset while reads are in flight.
  *
  * A slot that is being written has no block yet. The kernel does not read such
- * a slot (it has the page), but other users of the disk may: they get a copy of
- * the page that is in the chunk.
+ * a slot, since it has the page, but other users of the disk may: they get a copy
+ * of the page in the chunk.
  *
  * The block layer merges neighbouring reads, such as those of read-ahead, and a
- * bad block fails the whole request. So a run that failed is read once more,
+ * bad block fails the whole request. So a read that failed is repeated once,
  * unmerged.
  *
- * Encrypted pages are decrypted in place before their bio ends: by a workqueue
- * if they come from the device, at once if they are copied from a chunk of GC.
+ * A work item decrypts pages in place before their bio ends. A compressed page is
+ * a record in one page of the device, or in two. They are read into two pages of
+ * a pool, and the work item decompresses the record into the bio's page. A task
+ * inside submit_bio() must not wait for the pool: the bios that would give its
+ * pages back may still be on its current->bio_list. It leaves the bio to another
+ * work item, which may wait.
  */
 #include <linux/blkdev.h>
 #include <linux/highmem.h>
+#include <linux/mempool.h>
 #include <trace/events/block.h>
 
 #include "trace.h"
-#include "znsage.h"
+#include "io.h"
 
-/* A read of a run of blocks. */
-struct znsage_read {
-	struct znsage_swap_in in;
-	blk_status_t failed;		/* error of the first try, if any */
-	struct work_struct work;	/* reads again, or decrypts */
-	struct bio clone;		/* must be last, for the bio_set */
+/* Reads that can always be in flight. */
+#define READS		64
+/* Pages of the device that a record lies in, at most. */
+#define RECORD_PAGES	2
+
+/* A read of the device: a run of blocks, or a record. */
+struct swap_in {
+	struct znsage_device *zd;	/* with a ref */
+	struct bio *bio;		/* a reference of it ends with the read */
+	struct bvec_iter iter;		/* the pages and slots in @bio */
+	u32 block;			/* the first; this is a reader of its zone */
+	u32 nr;				/* pages */
+	u32 len;			/* blocks of the record */
+	struct page *record;		/* what it is read into, or NULL */
+	u64 start;			/* ns; 0: not timed */
+	unsigned long ticks;		/* from znsage_io_start() */
+	bool again;			/* the first try failed */
+	struct work_struct work;
+	struct bio io;			/* must be last, for the bio_set */
 };
 
-/* For bioset_init(): bytes in front of the clones of read_bios. */
-const unsigned int znsage_read_pad = offsetof(struct znsage_read, clone);
-
-/**
- * znsage_swap_in_begin() - begin a read of the device
- * @in:	   filled in
- * @zd:	   device
- * @bio:   a reference of it ends with the read
- * @iter:  where the pages are in it
- * @block: first block; the caller is a reader of its zone
- * @nr:	   pages
- *
- * Every read is timed, since people look for the rare slow ones. Where the
- * clock is slow (no TSC), time_reads turns this off.
- *
- * Context: any.
- */
-void znsage_swap_in_begin(struct znsage_swap_in *in, struct znsage_device *zd,
-			  struct bio *bio, struct bvec_iter iter, u32 block,
-			  u32 nr)
-{
-	percpu_ref_get(&zd->ref);
-	*in = (struct znsage_swap_in) {
-		.zd = zd,
-		.bio = bio,
-		.iter = iter,
-		.block = block,
-		.nr = nr,
-		.ticks = znsage_io_start(bio, nr * ZNSAGE_PAGE_SECTORS),
-	};
-	if (READ_ONCE(zd->time_reads) || trace_znsage_swap_in_end_enabled())
-		in->start = ktime_get_ns();
-}
-
-static void swap_in_timed(const struct znsage_swap_in *in, blk_status_t status)
+static void swap_in_timed(const struct swap_in *in, blk_status_t status)
 {
 	struct znsage_device *zd = in->zd;
 	u64 ns = ktime_get_ns() - in->start;
@@ -77,8 +61,8 @@ static void swap_in_timed(const struct znsage_swap_in *in, blk_status_t status)
 				 div_u64(ns, NSEC_PER_USEC));
 }
 
-/* A read has ended. Context: any. */
-void znsage_swap_in_end(const struct znsage_swap_in *in, blk_status_t status)
+/* Context: any. Frees @in. */
+static void swap_in_end(struct swap_in *in, blk_status_t status)
 {
 	struct znsage_device *zd = in->zd;
 	struct bio *bio = in->bio;
@@ -96,54 +80,77 @@ void znsage_swap_in_end(const struct znsage_swap_in *in, blk_status_t status)
 	if (zse_read_end(zd->engine, in->block))
 		znsage_kick(zd);
 	znsage_io_end(bio, in->nr * ZNSAGE_PAGE_SECTORS, in->ticks);
+	if (in->record)
+		mempool_free(in->record, &zd->records);
+	bio_put(&in->io);
 	bio_endio(bio);
 	percpu_ref_put(&zd->ref);
 }
 
-static void run_ended(struct znsage_read *rd, blk_status_t status)
+/* Decompress the record into the bio's page, which is whole for swap-in. */
+static blk_status_t unpack(struct swap_in *in)
 {
-	struct znsage_swap_in in = rd->in;
+	struct bio_vec bv = bio_iter_iovec(in->bio, in->iter);
+	u32 slot = in->iter.bi_sector / ZNSAGE_PAGE_SECTORS;
+	struct znsage_device *zd = in->zd;
+	u32 block = PAGE_SIZE / zd->page_blocks;
+	int err;
 
-	bio_put(&rd->clone);
-	znsage_swap_in_end(&in, status);
+	if (bv.bv_len < PAGE_SIZE)
+		return BLK_STS_NOTSUPP;
+	err = znsage_decompress(zd, page_address(in->record) +
+				in->block % zd->page_blocks * block,
+				in->len * block, slot, bv.bv_page);
+	flush_dcache_page(bv.bv_page);
+	if (!err)
+		return BLK_STS_OK;
+	pr_err_ratelimited("znsage: %s: slot %u: bad record (header or checksum)\n",
+			   zd->name, slot);
+	return BLK_STS_IOERR;
 }
 
-static void clone_submit(struct znsage_read *rd)
+static void content_work(struct work_struct *work)
 {
-	struct bio *clone = &rd->clone;
+	struct swap_in *in = container_of(work, struct swap_in, work);
 
-	clone->bi_iter = rd->in.iter;
-	clone->bi_iter.bi_size = rd->in.nr * PAGE_SIZE;
-	clone->bi_iter.bi_sector = znsage_block_sector(rd->in.zd,
-						       rd->in.block);
-	trace_block_bio_remap(clone, disk_devt(rd->in.zd->disk),
-			      rd->in.iter.bi_sector);
-	submit_bio_noacct(clone);
+	swap_in_end(in, in->record ? unpack(in) :
+		    znsage_decrypt(in->zd, in->bio, in->iter, in->nr));
 }
 
-/*
- * Repeat a failed read with the same clone. No clone is allocated here, so that
- * a task waiting for a clone only waits for the device.
- */
-static void retry_work(struct work_struct *work)
-{
-	struct znsage_read *rd = container_of(work, struct znsage_read, work);
-	struct bio *clone = &rd->clone;
-	bio_end_io_t *end_io = clone->bi_end_io;
+static void io_ended(struct bio *io);
 
-	bio_reset(clone, rd->in.zd->backing.bdev, clone->bi_opf | REQ_NOMERGE);
-	bio_set_flag(clone, BIO_CLONED);
-	bio_clone_blkg_association(clone, rd->in.bio);
-	clone->bi_ioprio = rd->in.bio->bi_ioprio;
-	clone->bi_end_io = end_io;
-	clone_submit(rd);
+static void io_submit(struct swap_in *in)
+{
+	struct znsage_device *zd = in->zd;
+	u32 first = in->block % zd->page_blocks;
+	struct bio *io = &in->io;
+
+	if (in->record) {
+		__bio_add_page(io, in->record, PAGE_SIZE *
+			       DIV_ROUND_UP(first + in->len, zd->page_blocks),
+			       0);
+	} else {
+		io->bi_iter = in->iter;
+		io->bi_iter.bi_size = in->nr * PAGE_SIZE;
+	}
+	io->bi_iter.bi_sector = znsage_block_sector(zd, in->block);
+	io->bi_end_io = io_ended;
+	trace_block_bio_remap(io, disk_devt(zd->disk), in->iter.bi_sector);
+	submit_bio_noacct(io);
 }
 
-static void decrypt_work(struct work_struct *work)
+/* Repeat a read with the same bio, so that it waits only for the device. */
+static void again_work(struct work_struct *work)
 {
-	struct znsage_read *rd = container_of(work, struct znsage_read, work);
+	struct swap_in *in = container_of(work, struct swap_in, work);
+	struct bio *io = &in->io;
 
-	run_ended(rd, znsage_decrypt(&rd->in));
+	bio_reset(io, in->zd->backing.bdev, io->bi_opf | REQ_NOMERGE);
+	if (!in->record)
+		bio_set_flag(io, BIO_CLONED);
+	bio_clone_blkg_association(io, in->bio);
+	io->bi_ioprio = in->bio->bi_ioprio;
+	io_submit(in);
 }
 
 /* May another read in the same merged request have caused this error? */
@@ -153,21 +160,19 @@ static bool may_be_neighbour(blk_status_t status)
 	       status == BLK_STS_PROTECTION;
 }
 
-static void clone_end_io(struct bio *clone)
+static void io_ended(struct bio *io)
 {
-	struct znsage_read *rd = container_of(clone, struct znsage_read, clone);
-	blk_status_t status = clone->bi_status;
+	struct swap_in *in = container_of(io, struct swap_in, io);
+	blk_status_t status = io->bi_status;
+	bool again = !in->again && may_be_neighbour(status);
 
-	if (!rd->failed && may_be_neighbour(status)) {
-		rd->failed = status;
-		INIT_WORK(&rd->work, retry_work);
-		queue_work(rd->in.zd->read_wq, &rd->work);
-	} else if (status || !rd->in.zd->crypt) {
-		run_ended(rd, status);
-	} else {
-		INIT_WORK(&rd->work, decrypt_work);
-		queue_work(rd->in.zd->read_wq, &rd->work);
+	if (!again && (status || !(in->record || in->zd->crypt))) {
+		swap_in_end(in, status);
+		return;
 	}
+	in->again |= again;
+	INIT_WORK(&in->work, again ? again_work : content_work);
+	queue_work(in->zd->read_wq, &in->work);
 }
 
 /* Blocks to read, and the position of their pages in the bio. */
@@ -198,19 +203,58 @@ static void note_pages(struct znsage_device *zd, struct bio *bio,
 	}
 }
 
-/* Read a run; takes over one of the bio's references. */
-static void submit_run(struct znsage_device *zd, struct bio *bio,
-		       const struct run *run)
+/* A bio, and pages for a record. NULL: there is no memory for a record. */
+static struct swap_in *swap_in_alloc(struct znsage_device *zd, struct bio *bio,
+				     bool wait)
 {
-	struct bio *clone = bio_alloc_clone(zd->backing.bdev, bio, GFP_NOIO,
-					    &zd->read_bios);
-	struct znsage_read *rd = container_of(clone, struct znsage_read, clone);
+	blk_opf_t op = REQ_OP_READ |
+		       (bio->bi_opf & (REQ_SYNC | REQ_RAHEAD | REQ_PRIO));
+	gfp_t gfp = wait ? GFP_NOIO : GFP_NOWAIT | __GFP_NOWARN;
+	struct block_device *bdev = zd->backing.bdev;
+	struct page *record = NULL;
+	struct swap_in *in;
+	struct bio *io;
 
-	rd->failed = BLK_STS_OK;
-	znsage_swap_in_begin(&rd->in, zd, bio, run->iter, run->blocks.block,
-			     run->blocks.nr);
-	clone->bi_end_io = clone_end_io;
-	clone_submit(rd);
+	if (zd->compressor) {
+		io = bio_alloc_bioset(bdev, 1, op, gfp, &zd->read_bios);
+		if (!io)
+			return NULL;
+		record = mempool_alloc(&zd->records, gfp);
+		if (!record) {
+			bio_put(io);
+			return NULL;
+		}
+		bio_clone_blkg_association(io, bio);
+		io->bi_ioprio = bio->bi_ioprio;
+	} else {
+		io = bio_alloc_clone(bdev, bio, GFP_NOIO, &zd->read_bios);
+	}
+	in = container_of(io, struct swap_in, io);
+	in->record = record;
+	return in;
+}
+
+/*
+ * Read a run; takes over one of the bio's references. Every read is timed, since
+ * people look for the rare slow ones. Where the clock is slow (no TSC),
+ * time_reads turns this off.
+ */
+static void swap_in_begin(struct swap_in *in, struct znsage_device *zd,
+			  struct bio *bio, const struct run *run)
+{
+	percpu_ref_get(&zd->ref);
+	in->zd = zd;
+	in->bio = bio;
+	in->iter = run->iter;
+	in->block = run->blocks.block;
+	in->nr = run->blocks.nr;
+	in->len = run->blocks.len;
+	in->again = false;
+	in->ticks = znsage_io_start(bio, in->nr * ZNSAGE_PAGE_SECTORS);
+	in->start = 0;
+	if (READ_ONCE(zd->time_reads) || trace_znsage_swap_in_end_enabled())
+		in->start = ktime_get_ns();
+	io_submit(in);
 }
 
 /*
@@ -281,42 +325,30 @@ static bool copy_written(struct znsage_device *zd, struct bio *bio,
 	return same;
 }
 
-/* There is no memory for @bio from @iter on: a work item goes on with it. */
-static void read_later(struct znsage_device *zd, struct bio *bio,
-		       const struct bvec_iter *iter)
-{
-	bio->bi_iter = *iter;
-	percpu_ref_get(&zd->ref);
-	znsage_packed_read_later(zd, bio);
-	/* The reference of the read that was not begun. */
-	bio_endio(bio);
-}
-
-/* Read a packed page. Returns false if a work item goes on with @bio. */
-static bool read_packed(struct znsage_device *zd, struct bio *bio,
-			const struct run *run, bool wait, bool *kick)
-{
-	bio_inc_remaining(bio);
-	if (znsage_packed_read(zd, bio, run->iter, &run->blocks, wait))
-		return true;
-	*kick |= zse_read_end(zd->engine, run->blocks.block);
-	read_later(zd, bio, &run->iter);
-	return false;
-}
-
 /* Read blocks of the device. Returns false if nothing of @bio is left to do. */
 static bool read_blocks(struct znsage_device *zd, struct bio *bio,
 			const struct run *run, bool wait, bool *kick)
 {
 	bool last = run->blocks.nr * PAGE_SIZE == run->iter.bi_size;
+	struct swap_in *in = swap_in_alloc(zd, bio, wait);
+	unsigned long flags;
 
-	note_pages(zd, bio, run);
-	if (zd->compressor)
-		return read_packed(zd, bio, run, wait, kick);
-	if (!last)
-		bio_inc_remaining(bio);
-	submit_run(zd, bio, run);
-	return !last;
+	if (in) {
+		note_pages(zd, bio, run);
+		if (!last)
+			bio_inc_remaining(bio);
+		swap_in_begin(in, zd, bio, run);
+		return !last;
+	}
+	*kick |= zse_read_end(zd->engine, run->blocks.block);
+	bio->bi_iter = run->iter;
+	percpu_ref_get(&zd->ref);
+	spin_lock_irqsave(&zd->lock, flags);
+	bio_list_add(&zd->read_later, bio);
+	spin_unlock_irqrestore(&zd->lock, flags);
+	/* Not on read_wq: this waits for content_work(). */
+	queue_work(zd->wait_wq, &zd->read_work);
+	return false;
 }
 
 /*
@@ -336,28 +368,8 @@ static bool read_page(struct znsage_device *zd, struct bio *bio,
 	return true;
 }
 
-/**
- * znsage_read() - start a swap-in bio
- * @zd:	 device
- * @bio: whole slots; keeps a reference of its own until all runs are submitted
- *
- * Context: process; may sleep for a clone. Clones in flight come back without
- * the caller's help.
- */
-void znsage_read(struct znsage_device *zd, struct bio *bio)
-{
-	znsage_read_on(zd, bio, false);
-}
-
-/**
- * znsage_read_on() - start the rest of a swap-in bio
- * @zd:	  device
- * @bio:  bio; its iterator is at the rest
- * @wait: the task is not inside submit_bio(), and may wait for pages
- *
- * Context: as znsage_read().
- */
-void znsage_read_on(struct znsage_device *zd, struct bio *bio, bool wait)
+/* Start what is left of a bio. If @wait is set, the task may wait for pages. */
+static void read_on(struct znsage_device *zd, struct bio *bio, bool wait)
 {
 	struct run run = { .iter = bio->bi_iter };
 	bool kick = false;
@@ -388,4 +400,56 @@ void znsage_read_on(struct znsage_device *zd, struct bio *bio, bool wait)
 out:
 	if (kick)
 		znsage_kick(zd);
+}
+
+/**
+ * znsage_read() - start a swap-in bio
+ * @zd:	 device
+ * @bio: whole slots; keeps a reference of its own until all runs are submitted
+ *
+ * Context: process; may sleep for a clone. Clones in flight come back without
+ * the caller's help.
+ */
+void znsage_read(struct znsage_device *zd, struct bio *bio)
+{
+	read_on(zd, bio, false);
+}
+
+/* Go on with the bios that found no memory. */
+static void later_work(struct work_struct *work)
+{
+	struct znsage_device *zd = container_of(work, struct znsage_device,
+						read_work);
+	struct bio *bio;
+
+	do {
+		spin_lock_irq(&zd->lock);
+		bio = bio_list_pop(&zd->read_later);
+		spin_unlock_irq(&zd->lock);
+		if (bio) {
+			read_on(zd, bio, true);
+			percpu_ref_put(&zd->ref);
+		}
+	} while (bio);
+}
+
+/* Allocate what swap-in needs; znsage_read_end() frees it in any case. */
+int znsage_read_start(struct znsage_device *zd)
+{
+	int err;
+
+	INIT_WORK(&zd->read_work, later_work);
+	bio_list_init(&zd->read_later);
+	err = bioset_init(&zd->read_bios, READS, offsetof(struct swap_in, io),
+			  zd->compressor ? BIOSET_NEED_BVECS :
+					   BIOSET_NEED_RESCUER);
+	if (err || !zd->compressor)
+		return err;
+	return mempool_init_page_pool(&zd->records, READS, ilog2(RECORD_PAGES));
+}
+
+void znsage_read_end(struct znsage_device *zd)
+{
+	mempool_exit(&zd->records);
+	bioset_exit(&zd->read_bios);
 }

@@ -11,7 +11,7 @@
 #include <linux/sched/signal.h>
 #include <linux/sysfs.h>
 
-#include "znsage.h"
+#include "disk.h"
 
 static struct znsage_device *dev_to_zd(struct device *dev)
 {
@@ -66,7 +66,7 @@ VALUE_ATTR(certain_bytes, "%llu", (u64)zse_certain(zd->engine) * PAGE_SIZE);
 VALUE_ATTR(chunk_bytes, "%lu", zd->batch_blocks * PAGE_SIZE);
 VALUE_ATTR(write_unit_bytes, "%lu", zd->write_unit * PAGE_SIZE);
 VALUE_ATTR(zone_bytes, "%llu",
-	   (u64)zse_get_config(zd->engine)->zone_blocks / zd->pack * PAGE_SIZE);
+	   (u64)zse_get_config(zd->engine)->zone_blocks / zd->page_blocks * PAGE_SIZE);
 VALUE_ATTR(zones_unused, "%u", zd->nr_unused);
 VALUE_ATTR(discard, "%d", zd->discard);
 VALUE_ATTR(encrypt, "%s",

@@ -121,14 +121,14 @@ static void virtual_append(struct znsage_chunk *zc, struct bio *bio)
 
 	bio->bi_opf = REQ_OP_WRITE | REQ_SYNC | REQ_IDLE;
 	bio->bi_iter.bi_sector = znsage_zone_start(zc->zd, c->zone) +
-				 c->offset / zc->zd->pack * ZNSAGE_PAGE_SECTORS;
+				 c->offset / zc->zd->page_blocks * ZNSAGE_PAGE_SECTORS;
 	if (streams)
 		znsage_set_write_stream(bio, zse_write_stream(c, streams));
 }
 
 static u32 virtual_landed(const struct znsage_chunk *zc, const struct bio *bio)
 {
-	return zc->core->offset / zc->zd->pack;
+	return zc->core->offset / zc->zd->page_blocks;
 }
 
 /* Discards may wait: the block layer throttles them as writeback (wbt). */

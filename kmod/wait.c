@@ -13,7 +13,7 @@
 #include <linux/wait.h>
 
 #include "trace.h"
-#include "znsage.h"
+#include "io.h"
 
 /* After a page was refused, submitters wait for so long, for each bio. */
 #define FULL_NS		(100 * NSEC_PER_MSEC)

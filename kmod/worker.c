@@ -20,12 +20,15 @@
  */
 #include <linux/blk-integrity.h>
 #include <linux/blkdev.h>
+#include <linux/delay.h>
 
 #include "trace.h"
-#include "backend.h"
+#include "io.h"
 
 /* Reading this many stale blocks is cheaper than starting another read. */
 #define READ_OVER	8
+/* Bios kept ready; more are allocated while there is memory. */
+#define BIO_POOL	64
 /* Operations of the engine that swap-out waits for at most. */
 #define OPS_A_BATCH	8
 /* Pages in one read of GC. */
@@ -40,9 +43,6 @@ struct worker_bio {
 	struct list_head link;		/* on finish_look */
 	struct bio bio;			/* must be last, for the bio_set */
 };
-
-/* For bioset_init(). */
-const unsigned int znsage_worker_pad = offsetof(struct worker_bio, bio);
 
 static struct worker_bio *worker_bio_alloc(struct znsage_device *zd, u32 vecs,
 					   blk_opf_t op)
@@ -126,7 +126,7 @@ static void look_and_finish(struct znsage_device *zd)
 }
 
 /* Allocates nothing. It needs no help of the worker, and holds its bios. */
-void znsage_look_work(struct work_struct *work)
+static void look_work(struct work_struct *work)
 {
 	struct znsage_device *zd = container_of(work, struct znsage_device,
 						look_work);
@@ -242,7 +242,7 @@ static void gc_read_bio(struct znsage_chunk *zc, u32 first, u32 nr, u32 pages)
 /* Read pages [@first, @first + @nr) of a window of packed pages. */
 static void window_read_bio(struct znsage_chunk *zc, u32 first, u32 nr)
 {
-	u32 block = zc->core->low + first * zc->zd->pack, i;
+	u32 block = zc->core->low + first * zc->zd->page_blocks, i;
 	struct worker_bio *wb = read_bio(zc, first, block, nr);
 
 	for (i = first; i < first + nr; i++)
@@ -339,16 +339,12 @@ static void zone_end_io(struct bio *bio)
 	worker_bio_put(wb);
 }
 
-/**
- * znsage_erase_work() - reset zones in a way that may wait
- * @work: erase_work of a device
- *
- * One after the other, for the device's sake. The engine does not name a zone
- * again before its reset has ended.
- *
- * Context: wait_wq. Each bit of to_erase has a reference of the device.
+/*
+ * Reset zones in a way that may wait, one after the other, for the device's
+ * sake. The engine does not name a zone again before its reset has ended. Each
+ * bit of to_erase has a reference of the device. Context: wait_wq.
  */
-void znsage_erase_work(struct work_struct *work)
+static void erase_work(struct work_struct *work)
 {
 	struct znsage_device *zd = container_of(work, struct znsage_device,
 						erase_work);
@@ -430,7 +426,7 @@ static void do_op(struct znsage_device *zd, const struct zse_op *op)
 		break;
 	case ZSE_OP_READ:
 		zc = op->chunk->priv;
-		zc->nr_pages = op->blocks / zd->pack;
+		zc->nr_pages = op->blocks / zd->page_blocks;
 		gc_read_first(zc);
 		break;
 	case ZSE_OP_RESET:
@@ -448,7 +444,7 @@ static void do_op(struct znsage_device *zd, const struct zse_op *op)
 }
 
 /* Between two batches of the engine's work, the worker looks at swap-out. */
-void znsage_work(struct work_struct *work)
+static void worker(struct work_struct *work)
 {
 	struct znsage_device *zd = container_of(work, struct znsage_device,
 						work);
@@ -467,4 +463,43 @@ void znsage_work(struct work_struct *work)
 			cond_resched();
 		}
 	} while (done == OPS_A_BATCH);
+}
+
+/* The caller frees worker_bios, even after an error. */
+int znsage_worker_start(struct znsage_device *zd)
+{
+	INIT_LIST_HEAD(&zd->gc_ready);
+	INIT_LIST_HEAD(&zd->gc_look);
+	INIT_LIST_HEAD(&zd->finish_look);
+	INIT_WORK(&zd->work, worker);
+	INIT_WORK(&zd->look_work, look_work);
+	INIT_WORK(&zd->erase_work, erase_work);
+	return bioset_init(&zd->worker_bios, BIO_POOL,
+			   offsetof(struct worker_bio, bio),
+			   BIOSET_NEED_BVECS);
+}
+
+/**
+ * znsage_quiesce() - wait until nothing is in flight
+ * @zd: device; the caller makes sure that nothing is submitted
+ *
+ * GC is off afterwards, until zse_set_gc(). The device must be idle twice with
+ * a run of the worker in between, since an I/O that ended just before may have
+ * left the worker a zone to reset.
+ */
+void znsage_quiesce(struct znsage_device *zd)
+{
+	bool idle = false, was_idle;
+
+	zse_set_gc(zd->engine, false);
+	WRITE_ONCE(zd->quiescing, true);
+	do {
+		if (!idle)
+			usleep_range(200, 1000);
+		znsage_kick(zd);
+		flush_work(&zd->work);
+		was_idle = idle;
+		idle = !READ_ONCE(zd->starved) && zse_idle(zd->engine);
+	} while (!idle || !was_idle);
+	WRITE_ONCE(zd->quiescing, false);
 }

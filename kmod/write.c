@@ -20,7 +20,7 @@
 #include <linux/ktime.h>
 
 #include "trace.h"
-#include "znsage.h"
+#include "io.h"
 
 /* Our callback of a task's plug. */
 struct znsage_plug {
@@ -88,7 +88,7 @@ static u64 deadline_ns(const struct znsage_device *zd)
  * timer_on before it looks at the streams; deadline_arm() sets timer_on after a
  * page was added. So one of the two sees what the other did.
  */
-enum hrtimer_restart znsage_deadline(struct hrtimer *timer)
+static enum hrtimer_restart deadline(struct hrtimer *timer)
 {
 	struct znsage_device *zd = container_of(timer, struct znsage_device,
 						timer);
@@ -111,6 +111,11 @@ enum hrtimer_restart znsage_deadline(struct hrtimer *timer)
 		return HRTIMER_NORESTART;
 	hrtimer_forward_now(timer, ns_to_ktime(deadline_ns(zd)));
 	return HRTIMER_RESTART;
+}
+
+void znsage_write_start(struct znsage_device *zd)
+{
+	znsage_hrtimer_setup(&zd->timer, deadline);
 }
 
 static void deadline_arm(struct znsage_device *zd)
@@ -435,6 +440,18 @@ static bool pages_are_whole(struct bio *bio)
 	return true;
 }
 
+/* Keep the header of the swap area. Returns true if @bio has ended with it. */
+static bool header_write(struct znsage_device *zd, struct bio *bio)
+{
+	copy_highpage(zd->header, bio_page(bio));
+	znsage_io_now(bio);
+	bio_advance_iter_single(bio, &bio->bi_iter, PAGE_SIZE);
+	if (bio->bi_iter.bi_size)
+		return false;
+	bio_endio(bio);
+	return true;
+}
+
 /**
  * znsage_write() - start a swap-out bio
  * @zd:	 device; the caller has a reference on its queue
@@ -456,7 +473,7 @@ void znsage_write(struct znsage_device *zd, struct bio *bio)
 		bio_endio(bio);
 		return;
 	}
-	if (!bio->bi_iter.bi_sector && znsage_header_write(zd, bio))
+	if (!bio->bi_iter.bi_sector && header_write(zd, bio))
 		return;
 	znsage_slow_down(zd);
 	do {

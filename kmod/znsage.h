@@ -1,34 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the files of the module share. The engine (../engine) knows maps, zones
- * and GC; the module turns bios into calls of the engine and the engine's
- * operations into bios.
- *
- *	main.c		load and unload; no hibernation while a device is on
- *	config.c	configfs: settings of a device, and its power switch
- *	device.c	attach and detach
- *	geometry.c	which zones of the backing device are used
- *	zoned.c		zones of a zoned device
- *	virtual.c	zones on a device that has none
- *	disk.c		/dev/znsageN: entry of bios and freed slots
- *	filler.c	a swap area that holds nothing, so that the kernel keeps slots
- *	write.c		swap-out: chunks, plugs, deadline
- *	wait.c		tasks that wait for a chunk
- *	append.c	appends of chunks, their ends, and who pays
- *	crypt.c		encryption of pages
- *	compress.c	compression of pages
- *	packed.c	compressed pages in chunks, in swap-in and in GC
- *	read.c		swap-in
- *	policy.c	policies by name; changing a device's policy
- *	bpf.c		policies in BPF
- *	bpf_calls.c	... and their calls
- *	owner.c		what policies get to know of a page
- *	worker.c	deferred work; GC reads, resets, finishes
- *	events.c	what the engine tells of zones; a look at one
- *	sysfs.c		statistics and settings of a running device
- *	latency.c	histograms of how long things take
- *	debugfs.c	tables of zones, streams and latencies
- *	trace.h		tracepoints
+ * The lowest of the module's layers: what the files share, and what they do to
+ * single pages. The engine (../engine) knows maps, zones and GC; the module turns
+ * bios into calls of the engine and the engine's operations into bios.
+ * docs/dev/design.md has the layers.
  */
 #ifndef ZNSAGE_H
 #define ZNSAGE_H
@@ -41,7 +16,6 @@
 #include <linux/mutex.h>
 #include <linux/percpu-refcount.h>
 #include <linux/percpu.h>
-#include <linux/ratelimit.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -128,7 +102,7 @@ struct znsage_chunk {
 	u32 nr_vecs;
 	u32 nr_pages_owned;		/* of @pages, if it is one of GC */
 	u32 first, nr;			/* entries in the append */
-	u32 from, nr_pages;	/* of @packed; pages in it, or in GC's window */
+	u32 from, nr_pages;	/* of @packed; pages in it, or of GC's input */
 	u64 since;	/* ns: when its wait for a zone, or GC append, began */
 	u64 refused;	/* ns: when the append was first refused, or 0 */
 	struct list_head link;	/* on refused, gc_look or gc_ready */
@@ -152,36 +126,14 @@ struct znsage_chunk {
 	bool single;			/* read block by block after an error */
 	bool failed;			/* a read failed */
 	bool is_read;			/* reads have ended, and none is retried */
-	void *window;		/* @pages as they are mapped, if packed */
+	void *input;			/* @pages as they are mapped, if packed */
 	unsigned long *unread;		/* bitmap of these: a read failed */
-};
-
-/* A read of the device for swap-in. */
-struct znsage_swap_in {
-	struct znsage_device *zd;	/* with a ref */
-	struct bio *bio;		/* a reference of it ends with the read */
-	struct bvec_iter iter;		/* the pages and slots in @bio */
-	u32 block;			/* the first */
-	u32 nr;				/* pages */
-	u64 start;			/* ns; 0: not timed */
-	unsigned long ticks;		/* from znsage_io_start() */
 };
 
 /* Who pays for a stream's I/O; see append.c. */
 struct znsage_payer {
 	struct cgroup_subsys_state *css; /* block cgroup, with a ref, or NULL */
 	u64 key;			/* of its pages */
-};
-
-/* A policy that comes and goes; see policy.c. */
-struct znsage_loaded {
-	struct znsage_policy policy;
-	const void *key;		/* for znsage_policy_remove() */
-	refcount_t refs;
-	struct list_head link;		/* on loaded_policies; under loaded_lock */
-	struct list_head users;		/* devices; under znsage_policy_lock */
-	bool dead;			/* ejected or gone; under both locks */
-	void (*free)(struct znsage_loaded *p);
 };
 
 /* What the last check of the maps found. */
@@ -213,7 +165,7 @@ struct znsage_device {
 	u32 write_unit;			/* pages */
 	u32 append_sectors;		/* limit that the engine knows */
 	bool append_fits;		/* ... and some append is as short */
-	u32 pack;			/* blocks of the engine in a page */
+	u32 page_blocks;		/* blocks of the engine in a page */
 	u32 nr_write_streams;		/* of the device below, with FDP */
 	u32 nr_slots;
 	/*
@@ -232,7 +184,7 @@ struct znsage_device {
 	struct znsage_chunk *chunks;
 	u32 nr_chunks;
 	struct page *junk;		/* GC reads stale blocks into it */
-	struct bio_set read_bios;	/* clones for swap-in */
+	struct bio_set read_bios;	/* swap-in's reads */
 	struct bio_set worker_bios;	/* only the worker allocates from it */
 
 	/* Each bio and plug in flight has a ref; detach waits for all. */
@@ -258,10 +210,8 @@ struct znsage_device {
 	struct znsage_frames *frames;	/* or NULL */
 	struct znsage_crypt *crypt;	/* NULL: pages are not encrypted */
 	struct znsage_compressor *compressor;	/* NULL: they are not compressed */
-	struct bio_set packed_bios;	/* reads of packed pages */
-	mempool_t packed_pages;		/* two pages for each */
+	mempool_t records;	/* pairs of pages that a record is read into */
 	u64 full_since;			/* ns: the last refusal, or 0 */
-	struct ratelimit_state full_said;
 	struct bio_list read_later;	/* found no memory; under @lock */
 	struct work_struct read_work;	/* goes on with these */
 
@@ -292,41 +242,6 @@ struct znsage_device {
 	struct dentry *debugfs;		/* or an ERR_PTR */
 };
 
-/* main.c */
-extern struct ida znsage_ida;
-extern int znsage_major;
-int znsage_hibernation_block(const char *name);
-void znsage_hibernation_unblock(void);
-
-/* config.c */
-int znsage_config_register(void);
-void znsage_config_unregister(void);
-
-/* device.c */
-struct znsage_device *znsage_attach(const char *name,
-				    const struct znsage_settings *set);
-int znsage_detach(struct znsage_device *zd);
-void znsage_quiesce(struct znsage_device *zd);
-int znsage_pages_alloc(struct page **pages, u32 nr);
-void znsage_pages_free(struct page **pages, u32 nr);
-
-/* policy.c */
-extern struct mutex znsage_policy_lock;
-const struct znsage_policy *znsage_policy_get(const char *name);
-void znsage_policy_put(const struct znsage_policy *policy);
-ssize_t znsage_policy_names(char *buf);
-int znsage_policy_start(struct znsage_device *zd,
-			const struct znsage_policy *policy);
-int znsage_policy_switch(struct znsage_device *zd, const char *name);
-void znsage_policy_end(struct znsage_device *zd);
-int znsage_policy_add(struct znsage_loaded *p);
-void znsage_policy_eject(struct znsage_loaded *p, const char *why);
-struct znsage_loaded *znsage_policy_remove(const void *key);
-
-/* bpf.c */
-void znsage_bpf_init(void);
-const char *znsage_bpf_missing(void);
-
 /* owner.c */
 u8 znsage_page_owner(struct znsage_device *zd, struct page *page, u32 cpu,
 		     struct znsage_page *owner);
@@ -336,38 +251,6 @@ void znsage_frames_note(struct znsage_device *zd, struct page *page, u32 slot,
 			u32 block);
 void znsage_frames_forget(struct znsage_device *zd, struct page *page);
 
-/* disk.c */
-bool znsage_header_write(struct znsage_device *zd, struct bio *bio);
-int znsage_disk_add(struct znsage_device *zd);
-int znsage_disk_claim(struct znsage_device *zd);
-
-/* filler.c */
-int znsage_filler_add(struct znsage_device *zd);
-void znsage_filler_remove(struct znsage_device *zd);
-
-/* write.c */
-void znsage_write(struct znsage_device *zd, struct bio *bio);
-void znsage_write_pending(struct znsage_device *zd);
-void znsage_write_flush(struct znsage_device *zd);
-enum hrtimer_restart znsage_deadline(struct hrtimer *timer);
-
-/* wait.c */
-void znsage_feed(struct znsage_device *zd, u32 stream);
-void znsage_write_room(struct znsage_device *zd);
-void znsage_slow_down(struct znsage_device *zd);
-bool znsage_wait_for_room(struct znsage_device *zd, u32 stream);
-
-/* append.c */
-void znsage_append_limit(struct znsage_device *zd);
-void znsage_append(struct znsage_device *zd, const struct zse_op *op);
-void znsage_end_pages(struct znsage_chunk *zc, u32 first, u32 nr,
-		      blk_status_t status);
-bool znsage_chunk_put(struct znsage_chunk *zc);
-bool znsage_chunk_release(struct znsage_chunk *zc, int holds);
-void znsage_retry_work(struct work_struct *work);
-void znsage_charge(struct znsage_chunk *zc, struct bio *bio);
-void znsage_charge_end(struct znsage_device *zd);
-
 /* crypt.c */
 #define ZNSAGE_CRYPT_LEAST	16	/* bytes: a block of AES */
 int znsage_crypt_start(struct znsage_device *zd, enum znsage_encrypt mode);
@@ -375,7 +258,8 @@ void znsage_crypt_end(struct znsage_device *zd);
 int znsage_crypt_bytes(struct znsage_device *zd, void *data, u32 bytes,
 		       u32 slot, bool encrypt);
 int znsage_encrypt(struct znsage_chunk *zc);
-blk_status_t znsage_decrypt(const struct znsage_swap_in *in);
+blk_status_t znsage_decrypt(struct znsage_device *zd, struct bio *bio,
+			    struct bvec_iter iter, u32 nr);
 
 /* compress.c */
 int znsage_compress_start(struct znsage_device *zd, enum znsage_compress how);
@@ -387,56 +271,10 @@ int znsage_compress(struct znsage_device *zd, struct page *page, u32 slot,
 int znsage_decompress(struct znsage_device *zd, const void *from, u32 room,
 		      u32 slot, struct page *page);
 
-/* packed.c */
-extern const unsigned int znsage_packed_pad;
-int znsage_packed_start(struct znsage_device *zd);
-void znsage_packed_end(struct znsage_device *zd);
-u32 znsage_packed_pages(u32 nr, u32 pack);
-u32 znsage_packed_buffer(const struct znsage_chunk *zc);
-int znsage_packed_chunk(struct znsage_chunk *zc);
-void znsage_packed_chunk_free(struct znsage_chunk *zc);
-blk_status_t znsage_pack(struct znsage_chunk *zc);
-bool znsage_packed_read(struct znsage_device *zd, struct bio *bio,
-			struct bvec_iter iter, const struct zse_run *run,
-			bool wait);
-void znsage_packed_read_later(struct znsage_device *zd, struct bio *bio);
-void znsage_packed_scan(struct znsage_chunk *zc);
-
-/* read.c */
-extern const unsigned int znsage_read_pad;
-void znsage_swap_in_begin(struct znsage_swap_in *in, struct znsage_device *zd,
-			  struct bio *bio, struct bvec_iter iter, u32 block,
-			  u32 nr);
-void znsage_swap_in_end(const struct znsage_swap_in *in, blk_status_t status);
-void znsage_read(struct znsage_device *zd, struct bio *bio);
-void znsage_read_on(struct znsage_device *zd, struct bio *bio, bool wait);
-
-/* worker.c */
-extern const unsigned int znsage_worker_pad;
-void znsage_work(struct work_struct *work);
-void znsage_look_work(struct work_struct *work);
-void znsage_erase_work(struct work_struct *work);
-
-/* events.c */
-void znsage_victim_begin(struct znsage_device *zd, u32 zone);
-void znsage_victim_end(struct znsage_device *zd, u32 zone);
-void znsage_zone_state(void *host, u32 zone, const char *from, const char *to);
-void znsage_odd(void *host, u32 zone, enum zse_oddity odd, u32 at, u32 least);
-bool znsage_look(struct znsage_device *zd, u32 zone);
-
-/* sysfs.c */
-extern const struct attribute_group *znsage_disk_groups[];
-
 /* latency.c */
 int znsage_latency_init(struct znsage_device *zd);
 void znsage_timed(struct znsage_device *zd, enum znsage_time what, u64 ns);
 int znsage_latency_show(struct seq_file *m);
-
-/* debugfs.c */
-void znsage_debugfs_add(struct znsage_device *zd);
-void znsage_debugfs_remove(struct znsage_device *zd);
-void znsage_debugfs_init(void);
-void znsage_debugfs_exit(void);
 
 /* Has the stream bios that found no chunk? A hint. */
 static inline bool znsage_is_starved(const struct znsage_device *zd, u32 stream)
@@ -462,7 +300,7 @@ static inline sector_t znsage_block_sector(const struct znsage_device *zd,
 					   u32 block)
 {
 	return znsage_zone_start(zd, zse_block_zone(zd->engine, block)) +
-	       (sector_t)(zse_block_offset(zd->engine, block) / zd->pack) *
+	       (sector_t)(zse_block_offset(zd->engine, block) / zd->page_blocks) *
 	       ZNSAGE_PAGE_SECTORS;
 }
 

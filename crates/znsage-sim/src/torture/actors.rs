@@ -309,7 +309,7 @@ impl Run {
         }
     }
 
-    /// Like znsage_quiesce() in kmod/device.c, then the check.
+    /// Like znsage_quiesce() in kmod/worker.c, then the check.
     pub(super) fn quiesce(&mut self) {
         let idle = !self.m.starved && self.e.idle();
         let was_idle = mem::replace(&mut self.was_idle, idle);

@@ -1,9 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A policy in BPF: what bpf.c and bpf_calls.c share. */
-#ifndef ZNSAGE_BPF_POLICY_H
-#define ZNSAGE_BPF_POLICY_H
+/* The layer of policies: by name, and those in BPF. */
+#ifndef ZNSAGE_MODULE_POLICY_H
+#define ZNSAGE_MODULE_POLICY_H
 
-#include "znsage.h"
+#include "io.h"
+
+/* A policy that comes and goes; see policy.c. */
+struct znsage_loaded {
+	struct znsage_policy policy;
+	const void *key;		/* for znsage_policy_remove() */
+	refcount_t refs;
+	struct list_head link;		/* on loaded_policies; under loaded_lock */
+	struct list_head users;		/* devices; under znsage_policy_lock */
+	bool dead;			/* ejected or gone; under both locks */
+	void (*free)(struct znsage_loaded *p);
+};
+
+/* policy.c */
+extern struct mutex znsage_policy_lock;
+const struct znsage_policy *znsage_policy_get(const char *name);
+void znsage_policy_put(const struct znsage_policy *policy);
+ssize_t znsage_policy_names(char *buf);
+int znsage_policy_start(struct znsage_device *zd,
+			const struct znsage_policy *policy);
+int znsage_policy_switch(struct znsage_device *zd, const char *name);
+void znsage_policy_end(struct znsage_device *zd);
+int znsage_policy_add(struct znsage_loaded *p);
+void znsage_policy_eject(struct znsage_loaded *p, const char *why);
+struct znsage_loaded *znsage_policy_remove(const void *key);
+
+/* bpf.c */
+void znsage_bpf_init(void);
+const char *znsage_bpf_missing(void);
 
 #if !ZNSAGE_HAS_STRUCT_OPS
 #define NO_BPF	"this kernel is older than 6.12"
@@ -52,4 +80,4 @@ u32 znsage_bpf_victim(struct zse_engine *dev, u32 room);
 
 #endif
 
-#endif /* ZNSAGE_BPF_POLICY_H */
+#endif /* ZNSAGE_MODULE_POLICY_H */
