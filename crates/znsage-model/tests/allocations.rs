@@ -9,6 +9,10 @@ use std::fs;
 
 const PATHS: [&str; 6] = ["write.c", "wait.c", "append.c", "read.c", "worker.c", "events.c"];
 
+/// The one exception: a read that finds no memory inside `submit_bio()` is left to a work
+/// item, which waits.
+const LATER: &str = "gfp_t gfp = wait ? GFP_NOIO : GFP_NOWAIT | __GFP_NOWARN;";
+
 fn source(file: &str) -> String {
     let path = format!("{}/../../kmod/{file}", env!("CARGO_MANIFEST_DIR"));
     fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"))
@@ -30,18 +34,19 @@ fn bios_are_waited_for() {
         let text = source(file);
         for prefix in ["bio_alloc_bioset(", "bio_alloc_clone("] {
             for call in calls(&text, prefix) {
-                assert!(call.contains("GFP_NOIO"), "{file}: {call}");
+                let later = text.contains(LATER) && call.contains(" gfp,");
+                assert!(call.contains("GFP_NOIO") || later, "{file}: {call}");
                 found += 1;
             }
         }
     }
-    assert_eq!(found, 2, "reads of swap-in, and the worker's bios");
+    assert_eq!(found, 3, "clones and records of swap-in, and the worker's bios");
 }
 
 #[test]
 fn nothing_else_is_allocated() {
     for file in PATHS {
-        let text = source(file);
+        let text = source(file).replacen(LATER, "", 1);
         let flags = text.match_indices("GFP_").map(|(at, _)| &text[at..]);
         for flag in flags {
             assert!(flag.starts_with("GFP_NOIO"), "{file}: {}", flag.lines().next().unwrap());
