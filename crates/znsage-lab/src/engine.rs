@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The engine's own cost: engine/tests/bench measures it on the host, case by case.
-//! bench/README.md says what is counted, and what the estimate for many cores assumes.
+//! bench/README.md says what is counted.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use znsage_sim::stats::median;
 use crate::result::{Context, Result};
 use crate::table::{thousands, Table};
 
-/// Counts time and locks.
+/// The program that measures time and counts takes of locks.
 const PROGRAM: &str = "build/engine/bench";
 /// The same program, whose accesses to memory the compiler reports.
 const LINES_PROGRAM: &str = "build/engine/bench-lines";
@@ -38,11 +38,11 @@ pub struct Timed {
     pub in_ns: Option<f64>,
     pub free_ns: Option<f64>,
     pub waf: Option<f64>,
-    /// Of the engine lock, an append.
+    /// Takes of the engine lock per append.
     pub takes: f64,
-    /// The same, by the thread that does GC.
+    /// Takes of the engine lock per append of GC.
     pub gc_takes: Option<f64>,
-    /// Of the streams' locks, an append.
+    /// Takes of the streams' locks per append.
     pub stream_takes: f64,
     /// The share of the engine lock's takes that found it taken.
     pub contended: f64,
@@ -54,7 +54,7 @@ pub struct Timed {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lines {
     pub case: String,
-    /// Written under the engine lock, those of each hold counted anew, without maps.
+    /// Lines written under the engine lock, without maps. Each hold counts its lines anew.
     pub locked: f64,
     pub written: BTreeMap<String, f64>,
     pub read: BTreeMap<String, f64>,
@@ -96,7 +96,7 @@ pub fn measure(rounds: u32) -> Result<Engine> {
     Ok(Engine { cases })
 }
 
-/// What the program prints: a document a line.
+/// The documents that the program prints, one a line.
 fn json_lines<T: DeserializeOwned>(program: &str, arguments: &[&str]) -> Result<Vec<T>> {
     if !Path::new(program).exists() {
         return Err(format!("{program} is not built: make -C engine/tests bench"));
@@ -116,7 +116,7 @@ fn parse<T: DeserializeOwned>(text: &str) -> serde_json::Result<Vec<T>> {
     text.lines().map(serde_json::from_str).collect()
 }
 
-/// The rounds of one case: what varies is the median, the rest as in the first.
+/// The rounds of one case: medians of what varies, the rest as in the first round.
 fn medians(rounds: &[&Timed]) -> Timed {
     let any = |f: fn(&Timed) -> Option<f64>| {
         median(&rounds.iter().filter_map(|t| f(t)).collect::<Vec<f64>>())
@@ -174,24 +174,18 @@ impl Engine {
         self.cases.iter().filter_map(of).max_by(|a, b| a.0.total_cmp(&b.0))
     }
 
-    /// Takes of the engine lock an append, where one thread swaps out.
-    pub fn takes(&self) -> Option<(f64, String)> {
-        self.worst(|c| c.lines.as_ref().map(|_| c.timed.takes))
-    }
-
-    /// Lines written under it.
-    pub fn locked_lines(&self) -> Option<(f64, String)> {
-        self.worst(|c| c.lines.as_ref().map(|l| l.locked))
-    }
-
-    /// Instructions a page in appends of 64.
-    pub fn batched(&self) -> Option<(f64, String)> {
-        self.instructions_of(BATCHED)
-    }
-
-    /// Instructions a page in appends of one.
-    pub fn single(&self) -> Option<(f64, String)> {
-        self.instructions_of(SINGLE)
+    /// The numbers of the figures, and the cases that they are from.
+    pub fn numbers(&self) -> [(&'static str, Option<(f64, String)>); 5] {
+        let alone = |value: fn(&Case, &Lines) -> f64| {
+            self.worst(|c| c.lines.as_ref().map(|lines| value(c, lines)))
+        };
+        [
+            ("engine-takes", alone(|c, _| c.timed.takes)),
+            ("engine-lines", alone(|_, lines| lines.locked)),
+            ("engine-64", self.instructions_of(BATCHED)),
+            ("engine-1", self.instructions_of(SINGLE)),
+            ("engine-threads", self.threads()),
+        ]
     }
 
     fn instructions_of(&self, name: &str) -> Option<(f64, String)> {
@@ -201,7 +195,7 @@ impl Engine {
     }
 
     /// CPU time a page swapped out beside GC: with several threads, to that with one.
-    pub fn threads(&self) -> Option<(f64, String)> {
+    fn threads(&self) -> Option<(f64, String)> {
         let ratio = |c: &Case| {
             let one = self
                 .cases
@@ -213,11 +207,8 @@ impl Engine {
         self.worst(ratio)
     }
 
+    /// A table of all cases.
     pub fn to_text(&self) -> String {
-        format!("{}\n{}", self.costs(), self.many_cores())
-    }
-
-    fn costs(&self) -> String {
         let mut table = Table::new(&[
             "engine",
             "ns a page: out",
@@ -252,52 +243,6 @@ impl Engine {
         }
         table.to_text()
     }
-
-    fn many_cores(&self) -> String {
-        let mut table = Table::new(&[
-            "64 cores, GB/s",
-            "us an append",
-            "the lock alone",
-            "a drive of 7 GB/s",
-            "four",
-        ]);
-        for case in self.cases.iter().filter(|c| c.lines.is_some()) {
-            let Some(lock_ns) = serial_ns(case) else { continue };
-            let gb = |drives| format!("{:.1}", swap_out(case, lock_ns, drives));
-            let lock = bytes(case) / lock_ns;
-            table.row([
-                case.timed.case.clone(),
-                format!("{:.2}", lock_ns / 1e3),
-                format!("{lock:.1}"),
-                gb(1.0),
-                gb(4.0),
-            ]);
-        }
-        table.to_text()
-    }
-}
-
-const CORES: f64 = 64.0;
-/// GB/s, which are bytes a nanosecond.
-const DRIVE: f64 = 7.0;
-/// Nanoseconds until a core has a cache line that another one has written.
-const LINE_NS: f64 = 100.0;
-
-fn bytes(case: &Case) -> f64 {
-    f64::from(case.timed.append) * 4096.0
-}
-
-/// Nanoseconds of an append in which no other one to the same drive can hold the engine
-/// lock, if each take finds the lock, and the lines written under it, on another core.
-fn serial_ns(case: &Case) -> Option<f64> {
-    let locked = case.lines.as_ref()?.locked;
-    Some(case.timed.held_ns + (case.timed.takes + locked) * LINE_NS)
-}
-
-/// GB/s of swap-out to `drives` drives: what they, their engine locks and the cores allow.
-fn swap_out(case: &Case, lock_ns: f64, drives: f64) -> f64 {
-    let cores = CORES * 4096.0 / case.timed.out_ns;
-    (drives * DRIVE).min(drives * bytes(case) / lock_ns).min(cores)
 }
 
 #[cfg(test)]
@@ -324,18 +269,6 @@ mod tests {
     }
 
     #[test]
-    fn many_cores_share_the_lock() {
-        let case = case();
-        let lock_ns = serial_ns(&case).unwrap();
-        assert_eq!(lock_ns, 100.0 + 15.0 * 100.0);
-        // 4096 bytes in 1600 ns, a lock for each drive.
-        assert_eq!(swap_out(&case, lock_ns, 1.0), 2.56);
-        assert_eq!(swap_out(&case, lock_ns, 4.0), 10.24);
-        let batch = Case { timed: Timed { append: 64, ..case.timed }, ..case };
-        assert_eq!(swap_out(&batch, lock_ns, 1.0), DRIVE);
-    }
-
-    #[test]
     fn threads_compare_with_one_of_the_same_appends() {
         let one: Timed = parse(MIXED).unwrap().remove(0);
         let two = Timed { case: "mix-1x12-2".into(), threads: 2, out_ns: 600.0, ..one.clone() };
@@ -359,10 +292,10 @@ mod tests {
         other.timed.takes = 5.0;
         other.instructions = Some(1500.0);
         let engine = Engine { cases: vec![case(), other] };
-        assert_eq!(engine.takes(), Some((5.0, "out-1x12-victim".to_string())));
-        assert_eq!(engine.single(), Some((1000.0, "out-1x12; 1500 beside GC".to_string())));
-        assert_eq!(engine.batched(), None);
-        assert_eq!(engine.threads(), None);
+        let [takes, _, batched, single, threads] = engine.numbers().map(|(_, number)| number);
+        assert_eq!(takes, Some((5.0, "out-1x12-victim".to_string())));
+        assert_eq!(single, Some((1000.0, "out-1x12; 1500 beside GC".to_string())));
+        assert_eq!((batched, threads), (None, None));
         assert!(engine.to_text().contains("| out-1x12        |"), "{}", engine.to_text());
     }
 }

@@ -1,45 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The figures that `make bench` measures: the target of each, and its value from the
-//! measurements. bench/README.md says how each is measured, and why so.
+//! measured numbers. bench/README.md says how each is measured, and why.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use znsage_sim::stats::median;
 
-use crate::compress::{self, Compressed};
-use crate::engine::Engine;
-use crate::latency::{self, Latency};
-use crate::model::{Run, System};
 use crate::result::Result;
 use crate::select;
-use crate::simulator::Simulations;
-use crate::vm::{Clock, INSTRUCTIONS_PER_S};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Figure {
-    Seq,
-    Random40,
-    Random80,
-    Waf40,
-    Waf60,
-    Waf80,
-    Waf90,
-    GcCost,
-    Map,
-    DeviceBound,
-    CompressedBound,
-    SimSpeed,
-    SimMemory,
-    SimLarge,
-    EngineTakes,
-    EngineLines,
-    EngineBatched,
-    EngineSingle,
-    EngineThreads,
-    Compression(Compressed),
-    Timed(Latency),
-}
-
-use Figure::*;
+use crate::vm::Clock;
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -50,232 +20,288 @@ pub enum Target {
 
 use Target::*;
 
-impl Target {
-    pub fn met(self, value: f64) -> bool {
-        match self {
-            AtLeast(limit) => value >= limit,
-            AtMost(limit) => value <= limit,
-        }
-    }
-}
-
-/// Each figure with its name in FIGURES= and result.json, its title and its target;
-/// compress.rs has those of compression, latency.rs those of the devices with latency.
-const FIGURES: [(Figure, &str, &str, Target); 19] = [
-    (Seq, "seq", "Sequential swap-out, znsage / stock", AtLeast(1.2)),
-    (Random40, "random40", "Random access at 40 %, znsage / stock", AtLeast(1.0)),
-    (Random80, "random80", "Random access at 80 %, znsage / stock", AtLeast(0.8)),
-    (Waf40, "waf40", "WAF at 40 %, uniform random", AtMost(1.12)),
-    (Waf60, "waf60", "WAF at 60 %", AtMost(1.48)),
-    (Waf80, "waf80", "WAF at 80 %", AtMost(2.7)),
-    (Waf90, "waf90", "WAF at 90 %, over-provisioning 7 %", AtMost(5.2)),
-    // A third of the instructions of a swap-out.
-    (GcCost, "gc", "GC at 80 %, instructions a page moved", AtMost(6300.0)),
-    // Four bytes, lists of up to an eighth, and one percent; the past, which the default
-    // policy looks at.
-    (Map, "map", "Maps, bytes a page of the device", AtMost(5.54)),
-    (DeviceBound, "bound", "Throttled device, znsage / fio", AtLeast(0.95)),
-    (CompressedBound, "bound-lz4", "Throttled device, swap-out with lz4 / stock", AtLeast(2.0)),
-    (SimSpeed, "sim-speed", "Simulator, million page operations a second", AtLeast(2.0)),
-    (SimMemory, "sim-memory", "Simulator, bytes a page beside the engine's", AtMost(16.0)),
-    (SimLarge, "sim-512g", "Simulator, GiB of memory for 512 GiB of swap", AtMost(8.0)),
-    (EngineTakes, "engine-takes", "Engine lock, takes an append", AtMost(1.01)),
-    (EngineLines, "engine-lines", "Cache lines written under it, an append", AtMost(10.3)),
-    (EngineBatched, "engine-64", "Engine, instructions a page in appends of 64", AtMost(286.0)),
-    (EngineSingle, "engine-1", "Engine, instructions a page in appends of 1", AtMost(1257.0)),
-    (EngineThreads, "engine-threads", "Engine beside GC, threads / one, ns a page", AtMost(1.5)),
-];
-
 /// Where a figure is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A guest with this clock and QEMU's NVMe devices. The speed of two systems is
+    /// A guest with this clock and QEMU's NVMe devices. The speeds of two systems are
     /// compared by their instructions, because an emulated CPU's time varies.
     Nvme(Clock),
     /// A guest of each kernel, which makes devices with latency.
     Latency,
     /// The engine alone, on the host.
     Engine,
+    /// The simulator, on the host.
     Host,
 }
 
+const COUNTED: Place = Place::Nvme(Clock::Instructions);
+const TIMED: Place = Place::Nvme(Clock::Real);
+
+/// How the rounds' numbers make a figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum How {
+    Median,
+    Sum,
+    /// The median of znsage's numbers divided by that of another system's, which is named;
+    /// and the unit of both.
+    Ratio(&'static str, &'static str),
+    /// The greatest of the figures `latency-DEVICE-fill`.
+    BestFill,
+}
+
+use How::*;
+
+#[derive(Clone, Debug)]
+pub struct Figure {
+    /// In FIGURES= and result.json.
+    pub name: String,
+    pub title: String,
+    pub target: Target,
+    pub place: Place,
+    pub how: How,
+}
+
+type Row = (&'static str, &'static str, Target);
+
+const FIGURES: [(Place, How, &[Row]); 9] = [
+    (
+        COUNTED,
+        Ratio("stock", "MiB/s"),
+        &[("seq", "Sequential swap-out, znsage / stock", AtLeast(1.2))],
+    ),
+    (
+        COUNTED,
+        Ratio("stock", "pages/s"),
+        &[
+            ("random40", "Random access at 40 %, znsage / stock", AtLeast(1.0)),
+            ("random80", "Random access at 80 %, znsage / stock", AtLeast(0.8)),
+        ],
+    ),
+    // GC may take a third of the instructions of a swap-out.
+    (COUNTED, Median, &[("gc", "GC at 80 %, instructions a page moved", AtMost(6300.0))]),
+    (
+        COUNTED,
+        Ratio("off", "each"),
+        // lz4 may take as many instructions as the rest of a swap-out, zstd three times as many.
+        &[
+            ("compress-out-lz4", "Swap-out with lz4 / without, instructions", AtMost(2.0)),
+            ("compress-out-zstd", "Swap-out with zstd / without, instructions", AtMost(4.0)),
+            ("compress-in-lz4", "Swap-in with lz4 / without, instructions", AtMost(1.15)),
+            ("compress-tail-lz4", "Access with lz4 / without, p99", AtMost(1.15)),
+            ("compress-in-zstd", "Swap-in with zstd / without, instructions", AtMost(1.15)),
+            ("compress-tail-zstd", "Access with zstd / without, p99", AtMost(1.15)),
+            ("compress-noise", "Flash writes with lz4 / without, noise", AtMost(1.03)),
+        ],
+    ),
+    (
+        TIMED,
+        Median,
+        &[
+            ("waf40", "WAF at 40 %, uniform random", AtMost(1.12)),
+            ("waf60", "WAF at 60 %", AtMost(1.48)),
+            ("waf80", "WAF at 80 %", AtMost(2.7)),
+            ("waf90", "WAF at 90 %, over-provisioning 7 %", AtMost(5.2)),
+            // Four bytes, lists of up to an eighth, and one percent; and the page history
+            // of the default policy.
+            ("map", "Maps, bytes a page of the device", AtMost(5.54)),
+        ],
+    ),
+    (TIMED, Ratio("fio", "MiB/s"), &[("bound", "Throttled device, znsage / fio", AtLeast(0.95))]),
+    (
+        TIMED,
+        Ratio("stock", "MiB/s"),
+        &[("bound-lz4", "Throttled device, swap-out with lz4 / stock", AtLeast(2.0))],
+    ),
+    (
+        Place::Host,
+        Median,
+        &[
+            ("sim-speed", "Simulator, million page operations a second", AtLeast(2.0)),
+            ("sim-memory", "Simulator, bytes a page beside the engine's", AtMost(16.0)),
+            ("sim-512g", "Simulator, GiB of memory for 512 GiB of swap", AtMost(8.0)),
+        ],
+    ),
+    (
+        Place::Engine,
+        Median,
+        &[
+            ("engine-takes", "Engine lock, takes an append", AtMost(1.01)),
+            ("engine-lines", "Cache lines written under it, an append", AtMost(10.3)),
+            ("engine-64", "Engine, instructions a page in appends of 64", AtMost(286.0)),
+            ("engine-1", "Engine, instructions a page in appends of 1", AtMost(1257.0)),
+            ("engine-threads", "Engine beside GC, threads / one, ns a page", AtMost(1.5)),
+        ],
+    ),
+];
+
+/// Devices with latency. Stock swap and znsage use devices of the same kind, without zones
+/// and with them.
+pub const DEVICES: [(&str, &str); 4] = [
+    // Disks of scsi_debug: a zone takes one write at a time.
+    ("scsi-4ms", "SCSI 4 ms"),
+    ("scsi-200us", "SCSI 200 µs"),
+    // Its timers complete each command.
+    ("null-80us", "null_blk 80 µs"),
+    // A device of the same machine.
+    ("tcp", "NVMe/TCP"),
+];
+
+/// What is compared on each.
+const ASPECTS: [(How, Row); 6] = [
+    (Ratio("stock", "MiB/s"), ("fill", "fill, znsage / stock", AtLeast(1.0))),
+    (Ratio("stock", "pages/s"), ("random40", "random at 40 %", AtLeast(1.0))),
+    (Ratio("stock", "pages/s"), ("random80", "random at 80 %", AtLeast(1.0))),
+    (Ratio("stock", "µs"), ("tail40", "p99.9 at 40 %", AtMost(1.2))),
+    (Ratio("stock", "µs"), ("tail80", "p99.9 at 80 %", AtMost(1.2))),
+    (Sum, ("errors", "write errors", AtMost(0.0))),
+];
+
 impl Figure {
-    fn all() -> impl Iterator<Item = Figure> {
-        let others = Compressed::all().map(Compression).chain(Latency::all().map(Timed));
-        FIGURES.iter().map(|row| row.0).chain(others)
+    fn new(place: Place, how: How, (name, title, target): (&str, &str, Target)) -> Figure {
+        Figure { name: name.to_string(), title: title.to_string(), target, place, how }
     }
 
-    fn row(self) -> &'static (Figure, &'static str, &'static str, Target) {
-        FIGURES.iter().find(|row| row.0 == self).expect("each figure has a row")
+    fn all() -> Vec<Figure> {
+        let of_device = |(device, device_title)| {
+            ASPECTS.map(|(how, (aspect, title, target))| {
+                let name = format!("latency-{device}-{aspect}");
+                let title = format!("{device_title}: {title}");
+                Figure::new(Place::Latency, how, (&name, &title, target))
+            })
+        };
+        let best = ("latency-best-fill", "the best of these fills", AtLeast(1.5));
+        let rows = FIGURES.into_iter().flat_map(|(place, how, rows)| {
+            rows.iter().map(move |row| Figure::new(place, how, *row))
+        });
+        rows.chain(DEVICES.into_iter().flat_map(of_device))
+            .chain([Figure::new(Place::Latency, BestFill, best)])
+            .collect()
     }
 
-    pub fn name(self) -> String {
-        match self {
-            Compression(compressed) => compressed.name(),
-            Timed(latency) => latency.name(),
-            _ => self.row().1.to_string(),
-        }
-    }
-
-    pub fn title(self) -> String {
-        match self {
-            Compression(compressed) => compressed.title(),
-            Timed(latency) => latency.title(),
-            _ => self.row().2.to_string(),
-        }
-    }
-
-    fn target(self) -> Target {
-        match self {
-            Compression(compressed) => compressed.target(),
-            Timed(latency) => latency.target(),
-            _ => self.row().3,
-        }
-    }
-
-    pub fn place(self) -> Place {
-        match self {
-            Seq | Random40 | Random80 | GcCost | Compression(_) => Place::Nvme(Clock::Instructions),
-            SimSpeed | SimMemory | SimLarge => Place::Host,
-            Timed(_) => Place::Latency,
-            EngineTakes | EngineLines | EngineBatched | EngineSingle | EngineThreads => {
-                Place::Engine
-            }
-            _ => Place::Nvme(Clock::Real),
-        }
-    }
-
-    /// The utilization at which a WAF is measured, and the over-provisioning, in percent.
-    pub fn waf_setting(self) -> Option<(u64, u64)> {
-        match self {
-            Waf40 => Some((40, 12)),
-            Waf60 => Some((60, 12)),
-            Waf80 => Some((80, 12)),
-            Waf90 => Some((90, 7)),
-            _ => None,
-        }
-    }
-
-    /// The phase whose speeds a ratio of znsage to stock swap compares.
-    pub fn ratio_phase(self) -> Option<&'static str> {
-        match self {
-            Seq => Some("fill"),
-            Random40 => Some("random40"),
-            Random80 => Some("random80"),
-            _ => None,
+    /// Whether it needs a device with latency of which so many percent are in use.
+    pub fn needs(&self, device: &str, percent: u64) -> bool {
+        let Some(rest) = self.name.strip_prefix("latency-") else { return false };
+        let aspect = match rest.strip_prefix(device).and_then(|rest| rest.strip_prefix('-')) {
+            Some(aspect) => aspect,
+            None if self.how == BestFill => "fill",
+            None => return false,
+        };
+        match aspect {
+            "errors" => true,
+            "fill" => percent == 80,
+            _ => aspect.ends_with(&percent.to_string()),
         }
     }
 }
 
 /// The figures whose names begin with one of the words: `waf` is all four.
 pub fn select(words: &[String]) -> Result<Vec<Figure>> {
-    let all: Vec<(Figure, String)> = Figure::all().map(|f| (f, f.name())).collect();
-    let all: Vec<(Figure, &str)> = all.iter().map(|(f, name)| (*f, name.as_str())).collect();
-    select::select("figure", words, &all, |name, word| name.starts_with(word))
+    let all = Figure::all();
+    let names: Vec<(usize, &str)> = all.iter().map(|f| f.name.as_str()).enumerate().collect();
+    let chosen = select::select("figure", words, &names, |name, word| name.starts_with(word))?;
+    Ok(chosen.into_iter().map(|i| all[i].clone()).collect())
 }
 
-/// The measurements behind the figures, most of them made in a guest.
+/// What was measured for a figure, once a round.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Numbers {
+    pub ours: Vec<f64>,
+    /// Numbers of the system that znsage is compared with.
+    pub others: Vec<f64>,
+    pub notes: Vec<String>,
+}
+
+/// The numbers of one kernel, or of the host.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Measurements {
+    /// The version that the kernel reports.
     pub kernel: String,
-    /// Stock swap and znsage, in turns.
-    pub runs: Vec<Run>,
-    pub waf: Vec<Amplification>,
-    pub gc: Vec<Collection>,
-    pub compressed: Vec<compress::Measured>,
-    pub map: Option<Maps>,
-    /// What writes to throttled devices, in turns.
-    pub bound: Vec<Bound>,
-    pub simulator: Option<Simulations>,
-    pub engine: Option<Engine>,
-    /// For each kernel.
-    pub latency: Vec<latency::Measured>,
+    pub numbers: BTreeMap<String, Numbers>,
     /// Why something could not be measured.
     pub problems: Vec<String>,
 }
 
 impl Measurements {
+    pub fn of(&mut self, figure: &str) -> &mut Numbers {
+        self.numbers.entry(figure.to_string()).or_default()
+    }
+
+    /// Adds a number of znsage's, with a note.
+    pub fn add(&mut self, figure: &str, (value, note): (f64, String)) {
+        let numbers = self.of(figure);
+        numbers.ours.push(value);
+        numbers.notes.push(note);
+    }
+
     /// Adds the measurements of another boot.
     pub fn merge(&mut self, other: Measurements) {
         self.kernel = other.kernel;
-        self.runs.extend(other.runs);
-        self.waf.extend(other.waf);
-        self.gc.extend(other.gc);
-        self.compressed.extend(other.compressed);
-        self.map = other.map.or(self.map);
-        self.bound.extend(other.bound);
-        self.simulator = other.simulator.or(self.simulator);
-        self.engine = other.engine.or(self.engine.take());
-        self.latency.extend(other.latency);
+        self.numbers.extend(other.numbers);
         self.problems.extend(other.problems);
     }
-}
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Amplification {
-    pub utilization_percent: u64,
-    pub over_provisioning_percent: u64,
-    pub run: Run,
-}
-
-/// The same accesses on a device where GC is at work, and on one so large that it is
-/// not.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Collection {
-    pub with: Run,
-    pub without: Run,
-}
-
-impl Collection {
-    /// The instructions that GC adds to all accesses, for each page that it moved.
-    fn instructions_a_page(&self) -> Option<f64> {
-        let (with, without) = (&self.with.measured, &self.without.measured);
-        let seconds = with.ops as f64 * (1.0 / with.ops_per_s - 1.0 / without.ops_per_s);
-        let moved = with.device?.gc_blocks;
-        (moved > 0).then(|| seconds * INSTRUCTIONS_PER_S / moved as f64)
+    /// A figure's value, and the numbers behind it.
+    fn value(&self, figure: &Figure) -> Option<(f64, String)> {
+        if figure.how == BestFill {
+            let fills = Figure::all()
+                .into_iter()
+                .filter(|f| f.name.ends_with("-fill") && f.how != BestFill);
+            let values = fills.filter_map(|fill| Some((self.value(&fill)?.0, fill.title)));
+            return values.max_by(|a, b| a.0.total_cmp(&b.0));
+        }
+        let numbers = self.numbers.get(&figure.name)?;
+        let ours = median(&numbers.ours)?;
+        let (value, mut detail) = match figure.how {
+            Ratio(other, unit) => {
+                let detail = format!(
+                    "{unit}: znsage {}; {other} {}",
+                    list(&numbers.ours),
+                    list(&numbers.others)
+                );
+                (ours / median(&numbers.others)?, vec![detail])
+            }
+            Sum => (numbers.ours.iter().sum(), vec![list(&numbers.ours)]),
+            _ if numbers.ours.len() > 1 => (ours, vec![list(&numbers.ours)]),
+            _ => (ours, Vec::new()),
+        };
+        detail.extend(numbers.notes.iter().filter(|note| !note.is_empty()).cloned());
+        Some((value, detail.join("; ")))
     }
 
-    /// The share of GC in all instructions, in percent.
-    fn share(&self) -> f64 {
-        100.0 * (1.0 - self.with.measured.ops_per_s / self.without.measured.ops_per_s)
+    /// `kernel` is None if the figure is measured on one kernel only.
+    pub fn outcome(&self, figure: &Figure, kernel: Option<&str>) -> Outcome {
+        let (value, detail) =
+            self.value(figure).map_or((None, String::new()), |(v, d)| (Some(v), d));
+        let target = figure.target;
+        Outcome {
+            name: figure.name.clone(),
+            kernel: kernel.map(str::to_string),
+            title: kernel.map_or(String::new(), |k| format!("{k}, ")) + &figure.title,
+            value,
+            target,
+            met: value.is_some_and(|v| match target {
+                AtLeast(limit) => v >= limit,
+                AtMost(limit) => v <= limit,
+            }),
+            detail,
+        }
     }
 }
 
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Maps {
-    pub map_bytes: u64,
-    pub blocks_total: u64,
+/// Three digits of each number: 19 1.25 0.345.
+fn list(values: &[f64]) -> String {
+    let digits = |v: &f64| match v.abs() {
+        v if v >= 100.0 || v == 0.0 => 0,
+        v if v >= 10.0 => 1,
+        _ => 2,
+    };
+    let words: Vec<String> = values.iter().map(|v| format!("{v:.*}", digits(v))).collect();
+    words.join(" ")
 }
 
-impl Maps {
-    fn bytes_a_page(self) -> (f64, String) {
-        let Maps { map_bytes, blocks_total } = self;
-        let detail = format!("{map_bytes} bytes for {blocks_total} pages");
-        (map_bytes as f64 / blocks_total as f64, detail)
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Bound {
-    pub writer: Writer,
-    pub mib_per_s: f64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Writer {
-    Fio,
-    Znsage,
-    /// Stock swap, and znsage with lz4, by the pages that they swap out.
-    Stock,
-    Lz4,
-}
-
-/// A figure's value and the single measurements behind it.
 #[derive(Debug, Serialize)]
 pub struct Outcome {
     pub name: String,
-    /// None: that of all figures which are measured on one kernel only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
     pub title: String,
@@ -286,177 +312,79 @@ pub struct Outcome {
     pub detail: String,
 }
 
-/// The figure's outcome, or one for each kernel.
-pub fn outcomes(figure: Figure, measured: &Measurements) -> Vec<Outcome> {
-    match figure {
-        Timed(latency) => measured
-            .latency
-            .iter()
-            .map(|m| outcome(figure, Some(&m.version), latency.value(m)))
-            .collect(),
-        _ => vec![outcome(figure, None, value(figure, measured))],
-    }
-}
-
-fn outcome(figure: Figure, kernel: Option<&str>, value: Option<(f64, String)>) -> Outcome {
-    let (value, detail) = value.map_or((None, String::new()), |(v, d)| (Some(v), d));
-    let target = figure.target();
-    Outcome {
-        name: figure.name(),
-        kernel: kernel.map(str::to_string),
-        title: kernel.map_or(String::new(), |k| format!("{k}, ")) + &figure.title(),
-        value,
-        target,
-        met: value.is_some_and(|v| target.met(v)),
-        detail,
-    }
-}
-
-fn value(figure: Figure, measured: &Measurements) -> Option<(f64, String)> {
-    if let Some(phase) = figure.ratio_phase() {
-        let of = |system| -> Vec<f64> {
-            let runs =
-                measured.runs.iter().filter(|r| r.system == system && r.measured.phase == phase);
-            runs.map(|r| if figure == Seq { r.measured.mib_per_s } else { r.measured.ops_per_s })
-                .collect()
-        };
-        let unit = if figure == Seq { "MiB/s" } else { "pages/s" };
-        return ratio(("znsage", of(System::Znsage)), ("stock", of(System::Stock)), unit);
-    }
-    if let Some((percent, _)) = figure.waf_setting() {
-        let found = measured.waf.iter().find(|w| w.utilization_percent == percent)?;
-        return amplification(found);
-    }
-    let bound = |writer| -> Vec<f64> {
-        measured.bound.iter().filter(|b| b.writer == writer).map(|b| b.mib_per_s).collect()
-    };
-    match figure {
-        Compression(compressed) => compressed.value(&measured.compressed),
-        GcCost => collection(&measured.gc),
-        Map => measured.map.map(Maps::bytes_a_page),
-        SimSpeed => measured.simulator.map(|s| s.speed()),
-        SimMemory => measured.simulator.map(|s| s.bytes_a_page()),
-        SimLarge => measured.simulator.map(|s| s.large_gib()),
-        EngineTakes => measured.engine.as_ref()?.takes(),
-        EngineLines => measured.engine.as_ref()?.locked_lines(),
-        EngineBatched => measured.engine.as_ref()?.batched(),
-        EngineSingle => measured.engine.as_ref()?.single(),
-        EngineThreads => measured.engine.as_ref()?.threads(),
-        CompressedBound => {
-            ratio(("lz4", bound(Writer::Lz4)), ("stock", bound(Writer::Stock)), "MiB/s")
-        }
-        _ => ratio(("znsage", bound(Writer::Znsage)), ("fio", bound(Writer::Fio)), "MiB/s"),
-    }
-}
-
-pub type Named<'a> = (&'a str, Vec<f64>);
-
-/// The ratio of the medians, and the single values.
-pub fn ratio(ours: Named, theirs: Named, unit: &str) -> Option<(f64, String)> {
-    let list = |(name, values): &Named| {
-        let values: Vec<String> = values.iter().map(|v| format!("{v:.0}")).collect();
-        format!("{name} {}", values.join(" "))
-    };
-    let detail = format!("{unit}: {}; {}", list(&ours), list(&theirs));
-    Some((median(&ours.1)? / median(&theirs.1)?, detail))
-}
-
-fn collection(measured: &[Collection]) -> Option<(f64, String)> {
-    let costs: Vec<f64> = measured.iter().filter_map(Collection::instructions_a_page).collect();
-    let shares: Vec<f64> = measured.iter().map(Collection::share).collect();
-    let single: Vec<String> = costs.iter().map(|c| format!("{c:.0}")).collect();
-    let detail =
-        format!("{}; {:.1} % of all", single.join(" "), median(&shares).unwrap_or(f64::NAN));
-    Some((median(&costs)?, detail))
-}
-
-fn amplification(found: &Amplification) -> Option<(f64, String)> {
-    let run = &found.run.measured;
-    let device = run.device?;
-    let written = device.host_blocks + device.gc_blocks + device.padding_blocks;
-    let detail = format!(
-        "{:.1} % live, {:.1} times rewritten, {} resets",
-        100.0 * run.utilization.map_or(f64::NAN, |u| u.mean),
-        written as f64 / device.blocks_total as f64,
-        device.zone_resets,
-    );
-    Some((run.waf?, detail))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::latency::{Aspect::Fill, Device::NvmeTcp, Latency::On};
 
-    fn only(figure: Figure, measured: &Measurements) -> Outcome {
-        outcomes(figure, measured).remove(0)
+    fn figures(words: &str) -> Vec<Figure> {
+        select(&[words.to_string()]).unwrap()
+    }
+
+    fn names(words: &str) -> Vec<String> {
+        figures(words).into_iter().map(|f| f.name).collect()
     }
 
     #[test]
     fn prefixes_choose_figures() {
-        let select = |text: &str| select(&[text.to_string()]);
-        assert_eq!(select("").unwrap().len(), FIGURES.len() + 7 + 25);
-        assert_eq!(select("compress").unwrap().len(), 7);
-        assert_eq!(select("latency").unwrap().len(), 25);
-        let chosen = select("latency-tcp-fill,latency-best").unwrap();
-        assert_eq!(chosen, [Timed(On(NvmeTcp, Fill)), Timed(Latency::BestFill)]);
-        assert_eq!(select("sim").unwrap(), [SimSpeed, SimMemory, SimLarge]);
-        assert!(select("engine").unwrap().iter().all(|f| f.place() == Place::Engine));
-        assert_eq!(select("waf").unwrap(), [Waf40, Waf60, Waf80, Waf90]);
-        assert_eq!(select("random40,seq").unwrap(), [Seq, Random40]);
+        assert_eq!(figures("").len(), 26 + 25);
+        assert_eq!((figures("compress").len(), figures("latency").len()), (7, 25));
+        assert_eq!(
+            names("latency-best,latency-tcp-fill"),
+            ["latency-tcp-fill", "latency-best-fill"]
+        );
+        assert_eq!(names("waf"), ["waf40", "waf60", "waf80", "waf90"]);
+        assert_eq!(names("random40,seq"), ["seq", "random40"]);
+        assert!(figures("engine").iter().all(|f| f.place == Place::Engine));
     }
 
     #[test]
     fn ratios_compare_medians() {
-        let bound = |writer, mib_per_s| Bound { writer, mib_per_s };
-        let measured = Measurements {
-            bound: vec![
-                bound(Writer::Fio, 20.0),
-                bound(Writer::Znsage, 19.0),
-                bound(Writer::Fio, 25.0),
-                bound(Writer::Znsage, 1.0),
-                bound(Writer::Fio, 20.0),
-                bound(Writer::Znsage, 19.8),
-            ],
-            ..Measurements::default()
+        let mut measured = Measurements::default();
+        *measured.of("bound") = Numbers {
+            ours: vec![19.0, 1.0, 19.8],
+            others: vec![20.0, 25.0, 20.0],
+            notes: vec!["a note".to_string(), String::new()],
         };
-        let got = only(DeviceBound, &measured);
-        assert_eq!(got.value, Some(0.95));
-        assert!(got.met);
-        assert_eq!(got.detail, "MiB/s: znsage 19 1 20; fio 20 25 20");
+        let got = measured.outcome(&figures("bound")[0], Some("6.1"));
+        assert_eq!((got.value, got.met), (Some(0.95), true));
+        assert_eq!(got.detail, "MiB/s: znsage 19.0 1.00 19.8; fio 20.0 25.0 20.0; a note");
+        assert_eq!(got.title, "6.1, Throttled device, znsage / fio");
+        measured.of("bound").others.clear();
+        assert_eq!(measured.outcome(&figures("bound")[0], None).value, None);
     }
 
     #[test]
-    fn map_figure_counts_bytes_a_page() {
-        let maps = |map_bytes| Measurements {
-            map: Some(Maps { map_bytes, blocks_total: 1000 }),
-            ..Measurements::default()
-        };
-        assert!(only(Map, &maps(5540)).met);
-        assert!(!only(Map, &maps(5541)).met);
+    fn the_best_fill_and_all_errors_count() {
+        let mut measured = Measurements::default();
+        for (device, ours) in [("scsi-4ms", 1.25), ("tcp", 1.75)] {
+            *measured.of(&format!("latency-{device}-fill")) =
+                Numbers { ours: vec![ours], others: vec![1.0], notes: Vec::new() };
+        }
+        measured.of("latency-tcp-errors").ours.extend([0.0, 2.0, 0.0]);
+        let of = |name: &str| measured.outcome(&figures(name)[0], None);
+        assert_eq!(of("latency-best-fill").value, Some(1.75));
+        assert_eq!(of("latency-best-fill").detail, "NVMe/TCP: fill, znsage / stock");
+        assert_eq!(
+            (of("latency-tcp-errors").value, of("latency-tcp-errors").met),
+            (Some(2.0), false)
+        );
     }
 
     #[test]
-    fn figures_with_latency_have_an_outcome_for_each_kernel() {
-        let of = |version: &str| latency::Measured {
-            version: version.to_string(),
-            ..latency::Measured::default()
-        };
-        let measured =
-            Measurements { latency: vec![of("6.1"), of("6.12")], ..Measurements::default() };
-        let got = outcomes(Timed(On(NvmeTcp, Fill)), &measured);
-        let titles: Vec<&str> = got.iter().map(|o| o.title.as_str()).collect();
-        let rest = "NVMe/TCP: fill, znsage / stock";
-        assert_eq!(titles, [format!("6.1, {rest}"), format!("6.12, {rest}")]);
-        assert_eq!(got[1].kernel.as_deref(), Some("6.12"));
+    fn a_figure_needs_its_device_and_level() {
+        let needs = |name: &str, device, percent| figures(name)[0].needs(device, percent);
+        assert!(needs("latency-scsi-4ms-fill", "scsi-4ms", 80));
+        assert!(!needs("latency-scsi-4ms-fill", "scsi-4ms", 40));
+        assert!(!needs("latency-scsi-4ms-fill", "null-80us", 80));
+        assert!(needs("latency-null-80us-errors", "null-80us", 40));
+        assert!(needs("latency-best-fill", "tcp", 80) && !needs("latency-best-fill", "tcp", 40));
+        assert!(!needs("seq", "tcp", 80));
     }
 
     #[test]
     fn unmeasured_figures_do_not_meet_targets() {
-        let measured =
-            Measurements { latency: vec![latency::Measured::default()], ..Measurements::default() };
         for figure in Figure::all() {
-            let got = only(figure, &measured);
+            let got = Measurements::default().outcome(&figure, None);
             assert!(got.value.is_none() && !got.met, "{}", got.name);
         }
     }

@@ -4,7 +4,6 @@
 //! guest, where it turns swap on and off and runs `znsage bench`.
 
 mod bench;
-mod compress;
 mod course;
 mod demo;
 mod density;
@@ -12,7 +11,6 @@ mod engine;
 mod figures;
 mod files;
 mod guest;
-mod latency;
 mod load;
 mod model;
 mod result {

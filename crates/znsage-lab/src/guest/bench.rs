@@ -7,11 +7,11 @@ use super::program::call;
 use super::swap::{self, memory, release, status, Status, Swap};
 use super::work::{common, measure, Work};
 use super::{bound, compress};
-use crate::compress::Algorithm;
-use crate::figures::{select, Amplification, Collection, Figure, Maps, Measurements};
+use crate::figures::{select, Figure, Measurements};
 use crate::files::write_json;
 use crate::model::{Run, System};
 use crate::result::Result;
+use crate::vm::INSTRUCTIONS_PER_S;
 
 const LIMIT: u64 = 64 << 20;
 
@@ -34,41 +34,44 @@ const ATTEMPTS: u32 = 8;
 const REWRITES: f64 = 2.5;
 const PATIENCE: u32 = 180;
 
+/// The over-provisioning, in percent, of the fullest device whose WAF is measured, and of
+/// the others.
+const SPARE: (u32, u32) = (7, 12);
+
 pub fn run(out: &Path, figures: &[String], rounds: u32) -> Result<()> {
     let figures = select(figures)?;
     let offered = swap::offered(&swap::device("ZNS0")?)?;
-    let mut lab = Lab { out, area: offered.size_bytes, measured: Measurements::default() };
-    lab.maps(&offered);
+    let mut measured = Measurements { kernel: release(), ..Measurements::default() };
+    let Status { map_bytes, blocks_total, .. } = offered;
+    let note = format!("{map_bytes} bytes for {blocks_total} pages");
+    measured.add("map", (map_bytes as f64 / blocks_total as f64, note));
+    let mut lab = Lab { out, rounds, offered, measured };
     // A figure that fails does not keep the others from being measured.
-    let done = lab.compare(&figures, rounds);
-    lab.note("the comparison with stock swap", done);
-    for &figure in &figures {
-        if let Some((utilization, over_provisioning)) = figure.waf_setting() {
-            let done = lab.amplification(utilization, over_provisioning);
-            lab.note(&figure.title(), done);
-        }
+    for figure in &figures {
+        let done = match figure.name.as_str() {
+            "seq" => lab.compare(figure, 80, None),
+            "random40" => lab.compare(figure, 40, Some(SECONDS_40)),
+            "random80" => lab.compare(figure, 80, Some(SECONDS_80)),
+            "gc" => lab.collections(figure),
+            "bound" => bound::measure(out, rounds, lab.measured.of("bound")),
+            "bound-lz4" => bound::measure_compressed(out, rounds, lab.measured.of("bound-lz4")),
+            name => match name.strip_prefix("waf").and_then(|percent| percent.parse().ok()) {
+                Some(utilization) => lab.amplification(figure, utilization),
+                None => Ok(()),
+            },
+        };
+        lab.note(&figure.title, done);
     }
     let done = lab.compressed(&figures);
     lab.note("compression", done);
-    if figures.contains(&Figure::GcCost) {
-        let done = lab.collections(rounds);
-        lab.note(&Figure::GcCost.title(), done);
-    }
-    if figures.contains(&Figure::DeviceBound) {
-        let done = bound::measure(out, rounds, &mut lab.measured.bound);
-        lab.note(&Figure::DeviceBound.title(), done);
-    }
-    if figures.contains(&Figure::CompressedBound) {
-        let done = bound::measure_compressed(out, rounds, &mut lab.measured.bound);
-        lab.note(&Figure::CompressedBound.title(), done);
-    }
     write_json(&out.join("runs.json"), &lab.measured)
 }
 
 struct Lab<'a> {
     out: &'a Path,
-    /// Bytes of the swap area of either system.
-    area: u64,
+    rounds: u32,
+    /// What znsage offers on ZNS0: stock swap has an area of the same size.
+    offered: Status,
     measured: Measurements,
 }
 
@@ -80,23 +83,29 @@ impl Lab<'_> {
         }
     }
 
-    fn maps(&mut self, offered: &Status) {
-        self.measured.kernel = release();
-        self.measured.map =
-            Some(Maps { map_bytes: offered.map_bytes, blocks_total: offered.blocks_total });
-    }
-
-    fn compare(&mut self, figures: &[Figure], rounds: u32) -> Result<()> {
-        for round in 0..rounds {
+    /// Memory is filled, and then accessed for these seconds.
+    fn compare(
+        &mut self,
+        figure: &Figure,
+        percent: u64,
+        seconds: Option<(u32, u32)>,
+    ) -> Result<()> {
+        for round in 0..self.rounds {
+            eprintln!("[round {} of {}] {}", round + 1, self.rounds, figure.title);
             // The systems take turns in being first.
             let mut systems = System::BOTH;
             systems.rotate_left(round as usize % 2);
-            for &figure in figures.iter().filter(|f| f.ratio_phase().is_some()) {
-                eprintln!("[round {} of {rounds}] {}", round + 1, figure.title());
-                for system in systems {
-                    let run = self.undisturbed(|lab| lab.one(system, figure))?;
-                    self.measured.runs.push(run);
-                }
+            for system in systems {
+                let run = self.undisturbed(|lab| lab.one(system, figure, percent, seconds))?;
+                let numbers = self.measured.of(&figure.name);
+                let to = match system {
+                    System::Znsage => &mut numbers.ours,
+                    System::Stock => &mut numbers.others,
+                };
+                to.push(match seconds {
+                    None => run.measured.mib_per_s,
+                    Some(_) => run.measured.ops_per_s,
+                });
             }
         }
         Ok(())
@@ -116,37 +125,33 @@ impl Lab<'_> {
         Err(format!("the emulator lost commands in {ATTEMPTS} attempts"))
     }
 
-    fn one(&self, system: System, figure: Figure) -> Result<Run> {
-        let swap = Swap::on(system, self.area)?;
+    fn one(
+        &self,
+        system: System,
+        figure: &Figure,
+        percent: u64,
+        seconds: Option<(u32, u32)>,
+    ) -> Result<Run> {
+        let swap = Swap::on(system, self.offered.size_bytes)?;
         let mut arguments = common(LIMIT);
-        let phase = match figure {
-            Figure::Seq => {
-                arguments.extend([self.size(80), "--fill-only".to_string()]);
-                "fill"
+        arguments.push(format!("--size={}", memory(self.offered.blocks_total, percent, LIMIT)));
+        arguments.extend(match seconds {
+            None => vec!["--fill-only".to_string()],
+            Some((warmup, seconds)) => {
+                vec![format!("--warmup={warmup}"), format!("--seconds={seconds}")]
             }
-            _ => {
-                let (percent, (warmup, seconds)) = match figure {
-                    Figure::Random40 => (40, SECONDS_40),
-                    _ => (80, SECONDS_80),
-                };
-                arguments.push(self.size(percent));
-                arguments.push(format!("--warmup={warmup}"));
-                arguments.push(format!("--seconds={seconds}"));
-                "random"
-            }
-        };
-        let work = Work { system, phase: &figure.name(), arguments };
-        let measured = measure(&work, self.out)?;
+        });
+        let measured = measure(&Work { system, phase: &figure.name, arguments }, self.out)?;
         measured.sound()?;
         swap.off()?;
-        measured.run(phase, figure.ratio_phase().unwrap_or(phase))
+        measured.run(if seconds.is_none() { "fill" } else { "random" }, &figure.name)
     }
 
     /// The cost of GC: the same accesses at 80 % of a device, and in a swap area of the
-    /// same size on a device twice as large.
-    fn collections(&mut self, rounds: u32) -> Result<()> {
-        for round in 0..rounds {
-            eprintln!("[round {} of {rounds}] {}", round + 1, Figure::GcCost.title());
+    /// same size on a device twice as large, where GC is not at work.
+    fn collections(&mut self, figure: &Figure) -> Result<()> {
+        for round in 0..self.rounds {
+            eprintln!("[round {} of {}] {}", round + 1, self.rounds, figure.title);
             let swap = Swap::znsage(&swap::device("ZNS1")?, &[])?;
             let Status { size_bytes, blocks_total, .. } = status()?;
             swap.off()?;
@@ -157,7 +162,13 @@ impl Lab<'_> {
             let options = [area.as_str(), &over_provisioned];
             let without =
                 self.undisturbed(|lab| lab.collect("ZNS0", &options, size, SECONDS_WITHOUT_GC))?;
-            self.measured.gc.push(Collection { with, without });
+            let (with, without) = (with.measured, without.measured);
+            // All accesses together, for each page that GC moved.
+            let seconds = with.ops as f64 * (1.0 / with.ops_per_s - 1.0 / without.ops_per_s);
+            let moved = with.device.map_or(f64::NAN, |d| d.gc_blocks as f64);
+            let share = 100.0 * (1.0 - with.ops_per_s / without.ops_per_s);
+            let note = format!("{share:.1} % of all instructions");
+            self.measured.add("gc", (seconds * INSTRUCTIONS_PER_S / moved, note));
         }
         Ok(())
     }
@@ -188,50 +199,60 @@ impl Lab<'_> {
 
     /// Each setting that a figure compares, and the same without compression.
     fn compressed(&mut self, figures: &[Figure]) -> Result<()> {
-        let mut settings: Vec<(Algorithm, bool)> = figures
-            .iter()
-            .filter_map(|figure| match figure {
-                Figure::Compression(compressed) => Some(compressed.setting()),
-                _ => None,
-            })
-            .flat_map(|(algorithm, noise)| [(algorithm, noise), (Algorithm::Off, noise)])
-            .collect();
-        settings.sort();
-        settings.dedup();
-        for (algorithm, noise) in settings {
-            let pages = if noise { "noise" } else { "pages that shrink" };
-            eprintln!("[compression] {}, {pages}", algorithm.name());
-            let found =
-                self.undisturbed(|lab| compress::measure_one(lab.out, LIMIT, algorithm, noise))?;
-            self.measured.compressed.push(found);
+        let compared = |noise: bool, algorithm: &str| {
+            let mut names = figures.iter().filter_map(|f| f.name.strip_prefix("compress-"));
+            names.any(|name| if noise { name == "noise" } else { name.ends_with(algorithm) })
+        };
+        for noise in [false, true] {
+            let algorithms = if noise { &["lz4"][..] } else { &["lz4", "zstd"] };
+            let one = |lab: &Self, algorithm: &str| {
+                lab.undisturbed(|lab| compress::measure_one(lab.out, LIMIT, algorithm, noise))
+            };
+            let mut off = None;
+            for algorithm in algorithms.iter().filter(|a| compared(noise, a)) {
+                let found = one(self, algorithm)?;
+                let without = match &off {
+                    Some(without) => without,
+                    None => off.insert(one(self, "off")?),
+                };
+                for (what, number) in found {
+                    let figure = match noise {
+                        true => "compress-noise".to_string(),
+                        false => format!("compress-{what}-{algorithm}"),
+                    };
+                    let numbers = self.measured.of(&figure);
+                    numbers.ours.push(number);
+                    numbers.others.extend(without.iter().filter(|o| o.0 == what).map(|o| o.1));
+                }
+            }
         }
         Ok(())
     }
 
-    fn size(&self, percent: u64) -> String {
-        let blocks = self.measured.map.map_or(0, |m| m.blocks_total);
-        format!("--size={}", memory(blocks, percent, LIMIT))
-    }
-
-    fn amplification(&mut self, utilization: u64, over_provisioning: u64) -> Result<()> {
-        eprintln!("[WAF at {utilization} %] over-provisioning {over_provisioning} %");
+    fn amplification(&mut self, figure: &Figure, utilization: u64) -> Result<()> {
+        let spare = if utilization == 90 { SPARE.0 } else { SPARE.1 };
+        eprintln!("[WAF at {utilization} %] over-provisioning {spare} %");
         let device = swap::device("ZNS1")?;
-        let swap = Swap::znsage(&device, &[&format!("--over-provisioning={over_provisioning}")])?;
+        let swap = Swap::znsage(&device, &[&format!("--over-provisioning={spare}")])?;
         let mut arguments = common(LIMIT);
         arguments.push(format!("--utilization={utilization}"));
         arguments.push("--write-ratio=1".to_string());
         arguments.push(format!("--rewrites={REWRITES}"));
         arguments.push(format!("--warmup={PATIENCE}"));
         arguments.push(format!("--seconds={PATIENCE}"));
-        let phase = format!("waf{utilization}");
-        let work = Work { system: System::Znsage, phase: &phase, arguments };
+        let work = Work { system: System::Znsage, phase: &figure.name, arguments };
         let measured = measure(&work, self.out)?;
         measured.sound()?;
-        self.measured.waf.push(Amplification {
-            utilization_percent: utilization,
-            over_provisioning_percent: over_provisioning,
-            run: measured.run("random", &phase)?,
-        });
+        let run = measured.run("random", &figure.name)?.measured;
+        let (waf, device) = run.waf.zip(run.device).ok_or("nothing was written")?;
+        let written = device.host_blocks + device.gc_blocks + device.padding_blocks;
+        let note = format!(
+            "{:.1} % live, {:.1} times rewritten, {} resets",
+            100.0 * run.utilization.map_or(f64::NAN, |u| u.mean),
+            written as f64 / device.blocks_total as f64,
+            device.zone_resets,
+        );
+        self.measured.add(&figure.name, (waf, note));
         swap.off()
     }
 }

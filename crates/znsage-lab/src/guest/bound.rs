@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Devices that are slower than the CPU: null_blk with a fixed bandwidth. fio measures that of
-//! a zoned one, and znsage should reach it. On one of half of it, znsage compresses.
+//! Devices that are slower than the CPU: null_blk with a fixed bandwidth. fio measures the
+//! bandwidth, and znsage should reach it. With compression, znsage gets half of the bandwidth.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::program::call;
 use super::swap::{self, Swap};
 use super::work::{measure as bench, Work};
 use crate::course::steady_written;
-use crate::figures::{Bound, Writer};
+use crate::figures::Numbers;
 use crate::model::{Run, MIB};
 use crate::result::{Context, Result};
 
@@ -42,7 +42,7 @@ fn device(zoned: bool, mbps: u64) -> Result<NullBlk> {
     NullBlk::new(&[&common[..], if zoned { &zones } else { &[] }].concat())
 }
 
-pub fn measure(out: &Path, rounds: u32, results: &mut Vec<Bound>) -> Result<()> {
+pub fn measure(out: &Path, rounds: u32, numbers: &mut Numbers) -> Result<()> {
     let device = device(true, MBPS)?;
     // fio's requests are as large as znsage's appends.
     let swap = Swap::znsage(&device.node(), &[])?;
@@ -50,18 +50,11 @@ pub fn measure(out: &Path, rounds: u32, results: &mut Vec<Bound>) -> Result<()> 
     swap.off()?;
     for round in 0..rounds {
         eprintln!("[throttled device, round {} of {rounds}]", round + 1);
-        for writer in [Writer::Fio, Writer::Znsage] {
-            let mib_per_s = match writer {
-                Writer::Fio => fio(&device.node(), chunk)?,
-                _ => {
-                    let run = fill(Swap::znsage(&device.node(), &[])?, &[], out)?;
-                    // While the device was always busy, what it acknowledged.
-                    steady_written(&run.course).ok_or("too short to measure")?
-                }
-            };
-            eprintln!("  {writer:?}: {mib_per_s:.2} MiB/s written");
-            results.push(Bound { writer, mib_per_s });
-        }
+        numbers.others.push(fio(&device.node(), chunk)?);
+        let run = fill(Swap::znsage(&device.node(), &[])?, &[], out)?;
+        // While the device was always busy, what it acknowledged.
+        numbers.ours.push(steady_written(&run.course).ok_or("too short to measure")?);
+        eprintln!("  MiB/s written: {numbers:.2?}");
     }
     // Its data is memory of the guest.
     null_blk::remove_all();
@@ -69,20 +62,19 @@ pub fn measure(out: &Path, rounds: u32, results: &mut Vec<Bound>) -> Result<()> 
 }
 
 /// The pages that are swapped out, to devices of the same bandwidth.
-pub fn measure_compressed(out: &Path, rounds: u32, results: &mut Vec<Bound>) -> Result<()> {
+pub fn measure_compressed(out: &Path, rounds: u32, numbers: &mut Numbers) -> Result<()> {
     for round in 0..rounds {
         eprintln!("[throttled device, compressed, round {} of {rounds}]", round + 1);
-        for writer in [Writer::Stock, Writer::Lz4] {
-            let device = device(writer == Writer::Lz4, COMPRESSED_MBPS)?;
-            let swap = match writer {
-                Writer::Stock => Swap::stock_whole(&device.node(), &[])?,
-                _ => Swap::znsage(&device.node(), &["--compress=lz4"])?,
+        for (zoned, to) in [(false, &mut numbers.others), (true, &mut numbers.ours)] {
+            let device = device(zoned, COMPRESSED_MBPS)?;
+            let swap = match zoned {
+                false => Swap::stock_whole(&device.node(), &[])?,
+                true => Swap::znsage(&device.node(), &["--compress=lz4"])?,
             };
             let run = fill(swap, &["--compressible", COMPRESSIBLE], out)?;
-            let mib_per_s = run.measured.swap_out_mib_per_s;
-            eprintln!("  {writer:?}: {mib_per_s:.2} MiB/s swapped out");
-            results.push(Bound { writer, mib_per_s });
+            to.push(run.measured.swap_out_mib_per_s);
         }
+        eprintln!("  MiB/s swapped out: {numbers:.2?}");
     }
     // Its data is memory of the guest.
     null_blk::remove_all();

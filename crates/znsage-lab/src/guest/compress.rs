@@ -3,26 +3,37 @@
 
 use std::path::Path;
 
+use znsage::parsers::Phase;
+
 use super::swap::{device, memory, status, Swap};
 use super::work::{measure, threads, Work};
-use crate::compress::{Algorithm, Measured};
 use crate::model::System;
 use crate::result::Result;
+use crate::vm::INSTRUCTIONS_PER_S;
 
 /// Seconds of random reads: the warm-up, and the measurement.
 const SECONDS: (u32, u32) = (1, 4);
 
-/// Of the device, without compression: less than half, so that pages that are only read stay on it.
+/// The share of the device that is filled without compression, in percent: less than half, so
+/// that pages that are only read stay on it.
 const PERCENT: u64 = 25;
 
-/// So many that one always has its page.
+/// Enough threads that one always has its page.
 const THREADS: u32 = 16;
 
-/// The share of a page that compression takes away, unless pages are noise.
+/// The share of a page that compression saves, unless pages are noise.
 const COMPRESSIBLE: f64 = 0.6;
 
-pub fn measure_one(out: &Path, limit: u64, algorithm: Algorithm, noise: bool) -> Result<Measured> {
-    let option = format!("--compress={}", algorithm.name());
+/// Memory is filled, then read at random. The numbers by the names of their figures.
+pub fn measure_one(
+    out: &Path,
+    limit: u64,
+    algorithm: &str,
+    noise: bool,
+) -> Result<Vec<(&'static str, f64)>> {
+    let pages = if noise { "noise" } else { "pages that shrink" };
+    eprintln!("[compression] {algorithm}, {pages}");
+    let option = format!("--compress={algorithm}");
     let swap = Swap::znsage(&device("ZNS0")?, &[&option])?;
     let mut arguments = threads(limit, THREADS);
     arguments.push(format!("--size={}", memory(status()?.blocks_total, PERCENT, limit)));
@@ -30,14 +41,45 @@ pub fn measure_one(out: &Path, limit: u64, algorithm: Algorithm, noise: bool) ->
     arguments.push("--write-ratio=0".to_string());
     arguments.push(format!("--warmup={}", SECONDS.0));
     arguments.push(format!("--seconds={}", SECONDS.1));
-    let phase = format!("{}{}", algorithm.name(), if noise { "-noise" } else { "" });
+    let phase = format!("{algorithm}{}", if noise { "-noise" } else { "" });
     let measured = measure(&Work { system: System::Znsage, phase: &phase, arguments }, out)?;
     measured.sound()?;
     swap.off()?;
-    Ok(Measured {
-        algorithm,
-        noise,
-        fill: measured.run("fill", &phase)?,
-        random: measured.run("random", &phase)?,
-    })
+    let (fill, random) = (measured.run("fill", &phase)?, measured.run("random", &phase)?);
+    numbers(&fill.measured, &random.measured, noise).ok_or_else(|| "no latencies".to_string())
+}
+
+/// Instructions are those of the guest's CPU: the program that fills the pages is among
+/// them. While pages are read, the page that leaves memory is unchanged and is not written,
+/// and the CPU is never idle, as many threads wait for their pages.
+fn numbers(fill: &Phase, random: &Phase, noise: bool) -> Option<Vec<(&'static str, f64)>> {
+    if noise {
+        let device = fill.device?;
+        let written = (device.host_blocks + device.padding_blocks) as f64;
+        return Some(vec![("noise", written / fill.pages_swapped_out as f64)]);
+    }
+    Some(vec![
+        ("out", fill.seconds * INSTRUCTIONS_PER_S / fill.pages_swapped_out as f64),
+        ("in", random.seconds * INSTRUCTIONS_PER_S / random.pages_swapped_in as f64),
+        ("tail", random.latency_us?.p99),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::tests::phase;
+    use znsage::parsers::Totals;
+
+    #[test]
+    fn numbers_are_for_each_page() {
+        let mut fill = phase(System::Znsage, "fill", 0.0).measured;
+        (fill.seconds, fill.pages_swapped_out) = (2.0, 1000);
+        let mut random = phase(System::Znsage, "random", 1000.0).measured;
+        (random.seconds, random.pages_swapped_in) = (1.0, 500);
+        let want = [("out", 1e6), ("in", 1e6), ("tail", 7930.0)];
+        assert_eq!(numbers(&fill, &random, false).unwrap(), want);
+        fill.device = Some(Totals { host_blocks: 1200, padding_blocks: 50, ..Totals::default() });
+        assert_eq!(numbers(&fill, &random, true).unwrap(), [("noise", 1.25)]);
+    }
 }

@@ -10,9 +10,8 @@ use znsage_guest::scsi_debug::{self, ScsiDebug};
 use super::nvme_tcp::NvmeTcp;
 use super::swap::{self, memory, release, status, Status, Swap};
 use super::work::{common, measure, Work};
-use crate::figures::{select, Figure};
+use crate::figures::{select, Measurements, DEVICES};
 use crate::files::write_json;
-use crate::latency::{Device, Latency, Measured, Turn};
 use crate::model::{System, PAGE};
 use crate::result::Result;
 
@@ -27,21 +26,15 @@ const LEVELS: [u64; 2] = [40, 80];
 const SECONDS: u32 = 5;
 
 pub fn run(out: &Path, figures: &[String], rounds: u32) -> Result<()> {
-    let figures: Vec<Latency> = select(figures)?
-        .into_iter()
-        .filter_map(|figure| match figure {
-            Figure::Timed(latency) => Some(latency),
-            _ => None,
-        })
-        .collect();
-    let mut measured = Measured { kernel: release(), ..Measured::default() };
-    for device in Device::ALL {
+    let figures = select(figures)?;
+    let mut measured = Measurements { kernel: release(), ..Measurements::default() };
+    for (device, title) in DEVICES {
         let needed = |level: &u64| figures.iter().any(|f| f.needs(device, *level));
         let levels: Vec<u64> = LEVELS.into_iter().filter(needed).collect();
         // A device that fails does not keep the others from being measured.
-        if let Err(message) = compare(out, device, &levels, rounds, &mut measured.turns) {
+        if let Err(message) = compare(out, device, &levels, rounds, &mut measured) {
             eprintln!("  {message}");
-            measured.problems.push(format!("{}: {message}", device.title()));
+            measured.problems.push(format!("{title}: {message}"));
         }
     }
     write_json(&out.join("runs.json"), &measured)
@@ -49,10 +42,10 @@ pub fn run(out: &Path, figures: &[String], rounds: u32) -> Result<()> {
 
 fn compare(
     out: &Path,
-    device: Device,
+    device: &str,
     levels: &[u64],
     rounds: u32,
-    turns: &mut Vec<Turn>,
+    measured: &mut Measurements,
 ) -> Result<()> {
     if levels.is_empty() {
         return Ok(());
@@ -63,23 +56,24 @@ fn compare(
         let mut systems = System::BOTH;
         systems.rotate_left(round as usize % 2);
         for &percent in levels {
-            let title = device.title();
-            eprintln!("[{title}, round {} of {rounds}] {percent} % full", round + 1);
+            eprintln!("[{device}, round {} of {rounds}] {percent} % full", round + 1);
             for system in systems {
-                turns.push(turn(out, device, percent, system, &offered)?);
+                turn(out, device, percent, system, &offered, measured)?;
             }
         }
     }
     Ok(())
 }
 
+/// One system on an empty device, which it fills and then accesses.
 fn turn(
     out: &Path,
-    device: Device,
+    device: &str,
     percent: u64,
     system: System,
     offered: &Status,
-) -> Result<Turn> {
+    measured: &mut Measurements,
+) -> Result<()> {
     let made = Made::new(device, system)?;
     let swap = match system {
         System::Stock => Swap::stock(&made.node(), offered.size_bytes)?,
@@ -91,35 +85,43 @@ fn turn(
     arguments.push(format!("--size={}", memory(pages, percent, LIMIT)));
     arguments.push(format!("--warmup={}", warmup(device, percent)));
     arguments.push(format!("--seconds={SECONDS}"));
-    let phase = format!("{device:?}-{percent}");
-    let measured = measure(&Work { system, phase: &phase, arguments }, out);
-    let write_errors = match system {
-        System::Stock => None,
-        System::Znsage => Some(status()?.write_errors),
-    };
-    if let Some(errors) = write_errors.filter(|&n| n > 0) {
-        eprintln!("  {}: {errors} write errors", system.name());
+    let phase = format!("{device}-{percent}");
+    let done = measure(&Work { system, phase: &phase, arguments }, out);
+    let of = |aspect: &str| format!("latency-{device}-{aspect}");
+    if system == System::Znsage {
+        // Appends, resets and finishes that failed. The run may have failed because of them.
+        let errors = status()?.write_errors;
+        measured.of(&of("errors")).ours.push(errors as f64);
+        eprintln!("  {errors} write errors");
     }
-    // A run may fail because of them.
-    let errors = write_errors.unwrap_or(0);
-    let measured = measured.map_err(|e| format!("{e}; {errors} write errors"))?;
-    measured.sound()?;
+    let done = done?;
+    done.sound()?;
     swap.off()?;
-    Ok(Turn {
-        device,
-        percent,
-        fill: measured.run("fill", "fill")?,
-        random: measured.run("random", &format!("random{percent}"))?,
-        write_errors,
-    })
+    let (fill, random) = (done.run("fill", "fill")?.measured, done.run("random", &phase)?.measured);
+    let mut add = |aspect: &str, number: f64, note: String| {
+        let numbers = measured.of(&of(aspect));
+        match system {
+            System::Znsage => numbers.ours.push(number),
+            System::Stock => numbers.others.push(number),
+        }
+        numbers.notes.push(note);
+    };
+    if percent == 80 {
+        add("fill", fill.mib_per_s, String::new());
+    }
+    let waf = random.waf.map_or(String::new(), |waf| format!("WAF {waf:.2}"));
+    add(&format!("random{percent}"), random.ops_per_s, waf);
+    let us = random.latency_us.ok_or("no latencies")?;
+    add(&format!("tail{percent}"), us.p99_9, format!("{} p99 {:.0}", system.name(), us.p99));
+    Ok(())
 }
 
 /// Seconds of random access before the measurement. At 80 % they use up the empty zones,
 /// so that GC runs.
-fn warmup(device: Device, percent: u64) -> u32 {
+fn warmup(device: &str, percent: u64) -> u32 {
     match (device, percent) {
         (_, 40) => 1,
-        (Device::Scsi4ms, _) => 25,
+        ("scsi-4ms", _) => 25,
         _ => 6,
     }
 }
@@ -133,17 +135,17 @@ enum Made {
 }
 
 impl Made {
-    fn new(device: Device, system: System) -> Result<Made> {
+    fn new(device: &str, system: System) -> Result<Made> {
         null_blk::remove_all();
         scsi_debug::remove_all();
         match device {
-            Device::Scsi4ms => scsi("delay=1", system),
-            Device::Scsi200us => scsi("ndelay=200000", system),
-            Device::NullBlk => {
+            "scsi-4ms" => scsi("delay=1", system),
+            "scsi-200us" => scsi("ndelay=200000", system),
+            "null-80us" => {
                 let timers = [("irqmode", "2"), ("completion_nsec", "80000")];
                 memory_disk(&timers, system).map(Made::NullBlk)
             }
-            Device::NvmeTcp => NvmeTcp::new(memory_disk(&[], system)?).map(Made::NvmeTcp),
+            _ => NvmeTcp::new(memory_disk(&[], system)?).map(Made::NvmeTcp),
         }
     }
 
