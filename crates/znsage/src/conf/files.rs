@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Which files are read, by the rules of systemd: the first znsage.conf found, then
-//! the files of all znsage.conf.d by name; of each name the first found.
+//! the files of all znsage.conf.d by name; if a name occurs twice, the first one found.
 
 use std::collections::BTreeMap;
 use std::io;
 
-use super::Fault;
+use super::fault::Fault;
 use crate::error::reason;
 use crate::sys::Sys;
 
@@ -14,7 +14,7 @@ pub const PLACES: [&str; 3] = ["/etc", "/run", "/usr/lib"];
 pub const NAME: &str = "znsage.conf";
 
 /// Path and text of each file; later ones override earlier ones. An unreadable file
-/// is a fault. Of bytes that are not UTF-8, the line is one (ini.rs).
+/// is a fault. A line that is not UTF-8 is a fault, too (ini.rs).
 pub fn read(sys: &dyn Sys) -> (Vec<(String, String)>, Vec<Fault>) {
     let (mut texts, mut faults) = (Vec::new(), Vec::new());
     for path in paths(sys) {

@@ -2,8 +2,8 @@
 //! The lines of a file of settings: `[section]`, `key = value`, `# comment`.
 //!
 //! INI crates lose line numbers, which error messages need. The rules are those of
-//! systemd: no quotes, no escapes, comments on their own lines. One may also follow a
-//! section's name.
+//! systemd: no quotes, no escapes, comments on their own lines. A comment may also follow
+//! the name of a section.
 
 use crate::units::is_section_name;
 

@@ -3,12 +3,12 @@
 //! are the options of `znsage on`, whose parser also reads the values. See
 //! docs/guide.md.
 
+mod fault;
 mod files;
 mod ini;
 mod profile;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, Args, FromArgMatches};
@@ -18,13 +18,14 @@ use crate::error::{Error, Kind, Result};
 use crate::sys::Sys;
 use crate::systemd::device_unit;
 
+pub use fault::{complaint, Fault};
 pub use files::{NAME, PLACES};
 pub use profile::profile;
 
 /// The only key that is not an option of `on`, but its argument.
 const DEVICE: &str = "device";
 
-/// The only one that is for the service alone.
+/// The only key that is for the service alone.
 const NOFAIL: &str = "nofail";
 
 /// Longest name of a directory that ends in ".wants", without that ending.
@@ -46,38 +47,6 @@ pub struct Section {
     pub args: Option<OnArgs>,
     /// A missing device is no failure.
     pub nofail: bool,
-}
-
-/// An error in a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    pub file: String,
-    pub line: Option<usize>,
-    /// The section that the fault makes invalid, if known.
-    pub section: Option<String>,
-    pub message: String,
-    pub hint: Option<String>,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            Some(line) => write!(f, "{}:{line}: {}", self.file, self.message),
-            None => write!(f, "{}: {}", self.file, self.message),
-        }
-    }
-}
-
-/// The first fault as an error, with the others in its hint.
-pub fn complaint<'a>(mut faults: impl Iterator<Item = &'a Fault>) -> Option<Error> {
-    let first = faults.next()?;
-    let others = faults.map(|fault| match &fault.hint {
-        Some(hint) => format!("{fault}\n  {hint}"),
-        None => fault.to_string(),
-    });
-    let below: Vec<String> = first.hint.clone().into_iter().chain(others).collect();
-    let e = Error::new(Kind::Usage, first.to_string());
-    Some(if below.is_empty() { e } else { e.hint(below.join("\n")) })
 }
 
 /// A value and where it stands.

@@ -45,13 +45,8 @@ impl Report {
     }
 }
 
-/// Its pid.
-fn record(name: &str) -> String {
-    format!("/run/znsage/{name}.guard")
-}
-
-/// Does the area of a device have more slots than the device has room for pages that
-/// do not shrink? Not with a module that cannot tell.
+/// Does the swap area have more slots than the device has room for incompressible pages?
+/// False if the module does not report its room.
 pub fn promises(sys: &dyn Sys, name: &str) -> bool {
     let bytes = |file| counters::value::<u64>(sys, name, file);
     match (bytes("certain_bytes"), bytes("size_bytes")) {
@@ -66,7 +61,7 @@ pub fn is_needed(sys: &dyn Sys, name: &str) -> bool {
 
 /// The guard that runs for a device.
 fn pid(sys: &dyn Sys, name: &str) -> Option<u32> {
-    let pid = sys.read(&record(name)).ok()?.trim().parse().ok()?;
+    let pid = sys.read(&worker::record(name)).ok()?.trim().parse().ok()?;
     let line = sys.read(&format!("/proc/{pid}/cmdline")).ok()?;
     let mut words = line.split_terminator('\0').skip(1);
     (words.next() == Some(worker::COMMAND) && words.next() == Some(name)).then_some(pid)
@@ -98,7 +93,7 @@ pub fn end(sys: &dyn Sys, name: &str) -> Result<()> {
             Error::new(Kind::Kernel, format!("cannot end the guard of {name}: {}", reason(&e)))
         })?;
     }
-    let path = record(name);
+    let path = worker::record(name);
     sys.forget(&path).map_err(|e| Error::io("remove", &sys.at(&path), e))
 }
 

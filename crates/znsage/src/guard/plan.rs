@@ -14,7 +14,7 @@ const WHILE_HELD: Duration = Duration::from_millis(50);
 /// Slots that may be given to pages which are not counted as in flight yet.
 const LEAST_MARGIN: u64 = 512;
 
-/// A batch of so many slots may go to an area of higher priority in error.
+/// Up to this many held slots may end up in an area of higher priority.
 pub const STRAY: u64 = 1024;
 
 /// A swap area and the device below.
@@ -24,7 +24,7 @@ pub struct View {
     /// Slots in use, held ones too.
     pub used: u64,
     pub held: u64,
-    /// Pages that the device still takes even if none shrinks, and did when empty.
+    /// Incompressible pages that the device has room for now, and had when it was empty.
     pub room: u64,
     pub certain: u64,
     /// Free slots that the kernel takes first: areas of higher priority.
@@ -36,7 +36,7 @@ impl View {
         self.size.saturating_sub(self.used)
     }
 
-    /// Room that is kept for pages on their way.
+    /// Room that is kept for pages in flight.
     fn margin(&self) -> u64 {
         (self.certain / 64).clamp(LEAST_MARGIN.min(self.certain / 8), 16 * LEAST_MARGIN)
     }
@@ -76,7 +76,7 @@ impl View {
         }
     }
 
-    /// Slots to hold now that are not. None while the kernel would take them elsewhere.
+    /// Slots to hold in addition now. 0 while the kernel would take them in another area.
     pub fn lack(&self) -> u64 {
         match self.above > STRAY {
             true => 0,

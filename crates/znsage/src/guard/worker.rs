@@ -27,6 +27,11 @@ use crate::{counters, interrupt};
 /// The subcommand, which is hidden.
 pub const COMMAND: &str = "guard-worker";
 
+/// The file with the guard's process id.
+pub fn record(name: &str) -> String {
+    format!("/run/znsage/{name}.guard")
+}
+
 /// Slots to take before looking again.
 const STEP: u64 = 1024;
 /// Pages of its own that may come into memory, as code and data do, before the guard
@@ -156,7 +161,7 @@ impl Hands for Machine {
         let _ = self.held.release(slots);
     }
 
-    /// Without those that it shares with others, as code.
+    /// Without shared pages, such as code.
     fn resident(&self) -> u64 {
         let mut text = String::new();
         let mut file = &self.statm;
@@ -199,7 +204,7 @@ pub fn main(name: &str, page: u64) -> ExitCode {
                 unsafe { libc::poll(std::ptr::null_mut(), 0, ms) };
             }
             drop(guard);
-            let _ = Real.forget(&super::record(name));
+            let _ = Real.forget(&self::record(name));
             drop(record);
             ExitCode::SUCCESS
         }
@@ -239,7 +244,7 @@ fn prepare(name: &str, page: u64) -> io::Result<(Guard<'static, Machine>, Flock<
         leaving: false,
     };
     lock()?;
-    // Whatever it needs later has been in use once.
+    // Everything that it needs later has been used once.
     guard.hands.hold(1);
     guard.hands.release(u64::MAX);
     guard.act();
@@ -250,7 +255,7 @@ fn prepare(name: &str, page: u64) -> io::Result<(Guard<'static, Machine>, Flock<
 
 /// The file with the pid. It is locked, so that there is one guard for each device.
 fn own(name: &str) -> io::Result<Flock<File>> {
-    let path = super::record(name);
+    let path = record(name);
     if let Some(directory) = Path::new(&path).parent() {
         std::fs::create_dir_all(directory)?;
     }

@@ -7,12 +7,12 @@ mod advise;
 mod fio;
 mod measure;
 mod plan;
+mod ready;
 pub mod record;
 mod sizes;
 mod steps;
 mod work;
 
-use std::any::Any;
 use std::time::Instant;
 
 use serde_json::Value;
@@ -27,21 +27,8 @@ use crate::sys::{require_root, Sys};
 use crate::units;
 
 use plan::{Layout, Plan};
+pub use ready::Ready;
 use record::{Device, Probe};
-
-/// Everything is checked and the user agreed; nothing has changed yet.
-pub struct Ready {
-    backing: Backing,
-    /// Number of zones that can be used.
-    zones: u64,
-    layout: Layout,
-    plan: Plan,
-    fio: String,
-    profile: Option<String>,
-    save: Option<String>,
-    /// Keeps the device open exclusively.
-    _held: Box<dyn Any>,
-}
 
 pub struct Report {
     pub probe: Probe,
@@ -124,41 +111,13 @@ pub fn run(sys: &dyn Sys, ready: &Ready) -> Result<Report> {
         machine,
     };
     let measured = steps::all(sys, ready, &mut probe);
-    let empty = reset(sys, ready);
+    let empty = ready.reset(sys);
     measured.map_err(|e| with_device_state(e, &ready.backing.path, &empty))?;
     empty?;
     probe.seconds = begun.elapsed().as_secs_f64();
     probe.recommended = advise::settings(&probe, &ready.layout);
     notes(&mut probe, ready);
     Ok(save(sys, ready, probe))
-}
-
-/// A device without zones is discarded, if it takes discards.
-fn reset(sys: &dyn Sys, ready: &Ready) -> Result<()> {
-    let (path, (start, length)) = (&ready.backing.path, ready.layout.all());
-    if ready.backing.zones.is_none() {
-        return match queue::discards(sys, &ready.backing.name) {
-            true => discard(sys, path),
-            false => Ok(()),
-        };
-    }
-    sys.reset_zones(path, start, length).map_err(|e| {
-        Error::io("reset the zones of", &sys.at(path), e)
-            .hint(format!("`blkzone reset {path}` empties it"))
-    })
-}
-
-fn discard(sys: &dyn Sys, path: &str) -> Result<()> {
-    let failed = |why: String| {
-        Error::new(Kind::Kernel, format!("cannot discard {path}: {why}"))
-            .hint(format!("`blkdiscard {path}` tries again"))
-    };
-    // Without --force it refuses a device that is held open exclusively, as here.
-    let ran = sys.run(&["blkdiscard", "--force", path], &mut || ());
-    match ran.map_err(|e| failed(crate::error::reason(&e)))? {
-        ran if ran.ok() => Ok(()),
-        ran => Err(failed(ran.complaint())),
-    }
 }
 
 /// Adds the state of the device to an error.

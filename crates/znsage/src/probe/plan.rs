@@ -18,7 +18,7 @@ const MIN_BYTES: u64 = 64 << 20;
 const SMALLEST: u64 = 1 << 20;
 const LARGEST: u64 = 1 << 30;
 
-/// A device has so many virtual zones at least.
+/// The smallest number of virtual zones.
 const VIRTUAL_ZONES: u64 = 32;
 
 /// Minimum of zones, for writes to several of them.
@@ -143,7 +143,7 @@ pub struct Plan {
     pub seconds: f64,
     pub requests: Vec<u64>,
     pub zones: Vec<u64>,
-    /// Each size of virtual zones is so many times the one before.
+    /// The ratio of each size of virtual zones to the one before.
     pub step: u64,
     /// The part of the device, in percent, that is written in zones of each size.
     pub part: u64,

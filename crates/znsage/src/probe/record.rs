@@ -20,7 +20,7 @@ pub struct Probe {
     pub plan: String,
     pub seconds: f64,
     pub parallelism: Vec<Point>,
-    /// Of a device without zones.
+    /// Measured on a device without zones.
     #[serde(default)]
     pub zone_sizes: Vec<ZoneSize>,
     pub recommended: Vec<Setting>,

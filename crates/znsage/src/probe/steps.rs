@@ -2,9 +2,9 @@
 //! The steps of a probe, one after the other.
 
 use super::plan::{Layout, Plan};
+use super::ready::Ready;
 use super::record::Probe;
 use super::work::Work;
-use super::Ready;
 use super::{measure, sizes};
 use crate::error::{Error, Result};
 use crate::sys::Sys;

@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use super::fio::{self, Job, Output, Run};
-use super::Ready;
+use super::ready::Ready;
 use crate::error::{Error, Kind, Result};
 use crate::progress::Progress;
 use crate::sys::Sys;
@@ -49,7 +49,7 @@ impl<'a> Work<'a> {
 
     /// Empties all zones.
     pub fn reset(&self) -> Result<()> {
-        super::reset(self.sys, self.ready)
+        self.ready.reset(self.sys)
     }
 
     /// Runs jobs one after the other, each for the time of the plan.
