@@ -104,7 +104,7 @@ impl Nth {
         guest::write(Nth::FILE, &n.to_string()).context(Nth::FILE)
     }
 
-    /// Ends it; returns whether there was such a call.
+    /// Ends the injection; returns whether there was such a call.
     pub fn met() -> Outcome<bool> {
         let left = guest::read_number(Nth::FILE)?;
         Nth::set(0)?;

@@ -104,7 +104,7 @@ impl Memory {
         Errno::result(done).map(drop)
     }
 
-    /// Copies a page in likewise; after an error the page is unchanged.
+    /// Copies a page in by a system call. After an error the page is unchanged.
     pub fn poke(&mut self, page: usize, from: &[u64; WORDS]) -> nix::Result<()> {
         let there = self.remote(page);
         let here = libc::iovec { iov_base: from.as_ptr().cast_mut().cast(), iov_len: PAGE };

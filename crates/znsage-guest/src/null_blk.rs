@@ -24,12 +24,12 @@ impl NullBlk {
         NullBlk::new(&[&[("zoned", "1")], settings].concat())
     }
 
-    /// One without zones that takes discards.
+    /// A device without zones that supports discard.
     pub fn conventional(settings: &[(&str, &str)]) -> Outcome<NullBlk> {
         NullBlk::new(&[&[("discard", "1")], settings].concat())
     }
 
-    /// As `settings` say.
+    /// A device with these settings.
     pub fn new(settings: &[(&str, &str)]) -> Outcome<NullBlk> {
         remove_all();
         if !guest::exists(GROUP) {

@@ -11,7 +11,7 @@ pub const ZERO: u64 = 0;
 /// In a key: the page repeats one word, which depends on the key alone.
 pub const REPEATS: u64 = 1 << 63;
 
-/// Does a device store a page of this key in its map?
+/// Does a device store a page of this key in its map, without a block?
 pub fn takes_no_block(key: u64) -> bool {
     key == ZERO || key & REPEATS != 0
 }

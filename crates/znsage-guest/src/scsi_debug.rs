@@ -23,7 +23,7 @@ impl ScsiDebug {
         ScsiDebug::new(mib, &[&["zbc=host-managed", &zones], settings].concat())
     }
 
-    /// One without zones.
+    /// A disk without zones.
     pub fn conventional(mib: u64, settings: &[&str]) -> Outcome<Option<ScsiDebug>> {
         ScsiDebug::new(mib, settings)
     }

@@ -17,7 +17,7 @@ const OUT: &str = "build/density";
 /// Everything is a tenth of its usual size: 20 MiB stand for a process of 200 MiB, and
 /// 0.2 s for its 2 s.
 const SCALE: f64 = 10.0;
-/// What people wait for a browser tab or a sandbox without complaint.
+/// The wake-up time that people accept for a browser tab or a sandbox.
 const LIMIT_S: f64 = 2.0;
 
 /// How many idle processes fit on SSDs that collect garbage
@@ -37,7 +37,7 @@ pub struct Args {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Step {
     pub processes: usize,
-    /// Of the swap area, 0 to 1.
+    /// The used share of the swap area, 0 to 1.
     pub used: f64,
     pub wakes: usize,
     pub wakes_per_s: f64,

@@ -12,7 +12,7 @@ const NEGLIGIBLE: f64 = 0.05;
 pub struct Load {
     total: u64,
     busy: u64,
-    /// Of children that have ended, and of their children.
+    /// CPU time of children that have ended, and of their children.
     own: u64,
 }
 

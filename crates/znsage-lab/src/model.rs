@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the benchmarks make of the reports of `znsage bench`.
+//! Results of the benchmarks, from the reports of `znsage bench`.
 
 use serde::{Deserialize, Serialize};
 use znsage::parsers::{Config, Phase};

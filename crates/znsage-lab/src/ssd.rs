@@ -119,9 +119,9 @@ pub enum System {
     Zram,
     /// znsage on the conventional drive, pages compressed by lz4.
     VirtualLz4,
-    /// znsage on the zoned drive, likewise.
+    /// znsage on the zoned drive, pages compressed by lz4.
     ZonesLz4,
-    /// The same with zstd.
+    /// znsage on the zoned drive, pages compressed by zstd.
     ZonesZstd,
 }
 

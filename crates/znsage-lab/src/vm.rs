@@ -15,10 +15,10 @@ use crate::load::Load;
 use crate::result::{Context, Result};
 use crate::table::clock;
 
-/// For all that is not measured on each kernel.
+/// The kernel for everything that is measured on one kernel only.
 pub const KERNEL: &str = "6.12";
-/// What a guest has, unless the work wants more. With two, the emulator has three busy threads on a machine of two CPUs, and each TLB
-/// flush waits for a guest CPU that is not running.
+/// CPUs of a guest, unless the work wants more. With two, the emulator has three busy threads
+/// on a machine of two CPUs, and each TLB flush waits for a guest CPU that is not running.
 pub const CPUS: u32 = 1;
 
 /// The exit statuses of vm/run for a guest that crashed or did not start, and for one that
@@ -39,12 +39,12 @@ pub enum Clock {
     Instructions,
 }
 
-/// Of a guest whose clock counts instructions.
+/// The speed of a guest whose clock counts instructions.
 pub const INSTRUCTIONS_PER_S: f64 = 500e6;
 
 /// One boot.
 pub struct Vm<'a> {
-    /// As vm/run calls it.
+    /// The kernel's name in vm/run.
     pub kernel: &'a str,
     pub cpus: u32,
     pub clock: Clock,

@@ -10,8 +10,7 @@ use crate::sys::Sys;
 const MOUNT: &str = "/sys/kernel/config";
 const GROUP: &str = "/sys/kernel/config/znsage";
 
-/// udev opens a device that was just closed; the module refuses to detach it
-/// meanwhile.
+/// udev opens a device that was just closed. The module does not detach an open device.
 const POWER_OFF_TRIES: u32 = 50;
 const POWER_OFF_PAUSE: Duration = Duration::from_millis(100);
 

@@ -33,15 +33,15 @@ struct Listing {
 #[derive(Debug)]
 pub struct Holds {
     pub signatures: Vec<Signature>,
-    /// Of those that can be used.
+    /// The number of usable zones.
     written_zones: u64,
     zones: u64,
-    /// Of a device without zones.
+    /// Data on a device without zones.
     pub sample: Option<Sample>,
 }
 
 impl Holds {
-    /// With `force` it need not be found out.
+    /// Unknown: with `force`, nothing is looked for.
     pub fn look(sys: &dyn Sys, backing: &Backing, force: bool) -> Result<Holds> {
         let path = &backing.path;
         let signatures = match signatures(sys, path) {
@@ -138,7 +138,7 @@ impl Sample {
         let (mut page, mut data) = ([0; PAGE], Vec::new());
         for &at in &places {
             let got = sys.read_at(path, at, &mut page)?;
-            // Drives return zeros for what was discarded, some of them ones.
+            // Most drives return zeros for discarded blocks, some return ones.
             let blank = |with: u8| page[..got].iter().all(|&b| b == with);
             if !blank(0) && !blank(0xff) {
                 data.push((at, checksum(&page[..got])));

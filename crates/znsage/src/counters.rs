@@ -58,10 +58,10 @@ pub struct Device {
     pub slots_freed: u64,
     pub read_errors: u64,
     pub write_errors: u64,
-    /// That another program reset. Older modules do not count these two.
+    /// Zones that another program reset. Older modules count neither these nor lost pages.
     #[serde(skip)]
     pub zones_lost: u64,
-    /// In these, or given up by GC.
+    /// Pages in such zones, or given up by GC.
     #[serde(skip)]
     pub pages_lost: u64,
     pub stalls: u64,

@@ -19,12 +19,12 @@ const NO_NUMBERS: [&str; 2] = ["check", "policy_ejected"];
 /// Steps of the share of live blocks.
 const SHARES: u64 = 10;
 
-/// Becomes a part of its device in JSON.
+/// In JSON, these are fields of the device.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Details {
     /// How GC chooses its victim if the policy does not.
     pub victim: Option<String>,
-    /// Why the last BPF policy ended without being asked.
+    /// Why the last BPF policy was ejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy_ejected: Option<String>,
     /// How pages are encrypted on the device.

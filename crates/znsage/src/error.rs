@@ -27,7 +27,7 @@ pub enum Kind {
     Space = 16,
     /// The kernel refused, or an I/O error.
     Kernel = 17,
-    /// The device holds data, and nobody said that it may go.
+    /// The device holds data, and the user did not agree to lose it.
     Data = 18,
     /// Ctrl-C or SIGTERM.
     Interrupted = 130,

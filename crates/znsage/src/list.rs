@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `znsage list`: all zoned devices, with `--all` all others as well, their limits, and
-//! whether `znsage on` would accept them. Changes nothing. To find out whether a device is in use it opens it
-//! exclusively for a moment, as `on` does, which needs root.
+//! whether `znsage on` would accept them. Changes nothing. To find out whether a device is in
+//! use, the command opens it exclusively for a moment, which needs root.
 
 use serde::Serialize;
 use serde_json::json;
@@ -100,7 +100,7 @@ fn others(sys: &dyn Sys, on: &[Device], page: u64) -> Vec<Candidate> {
     names.into_iter().map(|name| look(sys, name, NO_ZONES.into(), on, page)).collect()
 }
 
-/// ram0 is a ram.
+/// `ram0` is `ram` and a number.
 fn is_of(name: &str, kind: &str) -> bool {
     name.strip_prefix(kind).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
 }
@@ -180,7 +180,7 @@ fn zones(sys: &dyn Sys, path: &str) -> Option<Zones> {
 /// What sysfs says of a disk without zones.
 const NO_ZONES: &str = "none";
 
-/// No disks that one would swap to.
+/// Disks that nobody swaps to.
 const NOT_LISTED: [&str; 6] = ["ram", "zram", "znsage", "loop", "sr", "fd"];
 
 impl Candidate {

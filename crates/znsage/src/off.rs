@@ -40,15 +40,15 @@ pub struct TurnedOff {
 pub enum Left {
     /// Zones that still hold swapped-out pages.
     Zones(u64),
-    /// All that was written is discarded: the device has no zones.
+    /// Nothing: the device has no zones, and all that was written is discarded.
     Discarded,
-    /// Likewise, but some discards failed.
+    /// What the failed discards were to erase. The device has no zones.
     SomeFailed,
-    /// Everything: it takes no discards.
+    /// Everything: the device does not support discard.
     Everything,
     /// Everything, because of `--no-discard`.
     NotDiscarded,
-    /// It takes discards, but does nothing.
+    /// Everything: the device accepts discards but ignores them.
     Ignored,
     Unknown,
     /// Somebody removed the disk while it was in use.
@@ -124,7 +124,7 @@ fn of_section(sys: &dyn Sys, name: &str) -> Result<Vec<Device>> {
 /// Returns the section that had turned it on.
 fn turn_off(sys: &dyn Sys, device: &Device) -> Result<Option<String>> {
     guard::end(sys, &device.name)?;
-    // First the filler: nothing is to go there when the other one is off.
+    // The filler goes first: the kernel must not write to it once the other area is off.
     let filler = swaps::filler_node(&device.name);
     if swaps::is_on(sys, &filler) {
         swaps::disable(sys, &filler, &mut || ())?;
@@ -164,7 +164,7 @@ fn left(sys: &dyn Sys, device: &Device, discards: bool, seen: u64) -> Left {
     Left::Zones(count(State::Written) + count(State::Dead).min(device.zones.retired))
 }
 
-/// Of a device without zones.
+/// What a device without zones still has.
 fn sample(sys: &dyn Sys, device: &Device) -> Option<Sample> {
     let backing = &device.backing;
     let bytes = device::size(sys, backing)?;
@@ -173,8 +173,8 @@ fn sample(sys: &dyn Sys, device: &Device) -> Option<Sample> {
 }
 
 /// Wipes the first page, which may look like the start of a file system, and records
-/// what is left. The device is off, so failures are no
-/// errors: the next `on` looks at it anyway.
+/// what is left. Failures are no errors: the device is off, and the next `on` looks at it
+/// anyway.
 fn settle(sys: &dyn Sys, device: &Device, before: Option<Sample>, left: Left) -> Left {
     let backing = &device.backing;
     if before.is_some() {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What names a swap area for the next start: /etc/fstab, and the initramfs that looks
-//! for a hibernated system. A partition that becomes znsage's loses its UUID and label;
-//! who still waits for them keeps the machine from starting for a while.
+//! for a hibernated system. A partition that znsage takes loses its UUID and label; a unit
+//! that waits for them delays the boot.
 
 use crate::sys::Sys;
 
 const FSTAB: &str = "/etc/fstab";
 const CMDLINE: &str = "/proc/cmdline";
 
-/// Of initramfs-tools; a later one wins.
+/// The files of initramfs-tools; the last one wins.
 const INITRAMFS: [&str; 2] =
     ["/etc/initramfs-tools/initramfs.conf", "/etc/initramfs-tools/conf.d/resume"];
 

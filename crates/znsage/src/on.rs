@@ -37,7 +37,7 @@ pub struct Report {
     pub keep_slots: bool,
     /// The module's attribute `encrypt`, if there is one.
     pub encrypt: Option<String>,
-    /// Likewise, `compress`.
+    /// The module's attribute `compress`, if there is one.
     pub compress: Option<String>,
     /// What was on the device and is lost.
     pub lost: Option<String>,
@@ -104,7 +104,7 @@ fn turn_on(
     }
 }
 
-/// Asks before data is lost that znsage has not left there.
+/// Asks before data of others is lost.
 fn consent(sys: &dyn Sys, backing: &Backing, e: &Error) -> Result<()> {
     let question = format!(
         "{}.\nAll data on it ({}) will be lost. Type yes to continue: ",
@@ -274,7 +274,7 @@ fn refused(e: &io::Error, args: &OnArgs, path: &str, logged: Option<String>) -> 
     Error::new(kind, format!("cannot attach {path}: {why}")).hint(hint)
 }
 
-/// From the attached disk to the enabled swap area.
+/// Makes the attached disk a swap area and enables it.
 fn enable(sys: &dyn Sys, args: &OnArgs, backing: &Backing, undo: &mut Undo) -> Result<Report> {
     let name = format!("znsage{}", configfs::index(sys, &backing.name)?);
     let promises = guard::promises(sys, &name);

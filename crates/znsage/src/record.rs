@@ -17,7 +17,7 @@ use crate::undo::Undo;
 
 const DIRECTORY: &str = "/var/lib/znsage";
 
-/// Where the kernel has a name of the disk that no other disk has.
+/// Files in sysfs with a name of the disk that is unique.
 const SERIALS: [&str; 5] = ["wwid", "device/wwid", "serial", "device/cid", "dm/uuid"];
 
 /// A disk, or a partition of it.
@@ -75,7 +75,7 @@ fn forget(sys: &dyn Sys, path: &str) -> Result<()> {
     sys.forget(path).map_err(|e| Error::io("remove", &sys.at(path), e))
 }
 
-/// The error of `on` if the device holds what znsage has not left there.
+/// The error of `on` if the device holds data of others.
 pub fn check_owner(sys: &dyn Sys, backing: &Backing, holds: &Holds) -> Result<()> {
     match holds.any() {
         Some(what) if !is_own(sys, &backing.name, holds) => {

@@ -57,7 +57,7 @@ fn from_sysfs(sys: &dyn Sys) -> Option<Resume> {
     Some(Resume { setting: format!("{SYSFS} is {numbers}"), name })
 }
 
-/// The last resume= counts. [`from_sysfs`] covers UUIDs and labels.
+/// The last resume= applies. [`from_sysfs`] covers UUIDs and labels.
 fn from_cmdline(sys: &dyn Sys) -> Option<Resume> {
     let line = sys.read(CMDLINE).ok()?;
     let device = line.split_whitespace().rev().find_map(|word| word.strip_prefix("resume="))?;

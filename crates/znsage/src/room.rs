@@ -18,8 +18,8 @@ struct Areas {
     others_used: bool,
 }
 
-/// Refuses devices whose pages do not fit into memory and the other swap areas, apart from
-/// those of a guard, which are not read back.
+/// Refuses devices whose pages do not fit into memory and the other swap areas. Pages of a
+/// guard do not count, because they are not read back.
 ///
 /// # Errors
 /// [`Kind::Space`], with the numbers.

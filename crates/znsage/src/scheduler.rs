@@ -16,7 +16,7 @@ use crate::undo::Undo;
 
 const NONE: &str = "none";
 
-/// The one that every kernel has for zoned devices.
+/// The scheduler that every kernel has for zoned devices.
 const FOR_ZONES: &str = "mq-deadline";
 
 /// What the appends to a device need.
@@ -40,7 +40,7 @@ pub fn need(sys: &dyn Sys, device: &str) -> Need {
     }
 }
 
-/// Sets the one that the device needs; [`restore`] reverts this.
+/// Sets the scheduler that the device needs; [`restore`] reverts this.
 pub fn choose(sys: &dyn Sys, device: &str, undo: &mut Undo) -> Result<()> {
     let attribute = attribute(device);
     let Some(current) = sys.read(&attribute).ok().and_then(|list| chosen(&list)) else {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{reason, Error, Kind, Result};
 use crate::sys::{Ran, Sys};
 
-/// What follows the name of a znsage device in that of its filler.
+/// The filler of znsage0 is znsage0-filler.
 const FILLER: &str = "-filler";
 
 /// The node of a device's filler.
@@ -61,7 +61,7 @@ fn parse_area(line: &str) -> Option<Area> {
     let [path, _kind, size, used, priority] = fields[..] else {
         return None;
     };
-    // Somebody has removed the node; the area is in use all the same.
+    // Somebody has removed the node; the area is still in use.
     let path = path.trim_end_matches("\\040(deleted)");
     Some(Area {
         path: path.to_string(),
@@ -81,7 +81,7 @@ pub fn area(sys: &dyn Sys, name: &str) -> Option<Area> {
     areas(sys).into_iter().find(|a| a.name() == name)
 }
 
-/// Is the node a swap area, be it a filler?
+/// Is the node a swap area, or a filler?
 pub fn is_on(sys: &dyn Sys, node: &str) -> bool {
     all(sys).iter().any(|area| area.path == node)
 }

@@ -18,13 +18,13 @@ use crate::pattern::{Random, PAGE};
 crate::cases![compress:
     shrinks, gc (full), zstd (full), refuses_in_time (more), whole_pages (more), changes (more), damaged (more)];
 
-/// The benchmark's memory limit. Compression takes the CPU while pages are on their way out, which
-/// hold memory.
+/// The benchmark's memory limit. Pages in flight hold memory for longer, because compression
+/// takes CPU time.
 const LIMIT: u64 = 40;
 
 const SECTOR: usize = 512;
 
-/// Memory for the benchmark of which so many bytes are swapped out.
+/// The benchmark's memory if this many bytes are to be swapped out.
 fn swapped_out(bytes: u64) -> String {
     (bytes + (LIMIT << 20)).to_string()
 }
@@ -38,8 +38,8 @@ fn written(device: &Device) -> Outcome<f64> {
     Ok(device.counter("host_blocks")? as f64 / device.counter("host_pages")? as f64)
 }
 
-/// Pages of which 60 % can be compressed away take less than half of the flash. More of them fit
-/// than the device has pages.
+/// Pages that compression shrinks by 60 % use less than half of the flash, and more of them fit
+/// than the device has blocks.
 fn shrink_by(how: &str) -> Outcome {
     let backing = guest::device(TIGHT)?;
     let plain = Device::attach(&backing, &[("force", "1")])?;
@@ -68,8 +68,8 @@ fn zstd(_: &mut Log) -> Outcome {
     shrink_by("zstd")
 }
 
-/// Another algorithm from now on. What the others wrote can still be read, also after GC has moved
-/// it.
+/// The algorithm changes. Pages that another algorithm wrote can still be read, also after GC has
+/// moved them.
 fn changes(_: &mut Log) -> Outcome {
     let backing = guest::device(MAIN)?;
     let plain = Device::attach(&backing, &[("force", "1")])?;
@@ -198,8 +198,8 @@ fn unreadable(disk: &Disk, want: &Memory) -> Outcome<usize> {
     Ok(failed)
 }
 
-/// Something else is written to the device, in the middle of what the module has there, as by a
-/// drive that mixes up blocks. What is hit cannot be read; nothing wrong comes back, and GC goes on.
+/// Foreign data overwrites blocks of the module, as if a drive mixed up blocks. Reads of these
+/// pages fail, no read returns wrong data, and GC goes on.
 fn damaged(_: &mut Log) -> Outcome {
     let null = NullBlk::conventional(&[("size", "64"), ("blocksize", "512")])?;
     let settings = [("compress", "lz4"), ("zone_size", "1048576"), ("force", "1")];

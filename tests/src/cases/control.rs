@@ -20,10 +20,10 @@ crate::cases![control: random_writes (full)];
 const MIB: usize = 1 << 20;
 const WRITERS: u64 = 3;
 const WRITES: usize = 4000;
-/// Of an attached device; 0644 in sysfs.
+/// Files of an attached device; 0644 in sysfs.
 const SETTINGS: [&str; 7] =
     ["policy", "victim", "gc_low", "gc_high", "pace", "deadline_us", "time_reads"];
-/// Of an item in configfs.
+/// Files of an item in configfs.
 const ITEM: [&str; 15] = [
     "backing",
     "size",

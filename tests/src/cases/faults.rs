@@ -258,8 +258,8 @@ const FULL: usize = 256;
 const OPEN: usize = 384;
 const END: usize = 512;
 
-/// Another program resets a full zone and the open one. What was in them reads as an error, or,
-/// as long as nothing shows it, not as another user's page.
+/// Another program resets a full zone and the open one. Reads of their pages fail. Until the
+/// module notices the reset, they return no other user's page.
 fn somebody_else_resets(log: &mut Log) -> Outcome {
     allow(log);
     for words in ["was reset by another program", "bad record (header or checksum)"] {
@@ -324,7 +324,7 @@ fn resets(setting: &str) -> Outcome {
     device.end()
 }
 
-/// GC does not give what it reads in such a zone a place.
+/// GC moves nothing that it reads in such a zone.
 fn gc_sees_a_reset() -> Outcome {
     const PIECE: usize = 16;
     let null = NullBlk::zoned(&[("size", "32"), ("zone_size", "1")])?;

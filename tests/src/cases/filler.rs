@@ -15,7 +15,7 @@ use crate::outcome::Outcome;
 
 crate::cases![filler: writes_less (full), not_above_half_of_a_cgroup (full), comes_last (more)];
 
-/// The name of `znsage bench`'s cgroup begins so.
+/// The beginning of the name of `znsage bench`'s cgroup.
 const BENCH: &str = "znsage-bench-";
 
 /// Pages written for each page read back, of memory that is read much more often than written, with
@@ -55,7 +55,7 @@ fn limit_swap(bytes: u64) -> Outcome {
     Ok(())
 }
 
-/// A cgroup that has swapped out more than half of what it may gives up slots all the same.
+/// A cgroup that uses more than half of its swap limit gives up slots, even so.
 fn not_above_half_of_a_cgroup(_: &mut Log) -> Outcome {
     let device = Device::on(&guest::device(MAIN)?, &["--keep-slots"])?;
     // It will use 70 % of the area, and so of its limit.

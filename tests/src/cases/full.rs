@@ -26,11 +26,11 @@ const MIB: usize = 1 << 20;
 const LEFT: u64 = 80 << 20;
 /// With so little room, a device is full.
 const LAST: u64 = 3 << 20;
-/// A cgroup's.
+/// The memory limit of a cgroup.
 const LIMIT: u64 = 32 << 20;
-/// What the device certainly holds is about a third of it.
+/// An area about three times as large as what the device certainly holds.
 const PROMISE: [&str; 4] = ["--compress", "lz4", "--size", "150M"];
-/// What only a full device makes the kernel and the module log.
+/// Messages that the kernel and the module log only if the device is full.
 const COMPLAINTS: [&str; 3] = ["on swap-device", "refused", "callbacks suppressed"];
 const MOST_COMPLAINTS: usize = 10;
 
@@ -199,8 +199,8 @@ fn guard(device: &Device) -> Outcome<u64> {
     guest::read_number(&format!("/run/znsage/{}.guard", device.name))
 }
 
-/// A guard that was killed is missed and started again; swapoff by somebody else gets all memory
-/// of it back.
+/// `doctor` misses a guard that was killed, and `znsage guard` starts it again. Another program's
+/// swapoff gets all of the guard's slots back.
 fn guard_is_missed(_: &mut Log) -> Outcome {
     let device = Device::on(&guest::device(TIGHT)?, &PROMISE)?;
     let first = guard(&device)?;

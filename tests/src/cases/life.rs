@@ -89,7 +89,7 @@ fn disks_of_all_kinds(_: &mut Log) -> Outcome {
     looped()
 }
 
-/// How a disk gets a user, how it loses him, and what is on it then.
+/// How a disk gets into use, how the use ends, and what is then on the disk.
 struct Use {
     format: &'static str,
     begin: Vec<Vec<&'static str>>,
@@ -131,8 +131,8 @@ fn uses() -> Vec<Use> {
     ]
 }
 
-/// What is in use is refused, what was left is asked about, and what `on` takes nobody
-/// else finds afterwards.
+/// `on` refuses a disk in use, asks about data that was left, and wipes what other tools would
+/// recognize.
 fn what_others_leave(_: &mut Log) -> Outcome {
     fs::create_dir_all(MOUNT).context(MOUNT)?;
     for Use { format, begin, end } in uses() {

@@ -126,7 +126,7 @@ fn blocks_of_512_bytes(_: &mut Log) -> Outcome {
     swap(on(&disk, &[])?)
 }
 
-/// They stay unused, with all that is in them.
+/// Conventional zones stay unused and keep their contents.
 fn conventional_zones(_: &mut Log) -> Outcome {
     let settings = [BLOCKS_4K, "zone_nr_conv=8", NO_LIMIT, FAST];
     let Some(disk) = ScsiDebug::managed(64, 1, &settings)? else { return Ok(()) };

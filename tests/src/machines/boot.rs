@@ -14,7 +14,7 @@ const LATE: Zoned = Zoned { serial: "LATE", mib: 64, zone_mib: 4, movable: true 
 
 /// The links that udev makes, up to the serial number.
 const BY_ID: &str = "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_";
-/// Its commands are run here.
+/// The document whose commands this test runs.
 const BOOT: &str = "docs/guide.md";
 const FILE: &str = "/etc/znsage.conf";
 const METRICS: &str = "/var/lib/prometheus/node-exporter/znsage.prom";

@@ -11,7 +11,7 @@ use znsage_guest::outcome::{Context, Outcome};
 
 pub struct Lines {
     stream: UnixStream,
-    /// The beginning of a line.
+    /// The part of a line that has arrived.
     pending: Vec<u8>,
 }
 

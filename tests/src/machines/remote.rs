@@ -16,7 +16,7 @@ const DEVICE: Zoned = Zoned { serial: "ZNS0", mib: 256, zone_mib: 4, movable: fa
 const ZONES: u64 = DEVICE.mib / DEVICE.zone_mib;
 const CARD: &str = "card";
 
-/// Its commands are run here.
+/// The document whose commands this test runs.
 const DOCUMENT: &str = "docs/dev/remote.md";
 /// The device's name in the document, and in the machine.
 const DEVICE_IN_DOCUMENT: &str = "nvme-VENDOR_MODEL_SERIAL";

@@ -71,7 +71,7 @@ pub fn main_on(options: &[&str]) -> Outcome<Device> {
     Device::on(&guest::device(MAIN)?, &[&["--priority", PRIORITY], options].concat())
 }
 
-/// Of a device that was just turned on.
+/// The watermarks of a device that was just turned on.
 pub fn usual_watermarks(device: &Device) -> Outcome<(u64, u64)> {
     Ok((device.counter("gc_low")?, device.counter("gc_high")?))
 }
@@ -161,7 +161,7 @@ fn kill(torture: &mut Torture) -> Outcome {
     subject.child.kill()
 }
 
-/// Its pages go elsewhere; afterwards the area is formatted again.
+/// The swap area is turned off: its pages go to other areas. It is formatted and turned on again.
 fn swapoff(torture: &mut Torture) -> Outcome {
     let device = device(torture)?;
     torture.without_limits(|| device.swapoff())?;
@@ -182,7 +182,7 @@ fn off_and_on(torture: &mut Torture) -> Outcome {
     Ok(())
 }
 
-/// Of the same priority: the kernel uses both areas in turn.
+/// The second device has the same priority: the kernel uses both areas in turn.
 fn second_device(torture: &mut Torture) -> Outcome {
     match torture.beside.take() {
         Some(device) => torture.without_limits(|| device.finish_sound()),

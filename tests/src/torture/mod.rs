@@ -20,7 +20,7 @@ use process::{live, Life};
 
 const MIB: usize = 1 << 20;
 const PROCESSES: usize = 4;
-/// Of the znsage devices; the conventional one takes the rest.
+/// The priority of the znsage devices; the conventional area takes the rest.
 const PRIORITY: &str = "10";
 
 /// Runs for `time`, then prints what was done.

@@ -23,17 +23,17 @@ use crate::ssd::{Flash, OnDrive};
 const PAGES: u64 = 5120;
 /// Pages that are touched at a time: a program's data lies together.
 const TOGETHER: u64 = 16;
-/// All of them may keep so much in memory.
+/// The memory limit of all processes together.
 const MEMORY: u64 = 64 << 20;
 /// Processes that are awake at a time.
 const AWAKE: usize = 8;
 
-/// The drive is written over so often before the first step, and before each later one.
+/// How many times the drive is written over before the first step, and before each later one.
 const OVERWRITES: (f64, f64) = (1.5, 0.4);
 /// At the measurement's speed, but not yet measured.
 const SETTLE: Duration = Duration::from_secs(12);
 const MEASURE: Duration = Duration::from_secs(60);
-/// A step that swaps too little to write the drive over begins all the same.
+/// A step begins after this time even if the drive was not written over.
 const PATIENCE: Duration = Duration::from_secs(240);
 
 #[derive(clap::Args)]

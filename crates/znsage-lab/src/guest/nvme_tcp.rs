@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A device of this machine as one of another: exported and connected by NVMe over TCP,
-//! on the loopback interface. docs/dev/remote.md has the same with two machines.
+//! A device that is exported and connected by NVMe over TCP on the loopback interface.
+//! docs/dev/remote.md does the same with two machines.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -105,7 +105,7 @@ struct Connection {
 }
 
 impl Connection {
-    /// As `nvme connect` does, which the guest may lack.
+    /// Does what `nvme connect` does; the guest may lack nvme-cli.
     fn new() -> Result<Connection> {
         const FABRICS: &str = "/dev/nvme-fabrics";
         let mut file = fs::File::options().read(true).write(true).open(FABRICS).context(FABRICS)?;

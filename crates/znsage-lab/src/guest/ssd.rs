@@ -18,7 +18,7 @@ use crate::ssd::{Flash, Measured, OnDrive, System, Turn};
 
 const LIMIT: u64 = 64 << 20;
 const THREADS: u32 = 16;
-/// What zram's compressed pages may take of the limit.
+/// The part of the limit that zram's compressed pages may use.
 const ZRAM_MEMORY: u64 = 16 << 20;
 
 /// Of the times that the area is written over before the measurement, the last part is at the
@@ -27,7 +27,7 @@ const SLOW_REWRITES: f64 = 0.1;
 /// The part of the memory that the fill certainly writes, and with compression.
 const FILL: f64 = 0.8;
 const COMPRESSED_FILL: f64 = 0.3;
-/// It begins then in any case.
+/// The measurement begins after this time in any case.
 const PATIENCE_S: u32 = 900;
 const SECONDS: u32 = 30;
 
@@ -122,7 +122,7 @@ pub struct Drive {
 }
 
 impl Drive {
-    /// Its node, and the drive.
+    /// The node of the device, and the drive.
     pub fn of(on: &OnDrive) -> Result<(String, Drive)> {
         let name = if on.system.is_zoned() { "ZNS0" } else { "CONV0" };
         let drive = Drive {

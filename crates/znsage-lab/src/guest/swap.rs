@@ -16,7 +16,7 @@ pub fn device(name: &str) -> Result<String> {
 /// A znsage device in `znsage status --json`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Status {
-    /// Of the swap area.
+    /// The size of the swap area.
     pub size_bytes: u64,
     pub blocks_total: u64,
     pub map_bytes: u64,
@@ -62,7 +62,7 @@ impl Swap {
         Ok(Swap::of(System::Stock, device))
     }
 
-    /// The same with zswap in front of it.
+    /// Puts zswap in front of stock swap.
     pub fn behind_zswap(mut self) -> Result<Swap> {
         call("modprobe", &["lz4"])?;
         self.layer = Layer::Zswap;

@@ -11,8 +11,8 @@ use crate::result::Result;
 pub struct Swapped {
     /// Pages that came back to memory: from the device, or from zswap.
     pub pages_in: u64,
-    /// Pages that left memory as the programs have it: to the device, or into zswap. What zswap
-    /// writes to the device later had left before.
+    /// Pages that left memory: to the device, or into zswap. Pages that zswap writes to the
+    /// device later do not count again.
     pub pages_out: u64,
 }
 

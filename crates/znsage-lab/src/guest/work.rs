@@ -17,7 +17,7 @@ pub struct Work<'a> {
     pub system: System,
     /// The name of the phase in the results.
     pub phase: &'a str,
-    /// Of `znsage bench`.
+    /// Arguments of `znsage bench`.
     pub arguments: Vec<String>,
 }
 
@@ -26,7 +26,7 @@ pub fn common(limit: u64) -> Vec<String> {
     threads(limit, 4)
 }
 
-/// The same for so many threads.
+/// The arguments for this number of threads.
 pub fn threads(limit: u64, nr: u32) -> Vec<String> {
     vec![format!("--memory-limit={limit}"), format!("--threads={nr}"), "--seed=1".to_string()]
 }

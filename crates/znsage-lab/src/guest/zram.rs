@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! zram that writes back to a drive. The kernel writes back what a program asks for; this one asks for as
-//! much as keeps zram's memory below a limit, of the pages that were not read or written lately.
+//! zram that writes back to a drive. The kernel writes back the pages that a program names.
+//! This program names pages that were idle lately, enough to keep zram's memory below a limit.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -56,7 +56,7 @@ impl Zram {
         NODE
     }
 
-    /// Nothing uses the device any more. Tells how much memory it had.
+    /// Removes the unused device, and prints how much memory it had.
     pub fn off(mut self) -> Result<()> {
         self.end();
         eprintln!("  zram had up to {} MiB", self.most.load(Ordering::Relaxed) >> 20);

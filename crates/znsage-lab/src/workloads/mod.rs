@@ -164,7 +164,7 @@ fn to_text(document: &Document) -> String {
     )
 }
 
-/// All that were measured.
+/// All workloads that were measured.
 fn settings(document: &Document) -> Vec<Setting> {
     let runs = document.workloads.iter().flat_map(|c| &c.runs);
     runs.map(|run| run.setting).collect::<BTreeSet<_>>().into_iter().collect()

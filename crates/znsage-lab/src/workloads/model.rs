@@ -113,7 +113,7 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// What the workload may have. zram's memory is not the workload's, so there is less left.
+    /// The workload's limit. With zram it is lower, by the memory that zram may use.
     pub fn limit(&self, setting: Setting) -> Option<u64> {
         match setting {
             Setting::Memory => None,
@@ -123,7 +123,7 @@ impl Sizes {
     }
 }
 
-/// What zram's compressed pages may take.
+/// The limit of zram's compressed pages.
 pub const ZRAM_MEMORY: u64 = 8 << 20;
 
 /// One measurement.
@@ -136,10 +136,10 @@ pub struct Run {
     pub seconds: f64,
     pub pages_swapped_in: u64,
     pub pages_swapped_out: u64,
-    /// To the device.
+    /// Bytes written to the device.
     pub bytes_written: u64,
     pub values: BTreeMap<String, f64>,
-    /// Which results were found right.
+    /// The results that were verified.
     pub verified: String,
 }
 

@@ -57,8 +57,8 @@ pub fn next_generation(generation: u8) -> u8 {
     generation.checked_add(1).unwrap_or(1)
 }
 
-/// Of a page's words, those that differ from each other if about `share` of the page is to
-/// be compressible.
+/// The number of a page's words that differ from each other if compression is to save about
+/// `share` of the page.
 pub fn distinct(words: usize, share: f64) -> usize {
     ((words as f64 * (1.0 - share)).round() as usize).clamp(1, words)
 }

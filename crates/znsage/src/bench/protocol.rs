@@ -17,7 +17,7 @@ pub struct Setup {
     pub threads: u32,
     pub seed: u64,
     pub huge_pages: bool,
-    /// Share of each page that compression takes away, about.
+    /// The share of each page that compression saves, roughly.
     pub compressible: f64,
 }
 

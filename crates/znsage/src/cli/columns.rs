@@ -8,9 +8,9 @@ use crate::units;
 
 /// A column of a command.
 pub trait Column: ValueEnum + Copy + Send + Sync + PartialEq + 'static {
-    /// Those without -o.
+    /// The columns that are printed without -o.
     const DEFAULT: &'static [Self];
-    /// Those of words, which are aligned to the left.
+    /// Columns of words, which are aligned to the left.
     const WORDS: &'static [Self];
 
     fn name(&self) -> String {
@@ -51,7 +51,7 @@ impl Cell {
 }
 
 impl<C: Column> TableArgs<C> {
-    /// True if nothing else is to be printed.
+    /// True if only the table is to be printed.
     pub fn only(&self) -> bool {
         self.noheadings || !self.output.is_empty()
     }

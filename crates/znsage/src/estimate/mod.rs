@@ -17,7 +17,7 @@ use crate::sys::Sys;
 use crate::units::{self, table};
 use record::{Compressors, BLOCK};
 
-/// A swap area may be so many times as large as its device: the shortest record.
+/// A swap area may be this many times as large as its device, as in the module.
 const MOST: f64 = 16.0;
 
 /// A process.
@@ -26,12 +26,12 @@ pub struct Process {
     pub pid: u32,
     pub name: String,
     pub bytes_in_memory: u64,
-    /// Not looked at: to read it would swap it in.
+    /// Memory in swap. It is not read, because that would swap it in.
     pub bytes_in_swap: u64,
     pub sampled_pages: u64,
     /// Share of the pages that repeat one word, such as zero.
     pub filled: f64,
-    /// Flash written for each page, these included, in pages.
+    /// Flash written for each page, including such pages, in pages.
     pub lz4: f64,
     pub zstd: f64,
     /// Pages by the blocks of 64 bytes that they take; the first number is of those that repeat
@@ -208,7 +208,7 @@ mod tests {
         add(&fake, 7, "repeats", &[1; 30]);
         add(&fake, 8, "half filled", &[0, 2]);
         let report = run(&fake, &args(&[7, 8]), PAGE as u64).unwrap();
-        // A record has 256 bytes at least, a 16th of a page.
+        // A record has at least 256 bytes, a 16th of a page.
         assert_eq!((report.processes[0].lz4, report.processes[0].filled), (0.0625, 0.0));
         assert_eq!((report.processes[1].zstd, report.processes[1].filled), (0.03125, 0.5));
         compare_json(&report.to_json(), "estimate");

@@ -24,7 +24,7 @@ const FILE: u64 = 1 << 61;
 pub struct Pages {
     pub in_memory: u64,
     pub in_swap: u64,
-    /// The addresses of some that are in memory, each equally likely.
+    /// The addresses of a sample of the pages in memory; each page is equally likely.
     pub sample: Vec<u64>,
 }
 

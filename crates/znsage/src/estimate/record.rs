@@ -45,7 +45,7 @@ impl Compressors {
     }
 }
 
-/// Bytes of the record of a `page`, which a compressor made `got` bytes of.
+/// Bytes of the record of a `page` that a compressor shrank to `got` bytes.
 fn record(page: usize, got: usize) -> usize {
     let bytes = if got <= page - BLOCK - HEADER { got } else { page };
     (HEADER + bytes).next_multiple_of(BLOCK).max(page / LEAST_PART)

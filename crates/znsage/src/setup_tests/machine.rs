@@ -248,7 +248,7 @@ pub fn add_second(fake: &Fake) {
     fake.put("/proc/swaps", &(swaps + "/dev/znsage1 partition 230000 1000 -3\n"));
 }
 
-/// Another program has unmounted configfs; when it is mounted again, all is there.
+/// Another program has unmounted configfs. Its content is back once it is mounted again.
 pub fn unmount_configfs(fake: &Fake) {
     let hidden = fake.at("/hidden");
     std::fs::rename(fake.at(CONFIG), &hidden).unwrap();
@@ -268,14 +268,14 @@ pub fn turn_on(fake: &Fake) {
     run(fake, "on /dev/nvme1n1").unwrap();
 }
 
-/// A machine of which `doctor` says only good.
+/// A machine on which `doctor` finds nothing wrong.
 pub fn well() -> Fake {
     let fake = machine();
     add_well(&fake);
     fake
 }
 
-/// The same with one device on.
+/// Such a machine with one device on.
 pub fn on() -> Fake {
     let fake = well();
     run(&fake, "on /dev/nvme1n1 --priority 10 --policy cpu").unwrap();
@@ -283,7 +283,7 @@ pub fn on() -> Fake {
     fake
 }
 
-/// Adds what `doctor` looks at, all in good order.
+/// Adds what `doctor` looks at, without faults.
 pub fn add_well(fake: &Fake) {
     fake.put("/boot/config-6.12.0-test", "CONFIG_SWAP=y\nCONFIG_BLK_DEV_ZONED=y\n");
     fake.put("/lib/modules/6.12.0-test/build/Makefile", "");

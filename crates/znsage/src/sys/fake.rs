@@ -198,7 +198,7 @@ impl Sys for Fake {
         }
     }
 
-    /// Within what the file of the device has.
+    /// Only bytes that the device's file already has.
     fn write_at(&self, path: &str, at: u64, bytes: &[u8]) -> io::Result<()> {
         self.effect(format!("write {path} at {at}"))?;
         let mut whole = fs::read(self.at(path))?;

@@ -74,7 +74,7 @@ pub trait Sys {
         use nix::fcntl::{posix_fadvise, PosixFadviseAdvice::POSIX_FADV_DONTNEED};
         use std::os::unix::fs::FileExt;
         let (file, mut got) = (std::fs::File::open(self.at(path))?, 0);
-        // The module writes devices below the page cache. Others have nothing to drop.
+        // The module bypasses the page cache; other files have nothing to drop.
         let _ = posix_fadvise(&file, at as i64, to.len() as i64, POSIX_FADV_DONTNEED);
         while got < to.len() {
             match file.read_at(&mut to[got..], at + got as u64)? {

@@ -173,7 +173,7 @@ impl Sys for Real {
         let process = Pid::from_raw(pid as i32);
         let since = Instant::now();
         let mut signal = Signal::SIGTERM;
-        // A process that nobody has waited for has no command line any more.
+        // A zombie has no command line.
         while fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty()) {
             match kill(process, signal) {
                 Ok(()) | Err(nix::errno::Errno::ESRCH) => {}

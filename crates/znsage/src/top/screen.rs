@@ -20,7 +20,7 @@ use crate::sys::Sys;
 pub struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
     look: Look,
-    /// Bytes of an incomplete key.
+    /// Bytes of an incomplete escape sequence.
     typed: Vec<u8>,
 }
 

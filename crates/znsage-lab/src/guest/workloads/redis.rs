@@ -51,7 +51,7 @@ fn name(key: usize) -> String {
     format!("key:{key:08}")
 }
 
-/// The value of a key that was set so often; no two are alike.
+/// The value of a key after this many sets; no two values are alike.
 fn value(key: usize, version: u8) -> Vec<u8> {
     let mut random = Random(((key as u64 + 1) << 8) | u64::from(version));
     (0..VALUE / 8).flat_map(|_| random.next().to_le_bytes()).collect()
