@@ -2,12 +2,12 @@
 /*
  * Policies for znsage in BPF, for kernels from 6.12. <znsage.h> describes the
  * terms and the fields; a program sees the same page and may call the same
- * functions. Needs no header of the kernel's:
+ * functions. It needs no kernel header:
  *
  *	clang -O2 -g -target bpf -Iinclude -c mine.bpf.c
  *
- * -g is needed: it becomes the type information by which the kernel finds the
- * fields, so that one object file fits all versions.
+ * -g adds the type information by which the loader finds the fields, so one
+ * object file fits all versions.
  */
 #ifndef _ZNSAGE_BPF_H
 #define _ZNSAGE_BPF_H
@@ -27,7 +27,7 @@ typedef _Bool bool;
 #include <znsage.h>
 #pragma clang attribute pop
 
-/* Only passed on. Defined, since the loader compares the kinds of types. */
+/* Opaque. Defined because the loader compares the kinds of types. */
 struct zse_engine {
 };
 
@@ -38,15 +38,15 @@ extern bool znsage_get_zone(struct zse_engine *dev, u32 zone,
 			    struct znsage_zone *z) __ksym;
 
 /*
- * The kernel's loop, for victim() only: @step with 0, 1, ... below @nr and with
- * @context, until it returns 1. See bpf-helpers(7).
+ * The kernel's loop, for victim() only. It calls @step with 0, 1, ... below @nr
+ * and with @context, until @step returns 1. See bpf-helpers(7).
  */
 static long (*const bpf_loop)(u32 nr, void *step, void *context,
 			      u64 flags) = (void *)181;
 
 /*
- * A policy. The kernel takes its name from @name. @survivor and @victim are
- * optional; what is not set is left to the device.
+ * A policy, called @name. @survivor and @victim are optional: without them the
+ * device decides.
  */
 struct znsage_bpf_policy {
 	u32 (*place)(struct zse_engine *dev, const struct znsage_page *page);
@@ -57,7 +57,7 @@ struct znsage_bpf_policy {
 	u32 isolates;
 } __kernel_type;
 
-/* The number of streams of @dev; place() returns less. Never 0. */
+/* The number of streams of @dev, at least 1; place() returns less. */
 static __always_inline u32 znsage_streams(struct zse_engine *dev)
 {
 	struct znsage_levels levels = {};
@@ -93,7 +93,7 @@ u32 _name(u64 *args)							\
 }									\
 static __always_inline u32 _name##_body(struct zse_engine *_dev, u32 _room)
 
-/* The variable that is the policy; the license lets it call the module. */
+/* The policy is a variable. The license lets it call the module. */
 #define ZNSAGE_POLICY							\
 	char _license[] SEC("license") = "GPL";				\
 	SEC(".struct_ops.link") struct znsage_bpf_policy

@@ -3,16 +3,16 @@
  * Policies for znsage. A policy decides which stream a swapped-out page goes
  * to, and which zone GC cleans next.
  *
- * A policy is a table of functions, like a TCP congestion control. A device uses
- * it once somebody writes its name to /sys/block/znsageN/znsage/policy. One of
- * your own is a BPF program (<znsage.bpf.h>), or C for the simulator alone:
- * `znsage sim run --policy-source FILE`. samples/ has some to start from.
+ * A policy is a table of functions, like a TCP congestion control. A device
+ * uses the one whose name was last written to /sys/block/znsageN/znsage/policy.
+ * You can write a policy in BPF (<znsage.bpf.h>), or in C for the simulator
+ * only: `znsage sim run --policy-source FILE`. samples/ has some to start from.
  *
  * Terms. A *stream* writes zones of its own. If the pages of a stream live
  * equally long, they become stale together and GC has little to move. A *key*
  * names what a page belongs to. The *clock* counts blocks swapped out since
- * attach. Lives and ages are measured by it: what makes pages stale is
- * swapping, not time.
+ * attach. It measures lives and ages, since swapping makes pages stale, not
+ * time.
  *
  * Context. Unless stated otherwise, the functions of a policy are called in any
  * context, by several CPUs at once, under rcu_read_lock(). They must not sleep
@@ -34,7 +34,7 @@
 
 /* No zone, no stream, an unknown life. */
 #define ZNSAGE_NONE		((u32)~0U)
-/* As many streams as there are classes of lives worth to keep apart. */
+/* As many streams as there are classes of lives worth keeping apart. */
 #define ZNSAGE_LIVES		((u32)~1U)
 
 struct zse_engine;		/* a device, opaque */
@@ -45,11 +45,11 @@ struct zse_engine;		/* a device, opaque */
  *		cgroup's directory; 0: unknown
  * @cpu:	CPU that swaps it out
  * @life:	blocks swapped out while it was last on the device;
- *		ZNSAGE_NONE: it never was, or that was forgotten
- * @usual:	the mean of its last lives, with @life, as far as it is known; at
- *		most about twice the device's blocks. ZNSAGE_NONE: unknown
+ *		ZNSAGE_NONE: unknown, or it never was
+ * @usual:	the mean of its last lives, including @life, at most about twice
+ *		the device's blocks; ZNSAGE_NONE: unknown
  * @workingset:	it came back soon after its last eviction (PG_workingset)
- * @active:	it is on the active list; rarely, since reclaim takes it off
+ * @active:	it is on the active list, which is rare: reclaim takes it off
  */
 struct znsage_page {
 	u64 cgroup;
@@ -118,15 +118,15 @@ struct znsage_levels {
  *		cleaned zones of its own
  * @place:	stream of @page
  * @victim:	the full zone to clean next, of at most @room live blocks; or
- *		ZNSAGE_NONE to leave it to the device's setting. Called by one
- *		CPU at a time, and not while swap-out waits for a zone.
+ *		ZNSAGE_NONE: the device's setting decides. Called by one CPU at
+ *		a time, and not while swap-out waits for a zone.
  * @survivor:	class of the live blocks of @z when GC cleans it. Each class
  *		is written to zones of its own. Called like @victim.
  * @freed:	a block of @zone became stale. Keep it short: it is called
  *		under mm locks. Calls may be missing for blocks that GC moves
  *		out of a zone; @cleaning tells of those.
  * @cleaning:	GC begins (@begins) to clean @zone, or has ended. Must not call
- *		znsage_stream_of(): both take the same lock.
+ *		znsage_stream_of(), which takes a lock that is held.
  *
  * In the simulator, before any of these is called on a device, and after the
  * last one:
@@ -168,7 +168,7 @@ int znsage_register_policy(struct znsage_policy *policy);
 void znsage_unregister_policy(struct znsage_policy *policy);
 #endif
 
-/* A policy can call these in any context, but see @cleaning above. */
+/* A policy can call these in any context; see @cleaning above. */
 
 /**
  * znsage_stream_of() - a stream for each key, as long as there are streams
@@ -176,8 +176,8 @@ void znsage_unregister_policy(struct znsage_policy *policy);
  * @key: not 0
  *
  * A key keeps its stream as long as pages with it arrive. If there are more
- * keys than streams, a new key shares the least used stream; the statistics
- * `keys` and `keys_sharing` show that.
+ * keys than streams, a new key shares the least used stream (statistics `keys`,
+ * `keys_sharing`).
  */
 u32 znsage_stream_of(struct zse_engine *dev, u64 key);
 
@@ -198,7 +198,7 @@ void znsage_get_levels(struct zse_engine *dev, struct znsage_levels *levels);
  */
 bool znsage_get_zone(struct zse_engine *dev, u32 zone, struct znsage_zone *z);
 
-/* What attach() returned for this device; not from within attach(). */
+/* What attach() returned for this device. Not for use in attach(). */
 void *znsage_private(struct zse_engine *dev);
 
 #endif /* _ZNSAGE_POLICY_H */

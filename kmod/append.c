@@ -1,52 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Appends: a chunk, or the part of it that a zone has room for, on its way to
- * the backing device, and what happens at its end. Chunks of swap-out (write.c)
- * and of GC (worker.c) are appended in the same way.
+ * Appends of chunks, by swap-out (write.c) and by GC (worker.c). An append has
+ * the chunk, or as much of it as its zone has room for. It carries the pages
+ * themselves, their ciphertext, or the records that they were compressed into.
  *
- * The append carries the very pages of the chunk, or their ciphertext, or what
- * they were packed into.
+ * Transient errors. Before 6.10, sd emulates zone append and writes to a zone
+ * one request at a time; without an I/O scheduler, the block layer returns the
+ * next one. A drive may have no zone left to open, because another program
+ * writes to some. Before 6.12, root may lower max_sectors_kb below what an
+ * append needs. So an append with a transient status is submitted again, to the
+ * same zone, when another append has ended or after a delay; to the engine, it
+ * is still in flight. After RETRY_NS it fails, and the engine writes its pages
+ * elsewhere. Nothing is allocated. The append keeps its reference of the
+ * device, so detach waits for it.
  *
- * Appends that the device cannot take just now. Before 6.10, sd emulates zone
- * append and writes to a zone one request at a time. If the disk has no I/O
- * scheduler that queues the next one, the block layer returns it. A drive may
- * have as many zones open as it can, because another program writes to some.
- * Before 6.12, root may lower max_sectors_kb below what an append needs. The
- * zone is not to blame. So the same append is submitted again, to the same zone,
- * when another append of the device has ended or after a delay; to the engine,
- * it is still under way. An append that is refused for too long ends with its
- * status, as an error like others: the engine writes the pages elsewhere, and
- * nobody waits forever. Nothing is allocated. The append keeps its reference of
- * the device, so detach waits for it.
+ * Who pays. With a policy that isolates streams, appends and GC reads are
+ * charged to the block cgroup of their pages: io.stat shows them there, and
+ * io.max throttles GC. Swap-out appends are marked as swap, like the kernel's
+ * own. Since 6.12 the kernel charges these but does not throttle them, because
+ * a reclaiming task waits for them.
  *
- * Which cgroup pays for I/O. With a policy that isolates streams, appends and
- * GC reads are charged to the block cgroup of their pages: io.stat shows them
- * there, and io.max throttles GC. Swap-out appends are marked as swap, like the
- * kernel's own. Since 6.12 the kernel charges these but does not throttle them,
- * because a reclaiming task waits for them.
- *
- * The kernel gives each swap-out bio the block cgroup of its page. An append
- * takes that of its first page. Each stream remembers the last one, with the
- * key of its pages, because GC only knows keys. Everything else is charged to
- * the root: GC for keys that lost their stream, and all I/O of other policies,
- * whose chunks mix pages of many cgroups. Otherwise the task that happened to
- * fill a chunk would pay for all of it, and its limits would hold up the
- * others.
+ * An append takes the block cgroup of its first bio, which the kernel gave it.
+ * Each stream remembers the last one, with the key of its pages, because GC
+ * only knows keys. Everything else is charged to the root: GC for keys that
+ * lost their stream, and all I/O of other policies, whose chunks mix pages of
+ * many cgroups. Otherwise the task that fills a chunk would pay for all of it.
  */
-#include <linux/bio.h>
 #include <linux/blk-cgroup.h>
-#include <linux/blkdev.h>
 #include <linux/cgroup.h>
-#include <linux/ktime.h>
 
 #include "trace.h"
 #include "io.h"
 
 /* Less than people bear to wait, more than a drive needs to close a zone. */
-#define REFUSED_NS	(10ULL * NSEC_PER_SEC)
+#define RETRY_NS	(10ULL * NSEC_PER_SEC)
 #define DELAY_MS	10
-
-/* ---- who pays ---- */
 
 /* Remember key and cgroup of the last pages of @stream. */
 static void remember(struct znsage_device *zd, u32 stream, u64 key,
@@ -69,27 +57,19 @@ static void remember(struct znsage_device *zd, u32 stream, u64 key,
 		css_put(old);
 }
 
-/* The payer of @stream's pages of @key, with a reference; or NULL. */
-static struct cgroup_subsys_state *payer_get(struct znsage_device *zd,
-					     u32 stream, u64 key)
+/* Charge GC's I/O for pages of a stream. Returns false if nobody pays. */
+static bool charge_gc(struct znsage_chunk *zc, struct bio *bio)
 {
-	struct znsage_payer *payer = &zd->payers[stream];
+	struct znsage_device *zd = zc->zd;
+	struct znsage_payer *payer = &zd->payers[zc->core->stream];
 	struct cgroup_subsys_state *css = NULL;
 	unsigned long flags;
 
 	spin_lock_irqsave(&zd->lock, flags);
-	if (payer->css && payer->key == key && css_tryget(payer->css))
+	if (payer->css && payer->key == zc->core->key &&
+	    css_tryget(payer->css))
 		css = payer->css;
 	spin_unlock_irqrestore(&zd->lock, flags);
-	return css;
-}
-
-/* Charge GC's I/O for pages of a stream. Returns false if nobody pays. */
-static bool charge_gc(struct znsage_chunk *zc, struct bio *bio)
-{
-	struct zse_chunk *c = zc->core;
-	struct cgroup_subsys_state *css = payer_get(zc->zd, c->stream, c->key);
-
 	if (!css)
 		return false;
 	bio_associate_blkg_from_css(bio, css);
@@ -141,17 +121,10 @@ void znsage_charge_end(struct znsage_device *zd)
 	}
 }
 
-/* ---- the end of an append ---- */
-
-/**
- * znsage_end_pages() - end the pages [first, first + nr) of a swap-out chunk
- * @zc:	    chunk; the map has no tag of these pages any more
- * @first:  entry
- * @nr:	    number of entries
- * @status: for their bios
- *
- * Context: any. A reader that copies one of the pages holds the chunk's lock,
- * and found the tag: wait for it. A later one finds no tag.
+/*
+ * End the pages [first, first + nr) of a swap-out chunk, which the map has no
+ * tag of any more. A reader that copies one of them found the tag and holds the
+ * chunk's lock: wait for it. A later reader finds no tag. Context: any.
  */
 void znsage_end_pages(struct znsage_chunk *zc, u32 first, u32 nr,
 		      blk_status_t status)
@@ -171,11 +144,9 @@ void znsage_end_pages(struct znsage_chunk *zc, u32 first, u32 nr,
 	}
 }
 
-/**
- * znsage_chunk_put() - give a chunk back to the engine
- * @zc: chunk, without an append in flight
- *
- * Context: any. Return: true if the worker has something to do.
+/*
+ * Give a chunk without an append in flight back to the engine. Returns true if
+ * the worker has something to do. Context: any.
  */
 bool znsage_chunk_put(struct znsage_chunk *zc)
 {
@@ -186,12 +157,9 @@ bool znsage_chunk_put(struct znsage_chunk *zc)
 	return more || READ_ONCE(zd->starved);
 }
 
-/**
- * znsage_chunk_release() - drop holds of a swap-out chunk
- * @zc:	   chunk
- * @holds: how many; the last one gives the chunk back to the engine
- *
- * Context: any. Return: true if the worker has something to do.
+/*
+ * Drop holds of a swap-out chunk. The last one gives the chunk back to the
+ * engine. Returns true if the worker has something to do. Context: any.
  */
 bool znsage_chunk_release(struct znsage_chunk *zc, int holds)
 {
@@ -238,12 +206,9 @@ static void trace_append_end(struct znsage_chunk *zc, bool ok, u64 now)
 	zc->since = now;
 }
 
-/**
- * append_again() - submit an append again, later
- * @zc: chunk, whose append has ended with a transient status
- *
- * Context: the append's end. Return: false if it was refused for too long; then
- * it is still the caller's.
+/*
+ * Submit an append with a transient status again, later. Returns false if that
+ * has gone on for too long. Context: the append's end.
  */
 static bool append_again(struct znsage_chunk *zc)
 {
@@ -251,31 +216,16 @@ static bool append_again(struct znsage_chunk *zc)
 	u64 now = ktime_get_ns();
 	unsigned long flags;
 
-	if (!zc->refused)
-		zc->refused = now;
-	if (now - zc->refused > REFUSED_NS)
+	if (!zc->retried_since)
+		zc->retried_since = now;
+	if (now - zc->retried_since > RETRY_NS)
 		return false;
 	bio_uninit(&zc->bio);
 	spin_lock_irqsave(&zd->lock, flags);
-	list_add_tail(&zc->link, &zd->refused);
+	list_add_tail(&zc->link, &zd->retries);
 	spin_unlock_irqrestore(&zd->lock, flags);
 	queue_delayed_work(zd->wq, &zd->retry, msecs_to_jiffies(DELAY_MS));
 	return true;
-}
-
-/**
- * append_again_now() - an append has ended, so refused ones may work
- * @zd: device
- *
- * One that is refused at the same time may be overlooked; it waits for the
- * delay.
- *
- * Context: the append's end.
- */
-static void append_again_now(struct znsage_device *zd)
-{
-	if (!list_empty(&zd->refused))
-		mod_delayed_work(zd->wq, &zd->retry, 0);
 }
 
 static void append_end_io(struct bio *bio)
@@ -301,9 +251,9 @@ static void append_end_io(struct bio *bio)
 	bio_uninit(bio);
 	trace_append_end(zc, ok, now);
 	/*
-	 * If the chunk is not finished, the engine owns it again, and the
-	 * worker may append the rest before the bios of this append are ended.
-	 * The hold keeps the parents until then. A chunk of GC has no parents.
+	 * If the chunk is not finished, the worker may append the rest before
+	 * the bios of this append have ended. The hold keeps the parents until
+	 * then. A chunk of GC has no parents.
 	 */
 	if (!gc)
 		atomic_inc(&zc->holds);
@@ -316,17 +266,15 @@ static void append_end_io(struct bio *bio)
 		more |= znsage_chunk_put(zc);
 	if (more)
 		znsage_kick(zd);
-	append_again_now(zd);
+	/* One that is added now may be overlooked, and waits for the delay. */
+	if (!list_empty(&zd->retries))
+		mod_delayed_work(zd->wq, &zd->retry, 0);
 	percpu_ref_put(&zd->ref);
 }
 
-/* ---- submission ---- */
-
-/**
- * znsage_append_limit() - tell the engine how long an append may be now
- * @zd: device
- *
- * Context: any, before the engine is asked for an append.
+/*
+ * Tell the engine how long an append may be now, before asking it for one.
+ * Context: any.
  */
 void znsage_append_limit(struct znsage_device *zd)
 {
@@ -340,8 +288,8 @@ void znsage_append_limit(struct znsage_device *zd)
 	if (likely(sectors == READ_ONCE(zd->append_sectors)))
 		return;
 	WRITE_ONCE(zd->append_sectors, sectors);
-	fits = zse_limit_append(zd->engine,
-				sectors / ZNSAGE_PAGE_SECTORS * zd->page_blocks);
+	fits = zse_limit_append(zd->engine, sectors / ZNSAGE_PAGE_SECTORS *
+				zd->page_blocks);
 	WRITE_ONCE(zd->append_fits, fits);
 	if (!fits)
 		znsage_err(zd->name, "max_sectors_kb of %pg is too low for an append: swap-out waits, and fails after 10 s; raise it",
@@ -349,9 +297,9 @@ void znsage_append_limit(struct znsage_device *zd)
 }
 
 /*
- * Is @bio longer than the block layer takes now? The limit has dropped since the
- * engine was told of it: once @bio has failed, the engine makes shorter ones. If
- * none is short enough, @bio waits for the limit to rise.
+ * Is @bio longer than the block layer takes, because the limit has dropped
+ * since the engine was told of it? Once @bio has failed, the engine makes
+ * shorter ones. If none is short enough, @bio waits for the limit to rise.
  */
 static bool append_too_long(struct znsage_device *zd, struct bio *bio)
 {
@@ -364,11 +312,8 @@ static bool append_too_long(struct znsage_device *zd, struct bio *bio)
 	return true;
 }
 
-/**
- * append_submit() - submit an append, for the first time or again
- * @zc: chunk, with the part to append in it; its bio is not in use
- *
- * Context: as znsage_append().
+/*
+ * Submit an append, for the first time or again. Context: as znsage_append().
  */
 static void append_submit(struct znsage_chunk *zc)
 {
@@ -395,13 +340,9 @@ static void append_submit(struct znsage_chunk *zc)
 		submit_bio_noacct(bio);
 }
 
-/**
- * znsage_append() - do a ZSE_OP_APPEND
- * @zd: device
- * @op: what to append where
- *
- * Context: process; may sleep for a request of the backing device, but not
- * under submit_bio().
+/*
+ * Do a ZSE_OP_APPEND. Context: process; may sleep for a request of the backing
+ * device, but not under submit_bio().
  */
 void znsage_append(struct znsage_device *zd, const struct zse_op *op)
 {
@@ -412,7 +353,7 @@ void znsage_append(struct znsage_device *zd, const struct zse_op *op)
 	zc->nr = op->nr;
 	zc->from = op->from / zd->page_blocks;
 	zc->nr_pages = op->blocks / zd->page_blocks;
-	zc->refused = 0;
+	zc->retried_since = 0;
 	if (zc->core->gc)
 		zc->since = ktime_get_ns();
 	trace_znsage_chunk_submit(zd->index, zc->core->id, zc->core->gc,
@@ -421,8 +362,8 @@ void znsage_append(struct znsage_device *zd, const struct zse_op *op)
 }
 
 /*
- * The oldest first: of several appends to a zone, the first to be submitted is
- * taken, and the others come back in their order.
+ * The oldest first: of several appends to a zone, the device takes the first,
+ * and the others come back in their order.
  */
 static void retry_work(struct work_struct *work)
 {
@@ -432,7 +373,7 @@ static void retry_work(struct work_struct *work)
 	LIST_HEAD(list);
 
 	spin_lock_irq(&zd->lock);
-	list_splice_init(&zd->refused, &list);
+	list_splice_init(&zd->retries, &list);
 	spin_unlock_irq(&zd->lock);
 	list_for_each_entry_safe(zc, next, &list, link)
 		append_submit(zc);
@@ -440,6 +381,6 @@ static void retry_work(struct work_struct *work)
 
 void znsage_append_start(struct znsage_device *zd)
 {
-	INIT_LIST_HEAD(&zd->refused);
+	INIT_LIST_HEAD(&zd->retries);
 	INIT_DELAYED_WORK(&zd->retry, retry_work);
 }

@@ -5,7 +5,7 @@
 
 #include "znsage.h"
 
-/* How a device is used, from what it offers and what the settings ask for. */
+/* How a device is used, by what it offers and the settings. */
 struct znsage_geometry {
 	struct zse_config cfg;
 	const struct znsage_backend *backend;
@@ -14,42 +14,37 @@ struct znsage_geometry {
 	u32 *zone_nr;		/* number on the device of each zone used */
 	unsigned long *dirty;	/* bitmap of all zones: not empty */
 	unsigned long *active;	/* bitmap of all zones: open or closed */
-	u32 nr_dirty;		/* of the zones used */
 	u32 nr_unused;	/* conventional, read-only, offline, small, surplus */
-	u32 nr_writable;	/* neither of the first three, used or not */
-	sector_t whole;		/* size of the device, if all these are used */
+	u32 nr_writable;	/* those that a reset of the device resets */
+	sector_t whole;		/* size of the device if all those are used */
 };
 
 /* What zones are on the device below: zoned.c, virtual.c. */
 struct znsage_backend {
 	/*
-	 * Describe the device's zones in @geo. Sleeps, writes nothing. Returns
+	 * Describe the device's zones in @geo. Sleeps; writes nothing. Returns
 	 * 0, or an errno with a message.
 	 */
 	int (*report)(const char *name, struct block_device *bdev,
 		      const struct znsage_settings *set,
 		      struct znsage_geometry *geo);
-	/* May the zones that were chosen be used? Sleeps; returns as report(). */
+	/* May the chosen zones be used? Sleeps; returns as report(). */
 	int (*check)(const char *name, struct block_device *bdev,
 		     const struct znsage_settings *set,
 		     struct znsage_geometry *geo);
 	/* Make @bio, which has no pages yet, the append of @zc. */
 	void (*append)(struct znsage_chunk *zc, struct bio *bio);
 	/*
-	 * In which page of its zone an append that worked begins, by what the
-	 * device says; U32_MAX: in none. Any context.
+	 * The page of its zone where the device says that an append begins;
+	 * U32_MAX: in no page of it. Any context.
 	 */
 	u32 (*landed)(const struct znsage_chunk *zc, const struct bio *bio);
 	/*
-	 * How many pages of a zone are written, by what the device says;
-	 * U32_MAX: it is full, or the device does not say. Sleeps, but never
-	 * for memory. NULL: the device does not know.
+	 * Written pages of a zone; U32_MAX: it is full, or the device does not
+	 * say. Sleeps, but never for memory. NULL: the device does not know.
 	 */
 	u32 (*written)(const struct znsage_device *zd, u32 zone);
-	/*
-	 * How a zone is reset and finished, without waiting. 0: @erase resets
-	 * it, and there is nothing to finish.
-	 */
+	/* Reset and finish a zone without waiting. 0: by @erase; not at all. */
 	blk_opf_t reset, finish;
 	/* Empty the zones in a range. Sleeps; allocates without I/O. */
 	int (*erase)(const struct znsage_device *zd, sector_t sector,

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Policies in BPF. A program fills in a struct znsage_bpf_policy
- * (include/znsage.bpf.h has its half). Once it is attached, it is a policy like
- * the built-in ones, until its link is gone. Devices that use it
- * then go back to the default. So do they when it gives many wrong answers: it
- * is ejected.
+ * (include/znsage.bpf.h has its half). Once attached, it is a policy like the
+ * built-in ones, until its link is gone or it is ejected for wrong answers or
+ * slow calls. Devices that use it then go back to the default.
  *
  * BPF decides place(), survivor() and victim(). GC calls the last two without a
  * lock, one at a time. freed() and cleaning() stay in C: they run under locks
@@ -12,14 +11,14 @@
  * deadlock.
  *
  * The verifier proves that a program ends, but not soon: it follows a million
- * instructions, and bpf_loop(), iterators and the like repeat a part of these as
- * often as they want. Reclaim waits for place(), and GC for survivor(), so these
- * may have none of it (check_member() and get_func_proto()). victim() has a
- * reason to loop. No function may sleep, since all run in an RCU section. The
- * time of all calls has a budget.
+ * instructions, and bpf_loop(), iterators and the like repeat some of them at
+ * will. Reclaim waits for place(), and GC for survivor(), so these may have
+ * none of it (ops_check_member(), get_func_proto()). victim() has a reason to
+ * loop. No function may sleep, since all run in an RCU section. The time of all
+ * calls has a budget (bpf_calls.c).
  *
  * This needs kernel 6.12, and the type information (BTF) of the kernel and of
- * this module. Without these the module works, but has no policies in BPF.
+ * the module. Otherwise the module works, but has no policies in BPF.
  */
 #include <linux/ctype.h>
 #include <linux/module.h>
@@ -132,28 +131,19 @@ static int ops_init_member(const struct btf_type *t,
 			   const void *udata)
 {
 	u32 at = __btf_member_bit_offset(t, member) / BITS_PER_BYTE;
-	const struct znsage_bpf_policy *from = udata;
-	struct znsage_bpf_policy *to = kdata;
+	bool is_name = at == offsetof(struct znsage_bpf_policy, name);
 
-	switch (at) {
-	case offsetof(struct znsage_bpf_policy, name):
-		memcpy(to->name, from->name, sizeof(to->name));
-		return 1;
-	case offsetof(struct znsage_bpf_policy, streams):
-		to->streams = from->streams;
-		return 1;
-	case offsetof(struct znsage_bpf_policy, isolates):
-		to->isolates = from->isolates;
-		return 1;
-	}
-	return 0;
+	if (at < offsetof(struct znsage_bpf_policy, name))
+		return 0;
+	memcpy(kdata + at, udata + at, is_name ? ZNSAGE_POLICY_NAME : 4);
+	return 1;
 }
 
 /*
- * Does @prog end after a million instructions at most? The verifier walks all of
- * its paths, but for what may_goto and iterators repeat, and for global
- * functions, which it looks at once, however often they are called. Iterators
- * are functions of the kernel's, and no other of these is needed.
+ * Does @prog end after a million instructions? The verifier walks all of its
+ * paths, but not what may_goto and iterators repeat, and each global function
+ * only once. Iterators are functions of the kernel, and no other of these is
+ * needed.
  */
 static bool ends_soon(const struct bpf_prog *prog)
 {

@@ -4,8 +4,6 @@
  * has a budget; a policy that gives many wrong answers, or takes too long, is
  * ejected (bpf.c).
  */
-#include <linux/percpu.h>
-#include <linux/sched.h>
 
 #include "policy.h"
 
@@ -13,16 +11,16 @@
 
 /*
  * A policy is ejected after this many wrong answers, of which one is forgotten
- * each second. Some may be the device's fault: the number of streams changes
- * while the program runs.
+ * each second. Some may be right: the number of streams changes while the
+ * program runs.
  */
 #define MAX_WRONG	100
 
 /*
- * What calls may take on average on a CPU: CALL_NS each, and of victim() ZONE_NS
- * more for each zone of the device; and a share of the CPU's time, a second
- * divided by 2^SHARE_SHIFT each second. A policy whose calls have taken MAX_DEBT
- * more than that is ejected.
+ * What calls may take on average on a CPU: CALL_NS each, for victim() ZONE_NS
+ * more for each zone of the device, and of the CPU's time a share of 1 /
+ * 2^SHARE_SHIFT. A policy whose calls have taken MAX_DEBT more than that is
+ * ejected.
  *
  * CALL_NS is ten times what a call should take, and far more than interrupts,
  * page faults of the hypervisor and the like add to it on average.
@@ -69,24 +67,24 @@ static u32 checked(struct bpf_policy *bp, const char *function, u32 answer,
 	return ZNSAGE_NONE;
 }
 
-/* When a call began. */
+/* The device and the time when a call begins. */
 struct began {
+	struct znsage_levels levels;
 	u64 now;
 	u64 used;			/* CPU time of the task */
 	unsigned long preempted;	/* how often it was */
 };
 
-static struct began begin(void)
+static void begin(struct began *began, struct zse_engine *dev)
 {
-	return (struct began) {
-		.now = ktime_get_mono_fast_ns(),
-		.used = READ_ONCE(current->se.sum_exec_runtime),
-		.preempted = current->nivcsw,
-	};
+	znsage_get_levels(dev, &began->levels);
+	began->now = ktime_get_mono_fast_ns();
+	began->used = READ_ONCE(current->se.sum_exec_runtime);
+	began->preempted = current->nivcsw;
 }
 
 /*
- * What a call has taken: the time until @now, but not that for which the task
+ * What a call has taken: the time until @now, without that for which the task
  * was preempted or the hypervisor had the CPU. sum_exec_runtime leaves these
  * out. It is updated at ticks and context switches, so up to a tick of it is
  * from before the call, and it says nothing of a short call without a switch.
@@ -102,8 +100,8 @@ static u64 call_ns(const struct began *began, u64 now)
 }
 
 /*
- * A call that may take @ns has ended: charge its time to the budget of the CPU,
- * and have the policy ejected if that is overdrawn.
+ * Charge a call that may take @ns to the budget of the CPU, and have the policy
+ * ejected if that is overdrawn.
  */
 static void charge(struct bpf_policy *bp, const char *function,
 		   const struct began *began, u64 ns)
@@ -127,47 +125,41 @@ static void charge(struct bpf_policy *bp, const char *function,
 u32 znsage_bpf_place(struct zse_engine *dev, const struct znsage_page *page)
 {
 	struct bpf_policy *bp = to_bpf(znsage_private(dev));
-	struct znsage_levels levels;
 	struct began began;
 	u32 stream;
 
-	znsage_get_levels(dev, &levels);
-	began = begin();
+	begin(&began, dev);
 	stream = bp->ops->place(dev, page);
 	charge(bp, "place", &began, CALL_NS);
-	return checked(bp, "place", stream, levels.streams);
+	return checked(bp, "place", stream, began.levels.streams);
 }
 
 u32 znsage_bpf_survivor(struct zse_engine *dev, const struct znsage_zone *z)
 {
 	struct bpf_policy *bp = to_bpf(znsage_private(dev));
-	struct znsage_levels levels;
 	struct began began;
 	u32 class;
 
-	znsage_get_levels(dev, &levels);
-	began = begin();
+	begin(&began, dev);
 	class = bp->ops->survivor(dev, z);
 	charge(bp, "survivor", &began, CALL_NS);
-	return checked(bp, "survivor", class, levels.survivors);
+	return checked(bp, "survivor", class, began.levels.survivors);
 }
 
 /*
- * The engine checks the victim again, and by rules that a program cannot know:
- * another zone that the engine refuses is no wrong answer.
+ * The engine checks the victim by more rules, which a program cannot know. So
+ * only what breaks these is a wrong answer.
  */
 u32 znsage_bpf_victim(struct zse_engine *dev, u32 room)
 {
 	struct bpf_policy *bp = to_bpf(znsage_private(dev));
-	struct znsage_levels levels;
 	struct znsage_zone z;
 	struct began began;
 	u32 zone;
 
-	znsage_get_levels(dev, &levels);
-	began = begin();
+	begin(&began, dev);
 	zone = bp->ops->victim(dev, room);
-	charge(bp, "victim", &began, CALL_NS + levels.zones * ZONE_NS);
+	charge(bp, "victim", &began, CALL_NS + began.levels.zones * ZONE_NS);
 	if (zone == ZNSAGE_NONE ||
 	    (znsage_get_zone(dev, zone, &z) && z.live <= room))
 		return zone;

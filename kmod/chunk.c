@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The memory of chunks, allocated at attach. */
-#include <linux/mm.h>
-#include <linux/vmalloc.h>
 
 #include "io.h"
 
@@ -76,8 +74,8 @@ static int chunk_alloc(struct znsage_device *zd, const struct zse_config *cfg,
 	if (zd->compressor) {
 		nr = max(nr, znsage_packed_pages(zc));
 		/*
-		 * A second append begins in the middle of a page, and the end of
-		 * a zone or of a write unit is padded.
+		 * A second append begins in the middle of a page, and the end
+		 * of a zone or of a write unit is padded.
 		 */
 		zc->nr_vecs = nr + 1 + cfg->write_unit / zd->page_blocks;
 	}

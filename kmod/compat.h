@@ -20,8 +20,8 @@
 #include <linux/workqueue.h>
 
 /*
- * The newest kernel that was tested. The module builds on later ones if it can
- * (DKMS tries), but looks at what they may change: see owner.c.
+ * The newest kernel that was tested. DKMS builds the module on later ones, too,
+ * which may change what it looks at.
  */
 #define ZNSAGE_NEWEST_TESTED	"7.3"
 #define ZNSAGE_IS_UNTESTED \
@@ -35,11 +35,10 @@ struct znsage_backing {
 #endif
 };
 
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
-
 static inline int znsage_backing_open(struct znsage_backing *b,
 				      const char *path, void *holder)
 {
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
 	struct file *file = bdev_file_open_by_path(path, BLK_OPEN_READ |
 						   BLK_OPEN_WRITE, holder,
 						   NULL);
@@ -48,53 +47,41 @@ static inline int znsage_backing_open(struct znsage_backing *b,
 		return PTR_ERR(file);
 	b->file = file;
 	b->bdev = file_bdev(file);
-	return 0;
-}
-
-static inline void znsage_backing_close(struct znsage_backing *b)
-{
-	bdev_fput(b->file);
-}
-
-static inline int znsage_zone_mgmt(struct block_device *bdev, enum req_op op,
-				   sector_t sector, sector_t nr)
-{
-	return blkdev_zone_mgmt(bdev, op, sector, nr);
-}
-
-#else /* < 6.9 */
-
-#define ZNSAGE_OPEN_MODE	(FMODE_READ | FMODE_WRITE | FMODE_EXCL)
-
-static inline int znsage_backing_open(struct znsage_backing *b,
-				      const char *path, void *holder)
-{
-	struct block_device *bdev = blkdev_get_by_path(path, ZNSAGE_OPEN_MODE,
+#else
+	struct block_device *bdev = blkdev_get_by_path(path, FMODE_READ |
+						       FMODE_WRITE | FMODE_EXCL,
 						       holder);
 
 	if (IS_ERR(bdev))
 		return PTR_ERR(bdev);
 	b->bdev = bdev;
+#endif
 	return 0;
 }
 
 static inline void znsage_backing_close(struct znsage_backing *b)
 {
-	blkdev_put(b->bdev, ZNSAGE_OPEN_MODE);
-}
-
-static inline int znsage_zone_mgmt(struct block_device *bdev, enum req_op op,
-				   sector_t sector, sector_t nr)
-{
-	return blkdev_zone_mgmt(bdev, op, sector, nr, GFP_KERNEL);
-}
-
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
+	bdev_fput(b->file);
+#else
+	blkdev_put(b->bdev, FMODE_READ | FMODE_WRITE | FMODE_EXCL);
 #endif
+}
+
+static inline int znsage_zone_reset(struct block_device *bdev, sector_t sector,
+				    sector_t nr)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
+	return blkdev_zone_mgmt(bdev, REQ_OP_ZONE_RESET, sector, nr);
+#else
+	return blkdev_zone_mgmt(bdev, REQ_OP_ZONE_RESET, sector, nr,
+				GFP_KERNEL);
+#endif
+}
 
 /*
  * Does the kernel emulate zone append by writes, one at a time in a zone?
- * Before the block layer did so (6.10), sd did, for the disks of SCSI. (Other
- * zoned devices ask for the same scheduler as they do, for their writes.)
+ * Before the block layer did (6.10), sd did, for SCSI disks.
  */
 static inline bool znsage_append_is_emulated(struct block_device *bdev)
 {
@@ -108,9 +95,9 @@ static inline bool znsage_append_is_emulated(struct block_device *bdev)
 }
 
 /*
- * Longest zone append that the block layer does not split, in sectors: it warns
- * and sends it with a wrong count of segments. Before 6.12 it also splits at
- * max_sectors_kb, which root may change at any time, in physical blocks.
+ * Longest zone append that the block layer does not split, in sectors: it would
+ * warn and send it with a wrong count of segments. Before 6.12 it also splits
+ * at max_sectors_kb, which root may change at any time, in physical blocks.
  */
 static inline u32 znsage_append_sectors(struct block_device *bdev)
 {
@@ -118,14 +105,18 @@ static inline u32 znsage_append_sectors(struct block_device *bdev)
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
 	u32 block = bdev_physical_block_size(bdev) >> SECTOR_SHIFT;
 
-	sectors = min(sectors, READ_ONCE(bdev_get_queue(bdev)->limits.max_sectors));
+	sectors = min(sectors,
+		      READ_ONCE(bdev_get_queue(bdev)->limits.max_sectors));
 	if (sectors > block)
 		sectors -= sectors % block;
 #endif
 	return sectors;
 }
 
-/* What a write stream (FDP) of the device is reclaimed in; 0: no streams. */
+/*
+ * Write streams of the device (FDP): what one is reclaimed in, 0 without any;
+ * their number, of which a partition has none; and the one of @bio, from 0.
+ */
 static inline u32 znsage_write_stream_granularity(struct block_device *bdev)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
@@ -135,7 +126,6 @@ static inline u32 znsage_write_stream_granularity(struct block_device *bdev)
 #endif
 }
 
-/* How many write streams (FDP) the device has; a partition has none. */
 static inline u32 znsage_write_streams(struct block_device *bdev)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
@@ -145,7 +135,6 @@ static inline u32 znsage_write_streams(struct block_device *bdev)
 #endif
 }
 
-/* Write @bio to stream @nr of the device, from 0. */
 static inline void znsage_set_write_stream(struct bio *bio, u8 nr)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
@@ -172,13 +161,14 @@ static inline swp_entry_t znsage_folio_swap(struct folio *folio)
 #endif
 }
 
-/* What every distribution has; the module has no code for kernels without it. */
+/* Every distribution has these. */
 #if !IS_ENABLED(CONFIG_MEMCG) || !IS_ENABLED(CONFIG_BLK_CGROUP) || \
-	!(IS_ENABLED(CONFIG_CRYPTO_SKCIPHER) || IS_ENABLED(CONFIG_CRYPTO_SKCIPHER2))
+	!(IS_ENABLED(CONFIG_CRYPTO_SKCIPHER) || \
+	  IS_ENABLED(CONFIG_CRYPTO_SKCIPHER2))
 #error "znsage needs CONFIG_MEMCG, CONFIG_BLK_CGROUP and CONFIG_CRYPTO_SKCIPHER"
 #endif
 
-/* Work that stays on its CPU. New in 6.18; 7.x warns if it is missing. */
+/* Work that stays on its CPU. 7.x warns if it is missing. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
 #define ZNSAGE_WQ_PERCPU	WQ_PERCPU
 #else
@@ -225,8 +215,8 @@ static inline void znsage_unfreeze(struct gendisk *disk, unsigned int flags)
 }
 
 /*
- * Count I/O for iostat: @sectors of @bio begin now. Every part of a bio that
- * ends by itself is counted by itself. Returns the time for znsage_io_end().
+ * Count @sectors of @bio for iostat; they end by themselves. Returns the time
+ * for znsage_io_end().
  */
 static inline unsigned long znsage_io_start(const struct bio *bio, u32 sectors)
 {
@@ -255,8 +245,7 @@ static inline void znsage_io_end(const struct bio *bio, u32 sectors,
 
 /*
  * Allocate a disk for I/O in whole, aligned pages. It is not marked
- * synchronous, or swap would wait for each page. It has no write cache to
- * flush.
+ * synchronous, or swap would wait for each page. It has no write cache.
  */
 static inline struct gendisk *znsage_alloc_disk(bool stable_writes)
 {
@@ -294,9 +283,9 @@ static inline struct gendisk *znsage_alloc_disk(bool stable_writes)
 }
 
 /*
- * May an append that was refused with @status work in a moment, in the same
- * zone? Until 6.9 one of these statuses says that another write to the zone is
- * under way; later kernels queue such appends themselves.
+ * May an append that ended with @status work in a moment, in the same zone?
+ * Until 6.9 one of these says that another write to the zone is in flight;
+ * later kernels queue such appends.
  */
 static inline bool znsage_is_transient(blk_status_t status)
 {
@@ -315,7 +304,7 @@ static inline bool znsage_is_transient(blk_status_t status)
 	}
 }
 
-/* Modules can register struct_ops, with the functions as they are since then. */
+/* Modules can register struct_ops. */
 #define ZNSAGE_HAS_STRUCT_OPS \
 	(LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0))
 

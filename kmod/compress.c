@@ -1,27 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Compression of pages, by the kernel's crypto API (acomp). Each page is
- * compressed by itself, into a record: a header, then the page as it was
- * compressed, or as it is if that gains nothing. Swap-in gets the page from the
- * record alone. GC moves records as they are. With encryption, what follows the
- * header is ciphertext.
+ * Compression of pages, by the kernel's crypto API (acomp). Each page becomes a
+ * record: a header, then the compressed page, or the page as it is if
+ * compression gains nothing. Swap-in needs only the record, and GC moves
+ * records as they are. With encryption, what follows the header is ciphertext.
  *
  * The header begins with the slot, where GC looks for it (engine/packed.c), and
- * has a checksum of the rest, which turns corruption on the way into an I/O
- * error.
+ * has a checksum, which turns corruption on the way into an I/O error. It names
+ * the algorithm, which may change while the device runs. An algorithm once used
+ * stays until detach, for its records.
  *
  * Each CPU has a compressor with room for a page that grows. Attach allocates
- * them, and I/O nothing. Asynchronous compressors, which work on a device, are not
- * used: they may need memory.
- *
- * The algorithm may change while the device runs, so a record names its own. An
- * algorithm once used stays until detach, for its records.
+ * them, and I/O nothing. Asynchronous compressors, which work on a device, may
+ * need memory and are not used.
  */
 #include <linux/cpumask.h>
 #include <linux/crypto.h>
 #include <linux/highmem.h>
-#include <linux/mutex.h>
-#include <linux/percpu.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
 #include <linux/xxhash.h>
@@ -37,7 +32,7 @@ const char *const znsage_compress_names[ZNSAGE_NR_COMPRESS] = {
 
 MODULE_SOFTDEP("post: lz4 zstd");
 
-/* What precedes a page on the device. */
+/* The header. */
 struct record {
 	__le32 slot;
 	__le16 bytes;	/* see record_bytes() */
@@ -45,44 +40,36 @@ struct record {
 	__le32 sum;	/* of the fields before, and of what follows */
 };
 
-/*
- * Bytes of the page that follows a record; PAGE_SIZE: the page as it is. 0
- * means 64 KiB, where pages have as much.
- */
+/* Bytes of the page; PAGE_SIZE: as it is. 0 stands for 64 KiB. */
 static u32 record_bytes(const struct record *r)
 {
 	BUILD_BUG_ON(PAGE_SIZE > U16_MAX + 1);
 	return le16_to_cpu(r->bytes) ?: PAGE_SIZE;
 }
 
-/* Up to 6.8 a compressor may write up to twice the size that it is told. */
+/* Up to 6.8, a compressor may write twice as much as it is told. */
 #define OUT_BYTES	(2 * PAGE_SIZE)
 
 /* State to compress a page, one for each CPU. */
 struct cpu_compressor {
 	struct mutex lock;		/* the user may sleep and migrate */
 	u8 *out;			/* OUT_BYTES */
-	/* By algorithm; NULL if it was never chosen. */
+	/* Of each algorithm; NULL if it was never chosen. */
 	struct crypto_acomp *tfm[ZNSAGE_NR_COMPRESS];
 	struct acomp_req *req[ZNSAGE_NR_COMPRESS];
 };
 
-/**
- * struct znsage_compressor - how a device compresses
- * @how:  algorithm of new records. Stored with release when its @cpus are
- *	  there, loaded with acquire
- * @lock: held while @how changes
- * @cpus: compressors
- */
+/* How a device compresses. */
 struct znsage_compressor {
+	/* Of new records; stored with release when @cpus have it. */
 	enum znsage_compress how;
-	struct mutex lock;
+	struct mutex lock;		/* held while @how changes */
 	struct cpu_compressor __percpu *cpus;
 };
 
 /*
- * xxHash is in every kernel's image that has zstd, and as quick as memory. Up
- * to 6.13, crc32c is slower without the crypto API, and in a module of its own.
+ * Every kernel that has zstd has xxHash, which is as quick as memory. Up to
+ * 6.13, crc32c is slower without the crypto API, and in a module of its own.
  */
 static u32 record_sum(const struct record *r, const void *page, u32 bytes)
 {
@@ -93,23 +80,32 @@ static u32 record_sum(const struct record *r, const void *page, u32 bytes)
 }
 
 /*
- * Compress or decompress from @src, @from bytes, to @dst, which has room for
- * @to. Returns the number of bytes there, or an errno.
+ * Compress @page into @buffer, of @bytes, or decompress @bytes of @buffer to
+ * it. Returns the number of bytes that come out, or an errno.
  */
-static int run(struct acomp_req *req, struct scatterlist *src, u32 from,
-	       struct scatterlist *dst, u32 to, bool compress)
+static int run(struct acomp_req *req, struct page *page, const void *buffer,
+	       u32 bytes, bool compress)
 {
+	struct scatterlist whole, packed;
 	DECLARE_CRYPTO_WAIT(wait);
 	int err;
 
+	sg_init_table(&whole, 1);
+	sg_set_page(&whole, page, PAGE_SIZE, 0);
+	sg_init_one(&packed, buffer, bytes);
 	acomp_request_set_callback(req, 0, crypto_req_done, &wait);
-	acomp_request_set_params(req, src, dst, from, to);
+	if (compress)
+		acomp_request_set_params(req, &whole, &packed, PAGE_SIZE,
+					 PAGE_SIZE);
+	else
+		acomp_request_set_params(req, &packed, &whole, bytes,
+					 PAGE_SIZE);
 	err = crypto_wait_req(compress ? crypto_acomp_compress(req) :
 			      crypto_acomp_decompress(req), &wait);
 	return err ? err : (int)req->dlen;
 }
 
-/* Bytes after the header: a page of @bytes, or more if that is encrypted. */
+/* Bytes after the header: those of the page, or more if it is encrypted. */
 static u32 stored_bytes(const struct znsage_device *zd, u32 bytes)
 {
 	if (zd->crypt && bytes < ZNSAGE_CRYPT_LEAST)
@@ -124,23 +120,17 @@ static u32 stored_bytes(const struct znsage_device *zd, u32 bytes)
 static u32 shrink(struct znsage_device *zd, struct cpu_compressor *c,
 		  enum znsage_compress how, struct page *page)
 {
-	u32 most = PAGE_SIZE - PAGE_SIZE / zd->page_blocks - sizeof(struct record);
-	struct scatterlist src, dst;
-	const void *from;
+	u32 most = PAGE_SIZE - PAGE_SIZE / zd->page_blocks -
+		   sizeof(struct record);
 	int got = 0;
 
-	sg_init_table(&src, 1);
-	sg_set_page(&src, page, PAGE_SIZE, 0);
-	sg_init_one(&dst, c->out, OUT_BYTES);
 	if (how != ZNSAGE_COMPRESS_OFF)
-		got = run(c->req[how], &src, PAGE_SIZE, &dst, PAGE_SIZE, true);
+		got = run(c->req[how], page, c->out, OUT_BYTES, true);
 	if (got > 0 && got <= most) {
 		memset(c->out + got, 0, ZNSAGE_CRYPT_LEAST);
 		return got;
 	}
-	from = kmap_local_page(page);
-	memcpy(c->out, from, PAGE_SIZE);
-	kunmap_local(from);
+	memcpy_from_page(c->out, page, 0, PAGE_SIZE);
 	return PAGE_SIZE;
 }
 
@@ -150,8 +140,8 @@ static u32 shrink(struct znsage_device *zd, struct cpu_compressor *c,
  * @page:   page
  * @slot:   its slot
  * @to:	    where; has room for a record of a page as it is
- * @blocks: set to the blocks of the engine that the record takes, even after
- *	    an error; the bytes after it, up to the next block, are zero
+ * @blocks: set to the blocks of the engine that the record takes, whose rest is
+ *	    zero, even after an error
  *
  * Context: process; may sleep, but not for memory or I/O.
  * Return: 0, or an errno if the page could not be encrypted.
@@ -199,30 +189,25 @@ static bool is_record(const struct znsage_device *zd, const struct record *r,
 }
 
 /*
- * Get the page of @bytes at @from, made by @how, to @page. Returns the size of
- * what came out, or an errno. With the compressor's lock.
+ * Decompress @bytes at @from, made by @how, to @page. Returns the number of
+ * bytes there, or an errno. With the compressor's lock.
  */
 static int expand(struct cpu_compressor *c, u32 how, const void *from,
 		  u32 bytes, struct page *page)
 {
-	struct scatterlist src, dst;
-
 	if (bytes == PAGE_SIZE) {
 		memcpy_to_page(page, 0, from, PAGE_SIZE);
 		return PAGE_SIZE;
 	}
 	if (how >= ZNSAGE_NR_COMPRESS || !c->req[how])
 		return -EIO;
-	sg_init_one(&src, from, bytes);
-	sg_init_table(&dst, 1);
-	sg_set_page(&dst, page, PAGE_SIZE, 0);
-	return run(c->req[how], &src, bytes, &dst, PAGE_SIZE, false);
+	return run(c->req[how], page, from, bytes, false);
 }
 
 /**
  * znsage_decompress() - get the page out of a record
  * @zd:	  device that compresses
- * @from: record, as it was read, in the kernel's direct map
+ * @from: record, in the kernel's direct map
  * @room: bytes that were read
  * @slot: whose record it must be
  * @page: gets the page; after an error, its contents are undefined
@@ -260,50 +245,51 @@ int znsage_decompress(struct znsage_device *zd, const void *from, u32 room,
 	return got == PAGE_SIZE ? 0 : -EIO;
 }
 
-/* Make a CPU's compressor for an algorithm that it has not been used for. */
-static int cpu_add(struct cpu_compressor *c, enum znsage_compress how, int cpu)
+static void remove_all(struct znsage_compressor *zc, enum znsage_compress how)
 {
-	struct crypto_acomp *tfm;
+	int cpu;
 
-	tfm = crypto_alloc_acomp_node(znsage_compress_names[how], 0,
-				      CRYPTO_ALG_ASYNC, cpu_to_node(cpu));
-	if (IS_ERR(tfm))
-		return PTR_ERR(tfm);
-	c->tfm[how] = tfm;
-	c->req[how] = acomp_request_alloc(tfm);
-	return c->req[how] ? 0 : -ENOMEM;
+	for_each_possible_cpu(cpu) {
+		struct cpu_compressor *c = per_cpu_ptr(zc->cpus, cpu);
+
+		if (c->req[how])
+			acomp_request_free(c->req[how]);
+		if (c->tfm[how])
+			crypto_free_acomp(c->tfm[how]);
+		c->req[how] = NULL;
+		c->tfm[how] = NULL;
+	}
 }
 
-static void cpu_remove(struct cpu_compressor *c, enum znsage_compress how)
-{
-	if (c->req[how])
-		acomp_request_free(c->req[how]);
-	if (c->tfm[how])
-		crypto_free_acomp(c->tfm[how]);
-	c->req[how] = NULL;
-	c->tfm[how] = NULL;
-}
-
-/* Make the compressors for @how, or none. */
+/* Make each CPU's compressor for an algorithm that is new, or none. */
 static int add_all(struct znsage_compressor *zc, enum znsage_compress how)
 {
 	int cpu, err = 0;
 
 	for_each_possible_cpu(cpu) {
-		err = cpu_add(per_cpu_ptr(zc->cpus, cpu), how, cpu);
+		struct cpu_compressor *c = per_cpu_ptr(zc->cpus, cpu);
+		struct crypto_acomp *tfm;
+
+		tfm = crypto_alloc_acomp_node(znsage_compress_names[how], 0,
+					      CRYPTO_ALG_ASYNC,
+					      cpu_to_node(cpu));
+		err = PTR_ERR_OR_ZERO(tfm);
+		if (err)
+			break;
+		c->tfm[how] = tfm;
+		c->req[how] = acomp_request_alloc(tfm);
+		err = c->req[how] ? 0 : -ENOMEM;
 		if (err)
 			break;
 	}
-	if (!err)
-		return 0;
-	for_each_possible_cpu(cpu)
-		cpu_remove(per_cpu_ptr(zc->cpus, cpu), how);
+	if (err)
+		remove_all(zc, how);
 	return err;
 }
 
 /**
  * znsage_compress_set() - compress by another algorithm from now on
- * @zd:	 device that compresses, or was attached so
+ * @zd:	 device
  * @how: algorithm, or ZNSAGE_COMPRESS_OFF: store pages as they are
  *
  * Context: sleeps; may load modules.
@@ -322,12 +308,12 @@ int znsage_compress_set(struct znsage_device *zd, enum znsage_compress how)
 		return -EOPNOTSUPP;
 	}
 	mutex_lock(&zc->lock);
-	/* All CPUs have it, or none; the first possible one is as good as any. */
+	/* All CPUs have it, or none. */
 	if (how != ZNSAGE_COMPRESS_OFF &&
 	    !per_cpu_ptr(zc->cpus, cpumask_first(cpu_possible_mask))->req[how])
 		err = add_all(zc, how);
 	if (!err) {
-		/* Pairs with znsage_compress(): who sees @how sees its compressors. */
+		/* Pairs with znsage_compress(), which uses its compressors. */
 		smp_store_release(&zc->how, how);
 	}
 	mutex_unlock(&zc->lock);
@@ -338,15 +324,10 @@ int znsage_compress_set(struct znsage_device *zd, enum znsage_compress how)
 	return -ENOPKG;
 }
 
-/**
- * znsage_compress_start() - make a device's compressors
- * @zd:	 device that is being attached
- * @how: algorithm
- *
- * The caller calls znsage_compress_end() even after an error.
- *
- * Context: sleeps; may load modules.
- * Return: 0, or an errno with a message.
+/*
+ * Make the compressors of a device that is being attached. The caller calls
+ * znsage_compress_end() even after an error. Context and return: as
+ * znsage_compress_set().
  */
 int znsage_compress_start(struct znsage_device *zd, enum znsage_compress how)
 {
@@ -355,7 +336,7 @@ int znsage_compress_start(struct znsage_device *zd, enum znsage_compress how)
 
 	if (how == ZNSAGE_COMPRESS_OFF)
 		return 0;
-	/* The map has 64 bits a slot then, which other CPUs must read at once. */
+	/* A slot has 64 bits in the map then, which CPUs must read at once. */
 	if (!IS_ENABLED(CONFIG_64BIT)) {
 		znsage_err(zd->name, "compression needs a 64-bit kernel");
 		return -EOPNOTSUPP;
@@ -392,16 +373,11 @@ void znsage_compress_end(struct znsage_device *zd)
 
 	if (!zc)
 		return;
-	for_each_possible_cpu(cpu) {
-		struct cpu_compressor *c;
-
-		if (!zc->cpus)
-			break;
-		c = per_cpu_ptr(zc->cpus, cpu);
-		for (how = 0; how < ZNSAGE_NR_COMPRESS; how++)
-			cpu_remove(c, how);
-		kfree(c->out);
-	}
+	for (how = 0; zc->cpus && how < ZNSAGE_NR_COMPRESS; how++)
+		remove_all(zc, how);
+	for_each_possible_cpu(cpu)
+		if (zc->cpus)
+			kfree(per_cpu_ptr(zc->cpus, cpu)->out);
 	free_percpu(zc->cpus);
 	kfree(zc);
 	zd->compressor = NULL;

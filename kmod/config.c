@@ -1,34 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /sys/kernel/config/znsage/NAME/: each directory is a device. Its files are
- * the device's settings; writing to power attaches or detaches it.
+ * /sys/kernel/config/znsage/NAME/: a directory for each device. Its files are
+ * the settings; writing to power attaches or detaches the device.
  */
 #include <linux/capability.h>
 #include <linux/configfs.h>
 #include <linux/kstrtox.h>
 #include <linux/module.h>
-#include <linux/mutex.h>
 #include <linux/slab.h>
 
 #include "device.h"
 
-/* As in the ZNSwap papers. */
-#define DEFAULT_OVER_PROVISIONING	12
-/*
- * GC opens one. If that zone fails, GC needs another one; otherwise nothing can
- * be written until all blocks of some zone are stale.
- */
-#define DEFAULT_RESERVE			2
-#define DEFAULT_PACE			50
-/* Longer than a batch of reclaim takes even on a slow CPU. */
-#define DEFAULT_DEADLINE_US		5000
-
 #define MAX_OVER_PROVISIONING		90
 #define MAX_RESERVE			64
 
-/* A directory. */
 struct znsage_item {
-	struct config_item item;
+	struct config_item item;	/* the directory */
 	struct mutex lock;		/* guards the rest */
 	struct znsage_settings set;	/* fixed while zd runs */
 	struct znsage_device *zd;	/* or NULL */
@@ -57,12 +44,11 @@ static int set_size(u64 *value, const char *page)
 	u64 v;
 	int err = kstrtou64(page, 0, &v);
 
-	if (err)
-		return err;
-	if (v > S64_MAX)
-		return -EINVAL;
-	*value = v;
-	return 0;
+	if (!err && v > S64_MAX)
+		err = -EINVAL;
+	if (!err)
+		*value = v;
+	return err;
 }
 
 /* A multiple of @unit. */
@@ -71,15 +57,14 @@ static int set_u32(u32 *value, const char *page, u32 low, u32 high, u32 unit)
 	u32 v;
 	int err = kstrtou32(page, 0, &v);
 
-	if (err)
-		return err;
-	if (v < low || v > high || v % unit)
-		return -EINVAL;
-	*value = v;
-	return 0;
+	if (!err && (v < low || v > high || v % unit))
+		err = -EINVAL;
+	if (!err)
+		*value = v;
+	return err;
 }
 
-/* The policy must exist now, and again when the device starts. */
+/* The policy must exist now, and when the device starts. */
 static int set_policy(char *value, const char *page)
 {
 	char name[ZNSAGE_POLICY_NAME + 1];	/* and a newline */
@@ -138,7 +123,6 @@ SETTING(victim, "%s", zse_victim_names[set->victim],
 	SET_NAME(set->victim, zse_victim_names, ZSE_NR_VICTIMS));
 SETTING(encrypt, "%s", znsage_encrypt_names[set->encrypt],
 	SET_NAME(set->encrypt, znsage_encrypt_names, ZNSAGE_NR_ENCRYPTS));
-
 SETTING(compress, "%s", znsage_compress_names[set->compress],
 	SET_NAME(set->compress, znsage_compress_names, ZNSAGE_NR_COMPRESS));
 
@@ -174,7 +158,7 @@ CONFIGFS_ATTR_RO(znsage_, index);
 
 static ssize_t znsage_power_show(struct config_item *item, char *page)
 {
-	return sysfs_emit(page, "%d\n", READ_ONCE(to_znsage(item)->zd) != NULL);
+	return sysfs_emit(page, "%d\n", !!READ_ONCE(to_znsage(item)->zd));
 }
 
 /* A running device pins its directory: rmdir gets EBUSY. */
@@ -189,23 +173,23 @@ static int power_on(struct znsage_item *zi)
 	if (err)
 		return err;
 	zd = znsage_attach(config_item_name(&zi->item), &zi->set);
-	if (IS_ERR(zd)) {
+	err = PTR_ERR_OR_ZERO(zd);
+	if (err)
 		configfs_undepend_item(&zi->item);
-		return PTR_ERR(zd);
-	}
-	WRITE_ONCE(zi->zd, zd);
-	return 0;
+	else
+		WRITE_ONCE(zi->zd, zd);
+	return err;
 }
 
 static int power_off(struct znsage_item *zi)
 {
 	int err = znsage_detach(zi->zd);
 
-	if (err)
-		return err;
-	WRITE_ONCE(zi->zd, NULL);
-	configfs_undepend_item(&zi->item);
-	return 0;
+	if (!err) {
+		WRITE_ONCE(zi->zd, NULL);
+		configfs_undepend_item(&zi->item);
+	}
+	return err;
 }
 
 static ssize_t znsage_power_store(struct config_item *item, const char *page,
@@ -217,7 +201,7 @@ static ssize_t znsage_power_store(struct config_item *item, const char *page,
 
 	if (err)
 		return err;
-	/* It erases devices. */
+	/* This erases devices. */
 	if (!capable(CAP_SYS_ADMIN))
 		return -EPERM;
 	mutex_lock(&zi->lock);
@@ -278,11 +262,13 @@ static struct config_item *znsage_make_item(struct config_group *group,
 	if (!zi)
 		return ERR_PTR(-ENOMEM);
 	mutex_init(&zi->lock);
-	zi->set.over_provisioning = DEFAULT_OVER_PROVISIONING;
-	zi->set.reserve = DEFAULT_RESERVE;
-	zi->set.pace = DEFAULT_PACE;
+	zi->set.over_provisioning = 12;	/* as in the ZNSwap papers */
+	/* GC opens one zone, and another if an append to it fails. */
+	zi->set.reserve = 2;
+	zi->set.pace = 50;
 	zi->set.victim = ZSE_VICTIM_AGE;
-	zi->set.deadline_us = DEFAULT_DEADLINE_US;
+	/* Longer than a batch of reclaim takes even on a slow CPU. */
+	zi->set.deadline_us = 5000;
 	zi->set.discard = true;
 	strscpy(zi->set.policy, ZNSAGE_DEFAULT_POLICY, sizeof(zi->set.policy));
 	config_item_init_type_name(&zi->item, name, &znsage_item_type);
@@ -293,14 +279,14 @@ static struct configfs_group_operations znsage_group_ops = {
 	.make_item = znsage_make_item,
 };
 
-/* /sys/kernel/config/znsage/policies: the names that policy accepts. */
+/* Beside the devices: the names that policy accepts. */
 static ssize_t znsage_group_policies_show(struct config_item *item, char *page)
 {
 	return znsage_policy_names(page);
 }
 CONFIGFS_ATTR_RO(znsage_group_, policies);
 
-/* /sys/kernel/config/znsage/bpf: can there be policies in BPF? */
+/* Beside the devices: can there be policies in BPF? */
 static ssize_t znsage_group_bpf_show(struct config_item *item, char *page)
 {
 	const char *missing = znsage_bpf_missing();

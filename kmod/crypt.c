@@ -1,35 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Encryption of pages: AES-XTS by the kernel's crypto API. Each attach makes a
- * random key of 512 bits, kept in memory only. docs/dev/privacy.md says what that
- * protects against.
+ * random key of 512 bits, kept in memory only. docs/dev/privacy.md says what
+ * that protects against.
  *
  * Each page is encrypted by itself, with its slot as the tweak. So GC moves
  * ciphertext unchanged, and a reader needs only the slot. (The block layer's
- * inline encryption cannot do this: it numbers the pages of a bio
- * consecutively, but the slots in a chunk are arbitrary.)
+ * inline encryption numbers the pages of a bio consecutively, but the slots in
+ * a chunk are arbitrary.)
  *
  * Swap-out: the task that takes a chunk from its stream encrypts it once, into
- * pages allocated at attach. Split and repeated appends use the same
- * ciphertext. A compressed page is encrypted when it has been compressed
- * (compress.c). Swap-in: a workqueue decrypts a page in place before its bio
- * ends, since reads end in interrupt context, where AES instructions may not be
- * used. The work item is part of the read, so nothing here allocates after
- * attach.
+ * pages allocated at attach, or when a page has been compressed (compress.c).
+ * Swap-in: a work item decrypts in place, since reads end in interrupt context,
+ * where AES instructions may not be used. Nothing here allocates after attach.
  *
  * The cipher may be asynchronous: in 6.1 to 6.12 on x86, every cipher is that
  * uses AES instructions for more than 16 bytes at a time. In process context
  * they complete at once. Ciphers that allocate memory for a request, or need a
  * device, are not used.
  */
-#include <linux/bio.h>
 #include <linux/crypto.h>
 #include <linux/kmod.h>
 #include <linux/module.h>
-#include <linux/percpu.h>
 #include <linux/random.h>
 #include <linux/scatterlist.h>
-#include <linux/sched.h>
 #include <linux/slab.h>
 #include <crypto/skcipher.h>
 
@@ -47,89 +41,75 @@ MODULE_SOFTDEP("pre: aes xts");
 			 CRYPTO_ALG_KERN_DRIVER_ONLY)
 /* Two keys of AES-256. */
 #define KEY_BYTES	64
-#define TWEAK_BYTES	16
 
 /* State to encrypt a page, one for each CPU. */
 struct znsage_cipher {
 	struct mutex lock;		/* the user may sleep and migrate */
 	struct skcipher_request *req;
-	struct scatterlist from;
-	struct scatterlist to;
 	/* The API copies a tweak that is not aligned. */
-	u8 tweak[TWEAK_BYTES] __aligned(TWEAK_BYTES);
+	__le64 tweak[2] __aligned(16);
 };
 
 struct znsage_crypt {
-	struct crypto_skcipher *tfm;	/* the expanded key */
+	struct crypto_skcipher *tfm;	/* has the key */
 	struct znsage_cipher __percpu *ciphers;
 };
 
-/*
- * Encrypt or decrypt @bytes of c->from to @to, for @slot. With the cipher's
- * lock. Returns 0 or an errno.
- */
-static int cipher_run(struct znsage_cipher *c, struct scatterlist *to,
-		      u32 bytes, u32 slot, bool encrypt)
+/* Encrypt or decrypt @bytes of @from to @to. Returns 0 or an errno. */
+static int cipher_run(struct znsage_crypt *crypt, struct scatterlist *from,
+		      struct scatterlist *to, u32 bytes, u32 slot, bool encrypt)
 {
+	struct znsage_cipher *c = raw_cpu_ptr(crypt->ciphers);
 	DECLARE_CRYPTO_WAIT(wait);
-	__le64 tweak[] = { cpu_to_le64(slot), 0 };
+	int err;
 
-	BUILD_BUG_ON(sizeof(tweak) != TWEAK_BYTES);
-	memcpy(c->tweak, tweak, sizeof(tweak));
+	mutex_lock(&c->lock);
+	c->tweak[0] = cpu_to_le64(slot);
+	c->tweak[1] = 0;
 	/* No MAY_SLEEP: the cipher could wait for memory. */
 	skcipher_request_set_callback(c->req, CRYPTO_TFM_REQ_MAY_BACKLOG,
 				      crypto_req_done, &wait);
-	skcipher_request_set_crypt(c->req, &c->from, to, bytes, c->tweak);
-	return crypto_wait_req(encrypt ? crypto_skcipher_encrypt(c->req) :
-			       crypto_skcipher_decrypt(c->req), &wait);
+	skcipher_request_set_crypt(c->req, from, to, bytes, c->tweak);
+	err = crypto_wait_req(encrypt ? crypto_skcipher_encrypt(c->req) :
+			      crypto_skcipher_decrypt(c->req), &wait);
+	mutex_unlock(&c->lock);
+	return err;
 }
 
 /* Encrypt or decrypt the page of a slot. Returns 0 or an errno. */
 static int cipher_page(struct znsage_crypt *crypt, struct page *from,
 		       struct page *to, u32 slot, bool encrypt)
 {
-	struct znsage_cipher *c = raw_cpu_ptr(crypt->ciphers);
+	struct scatterlist src, dst;
 	int err;
 
-	mutex_lock(&c->lock);
-	sg_init_table(&c->from, 1);
-	sg_set_page(&c->from, from, PAGE_SIZE, 0);
-	sg_init_table(&c->to, 1);
-	sg_set_page(&c->to, to, PAGE_SIZE, 0);
-	err = cipher_run(c, from == to ? &c->from : &c->to, PAGE_SIZE, slot,
+	sg_init_table(&src, 1);
+	sg_set_page(&src, from, PAGE_SIZE, 0);
+	sg_init_table(&dst, 1);
+	sg_set_page(&dst, to, PAGE_SIZE, 0);
+	err = cipher_run(crypt, &src, from == to ? &src : &dst, PAGE_SIZE, slot,
 			 encrypt);
-	mutex_unlock(&c->lock);
 	cond_resched();
 	return err;
 }
 
-/**
- * znsage_crypt_bytes() - encrypt or decrypt a compressed page, in place
- * @zd:	     device that encrypts
- * @data:    from kmalloc()
- * @bytes:   at least ZNSAGE_CRYPT_LEAST
- * @slot:    the page's
- * @encrypt: or decrypt
- *
- * Context: process; may sleep, but not for memory or I/O.
- * Return: 0 or an errno.
+/*
+ * Encrypt or decrypt @data, from kmalloc(), in place: the compressed page of a
+ * slot, of at least ZNSAGE_CRYPT_LEAST bytes. Returns 0 or an errno. Context:
+ * process; may sleep, but not for memory or I/O.
  */
 int znsage_crypt_bytes(struct znsage_device *zd, void *data, u32 bytes,
 		       u32 slot, bool encrypt)
 {
-	struct znsage_cipher *c = raw_cpu_ptr(zd->crypt->ciphers);
-	int err;
+	struct scatterlist sg;
 
-	mutex_lock(&c->lock);
-	sg_init_one(&c->from, data, bytes);
-	err = cipher_run(c, &c->from, bytes, slot, encrypt);
-	mutex_unlock(&c->lock);
-	return err;
+	sg_init_one(&sg, data, bytes);
+	return cipher_run(zd->crypt, &sg, &sg, bytes, slot, encrypt);
 }
 
 /*
- * Encrypt a chunk of swap-out. On an error the chunk must not be appended.
- * Context: process; may sleep, but not for memory or I/O.
+ * Encrypt a chunk of swap-out. After an error it must not be appended. Context:
+ * process; may sleep, but not for memory or I/O.
  */
 int znsage_encrypt(struct znsage_chunk *zc)
 {
@@ -144,9 +124,6 @@ int znsage_encrypt(struct znsage_chunk *zc)
 				  zc->encrypted[entry->page], entry->slot,
 				  true);
 	}
-	if (err)
-		pr_err_ratelimited("znsage: %s: swap-out of %u pages failed: cannot encrypt them (%d)\n",
-				   zc->zd->name, core->nr, err);
 	return err;
 }
 
@@ -175,47 +152,6 @@ blk_status_t znsage_decrypt(struct znsage_device *zd, struct bio *bio,
 	return BLK_STS_IOERR;
 }
 
-static int ciphers_alloc(struct znsage_crypt *crypt)
-{
-	int cpu;
-
-	crypt->ciphers = alloc_percpu(struct znsage_cipher);
-	if (!crypt->ciphers)
-		return -ENOMEM;
-	for_each_possible_cpu(cpu) {
-		struct znsage_cipher *c = per_cpu_ptr(crypt->ciphers, cpu);
-
-		mutex_init(&c->lock);
-		c->req = skcipher_request_alloc(crypt->tfm, GFP_KERNEL);
-		if (!c->req)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-static void ciphers_free(struct znsage_crypt *crypt)
-{
-	int cpu;
-
-	if (!crypt->ciphers)
-		return;
-	for_each_possible_cpu(cpu)
-		skcipher_request_free(per_cpu_ptr(crypt->ciphers, cpu)->req);
-	free_percpu(crypt->ciphers);
-}
-
-/* On return, only @tfm has the key. */
-static int set_random_key(struct crypto_skcipher *tfm)
-{
-	u8 key[KEY_BYTES];
-	int err = get_random_bytes_wait(key, sizeof(key));
-
-	if (!err)
-		err = crypto_skcipher_setkey(tfm, key, sizeof(key));
-	memzero_explicit(key, sizeof(key));
-	return err;
-}
-
 /*
  * Modules with AES instructions provide xts(aes), but their only alias is
  * crypto-aes. Without request_module() the first caller would get whatever
@@ -235,22 +171,21 @@ static struct crypto_skcipher *find_cipher(const char *name)
 }
 
 /**
- * znsage_crypt_start() - make a key and the ciphers that use it
+ * znsage_crypt_start() - make a random key and the ciphers that use it
  * @zd:	  device that is being attached
  * @mode: how to encrypt
- *
- * The caller calls znsage_crypt_end() even after an error.
  *
  * Context: sleeps; may load modules, and wait for good random numbers after
  * boot.
  * Return: 0 or an errno, with a message; -ENOPKG if the kernel lacks the
- * cipher.
+ * cipher. znsage_crypt_end() frees what there is, even after an error.
  */
 int znsage_crypt_start(struct znsage_device *zd, enum znsage_encrypt mode)
 {
 	struct znsage_crypt *crypt;
 	struct crypto_skcipher *tfm;
-	int err;
+	u8 key[KEY_BYTES];
+	int err, cpu;
 
 	if (mode == ZNSAGE_ENCRYPT_OFF)
 		return 0;
@@ -262,14 +197,25 @@ int znsage_crypt_start(struct znsage_device *zd, enum znsage_encrypt mode)
 	if (IS_ERR(tfm))
 		return PTR_ERR(tfm);
 	crypt->tfm = tfm;
-	err = set_random_key(tfm);
+	/* Afterwards, only @tfm has the key. */
+	err = get_random_bytes_wait(key, sizeof(key)) ?:
+	      crypto_skcipher_setkey(tfm, key, sizeof(key));
+	memzero_explicit(key, sizeof(key));
 	if (err) {
 		znsage_err(zd->name, "cannot set an encryption key (%d)", err);
 		return err;
 	}
-	err = ciphers_alloc(crypt);
-	if (err)
-		return err;
+	crypt->ciphers = alloc_percpu(struct znsage_cipher);
+	if (!crypt->ciphers)
+		return -ENOMEM;
+	for_each_possible_cpu(cpu) {
+		struct znsage_cipher *c = per_cpu_ptr(crypt->ciphers, cpu);
+
+		mutex_init(&c->lock);
+		c->req = skcipher_request_alloc(tfm, GFP_KERNEL);
+		if (!c->req)
+			return -ENOMEM;
+	}
 	znsage_info(zd->name, "pages are encrypted by %s",
 		    crypto_skcipher_driver_name(tfm));
 	return 0;
@@ -279,11 +225,16 @@ int znsage_crypt_start(struct znsage_device *zd, enum znsage_encrypt mode)
 void znsage_crypt_end(struct znsage_device *zd)
 {
 	struct znsage_crypt *crypt = zd->crypt;
+	int cpu;
 
 	if (!crypt)
 		return;
-	ciphers_free(crypt);
-	/* This overwrites the expanded key. */
+	if (crypt->ciphers)
+		for_each_possible_cpu(cpu)
+			skcipher_request_free(per_cpu_ptr(crypt->ciphers,
+							  cpu)->req);
+	free_percpu(crypt->ciphers);
+	/* This overwrites the key. */
 	crypto_free_skcipher(crypt->tfm);
 	kfree(crypt);
 	zd->crypt = NULL;

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * /sys/kernel/debug/znsage/znsageN/: tables of zones, streams and latencies. The
- * numbers change while a table is read.
- */
+/* Tables of zones, streams and latencies. They change while they are read. */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
 
@@ -10,11 +7,7 @@
 
 static struct dentry *root;
 
-static int latency_show(struct seq_file *m, void *v)
-{
-	return znsage_latency_show(m);
-}
-DEFINE_SHOW_ATTRIBUTE(latency);
+DEFINE_SHOW_ATTRIBUTE(znsage_latency);
 
 static int stream_table_show(struct seq_file *m, void *v)
 {
@@ -89,7 +82,8 @@ void znsage_debugfs_add(struct znsage_device *zd)
 	debugfs_create_file("zones", 0400, zd->debugfs, zd, &zones_fops);
 	debugfs_create_file("stream_table", 0400, zd->debugfs, zd,
 			    &stream_table_fops);
-	debugfs_create_file("latency", 0400, zd->debugfs, zd, &latency_fops);
+	debugfs_create_file("latency", 0400, zd->debugfs, zd,
+			    &znsage_latency_fops);
 }
 
 /* Waits for readers of the files. */

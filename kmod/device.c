@@ -3,11 +3,9 @@
  * Attach and detach. The backing device holds nothing of value before attach
  * and after detach: both reset the zones that are used.
  */
-#include <linux/blkdev.h>
 #include <linux/idr.h>
 #include <linux/random.h>
 #include <linux/slab.h>
-#include <linux/vmalloc.h>
 
 #include "device.h"
 
@@ -127,7 +125,7 @@ static void device_free(struct znsage_device *zd)
 		destroy_workqueue(zd->read_wq);
 	if (zd->wait_wq)
 		destroy_workqueue(zd->wait_wq);
-	znsage_frames_free(zd);
+	kvfree(zd->frames);
 	znsage_read_end(zd);
 	bioset_exit(&zd->worker_bios);
 	if (zd->junk)

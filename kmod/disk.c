@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * The disk /dev/znsageN. Bios and notifications of freed slots arrive here.
- */
-#include <linux/blkdev.h>
+/* The disk /dev/znsageN. Bios and notifications of freed slots arrive here. */
 #include <linux/highmem.h>
 
 #include "trace.h"
@@ -33,9 +30,9 @@ static void discard(struct znsage_device *zd, struct bio *bio)
 }
 
 /*
- * Does the bio cover whole slots? These are the disk's logical blocks, but the
- * kernel does not check what drivers submit: md reads 4 KiB of superblock
- * whatever the page size is.
+ * Does the bio cover whole slots, the disk's logical blocks? The kernel does
+ * not check what drivers submit: md reads a superblock of 4 KiB whatever the
+ * page size.
  */
 static bool is_aligned(const struct bio *bio)
 {
@@ -43,9 +40,7 @@ static bool is_aligned(const struct bio *bio)
 		 ZNSAGE_PAGE_SECTORS);
 }
 
-/*
- * The block layer has a ref on the queue for the call, so del_gendisk() waits.
- */
+/* The block layer holds the queue for the call, so del_gendisk() waits. */
 static void znsage_submit_bio(struct bio *bio)
 {
 	struct znsage_device *zd = bio->bi_bdev->bd_disk->private_data;
@@ -83,10 +78,7 @@ static int znsage_open(ZNSAGE_OPEN_ARGS)
 	return zd->claimed ? -EBUSY : 0;
 }
 
-/*
- * Called under mm spinlocks: takes no lock of ours. The kernel itself queues
- * work there.
- */
+/* Called under mm spinlocks: takes no lock, but may queue work, as mm does. */
 static void znsage_slot_free_notify(struct block_device *bdev,
 				    unsigned long slot)
 {
@@ -106,29 +98,42 @@ static const struct block_device_operations znsage_fops = {
 	.swap_slot_free_notify = znsage_slot_free_notify,
 };
 
+/*
+ * Add the disk /dev/znsageN@suffix as *@disk, which is NULL after an error.
+ * Sleeps.
+ */
+int znsage_make_disk(struct znsage_device *zd, struct gendisk **disk,
+		     const char *suffix, u64 slots,
+		     const struct block_device_operations *fops,
+		     const struct attribute_group **groups)
+{
+	struct gendisk *d;
+	int err;
+
+	d = znsage_alloc_disk(bdev_stable_writes(zd->backing.bdev));
+	if (IS_ERR(d))
+		return PTR_ERR(d);
+	/* Without a major, the block layer chooses the device's number. */
+	d->flags |= GENHD_FL_NO_PART;
+	d->fops = fops;
+	d->private_data = zd;
+	snprintf(d->disk_name, sizeof(d->disk_name), "znsage%d%s", zd->index,
+		 suffix);
+	set_capacity(d, slots * ZNSAGE_PAGE_SECTORS);
+	*disk = d;
+	err = device_add_disk(NULL, d, groups);
+	if (err) {
+		put_disk(d);
+		*disk = NULL;
+	}
+	return err;
+}
+
 /* Add the disk of a device that is ready for I/O. */
 int znsage_disk_add(struct znsage_device *zd)
 {
-	struct gendisk *disk;
-	int err;
-
-	disk = znsage_alloc_disk(bdev_stable_writes(zd->backing.bdev));
-	if (IS_ERR(disk))
-		return PTR_ERR(disk);
-	/* Without a major, the block layer chooses the device's number. */
-	disk->flags |= GENHD_FL_NO_PART;
-	disk->fops = &znsage_fops;
-	disk->private_data = zd;
-	snprintf(disk->disk_name, sizeof(disk->disk_name), "znsage%d",
-		 zd->index);
-	set_capacity(disk, (sector_t)zd->nr_slots * ZNSAGE_PAGE_SECTORS);
-	zd->disk = disk;
-	err = device_add_disk(NULL, disk, znsage_disk_groups);
-	if (err) {
-		put_disk(disk);
-		zd->disk = NULL;
-	}
-	return err;
+	return znsage_make_disk(zd, &zd->disk, "", zd->nr_slots, &znsage_fops,
+				znsage_disk_groups);
 }
 
 static int claim(struct gendisk *disk, bool *claimed)
@@ -144,14 +149,10 @@ static int claim(struct gendisk *disk, bool *claimed)
 	return err;
 }
 
-/**
- * znsage_disk_claim() - prevent the disk and its filler from being opened again
- * @zd: device
- *
- * The configfs directory's lock keeps a second detach out.
- *
- * Context: sleeps. Return: 0, or -EBUSY if one of them is open; then both can
- * still be opened.
+/*
+ * Prevent the disk and its filler from being opened again. The lock of the
+ * configfs directory keeps a second detach out. Returns 0, or -EBUSY if one of
+ * them is open; then both can still be opened. Sleeps.
  */
 int znsage_disk_claim(struct znsage_device *zd)
 {

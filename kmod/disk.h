@@ -6,6 +6,10 @@
 #include "policy.h"
 
 /* disk.c */
+int znsage_make_disk(struct znsage_device *zd, struct gendisk **disk,
+		     const char *suffix, u64 slots,
+		     const struct block_device_operations *fops,
+		     const struct attribute_group **groups);
 int znsage_disk_add(struct znsage_device *zd);
 int znsage_disk_claim(struct znsage_device *zd);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the engine tells the module of zones (zone_event, odd), how long GC takes
- * for a victim, and a look at what the device says of a zone.
+ * What the engine tells the module of zones, how long GC takes for a victim,
+ * and a look at what the device says of a zone.
  */
 #include "trace.h"
 #include "io.h"
@@ -69,13 +69,10 @@ void znsage_odd(void *host, u32 zone, enum zse_oddity odd, u32 at, u32 least)
 	}
 }
 
-/**
- * znsage_look() - compare what the device says of a zone with what was written
- * @zd:	  device
- * @zone: zone of the engine
- *
- * Context: sleeps for the device, but never for memory.
- * Return: true if the pages in the zone were found lost; the log has it.
+/*
+ * Compare what the device says of a zone with what was written. Returns true if
+ * the pages in the zone were found lost; the log has it. Sleeps for the device,
+ * but never for memory.
  */
 bool znsage_look(struct znsage_device *zd, u32 zone)
 {

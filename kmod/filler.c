@@ -1,30 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /dev/znsageN-filler, a swap area that holds nothing. It is there to be counted.
+ * /dev/znsageN-filler, a swap area that holds nothing. It is there to be
+ * counted.
  *
  * Swap-in leaves a page in the swap cache and its slot in use: while the page
  * stays as it is, reclaim can drop it without writing it. But once more than
  * half of the slots of all swap areas are in use (vm_swap_full()), the kernel
  * frees the slot of each page that it has read back, and writes the page again.
- * With a filler beside it, an area may be nearly full before half of all slots
- * are in use: with areas of A and F slots that point is (A + F) / 2 slots, so
- * F = 0.9 A puts it at 95 % of A. The last twentieth is for the kernel to free
- * such slots before A has none left.
+ * With areas of A and F slots that point is (A + F) / 2 slots: a filler with F
+ * = 0.9 A puts it at 95 % of A. The rest is for the kernel to free such slots
+ * before A is full.
  *
- * The filler must have the lowest priority. Then the kernel takes a slot of it
- * only if no other area has any, as if swap were full. It refuses the page, which
- * stays in memory, dirty. So nothing ever has to be read from it but the header
- * that mkswap wrote.
+ * The filler must have the lowest priority, so that the kernel takes a slot of
+ * it only if no other area has any. The filler refuses the page, which stays in
+ * memory, dirty. So only the header that mkswap wrote is ever read.
  *
- * A cgroup's own half (memory.swap.max, memory.swap.high) is not changed by it.
+ * It does not change a cgroup's own half (memory.swap.max, memory.swap.high).
  */
-#include <linux/bio.h>
-#include <linux/blkdev.h>
 #include <linux/highmem.h>
 
 #include "disk.h"
 
-/* As percent of the slots beside it. */
+/* Of the slots beside it. */
 #define FILLER_PERCENT	90
 
 /* Only the header is kept. */
@@ -43,7 +40,7 @@ static blk_status_t filler_write(struct znsage_device *zd, struct bio *bio)
 	return BLK_STS_OK;
 }
 
-/* All but the header is zeroes, for those who look what is on the disk. */
+/* All but the header reads as zeroes. */
 static void filler_read(struct znsage_device *zd, struct bio *bio)
 {
 	u64 pos = (u64)bio->bi_iter.bi_sector << SECTOR_SHIFT;
@@ -92,63 +89,24 @@ static const struct block_device_operations filler_fops = {
 	.submit_bio = filler_submit_bio,
 };
 
-static int filler_disk_add(struct znsage_device *zd)
-{
-	u64 nr = (u64)zd->nr_slots * FILLER_PERCENT / 100;
-	struct gendisk *disk = znsage_alloc_disk(false);
-	int err;
-
-	if (IS_ERR(disk))
-		return PTR_ERR(disk);
-	/* Without a major, the block layer chooses the device's number. */
-	disk->flags |= GENHD_FL_NO_PART;
-	disk->fops = &filler_fops;
-	disk->private_data = zd;
-	snprintf(disk->disk_name, sizeof(disk->disk_name), "znsage%d-filler",
-		 zd->index);
-	set_capacity(disk, nr * ZNSAGE_PAGE_SECTORS);
-	zd->filler = disk;
-	err = add_disk(disk);
-	if (err) {
-		put_disk(disk);
-		zd->filler = NULL;
-	}
-	return err;
-}
-
-/**
- * znsage_filler_add() - add the filler of a device
- * @zd: device, whose nr_slots are known
- *
- * Context: sleeps. Return: 0 or an errno; then there is no filler.
- */
+/* Sleeps. Returns 0 or an errno; znsage_filler_remove() works in any case. */
 int znsage_filler_add(struct znsage_device *zd)
 {
-	int err;
-
 	zd->filler_header = alloc_page(GFP_KERNEL | __GFP_ZERO);
 	if (!zd->filler_header)
 		return -ENOMEM;
-	err = filler_disk_add(zd);
-	if (err) {
-		__free_page(zd->filler_header);
-		zd->filler_header = NULL;
-	}
-	return err;
+	return znsage_make_disk(zd, &zd->filler, "-filler",
+				(u64)zd->nr_slots * FILLER_PERCENT / 100,
+				&filler_fops, NULL);
 }
 
-/**
- * znsage_filler_remove() - remove the filler, if there is one
- * @zd: device; its filler is claimed, or nobody has seen it yet
- *
- * Context: sleeps.
- */
+/* Remove the filler, if there is one. Nobody has it open, or can. Sleeps. */
 void znsage_filler_remove(struct znsage_device *zd)
 {
-	if (!zd->filler)
-		return;
-	del_gendisk(zd->filler);
-	put_disk(zd->filler);
-	__free_page(zd->filler_header);
-	zd->filler = NULL;
+	if (zd->filler) {
+		del_gendisk(zd->filler);
+		put_disk(zd->filler);
+	}
+	if (zd->filler_header)
+		__free_page(zd->filler_header);
 }

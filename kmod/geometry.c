@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Which zones of the backing device the engine gets, and how it writes them.
- *
  * Zones that the requested size does not need are left alone, since every block
  * costs memory for the maps.
  */
-#include <linux/blkdev.h>
 #include <linux/sizes.h>
-#include <linux/vmalloc.h>
 
 #include "backend.h"
 
@@ -18,17 +15,16 @@
 #define DEFAULT_CHUNK		SZ_256K
 /*
  * Chunks for swap-out, enough that it rarely waits for one. With 40 pages each,
- * 10 MiB are in flight; on a ZN540, at 1.2 GB/s, reads queue behind them for
- * 9 ms.
+ * 10 MiB are in flight; on a ZN540, at 1.2 GB/s, reads queue behind them for 9
+ * ms.
  */
 #define NR_CHUNKS		64
-/* Most blocks of a page that is packed, 64 bytes each. */
+/* Most blocks of a page, 64 bytes each. */
 #define MOST_BLOCKS		64
 
 /*
- * Longest append, in blocks, that the block layer does not split now;
- * znsage_append_limit() watches it. To a virtual zone appends are writes, which
- * can be split.
+ * Longest append, in pages, that the block layer does not split now;
+ * znsage_append_limit() watches it. Writes to a virtual zone may be split.
  */
 static u32 append_limit(struct block_device *bdev)
 {
@@ -54,7 +50,7 @@ static u32 preferred_chunk(struct block_device *bdev, u32 unit_bytes)
 
 /*
  * May a full chunk grow to the longest append while the device is busy? Not if
- * its size is set. Nor on a device without a request queue: the disk of several
+ * its size is set, nor on a device without a request queue: the disk of several
  * NVMe paths reports a longer append than the paths take. Nor with encryption,
  * since pages for ciphertext are set aside for each chunk.
  */
@@ -66,42 +62,30 @@ static bool chunks_grow(struct block_device *bdev,
 }
 
 /*
- * How many pages of a chunk an append of @limit pages takes for sure, if none
- * shrinks. What GC reads at once reaches beyond its chunk by two pages, and the
- * append may end a zone with another one, and is padded to @unit pages.
+ * Pages of a chunk that an append of @limit pages has room for if none shrinks.
+ * What GC reads at once reaches beyond its chunk by two pages, and the append
+ * may end a zone with another one, and is padded to @unit pages.
  */
 static u32 packed_limit(u32 limit, u32 unit, u32 pack)
 {
 	u32 more = 2 + unit, most;
 
-	limit = min(limit, (u32)BIO_MAX_VECS);
+	limit = min_t(u32, limit, BIO_MAX_VECS);
 	most = limit > more ? (limit - more) * pack / (pack + 1) : 0;
 	return most - most % unit;
 }
 
 /*
- * Blocks of a page: small ones, but their numbers have 32 bits. With 64, a
- * device may have 256 GiB, with 16, 1 TiB.
+ * From here on, blocks are parts of pages: small ones, but their numbers have
+ * 32 bits. With 64 in a page, a device may have 256 GiB, with 16, 1 TiB.
  */
-static u32 blocks_of_a_page(const struct znsage_geometry *geo)
+static void pack_pages(struct zse_config *cfg)
 {
-	u64 pages = (u64)geo->cfg.nr_zones * geo->cfg.zone_blocks;
-	u32 pack = MOST_BLOCKS;
+	u64 pages = (u64)cfg->nr_zones * cfg->zone_blocks;
 
-	while (pack > ZSE_LEAST_PART && pages * pack > ZSE_MAX_BLOCKS)
-		pack /= 2;
-	return pack;
-}
-
-/* From here on, blocks are parts of pages. */
-static void pack_pages(const struct znsage_settings *set,
-		       struct znsage_geometry *geo)
-{
-	struct zse_config *cfg = &geo->cfg;
-
-	if (set->compress == ZNSAGE_COMPRESS_OFF)
-		return;
-	cfg->pack = blocks_of_a_page(geo);
+	cfg->pack = MOST_BLOCKS;
+	while (cfg->pack > ZSE_LEAST_PART && pages * cfg->pack > ZSE_MAX_BLOCKS)
+		cfg->pack /= 2;
 	cfg->zone_blocks *= cfg->pack;
 	cfg->write_unit *= cfg->pack;
 }
@@ -153,9 +137,7 @@ static u64 slots_of(const struct znsage_geometry *geo, u32 nr_zones,
 	return min_t(u64, slots, zse_max_slots(&cfg));
 }
 
-/*
- * The fewest zones that hold @slots, or 0. More zones never hold fewer slots.
- */
+/* The fewest zones that hold @slots, or 0. More zones never hold fewer. */
 static u32 zones_for(const struct znsage_geometry *geo, u64 slots,
 		     u32 over_provisioning)
 {
@@ -200,15 +182,11 @@ static int choose_size(const char *name, const struct znsage_settings *set,
 			   cfg->nr_zones, zse_max_streams(cfg), cfg->reserve);
 		return -ENOSPC;
 	}
-	if (!slots) {
-		cfg->nr_slots = most;
+	cfg->nr_slots = slots ? slots : most;
+	/* If pages shrink less than that, zse_chunk_fits() refuses some. */
+	if (!slots || (cfg->pack && slots > most &&
+		       slots <= most * ZSE_LEAST_PART))
 		return 0;
-	}
-	/* Pages that shrink need less room; zse_chunk_fits() refuses the rest. */
-	if (cfg->pack && slots > most && slots <= most * ZSE_LEAST_PART) {
-		cfg->nr_slots = slots;
-		return 0;
-	}
 	nr = zones_for(geo, slots, set->over_provisioning);
 	if (!nr) {
 		znsage_err(name, "size %llu is too large: with %u %% over-provisioning the device holds %llu",
@@ -218,7 +196,6 @@ static int choose_size(const char *name, const struct znsage_settings *set,
 	}
 	geo->nr_unused += cfg->nr_zones - nr;
 	cfg->nr_zones = nr;
-	cfg->nr_slots = slots;
 	return 0;
 }
 
@@ -255,7 +232,7 @@ static bool one_zone_at_a_time(const struct znsage_geometry *geo,
  * @policy: the policy to start with
  * @geo:  filled in; the caller calls znsage_geometry_free() even after an error
  *
- * Writes nothing. Return: 0, or an errno with a message.
+ * Context: sleeps; writes nothing. Return: 0, or an errno with a message.
  */
 int znsage_geometry_read(const char *name, struct block_device *bdev,
 			 const struct znsage_settings *set,
@@ -287,10 +264,10 @@ int znsage_geometry_read(const char *name, struct block_device *bdev,
 		cfg->max_active = 1;
 	if (!err)
 		err = choose_chunk(name, bdev, set, geo);
-	if (!err) {
-		pack_pages(set, geo);
+	if (!err && set->compress != ZNSAGE_COMPRESS_OFF)
+		pack_pages(cfg);
+	if (!err)
 		err = choose_size(name, set, geo);
-	}
 	if (!err)
 		err = geo->backend->check(name, bdev, set, geo);
 	if (err)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * No hibernation while a device is on: it would lose swapped memory. The image
- * has the maps of one moment, but GC goes on until power-off and resets zones that
- * these maps point to, and an attach before the image is read back resets all of
- * them. Attach is refused from the PREPARE notification until hibernation is
- * over, which takes long if user space writes the image. Suspend loses nothing.
+ * has the maps of one moment, but GC goes on until power-off and resets zones
+ * that these maps point to, and an attach before the image is read back resets
+ * all of them. Attach is refused from the PREPARE notification until
+ * hibernation is over, which takes long if user space writes the image. Suspend
+ * loses nothing.
  */
-#include <linux/mutex.h>
 #include <linux/notifier.h>
 #include <linux/suspend.h>
 

@@ -34,7 +34,7 @@ void znsage_charge_end(struct znsage_device *zd);
 
 /* packed.c */
 u32 znsage_packed_pages(const struct znsage_chunk *zc);
-blk_status_t znsage_pack(struct znsage_chunk *zc);
+int znsage_pack(struct znsage_chunk *zc);
 void znsage_packed_scan(struct znsage_chunk *zc);
 
 /* read.c */

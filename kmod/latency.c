@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Latency histograms, one for each CPU and each thing that is timed. Counting
+ * Latency histograms, one for each CPU and each thing that is timed. An event
  * costs a division by a constant and two additions to per-CPU memory, in any
- * context. Readers sum over the CPUs.
+ * context.
  */
 #include <linux/log2.h>
-#include <linux/math64.h>
 #include <linux/seq_file.h>
 #include <linux/time64.h>
 
@@ -68,7 +67,7 @@ static void show_sum(struct seq_file *m, const struct znsage_device *zd,
 }
 
 /* A line for each bucket, with its count of each thing, and one of totals. */
-int znsage_latency_show(struct seq_file *m)
+int znsage_latency_show(struct seq_file *m, void *v)
 {
 	const struct znsage_device *zd = m->private;
 	u32 i, what;

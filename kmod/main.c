@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Load and unload. Users make devices through configfs (config.c). Each directory
- * there pins the module, so no device is on when the module is unloaded.
+ * Load and unload. Users make devices through configfs (config.c). Each
+ * directory there pins the module, so no device is on when the module is
+ * unloaded.
  */
 #include <linux/module.h>
 

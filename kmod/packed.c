@@ -9,7 +9,6 @@
  * GC: the worker reads a stretch of the victim into the chunk's input, lets the
  * engine find the live records in it, and copies these to the chunk's buffer.
  */
-#include <linux/blkdev.h>
 #include <linux/highmem.h>
 #include <linux/ratelimit.h>
 
@@ -53,10 +52,10 @@ static struct ratelimit_state full_said =
  * @zc: chunk of swap-out, taken from its stream and not started yet
  *
  * Context: process; may sleep, but not for memory or I/O.
- * Return: BLK_STS_OK, BLK_STS_NOSPC if the device has no room for them, or
- * BLK_STS_IOERR if they cannot be encrypted.
+ * Return: 0; -ENOSPC, with a message, if the device has no room for them; or
+ * another errno if they cannot be encrypted.
  */
-blk_status_t znsage_pack(struct znsage_chunk *zc)
+int znsage_pack(struct znsage_chunk *zc)
 {
 	struct znsage_device *zd = zc->zd;
 	struct zse_chunk *c = zc->core;
@@ -71,19 +70,16 @@ blk_status_t znsage_pack(struct znsage_chunk *zc)
 				      &blocks) ?: err;
 		zse_chunk_pack(zd->engine, c, i, blocks);
 	}
-	if (err) {
-		pr_err_ratelimited("znsage: %s: swap-out of %u pages failed: cannot encrypt them (%d)\n",
-				   zd->name, c->nr, err);
-		return BLK_STS_IOERR;
-	}
+	if (err)
+		return err;
 	buffer_filled(zc);
 	if (zse_chunk_fits(zd->engine, c))
-		return BLK_STS_OK;
+		return 0;
 	WRITE_ONCE(zd->full_since, ktime_get_ns());
 	if (__ratelimit(&full_said))
 		pr_warn("znsage: %s: swap-out of %u pages refused: device full; pages compress less than size= assumes\n",
 			zd->name, c->nr);
-	return BLK_STS_NOSPC;
+	return -ENOSPC;
 }
 
 static u32 input_slot(void *host, u32 at)

@@ -9,18 +9,13 @@
  */
 #include <linux/delay.h>
 #include <linux/module.h>
-#include <linux/mutex.h>
-#include <linux/rcupdate.h>
 
 #include "policy.h"
 
-/*
- * Held to change the policy of any device, and while a loaded policy ends, which
- * changes that of all its devices.
- */
+/* Held to change the policy of a device, and while a loaded policy ends. */
 DEFINE_MUTEX(znsage_policy_lock);
 
-/* Policies that can be chosen or are dead. The lock comes after the one above. */
+/* Policies that can be chosen or are dead. Taken under the lock above. */
 static LIST_HEAD(loaded_policies);
 static DEFINE_MUTEX(loaded_lock);
 
@@ -44,7 +39,7 @@ static struct znsage_loaded *find(const char *name)
 }
 
 /*
- * Find a policy by name, or return NULL. It is kept in memory until
+ * Find a policy by name, or return NULL. It stays in memory until
  * znsage_policy_put(), but may be dead by then. Context: sleeps.
  */
 const struct znsage_policy *znsage_policy_get(const char *name)
@@ -88,7 +83,7 @@ ssize_t znsage_policy_names(char *buf)
 	return len;
 }
 
-/* Some policies only need the CPU; skip the other look-ups for them. */
+/* Some policies look only at the CPU, so the owner is not looked up. */
 static bool looks_at_pages(const struct znsage_policy *policy)
 {
 	return policy != zse_builtin_policy("single") &&
@@ -105,7 +100,7 @@ static int change(struct znsage_device *zd, const struct znsage_policy *policy)
 	struct znsage_loaded *to = to_loaded(policy);
 	const struct znsage_policy *old = zd->policy;
 
-	/* It was found by name, and has gone since. */
+	/* It has ended since it was found by name. */
 	if (to && to->dead)
 		return -ENOENT;
 	if (!zse_prepare(zd->engine, policy))
@@ -134,7 +129,7 @@ static int change(struct znsage_device *zd, const struct znsage_policy *policy)
 	return 0;
 }
 
-/* change(), with a message if it fails. */
+/* change(), with a message if it fails. Under znsage_policy_lock. */
 static int start(struct znsage_device *zd, const struct znsage_policy *policy)
 {
 	int err = change(zd, policy);
@@ -159,15 +154,11 @@ int znsage_policy_start(struct znsage_device *zd,
 	return err;
 }
 
-/**
- * znsage_policy_end() - drop the policy of a device that ends
- * @zd: device that no write reaches and whose policy nobody can set; may be
- *	half built
- *
- * The worker goes on with a built-in policy that needs no memory. Once this
- * returns, no other policy knows the device, so none kicks it.
- *
- * Context: sleeps.
+/*
+ * Drop the policy of a device, perhaps half built, that no write reaches and
+ * whose policy nobody can set. The worker goes on with a built-in policy that
+ * needs no memory. Once this returns, no other policy knows the device, so none
+ * kicks it. Context: sleeps.
  */
 void znsage_policy_end(struct znsage_device *zd)
 {
@@ -179,7 +170,7 @@ void znsage_policy_end(struct znsage_device *zd)
 
 /*
  * Change the policy of a running device. Returns 0, -EINVAL if there is no such
- * policy, or an errno if it cannot be started. On failure the old one stays.
+ * policy, or another errno if it cannot be started; then the old one stays.
  */
 int znsage_policy_switch(struct znsage_device *zd, const char *name)
 {
@@ -201,29 +192,17 @@ int znsage_policy_switch(struct znsage_device *zd, const char *name)
 	return err;
 }
 
-/* ---- policies that come and go ---- */
-
 #ifdef ZNSAGE_DEBUG
 static bool hold_end;
 module_param(hold_end, bool, 0600);
 MODULE_PARM_DESC(hold_end, "a loaded policy that ends waits while this is set");
-
-static void test_hold(void)
-{
-	while (READ_ONCE(hold_end))
-		msleep(20);
-}
 #else
-static void test_hold(void)
-{
-}
+static const bool hold_end;
 #endif
 
-/**
- * znsage_policy_add() - make a policy known under its name
- * @p: policy; the caller has its first reference
- *
- * Context: sleeps. Return: 0, or -EEXIST if the name is taken.
+/*
+ * Make a policy known under its name; the caller has its first reference.
+ * Returns 0, or -EEXIST if the name is taken. Context: sleeps.
  */
 int znsage_policy_add(struct znsage_loaded *p)
 {
@@ -241,8 +220,8 @@ int znsage_policy_add(struct znsage_loaded *p)
 }
 
 /*
- * Give all devices that use @p the default policy. That cannot fail, since the
- * start of @p allocated what the default needs. Under znsage_policy_lock.
+ * Give all devices that use @p the default policy. That cannot fail: the start
+ * of @p allocated what the default needs. Under znsage_policy_lock.
  */
 static void end(struct znsage_loaded *p, const char *why)
 {
@@ -254,7 +233,8 @@ static void end(struct znsage_loaded *p, const char *why)
 	p->dead = true;
 	mutex_unlock(&loaded_lock);
 	list_for_each_entry_safe(zd, next, &p->users, policy_user) {
-		test_hold();
+		while (READ_ONCE(hold_end))
+			msleep(20);
 		change(zd, zse_builtin_policy(ZNSAGE_DEFAULT_POLICY));
 		znsage_kick(zd);
 		snprintf(zd->ejected, sizeof(zd->ejected), "%s: %s",
@@ -262,7 +242,7 @@ static void end(struct znsage_loaded *p, const char *why)
 	}
 }
 
-/* Let no device use @p any more; @why is for policy_ejected. Context: sleeps. */
+/* Let no device use @p, and say @why in policy_ejected. Context: sleeps. */
 void znsage_policy_eject(struct znsage_loaded *p, const char *why)
 {
 	mutex_lock(&znsage_policy_lock);
@@ -270,12 +250,9 @@ void znsage_policy_eject(struct znsage_loaded *p, const char *why)
 	mutex_unlock(&znsage_policy_lock);
 }
 
-/**
- * znsage_policy_remove() - forget a policy
- * @key: of it
- *
- * Context: sleeps.
- * Return: the policy, none of whose functions runs any more; or NULL.
+/*
+ * Forget the policy with @key and return it, or NULL. None of its functions is
+ * running any more. Context: sleeps.
  */
 struct znsage_loaded *znsage_policy_remove(const void *key)
 {

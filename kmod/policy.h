@@ -5,12 +5,12 @@
 
 #include "io.h"
 
-/* A policy that comes and goes; see policy.c. */
+/* A policy that comes and goes. */
 struct znsage_loaded {
 	struct znsage_policy policy;
 	const void *key;		/* for znsage_policy_remove() */
 	refcount_t refs;
-	struct list_head link;		/* on loaded_policies; under loaded_lock */
+	struct list_head link;		/* under loaded_lock */
 	struct list_head users;		/* devices; under znsage_policy_lock */
 	bool dead;			/* ejected or gone; under both locks */
 	void (*free)(struct znsage_loaded *p);
@@ -41,7 +41,7 @@ const char *znsage_bpf_missing(void);
 
 #ifndef NO_BPF
 
-/* What a program fills in; the members mean the same as in znsage_policy. */
+/* What a program fills in; the members are those of znsage_policy. */
 struct znsage_bpf_policy {
 	u32 (*place)(struct zse_engine *dev, const struct znsage_page *page);
 	u32 (*survivor)(struct zse_engine *dev, const struct znsage_zone *zone);
@@ -51,18 +51,17 @@ struct znsage_bpf_policy {
 	u32 isolates;
 };
 
-/* On one CPU. */
 struct budget {
-	u64 at;				/* when it was last looked at */
+	u64 at;				/* ns: when it was last charged */
 	u64 debt;			/* ns that calls took beyond it */
 };
 
-/* One that is attached. */
+/* A policy in BPF that is attached. */
 struct bpf_policy {
 	struct znsage_loaded loaded;
 	const struct znsage_bpf_policy *ops;	/* valid while attached */
 	struct budget __percpu *budget;
-	atomic64_t forgotten;		/* when no wrong answer will be left */
+	atomic64_t forgotten;		/* ns: when all wrong answers will be */
 	atomic_t ejected;
 	char why[80];			/* under @ejected */
 	struct work_struct eject;

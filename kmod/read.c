@@ -1,27 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Swap-in. A clone of the bio, sent to the backing device, reads each run of
- * slots whose blocks are consecutive. The engine counts the readers of a zone, so
- * the zone is not reset while reads are in flight.
+ * slots whose blocks are consecutive. The engine counts the readers of a zone,
+ * so the zone is not reset while reads are in flight.
  *
- * A slot that is being written has no block yet. The kernel does not read such
- * a slot, since it has the page, but other users of the disk may: they get a copy
- * of the page in the chunk.
+ * A slot that is being written has no block yet. The kernel has its page and
+ * does not read it, but other users of the disk may: they get a copy of the
+ * page in the chunk.
  *
  * The block layer merges neighbouring reads, such as those of read-ahead, and a
  * bad block fails the whole request. So a read that failed is repeated once,
  * unmerged.
  *
- * A work item decrypts pages in place before their bio ends. A compressed page is
- * a record in one page of the device, or in two. They are read into two pages of
- * a pool, and the work item decompresses the record into the bio's page. A task
- * inside submit_bio() must not wait for the pool: the bios that would give its
- * pages back may still be on its current->bio_list. It leaves the bio to another
- * work item, which may wait.
+ * A work item decrypts pages in place. A compressed page is a record in one
+ * page of the device, or in two; these are read into two pages of a pool, and
+ * the work item decompresses the record into the bio's page. A task inside
+ * submit_bio() must not wait for the pool: the bios that would give its pages
+ * back may still be on its current->bio_list. It leaves the bio to another work
+ * item, which may.
  */
-#include <linux/blkdev.h>
 #include <linux/highmem.h>
-#include <linux/mempool.h>
 #include <trace/events/block.h>
 
 #include "trace.h"
@@ -35,9 +33,9 @@
 /* A read of the device: a run of blocks, or a record. */
 struct swap_in {
 	struct znsage_device *zd;	/* with a ref */
-	struct bio *bio;		/* a reference of it ends with the read */
+	struct bio *bio;		/* the read holds a reference of it */
 	struct bvec_iter iter;		/* the pages and slots in @bio */
-	u32 block;			/* the first; this is a reader of its zone */
+	u32 block;			/* the first; its zone has a reader */
 	u32 nr;				/* pages */
 	u32 len;			/* blocks of the record */
 	struct page *record;		/* what it is read into, or NULL */
@@ -181,9 +179,7 @@ struct run {
 	struct bvec_iter iter;
 };
 
-/*
- * Remember the frames that a run is read into, if it is the kernel's swap-in.
- */
+/* Remember the frames that the kernel's swap-in reads a run into. */
 static void note_pages(struct znsage_device *zd, struct bio *bio,
 		       const struct run *run)
 {
@@ -235,8 +231,8 @@ static struct swap_in *swap_in_alloc(struct znsage_device *zd, struct bio *bio,
 }
 
 /*
- * Read a run; takes over one of the bio's references. Every read is timed, since
- * people look for the rare slow ones. Where the clock is slow (no TSC),
+ * Read a run; takes over one of the bio's references. Every read is timed,
+ * since people look for the rare slow ones. Where the clock is slow (no TSC),
  * time_reads turns this off.
  */
 static void swap_in_begin(struct swap_in *in, struct znsage_device *zd,
@@ -258,41 +254,28 @@ static void swap_in_begin(struct swap_in *in, struct znsage_device *zd,
 }
 
 /*
- * Fill the page of @bio at @iter with @word. It may span several segments, each
- * of whole sectors.
+ * Copy @page to @bio at @iter, where it may be in pieces of whole sectors; or
+ * fill it with @word if @page is NULL.
  */
-static void fill_page_at(struct bio *bio, struct bvec_iter iter, u64 word)
+static void put_page_at(struct bio *bio, struct bvec_iter iter,
+			struct page *page, u64 word)
 {
-	u32 left = PAGE_SIZE;
-
-	while (left) {
-		struct bio_vec bv = bio_iter_iovec(bio, iter);
-		u32 len = min(bv.bv_len, left);
-		void *to = bvec_kmap_local(&bv);
-
-		memset64(to, word, len / sizeof(word));
-		kunmap_local(to);
-		bio_advance_iter_single(bio, &iter, len);
-		left -= len;
-	}
-}
-
-/* Copy @page to @bio from @iter on; it may be in pieces there. */
-static void copy_page_to(struct bio *bio, struct bvec_iter iter,
-			 struct page *page)
-{
-	const char *from = kmap_local_page(page);
 	u32 done = 0;
 
 	while (done < PAGE_SIZE) {
 		struct bio_vec bv = bio_iter_iovec(bio, iter);
+		u32 len = min_t(u32, bv.bv_len, PAGE_SIZE - done);
+		void *to = bvec_kmap_local(&bv);
 
-		bv.bv_len = min_t(u32, bv.bv_len, PAGE_SIZE - done);
-		memcpy_to_bvec(&bv, from + done);
-		done += bv.bv_len;
-		bio_advance_iter_single(bio, &iter, bv.bv_len);
+		if (page)
+			memcpy_from_page(to, page, done, len);
+		else
+			memset64(to, word, len / sizeof(word));
+		kunmap_local(to);
+		flush_dcache_page(bv.bv_page);
+		done += len;
+		bio_advance_iter_single(bio, &iter, len);
 	}
-	kunmap_local(from);
 }
 
 /*
@@ -320,7 +303,7 @@ static bool copy_written(struct znsage_device *zd, struct bio *bio,
 	spin_lock_irqsave(&zc->lock, flags);
 	same = zse_write_of(zd->engine, slot, &now) == c && now == page;
 	if (same)
-		copy_page_to(bio, run->iter, zc->pages[page]);
+		put_page_at(bio, run->iter, zc->pages[page], 0);
 	spin_unlock_irqrestore(&zc->lock, flags);
 	return same;
 }
@@ -352,8 +335,8 @@ static bool read_blocks(struct znsage_device *zd, struct bio *bio,
 }
 
 /*
- * Read a page that is not on the device, or lost. Returns false if it is to be
- * looked up again.
+ * Read a page that is not on the device, or lost. Returns false if its slot
+ * must be looked up again.
  */
 static bool read_page(struct znsage_device *zd, struct bio *bio,
 		      const struct run *run, enum zse_read what)
@@ -361,7 +344,7 @@ static bool read_page(struct znsage_device *zd, struct bio *bio,
 	if (what == ZSE_READ_BUSY && !copy_written(zd, bio, run))
 		return false;
 	if (what == ZSE_READ_FILLED)
-		fill_page_at(bio, run->iter, run->blocks.word);
+		put_page_at(bio, run->iter, NULL, run->blocks.word);
 	if (what == ZSE_READ_LOST)
 		bio->bi_status = BLK_STS_IOERR;
 	znsage_io_now(bio);
@@ -380,7 +363,7 @@ static void read_on(struct znsage_device *zd, struct bio *bio, bool wait)
 		enum zse_read what;
 
 		if (!slot) {
-			copy_page_to(bio, run.iter, zd->header);
+			put_page_at(bio, run.iter, zd->header, 0);
 			znsage_io_now(bio);
 			bio_advance_iter(bio, &run.iter, PAGE_SIZE);
 			continue;
@@ -402,13 +385,9 @@ out:
 		znsage_kick(zd);
 }
 
-/**
- * znsage_read() - start a swap-in bio
- * @zd:	 device
- * @bio: whole slots; keeps a reference of its own until all runs are submitted
- *
- * Context: process; may sleep for a clone. Clones in flight come back without
- * the caller's help.
+/*
+ * Start a swap-in bio of whole slots. Context: process; may sleep for a clone.
+ * Clones in flight come back without the caller's help.
  */
 void znsage_read(struct znsage_device *zd, struct bio *bio)
 {

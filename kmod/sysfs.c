@@ -3,13 +3,8 @@
  * /sys/block/znsageN/znsage/: statistics and settings of a running device, one
  * value in each file. engine/stats.h lists the statistics.
  */
-#include <linux/blk-mq.h>
-#include <linux/device.h>
 #include <linux/lockdep.h>
-#include <linux/mm.h>
-#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
-#include <linux/sysfs.h>
 
 #include "disk.h"
 
@@ -54,7 +49,7 @@ ZSE_GAUGES(STAT_ATTR)
 		return sysfs_emit(buf, _format "\n", _value);		\
 	}
 
-/* Values chosen at attach. */
+/* What cannot be set. */
 #define VALUE_ATTR(_name, _format, _value)				\
 	VALUE_SHOW(_name, _format, _value)				\
 	static DEVICE_ATTR_RO(_name)
@@ -65,20 +60,19 @@ VALUE_ATTR(size_bytes, "%llu", (u64)zd->nr_slots * PAGE_SIZE);
 VALUE_ATTR(certain_bytes, "%llu", (u64)zse_certain(zd->engine) * PAGE_SIZE);
 VALUE_ATTR(chunk_bytes, "%lu", zd->batch_blocks * PAGE_SIZE);
 VALUE_ATTR(write_unit_bytes, "%lu", zd->write_unit * PAGE_SIZE);
-VALUE_ATTR(zone_bytes, "%llu",
-	   (u64)zse_get_config(zd->engine)->zone_blocks / zd->page_blocks * PAGE_SIZE);
+VALUE_ATTR(zone_bytes, "%llu", (u64)zse_get_config(zd->engine)->zone_blocks /
+	   zd->page_blocks * PAGE_SIZE);
 VALUE_ATTR(zones_unused, "%u", zd->nr_unused);
 VALUE_ATTR(discard, "%d", zd->discard);
 VALUE_ATTR(encrypt, "%s",
 	   znsage_encrypt_names[zd->crypt ? ZNSAGE_ENCRYPT_AES_XTS :
 				ZNSAGE_ENCRYPT_OFF]);
 
-/* A value of now. */
 VALUE_ATTR(room_bytes, "%llu", (u64)zse_room(zd->engine) * PAGE_SIZE);
 
 /*
- * Settings: @_set parses @buf and returns 0 or an errno. The worker runs
- * afterwards, since GC may have to.
+ * Settings: @_set parses @buf and returns 0 or an errno. Then the worker runs,
+ * since there may be GC to do.
  */
 #define SETTING_ATTR(_name, _format, _value, _set)			\
 	VALUE_SHOW(_name, _format, _value)				\
@@ -127,15 +121,7 @@ static int set_compress(struct znsage_device *zd, const char *buf)
 	return how < 0 ? how : znsage_compress_set(zd, how);
 }
 
-static u32 watermark(struct znsage_device *zd, bool is_low)
-{
-	u32 low, high;
-
-	zse_get_watermarks(zd->engine, &low, &high);
-	return is_low ? low : high;
-}
-
-/* Both change at once, as with a change of the policy, whose lock it is. */
+/* The lock is that of a change of the policy, which sets both. */
 static int set_watermark(struct znsage_device *zd, const char *buf, bool is_low)
 {
 	u32 value, low, high;
@@ -150,6 +136,14 @@ static int set_watermark(struct znsage_device *zd, const char *buf, bool is_low)
 		err = -EINVAL;
 	mutex_unlock(&znsage_policy_lock);
 	return err;
+}
+
+static u32 watermark(struct znsage_device *zd, bool is_low)
+{
+	u32 low, high;
+
+	zse_get_watermarks(zd->engine, &low, &high);
+	return is_low ? low : high;
 }
 
 static int set_pace(struct znsage_device *zd, const char *buf)
@@ -173,17 +167,22 @@ SETTING_ATTR(pace, "%u", zse_get_pace(zd->engine), set_pace(zd, buf));
 SETTING_ATTR(time_reads, "%d", zd->time_reads,
 	     kstrtobool(buf, &zd->time_reads));
 
-static ssize_t policy_show(struct device *dev, struct device_attribute *attr,
-			   char *buf)
-{
-	struct znsage_device *zd = dev_to_zd(dev);
-	ssize_t len;
+/* @_value may change under znsage_policy_lock. */
+#define LOCKED_SHOW(_name, _value)					\
+	static ssize_t _name##_show(struct device *dev,			\
+				    struct device_attribute *attr,	\
+				    char *buf)				\
+	{								\
+		struct znsage_device *zd = dev_to_zd(dev);		\
+		ssize_t len;						\
+									\
+		mutex_lock(&znsage_policy_lock);			\
+		len = sysfs_emit(buf, "%s\n", _value);			\
+		mutex_unlock(&znsage_policy_lock);			\
+		return len;						\
+	}
 
-	mutex_lock(&znsage_policy_lock);
-	len = sysfs_emit(buf, "%s\n", zd->policy->name);
-	mutex_unlock(&znsage_policy_lock);
-	return len;
-}
+LOCKED_SHOW(policy, zd->policy->name)
 
 static ssize_t policy_store(struct device *dev, struct device_attribute *attr,
 			    const char *buf, size_t len)
@@ -198,21 +197,11 @@ static ssize_t policy_store(struct device *dev, struct device_attribute *attr,
 }
 static DEVICE_ATTR_RW(policy);
 
-/* Why the last policy in BPF ended without being asked; empty if none did. */
-static ssize_t policy_ejected_show(struct device *dev,
-				   struct device_attribute *attr, char *buf)
-{
-	struct znsage_device *zd = dev_to_zd(dev);
-	ssize_t len;
-
-	mutex_lock(&znsage_policy_lock);
-	len = sysfs_emit(buf, "%s\n", zd->ejected);
-	mutex_unlock(&znsage_policy_lock);
-	return len;
-}
+/* Why the last BPF policy was ejected, or empty. */
+LOCKED_SHOW(policy_ejected, zd->ejected)
 static DEVICE_ATTR_RO(policy_ejected);
 
-/* Memory of a check, at most. */
+/* Most memory of a check. */
 #define CHECK_BYTES	(32 << 20)
 
 static void report_violation(void *arg, const char *what, u32 where, u64 is,
@@ -244,7 +233,7 @@ static void look_at_zones(struct znsage_device *zd)
 	}
 }
 
-/* A bit for each block, or the maps are walked several times. */
+/* A bit for each block; with less, the maps are walked several times. */
 static u32 check_words(const struct znsage_device *zd)
 {
 	const struct zse_config *cfg = zse_get_config(zd->engine);
@@ -266,10 +255,7 @@ static void reclaim_may_wait(struct lockdep_map *frozen)
 	fs_reclaim_release(GFP_KERNEL);
 }
 
-/*
- * Walk all maps, with the queue frozen. Slots may still be freed meanwhile,
- * which the checker allows for.
- */
+/* Walk all maps, with the queue frozen. The checker allows for freed slots. */
 static void run_check(struct znsage_device *zd)
 {
 	u32 words = check_words(zd), *bits;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Tracepoints: what the kernel asks of the disk, in slots, and what the device
- * does for it. `znsage bench --trace` and trace/ read them. Names and fields
- * are an interface, described in docs/monitor.md. Zones have their numbers
- * on the backing device, as in the kernel's log.
+ * does for it. Names and fields are an interface, described in docs/monitor.md.
+ * Zones have their numbers on the backing device, as in the kernel's log.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM znsage
@@ -14,12 +13,9 @@
 #include <linux/tracepoint.h>
 
 DECLARE_EVENT_CLASS(znsage_slots,
-	TP_PROTO(int disk, u32 slot, u32 nr),
-	TP_ARGS(disk, slot, nr),
+	TP_PROTO(int disk, u32 slot, u32 nr), TP_ARGS(disk, slot, nr),
 	TP_STRUCT__entry(
-		__field(int, disk)
-		__field(u32, slot)
-		__field(u32, nr)
+		__field(int, disk) __field(u32, slot) __field(u32, nr)
 	),
 	TP_fast_assign(
 		__entry->disk = disk;
@@ -47,11 +43,8 @@ TRACE_EVENT(znsage_swap_in_end,
 	TP_PROTO(int disk, u32 slot, u32 nr, int error, u64 us),
 	TP_ARGS(disk, slot, nr, error, us),
 	TP_STRUCT__entry(
-		__field(int, disk)
-		__field(u32, slot)
-		__field(u32, nr)
-		__field(int, error)
-		__field(u64, us)
+		__field(int, disk) __field(u32, slot) __field(u32, nr)
+		__field(int, error) __field(u64, us)
 	),
 	TP_fast_assign(
 		__entry->disk = disk;
@@ -66,12 +59,9 @@ TRACE_EVENT(znsage_swap_in_end,
 
 /* A task that swaps out begins to wait for a chunk, or has waited ns. */
 TRACE_EVENT(znsage_wait,
-	TP_PROTO(int disk, bool begin, u64 ns),
-	TP_ARGS(disk, begin, ns),
+	TP_PROTO(int disk, bool begin, u64 ns), TP_ARGS(disk, begin, ns),
 	TP_STRUCT__entry(
-		__field(int, disk)
-		__field(bool, begin)
-		__field(u64, ns)
+		__field(int, disk) __field(bool, begin) __field(u64, ns)
 	),
 	TP_fast_assign(
 		__entry->disk = disk;
@@ -87,12 +77,8 @@ TRACE_EVENT(znsage_chunk_submit,
 	TP_PROTO(int disk, u32 chunk, bool gc, u32 zone, u32 nr, u32 padding),
 	TP_ARGS(disk, chunk, gc, zone, nr, padding),
 	TP_STRUCT__entry(
-		__field(int, disk)
-		__field(u32, chunk)
-		__field(bool, gc)
-		__field(u32, zone)
-		__field(u32, nr)
-		__field(u32, padding)
+		__field(int, disk) __field(u32, chunk) __field(bool, gc)
+		__field(u32, zone) __field(u32, nr) __field(u32, padding)
 	),
 	TP_fast_assign(
 		__entry->disk = disk;
@@ -107,23 +93,15 @@ TRACE_EVENT(znsage_chunk_submit,
 		  __entry->nr, __entry->padding)
 );
 
-/*
- * An append ended, us after the chunk's first page; for gc, after its
- * submission.
- */
+/* An append ended, us after the chunk's first page; for gc, its submission. */
 TRACE_EVENT(znsage_chunk_complete,
 	TP_PROTO(int disk, u32 chunk, bool gc, u32 zone, u32 nr, u32 padding,
 		 int error, u64 us),
 	TP_ARGS(disk, chunk, gc, zone, nr, padding, error, us),
 	TP_STRUCT__entry(
-		__field(int, disk)
-		__field(u32, chunk)
-		__field(bool, gc)
-		__field(u32, zone)
-		__field(u32, nr)
-		__field(u32, padding)
-		__field(int, error)
-		__field(u64, us)
+		__field(int, disk) __field(u32, chunk) __field(bool, gc)
+		__field(u32, zone) __field(u32, nr) __field(u32, padding)
+		__field(int, error) __field(u64, us)
 	),
 	TP_fast_assign(
 		__entry->disk = disk;
@@ -145,9 +123,7 @@ TRACE_EVENT(znsage_gc_start,
 	TP_PROTO(int disk, u32 zone, u32 live, u32 capacity),
 	TP_ARGS(disk, zone, live, capacity),
 	TP_STRUCT__entry(
-		__field(int, disk)
-		__field(u32, zone)
-		__field(u32, live)
+		__field(int, disk) __field(u32, zone) __field(u32, live)
 		__field(u32, capacity)
 	),
 	TP_fast_assign(
@@ -165,9 +141,7 @@ TRACE_EVENT(znsage_gc_move,
 	TP_PROTO(int disk, u32 from, u32 to, u32 nr),
 	TP_ARGS(disk, from, to, nr),
 	TP_STRUCT__entry(
-		__field(int, disk)
-		__field(u32, from)
-		__field(u32, to)
+		__field(int, disk) __field(u32, from) __field(u32, to)
 		__field(u32, nr)
 	),
 	TP_fast_assign(
@@ -182,12 +156,9 @@ TRACE_EVENT(znsage_gc_move,
 
 /* A victim was reset, us after GC began to read it. */
 TRACE_EVENT(znsage_gc_finish,
-	TP_PROTO(int disk, u32 zone, u64 us),
-	TP_ARGS(disk, zone, us),
+	TP_PROTO(int disk, u32 zone, u64 us), TP_ARGS(disk, zone, us),
 	TP_STRUCT__entry(
-		__field(int, disk)
-		__field(u32, zone)
-		__field(u64, us)
+		__field(int, disk) __field(u32, zone) __field(u64, us)
 	),
 	TP_fast_assign(
 		__entry->disk = disk;
@@ -203,9 +174,7 @@ TRACE_EVENT(znsage_zone_state,
 	TP_PROTO(int disk, u32 zone, const char *from, const char *to),
 	TP_ARGS(disk, zone, from, to),
 	TP_STRUCT__entry(
-		__field(int, disk)
-		__field(u32, zone)
-		__array(char, from, 12)
+		__field(int, disk) __field(u32, zone) __array(char, from, 12)
 		__array(char, to, 12)
 	),
 	TP_fast_assign(

@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Virtual zones, on a device without zones: an SSD, an eMMC, a disk of a cloud.
- * The engine keeps the write pointer, and an append is a write at it. Several
- * can be in flight in a zone. A reset discards the zone, so that the device
- * need not copy what was in it, unless the settings say no; there is nothing to
+ * The engine keeps the write pointer, and an append is a write at it; several
+ * can be in flight in a zone. A reset discards the zone, unless the settings
+ * say no, so that the device need not copy what was in it. There is nothing to
  * finish.
  *
- * Zones are what the device erases or cleans as a whole, as far as it tells. To
- * write and discard large pieces in order is what such devices do best, whether
- * or not the guess is right.
- *
- * A device with Flexible Data Placement (FDP) keeps what is written to each of
- * its write streams apart; see zse_write_stream().
+ * A zone is meant to be what the device erases or cleans as a whole. Even where
+ * that is wrong, to write and discard large pieces in order is what such
+ * devices do best. A device with Flexible Data Placement (FDP) keeps what is
+ * written to each of its write streams apart (zse_write_stream()).
  */
 #include <linux/bitmap.h>
-#include <linux/blkdev.h>
-#include <linux/math64.h>
 #include <linux/sizes.h>
-#include <linux/vmalloc.h>
 
 #include "backend.h"
 
@@ -34,7 +29,7 @@
 #define MIN_DEVICE_SECTORS	(SZ_16M >> SECTOR_SHIFT)
 
 /*
- * What the device is best written and discarded in multiples of, in sectors, at
+ * Sectors that the device is best written and discarded in multiples of, at
  * least a page.
  */
 static u32 device_unit(struct block_device *bdev)
@@ -91,7 +86,7 @@ static int virtual_report(const char *name, struct block_device *bdev,
 		return -ENOMEM;
 	for (i = 0; i < nr; i++)
 		geo->zone_nr[i] = i;
-	/* Discarded at attach: what is there is of no use to the device. */
+	/* All is discarded at attach. */
 	bitmap_fill(geo->dirty, nr);
 	geo->nr_all = nr;
 	geo->zone_sectors = sectors;
@@ -121,7 +116,8 @@ static void virtual_append(struct znsage_chunk *zc, struct bio *bio)
 
 	bio->bi_opf = REQ_OP_WRITE | REQ_SYNC | REQ_IDLE;
 	bio->bi_iter.bi_sector = znsage_zone_start(zc->zd, c->zone) +
-				 c->offset / zc->zd->page_blocks * ZNSAGE_PAGE_SECTORS;
+				 c->offset / zc->zd->page_blocks *
+				 ZNSAGE_PAGE_SECTORS;
 	if (streams)
 		znsage_set_write_stream(bio, zse_write_stream(c, streams));
 }

@@ -3,19 +3,17 @@
  * Submitters that wait. If as much is in flight as keeps the device busy, a
  * task that swaps out waits, as for a request of any other device; otherwise
  * reclaim would put all of memory under writeback before it noticed that the
- * device is slow. Chunks come back when appends end or GC has made room; neither
- * needs the submitter. The end of an append wakes one task of each stream, and a
- * task that found room wakes the next one if there is more.
+ * device is slow. Chunks come back when appends end or GC has made room;
+ * neither needs the submitter. The end of an append wakes one task of each
+ * stream, and a task that found room wakes the next one if there is more.
  */
-#include <linux/ktime.h>
 #include <linux/oom.h>
 #include <linux/sched/signal.h>
-#include <linux/wait.h>
 
 #include "trace.h"
 #include "io.h"
 
-/* After a page was refused, submitters wait for so long, for each bio. */
+/* For so long after a refused page, submitters wait at each bio. */
 #define FULL_NS		(100 * NSEC_PER_MSEC)
 #define FULL_DELAY	msecs_to_jiffies(20)
 
@@ -33,20 +31,12 @@ void znsage_feed(struct znsage_device *zd, u32 stream)
 		wake_up(&zd->chunk_wait[stream]);
 }
 
-/**
- * znsage_write_room() - a chunk was given back: wake tasks that wait for one
- * @zd: device
- *
- * Context: any. Any stream may have got room.
- */
+/* A chunk was given back: wake tasks of any stream. Context: any. */
 void znsage_write_room(struct znsage_device *zd)
 {
 	u32 i;
 
-	/*
-	 * Pairs with pending_resume(), and with set_current_state() of a
-	 * waiter.
-	 */
+	/* Pairs with pending_resume() and set_current_state() of a waiter. */
 	smp_mb();
 	for (i = 0; atomic_read(&zd->nr_waiting) && i < zd->nr_streams; i++)
 		znsage_feed(zd, i);
@@ -62,9 +52,9 @@ static bool may_wait(void)
 
 /*
  * Pages were refused a moment ago, and this one may be as well: reclaim would
- * use up the CPU, and the kernel would log each page. `znsage guard` keeps the
- * kernel from getting here; it is excepted by its protection from the OOM
- * killer, since it may be behind and in reclaim itself.
+ * use up the CPU, and the kernel would log each page. `znsage guard`, which
+ * keeps the kernel from getting here, may be behind and in reclaim itself; its
+ * protection from the OOM killer excepts it.
  */
 void znsage_slow_down(struct znsage_device *zd)
 {
@@ -76,8 +66,8 @@ void znsage_slow_down(struct znsage_device *zd)
 }
 
 /*
- * Wait for room in the stream, behind bios that are pending. Returns false if
- * the task may not.
+ * Wait for room in the stream, behind pending bios. Returns false if the task
+ * must not wait.
  */
 bool znsage_wait_for_room(struct znsage_device *zd, u32 stream)
 {

@@ -5,7 +5,7 @@
  *
  * The worker never waits for memory. Its bios come from their own set, and
  * return to it without the worker's help; GC's pages were allocated at attach;
- * the workqueue has a rescuer. What may wait for the device, a discard, is for
+ * the workqueue has a rescuer. Discards, which may wait for the device, are for
  * another queue.
  *
  * One bio reads live blocks of a victim that are close together; the few stale
@@ -13,13 +13,11 @@
  * its chunk again, block by block. A block that fails again stays where it is
  * until the engine gives it up.
  *
- * Another program may have reset a zone. GC would give the zeros in it places
- * that are as good as any, and a finish would hide that it is not written. So
- * both come after a look at what the device says of the zone, for which another
- * work item waits.
+ * Another program may have reset a zone. GC would move the zeros in it, and a
+ * finish would hide that it is not written. So before both, another work item
+ * compares what the device says of the zone with what was written.
  */
 #include <linux/blk-integrity.h>
-#include <linux/blkdev.h>
 #include <linux/delay.h>
 
 #include "trace.h"
@@ -29,7 +27,7 @@
 #define READ_OVER	8
 /* Bios kept ready; more are allocated while there is memory. */
 #define BIO_POOL	64
-/* Operations of the engine that swap-out waits for at most. */
+/* Operations of the engine between two looks at swap-out. */
 #define OPS_A_BATCH	8
 /* Pages in one read of GC. */
 #define READ_MAX	BIO_MAX_VECS
@@ -38,7 +36,7 @@
 struct worker_bio {
 	struct znsage_device *zd;	/* with a ref */
 	struct znsage_chunk *zc;	/* chunk to read into, or NULL */
-	u32 first;			/* first entry of it, or the zone */
+	u32 first;			/* entry or page of it, or the zone */
 	bool reset;			/* of the zone, or else a finish */
 	struct list_head link;		/* on finish_look */
 	struct bio bio;			/* must be last, for the bio_set */
@@ -66,8 +64,8 @@ static void worker_bio_put(struct worker_bio *wb)
 }
 
 /*
- * The next zone that @zc, a chunk of GC, is to read from and that was not
- * looked at since it is a victim. Returns false if there is none.
+ * Sets @zone to the next zone that @zc, a chunk of GC, is to read from and that
+ * nobody has looked at since it is a victim. Returns false if there is none.
  */
 static bool to_look_at(const struct znsage_chunk *zc, u32 *zone)
 {
@@ -88,69 +86,67 @@ static bool to_look_at(const struct znsage_chunk *zc, u32 *zone)
 	return false;
 }
 
-/* Look at the zones that GC is to read from, and then let the worker do so. */
-static void look_for_gc(struct znsage_device *zd)
+static void list_add_locked(struct znsage_device *zd, struct list_head *link,
+			    struct list_head *list)
 {
-	struct znsage_chunk *zc, *next;
-	LIST_HEAD(list);
-	u32 zone;
+	unsigned long flags;
 
-	spin_lock_irq(&zd->lock);
-	list_splice_init(&zd->gc_look, &list);
-	spin_unlock_irq(&zd->lock);
-	list_for_each_entry_safe(zc, next, &list, link) {
-		while (to_look_at(zc, &zone)) {
-			znsage_look(zd, zone);
-			set_bit(zone, zd->looked);
-		}
-		spin_lock_irq(&zd->lock);
-		list_move_tail(&zc->link, &zd->gc_ready);
-		spin_unlock_irq(&zd->lock);
-		znsage_kick(zd);
-	}
+	spin_lock_irqsave(&zd->lock, flags);
+	list_add_tail(link, list);
+	spin_unlock_irqrestore(&zd->lock, flags);
 }
 
-/* Look at the zones that are to be finished, and finish them. */
-static void look_and_finish(struct znsage_device *zd)
+static void list_take_locked(struct znsage_device *zd, struct list_head *from,
+			     struct list_head *to)
 {
-	struct worker_bio *wb, *next;
-	LIST_HEAD(list);
-
 	spin_lock_irq(&zd->lock);
-	list_splice_init(&zd->finish_look, &list);
+	list_splice_init(from, to);
 	spin_unlock_irq(&zd->lock);
-	list_for_each_entry_safe(wb, next, &list, link) {
-		znsage_look(zd, wb->first);
-		submit_bio_noacct(&wb->bio);
-	}
 }
 
-/* Allocates nothing. It needs no help of the worker, and holds its bios. */
+/*
+ * Look at the zones that GC is to read from, for the worker to read, and at
+ * those that are to be finished. Allocates nothing, and needs no help of the
+ * worker.
+ */
 static void look_work(struct work_struct *work)
 {
 	struct znsage_device *zd = container_of(work, struct znsage_device,
 						look_work);
+	struct worker_bio *wb, *next_wb;
+	struct znsage_chunk *zc, *next;
+	LIST_HEAD(finishes);
+	LIST_HEAD(chunks);
+	u32 zone;
 
-	look_and_finish(zd);
-	look_for_gc(zd);
+	list_take_locked(zd, &zd->finish_look, &finishes);
+	list_for_each_entry_safe(wb, next_wb, &finishes, link) {
+		znsage_look(zd, wb->first);
+		submit_bio_noacct(&wb->bio);
+	}
+	list_take_locked(zd, &zd->gc_look, &chunks);
+	list_for_each_entry_safe(zc, next, &chunks, link) {
+		while (to_look_at(zc, &zone)) {
+			znsage_look(zd, zone);
+			set_bit(zone, zd->looked);
+		}
+		list_add_locked(zd, &zc->link, &zd->gc_ready);
+		znsage_kick(zd);
+	}
 }
 
 /* Drop one of zc->reads. The last one ends the chunk's read. */
 static void gc_read_put(struct znsage_chunk *zc)
 {
 	struct znsage_device *zd = zc->zd;
-	unsigned long flags;
 
 	if (!atomic_dec_and_test(&zc->reads))
 		return;
 	zc->is_read = !zc->failed || zc->single;
-	if (zc->is_read && !zc->packed) {
+	if (zc->is_read && !zc->packed)
 		zse_gc_read_done(zd->engine, zc->core);
-	} else {
-		spin_lock_irqsave(&zd->lock, flags);
-		list_add_tail(&zc->link, &zd->gc_ready);
-		spin_unlock_irqrestore(&zd->lock, flags);
-	}
+	else
+		list_add_locked(zd, &zc->link, &zd->gc_ready);
 	znsage_kick(zd);
 }
 
@@ -173,8 +169,8 @@ static void gc_read_end_io(struct bio *bio)
 }
 
 /*
- * Number of entries from @first on that one bio reads. Sets @pages to their
- * number with the stale blocks between them.
+ * Entries from @first on that one bio reads. Sets @pages to their number with
+ * the stale blocks between them.
  */
 static u32 gc_read_span(const struct znsage_chunk *zc, u32 first, u32 *pages)
 {
@@ -239,8 +235,8 @@ static void gc_read_bio(struct znsage_chunk *zc, u32 first, u32 nr, u32 pages)
 	read_submit(wb);
 }
 
-/* Read pages [@first, @first + @nr) of a window of packed pages. */
-static void window_read_bio(struct znsage_chunk *zc, u32 first, u32 nr)
+/* Read pages [@first, @first + @nr) of the stretch of a packed victim. */
+static void input_read_bio(struct znsage_chunk *zc, u32 first, u32 nr)
 {
 	u32 block = zc->core->low + first * zc->zd->page_blocks, i;
 	struct worker_bio *wb = read_bio(zc, first, block, nr);
@@ -250,26 +246,22 @@ static void window_read_bio(struct znsage_chunk *zc, u32 first, u32 nr)
 	read_submit(wb);
 }
 
-static void window_read(struct znsage_chunk *zc)
-{
-	u32 nr = zc->single ? 1 : READ_MAX, first;
-
-	bitmap_zero(zc->unread, zc->nr_pages);
-	for (first = 0; first < zc->nr_pages; first += nr)
-		window_read_bio(zc, first, min(nr, zc->nr_pages - first));
-}
-
 /* Read the blocks of @zc; @single: once more, block by block. */
 static void gc_read(struct znsage_chunk *zc, bool single)
 {
-	u32 first = 0, nr, pages;
+	u32 at = single ? 1 : READ_MAX, first = 0, nr, pages;
 
 	zc->single = single;
 	zc->failed = false;
 	atomic_set(&zc->reads, 1);
 	if (zc->packed)
-		window_read(zc);
-	while (first < zc->core->nr) {
+		bitmap_zero(zc->unread, zc->nr_pages);
+	while (zc->packed && first < zc->nr_pages) {
+		nr = min(at, zc->nr_pages - first);
+		input_read_bio(zc, first, nr);
+		first += nr;
+	}
+	while (!zc->packed && first < zc->core->nr) {
 		nr = gc_read_span(zc, first, &pages);
 		gc_read_bio(zc, first, nr, pages);
 		first += nr;
@@ -277,16 +269,13 @@ static void gc_read(struct znsage_chunk *zc, bool single)
 	gc_read_put(zc);
 }
 
-/* Go on with the chunks that the worker is to read, or whose window was read. */
+/* Go on with the chunks that the worker is to read, or whose input was read. */
 static void gc_go_on(struct znsage_device *zd)
 {
 	struct znsage_chunk *zc, *next;
-	unsigned long flags;
 	LIST_HEAD(list);
 
-	spin_lock_irqsave(&zd->lock, flags);
-	list_splice_init(&zd->gc_ready, &list);
-	spin_unlock_irqrestore(&zd->lock, flags);
+	list_take_locked(zd, &zd->gc_ready, &list);
 	list_for_each_entry_safe(zc, next, &list, link) {
 		if (zc->is_read)
 			znsage_packed_scan(zc);
@@ -308,9 +297,7 @@ static void gc_read_first(struct znsage_chunk *zc)
 	}
 	zc->failed = false;
 	zc->is_read = false;
-	spin_lock_irq(&zd->lock);
-	list_add_tail(&zc->link, &zd->gc_look);
-	spin_unlock_irq(&zd->lock);
+	list_add_locked(zd, &zc->link, &zd->gc_look);
 	queue_work(zd->read_wq, &zd->look_work);
 }
 
@@ -360,26 +347,23 @@ static void erase_work(struct work_struct *work)
 	}
 }
 
-static void zone_erase(struct znsage_device *zd, u32 zone)
-{
-	percpu_ref_get(&zd->ref);
-	set_bit(zone, zd->to_erase);
-	/* A run that is past this bit does not see it; the next one does. */
-	queue_work(zd->wait_wq, &zd->erase_work);
-}
-
 /* Reset @zone, or finish it. */
 static void zone_end(struct znsage_device *zd, u32 zone, bool reset)
 {
 	blk_opf_t op = reset ? zd->backend->reset : zd->backend->finish;
 	struct worker_bio *wb;
 
-	if (!op && reset)
-		zone_erase(zd, zone);
-	else if (!op)
-		zone_ended(zd, zone, false, 0);
-	if (!op)
+	if (!op && reset) {
+		percpu_ref_get(&zd->ref);
+		set_bit(zone, zd->to_erase);
+		/* If a run is past this bit, the next one sees it. */
+		queue_work(zd->wait_wq, &zd->erase_work);
 		return;
+	}
+	if (!op) {
+		zone_ended(zd, zone, false, 0);
+		return;
+	}
 	wb = worker_bio_alloc(zd, 0, op);
 	wb->first = zone;
 	wb->reset = reset;
@@ -389,9 +373,7 @@ static void zone_end(struct znsage_device *zd, u32 zone, bool reset)
 		submit_bio_noacct(&wb->bio);
 		return;
 	}
-	spin_lock_irq(&zd->lock);
-	list_add_tail(&wb->link, &zd->finish_look);
-	spin_unlock_irq(&zd->lock);
+	list_add_locked(zd, &wb->link, &zd->finish_look);
 	queue_work(zd->read_wq, &zd->look_work);
 }
 
@@ -405,24 +387,18 @@ static void fail_chunk(struct znsage_device *zd, const struct zse_op *op)
 		znsage_kick(zd);
 }
 
-/* Append a chunk of GC, or one that waited for a zone or is tried again. */
-static void append(struct znsage_device *zd, const struct zse_op *op)
-{
-	struct znsage_chunk *zc = op->chunk->priv;
-
-	if (!zc->core->gc)
-		atomic64_add(ktime_get_ns() - zc->since,
-			     &zd->stall_ns[zc->core->stream]);
-	znsage_append(zd, op);
-}
-
 static void do_op(struct znsage_device *zd, const struct zse_op *op)
 {
 	struct znsage_chunk *zc;
 
 	switch (op->kind) {
 	case ZSE_OP_APPEND:
-		append(zd, op);
+		zc = op->chunk->priv;
+		/* Of swap-out, it waited for a zone or is tried again. */
+		if (!zc->core->gc)
+			atomic64_add(ktime_get_ns() - zc->since,
+				     &zd->stall_ns[zc->core->stream]);
+		znsage_append(zd, op);
 		break;
 	case ZSE_OP_READ:
 		zc = op->chunk->priv;
@@ -430,10 +406,8 @@ static void do_op(struct znsage_device *zd, const struct zse_op *op)
 		gc_read_first(zc);
 		break;
 	case ZSE_OP_RESET:
-		zone_end(zd, op->zone, true);
-		break;
 	case ZSE_OP_FINISH:
-		zone_end(zd, op->zone, false);
+		zone_end(zd, op->zone, op->kind == ZSE_OP_RESET);
 		break;
 	case ZSE_OP_FAIL:
 		fail_chunk(zd, op);
@@ -479,13 +453,11 @@ int znsage_worker_start(struct znsage_device *zd)
 			   BIOSET_NEED_BVECS);
 }
 
-/**
- * znsage_quiesce() - wait until nothing is in flight
- * @zd: device; the caller makes sure that nothing is submitted
- *
- * GC is off afterwards, until zse_set_gc(). The device must be idle twice with
- * a run of the worker in between, since an I/O that ended just before may have
- * left the worker a zone to reset.
+/*
+ * Wait until nothing is in flight, while nothing is submitted. GC is off
+ * afterwards, until zse_set_gc(). The device must be idle twice with a run of
+ * the worker in between, since an I/O that ended just before may have left the
+ * worker a zone to reset. Context: sleeps.
  */
 void znsage_quiesce(struct znsage_device *zd)
 {

@@ -2,22 +2,20 @@
 /*
  * Swap-out.
  *
- * Pages of incoming bios gather in the chunk of a stream. A chunk goes out when
- * it is full (append.c). A partial chunk goes out when the plug of its submitter
- * ends (reclaim works under one), at once if there is no plug; but while a few
- * appends of the stream are in flight it goes on filling (engine/stream.c). The
- * deadline sends what has waited for longer. A chunk that needs padding to
- * the write unit waits for the deadline: the next batch of reclaim usually
- * fills it.
+ * Pages of incoming bios gather in the chunk of a stream. A full chunk is
+ * appended at once (append.c), a partial one when the plug of its submitter
+ * ends (reclaim works under one), or at once without a plug. But while a few
+ * appends of the stream are in flight, a partial chunk goes on filling
+ * (engine/stream.c), and one that needs padding to the write unit waits, since
+ * the next batch of reclaim usually fills it. The deadline sends what has
+ * waited for longer.
  *
- * If there is no chunk, the submitter waits (wait.c). A task inside submit_bio()
- * of a stacked disk must not wait: the chunk may need I/O that is still on its
- * current->bio_list. Its bio goes to the stream's pending list. The worker, which
- * never waits, goes on with it.
+ * If there is no chunk, the submitter waits (wait.c). A task inside
+ * submit_bio() of a stacked disk must not wait: the chunk may need I/O that is
+ * still on its current->bio_list. Its bio goes to the stream's pending list,
+ * and the worker, which never waits, goes on with it.
  */
-#include <linux/blkdev.h>
 #include <linux/highmem.h>
-#include <linux/ktime.h>
 
 #include "trace.h"
 #include "io.h"
@@ -31,11 +29,14 @@ struct znsage_plug {
 };
 
 /* Fail a chunk that was taken from its stream and not appended yet. */
-static void chunk_fail(struct znsage_device *zd, struct zse_chunk *c,
-		       blk_status_t status)
+static void chunk_fail(struct znsage_device *zd, struct zse_chunk *c, int err)
 {
+	if (err != -ENOSPC)
+		pr_err_ratelimited("znsage: %s: swap-out of %u pages failed: cannot encrypt them (%d)\n",
+				   zd->name, c->nr, err);
 	zse_chunk_lose(zd->engine, c);
-	znsage_end_pages(c->priv, 0, c->nr, status);
+	znsage_end_pages(c->priv, 0, c->nr,
+			 err == -ENOSPC ? BLK_STS_NOSPC : BLK_STS_IOERR);
 	if (znsage_chunk_put(c->priv))
 		znsage_kick(zd);
 }
@@ -44,25 +45,26 @@ static void chunk_fail(struct znsage_device *zd, struct zse_chunk *c,
 static void chunk_go(struct znsage_device *zd, struct zse_chunk *c)
 {
 	struct znsage_chunk *zc = c->priv;
-	blk_status_t status = BLK_STS_OK;
 	struct zse_op op;
-	bool started;
+	int err = 0;
 
-	if (zc->encrypted && znsage_encrypt(zc))
-		status = BLK_STS_IOERR;
+	if (zc->encrypted)
+		err = znsage_encrypt(zc);
 	else if (zc->packed)
-		status = znsage_pack(zc);
-	if (status) {
-		chunk_fail(zd, c, status);
+		err = znsage_pack(zc);
+	if (err) {
+		chunk_fail(zd, c, err);
 		return;
 	}
 	zc->since = ktime_get_ns();
 	atomic_set(&zc->holds, 1);
 	znsage_append_limit(zd);
-	started = zse_append_start(zd->engine, c, &op, zc->since);
-	if (started)
-		znsage_append(zd, &op);
-	if (!started || zse_gc_due(zd->engine))
+	if (!zse_append_start(zd->engine, c, &op, zc->since)) {
+		znsage_kick(zd);
+		return;
+	}
+	znsage_append(zd, &op);
+	if (zse_gc_due(zd->engine))
 		znsage_kick(zd);
 }
 
@@ -127,8 +129,8 @@ static void deadline_arm(struct znsage_device *zd)
 
 /*
  * Append the chunks that a task left to the worker, those that waited for
- * appends of their stream, and those whose deadline has passed. Only the latter
- * are padded; or all, while znsage_quiesce() waits.
+ * appends of their stream, and those whose deadline has passed. Only the last
+ * are padded, or all while znsage_quiesce() waits. Context: the worker.
  */
 void znsage_write_flush(struct znsage_device *zd)
 {
@@ -151,8 +153,8 @@ void znsage_write_flush(struct znsage_device *zd)
 }
 
 /*
- * Does the page of @bio at @iter repeat one @word? Most pages show that they
- * do not by their first two words, or the last.
+ * Does the page of @bio at @iter repeat one @word? Most pages show that they do
+ * not by their first two words, or the last.
  */
 static bool repeats(struct bio *bio, struct bvec_iter iter, u64 *word)
 {
@@ -170,8 +172,8 @@ static bool repeats(struct bio *bio, struct bvec_iter iter, u64 *word)
 
 /*
  * If the page of @bio at @iter repeats a word, it takes no space: the map has
- * the word. Since 6.12 the kernel keeps pages of zeros off swap itself, but no
- * others. Returns false if the page is to be written.
+ * the word. (Since 6.12 the kernel keeps pages of zeros off swap, but no
+ * others.) Returns false if the page is to be written.
  */
 static bool fill(struct znsage_device *zd, struct bio *bio,
 		 struct bvec_iter *iter)
@@ -197,11 +199,10 @@ static bool fill(struct znsage_device *zd, struct bio *bio,
 
 /*
  * Add pages of @bio from @iter on to the stream's chunk, until @rest bytes of
- * the bio are left, the chunk is full, or a page repeats a word; @past is
- * theirs. The first page is not looked at again: an empty chunk must not be
- * left behind if its owner has changed it meanwhile. The bio's last page takes
- * over the bio's own reference, so the bio may be gone once the stream is
- * unlocked.
+ * the bio are left, the chunk is full, or a page repeats a word. All have the
+ * @past of the first, which is not compared again: if its owner has changed it
+ * meanwhile, the chunk would stay empty. The bio's last page takes over the
+ * bio's own reference, so the bio may be gone once the stream is unlocked.
  */
 static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
 			    struct bio *bio, struct bvec_iter *iter, u32 rest,
@@ -214,9 +215,7 @@ static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
 		c->born = ktime_get_ns();
 		zc->ticks = jiffies;
 	}
-	/*
-	 * The first of an owner's pages placed them all; only its word counts.
-	 */
+	/* The first page placed those after it; only its word counts. */
 	znsage_frames_forget(zd, bio_iter_page(bio, *iter));
 	do {
 		struct bio_vec bv = bio_iter_iovec(bio, *iter);
@@ -235,9 +234,9 @@ static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
 }
 
 /*
- * Number of bytes at the head of a bio that go to one stream. A folio has one
- * owner. Since 7.3, swap-out puts neighbours on the disk into one bio whoever
- * owns them; before, a bio had one folio.
+ * Bytes at the head of a bio that go to one stream. A folio has one owner.
+ * Since 7.3, swap-out puts neighbours on the disk into one bio, whoever owns
+ * them; before, a bio had one folio.
  */
 static u32 head_bytes(struct znsage_device *zd, struct bio *bio)
 {
@@ -333,9 +332,9 @@ static struct bio *pending_pop(struct znsage_device *zd, u32 stream)
 }
 
 /*
- * Continue with the pending bios of a stream until chunks run out again. The
- * policy may have changed since they arrived, so they are placed anew. Returns
- * the streams that pages went to.
+ * Continue with the pending bios of a stream until chunks run out again. They
+ * are placed anew, since the policy may have changed. Returns the streams that
+ * pages went to.
  */
 static u64 pending_resume(struct znsage_device *zd, u32 stream)
 {
@@ -356,8 +355,8 @@ static u64 pending_resume(struct znsage_device *zd, u32 stream)
 			continue;
 		pending_add(zd, bio, to, to == stream);
 		/*
-		 * Pairs with znsage_write_room() and the read of starved after
-		 * it, in znsage_chunk_put().
+		 * Pairs with znsage_write_room() and the read of starved in
+		 * znsage_chunk_put().
 		 */
 		smp_mb();
 		if (!zse_has_chunk(zd->engine, to))
@@ -368,11 +367,9 @@ static u64 pending_resume(struct znsage_device *zd, u32 stream)
 	return streams;
 }
 
-/**
- * znsage_write_pending() - continue with bios that found no chunk
- * @zd: device
- *
- * Context: the worker, which calls znsage_write_flush() next.
+/*
+ * Continue with bios that found no chunk. Context: the worker, which calls
+ * znsage_write_flush() next.
  */
 void znsage_write_pending(struct znsage_device *zd)
 {
@@ -399,36 +396,32 @@ static void unplug(struct blk_plug_cb *cb, bool from_schedule)
 	percpu_ref_put(&zd->ref);
 }
 
-/* Our callback of the task's plug. NULL without a plug or memory for it. */
-static struct znsage_plug *plug_of(struct znsage_device *zd, u32 cpu)
+/*
+ * Add @stream to those that the task's plug flushes at its end, or to
+ * @unplugged if there is no plug or no memory for our callback. Returns the CPU
+ * that the plug's pages count for: the one where it began, or @cpu.
+ */
+static u32 plug_stream(struct znsage_device *zd, u32 cpu, u64 streams,
+		       u64 *unplugged)
 {
 	struct blk_plug_cb *cb = blk_check_plugged(unplug, zd,
 						   sizeof(struct znsage_plug));
-	struct znsage_plug *plug;
+	struct znsage_plug *plug = container_of(cb, struct znsage_plug, cb);
 
-	if (!cb)
-		return NULL;
-	plug = container_of(cb, struct znsage_plug, cb);
+	if (!cb) {
+		*unplugged |= streams;
+		return cpu;
+	}
 	if (!plug->begun) {
 		percpu_ref_get(&zd->ref);
 		plug->begun = true;
 		plug->cpu = cpu;
 	}
-	return plug;
+	plug->streams |= streams;
+	return plug->cpu;
 }
 
-/* The plug's end flushes @stream. Without a plug, add it to @unplugged. */
-static void plug_stream(struct znsage_device *zd, u32 cpu, u32 stream,
-			u64 *unplugged)
-{
-	struct znsage_plug *plug = plug_of(zd, cpu);
-
-	*(plug ? &plug->streams : unplugged) |= BIT_ULL(stream);
-}
-
-/*
- * A chunk takes the pages themselves, so the bio must not have parts of pages.
- */
+/* A chunk takes the pages themselves, so it cannot take parts of pages. */
 static bool pages_are_whole(struct bio *bio)
 {
 	struct bvec_iter iter;
@@ -452,12 +445,9 @@ static bool header_write(struct znsage_device *zd, struct bio *bio)
 	return true;
 }
 
-/**
- * znsage_write() - start a swap-out bio
- * @zd:	 device; the caller has a reference on its queue
- * @bio: whole slots; ended when all its pages are on the device
- *
- * Context: process; may sleep until a chunk is free.
+/*
+ * Start a swap-out bio of whole slots, which ends when all its pages are on the
+ * device. Context: process; may sleep until a chunk is free.
  */
 void znsage_write(struct znsage_device *zd, struct bio *bio)
 {
@@ -477,18 +467,15 @@ void znsage_write(struct znsage_device *zd, struct bio *bio)
 		return;
 	znsage_slow_down(zd);
 	do {
-		struct znsage_plug *plug = plug_of(zd, cpu);
-
-		if (plug)
-			cpu = plug->cpu;
+		cpu = plug_stream(zd, cpu, 0, &unplugged);
 		stream = place(zd, bio, cpu, &past);
-		*(plug ? &plug->streams : &unplugged) |= BIT_ULL(stream);
+		plug_stream(zd, cpu, BIT_ULL(stream), &unplugged);
 		written = NO_CHUNK;
 		if (!znsage_is_starved(zd, stream))
 			written = write_head(zd, bio, stream, past);
 		/* If that slept, the plug has ended before the last pages. */
 		if (zd->compressor || zd->crypt)
-			plug_stream(zd, cpu, stream, &unplugged);
+			plug_stream(zd, cpu, BIT_ULL(stream), &unplugged);
 		if (written != NO_CHUNK)
 			continue;
 		/* The chunks that it waits for may be among these. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The lowest of the module's layers: what the files share, and what they do to
- * single pages. The engine (../engine) knows maps, zones and GC; the module turns
- * bios into calls of the engine and the engine's operations into bios.
+ * The lowest layer: what the module's files share, and what they do to single
+ * pages. The engine (../engine) knows maps, zones and GC; the module turns bios
+ * into calls of the engine and the engine's operations into bios.
  * docs/dev/design.md has the layers.
  */
 #ifndef ZNSAGE_H
@@ -25,10 +25,7 @@
 
 #define ZNSAGE_PAGE_SECTORS	(PAGE_SIZE >> SECTOR_SHIFT)
 #define ZNSAGE_MAX_PATH		256
-/*
- * Bounds of the deadline, the time that a page may wait for its chunk to fill.
- * A shorter one would be a storm of timers.
- */
+/* Bounds of the deadline. A shorter one would be a storm of timers. */
 #define ZNSAGE_MIN_DEADLINE_US	100
 #define ZNSAGE_MAX_DEADLINE_US	1000000
 
@@ -39,11 +36,6 @@ enum znsage_encrypt {
 	ZNSAGE_NR_ENCRYPTS
 };
 
-/* Of a device whose settings name none, or whose policy ended. */
-#define ZNSAGE_DEFAULT_POLICY	"heat"
-
-extern const char *const znsage_encrypt_names[ZNSAGE_NR_ENCRYPTS];
-
 /* How pages are compressed on the backing device; see compress.c. */
 enum znsage_compress {
 	ZNSAGE_COMPRESS_OFF,
@@ -52,6 +44,10 @@ enum znsage_compress {
 	ZNSAGE_NR_COMPRESS
 };
 
+/* Of a device whose settings name none, or whose policy ended. */
+#define ZNSAGE_DEFAULT_POLICY	"heat"
+
+extern const char *const znsage_encrypt_names[ZNSAGE_NR_ENCRYPTS];
 extern const char *const znsage_compress_names[ZNSAGE_NR_COMPRESS];
 
 /* What configfs collects and power=1 uses. */
@@ -88,7 +84,6 @@ enum znsage_time {
 struct seq_file;
 struct znsage_times;
 struct znsage_device;
-struct znsage_frames;
 struct znsage_crypt;
 struct znsage_compressor;
 
@@ -96,7 +91,7 @@ struct znsage_compressor;
 struct znsage_chunk {
 	struct zse_chunk *core;		/* its priv points back here */
 	struct znsage_device *zd;
-	struct page **pages;	/* one for each entry; GC's chunks own theirs */
+	struct page **pages;	/* of each entry; GC's chunks own theirs */
 	struct bio bio;			/* the append */
 	struct bio_vec *vecs;		/* its pages */
 	u32 nr_vecs;
@@ -104,8 +99,8 @@ struct znsage_chunk {
 	u32 first, nr;			/* entries in the append */
 	u32 from, nr_pages;	/* of @packed; pages in it, or of GC's input */
 	u64 since;	/* ns: when its wait for a zone, or GC append, began */
-	u64 refused;	/* ns: when the append was first refused, or 0 */
-	struct list_head link;	/* on refused, gc_look or gc_ready */
+	u64 retried_since;	/* ns: first transient status, or 0 */
+	struct list_head link;	/* on retries, gc_look or gc_ready */
 
 	/* Chunks of swap-out. */
 	unsigned long ticks;		/* of the first page; znsage_io_end() */
@@ -119,15 +114,15 @@ struct znsage_chunk {
 	 * append whose bios are being ended. The last one puts the chunk.
 	 */
 	atomic_t holds;
-	spinlock_t lock;	/* held to copy a page whose bio has not ended */
+	spinlock_t lock;	/* a reader copies a page whose bio lives on */
 
 	/* Chunks of GC. */
 	atomic_t reads;			/* bios in flight */
 	bool single;			/* read block by block after an error */
 	bool failed;			/* a read failed */
-	bool is_read;			/* reads have ended, and none is retried */
-	void *input;			/* @pages as they are mapped, if packed */
-	unsigned long *unread;		/* bitmap of these: a read failed */
+	bool is_read;			/* all reads have ended for good */
+	void *input;			/* @pages as they are mapped */
+	unsigned long *unread;		/* bitmap of @pages: a read failed */
 };
 
 /* Who pays for a stream's I/O; see append.c. */
@@ -158,23 +153,23 @@ struct znsage_device {
 	sector_t zone_sectors;
 	u32 nr_unused;			/* zones of the device */
 	u32 nr_all;			/* zones of the device at attach */
-	sector_t whole;	/* device size if resetting all resets only these zones */
+	sector_t whole;			/* see struct znsage_geometry */
 	unsigned long *to_reset;	/* of nr_all; see zoned.c */
 	u32 chunk_blocks;		/* the longest append */
 	u32 batch_blocks;		/* of a full chunk, unless it grows */
 	u32 write_unit;			/* pages */
-	u32 append_sectors;		/* limit that the engine knows */
-	bool append_fits;		/* ... and some append is as short */
+	u32 append_sectors;		/* the limit that the engine knows */
+	bool append_fits;		/* some append is as short as that */
 	u32 page_blocks;		/* blocks of the engine in a page */
 	u32 nr_write_streams;		/* of the device below, with FDP */
 	u32 nr_slots;
 	/*
-	 * What slot 0 holds: mkswap's header, which the kernel never swaps to.
-	 * It is not on the device below, where tools would find the UUID and
-	 * type of the swap area a second time.
+	 * Slot 0, mkswap's header, which the kernel never swaps to. On the
+	 * device below, tools would find the UUID and type of the swap area a
+	 * second time.
 	 */
 	struct page *header;
-	u32 nr_streams;			/* the most that any policy gets */
+	u32 nr_streams;			/* the most that a policy gets */
 	u32 deadline_us;
 	bool claimed;		/* detach has begun; under disk->open_mutex */
 	struct gendisk *filler;		/* or NULL; see filler.c */
@@ -195,24 +190,25 @@ struct znsage_device {
 	struct work_struct look_work;	/* looks at zones for it */
 	unsigned long *looked;	/* of each victim: was it looked at? */
 	struct delayed_work retry;	/* see append.c */
-	/* A second queue, since the worker may wait for a clone of a read. */
+	/* Ends reads; the worker may wait for a bio of one. */
 	struct workqueue_struct *read_wq;
-	/* A third, whose items may wait for those of the other two, and for I/O. */
+	/* Its items may wait for those of the other two, and for I/O. */
 	struct workqueue_struct *wait_wq;
 	bool discard;			/* discard virtual zones */
-	unsigned long *to_erase;	/* of the engine's zones; atomic bits */
-	struct work_struct erase_work;	/* resets these by backend->erase() */
+	unsigned long *to_erase;	/* zones of the engine; atomic bits */
+	struct work_struct erase_work;	/* backend->erase() of these */
 	struct hrtimer timer;		/* the deadline */
 	atomic_t timer_on;
 	atomic64_t flush;		/* streams whose chunk is to be sent */
 	bool quiescing;			/* the worker sends all, with padding */
 
-	struct znsage_frames *frames;	/* or NULL */
+	u32 *frames;			/* see owner.c; or NULL */
+	u32 nr_frames;			/* a power of two */
 	struct znsage_crypt *crypt;	/* NULL: pages are not encrypted */
-	struct znsage_compressor *compressor;	/* NULL: they are not compressed */
+	struct znsage_compressor *compressor;	/* NULL: not compressed */
 	mempool_t records;	/* pairs of pages that a record is read into */
 	u64 full_since;			/* ns: the last refusal, or 0 */
-	struct bio_list read_later;	/* found no memory; under @lock */
+	struct bio_list read_later;	/* bios without memory; under @lock */
 	struct work_struct read_work;	/* goes on with these */
 
 	/* Under znsage_policy_lock. */
@@ -227,11 +223,11 @@ struct znsage_device {
 	struct list_head gc_ready;	/* chunks for gc_go_on() */
 	struct list_head gc_look;	/* chunks whose zones are looked at */
 	struct list_head finish_look;	/* zones to finish after a look */
-	struct list_head refused;	/* chunks to append again */
+	struct list_head retries;	/* chunks to append again */
 	u64 starved;			/* streams with pending bios */
 	struct znsage_payer payers[ZSE_MAX_STREAMS];
 
-	wait_queue_head_t chunk_wait[ZSE_MAX_STREAMS];	/* tasks that wait for room */
+	wait_queue_head_t chunk_wait[ZSE_MAX_STREAMS];	/* tasks without room */
 	atomic_t nr_waiting;		/* in all of these */
 
 	struct znsage_check check;
@@ -246,7 +242,6 @@ struct znsage_device {
 u8 znsage_page_owner(struct znsage_device *zd, struct page *page, u32 cpu,
 		     struct znsage_page *owner);
 void znsage_frames_alloc(struct znsage_device *zd);
-void znsage_frames_free(struct znsage_device *zd);
 void znsage_frames_note(struct znsage_device *zd, struct page *page, u32 slot,
 			u32 block);
 void znsage_frames_forget(struct znsage_device *zd, struct page *page);
@@ -274,7 +269,7 @@ int znsage_decompress(struct znsage_device *zd, const void *from, u32 room,
 /* latency.c */
 int znsage_latency_init(struct znsage_device *zd);
 void znsage_timed(struct znsage_device *zd, enum znsage_time what, u64 ns);
-int znsage_latency_show(struct seq_file *m);
+int znsage_latency_show(struct seq_file *m, void *v);
 
 /* Has the stream bios that found no chunk? A hint. */
 static inline bool znsage_is_starved(const struct znsage_device *zd, u32 stream)
@@ -288,20 +283,20 @@ static inline void znsage_kick(struct znsage_device *zd)
 	queue_work(zd->wq, &zd->work);
 }
 
-/* First sector of a zone of the engine on the backing device. */
+/* First sector of a zone of the engine. */
 static inline sector_t znsage_zone_start(const struct znsage_device *zd,
 					 u32 zone)
 {
 	return zd->zone_nr[zone] * zd->zone_sectors;
 }
 
-/* Sector of the page with a block on the backing device. */
+/* Sector of the page that has a block. */
 static inline sector_t znsage_block_sector(const struct znsage_device *zd,
 					   u32 block)
 {
 	return znsage_zone_start(zd, zse_block_zone(zd->engine, block)) +
-	       (sector_t)(zse_block_offset(zd->engine, block) / zd->page_blocks) *
-	       ZNSAGE_PAGE_SECTORS;
+	       (sector_t)(zse_block_offset(zd->engine, block) /
+			  zd->page_blocks) * ZNSAGE_PAGE_SECTORS;
 }
 
 /* Count a page of @bio that needs no I/O. */

@@ -1,33 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Zones of a zoned device: only writable sequential ones are used;
- * conventional, read-only and offline ones are left alone. The device chooses
- * where in a zone an append lands.
+ * Zones of a zoned device: only writable sequential ones are used. The device
+ * chooses where in a zone an append lands.
  *
- * Emptying zones, also those of virtual.c, at attach and detach. A disk may have
- * 78,000 zones, whose resets one after the other take minutes. So neighbours are
- * reset by one call, which has many commands under way. If all zones that can be
- * reset are the engine's, one call is for the whole device: the block layer makes
- * that REQ_OP_ZONE_RESET_ALL. Such a call does not say which zones failed, and a
- * reset of the whole device silently skips zones that have become read-only or
- * offline. So the zones' conditions are read afterwards, and what is not empty is
+ * Emptying zones, also virtual ones, at attach and detach. A disk may have
+ * 78,000 zones, whose resets one after the other take minutes. So neighbours
+ * are reset by one call, which has many commands in flight, and the whole
+ * device by one command (REQ_OP_ZONE_RESET_ALL) if all zones that it resets are
+ * the engine's. Such a call does not say which zones failed, and a reset of the
+ * whole device silently skips zones that have become read-only or offline. So
+ * the zones' conditions are read afterwards, and each zone that is not empty is
  * reset alone, for its error.
  */
 #include <linux/bitmap.h>
-#include <linux/blkdev.h>
-#include <linux/sched.h>
-#include <linux/sched/mm.h>
 #include <linux/sort.h>
-#include <linux/vmalloc.h>
 
 #include "backend.h"
 
-/* Zones of the device, before some are chosen. */
+/* What is read of the device's zones. */
 struct report {
 	struct znsage_geometry *geo;
-	sector_t zone_sectors;
 	u32 *caps;		/* writable sectors of each; 0: not usable */
-	u32 nr_writable;	/* zones that a reset of the device resets */
 };
 
 static int report_zone(struct blk_zone *z, unsigned int idx, void *data)
@@ -44,9 +37,9 @@ static int report_zone(struct blk_zone *z, unsigned int idx, void *data)
 	    z->cond == BLK_ZONE_COND_READONLY ||
 	    z->cond == BLK_ZONE_COND_OFFLINE)
 		return 0;
-	rep->nr_writable++;
+	rep->geo->nr_writable++;
 	/* The last zone may be smaller than the others. */
-	if (z->len == rep->zone_sectors)
+	if (z->len == rep->geo->zone_sectors)
 		rep->caps[idx] = z->capacity ? z->capacity : z->len;
 	return 0;
 }
@@ -59,9 +52,9 @@ static int compare_u32(const void *a, const void *b)
 }
 
 /*
- * The engine's zones all have one size. Of the capacities that the device's
- * zones have, return the one that makes most blocks usable: smaller zones are
- * left alone, larger ones are used up to it.
+ * The engine's zones all have one size: of the capacities of the device's
+ * zones, the one that makes most blocks usable. Smaller zones are left alone,
+ * larger ones are used up to it.
  */
 static u32 best_capacity(const u32 *caps, u32 *sorted, u32 nr, u32 unit)
 {
@@ -111,7 +104,7 @@ static u32 active_limit(struct block_device *bdev)
 	return open;
 }
 
-/* What a zoned device must do, and settings for other devices. */
+/* Zone append, and no settings for other devices. */
 static int check_settings(const char *name, struct block_device *bdev,
 			  const struct znsage_settings *set)
 {
@@ -137,17 +130,14 @@ static int zoned_report(const char *name, struct block_device *bdev,
 			struct znsage_geometry *geo)
 {
 	u32 nr = bdev_nr_zones(bdev);
-	struct report rep = {
-		.geo = geo,
-		.zone_sectors = bdev_zone_sectors(bdev),
-	};
+	struct report rep = { .geo = geo };
 	int err = check_settings(name, bdev, set);
 
 	if (err)
 		return err;
 	geo->cfg.max_active = active_limit(bdev);
 	geo->cfg.serial = znsage_append_is_emulated(bdev);
-	geo->zone_sectors = rep.zone_sectors;
+	geo->zone_sectors = bdev_zone_sectors(bdev);
 	geo->nr_all = nr;
 	geo->zone_nr = kvcalloc(nr, sizeof(*geo->zone_nr), GFP_KERNEL);
 	geo->dirty = kvcalloc(BITS_TO_LONGS(nr), sizeof(long), GFP_KERNEL);
@@ -167,7 +157,6 @@ static int zoned_report(const char *name, struct block_device *bdev,
 	use_zones(geo, rep.caps, nr,
 		  best_capacity(rep.caps, rep.caps + nr, nr,
 				geo->cfg.write_unit));
-	geo->nr_writable = rep.nr_writable;
 	if (!geo->cfg.nr_zones) {
 		znsage_err(name, "no writable sequential zone");
 		err = -ENOSPC;
@@ -179,7 +168,7 @@ out:
 
 /*
  * Unused zones must not be active, since nobody would ever free their places.
- * Of open zones, the device closes some by itself when it opens others.
+ * The device closes open zones by itself when it opens others.
  */
 static int check_places(const char *name, struct block_device *bdev,
 			struct znsage_geometry *geo)
@@ -197,35 +186,26 @@ static int check_places(const char *name, struct block_device *bdev,
 	return -EUSERS;
 }
 
-static u32 dirty_zones(const struct znsage_geometry *geo)
-{
-	u32 i, nr = 0;
-
-	for (i = 0; i < geo->cfg.nr_zones; i++)
-		nr += test_bit(geo->zone_nr[i], geo->dirty);
-	return nr;
-}
-
 static int zoned_check(const char *name, struct block_device *bdev,
 		       const struct znsage_settings *set,
 		       struct znsage_geometry *geo)
 {
 	int err = check_places(name, bdev, geo);
+	u32 i, dirty = 0;
 
 	if (err)
 		return err;
 	if (geo->cfg.nr_zones == geo->nr_writable)
 		geo->whole = bdev_nr_sectors(bdev);
-	geo->nr_dirty = dirty_zones(geo);
-	if (geo->nr_dirty && !set->force) {
-		znsage_err(name, "%u zones are not empty; reset them or set force",
-			   geo->nr_dirty);
-		return -ENOTEMPTY;
-	}
-	return 0;
+	for (i = 0; i < geo->cfg.nr_zones; i++)
+		dirty += test_bit(geo->zone_nr[i], geo->dirty);
+	if (!dirty || set->force)
+		return 0;
+	znsage_err(name, "%u zones are not empty; reset them or set force",
+		   dirty);
+	return -ENOTEMPTY;
 }
 
-/* Make @bio, which has no pages yet, the append of @zc. */
 static void zoned_append(struct znsage_chunk *zc, struct bio *bio)
 {
 	bio->bi_opf = REQ_OP_ZONE_APPEND;
@@ -251,8 +231,8 @@ static int one_zone(struct blk_zone *z, unsigned int idx, void *data)
 }
 
 /*
- * Whoever asks keeps the zone from being reset, so reclaim may wait for him: he
- * takes the report's few pages from the reserves rather than wait for reclaim.
+ * The caller keeps the zone from being reset, so reclaim may wait for it. So
+ * the few pages of the report come from the reserves rather than from reclaim.
  */
 static u32 zoned_written(const struct znsage_device *zd, u32 zone)
 {
@@ -279,8 +259,7 @@ static u32 zoned_written(const struct znsage_device *zd, u32 zone)
 static int zoned_erase(const struct znsage_device *zd, sector_t sector,
 		       sector_t nr)
 {
-	return znsage_zone_mgmt(zd->backing.bdev, REQ_OP_ZONE_RESET, sector,
-				nr);
+	return znsage_zone_reset(zd->backing.bdev, sector, nr);
 }
 
 const struct znsage_backend znsage_zoned = {
@@ -293,25 +272,6 @@ const struct znsage_backend znsage_zoned = {
 	.finish = REQ_OP_ZONE_FINISH | REQ_SYNC,
 	.erase = zoned_erase,
 };
-
-/* ---- emptying zones ---- */
-
-/* Reset zd->to_reset with few calls. Returns false if some may be left. */
-static bool reset_many(struct znsage_device *zd)
-{
-	unsigned long first, end;
-	bool ok = true;
-
-	/* If the device has grown, that is not all of it, and goes by zones. */
-	if (zd->whole) {
-		zd->backend->erase(zd, 0, zd->whole);
-		return false;
-	}
-	for_each_set_bitrange(first, end, zd->to_reset, zd->nr_all)
-		ok &= !zd->backend->erase(zd, first * zd->zone_sectors,
-					  (end - first) * zd->zone_sectors);
-	return ok;
-}
 
 static int skip_empty(struct blk_zone *z, unsigned int idx, void *data)
 {
@@ -329,22 +289,33 @@ static int skip_empty(struct blk_zone *z, unsigned int idx, void *data)
  */
 static u32 reset_zones(struct znsage_device *zd, bool go_on, int *err)
 {
-	unsigned long zone;
+	const struct znsage_backend *backend = zd->backend;
+	unsigned long first, end;
+	bool ok = !zd->whole;
 	u32 failed = 0;
 
 	*err = 0;
-	if (bitmap_empty(zd->to_reset, zd->nr_all) || reset_many(zd))
+	if (bitmap_empty(zd->to_reset, zd->nr_all))
+		return 0;
+	/* If the device has grown, that is not all of it, and goes by zones. */
+	if (zd->whole)
+		backend->erase(zd, 0, zd->whole);
+	else
+		for_each_set_bitrange(first, end, zd->to_reset, zd->nr_all)
+			ok &= !backend->erase(zd, first * zd->zone_sectors,
+					      (end - first) * zd->zone_sectors);
+	if (ok)
 		return 0;
 	/* If they cannot be read, all are tried. */
 	blkdev_report_zones(zd->backing.bdev, 0, BLK_ALL_ZONES, skip_empty, zd);
-	for_each_set_bit(zone, zd->to_reset, zd->nr_all) {
-		int error = zd->backend->erase(zd, zone * zd->zone_sectors,
-					       zd->zone_sectors);
+	for_each_set_bit(first, zd->to_reset, zd->nr_all) {
+		int error = backend->erase(zd, first * zd->zone_sectors,
+					   zd->zone_sectors);
 
 		cond_resched();
 		if (!error || failed++)
 			continue;
-		znsage_err(zd->name, "reset of zone %lu failed (%d)", zone,
+		znsage_err(zd->name, "reset of zone %lu failed (%d)", first,
 			   error);
 		*err = error;
 		if (!go_on)
@@ -353,12 +324,8 @@ static u32 reset_zones(struct znsage_device *zd, bool go_on, int *err)
 	return failed;
 }
 
-/**
- * znsage_reset_dirty() - empty what the engine gets, at attach
- * @zd:	 device
- * @geo: its zones
- *
- * Context: sleeps. Return: 0, or an errno with a message.
+/*
+ * At attach: empty the engine's zones. Returns 0, or an errno with a message.
  */
 int znsage_reset_dirty(struct znsage_device *zd,
 		       const struct znsage_geometry *geo)
@@ -373,12 +340,7 @@ int znsage_reset_dirty(struct znsage_device *zd,
 	return err;
 }
 
-/**
- * znsage_reset_written() - leave no memory content behind, at detach
- * @zd: device
- *
- * Context: sleeps.
- */
+/* At detach: leave no memory content behind. */
 void znsage_reset_written(struct znsage_device *zd)
 {
 	struct zse_zone_info zi;
@@ -390,7 +352,7 @@ void znsage_reset_written(struct znsage_device *zd)
 	for (zone = 0; zse_get_zone(zd->engine, zone, &zi); zone++)
 		if (zi.room < zi.capacity)
 			__set_bit(zd->zone_nr[zone], zd->to_reset);
-	/* Of a disk that was removed, all zones would fail, each with a message. */
+	/* On a disk that was removed, all zones fail. */
 	gone = test_bit(GD_DEAD, &zd->backing.bdev->bd_disk->state);
 	failed = reset_zones(zd, !gone, &err);
 	if (failed && gone)

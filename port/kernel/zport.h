@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * The engine's port in the kernel. See engine/port.h.
- */
+/* The engine's port in the kernel; see engine/port.h. */
 #ifndef ZNSAGE_ZPORT_H
 #define ZNSAGE_ZPORT_H
 
@@ -25,9 +23,9 @@
 #endif
 
 /*
- * The maps take 8 bytes for each page of the device, up to 32 GiB. If they do
- * not fit, attach fails. It leaves an eighth of the available memory, so the OOM
- * killer is not invoked. Huge pages save TLB misses.
+ * The maps take 8 bytes for each page of the device, up to 32 GiB. This leaves
+ * an eighth of the available memory, so that attach fails and the OOM killer is
+ * not invoked. Huge pages save TLB misses.
  */
 static inline void *zp_alloc(size_t bytes)
 {
@@ -83,7 +81,7 @@ static inline bool zp_cas(u32 *p, u32 old, u32 new)
 	return cmpxchg(p, old, new) == old;
 }
 
-/* The kernel has no atomic add on a plain word, but atomic_t wraps just one. */
+/* The kernel has no atomic addition to a plain word, but atomic_t is one. */
 static inline void zp_add(u32 *p, u32 v)
 {
 	BUILD_BUG_ON(sizeof(atomic_t) != sizeof(u32));
