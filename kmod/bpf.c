@@ -256,7 +256,7 @@ static const struct btf_kfunc_id_set kfunc_set = {
 	.set = &znsage_kfuncs,
 };
 
-/* Without BTF, or if the kernel refuses, there are just no such policies. */
+/* Without BTF, or if the kernel refuses, there are no such policies. */
 void znsage_bpf_init(void)
 {
 	int err;

@@ -11,8 +11,8 @@
  * stays until detach, for its records.
  *
  * Each CPU has a compressor with room for a page that grows. Attach allocates
- * them, and I/O nothing. Asynchronous compressors, which work on a device, may
- * need memory and are not used.
+ * them; I/O allocates nothing. Asynchronous compressors, which work on a
+ * device, may need memory and are not used.
  */
 #include <linux/cpumask.h>
 #include <linux/crypto.h>

@@ -10,9 +10,10 @@
  * a chunk are arbitrary.)
  *
  * Swap-out: the task that takes a chunk from its stream encrypts it once, into
- * pages allocated at attach, or when a page has been compressed (compress.c).
- * Swap-in: a work item decrypts in place, since reads end in interrupt context,
- * where AES instructions may not be used. Nothing here allocates after attach.
+ * pages allocated at attach. A compressed page is encrypted afterwards
+ * (compress.c). Swap-in: a work item decrypts in place, since reads end in
+ * interrupt context, where AES instructions may not be used. Nothing here
+ * allocates after attach.
  *
  * The cipher may be asynchronous: in 6.1 to 6.12 on x86, every cipher is that
  * uses AES instructions for more than 16 bytes at a time. In process context

@@ -53,7 +53,7 @@ struct znsage_bpf_policy {
 
 struct budget {
 	u64 at;				/* ns: when it was last charged */
-	u64 debt;			/* ns that calls took beyond it */
+	u64 debt;			/* ns beyond the budget */
 };
 
 /* A policy in BPF that is attached. */
@@ -61,7 +61,7 @@ struct bpf_policy {
 	struct znsage_loaded loaded;
 	const struct znsage_bpf_policy *ops;	/* valid while attached */
 	struct budget __percpu *budget;
-	atomic64_t forgotten;		/* ns: when all wrong answers will be */
+	atomic64_t forgotten;		/* ns: when the last wrong answer is */
 	atomic_t ejected;
 	char why[80];			/* under @ejected */
 	struct work_struct eject;

@@ -53,8 +53,8 @@ static bool may_wait(void)
 /*
  * Pages were refused a moment ago, and this one may be as well: reclaim would
  * use up the CPU, and the kernel would log each page. `znsage guard`, which
- * keeps the kernel from getting here, may be behind and in reclaim itself; its
- * protection from the OOM killer excepts it.
+ * keeps the kernel from getting here, may be behind and in reclaim itself; it
+ * is excepted, by its protection from the OOM killer.
  */
 void znsage_slow_down(struct znsage_device *zd)
 {

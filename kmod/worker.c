@@ -37,7 +37,7 @@ struct worker_bio {
 	struct znsage_device *zd;	/* with a ref */
 	struct znsage_chunk *zc;	/* chunk to read into, or NULL */
 	u32 first;			/* entry or page of it, or the zone */
-	bool reset;			/* of the zone, or else a finish */
+	bool reset;		/* a reset of the zone, else a finish */
 	struct list_head link;		/* on finish_look */
 	struct bio bio;			/* must be last, for the bio_set */
 };
@@ -301,7 +301,7 @@ static void gc_read_first(struct znsage_chunk *zc)
 	queue_work(zd->read_wq, &zd->look_work);
 }
 
-/* A reset of @zone has ended, or else a finish. Context: any. */
+/* A reset or a finish of @zone has ended. Context: any. */
 static void zone_ended(struct znsage_device *zd, u32 zone, bool reset, int err)
 {
 	if (err)
@@ -394,7 +394,7 @@ static void do_op(struct znsage_device *zd, const struct zse_op *op)
 	switch (op->kind) {
 	case ZSE_OP_APPEND:
 		zc = op->chunk->priv;
-		/* Of swap-out, it waited for a zone or is tried again. */
+		/* A chunk of swap-out waited for a zone, or is tried again. */
 		if (!zc->core->gc)
 			atomic64_add(ktime_get_ns() - zc->since,
 				     &zd->stall_ns[zc->core->stream]);

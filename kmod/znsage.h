@@ -114,7 +114,7 @@ struct znsage_chunk {
 	 * append whose bios are being ended. The last one puts the chunk.
 	 */
 	atomic_t holds;
-	spinlock_t lock;	/* a reader copies a page whose bio lives on */
+	spinlock_t lock;	/* held to copy a page before its bio ends */
 
 	/* Chunks of GC. */
 	atomic_t reads;			/* bios in flight */
