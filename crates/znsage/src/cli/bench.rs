@@ -89,7 +89,7 @@ pub struct BenchArgs {
     #[arg(long)]
     pub fill_only: bool,
 
-    /// Share of each page that compression takes away, about, 0 to 1
+    /// The share of each page that compression saves, roughly, 0 to 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = parse_ratio)]
     pub compressible: f64,
 
