@@ -163,7 +163,7 @@ test-metrics: checked ## metrics and alert rules, by promtool
 
 # SEEDS=N FIRST=N for other seeds.
 test-torture: checked ## the engine under simulated faults, more seeds than in test-rust
-	target/debug/znsage sim torture --first $(FIRST) --seeds $(SEEDS)
+	target/debug/znsage-sim torture --first $(FIRST) --seeds $(SEEDS)
 
 # The same inputs each time, to judge a change; `make fuzz` looks for new ones.
 test-fuzz: ## every parser on made-up inputs, five seconds each

@@ -6,7 +6,7 @@
  * A policy is a table of functions, like a TCP congestion control. A device
  * uses the one whose name was last written to /sys/block/znsageN/znsage/policy.
  * You can write a policy in BPF (<znsage.bpf.h>), or in C for the simulator
- * only: `znsage sim run --policy-source FILE`. samples/ has some to start from.
+ * only: `znsage-sim run --policy-source FILE`. samples/ has some to start from.
  *
  * Terms. A *stream* writes zones of its own. If the pages of a stream live
  * equally long, they become stale together and GC has little to move. A *key*

@@ -15,10 +15,6 @@ const PAGE: u64 = 4096;
 pub fn command(data: &[u8]) {
     let (line, machine) = Machine::parse(data);
     let Some(line) = text(line) else { return };
-    // These options of the simulator would read files of the real machine.
-    if line.contains("--spec") || line.contains("--trace") {
-        return;
-    }
     read_rest(&machine);
     let words: Vec<&str> = line.split_whitespace().collect();
     match run_line(&machine, &words, PAGE) {

@@ -9,7 +9,6 @@ mod command;
 mod machine;
 mod settings;
 mod simulator;
-mod stores;
 mod traces;
 mod units;
 
@@ -17,13 +16,12 @@ mod units;
 pub type Target = fn(&[u8]);
 
 /// All targets by name; the directories of seeds have the same names.
-pub const TARGETS: [(&str, Target); 9] = [
+pub const TARGETS: [(&str, Target); 8] = [
     ("command", command::command),
     ("device", simulator::device),
     ("kernel", command::kernel),
     ("settings", settings::settings),
     ("spec", simulator::spec),
-    ("store", stores::store),
     ("sweep", simulator::sweep),
     ("trace", traces::trace),
     ("units", units::units),

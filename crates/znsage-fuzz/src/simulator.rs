@@ -92,22 +92,22 @@ fn is_small(spec: &Spec) -> bool {
         && Params::text(&spec.device).is_some()
 }
 
-/// An error of a sweep names the file; otherwise its points are numbered.
+/// An error of a sweep names the file; its points are described.
 pub fn sweep(data: &[u8]) {
     let Some(text) = text(data) else { return };
     // Devices and traces could be any files of the machine.
     if text.contains(['/', '\\']) || text.contains("trace") {
         return;
     }
-    match Sweep::parse("s.toml", text) {
+    let set: Vec<_> = options(text).map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    match Sweep::parse("s.toml", text, &set) {
         Err(e) => assert!(e.to_string().starts_with("s.toml")),
         Ok(sweep) => {
-            let again = Sweep::parse("s.toml", text).expect("it parsed before");
-            assert_eq!(again.header(), sweep.header());
-            for (i, point) in sweep.points.iter().enumerate().take(100) {
-                assert_eq!(point.index, i);
-                assert!(sweep.label(point).contains_key("system"));
-                let _ = sweep.describe(point);
+            let again = Sweep::parse("s.toml", text, &set).expect("it parsed before");
+            assert_eq!(again.points.len(), sweep.points.len());
+            for point in sweep.points.iter().take(100) {
+                let words = sweep.describe(point);
+                assert!(sweep.values(point).keys().all(|key| words.contains(key)));
             }
         }
     }

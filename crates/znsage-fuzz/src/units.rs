@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Words, one per line: sizes, times, names, parts of a sweep.
+//! Words, one per line: sizes, times, names.
 
 use znsage::parsers::{micros, parse_micros, parse_name, parse_size, size};
 use znsage_sim::device::params::parse_size as simulated_size;
-use znsage_sim::sweep::Shard;
 
 use crate::text;
 
@@ -18,10 +17,6 @@ pub fn units(data: &[u8]) {
         }
         if let Ok(name) = parse_name(word) {
             assert_eq!((name.as_str(), name.contains('/')), (word, false));
-        }
-        if let Ok(shard) = word.parse::<Shard>() {
-            assert_eq!(shard.to_string().parse(), Ok(shard), "{word:?}");
-            assert!(shard.of_index(0).has(0) && !shard.file_name().contains('/'));
         }
         if let Ok(number) = word.parse::<f64>() {
             assert!(!micros(number).is_empty());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! CPU time and memory of `znsage sim`, measured on the host.
+//! CPU time and memory of `znsage-sim`, measured on the host.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::result::{Context, Result};
 
-const PROGRAM: &str = "target/release/znsage";
+const PROGRAM: &str = "target/release/znsage-sim";
 /// Between looks at the process.
 const LOOK: Duration = Duration::from_millis(20);
 /// Ticks of CPU time in a second, as user space sees them (USER_HZ).
@@ -64,7 +64,7 @@ fn look(pid: u32) -> Option<(u64, f64)> {
 
 fn simulate(gib: u64, measure: &str) -> Result<Simulated> {
     let mut child = Command::new(PROGRAM)
-        .args(["--json", "sim", "run", "--system", "znsage", "--device", "zn540"])
+        .args(["--json", "run", "--system", "znsage", "--device", "zn540"])
         .args(["--size", &format!("{gib}G"), "--utilization", "80"])
         // Small zones, so that the smallest device has enough of them.
         .args(["--set", "device.zoned.zone_capacity=8 MiB", "--set", "host.memory=64M"])
@@ -82,10 +82,10 @@ fn simulate(gib: u64, measure: &str) -> Result<Simulated> {
     }
     let out = child.wait_with_output().context(PROGRAM)?;
     let json: serde_json::Value = serde_json::from_slice(&out.stdout)
-        .map_err(|e| format!("{PROGRAM} sim run: {e} ({})", out.status))?;
+        .map_err(|e| format!("{PROGRAM} run: {e} ({})", out.status))?;
     let value = |key: &str| {
         let found = json["result"].pointer(key).and_then(serde_json::Value::as_u64);
-        found.ok_or_else(|| format!("{PROGRAM} sim run: no {key} in {json}"))
+        found.ok_or_else(|| format!("{PROGRAM} run: no {key} in {json}"))
     };
     Ok(Simulated {
         size: gib << 30,

@@ -3,6 +3,7 @@
 //! distributed. A result has the numbers of the measured phase alone.
 
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 
 use crate::result;
 use crate::sim::Snapshot;
@@ -14,7 +15,7 @@ pub const PARTS: u64 = 16;
 const DECADE: u32 = 24;
 
 /// The course of a run.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Course {
     /// Moments since memory was filled, from the first one on.
     pub moments: Vec<Moment>,
@@ -24,7 +25,7 @@ pub struct Course {
 }
 
 /// What happened since the previous moment.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Moment {
     /// Swapped out since memory was filled, in device sizes.
     pub written: f64,

@@ -8,28 +8,29 @@
 //!
 //! Modules form layers; each imports only from earlier ones in this list:
 //!
-//! 1. [`time`], [`rng`], [`stats`], `counters`, [`pool`], [`event`], [`html`]
+//! 1. [`time`], [`rng`], [`stats`], `counters`, [`event`], [`html`]
 //! 2. [`device`], [`host`]
 //! 3. [`spec`], [`trace`]; [`torture`], which needs only the device
 //! 4. [`workload`], [`system`], [`chart`]
 //! 5. [`sim`], [`mod@result`], [`course`], [`mod@run`]: one run
-//! 6. [`sweep`], [`figures`]: many runs
+//! 6. [`sweep`]: many runs; [`alone`]: a device without a host
+//! 7. [`cli`]: the command
 //!
 //! Files of a directory form layers too: the types they share are in a
 //! `types.rs` or `state.rs` below them.
 
 #![forbid(unsafe_code)]
 
+pub mod alone;
 pub mod chart;
+pub mod cli;
 pub mod contents;
 mod counters;
 pub mod course;
 pub mod device;
 pub mod event;
-pub mod figures;
 pub mod host;
 pub mod html;
-pub mod pool;
 pub mod result;
 pub mod rng;
 pub mod run;

@@ -102,8 +102,8 @@ pub fn run_with_course(spec: &Spec) -> Result<(RunResult, Course), RunError> {
 ///
 /// # Errors
 /// As [`run()`].
-pub fn run_watched(spec: &Spec, parts: Arc<AtomicU32>) -> Result<RunResult, RunError> {
-    build(spec, Run(Some(parts))).map(|(result, _)| result)
+pub fn run_watched(spec: &Spec, parts: Arc<AtomicU32>) -> Result<(RunResult, Course), RunError> {
+    build(spec, Run(Some(parts)))
 }
 
 /// Does all the setup of a run and reports whether it could begin.

@@ -13,7 +13,6 @@ mod device_zn540;
 mod device_zns;
 mod device_zns_plus;
 mod emulated_append;
-mod figures;
 mod policies;
 mod policy_source;
 mod recorded;

@@ -26,7 +26,7 @@ fn documented(policy: &str, victims: &str, workload: WorkloadKind) -> f64 {
 
 /// The run of a cell.
 fn spec(policy: &str, victims: &str, workload: WorkloadKind) -> Spec {
-    let sweep = Sweep::parse("policies.toml", &read("examples/policies.toml")).unwrap();
+    let sweep = Sweep::parse("policies.toml", &read("examples/policies.toml"), &[]).unwrap();
     let found = sweep.points.into_iter().map(|p| p.spec).find(|s| {
         s.znsage.policy.name() == policy
             && s.znsage.victim.name() == victims

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Deterministic simulation testing: a fixed range of seeds finds no error and
-//! reaches every case; deliberate bugs are found; a seed repeats. `znsage sim
+//! reaches every case; deliberate bugs are found; a seed repeats. `znsage-sim
 //! torture` runs more seeds.
 
 use std::ops::ControlFlow;

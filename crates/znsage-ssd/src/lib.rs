@@ -36,7 +36,7 @@ const QUIET: [(&str, &str); 3] = [
 const INTERVAL: Duration = Duration::from_millis(250);
 
 const HELP: &str = "\
-device=NAME       a device of `znsage sim devices`, or the path of a file
+device=NAME       a device of `znsage-sim devices`, or the path of a file
 size=SIZE         bytes for the host
 set=KEY=VALUE     a key of the device; any number of times
 slowdown=FACTOR   real time for each unit of the drive's              [1]

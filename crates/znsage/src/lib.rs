@@ -64,7 +64,6 @@ mod list;
 mod off;
 mod on;
 mod set;
-mod sim;
 mod status;
 mod top;
 
@@ -141,7 +140,6 @@ fn perform(cli: &Cli) -> Result<ExitCode> {
 fn prepare(command: &Command) -> Result<Option<Flock<File>>> {
     match command {
         Command::Off(_) | Command::Bench(_) | Command::Estimate(_) => interrupt::catch(),
-        Command::Sim { command } if command.checks_interrupts() => interrupt::catch(),
         _ => {}
     }
     match command {
@@ -205,7 +203,6 @@ fn run(sys: &dyn Sys, command: &Command, page: u64, json: bool, catch: fn()) -> 
             catch();
             outcome!(probe::run(sys, &ready)?, |r: &probe::Report| !r.unsaved.is_empty())
         }
-        Command::Sim { command } => sim::run(command, json)?,
         Command::Generator(args) => {
             let program = std::env::current_exe()
                 .map_err(|e| Error::io("find", std::path::Path::new("/proc/self/exe"), e))?;

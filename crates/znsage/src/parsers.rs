@@ -12,20 +12,18 @@ pub use crate::zones::{State, Zone};
 
 use crate::cli::{Cli, Command};
 use crate::outcome::Outcome;
-use crate::{bench, conf, configfs, generator, scheduler, sim, swaps, sys, top};
+use crate::{bench, conf, configfs, generator, scheduler, swaps, sys, top};
 
 /// What a command prints, or its error: as text and as JSON.
 pub type Printed = Result<(String, Value), (String, Value)>;
 
-/// Runs a command line on `sys`, which stands for a machine. Of a simulation it
-/// only makes the spec.
+/// Runs a command line on `sys`, which stands for a machine.
 pub fn run_line(sys: &dyn Sys, words: &[&str], page: u64) -> Printed {
     let cli = Cli::try_parse_from(std::iter::once(&"znsage").chain(words))
         .map_err(|e| (e.render().to_string(), Value::Null))?;
     let text = |text| Outcome::fine(text, Value::Null);
     let said = match &cli.command {
         Command::Top(args) => top::once(sys, args, page).map(text),
-        Command::Sim { command } => sim::look(command).map(text),
         Command::Generator(args) => {
             generator::run(sys, args, "/usr/sbin/znsage").map(|()| text(String::new()))
         }

@@ -5,10 +5,6 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
-
-use nix::sys::signal::{kill, Signal};
-use nix::unistd::Pid;
 
 fn znsage(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_znsage")).args(args).output().expect("the command runs")
@@ -95,7 +91,7 @@ fn arguments_that_are_no_utf8_are_usage_errors() {
     }
     let mut all = Vec::new();
     lines(&znsage::parsers::grammar(), Vec::new(), &mut all);
-    assert!(all.len() > 100, "{all:?}");
+    assert!(all.len() > 60, "{all:?}");
     for (words, start) in all {
         let last = OsString::from_vec([start.as_bytes(), b"\xff\xfe"].concat());
         let run = |json: &[&str]| {
@@ -118,15 +114,13 @@ fn lost_output_is_an_error() {
     for line in [
         "--help",
         "--version",
-        "sim run --help",
+        "policy load --help",
         "list",
         "status",
         "status --json",
         "status --prometheus",
         "doctor",
         "doctor --json",
-        "sim devices",
-        "sim devices --json",
         "bench --memory-limit none --size 1M --seconds 0.1 --warmup 0 --json",
         "on --size x --json",
     ] {
@@ -271,55 +265,4 @@ fn bench_writes_samples() {
     assert_eq!(last["phase"], "random");
     assert!(samples.lines().count() >= 3, "{samples}");
     assert!(last["t"].as_f64().unwrap() > 1.0);
-}
-
-/// A sweep of short runs.
-const SWEEP: &str = r#"
-    device = "zn540"
-    size = "256M"
-    host = { memory = "8M", threads = 4, cpus = 2 }
-    "device.zoned.zone_capacity" = "3 MiB"
-    [sweep]
-    utilization = [30, 40, 50, 60]
-    seed = [1, 2, 3]
-"#;
-
-/// Runs the sweep until three more runs are finished, then sends a signal. Returns
-/// exit status and messages.
-fn sweep_until(file: &Path, store: &Path, signal: Signal) -> (Option<i32>, String) {
-    let lines = || std::fs::read_to_string(store).map_or(0, |text| text.lines().count());
-    let before = lines().max(1);
-    let mut child = Command::new(env!("CARGO_BIN_EXE_znsage"))
-        .args(["sim", "sweep", "--jobs", "1"])
-        .arg(file)
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the command runs");
-    while lines() < before + 3 {
-        assert_eq!(child.try_wait().unwrap(), None, "it ended before");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    kill(Pid::from_raw(child.id() as i32), signal).unwrap();
-    let out = child.wait_with_output().unwrap();
-    (out.status.code(), text(&out.stderr))
-}
-
-#[test]
-fn sweep_continues_after_signals() {
-    let dir = tempfile::tempdir().unwrap();
-    let (file, out) = (dir.path().join("a.toml"), dir.path().join("a.sweep"));
-    std::fs::write(&file, SWEEP).unwrap();
-    let (code, said) = sweep_until(&file, &out.join("runs.jsonl"), Signal::SIGINT);
-    assert_eq!(code, Some(130), "{said}");
-    assert!(said.contains(" of 12 points done\n  run the same command to continue"), "{said}");
-    assert!(!out.join("results.csv").exists(), "no partial results");
-    let (code, _) = sweep_until(&file, &out.join("runs.jsonl"), Signal::SIGKILL);
-    assert_eq!(code, None);
-    let done = znsage(&["sim", "sweep", file.to_str().unwrap(), "--jobs", "1"]);
-    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
-    let said = text(&done.stdout);
-    let before = said.strip_prefix("12 points, ").and_then(|s| s.split(' ').next());
-    assert!(before.unwrap().parse::<u32>().unwrap() >= 6, "{said}");
-    let csv = std::fs::read_to_string(out.join("results.csv")).unwrap();
-    assert_eq!(csv.lines().count(), 1 + 12);
 }

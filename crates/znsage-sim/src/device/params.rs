@@ -5,12 +5,12 @@
 //! source or is marked as assumed. `load.rs` reads the files, `check.rs`
 //! validates them.
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::time::{from_us, Ns, BLOCK};
+use crate::time::{from_us, to_us, Ns, BLOCK};
 
 /// The interface to the host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Interface {
     /// Zones that are appended to and reset: needs the table `[zoned]`.
@@ -20,7 +20,7 @@ pub enum Interface {
 }
 
 /// A parameter set.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
     /// A short name, for reports.
@@ -42,7 +42,7 @@ pub struct Params {
 }
 
 /// The flash chips.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Media {
     /// Buses between the controller and the chips.
@@ -58,20 +58,20 @@ pub struct Media {
     /// TLC that is programmed in one shot.
     pub pages_per_program: u32,
     /// Reading a block of 4 KiB or less from the cells.
-    #[serde(rename = "read_us", deserialize_with = "us")]
+    #[serde(rename = "read_us", with = "us")]
     pub read: Ns,
     /// Reading more than a block of a page (of all planes) from the cells.
-    #[serde(rename = "read_page_us", deserialize_with = "us")]
+    #[serde(rename = "read_page_us", with = "us")]
     pub read_page: Ns,
     /// One program operation.
-    #[serde(rename = "program_us", deserialize_with = "us")]
+    #[serde(rename = "program_us", with = "us")]
     pub program: Ns,
     /// A program can be suspended for reads after each slice of this length; 0: reads
     /// wait for its end.
-    #[serde(rename = "program_slice_us", deserialize_with = "us")]
+    #[serde(rename = "program_slice_us", with = "us")]
     pub program_slice: Ns,
     /// Time a program loses per suspension.
-    #[serde(rename = "program_resume_us", deserialize_with = "us")]
+    #[serde(rename = "program_resume_us", with = "us")]
     pub program_resume: Ns,
     /// Maximum reads per suspension.
     pub reads_per_suspend: u32,
@@ -83,61 +83,61 @@ pub struct Media {
     #[serde(default)]
     pub program_jitter_us: Vec<(f64, f64)>,
     /// Erasing an erase block.
-    #[serde(rename = "erase_us", deserialize_with = "us")]
+    #[serde(rename = "erase_us", with = "us")]
     pub erase: Ns,
     /// Rate of a channel, 10^6 bytes a second.
-    #[serde(rename = "channel_mb_s", deserialize_with = "mb_s")]
+    #[serde(rename = "channel_mb_s", with = "mb_s")]
     pub channel: u64,
 }
 
 /// Controller, link and write buffer.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Controller {
     /// Commands that the device works on at a time; 0: no limit.
     pub queue_depth: u32,
     /// Latency of a read besides media and transfer.
-    #[serde(rename = "read_us", deserialize_with = "us")]
+    #[serde(rename = "read_us", with = "us")]
     pub read: Ns,
     /// Latency of a write into the write buffer, before its transfer.
-    #[serde(rename = "write_us", deserialize_with = "us")]
+    #[serde(rename = "write_us", with = "us")]
     pub write: Ns,
     /// What the latency of a write is more or less, as `media.read_jitter_us`.
     #[serde(default)]
     pub write_jitter_us: Vec<(f64, f64)>,
     /// Extra latency of an append over a write.
-    #[serde(rename = "append_extra_us", deserialize_with = "us")]
+    #[serde(rename = "append_extra_us", with = "us")]
     pub append_extra: Ns,
     /// Controller time of a read command: the inverse of the maximum command rate.
-    #[serde(rename = "read_command_us", deserialize_with = "us")]
+    #[serde(rename = "read_command_us", with = "us")]
     pub read_command: Ns,
     /// Extra controller time per 4 KiB after the first.
-    #[serde(rename = "read_command_block_us", deserialize_with = "us")]
+    #[serde(rename = "read_command_block_us", with = "us")]
     pub read_command_block: Ns,
     /// Controller time of a write command.
-    #[serde(rename = "write_command_us", deserialize_with = "us")]
+    #[serde(rename = "write_command_us", with = "us")]
     pub write_command: Ns,
     /// Controller time of an append command.
-    #[serde(rename = "append_command_us", deserialize_with = "us")]
+    #[serde(rename = "append_command_us", with = "us")]
     pub append_command: Ns,
     /// Writes and appends below this size are transferred as if they had it, ...
     #[serde(deserialize_with = "bytes")]
     pub small_write: u64,
     /// ... and take this much more controller time.
-    #[serde(rename = "small_write_command_us", deserialize_with = "us")]
+    #[serde(rename = "small_write_command_us", with = "us")]
     pub small_write_command: Ns,
     /// Extra latency of a write while another is in flight.
-    #[serde(rename = "overlap_us", deserialize_with = "us")]
+    #[serde(rename = "overlap_us", with = "us")]
     pub overlap: Ns,
     /// Bytes a second to the host, in 10^6.
-    #[serde(rename = "link_read_mb_s", deserialize_with = "mb_s")]
+    #[serde(rename = "link_read_mb_s", with = "mb_s")]
     pub link_read: u64,
     /// Bytes a second from the host, in 10^6.
-    #[serde(rename = "link_write_mb_s", deserialize_with = "mb_s")]
+    #[serde(rename = "link_write_mb_s", with = "mb_s")]
     pub link_write: u64,
     /// Bytes a second from the write buffer to all chips, in 10^6; 0: only
     /// the chips limit it.
-    #[serde(rename = "drain_mb_s", deserialize_with = "mb_s")]
+    #[serde(rename = "drain_mb_s", with = "mb_s")]
     pub drain: u64,
     /// Write buffer, bytes.
     #[serde(deserialize_with = "bytes")]
@@ -149,7 +149,7 @@ pub struct Controller {
 }
 
 /// The zoned interface.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Zoned {
     /// Zones.
@@ -177,13 +177,13 @@ pub struct Zoned {
     /// Dies a zone is striped over.
     pub dies_per_zone: u32,
     /// Latency of an explicit open.
-    #[serde(rename = "open_us", deserialize_with = "us")]
+    #[serde(rename = "open_us", with = "us")]
     pub open: Ns,
     /// Latency of an explicit close.
-    #[serde(rename = "close_us", deserialize_with = "us")]
+    #[serde(rename = "close_us", with = "us")]
     pub close: Ns,
     /// Extra latency of the first write to an empty zone.
-    #[serde(rename = "first_write_us", deserialize_with = "us")]
+    #[serde(rename = "first_write_us", with = "us")]
     pub first_write: Ns,
     /// Reset of a full or partly written zone: points (occupancy from 0 to 1,
     /// microseconds), linear in between.
@@ -192,20 +192,20 @@ pub struct Zoned {
     pub reset_finished_us: Vec<(f64, f64)>,
     /// Rate at which finish fills the rest of a zone, 10^6 bytes a second; 0: it fills
     /// nothing.
-    #[serde(rename = "finish_mb_s", deserialize_with = "mb_s")]
+    #[serde(rename = "finish_mb_s", with = "mb_s")]
     pub finish: u64,
     /// Finish of an empty zone, which is not filled.
-    #[serde(rename = "finish_empty_us", deserialize_with = "us")]
+    #[serde(rename = "finish_empty_us", with = "us")]
     pub finish_empty: Ns,
     /// Shortest finish of one that is not empty.
-    #[serde(rename = "finish_us", deserialize_with = "us")]
+    #[serde(rename = "finish_us", with = "us")]
     pub finish_min: Ns,
     /// Does a reset occupy the zone's dies, or is the erase deferred at no cost?
     pub reset_occupies_dies: bool,
 }
 
 /// Which full superblock garbage collection empties.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Victim {
     /// The one with the fewest valid blocks.
@@ -215,19 +215,19 @@ pub enum Victim {
 }
 
 /// The commands of ZNS+ (`zone_compaction`, `TL_open`).
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ZnsPlus {
     /// May data move within a chip without leaving it?
     pub copyback: bool,
     /// Latency of `zone_compaction`, `TL_open` and the end of a log, besides the flash
     /// work.
-    #[serde(rename = "command_us", deserialize_with = "us")]
+    #[serde(rename = "command_us", with = "us")]
     pub command: Ns,
 }
 
 /// The flash translation layer of a conventional SSD.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Conventional {
     /// Bytes of flash.
@@ -246,10 +246,10 @@ pub struct Conventional {
     /// When the victim is emptied.
     pub gc_pace: Pace,
     /// Controller time of a TRIM command, ...
-    #[serde(rename = "trim_us", deserialize_with = "us")]
+    #[serde(rename = "trim_us", with = "us")]
     pub trim: Ns,
     /// ... plus this per 4 KiB.
-    #[serde(rename = "trim_block_us", deserialize_with = "us")]
+    #[serde(rename = "trim_block_us", with = "us")]
     pub trim_block: Ns,
     /// TRIM frees only whole, aligned ranges of this size, bytes.
     #[serde(deserialize_with = "bytes")]
@@ -260,7 +260,7 @@ pub struct Conventional {
 }
 
 /// When garbage collection empties its victim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pace {
     /// All of it at once, while writes wait.
@@ -270,20 +270,36 @@ pub enum Pace {
 }
 
 /// A duration: a number of microseconds, with or without a fraction.
-fn us<'de, D: Deserializer<'de>>(d: D) -> Result<Ns, D::Error> {
-    let us = f64::deserialize(d)?;
-    match (0.0..1e12).contains(&us) {
-        true => Ok(from_us(us)),
-        false => Err(serde::de::Error::custom(format!("{us} is no number of microseconds"))),
+mod us {
+    use super::*;
+
+    pub fn serialize<S: Serializer>(time: &Ns, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_f64(to_us(*time))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Ns, D::Error> {
+        let us = f64::deserialize(d)?;
+        match (0.0..1e12).contains(&us) {
+            true => Ok(from_us(us)),
+            false => Err(serde::de::Error::custom(format!("{us} is no number of microseconds"))),
+        }
     }
 }
 
 /// A rate: a number of 10^6 bytes a second.
-fn mb_s<'de, D: Deserializer<'de>>(d: D) -> Result<u64, D::Error> {
-    let mb = f64::deserialize(d)?;
-    match (0.0..1e9).contains(&mb) {
-        true => Ok((mb * 1e6).round() as u64),
-        false => Err(serde::de::Error::custom(format!("{mb} is no rate in MB/s"))),
+mod mb_s {
+    use super::*;
+
+    pub fn serialize<S: Serializer>(rate: &u64, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_f64(*rate as f64 / 1e6)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<u64, D::Error> {
+        let mb = f64::deserialize(d)?;
+        match (0.0..1e9).contains(&mb) {
+            true => Ok((mb * 1e6).round() as u64),
+            false => Err(serde::de::Error::custom(format!("{mb} is no rate in MB/s"))),
+        }
     }
 }
 

@@ -174,7 +174,7 @@ fn join(names: Vec<&String>) -> String {
 }
 
 /// Reads text as a TOML number or boolean, else as a string.
-fn literal(text: &str) -> toml::Value {
+pub(crate) fn literal(text: &str) -> toml::Value {
     if let Ok(n) = text.parse::<i64>() {
         toml::Value::Integer(n)
     } else if let Ok(x) = text.parse::<f64>() {

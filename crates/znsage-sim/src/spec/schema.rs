@@ -302,9 +302,9 @@ pub struct ZnsageSpec {
     /// 0: that.
     #[serde(deserialize_with = "bytes")]
     pub size: u64,
-    /// CPU time to compress a page, nanoseconds; 0: see [`CompressKind::compress_cost`].
+    /// CPU time to compress a page, nanoseconds; 0: as measured, with its `compress`.
     pub compress_cost: Ns,
-    /// CPU time to decompress a page, nanoseconds; 0: see [`CompressKind::decompress_cost`].
+    /// CPU time to decompress a page, nanoseconds; 0: as measured, with its `compress`.
     pub decompress_cost: Ns,
     /// Bytes of the zones that it makes on a conventional device; 0: a share of it.
     #[serde(deserialize_with = "bytes")]

@@ -4,27 +4,22 @@
 //! Keys outside `[sweep]` are those of a [`Spec`] and hold for all points; a
 //! key `"device.KEY"`, in quotes, replaces a value of the device. Each key in
 //! `[sweep]` has a list of values, and the points are all combinations, the
-//! last key changing fastest. Several `[[sweep]]` tables are concatenated;
-//! points they share run once.
+//! last key changing fastest. There may be several `[[sweep]]` tables. The key
+//! `name` in one labels its points and does not change them.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fmt::Write;
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
+use std::fmt;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 use toml::Spanned;
 
-use super::error::SweepError;
-use super::store::{Header, MAX_POINTS};
 use crate::device::{ParamError, Params};
-use crate::run::RunError;
-use crate::spec::Spec;
+use crate::spec::{literal, Spec, SpecError};
 
+/// Most points of a file.
+const MAX_POINTS: usize = 20_000;
 /// Most lists in a table; there are fewer keys.
 const MAX_LISTS: usize = 200;
 /// Most points times lists, each of which takes memory and time.
@@ -32,53 +27,84 @@ const MAX_SETTINGS: usize = 300_000;
 
 /// The table, or tables, of lists.
 const SWEEP: &str = "sweep";
-/// Impossible points are listed instead of refused.
-const SKIP: &str = "skip-impossible";
-/// Keys in every label, whether they vary or not.
-const ALWAYS: [&str; 5] = ["system", "device", "workload", "utilization", "seed"];
+/// The label of a table.
+const NAME: &str = "name";
+
+/// A key or value of a sweep file that is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SweepError {
+    /// The file.
+    pub file: String,
+    /// The line, from 1; None if the error has no line.
+    pub line: Option<usize>,
+    /// The key, with its table; empty for the file as a whole.
+    pub key: String,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl fmt::Display for SweepError {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        if !self.key.is_empty() {
+            write!(f, ": {}", self.key)?;
+        }
+        write!(f, ": {}", self.what)
+    }
+}
+
+impl std::error::Error for SweepError {}
 
 /// One run of a sweep.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// Its number, from 0.
-    pub index: usize,
+    /// Its table's.
+    pub name: Option<String>,
     /// What is run.
     pub spec: Spec,
-    /// Keys of its lists, each with the offset of its value.
-    given: Vec<(String, usize)>,
+    /// Keys of its lists, each with the offset of its value, if the file has it.
+    given: Vec<(String, Option<usize>)>,
 }
-
-/// A device's name and replaced values.
-type Device<'a> = (&'a str, &'a [(String, String)]);
 
 /// A sweep file, expanded.
 #[derive(Clone, Debug)]
 pub struct Sweep {
     file: String,
     text: String,
-    /// All runs, by their index.
+    /// All runs, in the order of the file.
     pub points: Vec<Point>,
-    /// Are impossible points listed instead of refused?
-    pub skip_impossible: bool,
-    /// Keys whose value varies among points, in the file's order.
-    varying: Vec<String>,
     /// Keys outside the lists, and their offsets.
     base: BTreeMap<String, usize>,
-    digest: String,
 }
 
 /// A key with its values, each with its offset in the file.
 struct List {
     key: String,
-    values: Vec<(toml::Value, usize)>,
+    values: Vec<(toml::Value, Option<usize>)>,
+}
+
+/// A table of lists.
+struct Table {
+    name: Option<String>,
+    lists: Vec<List>,
+}
+
+/// Why a point is refused.
+enum Refusal {
+    Spec(SpecError),
+    Device(ParamError),
 }
 
 impl Sweep {
-    /// Parses a sweep; `file` is its name in errors.
+    /// Parses a sweep; `file` is its name in errors. `set` replaces values, of lists as well.
     ///
-    /// # Errors If it is not TOML, has unknown keys, or a point is impossible; with
-    /// `skip-impossible` only if a value is refused in every point that has it.
-    pub fn parse(file: &str, text: &str) -> Result<Sweep, SweepError> {
+    /// # Errors
+    /// If it is not TOML, has unknown keys, or has a value that is refused in every point that
+    /// has it.
+    pub fn parse(file: &str, text: &str, set: &[(String, String)]) -> Result<Sweep, SweepError> {
         let reader = Reader { file, text };
         let doc = DeTable::parse(text)
             .map_err(|e| reader.refuse("", e.span().map(|s| s.start), e.message()))?;
@@ -86,27 +112,18 @@ impl Sweep {
             file: file.into(),
             text: text.into(),
             points: Vec::new(),
-            skip_impossible: false,
-            varying: Vec::new(),
             base: BTreeMap::new(),
-            digest: String::new(),
         };
-        let mut blocks = Vec::new();
+        let mut tables = Vec::new();
         let mut base = Vec::new();
         for (key, value) in doc.into_inner() {
-            match (key.get_ref().as_ref(), value.get_ref()) {
-                (SWEEP, _) => blocks = reader.blocks(key.span().start, value)?,
-                (SKIP, DeValue::Boolean(skip)) => sweep.skip_impossible = *skip,
-                (SKIP, _) => {
-                    return Err(reader.refuse(SKIP, Some(key.span().start), "true or false"))
-                }
-                (name, _) => {
-                    let name = name.to_string();
-                    reader.flatten(name, key.span().start, value, &mut base)?;
-                }
+            let (name, at) = (key.get_ref().to_string(), key.span().start);
+            match name == SWEEP {
+                true => tables = reader.tables(at, value)?,
+                false => reader.flatten(name, at, value, &mut base)?,
             }
         }
-        if blocks.is_empty() {
+        if tables.is_empty() {
             let what = "there is no table [sweep], whose lists make the points";
             return Err(reader.refuse("", None, what));
         }
@@ -116,158 +133,106 @@ impl Sweep {
                 .map_err(|e| reader.refuse(&key, Some(at), &e.what))?;
             sweep.base.insert(key, at);
         }
+        for (key, value) in set {
+            spec.set(key, value).map_err(|e| reader.refuse(key, None, &e.what))?;
+            let lists = tables.iter_mut().flat_map(|table| &mut table.lists);
+            for list in lists.filter(|list| list.key == *key) {
+                list.values = vec![(literal(value), None)];
+            }
+        }
         let mut expand = Expand { reader: &reader, points: Vec::new(), seen: HashSet::new() };
-        reader.count(&blocks)?;
-        for block in &blocks {
-            expand.cross(&spec, block, &mut Vec::new())?;
+        reader.count(&tables)?;
+        for table in &tables {
+            expand.cross(table, &spec, &table.lists, &mut Vec::new())?;
         }
         sweep.points = expand.points;
-        sweep.varying = varying(&blocks, &sweep.points);
-        let refused = sweep.look_at_all();
-        sweep.check_values(&refused)?;
+        sweep.check_values(&sweep.refused())?;
         Ok(sweep)
     }
 
-    /// The first line of its store.
-    pub fn header(&self) -> Header {
-        Header::new(&self.digest, self.points.len())
+    /// The keys of a point's lists with its values.
+    pub fn values(&self, point: &Point) -> Map<String, Value> {
+        let json = serde_json::to_value(&point.spec).expect("a spec is JSON");
+        let value = |key: &String| (key.clone(), value_of(&point.spec, &json, key));
+        point.given.iter().map(|(key, _)| value(key)).collect()
     }
 
-    /// Label of a point: the keys that describe any run, and those that vary.
-    pub fn label(&self, point: &Point) -> Map<String, Value> {
-        let more = self.varying.iter().map(String::as_str).filter(|key| !ALWAYS.contains(key));
-        let mut label = label(&point.spec, ALWAYS.into_iter().chain(more));
-        if point.spec.workload.is_from_file() {
-            // The file determines utilization; the result has it.
-            label.shift_remove("utilization");
-        }
-        label
-    }
-
-    /// What distinguishes a point: `system=znsage, utilization=60`.
+    /// What distinguishes a point: `block SSD: utilization=60, seed=1`.
     pub fn describe(&self, point: &Point) -> String {
-        let label = label(&point.spec, self.varying.iter().map(String::as_str));
-        let words = label.iter().map(|(key, value)| match value {
+        let values = self.values(point);
+        let words = values.iter().map(|(key, value)| match value {
             Value::String(text) => format!("{key}={text}"),
             other => format!("{key}={other}"),
         });
-        words.collect::<Vec<_>>().join(", ")
+        let words = words.collect::<Vec<_>>().join(", ");
+        match &point.name {
+            Some(name) => format!("{name}: {words}"),
+            None => words,
+        }
     }
 
     /// The error of a point, with the line of its key.
-    pub fn locate(&self, point: &Point, error: RunError) -> SweepError {
-        let (key, what) = match error {
-            RunError::Spec(e) => (e.key, e.what),
-            RunError::Device(e) => return self.locate_param(point, e),
-            RunError::Trace(e) => ("load.trace".into(), e.to_string()),
-            RunError::Stuck(e) => (String::new(), e.to_string()),
+    fn locate(&self, point: &Point, refusal: &Refusal) -> SweepError {
+        let refuse = |line, key: &str, what: &str| {
+            let what = format!("{what} ({})", self.describe(point));
+            SweepError { file: self.file.clone(), line, key: key.into(), what }
         };
-        let line = self.line(point, &key);
-        self.refuse(point, line, key, what)
-    }
-
-    fn locate_param(&self, point: &Point, e: ParamError) -> SweepError {
+        let e = match refusal {
+            Refusal::Spec(e) => return refuse(self.line(point, &e.key), &e.key, &e.what),
+            Refusal::Device(e) => e,
+        };
         let key = format!("device.{}", e.key);
         if let Some(line) = self.line(point, &key) {
-            return self.refuse(point, Some(line), key, e.what);
+            return refuse(Some(line), &key, &e.what);
         }
-        let ParamError { file, line, key, what } = e;
-        if line.is_some() {
-            let what = self.with_point(point, what);
-            return SweepError::File { file, line, key, what };
+        if e.line.is_some() {
+            let ParamError { file, line, .. } = e.clone();
+            return SweepError { file, line, ..refuse(None, &e.key, &e.what) };
         }
         // A key of the spec, or the device itself, is refused.
-        let name = if key.is_empty() { "device" } else { key.as_str() };
-        let what = format!("{file}: {what}");
-        self.refuse(point, self.line(point, name), name.into(), what)
-    }
-
-    fn refuse(&self, point: &Point, line: Option<usize>, key: String, what: String) -> SweepError {
-        let what = self.with_point(point, what);
-        SweepError::File { file: self.file.clone(), line, key, what }
-    }
-
-    fn with_point(&self, point: &Point, what: String) -> String {
-        match self.describe(point) {
-            words if words.is_empty() => what,
-            words => format!("{what} ({words})"),
-        }
+        let name = if e.key.is_empty() { "device" } else { e.key.as_str() };
+        refuse(self.line(point, name), name, &format!("{}: {}", e.file, e.what))
     }
 
     /// The line of a key, or of the first key in the table it names.
     fn line(&self, point: &Point, key: &str) -> Option<usize> {
-        let all = || point.given.iter().map(|(k, at)| (k, at)).chain(&self.base);
+        let given = point.given.iter().map(|(k, at)| (k, *at));
+        let all = || given.clone().chain(self.base.iter().map(|(k, at)| (k, Some(*at))));
         let within = |k: &str| k.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'));
         let found = all().find(|(k, _)| *k == key).or_else(|| all().find(|(k, _)| within(k)));
-        found.map(|(_, at)| line_of(&self.text, *at))
+        found?.1.map(|at| line_of(&self.text, at))
     }
 
-    /// Checks the spec and the parameters of each point, which needs no memory, and
-    /// computes the digest; returns the errors.
-    fn look_at_all(&mut self) -> BTreeMap<usize, RunError> {
-        let mut hash = Sha256::new();
-        let mut known: BTreeMap<Device, Result<Params, ParamError>> = BTreeMap::new();
-        let mut traces = BTreeMap::new();
+    /// Points whose spec or parameters are refused, by their number. Some others are
+    /// refused when they run: this needs no memory.
+    fn refused(&self) -> BTreeMap<usize, Refusal> {
+        let mut known = BTreeMap::new();
         let mut refused = BTreeMap::new();
-        for Point { index, spec, .. } in &self.points {
+        for (i, Point { spec, .. }) in self.points.iter().enumerate() {
             let params = known
                 .entry((&spec.device, &spec.device_set))
-                .or_insert_with(|| Params::load(&spec.device, &spec.device_set));
+                .or_insert_with(|| Params::load(&spec.device, &spec.device_set).err());
             if let Err(e) = spec.check() {
-                refused.insert(*index, e.into());
-            } else if let Err(e) = params {
-                refused.insert(*index, e.clone().into());
-            }
-            hash.update(serde_json::to_vec(spec).expect("a spec is JSON"));
-            // The files of a device or a trace may change under the same name.
-            hash.update(format!("{params:?}"));
-            if let Some(path) = &spec.load.trace {
-                hash.update(traces.entry(path).or_insert_with(|| digest_of(path)));
+                refused.insert(i, Refusal::Spec(e));
+            } else if let Some(e) = params {
+                refused.insert(i, Refusal::Device(e.clone()));
             }
         }
-        self.digest = hash.finalize().iter().fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        });
         refused
     }
 
-    /// Refuses impossible points; with `skip-impossible` only if a value of a list is in
-    /// no possible point, as then the value is wrong.
-    fn check_values(&self, refused: &BTreeMap<usize, RunError>) -> Result<(), SweepError> {
-        let of = |index: &usize| self.locate(&self.points[*index], refused[index].clone());
-        if !self.skip_impossible {
-            return refused.keys().next().map_or(Ok(()), |index| Err(of(index)));
-        }
-        let fine = self.points.iter().filter(|p| !refused.contains_key(&p.index));
-        let fine: HashSet<&(String, usize)> = fine.flat_map(|p| &p.given).collect();
-        for index in refused.keys() {
-            if self.points[*index].given.iter().any(|value| !fine.contains(value)) {
-                return Err(of(index));
+    /// Refuses a value that is in no possible point: it is a mistake.
+    fn check_values(&self, refused: &BTreeMap<usize, Refusal>) -> Result<(), SweepError> {
+        let fine = self.points.iter().enumerate().filter(|(i, _)| !refused.contains_key(i));
+        let fine: HashSet<_> = fine.flat_map(|(_, p)| &p.given).collect();
+        for (i, refusal) in refused {
+            let point = &self.points[*i];
+            if point.given.iter().any(|value| !fine.contains(value)) || fine.is_empty() {
+                return Err(self.locate(point, refusal));
             }
         }
         Ok(())
     }
-}
-
-/// Keys whose value varies among points, in the file's order.
-fn varying(blocks: &[Vec<List>], points: &[Point]) -> Vec<String> {
-    let mut keys: Vec<String> = Vec::new();
-    let json = |p: &Point| serde_json::to_value(&p.spec).expect("a spec is JSON");
-    let specs: Vec<Value> = points.iter().map(json).collect();
-    for List { key, .. } in blocks.iter().flatten() {
-        let mut values = points.iter().zip(&specs).map(|(p, json)| value_of(&p.spec, json, key));
-        let first = values.next();
-        if !keys.contains(key) && values.any(|v| Some(v) != first) {
-            keys.push(key.clone());
-        }
-    }
-    keys
-}
-
-fn label<'a>(spec: &Spec, keys: impl Iterator<Item = &'a str>) -> Map<String, Value> {
-    let json = serde_json::to_value(spec).expect("a spec is JSON");
-    keys.map(|key| (key.to_string(), value_of(spec, &json, key))).collect()
 }
 
 /// The value of a key of the spec, or of a replaced device parameter.
@@ -286,47 +251,36 @@ fn value_of(spec: &Spec, json: &Value, key: &str) -> Value {
 struct Expand<'a> {
     reader: &'a Reader<'a>,
     points: Vec<Point>,
-    /// The specs of the points, as JSON.
-    seen: HashSet<String>,
+    /// The names of the points with their specs, as JSON.
+    seen: HashSet<(Option<String>, String)>,
 }
 
 impl Expand<'_> {
     fn cross(
         &mut self,
+        table: &Table,
         spec: &Spec,
         lists: &[List],
-        given: &mut Vec<(String, usize)>,
+        given: &mut Vec<(String, Option<usize>)>,
     ) -> Result<(), SweepError> {
         let Some((List { key, values }, rest)) = lists.split_first() else {
-            if self.seen.insert(serde_json::to_string(spec).expect("a spec is JSON")) {
-                let (index, spec) = (self.points.len(), spec.clone());
-                self.points.push(Point { index, spec, given: given.clone() });
+            let (name, spec) = (table.name.clone(), spec.clone());
+            let json = serde_json::to_string(&spec).expect("a spec is JSON");
+            if self.seen.insert((name.clone(), json)) {
+                self.points.push(Point { name, spec, given: given.clone() });
             }
             return Ok(());
         };
         for (value, at) in values {
             let mut spec = spec.clone();
             spec.set_value(key, value.clone())
-                .map_err(|e| self.reader.refuse(key, Some(*at), &e.what))?;
+                .map_err(|e| self.reader.refuse(key, *at, &e.what))?;
             given.push((key.clone(), *at));
-            self.cross(&spec, rest, given)?;
+            self.cross(table, &spec, rest, given)?;
             given.pop();
         }
         Ok(())
     }
-}
-
-/// The digest of a file. An unreadable file counts as empty; the check of its
-/// points refuses it.
-fn digest_of(path: &Path) -> Vec<u8> {
-    let mut hash = Sha256::new();
-    if let Ok(mut file) = File::open(path) {
-        let mut buffer = vec![0; 1 << 16];
-        while let Ok(n @ 1..) = file.read(&mut buffer) {
-            hash.update(&buffer[..n]);
-        }
-    }
-    hash.finalize().to_vec()
 }
 
 fn line_of(text: &str, at: usize) -> usize {
@@ -346,7 +300,7 @@ impl<'a> Reader<'a> {
     fn refuse(&self, key: &str, at: Option<usize>, what: &str) -> SweepError {
         let (file, key, what) = (self.file.into(), key.into(), what.into());
         let line = at.map(|at| line_of(self.text, at));
-        SweepError::File { file, line, key, what }
+        SweepError { file, line, key, what }
     }
 
     fn value(&self, key: &str, value: Spanned<DeValue>) -> Result<toml::Value, SweepError> {
@@ -376,13 +330,13 @@ impl<'a> Reader<'a> {
     }
 
     /// `[sweep]`, or each `[[sweep]]`.
-    fn blocks(&self, at: usize, value: Spanned<DeValue<'a>>) -> Result<Vec<Vec<List>>, SweepError> {
+    fn tables(&self, at: usize, value: Spanned<DeValue<'a>>) -> Result<Vec<Table>, SweepError> {
         match value.into_inner() {
-            DeValue::Table(table) => Ok(vec![self.lists(at, table)?]),
+            DeValue::Table(table) => Ok(vec![self.table(at, table)?]),
             DeValue::Array(tables) => tables
                 .into_iter()
                 .map(|value| match value.into_inner() {
-                    DeValue::Table(table) => self.lists(at, table),
+                    DeValue::Table(table) => self.table(at, table),
                     _ => Err(self.refuse(SWEEP, Some(at), "a table of lists is expected")),
                 })
                 .collect(),
@@ -392,37 +346,44 @@ impl<'a> Reader<'a> {
 
     /// Refuses too many combinations. Counts duplicates too, as they are found only
     /// after they are made.
-    fn count(&self, blocks: &[Vec<List>]) -> Result<(), SweepError> {
-        let combinations = |block: &Vec<List>| {
-            block.iter().map(|list| list.values.len()).fold(1, usize::saturating_mul)
+    fn count(&self, tables: &[Table]) -> Result<(), SweepError> {
+        let combinations = |table: &Table| {
+            table.lists.iter().map(|list| list.values.len()).fold(1, usize::saturating_mul)
         };
-        let all = blocks.iter().map(combinations).fold(0, usize::saturating_add);
+        let all = tables.iter().map(combinations).fold(0, usize::saturating_add);
         if all > MAX_POINTS {
             return Err(self.refuse(SWEEP, None, &format!("more than {MAX_POINTS} points")));
         }
-        if blocks.iter().any(|block| block.len() > MAX_LISTS) {
+        if tables.iter().any(|table| table.lists.len() > MAX_LISTS) {
             return Err(self.refuse(SWEEP, None, &format!("more than {MAX_LISTS} lists")));
         }
         // Bounded by the two limits above, so no overflow.
-        if blocks.iter().map(|block| combinations(block) * block.len()).sum::<usize>()
-            > MAX_SETTINGS
-        {
+        let settings = |table: &Table| combinations(table) * table.lists.len();
+        if tables.iter().map(settings).sum::<usize>() > MAX_SETTINGS {
             let what = format!("more than {MAX_SETTINGS} settings, points times lists");
             return Err(self.refuse(SWEEP, None, &what));
         }
         Ok(())
     }
 
-    /// The lists of a table. A single value is a list of one.
-    fn lists(&self, at: usize, table: DeTable<'a>) -> Result<Vec<List>, SweepError> {
+    /// A table. A single value is a list of one.
+    fn table(&self, at: usize, table: DeTable<'a>) -> Result<Table, SweepError> {
         let mut leaves = Vec::new();
+        let mut label = None;
         for (name, value) in table {
             let at = name.span().start;
+            if name.get_ref() == NAME {
+                let DeValue::String(text) = value.get_ref() else {
+                    return Err(self.refuse(NAME, Some(at), "a text is expected"));
+                };
+                label = Some(text.to_string());
+                continue;
+            }
             self.flatten(name.get_ref().to_string(), at, value, &mut leaves)?;
         }
         // The parser sorts keys by name.
         leaves.sort_by_key(|(_, at, _)| *at);
-        if leaves.is_empty() {
+        if leaves.is_empty() && label.is_none() {
             return Err(self.refuse(SWEEP, Some(at), "there are no lists in it"));
         }
         let list = |(key, at, value): Leaf| {
@@ -436,11 +397,12 @@ impl<'a> Reader<'a> {
             };
             let values = values.into_iter().map(|value| {
                 let at = value.span().start;
-                Ok((self.value(&key, value)?, at))
+                Ok((self.value(&key, value)?, Some(at)))
             });
             let values = values.collect::<Result<_, SweepError>>()?;
             Ok(List { key, values })
         };
-        leaves.into_iter().map(list).collect()
+        let lists = leaves.into_iter().map(list).collect::<Result<_, SweepError>>()?;
+        Ok(Table { name: label, lists })
     }
 }

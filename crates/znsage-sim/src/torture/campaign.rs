@@ -3,15 +3,15 @@
 //! so they do not depend on the threads.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
+use std::sync::Mutex;
+use std::thread;
 
 use serde::Serialize;
 
 use super::counts::Counts;
 use super::seed::run;
 use super::types::{Failure, Outcome, Sabotage};
-use crate::pool;
 
 /// Seeds per thread between two progress reports.
 const AT_A_TIME: u64 = 8;
@@ -54,7 +54,7 @@ impl Campaign {
             let left = self.seeds.map_or(u64::MAX, |n| n - sum.seeds);
             let from = self.first.saturating_add(sum.seeds);
             let to = from.saturating_add(left.min(AT_A_TIME * self.jobs.max(1) as u64));
-            for outcome in self.outcomes((from..to).collect()).into_values() {
+            for outcome in self.outcomes(from..to).into_values() {
                 sum.seeds += 1;
                 sum.counts.add(&outcome.counts);
                 sum.failures.extend(outcome.failure);
@@ -69,20 +69,17 @@ impl Campaign {
     }
 
     /// What becomes of each seed.
-    fn outcomes(&self, seeds: Vec<u64>) -> BTreeMap<u64, Outcome> {
-        let (mut all, sabotage) = (BTreeMap::new(), self.sabotage);
-        let one = move |seed: &u64| run(*seed, sabotage, None);
-        let _ = pool::each(
-            self.jobs,
-            seeds,
-            one,
-            || false,
-            |seed, outcome| {
-                let outcome = outcome.unwrap_or_else(|| panic!("seed {seed} panicked"));
-                all.insert(seed, outcome);
-                Ok::<_, Infallible>(())
-            },
-        );
-        all
+    fn outcomes(&self, seeds: Range<u64>) -> BTreeMap<u64, Outcome> {
+        let left = Mutex::new(seeds);
+        let all = Mutex::new(BTreeMap::new());
+        let next = || left.lock().expect("nobody panics with it").next();
+        let work = || {
+            while let Some(seed) = next() {
+                let outcome = run(seed, self.sabotage, None);
+                all.lock().expect("nobody panics with it").insert(seed, outcome);
+            }
+        };
+        thread::scope(|scope| (0..self.jobs.max(1)).for_each(|_| drop(scope.spawn(work))));
+        all.into_inner().expect("nobody panics with it")
     }
 }

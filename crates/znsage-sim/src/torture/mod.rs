@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Deterministic simulation testing of the engine: `znsage sim torture`.
+//! Deterministic simulation testing of the engine: `znsage-sim torture`.
 //!
 //! A seed determines everything: the shape of the device, settings, load,
 //! errors and their rates, delays of commands. The engine is driven step by

@@ -12,7 +12,7 @@ use roff::{bold, roman, Roff};
 pub const SECTION: &str = "8";
 
 /// Examples of a page: what to type, and what it does.
-const EXAMPLES: [(&str, &[[&str; 2]]); 17] = [
+const EXAMPLES: [(&str, &[[&str; 2]]); 16] = [
     (
         "znsage",
         &[
@@ -76,13 +76,6 @@ const EXAMPLES: [(&str, &[[&str; 2]]); 17] = [
     (
         "znsage-probe",
         &[["znsage probe --profile nvme.conf /dev/nvme1n1", "Destroys all data on the device."]],
-    ),
-    (
-        "znsage-sim-run",
-        &[[
-            "znsage sim run --system znsage --device zn540 --workload zipf",
-            "The same result on every machine.",
-        ]],
     ),
 ];
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `bench --trace`: converts the module's tracepoints to the trace format that
-//! `znsage sim` replays (docs/dev/trace-format.md). Uses its own tracefs instance.
+//! `znsage-sim` replays (docs/dev/trace-format.md). Uses its own tracefs instance.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, ErrorKind, Read, Write};

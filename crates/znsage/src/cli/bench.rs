@@ -105,7 +105,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "FILE")]
     pub samples: Option<PathBuf>,
 
-    /// Record the kernel's requests to the znsage device, for `znsage sim run
+    /// Record the kernel's requests to the znsage device, for `znsage-sim run
     /// --trace`; compressed if the name ends in .gz
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,

@@ -4,7 +4,6 @@
 mod bench;
 mod columns;
 mod on;
-pub mod sim;
 
 use std::path::PathBuf;
 
@@ -27,7 +26,7 @@ Exit status:
   16   not enough memory or swap space
   17   the kernel refused, or an I/O error
   18   the device holds data; --yes takes it
-  130  interrupted; changes are undone (sim sweep keeps finished runs)
+  130  interrupted; changes are undone
 
 Environment:
   ZNSAGE_MODULE  path of a znsage.ko to load instead of the installed module";
@@ -97,11 +96,6 @@ pub enum Command {
     /// Measure what a zoned device can do, and recommend settings; destroys all
     /// data on it
     Probe(ProbeArgs),
-    /// Simulate swap on an SSD, in virtual time
-    Sim {
-        #[command(subcommand)]
-        command: sim::Command,
-    },
     /// Write a systemd unit for each section of znsage.conf to the first directory
     #[command(hide = true)]
     Generator(GeneratorArgs),

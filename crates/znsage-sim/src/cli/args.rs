@@ -1,37 +1,50 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `znsage sim`.
+//! The command line.
 
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
-use znsage_sim::sweep::Shard;
+use clap::{Args, Parser, Subcommand};
+
+const STATUS: &str = "\
+Exit status:
+  0    done, nothing wrong
+  1    an invariant was violated, or a run failed
+  2    invalid command line, file or device
+  3    a file cannot be read or written";
+
+/// Simulates swap on SSDs, in virtual time.
+#[derive(Debug, Parser)]
+#[command(name = "znsage-sim", version, after_help = STATUS)]
+pub struct Cli {
+    /// Print one JSON document and nothing else on standard output
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    #[command(subcommand)]
+    pub command: Command,
+}
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run one system on one device under one workload
     Run(Box<RunArgs>),
-    /// Run all combinations of lists of values; writes tables and a report
+    /// Run all combinations of lists of values
     Sweep(SweepArgs),
-    /// Join the parts of a sweep that ran in several places
-    Merge(MergeArgs),
-    /// Test the engine with errors, late completions and badly timed frees, one
-    /// random seed after another
-    Torture(TortureArgs),
-    /// Simulate published figures: pictures, tables, and a page with all
-    Figures(FiguresArgs),
+    /// Print all keys of a run with their defaults, as a file for --spec
+    Spec,
     /// List the built-in devices, or print one of them as a file to copy and edit
     Devices {
         /// Which one to print
         name: Option<String>,
     },
-}
-
-impl Command {
-    /// True if the command checks for Ctrl-C; the signal ends the others.
-    pub fn checks_interrupts(&self) -> bool {
-        matches!(self, Command::Sweep(_))
-    }
+    /// Measure a device alone: latencies, writers side by side, its steady state
+    Device {
+        /// A built-in device, or the path of a file
+        name: String,
+    },
+    /// Test the engine with errors, late completions and badly timed frees, one
+    /// random seed after another
+    Torture(TortureArgs),
 }
 
 #[derive(Debug, Args)]
@@ -56,7 +69,7 @@ pub struct RunArgs {
 /// Options of every simulated run.
 #[derive(Debug, Args)]
 pub struct SpecArgs {
-    /// A built-in device (`znsage sim devices`) or the path of a file
+    /// A built-in device (`znsage-sim devices`) or the path of a file
     /// [default: one of the type that the system needs]
     #[arg(long)]
     pub device: Option<String>,
@@ -90,41 +103,48 @@ pub struct SpecArgs {
     /// A TOML file of values; options override it
     #[arg(long, value_name = "FILE")]
     pub spec: Option<PathBuf>,
+
+    /// Directory of results, as of `sweep`: a run that is there is not repeated
+    #[arg(long, value_name = "DIR")]
+    pub runs: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub struct SweepArgs {
-    /// What to run: values of a run as for `sim run --spec`, and a table
-    /// [sweep] of lists; all their combinations are run
+    /// What to run: values of a run as for `run --spec`, and a table [sweep] of
+    /// lists; all their combinations are run
     pub file: PathBuf,
 
-    /// Directory of the results; finished runs there are not repeated [default:
-    /// FILE with .sweep instead of .toml]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
+    /// Directory of the results, one file for each run. Runs that are there are not
+    /// repeated; several processes may share it
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub runs: PathBuf,
 
-    /// Only part I of N, from 1 to N; `merge` joins the parts
-    #[arg(long, value_name = "I/N", default_value_t = Shard::WHOLE)]
-    pub shard: Shard,
+    /// Replace a value of the file, also a list
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+
+    /// Only every N-th point, from the I-th on; I is from 1 to N
+    #[arg(long, value_name = "I/N", value_parser = shard)]
+    pub shard: Option<(usize, usize)>,
 
     /// Runs at a time [default: one per CPU]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub jobs: Option<u16>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+
+    /// Run nothing; print a line of JSON for each point: its values, its file, and whether
+    /// that is there
+    #[arg(long, conflicts_with = "json")]
+    pub list: bool,
 }
 
-#[derive(Debug, Args)]
-pub struct MergeArgs {
-    /// Output of `sweep --shard`: directories, or their runs*.jsonl
-    #[arg(required = true)]
-    pub parts: Vec<PathBuf>,
-
-    /// Directory for the joined results
-    #[arg(long, value_name = "DIR")]
-    pub out: PathBuf,
-
-    /// Write the results even if points are missing
-    #[arg(long)]
-    pub partial: bool,
+/// Parses `I/N`.
+fn shard(text: &str) -> Result<(usize, usize), String> {
+    let parsed = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+    match parsed {
+        Some((i, n)) if (1..=n).contains(&i) => Ok((i, n)),
+        _ => Err("I/N is expected, with I from 1 to N".into()),
+    }
 }
 
 #[derive(Debug, Args)]
@@ -139,7 +159,7 @@ pub struct TortureArgs {
 
     /// Stop after this many seconds
     #[arg(long, value_name = "N", conflicts_with = "minutes",
-          value_parser = clap::value_parser!(u32).range(1..))]
+        value_parser = clap::value_parser!(u32).range(1..))]
     pub seconds: Option<u32>,
 
     /// Stop after this many minutes
@@ -148,7 +168,7 @@ pub struct TortureArgs {
 
     /// Seeds at a time; does not change the result [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub jobs: Option<u16>,
+    pub threads: Option<u16>,
 
     /// Continue after a seed has failed
     #[arg(long)]
@@ -161,36 +181,4 @@ pub struct TortureArgs {
     /// Print every event of the seed
     #[arg(long, requires = "seed")]
     pub trace: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct FiguresArgs {
-    /// Directory for the pictures, tables and index.html; made if missing
-    #[arg(long, value_name = "DIR", required_unless_present = "list")]
-    pub out: Option<PathBuf>,
-
-    /// Only these figures, e.g. znswap-waf,mapping-memory
-    #[arg(long, value_name = "ID,...", value_delimiter = ',')]
-    pub only: Vec<String>,
-
-    /// One seed and shorter runs, for a trial; the numbers are inaccurate
-    #[arg(long)]
-    pub quick: bool,
-
-    /// Seed of all random numbers: the same seed gives the same files
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-
-    /// Run everything with so many seeds; pictures show means and intervals [default: 3, with
-    /// --quick 1]
-    #[arg(long, value_name = "N")]
-    pub seeds: Option<NonZeroU32>,
-
-    /// Runs at a time [default: one per CPU]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub jobs: Option<u16>,
-
-    /// List the figures instead
-    #[arg(long)]
-    pub list: bool,
 }

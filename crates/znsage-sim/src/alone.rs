@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Runs of a device alone: the publications' benchmarks, without a host.
+//! What a device does alone: the publications' benchmarks, without a host.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::fmt;
 
 use rand::RngExt;
+use serde::Serialize;
 
 use crate::device::params::Interface;
 use crate::device::{ConventionalSsd, Extent, Params, ZnsSsd};
 use crate::host::costs::Costs;
 use crate::rng::{self, Rng};
+use crate::stats::mean;
 use crate::time::{to_secs, to_us, Ns, MS, SEC};
 
 /// Time between two commands of a benchmark: the difference between the
@@ -20,48 +23,74 @@ const PAUSE: Ns = 390;
 /// Blocks of a MiB.
 const MIB: u32 = 256;
 
-/// A run of a device.
-#[derive(Clone, Debug, PartialEq)]
-pub enum DeviceJob {
-    /// Requests of `blocks`, one at a time: mean latency in microseconds.
-    Latency {
-        /// Its parameter set.
-        device: &'static str,
-        /// Random reads; else writes in sequence.
-        reads: bool,
-        /// 4 KiB blocks of a request.
-        blocks: u32,
-    },
-    /// A thread writes blocks of 4 KiB one at a time, while others do the same
-    /// elsewhere: its writes a second.
-    Beside {
-        /// Its parameter set.
-        device: &'static str,
-        /// How many others.
-        others: u32,
-    },
-    /// 10 GB are written to a device that is `fill` percent full and in its
-    /// steady state: MB/s in each half of a second.
-    Steady {
-        /// Its parameter set.
-        device: &'static str,
-        /// Percent.
-        fill: u32,
-        /// Superblocks or zones, of their real size.
-        units: u32,
-    },
-    /// Half of a zone's units of 16 KiB are live and move to another zone: milliseconds,
-    /// MB/s, and percent moved by copyback.
-    Compaction {
-        /// Its parameter set.
-        device: &'static str,
-        /// Who moves them.
-        by: Mover,
-    },
+/// Blocks of the requests whose latency is measured.
+const SIZES: [u32; 6] = [1, 2, 4, 8, 16, 32];
+/// Percent of a device that are full in its steady state.
+const FILLS: [u32; 2] = [60, 90];
+/// Superblocks or zones, of their real size, of the device that is filled.
+const UNITS: u32 = 128;
+
+/// What a device does alone. What it cannot do is missing.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Its parameter set.
+    pub device: String,
+    /// Random reads, and writes in sequence, one at a time.
+    pub latency: Vec<MeanLatency>,
+    /// Writes of 4 KiB by a thread, one at a time, while others do the same elsewhere.
+    pub beside: Vec<Beside>,
+    /// 10 GB are written to a device in its steady state.
+    pub steady: Vec<Steady>,
+    /// Half of a zone's units of 16 KiB are live and move to another zone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub compaction: Vec<Compaction>,
+}
+
+/// A mean latency.
+#[derive(Clone, Debug, Serialize)]
+pub struct MeanLatency {
+    /// Else writes.
+    pub reads: bool,
+    /// Of 4 KiB, of a request.
+    pub blocks: u32,
+    /// Microseconds.
+    pub us: f64,
+}
+
+/// A writer beside others.
+#[derive(Clone, Debug, Serialize)]
+pub struct Beside {
+    /// How many others.
+    pub others: u32,
+    /// Its writes a second.
+    pub per_s: f64,
+}
+
+/// Writes to a full device.
+#[derive(Clone, Debug, Serialize)]
+pub struct Steady {
+    /// Percent.
+    pub fill: u32,
+    /// In each half of a second.
+    pub mb_s: Vec<f64>,
+}
+
+/// Moving live blocks.
+#[derive(Clone, Debug, Serialize)]
+pub struct Compaction {
+    /// Who moves them.
+    pub by: Mover,
+    /// Milliseconds.
+    pub ms: f64,
+    /// Of the live blocks.
+    pub mb_s: f64,
+    /// Moved within a chip.
+    pub copyback_percent: f64,
 }
 
 /// Who moves live blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Mover {
     /// The host reads and appends.
     Host,
@@ -88,33 +117,61 @@ struct Thread<'a> {
     latencies: Vec<(Ns, Ns)>,
 }
 
-impl DeviceJob {
-    /// For people, on one line.
-    pub fn text(&self) -> String {
-        match self {
-            DeviceJob::Latency { device, reads, blocks } => {
-                let what = if *reads { "reads" } else { "writes" };
-                format!("{device} alone, {what} of {} KiB", blocks * 4)
-            }
-            DeviceJob::Beside { device, others } => {
-                format!("{device} alone, a writer beside {others} others")
-            }
-            DeviceJob::Steady { device, fill, .. } => format!("{device} alone, {fill} % full"),
-            DeviceJob::Compaction { device, by } => format!("{device} alone, compaction, {by:?}"),
+/// Measures a parameter set, by name or path.
+///
+/// # Errors
+/// If there is no such device, or it refuses a command.
+pub fn measure(device: &str) -> Result<Report, String> {
+    let params = Params::load(device, &[]).map_err(|e| e.to_string())?;
+    let mut report = Report {
+        device: device.into(),
+        latency: Vec::new(),
+        beside: Vec::new(),
+        steady: Vec::new(),
+        compaction: Vec::new(),
+    };
+    for reads in [true, false] {
+        for blocks in SIZES {
+            let us = latency(device, reads, blocks)?;
+            report.latency.push(MeanLatency { reads, blocks, us });
         }
     }
-
-    /// Runs it.
-    ///
-    /// # Errors
-    /// If there is no such device, or it refuses a command.
-    pub fn run(&self) -> Result<Vec<f64>, String> {
-        match *self {
-            DeviceJob::Latency { device, reads, blocks } => latency(device, reads, blocks),
-            DeviceJob::Beside { device, others } => beside(device, others),
-            DeviceJob::Steady { device, fill, units } => steady(device, fill, units),
-            DeviceJob::Compaction { device, by } => compaction(device, by),
+    for others in 0..=2 {
+        report.beside.push(Beside { others, per_s: beside(device, others)? });
+    }
+    for fill in FILLS {
+        report.steady.push(Steady { fill, mb_s: steady(device, fill)? });
+    }
+    if params.zns_plus.is_some() {
+        for by in [Mover::Host, Mover::Device] {
+            report.compaction.push(compaction(device, by)?);
         }
+    }
+    Ok(report)
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        for MeanLatency { reads, blocks, us } in &self.latency {
+            let what = if *reads { "reads" } else { "writes" };
+            writeln!(f, "{what} of {} KiB: {us:.1} us", blocks * 4)?;
+        }
+        for Beside { others, per_s } in &self.beside {
+            writeln!(f, "a writer beside {others} others: {per_s:.0} writes/s")?;
+        }
+        for Steady { fill, mb_s } in &self.steady {
+            let least = mb_s.iter().copied().fold(f64::MAX, f64::min);
+            writeln!(
+                f,
+                "{fill} % full: {:.0} MB/s, {least:.0} at least",
+                mean(mb_s).unwrap_or(0.0)
+            )?;
+        }
+        for Compaction { by, ms, mb_s, copyback_percent } in &self.compaction {
+            let by = if *by == Mover::Host { "host" } else { "device" };
+            writeln!(f, "compaction by the {by}: {ms:.1} ms, {mb_s:.0} MB/s, copyback {copyback_percent:.0} %")?;
+        }
+        Ok(())
     }
 }
 
@@ -237,7 +294,7 @@ fn generator(seed: u64) -> Rng {
 /// Bytes of a device of which only a few GB are written.
 const SMALL: u64 = 20 << 30;
 
-fn latency(device: &str, reads: bool, blocks: u32) -> Result<Vec<f64>, String> {
+fn latency(device: &str, reads: bool, blocks: u32) -> Result<f64, String> {
     let mut dev = open(device, Some(SMALL), &[])?;
     let (filled, written) = dev.fill(0.5);
     let start = filled + SEC;
@@ -252,14 +309,18 @@ fn latency(device: &str, reads: bool, blocks: u32) -> Result<Vec<f64>, String> {
     for l in threads[0].since(start + 100 * MS) {
         (sum, n) = (sum + l, n + 1);
     }
-    Ok(vec![to_us(sum) / f64::from(n.max(1))])
+    Ok(to_us(sum) / f64::from(n.max(1)))
 }
 
-fn beside(device: &str, others: u32) -> Result<Vec<f64>, String> {
+fn beside(device: &str, others: u32) -> Result<f64, String> {
     let mut dev = open(device, Some(SMALL), &[])?;
     let start = SEC;
     let each = match &dev {
-        Dev::Zns(d) => u64::from(d.geometry().zone_blocks),
+        // Whole zones, of more than a second's writes.
+        Dev::Zns(d) => {
+            let zone = u64::from(d.geometry().zone_blocks);
+            zone * (1u64 << 18).div_ceil(zone)
+        }
         Dev::Conventional(d) => d.blocks() / 8,
     };
     let mut threads: Vec<Thread> = (0..=others)
@@ -269,19 +330,19 @@ fn beside(device: &str, others: u32) -> Result<Vec<f64>, String> {
         })
         .collect();
     together(&mut dev, start, start + SEC, &mut threads);
-    Ok(vec![threads[0].since(start + 200 * MS).count() as f64 / 0.8])
+    Ok(threads[0].since(start + 200 * MS).count() as f64 / 0.8)
 }
 
 /// Blocks of a write of [`steady`], and writes in flight.
 const STEADY: (u32, u32) = (32, 16);
 
-fn steady(device: &str, fill: u32, units: u32) -> Result<Vec<f64>, String> {
+fn steady(device: &str, fill: u32) -> Result<Vec<f64>, String> {
     let part = f64::from(fill) / 100.0;
     let set = |key: &str, mib: u32| vec![(key.to_string(), format!("{mib} MiB"))];
     let zoned = Params::load(device, &[]).map_err(|e| e.to_string())?.interface == Interface::Zoned;
     let mut dev = match zoned {
-        true => open(device, Some(u64::from(units) * (1077 << 20)), &[])?,
-        false => open(device, None, &set("conventional.flash", units * 1077))?,
+        true => open(device, Some(u64::from(UNITS) * (1077 << 20)), &[])?,
+        false => open(device, None, &set("conventional.flash", UNITS * 1077))?,
     };
     let (mut now, written) = dev.fill(part);
     let (blocks, depth) = STEADY;
@@ -328,7 +389,7 @@ fn software(command: Ns, blocks: u32) -> Ns {
     command + c.irq + c.wake + Ns::from(blocks) * (c.segment + c.end_page)
 }
 
-fn compaction(device: &str, by: Mover) -> Result<Vec<f64>, String> {
+fn compaction(device: &str, by: Mover) -> Result<Compaction, String> {
     let Dev::Zns(mut d) = open(device, None, &[])? else {
         return Err(format!("{device}: not a zoned device"));
     };
@@ -366,9 +427,13 @@ fn compaction(device: &str, by: Mover) -> Result<Vec<f64>, String> {
         };
     }
     let c = d.counters();
-    let share = 100.0 * c.copyback_blocks as f64 / c.copied_blocks.max(1) as f64;
     let took = now - start;
-    Ok(vec![to_us(took) / 1e3, bytes as f64 / 1e6 / to_secs(took), share])
+    Ok(Compaction {
+        by,
+        ms: to_us(took) / 1e3,
+        mb_s: bytes as f64 / 1e6 / to_secs(took),
+        copyback_percent: 100.0 * c.copyback_blocks as f64 / c.copied_blocks.max(1) as f64,
+    })
 }
 
 /// Orders extents by their chip in the new zone: ZNS+'s copyback-aware

@@ -1,33 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `znsage sim torture`: runs random seeds until stopped.
+//! `znsage-sim torture`: runs random seeds until stopped.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nix::time::{clock_gettime, ClockId};
 use serde_json::json;
-use znsage_sim::time::{to_secs, Ns};
-use znsage_sim::torture::{self, Campaign, Counts, Failure, Sabotage, Summary};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::sweep;
-use crate::cli::sim::TortureArgs;
-use crate::error::{Error, Kind, Result};
-use crate::interrupt;
-use crate::outcome::{print, Outcome};
-use crate::progress::Progress;
+use crate::time::{to_secs, Ns};
+use crate::torture::{self, Campaign, Counts, Failure, Sabotage, Summary};
+
+use super::args::TortureArgs;
+use super::progress::Progress;
+use super::{print, threads, usage, Outcome, Result, Status};
 
 /// CPU time without a finished seed after which a seed counts as stuck.
 const STUCK: Duration = Duration::from_secs(60);
 
 pub fn torture(args: &TortureArgs, json: bool) -> Result<Outcome> {
     if args.trace && json {
-        return Err(Error::new(Kind::Usage, "--trace prints text and cannot be used with --json"));
+        return Err(usage("--trace prints text and cannot be used with --json"));
     }
-    interrupt::catch();
     let summary = match args.seed {
         Some(seed) => one(seed, args.trace),
         None => many(args),
@@ -37,8 +35,8 @@ pub fn torture(args: &TortureArgs, json: bool) -> Result<Outcome> {
         text += "zones at that time:\n";
         failure.zones.iter().for_each(|zone| text += &format!("  {zone}\n"));
     }
-    let json = json!({"version": 1, "torture": summary});
-    Ok(Outcome { text, json, damage: !summary.failures.is_empty() })
+    let status = if summary.failures.is_empty() { Status::Fine } else { Status::Wrong };
+    Ok(Outcome { text, json: json!({ "torture": summary }), status })
 }
 
 fn print_event(at: Ns, what: fmt::Arguments) {
@@ -67,7 +65,7 @@ fn many(args: &TortureArgs) -> Summary {
     let campaign = Campaign {
         first: args.first.unwrap_or_else(|| if args.seeds.is_some() { 0 } else { new_seed() }),
         seeds: args.seeds,
-        jobs: sweep::jobs(args.jobs),
+        jobs: threads(args.threads),
         keep_going: args.keep_going,
         sabotage: Sabotage::None,
     };
@@ -76,10 +74,18 @@ fn many(args: &TortureArgs) -> Summary {
     let begun = Instant::now();
     let mut progress = Progress::new();
     let alive = watch();
+    // What was found is reported after Ctrl-C as well.
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&interrupted))
+            .expect("these signals can be caught");
+    }
     campaign.run(|so_far| {
         alive.fetch_add(1, Ordering::Relaxed);
         progress.show(|| line(so_far, begun.elapsed()));
-        if interrupt::seen() || limit.is_some_and(|limit| begun.elapsed() >= limit) {
+        if interrupted.load(Ordering::Relaxed)
+            || limit.is_some_and(|limit| begun.elapsed() >= limit)
+        {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
@@ -109,7 +115,7 @@ fn watch() -> Arc<AtomicU64> {
             let again = torture::replay(seed);
             eprintln!("seed {seed} does not end; to reproduce: {again}");
         }
-        std::process::exit(Kind::Failure as i32);
+        std::process::exit(Status::Wrong as i32);
     });
     alive
 }
@@ -254,23 +260,17 @@ fn counts(text: &mut String, seeds: &str, c: &Counts) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
 
     fn sim(words: &str) -> Result<Outcome> {
-        let words = ["znsage", "sim", "torture"].into_iter().chain(words.split(' '));
-        match crate::cli::Cli::try_parse_from(words).unwrap().command {
-            crate::cli::Command::Sim { command: super::super::Command::Torture(args) } => {
-                torture(&args, false)
-            }
-            other => panic!("{other:?}"),
-        }
+        let words: Vec<&str> = ["torture"].into_iter().chain(words.split(' ')).collect();
+        super::super::tests::sim(&words)
     }
 
     #[test]
-    fn number_of_jobs_does_not_change_the_result() {
-        let one = sim("--seeds 6 --jobs 1").unwrap();
-        let three = sim("--seeds 6 --jobs 3 --first 0").unwrap();
-        assert!(!one.damage, "{}", one.text);
+    fn number_of_threads_does_not_change_the_result() {
+        let one = sim("--seeds 6 --threads 1").unwrap();
+        let three = sim("--seeds 6 --threads 3 --first 0").unwrap();
+        assert!(one.status == Status::Fine, "{}", one.text);
         assert_eq!(one.text, three.text);
         assert_eq!(one.json, three.json);
         assert!(one.text.starts_with("seeds     6, from 0 to 5: nothing wrong\n"), "{}", one.text);
@@ -297,7 +297,7 @@ mod tests {
         for part in [
             "seed 42 failed after 0.001500 s of virtual time:\n  slot 3 is Lost\n",
             "  device   8 zones\n",
-            "to reproduce: znsage sim torture --seed 42 --trace\n",
+            "to reproduce: znsage-sim torture --seed 42 --trace\n",
             "seeds     3, from 40 to 42: 1 failed\n",
         ] {
             assert!(text.contains(part), "{part} in:\n{text}");

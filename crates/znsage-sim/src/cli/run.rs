@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `znsage sim run`: one run, and its result as text.
+//! `znsage-sim run`: one run, and its result as text.
 
 use std::fmt::Write;
 use std::fs;
@@ -10,45 +10,68 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
-use znsage_sim::result::{ContentsResult, Latency, RunResult};
-use znsage_sim::scale::Scaled;
-use znsage_sim::spec::{SystemKind, WorkloadKind};
-use znsage_sim::system::SystemCounters;
-use znsage_sim::time::BLOCK;
-use znsage_sim::{trace, RunError, Spec};
+use crate::course::Course;
+use crate::result::{ContentsResult, Latency, RunResult};
+use crate::run::{self, run_watched};
+use crate::scale::Scaled;
+use crate::spec::{SystemKind, WorkloadKind};
+use crate::sweep::{Runs, Step, Stored};
+use crate::system::SystemCounters;
+use crate::time::BLOCK;
+use crate::{check, trace, RunError, Spec};
 
-use crate::cli::sim::{RunArgs, SpecArgs};
-use crate::error::{reason, Error, Kind, Result};
-use crate::outcome::Outcome;
-use crate::progress::Progress;
-use crate::units;
+use super::args::{RunArgs, SpecArgs};
+use super::progress::Progress;
+use super::{units, usage, Error, Outcome, Result, Status};
+
+/// Between looks at a run of another process.
+const LOOK: Duration = Duration::from_millis(200);
 
 pub fn simulate(args: &RunArgs) -> Result<Outcome> {
     let mut spec = args.what.spec(args.system.as_deref(), args.policy.as_deref())?;
     if let Some(path) = &args.policy_source {
         if spec.system != SystemKind::ZnSage {
-            let what = format!(
+            return Err(usage(format!(
                 "--policy-source: {} takes no policy in C; use --system znsage",
                 spec.system
-            );
-            return Err(Error::new(Kind::Usage, what));
+            )));
         }
         spec.znsage.policy_source = Some(path.clone());
     }
     let begun = Instant::now();
-    let result = watched(&spec).map_err(|e| failed(&e))?;
-    let mut text = to_text(&result);
+    let stored = match &args.what.runs {
+        Some(directory) => kept(&Runs::new(directory), &spec)?,
+        None => Stored::new(&spec, Ok(watched(&spec).map_err(|e| failed(&e))?)),
+    };
+    let Some(result) = &stored.result else {
+        return Err(usage(stored.error.unwrap_or_default()));
+    };
+    let mut text = to_text(result);
     let took = begun.elapsed().as_secs_f64();
     let speed = result.page_operations as f64 / took / 1e6;
-    let _ =
-        writeln!(text, "simulated in {took:.1} s, {speed:.2} million page operations per second");
-    let json = json!({"version": 1, "result": result});
-    Ok(Outcome { text, json, damage: !result.wrong.is_empty() })
+    let _ = match args.what.runs {
+        None => writeln!(
+            text,
+            "simulated in {took:.1} s, {speed:.2} million page operations per second"
+        ),
+        Some(_) => Ok(()),
+    };
+    let status = if result.wrong.is_empty() { Status::Fine } else { Status::Wrong };
+    let json = serde_json::to_value(&stored).expect("a result is JSON");
+    Ok(Outcome { text, json, status })
+}
+
+/// The result of a directory, which gets it if it lacks it.
+fn kept(runs: &Runs, spec: &Spec) -> Result<Stored> {
+    let wrong = |e: crate::sweep::RunsError| Error { status: Status::Io, message: e.to_string() };
+    while runs.step(spec, || watched(spec)).map_err(wrong)? == Step::Busy {
+        thread::sleep(LOOK);
+    }
+    runs.read(&runs.file(spec)).map_err(wrong)
 }
 
 /// Runs it, and shows on standard error how far it is.
-fn watched(spec: &Spec) -> std::result::Result<RunResult, RunError> {
+fn watched(spec: &Spec) -> std::result::Result<(RunResult, Course), RunError> {
     let parts = Arc::new(AtomicU32::new(0));
     let (said, ended) = mpsc::channel::<()>();
     let seen = Arc::clone(&parts);
@@ -63,7 +86,7 @@ fn watched(spec: &Spec) -> std::result::Result<RunResult, RunError> {
                 });
             }
         });
-        let result = znsage_sim::run_watched(spec, parts);
+        let result = run_watched(spec, parts);
         drop(said);
         result
     })
@@ -72,11 +95,11 @@ fn watched(spec: &Spec) -> std::result::Result<RunResult, RunError> {
 impl SpecArgs {
     /// The spec of a system; None for the one in the file, or the default.
     pub fn spec(&self, system: Option<&str>, policy: Option<&str>) -> Result<Spec> {
-        let wrong = |e: String| Error::new(Kind::Usage, e);
+        let wrong = |e: String| usage(e);
         let mut spec = match &self.spec {
             Some(path) => {
                 let text = fs::read_to_string(path)
-                    .map_err(|e| wrong(format!("{}: {}", path.display(), reason(&e))))?;
+                    .map_err(|e| wrong(format!("{}: {}", path.display(), e)))?;
                 Spec::parse(&text).map_err(|e| wrong(format!("{}: {e}", path.display())))?
             }
             None => Spec::default(),
@@ -133,13 +156,12 @@ impl SpecArgs {
     }
 }
 
-pub fn failed(e: &RunError) -> Error {
-    let kind = match e {
-        RunError::Spec(_) | RunError::Trace(_) => Kind::Usage,
-        RunError::Device(_) => Kind::Device,
-        RunError::Stuck(_) => Kind::Failure,
+fn failed(e: &RunError) -> Error {
+    let status = match e {
+        RunError::Stuck(_) => Status::Wrong,
+        _ => Status::Usage,
     };
-    Error::new(kind, e.to_string())
+    Error { status, message: e.to_string() }
 }
 
 /// Sizes tried for a trace, the last 30 times as large as the first.
@@ -148,10 +170,9 @@ const TRIES: u32 = 15;
 /// The size of a device that has the slots of a trace after over-provisioning, or on
 /// which recorded programs take as much as the spec says.
 fn size_for(path: &Path, spec: &Spec) -> Result<u64> {
-    let wrong = |e: trace::TraceError| Error::new(Kind::Usage, e.to_string());
+    let wrong = |e: trace::TraceError| usage(e);
     if spec.workload == WorkloadKind::Recorded {
-        let live =
-            znsage_sim::run::recorded_live(spec, &trace::Accesses::open(path).map_err(wrong)?);
+        let live = run::recorded_live(spec, &trace::Accesses::open(path).map_err(wrong)?);
         return Ok((live as f64 * BLOCK as f64 * 100.0 / spec.utilization.max(1.0)) as u64);
     }
     let trace = trace::Reader::open(path).map_err(wrong)?;
@@ -169,13 +190,13 @@ fn least_size(spec: &Spec, size: u64) -> Result<u64> {
     let mut spec = Spec { size: Some(size), ..spec.clone() };
     for _ in 0..TRIES {
         let size = spec.size.unwrap_or_default();
-        match znsage_sim::check(&spec) {
+        match check(&spec) {
             Ok(()) => return Ok(size),
             Err(RunError::Trace(e)) => return Err(failed(&RunError::Trace(e))),
             Err(_) => spec.size = Some(size + size / 4),
         }
     }
-    znsage_sim::check(&spec).map_err(|e| failed(&e)).map(|()| spec.size.unwrap_or_default())
+    check(&spec).map_err(|e| failed(&e)).map(|()| spec.size.unwrap_or_default())
 }
 
 /// Among zoned devices the one with small zones, so that a small device has enough.
@@ -196,7 +217,7 @@ fn to_text(r: &RunResult) -> String {
         r.device,
         r.workload,
         r.utilization,
-        units::size(r.capacity_blocks * znsage_sim::time::BLOCK),
+        units::size(r.capacity_blocks * BLOCK),
     );
     let mut line = |label: &str, what: String| {
         let _ = writeln!(text, "{label:<12}{what}");
@@ -277,7 +298,7 @@ fn contents(line: &mut impl FnMut(&str, String), c: &ContentsResult, n: &SystemC
 }
 
 /// What the scaler did, for people.
-pub fn scaled(s: &Scaled) -> String {
+fn scaled(s: &Scaled) -> String {
     format!(
         "{} zones of {} for the device's {} of {}; whole-zone times x {:.4}",
         s.zones,
@@ -289,5 +310,6 @@ pub fn scaled(s: &Scaled) -> String {
 }
 
 fn percentiles(l: &Latency) -> String {
-    units::percentiles([l.p50_us, l.p99_us, l.p999_us, l.max_us])
+    let [p50, p99, p99_9, max] = [l.p50_us, l.p99_us, l.p999_us, l.max_us].map(units::micros);
+    format!("p50 {p50}, p99 {p99}, p99.9 {p99_9}, max {max}")
 }
