@@ -38,6 +38,9 @@ WRITE_RATIO ?= 0.5
 SETTINGS ?=
 KERNEL ?= 6.12
 SSD_ROUNDS ?= 1
+# `make figures`: full, or quick for smaller devices; where to renew the documents.
+SCALE ?= full
+DOCS ?=
 # `make test-torture`: number of seeds, and the first one.
 SEEDS ?= 10000
 FIRST ?= 100000
@@ -55,7 +58,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 export DEBUG
 # One target at a time: a build or virtual machines use all CPUs.
 .NOTPARALLEL:
-.PHONY: help setup kernels kmod upstream bpf tools man completions command install uninstall deb dist test test-all stress checked test-engine test-model test-rust test-torture test-fuzz test-metrics test-self test-vm test-newest test-debug torture test-cross test-packages test-boot test-remote coverage fuzz try demo bench bench-density bench-engine bench-ssd bench-workloads lab lint clean distclean
+.PHONY: help setup kernels kmod upstream bpf tools man completions command install uninstall deb dist test test-all stress checked test-engine test-model test-rust test-figures test-torture test-fuzz test-metrics test-self test-vm test-newest test-debug torture test-cross test-packages test-boot test-remote coverage fuzz try demo figures bench bench-density bench-engine bench-ssd bench-workloads lab lint clean distclean
 
 SCRIPTS := vm/lib.sh vm/debian.sh vm/devices.sh trace/lib.sh dist/lib.sh tests/debian.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* dist/* dist/dkms/* dist/debian/* .ci/* bench/* fuzz/* tests/* trace/* engine/tests/* 2>/dev/null)
 ENGINE := $(wildcard engine/*.c port/user/*.c port/user/policy/*.c)
@@ -132,7 +135,7 @@ test-all: export MINUTES ?= 3
 test-all: export TIMES ?= 10
 test-all: export ZNSAGE_STEPS ?= 10000000
 test-all: export ZNSAGE_RUNS ?= 600
-test-all: test test-torture test-fuzz test-metrics test-self test-cross coverage test-packages test-boot test-remote test-newest test-debug ## all tests there are
+test-all: test test-figures test-torture test-fuzz test-metrics test-self test-cross coverage test-packages test-boot test-remote test-newest test-debug ## all tests there are
 
 stress:
 	@vm/setup test
@@ -160,6 +163,10 @@ test-model: checked ## the engine's lock-free parts in a model checker
 test-metrics: checked ## metrics and alert rules, by promtool
 	@vm/setup metrics rust
 	ZNSAGE_PROMTOOL_NEEDED=1 cargo test --workspace --lib promtool
+
+test-figures: checked ## claims and figures of repro/, without their runs, and the Python package
+	@vm/setup figures
+	ZNSAGE_SIM=$(CURDIR)/target/debug/znsage-sim build/venv-figures/bin/python -m unittest discover -s repro
 
 # SEEDS=N FIRST=N for other seeds.
 test-torture: checked ## the engine under simulated faults, more seeds than in test-rust
@@ -255,6 +262,13 @@ demo: lab ## stock swap and znsage side by side, on modelled SSDs that collect g
 fuzz: ## every parser on made-up inputs, for longer
 	@vm/setup fuzz rust
 	fuzz/run $(SECONDS)
+
+# Interrupted, it goes on; what another build ran is not used. DOCS=docs/dev renews docs/dev/figures.md and its pictures.
+figures: ## published figures, simulated, drawn and judged, into build/figures (SCALE=quick: smaller devices)
+	@vm/setup figures rust
+	cargo build --release -p znsage-sim
+	ZNSAGE_SIM=target/release/znsage-sim build/venv-figures/bin/python repro/figures.py \
+		--runs build/runs/$$(sha256sum target/release/znsage-sim | cut -c -16) --out build/figures --scale '$(SCALE)' $(if $(DOCS),--docs '$(DOCS)')
 
 # FIGURES=seq,latency ROUNDS=5: bench/README.md. The engine's figures need no kernel.
 bench: bench-engine $(if $(filter-out engine%,$(subst $(comma), ,$(FIGURES))),lab) ## measure what docs/dev/results.md claims; KERNELS are for the latency figures
