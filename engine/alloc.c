@@ -46,7 +46,7 @@ static u32 stripe_idle(const struct zse_engine *e, const struct zse_stripe *s)
 {
 	u32 closed = ZSE_NONE, i;
 
-	for (i = 0; i < stripe_lanes(s); i++) {
+	for (i = 0; i < s->nr; i++) {
 		if (s->zone[i] == ZSE_NONE)
 			closed = i;
 		else if (!zone_is_busy(e, s->zone[i]))
@@ -98,41 +98,29 @@ static u32 zone_take_empty(struct zse_engine *e, const struct zse_chunk *c)
 
 /*
  * The open zone that @c goes to, as a place in its stripe, where ZSE_NONE is
- * stored when the zone closes. In this order: the zone of its lane, or of
- * another one if no zone can be opened; a zone left open by a lane that is
- * gone; an empty one. NULL if there is none now. Where a zone takes one append
- * at a time, swap-out takes any idle lane, and opens another zone only if all
- * are busy.
+ * stored when the zone closes: that of its lane, or of another lane if no zone
+ * can be opened; else an empty zone. NULL if there is none now. Where a zone
+ * takes one append at a time, swap-out takes any idle lane, and opens another
+ * zone only if all are busy.
  */
 static u32 *zone_open(struct zse_engine *e, const struct zse_chunk *c)
 {
 	struct zse_stripe *s = c->gc ? &e->gc.stripe : stripe_of(e, c->stream);
-	u32 lane, zone = ZSE_NONE;
+	u32 lane;
 
 	if (e->cfg.serial && !c->gc)
 		lane = stripe_idle(e, s);
 	else
 		lane = stripe_usable(e, s, c->lane, c->gc);
-	if (lane != ZSE_NONE && s->zone[lane] != ZSE_NONE)
-		return zone_is_busy(e, s->zone[lane]) ? NULL : &s->zone[lane];
-	if (lane == ZSE_NONE && stripe_is_busy(e, s))
-		return NULL;
-	if (!c->gc)
-		zone = stripe_take_left_open(e);
-	if (zone == ZSE_NONE) {
-		if (lane == ZSE_NONE ||
-		    (!c->gc && !share_of_zones(e, c->stream)))
-			return NULL;
-		zone = zone_take_empty(e, c);
-		if (!c->gc && !e->shared)
-			e->flow.open_room += e->cfg.zone_blocks;
-	}
 	if (lane == ZSE_NONE)
-		lane = 0;
-	zp_store(&s->zone[lane], zone);
-	/* The stream may have lost all its lanes while the chunk filled. */
-	if (lane >= s->nr)
-		e->left_open = true;
+		return NULL;
+	if (s->zone[lane] != ZSE_NONE)
+		return zone_is_busy(e, s->zone[lane]) ? NULL : &s->zone[lane];
+	if (!c->gc && !share_of_zones(e, c->stream))
+		return NULL;
+	zp_store(&s->zone[lane], zone_take_empty(e, c));
+	if (!c->gc && !e->shared)
+		e->flow.open_room += e->cfg.zone_blocks;
 	return &s->zone[lane];
 }
 
@@ -295,7 +283,7 @@ bool zone_swap_for_gc(struct zse_engine *e)
 	for (i = 0; i < e->max_streams; i++) {
 		struct zse_stripe *s = &e->streams[i].stripe;
 
-		for (k = 0; k < ZSE_MAX_LANES; k++) {
+		for (k = 0; k < s->nr; k++) {
 			if (zone_room(e, s->zone[k]) <= room)
 				continue;
 			room = zone_room(e, s->zone[k]);

@@ -151,9 +151,9 @@ static void check_zone_fields(struct check *ck, u32 zone)
 		violation(ck, "more written than the appends' places", zone,
 			  zone_written(ck->e, z), zp_load(&z->end));
 	if (z->state == ZSE_ZONE_FULL && !ck->e->counters.write_errors &&
-	    !zone_is_gone(z) && zp_load(&z->unwritten))
-		violation(ck, "full zone not written in full", zone,
-			  zone_written(ck->e, z), cap);
+	    !zone_is_gone(z) && zone_written(ck->e, z) != z->alloc)
+		violation(ck, "full zone lacks what was allocated", zone,
+			  zone_written(ck->e, z), z->alloc);
 }
 
 /* Shares of zones and GC. With the engine lock. */
@@ -207,7 +207,7 @@ static void check_gc_room(struct check *ck)
 	for (i = 0; i < e->max_streams; i++) {
 		const struct zse_stripe *s = &e->streams[i].stripe;
 
-		for (k = 0; k < ZSE_MAX_LANES; k++)
+		for (k = 0; k < s->nr; k++)
 			open += zone_room(e, s->zone[k]);
 	}
 	if (open != e->flow.open_room)

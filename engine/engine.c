@@ -354,7 +354,7 @@ bool zse_get_stream(struct zse_engine *e, u32 stream,
 	if (stream >= e->max_streams)
 		return false;
 	st = &e->streams[stream];
-	stripe = stripe_of(e, stream);
+	stripe = e->shared ? &e->gc.stripe : &st->stripe;
 	zp_lock(&e->lock, flags);
 	*si = (struct zse_stream_info){
 		.gc_blocks = st->gc_blocks,
@@ -363,7 +363,7 @@ bool zse_get_stream(struct zse_engine *e, u32 stream,
 		.key = st->key,
 		.nr_keys = st->nr_keys,
 	};
-	for (i = 0; i < ZSE_MAX_LANES; i++)
+	for (i = 0; i < stripe->nr; i++)
 		si->zones_open += stripe->zone[i] != ZSE_NONE;
 	zp_unlock(&e->lock, flags);
 	si->gc_blocks = pages_of(e, si->gc_blocks);

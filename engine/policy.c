@@ -185,8 +185,7 @@ static void streams_begin(struct zse_engine *e, u32 nr)
 
 	zp_store(&e->placement.nr_streams, nr);
 	for (i = 0; i < e->max_streams; i++)
-		stripe_set_lanes(&e->streams[i].stripe, i < nr ? lanes : 0);
-	e->left_open = true;
+		stripe_set_lanes(e, &e->streams[i].stripe, i < nr ? lanes : 0);
 	flow_default_watermarks(e);
 }
 
@@ -228,7 +227,7 @@ void zse_lives_apart(struct zse_engine *e, bool apart)
  *
  * The host has called zse_prepare() for @policy.
  *
- * The open zones of the old streams go to the next streams that need one. All
+ * Lanes that the new streams do not have are gone, and their zones closed. All
  * keys are forgotten. Pages on the device stay where they are.
  */
 void zse_set_policy(struct zse_engine *e, const struct znsage_policy *policy,

@@ -8,14 +8,12 @@
 /* stripe.c; with the engine lock */
 struct zse_stripe *stripe_of(struct zse_engine *e, u32 stream);
 void stripe_init(struct zse_stripe *s, u32 nr);
-void stripe_set_lanes(struct zse_stripe *s, u32 nr);
+void stripe_set_lanes(struct zse_engine *e, struct zse_stripe *s, u32 nr);
 u32 stripe_turn(struct zse_stripe *s);
-u32 stripe_lanes(const struct zse_stripe *s);
 bool stripe_is_busy(const struct zse_engine *e, const struct zse_stripe *s);
 bool stripe_is_open(const struct zse_stripe *s);
 u32 stripe_room(const struct zse_engine *e, const struct zse_stripe *s);
 bool stripe_forget(struct zse_stripe *s, u32 zone);
-u32 stripe_take_left_open(struct zse_engine *e);
 
 /* room.c; with the engine lock */
 u32 flow_kept_zones(const struct zse_engine *e);

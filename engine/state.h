@@ -133,11 +133,7 @@ struct zse_zone {
 struct zse_stripe {
 	u32 nr;			/* lanes */
 	u32 next;		/* lane of the next chunk */
-	/*
-	 * Open zone of each lane, or ZSE_NONE. Beyond @nr: zones left open when
-	 * the number of lanes fell.
-	 */
-	u32 zone[ZSE_MAX_LANES];
+	u32 zone[ZSE_MAX_LANES];	/* open zone of each lane, or ZSE_NONE */
 };
 
 /* A source of appends. */
@@ -374,7 +370,6 @@ struct zse_engine {
 	u64 usable_blocks;	/* of zones that are not retired */
 	u32 dying;		/* dead zones taken from the list, to drain */
 	u32 appends;		/* in flight; atomic; lowered without lock */
-	bool left_open;		/* stripes may have open zones beyond lanes */
 	struct list_head empty;	/* zones in these states, oldest first */
 	struct list_head drained;
 	struct list_head to_finish;

@@ -223,7 +223,7 @@ static u32 depth(const struct zse_engine *e, const struct zse_stream *st)
 {
 	const struct zse_stripe *s = e->shared ? &e->gc.stripe : &st->stripe;
 
-	return e->cfg.serial ? stripe_lanes(s) + 1 : ZSE_DEPTH;
+	return e->cfg.serial ? zp_load(&s->nr) + 1 : ZSE_DEPTH;
 }
 
 /*

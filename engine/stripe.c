@@ -12,17 +12,38 @@
  */
 #include "room.h"
 
-/* The stripe that @stream writes: its own, or the one it shares with GC. */
+/*
+ * The stripe that @stream writes: its own, or the one it shares with GC. A
+ * chunk whose stream lost its lanes while it filled goes where those of the
+ * first stream go.
+ */
 struct zse_stripe *stripe_of(struct zse_engine *e, u32 stream)
 {
-	return e->shared ? &e->gc.stripe : &e->streams[stream].stripe;
+	if (e->shared)
+		return &e->gc.stripe;
+	if (stream >= zp_load(&e->placement.nr_streams))
+		stream = 0;
+	return &e->streams[stream].stripe;
 }
 
 /*
- * Set the number of lanes. Zones beyond it stay open until a stream takes them.
+ * Set the number of lanes. The open zones of lanes that go are closed: to GC,
+ * the blocks that nothing was written to are as good as stale.
  */
-void stripe_set_lanes(struct zse_stripe *s, u32 nr)
+void stripe_set_lanes(struct zse_engine *e, struct zse_stripe *s, u32 nr)
 {
+	u32 i;
+
+	zp_assert_held(&e->lock);
+	for (i = nr; i < s->nr; i++) {
+		u32 zone = s->zone[i];
+
+		if (zone == ZSE_NONE)
+			continue;
+		e->flow.open_room -= zone_room(e, zone);
+		zp_store(&s->zone[i], ZSE_NONE);
+		zone_close(e, zone);
+	}
 	zp_store(&s->nr, nr);
 	zp_store(&s->next, 0);
 }
@@ -31,7 +52,7 @@ void stripe_init(struct zse_stripe *s, u32 nr)
 {
 	u32 i;
 
-	stripe_set_lanes(s, nr);
+	s->nr = nr;
 	for (i = 0; i < ZSE_MAX_LANES; i++)
 		s->zone[i] = ZSE_NONE;
 }
@@ -85,23 +106,12 @@ u32 zse_write_stream(const struct zse_chunk *c, u32 nr)
 	return (c->stream + c->lane) % (nr - gc);
 }
 
-/*
- * Lanes of @s; a stream that lost its lanes while a chunk filled uses the first
- * one. A hint without the lock.
- */
-u32 stripe_lanes(const struct zse_stripe *s)
-{
-	u32 nr = zp_load(&s->nr);
-
-	return nr ? nr : 1;
-}
-
 /* Does @s wait for the end of an append, since a zone takes one at a time? */
 bool stripe_is_busy(const struct zse_engine *e, const struct zse_stripe *s)
 {
 	u32 i;
 
-	for (i = 0; i < stripe_lanes(s); i++)
+	for (i = 0; i < s->nr; i++)
 		if (s->zone[i] != ZSE_NONE && zone_is_busy(e, s->zone[i]))
 			return true;
 	return false;
@@ -113,39 +123,11 @@ bool stripe_forget(struct zse_stripe *s, u32 zone)
 	bool had = false;
 	u32 i;
 
-	for (i = 0; i < ZSE_MAX_LANES; i++) {
+	for (i = 0; i < s->nr; i++) {
 		if (s->zone[i] != zone)
 			continue;
 		zp_store(&s->zone[i], ZSE_NONE);
 		had = true;
 	}
 	return had;
-}
-
-/*
- * Take an open zone from a stream that no longer has a lane for it, or return
- * ZSE_NONE.
- */
-u32 stripe_take_left_open(struct zse_engine *e)
-{
-	bool busy = false;
-	u32 i, k, zone;
-
-	zp_assert_held(&e->lock);
-	for (i = 0; e->left_open && i < e->max_streams; i++) {
-		struct zse_stripe *s = &e->streams[i].stripe;
-
-		for (k = s->nr; k < ZSE_MAX_LANES; k++) {
-			zone = s->zone[k];
-			if (zone == ZSE_NONE)
-				continue;
-			if (!zone_is_busy(e, zone)) {
-				zp_store(&s->zone[k], ZSE_NONE);
-				return zone;
-			}
-			busy = true;
-		}
-	}
-	e->left_open = busy;
-	return ZSE_NONE;
 }

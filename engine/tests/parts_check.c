@@ -79,7 +79,7 @@ static void test_check_of_zones(void)
 	DAMAGE_ZONE(appends, 1, "append to a zone that takes none");
 	DAMAGE_ZONE(moving, 1, "GC moves from a zone that is no victim");
 	DAMAGE_ZONE(place, ZSE_PLACE_HELD, "zone holds a place that it cannot have");
-	DAMAGE_ZONE(unwritten, 1, "full zone not written in full");
+	DAMAGE_ZONE(unwritten, 1, "full zone lacks what was allocated");
 	DAMAGE_ZONE(end, ZONE_BLOCKS - 1, "more written than the appends' places");
 	DAMAGE(z->place = ZSE_PLACE_HELD; z->health = ZSE_FAILED;
 	       z->state = ZSE_ZONE_OPEN,

@@ -168,7 +168,10 @@ impl Run {
                 self.wrong.push(format!("zone {zone} has commands in flight"));
             }
             // A failed append may have written something.
-            let same = z.written == written || self.n.append_errors > 0 && z.written < written;
+            // The device does not say how much of a zone was written that was finished.
+            let finished = state == ZoneState::Full && z.state != "open";
+            let same = z.written == written
+                || (finished || self.n.append_errors > 0) && z.written < written;
             if !dead && !z.failed && z.state != "retired" && !same {
                 self.wrong.push(format!(
                     "zone {zone} is {}, {} written; on the device {state:?}, {written}",
