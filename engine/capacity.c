@@ -11,34 +11,34 @@ u32 packed_shortest(const struct zse_config *cfg)
 	return cfg->pack ? cfg->pack / ZSE_LEAST_PART : 1;
 }
 
-/* Blocks of a window. */
-u32 packed_window_blocks(const struct zse_config *cfg)
+/* Blocks of a span. */
+u32 packed_span_blocks(const struct zse_config *cfg)
 {
-	return chunk_batch(cfg) * cfg->pack;
+	return batch_pages(cfg) * cfg->pack;
 }
 
-/* Entries that a chunk of GC needs: the pages that can begin in a window. */
+/* Entries that a chunk of GC needs: the pages that can begin in a span. */
 u32 packed_gc_entries(const struct zse_config *cfg)
 {
 	if (!cfg->pack)
-		return cfg->chunk_blocks;
-	return packed_window_blocks(cfg) / packed_shortest(cfg);
+		return cfg->chunk_pages;
+	return packed_span_blocks(cfg) / packed_shortest(cfg);
 }
 
 /*
  * Blocks that GC may write for a victim beyond its live ones. The chunk of each
- * window ends with a write unit. The survivors may reach into a second zone: the
+ * span ends with a write unit. The survivors may reach into a second zone: the
  * chunk between the two is split, and both may be padded to the end.
  */
 u32 packed_waste(const struct zse_config *cfg)
 {
-	u32 windows;
+	u32 spans;
 
 	if (!cfg->pack)
 		return 0;
-	windows = (cfg->zone_blocks + packed_window_blocks(cfg) - 1) /
-		  packed_window_blocks(cfg);
-	return (windows + 4) * cfg->write_unit;
+	spans = (cfg->zone_blocks + packed_span_blocks(cfg) - 1) /
+		  packed_span_blocks(cfg);
+	return (spans + 4) * cfg->write_unit;
 }
 
 /* Blocks of live pages in a full zone that GC can still gain by emptying. */

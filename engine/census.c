@@ -104,11 +104,11 @@ void census_work(struct zse_engine *e, bool more)
 	for (i = 0; i < e->gc.nr_victims; i++)
 		if (zp_load(&e->zones[e->gc.victims[i]].list) == ZSE_NONE)
 			census_begin(e, e->gc.victims[i]);
-	if (more && zp_load(&cs->nr_free) && zp_load(&cs->due)) {
-		zp_store(&cs->due, false);
+	if (more && zp_load(&cs->nr_free) && zp_load(&cs->search)) {
+		zp_store(&cs->search, false);
 		zone = victim_ahead(e);
 		if (zone != ZSE_NONE) {
-			zp_store(&cs->due, true);
+			zp_store(&cs->search, true);
 			census_begin(e, zone);
 		}
 	}

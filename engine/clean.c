@@ -281,7 +281,7 @@ static u32 read_out(struct zse_engine *e, u32 zone, struct zse_chunk *c)
 			zp_resched();
 		if (slot == ZSE_NONE || !map_is(e, slot, block))
 			continue;
-		if (c->nr == chunk_batch(&e->cfg))
+		if (c->nr == batch_pages(&e->cfg))
 			break;
 		entry->slot = slot;
 		entry->expect = block;
@@ -331,7 +331,7 @@ bool clean_fill(struct zse_engine *e, struct zse_op *op)
 		if (zone == ZSE_NONE)
 			break;
 		if (e->cfg.pack) {
-			ready = packed_window(e, zone, c, op);
+			ready = packed_span(e, zone, c, op);
 			e->gc.next_victim += ready;
 			zp_unlock(&e->lock, flags);
 			if (ready)
@@ -346,7 +346,7 @@ bool clean_fill(struct zse_engine *e, struct zse_op *op)
 
 		zp_lock(&e->lock, flags);
 		last = settle(e, zone, cursor, c->nr - nr);
-		if (c->nr == chunk_batch(&e->cfg) ||
+		if (c->nr == batch_pages(&e->cfg) ||
 		    (last && c->nr && c->nr % e->cfg.write_unit == 0))
 			break;
 		if (!c->nr) {

@@ -54,7 +54,7 @@ void zone_check_drained(struct zse_engine *e, u32 zone)
 	struct zse_zone *z = &e->zones[zone];
 
 	zp_assert_held(&e->lock);
-	if (z->state != ZSE_ZONE_VICTIM || z->moving || z->windows ||
+	if (z->state != ZSE_ZONE_VICTIM || z->moving || z->spans ||
 	    clean_is_reading(e, zone))
 		return;
 	packed_judge(e, z);

@@ -15,14 +15,14 @@ static u64 most_slots(const struct zse_config *cfg)
 static enum zse_refusal config_check(const struct zse_config *cfg)
 {
 	u64 chunks = (u64)cfg->nr_chunks + cfg->nr_gc_chunks;
-	u32 batch = chunk_batch(cfg);
+	u32 batch = batch_pages(cfg);
 
 	u32 unit = cfg->pack ? 1 : cfg->write_unit;
 
-	if (!cfg->chunk_blocks || !cfg->write_unit ||
-	    cfg->chunk_blocks % unit || batch % unit ||
-	    cfg->chunk_blocks > cfg->zone_blocks / longest_page(cfg) ||
-	    batch > cfg->chunk_blocks || cfg->zone_blocks % cfg->write_unit)
+	if (!cfg->chunk_pages || !cfg->write_unit ||
+	    cfg->chunk_pages % unit || batch % unit ||
+	    cfg->chunk_pages > cfg->zone_blocks / longest_page(cfg) ||
+	    batch > cfg->chunk_pages || cfg->zone_blocks % cfg->write_unit)
 		return ZSE_BAD_CHUNK;
 	if (cfg->pack && (cfg->write_unit % cfg->pack ||
 			  cfg->pack % ZSE_LEAST_PART))
@@ -38,7 +38,7 @@ static enum zse_refusal config_check(const struct zse_config *cfg)
 	if (!cfg->nr_slots || cfg->nr_slots > most_slots(cfg))
 		return ZSE_TOO_MANY_SLOTS;
 	if (chunks > ZSE_MAX_ENTRIES ||
-	    chunks * cfg->chunk_blocks > ZSE_MAX_ENTRIES)
+	    chunks * cfg->chunk_pages > ZSE_MAX_ENTRIES)
 		return ZSE_TOO_MANY_CHUNKS;
 	return ZSE_OK;
 }
@@ -47,7 +47,7 @@ static bool engine_alloc(struct zse_engine *e)
 {
 	const struct zse_config *cfg = &e->cfg;
 	size_t chunks = (size_t)cfg->nr_chunks + cfg->nr_gc_chunks;
-	size_t entries = (size_t)cfg->nr_chunks * cfg->chunk_blocks +
+	size_t entries = (size_t)cfg->nr_chunks * cfg->chunk_pages +
 			 (size_t)cfg->nr_gc_chunks * packed_gc_entries(cfg);
 	u64 slot_bytes = cfg->pack ? sizeof(*e->fwd64) : sizeof(*e->fwd);
 
@@ -80,7 +80,7 @@ static void pool_init(struct zse_engine *e)
 		c->zone = ZSE_NONE;
 		c->entries = entries;
 		entries += c->gc ? packed_gc_entries(&e->cfg) :
-				   e->cfg.chunk_blocks;
+				   e->cfg.chunk_pages;
 		INIT_LIST_HEAD(&c->link);
 		if (c->gc)
 			list_add_tail(&c->link, &e->pool.gc_free);
@@ -270,7 +270,7 @@ void zse_get_stats(struct zse_engine *e, struct zse_stats *st)
 	st->keys_sharing = keys_sharing(e);
 	zp_unlock(&e->lock, flags);
 
-	st->policy_refused = zp_count_read(&e->placement.refused);
+	st->policy_refused = zp_count_read(&e->placement.invalid);
 	st->zones_open = st->zones_total - st->zones_empty - st->zones_full -
 			 st->zones_retired;
 	st->streams = zp_load(&e->placement.nr_streams);

@@ -93,9 +93,9 @@ enum zse_oddity {
  * @wide:	 a zone lies across all of the device, which does not know of
  *		 zones
  * @nr_slots:	 size of the swap area
- * @chunk_blocks: entries that a chunk has room for, for the longest append
- * @batch_blocks: entries with which a chunk is full. While the device is busy,
- *		 chunks of swap-out grow up to @chunk_blocks. 0: @chunk_blocks
+ * @chunk_pages: entries that a chunk has room for, for the longest append
+ * @batch_pages: entries with which a chunk is full. While the device is busy,
+ *		 chunks of swap-out grow up to @chunk_pages. 0: @chunk_pages
  * @write_unit:	 appends are padded to a multiple of this many blocks
  * @nr_chunks:	 chunks for swap-out
  * @nr_gc_chunks: chunks for GC
@@ -126,8 +126,8 @@ struct zse_config {
 	bool serial;
 	bool wide;
 	u32 nr_slots;
-	u32 chunk_blocks;
-	u32 batch_blocks;
+	u32 chunk_pages;
+	u32 batch_pages;
 	u32 write_unit;
 	u32 nr_chunks;
 	u32 nr_gc_chunks;
@@ -173,14 +173,14 @@ struct zse_entry {
  * @id:		index in the pool; GC chunks come after those for swap-out
  * @gc:		holds survivors of GC
  * @nr:		entries in use
- * @max:	entries it takes for now: batch_blocks, more when the device is
+ * @max:	entries it takes for now: batch_pages, more when the device is
  *		busy, less at the end of a zone
  * @done:	entries whose append has ended; above 0 if the end of a zone
  *		split the chunk
  * @fill:	blocks of all entries
  * @offset:	of the append in flight, in its zone: where a host writes that
  *		chooses the place itself
- * @entries:	chunk_blocks of them
+ * @entries:	chunk_pages of them
  * @born:	of swap-out: when its first page came, ns, not 0; by the host
  * @priv:	for the host
  *
@@ -206,7 +206,7 @@ struct zse_chunk {
 	u32 retries;
 	u32 nr_charged;		/* of swap-out: blocks in flow.in_flight */
 	u32 nr_claimed;		/* of GC, packed: blocks being read */
-	u32 low, high;		/* of its window, the first; how many are read */
+	u32 low, high;		/* of its span, the first; how many are read */
 	bool mixed;		/* may hold pages of other keys */
 	u32 lane;		/* of the stripe, see stripe.c */
 
@@ -306,21 +306,21 @@ bool zse_gc_entry_failed(struct zse_engine *e, struct zse_chunk *c, u32 index);
 bool zse_gc_read_done(struct zse_engine *e, struct zse_chunk *c);
 
 /**
- * struct zse_window - blocks of a zone that GC has in memory, where pages are
+ * struct zse_span - blocks of a zone that GC has in memory, where pages are
  *		       packed
  * @host:   passed to the callbacks
- * @slot:   the slot whose page would begin at block @at of the window: the
+ * @slot:   the slot whose page would begin at block @at of the span: the
  *	    first word there, whatever it is
  * @failed: could block @at not be read?
  */
-struct zse_window {
+struct zse_span {
 	void *host;
 	u32 (*slot)(void *host, u32 at);
 	bool (*failed)(void *host, u32 at);
 };
 
 void zse_gc_scan(struct zse_engine *e, struct zse_chunk *c,
-		 const struct zse_window *w);
+		 const struct zse_span *w);
 bool zse_reset_done(struct zse_engine *e, u32 zone, bool ok);
 bool zse_finish_done(struct zse_engine *e, u32 zone, bool ok);
 

@@ -32,7 +32,7 @@ bool zse_gc_due(struct zse_engine *e)
 {
 	return zp_load(&e->nr_state[ZSE_ZONE_EMPTY]) < zp_load(&e->flow.low) ||
 	       zp_load(&e->dead) != ZSE_NONE ||
-	       (zp_load(&e->gc.due) && zp_load(&e->gc.nr_victims));
+	       (zp_load(&e->gc.reads_on) && zp_load(&e->gc.nr_victims));
 }
 
 /* Drop the entries of @c from @from on; their pages stay in their victims. */
@@ -123,21 +123,21 @@ static bool next_gc_append(struct zse_engine *e, struct zse_op *op, u64 now)
 static bool next_queued(struct zse_engine *e, struct zse_op *op, u64 now)
 {
 	struct list_head *at = e->pool.queued.next, *next;
-	u64 refused = 0;
+	u64 passed = 0;
 
 	for (; at != &e->pool.queued; at = next) {
 		struct zse_chunk *c = list_entry(at, struct zse_chunk, link);
 		u64 stream = 1ULL << c->stream;
 
 		next = at->next;
-		if (refused & stream)
+		if (passed & stream)
 			continue;
 		if (chunk_assign(e, c, op, now)) {
 			list_del_init(&c->link);
 			return true;
 		}
 		if (stripe_is_busy(e, stripe_of(e, c->stream))) {
-			refused |= stream;
+			passed |= stream;
 		} else {
 			list_del_init(&c->link);
 			chunk_stall(e, c);
@@ -149,12 +149,12 @@ static bool next_queued(struct zse_engine *e, struct zse_op *op, u64 now)
 static bool next_stalled(struct zse_engine *e, struct zse_op *op, u64 now)
 {
 	struct zse_chunk *c;
-	u64 refused = 0;
+	u64 passed = 0;
 
 	list_for_each_entry(c, &e->pool.stalled, link) {
 		u64 stream = 1ULL << c->stream;
 
-		if (refused & stream)
+		if (passed & stream)
 			continue;
 		if (chunk_assign(e, c, op, now)) {
 			list_del_init(&c->link);
@@ -163,7 +163,7 @@ static bool next_stalled(struct zse_engine *e, struct zse_op *op, u64 now)
 		/* Pass over a stream only if it waits for its own zones. */
 		if (!e->share.on || !e->streams[c->stream].over_share)
 			return false;
-		refused |= stream;
+		passed |= stream;
 	}
 	return false;
 }

@@ -43,7 +43,7 @@ void gc_moved(struct zse_engine *e, struct zse_chunk *c);
 void clean_read_out(struct zse_engine *e, u32 zone);
 
 /* scan.c; with the engine lock */
-bool packed_window(struct zse_engine *e, u32 zone, struct zse_chunk *c,
+bool packed_span(struct zse_engine *e, u32 zone, struct zse_chunk *c,
 		   struct zse_op *op);
 
 /* clean.c; with the engine lock, but for clean_fill() */

@@ -17,7 +17,7 @@ u32 packed_gc_entries(const struct zse_config *cfg);
 u32 packed_waste(const struct zse_config *cfg);
 u64 packed_most_live(const struct zse_config *cfg);
 
-u32 packed_window_blocks(const struct zse_config *cfg);
+u32 packed_span_blocks(const struct zse_config *cfg);
 u32 packed_full_zone(const struct zse_config *cfg);
 
 #endif /* ZNSAGE_ENGINE_LIMITS_H */

@@ -59,7 +59,7 @@ bool census_alloc(struct zse_engine *e)
 		return false;
 	cs->nr = nr;
 	cs->nr_free = nr;
-	cs->due = true;
+	cs->search = true;
 	for (i = 0; i < nr; i++)
 		cs->lists[i].zone = ZSE_NONE;
 	e->map_bytes += nr * (sizeof(u32) * (u64)e->cfg.zone_blocks +
@@ -125,7 +125,7 @@ void census_drop(struct zse_engine *e, struct zse_zone *z)
 	cs->lists[z->list].zone = ZSE_NONE;
 	zp_store(&z->list, ZSE_NONE);
 	zp_store(&cs->nr_free, cs->nr_free + 1);
-	zp_store(&cs->due, true);
+	zp_store(&cs->search, true);
 }
 
 /*

@@ -9,7 +9,7 @@
  *   swap-out      xchg(tag or word)      the slot's old block dies
  *   append ends   cas(tag -> block)      fails if the slot was freed or written
  *                                        again: the new block is dead
- *   GC's append   cas(old -> new block)  likewise
+ *   GC's append   cas(old -> new block)  fails in the same two cases
  *   free          xchg(none)             the slot's block dies
  *
  * The exchange that removes a value from the map returns it, so exactly one
@@ -136,7 +136,7 @@ void map_clear(struct zse_engine *e)
 /* The forward map's value while entry @index of @c is being written. */
 u32 map_tag(const struct zse_engine *e, const struct zse_chunk *c, u32 index)
 {
-	return ZSE_TAG_BASE + c->id * e->cfg.chunk_blocks + index;
+	return ZSE_TAG_BASE + c->id * e->cfg.chunk_pages + index;
 }
 
 /*

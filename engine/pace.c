@@ -64,7 +64,7 @@ void flow_swapped_out(struct zse_engine *e, u32 blocks)
 		more = zp_div(left_to_read(e) * blocks, (u32)room) + 1;
 	more += e->flow.credit;
 	e->flow.credit = more < most ? more : most;
-	zp_store(&e->gc.due, !flow_gc_waits(e));
+	zp_store(&e->gc.reads_on, !flow_gc_waits(e));
 }
 
 /* GC has read @blocks. */

@@ -14,9 +14,9 @@
  * GC does not find a page, since the device returns other data, that is as if
  * it could not read it.
  *
- * GC reads a victim in windows. A page belongs to the window that it begins in.
- * The host reads as much beyond the window as the longest page may need. So
- * windows do not depend on each other, and several are read at a time.
+ * GC reads a victim in spans. A page belongs to the span that it begins in.
+ * The host reads as much beyond the span as the longest page may need. So
+ * spans do not depend on each other, and several are read at a time.
  *
  * An append begins and ends with a block of the device, and is padded to a
  * write unit if that is more. If the end of a zone splits a chunk, the second

@@ -44,8 +44,8 @@
 
 /* One in this many lives is compared: CPUs share what that writes to. */
 #define COMPARED	8
-/* Lives whose mean is taken: old ones count less and less. */
-#define WINDOW		1024
+/* Lives that the means go over: old ones count less and less. */
+#define AVERAGED		1024
 #define LEVEL_FRACTION	16	/* bits of means of levels */
 /*
  * Above this covariance, in levels squared, pasts tell lives apart, below the
@@ -88,7 +88,7 @@ static u32 random_bits(const struct zse_engine *e, u32 slot)
 }
 
 /* The mean of a level, in units. */
-static u32 unpack(u32 level)
+static u32 mean_of(u32 level)
 {
 	u32 exponent = level >> MANTISSA, m = level % (1u << MANTISSA);
 
@@ -96,7 +96,7 @@ static u32 unpack(u32 level)
 }
 
 /* The level of a mean with FRACTION bits below a unit; at least 1. */
-static u32 pack(u32 mean, u32 random)
+static u32 level_of(u32 mean, u32 random)
 {
 	u32 shift = FRACTION, level;
 
@@ -125,8 +125,8 @@ static u8 past_add(const struct zse_engine *e, u8 past, u32 life, u32 random)
 
 	new = in_units(e, life);
 	if (!level)
-		return pack(new, random);
-	mean = unpack(level) << FRACTION;
+		return level_of(new, random);
+	mean = mean_of(level) << FRACTION;
 	n = weights[row].n;
 	if (new > mean)
 		mean += (new - mean) / n;
@@ -135,7 +135,7 @@ static u8 past_add(const struct zse_engine *e, u8 past, u32 life, u32 random)
 	/* Other bits than those that round. */
 	if (weights[row].rows && !((random >> 24) % weights[row].rows))
 		row++;
-	return row << LEVEL_BITS | pack(mean, random);
+	return row << LEVEL_BITS | level_of(mean, random);
 }
 
 /*
@@ -198,10 +198,10 @@ static void compare(struct zse_engine *e, u8 past, u32 life, u32 random)
 	if (!level || random % COMPARED)
 		return;
 	n = zp_load(&t->nr);
-	if (n < WINDOW)
+	if (n < AVERAGED)
 		zp_store(&t->nr, ++n);
 	before = level << LEVEL_FRACTION;
-	after = pack(in_units(e, life), random >> 3) << LEVEL_FRACTION;
+	after = level_of(in_units(e, life), random >> 3) << LEVEL_FRACTION;
 	/* The products of both differences, the second from the new mean. */
 	before -= (s32)zp_load(&t->before);
 	zp_store(&t->before, zp_load(&t->before) + before / n);
@@ -210,7 +210,7 @@ static void compare(struct zse_engine *e, u8 past, u32 life, u32 random)
 	cov = (before >> LEVEL_FRACTION / 2) * (after >> LEVEL_FRACTION / 2);
 	cov = moved(zp_load(&t->covariance), cov, n);
 	zp_store(&t->covariance, cov);
-	if (n < WINDOW)
+	if (n < AVERAGED)
 		return;
 	if (apart ? cov < TOGETHER << LEVEL_FRACTION :
 		    cov > APART << LEVEL_FRACTION)
@@ -252,7 +252,7 @@ u8 zse_past(struct zse_engine *e, u32 slot, u32 block)
  */
 u32 zse_usual_life(const struct zse_engine *e, u8 past)
 {
-	u64 life = (u64)unpack(past % LEVELS) * unit(e);
+	u64 life = (u64)mean_of(past % LEVELS) * unit(e);
 
 	if (!life)
 		return ZNSAGE_NONE;

@@ -27,7 +27,7 @@
  *   atomics    u32 zp_load(const u32 *)	relaxed, never torn
  *              void zp_store(u32 *, u32)	relaxed, never torn
  *              u8 zp_load8(const u8 *), void zp_store8(u8 *, u8)
- *						likewise, for a byte
+ *						relaxed, of a byte
  *              u32 zp_xchg(u32 *, u32)		full barrier
  *              bool zp_cas(u32 *, u32 old, u32 new)
  *						true if old was replaced by new;

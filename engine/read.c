@@ -140,8 +140,8 @@ struct zse_chunk *zse_write_of(struct zse_engine *e, u32 slot, u32 *index)
 
 	if (tag < ZSE_TAG_BASE || tag >= ZSE_LOST)
 		return NULL;
-	*index = (tag - ZSE_TAG_BASE) % e->cfg.chunk_blocks;
-	return &e->chunks[(tag - ZSE_TAG_BASE) / e->cfg.chunk_blocks];
+	*index = (tag - ZSE_TAG_BASE) % e->cfg.chunk_pages;
+	return &e->chunks[(tag - ZSE_TAG_BASE) / e->cfg.chunk_pages];
 }
 
 /**

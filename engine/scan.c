@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How GC reads packed pages. It reads a window of a victim, and finds the live
+ * How GC reads packed pages. It reads a span of a victim, and finds the live
  * pages in it. packed.c says why it finds them all.
  */
 #include "gc.h"
 
 /*
- * Let GC read the next window of @zone, a victim, into @c. Returns false if it
+ * Let GC read the next span of @zone, a victim, into @c. Returns false if it
  * has nothing to read: then @c is in the pool again. With the engine lock.
  */
-bool packed_window(struct zse_engine *e, u32 zone, struct zse_chunk *c,
+bool packed_span(struct zse_engine *e, u32 zone, struct zse_chunk *c,
 		   struct zse_op *op)
 {
 	struct zse_zone *z = &e->zones[zone];
@@ -23,7 +23,7 @@ bool packed_window(struct zse_engine *e, u32 zone, struct zse_chunk *c,
 	}
 	left = written - from;
 	c->low = zone * e->cfg.zone_blocks + from;
-	c->nr_claimed = packed_window_blocks(&e->cfg);
+	c->nr_claimed = packed_span_blocks(&e->cfg);
 	op->blocks = c->nr_claimed + 2 * e->cfg.pack;
 	if (c->nr_claimed > left)
 		c->nr_claimed = left;
@@ -31,7 +31,7 @@ bool packed_window(struct zse_engine *e, u32 zone, struct zse_chunk *c,
 		op->blocks = left;
 	c->high = op->blocks;
 	e->gc.claimed += c->nr_claimed;
-	z->windows++;
+	z->spans++;
 	z->cursor += c->nr_claimed;
 	if (z->cursor == written)
 		clean_read_out(e, zone);
@@ -42,7 +42,7 @@ bool packed_window(struct zse_engine *e, u32 zone, struct zse_chunk *c,
 	return true;
 }
 
-static bool any_failed(const struct zse_window *w, u32 at, u32 len)
+static bool any_failed(const struct zse_span *w, u32 at, u32 len)
 {
 	while (len--)
 		if (w->failed(w->host, at + len))
@@ -51,11 +51,11 @@ static bool any_failed(const struct zse_window *w, u32 at, u32 len)
 }
 
 /*
- * Take the page at @at of the window into @c if it is live and can be read.
+ * Take the page at @at of the span into @c if it is live and can be read.
  * Returns the number of blocks to go on by.
  */
 static u32 take(struct zse_engine *e, struct zse_chunk *c,
-		const struct zse_window *w, u32 at)
+		const struct zse_span *w, u32 at)
 {
 	struct zse_entry *entry = &c->entries[c->nr];
 	u64 ref;
@@ -83,16 +83,16 @@ static u32 take(struct zse_engine *e, struct zse_chunk *c,
  * zse_gc_scan() - find the live pages of what GC has read
  * @e: engine
  * @c: chunk of ZSE_OP_READ; on return its entries are the pages to copy: each
- *     from block entry->page of the window to block entry->at of what the
+ *     from block entry->page of the span to block entry->at of what the
  *     chunk appends
- * @w: the window
+ * @w: the span
  *
  * The caller copies them, and calls zse_gc_read_done().
  *
- * Context: may sleep; looks at each block of the window.
+ * Context: may sleep; looks at each block of the span.
  */
 void zse_gc_scan(struct zse_engine *e, struct zse_chunk *c,
-		 const struct zse_window *w)
+		 const struct zse_span *w)
 {
 	u32 zone = zse_block_zone(e, c->low), at;
 	struct zse_zone *z = &e->zones[zone];
@@ -110,7 +110,7 @@ void zse_gc_scan(struct zse_engine *e, struct zse_chunk *c,
 	e->gc.claimed -= c->nr_claimed;
 	e->gc.unplaced += c->fill;
 	z->moving += c->fill;
-	z->windows--;
+	z->spans--;
 	e->counters.gc_read_blocks += c->nr;
 	flow_gc_read(e, c->fill);
 	zone_check_drained(e, zone);

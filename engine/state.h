@@ -87,7 +87,7 @@ struct zse_zone {
 	u32 readers;		/* swap-ins in flight; atomic, no lock */
 	u32 state;		/* enum zse_zone_state; read anywhere */
 	u32 on_dead_list;	/* atomic, no lock; see zone_note_dead() */
-	u32 next_dead;		/* likewise */
+	u32 next_dead;		/* atomic, no lock */
 	u32 end;		/* of the highest append; atomic, no lock */
 	struct list_head link;	/* on empty, drained, retired or to_finish */
 
@@ -100,7 +100,7 @@ struct zse_zone {
 	u32 appends;		/* in flight */
 	u32 moving;		/* blocks that GC has read but not settled */
 	u32 cursor;		/* of a victim: next block that GC reads */
-	u32 windows;		/* of a victim, packed: being read by GC */
+	u32 spans;		/* of a victim, packed: being read by GC */
 	u8 class;		/* of a victim: class of its survivors */
 	u8 place;		/* enum zse_place */
 	u8 tries;		/* finishes or resets in a row that failed */
@@ -189,7 +189,7 @@ struct zse_shard {
 	u64 padding_blocks;
 	u64 chunks;
 	u64 live;		/* packed: blocks of live pages, mod 2^64 */
-	u64 refused;		/* likewise: pages; fills a cache line */
+	u64 refused;		/* pages without room; mod 2^64; fills a line */
 	struct {
 		u64 read_blocks;	/* from its zones */
 		u64 host_blocks;
@@ -204,7 +204,7 @@ struct zse_placement {
 	void *policy_private;
 	u32 nr_streams;
 	u32 nr_survivors;	/* classes of survivors */
-	u64 refused;		/* invalid answers of the policy; no lock */
+	u64 invalid;		/* answers of the policy; no lock */
 	u32 nr_keys;
 	struct zse_key keys[ZSE_KEYS];
 };
@@ -246,8 +246,8 @@ struct zse_flow {
 	u32 round;		/* of this cycle */
 	u32 round_end;		/* when it ends, in delivered */
 	u64 open_room;		/* blocks of zones that streams have open */
-	u32 low;		/* watermark in empty zones; read anywhere */
-	u32 high;		/* likewise */
+	u32 low;		/* empty zones: GC starts below; read anywhere */
+	u32 high;		/* where GC stops; read anywhere */
 	u32 wanted_low;		/* as set; 0: what fits the streams */
 	u32 wanted_high;
 	u32 pace;		/* see zse_set_pace(); read anywhere */
@@ -271,7 +271,7 @@ struct zse_gc {
 	 */
 	u32 victims[ZSE_MAX_LANES];
 	u32 nr_victims;		/* read anywhere */
-	u32 due;		/* swap-out let GC read on; read anywhere */
+	u32 reads_on;		/* swap-out let it; read anywhere */
 	u32 next_victim;	/* that the next chunk begins with */
 };
 
@@ -292,7 +292,7 @@ struct zse_census {
 
 	struct zse_list *lists;
 	u32 nr_free;		/* read anywhere */
-	u32 due;		/* zones may be found for these; read anywhere */
+	u32 search;		/* for zones for these; read anywhere */
 	/* Only for the caller of zse_next_op(), without a lock: */
 	u64 debt;		/* slots to walk, since GC has read */
 	u32 at;			/* slot at which the walk goes on */
@@ -390,9 +390,9 @@ static inline u32 round_up_unit(const struct zse_engine *e, u32 blocks)
 }
 
 /* Entries of a full chunk, if swap-out does not make it grow. */
-static inline u32 chunk_batch(const struct zse_config *cfg)
+static inline u32 batch_pages(const struct zse_config *cfg)
 {
-	return cfg->batch_blocks ? cfg->batch_blocks : cfg->chunk_blocks;
+	return cfg->batch_pages ? cfg->batch_pages : cfg->chunk_pages;
 }
 
 /* Blocks of a page that is stored as it is, but for its header. */
@@ -404,7 +404,7 @@ static inline u32 page_blocks(const struct zse_config *cfg)
 /* Blocks that a full chunk takes at most. */
 static inline u32 batch_blocks(const struct zse_config *cfg)
 {
-	u32 batch = chunk_batch(cfg);
+	u32 batch = batch_pages(cfg);
 
 	return cfg->pack ? batch * (cfg->pack + 1) : batch;
 }
@@ -473,7 +473,7 @@ static inline const struct znsage_policy *policy_of(const struct zse_engine *e)
 /* The policy's answer is invalid. */
 static inline void policy_refused(struct zse_engine *e)
 {
-	zp_count(&e->placement.refused, 1);
+	zp_count(&e->placement.invalid, 1);
 }
 
 /* Pages that the device holds if none shrinks: the clock counts pages. */

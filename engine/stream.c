@@ -149,7 +149,7 @@ static struct zse_chunk *chunk_begin(struct zse_engine *e, u32 stream)
 	c->mixed = zp_load(&st->mixed);
 	c->moves = 0;
 	c->lane = ZSE_NONE;
-	c->max = entries_for(e, stream, chunk_batch(&e->cfg));
+	c->max = entries_for(e, stream, batch_pages(&e->cfg));
 	return c;
 }
 
@@ -235,10 +235,10 @@ static u32 depth(const struct zse_engine *e, const struct zse_stream *st)
 static bool chunk_grow(struct zse_engine *e, struct zse_stream *st)
 {
 	struct zse_chunk *c = st->chunk;
-	u32 batch = chunk_batch(&e->cfg), most = c->max + batch;
+	u32 batch = batch_pages(&e->cfg), most = c->max + batch;
 
-	if (most > e->cfg.chunk_blocks)
-		most = e->cfg.chunk_blocks;
+	if (most > e->cfg.chunk_pages)
+		most = e->cfg.chunk_pages;
 	if (most == c->max || c->max % batch || zp_load(&e->share.on) ||
 	    zp_load(&e->flow.in_flight) + c->nr * page_blocks(&e->cfg) >=
 	    zp_load(&e->flow.window))

@@ -65,7 +65,7 @@ static int packed_alloc(struct znsage_chunk *zc, u32 nr)
 static int chunk_alloc(struct znsage_device *zd, const struct zse_config *cfg,
 		       struct znsage_chunk *zc)
 {
-	u32 nr = zc->core->gc ? zd->batch_blocks : zd->chunk_blocks;
+	u32 nr = zc->core->gc ? zd->batch_pages : zd->chunk_pages;
 	int err = 0;
 
 	zc->zd = zd;

@@ -65,8 +65,8 @@ static int make_engine(struct znsage_device *zd, struct znsage_geometry *geo)
 				GFP_KERNEL);
 	if (!zd->to_reset)
 		return -ENOMEM;
-	zd->chunk_blocks = geo->cfg.chunk_blocks;
-	zd->batch_blocks = geo->cfg.batch_blocks;
+	zd->chunk_pages = geo->cfg.chunk_pages;
+	zd->batch_pages = geo->cfg.batch_pages;
 	zd->write_unit = geo->cfg.write_unit / zd->page_blocks;
 	zd->nr_write_streams = znsage_write_streams(zd->backing.bdev);
 	zd->nr_slots = geo->cfg.nr_slots;
@@ -260,7 +260,7 @@ struct znsage_device *znsage_attach(const char *name,
 		    zd->disk->disk_name, zd->backing.bdev,
 		    (u64)zd->nr_slots * PAGE_SIZE >> 20, st.zones_total,
 		    set->policy, (u32)st.streams,
-		    zd->batch_blocks * PAGE_SIZE >> 10, st.map_bytes >> 10);
+		    zd->batch_pages * PAGE_SIZE >> 10, st.map_bytes >> 10);
 	return zd;
 }
 

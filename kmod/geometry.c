@@ -115,11 +115,11 @@ static int choose_chunk(const char *name, struct block_device *bdev,
 			   geo->cfg.zone_blocks * PAGE_SIZE);
 		return -EINVAL;
 	}
-	geo->cfg.batch_blocks = blocks;
-	geo->cfg.chunk_blocks = blocks;
+	geo->cfg.batch_pages = blocks;
+	geo->cfg.chunk_pages = blocks;
 	limit = min(limit, geo->cfg.zone_blocks);
 	if (chunks_grow(bdev, set))
-		geo->cfg.chunk_blocks = limit - limit % unit;
+		geo->cfg.chunk_pages = limit - limit % unit;
 	return 0;
 }
 

@@ -23,8 +23,8 @@ u32 znsage_packed_pages(const struct znsage_chunk *zc)
 {
 	const struct znsage_device *zd = zc->zd;
 
-	return zc->core->gc ? zd->batch_blocks + 2 :
-	       DIV_ROUND_UP(zd->chunk_blocks * (zd->page_blocks + 1),
+	return zc->core->gc ? zd->batch_pages + 2 :
+	       DIV_ROUND_UP(zd->chunk_pages * (zd->page_blocks + 1),
 			    zd->page_blocks);
 }
 
@@ -103,7 +103,7 @@ static bool input_failed(void *host, u32 at)
  */
 void znsage_packed_scan(struct znsage_chunk *zc)
 {
-	const struct zse_window window = {
+	const struct zse_span span = {
 		.host = zc,
 		.slot = input_slot,
 		.failed = input_failed,
@@ -113,7 +113,7 @@ void znsage_packed_scan(struct znsage_chunk *zc)
 	u32 block = PAGE_SIZE / zd->page_blocks, i;
 
 	invalidate_kernel_vmap_range(zc->input, zc->nr_pages * PAGE_SIZE);
-	zse_gc_scan(zd->engine, c, &window);
+	zse_gc_scan(zd->engine, c, &span);
 	for (i = 0; i < c->nr; i++) {
 		const struct zse_entry *entry = &c->entries[i];
 

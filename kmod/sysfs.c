@@ -58,7 +58,7 @@ VALUE_ATTR(backing, "%pg", zd->backing.bdev);
 VALUE_ATTR(config, "%s", zd->name);
 VALUE_ATTR(size_bytes, "%llu", (u64)zd->nr_slots * PAGE_SIZE);
 VALUE_ATTR(certain_bytes, "%llu", (u64)zse_certain(zd->engine) * PAGE_SIZE);
-VALUE_ATTR(chunk_bytes, "%lu", zd->batch_blocks * PAGE_SIZE);
+VALUE_ATTR(chunk_bytes, "%lu", zd->batch_pages * PAGE_SIZE);
 VALUE_ATTR(write_unit_bytes, "%lu", zd->write_unit * PAGE_SIZE);
 VALUE_ATTR(zone_bytes, "%llu", (u64)zse_get_config(zd->engine)->zone_blocks /
 	   zd->page_blocks * PAGE_SIZE);

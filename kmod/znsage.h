@@ -155,8 +155,8 @@ struct znsage_device {
 	u32 nr_all;			/* zones of the device at attach */
 	sector_t whole;			/* see struct znsage_geometry */
 	unsigned long *to_reset;	/* of nr_all; see zoned.c */
-	u32 chunk_blocks;		/* the longest append */
-	u32 batch_blocks;		/* of a full chunk, unless it grows */
+	u32 chunk_pages;		/* the longest append */
+	u32 batch_pages;		/* of a full chunk, unless it grows */
 	u32 write_unit;			/* pages */
 	u32 append_sectors;		/* the limit that the engine knows */
 	bool append_fits;		/* some append is as short as that */

@@ -237,7 +237,7 @@ void *completer(void *p)
 		if (rq.kind == ZSE_OP_APPEND) {
 			complete_append(t, &rq, ok);
 		} else if (rq.kind == ZSE_OP_READ && t->sc->cfg.pack) {
-			complete_window(t, &rq, fails(t, &rng));
+			complete_span(t, &rq, fails(t, &rng));
 		} else if (rq.kind == ZSE_OP_READ) {
 			complete_gc_read(t, &rq, &rng);
 		} else if (rq.kind == ZSE_OP_RESET) {
@@ -412,7 +412,7 @@ void *switcher(void *p)
 		zse_set_victim(t->e, xorshift(&rng) % ZSE_NR_VICTIMS);
 		zse_set_pace(t->e, xorshift(&rng) % 101);
 		zse_limit_append(t->e, xorshift(&rng) %
-				 (2 * t->sc->cfg.chunk_blocks *
+				 (2 * t->sc->cfg.chunk_pages *
 				  (t->sc->cfg.pack + 1)));
 		kick(t);
 		zp_add(&t->switches, 1);

@@ -18,7 +18,7 @@ static u32 length(const struct zse_config *cfg, u64 page)
 /* Blocks that any chunk appends at most, or that GC reads at a time. */
 u32 packed_most(const struct zse_config *cfg)
 {
-	return cfg->chunk_blocks * (cfg->pack + 1) + 3 * cfg->pack;
+	return cfg->chunk_pages * (cfg->pack + 1) + 3 * cfg->pack;
 }
 
 /* Fill the rest of what @c appends. */
@@ -54,42 +54,42 @@ bool pack_chunk(struct test *t, struct zse_chunk *c)
 }
 
 /* What GC has read: @bad is a block that could not be, or ZSE_NONE. */
-struct window {
+struct span {
 	const u64 *words;
 	u32 pack;
 	u32 bad;
 };
 
-static u32 window_slot(void *host, u32 at)
+static u32 span_slot(void *host, u32 at)
 {
-	const struct window *w = host;
+	const struct span *w = host;
 
 	return page_slot(w->words[at]);
 }
 
-static bool window_failed(void *host, u32 at)
+static bool span_failed(void *host, u32 at)
 {
-	const struct window *w = host;
+	const struct span *w = host;
 
 	return at / w->pack == w->bad;
 }
 
-/* GC has read a window; @fails: one block of it could not be read. */
-void complete_window(struct test *t, const struct request *rq, bool fails)
+/* GC has read a span; @fails: one block of it could not be read. */
+void complete_span(struct test *t, const struct request *rq, bool fails)
 {
 	u32 base = rq->zone * t->sc->cfg.zone_blocks + rq->from, i, k;
 	u32 pack = t->sc->cfg.pack;
 	struct zse_chunk *c = rq->chunk;
 	u64 words[rq->blocks];
-	struct window arg = {
+	struct span arg = {
 		.words = words,
 		.pack = pack,
 		.bad = fails ? base % (rq->blocks / pack) : ZSE_NONE,
 	};
-	struct zse_window w = {
+	struct zse_span w = {
 		.host = &arg,
-		.slot = window_slot,
-		.failed = window_failed,
+		.slot = span_slot,
+		.failed = span_failed,
 	};
 
 	for (i = 0; i < rq->blocks; i++)

@@ -30,7 +30,7 @@ struct zse_config config(struct host *h)
 	return (struct zse_config){
 		.nr_zones = NR_ZONES,
 		.zone_blocks = ZONE_BLOCKS,
-		.chunk_blocks = CHUNK,
+		.chunk_pages = CHUNK,
 		.write_unit = 1,
 		.nr_chunks = 8,
 		.nr_gc_chunks = 4,

@@ -76,7 +76,7 @@ void *reader(void *p);
 /* jobs_packed.c */
 u32 packed_most(const struct zse_config *cfg);
 bool pack_chunk(struct test *t, struct zse_chunk *c);
-void complete_window(struct test *t, const struct request *rq, bool fails);
+void complete_span(struct test *t, const struct request *rq, bool fails);
 u64 read_packed(struct test *t, u32 slot, const struct zse_run *run);
 
 /* May pages be lost? */

@@ -128,9 +128,9 @@ pub struct Config {
     /// A zone lies across all of the device, although there is no limit on open ones.
     pub wide: bool,
     pub nr_slots: u32,
-    pub chunk_blocks: u32,
-    /// Entries with which a chunk is full unless the device is busy; 0: `chunk_blocks`.
-    pub batch_blocks: u32,
+    pub chunk_pages: u32,
+    /// Entries with which a chunk is full unless the device is busy; 0: `chunk_pages`.
+    pub batch_pages: u32,
     pub write_unit: u32,
     pub nr_chunks: u32,
     pub nr_gc_chunks: u32,
@@ -156,8 +156,8 @@ impl Config {
             serial: self.serial,
             wide: self.wide,
             nr_slots: self.nr_slots,
-            chunk_blocks: self.chunk_blocks,
-            batch_blocks: self.batch_blocks,
+            chunk_pages: self.chunk_pages,
+            batch_pages: self.batch_pages,
             write_unit: self.write_unit,
             nr_chunks: self.nr_chunks,
             nr_gc_chunks: self.nr_gc_chunks,

@@ -12,7 +12,7 @@ use crate::handed::{
     ReadHold, Reset,
 };
 use crate::sys::{
-    self, znsage_page as PageOwner, zse_op, zse_run, zse_stats, zse_stream_info, zse_window,
+    self, znsage_page as PageOwner, zse_op, zse_run, zse_span, zse_stats, zse_stream_info,
 };
 
 /// A broken invariant.
@@ -49,15 +49,15 @@ unsafe extern "C" fn collect(arg: *mut c_void, what: *const c_char, at: u32, is:
     found.push(Violation { what: what.to_string_lossy().into_owned(), at, is, want });
 }
 
-/// What a host says of a window that GC has read.
-struct Window<S, F> {
+/// What a host says of a span that GC has read.
+struct Span<S, F> {
     slot: S,
     failed: F,
 }
 
-impl<S: FnMut(u32) -> u32, F: FnMut(u32) -> bool> Window<S, F> {
-    fn callbacks(&mut self) -> zse_window {
-        zse_window {
+impl<S: FnMut(u32) -> u32, F: FnMut(u32) -> bool> Span<S, F> {
+    fn callbacks(&mut self) -> zse_span {
+        zse_span {
             host: (&raw mut *self).cast(),
             slot: Some(Self::slot),
             failed: Some(Self::failed),
@@ -65,7 +65,7 @@ impl<S: FnMut(u32) -> u32, F: FnMut(u32) -> bool> Window<S, F> {
     }
 
     unsafe extern "C" fn slot(host: *mut c_void, at: u32) -> u32 {
-        // SAFETY: host is the window of gc_scan(), which nothing else uses meanwhile.
+        // SAFETY: host is the span of gc_scan(), which nothing else uses meanwhile.
         unsafe { ((*host.cast::<Self>()).slot)(at) }
     }
 
@@ -350,7 +350,7 @@ impl Engine {
             // SAFETY: the chunk was taken from its stream, and has this page.
             unsafe { sys::zse_chunk_pack(self.p(), c, index, len) }
         }
-        // SAFETY: likewise; all its pages are packed.
+        // SAFETY: the chunk was taken from its stream, and all its pages are packed.
         lengths.len() == nr && unsafe { sys::zse_chunk_fits(self.p(), c) }
     }
 
@@ -445,7 +445,7 @@ impl Engine {
     }
 
     /// Finds the live pages of what was read, where pages are packed. `slot` says which slot
-    /// the word at a block of the window names, `failed` whether the block could not be read.
+    /// the word at a block of the span names, `failed` whether the block could not be read.
     pub fn gc_scan(
         &mut self,
         read: &mut GcRead,
@@ -453,9 +453,9 @@ impl Engine {
         failed: impl FnMut(u32) -> bool,
     ) {
         self.assert_own(read.chunk.owner);
-        let mut window = Window { slot, failed };
-        let w = window.callbacks();
-        // SAFETY: the chunk is being read; the window lives during the call.
+        let mut span = Span { slot, failed };
+        let w = span.callbacks();
+        // SAFETY: the chunk is being read; the span lives during the call.
         unsafe { sys::zse_gc_scan(self.p(), read.chunk.ptr.as_ptr(), &w) };
         read.nr = read.chunk.get(self).nr;
     }

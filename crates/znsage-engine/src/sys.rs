@@ -85,8 +85,8 @@ pub struct zse_config {
     pub serial: bool,
     pub wide: bool,
     pub nr_slots: u32,
-    pub chunk_blocks: u32,
-    pub batch_blocks: u32,
+    pub chunk_pages: u32,
+    pub batch_pages: u32,
     pub write_unit: u32,
     pub nr_chunks: u32,
     pub nr_gc_chunks: u32,
@@ -119,7 +119,7 @@ pub struct zse_run {
 
 /// What GC has read of a zone whose pages are packed.
 #[repr(C)]
-pub struct zse_window {
+pub struct zse_span {
     pub host: *mut c_void,
     pub slot: Option<unsafe extern "C" fn(host: *mut c_void, at: u32) -> u32>,
     pub failed: Option<unsafe extern "C" fn(host: *mut c_void, at: u32) -> bool>,
@@ -300,7 +300,7 @@ extern "C" {
     pub fn zse_chunk_put(e: *mut zse_engine, c: *mut zse_chunk) -> bool;
     pub fn zse_gc_entry_failed(e: *mut zse_engine, c: *mut zse_chunk, index: u32) -> bool;
     pub fn zse_gc_read_done(e: *mut zse_engine, c: *mut zse_chunk) -> bool;
-    pub fn zse_gc_scan(e: *mut zse_engine, c: *mut zse_chunk, w: *const zse_window);
+    pub fn zse_gc_scan(e: *mut zse_engine, c: *mut zse_chunk, w: *const zse_span);
     pub fn zse_chunk_pack(e: *mut zse_engine, c: *mut zse_chunk, index: u32, len: u32);
     pub fn zse_certain(e: *const zse_engine) -> u32;
     pub fn zse_room(e: *mut zse_engine) -> u32;
@@ -428,8 +428,8 @@ mod tests {
                 serial,
                 wide,
                 nr_slots,
-                chunk_blocks,
-                batch_blocks,
+                chunk_pages,
+                batch_pages,
                 write_unit,
                 nr_chunks,
                 nr_gc_chunks,
@@ -449,7 +449,7 @@ mod tests {
         map.insert("sizeof zse_config.victim".into(), size_of::<u32>() as u64);
         layout!(map, znsage_page { cgroup, cpu, life, usual, workingset, active });
         layout!(map, znsage_policy { name, streams, isolates, attach, detach });
-        layout!(map, zse_window { host, slot, failed });
+        layout!(map, zse_span { host, slot, failed });
         layout!(map, zse_look { zone, written, full, lost });
         layout!(map, zse_entry { slot, expect, page, at, len });
         layout!(map, zse_run { block, nr, len, blocks, word });

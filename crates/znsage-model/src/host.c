@@ -39,7 +39,7 @@ struct model *model_create(void)
 	struct zse_config cfg = {
 		.nr_zones = ZONES,
 		.zone_blocks = ZONE_BLOCKS,
-		.chunk_blocks = 1,
+		.chunk_pages = 1,
 		.write_unit = 1,
 		.nr_chunks = CHUNKS,
 		.nr_gc_chunks = GC_CHUNKS,

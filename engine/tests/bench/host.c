@@ -39,7 +39,7 @@ struct host *host_create(u32 streams, u32 percent, u32 zone_blocks)
 	h->cfg = (struct zse_config){
 		.nr_zones = ZONES,
 		.zone_blocks = zone_blocks,
-		.chunk_blocks = CHUNK_BLOCKS,
+		.chunk_pages = CHUNK_BLOCKS,
 		.write_unit = 1,
 		.max_active = streams <= 12 ? MAX_ACTIVE : 0,
 		.nr_chunks = 4 * streams > 64 ? 4 * streams : 64,

@@ -63,7 +63,7 @@ void lines_begin(const struct zse_engine *e)
 	add_range(e->streams, e->max_streams * sizeof(*e->streams),
 		  LINES_STREAMS);
 	add_range(e->chunks, chunks * sizeof(*e->chunks), LINES_CHUNKS);
-	add_range(e->entries, chunks * cfg->chunk_blocks * sizeof(*e->entries),
+	add_range(e->entries, chunks * cfg->chunk_pages * sizeof(*e->entries),
 		  LINES_CHUNKS);
 	add_range(e->zones, cfg->nr_zones * sizeof(*e->zones), LINES_ZONES);
 	add_range(e->fwd, (size_t)cfg->nr_slots * sizeof(*e->fwd), LINES_MAPS);

@@ -41,7 +41,7 @@ pub fn finish(mut h: Host) {
 
 #[test]
 fn padding_is_counted() {
-    let mut h = host(|c| (c.write_unit, c.chunk_blocks) = (4, 8));
+    let mut h = host(|c| (c.write_unit, c.chunk_pages) = (4, 8));
     assert!(h.write(0, 1));
     h.end_batch(0); // stays: it would need padding
     assert!(h.appends.is_empty());
@@ -81,7 +81,7 @@ fn gc_chunk_is_split_at_the_end_of_a_zone() {
 #[test]
 fn overlapping_writes_end_in_any_order() {
     for newest_first in [true, false] {
-        let mut h = host(|c| c.chunk_blocks = 1);
+        let mut h = host(|c| c.chunk_pages = 1);
         assert!(h.write(0, 5) && h.write(0, 5));
         let i = usize::from(newest_first);
         let one = h.appends.swap_remove(i);
@@ -97,7 +97,7 @@ fn overlapping_writes_end_in_any_order() {
 
 #[test]
 fn slot_freed_during_its_append_stays_free() {
-    let mut h = host(|c| c.chunk_blocks = 1);
+    let mut h = host(|c| c.chunk_pages = 1);
     assert!(h.write(0, 5));
     h.free(5);
     h.end_appends();
@@ -555,7 +555,7 @@ fn failed_zone_is_no_victim_while_swap_out_waits() {
 
 #[test]
 fn streams_write_to_zones_of_their_own() {
-    let mut h = host(|c| (c.policy, c.nr_cpus, c.chunk_blocks) = (Policy::cpu(), 2, 1));
+    let mut h = host(|c| (c.policy, c.nr_cpus, c.chunk_pages) = (Policy::cpu(), 2, 1));
     assert!(h.write(0, 0) && h.write(1, 1) && h.write(2, 2));
     let zones: Vec<u32> = h.appends.iter().map(|a| a.zone).collect();
     assert_ne!(zones[0], zones[1]);
@@ -566,7 +566,7 @@ fn streams_write_to_zones_of_their_own() {
 
 #[test]
 fn chunks_run_out_and_come_back() {
-    let mut h = host(|c| (c.nr_chunks, c.chunk_blocks) = (2, 1));
+    let mut h = host(|c| (c.nr_chunks, c.chunk_pages) = (2, 1));
     assert!(h.write(0, 0) && h.write(0, 1) && !h.write(0, 2));
     h.end_appends();
     assert!(h.e.has_chunk(0) && h.write(0, 2));
@@ -579,7 +579,7 @@ fn pages_of_two_victims_share_a_unit() {
     // 2 survivors of each zone, units of 4: two victims fill a chunk.
     let mut h = host(|c| {
         eager(c);
-        (c.chunk_blocks, c.write_unit, c.nr_slots) = (4, 4, 139);
+        (c.chunk_pages, c.write_unit, c.nr_slots) = (4, 4, 139);
     });
     h.set_gc(false);
     write(&mut h, 0..64);

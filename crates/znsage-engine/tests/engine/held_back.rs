@@ -227,7 +227,7 @@ fn two_chunks_of_gc_are_shared() {
 
 #[test]
 fn units_are_not_filled_with_pages_of_another_stream() {
-    let cfg = config(|c| (c.chunk_blocks, c.write_unit) = (8, 4));
+    let cfg = config(|c| (c.chunk_pages, c.write_unit) = (8, 4));
     other_goes_on(&cfg, Held::Appends);
     other_goes_on(&cfg, Held::Reads);
 }

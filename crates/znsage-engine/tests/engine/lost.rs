@@ -103,8 +103,8 @@ fn config(rng: &mut Rng) -> Config {
             serial: rng.percent(20),
             wide: false,
             nr_slots: 0,
-            chunk_blocks: 2 * rng.between(1, 4),
-            batch_blocks: 0,
+            chunk_pages: 2 * rng.between(1, 4),
+            batch_pages: 0,
             write_unit: unit,
             nr_chunks: rng.between(2, 8),
             nr_gc_chunks: rng.between(1, 4),
@@ -325,8 +325,8 @@ impl Run {
         }
         self.look(read.zone);
         let base = read.zone * self.cfg.zone_blocks + read.from;
-        let window = self.read_cells(base, read.blocks);
-        let slot = |at: u32| match window[at as usize] {
+        let span = self.read_cells(base, read.blocks);
+        let slot = |at: u32| match span[at as usize] {
             Some((slot, _, 0)) => slot,
             other => other.map_or(0, |_| u32::MAX),
         };
@@ -334,7 +334,7 @@ impl Run {
         self.data[id].clear();
         for entry in read.entries(&self.e).to_vec() {
             let at = entry.page as usize;
-            self.data[id].extend_from_slice(&window[at..at + entry.len as usize]);
+            self.data[id].extend_from_slice(&span[at..at + entry.len as usize]);
         }
         self.e.gc_read_done(read);
     }

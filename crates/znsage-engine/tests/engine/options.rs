@@ -69,7 +69,7 @@ fn isolate(r: &mut Rng, cfg: &mut Config) {
     cfg.nr_zones = r.pick(&[130, 130, 200]);
     cfg.zone_blocks = cfg.zone_blocks.min(r.pick(&[8, 16]) * cfg.write_unit);
     let half = (cfg.zone_blocks / cfg.write_unit / 2).max(1) * cfg.write_unit;
-    cfg.chunk_blocks = cfg.chunk_blocks.min(half);
+    cfg.chunk_pages = cfg.chunk_pages.min(half);
     (cfg.max_active, cfg.stripe) = (14, 2);
 }
 
@@ -86,8 +86,8 @@ fn draw_config(r: &mut Rng) -> Config {
         serial: r.percent(20),
         wide: r.percent(20),
         nr_slots: 0,
-        chunk_blocks: r.up_to(1, &[1, 2, 4, 8, 64]).min(zone_units) * unit,
-        batch_blocks: 0,
+        chunk_pages: r.up_to(1, &[1, 2, 4, 8, 64]).min(zone_units) * unit,
+        batch_pages: 0,
         write_unit: unit,
         nr_chunks: r.up_to(1, &[1, 4, 12, 40]),
         nr_gc_chunks: r.up_to(1, &[1, 2, 6, 24]),
@@ -124,9 +124,9 @@ fn valid_config(r: &mut Rng) -> Config {
             _ => most,
         };
         // From what was drawn, so that other seeds keep their steps.
-        cfg.batch_blocks = cfg.chunk_blocks;
-        let longest = cfg.zone_blocks / cfg.chunk_blocks;
-        cfg.chunk_blocks *= longest.min([1, 1, 2, 4][cfg.nr_slots as usize % 4]);
+        cfg.batch_pages = cfg.chunk_pages;
+        let longest = cfg.zone_blocks / cfg.chunk_pages;
+        cfg.chunk_pages *= longest.min([1, 1, 2, 4][cfg.nr_slots as usize % 4]);
         return cfg;
     }
 }

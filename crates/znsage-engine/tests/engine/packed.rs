@@ -100,8 +100,8 @@ fn config(rng: &mut Rng) -> Config {
             serial: rng.percent(20),
             wide: rng.percent(20),
             nr_slots: 0,
-            chunk_blocks: rng.between(1, 6),
-            batch_blocks: 0,
+            chunk_pages: rng.between(1, 6),
+            batch_pages: 0,
             write_unit,
             nr_chunks: rng.between(1, 8),
             nr_gc_chunks: rng.between(1, 6),
@@ -114,7 +114,7 @@ fn config(rng: &mut Rng) -> Config {
             gc_low: 0,
             gc_high: 0,
         };
-        cfg.batch_blocks = rng.between(1, cfg.chunk_blocks);
+        cfg.batch_pages = rng.between(1, cfg.chunk_pages);
         // As many as fit if none shrinks, or more.
         cfg.nr_slots = cfg.max_slots() * rng.pick(&[1, 1, 2, 3]);
         if cfg.nr_slots > 0 && Engine::new(&cfg).is_ok() {
@@ -322,7 +322,7 @@ impl Run {
 
     // ---- GC
 
-    /// A window has been read: take its live pages.
+    /// A span has been read: take its live pages.
     fn end_gc_read(&mut self) {
         if self.gc_reads.is_empty() {
             return;
@@ -331,7 +331,7 @@ impl Run {
         let id = read.id(&self.e) as usize;
         let base = read.zone * self.cfg.zone_blocks + read.from;
         let (pack, nr_slots) = (self.cfg.pack, self.cfg.nr_slots);
-        let window: Vec<Option<Block>> =
+        let span: Vec<Option<Block>> =
             (0..read.blocks).map(|at| self.dev.end_read(base + at)).collect();
         let bad = |page| self.bad.contains(&(base / pack + page));
         let mut unread: Vec<bool> = (0..read.blocks.div_ceil(pack)).map(bad).collect();
@@ -340,7 +340,7 @@ impl Run {
         let of_zone = &mut self.unread[read.zone as usize];
         of_zone.extend((base / pack..).zip(&unread).filter(|(_, fails)| **fails).map(|(p, _)| p));
         let overwritten = &self.overwritten;
-        let slot = |at: u32| match window[at as usize] {
+        let slot = |at: u32| match span[at as usize] {
             Some((slot, _)) if overwritten.contains(&((base + at) / pack)) => (slot + 1) % nr_slots,
             Some((slot, name)) if name & 0xff == 0 => slot,
             _ => at.wrapping_mul(2_654_435_761) % nr_slots,
@@ -351,7 +351,7 @@ impl Run {
             assert_eq!(entry.at as usize, self.packed[id].len(), "pages follow one another");
             for part in 0..entry.len {
                 let at = entry.page + part;
-                let is = window[at as usize].expect("GC copies what was written");
+                let is = span[at as usize].expect("GC copies what was written");
                 assert!(!unread[(at / pack) as usize], "GC copies what it could not read");
                 assert_eq!((is.0, is.1 & 0xff), (entry.slot, u64::from(part)));
                 self.packed[id].push(Some(is));

@@ -14,8 +14,8 @@ pub fn plain() -> Config {
         serial: false,
         wide: false,
         nr_slots: 100,
-        chunk_blocks: 4,
-        batch_blocks: 0,
+        chunk_pages: 4,
+        batch_pages: 0,
         write_unit: 1,
         nr_chunks: 4,
         nr_gc_chunks: 2,
@@ -44,17 +44,17 @@ fn plain_is_accepted() {
 #[test]
 fn bad_chunk() {
     let bad: [fn(&mut Config); 6] = [
-        |c| c.chunk_blocks = 0,
+        |c| c.chunk_pages = 0,
         |c| c.write_unit = 0,
         |c| c.write_unit = 8,                        // above the chunk
-        |c| (c.chunk_blocks, c.write_unit) = (6, 4), // no multiple
-        |c| c.chunk_blocks = 33,                     // above a zone
+        |c| (c.chunk_pages, c.write_unit) = (6, 4),  // no multiple
+        |c| c.chunk_pages = 33,                      // above a zone
         |c| (c.zone_blocks, c.write_unit) = (30, 4), // a zone in no units
     ];
     for (i, change) in bad.into_iter().enumerate() {
         assert_eq!(refusal(change), Some(Refusal::BadChunk), "case {i}");
     }
-    assert_eq!(refusal(|c| c.chunk_blocks = 32), None);
+    assert_eq!(refusal(|c| c.chunk_pages = 32), None);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn too_few_zones() {
     assert_eq!(refusal(small), None, "default watermarks must fit");
     assert_eq!(refusal(|c| c.reserve = 14), Some(Refusal::TooFewZones));
     // A unit of every zone is held back, which leaves nothing here.
-    let units = |c: &mut Config| (c.chunk_blocks, c.write_unit) = (32, 32);
+    let units = |c: &mut Config| (c.chunk_pages, c.write_unit) = (32, 32);
     assert_eq!(refusal(units), Some(Refusal::TooFewZones));
 }
 

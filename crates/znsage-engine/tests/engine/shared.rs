@@ -145,8 +145,8 @@ fn virtual_zone_is_opened_before_the_last_one_is_written() {
     for wide in [false, true] {
         let mut h = Host::new(&config(|c| c.wide = wide));
         let zone = h.cfg.zone_blocks;
-        (0..zone - h.cfg.chunk_blocks).for_each(|slot| write(&mut h, slot));
-        for slot in zone - h.cfg.chunk_blocks..zone + h.cfg.chunk_blocks {
+        (0..zone - h.cfg.chunk_pages).for_each(|slot| write(&mut h, slot));
+        for slot in zone - h.cfg.chunk_pages..zone + h.cfg.chunk_pages {
             assert!(h.write(0, slot));
         }
         assert_eq!((h.appends.len(), h.e.stats().stalls), (1 + usize::from(wide), 0));

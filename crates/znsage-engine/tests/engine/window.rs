@@ -47,7 +47,7 @@ impl Writer {
     /// Chunks may grow to appends of `longest` blocks.
     fn with_appends(speed: Speed, longest: u32) -> Self {
         let mut cfg = plain();
-        (cfg.nr_chunks, cfg.chunk_blocks, cfg.batch_blocks) = (CHUNKS, longest, CHUNK as u32);
+        (cfg.nr_chunks, cfg.chunk_pages, cfg.batch_pages) = (CHUNKS, longest, CHUNK as u32);
         (cfg.nr_zones, cfg.zone_blocks) = (40, 256);
         let written = vec![0; cfg.nr_zones as usize];
         let e = Engine::new(&cfg).expect("this is valid");

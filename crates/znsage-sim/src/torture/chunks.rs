@@ -22,7 +22,7 @@ pub(super) enum Cmd {
         hold: ReadHold,
     },
     /// A part of a GC chunk's read, from this entry; if pages are packed, from this page
-    /// of its window.
+    /// of its span.
     GcRead {
         of: usize,
         first: u32,
@@ -40,7 +40,7 @@ pub(super) struct GcReading {
     pub(super) failed: bool,
     /// Second try: block by block.
     pub(super) single: bool,
-    /// Pages of the window that could not be read, if pages are packed.
+    /// Pages of the span that could not be read, if pages are packed.
     pub(super) unread: Vec<bool>,
 }
 
@@ -66,16 +66,16 @@ pub(super) struct Module {
     pub(super) vain: (u32, Ns),
     /// The buffers of GC's chunks.
     pub gc_pages: Vec<Token>,
-    /// If pages are packed: what each chunk appends, the windows of GC's chunks, and the
+    /// If pages are packed: what each chunk appends, the spans of GC's chunks, and the
     /// blocks that each chunk of swap-out takes while it is in flight.
     pub(super) packed: Vec<Vec<Cell>>,
-    pub(super) windows: Vec<Vec<Cell>>,
+    pub(super) spans: Vec<Vec<Cell>>,
     pub(super) charged: Vec<u32>,
     /// Slots whose packed pages GC could not read, and their blocks.
     pub(super) at_risk: Vec<(u32, u32)>,
     /// The first GC chunk, and pages per chunk.
     pub(super) first_of_gc: u32,
-    pub(super) chunk_blocks: u32,
+    pub(super) chunk_pages: u32,
     pub gc_readings: slab::Slab<GcReading>,
     pub(super) gc_retry: Vec<usize>,
     pub(super) gc_scan: Vec<usize>,
@@ -99,7 +99,7 @@ pub(super) struct Plug {
 
 impl Module {
     pub fn new(cfg: &Config) -> Module {
-        let cb = cfg.chunk_blocks as usize;
+        let cb = cfg.chunk_pages as usize;
         let chunks = (cfg.nr_chunks + cfg.nr_gc_chunks) as usize;
         Module {
             parents: vec![(0, 0); cfg.nr_chunks as usize * cb],
@@ -107,17 +107,17 @@ impl Module {
             tries: vec![0; cfg.nr_chunks as usize],
             gc_pages: vec![NOTHING; cfg.nr_gc_chunks as usize * cb],
             packed: vec![Vec::new(); chunks],
-            windows: vec![Vec::new(); chunks],
+            spans: vec![Vec::new(); chunks],
             charged: vec![0; cfg.nr_chunks as usize],
             first_of_gc: cfg.nr_chunks,
-            chunk_blocks: cfg.chunk_blocks,
+            chunk_pages: cfg.chunk_pages,
             ..Module::default()
         }
     }
 
     /// Index into `gc_pages` of a page of a GC chunk.
     pub fn gc_page(&self, chunk: u32, page: u32) -> usize {
-        ((chunk - self.first_of_gc) * self.chunk_blocks + page) as usize
+        ((chunk - self.first_of_gc) * self.chunk_pages + page) as usize
     }
 
     /// Did all attempts to finish a zone fail?

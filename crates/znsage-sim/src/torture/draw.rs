@@ -158,8 +158,8 @@ fn draw_config(r: &mut Draw, unit: u32, units: u32, capacity: u32, limit: u32) -
         serial: false,
         wide: false,
         nr_slots: 0,
-        chunk_blocks: r.up_to(1, &[1, 2, 4, 8, 64]).min(units) * unit,
-        batch_blocks: 0,
+        chunk_pages: r.up_to(1, &[1, 2, 4, 8, 64]).min(units) * unit,
+        batch_pages: 0,
         write_unit: unit,
         nr_chunks: r.up_to(1, &[1, 4, 12, 64]),
         nr_gc_chunks: r.up_to(1, &[1, 2, 8]),
@@ -204,7 +204,7 @@ fn pack_pages(cfg: &mut Config, pack: u32) -> bool {
         cfg.zone_blocks *= pack;
         cfg.write_unit *= pack;
     }
-    cfg.chunk_blocks <= cfg.zone_blocks / (pack + 1)
+    cfg.chunk_pages <= cfg.zone_blocks / (pack + 1)
 }
 
 /// How many times the slots that fit if no page shrinks are promised.
@@ -334,14 +334,14 @@ impl Scenario {
         load.steps = 30 * blocks;
     }
 
-    /// The most pages that an append takes, if pages are packed and none shrinks. A window of
+    /// The most pages that an append takes, if pages are packed and none shrinks. A span of
     /// GC reaches beyond its chunk, and the append is padded to a write unit, or to a zone's end.
     fn longest_append(&self) -> u32 {
         let cfg = &self.cfg;
         match cfg.pack {
-            0 => cfg.chunk_blocks,
+            0 => cfg.chunk_pages,
             pack => {
-                let data = (cfg.chunk_blocks * (pack + 1)).div_ceil(pack).max(cfg.batch_blocks + 1);
+                let data = (cfg.chunk_pages * (pack + 1)).div_ceil(pack).max(cfg.batch_pages + 1);
                 data + cfg.write_unit / pack
             }
         }
@@ -361,9 +361,9 @@ impl Scenario {
             // From a separate generator, so that other seeds keep their scenario.
             let mut later = Draw(rng::stream(seed, 5));
             cfg.serial = later.percent(20);
-            cfg.batch_blocks = cfg.chunk_blocks;
-            let longest = cfg.zone_blocks / cfg.chunk_blocks;
-            cfg.chunk_blocks *= longest.min(later.pick(&[1, 1, 2, 4]));
+            cfg.batch_pages = cfg.chunk_pages;
+            let longest = cfg.zone_blocks / cfg.chunk_pages;
+            cfg.chunk_pages *= longest.min(later.pick(&[1, 1, 2, 4]));
             let contents = draw_contents(seed);
             if !pack_pages(&mut cfg, contents.pack) {
                 continue;
@@ -450,8 +450,8 @@ impl fmt::Display for Scenario {
             f,
             "engine   {} slots, chunk {} to {}, chunks {} + {}, reserve {}, {:?} of {} CPUs, marks {}/{}, finish {}",
             c.nr_slots,
-            c.batch_blocks,
-            c.chunk_blocks,
+            c.batch_pages,
+            c.chunk_pages,
             c.nr_chunks,
             c.nr_gc_chunks,
             c.reserve,

@@ -132,7 +132,7 @@ impl Host {
             filling: vec![Filling::default(); cfg.max_streams() as usize],
             sent: vec![0; cfg.max_streams() as usize],
             out: vec![None; cfg.nr_chunks as usize],
-            pages: vec![vec![None; cfg.chunk_blocks as usize]; chunks],
+            pages: vec![vec![None; cfg.chunk_pages as usize]; chunks],
             left: vec![Vec::new(); chunks],
             live: vec![0; cfg.nr_zones as usize],
             used_chunks: 0,
@@ -236,7 +236,7 @@ impl Host {
         if filling.nr == 0 {
             filling.born = self.now;
             filling.max = 1 + added.room;
-            assert!(filling.max <= self.cfg.chunk_blocks);
+            assert!(filling.max <= self.cfg.chunk_pages);
             assert_eq!(filling.max % self.cfg.write_unit, 0);
             self.used_chunks += 1;
         }
@@ -244,16 +244,16 @@ impl Host {
         filling.nr += 1;
         if filling.nr > filling.max {
             // It was full, and grew since the device was busy.
-            assert_eq!(filling.max % self.cfg.batch_blocks, 0, "it ends where a zone does");
+            assert_eq!(filling.max % self.cfg.batch_pages, 0, "it ends where a zone does");
             filling.max = filling.nr + added.room;
-            assert!(filling.max <= self.cfg.chunk_blocks);
+            assert!(filling.max <= self.cfg.chunk_pages);
             assert_eq!(filling.max % self.cfg.write_unit, 0);
         }
         assert_eq!(filling.max, filling.nr + added.room);
         let full = added.full.is_some();
         assert!(!full || added.room == 0, "it left before it was full");
         let grows = !full && added.room == 0;
-        assert!(!grows || filling.nr < self.cfg.chunk_blocks, "it is full");
+        assert!(!grows || filling.nr < self.cfg.chunk_pages, "it is full");
         filling.due |= grows;
 
         self.versions += 1;

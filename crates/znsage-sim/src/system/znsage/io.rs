@@ -21,7 +21,7 @@ impl<D: ZoneDevice> Znsage<D> {
     // ---- swap-out
 
     pub(super) fn entry(&self, chunk: u32, page: u32) -> usize {
-        (chunk * self.cfg.chunk_blocks + page) as usize
+        (chunk * self.cfg.chunk_pages + page) as usize
     }
 
     /// Appends a chunk taken from its stream, or leaves it to the worker until there is
@@ -210,7 +210,7 @@ impl<D: ZoneDevice> Znsage<D> {
     /// Reads the blocks of a GC chunk, with one command across short gaps.
     fn gc_read(&mut self, h: &mut Host, read: GcRead) {
         if self.cfg.pack > 0 {
-            return self.window_read(h, read);
+            return self.span_read(h, read);
         }
         let entries = read.entries(&self.e);
         let (mut first, mut last) = (0, h.now);

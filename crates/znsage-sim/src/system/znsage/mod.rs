@@ -40,8 +40,8 @@ impl<D: ZoneDevice> Znsage<D> {
         if cfg.pack > 0 {
             media.divide(cfg.pack);
         }
-        let entries = (cfg.nr_chunks * cfg.chunk_blocks) as usize;
-        let of_gc = (cfg.nr_gc_chunks * cfg.chunk_blocks) as usize;
+        let entries = (cfg.nr_chunks * cfg.chunk_pages) as usize;
+        let of_gc = (cfg.nr_gc_chunks * cfg.chunk_pages) as usize;
         Ok(Znsage {
             e,
             frames: vec![NONE; entries],

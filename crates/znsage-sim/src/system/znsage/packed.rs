@@ -51,7 +51,7 @@ pub(super) struct Packing {
 impl Packing {
     pub(super) fn new(cfg: &znsage_engine::Config) -> Packing {
         Packing {
-            lens: vec![0; (cfg.nr_chunks * cfg.chunk_blocks) as usize],
+            lens: vec![0; (cfg.nr_chunks * cfg.chunk_pages) as usize],
             taken: vec![0; cfg.nr_slots as usize],
             records: vec![Vec::new(); if cfg.pack > 0 { cfg.nr_zones as usize } else { 0 }],
             moving: vec![Vec::new(); (cfg.nr_chunks + cfg.nr_gc_chunks) as usize],
@@ -181,8 +181,8 @@ impl<D: ZoneDevice> Znsage<D> {
 
     // ---- GC
 
-    /// Reads a window of a victim.
-    pub(super) fn window_read(&mut self, h: &mut Host, read: GcRead) {
+    /// Reads a span of a victim.
+    pub(super) fn span_read(&mut self, h: &mut Host, read: GcRead) {
         let pack = self.cfg.pack;
         let (first, pages) = (read.from / pack, read.blocks / pack);
         let (mut last, mut lost) = (h.now, Vec::new());
@@ -201,7 +201,7 @@ impl<D: ZoneDevice> Znsage<D> {
         h.queue.push(last, Event::System(GC_READ | i as u64));
     }
 
-    /// A window was read: GC finds the live pages in it, and copies them.
+    /// A span was read: GC finds the live pages in it, and copies them.
     pub(super) fn scan(&mut self, h: &mut Host, mut read: GcRead, lost: &[u32]) {
         let (pack, from, id) = (self.cfg.pack, read.from, read.id(&self.e) as usize);
         let records = &self.packing.records[read.zone as usize];

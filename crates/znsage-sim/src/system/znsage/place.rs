@@ -109,8 +109,8 @@ fn configure<D: ZoneDevice>(
         wide: media.dev.is_virtual(),
         nr_slots: 0,
         // As in the module, a chunk whose size is set does not grow.
-        chunk_blocks: if set.chunk == 0 { longest } else { chunk },
-        batch_blocks: chunk,
+        chunk_pages: if set.chunk == 0 { longest } else { chunk },
+        batch_pages: chunk,
         write_unit: unit,
         nr_chunks: set.chunks,
         nr_gc_chunks: set.gc_chunks,

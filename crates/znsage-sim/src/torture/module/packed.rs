@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Packed pages, as kmod/packed.c: chunks that are packed before their append, and the
-//! windows that GC reads.
+//! spans that GC reads.
 
 use std::mem;
 use std::ops::Range;
@@ -87,18 +87,18 @@ impl Run {
         live.map(|(slot, _)| slot).collect()
     }
 
-    fn window_start(&self, read: &GcRead) -> u32 {
+    fn span_start(&self, read: &GcRead) -> u32 {
         read.zone * self.plan.cfg.zone_blocks + read.from
     }
 
-    /// Reads a window; `single`: once more, page by page.
-    pub(super) fn window_read(&mut self, of: usize, single: bool) {
+    /// Reads a span; `single`: once more, page by page.
+    pub(super) fn span_read(&mut self, of: usize, single: bool) {
         let pack = self.plan.contents.pack;
         let r = &mut self.m.gc_readings[of];
         let pages = r.read.blocks / pack;
         (r.single, r.failed, r.left) = (single, false, 1);
         r.unread = vec![false; pages as usize];
-        let (zone, base) = (r.read.zone, self.window_start(&self.m.gc_readings[of].read));
+        let (zone, base) = (r.read.zone, self.span_start(&self.m.gc_readings[of].read));
         let most = if single { 1 } else { READ_MAX };
         for first in (0..pages).step_by(most as usize) {
             let nr = most.min(pages - first);
@@ -110,23 +110,23 @@ impl Run {
         self.gc_read_put(of);
     }
 
-    /// The blocks of `nr` pages of a window, from page `first` on.
-    pub(super) fn window_part(&self, of: usize, first: u32, nr: u32) -> (u32, u32) {
+    /// The blocks of `nr` pages of a span, from page `first` on.
+    pub(super) fn span_part(&self, of: usize, first: u32, nr: u32) -> (u32, u32) {
         let pack = self.plan.contents.pack;
-        (self.window_start(&self.m.gc_readings[of].read) + first * pack, nr * pack)
+        (self.span_start(&self.m.gc_readings[of].read) + first * pack, nr * pack)
     }
 
-    /// A part of a window was read, or not.
-    pub(super) fn window_part_ended(&mut self, of: usize, first: u32, nr: u32, ok: bool) {
-        let (block, blocks) = self.window_part(of, first, nr);
+    /// A part of a span was read, or not.
+    pub(super) fn span_part_ended(&mut self, of: usize, first: u32, nr: u32, ok: bool) {
+        let (block, blocks) = self.span_part(of, first, nr);
         let r = &mut self.m.gc_readings[of];
         if ok {
             let (id, all) = (r.read.id(&self.e) as usize, r.read.blocks as usize);
             // What could not be read keeps what was there before.
-            self.m.windows[id].resize(all, NOTHING);
+            self.m.spans[id].resize(all, NOTHING);
             let (from, at) = (block as usize, (first * self.plan.contents.pack) as usize);
             let read = &self.media.cells()[from..from + blocks as usize];
-            self.m.windows[id][at..at + read.len()].copy_from_slice(read);
+            self.m.spans[id][at..at + read.len()].copy_from_slice(read);
             return;
         }
         self.n.gc_read_errors += 1;
@@ -137,8 +137,8 @@ impl Run {
         }
     }
 
-    /// Goes on with the windows that were read.
-    pub(super) fn scan_windows(&mut self) {
+    /// Goes on with the spans that were read.
+    pub(super) fn scan_spans(&mut self) {
         for of in mem::take(&mut self.m.gc_scan) {
             let reading = self.m.gc_readings.remove(of);
             self.scan(reading);
@@ -146,13 +146,13 @@ impl Run {
     }
 
     fn scan(&mut self, GcReading { mut read, unread, .. }: GcReading) {
-        let (id, base) = (read.id(&self.e), self.window_start(&read));
+        let (id, base) = (read.id(&self.e), self.span_start(&read));
         let (contents, nr_slots) = (self.plan.contents, self.plan.cfg.nr_slots);
         self.see_unreadable(base, read.blocks, &unread);
-        let mut window = mem::take(&mut self.m.windows[id as usize]);
-        window.resize(read.blocks as usize, NOTHING);
+        let mut span = mem::take(&mut self.m.spans[id as usize]);
+        span.resize(read.blocks as usize, NOTHING);
         // What is not a header reads as some slot's number: GC must not trust it.
-        let slot = |at: u32| match contents.header(window[at as usize]) {
+        let slot = |at: u32| match contents.header(span[at as usize]) {
             Some((slot, _)) => slot,
             None => (mix(u64::from(base + at)) % u64::from(nr_slots)) as u32,
         };
@@ -164,19 +164,19 @@ impl Run {
                 self.wrong.push(format!("GC leaves a gap before {entry:?}"));
             }
             let from = entry.page as usize;
-            match window.get(from..from + entry.len as usize) {
+            match span.get(from..from + entry.len as usize) {
                 Some(page) => cells.extend(page),
-                None => self.wrong.push(format!("{entry:?} is beyond the window")),
+                None => self.wrong.push(format!("{entry:?} is beyond the span")),
             }
         }
         trace!(self, "GC takes {} pages of zone {} at {}", entries.len(), read.zone, read.from);
         self.wanted(entries, "takes");
         self.put_packed(id, cells);
-        self.m.windows[id as usize] = window;
+        self.m.spans[id as usize] = span;
         self.e.gc_read_done(read);
     }
 
-    /// Notes the slots whose pages are, in part, in pages of the window that could not be read.
+    /// Notes the slots whose pages are, in part, in pages of the span that could not be read.
     fn see_unreadable(&mut self, base: u32, blocks: u32, unread: &[bool]) {
         if !unread.contains(&true) {
             return;

@@ -23,7 +23,7 @@ const SPINS: u32 = 100_000;
 impl Run {
     fn gc_read(&mut self, of: usize, single: bool) {
         if self.plan.contents.pack > 0 {
-            return self.window_read(of, single);
+            return self.span_read(of, single);
         }
         let r = &mut self.m.gc_readings[of];
         (r.single, r.failed, r.left) = (single, false, 1);
@@ -54,11 +54,11 @@ impl Run {
 
     pub(in crate::torture) fn gc_part_ended(&mut self, t: &Ticket, of: usize, first: u32, nr: u32) {
         if self.plan.contents.pack > 0 {
-            let (block, blocks) = self.window_part(of, first, nr);
+            let (block, blocks) = self.span_part(of, first, nr);
             let slots = self.slots_in(block, blocks);
             self.worst("GC read ends", &slots, Some(t.zone));
             let ok = self.media.complete(t);
-            self.window_part_ended(of, first, nr, ok);
+            self.span_part_ended(of, first, nr, ok);
             return self.gc_read_put(of);
         }
         let range = first as usize..(first + nr) as usize;
@@ -225,7 +225,7 @@ impl Run {
         // As packed_waste() of the engine.
         let waste = match cfg.pack {
             0 => 0,
-            _ => (zone_pages.div_ceil(cfg.batch_blocks) + 4) * unit,
+            _ => (zone_pages.div_ceil(cfg.batch_pages) + 4) * unit,
         };
         let (mut empty, mut room, mut least) = (0, 0, u32::MAX);
         for zone in 0..cfg.nr_zones {
@@ -287,7 +287,7 @@ impl Run {
                 }
             }
             Stage::Scan => {
-                self.scan_windows();
+                self.scan_spans();
                 Stage::Pending
             }
             Stage::Pending => {

@@ -13,7 +13,7 @@ use crate::torture::types::{trace, Sabotage};
 
 impl Run {
     pub(super) fn parent(&self, chunk: u32, entry: u32) -> usize {
-        (chunk * self.plan.cfg.chunk_blocks + entry) as usize
+        (chunk * self.plan.cfg.chunk_pages + entry) as usize
     }
 
     /// Completes pages of a swap-out chunk.
