@@ -66,23 +66,23 @@ static void zone_describe(struct zse_zone *z, const struct zse_chunk *c, u32 nr)
 	u32 total = z->alloc + nr;
 
 	if (!z->alloc) {
-		zp_store(&z->stream, c->stream);
-		zp_store(&z->moves, c->moves);
-		zp_store64(&z->key, c->key);
-		zp_store8(&z->mixed, c->mixed);
-		zp_store64(&z->born, c->written_at);
+		WRITE_ONCE(z->stream, c->stream);
+		WRITE_ONCE(z->moves, c->moves);
+		WRITE_ONCE(z->key, c->key);
+		WRITE_ONCE(z->mixed, c->mixed);
+		WRITE_ONCE(z->born, c->written_at);
 		return;
 	}
 	if (c->mixed || c->key != z->key)
-		zp_store8(&z->mixed, true);
+		WRITE_ONCE(z->mixed, true);
 	if (c->moves > z->moves)
-		zp_store(&z->moves, c->moves);
+		WRITE_ONCE(z->moves, c->moves);
 	if (c->written_at > z->born)
-		zp_store64(&z->born, z->born +
-			   zp_div((c->written_at - z->born) * nr, total));
+		WRITE_ONCE(z->born, z->born +
+			   div_u64((c->written_at - z->born) * nr, total));
 	else
-		zp_store64(&z->born, z->born -
-			   zp_div((z->born - c->written_at) * nr, total));
+		WRITE_ONCE(z->born, z->born -
+			   div_u64((z->born - c->written_at) * nr, total));
 }
 
 /* Open an empty zone for @c; the caller has checked that it may. */
@@ -118,7 +118,7 @@ static u32 *zone_open(struct zse_engine *e, const struct zse_chunk *c)
 		return zone_is_busy(e, s->zone[lane]) ? NULL : &s->zone[lane];
 	if (!c->gc && !share_of_zones(e, c->stream))
 		return NULL;
-	zp_store(&s->zone[lane], zone_take_empty(e, c));
+	WRITE_ONCE(s->zone[lane], zone_take_empty(e, c));
 	if (!c->gc && !e->shared)
 		e->flow.open_room += e->cfg.zone_blocks;
 	return &s->zone[lane];
@@ -157,7 +157,7 @@ bool zse_limit_append(struct zse_engine *e, u32 blocks)
 	bool enough = blocks >= least + ending;
 
 	blocks = enough ? blocks - ending : least;
-	zp_store(&e->longest, blocks - blocks % e->cfg.write_unit);
+	WRITE_ONCE(e->longest, blocks - blocks % e->cfg.write_unit);
 	return enough;
 }
 
@@ -167,7 +167,7 @@ bool zse_limit_append(struct zse_engine *e, u32 blocks)
  */
 bool zone_has_no_room(const struct zse_engine *e, const struct zse_chunk *c)
 {
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	return !room_for(e, c) ||
 	       e->nr_state[ZSE_ZONE_EMPTY] <= flow_kept_zones(e) ||
 	       e->streams[c->stream].over_share;
@@ -232,15 +232,15 @@ u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c)
 	u32 nr, most = room_for(e, c), data, blocks, rest, *open;
 	struct zse_zone *z;
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	open = most ? zone_open(e, c) : NULL;
 	if (!open)
 		return ZSE_NONE;
 	z = &e->zones[*open];
 	if (most > zone_room(e, *open))
 		most = zone_room(e, *open);
-	if (most > zp_load(&e->longest))
-		most = zp_load(&e->longest);
+	if (most > READ_ONCE(e->longest))
+		most = READ_ONCE(e->longest);
 	nr = entries_that_fit(e, c, most, &data);
 	blocks = round_up_unit(e, data);
 	/* The rest of a zone has room for a packed page, or is padded. */
@@ -253,15 +253,15 @@ u32 zone_for_append(struct zse_engine *e, struct zse_chunk *c)
 	c->nr_inflight = nr;
 	c->nr_blocks = data;
 	c->nr_padding = blocks - data;
-	c->floor = zp_load(&z->end);
-	zp_store(&z->alloc, z->alloc + blocks);
+	c->floor = READ_ONCE(z->end);
+	WRITE_ONCE(z->alloc, z->alloc + blocks);
 	if (!c->gc && !e->shared)
 		e->flow.open_room -= blocks;
-	zp_add(&z->appends, 1);
-	zp_add(&e->appends, 1);
+	atomic_inc_return(&z->appends);
+	atomic_inc_return(&e->appends);
 	if (z->alloc == e->cfg.zone_blocks) {
 		zone_set_state(e, *open, ZSE_ZONE_CLOSING);
-		zp_store(open, ZSE_NONE);
+		WRITE_ONCE(*open, ZSE_NONE);
 	}
 	return c->zone;
 }
@@ -275,7 +275,7 @@ bool zone_swap_for_gc(struct zse_engine *e)
 	struct zse_stripe *gc = &e->gc.stripe;
 	u32 *least = &gc->zone[0], *best = NULL, room, i, k;
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	for (k = 1; k < gc->nr; k++)
 		if (zone_room(e, gc->zone[k]) < zone_room(e, *least))
 			least = &gc->zone[k];
@@ -294,8 +294,8 @@ bool zone_swap_for_gc(struct zse_engine *e)
 		return false;
 	e->flow.open_room -= room - zone_room(e, *least);
 	i = *best;
-	zp_store(best, *least);
-	zp_store(least, i);
+	WRITE_ONCE(*best, *least);
+	WRITE_ONCE(*least, i);
 	return true;
 }
 
@@ -304,7 +304,7 @@ void zone_leave_stripes(struct zse_engine *e, u32 zone)
 {
 	u32 i;
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	for (i = 0; i < e->max_streams; i++)
 		if (stripe_forget(&e->streams[i].stripe, zone))
 			e->flow.open_room -= zone_room(e, zone);
@@ -314,7 +314,7 @@ void zone_leave_stripes(struct zse_engine *e, u32 zone)
 /* Nothing more is to be written to @zone, whatever its state. */
 void zone_take_out(struct zse_engine *e, u32 zone)
 {
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	zone_leave_stripes(e, zone);
 	if (e->zones[zone].state == ZSE_ZONE_OPEN)
 		zone_close(e, zone);

@@ -22,14 +22,14 @@ bool zse_append_start(struct zse_engine *e, struct zse_chunk *c,
 	unsigned long flags;
 	bool ok;
 
-	zp_lock(&e->lock, flags);
+	spin_lock_irqsave(&e->lock, flags);
 	ok = share_may_pass(e, c) && chunk_assign(e, c, op, now);
 	if (!ok && stripe_is_busy(e, stripe_of(e, c->stream))) {
 		chunk_wait(e, c, &e->pool.queued, false);
 	} else if (!ok) {
 		chunk_stall(e, c);
 	}
-	zp_unlock(&e->lock, flags);
+	spin_unlock_irqrestore(&e->lock, flags);
 	return ok;
 }
 
@@ -53,14 +53,14 @@ static void count_swapped_out(struct zse_engine *e, const struct zse_chunk *c)
 {
 	struct zse_shard *shard = shard_of(e);
 
-	zp_count(&shard->chunks, 1);
-	zp_count(&shard->host_blocks, c->nr_blocks);
-	zp_count(&shard->host_pages, c->nr_inflight);
-	zp_count(&shard->stream[c->stream].host_blocks, c->nr_blocks);
+	atomic64_inc(&shard->chunks);
+	atomic64_add(c->nr_blocks, &shard->host_blocks);
+	atomic64_add(c->nr_inflight, &shard->host_pages);
+	atomic64_add(c->nr_blocks, &shard->stream[c->stream].host_blocks);
 	if (!c->nr_padding)
 		return;
-	zp_count(&shard->padding_blocks, c->nr_padding);
-	zp_count(&shard->stream[c->stream].padding_blocks, c->nr_padding);
+	atomic64_add(c->nr_padding, &shard->padding_blocks);
+	atomic64_add(c->nr_padding, &shard->stream[c->stream].padding_blocks);
 }
 
 /*
@@ -71,7 +71,7 @@ static void zone_drop_append(struct zse_engine *e, u32 zone)
 {
 	struct zse_zone *z = &e->zones[zone];
 
-	zp_sub_return(&z->appends, 1);
+	atomic_dec_return(&z->appends);
 	if (zone_is_failed(z) || z->state == ZSE_ZONE_CLOSING)
 		zone_close(e, zone);
 }
@@ -124,18 +124,18 @@ static bool zone_append_worked(struct zse_engine *e, u32 zone, bool last)
 	unsigned long flags;
 
 	if (last || recover_after_errors(e)) {
-		zp_lock(&e->lock, flags);
+		spin_lock_irqsave(&e->lock, flags);
 		zone_written_to(e, zone, last);
-		zp_unlock(&e->lock, flags);
+		spin_unlock_irqrestore(&e->lock, flags);
 		return true;
 	}
-	if (zp_sub_return(&z->appends, 1) ||
-	    zp_load(&z->state) != ZSE_ZONE_CLOSING)
+	if (atomic_dec_return(&z->appends) ||
+	    READ_ONCE(z->state) != ZSE_ZONE_CLOSING)
 		return false;
-	zp_lock(&e->lock, flags);
+	spin_lock_irqsave(&e->lock, flags);
 	if (z->state == ZSE_ZONE_CLOSING)
 		zone_close(e, zone);
-	zp_unlock(&e->lock, flags);
+	spin_unlock_irqrestore(&e->lock, flags);
 	return true;
 }
 
@@ -148,7 +148,7 @@ static bool append_settle(struct zse_engine *e, struct zse_chunk *c, bool ok,
 	unsigned long flags;
 	bool finished;
 
-	zp_lock(&e->lock, flags);
+	spin_lock_irqsave(&e->lock, flags);
 	zone_append_ended(e, c->zone, ok, last);
 	if (ok) {
 		c->done += c->nr_inflight;
@@ -159,8 +159,8 @@ static bool append_settle(struct zse_engine *e, struct zse_chunk *c, bool ok,
 		chunk_retry(e, c, now);
 	else if (!finished)
 		chunk_wait(e, c, &e->pool.gc_ready, true);
-	zp_sub_return(&e->appends, 1);
-	zp_unlock(&e->lock, flags);
+	atomic_dec_return(&e->appends);
+	spin_unlock_irqrestore(&e->lock, flags);
 	return finished;
 }
 
@@ -179,18 +179,18 @@ static bool append_worked(struct zse_engine *e, struct zse_chunk *c, bool last,
 	c->done += c->nr_inflight;
 	*finished = c->done == c->nr;
 	if (!*finished) {
-		zp_lock(&e->lock, flags);
+		spin_lock_irqsave(&e->lock, flags);
 		chunk_wait(e, c, &e->pool.stalled, true);
-		zp_unlock(&e->lock, flags);
+		spin_unlock_irqrestore(&e->lock, flags);
 		more = true;
 	}
 	/*
 	 * Pairs with chunk_wait(). The zone is settled, so is_deadlocked() may
 	 * look.
 	 */
-	zp_sub_return(&e->appends, 1);
-	return more || zp_load(&e->pool.waiting) ||
-	       zp_load(&e->dead) != ZSE_NONE;
+	atomic_dec_return(&e->appends);
+	return more || READ_ONCE(e->pool.waiting) ||
+	       READ_ONCE(e->dead) != ZSE_NONE;
 }
 
 /**

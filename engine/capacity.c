@@ -90,7 +90,7 @@ u32 zse_max_slots(const struct zse_config *cfg)
 		return 0;
 	slots = (u64)(cfg->nr_zones - zones) *
 		(cfg->zone_blocks - cfg->write_unit - packed_waste(cfg));
-	slots = zp_div(slots, longest_page(cfg));
+	slots = div_u64(slots, longest_page(cfg));
 	slots = slots > cfg->nr_cpus ? slots - cfg->nr_cpus : 0;
 	return slots < ZSE_MAX_BLOCKS ? (u32)slots : ZSE_MAX_BLOCKS;
 }

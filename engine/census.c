@@ -33,7 +33,7 @@
 static void note(struct zse_engine *e, u32 slot, u32 block)
 {
 	u32 zone = zse_block_zone(e, block);
-	u32 list = zp_load(&e->zones[zone].list);
+	u32 list = READ_ONCE(e->zones[zone].list);
 
 	if (list != ZSE_NONE)
 		e->census.slots[(u64)list * e->cfg.zone_blocks +
@@ -48,9 +48,9 @@ static void walk_slots(struct zse_engine *e, u32 from, u32 to)
 	const u32 *fwd = e->fwd;
 
 	for (slot = from; slot < to; slot++) {
-		u32 block = zp_load(&fwd[slot]);
+		u32 block = READ_ONCE(fwd[slot]);
 
-		if (block < nr_blocks && zp_load8(&parts[block >> shift]))
+		if (block < nr_blocks && READ_ONCE(parts[block >> shift]))
 			note(e, slot, block);
 	}
 }
@@ -102,13 +102,13 @@ void census_work(struct zse_engine *e, bool more)
 	if (!cs->nr)
 		return;
 	for (i = 0; i < e->gc.nr_victims; i++)
-		if (zp_load(&e->zones[e->gc.victims[i]].list) == ZSE_NONE)
+		if (READ_ONCE(e->zones[e->gc.victims[i]].list) == ZSE_NONE)
 			census_begin(e, e->gc.victims[i]);
-	if (more && zp_load(&cs->nr_free) && zp_load(&cs->search)) {
-		zp_store(&cs->search, false);
+	if (more && READ_ONCE(cs->nr_free) && READ_ONCE(cs->search)) {
+		WRITE_ONCE(cs->search, false);
 		zone = victim_ahead(e);
 		if (zone != ZSE_NONE) {
-			zp_store(&cs->search, true);
+			WRITE_ONCE(cs->search, true);
 			census_begin(e, zone);
 		}
 	}

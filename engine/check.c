@@ -27,11 +27,11 @@ static void check_list(struct check *ck, u32 slot, u32 block)
 {
 	struct zse_engine *e = ck->e;
 	u32 zone = zse_block_zone(e, block);
-	u32 list = zp_load(&e->zones[zone].list);
+	u32 list = READ_ONCE(e->zones[zone].list);
 
 	if (list != ZSE_NONE && census_has(e, zone) &&
 	    census_slot(e, block) != slot && map_is(e, slot, block) &&
-	    zp_load(&e->zones[zone].list) == list)
+	    READ_ONCE(e->zones[zone].list) == list)
 		violation(ck, "list lacks a live block", block,
 			  census_slot(e, block), slot);
 }
@@ -50,7 +50,7 @@ static void check_slots(struct check *ck)
 		u32 b = ref_block(ref), len = ref_len(e, ref), state;
 
 		if (!(slot % ZSE_RESCHED))
-			zp_resched();
+			cond_resched();
 		if (b >= ZSE_WORD_BASE)
 			continue;
 		if (b >= e->nr_blocks) {
@@ -58,7 +58,7 @@ static void check_slots(struct check *ck)
 				  e->nr_blocks);
 			continue;
 		}
-		state = zp_load(&e->zones[zse_block_zone(e, b)].state);
+		state = READ_ONCE(e->zones[zse_block_zone(e, b)].state);
 		if (map_get(e, slot) != ref)
 			continue;	/* changed meanwhile */
 		if (len < packed_shortest(&e->cfg) ||
@@ -88,7 +88,7 @@ static bool check_live(struct check *ck, bool last)
 	u32 i;
 
 	for (; z < end; z++) {
-		z->check_live = zp_load(&z->live);
+		z->check_live = zone_live(z);
 		z->check_found = 0;
 	}
 	for (i = 0; i < e->cfg.nr_slots; i++) {
@@ -98,11 +98,11 @@ static bool check_live(struct check *ck, bool last)
 			e->zones[zse_block_zone(e, ref_block(ref))].check_found +=
 				ref_len(e, ref);
 		if (!(i % ZSE_RESCHED))
-			zp_resched();
+			cond_resched();
 	}
 	for (z = e->zones; z < end; z++) {
 		if (z->check_found <= z->check_live &&
-		    z->check_found >= zp_load(&z->live))
+		    z->check_found >= zone_live(z))
 			continue;
 		good = false;
 		if (last)
@@ -132,10 +132,10 @@ static void check_zone_fields(struct check *ck, u32 zone)
 	if (zone_written(ck->e, z) > z->alloc)
 		violation(ck, "more written than allocated", zone,
 			  zone_written(ck->e, z), z->alloc);
-	if (zp_load(&z->live) > cap)
-		violation(ck, "more live than fits", zone, zp_load(&z->live),
+	if (zone_live(z) > cap)
+		violation(ck, "more live than fits", zone, zone_live(z),
 			  cap);
-	if (zp_load(&z->appends) && z->state != ZSE_ZONE_OPEN &&
+	if (atomic_read(&z->appends) && z->state != ZSE_ZONE_OPEN &&
 	    z->state != ZSE_ZONE_CLOSING)
 		violation(ck, "append to a zone that takes none", zone,
 			  z->state, ZSE_ZONE_OPEN);
@@ -147,9 +147,9 @@ static void check_zone_fields(struct check *ck, u32 zone)
 	    z->state == ZSE_ZONE_RETIRED))
 		violation(ck, "zone holds a place that it cannot have", zone,
 			  z->state, ZSE_ZONE_FULL);
-	if (zone_written(ck->e, z) > zp_load(&z->end))
+	if (zone_written(ck->e, z) > READ_ONCE(z->end))
 		violation(ck, "more written than the appends' places", zone,
-			  zone_written(ck->e, z), zp_load(&z->end));
+			  zone_written(ck->e, z), READ_ONCE(z->end));
 	if (z->state == ZSE_ZONE_FULL && !ck->e->counters.write_errors &&
 	    !zone_is_gone(z) && zone_written(ck->e, z) != z->alloc)
 		violation(ck, "full zone lacks what was allocated", zone,
@@ -196,7 +196,7 @@ static void check_gc_room(struct check *ck)
 	room += (u64)zones * e->cfg.zone_blocks;
 	for (i = 0; i < e->gc.nr_victims; i++) {
 		const struct zse_zone *z = &e->zones[e->gc.victims[i]];
-		u32 live = zp_load(&z->live);
+		u32 live = zone_live(z);
 
 		needed += live > z->moving ? live - z->moving : 0;
 	}
@@ -250,11 +250,11 @@ static void check_zones(struct check *ck)
 	unsigned long flags;
 	u64 counted = 0;
 
-	zp_lock(&e->lock, flags);
-	in_flight = zp_load(&e->appends);
+	spin_lock_irqsave(&e->lock, flags);
+	in_flight = atomic_read(&e->appends);
 	for (i = 0; i < e->cfg.nr_zones; i++) {
 		count[e->zones[i].state]++;
-		appends += zp_load(&e->zones[i].appends);
+		appends += atomic_read(&e->zones[i].appends);
 		held += e->zones[i].place == ZSE_PLACE_HELD;
 		counted += e->zones[i].counted;
 		failed += e->zones[i].state != ZSE_ZONE_RETIRED &&
@@ -289,7 +289,7 @@ static void check_zones(struct check *ck)
 	if (e->cfg.max_active && active > e->cfg.max_active)
 		violation(ck, "more active zones than the device allows", 0,
 			  active, e->cfg.max_active);
-	zp_unlock(&e->lock, flags);
+	spin_unlock_irqrestore(&e->lock, flags);
 }
 
 static u64 slots_used(const struct zse_engine *e)
@@ -298,7 +298,7 @@ static u64 slots_used(const struct zse_engine *e)
 	u32 i;
 
 	for (i = 0; i < ZSE_SHARDS; i++)
-		used += zp_count_read(&e->shards[i].used);
+		used += atomic64_read(&e->shards[i].used);
 	return used;
 }
 
@@ -312,7 +312,7 @@ static void check_totals(struct check *ck)
 	for (i = 0; i < e->cfg.nr_slots; i++) {
 		mapped += !map_is(e, i, ZSE_NONE);
 		if (!(i % ZSE_RESCHED))
-			zp_resched();
+			cond_resched();
 	}
 	if (zse_idle(e) && slots_used(e) == used && used != mapped)
 		violation(ck, "number of slots in use", 0, used, mapped);
@@ -359,7 +359,7 @@ u32 zse_check_twice(struct zse_engine *e, u32 *bits, u32 words,
 			u32 b = ref_block(ref), len = ref_len(e, ref);
 
 			if (!(slot % ZSE_RESCHED))
-				zp_resched();
+				cond_resched();
 			if (b < from || b - from >= room)
 				continue;
 			if (len > room - (b - from))

@@ -24,7 +24,7 @@ bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,
 {
 	const struct zse_stream *st = &e->streams[c->stream];
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	if (!c->gc) {
 		/* The stream's key may have changed while the chunk filled. */
 		c->mixed |= st->mixed || c->key != st->key;
@@ -38,7 +38,7 @@ bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,
 	if (c->gc) {
 		e->gc.unplaced -= entries_len(e, c, c->done, c->nr_inflight);
 	} else {
-		zp_store64(&e->clock, e->clock + c->nr_inflight);
+		WRITE_ONCE(e->clock, e->clock + c->nr_inflight);
 		flow_swapped_out(e, c->nr_blocks);
 		count_recent(e, c->stream, c->nr_inflight);
 	}
@@ -61,13 +61,13 @@ bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,
 void chunk_wait(struct zse_engine *e, struct zse_chunk *c,
 		struct list_head *list, bool head)
 {
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	if (head)
 		list_add(&c->link, list);
 	else
 		list_add_tail(&c->link, list);
-	zp_store(&e->pool.waiting, true);
-	zp_mb();
+	WRITE_ONCE(e->pool.waiting, true);
+	smp_mb();
 }
 
 /*
@@ -77,7 +77,7 @@ void chunk_wait(struct zse_engine *e, struct zse_chunk *c,
  */
 void chunk_stall(struct zse_engine *e, struct zse_chunk *c)
 {
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	if (zone_has_no_room(e, c)) {
 		e->counters.stalls++;
 		e->streams[c->stream].stalls++;

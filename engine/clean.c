@@ -28,7 +28,7 @@ static u32 zones_to_reset(const struct zse_engine *e)
 	const struct zse_zone *z;
 
 	list_for_each_entry(z, &e->drained, link)
-		nr += !zp_load(&z->readers);
+		nr += !atomic_read(&z->readers);
 	return nr;
 }
 
@@ -62,13 +62,13 @@ static bool flow_gc_update(struct zse_engine *e)
 		   e->nr_state[ZSE_ZONE_DRAINED] +
 		   e->nr_state[ZSE_ZONE_RESETTING] - share_others_victims(e);
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	if (soon < f->low)
 		f->gc_running = true;
 	else if (soon >= f->high)
 		f->gc_running = false;
-	zp_store(&f->urgent, !list_empty(&e->pool.stalled));
-	zp_store(&e->share.gc_only, !f->gc_running && share_wants_gc(e));
+	WRITE_ONCE(f->urgent, !list_empty(&e->pool.stalled));
+	WRITE_ONCE(e->share.gc_only, !f->gc_running && share_wants_gc(e));
 	return flow_gc_may_begin(e) &&
 	       ((f->gc_running && !resets_suffice(e)) ||
 		e->recovery.nr_held || e->share.gc_only);
@@ -86,7 +86,7 @@ static bool gc_update(struct zse_engine *e)
 /* Do chunks wait for which GC would find another victim? */
 bool clean_find_victim(struct zse_engine *e)
 {
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	return !list_empty(&e->pool.stalled) && gc_update(e) &&
 	       victim_by_rule(e, flow_gc_room(e), e->flow.gc_running ||
 			      e->share.gc_only) != ZSE_NONE;
@@ -100,12 +100,12 @@ bool clean_begin_failed(struct zse_engine *e)
 {
 	u32 room = flow_gc_room(e), best = ZSE_NONE, least = ZSE_NONE, i;
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	if (!e->recovery.nr_failed || list_empty(&e->pool.gc_free))
 		return false;
 	for (i = 0; i < e->cfg.nr_zones; i++) {
 		const struct zse_zone *z = &e->zones[i];
-		u32 live = round_up_unit(e, zp_load(&z->live));
+		u32 live = round_up_unit(e, zone_live(z));
 
 		if (zone_is_failed(z) && live < least &&
 		    victim_will_do(e, i, room)) {
@@ -130,25 +130,25 @@ static void begin_victim(struct zse_engine *e)
 	unsigned long flags;
 	bool wants, any, none;
 
-	zp_lock(&e->lock, flags);
+	spin_lock_irqsave(&e->lock, flags);
 	wants = gc_update(e);
 	room = flow_gc_room(e);
 	any = e->flow.gc_running || e->share.gc_only;
-	zp_unlock(&e->lock, flags);
+	spin_unlock_irqrestore(&e->lock, flags);
 	census_work(e, any);
 	if (!wants)
 		return;
 	zone = victim_choose(e, room, any);
 	class = zone == ZSE_NONE ? 0 : policy_survivor(e, zone);
-	none = zone == ZSE_NONE && zp_load(&e->share.gc_only) &&
+	none = zone == ZSE_NONE && READ_ONCE(e->share.gc_only) &&
 	       victim_by_rule(e, ZSE_NONE, true) == ZSE_NONE;
 
-	zp_lock(&e->lock, flags);
+	spin_lock_irqsave(&e->lock, flags);
 	if (zone == ZSE_NONE)
 		share_no_victim(e, none);
 	else if (victim_blocks(e, &e->zones[zone]) <= flow_gc_room(e))
 		victim_begin(e, zone, class);
-	zp_unlock(&e->lock, flags);
+	spin_unlock_irqrestore(&e->lock, flags);
 }
 
 /* Number of lanes of a class of survivors. */
@@ -234,7 +234,7 @@ static u32 next_to_read(const struct zse_engine *e, const struct zse_chunk *c)
 /* Is there a victim that GC can read into a new chunk now? */
 bool clean_can_read(struct zse_engine *e)
 {
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	return !list_empty(&e->pool.gc_free) && !flow_gc_waits(e) &&
 	       next_to_read(e, NULL) != ZSE_NONE;
 }
@@ -271,14 +271,14 @@ static u32 read_out(struct zse_engine *e, u32 zone, struct zse_chunk *c)
 	u32 base = zone * e->cfg.zone_blocks;
 	u32 at;
 
-	for (at = z->cursor; at < e->cfg.zone_blocks && zp_load(&z->live);
+	for (at = z->cursor; at < e->cfg.zone_blocks && zone_live(z);
 	     at++) {
 		u32 block = base + at;
 		u32 slot = census_slot(e, block);
 		struct zse_entry *entry = &c->entries[c->nr];
 
 		if (!(at % ZSE_RESCHED))
-			zp_resched();
+			cond_resched();
 		if (slot == ZSE_NONE || !map_is(e, slot, block))
 			continue;
 		if (c->nr == batch_pages(&e->cfg))
@@ -304,7 +304,7 @@ static bool settle(struct zse_engine *e, u32 zone, u32 cursor, u32 nr)
 	e->gc.unplaced += nr;
 	e->counters.gc_read_blocks += nr;
 	flow_gc_read(e, nr);
-	if (z->cursor != e->cfg.zone_blocks && zp_load(&z->live))
+	if (z->cursor != e->cfg.zone_blocks && zone_live(z))
 		return false;
 	clean_read_out(e, zone);
 	return true;
@@ -326,25 +326,25 @@ bool clean_fill(struct zse_engine *e, struct zse_op *op)
 		bool last, ready;
 
 		begin_victim(e);
-		zp_lock(&e->lock, flags);
+		spin_lock_irqsave(&e->lock, flags);
 		zone = prepare(e, &c);
 		if (zone == ZSE_NONE)
 			break;
 		if (e->cfg.pack) {
 			ready = packed_span(e, zone, c, op);
 			e->gc.next_victim += ready;
-			zp_unlock(&e->lock, flags);
+			spin_unlock_irqrestore(&e->lock, flags);
 			if (ready)
 				return true;
 			c = NULL;
 			continue;
 		}
 		nr = c->nr;
-		zp_unlock(&e->lock, flags);
+		spin_unlock_irqrestore(&e->lock, flags);
 
 		cursor = read_out(e, zone, c);
 
-		zp_lock(&e->lock, flags);
+		spin_lock_irqsave(&e->lock, flags);
 		last = settle(e, zone, cursor, c->nr - nr);
 		if (c->nr == batch_pages(&e->cfg) ||
 		    (last && c->nr && c->nr % e->cfg.write_unit == 0))
@@ -353,10 +353,10 @@ bool clean_fill(struct zse_engine *e, struct zse_op *op)
 			chunk_release(e, c);
 			c = NULL;
 		}
-		zp_unlock(&e->lock, flags);
+		spin_unlock_irqrestore(&e->lock, flags);
 	}
 	e->gc.next_victim++;
-	zp_unlock(&e->lock, flags);
+	spin_unlock_irqrestore(&e->lock, flags);
 	if (!c)
 		return false;
 
@@ -375,8 +375,8 @@ bool zse_gc_read_done(struct zse_engine *e, struct zse_chunk *c)
 {
 	unsigned long flags;
 
-	zp_lock(&e->lock, flags);
+	spin_lock_irqsave(&e->lock, flags);
 	chunk_wait(e, c, &e->pool.gc_ready, false);
-	zp_unlock(&e->lock, flags);
+	spin_unlock_irqrestore(&e->lock, flags);
 	return true;
 }

@@ -24,11 +24,11 @@ static void policy_cleaning(struct zse_engine *e, u32 zone, bool begins)
 {
 	const struct znsage_policy *policy;
 
-	zp_read_lock();
+	rcu_read_lock();
 	policy = policy_of(e);
 	if (policy->cleaning)
 		policy->cleaning(e, zone, begins);
-	zp_read_unlock();
+	rcu_read_unlock();
 }
 
 /*
@@ -38,7 +38,7 @@ static void policy_cleaning(struct zse_engine *e, u32 zone, bool begins)
  */
 static void packed_judge(struct zse_engine *e, struct zse_zone *z)
 {
-	if (!e->cfg.pack || z->kept || !zp_load(&z->live))
+	if (!e->cfg.pack || z->kept || !zone_live(z))
 		return;
 	if (recover_gives_up(e, z))
 		zone_health_event(e, z, ZSE_PAGES_LOST);
@@ -53,13 +53,13 @@ void zone_check_drained(struct zse_engine *e, u32 zone)
 {
 	struct zse_zone *z = &e->zones[zone];
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	if (z->state != ZSE_ZONE_VICTIM || z->moving || z->spans ||
 	    clean_is_reading(e, zone))
 		return;
 	packed_judge(e, z);
 	policy_cleaning(e, zone, false);
-	if (zp_load(&z->live)) {
+	if (zone_live(z)) {
 		zone_set_state(e, zone, ZSE_ZONE_FULL);
 		return;
 	}
@@ -72,8 +72,8 @@ void zone_moved(struct zse_engine *e, u32 zone, u32 blocks)
 {
 	struct zse_zone *z = &e->zones[zone];
 
-	zp_assert_held(&e->lock);
-	zp_warn(z->moving < blocks);
+	lockdep_assert_held(&e->lock);
+	WARN_ON_ONCE(z->moving < blocks);
 	z->moving -= blocks;
 	zone_check_drained(e, zone);
 }
@@ -83,13 +83,13 @@ void victim_begin(struct zse_engine *e, u32 zone, u32 class)
 {
 	struct zse_zone *z = &e->zones[zone];
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	zone_set_state(e, zone, ZSE_ZONE_VICTIM);
 	z->cursor = 0;
 	z->kept = false;
 	z->class = class;
 	e->gc.victims[e->gc.nr_victims] = zone;
-	zp_store(&e->gc.nr_victims, e->gc.nr_victims + 1);
+	WRITE_ONCE(e->gc.nr_victims, e->gc.nr_victims + 1);
 	policy_cleaning(e, zone, true);
 }
 
@@ -98,10 +98,10 @@ void clean_read_out(struct zse_engine *e, u32 zone)
 {
 	u32 i = 0;
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	while (e->gc.victims[i] != zone)
 		i++;
-	zp_store(&e->gc.nr_victims, e->gc.nr_victims - 1);
+	WRITE_ONCE(e->gc.nr_victims, e->gc.nr_victims - 1);
 	e->gc.victims[i] = e->gc.victims[e->gc.nr_victims];
 	census_drop(e, &e->zones[zone]);
 	zone_check_drained(e, zone);
@@ -113,7 +113,7 @@ void gc_moved(struct zse_engine *e, struct zse_chunk *c)
 	struct zse_stream *st = &e->streams[c->stream];
 	u32 i;
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	e->counters.chunks++;
 	e->counters.gc_blocks += c->nr_blocks;
 	e->counters.padding_blocks += c->nr_padding;

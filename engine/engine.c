@@ -52,14 +52,14 @@ static bool engine_alloc(struct zse_engine *e)
 	u64 slot_bytes = cfg->pack ? sizeof(*e->fwd64) : sizeof(*e->fwd);
 
 	if (cfg->pack)
-		e->fwd64 = zp_alloc(slot_bytes * cfg->nr_slots);
+		e->fwd64 = zport_alloc(slot_bytes * cfg->nr_slots);
 	else
-		e->fwd = zp_alloc(slot_bytes * cfg->nr_slots);
-	e->zones = zp_alloc(sizeof(*e->zones) * cfg->nr_zones);
-	e->streams = zp_alloc(sizeof(*e->streams) * e->max_streams);
-	e->chunks = zp_alloc(sizeof(*e->chunks) * chunks);
-	e->entries = zp_alloc(sizeof(*e->entries) * entries);
-	e->pool.free = zp_alloc(sizeof(*e->pool.free) * pool_words(cfg));
+		e->fwd = zport_alloc(slot_bytes * cfg->nr_slots);
+	e->zones = zport_alloc(sizeof(*e->zones) * cfg->nr_zones);
+	e->streams = zport_alloc(sizeof(*e->streams) * e->max_streams);
+	e->chunks = zport_alloc(sizeof(*e->chunks) * chunks);
+	e->entries = zport_alloc(sizeof(*e->entries) * entries);
+	e->pool.free = zport_alloc(sizeof(*e->pool.free) * pool_words(cfg));
 	e->map_bytes = slot_bytes * cfg->nr_slots +
 		       sizeof(*e->zones) * (u64)cfg->nr_zones;
 	return (e->fwd64 || e->fwd) && e->zones && e->streams && e->chunks &&
@@ -93,7 +93,7 @@ static void engine_init(struct zse_engine *e)
 {
 	u32 i;
 
-	zp_lock_init(&e->lock);
+	spin_lock_init(&e->lock);
 	INIT_LIST_HEAD(&e->empty);
 	INIT_LIST_HEAD(&e->drained);
 	INIT_LIST_HEAD(&e->retired);
@@ -109,7 +109,7 @@ static void engine_init(struct zse_engine *e)
 	e->dying = ZSE_NONE;
 	e->longest = ZSE_NONE;
 	for (i = 0; i < e->max_streams; i++) {
-		zp_lock_init(&e->streams[i].lock);
+		spin_lock_init(&e->streams[i].lock);
 		stripe_init(&e->streams[i].stripe, 0);
 	}
 	map_clear(e);
@@ -134,7 +134,7 @@ struct zse_engine *zse_create(const struct zse_config *cfg,
 	*why = config_check(cfg);
 	if (*why != ZSE_OK)
 		return NULL;
-	e = zp_alloc(sizeof(*e));
+	e = zport_alloc(sizeof(*e));
 	if (!e) {
 		*why = ZSE_NO_MEMORY;
 		return NULL;
@@ -171,16 +171,16 @@ void zse_destroy(struct zse_engine *e)
 {
 	if (!e)
 		return;
-	zp_free(e->fwd);
-	zp_free(e->fwd64);
+	zport_free(e->fwd);
+	zport_free(e->fwd64);
 	census_free(e);
-	zp_free(e->past);
-	zp_free(e->zones);
-	zp_free(e->streams);
-	zp_free(e->chunks);
-	zp_free(e->entries);
-	zp_free(e->pool.free);
-	zp_free(e);
+	zport_free(e->past);
+	zport_free(e->zones);
+	zport_free(e->streams);
+	zport_free(e->chunks);
+	zport_free(e->entries);
+	zport_free(e->pool.free);
+	zport_free(e);
 }
 
 /*
@@ -199,7 +199,7 @@ static u64 blocks_read(const struct zse_engine *e, u32 stream)
 	u32 i;
 
 	for (i = 0; i < ZSE_SHARDS; i++)
-		nr += zp_count_read(&e->shards[i].stream[stream].read_blocks);
+		nr += atomic64_read(&e->shards[i].stream[stream].read_blocks);
 	return nr;
 }
 
@@ -211,13 +211,13 @@ static void add_shards(const struct zse_engine *e, struct zse_stats *st)
 	for (i = 0; i < ZSE_SHARDS; i++) {
 		const struct zse_shard *shard = &e->shards[i];
 
-		st->slots_used += zp_count_read(&shard->used);
-		st->slots_freed += zp_count_read(&shard->freed);
-		st->host_blocks += zp_count_read(&shard->host_blocks);
-		st->host_pages += zp_count_read(&shard->host_pages);
-		st->refused_pages += zp_count_read(&shard->refused);
-		st->padding_blocks += zp_count_read(&shard->padding_blocks);
-		st->chunks += zp_count_read(&shard->chunks);
+		st->slots_used += atomic64_read(&shard->used);
+		st->slots_freed += atomic64_read(&shard->freed);
+		st->host_blocks += atomic64_read(&shard->host_blocks);
+		st->host_pages += atomic64_read(&shard->host_pages);
+		st->refused_pages += atomic64_read(&shard->refused);
+		st->padding_blocks += atomic64_read(&shard->padding_blocks);
+		st->chunks += atomic64_read(&shard->chunks);
 	}
 	for (i = 0; i < e->max_streams; i++)
 		st->read_blocks += blocks_read(e, i);
@@ -228,7 +228,7 @@ static u64 pages_of(const struct zse_engine *e, u64 blocks)
 {
 	u32 pack = page_blocks(&e->cfg);
 
-	return zp_div(blocks + pack - 1, pack);
+	return div_u64(blocks + pack - 1, pack);
 }
 
 /* Statistics are in pages. */
@@ -254,7 +254,7 @@ void zse_get_stats(struct zse_engine *e, struct zse_stats *st)
 	unsigned long flags;
 	u32 i;
 
-	zp_lock(&e->lock, flags);
+	spin_lock_irqsave(&e->lock, flags);
 	*st = e->counters;
 	st->zones_total = e->cfg.nr_zones;
 	st->zones_empty = e->nr_state[ZSE_ZONE_EMPTY];
@@ -268,16 +268,16 @@ void zse_get_stats(struct zse_engine *e, struct zse_stats *st)
 	st->survivors = e->placement.nr_survivors;
 	st->keys = e->placement.nr_keys;
 	st->keys_sharing = keys_sharing(e);
-	zp_unlock(&e->lock, flags);
+	spin_unlock_irqrestore(&e->lock, flags);
 
-	st->policy_refused = zp_count_read(&e->placement.invalid);
+	st->policy_refused = atomic64_read(&e->placement.invalid);
 	st->zones_open = st->zones_total - st->zones_empty - st->zones_full -
 			 st->zones_retired;
-	st->streams = zp_load(&e->placement.nr_streams);
-	st->map_bytes = zp_load64(&e->map_bytes);
+	st->streams = READ_ONCE(e->placement.nr_streams);
+	st->map_bytes = READ_ONCE(e->map_bytes);
 	add_shards(e, st);
 	for (i = 0; i < e->cfg.nr_zones; i++)
-		st->live_blocks += zp_load(&e->zones[i].live);
+		st->live_blocks += zone_live(&e->zones[i]);
 	in_pages(e, st);
 }
 
@@ -294,16 +294,16 @@ bool zse_idle(struct zse_engine *e)
 	unsigned long flags;
 	bool idle;
 
-	zp_lock(&e->lock, flags);
+	spin_lock_irqsave(&e->lock, flags);
 	idle = !pool_used(e) && !e->pool.gc_used && !e->recovery.wanted &&
-	       !zp_load(&e->appends) && !lost_is_due(e) &&
+	       !atomic_read(&e->appends) && !lost_is_due(e) &&
 	       !e->nr_state[ZSE_ZONE_CLOSING] &&
 	       !e->nr_state[ZSE_ZONE_FINISH] &&
 	       !e->nr_state[ZSE_ZONE_FINISHING] &&
 	       !e->nr_state[ZSE_ZONE_VICTIM] &&
 	       !e->nr_state[ZSE_ZONE_DRAINED] &&
 	       !e->nr_state[ZSE_ZONE_RESETTING];
-	zp_unlock(&e->lock, flags);
+	spin_unlock_irqrestore(&e->lock, flags);
 	return idle;
 }
 
@@ -324,21 +324,21 @@ bool zse_get_zone(struct zse_engine *e, u32 zone, struct zse_zone_info *zi)
 	if (zone >= e->cfg.nr_zones)
 		return false;
 	z = &e->zones[zone];
-	zp_lock(&e->lock, flags);
+	spin_lock_irqsave(&e->lock, flags);
 	zi->state = zone_state_names[z->state];
 	zi->capacity = (u32)pages_of(e, e->cfg.zone_blocks);
 	zi->written = (u32)pages_of(e, zone_written(e, z));
 	zi->room = (u32)pages_of(e, zone_room(e, zone));
-	zi->live = (u32)pages_of(e, zp_load(&z->live));
+	zi->live = (u32)pages_of(e, zone_live(z));
 	zi->failed = zone_is_failed(z);
 	zi->mixed = z->mixed;
 	zi->deferred = z->health == ZSE_DEFERRED;
 	zi->stream = z->stream;
 	zi->moves = z->moves;
-	zi->reads = zp_load(&z->reads);
+	zi->reads = READ_ONCE(z->reads);
 	zi->key = z->key;
 	zi->age = zone_age(e, z);
-	zp_unlock(&e->lock, flags);
+	spin_unlock_irqrestore(&e->lock, flags);
 	return true;
 }
 
@@ -355,7 +355,7 @@ bool zse_get_stream(struct zse_engine *e, u32 stream,
 		return false;
 	st = &e->streams[stream];
 	stripe = e->shared ? &e->gc.stripe : &st->stripe;
-	zp_lock(&e->lock, flags);
+	spin_lock_irqsave(&e->lock, flags);
 	*si = (struct zse_stream_info){
 		.gc_blocks = st->gc_blocks,
 		.padding_blocks = st->gc_padding,
@@ -365,16 +365,16 @@ bool zse_get_stream(struct zse_engine *e, u32 stream,
 	};
 	for (i = 0; i < stripe->nr; i++)
 		si->zones_open += stripe->zone[i] != ZSE_NONE;
-	zp_unlock(&e->lock, flags);
+	spin_unlock_irqrestore(&e->lock, flags);
 	si->gc_blocks = pages_of(e, si->gc_blocks);
 	si->read_blocks = blocks_read(e, stream);
 	for (i = 0; i < ZSE_SHARDS; i++) {
 		const struct zse_shard *shard = &e->shards[i];
 
 		si->host_blocks +=
-			zp_count_read(&shard->stream[stream].host_blocks);
+			atomic64_read(&shard->stream[stream].host_blocks);
 		si->padding_blocks +=
-			zp_count_read(&shard->stream[stream].padding_blocks);
+			atomic64_read(&shard->stream[stream].padding_blocks);
 	}
 	si->host_blocks = pages_of(e, si->host_blocks);
 	si->padding_blocks = pages_of(e, si->padding_blocks);

@@ -25,9 +25,9 @@ static u32 value_of(struct zse_engine *e, u64 word)
 	for (i = 0; i < PLACES; i++) {
 		u32 at = (hash + i) % ZSE_WORDS;
 
-		if (!zp_load64(&e->words[at]))
-			zp_cas64(&e->words[at], 0, word);
-		if (zp_load64(&e->words[at]) == word)
+		if (!atomic64_read(&e->words[at]))
+			atomic64_cmpxchg(&e->words[at], 0, word);
+		if ((u64)atomic64_read(&e->words[at]) == word)
 			return ZSE_WORD_BASE + at;
 	}
 	return ZSE_NONE;
@@ -64,6 +64,6 @@ bool zse_fill(struct zse_engine *e, u32 slot, u64 word, bool *kick)
 /* The word that a value of the forward map stands for; 0 for ZSE_NONE. */
 u64 filled_word(const struct zse_engine *e, u32 value)
 {
-	return value == ZSE_NONE ? 0 : zp_load64(&e->words[value -
+	return value == ZSE_NONE ? 0 : atomic64_read(&e->words[value -
 							   ZSE_WORD_BASE]);
 }

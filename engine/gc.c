@@ -30,9 +30,11 @@
  */
 bool zse_gc_due(struct zse_engine *e)
 {
-	return zp_load(&e->nr_state[ZSE_ZONE_EMPTY]) < zp_load(&e->flow.low) ||
-	       zp_load(&e->dead) != ZSE_NONE ||
-	       (zp_load(&e->gc.reads_on) && zp_load(&e->gc.nr_victims));
+	u32 empty = READ_ONCE(e->nr_state[ZSE_ZONE_EMPTY]);
+
+	return empty < READ_ONCE(e->flow.low) ||
+	       READ_ONCE(e->dead) != ZSE_NONE ||
+	       (READ_ONCE(e->gc.reads_on) && READ_ONCE(e->gc.nr_victims));
 }
 
 /* Drop the entries of @c from @from on; their pages stay in their victims. */
@@ -176,8 +178,8 @@ static bool next_reset(struct zse_engine *e, struct zse_op *op)
 		return false;
 	list_for_each_entry(z, &e->drained, link) {
 		/* Pairs with zse_read_begin(): live was 0 before this. */
-		zp_mb();
-		if (zp_load(&z->readers))
+		smp_mb();
+		if (atomic_read(&z->readers))
 			continue;
 		op->kind = ZSE_OP_RESET;
 		op->zone = z - e->zones;
@@ -227,7 +229,7 @@ static u32 zones_in_progress(const struct zse_engine *e)
 /* Do chunks wait while nothing in flight could give them a zone? */
 static bool is_deadlocked(const struct zse_engine *e)
 {
-	return !list_empty(&e->pool.stalled) && !zp_load(&e->appends) &&
+	return !list_empty(&e->pool.stalled) && !atomic_read(&e->appends) &&
 	       !e->pool.gc_used && !e->nr_state[ZSE_ZONE_VICTIM] &&
 	       !zones_in_progress(e);
 }
@@ -242,7 +244,7 @@ static bool drop_stranded_chunks(struct zse_engine *e)
 	struct zse_chunk *c;
 	u32 ready = 0;
 
-	if (list_empty(&e->pool.gc_ready) || zp_load(&e->appends) ||
+	if (list_empty(&e->pool.gc_ready) || atomic_read(&e->appends) ||
 	    zones_in_progress(e))
 		return false;
 	list_for_each_entry(c, &e->pool.gc_ready, link)
@@ -329,7 +331,7 @@ static enum verdict next_or_fail(struct zse_engine *e, struct zse_op *op,
 	recover_fail_waiting(e, now);
 	if (list_empty(&e->pool.queued) && list_empty(&e->pool.stalled) &&
 	    list_empty(&e->pool.gc_ready))
-		zp_store(&e->pool.waiting, false);
+		WRITE_ONCE(e->pool.waiting, false);
 	if (e->dying != ZSE_NONE || clean_can_read(e) || census_waits(e) ||
 	    lost_is_due(e))
 		return VERDICT_AGAIN;
@@ -369,15 +371,15 @@ bool zse_next_op(struct zse_engine *e, struct zse_op *op, u64 now)
 	*op = (struct zse_op){ .kind = ZSE_OP_NONE };
 	do {
 		lost_work(e);
-		zp_lock(&e->lock, flags);
+		spin_lock_irqsave(&e->lock, flags);
 		ready = next_ready(e, op, now);
-		zp_unlock(&e->lock, flags);
+		spin_unlock_irqrestore(&e->lock, flags);
 		if (ready || clean_fill(e, op))
 			return true;
 
-		zp_lock(&e->lock, flags);
+		spin_lock_irqsave(&e->lock, flags);
 		verdict = next_or_fail(e, op, now);
-		zp_unlock(&e->lock, flags);
+		spin_unlock_irqrestore(&e->lock, flags);
 	} while (verdict == VERDICT_AGAIN);
 	return verdict == VERDICT_OP;
 }

@@ -48,7 +48,7 @@ static const u8 next_health[ZSE_NR_HEALTHS][ZSE_NR_HEALTH_EVENTS] = {
  */
 bool zone_is_failed(const struct zse_zone *z)
 {
-	u32 health = zp_load8(&z->health);
+	u32 health = READ_ONCE(z->health);
 
 	return health == ZSE_FAILED || health == ZSE_WORN || health == ZSE_GONE;
 }
@@ -56,8 +56,8 @@ bool zone_is_failed(const struct zse_zone *z)
 /* Does GC leave @z alone for now? Context: any, a hint. */
 bool zone_is_deferred(const struct zse_engine *e, const struct zse_zone *z)
 {
-	return zp_load8(&z->health) == ZSE_DEFERRED &&
-	       recover_demand(e) < zp_load64(&z->retry_at);
+	return READ_ONCE(z->health) == ZSE_DEFERRED &&
+	       recover_demand(e) < READ_ONCE(z->retry_at);
 }
 
 /*
@@ -66,11 +66,11 @@ bool zone_is_deferred(const struct zse_engine *e, const struct zse_zone *z)
  */
 u64 recover_demand(const struct zse_engine *e)
 {
-	u64 demand = zp_load64(&e->recovery.refused);
+	u64 demand = READ_ONCE(e->recovery.refused);
 	u32 i;
 
 	for (i = 0; i < ZSE_SHARDS; i++)
-		demand += zp_count_read(&e->shards[i].host_blocks);
+		demand += atomic64_read(&e->shards[i].host_blocks);
 	return demand;
 }
 
@@ -81,11 +81,11 @@ void zone_health_event(struct zse_engine *e, struct zse_zone *z,
 	u32 *nr = &e->recovery.nr_failed, *gone = &e->recovery.nr_gone;
 	bool failed = zone_is_failed(z), was_gone = zone_is_gone(z);
 
-	zp_assert_held(&e->lock);
-	zp_store8(&z->health, next_health[z->health][what]);
-	zp_store(gone, *gone + zone_is_gone(z) - was_gone);
+	lockdep_assert_held(&e->lock);
+	WRITE_ONCE(z->health, next_health[z->health][what]);
+	WRITE_ONCE(*gone, *gone + zone_is_gone(z) - was_gone);
 	if (z->state != ZSE_ZONE_RETIRED)
-		zp_store(nr, *nr + zone_is_failed(z) - failed);
+		WRITE_ONCE(*nr, *nr + zone_is_failed(z) - failed);
 }
 
 /*
@@ -94,7 +94,7 @@ void zone_health_event(struct zse_engine *e, struct zse_zone *z,
 void zone_set_place(struct zse_engine *e, struct zse_zone *z,
 		    enum zse_place place)
 {
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	e->recovery.nr_held += (place == ZSE_PLACE_HELD) -
 			       (z->place == ZSE_PLACE_HELD);
 	z->place = place;

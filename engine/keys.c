@@ -51,7 +51,7 @@ static struct zse_key *key_find(struct zse_engine *e, u64 word, u32 *stream)
 	u32 i;
 
 	for (i = 0; i < WAYS; i++) {
-		u64 found = zp_load64(&k[i].word);
+		u64 found = READ_ONCE(k[i].word);
 
 		if ((found & ~STREAM_MASK) != word)
 			continue;
@@ -63,7 +63,7 @@ static struct zse_key *key_find(struct zse_engine *e, u64 word, u32 *stream)
 
 static u32 blocks_since(const struct zse_engine *e, const struct zse_key *k)
 {
-	return (u32)zp_load64(&e->clock) - zp_load(&k->used);
+	return (u32)READ_ONCE(e->clock) - READ_ONCE(k->used);
 }
 
 static void key_drop(struct zse_engine *e, struct zse_key *k)
@@ -73,9 +73,9 @@ static void key_drop(struct zse_engine *e, struct zse_key *k)
 	if (!k->word)
 		return;
 	st = &e->streams[k->word & STREAM_MASK];
-	zp_store(&st->nr_keys, st->nr_keys - 1);
+	WRITE_ONCE(st->nr_keys, st->nr_keys - 1);
 	e->placement.nr_keys--;
-	zp_store64(&k->word, 0);
+	WRITE_ONCE(k->word, 0);
 }
 
 static void keys_drop_silent(struct zse_engine *e)
@@ -121,12 +121,12 @@ static u32 key_assign(struct zse_engine *e, u64 key, u64 word)
 		stream = key_stream(e, true);
 	}
 	st = &e->streams[stream];
-	zp_store(&st->mixed, st->nr_keys > 0);
-	zp_store64(&st->key, key);
-	zp_store(&st->nr_keys, st->nr_keys + 1);
+	WRITE_ONCE(st->mixed, st->nr_keys > 0);
+	WRITE_ONCE(st->key, key);
+	WRITE_ONCE(st->nr_keys, st->nr_keys + 1);
 	e->placement.nr_keys++;
-	zp_store(&k->used, (u32)e->clock);
-	zp_store64(&k->word, word | stream);
+	WRITE_ONCE(k->used, (u32)e->clock);
+	WRITE_ONCE(k->word, word | stream);
 	return stream;
 }
 
@@ -139,13 +139,13 @@ u32 znsage_stream_of(struct zse_engine *e, u64 key)
 
 	k = key_find(e, word, &stream);
 	if (!k) {
-		zp_lock(&e->lock, flags);
+		spin_lock_irqsave(&e->lock, flags);
 		k = key_find(e, word, &stream);
 		if (!k)
 			stream = key_assign(e, key, word);
-		zp_unlock(&e->lock, flags);
+		spin_unlock_irqrestore(&e->lock, flags);
 	} else if (blocks_since(e, k)) {
-		zp_store(&k->used, (u32)zp_load64(&e->clock));
+		WRITE_ONCE(k->used, (u32)READ_ONCE(e->clock));
 	}
 	return stream;
 }
@@ -155,7 +155,7 @@ u32 keys_sharing(const struct zse_engine *e)
 {
 	u32 nr = 0, i;
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	for (i = 0; i < e->max_streams; i++)
 		if (e->streams[i].nr_keys > 1)
 			nr += e->streams[i].nr_keys;
@@ -167,11 +167,11 @@ void keys_clear(struct zse_engine *e)
 {
 	u32 i;
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	for (i = 0; i < ZSE_KEYS; i++)
 		key_drop(e, &e->placement.keys[i]);
 	for (i = 0; i < e->max_streams; i++) {
-		zp_store64(&e->streams[i].key, 0);
-		zp_store(&e->streams[i].mixed, false);
+		WRITE_ONCE(e->streams[i].key, 0);
+		WRITE_ONCE(e->streams[i].mixed, false);
 	}
 }

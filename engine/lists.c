@@ -52,9 +52,9 @@ bool census_alloc(struct zse_engine *e)
 		return true;
 	cs->shift = part_shift(&e->cfg);
 	parts = ((e->nr_blocks - 1) >> cs->shift) + 1;
-	cs->slots = zp_alloc(sizeof(u32) * nr * e->cfg.zone_blocks);
-	cs->lists = zp_alloc(sizeof(*cs->lists) * nr);
-	cs->parts = zp_alloc(parts);
+	cs->slots = zport_alloc(sizeof(u32) * nr * e->cfg.zone_blocks);
+	cs->lists = zport_alloc(sizeof(*cs->lists) * nr);
+	cs->parts = zport_alloc(parts);
 	if (!cs->slots || !cs->lists || !cs->parts)
 		return false;
 	cs->nr = nr;
@@ -72,9 +72,9 @@ bool census_alloc(struct zse_engine *e)
 
 void census_free(struct zse_engine *e)
 {
-	zp_free(e->census.slots);
-	zp_free(e->census.lists);
-	zp_free(e->census.parts);
+	zport_free(e->census.slots);
+	zport_free(e->census.lists);
+	zport_free(e->census.parts);
 }
 
 static u32 *slots_of(const struct zse_engine *e, const struct zse_zone *z)
@@ -91,16 +91,16 @@ static void count_parts(struct zse_engine *e, u32 zone, u8 more)
 	for (i = from >> shift; i <= last >> shift; i++) {
 		u8 *part = &e->census.parts[i];
 
-		zp_store8(part, zp_load8(part) + more);
+		WRITE_ONCE(*part, READ_ONCE(*part) + more);
 	}
 }
 
 /* Has GC a list of all live blocks of @zone? */
 bool census_has(const struct zse_engine *e, u32 zone)
 {
-	u32 list = zp_load(&e->zones[zone].list);
+	u32 list = READ_ONCE(e->zones[zone].list);
 
-	return e->cfg.pack || !zp_load(&e->zones[zone].live) ||
+	return e->cfg.pack || !zone_live(&e->zones[zone]) ||
 	       (list != ZSE_NONE &&
 		e->census.walked >= e->census.lists[list].complete);
 }
@@ -118,14 +118,14 @@ void census_drop(struct zse_engine *e, struct zse_zone *z)
 {
 	struct zse_census *cs = &e->census;
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	if (z->list == ZSE_NONE)
 		return;
 	count_parts(e, z - e->zones, -1);
 	cs->lists[z->list].zone = ZSE_NONE;
-	zp_store(&z->list, ZSE_NONE);
-	zp_store(&cs->nr_free, cs->nr_free + 1);
-	zp_store(&cs->search, true);
+	WRITE_ONCE(z->list, ZSE_NONE);
+	WRITE_ONCE(cs->nr_free, cs->nr_free + 1);
+	WRITE_ONCE(cs->search, true);
 }
 
 /*
@@ -160,24 +160,24 @@ void census_begin(struct zse_engine *e, u32 zone)
 	unsigned long flags;
 	u32 list, i;
 
-	zp_lock(&e->lock, flags);
+	spin_lock_irqsave(&e->lock, flags);
 	list = free_list(e, z->state == ZSE_ZONE_VICTIM);
-	zp_unlock(&e->lock, flags);
+	spin_unlock_irqrestore(&e->lock, flags);
 	if (list == ZSE_NONE)
 		return;
 	for (i = 0; i < e->cfg.zone_blocks; i++) {
 		cs->slots[(u64)list * e->cfg.zone_blocks + i] = ZSE_NONE;
 		if (!(i % ZSE_RESCHED))
-			zp_resched();
+			cond_resched();
 	}
-	zp_lock(&e->lock, flags);
+	spin_lock_irqsave(&e->lock, flags);
 	if (z->state == ZSE_ZONE_VICTIM || z->state == ZSE_ZONE_FULL) {
 		cs->lists[list].zone = zone;
 		cs->lists[list].complete = cs->walked + e->cfg.nr_slots;
 		cs->newest = cs->lists[list].complete;
-		zp_store(&cs->nr_free, cs->nr_free - 1);
-		zp_store(&z->list, list);
+		WRITE_ONCE(cs->nr_free, cs->nr_free - 1);
+		WRITE_ONCE(z->list, list);
 		count_parts(e, zone, 1);
 	}
-	zp_unlock(&e->lock, flags);
+	spin_unlock_irqrestore(&e->lock, flags);
 }

@@ -28,14 +28,14 @@ static bool zone_lose(struct zse_engine *e, u32 zone)
 	unsigned long flags;
 	bool loses;
 
-	zp_lock(&e->lock, flags);
+	spin_lock_irqsave(&e->lock, flags);
 	loses = !zone_is_gone(z) && zone_has_data(z);
 	if (loses) {
 		e->counters.zones_lost++;
 		zone_health_event(e, z, ZSE_PAGES_LOST);
 		zone_take_out(e, zone);
 	}
-	zp_unlock(&e->lock, flags);
+	spin_unlock_irqrestore(&e->lock, flags);
 	return loses;
 }
 
@@ -56,8 +56,8 @@ static void zone_reached(struct zse_zone *z, u32 end)
 	u32 was;
 
 	do {
-		was = zp_load(&z->end);
-	} while (was < end && !zp_cas(&z->end, was, end));
+		was = READ_ONCE(z->end);
+	} while (was < end && cmpxchg(&z->end, was, end) != was);
 }
 
 /**
@@ -89,12 +89,12 @@ bool zone_landed(struct zse_engine *e, const struct zse_chunk *c, u32 offset,
 		return false;
 	}
 	zone_reached(z, offset + blocks);
-	left = zp_sub_return(&z->unwritten, blocks);
-	end = zp_load(&z->end);
+	left = atomic_sub_return(blocks, &z->unwritten);
+	end = READ_ONCE(z->end);
 	*last = !left;
 	if (cap - left <= end)
 		return true;
-	zp_add(&z->unwritten, blocks);
+	atomic_add_return(blocks, &z->unwritten);
 	if (zone_lose(e, c->zone))
 		tell(e, c->zone, ZSE_OVERLAP, end, cap - left);
 	return false;
@@ -119,16 +119,16 @@ bool zse_look_begin(struct zse_engine *e, u32 zone, struct zse_look *look)
 	unsigned long flags;
 	bool holds;
 
-	zp_lock(&e->lock, flags);
-	holds = zone_has_data(z) && zp_load(&z->end) && !zone_is_gone(z);
+	spin_lock_irqsave(&e->lock, flags);
+	holds = zone_has_data(z) && READ_ONCE(z->end) && !zone_is_gone(z);
 	if (holds)
-		zp_add(&z->readers, 1);
+		atomic_inc_return(&z->readers);
 	look->zone = zone;
-	look->written = zp_load(&z->end);
+	look->written = READ_ONCE(z->end);
 	look->full = z->place == ZSE_PLACE_NONE &&
 		     (z->state == ZSE_ZONE_FULL || z->state == ZSE_ZONE_VICTIM);
 	look->lost = false;
-	zp_unlock(&e->lock, flags);
+	spin_unlock_irqrestore(&e->lock, flags);
 	return holds;
 }
 
@@ -161,9 +161,9 @@ bool zse_look_end(struct zse_engine *e, struct zse_look *look, bool full,
 /* Does @z have slots that are to be lost, and no append that adds some? */
 static bool has_lost_slots(const struct zse_zone *z)
 {
-	u32 state = zp_load(&z->state);
+	u32 state = READ_ONCE(z->state);
 
-	return zone_is_gone(z) && zp_load(&z->live) &&
+	return zone_is_gone(z) && zone_live(z) &&
 	       (state == ZSE_ZONE_FULL || state == ZSE_ZONE_VICTIM);
 }
 
@@ -172,7 +172,7 @@ bool lost_is_due(const struct zse_engine *e)
 {
 	u32 i;
 
-	for (i = 0; zp_load(&e->recovery.nr_gone) && i < e->cfg.nr_zones; i++)
+	for (i = 0; READ_ONCE(e->recovery.nr_gone) && i < e->cfg.nr_zones; i++)
 		if (has_lost_slots(&e->zones[i]))
 			return true;
 	return false;
@@ -191,7 +191,7 @@ void lost_work(struct zse_engine *e)
 	if (!lost_is_due(e))
 		return;
 	/* Pairs with zone_close(): the map has what appends have written. */
-	zp_mb();
+	smp_mb();
 	for (slot = 0; slot < e->cfg.nr_slots; slot++) {
 		u64 ref = map_get(e, slot);
 		struct zse_entry entry = {
@@ -201,12 +201,12 @@ void lost_work(struct zse_engine *e)
 		};
 
 		if (!(slot % ZSE_RESCHED))
-			zp_resched();
+			cond_resched();
 		if (entry.expect < e->nr_blocks &&
 		    has_lost_slots(&e->zones[zse_block_zone(e, entry.expect)]))
 			lost += map_lose(e, &entry);
 	}
-	zp_lock(&e->lock, flags);
+	spin_lock_irqsave(&e->lock, flags);
 	e->counters.pages_lost += lost;
-	zp_unlock(&e->lock, flags);
+	spin_unlock_irqrestore(&e->lock, flags);
 }

@@ -36,17 +36,20 @@
 #include "map.h"
 
 /* Macros, since the model checker names the function that uses them. */
-#define fwd_xchg(e, slot, ref)					\
-	((e)->fwd64 ? zp_xchg64(&(e)->fwd64[slot], ref) :	\
-		      zp_xchg(&(e)->fwd[slot], (u32)(ref)))
-#define fwd_cas(e, slot, old, new)				\
-	((e)->fwd64 ? zp_cas64(&(e)->fwd64[slot], old, new) :	\
-		      zp_cas(&(e)->fwd[slot], (u32)(old), (u32)(new)))
+#define fwd_xchg(e, slot, ref)						\
+	((e)->fwd64 ? (u64)atomic64_xchg(&(e)->fwd64[slot], ref) :	\
+		      xchg(&(e)->fwd[slot], (u32)(ref)))
+#define fwd_cas(e, slot, old, new)					\
+	((e)->fwd64 ?							\
+	 (u64)atomic64_cmpxchg(&(e)->fwd64[slot], old, new) == (old) :	\
+	 cmpxchg(&(e)->fwd[slot], (u32)(old), (u32)(new)) == (u32)(old))
 
 /* The forward map's value. */
 u64 map_get(const struct zse_engine *e, u32 slot)
 {
-	return e->fwd64 ? zp_load64(&e->fwd64[slot]) : zp_load(&e->fwd[slot]);
+	if (e->fwd64)
+		return atomic64_read(&e->fwd64[slot]);
+	return READ_ONCE(e->fwd[slot]);
 }
 
 static bool is_block(u64 ref)
@@ -74,12 +77,12 @@ void zone_note_dead(struct zse_engine *e, struct zse_zone *z)
 {
 	u32 head;
 
-	if (zp_xchg(&z->on_dead_list, 1))
+	if (xchg(&z->on_dead_list, 1))
 		return;
 	do {
-		head = zp_load(&e->dead);
-		zp_store(&z->next_dead, head);
-	} while (!zp_cas(&e->dead, head, z - e->zones));
+		head = READ_ONCE(e->dead);
+		WRITE_ONCE(z->next_dead, head);
+	} while (cmpxchg(&e->dead, head, z - e->zones) != head);
 }
 
 /* Tell the policy that a block of @zone died. Context: any, no lock. */
@@ -87,22 +90,22 @@ static void policy_freed(struct zse_engine *e, u32 zone)
 {
 	const struct znsage_policy *policy;
 
-	zp_read_lock();
+	rcu_read_lock();
 	policy = policy_of(e);
 	if (policy->freed)
 		policy->freed(e, zone);
-	zp_read_unlock();
+	rcu_read_unlock();
 }
 
 /* A page left the map. Returns true if it was a full zone's last live one. */
 static bool page_died(struct zse_engine *e, struct zse_zone *z, u32 len)
 {
-	u32 left = zp_sub_return(&z->live, len);
+	u32 left = atomic_sub_return(len, &z->live);
 
-	zp_warn(left > e->cfg.zone_blocks);
+	WARN_ON_ONCE(left > e->cfg.zone_blocks);
 	if (e->cfg.pack)
-		zp_count(&shard_of(e)->live, -(u64)len);
-	if (left || zp_load(&z->state) != ZSE_ZONE_FULL)
+		atomic64_sub(len, &shard_of(e)->live);
+	if (left || READ_ONCE(z->state) != ZSE_ZONE_FULL)
 		return false;
 	zone_note_dead(e, z);
 	return true;
@@ -125,11 +128,11 @@ void map_clear(struct zse_engine *e)
 
 	for (i = 0; i < e->cfg.nr_slots; i++) {
 		if (e->fwd64)
-			e->fwd64[i] = ZSE_NONE;
+			atomic64_set(&e->fwd64[i], ZSE_NONE);
 		else
 			e->fwd[i] = ZSE_NONE;
 		if (!(i % ZSE_RESCHED))
-			zp_resched();
+			cond_resched();
 	}
 }
 
@@ -150,7 +153,7 @@ bool map_write(struct zse_engine *e, u32 slot, u32 to)
 	if (is_block(old))
 		return page_gone(e, old);
 	if (old == ZSE_NONE)
-		zp_count(&shard_of(e)->used, 1);
+		atomic64_inc(&shard_of(e)->used);
 	return false;
 }
 
@@ -170,15 +173,15 @@ static void publish_packed(struct zse_engine *e, const struct zse_chunk *c,
 	struct zse_zone *z = &e->zones[zse_block_zone(e, block)];
 	u32 all = entries_len(e, c, first, nr), i, dead = 0;
 
-	zp_add(&z->live, all);
-	zp_count(&shard_of(e)->live, all);
+	atomic_add_return(all, &z->live);
+	atomic64_add(all, &shard_of(e)->live);
 	for (i = first; i < first + nr; i++) {
 		const struct zse_entry *entry = &c->entries[i];
 		u64 was = expected(e, entry);
 
 		if ((is_block(was) && !may_move(e, entry->expect)) ||
-		    !zp_cas64(&e->fwd64[entry->slot], was,
-			      map_ref(e, block, entry->len)))
+		    !fwd_cas(e, entry->slot, was,
+			     map_ref(e, block, entry->len)))
 			dead += entry->len;
 		else if (is_block(was))
 			page_gone(e, was);
@@ -186,8 +189,8 @@ static void publish_packed(struct zse_engine *e, const struct zse_chunk *c,
 	}
 	if (!dead)
 		return;
-	zp_sub_return(&z->live, dead);
-	zp_count(&shard_of(e)->live, -(u64)dead);
+	atomic_sub_return(dead, &z->live);
+	atomic64_sub(dead, &shard_of(e)->live);
 }
 
 /**
@@ -208,19 +211,20 @@ void map_publish(struct zse_engine *e, const struct zse_chunk *c, u32 first,
 		publish_packed(e, c, first, nr, block);
 		return;
 	}
-	zp_add(&z->live, nr);
+	atomic_add_return(nr, &z->live);
 	for (i = 0; i < nr; i++) {
 		const struct zse_entry *entry = &c->entries[first + i];
 
 		if ((entry->expect < ZSE_TAG_BASE &&
 		     !may_move(e, entry->expect)) ||
-		    !zp_cas(&e->fwd[entry->slot], entry->expect, block + i))
+		    cmpxchg(&e->fwd[entry->slot], entry->expect,
+			    block + i) != entry->expect)
 			dead++;
 		else if (entry->expect < ZSE_TAG_BASE)
 			page_gone(e, entry->expect);
 	}
 	if (dead)
-		zp_sub_return(&z->live, dead);
+		atomic_sub_return(dead, &z->live);
 }
 
 /**
@@ -268,8 +272,8 @@ bool zse_free(struct zse_engine *e, u32 slot)
 		return false;
 	if (is_block(old))
 		empty = page_gone(e, old);
-	zp_count(&shard_of(e)->used, -1ULL);
-	zp_count(&shard_of(e)->freed, 1);
+	atomic64_dec(&shard_of(e)->used);
+	atomic64_inc(&shard_of(e)->freed);
 	return empty;
 }
 
@@ -288,8 +292,8 @@ u32 zse_block_offset(const struct zse_engine *e, u32 block)
 /* The page that is swapped out to @slot has @past. */
 void past_keep(struct zse_engine *e, u32 slot, u8 past)
 {
-	u8 *pasts = zp_load_ptr(&e->past);
+	u8 *pasts = smp_load_acquire(&e->past);
 
 	if (pasts)
-		zp_store8(&pasts[slot], past);
+		WRITE_ONCE(pasts[slot], past);
 }

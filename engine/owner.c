@@ -12,7 +12,7 @@
 /* Whose share @z uses: a stream's, or ZSE_NOBODY's. */
 u32 share_owner(const struct zse_zone *z)
 {
-	u32 owner = zp_load(&z->owner);
+	u32 owner = READ_ONCE(z->owner);
 
 	return owner == ZSE_NONE ? ZSE_NOBODY : owner;
 }
@@ -21,9 +21,9 @@ u32 share_owner(const struct zse_zone *z)
 void share_count_live(struct zse_engine *e, struct zse_zone *z)
 {
 	u64 *live = &e->share.of[share_owner(z)].live;
-	u32 now = zp_load(&z->live);
+	u32 now = zone_live(z);
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	*live = *live - z->counted + now;
 	z->counted = now;
 }
@@ -38,20 +38,20 @@ static void count_victims(struct zse_engine *e, u32 owner, int more)
 {
 	u32 *nr = &e->share.of[owner].victims;
 
-	zp_store(nr, *nr + more);
+	WRITE_ONCE(*nr, *nr + more);
 }
 
 /* @stream owns @z from now on; ZSE_NONE: no stream does. */
 void share_own(struct zse_engine *e, struct zse_zone *z, u32 stream)
 {
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	if (z->owner != ZSE_NONE)
 		e->streams[z->owner].nr_zones--;
 	if (z->state == ZSE_ZONE_VICTIM)
 		count_victims(e, share_owner(z), -1);
 	e->share.of[share_owner(z)].live -= z->counted;
 	z->counted = 0;
-	zp_store(&z->owner, stream);
+	WRITE_ONCE(z->owner, stream);
 	share_count_live(e, z);
 	if (z->state == ZSE_ZONE_VICTIM)
 		count_victims(e, share_owner(z), 1);
@@ -65,7 +65,7 @@ void share_zone_state(struct zse_engine *e, struct zse_zone *z,
 {
 	struct zse_stream *st;
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	count_victims(e, share_owner(z), (to == ZSE_ZONE_VICTIM) -
 				      (z->state == ZSE_ZONE_VICTIM));
 	if (e->share.on)
@@ -73,7 +73,7 @@ void share_zone_state(struct zse_engine *e, struct zse_zone *z,
 	if (z->owner == ZSE_NONE)
 		return;
 	st = &e->streams[z->owner];
-	zp_store(&st->nr_emptying, st->nr_emptying + is_emptying(to) -
+	WRITE_ONCE(st->nr_emptying, st->nr_emptying + is_emptying(to) -
 				 is_emptying(z->state));
 	if (to == ZSE_ZONE_EMPTY || to == ZSE_ZONE_RETIRED)
 		share_own(e, z, ZSE_NONE);
@@ -85,7 +85,7 @@ void share_open(struct zse_engine *e, struct zse_zone *z,
 {
 	u32 owner = c->gc ? c->owner : c->stream;
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	if (!e->share.on)
 		return;
 	if (!c->gc)
@@ -95,6 +95,6 @@ void share_open(struct zse_engine *e, struct zse_zone *z,
 
 void share_gc_ended(struct zse_engine *e, const struct zse_chunk *c)
 {
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	e->share.of[c->owner].chunks--;
 }

@@ -28,7 +28,7 @@ static u64 left_to_read(const struct zse_engine *e)
 
 	for (i = 0; i < e->gc.nr_victims; i++) {
 		const struct zse_zone *z = &e->zones[e->gc.victims[i]];
-		u32 live = zp_load(&z->live);
+		u32 live = zone_live(z);
 
 		left += live > z->moving ? live - z->moving : 0;
 	}
@@ -41,9 +41,9 @@ static u64 left_to_read(const struct zse_engine *e)
  */
 bool flow_gc_waits(const struct zse_engine *e)
 {
-	zp_assert_held(&e->lock);
-	return zp_load(&e->flow.pace) && !e->flow.credit && e->flow.gc_on &&
-	       zp_load(&e->flow.in_flight) && list_empty(&e->pool.stalled) &&
+	lockdep_assert_held(&e->lock);
+	return READ_ONCE(e->flow.pace) && !e->flow.credit && e->flow.gc_on &&
+	       flow_in_flight(e) && list_empty(&e->pool.stalled) &&
 	       flow_room(e) >= batch_blocks(&e->cfg);
 }
 
@@ -51,20 +51,20 @@ bool flow_gc_waits(const struct zse_engine *e)
 void flow_swapped_out(struct zse_engine *e, u32 blocks)
 {
 	u64 room, more, most = (u64)AHEAD * batch_blocks(&e->cfg);
-	u32 pace = zp_load(&e->flow.pace);
+	u32 pace = READ_ONCE(e->flow.pace);
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	if (!e->gc.nr_victims || !pace)
 		return;
-	room = zp_div(flow_room(e) * pace, 100);
+	room = div_u64(flow_room(e) * pace, 100);
 	if (room >= ZSE_NONE)
 		room = ZSE_NONE;
 	more = most;
 	if (room >= blocks)
-		more = zp_div(left_to_read(e) * blocks, (u32)room) + 1;
+		more = div_u64(left_to_read(e) * blocks, (u32)room) + 1;
 	more += e->flow.credit;
 	e->flow.credit = more < most ? more : most;
-	zp_store(&e->gc.reads_on, !flow_gc_waits(e));
+	WRITE_ONCE(e->gc.reads_on, !flow_gc_waits(e));
 }
 
 /* GC has read @blocks. */
@@ -72,7 +72,7 @@ void flow_gc_read(struct zse_engine *e, u32 blocks)
 {
 	u64 *credit = &e->flow.credit;
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	*credit = *credit > blocks ? *credit - blocks : 0;
 }
 
@@ -88,14 +88,14 @@ bool zse_set_pace(struct zse_engine *e, u32 pace)
 {
 	if (pace > 100)
 		return false;
-	zp_store(&e->flow.pace, pace);
+	WRITE_ONCE(e->flow.pace, pace);
 	return true;
 }
 
 /* The pace in force. */
 u32 zse_get_pace(const struct zse_engine *e)
 {
-	return zp_load(&e->flow.pace);
+	return READ_ONCE(e->flow.pace);
 }
 
 /**
@@ -108,7 +108,7 @@ void zse_set_gc(struct zse_engine *e, bool on)
 {
 	unsigned long flags;
 
-	zp_lock(&e->lock, flags);
+	spin_lock_irqsave(&e->lock, flags);
 	e->flow.gc_on = on;
-	zp_unlock(&e->lock, flags);
+	spin_unlock_irqrestore(&e->lock, flags);
 }

@@ -43,7 +43,8 @@ void zse_chunk_pack(struct zse_engine *e, struct zse_chunk *c, u32 index,
 {
 	struct zse_entry *entry = &c->entries[index];
 
-	zp_warn(len < packed_shortest(&e->cfg) || len > longest_page(&e->cfg));
+	WARN_ON_ONCE(len < packed_shortest(&e->cfg) ||
+		     len > longest_page(&e->cfg));
 	entry->at = c->fill;
 	entry->len = len;
 	c->fill += len;
@@ -56,16 +57,16 @@ static u64 blocks_taken(struct zse_engine *e)
 	u32 i;
 
 	for (i = 0; i < ZSE_SHARDS; i++)
-		live += zp_count_read(&e->shards[i].live);
-	return live + zp_load(&e->flow.in_flight) +
-	       (u64)zp_load(&e->nr_state[ZSE_ZONE_RETIRED]) *
+		live += atomic64_read(&e->shards[i].live);
+	return live + flow_in_flight(e) +
+	       (u64)READ_ONCE(e->nr_state[ZSE_ZONE_RETIRED]) *
 	       packed_full_zone(&e->cfg);
 }
 
 /* Pages that have room in @blocks even if none shrinks. */
 static u32 pages_certain(const struct zse_engine *e, u64 blocks)
 {
-	u64 pages = zp_div(blocks, longest_page(&e->cfg));
+	u64 pages = div_u64(blocks, longest_page(&e->cfg));
 
 	return pages < e->cfg.nr_slots ? pages : e->cfg.nr_slots;
 }
@@ -112,12 +113,12 @@ u32 zse_room(struct zse_engine *e)
 bool zse_chunk_fits(struct zse_engine *e, struct zse_chunk *c)
 {
 	/* What was charged as a guess is what the pages take. */
-	zp_add(&e->flow.in_flight, c->fill - c->nr_charged);
+	atomic_add_return(c->fill - c->nr_charged, &e->flow.in_flight);
 	c->nr_charged = c->fill;
 	/* Each of two chunks that are packed now sees the other, or is seen. */
-	zp_mb();
+	smp_mb();
 	if (blocks_taken(e) <= e->most_live)
 		return true;
-	zp_count(&shard_of(e)->refused, c->nr);
+	atomic64_add(c->nr, &shard_of(e)->refused);
 	return false;
 }

@@ -80,7 +80,7 @@ static u32 unit(const struct zse_engine *e)
 /* 32 bits that look random; Steele, Lea, Flood: SplitMix (OOPSLA 2014). */
 static u32 random_bits(const struct zse_engine *e, u32 slot)
 {
-	u64 x = zp_load64(&e->clock) * 0x9e3779b97f4a7c15ULL + slot;
+	u64 x = READ_ONCE(e->clock) * 0x9e3779b97f4a7c15ULL + slot;
 
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
 	x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
@@ -113,7 +113,7 @@ static u32 level_of(u32 mean, u32 random)
 /* @life with FRACTION bits below a unit, as far as the float goes. */
 static u32 in_units(const struct zse_engine *e, u32 life)
 {
-	u64 units = zp_div((u64)life << FRACTION, unit(e));
+	u64 units = div_u64((u64)life << FRACTION, unit(e));
 
 	return units < LARGEST << FRACTION ? (u32)units : LARGEST << FRACTION;
 }
@@ -169,11 +169,11 @@ bool zse_prepare(struct zse_engine *e, const struct znsage_policy *policy)
 
 	if (e->past || !looks_at_lives(e, policy))
 		return true;
-	past = zp_alloc(sizeof(*past) * e->cfg.nr_slots);
+	past = zport_alloc(sizeof(*past) * e->cfg.nr_slots);
 	if (!past)
 		return false;
-	zp_store_ptr(&e->past, past);
-	zp_store64(&e->map_bytes, e->map_bytes +
+	smp_store_release(&e->past, past);
+	WRITE_ONCE(e->map_bytes, e->map_bytes +
 		   sizeof(*past) * (u64)e->cfg.nr_slots);
 	return true;
 }
@@ -193,23 +193,23 @@ static void compare(struct zse_engine *e, u8 past, u32 life, u32 random)
 	struct zse_told *t = &e->told;
 	u32 level = past % LEVELS;
 	s32 before, after, n, cov;
-	bool apart = zp_load(&t->apart);
+	bool apart = READ_ONCE(t->apart);
 
 	if (!level || random % COMPARED)
 		return;
-	n = zp_load(&t->nr);
+	n = READ_ONCE(t->nr);
 	if (n < AVERAGED)
-		zp_store(&t->nr, ++n);
+		WRITE_ONCE(t->nr, ++n);
 	before = level << LEVEL_FRACTION;
 	after = level_of(in_units(e, life), random >> 3) << LEVEL_FRACTION;
 	/* The products of both differences, the second from the new mean. */
-	before -= (s32)zp_load(&t->before);
-	zp_store(&t->before, zp_load(&t->before) + before / n);
-	zp_store(&t->after, moved(zp_load(&t->after), after, n));
-	after -= (s32)zp_load(&t->after);
+	before -= (s32)READ_ONCE(t->before);
+	WRITE_ONCE(t->before, READ_ONCE(t->before) + before / n);
+	WRITE_ONCE(t->after, moved(READ_ONCE(t->after), after, n));
+	after -= (s32)READ_ONCE(t->after);
 	cov = (before >> LEVEL_FRACTION / 2) * (after >> LEVEL_FRACTION / 2);
-	cov = moved(zp_load(&t->covariance), cov, n);
-	zp_store(&t->covariance, cov);
+	cov = moved(READ_ONCE(t->covariance), cov, n);
+	WRITE_ONCE(t->covariance, cov);
 	if (n < AVERAGED)
 		return;
 	if (apart ? cov < TOGETHER << LEVEL_FRACTION :
@@ -229,13 +229,13 @@ static void compare(struct zse_engine *e, u8 past, u32 life, u32 random)
  */
 u8 zse_past(struct zse_engine *e, u32 slot, u32 block)
 {
-	const u8 *pasts = zp_load_ptr(&e->past);
+	const u8 *pasts = smp_load_acquire(&e->past);
 	u32 life, random;
 	u8 past;
 
 	if (!pasts)
 		return 0;
-	past = zp_load8(&pasts[slot]);
+	past = READ_ONCE(pasts[slot]);
 	life = zse_block_life(e, block);
 	random = random_bits(e, slot);
 	compare(e, past, life, random);

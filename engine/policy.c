@@ -15,7 +15,7 @@ static u32 single_place(struct zse_engine *e, const struct znsage_page *page)
 
 static u32 cpu_place(struct zse_engine *e, const struct znsage_page *page)
 {
-	return page->cpu % zp_load(&e->placement.nr_streams);
+	return page->cpu % READ_ONCE(e->placement.nr_streams);
 }
 
 /* The key of a page without a known cgroup. */
@@ -29,7 +29,7 @@ static u32 cgroup_place(struct zse_engine *e, const struct znsage_page *page)
 /* Survivors stay with their stream. */
 static u32 stream_survivor(struct zse_engine *e, const struct znsage_zone *z)
 {
-	return z->stream % zp_load(&e->placement.nr_survivors);
+	return z->stream % READ_ONCE(e->placement.nr_survivors);
 }
 
 static const struct znsage_policy policy_single = {
@@ -79,7 +79,7 @@ static u64 first_life(const struct zse_engine *e, u32 nr)
 
 static u32 heat_place(struct zse_engine *e, const struct znsage_page *page)
 {
-	u32 nr = zp_load(&e->placement.nr_streams);
+	u32 nr = READ_ONCE(e->placement.nr_streams);
 
 	if (page->usual != ZNSAGE_NONE)
 		return life_class(page->usual, first_life(e, nr), SPREAD, nr);
@@ -88,7 +88,7 @@ static u32 heat_place(struct zse_engine *e, const struct znsage_page *page)
 
 static u32 heat_survivor(struct zse_engine *e, const struct znsage_zone *z)
 {
-	u32 nr = zp_load(&e->placement.nr_streams);
+	u32 nr = READ_ONCE(e->placement.nr_streams);
 	u64 life = first_life(e, nr);
 	u32 i;
 
@@ -98,7 +98,7 @@ static u32 heat_survivor(struct zse_engine *e, const struct znsage_zone *z)
 	for (i = 0; i < z->stream && i < nr - 1; i++)
 		life *= SPREAD;
 	return life_class(life + z->age, usable_pages(e) / SURVIVOR_SHARE,
-			SPREAD, zp_load(&e->placement.nr_survivors));
+			SPREAD, READ_ONCE(e->placement.nr_survivors));
 }
 
 static const struct znsage_policy policy_heat = {
@@ -147,15 +147,15 @@ const struct znsage_policy *zse_builtin_policy(const char *name)
  */
 u32 zse_place(struct zse_engine *e, const struct znsage_page *page)
 {
-	u32 nr = zp_load(&e->placement.nr_streams), stream;
+	u32 nr = READ_ONCE(e->placement.nr_streams), stream;
 
-	zp_read_lock();
+	rcu_read_lock();
 	stream = policy_of(e)->place(e, page);
-	zp_read_unlock();
+	rcu_read_unlock();
 	if (stream < nr)
 		return stream;
 	/* The answer was valid if the number of streams has just dropped. */
-	if (nr == zp_load(&e->placement.nr_streams))
+	if (nr == READ_ONCE(e->placement.nr_streams))
 		policy_refused(e);
 	return page->cpu % nr;
 }
@@ -173,7 +173,7 @@ const struct znsage_policy *zse_get_policy(const struct zse_engine *e)
 u32 policy_streams(const struct zse_engine *e,
 		   const struct znsage_policy *policy)
 {
-	if (policy->streams == ZNSAGE_LIVES && !zp_load(&e->told.apart))
+	if (policy->streams == ZNSAGE_LIVES && !READ_ONCE(e->told.apart))
 		return 1;
 	return zse_nr_streams(&e->cfg, policy);
 }
@@ -183,7 +183,7 @@ static void streams_begin(struct zse_engine *e, u32 nr)
 {
 	u32 lanes = e->shared ? 0 : zse_lanes(&e->cfg, nr), i;
 
-	zp_store(&e->placement.nr_streams, nr);
+	WRITE_ONCE(e->placement.nr_streams, nr);
 	for (i = 0; i < e->max_streams; i++)
 		stripe_set_lanes(e, &e->streams[i].stripe, i < nr ? lanes : 0);
 	flow_default_watermarks(e);
@@ -204,14 +204,14 @@ void zse_lives_apart(struct zse_engine *e, bool apart)
 	unsigned long flags;
 	u32 nr;
 
-	zp_read_lock();
-	zp_lock(&e->lock, flags);
-	zp_store(&e->told.apart, apart);
+	rcu_read_lock();
+	spin_lock_irqsave(&e->lock, flags);
+	WRITE_ONCE(e->told.apart, apart);
 	nr = policy_streams(e, policy_of(e));
 	if (nr != e->placement.nr_streams)
 		streams_begin(e, nr);
-	zp_unlock(&e->lock, flags);
-	zp_read_unlock();
+	spin_unlock_irqrestore(&e->lock, flags);
+	rcu_read_unlock();
 }
 
 /**
@@ -221,7 +221,7 @@ void zse_lives_apart(struct zse_engine *e, bool apart)
  * @private_data: what znsage_private() returns from now on
  *
  * Calls of the old policy may still run when this returns. They are inside
- * zp_read_lock(), so the host can wait for them. They may see the new private
+ * rcu_read_lock(), so the host can wait for them. They may see the new private
  * data. So if either policy has any, the host first sets a policy that uses
  * none, with the old data, and waits.
  *
@@ -236,45 +236,45 @@ void zse_set_policy(struct zse_engine *e, const struct znsage_policy *policy,
 	unsigned long flags;
 	u32 i, nr;
 
-	zp_lock(&e->lock, flags);
+	spin_lock_irqsave(&e->lock, flags);
 	nr = policy_streams(e, policy);
-	zp_store_ptr(&e->placement.policy_private, private_data);
-	zp_mb();
-	zp_store_ptr(&e->placement.policy, policy);
+	smp_store_release(&e->placement.policy_private, private_data);
+	smp_mb();
+	smp_store_release(&e->placement.policy, policy);
 	streams_begin(e, nr);
 	keys_clear(e);
 	share_clear(e);
-	zp_store(&e->share.on, policy->isolates && nr > 1);
-	zp_store(&e->placement.nr_survivors,
-		 e->share.on ? nr : limits_survivors(&e->cfg));
+	WRITE_ONCE(e->share.on, policy->isolates && nr > 1);
+	WRITE_ONCE(e->placement.nr_survivors,
+		   e->share.on ? nr : limits_survivors(&e->cfg));
 	for (i = 0; i < ZSE_MAX_LANES; i++)
 		e->gc.class[i] = i % e->placement.nr_survivors;
-	zp_unlock(&e->lock, flags);
+	spin_unlock_irqrestore(&e->lock, flags);
 }
 
 void *znsage_private(struct zse_engine *e)
 {
-	return zp_load_ptr(&e->placement.policy_private);
+	return smp_load_acquire(&e->placement.policy_private);
 }
 
 void znsage_get_levels(struct zse_engine *e, struct znsage_levels *levels)
 {
 	*levels = (struct znsage_levels){
 		.zones = e->cfg.nr_zones,
-		.empty = zp_load(&e->nr_state[ZSE_ZONE_EMPTY]),
+		.empty = READ_ONCE(e->nr_state[ZSE_ZONE_EMPTY]),
 		.reserve = e->cfg.reserve,
-		.gc_low = zp_load(&e->flow.low),
-		.gc_high = zp_load(&e->flow.high),
-		.streams = zp_load(&e->placement.nr_streams),
-		.survivors = zp_load(&e->placement.nr_survivors),
-		.clock = zp_load64(&e->clock),
+		.gc_low = READ_ONCE(e->flow.low),
+		.gc_high = READ_ONCE(e->flow.high),
+		.streams = READ_ONCE(e->placement.nr_streams),
+		.survivors = READ_ONCE(e->placement.nr_survivors),
+		.clock = READ_ONCE(e->clock),
 	};
 }
 
 bool znsage_get_zone(struct zse_engine *e, u32 zone, struct znsage_zone *z)
 {
 	if (zone >= e->cfg.nr_zones ||
-	    zp_load(&e->zones[zone].state) != ZSE_ZONE_FULL)
+	    READ_ONCE(e->zones[zone].state) != ZSE_ZONE_FULL)
 		return false;
 	zone_look(e, zone, z);
 	return true;

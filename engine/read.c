@@ -32,11 +32,11 @@ static bool run_length(const struct zse_engine *e, u32 slot, u32 max,
  */
 static void count_read(struct zse_engine *e, struct zse_zone *z, u32 nr)
 {
-	u32 stream = zp_load(&z->stream);
+	u32 stream = READ_ONCE(z->stream);
 
-	zp_store(&z->reads, zp_load(&z->reads) + nr);
-	if (!zp_warn(stream >= e->max_streams))
-		zp_count(&shard_of(e)->stream[stream].read_blocks, nr);
+	WRITE_ONCE(z->reads, READ_ONCE(z->reads) + nr);
+	if (!WARN_ON_ONCE(stream >= e->max_streams))
+		atomic64_add(nr, &shard_of(e)->stream[stream].read_blocks);
 }
 
 /**
@@ -49,8 +49,9 @@ static void count_read(struct zse_engine *e, struct zse_zone *z, u32 nr)
  * @kick: set to true if zse_next_op() may have something new, else untouched
  *
  * After ZSE_READ_BLOCK, the zone is not reset until zse_read_end(). This counts
- * the reader before it looks at the map again. A reset looks at the readers after it has seen that the map
- * has no block of the zone (live is 0). Both have a full barrier in between.
+ * the reader before it looks at the map again. A reset looks at the readers
+ * after it has seen that the map has no block of the zone (live is 0). Both
+ * have a full barrier in between.
  * Any other answer is for @slot alone.
  *
  * Return: what to do, see enum zse_read.
@@ -72,7 +73,7 @@ enum zse_read zse_read_begin(struct zse_engine *e, u32 slot, u32 max,
 			return ZSE_READ_BUSY;
 
 		z = &e->zones[zse_block_zone(e, b)];
-		zp_add(&z->readers, 1);
+		atomic_inc_return(&z->readers);
 		run->block = b;
 		if (run_length(e, slot, max, run) && !zone_is_gone(z)) {
 			count_read(e, z, run->nr);
@@ -106,10 +107,10 @@ void zse_read_failed(struct zse_engine *e, u32 nr)
 {
 	unsigned long flags;
 
-	zp_lock(&e->lock, flags);
-	zp_store(&e->recovery.failing, true);
+	spin_lock_irqsave(&e->lock, flags);
+	WRITE_ONCE(e->recovery.failing, true);
 	e->counters.read_errors += nr;
-	zp_unlock(&e->lock, flags);
+	spin_unlock_irqrestore(&e->lock, flags);
 }
 
 /**
@@ -120,8 +121,8 @@ void zse_read_failed(struct zse_engine *e, u32 nr)
  */
 void zse_read_worked(struct zse_engine *e)
 {
-	if (zp_load(&e->recovery.failing))
-		zp_store(&e->recovery.failing, false);
+	if (READ_ONCE(e->recovery.failing))
+		WRITE_ONCE(e->recovery.failing, false);
 }
 
 /**

@@ -47,8 +47,8 @@ bool recover_after_errors(const struct zse_engine *e)
 {
 	const struct zse_recovery *r = &e->recovery;
 
-	return zp_load(&r->failing) || zp_load(&r->errors_in_row) ||
-	       zp_load(&r->gap);
+	return READ_ONCE(r->failing) || READ_ONCE(r->errors_in_row) ||
+	       READ_ONCE(r->gap);
 }
 
 /* Request a round of retries, unless the last one was too recent. */
@@ -60,7 +60,7 @@ static bool round_schedule(struct zse_engine *e)
 		r->countdown--;
 		return false;
 	}
-	zp_store(&r->gap, r->gap < MAX_GAP / 2 ? 2 * r->gap + 1 : MAX_GAP);
+	WRITE_ONCE(r->gap, r->gap < MAX_GAP / 2 ? 2 * r->gap + 1 : MAX_GAP);
 	r->countdown = r->gap;
 	r->wanted = true;
 	return true;
@@ -71,12 +71,12 @@ void recover_gc_append_failed(struct zse_engine *e, u64 now)
 {
 	struct zse_recovery *r = &e->recovery;
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	if (list_empty(&e->pool.stalled))
 		return;
-	if (!zp_load(&r->vain))
+	if (!READ_ONCE(r->vain))
 		r->vain_since = now;
-	zp_store(&r->vain, r->vain + 1);
+	WRITE_ONCE(r->vain, r->vain + 1);
 }
 
 /*
@@ -85,8 +85,8 @@ void recover_gc_append_failed(struct zse_engine *e, u64 now)
  */
 void recover_swapped_out(struct zse_engine *e)
 {
-	if (zp_load(&e->recovery.vain))
-		zp_store(&e->recovery.vain, 0);
+	if (READ_ONCE(e->recovery.vain))
+		WRITE_ONCE(e->recovery.vain, 0);
 }
 
 /*
@@ -96,13 +96,13 @@ void recover_swapped_out(struct zse_engine *e)
 void recover_fail_waiting(struct zse_engine *e, u64 now)
 {
 	struct zse_recovery *r = &e->recovery;
-	u32 vain = zp_load(&r->vain);
+	u32 vain = READ_ONCE(r->vain);
 	bool slow = vain > ZSE_MAX_RETRIES && now > r->vain_since + VAIN_NS;
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	if (vain < e->cfg.nr_zones && !slow)
 		return;
-	zp_store(&r->vain, 0);
+	WRITE_ONCE(r->vain, 0);
 	list_splice_tail_init(&e->pool.stalled, &e->pool.failed);
 }
 
@@ -119,9 +119,9 @@ void recover_append_failed(struct zse_engine *e, struct zse_zone *z)
 	struct zse_recovery *r = &e->recovery;
 	bool outage = r->errors_in_row >= ZSE_MAX_RETRIES, round = false;
 
-	zp_assert_held(&e->lock);
-	zp_store(&r->errors_in_row, r->errors_in_row + 1);
-	zp_store(&r->failing, true);
+	lockdep_assert_held(&e->lock);
+	WRITE_ONCE(r->errors_in_row, r->errors_in_row + 1);
+	WRITE_ONCE(r->failing, true);
 	e->counters.write_errors++;
 	if (outage || r->nr_held || !list_empty(&e->retired))
 		round = round_schedule(e);
@@ -134,12 +134,12 @@ void recover_append_worked(struct zse_engine *e)
 {
 	struct zse_recovery *r = &e->recovery;
 
-	zp_assert_held(&e->lock);
-	zp_store(&r->failing, false);
-	zp_store(&r->errors_in_row, 0);
+	lockdep_assert_held(&e->lock);
+	WRITE_ONCE(r->failing, false);
+	WRITE_ONCE(r->errors_in_row, 0);
 	if (!r->gap)
 		return;
-	zp_store(&r->gap, 0);
+	WRITE_ONCE(r->gap, 0);
 	r->countdown = 0;
 	r->wanted = true;
 }
@@ -153,9 +153,9 @@ void recover_refused(struct zse_engine *e, u32 blocks)
 {
 	struct zse_recovery *r = &e->recovery;
 
-	zp_assert_held(&e->lock);
-	if (!zp_load(&r->failing))
-		zp_store64(&r->refused, r->refused + blocks);
+	lockdep_assert_held(&e->lock);
+	if (!READ_ONCE(r->failing))
+		WRITE_ONCE(r->refused, r->refused + blocks);
 }
 
 /*
@@ -168,13 +168,13 @@ void recover_move_failed(struct zse_engine *e, u32 zone, bool unread)
 	struct zse_zone *z = &e->zones[zone];
 	u64 wait = e->usable_blocks / 8, now = recover_demand(e);
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	if (!wait)
 		wait = 1;
 	if (unread)
 		wait <<= z->unread;
 	if (z->retry_at <= now) {
-		zp_store64(&z->retry_at, now + wait);
+		WRITE_ONCE(z->retry_at, now + wait);
 		if (!unread)
 			z->unread = 0;
 		else if (z->unread < ZSE_MAX_UNREAD)
@@ -206,17 +206,17 @@ bool zse_gc_entry_failed(struct zse_engine *e, struct zse_chunk *c, u32 index)
 	unsigned long flags;
 	bool lost;
 
-	zp_lock(&e->lock, flags);
-	zp_store(&e->recovery.failing, true);
+	spin_lock_irqsave(&e->lock, flags);
+	WRITE_ONCE(e->recovery.failing, true);
 	e->counters.read_errors++;
 	lost = recover_gives_up(e, z);
-	zp_unlock(&e->lock, flags);
+	spin_unlock_irqrestore(&e->lock, flags);
 	entry->page = ZSE_NONE;
 	if (!lost || !map_lose(e, entry))
 		return false;
-	zp_lock(&e->lock, flags);
+	spin_lock_irqsave(&e->lock, flags);
 	e->counters.pages_lost++;
-	zp_unlock(&e->lock, flags);
+	spin_unlock_irqrestore(&e->lock, flags);
 	return true;
 }
 
@@ -279,7 +279,7 @@ static void round_begin(struct zse_engine *e, bool last_resort)
  */
 void recover_retry(struct zse_engine *e)
 {
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	if (e->recovery.wanted)
 		round_begin(e, false);
 }
@@ -293,7 +293,7 @@ bool recover_last_resort(struct zse_engine *e)
 {
 	u32 i;
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	if (!round_schedule(e))
 		return false;
 	round_begin(e, true);
@@ -332,7 +332,7 @@ bool zse_reset_done(struct zse_engine *e, u32 zone, bool ok)
 	struct zse_recovery *r = &e->recovery;
 	unsigned long flags;
 
-	zp_lock(&e->lock, flags);
+	spin_lock_irqsave(&e->lock, flags);
 	e->counters.zone_resets += ok;
 	if (command_retry(e, z, ok)) {
 		zone_set_state(e, zone, ZSE_ZONE_DRAINED);
@@ -341,7 +341,7 @@ bool zse_reset_done(struct zse_engine *e, u32 zone, bool ok)
 	if (ok) {
 		zone_set_place(e, z, ZSE_PLACE_NONE);
 		z->unread = 0;
-		zp_store64(&z->retry_at, 0);
+		WRITE_ONCE(z->retry_at, 0);
 	} else {
 		r->failures++;
 	}
@@ -352,7 +352,7 @@ bool zse_reset_done(struct zse_engine *e, u32 zone, bool ok)
 	if (r->failures <= ZSE_MAX_RETRIES)
 		round_next(e);
 out:
-	zp_unlock(&e->lock, flags);
+	spin_unlock_irqrestore(&e->lock, flags);
 	return true;
 }
 
@@ -370,7 +370,7 @@ bool zse_finish_done(struct zse_engine *e, u32 zone, bool ok)
 	struct zse_zone *z = &e->zones[zone];
 	unsigned long flags;
 
-	zp_lock(&e->lock, flags);
+	spin_lock_irqsave(&e->lock, flags);
 	if (command_retry(e, z, ok)) {
 		zone_set_state(e, zone, ZSE_ZONE_FINISH);
 	} else {
@@ -383,6 +383,6 @@ bool zse_finish_done(struct zse_engine *e, u32 zone, bool ok)
 			zone_set_place(e, z, ZSE_PLACE_HELD);
 		zone_set_state(e, zone, ZSE_ZONE_FULL);
 	}
-	zp_unlock(&e->lock, flags);
+	spin_unlock_irqrestore(&e->lock, flags);
 	return true;
 }

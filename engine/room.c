@@ -31,7 +31,7 @@ u32 flow_kept_zones(const struct zse_engine *e)
 {
 	u32 open = 0, i;
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	for (i = 0; i < e->gc.stripe.nr; i++)
 		open += e->gc.stripe.zone[i] != ZSE_NONE;
 	/* GC's first zone may come from the reserve. */
@@ -46,7 +46,7 @@ bool zone_may_open(const struct zse_engine *e, bool gc)
 {
 	u32 kept_active = !gc && !e->shared && !stripe_is_open(&e->gc.stripe);
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	if (e->nr_state[ZSE_ZONE_EMPTY] <= (gc ? 0 : flow_kept_zones(e)))
 		return false;
 	return !e->cfg.max_active ||
@@ -59,7 +59,7 @@ bool zone_may_open(const struct zse_engine *e, bool gc)
  */
 void flow_lane_back(struct zse_engine *e)
 {
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	if (e->gc.lanes < zse_gc_lanes(&e->cfg) &&
 	    e->nr_state[ZSE_ZONE_EMPTY] > flow_kept_zones(e) + 1)
 		e->gc.lanes++;
@@ -78,7 +78,7 @@ static u32 promised(const struct zse_engine *e)
 
 	for (i = 0; i < e->gc.nr_victims; i++) {
 		const struct zse_zone *z = &e->zones[e->gc.victims[i]];
-		u32 live = zp_load(&z->live);
+		u32 live = zone_live(z);
 		u32 left = e->cfg.zone_blocks - z->cursor;
 
 		blocks += round_up_unit(e, live < left ? live : left) +
@@ -92,7 +92,7 @@ u32 flow_gc_room(const struct zse_engine *e)
 {
 	u32 zones = e->nr_state[ZSE_ZONE_EMPTY], taken = promised(e), room;
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	if (!stripe_is_open(&e->gc.stripe) && !zone_may_open(e, true))
 		return 0;
 	if (zones > e->cfg.reserve)
@@ -106,7 +106,7 @@ u64 flow_room(const struct zse_engine *e)
 {
 	u64 empty = e->nr_state[ZSE_ZONE_EMPTY], room, taken;
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	if (e->shared) {
 		room = stripe_room(e, &e->gc.stripe) +
 		       empty * e->cfg.zone_blocks;
@@ -132,7 +132,7 @@ u64 flow_room(const struct zse_engine *e)
  */
 bool flow_watermarks(const struct zse_engine *e, u32 *low, u32 *high)
 {
-	u32 nr = zp_load(&e->placement.nr_streams);
+	u32 nr = READ_ONCE(e->placement.nr_streams);
 	u32 lanes = zse_lanes(&e->cfg, nr);
 	u32 min = e->cfg.reserve + zse_gc_lanes(&e->cfg);
 
@@ -155,13 +155,13 @@ void flow_default_watermarks(struct zse_engine *e)
 {
 	u32 low = e->flow.wanted_low, high = e->flow.wanted_high;
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	if (!flow_watermarks(e, &low, &high)) {
 		high = 0;
 		flow_watermarks(e, &low, &high);
 	}
-	zp_store(&e->flow.low, low);
-	zp_store(&e->flow.high, high);
+	WRITE_ONCE(e->flow.low, low);
+	WRITE_ONCE(e->flow.high, high);
 }
 
 /**
@@ -182,18 +182,18 @@ bool zse_set_watermarks(struct zse_engine *e, u32 low, u32 high)
 
 	if (!flow_watermarks(e, &low, &high))
 		return false;
-	zp_lock(&e->lock, flags);
+	spin_lock_irqsave(&e->lock, flags);
 	e->flow.wanted_low = wanted_low;
 	e->flow.wanted_high = wanted_high;
-	zp_store(&e->flow.low, low);
-	zp_store(&e->flow.high, high);
-	zp_unlock(&e->lock, flags);
+	WRITE_ONCE(e->flow.low, low);
+	WRITE_ONCE(e->flow.high, high);
+	spin_unlock_irqrestore(&e->lock, flags);
 	return true;
 }
 
 /* The watermarks in force. */
 void zse_get_watermarks(struct zse_engine *e, u32 *low, u32 *high)
 {
-	*low = zp_load(&e->flow.low);
-	*high = zp_load(&e->flow.high);
+	*low = READ_ONCE(e->flow.low);
+	*high = READ_ONCE(e->flow.high);
 }

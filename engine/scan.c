@@ -13,10 +13,10 @@ bool packed_span(struct zse_engine *e, u32 zone, struct zse_chunk *c,
 		   struct zse_op *op)
 {
 	struct zse_zone *z = &e->zones[zone];
-	u32 written = zp_load(&z->end), from = z->cursor, left;
+	u32 written = READ_ONCE(z->end), from = z->cursor, left;
 
-	zp_assert_held(&e->lock);
-	if (from >= written || !zp_load(&z->live)) {
+	lockdep_assert_held(&e->lock);
+	if (from >= written || !zone_live(z)) {
 		clean_read_out(e, zone);
 		chunk_release(e, c);
 		return false;
@@ -102,9 +102,9 @@ void zse_gc_scan(struct zse_engine *e, struct zse_chunk *c,
 	for (at = 0; at < c->nr_claimed;)
 		at += take(e, c, w, at);
 
-	zp_lock(&e->lock, flags);
+	spin_lock_irqsave(&e->lock, flags);
 	if (failed) {
-		zp_store(&e->recovery.failing, true);
+		WRITE_ONCE(e->recovery.failing, true);
 		e->counters.read_errors++;
 	}
 	e->gc.claimed -= c->nr_claimed;
@@ -114,5 +114,5 @@ void zse_gc_scan(struct zse_engine *e, struct zse_chunk *c,
 	e->counters.gc_read_blocks += c->nr;
 	flow_gc_read(e, c->fill);
 	zone_check_drained(e, zone);
-	zp_unlock(&e->lock, flags);
+	spin_unlock_irqrestore(&e->lock, flags);
 }

@@ -27,8 +27,8 @@ static u32 sharers(const struct zse_engine *e)
 {
 	u32 nr = 0, i;
 
-	for (i = 0; i < zp_load(&e->placement.nr_streams); i++)
-		nr += zp_load(&e->streams[i].nr_keys) > 0;
+	for (i = 0; i < READ_ONCE(e->placement.nr_streams); i++)
+		nr += READ_ONCE(e->streams[i].nr_keys) > 0;
 	return nr ? nr : 1;
 }
 
@@ -37,10 +37,10 @@ bool share_of_chunks(const struct zse_engine *e, u32 stream)
 {
 	u32 most;
 
-	most = zp_load(&e->flow.window) / batch_blocks(&e->cfg) / sharers(e);
+	most = READ_ONCE(e->flow.window) / batch_blocks(&e->cfg) / sharers(e);
 	if (most < MIN_CHUNKS)
 		most = MIN_CHUNKS;
-	return zp_load(&e->streams[stream].sent) < most;
+	return stream_sent(&e->streams[stream]) < most;
 }
 
 /*
@@ -64,7 +64,7 @@ static u32 zones_filled(const struct zse_engine *e, u32 owner)
 {
 	u32 cap = e->cfg.zone_blocks;
 
-	return (u32)zp_div(e->share.of[owner].live + cap - 1, cap);
+	return (u32)div_u64(e->share.of[owner].live + cap - 1, cap);
 }
 
 /*
@@ -100,12 +100,12 @@ bool share_of_zones(struct zse_engine *e, u32 stream)
 	u32 usable = e->cfg.nr_zones - e->nr_state[ZSE_ZONE_RETIRED];
 	u32 kept = e->flow.high + e->gc.stripe.nr, needed, all, owners, part;
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	if (!e->share.on || e->share.suspended)
 		return true;
 	needed = zones_needed(e, stream, &all, &owners);
 	part = usable > all + kept ? (usable - all - kept) / owners : 0;
-	zp_store(&st->over_share, st->nr_zones >= needed + part);
+	WRITE_ONCE(st->over_share, st->nr_zones >= needed + part);
 	return !st->over_share;
 }
 
@@ -117,7 +117,7 @@ bool share_may_pass(const struct zse_engine *e, const struct zse_chunk *c)
 {
 	const struct zse_chunk *other;
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	list_for_each_entry(other, &e->pool.stalled, link)
 		if (!e->share.on || other->stream == c->stream ||
 		    !e->streams[other->stream].over_share)

@@ -48,7 +48,7 @@ static bool share_waits(const struct zse_engine *e)
  */
 bool share_wants_gc(const struct zse_engine *e)
 {
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	return e->share.on && !e->share.suspended && zone_may_open(e, false) &&
 	       share_waits(e);
 }
@@ -59,11 +59,11 @@ bool share_wants_gc(const struct zse_engine *e)
  */
 bool share_may_clean(const struct zse_engine *e, const struct zse_zone *z)
 {
-	u32 owner = zp_load(&z->owner);
+	u32 owner = READ_ONCE(z->owner);
 
-	return !zp_load(&e->share.gc_only) ||
-	       (owner != ZSE_NONE && zp_load(&e->streams[owner].over_share) &&
-		!zp_load(&e->streams[owner].nr_emptying));
+	return !READ_ONCE(e->share.gc_only) ||
+	       (owner != ZSE_NONE && READ_ONCE(e->streams[owner].over_share) &&
+		!READ_ONCE(e->streams[owner].nr_emptying));
 }
 
 /* Do several streams own zones, or will they soon? */
@@ -89,7 +89,7 @@ static bool share_of_gc(const struct zse_engine *e, u32 owner)
 bool share_may_read(const struct zse_engine *e, const struct zse_zone *z,
 		    const struct zse_chunk *c)
 {
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	if (!c)
 		return share_of_gc(e, share_owner(z));
 	return !e->share.on || c->owner == share_owner(z);
@@ -99,7 +99,7 @@ bool share_may_read(const struct zse_engine *e, const struct zse_zone *z,
 void share_gc_taken(struct zse_engine *e, struct zse_chunk *c,
 		    const struct zse_zone *z)
 {
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	c->owner = share_owner(z);
 	e->share.of[c->owner].chunks++;
 }
@@ -121,14 +121,14 @@ void share_update_slow(struct zse_engine *e)
 	bool wait;
 	u32 i;
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	if (!e->share.on)
 		return;
-	zp_store(&e->share.gc_left, several_owners(e) ?
+	WRITE_ONCE(e->share.gc_left, several_owners(e) ?
 		 e->cfg.zone_blocks + stripe_room(e, &e->gc.stripe) : 0);
 	wait = others_wait(e);
 	for (i = 0; i <= ZSE_NOBODY; i++)
-		zp_store(&e->share.of[i].slow, wait && !share_of_gc(e, i));
+		WRITE_ONCE(e->share.of[i].slow, wait && !share_of_gc(e, i));
 }
 
 /*
@@ -140,7 +140,7 @@ u32 share_others_victims(const struct zse_engine *e)
 	const struct zse_chunk *c;
 	u32 first = ZSE_NONE, nr = e->nr_state[ZSE_ZONE_VICTIM];
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	if (!e->share.on || list_empty(&e->pool.stalled))
 		return 0;
 	list_for_each_entry(c, &e->pool.stalled, link) {
@@ -155,18 +155,18 @@ u32 share_others_victims(const struct zse_engine *e)
 /* Does GC pass over @z, a full zone or a victim? Context: any, a hint. */
 bool share_is_slow(const struct zse_engine *e, const struct zse_zone *z)
 {
-	return zp_load(&e->share.of[share_owner(z)].slow);
+	return READ_ONCE(e->share.of[share_owner(z)].slow);
 }
 
 /* The part of GC's @room that survivors of @z may use. Context: any, a hint. */
 u32 share_of_room(const struct zse_engine *e, const struct zse_zone *z,
 		  u32 room)
 {
-	u32 left = zp_load(&e->share.gc_left);
+	u32 left = READ_ONCE(e->share.gc_left);
 
 	if (share_is_slow(e, z))
 		return 0;
-	if (!zp_load(&e->share.of[share_owner(z)].victims))
+	if (!READ_ONCE(e->share.of[share_owner(z)].victims))
 		return room;
 	return room > left ? room - left : 0;
 }
@@ -178,7 +178,7 @@ u32 share_of_room(const struct zse_engine *e, const struct zse_zone *z,
  */
 void share_no_victim(struct zse_engine *e, bool none)
 {
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	if (!e->share.gc_only)
 		return;
 	if (none ||
@@ -191,7 +191,7 @@ void share_no_victim(struct zse_engine *e, bool none)
 /* A last resort: let streams open zones beyond their share. */
 bool share_suspend(struct zse_engine *e)
 {
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	if (!e->share.on || e->share.suspended)
 		return false;
 	e->share.suspended = true;
@@ -203,21 +203,21 @@ void share_clear(struct zse_engine *e)
 {
 	u32 i;
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	for (i = 0; i < e->cfg.nr_zones; i++)
 		share_own(e, &e->zones[i], ZSE_NONE);
 	for (i = 0; i < e->max_streams; i++) {
-		zp_store(&e->streams[i].over_share, 0);
-		zp_store(&e->streams[i].nr_emptying, 0);
+		WRITE_ONCE(e->streams[i].over_share, 0);
+		WRITE_ONCE(e->streams[i].nr_emptying, 0);
 	}
 	for (i = 0; i < e->cfg.nr_gc_chunks; i++)
 		e->chunks[e->cfg.nr_chunks + i].owner = ZSE_NOBODY;
 	for (i = 0; i <= ZSE_NOBODY; i++) {
 		e->share.of[i].chunks = 0;
-		zp_store(&e->share.of[i].slow, 0);
+		WRITE_ONCE(e->share.of[i].slow, 0);
 	}
 	e->share.of[ZSE_NOBODY].chunks = e->pool.gc_used;
 	e->share.suspended = false;
-	zp_store(&e->share.gc_only, 0);
-	zp_store(&e->share.gc_left, 0);
+	WRITE_ONCE(e->share.gc_only, 0);
+	WRITE_ONCE(e->share.gc_left, 0);
 }

@@ -9,9 +9,8 @@
  *
  * Lock order: stream lock, then engine lock. A field is under the engine lock
  * unless its comment says otherwise; "read anywhere" fields are written under
- * the engine lock by zp_store() and read without it by zp_load(). The maps and
- * the zones' counters live and readers are under no lock; map.c has their
- * argument.
+ * the engine lock by WRITE_ONCE() and read without it by READ_ONCE(). Atomics
+ * and the maps are under no lock; map.c has their argument.
  */
 #ifndef ZNSAGE_ENGINE_STATE_H
 #define ZNSAGE_ENGINE_STATE_H
@@ -83,8 +82,8 @@ struct zse_zone {
 	 * the map gets a block and lowered after it lost one, so the count is
 	 * never too low, and 0 is certain.
 	 */
-	u32 live;
-	u32 readers;		/* swap-ins in flight; atomic, no lock */
+	atomic_t live;
+	atomic_t readers;	/* swap-ins in flight; no lock */
 	u32 state;		/* enum zse_zone_state; read anywhere */
 	u32 on_dead_list;	/* atomic, no lock; see zone_note_dead() */
 	u32 next_dead;		/* atomic, no lock */
@@ -96,8 +95,8 @@ struct zse_zone {
 	 * Atomic, lowered without the lock when an append ends. Both are raised
 	 * under it: @unwritten by the reset, @appends with @alloc.
 	 */
-	u32 unwritten;		/* blocks not acknowledged */
-	u32 appends;		/* in flight */
+	atomic_t unwritten;	/* blocks not acknowledged */
+	atomic_t appends;	/* in flight */
 	u32 moving;		/* blocks that GC has read but not settled */
 	u32 cursor;		/* of a victim: next block that GC reads */
 	u32 spans;		/* of a victim, packed: being read by GC */
@@ -133,18 +132,18 @@ struct zse_zone {
 struct zse_stripe {
 	u32 nr;			/* lanes */
 	u32 next;		/* lane of the next chunk */
-	u32 zone[ZSE_MAX_LANES];	/* open zone of each lane, or ZSE_NONE */
+	u32 zone[ZSE_MAX_LANES];	/* open ones, or ZSE_NONE */
 };
 
 /* A source of appends. */
 struct zse_stream {
-	zp_lock_t lock;		/* guards the chunk and its entries */
+	spinlock_t lock;		/* guards the chunk and its entries */
 	unsigned long flags;	/* from zse_stream_begin() to its end */
 	struct zse_chunk *chunk;	/* being filled, or NULL */
 	u64 born;		/* of its first page, or 0; read anywhere */
 	u32 due;		/* it goes when @sent allows; read anywhere */
 
-	u32 sent;		/* chunks that left and did not end; atomic */
+	atomic_t sent;		/* chunks that left and did not end */
 
 	/* Under the engine lock: */
 	struct zse_stripe stripe;
@@ -182,18 +181,18 @@ struct zse_key {
 
 /* Counters of what needs no lock; each CPU tends to have its own shard. */
 struct zse_shard {
-	u64 used;		/* slots filled minus slots freed, mod 2^64 */
-	u64 freed;
-	u64 host_blocks;	/* of swap-out, as the four next */
-	u64 host_pages;
-	u64 padding_blocks;
-	u64 chunks;
-	u64 live;		/* packed: blocks of live pages, mod 2^64 */
-	u64 refused;		/* pages without room; mod 2^64; fills a line */
+	atomic64_t used;	/* slots filled minus slots freed, mod 2^64 */
+	atomic64_t freed;
+	atomic64_t host_blocks;	/* of swap-out, as the four next */
+	atomic64_t host_pages;
+	atomic64_t padding_blocks;
+	atomic64_t chunks;
+	atomic64_t live;	/* packed: blocks of live pages, mod 2^64 */
+	atomic64_t refused;	/* pages without room; mod 2^64; fills a line */
 	struct {
-		u64 read_blocks;	/* from its zones */
-		u64 host_blocks;
-		u64 padding_blocks;
+		atomic64_t read_blocks;	/* from its zones */
+		atomic64_t host_blocks;
+		atomic64_t padding_blocks;
 		u64 pad;
 	} stream[ZSE_MAX_STREAMS];
 };
@@ -204,7 +203,7 @@ struct zse_placement {
 	void *policy_private;
 	u32 nr_streams;
 	u32 nr_survivors;	/* classes of survivors */
-	u64 invalid;		/* answers of the policy; no lock */
+	atomic64_t invalid;	/* answers of the policy; no lock */
 	u32 nr_keys;
 	struct zse_key keys[ZSE_KEYS];
 };
@@ -236,8 +235,8 @@ struct zse_pool {
 /* How much may be written, and when GC works: room.c, pace.c, window.c. */
 struct zse_flow {
 	/* Without a lock: */
-	u32 in_flight;		/* swap-out's blocks of all sent; atomic */
-	u32 delivered;		/* blocks written, modulo 2^32; atomic */
+	atomic_t in_flight;	/* swap-out's blocks of all sent */
+	atomic_t delivered;	/* blocks written, modulo 2^32 */
 	u32 rate;		/* the best of this cycle, window.c; a hint */
 	u32 shortest;		/* ns: the quickest append; a hint */
 
@@ -246,8 +245,8 @@ struct zse_flow {
 	u32 round;		/* of this cycle */
 	u32 round_end;		/* when it ends, in delivered */
 	u64 open_room;		/* blocks of zones that streams have open */
-	u32 low;		/* empty zones: GC starts below; read anywhere */
-	u32 high;		/* where GC stops; read anywhere */
+	u32 low;		/* GC starts below it; read anywhere */
+	u32 high;		/* GC stops at it; read anywhere */
 	u32 wanted_low;		/* as set; 0: what fits the streams */
 	u32 wanted_high;
 	u32 pace;		/* see zse_set_pace(); read anywhere */
@@ -352,9 +351,9 @@ struct zse_engine {
 
 	/* No lock: map.c. One of the two forward maps. */
 	u32 *fwd;
-	u64 *fwd64;
+	atomic64_t *fwd64;
 	u8 *past;		/* of the page in each slot, or NULL: past.c */
-	u64 words[ZSE_WORDS];	/* that pages repeat; 0: none: filled.c */
+	atomic64_t words[ZSE_WORDS];	/* that pages repeat: filled.c */
 	u32 dead;		/* list of full zones with no live block */
 	struct zse_shard shards[ZSE_SHARDS];
 
@@ -364,12 +363,12 @@ struct zse_engine {
 	struct zse_placement placement;
 	struct zse_told told;
 
-	zp_lock_t lock;
+	spinlock_t lock;
 	struct zse_stats counters;	/* except those in the shards */
 	u32 nr_state[ZSE_NR_ZONE_STATES];	/* zones; read anywhere */
 	u64 usable_blocks;	/* of zones that are not retired */
 	u32 dying;		/* dead zones taken from the list, to drain */
-	u32 appends;		/* in flight; atomic; lowered without lock */
+	atomic_t appends;	/* in flight; lowered without the lock */
 	struct list_head empty;	/* zones in these states, oldest first */
 	struct list_head drained;
 	struct list_head to_finish;
@@ -452,34 +451,52 @@ static inline u32 entries_len(const struct zse_engine *e,
 	return entry[nr - 1].at + entry[nr - 1].len - entry->at;
 }
 
+/* Blocks of @z that the forward map points to. Context: any. */
+static inline u32 zone_live(const struct zse_zone *z)
+{
+	return atomic_read(&z->live);
+}
+
+/* Chunks of @st that left it and did not end. Context: any. */
+static inline u32 stream_sent(const struct zse_stream *st)
+{
+	return atomic_read(&st->sent);
+}
+
+/* Blocks that swap-out has in flight. Context: any. */
+static inline u32 flow_in_flight(const struct zse_engine *e)
+{
+	return atomic_read(&e->flow.in_flight);
+}
+
 /* Do the slots of @z point to pages that are lost? Context: any. See lost.c. */
 static inline bool zone_is_gone(const struct zse_zone *z)
 {
-	return zp_load8(&z->health) == ZSE_GONE;
+	return READ_ONCE(z->health) == ZSE_GONE;
 }
 
 /* The counters of this CPU. */
 static inline struct zse_shard *shard_of(struct zse_engine *e)
 {
-	return &e->shards[zp_shard() % ZSE_SHARDS];
+	return &e->shards[raw_smp_processor_id() % ZSE_SHARDS];
 }
 
-/* The policy in force. Under zp_read_lock(), if it is called. */
+/* The policy in force. Under rcu_read_lock(), if it is called. */
 static inline const struct znsage_policy *policy_of(const struct zse_engine *e)
 {
-	return zp_load_ptr(&e->placement.policy);
+	return smp_load_acquire(&e->placement.policy);
 }
 
 /* The policy's answer is invalid. */
 static inline void policy_refused(struct zse_engine *e)
 {
-	zp_count(&e->placement.invalid, 1);
+	atomic64_inc(&e->placement.invalid);
 }
 
 /* Pages that the device holds if none shrinks: the clock counts pages. */
 static inline u64 usable_pages(const struct zse_engine *e)
 {
-	return zp_div(e->usable_blocks, page_blocks(&e->cfg));
+	return div_u64(e->usable_blocks, page_blocks(&e->cfg));
 }
 
 #endif /* ZNSAGE_ENGINE_STATE_H */

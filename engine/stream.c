@@ -44,7 +44,7 @@ u32 pool_used(const struct zse_engine *e)
 	u32 used = e->cfg.nr_chunks, i;
 
 	for (i = 0; i < pool_words(&e->cfg); i++) {
-		u32 bits = zp_load(&e->pool.free[i]);
+		u32 bits = READ_ONCE(e->pool.free[i]);
 
 		for (; bits; bits &= bits - 1)
 			used--;
@@ -59,9 +59,9 @@ static struct zse_chunk *pool_take(struct zse_engine *e)
 	for (i = 0; i < pool_words(&e->cfg); i++) {
 		u32 *word = &e->pool.free[i];
 
-		while ((bits = zp_load(word)))
-			if (zp_cas(word, bits, bits & (bits - 1)))
-				return &e->chunks[32 * i + zp_ffs(bits)];
+		while ((bits = READ_ONCE(*word)))
+			if (cmpxchg(word, bits, bits & (bits - 1)) == bits)
+				return &e->chunks[32 * i + __ffs(bits)];
 	}
 	return NULL;
 }
@@ -71,8 +71,8 @@ static void pool_put(struct zse_engine *e, const struct zse_chunk *c)
 	u32 *word = &e->pool.free[c->id / 32], bits;
 
 	do {
-		bits = zp_load(word);
-	} while (!zp_cas(word, bits, bits | 1u << c->id % 32));
+		bits = READ_ONCE(*word);
+	} while (cmpxchg(word, bits, bits | 1u << c->id % 32) != bits);
 }
 
 static bool pool_is_empty(const struct zse_engine *e)
@@ -80,7 +80,7 @@ static bool pool_is_empty(const struct zse_engine *e)
 	u32 i;
 
 	for (i = 0; i < pool_words(&e->cfg); i++)
-		if (zp_load(&e->pool.free[i]))
+		if (READ_ONCE(e->pool.free[i]))
 			return false;
 	return true;
 }
@@ -100,7 +100,7 @@ static void chunk_reset(struct zse_chunk *c)
 /* Give @c, a chunk of GC, back to the pool. With the engine lock. */
 void chunk_release(struct zse_engine *e, struct zse_chunk *c)
 {
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	chunk_reset(c);
 	e->pool.gc_used--;
 	share_gc_ended(e, c);
@@ -115,7 +115,7 @@ void chunk_release(struct zse_engine *e, struct zse_chunk *c)
  */
 static bool may_have_chunk(const struct zse_engine *e, u32 stream)
 {
-	if (zp_load(&e->share.on))
+	if (READ_ONCE(e->share.on))
 		return share_of_chunks(e, stream);
 	return flow_window_open(e);
 }
@@ -128,10 +128,10 @@ static bool may_have_chunk(const struct zse_engine *e, u32 stream)
 static u32 entries_for(struct zse_engine *e, u32 stream, u32 most)
 {
 	const struct zse_stripe *s = stripe_of(e, stream);
-	u32 zone = zp_load(&s->zone[zp_load(&s->next)]), room = 0;
+	u32 zone = READ_ONCE(s->zone[READ_ONCE(s->next)]), room = 0;
 
 	if (zone != ZSE_NONE && !e->cfg.pack)
-		room = e->cfg.zone_blocks - zp_load(&e->zones[zone].alloc);
+		room = e->cfg.zone_blocks - READ_ONCE(e->zones[zone].alloc);
 	return room && room < most ? room : most;
 }
 
@@ -145,8 +145,8 @@ static struct zse_chunk *chunk_begin(struct zse_engine *e, u32 stream)
 	if (!c)
 		return NULL;
 	c->stream = stream;
-	c->key = zp_load64(&st->key);
-	c->mixed = zp_load(&st->mixed);
+	c->key = READ_ONCE(st->key);
+	c->mixed = READ_ONCE(st->mixed);
 	c->moves = 0;
 	c->lane = ZSE_NONE;
 	c->max = entries_for(e, stream, batch_pages(&e->cfg));
@@ -164,12 +164,12 @@ static struct zse_chunk *chunk_begin(struct zse_engine *e, u32 stream)
  * caller tries again after a zse_chunk_put().
  */
 struct zse_chunk *zse_stream_begin(struct zse_engine *e, u32 stream)
-	zp_acquires(&e->streams[stream].lock)
+	__acquires(&e->streams[stream].lock)
 {
 	struct zse_stream *st = &e->streams[stream];
 	unsigned long flags;
 
-	zp_lock(&st->lock, flags);
+	spin_lock_irqsave(&st->lock, flags);
 	st->flags = flags;
 	if (!st->chunk)
 		st->chunk = chunk_begin(e, stream);
@@ -206,11 +206,11 @@ static struct zse_chunk *chunk_leave(struct zse_engine *e,
 	struct zse_chunk *c = st->chunk;
 
 	st->chunk = NULL;
-	zp_store64(&st->born, 0);
-	zp_store(&st->due, false);
-	zp_add(&st->sent, 1);
+	WRITE_ONCE(st->born, 0);
+	WRITE_ONCE(st->due, false);
+	atomic_inc_return(&st->sent);
 	c->nr_charged = c->nr * page_blocks(&e->cfg);
-	zp_add(&e->flow.in_flight, c->nr_charged);
+	atomic_add_return(c->nr_charged, &e->flow.in_flight);
 	return c;
 }
 
@@ -223,7 +223,7 @@ static u32 depth(const struct zse_engine *e, const struct zse_stream *st)
 {
 	const struct zse_stripe *s = e->shared ? &e->gc.stripe : &st->stripe;
 
-	return e->cfg.serial ? zp_load(&s->nr) + 1 : ZSE_DEPTH;
+	return e->cfg.serial ? READ_ONCE(s->nr) + 1 : ZSE_DEPTH;
 }
 
 /*
@@ -239,17 +239,17 @@ static bool chunk_grow(struct zse_engine *e, struct zse_stream *st)
 
 	if (most > e->cfg.chunk_pages)
 		most = e->cfg.chunk_pages;
-	if (most == c->max || c->max % batch || zp_load(&e->share.on) ||
-	    zp_load(&e->flow.in_flight) + c->nr * page_blocks(&e->cfg) >=
-	    zp_load(&e->flow.window))
+	if (most == c->max || c->max % batch || READ_ONCE(e->share.on) ||
+	    flow_in_flight(e) + c->nr * page_blocks(&e->cfg) >=
+	    READ_ONCE(e->flow.window))
 		return false;
 	most = entries_for(e, st - e->streams, most);
 	if (most <= c->max)
 		return false;
-	zp_store(&st->due, true);
+	WRITE_ONCE(st->due, true);
 	/* Pairs with zse_chunk_put(). */
-	zp_mb();
-	if (zp_load(&st->sent) < depth(e, st))
+	smp_mb();
+	if (stream_sent(st) < depth(e, st))
 		return false;
 	c->max = most;
 	return true;
@@ -266,7 +266,7 @@ static bool chunk_grow(struct zse_engine *e, struct zse_stream *st)
  * Return: the chunk if it is full; the caller owns and appends it.
  */
 struct zse_chunk *zse_stream_end(struct zse_engine *e, u32 stream)
-	zp_releases(&e->streams[stream].lock)
+	__releases(&e->streams[stream].lock)
 {
 	struct zse_stream *st = &e->streams[stream];
 	struct zse_chunk *c = st->chunk, *full = NULL;
@@ -275,8 +275,8 @@ struct zse_chunk *zse_stream_end(struct zse_engine *e, u32 stream)
 	if (c && c->nr == c->max && !chunk_grow(e, st))
 		full = chunk_leave(e, st);
 	else if (c && c->nr)
-		zp_store64(&st->born, c->born);
-	zp_unlock(&st->lock, flags);
+		WRITE_ONCE(st->born, c->born);
+	spin_unlock_irqrestore(&st->lock, flags);
 	return full;
 }
 
@@ -307,20 +307,20 @@ struct zse_chunk *zse_stream_flush(struct zse_engine *e, u32 stream)
 	struct zse_chunk *c = NULL;
 	unsigned long flags;
 
-	if (!zp_load64(&st->born))
+	if (!READ_ONCE(st->born))
 		return NULL;
-	zp_lock(&st->lock, flags);
+	spin_lock_irqsave(&st->lock, flags);
 	if (st->chunk && st->chunk->nr) {
 		/* If it was due, what came since may need padding. */
 		bool due = !needs_padding(e, st->chunk);
 
-		zp_store(&st->due, due);
+		WRITE_ONCE(st->due, due);
 		/* Pairs with zse_chunk_put(). */
-		zp_mb();
-		if (due && zp_load(&st->sent) < depth(e, st))
+		smp_mb();
+		if (due && stream_sent(st) < depth(e, st))
 			c = chunk_leave(e, st);
 	}
-	zp_unlock(&st->lock, flags);
+	spin_unlock_irqrestore(&st->lock, flags);
 	return c;
 }
 
@@ -335,7 +335,7 @@ bool zse_stream_due(const struct zse_engine *e, u32 stream)
 {
 	const struct zse_stream *st = &e->streams[stream];
 
-	return zp_load(&st->due) && zp_load(&st->sent) < depth(e, st);
+	return READ_ONCE(st->due) && stream_sent(st) < depth(e, st);
 }
 
 /**
@@ -353,12 +353,12 @@ struct zse_chunk *zse_stream_take(struct zse_engine *e, u32 stream,
 	struct zse_chunk *c = NULL;
 	unsigned long flags;
 
-	if (!zp_load64(&st->born))
+	if (!READ_ONCE(st->born))
 		return NULL;
-	zp_lock(&st->lock, flags);
+	spin_lock_irqsave(&st->lock, flags);
 	if (st->chunk && st->chunk->nr && st->chunk->born < born_before)
 		c = chunk_leave(e, st);
-	zp_unlock(&st->lock, flags);
+	spin_unlock_irqrestore(&st->lock, flags);
 	return c;
 }
 
@@ -367,7 +367,7 @@ struct zse_chunk *zse_stream_take(struct zse_engine *e, u32 stream,
  */
 u64 zse_stream_born(const struct zse_engine *e, u32 stream)
 {
-	return zp_load64(&e->streams[stream].born);
+	return READ_ONCE(e->streams[stream].born);
 }
 
 /* Would zse_stream_begin() find a chunk if @stream has none? A hint. */
@@ -388,20 +388,21 @@ bool zse_has_chunk(struct zse_engine *e, u32 stream)
 bool zse_chunk_put(struct zse_engine *e, struct zse_chunk *c)
 {
 	struct zse_stream *st = &e->streams[c->stream];
-	u32 blocks = c->nr_charged, left;
+	u32 blocks = c->nr_charged, left, sent;
 	unsigned long flags;
 	bool due;
 
 	if (c->gc) {
-		zp_lock(&e->lock, flags);
+		spin_lock_irqsave(&e->lock, flags);
 		chunk_release(e, c);
-		zp_unlock(&e->lock, flags);
+		spin_unlock_irqrestore(&e->lock, flags);
 		return true;
 	}
 	chunk_reset(c);
 	pool_put(e, c);
-	left = zp_sub_return(&e->flow.in_flight, blocks);
-	due = zp_sub_return(&st->sent, 1) < depth(e, st) && zp_load(&st->due);
+	left = atomic_sub_return(blocks, &e->flow.in_flight);
+	sent = atomic_dec_return(&st->sent);
+	due = sent < depth(e, st) && READ_ONCE(st->due);
 	/* Without swap-out, nothing holds GC back: flow_gc_waits(). */
-	return due || (!left && zp_load(&e->gc.nr_victims));
+	return due || (!left && READ_ONCE(e->gc.nr_victims));
 }

@@ -21,7 +21,7 @@ struct zse_stripe *stripe_of(struct zse_engine *e, u32 stream)
 {
 	if (e->shared)
 		return &e->gc.stripe;
-	if (stream >= zp_load(&e->placement.nr_streams))
+	if (stream >= READ_ONCE(e->placement.nr_streams))
 		stream = 0;
 	return &e->streams[stream].stripe;
 }
@@ -34,18 +34,18 @@ void stripe_set_lanes(struct zse_engine *e, struct zse_stripe *s, u32 nr)
 {
 	u32 i;
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	for (i = nr; i < s->nr; i++) {
 		u32 zone = s->zone[i];
 
 		if (zone == ZSE_NONE)
 			continue;
 		e->flow.open_room -= zone_room(e, zone);
-		zp_store(&s->zone[i], ZSE_NONE);
+		WRITE_ONCE(s->zone[i], ZSE_NONE);
 		zone_close(e, zone);
 	}
-	zp_store(&s->nr, nr);
-	zp_store(&s->next, 0);
+	WRITE_ONCE(s->nr, nr);
+	WRITE_ONCE(s->next, 0);
 }
 
 void stripe_init(struct zse_stripe *s, u32 nr)
@@ -62,7 +62,7 @@ u32 stripe_turn(struct zse_stripe *s)
 {
 	u32 lane = s->next;
 
-	zp_store(&s->next, lane + 1 < s->nr ? lane + 1 : 0);
+	WRITE_ONCE(s->next, lane + 1 < s->nr ? lane + 1 : 0);
 	return lane;
 }
 
@@ -126,7 +126,7 @@ bool stripe_forget(struct zse_stripe *s, u32 zone)
 	for (i = 0; i < s->nr; i++) {
 		if (s->zone[i] != zone)
 			continue;
-		zp_store(&s->zone[i], ZSE_NONE);
+		WRITE_ONCE(s->zone[i], ZSE_NONE);
 		had = true;
 	}
 	return had;

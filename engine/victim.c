@@ -19,7 +19,7 @@ const char *const zse_victim_names[ZSE_NR_VICTIMS] = {
 /* Blocks swapped out since @z became full. */
 static u64 since_filled(const struct zse_engine *e, const struct zse_zone *z)
 {
-	u64 now = zp_load64(&e->clock), filled = zp_load64(&z->filled);
+	u64 now = READ_ONCE(e->clock), filled = READ_ONCE(z->filled);
 
 	return now > filled ? now - filled : 0;
 }
@@ -47,13 +47,13 @@ static u64 score(const struct zse_engine *e, const struct zse_zone *z, u32 live)
 	u32 cap = e->cfg.zone_blocks;
 	u64 dead = cap - live, time = since_filled(e, z) + 1;
 
-	if (zp_load(&e->flow.urgent))
+	if (READ_ONCE(e->flow.urgent))
 		return dead;
-	switch (zp_load(&e->victim_rule)) {
+	switch (READ_ONCE(e->victim_rule)) {
 	case ZSE_VICTIM_COST_BENEFIT:
-		return zp_div(dead * time, cap + live);
+		return div_u64(dead * time, cap + live);
 	case ZSE_VICTIM_AGE:
-		return zp_div(dead * time, live + 1);
+		return div_u64(dead * time, live + 1);
 	default:
 		return dead;
 	}
@@ -62,7 +62,7 @@ static u64 score(const struct zse_engine *e, const struct zse_zone *z, u32 live)
 /* Blocks that GC writes to move @z. */
 u32 victim_blocks(const struct zse_engine *e, const struct zse_zone *z)
 {
-	u32 live = zp_load(&z->live);
+	u32 live = zone_live(z);
 
 	return live ? round_up_unit(e, live) + packed_waste(&e->cfg) : 0;
 }
@@ -72,7 +72,7 @@ bool victim_will_do(const struct zse_engine *e, u32 zone, u32 room)
 {
 	const struct zse_zone *z = &e->zones[zone];
 
-	return zone < e->cfg.nr_zones && zp_load(&z->state) == ZSE_ZONE_FULL &&
+	return zone < e->cfg.nr_zones && READ_ONCE(z->state) == ZSE_ZONE_FULL &&
 	       !zone_is_deferred(e, z) && share_may_clean(e, z) &&
 	       victim_blocks(e, z) < e->cfg.zone_blocks &&
 	       victim_blocks(e, z) <= share_of_room(e, z, room);
@@ -83,7 +83,7 @@ static u32 has_list(const struct zse_engine *e, u32 zone)
 {
 	if (census_has(e, zone))
 		return 2;
-	return zp_load(&e->zones[zone].list) != ZSE_NONE;
+	return READ_ONCE(e->zones[zone].list) != ZSE_NONE;
 }
 
 /**
@@ -102,7 +102,7 @@ static u32 has_list(const struct zse_engine *e, u32 zone)
  */
 u32 victim_by_rule(const struct zse_engine *e, u32 room, bool any)
 {
-	bool rescue = zp_load(&e->nr_state[ZSE_ZONE_EMPTY]) > e->cfg.reserve;
+	bool rescue = READ_ONCE(e->nr_state[ZSE_ZONE_EMPTY]) > e->cfg.reserve;
 	u32 best = ZSE_NONE, best_list = 0, i;
 	u64 best_score = 0;
 
@@ -112,7 +112,7 @@ u32 victim_by_rule(const struct zse_engine *e, u32 room, bool any)
 		u32 live, list;
 		u64 s;
 
-		if (zp_load(&z->state) != ZSE_ZONE_FULL ||
+		if (READ_ONCE(z->state) != ZSE_ZONE_FULL ||
 		    zone_is_deferred(e, z))
 			continue;
 		live = victim_blocks(e, z);
@@ -166,11 +166,11 @@ static u32 policy_victim(struct zse_engine *e, u32 room)
 	const struct znsage_policy *policy;
 	u32 zone = ZSE_NONE;
 
-	zp_read_lock();
+	rcu_read_lock();
 	policy = policy_of(e);
 	if (policy->victim)
 		zone = policy->victim(e, room / page_blocks(&e->cfg));
-	zp_read_unlock();
+	rcu_read_unlock();
 	if (zone == ZSE_NONE || victim_will_do(e, zone, room))
 		return zone;
 	policy_refused(e);
@@ -180,8 +180,8 @@ static u32 policy_victim(struct zse_engine *e, u32 room)
 /* The next victim: the policy's choice, or the rule's. */
 u32 victim_choose(struct zse_engine *e, u32 room, bool any)
 {
-	bool free = any && !zp_load(&e->recovery.nr_failed) &&
-		    !zp_load(&e->flow.urgent);
+	bool free = any && !READ_ONCE(e->recovery.nr_failed) &&
+		    !READ_ONCE(e->flow.urgent);
 	u32 zone = free ? policy_victim(e, room) : ZSE_NONE;
 
 	return zone != ZSE_NONE ? zone : victim_by_rule(e, room, any);
@@ -214,26 +214,26 @@ u32 life_class(u64 life, u64 most, u32 spread, u32 nr)
 u32 survivors_by_age(struct zse_engine *e, const struct znsage_zone *z)
 {
 	return life_class(z->age, usable_pages(e) / YOUNG_SHARE, AGE_SPREAD,
-			zp_load(&e->placement.nr_survivors));
+			READ_ONCE(e->placement.nr_survivors));
 }
 
 /* Choose the class of the survivors of @zone, a victim. */
 u32 policy_survivor(struct zse_engine *e, u32 zone)
 {
 	const struct znsage_policy *policy;
-	u32 nr = zp_load(&e->placement.nr_survivors), class = ZNSAGE_NONE;
+	u32 nr = READ_ONCE(e->placement.nr_survivors), class = ZNSAGE_NONE;
 	struct znsage_zone z;
 
 	zone_look(e, zone, &z);
-	zp_read_lock();
+	rcu_read_lock();
 	policy = policy_of(e);
 	if (policy->survivor) {
 		class = policy->survivor(e, &z);
 		/* The answer was valid if the number has just changed. */
-		if (class >= nr && nr == zp_load(&e->placement.nr_survivors))
+		if (class >= nr && nr == READ_ONCE(e->placement.nr_survivors))
 			policy_refused(e);
 	}
-	zp_read_unlock();
+	rcu_read_unlock();
 	return class < nr ? class : survivors_by_age(e, &z);
 }
 
@@ -244,11 +244,11 @@ u32 policy_survivor(struct zse_engine *e, u32 zone)
  */
 void zse_set_victim(struct zse_engine *e, enum zse_victim victim)
 {
-	zp_store(&e->victim_rule, victim);
+	WRITE_ONCE(e->victim_rule, victim);
 }
 
 /* The rule in force. */
 enum zse_victim zse_get_victim(const struct zse_engine *e)
 {
-	return zp_load(&e->victim_rule);
+	return READ_ONCE(e->victim_rule);
 }

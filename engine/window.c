@@ -49,7 +49,7 @@ void flow_init(struct zse_engine *e)
 /* May swap-out have one more chunk? Context: any, a hint. */
 bool flow_window_open(const struct zse_engine *e)
 {
-	return zp_load(&e->flow.in_flight) < zp_load(&e->flow.window);
+	return flow_in_flight(e) < READ_ONCE(e->flow.window);
 }
 
 /**
@@ -68,16 +68,16 @@ void flow_append_ended(struct zse_engine *e, const struct zse_chunk *c,
 	struct zse_flow *f = &e->flow;
 	u32 took, rate;
 
-	zp_add(&f->delivered, blocks);
+	atomic_add_return(blocks, &f->delivered);
 	if (now <= c->sent || now - c->sent > MAX_NS)
 		return;
 	took = now - c->sent;
-	blocks = zp_load(&f->delivered) - c->delivered;
-	rate = zp_div((u64)blocks << RATE_SHIFT, took);
-	if (rate > zp_load(&f->rate))
-		zp_store(&f->rate, rate);
-	if (took < zp_load(&f->shortest))
-		zp_store(&f->shortest, took);
+	blocks = atomic_read(&f->delivered) - c->delivered;
+	rate = div_u64((u64)blocks << RATE_SHIFT, took);
+	if (rate > READ_ONCE(f->rate))
+		WRITE_ONCE(f->rate, rate);
+	if (took < READ_ONCE(f->shortest))
+		WRITE_ONCE(f->shortest, took);
 }
 
 /*
@@ -100,7 +100,7 @@ static u32 window_for(const struct zse_engine *e, u32 rate, u32 shortest)
 static void round_begin(struct zse_engine *e)
 {
 	struct zse_flow *f = &e->flow;
-	u32 rate = zp_load(&f->rate), shortest = zp_load(&f->shortest);
+	u32 rate = READ_ONCE(f->rate), shortest = READ_ONCE(f->shortest);
 	u32 window = f->window;
 
 	f->round = (f->round + 1) % CYCLE;
@@ -108,18 +108,18 @@ static void round_begin(struct zse_engine *e)
 		rate = f->last_rate;
 	if (f->round) {
 		window = window_for(e, rate, shortest);
-		f->round_end = zp_load(&f->delivered) + window;
+		f->round_end = atomic_read(&f->delivered) + window;
 	} else {
 		/*
 		 * What is in flight has to end before anything can be measured.
 		 */
-		f->round_end = zp_load(&f->delivered) + window + window_min(e);
+		f->round_end = atomic_read(&f->delivered) + window + window_min(e);
 		window = window_min(e);
-		f->last_rate = zp_load(&f->rate);
-		zp_store(&f->rate, 0);
-		zp_store(&f->shortest, ZSE_NONE);
+		f->last_rate = READ_ONCE(f->rate);
+		WRITE_ONCE(f->rate, 0);
+		WRITE_ONCE(f->shortest, ZSE_NONE);
 	}
-	zp_store(&f->window, window);
+	WRITE_ONCE(f->window, window);
 }
 
 /* @c goes to the device. */
@@ -127,10 +127,10 @@ void flow_append_sent(struct zse_engine *e, struct zse_chunk *c, u64 now)
 {
 	struct zse_flow *f = &e->flow;
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	c->sent = now;
-	c->delivered = zp_load(&f->delivered);
+	c->delivered = atomic_read(&f->delivered);
 	if ((s32)(c->delivered - f->round_end) >= 0 &&
-	    zp_load(&f->shortest) != ZSE_NONE)
+	    READ_ONCE(f->shortest) != ZSE_NONE)
 		round_begin(e);
 }

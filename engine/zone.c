@@ -57,10 +57,10 @@ static void zone_count_retired(struct zse_engine *e, const struct zse_zone *z,
 
 	if (retires) {
 		e->usable_blocks -= e->cfg.zone_blocks;
-		zp_store(&r->nr_failed, r->nr_failed - zone_is_failed(z));
+		WRITE_ONCE(r->nr_failed, r->nr_failed - zone_is_failed(z));
 	} else {
 		e->usable_blocks += e->cfg.zone_blocks;
-		zp_store(&r->nr_failed, r->nr_failed + zone_is_failed(z));
+		WRITE_ONCE(r->nr_failed, r->nr_failed + zone_is_failed(z));
 	}
 }
 
@@ -70,20 +70,20 @@ static void zone_enter(struct zse_engine *e, struct zse_zone *z,
 {
 	switch (to) {
 	case ZSE_ZONE_EMPTY:
-		zp_store(&z->alloc, 0);
-		zp_store(&z->unwritten, e->cfg.zone_blocks);
-		zp_store(&z->end, 0);
-		zp_store(&z->stream, ZSE_NONE);
-		zp_store(&z->reads, 0);
+		WRITE_ONCE(z->alloc, 0);
+		atomic_set(&z->unwritten, e->cfg.zone_blocks);
+		WRITE_ONCE(z->end, 0);
+		WRITE_ONCE(z->stream, ZSE_NONE);
+		WRITE_ONCE(z->reads, 0);
 		list_add_tail(&z->link, &e->empty);
 		break;
 	case ZSE_ZONE_FULL:
-		zp_store64(&z->filled, e->clock);
+		WRITE_ONCE(z->filled, e->clock);
 		/*
 		 * Pairs with page_died(): one of the two sees 0 live blocks.
 		 */
-		zp_mb();
-		if (!zp_load(&z->live))
+		smp_mb();
+		if (!zone_live(z))
 			zone_note_dead(e, z);
 		break;
 	case ZSE_ZONE_FINISH:
@@ -110,17 +110,17 @@ void zone_set_state(struct zse_engine *e, u32 zone, enum zse_zone_state to)
 {
 	struct zse_zone *z = &e->zones[zone];
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	if (e->cfg.zone_event)
 		e->cfg.zone_event(e->cfg.host, zone, zone_state_names[z->state],
 				  zone_state_names[to]);
 	share_zone_state(e, z, to);
 	if (z->state == ZSE_ZONE_RETIRED || to == ZSE_ZONE_RETIRED)
 		zone_count_retired(e, z, to == ZSE_ZONE_RETIRED);
-	zp_store(&e->nr_state[z->state], e->nr_state[z->state] - 1);
-	zp_store(&e->nr_state[to], e->nr_state[to] + 1);
+	WRITE_ONCE(e->nr_state[z->state], e->nr_state[z->state] - 1);
+	WRITE_ONCE(e->nr_state[to], e->nr_state[to] + 1);
 	list_del_init(&z->link);
-	zp_store(&z->state, to);
+	WRITE_ONCE(z->state, to);
 	zone_enter(e, z, to);
 }
 
@@ -136,7 +136,7 @@ void zones_init(struct zse_engine *e)
 		z->stream = ZSE_NONE;
 		z->owner = ZSE_NONE;
 		z->list = ZSE_NONE;
-		z->unwritten = e->cfg.zone_blocks;
+		atomic_set(&z->unwritten, e->cfg.zone_blocks);
 		list_add_tail(&z->link, &e->empty);
 	}
 }
@@ -144,13 +144,13 @@ void zones_init(struct zse_engine *e)
 /* Blocks that appends have written in @z. */
 u32 zone_written(const struct zse_engine *e, const struct zse_zone *z)
 {
-	return e->cfg.zone_blocks - zp_load(&z->unwritten);
+	return e->cfg.zone_blocks - atomic_read(&z->unwritten);
 }
 
 /* Average age of the blocks in @z, in blocks swapped out. */
 u64 zone_age(const struct zse_engine *e, const struct zse_zone *z)
 {
-	u64 now = zp_load64(&e->clock), born = zp_load64(&z->born);
+	u64 now = READ_ONCE(e->clock), born = READ_ONCE(z->born);
 
 	return now > born ? now - born : 0;
 }
@@ -162,13 +162,13 @@ void zone_look(const struct zse_engine *e, u32 zone, struct znsage_zone *look)
 
 	*look = (struct znsage_zone){
 		.capacity = e->cfg.zone_blocks / page_blocks(&e->cfg),
-		.live = zp_load(&z->live) / page_blocks(&e->cfg),
-		.stream = zp_load(&z->stream),
-		.moves = zp_load(&z->moves),
-		.reads = zp_load(&z->reads),
+		.live = zone_live(z) / page_blocks(&e->cfg),
+		.stream = READ_ONCE(z->stream),
+		.moves = READ_ONCE(z->moves),
+		.reads = READ_ONCE(z->reads),
 		.age = zone_age(e, z),
-		.key = zp_load64(&z->key),
-		.mixed = zp_load8(&z->mixed),
+		.key = READ_ONCE(z->key),
+		.mixed = READ_ONCE(z->mixed),
 		.failed = zone_is_failed(z),
 	};
 }
@@ -190,17 +190,17 @@ void zone_close(struct zse_engine *e, u32 zone)
 {
 	struct zse_zone *z = &e->zones[zone];
 
-	zp_assert_held(&e->lock);
+	lockdep_assert_held(&e->lock);
 	if (z->state == ZSE_ZONE_OPEN)
 		zone_set_state(e, zone, ZSE_ZONE_CLOSING);
 	/*
 	 * Pairs with zone_append_worked(): one of the two sees the last one
 	 * end.
 	 */
-	zp_mb();
-	if (z->state != ZSE_ZONE_CLOSING || zp_load(&z->appends))
+	smp_mb();
+	if (z->state != ZSE_ZONE_CLOSING || atomic_read(&z->appends))
 		return;
-	zone_set_state(e, zone, e->cfg.finish || zp_load(&z->unwritten) ?
+	zone_set_state(e, zone, e->cfg.finish || atomic_read(&z->unwritten) ?
 				ZSE_ZONE_FINISH : ZSE_ZONE_FULL);
 }
 
@@ -213,7 +213,7 @@ bool zone_has_data(const struct zse_zone *z)
 /* Does an append in flight keep @zone from taking another? */
 bool zone_is_busy(const struct zse_engine *e, u32 zone)
 {
-	return e->cfg.serial && zp_load(&e->zones[zone].appends);
+	return e->cfg.serial && atomic_read(&e->zones[zone].appends);
 }
 
 /*
@@ -229,16 +229,16 @@ void zones_take_dead(struct zse_engine *e)
 {
 	u32 nr;
 
-	zp_assert_held(&e->lock);
-	if (e->dying == ZSE_NONE && zp_load(&e->dead) != ZSE_NONE)
-		e->dying = zp_xchg(&e->dead, ZSE_NONE);
+	lockdep_assert_held(&e->lock);
+	if (e->dying == ZSE_NONE && READ_ONCE(e->dead) != ZSE_NONE)
+		e->dying = xchg(&e->dead, ZSE_NONE);
 	for (nr = 0; e->dying != ZSE_NONE && nr < ZSE_TAKE_DEAD; nr++) {
 		u32 zone = e->dying;
 		struct zse_zone *z = &e->zones[zone];
 
-		e->dying = zp_load(&z->next_dead);
-		zp_xchg(&z->on_dead_list, 0);
-		if (z->state != ZSE_ZONE_FULL || zp_load(&z->live))
+		e->dying = READ_ONCE(z->next_dead);
+		xchg(&z->on_dead_list, 0);
+		if (z->state != ZSE_ZONE_FULL || zone_live(z))
 			continue;
 		e->counters.zones_dead++;
 		zone_set_state(e, zone, ZSE_ZONE_DRAINED);
@@ -257,6 +257,6 @@ bool zse_read_end(struct zse_engine *e, u32 block)
 {
 	struct zse_zone *z = &e->zones[zse_block_zone(e, block)];
 
-	return !zp_sub_return(&z->readers, 1) &&
-	       zp_load(&z->state) == ZSE_ZONE_DRAINED;
+	return !atomic_dec_return(&z->readers) &&
+	       READ_ONCE(z->state) == ZSE_ZONE_DRAINED;
 }

@@ -272,7 +272,7 @@ static void run_check(struct znsage_device *zd)
 				 0, 0, words);
 	reclaim_may_wait(&zd->check.frozen);
 	flags = znsage_freeze(zd->disk);
-	zp_warn(!(current->flags & PF_MEMALLOC_NOIO));
+	WARN_ON_ONCE(!(current->flags & PF_MEMALLOC_NOIO));
 	lock_map_acquire(&zd->check.frozen);
 	znsage_quiesce(zd);
 	zse_check(zd->engine, report_violation, &zd->check);

@@ -36,7 +36,7 @@ static u64 now_ns(void)
 
 static bool stopped(const u32 *flag)
 {
-	return zp_load(flag);
+	return READ_ONCE(*flag);
 }
 
 void kick(struct test *t)
@@ -50,10 +50,11 @@ void kick(struct test *t)
 /* Raise @p to @v. */
 static void raise_to(u32 *p, u32 v)
 {
-	u32 old = zp_load(p);
+	u32 old;
 
-	while (old < v && !zp_cas(p, old, v))
-		old = zp_load(p);
+	do {
+		old = READ_ONCE(*p);
+	} while (old < v && cmpxchg(p, old, v) != old);
 }
 
 void fault(struct test *t, const char *what, u64 slot, u64 is, u64 want)
@@ -61,7 +62,7 @@ void fault(struct test *t, const char *what, u64 slot, u64 is, u64 want)
 	fprintf(stderr, "%s: %s: slot %llu is %llu, want %llu\n", t->sc->name,
 		what, (unsigned long long)slot, (unsigned long long)is,
 		(unsigned long long)want);
-	zp_add(&t->errors, 1);
+	atomic_inc_return(&t->errors);
 }
 
 /* ---- commands to the device */
@@ -98,7 +99,7 @@ static void append(struct test *t, struct zse_chunk *c)
 
 static void fail_pages(struct test *t, const struct zse_op *op)
 {
-	zp_add(&t->failed_pages, op->nr);
+	atomic_add_return(op->nr, &t->failed_pages);
 	if (zse_chunk_put(t->e, op->chunk))
 		kick(t);
 }
@@ -211,7 +212,7 @@ static void complete_gc_read(struct test *t, const struct request *rq, u64 *rng)
 
 		if (fails(t, rng)) {
 			if (zse_gc_entry_failed(t->e, c, i))
-				zp_add(&t->lost, 1);
+				atomic_inc_return(&t->lost);
 			continue;
 		}
 		if (page_slot(page) != entry->slot)
@@ -259,7 +260,7 @@ void *completer(void *p)
 static u32 place(struct test *t, u32 cpu, u32 slot)
 {
 	bool keys = t->sc->policy && t->sc->policy[0] == 'k';
-	u32 past = zp_load(&t->pages[slot].past);
+	u32 past = READ_ONCE(t->pages[slot].past);
 	struct znsage_page page = {
 		.cgroup = slot % (keys ? 13 : 3) + 1,
 		.cpu = cpu,
@@ -282,13 +283,13 @@ static bool fill_slot(struct test *t, u32 slot, u32 version, u64 word)
 	struct page_state *ps = &t->pages[slot];
 	bool more = false;
 
-	zp_store(&ps->submitted, version);
+	WRITE_ONCE(ps->submitted, version);
 	if (!zse_fill(t->e, slot, word, &more))
 		return false;
 	raise_to(&ps->acked, version);
 	if (more)
 		kick(t);
-	zp_add(&t->writes, 1);
+	atomic_inc_return(&t->writes);
 	return true;
 }
 
@@ -312,13 +313,13 @@ static bool write_slot(struct test *t, u32 cpu, u32 slot)
 	/* The slot's tag names this buffer: fill it first. */
 	i = c->nr;
 	t->buffers[c->id][i] = make_page(slot, version);
-	zp_store(&ps->submitted, version);
-	if (zse_chunk_add(t->e, c, slot, zp_load(&ps->past)) != i)
+	WRITE_ONCE(ps->submitted, version);
+	if (zse_chunk_add(t->e, c, slot, READ_ONCE(ps->past)) != i)
 		fault(t, "entry out of order", slot, i, i);
 	c = zse_stream_end(t->e, stream);
 	if (c)
 		append(t, c);
-	zp_add(&t->writes, 1);
+	atomic_inc_return(&t->writes);
 	return true;
 }
 
@@ -415,7 +416,7 @@ void *switcher(void *p)
 				 (2 * t->sc->cfg.chunk_pages *
 				  (t->sc->cfg.pack + 1)));
 		kick(t);
-		zp_add(&t->switches, 1);
+		atomic_inc_return(&t->switches);
 	}
 	return NULL;
 }
@@ -424,10 +425,10 @@ void free_slot(struct test *t, u32 slot)
 {
 	struct page_state *ps = &t->pages[slot];
 
-	zp_store(&ps->freed, FREE_RUNS);
+	WRITE_ONCE(ps->freed, FREE_RUNS);
 	zse_free(t->e, slot);
 	/* The call freed a version that was submitted before. */
-	zp_store(&ps->freed, zp_load(&ps->submitted));
+	WRITE_ONCE(ps->freed, READ_ONCE(ps->submitted));
 }
 
 void *freer(void *p)
@@ -441,7 +442,7 @@ void *freer(void *p)
 		u32 nth = xorshift(&rng) % own;
 
 		free_slot(t, nth * NR_FREERS + arg->index);
-		zp_add(&t->frees, 1);
+		atomic_inc_return(&t->frees);
 		if (xorshift(&rng) % 4)
 			sched_yield();
 	}
@@ -467,13 +468,13 @@ static void verify_read(struct test *t, u32 slot, u32 acked,
 			enum zse_read result, u64 page)
 {
 	const struct page_state *ps = &t->pages[slot];
-	u32 submitted = zp_load(&ps->submitted), version = page_version(page);
+	u32 submitted = READ_ONCE(ps->submitted), version = page_version(page);
 
 	if (result == ZSE_READ_FILLED && page) {
 		if (!was_filled(page, acked, submitted))
 			fault(t, "a page of another word", slot, page, acked);
 	} else if (result == ZSE_READ_FILLED) {
-		if (zp_load(&ps->freed) < acked)
+		if (READ_ONCE(ps->freed) < acked)
 			fault(t, "zeros where a page was", slot, 0, acked);
 	} else if (result == ZSE_READ_LOST) {
 		if (!may_fail(t->sc))
@@ -498,7 +499,7 @@ static void read_run(struct test *t, u32 slot, u32 max, u32 delay)
 	if (t->sc->cfg.pack)
 		max = 1;
 	for (i = 0; i < max; i++)
-		acked[i] = zp_load(&t->pages[slot + i].acked);
+		acked[i] = READ_ONCE(t->pages[slot + i].acked);
 	r = zse_read_begin(t->e, slot, max, &run, &more);
 	if (r == ZSE_READ_BLOCK) {
 		while (delay--)
@@ -508,8 +509,7 @@ static void read_run(struct test *t, u32 slot, u32 max, u32 delay)
 			       read_packed(t, slot, &run) :
 			       device_read(t->dev, run.block + i);
 			verify_read(t, slot + i, acked[i], r, page);
-			zp_store(&t->pages[slot + i].past,
-				 zse_past(t->e, slot + i, run.block + i));
+			WRITE_ONCE(t->pages[slot + i].past, zse_past(t->e, slot + i, run.block + i));
 		}
 		more |= zse_read_end(t->e, run.block);
 	} else {
@@ -520,7 +520,7 @@ static void read_run(struct test *t, u32 slot, u32 max, u32 delay)
 	}
 	if (more)
 		kick(t);
-	zp_add(&t->reads, run.nr);
+	atomic_add_return(run.nr, &t->reads);
 }
 
 void read_slot(struct test *t, u32 slot)

@@ -47,7 +47,7 @@ bool pack_chunk(struct test *t, struct zse_chunk *c)
 	if (zse_chunk_fits(t->e, c))
 		return true;
 	zse_chunk_lose(t->e, c);
-	zp_add(&t->failed_pages, c->nr);
+	atomic_add_return(c->nr, &t->failed_pages);
 	if (zse_chunk_put(t->e, c))
 		kick(t);
 	return false;

@@ -313,10 +313,10 @@ static void test_failed_pages(void)
 	zse_destroy(h.e);
 
 	host_init(&h);
-	zp_lock(&h.e->lock, flags);
+	spin_lock_irqsave(&h.e->lock, flags);
 	for (zone = 0; zone < NR_ZONES; zone++)
 		zone_set_state(h.e, zone, ZSE_ZONE_RETIRED);
-	zp_unlock(&h.e->lock, flags);
+	spin_unlock_irqrestore(&h.e->lock, flags);
 	begin_append(&h, &op);
 	op = fail_all(&h, op);
 	must(op.nr == 1 && op.no_room);
@@ -408,14 +408,14 @@ static void test_dead_zones(void)
 	flush(&h);
 	other = &h.e->zones[1];
 	must(other->state == ZSE_ZONE_FULL);
-	live = other->live;
-	other->live = 0;
+	live = zone_live(other);
+	atomic_set(&other->live, 0);
 	for (slot = 0; slot < ZONE_BLOCKS; slot++)
 		zse_free(h.e, slot);
 	work(&h);
 	must(h.e->zones[0].state == ZSE_ZONE_EMPTY);
 	must(other->state == ZSE_ZONE_FULL);
-	other->live = live;
+	atomic_set(&other->live, live);
 	must(!zse_check(h.e, NULL, NULL));
 	zse_destroy(h.e);
 }
@@ -449,9 +449,9 @@ static void test_reading_out_is_preemptible(void)
 		zse_free(h.e, slot);
 	must(h.e->zones[0].state == ZSE_ZONE_FULL);
 	must(zse_set_watermarks(h.e, NR_ZONES - 2, NR_ZONES - 1));
-	zp_on_resched = count_resched;
+	on_cond_resched = count_resched;
 	work(&h);
-	zp_on_resched = NULL;
+	on_cond_resched = NULL;
 	must(rescheds >= LONG_ZONE / ZSE_RESCHED);
 	must(h.e->zones[0].state == ZSE_ZONE_EMPTY);
 	zse_destroy(h.e);
@@ -470,14 +470,14 @@ static void test_check_is_preemptible(void)
 	if (!h.e)
 		abort();
 	rescheds = 0;
-	zp_on_resched = count_resched;
+	on_cond_resched = count_resched;
 	must(!zse_check(h.e, NULL, NULL));
-	zp_on_resched = NULL;
+	on_cond_resched = NULL;
 	/* Slots are walked three times. */
 	must(rescheds >= 3 * (cfg.nr_slots / ZSE_RESCHED));
 	/* It runs while swap-out is held back: it needs no memory. */
 	callocs_left = 0;
-	h.e->zones[0].live = 1;
+	atomic_set(&h.e->zones[0].live, 1);
 	must(zse_check(h.e, NULL, NULL) == 1);
 	callocs_left = ~0u;
 	zse_destroy(h.e);

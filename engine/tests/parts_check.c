@@ -9,7 +9,7 @@ static u32 full_zone(const struct zse_engine *e)
 {
 	u32 zone = 0;
 
-	while (e->zones[zone].state != ZSE_ZONE_FULL || !e->zones[zone].live)
+	while (e->zones[zone].state != ZSE_ZONE_FULL || !zone_live(&e->zones[zone]))
 		zone++;
 	return zone;
 }
@@ -71,15 +71,15 @@ static void test_check_of_zones(void)
 {
 	struct host h;
 
-	DAMAGE_ZONE(live, z->live - 1, "live count of a zone is off");
-	DAMAGE_ZONE(live, z->live + 1, "live count of a zone is off");
+	DAMAGE_ZONE(live.counter, z->live.counter - 1, "live count of a zone is off");
+	DAMAGE_ZONE(live.counter, z->live.counter + 1, "live count of a zone is off");
 	DAMAGE_ZONE(alloc, ZONE_BLOCKS + 1, "more allocated than fits");
 	DAMAGE_ZONE(alloc, ZONE_BLOCKS - 1, "more written than allocated");
-	DAMAGE_ZONE(live, ZONE_BLOCKS + 1, "more live than fits");
-	DAMAGE_ZONE(appends, 1, "append to a zone that takes none");
+	DAMAGE_ZONE(live.counter, ZONE_BLOCKS + 1, "more live than fits");
+	DAMAGE_ZONE(appends.counter, 1, "append to a zone that takes none");
 	DAMAGE_ZONE(moving, 1, "GC moves from a zone that is no victim");
 	DAMAGE_ZONE(place, ZSE_PLACE_HELD, "zone holds a place that it cannot have");
-	DAMAGE_ZONE(unwritten, 1, "full zone lacks what was allocated");
+	DAMAGE_ZONE(unwritten.counter, 1, "full zone lacks what was allocated");
 	DAMAGE_ZONE(end, ZONE_BLOCKS - 1, "more written than the appends' places");
 	DAMAGE(z->place = ZSE_PLACE_HELD; z->health = ZSE_FAILED;
 	       z->state = ZSE_ZONE_OPEN,
@@ -115,14 +115,14 @@ static void test_check_of_counters(void)
 	struct host h;
 
 	DAMAGE(e->nr_state[ZSE_ZONE_FULL]++, "number of zones in a state");
-	DAMAGE(e->appends++, "number of appends in flight");
+	DAMAGE(e->appends.counter++, "number of appends in flight");
 	DAMAGE(e->recovery.nr_held++, "number of zones that hold a place");
 	DAMAGE(e->recovery.nr_failed++, "number of failed zones");
 	DAMAGE(e->gc.unplaced++,
 	       "blocks without a zone in no chunk of GC");
 	DAMAGE(e->cfg.max_active = 1; z->state = ZSE_ZONE_FINISH,
 	       "more active zones than the device allows");
-	DAMAGE(e->shards[0].used++, "number of slots in use");
+	DAMAGE(e->shards[0].used.counter++, "number of slots in use");
 	DAMAGE(e->share.of[0].live++, "live blocks that streams have");
 	DAMAGE(e->gc.unplaced = NR_ZONES * ZONE_BLOCKS,
 	       "GC has begun more than it has room for");

@@ -131,7 +131,7 @@ static void test_changes(void)
 
 static u32 streams_of(const struct host *h)
 {
-	return zp_load(&h->e->placement.nr_streams);
+	return READ_ONCE(h->e->placement.nr_streams);
 }
 
 /*
@@ -197,7 +197,7 @@ static void test_apart(void)
 	lives(&h, run.block, 300 * UNIT, 100, 50000);
 	must(streams_of(&h) == zse_nr_streams(&cfg, zse_builtin_policy("cgroup")));
 	zse_set_policy(h.e, zse_builtin_policy("heat"), NULL);
-	must(streams_of(&h) == 6 && !h.e->placement.invalid);
+	must(streams_of(&h) == 6 && !atomic64_read(&h.e->placement.invalid));
 	zse_destroy(h.e);
 }
 

@@ -150,9 +150,9 @@ static void ask_share(struct zse_engine *e)
 {
 	unsigned long flags;
 
-	zp_lock(&e->lock, flags);
+	spin_lock_irqsave(&e->lock, flags);
 	share_of_zones(e, 0);
-	zp_unlock(&e->lock, flags);
+	spin_unlock_irqrestore(&e->lock, flags);
 }
 
 /*
@@ -168,13 +168,13 @@ static void test_shares_count_in_turn(void)
 	host_of_many_zones(&h, MOST_ZONES, "cgroup");
 	must(h.e->share.on);
 	last = &h.e->zones[MOST_ZONES - 1];
-	last->live = 5;
+	atomic_set(&last->live, 5);
 	ask_share(h.e);
 	must(!h.e->share.of[ZSE_NOBODY].live);
 	for (i = 1; i < MOST_ZONES / ZSE_RECOUNT; i++)
 		ask_share(h.e);
 	must(h.e->share.of[ZSE_NOBODY].live == 5);
-	last->live = 0;
+	atomic_set(&last->live, 0);
 	for (i = 0; i < MOST_ZONES / ZSE_RECOUNT; i++)
 		ask_share(h.e);
 	must(!h.e->share.of[ZSE_NOBODY].live);

@@ -44,10 +44,10 @@ static u32 nonsense(void)
 {
 	static u64 state;
 	/* Knuth's MMIX generator: its upper bits are good. */
-	u64 r = zp_load64(&state) * 6364136223846793005ULL +
+	u64 r = READ_ONCE(state) * 6364136223846793005ULL +
 		1442695040888963407ULL;
 
-	zp_store64(&state, r);
+	WRITE_ONCE(state, r);
 	return (r >> 60) % 3 ? (u32)r : (u32)(r >> 32) % 64;
 }
 
@@ -114,8 +114,9 @@ static void check_at_rest(struct test *t)
 	if (!!st.policy_refused != !t->sc->policy)
 		fault(t, "answers refused", 0, st.policy_refused,
 		      !t->sc->policy);
-	if (!may_fail(t->sc) && (t->failed_pages || st.zones_retired))
-		fault(t, "pages failed", 0, t->failed_pages, 0);
+	if (!may_fail(t->sc) && (atomic_read(&t->failed_pages) || st.zones_retired))
+		fault(t, "pages failed", 0, atomic_read(&t->failed_pages),
+		      0);
 }
 
 static void check_all_freed(struct test *t)
@@ -136,9 +137,10 @@ static void report(struct test *t, bool ok)
 	struct zse_stats st;
 
 	zse_get_stats(t->e, &st);
-	printf("%s %s: %u writes, %u reads, %u frees, %u switches; %llu blocks by GC, %llu resets, %llu stalls, %llu errors\n",
-	       ok ? "ok    " : "FAILED", t->sc->name, t->writes, t->reads,
-	       t->frees, t->switches, (unsigned long long)st.gc_blocks,
+	printf("%s %s: %d writes, %d reads, %d frees, %d switches; %llu blocks by GC, %llu resets, %llu stalls, %llu errors\n",
+	       ok ? "ok    " : "FAILED", t->sc->name, atomic_read(&t->writes),
+	       atomic_read(&t->reads), atomic_read(&t->frees),
+	       atomic_read(&t->switches), (unsigned long long)st.gc_blocks,
 	       (unsigned long long)st.zone_resets,
 	       (unsigned long long)st.stalls,
 	       (unsigned long long)(st.write_errors + st.read_errors));
@@ -242,14 +244,14 @@ static bool run(const struct scenario *sc, double seconds)
 	hire(&io, &t, reader, NR_READERS);
 
 	nanosleep(&time, NULL);
-	zp_store(&t.stop_io, 1);
+	WRITE_ONCE(t.stop_io, 1);
 	wait_for(&io);
 	pthread_join(flush, NULL);
 	if (sc->switches)
 		pthread_join(policies, NULL);
 	ok = drain(&t);
 
-	zp_store(&t.stop_all, 1);
+	WRITE_ONCE(t.stop_all, 1);
 	kick(&t);
 	pthread_join(work, NULL);
 	device_stop(t.dev);
@@ -258,7 +260,7 @@ static bool run(const struct scenario *sc, double seconds)
 		check_at_rest(&t);
 		check_all_freed(&t);
 	}
-	ok = !t.errors && !device_faults(t.dev);
+	ok = !atomic_read(&t.errors) && !device_faults(t.dev);
 	report(&t, ok);
 	test_free(&t);
 	return ok;

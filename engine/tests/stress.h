@@ -53,7 +53,7 @@ struct test {
 	bool kicked;
 
 	/* Counted for the report; relaxed. */
-	u32 writes, reads, frees, lost, failed_pages, switches, errors;
+	atomic_t writes, reads, frees, lost, failed_pages, switches, errors;
 };
 
 struct worker_arg {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The engine's port in user space: the C11 atomics of GCC and Clang, and POSIX
- * mutexes where the kernel has spinlocks. See engine/port.h.
+ * The engine's port in user space: what engine/port.h lists, by the C11 atomics
+ * of GCC and Clang, and POSIX mutexes where the kernel has spinlocks.
  */
 #ifndef ZNSAGE_ZPORT_H
 #define ZNSAGE_ZPORT_H
@@ -17,164 +17,140 @@ typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
 typedef int32_t s32;
+typedef int64_t s64;
 typedef uint64_t u64;
 
-#define ZP_DEBUG	1
-
-static inline void *zp_alloc(size_t bytes)
+static inline void *zport_alloc(size_t bytes)
 {
 	return calloc(1, bytes);
 }
 
-static inline void zp_free(void *p)
+static inline void zport_free(void *p)
 {
 	free(p);
 }
 
-typedef pthread_mutex_t zp_lock_t;
+typedef pthread_mutex_t spinlock_t;
 
-#define zp_lock_init(l)		pthread_mutex_init((l), NULL)
-#define zp_lock(l, flags)	((flags) = 0, pthread_mutex_lock(l))
-#define zp_unlock(l, flags)	((void)(flags), pthread_mutex_unlock(l))
-#define zp_assert_held(l)						\
-	zp_warn(!pthread_mutex_trylock((pthread_mutex_t *)(l)))
-#define zp_acquires(l)
-#define zp_releases(l)
+#define spin_lock_init(l)		pthread_mutex_init((l), NULL)
+#define spin_lock_irqsave(l, flags)	((flags) = 0, pthread_mutex_lock(l))
+#define spin_unlock_irqrestore(l, flags)				\
+	((void)(flags), pthread_mutex_unlock(l))
+#define lockdep_assert_held(l)						\
+	WARN_ON_ONCE(!pthread_mutex_trylock((pthread_mutex_t *)(l)))
+#define __acquires(l)
+#define __releases(l)
 
-static inline u32 zp_load(const u32 *p)
-{
-	return __atomic_load_n(p, __ATOMIC_RELAXED);
-}
-
-static inline void zp_store(u32 *p, u32 v)
-{
-	__atomic_store_n(p, v, __ATOMIC_RELAXED);
-}
-
-static inline u8 zp_load8(const u8 *p)
-{
-	return __atomic_load_n(p, __ATOMIC_RELAXED);
-}
-
-static inline void zp_store8(u8 *p, u8 v)
-{
-	__atomic_store_n(p, v, __ATOMIC_RELAXED);
-}
-
-static inline void zp_mb(void)
-{
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-}
+#define READ_ONCE(x)		__atomic_load_n(&(x), __ATOMIC_RELAXED)
+#define WRITE_ONCE(x, v)	__atomic_store_n(&(x), (v), __ATOMIC_RELAXED)
+#define smp_load_acquire(p)	__atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define smp_store_release(p, v)	__atomic_store_n((p), (v), __ATOMIC_RELEASE)
+#define smp_mb()		__atomic_thread_fence(__ATOMIC_SEQ_CST)
 
 /*
  * A C11 read-modify-write is no full barrier: a later load may move before its
  * store. On x86 these instructions are full barriers.
  */
-static inline void zp_order(void)
+static inline void zport_order(void)
 {
 #if !defined(__x86_64__)
-	zp_mb();
+	smp_mb();
 #endif
 }
 
-static inline u32 zp_xchg(u32 *p, u32 v)
+static inline u32 xchg(u32 *p, u32 v)
 {
 	u32 old;
 
-	zp_order();
+	zport_order();
 	old = __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);
-	zp_order();
+	zport_order();
 	return old;
 }
 
-static inline bool zp_cas(u32 *p, u32 old, u32 new)
+static inline u32 cmpxchg(u32 *p, u32 old, u32 new)
 {
-	bool done;
-
-	zp_order();
-	done = __atomic_compare_exchange_n(p, &old, new, false,
-					   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
-	zp_order();
-	return done;
-}
-
-static inline void zp_add(u32 *p, u32 v)
-{
-	zp_order();
-	__atomic_fetch_add(p, v, __ATOMIC_SEQ_CST);
-	zp_order();
-}
-
-static inline u32 zp_sub_return(u32 *p, u32 v)
-{
-	u32 left;
-
-	zp_order();
-	left = __atomic_sub_fetch(p, v, __ATOMIC_SEQ_CST);
-	zp_order();
-	return left;
-}
-
-static inline u64 zp_load64(const u64 *p)
-{
-	return __atomic_load_n(p, __ATOMIC_RELAXED);
-}
-
-static inline u64 zp_xchg64(u64 *p, u64 v)
-{
-	u64 old;
-
-	zp_order();
-	old = __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);
-	zp_order();
+	zport_order();
+	__atomic_compare_exchange_n(p, &old, new, false, __ATOMIC_SEQ_CST,
+				    __ATOMIC_RELAXED);
+	zport_order();
 	return old;
 }
 
-static inline bool zp_cas64(u64 *p, u64 old, u64 new)
-{
-	bool done;
+typedef struct {
+	int counter;
+} atomic_t;
 
-	zp_order();
-	done = __atomic_compare_exchange_n(p, &old, new, false,
-					   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
-	zp_order();
-	return done;
+typedef struct {
+	s64 counter;
+} atomic64_t;
+
+#define atomic_read(a)		READ_ONCE((a)->counter)
+#define atomic_set(a, v)	WRITE_ONCE((a)->counter, (v))
+#define atomic_inc_return(a)	atomic_add_return(1, (a))
+#define atomic_dec_return(a)	atomic_add_return(-1, (a))
+#define atomic_sub_return(v, a)	atomic_add_return(-(int)(v), (a))
+
+static inline int atomic_add_return(int v, atomic_t *a)
+{
+	int now;
+
+	zport_order();
+	now = __atomic_add_fetch(&a->counter, v, __ATOMIC_SEQ_CST);
+	zport_order();
+	return now;
 }
 
-static inline void zp_store64(u64 *p, u64 v)
+#define atomic64_read(a)	READ_ONCE((a)->counter)
+#define atomic64_set(a, v)	WRITE_ONCE((a)->counter, (v))
+#define atomic64_add(v, a)						\
+	((void)__atomic_fetch_add(&(a)->counter, (v), __ATOMIC_RELAXED))
+#define atomic64_sub(v, a)	atomic64_add(-(s64)(v), (a))
+#define atomic64_inc(a)		atomic64_add(1, (a))
+#define atomic64_dec(a)		atomic64_add(-1, (a))
+
+static inline s64 atomic64_xchg(atomic64_t *a, s64 v)
 {
-	__atomic_store_n(p, v, __ATOMIC_RELAXED);
+	s64 old;
+
+	zport_order();
+	old = __atomic_exchange_n(&a->counter, v, __ATOMIC_SEQ_CST);
+	zport_order();
+	return old;
+}
+
+static inline s64 atomic64_cmpxchg(atomic64_t *a, s64 old, s64 new)
+{
+	zport_order();
+	__atomic_compare_exchange_n(&a->counter, &old, new, false,
+				    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+	zport_order();
+	return old;
 }
 
 /* Threads are preempted anyway. The hook lets tests run something here. */
-extern __attribute__((weak)) void (*zp_on_resched)(void);
-__attribute__((weak)) void (*zp_on_resched)(void);
+extern __attribute__((weak)) void (*on_cond_resched)(void);
+__attribute__((weak)) void (*on_cond_resched)(void);
 
-static inline void zp_resched(void)
+static inline void cond_resched(void)
 {
-	if (zp_on_resched)
-		zp_on_resched();
+	if (on_cond_resched)
+		on_cond_resched();
 }
 
-static inline u64 zp_div(u64 dividend, u32 divisor)
+static inline u64 div_u64(u64 dividend, u32 divisor)
 {
 	return dividend / divisor;
 }
 
-static inline u32 zp_ffs(u32 bits)
-{
-	return __builtin_ctz(bits);
-}
-
-#define zp_load_ptr(pp)		__atomic_load_n((pp), __ATOMIC_ACQUIRE)
-#define zp_store_ptr(pp, p)	__atomic_store_n((pp), (p), __ATOMIC_RELEASE)
+#define __ffs(bits)		((unsigned long)__builtin_ctzl(bits))
 
 /* Policies are not freed here. */
-#define zp_read_lock()		((void)0)
-#define zp_read_unlock()	((void)0)
+#define rcu_read_lock()		((void)0)
+#define rcu_read_unlock()	((void)0)
 
-/* Threads are numbered when they first count. */
-static inline u32 zp_shard(void)
+/* A number of the thread, given when it first asks. */
+static inline u32 raw_smp_processor_id(void)
 {
 	static u32 threads;
 	static __thread u32 mine;
@@ -184,17 +160,7 @@ static inline u32 zp_shard(void)
 	return mine;
 }
 
-static inline void zp_count(u64 *p, u64 v)
-{
-	__atomic_fetch_add(p, v, __ATOMIC_RELAXED);
-}
-
-static inline u64 zp_count_read(const u64 *p)
-{
-	return __atomic_load_n(p, __ATOMIC_RELAXED);
-}
-
-static inline bool zp_warn_at(bool cond, const char *what, const char *file,
+static inline bool zport_warn(bool cond, const char *what, const char *file,
 			      int line)
 {
 	if (cond) {
@@ -205,7 +171,8 @@ static inline bool zp_warn_at(bool cond, const char *what, const char *file,
 	return cond;
 }
 
-#define zp_warn(cond)	zp_warn_at((cond), #cond, __FILE__, __LINE__)
+#define WARN_ON_ONCE(cond)						\
+	zport_warn((cond), #cond, __FILE__, __LINE__)
 
 /* Doubly linked lists with the kernel's names. */
 struct list_head {

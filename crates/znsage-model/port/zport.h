@@ -6,42 +6,31 @@
 #ifndef ZNSAGE_MODEL_ZPORT_H
 #define ZNSAGE_MODEL_ZPORT_H
 
-#define zp_load		user_load
-#define zp_store	user_store
-#define zp_xchg		user_xchg
-#define zp_cas		user_cas
-#define zp_add		user_add
-#define zp_sub_return	user_sub_return
-#define zp_mb		user_mb
-#define zp_warn_at	user_warn_at
-#define zp_shard	user_shard
+#define xchg			user_xchg
+#define cmpxchg			user_cmpxchg
+#define atomic_add_return	user_atomic_add_return
+#define zport_warn		user_warn
+#define raw_smp_processor_id	user_smp_processor_id
 
 #include "../../../port/user/zport.h"
 
-#undef zp_load
-#undef zp_store
-#undef zp_xchg
-#undef zp_cas
-#undef zp_add
-#undef zp_sub_return
-#undef zp_mb
-#undef zp_warn_at
-#undef zp_shard
-#undef zp_lock_init
-#undef zp_lock
-#undef zp_unlock
-#undef zp_assert_held
-#define zp_assert_held(l)	((void)(l))
-#undef zp_warn
-
-/* What runs in production: checks bring barriers of their own. */
-#undef ZP_DEBUG
-#define ZP_DEBUG	0
+#undef xchg
+#undef cmpxchg
+#undef atomic_add_return
+#undef raw_smp_processor_id
+#undef READ_ONCE
+#undef WRITE_ONCE
+#undef smp_mb
+#undef spin_lock_init
+#undef spin_lock_irqsave
+#undef spin_unlock_irqrestore
+#undef lockdep_assert_held
+#undef WARN_ON_ONCE
 
 u32 model_load(const u32 *p);
 void model_store(u32 *p, u32 v);
 u32 model_xchg(u32 *p, u32 v, const char *where);
-bool model_cas(u32 *p, u32 old, u32 new_value, const char *where);
+u32 model_cmpxchg(u32 *p, u32 old, u32 new_value, const char *where);
 u32 model_add(u32 *p, u32 v, const char *where);
 void model_mb(const char *where);
 void model_lock(pthread_mutex_t *lock);
@@ -53,19 +42,32 @@ u32 model_disk_xchg(u32 *p, u32 v);
 u32 model_disk_read(u32 *p);
 void model_broken(const char *what);
 
-#define zp_load(p)		model_load(p)
-#define zp_store(p, v)		model_store(p, v)
-#define zp_xchg(p, v)		model_xchg(p, v, __func__)
-#define zp_cas(p, old, new)	model_cas(p, old, new, __func__)
-#define zp_add(p, v)		((void)model_add(p, v, __func__))
-#define zp_sub_return(p, v)	model_add(p, -(u32)(v), __func__)
-#define zp_mb()			model_mb(__func__)
-#define zp_shard()		0
+/* Only words of 32 bits are shared without a lock. */
+#define READ_ONCE(x)							\
+	(sizeof(x) == sizeof(u32) ?					\
+	 (__typeof__(x))model_load((const u32 *)&(x)) : (x))
+#define WRITE_ONCE(x, v)						\
+	do {								\
+		__typeof__(x) *at_ = &(x);				\
+		__typeof__(x) to_ = (v);				\
+									\
+		if (sizeof(x) == sizeof(u32))				\
+			model_store((u32 *)at_, (u32)to_);		\
+		else							\
+			*at_ = to_;					\
+	} while (0)
+#define smp_mb()			model_mb(__func__)
+#define xchg(p, v)			model_xchg(p, v, __func__)
+#define cmpxchg(p, old, new)		model_cmpxchg(p, old, new, __func__)
+#define atomic_add_return(v, a)						\
+	((int)model_add((u32 *)&(a)->counter, v, __func__))
+#define raw_smp_processor_id()		0
 
-/* Only the lock's address counts. */
-#define zp_lock_init(l)		((void)(l))
-#define zp_lock(l, flags)	((flags) = 0, model_lock(l))
-#define zp_unlock(l, flags)	((void)(flags), model_unlock(l))
+/* Only the lock's address counts; checks would bring barriers of their own. */
+#define spin_lock_init(l)		((void)(l))
+#define spin_lock_irqsave(l, flags)	((flags) = 0, model_lock(l))
+#define spin_unlock_irqrestore(l, flags) ((void)(flags), model_unlock(l))
+#define lockdep_assert_held(l)		((void)(l))
 
 static inline bool model_warn(bool cond, const char *what)
 {
@@ -74,6 +76,6 @@ static inline bool model_warn(bool cond, const char *what)
 	return cond;
 }
 
-#define zp_warn(cond)		model_warn((cond), #cond)
+#define WARN_ON_ONCE(cond)		model_warn((cond), #cond)
 
 #endif /* ZNSAGE_MODEL_ZPORT_H */

@@ -84,11 +84,16 @@ void model_lose(struct model *m, u32 slot)
 		map_lose(m->e, &entry);
 }
 
+static u32 *counter(atomic_t *a)
+{
+	return (u32 *)&a->counter;
+}
+
 /* Word @nr of those that threads share without a lock; NULL beyond the last. */
 u32 *model_shared(struct model *m, u32 nr)
 {
 	struct zse_engine *e = m->e;
-	u32 *const others[] = { &e->dead, &e->appends, &e->pool.waiting };
+	u32 *const others[] = { &e->dead, counter(&e->appends), &e->pool.waiting };
 	u32 i = nr;
 
 	if (i < e->cfg.nr_slots)
@@ -97,8 +102,9 @@ u32 *model_shared(struct model *m, u32 nr)
 	if (i < ZONES * OF_ZONE) {
 		struct zse_zone *z = &e->zones[i / OF_ZONE];
 		u32 *const words[OF_ZONE] = {
-			&z->live, &z->readers, &z->state, &z->on_dead_list,
-			&z->next_dead, &z->unwritten, &z->appends, &z->end,
+			counter(&z->live), counter(&z->readers), &z->state,
+			&z->on_dead_list, &z->next_dead, counter(&z->unwritten),
+			counter(&z->appends), &z->end,
 		};
 
 		return words[i % OF_ZONE];
@@ -250,9 +256,9 @@ void model_check(struct model *m)
 	for (i = 0; i < ZONES; i++) {
 		const struct zse_zone *z = &m->e->zones[i];
 
-		if (z->readers)
+		if (atomic_read(&z->readers))
 			model_broken("a reader that has gone is counted");
-		if (z->state == ZSE_ZONE_FULL && !z->live)
+		if (z->state == ZSE_ZONE_FULL && !zone_live(z))
 			model_broken("a dead zone was overlooked");
 		if (z->state == ZSE_ZONE_DRAINED)
 			model_broken("a reset was forgotten");

@@ -22,7 +22,7 @@ use loom::sync::{Mutex, MutexGuard};
 /// How an operation is weakened.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Weaken {
-    /// `zp_mb()` orders nothing.
+    /// `smp_mb()` orders nothing.
     NoBarrier,
     /// An operation that is a full barrier orders nothing.
     Relaxed,
@@ -199,39 +199,41 @@ extern "C-unwind" fn model_add(p: *mut u32, v: u32, place: *const c_char) -> u32
 
 /// A full barrier only if it succeeds.
 #[no_mangle]
-extern "C-unwind" fn model_cas(p: *mut u32, old: u32, new: u32, place: *const c_char) -> bool {
+extern "C-unwind" fn model_cmpxchg(p: *mut u32, old: u32, new: u32, place: *const c_char) -> u32 {
     let Some(a) = atomic(p) else {
         // SAFETY: a word of the engine.
-        let same = unsafe { *p } == old;
-        if same {
+        let was = unsafe { *p };
+        if was == old {
             plain(p, Change::To(new));
         }
-        return same;
+        return was;
     };
     let weak = weakened(Operation::CompareAndSwap, place);
     if weak == Some(Weaken::Blind) {
         store(p, &a, new);
-        return true;
+        return old;
     }
     if weak == Some(Weaken::Plain) {
-        let same = a.load(Ordering::Relaxed) == old;
-        if same {
+        let was = a.load(Ordering::Relaxed);
+        if was == old {
             store(p, &a, new);
         }
-        return same;
+        return was;
     }
     let order = match weak {
         None => Ordering::AcqRel,
         Some(_) => Ordering::Relaxed,
     };
-    let done = a.compare_exchange(old, new, order, Ordering::Relaxed);
-    if done.is_ok() {
-        plain(p, Change::To(new));
-        if weak.is_none() {
-            fence(Ordering::SeqCst);
+    match a.compare_exchange(old, new, order, Ordering::Relaxed) {
+        Ok(was) => {
+            plain(p, Change::To(new));
+            if weak.is_none() {
+                fence(Ordering::SeqCst);
+            }
+            was
         }
+        Err(was) => was,
     }
-    done.is_ok()
 }
 
 #[no_mangle]

@@ -20,7 +20,7 @@ static void fail(const char *what)
 	exit(1);
 }
 
-void *zp_alloc(size_t bytes)
+void *zport_alloc(size_t bytes)
 {
 	size_t whole = (bytes + PAGE - 1) / PAGE * PAGE;
 	void *p = aligned_alloc(PAGE, whole);
@@ -79,10 +79,10 @@ void host_destroy(struct host *h)
 
 static void host_kick(struct host *h)
 {
-	if (!h->working || zp_load(&h->kicked))
+	if (!h->working || READ_ONCE(h->kicked))
 		return;
 	pthread_mutex_lock(&h->lock);
-	zp_store(&h->kicked, 1);
+	WRITE_ONCE(h->kicked, 1);
 	pthread_cond_signal(&h->cond);
 	pthread_mutex_unlock(&h->lock);
 }
@@ -126,11 +126,11 @@ static void do_op(struct host *h, const struct zse_op *op)
 static bool sleep_until_kicked(struct host *h)
 {
 	pthread_mutex_lock(&h->lock);
-	while (!zp_load(&h->kicked) && !zp_load(&h->stop))
+	while (!READ_ONCE(h->kicked) && !READ_ONCE(h->stop))
 		pthread_cond_wait(&h->cond, &h->lock);
-	zp_store(&h->kicked, 0);
+	WRITE_ONCE(h->kicked, 0);
 	pthread_mutex_unlock(&h->lock);
-	return !zp_load(&h->stop);
+	return !READ_ONCE(h->stop);
 }
 
 static void *work(void *p)
@@ -158,7 +158,7 @@ void host_start_worker(struct host *h)
 void host_stop_worker(struct host *h)
 {
 	pthread_mutex_lock(&h->lock);
-	zp_store(&h->stop, 1);
+	WRITE_ONCE(h->stop, 1);
 	pthread_cond_signal(&h->cond);
 	pthread_mutex_unlock(&h->lock);
 	pthread_join(h->worker, NULL);

@@ -10,7 +10,7 @@
 #define LONGEST_NS	20000
 
 __thread struct meter meter;
-const zp_lock_t *meter_engine_lock;
+const spinlock_t *meter_engine_lock;
 
 static bool time_holds;
 static __thread u64 since;
@@ -33,13 +33,13 @@ void meter_add(struct meter *to, const struct meter *m)
 	to->appends += m->appends;
 }
 
-static bool try_lock(zp_lock_t *l)
+static bool try_lock(spinlock_t *l)
 {
 	return !__atomic_load_n(&l->held, __ATOMIC_RELAXED) &&
 	       !__atomic_exchange_n(&l->held, 1, __ATOMIC_ACQUIRE);
 }
 
-static void spin(zp_lock_t *l)
+static void spin(spinlock_t *l)
 {
 	u32 spins = 0;
 
@@ -51,7 +51,7 @@ static void spin(zp_lock_t *l)
 	}
 }
 
-void meter_lock(zp_lock_t *l)
+void meter_lock(spinlock_t *l)
 {
 	bool waits = !try_lock(l);
 
@@ -78,7 +78,7 @@ static void end_hold(void)
 	meter.holds++;
 }
 
-void meter_unlock(zp_lock_t *l)
+void meter_unlock(spinlock_t *l)
 {
 	if (l == meter_engine_lock) {
 		if (time_holds)
@@ -102,13 +102,13 @@ static double hold_ns(const struct meter *m)
 /* How long an empty hold seems to take. */
 static double empty_hold_ns(void)
 {
-	const zp_lock_t *engine_lock = meter_engine_lock;
+	const spinlock_t *engine_lock = meter_engine_lock;
 	struct meter before = meter;
-	zp_lock_t empty;
+	spinlock_t empty;
 	double ns;
 	u32 i;
 
-	zp_lock_init(&empty);
+	spin_lock_init(&empty);
 	meter_engine_lock = &empty;
 	meter = (struct meter){ 0 };
 	for (i = 0; i < EMPTY_HOLDS; i++) {

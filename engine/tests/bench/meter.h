@@ -27,7 +27,7 @@ struct meter {
 };
 
 extern __thread struct meter meter;
-extern const zp_lock_t *meter_engine_lock;
+extern const spinlock_t *meter_engine_lock;
 
 u64 meter_now(clockid_t clock);
 void meter_time_holds(bool on);

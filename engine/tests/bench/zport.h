@@ -7,27 +7,27 @@
 #ifndef ZNSAGE_BENCH_ZPORT_H
 #define ZNSAGE_BENCH_ZPORT_H
 
-#define zp_lock_t	user_lock_t
-#define zp_alloc	user_alloc
+#define spinlock_t	user_spinlock_t
+#define zport_alloc	user_alloc
 #include "../../../port/user/zport.h"
-#undef zp_lock_t
-#undef zp_alloc
-#undef zp_lock_init
-#undef zp_lock
-#undef zp_unlock
-#undef zp_assert_held
-#define zp_assert_held(l)	((void)(l))
+#undef spinlock_t
+#undef zport_alloc
+#undef spin_lock_init
+#undef spin_lock_irqsave
+#undef spin_unlock_irqrestore
+#undef lockdep_assert_held
+#define lockdep_assert_held(l)	((void)(l))
 
 typedef struct {
 	u32 held;
-} zp_lock_t;
+} spinlock_t;
 
-void *zp_alloc(size_t bytes);
-void meter_lock(zp_lock_t *l);
-void meter_unlock(zp_lock_t *l);
+void *zport_alloc(size_t bytes);
+void meter_lock(spinlock_t *l);
+void meter_unlock(spinlock_t *l);
 
-#define zp_lock_init(l)		((l)->held = 0)
-#define zp_lock(l, flags)	((flags) = 0, meter_lock(l))
-#define zp_unlock(l, flags)	((void)(flags), meter_unlock(l))
+#define spin_lock_init(l)		((l)->held = 0)
+#define spin_lock_irqsave(l, flags)	((flags) = 0, meter_lock(l))
+#define spin_unlock_irqrestore(l, flags) ((void)(flags), meter_unlock(l))
 
 #endif /* ZNSAGE_BENCH_ZPORT_H */

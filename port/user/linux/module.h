@@ -12,7 +12,6 @@
 
 #include <zport.h>
 
-
 #define __init
 #define __exit
 
@@ -30,15 +29,12 @@
 	}
 
 /* These stand at file scope and have no effect here. */
-#define ZP_NOTHING(line)	struct zp_nothing_##line
-#define ZP_NOTHING_AT(line)	ZP_NOTHING(line)
-#define MODULE_LICENSE(text)	ZP_NOTHING_AT(__LINE__)
-#define MODULE_AUTHOR(text)	ZP_NOTHING_AT(__LINE__)
-#define MODULE_DESCRIPTION(text) ZP_NOTHING_AT(__LINE__)
-#define MODULE_VERSION(text)	ZP_NOTHING_AT(__LINE__)
-
-#define READ_ONCE(x)	(*(const volatile __typeof__(x) *)&(x))
-#define WRITE_ONCE(x, v) (*(volatile __typeof__(x) *)&(x) = (v))
+#define ZPORT_NOTHING(line)	struct zport_nothing_##line
+#define ZPORT_NOTHING_AT(line)	ZPORT_NOTHING(line)
+#define MODULE_LICENSE(text)	ZPORT_NOTHING_AT(__LINE__)
+#define MODULE_AUTHOR(text)	ZPORT_NOTHING_AT(__LINE__)
+#define MODULE_DESCRIPTION(text) ZPORT_NOTHING_AT(__LINE__)
+#define MODULE_VERSION(text)	ZPORT_NOTHING_AT(__LINE__)
 
 #define min(a, b)	((a) < (b) ? (a) : (b))
 #define max(a, b)	((a) > (b) ? (a) : (b))
