@@ -228,8 +228,9 @@ impl Runs {
             // A file system without locks: at worst two run the same.
             Err(_) => None,
         };
-        // It may have ended between the two looks; the lock is on its file then.
+        // It may have ended between the two looks: the lock is on its file then, or on a new one.
         if self.has(&file) {
+            let _ = fs::remove_file(&part);
             return Ok(Step::Before);
         }
         let stored = Stored::of(whole, run());
