@@ -254,9 +254,10 @@ try: ## a first look: swap on znsage in a virtual machine, every page verified
 	vm/run --cpus 1 --zns size=256M,zone=4M -- bench/first-look
 
 demo: lab ## stock swap and znsage side by side, on modelled SSDs that collect garbage
-	@vm/setup ssd
+	@vm/setup ssd figures
 	cargo build --release -p znsage-ssd
 	target/release/znsage-lab demo
+	build/venv-figures/bin/python bench/demo.py build/demo/result.json build/demo/demo.svg
 
 # SECONDS=N for each target; fuzz/README.md.
 fuzz: ## every parser on made-up inputs, for longer

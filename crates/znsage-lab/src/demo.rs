@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `znsage-lab demo`: the same work on stock swap and on znsage, on modelled SSDs that
-//! collect garbage; a table, result.json and a page of charts.
+//! collect garbage; a table, and result.json for bench/demo.py.
 
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-use znsage_sim::chart::{Axis, Bar, BarChart, BarSeries, Group, LineChart, Look, Series};
-use znsage_sim::html::{Block, Page, Section};
+use serde::Serialize;
 
 use crate::model::PAGE;
 use crate::result::Result;
@@ -17,76 +15,54 @@ use crate::{files, vm};
 /// Each point of the line is the mean of this many bytes swapped out.
 const WINDOW: u64 = 64 << 20;
 
-/// result.json of the demo.
-#[derive(Serialize, Deserialize)]
-pub struct Demo {
-    pub machine: String,
-    pub runs: Vec<Record>,
+/// result.json of the demo; bench/demo.py draws it.
+#[derive(Serialize)]
+struct Demo {
+    about: String,
+    machine: String,
+    systems: Vec<System>,
+    runs: Vec<Record>,
+}
+
+/// What is drawn of a run.
+#[derive(Serialize)]
+struct System {
+    title: &'static str,
+    /// Flash writes for each page, over the GiB swapped out so far.
+    flash: Vec<(f64, f64)>,
+    swap_out_mb_s: f64,
+    p99_ms: f64,
 }
 
 pub fn run() -> Result<bool> {
     let out = Path::new("build/demo");
     let (runs, sound) = ssd::compare(&ssd::Args::demo(), out)?;
-    let document = Demo { machine: vm::machine(ssd::CPUS), runs };
+    print!("{}", ssd::table(&runs));
+    let document = Demo::new(vm::machine(ssd::CPUS), runs);
     files::write_json(&out.join("result.json"), &document)?;
-    show(&document, out)?;
-    println!("charts: {0}/demo.html; numbers: {0}/result.json", out.display());
     Ok(sound)
 }
 
-/// Draws the charts and prints the table of an earlier run.
-pub fn redraw(result: &Path) -> Result<bool> {
-    show(&files::read_json(result)?, result.parent().unwrap_or(Path::new(".")))?;
-    Ok(true)
-}
-
-fn show(document: &Demo, out: &Path) -> Result<()> {
-    print!("{}", ssd::table(&document.runs));
-    files::write(&out.join("demo.html"), page(document).render())
-}
-
-fn page(document: &Demo) -> Page {
-    let runs = &document.runs;
-    let about = runs.first().map_or(String::new(), |run| {
-        format!(
-            "Unmodified Debian kernel {}. A modelled SSD of {} that collects garbage, and a zoned \
-             one of the same flash, both written over before. The swap area is {} % full; programs \
-             access all pages alike, and every page is verified when it comes back. Rates and \
-             latencies are in the drive's time.",
-            run.measured.kernel,
-            size(SIZE_MIB << 20),
-            run.percent
-        )
-    });
-    let speed = bars("Swap-out rate", "MB/s", runs, Record::swap_out_mb_per_s);
-    let latency = bars("p99 access latency", "ms", runs, Record::p99_ms);
-    let charts = [flash_writes(runs).svg(), speed.svg(), latency.svg()];
-    Page {
-        title: "The same memory on the same flash, swapped by stock Linux and by znsage".into(),
-        intro: vec![Block::Text(about), Block::Small(format!("Machine: {}.", document.machine))],
-        sections: vec![Section {
-            id: "charts".into(),
-            title: String::new(),
-            blocks: charts.map(Block::Svg).to_vec(),
-        }],
-    }
-}
-
-fn flash_writes(runs: &[Record]) -> LineChart {
-    let series = runs.iter().enumerate().map(|(i, run)| Series {
-        label: run.turn.on.system.title().into(),
-        look: Look::other(i),
-        published: false,
-        line: true,
-        points: flash_line(&run.measured.series),
-        spread: vec![],
-    });
-    LineChart {
-        title: "Flash writes per page swapped out (less is better)".into(),
-        subtitle: "the drive's own copies and znsage's included".into(),
-        x: Axis::new("swapped out so far, GiB"),
-        y: Axis::from_zero("flash writes per page"),
-        series: series.collect(),
+impl Demo {
+    fn new(machine: String, runs: Vec<Record>) -> Demo {
+        let about = runs.first().map_or(String::new(), |run| {
+            format!(
+                "Unmodified Debian kernel {}. A modelled SSD of {} that collects garbage, and a \
+                 zoned one of the same flash, both written over before. The swap area is {} % \
+                 full;\nprograms access all pages alike, and every page is verified when it comes \
+                 back. Rates and latencies are in the drive's time.",
+                run.measured.kernel,
+                size(SIZE_MIB << 20),
+                run.percent
+            )
+        });
+        let system = |run: &Record| System {
+            title: run.turn.on.system.title(),
+            flash: flash_line(&run.measured.series),
+            swap_out_mb_s: run.swap_out_mb_per_s(),
+            p99_ms: run.p99_ms(),
+        };
+        Demo { about, machine, systems: runs.iter().map(system).collect(), runs }
     }
 }
 
@@ -105,25 +81,6 @@ fn flash_line(series: &[Flash]) -> Vec<(f64, f64)> {
         }
     }
     points
-}
-
-fn bars(title: &str, unit: &str, runs: &[Record], value: fn(&Record) -> f64) -> BarChart {
-    let series = |(i, run): (usize, &Record)| BarSeries {
-        label: run.turn.on.system.title().into(),
-        look: Look::other(i),
-        published: false,
-    };
-    BarChart {
-        title: title.into(),
-        subtitle: "of the last seconds".into(),
-        x: String::new(),
-        y: Axis::from_zero(unit),
-        series: runs.iter().enumerate().map(series).collect(),
-        groups: vec![Group {
-            label: String::new(),
-            bars: runs.iter().map(|run| Some(Bar::of(value(run)))).collect(),
-        }],
-    }
 }
 
 #[cfg(test)]
@@ -152,21 +109,16 @@ mod tests {
         Record { percent: 80, round: 0, slowdown: 32, turn, measured }
     }
 
-    fn demo() -> Demo {
-        Demo {
-            machine: "a test".into(),
-            runs: vec![run(System::Stock, 3), run(System::Virtual, 1)],
-        }
-    }
-
     #[test]
-    fn page_of_an_earlier_result_names_systems_and_figures() {
-        let text = serde_json::to_string(&demo()).unwrap();
-        let page = page(&serde_json::from_str(&text).unwrap()).render();
-        for text in ["stock swap", "znsage, virtual zones", "336", "GiB", "80 %"] {
-            assert!(page.contains(text), "{text}");
-        }
-        assert_eq!(page.matches("<svg ").count(), 3);
+    fn document_says_what_is_drawn() {
+        let runs = vec![run(System::Stock, 3), run(System::Virtual, 1)];
+        let demo = Demo::new("a test".into(), runs);
+        let json = serde_json::to_value(&demo).unwrap();
+        assert!(demo.about.contains("80 %"), "{}", demo.about);
+        assert_eq!(json["systems"][0]["title"], "stock swap");
+        assert_eq!(json["systems"][1]["flash"].as_array().unwrap().len(), 9);
+        let rate = json["systems"][1]["swap_out_mb_s"].as_f64().unwrap();
+        assert!((rate - 336.0).abs() < 1.0, "{rate}");
     }
 
     #[test]

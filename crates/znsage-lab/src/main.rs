@@ -24,7 +24,6 @@ mod table;
 mod vm;
 mod workloads;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -48,12 +47,6 @@ enum Command {
     Ssd(ssd::Args),
     /// Run real programs on stock swap and on znsage
     Workloads(workloads::Args),
-    /// Draw the charts and print the table of an earlier demo again
-    Redraw {
-        /// Its result.json
-        #[arg(default_value = "build/demo/result.json")]
-        result: PathBuf,
-    },
     /// Run the part that belongs in the virtual machine
     #[command(hide = true)]
     Guest(guest::Args),
@@ -66,7 +59,6 @@ fn main() -> ExitCode {
         Command::Density(args) => density::run(&args),
         Command::Ssd(args) => ssd::run(&args),
         Command::Workloads(args) => workloads::run(&args),
-        Command::Redraw { result } => demo::redraw(&result),
         Command::Guest(args) => guest::run(&args).map(|()| true),
     };
     match done {

@@ -8,10 +8,10 @@
 //!
 //! Modules form layers; each imports only from earlier ones in this list:
 //!
-//! 1. [`time`], [`rng`], [`stats`], `counters`, [`event`], [`html`]
+//! 1. [`time`], [`rng`], [`stats`], `counters`, [`event`]
 //! 2. [`device`], [`host`]
 //! 3. [`spec`], [`trace`]; [`torture`], which needs only the device
-//! 4. [`workload`], [`system`], [`chart`]
+//! 4. [`workload`], [`system`]
 //! 5. [`sim`], [`mod@result`], [`course`], [`mod@run`]: one run
 //! 6. [`sweep`]: many runs; [`alone`]: a device without a host
 //! 7. [`cli`]: the command
@@ -22,7 +22,6 @@
 #![forbid(unsafe_code)]
 
 pub mod alone;
-pub mod chart;
 pub mod cli;
 pub mod contents;
 mod counters;
@@ -30,7 +29,6 @@ pub mod course;
 pub mod device;
 pub mod event;
 pub mod host;
-pub mod html;
 pub mod result;
 pub mod rng;
 pub mod run;
