@@ -74,7 +74,8 @@ static int cipher_run(struct znsage_crypt *crypt, struct scatterlist *from,
 	err = crypto_wait_req(encrypt ? crypto_skcipher_encrypt(c->req) :
 			      crypto_skcipher_decrypt(c->req), &wait);
 	mutex_unlock(&c->lock);
-	return err;
+	/* A full queue of the cipher's: to callers, the device would be full. */
+	return err == -ENOSPC ? -EIO : err;
 }
 
 /* Encrypt or decrypt the page of a slot. Returns 0 or an errno. */

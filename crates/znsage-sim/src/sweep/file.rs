@@ -8,7 +8,6 @@
 //! `name` in one labels its points and does not change them.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fmt;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -31,32 +30,7 @@ const SWEEP: &str = "sweep";
 const NAME: &str = "name";
 
 /// A key or value of a sweep file that is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SweepError {
-    /// The file.
-    pub file: String,
-    /// The line, from 1; None if the error has no line.
-    pub line: Option<usize>,
-    /// The key, with its table; empty for the file as a whole.
-    pub key: String,
-    /// What is wrong.
-    pub what: String,
-}
-
-impl fmt::Display for SweepError {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(&self.file)?;
-        if let Some(line) = self.line {
-            write!(f, ":{line}")?;
-        }
-        if !self.key.is_empty() {
-            write!(f, ": {}", self.key)?;
-        }
-        write!(f, ": {}", self.what)
-    }
-}
-
-impl std::error::Error for SweepError {}
+pub type SweepError = ParamError;
 
 /// One run of a sweep.
 #[derive(Clone, Debug)]
