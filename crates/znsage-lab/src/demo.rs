@@ -106,7 +106,7 @@ mod tests {
         let phase = phase(model::System::Stock, "random", 4000.0).measured;
         let series = (0..20).map(flash).collect();
         let measured = Measured { kernel: "6.12-test".into(), phase, flash: flash(1), series };
-        Record { percent: 80, round: 0, slowdown: 32, turn, measured }
+        Record { percent: 80, round: 0, slowdown: 32, accelerator: "tcg".into(), turn, measured }
     }
 
     #[test]

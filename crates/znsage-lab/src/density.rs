@@ -50,6 +50,7 @@ pub struct Step {
 struct Record {
     system: System,
     slowdown: u64,
+    accelerator: String,
     steps: Vec<Step>,
 }
 
@@ -80,7 +81,12 @@ pub fn run(args: &Args) -> Result<bool> {
         arguments.extend(args.processes.iter().map(|n| format!("--processes={n}")));
         let boot = vm::Vm { arguments, conventional, zns, ..ssd::guest("density", out) };
         let steps = vm::collect::<Vec<Step>>(&boot)?.document;
-        records.push(Record { system, slowdown: args.slowdown, steps });
+        records.push(Record {
+            system,
+            slowdown: args.slowdown,
+            accelerator: vm::accelerator(),
+            steps,
+        });
         write_json(&out.join("result.json"), &records)?;
     }
     print!("{}", table(&records));
@@ -134,7 +140,7 @@ mod tests {
             flash: Flash::default(),
         };
         let steps = latencies.iter().enumerate().map(step).collect();
-        Record { system: System::Stock, slowdown: 32, steps }
+        Record { system: System::Stock, slowdown: 32, accelerator: "tcg".into(), steps }
     }
 
     #[test]

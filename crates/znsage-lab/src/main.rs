@@ -53,7 +53,12 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
+    let command = Cli::parse().command;
+    // The results in docs/ are from software emulation.
+    if !matches!(command, Command::Demo) && std::env::var_os("ACCEL").is_none() {
+        std::env::set_var("ACCEL", "tcg");
+    }
+    let done = match command {
         Command::Demo => demo::run(),
         Command::Bench(args) => bench::run(&args),
         Command::Density(args) => density::run(&args),

@@ -262,6 +262,7 @@ pub struct Record {
     pub percent: u64,
     pub round: u32,
     pub slowdown: u64,
+    pub accelerator: String,
     #[serde(flatten)]
     pub turn: Turn,
     #[serde(flatten)]
@@ -330,6 +331,7 @@ pub fn compare(args: &Args, out: &Path) -> Result<(Vec<Record>, bool)> {
                             percent,
                             round,
                             slowdown: args.slowdown,
+                            accelerator: vm::accelerator(),
                             turn,
                             measured,
                         }),

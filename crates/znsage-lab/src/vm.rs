@@ -145,10 +145,15 @@ fn show(start: Instant, text: &str) {
     eprintln!("{:>5}  {text}", clock(start.elapsed().as_secs()));
 }
 
+/// What vm/run runs guests with in real time: `kvm`, or `tcg` for software emulation.
+pub fn accelerator() -> String {
+    let output = Command::new("vm/accel").output();
+    output.map_or_else(|_| "tcg".into(), |o| String::from_utf8_lossy(&o.stdout).trim().into())
+}
+
 /// The machine, for a line above the results.
 pub fn machine(guest_cpus: u32) -> String {
-    let accelerated = std::env::var("ACCEL").is_ok_and(|v| v == "kvm");
-    let how = if accelerated { "KVM" } else { "software emulation" };
+    let how = if accelerator() == "kvm" { "KVM" } else { "software emulation" };
     let qemu = Command::new("qemu-system-x86_64").arg("--version").output();
     let version = qemu.map(|o| String::from_utf8_lossy(&o.stdout).into_owned());
     let version = version.as_deref().unwrap_or("").split_whitespace().nth(3).unwrap_or("");
