@@ -151,16 +151,6 @@ static inline void znsage_set_write_stream(struct bio *bio, u8 nr)
 #define ZNSAGE_OPEN_DISK	(bdev->bd_disk)
 #endif
 
-/* The entry under which a folio is in the swap cache. */
-static inline swp_entry_t znsage_folio_swap(struct folio *folio)
-{
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 6, 0)
-	return folio->swap;
-#else
-	return folio_swap_entry(folio);
-#endif
-}
-
 /* Every distribution has these. */
 #if !IS_ENABLED(CONFIG_MEMCG) || !IS_ENABLED(CONFIG_BLK_CGROUP) || \
 	!(IS_ENABLED(CONFIG_CRYPTO_SKCIPHER) || \

@@ -30,7 +30,6 @@
 #include <linux/memcontrol.h>
 #include <linux/slab.h>
 #include <linux/swap.h>
-#include <linux/swapops.h>
 
 #include "znsage.h"
 
@@ -101,15 +100,14 @@ static u64 cgroup_of(struct folio *folio)
 }
 
 /*
- * Is the kernel's swap-in reading @slot into @folio? Then the folio is locked
- * and in the swap cache under the slot's number, but not up to date.
+ * Is the kernel's swap-in reading into @folio? Then the folio is locked and in
+ * the swap cache, but not up to date. (Its entry there is not compared with the
+ * slot: they are to differ where the kernel has virtual swap.)
  */
-static bool is_swap_in(struct folio *folio, u32 slot)
+static bool is_swap_in(struct folio *folio)
 {
 	return folio_test_locked(folio) && folio_test_swapbacked(folio) &&
-	       folio_test_swapcache(folio) && !folio_test_uptodate(folio) &&
-	       !folio_test_large(folio) &&
-	       swp_offset(znsage_folio_swap(folio)) == slot;
+	       folio_test_swapcache(folio) && !folio_test_uptodate(folio);
 }
 
 /*
@@ -124,7 +122,7 @@ void znsage_frames_note(struct znsage_device *zd, struct page *page, u32 slot,
 	unsigned long pfn = page_to_pfn(page);
 	u32 life, past;
 
-	if (!READ_ONCE(zd->wants_owners) || !is_swap_in(folio, slot))
+	if (!READ_ONCE(zd->wants_owners) || !is_swap_in(folio))
 		return;
 	life = zse_block_life(zd->engine, block);
 	past = zse_past(zd->engine, slot, block);
