@@ -110,6 +110,16 @@ fn fine_trim_lowers_the_device_waf_and_costs_cpu() {
     assert!(fine.cpu.gc > cluster.cpu.gc + 1.0, "{:?} {:?}", fine.cpu, cluster.cpu);
 }
 
+/// Without the kernel's callback, GC copies pages that are dead.
+#[test]
+fn discards_alone_cost_copies() {
+    let told = Spec { utilization: 60.0, ..small(SystemKind::ZnSage) };
+    let mut guessed = told.clone();
+    guessed.znsage.discards_only = true;
+    let (told, guessed) = (sound(&told).waf, sound(&guessed).waf);
+    assert!(guessed.gc > 2.0 * told.gc, "{guessed:?} {told:?}");
+}
+
 /// Its kernel merges the zone appends of a plug (acsl-technion/znswap@4d384595,
 /// `blk_try_merge()`): a batch of reclaim is 32 pages, one of GC 1,024. GC's reads of consecutive
 /// blocks are merged too.

@@ -335,6 +335,9 @@ pub struct ZnsageSpec {
     pub pace: u32,
     /// Zones that each stream writes at a time; 0: the default.
     pub stripe: u32,
+    /// As if the kernel had no callback for a freed slot: znsage learns of free clusters by
+    /// discards, and of other slots when they are written again.
+    pub discards_only: bool,
     /// CPU time of a map access per page added, read or freed, nanoseconds. Assumed: a
     /// cache miss or two.
     pub map_cost: Ns,
@@ -471,6 +474,7 @@ impl Default for ZnsageSpec {
             victim: VictimKind::Age,
             pace: 50,
             stripe: 0,
+            discards_only: false,
             map_cost: 100,
             lock_hold: 100,
         }

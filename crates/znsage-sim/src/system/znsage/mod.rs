@@ -21,6 +21,7 @@ use crate::device::ZoneDevice;
 use crate::event::Event;
 use crate::host::lock::Lock;
 use crate::host::page::NONE;
+use crate::host::slots::Released;
 use crate::host::task::By;
 use crate::host::Host;
 use crate::spec::{Spec, SpecError};
@@ -67,6 +68,14 @@ impl<D: ZoneDevice> Znsage<D> {
         })
     }
 
+    fn let_go(&mut self, h: &mut Host, slot: u32) {
+        h.spent += self.set.map_cost;
+        self.packing.take(slot, 0);
+        if self.e.free(slot) {
+            h.kick();
+        }
+    }
+
     /// Pages whose swap-out failed.
     pub fn failed_pages(&self) -> u64 {
         self.failed_pages
@@ -75,7 +84,7 @@ impl<D: ZoneDevice> Znsage<D> {
 
 impl<D: ZoneDevice> System for Znsage<D> {
     fn slots(&self) -> SlotSource {
-        SlotSource::Kernel { total: self.cfg.nr_slots, discards: false }
+        SlotSource::Kernel { total: self.cfg.nr_slots, discards: self.set.discards_only }
     }
 
     fn foresee(&mut self, oracle: Oracle) {
@@ -106,8 +115,9 @@ impl<D: ZoneDevice> System for Znsage<D> {
             }
             let slots = &self.slots[done..done + nr];
             let Some(added) = self.e.add_all(stream, slots, &self.pasts, h.now) else {
-                for &slot in &self.slots[done..] {
-                    h.slots.release(slot);
+                for slot in self.slots.split_off(done) {
+                    let what = h.slots.release(slot);
+                    self.released(h, slot, what);
                 }
                 return Taken::Wait(done);
             };
@@ -198,10 +208,17 @@ impl<D: ZoneDevice> System for Znsage<D> {
     }
 
     fn free(&mut self, h: &mut Host, slot: u32) {
-        h.spent += self.set.map_cost;
-        self.packing.take(slot, 0);
-        if self.e.free(slot) {
-            h.kick();
+        if !self.set.discards_only {
+            self.let_go(h, slot);
+        }
+    }
+
+    fn released(&mut self, h: &mut Host, _slot: u32, what: Released) {
+        let Released::Cluster(c) = what else { return };
+        if self.set.discards_only {
+            let (first, nr) = h.slots.cluster(c);
+            (first..first + nr).for_each(|slot| self.let_go(h, slot));
+            h.slots.discarded(c);
         }
     }
 
@@ -290,12 +307,14 @@ impl<D: ZoneDevice> System for Znsage<D> {
         };
         let st = self.e.stats();
         must("engine at rest", u64::from(self.e.idle()), 1);
-        must("slots in use", st.slots_used, u64::from(h.slots.used()));
-        let live = match self.shrink {
-            Some(_) => self.packing.all_taken.div_ceil(self.per_block().into()),
-            None => u64::from(h.slots.used()),
-        };
-        must("live blocks", st.live_blocks, live);
+        if !self.set.discards_only {
+            must("slots in use", st.slots_used, u64::from(h.slots.used()));
+            let live = match self.shrink {
+                Some(_) => self.packing.all_taken.div_ceil(self.per_block().into()),
+                None => u64::from(h.slots.used()),
+            };
+            must("live blocks", st.live_blocks, live);
+        }
         let c = self.media.dev.counters();
         let blocks = st.host_blocks + st.gc_blocks + st.padding_blocks;
         must("blocks on the device", c.written_blocks, blocks);
