@@ -58,9 +58,9 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 export DEBUG
 # One target at a time: a build or virtual machines use all CPUs.
 .NOTPARALLEL:
-.PHONY: help setup kernels kmod upstream bpf tools man completions command install uninstall deb dist test test-all stress checked test-engine test-model test-rust test-figures test-torture test-fuzz test-metrics test-self test-vm test-newest test-debug torture test-cross test-packages test-boot test-remote coverage fuzz try demo figures bench bench-density bench-engine bench-ssd bench-workloads lab lint clean distclean
+.PHONY: help setup kernels kmod upstream bpf tools man completions command install uninstall deb rpm dist test test-all stress checked test-engine test-model test-rust test-figures test-torture test-fuzz test-metrics test-self test-vm test-newest test-debug torture test-cross test-packages test-boot test-remote coverage fuzz try demo figures bench bench-density bench-engine bench-ssd bench-workloads lab lint clean distclean
 
-SCRIPTS := vm/lib.sh vm/debian.sh vm/devices.sh trace/lib.sh dist/lib.sh tests/debian.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* dist/* dist/dkms/* dist/debian/* .ci/* bench/* fuzz/* tests/* trace/* engine/tests/* 2>/dev/null)
+SCRIPTS := vm/lib.sh vm/debian.sh vm/devices.sh trace/lib.sh dist/lib.sh tests/debian.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* dist/* dist/dkms/* dist/debian/* dist/rpm/* .ci/* bench/* fuzz/* tests/* trace/* engine/tests/* 2>/dev/null)
 ENGINE := $(wildcard engine/*.c port/user/*.c port/user/policy/*.c)
 # Example policies, which are kernel modules and libraries as well.
 SAMPLES := $(wildcard samples/*.c)
@@ -121,6 +121,10 @@ uninstall: ## remove what `make install` put there, with the same PREFIX and DES
 deb: command ## Debian packages, znsage and znsage-dkms, into build/deb
 	@vm/setup deb
 	dist/deb
+
+rpm: command ## RPM packages of the same, for other distributions, into build/rpm
+	@vm/setup rpm
+	dist/rpm/build
 
 dist: ## the source as an archive, into build/dist
 	dist/archive
@@ -221,8 +225,8 @@ test-cross: ## the module compiled for arm64 with 64 KiB pages, and for 32 bits,
 	vm/no-division build/kmod/6.12-i386/znsage.ko
 
 # Needs root; fetches a Debian.
-test-packages: deb ## the packages in a Debian 12 of their own: installed, built, removed
-	@vm/setup module packages
+test-packages: deb rpm ## the packages in a Debian 12 of their own: installed, built, removed
+	@vm/setup module packages k8s
 	@vm/kernels $(KERNELS)
 	tests/packages $(KERNELS)
 
