@@ -181,7 +181,7 @@ static int check_places(const char *name, struct block_device *bdev,
 	taken = bitmap_weight(geo->active, nr);
 	if (!limit || taken + geo->cfg.max_active <= limit)
 		return 0;
-	znsage_err(name, "%u unused zones are open or closed (the first is %lu) and take places of the %u that can be active",
+	znsage_err(name, "%u unused zones are open or closed (the first is %lu) and count towards the %u that can be active",
 		   taken, find_first_bit(geo->active, nr), limit);
 	return -EUSERS;
 }

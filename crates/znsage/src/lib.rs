@@ -111,7 +111,7 @@ fn utf8(words: Vec<OsString>) -> Result<Vec<String>> {
     let text = |word: OsString| {
         word.into_string().map_err(|word| {
             let message = format!("`{}` is not valid UTF-8", word.to_string_lossy());
-            Error::new(Kind::Usage, message).hint("name the file by a link with another name")
+            Error::new(Kind::Usage, message).hint("use a link to it whose name is valid UTF-8")
         })
     };
     words.into_iter().map(text).collect()

@@ -309,9 +309,7 @@ fn check_alone(sys: &dyn Sys, priority: Option<u16>) -> Result<()> {
             Kind::Busy,
             format!("{} has priority {}, too", other.path, other.priority),
         )
-        .hint(
-            "an area that promises more than it certainly holds must have its own: --priority N",
-        )),
+        .hint("an overcommitted area, and one with --keep-slots, needs its own: --priority N")),
     }
 }
 

@@ -154,13 +154,8 @@ fn places_taken(log: &mut Log) -> Outcome {
     let of = format!("of={backing}");
     let dd = ["dd", "if=/dev/zero", &of, "bs=1M", "seek=63", "count=4096", "iflag=count_bytes"];
     guest::ok(&[&dd[..], &["oflag=direct"]].concat())?;
-    log.allow("take places");
-    on_refused(
-        &backing,
-        &["--force", "--size", "16M"],
-        BUSY,
-        &["take places of the 4", "blkzone"],
-    )?;
+    log.allow("count towards");
+    on_refused(&backing, &["--force", "--size", "16M"], BUSY, &["count towards the 4", "blkzone"])?;
     guest::ok(&["blkzone", "reset", &backing])?;
     Device::on(&backing, &["--size", "16M"])?.finish_sound()
 }

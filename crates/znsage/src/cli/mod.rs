@@ -47,7 +47,7 @@ Settings:
 
 All settings are checked before the first one changes. If one fails, none changes.";
 
-/// Swap on zoned block devices.
+/// Swap on SSDs, with or without zones.
 #[derive(Debug, Parser)]
 #[command(version, after_help = STATUS)]
 pub struct Cli {
@@ -84,14 +84,14 @@ pub enum Command {
         #[command(subcommand)]
         command: PolicyCommand,
     },
-    /// Start the guard of a device again, if it was killed. `on` starts it for a device
-    /// that promises more than it certainly holds, and with --keep-slots
+    /// Start a guard that was killed again. `on` starts one for an overcommitted device
+    /// (--compress with a large --size), and with --keep-slots
     Guard(GuardArgs),
     /// Walk the maps of live devices and report every violated invariant
     Check(CheckArgs),
     /// Swap real memory under a limit, verify every page, measure
     Bench(BenchArgs),
-    /// Look at pages of running programs: how far would compression shrink them?
+    /// Estimate how far compression would shrink the pages of running programs
     Estimate(EstimateArgs),
     /// Measure what a zoned device can do, and recommend settings; destroys all
     /// data on it

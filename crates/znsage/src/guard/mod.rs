@@ -29,7 +29,7 @@ pub fn run(sys: &dyn Sys, device: &str) -> Result<Report> {
     let name = counters::find(sys, device)?.name;
     if !is_needed(sys, &name) {
         return Err(Error::new(Kind::Usage, format!("{name} needs no guard"))
-            .hint("it certainly holds all that it promises, and has no filler"));
+            .hint("it is not overcommitted (--compress with a large --size), and has no filler"));
     }
     start(sys, &name)?;
     Ok(Report { name })
