@@ -45,8 +45,8 @@ class Results:
         self._devices: dict[str, dict[str, Any]] = {}
 
     def settings(self, sweep: str) -> dict[str, Any]:
-        """What the scale changes. Memory is a part of the device there, so its size stays."""
-        return {} if sweep == "znsage-2025-ycsb" else self.scale
+        """What the scale changes. Where memory, or a partition, is a part of the device, its size stays."""
+        return {} if sweep in ("znsage-2025-ycsb", "where") else self.scale
 
     def run(self, sweep: str, threads: int | None) -> None:
         """Runs what is missing."""
@@ -88,11 +88,9 @@ class Results:
     def device(self, name: str) -> dict[str, Any]:
         """What a device does alone: no seed changes it. Kept beside the runs."""
         if name not in self._devices:
-            own = self.folder / "devices" / f"{name}.toml"
-            text = own.read_bytes() if own.exists() else name.encode()
-            kept = self.runs / f"device-{hashlib.sha256(text).hexdigest()[:16]}.json"
+            kept = self.runs / f"device-{hashlib.sha256(name.encode()).hexdigest()[:16]}.json"
             if not kept.exists():
-                measured = znsage_sim.device(own if own.exists() else name)
+                measured = znsage_sim.device(name)
                 unfinished = kept.with_suffix(f".{os.getpid()}")
                 unfinished.write_text(json.dumps(measured))
                 unfinished.rename(kept)

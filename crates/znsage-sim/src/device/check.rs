@@ -165,6 +165,14 @@ fn conventional(c: &Conventional, m: &Media) -> Result<(), Refusal> {
     need((0.0..=10.0).contains(&c.over_provisioning), "conventional.over_provisioning", || {
         "must be from 0 to 10: a part of what the host sees".into()
     })?;
+    need(c.partition > 0.0 && c.partition <= 1.0, "conventional.partition", || {
+        "must be above 0, and 1 at most".into()
+    })?;
+    need(
+        (0.0..=1.0 - c.partition + 1e-9).contains(&c.other_data),
+        "conventional.other_data",
+        || format!("must be from 0 to {}, what the partition leaves", 1.0 - c.partition),
+    )?;
     need(
         c.superblock > 0 && c.superblock.is_multiple_of(m.program_unit()),
         "conventional.superblock",

@@ -58,8 +58,9 @@ pub struct ConventionalSsd {
     params: params::Conventional,
     flash: Flash,
     dies: u32,
-    /// Logical to physical block.
+    /// Logical to physical block. The host sees the first `part`; other data follow.
     map: Vec<u32>,
+    part: u64,
     /// Physical to logical block; out of date where `map` says otherwise.
     owner: Vec<u32>,
     superblocks: Vec<Superblock>,
@@ -132,10 +133,13 @@ impl ConventionalSsd {
         }
         let new = Superblock { valid: 0, born: 0, full: false };
         let nowhere = Head { superblock: NONE, used: size as u32 };
-        Ok(ConventionalSsd {
+        let part = (logical as f64 * c.partition) as u64;
+        let other = (logical as f64 * c.other_data) as u64;
+        let mut ssd = ConventionalSsd {
             flash,
             dies: params.media.dies,
             map: vec![NONE; logical as usize],
+            part,
             owner: vec![NONE; (count * size) as usize],
             superblocks: vec![new; count as usize],
             size: size as u32,
@@ -148,7 +152,14 @@ impl ConventionalSsd {
             seed,
             params: c,
             counters: DeviceCounters::default(),
-        })
+        };
+        for lba in part..(part + other).min(logical) {
+            if ssd.hosts[0].used == ssd.size {
+                ssd.hosts[0] = ssd.open();
+            }
+            ssd.take(lba as usize, Some(0));
+        }
+        Ok(ssd)
     }
 
     /// Delays commands by the plan from now on. A conventional SSD hides its other
@@ -161,9 +172,9 @@ impl ConventionalSsd {
         self.faults.as_mut().map_or(0, Faults::delay)
     }
 
-    /// Blocks that the host sees.
+    /// Blocks of the partition.
     pub fn blocks(&self) -> u64 {
-        self.map.len() as u64
+        self.part
     }
 
     /// Only whole ranges of this many bytes can be trimmed.

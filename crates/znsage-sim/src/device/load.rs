@@ -16,8 +16,9 @@ macro_rules! built_in {
 }
 
 /// The built-in sets: the files of `devices/`.
-const BUILT_IN: [(&str, &str); 12] = built_in![
-    "zn540" "hynix" "hynix-fitted" "conventional" "conventional-28" "fast" "fast-conventional" "slow"
+const BUILT_IN: [(&str, &str); 15] = built_in![
+    "zn540" "hynix" "hynix-fitted" "conventional" "conventional-28" "conventional-even" "real-a"
+    "real-b" "fast" "fast-conventional" "slow"
     "zns-plus" "zns-plus-tlc" "zns-plus-mlc" "zns-plus-znand"
 ];
 

@@ -235,6 +235,10 @@ pub struct Conventional {
     pub flash: u64,
     /// Flash hidden from the host, as a part of what the host sees.
     pub over_provisioning: f64,
+    /// The part of what the host sees that is measured, as a partition; ...
+    pub partition: f64,
+    /// ... and the part that holds other data, which stay as they are. What is left is trimmed.
+    pub other_data: f64,
     /// Bytes of a superblock, the unit of garbage collection: an erase block
     /// of each plane of each die.
     #[serde(deserialize_with = "bytes")]
