@@ -11,7 +11,6 @@
 // Basics.
 mod error;
 mod interrupt;
-mod progress;
 mod systemd;
 mod units;
 mod zones;

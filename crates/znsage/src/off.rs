@@ -7,12 +7,12 @@ use crate::cli::OffArgs;
 use crate::contents::{self, Sample};
 use crate::counters::{self, Device};
 use crate::error::{Error, Kind, Result};
-use crate::progress::Progress;
 use crate::sys::{require_root, LogLine, Sys};
 use crate::zones::State;
 use crate::{
     configfs, device, guard, module, queue, record, room, scheduler, section, service, swaps, units,
 };
+use znsage_sim::cli::progress::Progress;
 
 #[derive(Debug, Default)]
 pub struct Report {

@@ -2,7 +2,7 @@
 //! The command `znsage-sim`.
 
 mod args;
-mod progress;
+pub mod progress;
 mod run;
 mod sweep;
 mod torture;

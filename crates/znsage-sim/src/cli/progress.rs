@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use super::units::duration;
 
+/// A line that says how far something is.
+#[derive(Debug)]
 pub struct Progress {
     terminal: bool,
     begun: Instant,
@@ -15,6 +17,7 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// Begins now.
     pub fn new() -> Self {
         let now = Instant::now();
         Progress { terminal: stderr().is_terminal(), begun: now, last: now, shown: false }
@@ -47,6 +50,12 @@ fn left(done: usize, todo: usize, took: f64) -> String {
     }
     let each = took / done as f64;
     format!(", {:.1} per minute, {} left", 60.0 / each, duration(each * todo as f64))
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Drop for Progress {

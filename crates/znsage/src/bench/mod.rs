@@ -23,7 +23,6 @@ use crate::cli::BenchArgs;
 use crate::counters;
 use crate::error::{Error, Kind, Result};
 use crate::machine::Machine;
-use crate::progress::Progress;
 use crate::swaps::{self, Area};
 use crate::sys::Sys;
 pub use cgroup::lookup;
@@ -37,6 +36,7 @@ use record::Recorder;
 pub use report::{Config, Phase, Report};
 pub use sampler::Totals;
 use sampler::{Sampler, Snapshot};
+use znsage_sim::cli::progress::Progress;
 
 const SAMPLE: Duration = Duration::from_millis(500);
 

@@ -12,10 +12,10 @@ use serde_json::json;
 
 use crate::cli::EstimateArgs;
 use crate::error::{Error, Kind, Result};
-use crate::progress::Progress;
 use crate::sys::Sys;
 use crate::units::{self, table};
 use record::{Compressors, BLOCK};
+use znsage_sim::cli::progress::Progress;
 
 /// A swap area may be this many times as large as its device, as in the module.
 const MOST: f64 = 16.0;

@@ -6,9 +6,9 @@ use std::time::Instant;
 use super::fio::{self, Job, Output, Run};
 use super::ready::Ready;
 use crate::error::{Error, Kind, Result};
-use crate::progress::Progress;
 use crate::sys::Sys;
 use crate::units;
+use znsage_sim::cli::progress::Progress;
 
 pub struct Work<'a> {
     pub sys: &'a dyn Sys,
