@@ -25,8 +25,13 @@ def draw(demo: dict, to: str) -> None:
         (latency, "p99_ms", "p99 access latency, ms"),
     ]:
         titles = [system["title"].replace(", ", ",\n") for system in demo["systems"]]
-        bars = axes.bar(titles, [system[key] for system in demo["systems"]], color=COLOURS)
-        axes.bar_label(bars, fmt="%.3g")
+        least, most = zip(*(system[key] for system in demo["systems"]))
+        axes.bar(titles, least, color=COLOURS)
+        span = [high - low for low, high in zip(least, most)]
+        bars = axes.bar(titles, span, bottom=least, color=COLOURS, alpha=0.4)
+        labels = [f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}" for low, high in zip(least, most)]
+        axes.bar_label(bars, labels)
+        axes.set_ylim(0, 1.08 * max(most))
         axes.set_title(title)
         axes.tick_params(axis="x", labelsize=8)
     figure.suptitle("The same memory on the same flash, swapped by stock Linux and by znsage")

@@ -69,7 +69,7 @@ impl Record {
 
 pub fn run(args: &Args) -> Result<bool> {
     let out = Path::new(OUT);
-    let (conventional, zns) = ssd::drives(args.slowdown);
+    let (conventional, zns) = ssd::drives(ssd::MODEL, args.slowdown);
     let mut records = Vec::new();
     for &system in &args.systems {
         eprintln!("[{}]", system.title());

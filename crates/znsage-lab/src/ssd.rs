@@ -3,6 +3,7 @@
 //! in real time, behind QEMU's NVMe device; bench/README.md explains the comparison.
 
 use std::path::Path;
+use std::str::FromStr;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,11 @@ use crate::table::{thousands, Table};
 use crate::vm::{self, Clock, Vm};
 
 const OUT: &str = "build/ssd";
+
+/// The conventional drive, and the same whose garbage collection takes turns with writes. It is
+/// not known which of them real drives resemble; stock swap's latencies lie between the two.
+pub const MODEL: &str = "conventional";
+pub const EVEN: &str = "conventional-even";
 
 /// Of the conventional drive, as the kernel sees it.
 pub const SIZE_MIB: u64 = 512;
@@ -43,8 +49,9 @@ pub struct Args {
     pub levels: Vec<u64>,
     #[arg(long, value_delimiter = ',', default_value = "random,zipf")]
     pub patterns: Vec<Pattern>,
+    /// SYSTEM, or SYSTEM@MODEL with another conventional drive: stock@conventional-even
     #[arg(long, value_delimiter = ',', default_value = "stock,discard,virtual,zones")]
-    pub systems: Vec<System>,
+    pub systems: Vec<Chosen>,
     /// Real time for each unit of the drive's: an emulated CPU is fast beside a slow drive
     #[arg(long, default_value_t = 32)]
     slowdown: u64,
@@ -73,7 +80,12 @@ impl Args {
         Args {
             levels: vec![80],
             patterns: vec![Pattern::Random],
-            systems: vec![System::Stock, System::Virtual, System::Zones],
+            systems: vec![
+                System::Stock.into(),
+                Chosen { system: System::Stock, model: EVEN.into() },
+                System::Virtual.into(),
+                System::Zones.into(),
+            ],
             slowdown: 32,
             rewrites: 2.0,
             rounds: 1,
@@ -154,11 +166,36 @@ impl System {
     }
 }
 
+/// A system, and the conventional drive in place of the usual one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chosen {
+    pub system: System,
+    pub model: String,
+}
+
+impl From<System> for Chosen {
+    fn from(system: System) -> Chosen {
+        Chosen { system, model: MODEL.into() }
+    }
+}
+
+impl FromStr for Chosen {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Chosen, String> {
+        let (system, model) = text.split_once('@').unwrap_or((text, MODEL));
+        Ok(Chosen { system: System::from_str(system, false)?, model: model.into() })
+    }
+}
+
 /// A system on its drive.
 #[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
 pub struct OnDrive {
     #[arg(long)]
     pub system: System,
+    /// The simulator's device, if it is a conventional one.
+    #[arg(long)]
+    pub model: String,
     /// The drive's size, bytes.
     #[arg(long)]
     pub drive: u64,
@@ -172,13 +209,15 @@ pub struct OnDrive {
 
 impl OnDrive {
     pub fn new(system: System) -> OnDrive {
-        OnDrive { system, drive: SIZE_MIB << 20, zone_kib: SUPERBLOCK_KIB, settings: vec![] }
+        let model = MODEL.into();
+        OnDrive { system, model, drive: SIZE_MIB << 20, zone_kib: SUPERBLOCK_KIB, settings: vec![] }
     }
 
     /// As the guest's command line has it.
     pub fn arguments(&self) -> Vec<String> {
         let mut arguments = vec![
             format!("--system={}", argument(self.system)),
+            format!("--model={}", self.model),
             format!("--drive={}", self.drive),
             format!("--zone-kib={}", self.zone_kib),
         ];
@@ -188,6 +227,9 @@ impl OnDrive {
 
     fn title(&self) -> String {
         let mut title = self.system.title().to_string();
+        if self.model != MODEL {
+            title += &format!(", {}", self.model);
+        }
         for setting in &self.settings {
             title += &format!(", {setting}");
         }
@@ -311,9 +353,9 @@ pub fn compare(args: &Args, out: &Path) -> Result<(Vec<Record>, bool)> {
                 let n = systems.len();
                 // The systems take turns in being first.
                 systems.rotate_left(round as usize % n);
-                for system in systems {
+                for Chosen { system, model } in systems {
                     let used = (SIZE_MIB << 20) * AREA_PERCENT / 100 * percent / 100;
-                    let mut on = OnDrive::new(system);
+                    let mut on = OnDrive { model, ..OnDrive::new(system) };
                     if system.is_znsage() {
                         on.settings.clone_from(&args.settings);
                     }
@@ -326,7 +368,8 @@ pub fn compare(args: &Args, out: &Path) -> Result<(Vec<Record>, bool)> {
                         compressible: args.compressible,
                         write_ratio: args.write_ratio,
                     };
-                    match measure(out, &args.kernel, &turn, &drives(args.slowdown)) {
+                    let drives = drives(&turn.on.model, args.slowdown);
+                    match measure(out, &args.kernel, &turn, &drives) {
                         Ok(measured) => records.push(Record {
                             percent,
                             round,
@@ -349,12 +392,10 @@ pub fn compare(args: &Args, out: &Path) -> Result<(Vec<Record>, bool)> {
 }
 
 /// The conventional drive and the zoned one, as vm/run wants them.
-pub fn drives(slowdown: u64) -> (String, String) {
+pub fn drives(model: &str, slowdown: u64) -> (String, String) {
     let flash = (SIZE_MIB << 10) * FLASH_PERCENT / 100 / SUPERBLOCK_KIB * 2;
     (
-        format!(
-            "model=conventional,size={SIZE_MIB}M,superblock={SUPERBLOCK_KIB}K,slowdown={slowdown}"
-        ),
+        format!("model={model},size={SIZE_MIB}M,superblock={SUPERBLOCK_KIB}K,slowdown={slowdown}"),
         format!(
             "model=zn540,size={flash}M,zone=2M,capacity={SUPERBLOCK_KIB}K,open=14,active=14,\
              slowdown={slowdown}"
@@ -439,6 +480,14 @@ pub fn table(records: &[Record]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_system_may_have_another_drive() {
+        assert_eq!("zones".parse(), Ok(Chosen::from(System::Zones)));
+        let other = Chosen { system: System::Stock, model: EVEN.into() };
+        assert_eq!("stock@conventional-even".parse(), Ok(other));
+        assert!("swap@real-a".parse::<Chosen>().is_err());
+    }
 
     #[test]
     fn flash_writes_are_those_of_the_window() {
