@@ -307,3 +307,39 @@ def mapping(r: Results, folder: Path, name: str) -> None:
     sheet.bars(0, ["in RAM", "on the device"], series)
     sheet.label(0, "", "bytes")
     sheet.save(folder, name, 5)
+
+
+# Swap areas of where.toml: a label, the name, and what tells its points apart.
+AREAS = [
+    ("all,\n50 % used", "all", {"utilization": 50}), ("all,\n80 % used", "all", {"utilization": 80}),
+    ("70 %,\nrest full", "70 %", {}), ("40 %,\nrest full", "40 %", {}),
+    *((f"10 %,\n{other} % full", "10 %", {"device.conventional.other_data": other / 100}) for other in (90, 60, 30)),
+]
+
+
+@figure(
+    "Where znsage pays",
+    "Swap-out of znsage over stock swap's on the same conventional SSD, by the part of it that is swapped to, by other "
+    "data on it, which lie still, and by its spare flash. 80 % of the area is used if nothing else is said.",
+    "where",
+)
+def where(r: Results, folder: Path, name: str) -> None:
+    panels = {"uniform": ("stock", AREAS), "zipf": ("stock", AREAS)}
+    panels["uniform, before Linux 6.12"] = ("stock, scan", AREAS[1:5])
+    sheet = Sheet(list(panels), width=4.4)
+    for panel, (title, (stock, areas)) in enumerate(panels.items()):
+        load = {"workload": title.split(",")[0]}
+        for spare in (7, 15, 28):
+            drive = {**load, "device.conventional.over_provisioning": spare / 100}
+            rates = [
+                Estimate.of(
+                    r.of("where", f"{area}, znsage", "swap_out_mb_s", **load, **of)
+                    / r.of("where", f"{area}, {stock}", "swap_out_mb_s", **drive, **of)
+                )
+                for _, area, of in areas
+            ]
+            sheet.line(panel, f"znsage, {spare} % spare", list(enumerate(rates)))
+        sheet.label(panel, "", "times stock swap's")
+        sheet.axes[panel].axhline(1.0, color="black", linewidth=0.8)
+        sheet.axes[panel].set_xticks(range(len(areas)), [label for label, _, _ in areas], fontsize=6)
+    sheet.save(folder, name)

@@ -25,7 +25,7 @@ SCALES = {"full": {}, "quick": {"size": "2G"}}
 # The figures of docs/dev/figures.md, which tell most.
 SHOWN = [
     "znswap", "znswap-ratio", "znswap-p99", "znswap-etc", "course", "thesis", "znsage-2025", "analysis-bandwidth",
-    "zns-plus",
+    "zns-plus", "where",
 ]
 HEAD = """<!-- SPDX-License-Identifier: GPL-2.0-only -->
 # Published figures, simulated

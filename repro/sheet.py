@@ -49,7 +49,7 @@ SYSTEMS = {
     "znsage": Look("#0077bb", "o", ""),
 }
 VARIANTS = {
-    "Linux 6.12": "--", "15 % spare": ":", "of each page": "--", "on the block SSD": "--", "16 dies": "--",
+    "Linux 6.12": "--", "15 % spare": ":", "28 % spare": "--", "of each page": "--", "on the block SSD": "--", "16 dies": "--",
     "at first": ":", "large zones": "-.", "maps in chunks": ":", "1 ms": "-.", "two zones": "--", "150 MB/s a": ":",
     "with its GC": "-.", "even": "--",
 }
