@@ -12,6 +12,7 @@ struct znsage_geometry {
 	u32 nr_all;		/* zones of the device */
 	u32 zone_sectors;	/* from one to the next */
 	u32 *zone_nr;		/* number on the device of each zone used */
+	sector_t *starts;	/* of all virtual zones */
 	unsigned long *dirty;	/* bitmap of all zones: not empty */
 	unsigned long *active;	/* bitmap of all zones: open or closed */
 	u32 nr_unused;	/* conventional, read-only, offline, small, surplus */
@@ -25,7 +26,7 @@ struct znsage_backend {
 	 * Describe the device's zones in @geo. Sleeps; writes nothing. Returns
 	 * 0, or an errno with a message.
 	 */
-	int (*report)(const char *name, struct block_device *bdev,
+	int (*report)(const char *name, const struct znsage_backing *b,
 		      const struct znsage_settings *set,
 		      struct znsage_geometry *geo);
 	/* May the chosen zones be used? Sleeps; returns as report(). */
@@ -53,8 +54,13 @@ struct znsage_backend {
 
 extern const struct znsage_backend znsage_zoned, znsage_virtual;
 
+/* file.c */
+int znsage_file_open(const char *name, const char *path,
+		     struct znsage_backing *b);
+void znsage_file_close(struct znsage_backing *b);
+
 /* geometry.c */
-int znsage_geometry_read(const char *name, struct block_device *bdev,
+int znsage_geometry_read(const char *name, const struct znsage_backing *b,
 			 const struct znsage_settings *set,
 			 const struct znsage_policy *policy,
 			 struct znsage_geometry *geo);

@@ -27,12 +27,20 @@
 #define ZNSAGE_IS_UNTESTED \
 	(LINUX_VERSION_CODE >= KERNEL_VERSION(7, 4, 0))
 
-/* An exclusively opened block device. */
+/* Sectors of a block device. */
+struct znsage_extent {
+	sector_t start, nr;
+};
+
+/* A block device: opened exclusively, or below the file system of a file. */
 struct znsage_backing {
 	struct block_device *bdev;
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
 	struct file *file;
 #endif
+	struct file *swap_file;		/* see file.c; or NULL */
+	struct znsage_extent *extents;	/* where it lies */
+	u32 nr_extents;
 };
 
 static inline int znsage_backing_open(struct znsage_backing *b,

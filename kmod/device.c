@@ -33,6 +33,8 @@ static int open_backing(struct znsage_device *zd, const char *path)
 {
 	int err = znsage_backing_open(&zd->backing, path, zd);
 
+	if (err == -ENOTBLK)
+		return znsage_file_open(zd->name, path, &zd->backing);
 	if (err == -EBUSY)
 		znsage_err(zd->name, "%s is in use", path);
 	else if (err)
@@ -56,6 +58,8 @@ static int make_engine(struct znsage_device *zd, struct znsage_geometry *geo)
 	}
 	zd->zone_nr = geo->zone_nr;
 	geo->zone_nr = NULL;
+	zd->starts = geo->starts;
+	geo->starts = NULL;
 	zd->backend = geo->backend;
 	zd->zone_sectors = geo->zone_sectors;
 	zd->nr_unused = geo->nr_unused;
@@ -137,12 +141,15 @@ static void device_free(struct znsage_device *zd)
 	znsage_compress_end(zd);
 	zse_destroy(zd->engine);
 	kvfree(zd->zone_nr);
+	kvfree(zd->starts);
 	kvfree(zd->to_reset);
 	kvfree(zd->to_erase);
 	kvfree(zd->gc_since);
 	kvfree(zd->looked);
 	free_percpu(zd->times);
-	if (zd->backing.bdev)
+	if (zd->backing.swap_file)
+		znsage_file_close(&zd->backing);
+	else if (zd->backing.bdev)
 		znsage_backing_close(&zd->backing);
 	if (zd->index >= 0)
 		ida_free(&device_ids, zd->index);
@@ -183,8 +190,7 @@ static int device_build_with(struct znsage_device *zd,
 			     const struct znsage_policy *policy)
 {
 	struct znsage_geometry geo;
-	int err = znsage_geometry_read(zd->name, zd->backing.bdev, set, policy,
-				       &geo);
+	int err = znsage_geometry_read(zd->name, &zd->backing, set, policy, &geo);
 
 	if (!err)
 		err = znsage_crypt_start(zd, set->encrypt);
@@ -256,8 +262,8 @@ struct znsage_device *znsage_attach(const char *name,
 	}
 	znsage_debugfs_add(zd);
 	zse_get_stats(zd->engine, &st);
-	znsage_info(name, "%s on %pg: %llu MiB in %llu zones, policy %s, %u streams, chunk %lu KiB, maps %llu KiB",
-		    zd->disk->disk_name, zd->backing.bdev,
+	znsage_info(name, "%s on %s: %llu MiB in %llu zones, policy %s, %u streams, chunk %lu KiB, maps %llu KiB",
+		    zd->disk->disk_name, set->backing,
 		    (u64)zd->nr_slots * PAGE_SIZE >> 20, st.zones_total,
 		    set->policy, (u32)st.streams,
 		    zd->batch_pages * PAGE_SIZE >> 10, st.map_bytes >> 10);

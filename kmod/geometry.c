@@ -227,18 +227,19 @@ static bool one_zone_at_a_time(const struct znsage_geometry *geo,
 /**
  * znsage_geometry_read() - decide how to use a device
  * @name: for messages
- * @bdev: device, with zones or without
+ * @b:    device, with zones or without, or file
  * @set:  settings
  * @policy: the policy to start with
  * @geo:  filled in; the caller calls znsage_geometry_free() even after an error
  *
  * Context: sleeps; writes nothing. Return: 0, or an errno with a message.
  */
-int znsage_geometry_read(const char *name, struct block_device *bdev,
+int znsage_geometry_read(const char *name, const struct znsage_backing *b,
 			 const struct znsage_settings *set,
 			 const struct znsage_policy *policy,
 			 struct znsage_geometry *geo)
 {
+	struct block_device *bdev = b->bdev;
 	struct zse_config *cfg = &geo->cfg;
 	int err;
 
@@ -259,7 +260,7 @@ int znsage_geometry_read(const char *name, struct block_device *bdev,
 	cfg->stripe = set->stripe;
 	cfg->pace = set->pace;
 
-	err = geo->backend->report(name, bdev, set, geo);
+	err = geo->backend->report(name, b, set, geo);
 	if (!err && one_zone_at_a_time(geo, bdev))
 		cfg->max_active = 1;
 	if (!err)
@@ -280,6 +281,7 @@ int znsage_geometry_read(const char *name, struct block_device *bdev,
 void znsage_geometry_free(struct znsage_geometry *geo)
 {
 	kvfree(geo->zone_nr);
+	kvfree(geo->starts);
 	kvfree(geo->dirty);
 	kvfree(geo->active);
 }

@@ -54,7 +54,26 @@ ZSE_GAUGES(STAT_ATTR)
 	VALUE_SHOW(_name, _format, _value)				\
 	static DEVICE_ATTR_RO(_name)
 
-VALUE_ATTR(backing, "%pg", zd->backing.bdev);
+/* The device's name, or the file's path. */
+static ssize_t backing_show(struct device *dev, struct device_attribute *attr,
+			    char *buf)
+{
+	const struct znsage_backing *b = &dev_to_zd(dev)->backing;
+	char *path;
+	size_t len;
+
+	if (!b->swap_file)
+		return sysfs_emit(buf, "%pg\n", b->bdev);
+	path = file_path(b->swap_file, buf, PAGE_SIZE - 1);
+	if (IS_ERR(path))
+		return PTR_ERR(path);
+	len = strlen(path);
+	memmove(buf, path, len);
+	buf[len] = '\n';
+	return len + 1;
+}
+static DEVICE_ATTR_RO(backing);
+
 VALUE_ATTR(config, "%s", zd->name);
 VALUE_ATTR(size_bytes, "%llu", (u64)zd->nr_slots * PAGE_SIZE);
 VALUE_ATTR(certain_bytes, "%llu", (u64)zse_certain(zd->engine) * PAGE_SIZE);

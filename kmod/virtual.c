@@ -27,6 +27,8 @@
 /* A discard has its length in 32 bits. */
 #define MAX_ZONE_SECTORS	(SZ_2G >> SECTOR_SHIFT)
 #define MIN_DEVICE_SECTORS	(SZ_16M >> SECTOR_SHIFT)
+/* The part of a file that default zones may leave over. */
+#define MAX_LEFT_OVER		32
 
 /*
  * Sectors that the device is best written and discarded in multiples of, at
@@ -43,38 +45,110 @@ static u32 device_unit(struct block_device *bdev)
 	return min_t(u32, unit, MAX_ZONE_SECTORS);
 }
 
-static u32 default_zone(struct block_device *bdev)
+/* What zones are cut from: a device, or the extents of a file. */
+struct source {
+	const struct znsage_extent *extents;
+	u32 nr_extents;
+	u64 sectors;		/* of the device, or of the file's size */
+	u32 unit;		/* see device_unit() */
+};
+
+static u32 default_zone(const struct source *s)
 {
-	u32 unit = device_unit(bdev);
-	sector_t share = div_u64(bdev_nr_sectors(bdev), ZONES_OF_A_DEVICE);
+	sector_t share = div_u64(s->sectors, ZONES_OF_A_DEVICE);
 	u32 sectors = clamp_t(sector_t, share, SMALL_ZONE_SECTORS,
 			      ZONE_SECTORS);
 
-	return max(sectors - sectors % unit, unit);
+	return max(sectors - sectors % s->unit, s->unit);
 }
 
-static int virtual_report(const char *name, struct block_device *bdev,
+/*
+ * How many zones of @sectors the extents hold; their places go to @starts,
+ * unless it is NULL. Zones begin at multiples of the unit if they are some.
+ */
+static u64 cut_zones(const struct source *s, u32 sectors, sector_t *starts)
+{
+	u32 unit = sectors % s->unit ? 1 : s->unit, i;
+	u64 nr = 0, zones;
+
+	for (i = 0; i < s->nr_extents; i++) {
+		const struct znsage_extent *e = &s->extents[i];
+		sector_t at = div_u64(e->start + unit - 1, unit) * unit;
+		sector_t end = e->start + e->nr;
+
+		zones = at < end ? div_u64(end - at, sectors) : 0;
+		nr += zones;
+		for (; starts && zones; zones--, at += sectors)
+			*starts++ = at;
+	}
+	return nr;
+}
+
+/* Sectors that belong to no zone. */
+static u64 left_over(const struct source *s, u32 sectors)
+{
+	return s->sectors - cut_zones(s, sectors, NULL) * sectors;
+}
+
+/*
+ * Halve the default zone, if need be below the unit, until most of a file in
+ * pieces can be used.
+ */
+static u32 small_zone(const struct source *s, u32 sectors, u32 unit)
+{
+	while (left_over(s, sectors) > s->sectors / MAX_LEFT_OVER) {
+		u32 half = sectors / 2;
+
+		if (half >= s->unit)
+			half -= half % s->unit;
+		half -= half % unit;
+		if (half < SMALL_ZONE_SECTORS)
+			break;
+		sectors = half;
+	}
+	return sectors;
+}
+
+static int virtual_report(const char *name, const struct znsage_backing *b,
 			  const struct znsage_settings *set,
 			  struct znsage_geometry *geo)
 {
 	u32 unit = geo->cfg.write_unit * ZNSAGE_PAGE_SECTORS, i;
+	struct znsage_extent all = { .nr = bdev_nr_sectors(b->bdev) };
+	struct source s = { &all, 1, all.nr, device_unit(b->bdev) };
 	u64 sectors = set->zone_size >> SECTOR_SHIFT, nr;
 
-	if (bdev_nr_sectors(bdev) < MIN_DEVICE_SECTORS) {
-		znsage_err(name, "%pg has %llu KiB: at least 16 MiB are needed",
-			   bdev, (u64)bdev_nr_sectors(bdev) / 2);
+	if (b->swap_file) {
+		s.extents = b->extents;
+		s.nr_extents = b->nr_extents;
+		s.sectors = i_size_read(file_inode(b->swap_file)) >>
+			    SECTOR_SHIFT;
+	}
+	if (s.sectors < MIN_DEVICE_SECTORS) {
+		znsage_err(name, "%s has %llu KiB: at least 16 MiB are needed",
+			   set->backing, s.sectors / 2);
 		return -ENOSPC;
 	}
 	if (!sectors)
-		sectors = rounddown(default_zone(bdev), unit);
+		sectors = small_zone(&s, rounddown(default_zone(&s), unit),
+				     unit);
 	if (sectors < MIN_ZONE_SECTORS || sectors > MAX_ZONE_SECTORS ||
-	    (u32)sectors % unit || sectors > bdev_nr_sectors(bdev)) {
+	    (u32)sectors % unit || sectors > s.sectors) {
 		znsage_err(name, "zones of %llu bytes: must be a multiple of %lu, at least %u, and at most %u and the device",
 			   sectors << SECTOR_SHIFT,
 			   geo->cfg.write_unit * PAGE_SIZE, SZ_256K, SZ_2G);
 		return -EINVAL;
 	}
-	nr = div_u64(bdev_nr_sectors(bdev), sectors);
+	nr = cut_zones(&s, sectors, NULL);
+	if (b->swap_file)
+		znsage_info(name, "%s: %llu zones of %llu KiB fit into its %u extents, %llu KiB of %llu KiB are left over",
+			    set->backing, nr, sectors / 2, s.nr_extents,
+			    left_over(&s, sectors) / 2, s.sectors / 2);
+	if (!nr) {
+		znsage_err(name, "%s has no extent that holds a zone: free space in the file system and make the file anew",
+			   set->backing);
+		return -ENOSPC;
+	}
 	if (nr > MAX_ZONES) {
 		znsage_err(name, "%llu zones are too many: set a larger zone_size, so that there are %u at most",
 			   nr, MAX_ZONES);
@@ -82,8 +156,10 @@ static int virtual_report(const char *name, struct block_device *bdev,
 	}
 	geo->zone_nr = kvcalloc(nr, sizeof(*geo->zone_nr), GFP_KERNEL);
 	geo->dirty = kvcalloc(BITS_TO_LONGS(nr), sizeof(long), GFP_KERNEL);
-	if (!geo->zone_nr || !geo->dirty)
+	geo->starts = kvcalloc(nr, sizeof(*geo->starts), GFP_KERNEL);
+	if (!geo->zone_nr || !geo->dirty || !geo->starts)
 		return -ENOMEM;
+	cut_zones(&s, sectors, geo->starts);
 	for (i = 0; i < nr; i++)
 		geo->zone_nr[i] = i;
 	/* All is discarded at attach. */
@@ -103,8 +179,8 @@ static int virtual_check(const char *name, struct block_device *bdev,
 {
 	if (set->force)
 		return 0;
-	znsage_err(name, "%pg has no zones, so znsage cannot tell whether it is in use: write 1 to force to discard its contents",
-		   bdev);
+	znsage_err(name, "%s has no zones, so znsage cannot tell whether it is in use: write 1 to force to discard its contents",
+		   set->backing);
 	return -ENOTEMPTY;
 }
 

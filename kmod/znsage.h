@@ -52,7 +52,7 @@ extern const char *const znsage_compress_names[ZNSAGE_NR_COMPRESS];
 
 /* What configfs collects and power=1 uses. */
 struct znsage_settings {
-	char backing[ZNSAGE_MAX_PATH];	/* the device below */
+	char backing[ZNSAGE_MAX_PATH];	/* the device below, or a file */
 	u64 size;		/* bytes; 0: from over_provisioning */
 	u64 zone_size;		/* bytes, of virtual zones; 0: the default */
 	u32 over_provisioning;	/* percent of the usable blocks held back */
@@ -150,6 +150,7 @@ struct znsage_device {
 	const struct znsage_backend *backend;
 	struct zse_engine *engine;
 	u32 *zone_nr;		/* number on the device of each engine zone */
+	sector_t *starts;	/* of the zones of the device; NULL: in a row */
 	sector_t zone_sectors;
 	u32 nr_unused;			/* zones of the device */
 	u32 nr_all;			/* zones of the device at attach */
@@ -283,11 +284,17 @@ static inline void znsage_kick(struct znsage_device *zd)
 	queue_work(zd->wq, &zd->work);
 }
 
+/* First sector of a zone of the device. */
+static inline sector_t znsage_nr_start(const struct znsage_device *zd, u32 nr)
+{
+	return zd->starts ? zd->starts[nr] : nr * zd->zone_sectors;
+}
+
 /* First sector of a zone of the engine. */
 static inline sector_t znsage_zone_start(const struct znsage_device *zd,
 					 u32 zone)
 {
-	return zd->zone_nr[zone] * zd->zone_sectors;
+	return znsage_nr_start(zd, zd->zone_nr[zone]);
 }
 
 /* Sector of the page that has a block. */

@@ -125,10 +125,11 @@ static int check_settings(const char *name, struct block_device *bdev,
 	return 0;
 }
 
-static int zoned_report(const char *name, struct block_device *bdev,
+static int zoned_report(const char *name, const struct znsage_backing *b,
 			const struct znsage_settings *set,
 			struct znsage_geometry *geo)
 {
+	struct block_device *bdev = b->bdev;
 	u32 nr = bdev_nr_zones(bdev);
 	struct report rep = { .geo = geo };
 	int err = check_settings(name, bdev, set);
@@ -282,6 +283,24 @@ static int skip_empty(struct blk_zone *z, unsigned int idx, void *data)
 	return 0;
 }
 
+/* Empty the zones from @nr to @end. Those of a file need not be neighbours. */
+static bool erase_range(const struct znsage_device *zd, u32 nr, u32 end)
+{
+	bool ok = true;
+
+	while (nr < end) {
+		sector_t start = znsage_nr_start(zd, nr), sectors = 0;
+
+		do {
+			sectors += zd->zone_sectors;
+			nr++;
+		} while (nr < end &&
+			 znsage_nr_start(zd, nr) == start + sectors);
+		ok &= !zd->backend->erase(zd, start, sectors);
+	}
+	return ok;
+}
+
 /*
  * Empty the zones in zd->to_reset. Returns how many are left, and the error of
  * the first. Unless it is to @go_on, it stops there: a device that is gone has
@@ -302,14 +321,13 @@ static u32 reset_zones(struct znsage_device *zd, bool go_on, int *err)
 		backend->erase(zd, 0, zd->whole);
 	else
 		for_each_set_bitrange(first, end, zd->to_reset, zd->nr_all)
-			ok &= !backend->erase(zd, first * zd->zone_sectors,
-					      (end - first) * zd->zone_sectors);
+			ok &= erase_range(zd, first, end);
 	if (ok)
 		return 0;
 	/* If they cannot be read, all are tried. */
 	blkdev_report_zones(zd->backing.bdev, 0, BLK_ALL_ZONES, skip_empty, zd);
 	for_each_set_bit(first, zd->to_reset, zd->nr_all) {
-		int error = backend->erase(zd, first * zd->zone_sectors,
+		int error = backend->erase(zd, znsage_nr_start(zd, first),
 					   zd->zone_sectors);
 
 		cond_resched();

@@ -9,6 +9,7 @@ mod control;
 mod conventional;
 mod errors;
 mod faults;
+mod file;
 mod filler;
 mod full;
 mod hibernation;
@@ -47,6 +48,7 @@ pub fn all() -> Vec<Case> {
         scsi::CASES,
         conventional::CASES,
         life::CASES,
+        file::CASES,
         compress::CASES,
         filler::CASES,
         full::CASES,
