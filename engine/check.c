@@ -297,8 +297,9 @@ static u64 slots_used(const struct zse_engine *e)
 	u64 used = 0;
 	u32 i;
 
-	for (i = 0; i < ZSE_SHARDS; i++)
-		used += atomic64_read(&e->shards[i].used);
+	for (i = 0; i < e->nr_shards; i++)
+		used += atomic64_read(&e->shards[i].filled) -
+			atomic64_read(&e->shards[i].freed);
 	return used;
 }
 

@@ -57,13 +57,14 @@ static bool engine_alloc(struct zse_engine *e)
 		e->fwd = zport_alloc(slot_bytes * cfg->nr_slots);
 	e->zones = zport_alloc(sizeof(*e->zones) * cfg->nr_zones);
 	e->streams = zport_alloc(sizeof(*e->streams) * e->max_streams);
+	e->shards = zport_alloc(sizeof(*e->shards) * e->nr_shards);
 	e->chunks = zport_alloc(sizeof(*e->chunks) * chunks);
 	e->entries = zport_alloc(sizeof(*e->entries) * entries);
 	e->pool.free = zport_alloc(sizeof(*e->pool.free) * pool_words(cfg));
 	e->map_bytes = slot_bytes * cfg->nr_slots +
 		       sizeof(*e->zones) * (u64)cfg->nr_zones;
-	return (e->fwd64 || e->fwd) && e->zones && e->streams && e->chunks &&
-	       e->entries && e->pool.free && census_alloc(e) &&
+	return (e->fwd64 || e->fwd) && e->zones && e->streams && e->shards &&
+	       e->chunks && e->entries && e->pool.free && census_alloc(e) &&
 	       zse_prepare(e, cfg->policy);
 }
 
@@ -141,6 +142,9 @@ struct zse_engine *zse_create(const struct zse_config *cfg,
 	}
 	e->cfg = *cfg;
 	e->max_streams = zse_max_streams(cfg);
+	for (e->nr_shards = 1; e->nr_shards < cfg->nr_cpus &&
+	     e->nr_shards < ZSE_MAX_SHARDS;)
+		e->nr_shards *= 2;
 	e->placement.nr_streams = policy_streams(e, cfg->policy);
 	e->shared = limits_shared(cfg);
 	e->victim_rule = cfg->victim;
@@ -177,6 +181,7 @@ void zse_destroy(struct zse_engine *e)
 	zport_free(e->past);
 	zport_free(e->zones);
 	zport_free(e->streams);
+	zport_free(e->shards);
 	zport_free(e->chunks);
 	zport_free(e->entries);
 	zport_free(e->pool.free);
@@ -198,7 +203,7 @@ static u64 blocks_read(const struct zse_engine *e, u32 stream)
 	u64 nr = 0;
 	u32 i;
 
-	for (i = 0; i < ZSE_SHARDS; i++)
+	for (i = 0; i < e->nr_shards; i++)
 		nr += atomic64_read(&e->shards[i].stream[stream].read_blocks);
 	return nr;
 }
@@ -208,10 +213,10 @@ static void add_shards(const struct zse_engine *e, struct zse_stats *st)
 {
 	u32 i;
 
-	for (i = 0; i < ZSE_SHARDS; i++) {
+	for (i = 0; i < e->nr_shards; i++) {
 		const struct zse_shard *shard = &e->shards[i];
 
-		st->slots_used += atomic64_read(&shard->used);
+		st->slots_used += atomic64_read(&shard->filled);
 		st->slots_freed += atomic64_read(&shard->freed);
 		st->host_blocks += atomic64_read(&shard->host_blocks);
 		st->host_pages += atomic64_read(&shard->host_pages);
@@ -219,6 +224,7 @@ static void add_shards(const struct zse_engine *e, struct zse_stats *st)
 		st->padding_blocks += atomic64_read(&shard->padding_blocks);
 		st->chunks += atomic64_read(&shard->chunks);
 	}
+	st->slots_used -= st->slots_freed;
 	for (i = 0; i < e->max_streams; i++)
 		st->read_blocks += blocks_read(e, i);
 }
@@ -368,7 +374,7 @@ bool zse_get_stream(struct zse_engine *e, u32 stream,
 	spin_unlock_irqrestore(&e->lock, flags);
 	si->gc_blocks = pages_of(e, si->gc_blocks);
 	si->read_blocks = blocks_read(e, stream);
-	for (i = 0; i < ZSE_SHARDS; i++) {
+	for (i = 0; i < e->nr_shards; i++) {
 		const struct zse_shard *shard = &e->shards[i];
 
 		si->host_blocks +=

@@ -386,6 +386,7 @@ u32 zse_usual_life(const struct zse_engine *e, u8 past);
 void zse_lives_apart(struct zse_engine *e, bool apart);
 
 /* The kernel freed or discarded a slot. */
+void zse_prefetch(const struct zse_engine *e, u32 slot, u32 nr);
 bool zse_free(struct zse_engine *e, u32 slot);
 
 /* Policies. */

@@ -69,7 +69,7 @@ u64 recover_demand(const struct zse_engine *e)
 	u64 demand = READ_ONCE(e->recovery.refused);
 	u32 i;
 
-	for (i = 0; i < ZSE_SHARDS; i++)
+	for (i = 0; i < e->nr_shards; i++)
 		demand += atomic64_read(&e->shards[i].host_blocks);
 	return demand;
 }

@@ -136,6 +136,27 @@ void map_clear(struct zse_engine *e)
 	}
 }
 
+/**
+ * zse_prefetch() - slots are swapped out soon
+ * @e:	  engine
+ * @slot: the first one
+ * @nr:	  slots; @slot + @nr is at most nr_slots
+ *
+ * The maps do not fit the CPU's caches. So zse_chunk_add() does not wait for
+ * memory, and nobody for the stream's lock meanwhile. Context: any.
+ */
+void zse_prefetch(const struct zse_engine *e, u32 slot, u32 nr)
+{
+	const u8 *pasts = READ_ONCE(e->past);
+	u32 line = ZSE_LINE / (e->fwd64 ? sizeof(u64) : sizeof(u32)), at;
+
+	for (at = slot; at < slot + nr; at += line)
+		prefetchw(e->fwd64 ? (void *)&e->fwd64[at] :
+				     (void *)&e->fwd[at]);
+	if (pasts)
+		prefetchw(&pasts[slot]);
+}
+
 /* The forward map's value while entry @index of @c is being written. */
 u32 map_tag(const struct zse_engine *e, const struct zse_chunk *c, u32 index)
 {
@@ -153,7 +174,7 @@ bool map_write(struct zse_engine *e, u32 slot, u32 to)
 	if (is_block(old))
 		return page_gone(e, old);
 	if (old == ZSE_NONE)
-		atomic64_inc(&shard_of(e)->used);
+		atomic64_inc(&shard_of(e)->filled);
 	return false;
 }
 
@@ -272,7 +293,6 @@ bool zse_free(struct zse_engine *e, u32 slot)
 		return false;
 	if (is_block(old))
 		empty = page_gone(e, old);
-	atomic64_dec(&shard_of(e)->used);
 	atomic64_inc(&shard_of(e)->freed);
 	return empty;
 }

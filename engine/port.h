@@ -19,6 +19,7 @@
  *              _inc(), _dec(): no ordering
  *   policies   rcu_read_lock(), rcu_read_unlock(): around calls of a policy,
  *              so that the host can wait for all that have begun
+ *   caches     prefetchw(), ____cacheline_aligned
  *   others     cond_resched(), div_u64(), __ffs(), WARN_ON_ONCE(),
  *              raw_smp_processor_id()
  *

@@ -23,8 +23,10 @@
 #define ZSE_MAX_UNREAD		6
 /* Resets in flight: enough to hide one's latency, too few to hurt reads. */
 #define ZSE_MAX_RESETTING	4
-/* Shards of the counters that swap-in and swap_slot_free_notify touch. */
-#define ZSE_SHARDS		16
+/* Most shards of the counters that swap-in and swap_slot_free_notify touch. */
+#define ZSE_MAX_SHARDS		64
+/* Bytes of a CPU's cache line, or a part of one. */
+#define ZSE_LINE		64
 /* Slots or blocks walked without a reschedule; a cache miss or two each. */
 #define ZSE_RESCHED		4096
 /* Zones looked at with the engine lock held, where there may be many. */
@@ -135,7 +137,7 @@ struct zse_stripe {
 	u32 zone[ZSE_MAX_LANES];	/* open ones, or ZSE_NONE */
 };
 
-/* A source of appends. */
+/* A source of appends. It begins a cache line: often, each CPU has its own. */
 struct zse_stream {
 	spinlock_t lock;		/* guards the chunk and its entries */
 	unsigned long flags;	/* from zse_stream_begin() to its end */
@@ -158,7 +160,7 @@ struct zse_stream {
 	u64 gc_blocks;		/* counters of its table row */
 	u64 gc_padding;
 	u64 stalls;
-};
+} ____cacheline_aligned;
 
 /* All zones without an owner count as one more stream. */
 #define ZSE_NOBODY	ZSE_MAX_STREAMS
@@ -181,7 +183,7 @@ struct zse_key {
 
 /* Counters of what needs no lock; each CPU tends to have its own shard. */
 struct zse_shard {
-	atomic64_t used;	/* slots filled minus slots freed, mod 2^64 */
+	atomic64_t filled;	/* slots that had no page; those in use, with @freed */
 	atomic64_t freed;
 	atomic64_t host_blocks;	/* of swap-out, as the four next */
 	atomic64_t host_pages;
@@ -354,16 +356,18 @@ struct zse_engine {
 	atomic64_t *fwd64;
 	u8 *past;		/* of the page in each slot, or NULL: past.c */
 	atomic64_t words[ZSE_WORDS];	/* that pages repeat: filled.c */
+	struct zse_shard *shards;
+	u32 nr_shards;		/* a power of two */
 	u32 dead;		/* list of full zones with no live block */
-	struct zse_shard shards[ZSE_SHARDS];
 
 	struct zse_census census;
-	u64 clock;		/* blocks sent by swap-out; read anywhere */
 	u32 victim_rule;	/* read anywhere */
-	struct zse_placement placement;
-	struct zse_told told;
+	/* Each page looks at these three; none is written as often as another. */
+	struct zse_placement placement ____cacheline_aligned;
+	struct zse_told told ____cacheline_aligned;
+	u64 clock ____cacheline_aligned; /* blocks sent by swap-out; read anywhere */
 
-	spinlock_t lock;
+	spinlock_t lock ____cacheline_aligned;
 	struct zse_stats counters;	/* except those in the shards */
 	u32 nr_state[ZSE_NR_ZONE_STATES];	/* zones; read anywhere */
 	u64 usable_blocks;	/* of zones that are not retired */
@@ -478,7 +482,7 @@ static inline bool zone_is_gone(const struct zse_zone *z)
 /* The counters of this CPU. */
 static inline struct zse_shard *shard_of(struct zse_engine *e)
 {
-	return &e->shards[raw_smp_processor_id() % ZSE_SHARDS];
+	return &e->shards[raw_smp_processor_id() & (e->nr_shards - 1)];
 }
 
 /* The policy in force. Under rcu_read_lock(), if it is called. */

@@ -465,6 +465,8 @@ void znsage_write(struct znsage_device *zd, struct bio *bio)
 	}
 	if (!bio->bi_iter.bi_sector && header_write(zd, bio))
 		return;
+	zse_prefetch(zd->engine, bio->bi_iter.bi_sector / ZNSAGE_PAGE_SECTORS,
+		     bio->bi_iter.bi_size / PAGE_SIZE);
 	znsage_slow_down(zd);
 	do {
 		cpu = plug_stream(zd, cpu, 0, &unplugged);

@@ -122,7 +122,7 @@ static void test_check_of_counters(void)
 	       "blocks without a zone in no chunk of GC");
 	DAMAGE(e->cfg.max_active = 1; z->state = ZSE_ZONE_FINISH,
 	       "more active zones than the device allows");
-	DAMAGE(e->shards[0].used.counter++, "number of slots in use");
+	DAMAGE(e->shards[0].filled.counter++, "number of slots in use");
 	DAMAGE(e->share.of[0].live++, "live blocks that streams have");
 	DAMAGE(e->gc.unplaced = NR_ZONES * ZONE_BLOCKS,
 	       "GC has begun more than it has room for");

@@ -6,10 +6,12 @@
 #include <linux/atomic.h>
 #include <linux/bitops.h>
 #include <linux/bug.h>
+#include <linux/cache.h>
 #include <linux/list.h>
 #include <linux/lockdep.h>
 #include <linux/math64.h>
 #include <linux/mm.h>
+#include <linux/prefetch.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/smp.h>

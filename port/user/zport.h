@@ -38,6 +38,9 @@ typedef pthread_mutex_t spinlock_t;
 	((void)(flags), pthread_mutex_unlock(l))
 #define lockdep_assert_held(l)						\
 	WARN_ON_ONCE(!pthread_mutex_trylock((pthread_mutex_t *)(l)))
+#define prefetchw(p)		__builtin_prefetch((p), 1)
+/* calloc() does not align. */
+#define ____cacheline_aligned
 #define __acquires(l)
 #define __releases(l)
 

@@ -207,9 +207,12 @@ bool host_write(struct host *h, u32 stream, u32 slot)
 		.life = ZNSAGE_NONE,
 		.usual = ZNSAGE_NONE,
 	};
-	u32 placed = zse_place(h->e, &page);
-	struct zse_chunk *c = zse_stream_begin(h->e, placed);
+	struct zse_chunk *c;
+	u32 placed;
 
+	zse_prefetch(h->e, slot, 1);
+	placed = zse_place(h->e, &page);
+	c = zse_stream_begin(h->e, placed);
 	if (!c) {
 		zse_stream_end(h->e, placed);
 		host_kick(h);

@@ -16,7 +16,9 @@
 #undef spin_lock_irqsave
 #undef spin_unlock_irqrestore
 #undef lockdep_assert_held
+#undef ____cacheline_aligned
 #define lockdep_assert_held(l)	((void)(l))
+#define ____cacheline_aligned	__attribute__((aligned(64)))
 
 typedef struct {
 	u32 held;
