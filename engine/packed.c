@@ -56,7 +56,7 @@ static u64 blocks_taken(struct zse_engine *e)
 	u64 live = 0;
 	u32 i;
 
-	for (i = 0; i < ZSE_SHARDS; i++)
+	for (i = 0; i < e->nr_shards; i++)
 		live += atomic64_read(&e->shards[i].live);
 	return live + flow_in_flight(e) +
 	       (u64)READ_ONCE(e->nr_state[ZSE_ZONE_RETIRED]) *
@@ -101,7 +101,8 @@ u32 zse_room(struct zse_engine *e)
 /**
  * zse_chunk_fits() - is there room for the pages of a chunk?
  * @e: engine
- * @c: chunk of swap-out, all of whose pages are packed
+ * @c: chunk of swap-out, all of whose pages are packed; to be called once for
+ *     each, also if it cannot be written
  *
  * There may be more slots than the device has room for if no page shrinks. This
  * is where swap-out is refused then, so that GC always finds a victim. What is
@@ -109,12 +110,12 @@ u32 zse_room(struct zse_engine *e)
  * died. A page that has just been written counts twice for a moment.
  *
  * Return: false: the caller calls zse_chunk_lose(). Else zse_append_start().
+ * zse_has_chunk() may now answer true.
  */
 bool zse_chunk_fits(struct zse_engine *e, struct zse_chunk *c)
 {
-	/* What was charged as a guess is what the pages take. */
-	atomic_add_return(c->fill - c->nr_charged, &e->flow.in_flight);
-	c->nr_charged = c->fill;
+	flow_chunk_packed(e, c);
+	WRITE_ONCE(e->streams[c->stream].packed_len, c->fill / c->nr);
 	/* Each of two chunks that are packed now sees the other, or is seen. */
 	smp_mb();
 	if (blocks_taken(e) <= e->most_live)

@@ -33,6 +33,8 @@ void flow_gc_read(struct zse_engine *e, u32 blocks);
 /* window.c; flow_append_sent() with the engine lock */
 void flow_init(struct zse_engine *e);
 bool flow_window_open(const struct zse_engine *e);
+void flow_chunk_left(struct zse_engine *e, struct zse_chunk *c);
+void flow_chunk_packed(struct zse_engine *e, struct zse_chunk *c);
 void flow_append_ended(struct zse_engine *e, const struct zse_chunk *c,
 		       u32 blocks, u64 now);
 void flow_append_sent(struct zse_engine *e, struct zse_chunk *c, u64 now);

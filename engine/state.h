@@ -146,6 +146,7 @@ struct zse_stream {
 	u32 due;		/* it goes when @sent allows; read anywhere */
 
 	atomic_t sent;		/* chunks that left and did not end */
+	u32 packed_len;		/* blocks of a page, of its last chunk; a hint */
 
 	/* Under the engine lock: */
 	struct zse_stripe stripe;
@@ -238,6 +239,7 @@ struct zse_pool {
 struct zse_flow {
 	/* Without a lock: */
 	atomic_t in_flight;	/* swap-out's blocks of all sent */
+	atomic_t packing;	/* chunks that are being packed, not counted yet */
 	atomic_t delivered;	/* blocks written, modulo 2^32 */
 	u32 rate;		/* the best of this cycle, window.c; a hint */
 	u32 shortest;		/* ns: the quickest append; a hint */

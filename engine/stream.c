@@ -209,8 +209,7 @@ static struct zse_chunk *chunk_leave(struct zse_engine *e,
 	WRITE_ONCE(st->born, 0);
 	WRITE_ONCE(st->due, false);
 	atomic_inc_return(&st->sent);
-	c->nr_charged = c->nr * page_blocks(&e->cfg);
-	atomic_add_return(c->nr_charged, &e->flow.in_flight);
+	flow_chunk_left(e, c);
 	return c;
 }
 
@@ -280,13 +279,22 @@ struct zse_chunk *zse_stream_end(struct zse_engine *e, u32 stream)
 	return full;
 }
 
+/* Packed appends of so many write units lose little to padding, a 16th. */
+#define PACKED_UNITS	8
+
 /*
- * Would the append of @c fill up a write unit? Packed pages end anywhere, but
- * the rest of a block of the device is little.
+ * Would the append of @c, the chunk of @st, lose much to the end of its write
+ * unit? Packed pages end anywhere, on average in the middle; they are expected
+ * to be as long as the last ones of the stream.
  */
-static bool needs_padding(const struct zse_engine *e, const struct zse_chunk *c)
+static bool needs_padding(const struct zse_engine *e,
+			  const struct zse_stream *st,
+			  const struct zse_chunk *c)
 {
-	return !e->cfg.pack && c->nr % e->cfg.write_unit;
+	if (!e->cfg.pack)
+		return c->nr % e->cfg.write_unit;
+	return c->nr * READ_ONCE(st->packed_len) <
+	       PACKED_UNITS * e->cfg.write_unit;
 }
 
 /**
@@ -312,7 +320,7 @@ struct zse_chunk *zse_stream_flush(struct zse_engine *e, u32 stream)
 	spin_lock_irqsave(&st->lock, flags);
 	if (st->chunk && st->chunk->nr) {
 		/* If it was due, what came since may need padding. */
-		bool due = !needs_padding(e, st->chunk);
+		bool due = !needs_padding(e, st, st->chunk);
 
 		WRITE_ONCE(st->due, due);
 		/* Pairs with zse_chunk_put(). */

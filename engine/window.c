@@ -46,10 +46,33 @@ void flow_init(struct zse_engine *e)
 	e->flow.shortest = ZSE_NONE;
 }
 
-/* May swap-out have one more chunk? Context: any, a hint. */
+/*
+ * May swap-out have one more chunk? Packing takes the CPU longer than the
+ * device may take for an append, so each CPU may pack a chunk beside what the
+ * window allows. Context: any, a hint.
+ */
 bool flow_window_open(const struct zse_engine *e)
 {
-	return flow_in_flight(e) < READ_ONCE(e->flow.window);
+	return flow_in_flight(e) < READ_ONCE(e->flow.window) &&
+	       (u32)atomic_read(&e->flow.packing) < e->cfg.nr_cpus;
+}
+
+/* @c left its stream. What packed pages take is not known yet. Context: any. */
+void flow_chunk_left(struct zse_engine *e, struct zse_chunk *c)
+{
+	c->nr_charged = e->cfg.pack ? 0 : c->nr;
+	if (e->cfg.pack)
+		atomic_inc_return(&e->flow.packing);
+	else
+		atomic_add_return(c->nr, &e->flow.in_flight);
+}
+
+/* The pages of @c are packed. A full barrier. Context: any. */
+void flow_chunk_packed(struct zse_engine *e, struct zse_chunk *c)
+{
+	c->nr_charged = c->fill;
+	atomic_add_return(c->fill, &e->flow.in_flight);
+	atomic_dec_return(&e->flow.packing);
 }
 
 /**

@@ -60,6 +60,7 @@ int znsage_pack(struct znsage_chunk *zc)
 	struct znsage_device *zd = zc->zd;
 	struct zse_chunk *c = zc->core;
 	u32 block = PAGE_SIZE / zd->page_blocks, i;
+	bool fits;
 	int err = 0;
 
 	for (i = 0; i < c->nr; i++) {
@@ -70,10 +71,12 @@ int znsage_pack(struct znsage_chunk *zc)
 				      &blocks) ?: err;
 		zse_chunk_pack(zd->engine, c, i, blocks);
 	}
+	fits = zse_chunk_fits(zd->engine, c);
+	znsage_write_room(zd);
 	if (err)
 		return err;
 	buffer_filled(zc);
-	if (zse_chunk_fits(zd->engine, c))
+	if (fits)
 		return 0;
 	WRITE_ONCE(zd->full_since, ktime_get_ns());
 	if (__ratelimit(&full_said))

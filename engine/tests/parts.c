@@ -128,20 +128,78 @@ static void test_questions(void)
 
 /* ---- packed pages */
 
-/* Take a chunk of CHUNK pages from slot @first on, none of which shrinks. */
-static struct zse_chunk *packed_chunk(struct host *h, u32 first, bool *fits)
+/* Take a chunk of CHUNK pages from slot @first on. */
+static struct zse_chunk *unpacked_chunk(struct host *h, u32 first)
 {
-	struct zse_chunk *c;
+	struct zse_chunk *c = zse_stream_begin(h->e, 0);
 	u32 i;
 
-	c = zse_stream_begin(h->e, 0);
 	for (i = 0; i < CHUNK; i++)
 		zse_chunk_add(h->e, c, first + i, 0);
 	must(zse_stream_end(h->e, 0) == c);
+	return c;
+}
+
+/* The same, and none of its pages shrinks. */
+static struct zse_chunk *packed_chunk(struct host *h, u32 first, bool *fits)
+{
+	struct zse_chunk *c = unpacked_chunk(h, first);
+	u32 i;
+
 	for (i = 0; i < CHUNK; i++)
 		zse_chunk_pack(h->e, c, i, 16);
 	*fits = zse_chunk_fits(h->e, c);
 	return c;
+}
+
+/* Each CPU may pack a chunk, whatever the device's window. */
+static void check_packing(struct host *h, const struct zse_config *cfg)
+{
+	struct zse_chunk *c[8];
+	u32 i, window = h->e->flow.window, n;
+
+	h->e->flow.window = 1;
+	for (n = 0; zse_has_chunk(h->e, 0); n++) {
+		must(n < cfg->nr_cpus);
+		c[n] = unpacked_chunk(h, n * CHUNK);
+	}
+	must(n == cfg->nr_cpus && !zse_stream_begin(h->e, 0));
+	zse_stream_end(h->e, 0);
+	for (i = 0; i < CHUNK; i++)
+		zse_chunk_pack(h->e, c[0], i, 1);
+	must(zse_chunk_fits(h->e, c[0]) && !zse_has_chunk(h->e, 0));
+	for (i = 0; i < n; i++) {
+		if (i)
+			zse_chunk_fits(h->e, c[i]);
+		zse_chunk_lose(h->e, c[i]);
+		zse_chunk_put(h->e, c[i]);
+	}
+	must(zse_has_chunk(h->e, 0) && !atomic_read(&h->e->flow.in_flight));
+	h->e->flow.window = window;
+}
+
+/* A packed chunk of few pages waits for more, one of many does not. */
+static void check_packed_flush(struct host *h, u32 len)
+{
+	struct zse_chunk *c;
+	u32 i;
+
+	h->e->streams[0].packed_len = len;
+	for (i = 0; i < CHUNK - 1; i++) {
+		c = zse_stream_begin(h->e, 0);
+		c->born = 1;
+		zse_chunk_add(h->e, c, i, 0);
+		must(!zse_stream_end(h->e, 0));
+		c = zse_stream_flush(h->e, 0);
+		must(!c == ((i + 1) * len < 8 * h->e->cfg.write_unit));
+		if (c)
+			break;
+	}
+	if (!c)
+		c = zse_stream_take(h->e, 0, ~0ULL);
+	zse_chunk_fits(h->e, c);
+	zse_chunk_lose(h->e, c);
+	zse_chunk_put(h->e, c);
 }
 
 /*
@@ -160,6 +218,7 @@ static void test_packed(void)
 	u32 i, retired;
 
 	cfg.pack = cfg.write_unit = 16;
+	cfg.nr_cpus = 4;
 	cfg.zone_blocks *= cfg.pack;
 	cfg.nr_slots = 2 * zse_max_slots(&cfg);
 	h.e = zse_create(&cfg, &why);
@@ -183,6 +242,10 @@ static void test_packed(void)
 		zse_chunk_put(h.e, c);
 	}
 	h.e->nr_state[ZSE_ZONE_RETIRED] = 0;
+	check_packing(&h, &cfg);
+	check_packed_flush(&h, 16);
+	check_packed_flush(&h, 19);
+	check_packed_flush(&h, 4);
 	zse_destroy(h.e);
 }
 
