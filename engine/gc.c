@@ -22,6 +22,11 @@
  */
 #include "gc.h"
 
+/* Resets in flight: of zones that have so many pages together. */
+#define RESET_PAGES	4096
+#define MIN_RESETS	4
+#define MAX_RESETS	32
+
 /**
  * zse_gc_due() - should the host call zse_next_op() for GC?
  * @e: engine
@@ -170,11 +175,24 @@ static bool next_stalled(struct zse_engine *e, struct zse_op *op, u64 now)
 	return false;
 }
 
+/*
+ * Resets in flight, too few to hurt reads: enough to hide one's latency, and so
+ * many that small zones are emptied as fast as large ones.
+ */
+static u32 most_resets(const struct zse_engine *e)
+{
+	u32 zones = RESET_PAGES * page_blocks(&e->cfg) / e->cfg.zone_blocks;
+
+	if (zones < MIN_RESETS)
+		return MIN_RESETS;
+	return zones < MAX_RESETS ? zones : MAX_RESETS;
+}
+
 static bool next_reset(struct zse_engine *e, struct zse_op *op)
 {
 	struct zse_zone *z;
 
-	if (e->nr_state[ZSE_ZONE_RESETTING] >= ZSE_MAX_RESETTING)
+	if (e->nr_state[ZSE_ZONE_RESETTING] >= most_resets(e))
 		return false;
 	list_for_each_entry(z, &e->drained, link) {
 		/* Pairs with zse_read_begin(): live was 0 before this. */

@@ -8,8 +8,8 @@
 /* victim.c; any context */
 u32 victim_blocks(const struct zse_engine *e, const struct zse_zone *z);
 bool victim_will_do(const struct zse_engine *e, u32 zone, u32 room);
-u32 victim_by_rule(const struct zse_engine *e, u32 room, bool any);
-u32 victim_ahead(const struct zse_engine *e);
+u32 victim_by_rule(struct zse_engine *e, u32 room, bool any);
+u32 victim_ahead(struct zse_engine *e);
 u32 victim_choose(struct zse_engine *e, u32 room, bool any);
 u32 policy_survivor(struct zse_engine *e, u32 zone);
 

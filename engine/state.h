@@ -21,8 +21,8 @@
 #define ZSE_MAX_RETRIES		3
 /* GC gives a block up when it fails to read it once more than this. */
 #define ZSE_MAX_UNREAD		6
-/* Resets in flight: enough to hide one's latency, too few to hurt reads. */
-#define ZSE_MAX_RESETTING	4
+/* The best zones of a walk. */
+#define ZSE_BEST		64
 /* Most shards of the counters that swap-in and swap_slot_free_notify touch. */
 #define ZSE_MAX_SHARDS		64
 /* Bytes of a CPU's cache line, or a part of one. */
@@ -276,6 +276,11 @@ struct zse_gc {
 	u32 nr_victims;		/* read anywhere */
 	u32 reads_on;		/* swap-out let it; read anywhere */
 	u32 next_victim;	/* that the next chunk begins with */
+	/* Of the last walk of many zones, best first; and where it was in lists. */
+	u32 best[ZSE_BEST];
+	u64 best_score[ZSE_BEST];
+	u32 nr_best;
+	u32 list;
 };
 
 /* A list of the slots that have the blocks of a zone. */

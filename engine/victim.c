@@ -16,6 +16,11 @@ const char *const zse_victim_names[ZSE_NR_VICTIMS] = {
 	[ZSE_VICTIM_AGE] = "age",
 };
 
+/* Zones walked for each victim, about, however many there are. */
+#define WALKED_ZONES	2048
+/* Lists looked at for a victim, at most. */
+#define MOST_LISTS	256
+
 /* Blocks swapped out since @z became full. */
 static u64 since_filled(const struct zse_engine *e, const struct zse_zone *z)
 {
@@ -78,12 +83,141 @@ bool victim_will_do(const struct zse_engine *e, u32 zone, u32 room)
 	       victim_blocks(e, z) <= share_of_room(e, z, room);
 }
 
-/* 0: the slots of @zone are on no list, 1: they will be, 2: they are. */
-static u32 has_list(const struct zse_engine *e, u32 zone)
+/*
+ * Is zone @a, with score @s, better than @b, with @best? Of two that are as
+ * good, the first one is.
+ */
+static bool is_better(u32 a, u64 s, u32 b, u64 best)
 {
-	if (census_has(e, zone))
-		return 2;
-	return READ_ONCE(e->zones[zone].list) != ZSE_NONE;
+	return b == ZSE_NONE || s > best || (s == best && a < b);
+}
+
+/*
+ * A failed zone, to save its pages. That may gain nothing, so GC does it only
+ * while swap-out has a zone left, or if the zone has no live block.
+ */
+static u32 failed_victim(const struct zse_engine *e, u32 room)
+{
+	bool rescue = READ_ONCE(e->nr_state[ZSE_ZONE_EMPTY]) > e->cfg.reserve;
+	u32 i;
+
+	for (i = 0; i < e->cfg.nr_zones; i++) {
+		const struct zse_zone *z = &e->zones[i];
+		u32 live;
+
+		if (!zone_is_failed(z) || READ_ONCE(z->state) != ZSE_ZONE_FULL ||
+		    zone_is_deferred(e, z))
+			continue;
+		live = victim_blocks(e, z);
+		if (live <= share_of_room(e, z, room) && (rescue || !live))
+			return i;
+	}
+	return ZSE_NONE;
+}
+
+/*
+ * The best zone whose slots GC has on a list; else of those whose list is being
+ * written. They were the best of all when GC began their lists.
+ */
+static u32 listed_victim(struct zse_engine *e, u32 room)
+{
+	const struct zse_census *cs = &e->census;
+	u32 nr = cs->nr < MOST_LISTS ? cs->nr : MOST_LISTS, best = ZSE_NONE, i;
+	bool best_has = false;
+	u64 best_score = 0;
+
+	for (i = 0; i < nr; i++) {
+		u32 zone = cs->lists[e->gc.list].zone;
+		bool has;
+		u64 s;
+
+		e->gc.list = e->gc.list + 1 < cs->nr ? e->gc.list + 1 : 0;
+		if (zone == ZSE_NONE || zone_is_failed(&e->zones[zone]) ||
+		    !victim_will_do(e, zone, room))
+			continue;
+		has = census_has(e, zone);
+		s = score(e, &e->zones[zone], victim_blocks(e, &e->zones[zone]));
+		if (has < best_has ||
+		    (has == best_has && !is_better(zone, s, best, best_score)))
+			continue;
+		best = zone;
+		best_has = has;
+		best_score = s;
+	}
+	return best;
+}
+
+/* Can @zone, which has no list, be a victim? Sets its @score. */
+static bool unlisted_will_do(const struct zse_engine *e, u32 zone, u32 room,
+			     u64 *s)
+{
+	const struct zse_zone *z = &e->zones[zone];
+
+	if (READ_ONCE(z->list) != ZSE_NONE || zone_is_failed(z) ||
+	    !victim_will_do(e, zone, room))
+		return false;
+	*s = score(e, z, victim_blocks(e, z));
+	return true;
+}
+
+/* The best of the first @nr of @zones, or of all zones if that is NULL. */
+static u32 best_of(const struct zse_engine *e, const u32 *zones, u32 nr,
+		   u32 room)
+{
+	u32 best = ZSE_NONE, i;
+	u64 best_score = 0, s;
+
+	for (i = 0; i < nr; i++) {
+		u32 zone = zones ? zones[i] : i;
+
+		if (!unlisted_will_do(e, zone, room, &s) ||
+		    !is_better(zone, s, best, best_score))
+			continue;
+		best = zone;
+		best_score = s;
+	}
+	return best;
+}
+
+/* Keep the @nr best of all zones, whatever room GC has, best first. */
+static void keep_best(struct zse_engine *e, u32 nr)
+{
+	struct zse_gc *gc = &e->gc;
+	u32 zone, at;
+	u64 s;
+
+	gc->nr_best = 0;
+	for (zone = 0; zone < e->cfg.nr_zones; zone++) {
+		if (!unlisted_will_do(e, zone, ZSE_NONE, &s) ||
+		    (gc->nr_best == nr && s <= gc->best_score[nr - 1]))
+			continue;
+		at = gc->nr_best < nr ? gc->nr_best++ : nr - 1;
+		for (; at && gc->best_score[at - 1] < s; at--) {
+			gc->best[at] = gc->best[at - 1];
+			gc->best_score[at] = gc->best_score[at - 1];
+		}
+		gc->best[at] = zone;
+		gc->best_score[at] = s;
+	}
+}
+
+/*
+ * The best zone without a list. A walk of very many zones takes long, so it
+ * keeps more than one; what is kept can only get better.
+ */
+static u32 unlisted_victim(struct zse_engine *e, u32 room)
+{
+	struct zse_gc *gc = &e->gc;
+	u32 nr = e->cfg.nr_zones / WALKED_ZONES, best;
+
+	if (!nr)
+		return best_of(e, NULL, e->cfg.nr_zones, room);
+	best = best_of(e, gc->best, gc->nr_best, room);
+	if (best == ZSE_NONE) {
+		keep_best(e, nr < ZSE_BEST ? nr : ZSE_BEST);
+		best = best_of(e, gc->best, gc->nr_best, room);
+	}
+	return best;
 }
 
 /**
@@ -92,72 +226,31 @@ static u32 has_list(const struct zse_engine *e, u32 zone)
  * @room: blocks that GC can write
  * @any:  false: only failed zones
  *
- * Cleaning a zone without a stale write unit would gain nothing. A failed zone
- * comes first, to save its pages. That may gain nothing either, so GC does it
- * only while swap-out has a zone left, or if the zone has no live block. Zones
- * come first whose slots GC has on a list, as these were the best when it began
- * the list.
+ * Cleaning a zone without a stale write unit would gain nothing.
  *
- * Context: with the engine lock or without. Return: the zone or ZSE_NONE.
+ * Context: the caller of zse_next_op(), with the engine lock or without.
+ * Return: the zone or ZSE_NONE.
  */
-u32 victim_by_rule(const struct zse_engine *e, u32 room, bool any)
+u32 victim_by_rule(struct zse_engine *e, u32 room, bool any)
 {
-	bool rescue = READ_ONCE(e->nr_state[ZSE_ZONE_EMPTY]) > e->cfg.reserve;
-	u32 best = ZSE_NONE, best_list = 0, i;
-	u64 best_score = 0;
+	u32 zone = ZSE_NONE;
 
-	for (i = 0; i < e->cfg.nr_zones; i++) {
-		const struct zse_zone *z = &e->zones[i];
-		bool failed = zone_is_failed(z);
-		u32 live, list;
-		u64 s;
-
-		if (READ_ONCE(z->state) != ZSE_ZONE_FULL ||
-		    zone_is_deferred(e, z))
-			continue;
-		live = victim_blocks(e, z);
-		if (live > share_of_room(e, z, room))
-			continue;
-		if (failed && (rescue || !live))
-			return i;
-		if (failed || !any || live >= e->cfg.zone_blocks ||
-		    !share_may_clean(e, z))
-			continue;
-		list = has_list(e, i);
-		if (list < best_list)
-			continue;
-		s = score(e, z, live);
-		if (best == ZSE_NONE || list > best_list || s > best_score) {
-			best = i;
-			best_list = list;
-			best_score = s;
-		}
-	}
-	return best;
+	if (READ_ONCE(e->recovery.nr_failed))
+		zone = failed_victim(e, room);
+	if (zone == ZSE_NONE && any)
+		zone = listed_victim(e, room);
+	if (zone == ZSE_NONE && any)
+		zone = unlisted_victim(e, room);
+	return zone;
 }
 
 /*
  * The zone that is to have its slots on a list next, or ZSE_NONE: the best that
  * has none.
  */
-u32 victim_ahead(const struct zse_engine *e)
+u32 victim_ahead(struct zse_engine *e)
 {
-	u32 best = ZSE_NONE, i;
-	u64 best_score = 0;
-
-	for (i = 0; i < e->cfg.nr_zones; i++) {
-		const struct zse_zone *z = &e->zones[i];
-		u64 s;
-
-		if (has_list(e, i) || !victim_will_do(e, i, ZSE_NONE))
-			continue;
-		s = score(e, z, victim_blocks(e, z));
-		if (best == ZSE_NONE || s > best_score) {
-			best = i;
-			best_score = s;
-		}
-	}
-	return best;
+	return unlisted_victim(e, ZSE_NONE);
 }
 
 /* The victim that the policy chooses; ZSE_NONE if none, or an invalid one. */

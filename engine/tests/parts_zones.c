@@ -89,11 +89,11 @@ static void test_dead_behind_others(void)
 
 static u32 walks;
 
-u32 __real_victim_by_rule(const struct zse_engine *e, u32 room, bool any);
-u32 __wrap_victim_by_rule(const struct zse_engine *e, u32 room, bool any);
+u32 __real_victim_by_rule(struct zse_engine *e, u32 room, bool any);
+u32 __wrap_victim_by_rule(struct zse_engine *e, u32 room, bool any);
 
 /* Not called for victim_choose(), which is in the same file. */
-u32 __wrap_victim_by_rule(const struct zse_engine *e, u32 room, bool any)
+u32 __wrap_victim_by_rule(struct zse_engine *e, u32 room, bool any)
 {
 	walks++;
 	return __real_victim_by_rule(e, room, any);
