@@ -195,8 +195,42 @@ static void test_shares_add_up(void)
 	zse_destroy(h.e);
 }
 
+/*
+ * Of very many zones, a walk keeps the best, and the choice is from these until they
+ * are used up. A zone that is better by then waits for the next walk.
+ */
+static void test_victims_of_many_zones(void)
+{
+	static struct host h;
+	struct zse_zone *z;
+	static const u32 best[] = { 77, 1077, 500, 2077, 3077, 4077 };
+	u32 i, zone, kept = MOST_ZONES / 2048;
+
+	host_of_many_zones(&h, MOST_ZONES, "single");
+	z = h.e->zones;
+	for (i = 0; i < MOST_ZONES; i++) {
+		z[i].state = ZSE_ZONE_FULL;
+		atomic_set(&z[i].live, i % 1000 == 77 ? 3 : 8 + i % 16);
+	}
+	for (i = 0; i < sizeof(best) / sizeof(*best); i++) {
+		zone = victim_by_rule(h.e, ZSE_NONE, true);
+		must(zone == best[i]);
+		must(h.e->gc.nr_best == kept);
+		z[zone].state = ZSE_ZONE_VICTIM;
+		if (!i)
+			atomic_set(&z[500].live, 2);
+	}
+	/* A failed zone comes first, wherever it is. */
+	z[4000].health = ZSE_FAILED;
+	h.e->recovery.nr_failed = 1;
+	atomic_set(&z[4000].live, 0);
+	must(victim_by_rule(h.e, ZSE_NONE, false) == 4000);
+	zse_destroy(h.e);
+}
+
 void test_zones(void)
 {
+	test_victims_of_many_zones();
 	test_many_zones_die();
 	test_stalled_walks_no_zones();
 	test_dead_behind_others();
