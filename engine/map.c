@@ -147,7 +147,7 @@ void map_clear(struct zse_engine *e)
  */
 void zse_prefetch(const struct zse_engine *e, u32 slot, u32 nr)
 {
-	const u8 *pasts = READ_ONCE(e->past);
+	const u8 *pasts = smp_load_acquire(&e->past);
 	u32 line = ZSE_LINE / (e->fwd64 ? sizeof(u64) : sizeof(u32)), at;
 
 	for (at = slot; at < slot + nr; at += line)
