@@ -13,7 +13,8 @@
  * their pages are stale or cold; else the stream that recently got the fewest
  * pages, shared with other keys. The table has several times as many entries as
  * there are streams. So most keys that share a stream keep sharing it with the
- * same keys.
+ * same keys. A key that finds no free or silent entry in its part of the table
+ * gets a stream by its hash, always the same one, and takes no lock.
  */
 #include "api.h"
 
@@ -66,6 +67,36 @@ static u32 blocks_since(const struct zse_engine *e, const struct zse_key *k)
 	return (u32)READ_ONCE(e->clock) - READ_ONCE(k->used);
 }
 
+static u32 silent_blocks(const struct zse_engine *e)
+{
+	return (u32)(READ_ONCE(e->usable_blocks) / SILENT_SHARE);
+}
+
+/* May a new key not replace any of the keys in its part of the table? */
+static bool bucket_is_full(struct zse_engine *e, u64 word)
+{
+	const struct zse_key *bucket = key_bucket(e, word);
+	u32 i;
+
+	for (i = 0; i < WAYS; i++)
+		if (!READ_ONCE(bucket[i].word) ||
+		    blocks_since(e, &bucket[i]) > silent_blocks(e))
+			return false;
+	return true;
+}
+
+/* The stream of a key that is not in the table. */
+static u32 hashed_stream(struct zse_engine *e, u64 word)
+{
+	u32 nr = READ_ONCE(e->placement.nr_streams);
+	u32 stream = (word >> 32) * nr >> 32;
+	struct zse_stream *st = &e->streams[stream];
+
+	if (!READ_ONCE(st->mixed))
+		WRITE_ONCE(st->mixed, true);
+	return stream;
+}
+
 static void key_drop(struct zse_engine *e, struct zse_key *k)
 {
 	struct zse_stream *st;
@@ -80,7 +111,7 @@ static void key_drop(struct zse_engine *e, struct zse_key *k)
 
 static void keys_drop_silent(struct zse_engine *e)
 {
-	u32 silent = (u32)(e->usable_blocks / SILENT_SHARE), i;
+	u32 silent = silent_blocks(e), i;
 
 	for (i = 0; i < ZSE_KEYS; i++) {
 		struct zse_key *k = &e->placement.keys[i];
@@ -138,7 +169,9 @@ u32 znsage_stream_of(struct zse_engine *e, u64 key)
 	u32 stream;
 
 	k = key_find(e, word, &stream);
-	if (!k) {
+	if (!k && bucket_is_full(e, word)) {
+		stream = hashed_stream(e, word);
+	} else if (!k) {
 		spin_lock_irqsave(&e->lock, flags);
 		k = key_find(e, word, &stream);
 		if (!k)

@@ -177,7 +177,8 @@ void znsage_unregister_policy(struct znsage_policy *policy);
  *
  * A key keeps its stream as long as pages with it arrive. If there are more
  * keys than streams, a new key shares the least used stream (statistics `keys`,
- * `keys_sharing`).
+ * `keys_sharing`). Of more than some 200 keys that are in use, the others share
+ * streams by a hash, and are not counted.
  */
 u32 znsage_stream_of(struct zse_engine *dev, u64 key);
 

@@ -302,7 +302,10 @@ static const struct znsage_policy policy_keys = {
 	.place = key_place,
 };
 
-/* More keys than the table has places: a new key replaces the oldest. */
+/*
+ * More keys than the table has places: keys in use are not replaced, and each key
+ * keeps its stream, in the table or not.
+ */
 static void test_many_keys(void)
 {
 	struct znsage_page page = { 0 };
@@ -310,7 +313,8 @@ static void test_many_keys(void)
 	struct zse_stats st;
 	struct host h;
 	enum zse_refusal why;
-	u64 key;
+	u32 stream[20 * ZSE_KEYS], seen = 0, round, i;
+	u64 words[ZSE_KEYS], key;
 
 	cfg = config(&h);
 	cfg.nr_zones = 200;
@@ -318,10 +322,21 @@ static void test_many_keys(void)
 	cfg.policy = &policy_keys;
 	cfg.nr_slots = 100;
 	h.e = zse_create(&cfg, &why);
-	for (key = 0; key < 20 * ZSE_KEYS; key++) {
-		page.cgroup = key;
-		must(zse_place(h.e, &page) < 3);
+	for (round = 0; round < 2; round++) {
+		for (key = 0; key < 20 * ZSE_KEYS; key++) {
+			page.cgroup = key;
+			if (!round)
+				stream[key] = zse_place(h.e, &page);
+			must(zse_place(h.e, &page) == stream[key]);
+			must(stream[key] < 3);
+			seen |= 1 << stream[key];
+			i = key % ZSE_KEYS;
+			must(!round || words[i] == h.e->placement.keys[i].word);
+		}
+		for (i = 0; i < ZSE_KEYS; i++)
+			words[i] = h.e->placement.keys[i].word;
 	}
+	must(seen == 7);
 	zse_get_stats(h.e, &st);
 	must(st.keys > ZSE_KEYS / 2 && st.keys <= ZSE_KEYS);
 	must(st.streams == 3 && !st.policy_refused);
