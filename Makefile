@@ -251,11 +251,11 @@ coverage: ## how much of the engine its tests execute: at least 98 % of lines, 9
 	@vm/setup test rust
 	engine/tests/coverage
 
-try: ## a first look: swap on znsage in a virtual machine, every page verified
+try: ## a first look: swap to a file in a virtual machine, every page verified
 	@vm/setup vm module rust
 	@DEBUG=0 vm/module 6.12
 	cargo build --release -p znsage
-	vm/run --cpus 1 --zns size=256M,zone=4M -- bench/first-look
+	vm/run --cpus 1 --conventional size=512M -- bench/first-look
 
 demo: lab ## stock swap and znsage side by side, on modelled SSDs that collect garbage
 	@vm/setup ssd figures

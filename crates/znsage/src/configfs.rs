@@ -14,8 +14,13 @@ const GROUP: &str = "/sys/kernel/config/znsage";
 const POWER_OFF_TRIES: u32 = 50;
 const POWER_OFF_PAUSE: Duration = Duration::from_millis(100);
 
+/// Of a device, by name or path, its name; of a file, its path without slashes.
+pub fn item_name(device: &str) -> String {
+    device.trim_start_matches("/dev/").trim_start_matches('/').replace('/', "-")
+}
+
 pub fn item(name: &str) -> String {
-    format!("{GROUP}/{name}")
+    format!("{GROUP}/{}", item_name(name))
 }
 
 /// The file that lists all policies.
@@ -77,10 +82,10 @@ pub fn remove(sys: &dyn Sys, name: &str) -> Result<()> {
 /// Removes the item of a device, by name or path, that a killed `znsage on` left.
 /// Returns false if there is none.
 pub fn remove_unpowered(sys: &dyn Sys, device: &str) -> Result<bool> {
-    let name = device.trim_start_matches("/dev/");
-    let found = items(sys).iter().any(|n| n == name) && !powered(sys, name);
+    let name = item_name(device);
+    let found = items(sys).contains(&name) && !powered(sys, &name);
     if found {
-        remove(sys, name)?;
+        remove(sys, &name)?;
     }
     Ok(found)
 }

@@ -38,12 +38,25 @@ pub struct Holds {
     zones: u64,
     /// Data on a device without zones.
     pub sample: Option<Sample>,
+    /// Data in a file. It knows what was ever written, so no sample is needed.
+    data: bool,
 }
 
 impl Holds {
     /// Unknown: with `force`, nothing is looked for.
     pub fn look(sys: &dyn Sys, backing: &Backing, force: bool) -> Result<Holds> {
         let path = &backing.path;
+        if let Some(file) = &backing.file {
+            let signatures =
+                if file.data { signatures(sys, path).unwrap_or_default() } else { Vec::new() };
+            return Ok(Holds {
+                signatures,
+                written_zones: 0,
+                zones: 0,
+                sample: None,
+                data: file.data,
+            });
+        }
         let signatures = match signatures(sys, path) {
             Err(_) if force => Vec::new(),
             found => found?,
@@ -57,7 +70,7 @@ impl Holds {
                 sample => sample.ok(),
             },
         };
-        Ok(Holds { signatures, written_zones, zones, sample })
+        Ok(Holds { signatures, written_zones, zones, sample, data: false })
     }
 
     /// Signatures or written zones.
@@ -74,12 +87,19 @@ impl Holds {
     }
 
     pub fn any(&self) -> Option<String> {
-        self.known().or_else(|| self.sample.as_ref()?.describe())
+        let sampled = || self.sample.as_ref()?.describe();
+        self.known().or_else(sampled).or_else(|| self.data.then(|| "data".to_string()))
     }
 
     /// Other tools must not take the device for what it was, now or later.
     pub fn wipe(&self, sys: &dyn Sys, backing: &Backing) -> Result<()> {
         let path = backing.path.as_str();
+        if let Some(file) = &backing.file {
+            return match file.clear {
+                true => sys.clear_file(path).map_err(|e| Error::io("clear", &sys.at(path), e)),
+                false => Ok(()),
+            };
+        }
         if self.signatures.is_empty() {
             return Ok(());
         }
@@ -272,6 +292,7 @@ mod tests {
             narrowed: false,
             zones: None,
             usable_bytes: bytes,
+            file: None,
         };
         let holds = Holds::look(&Real, &backing, false).unwrap();
         let mut found: Vec<&str> = holds.signatures.iter().map(|s| s.format.as_str()).collect();

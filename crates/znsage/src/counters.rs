@@ -126,12 +126,12 @@ pub fn all(sys: &dyn Sys) -> Result<Vec<Device>> {
     Ok(devices)
 }
 
-/// Reads one file of a device.
 /// Without `--no-discard`.
 pub fn discards(sys: &dyn Sys, name: &str) -> bool {
     value::<u8>(sys, name, "discard").ok() != Some(0)
 }
 
+/// Reads one file of a device.
 pub fn value<T: FromStr>(sys: &dyn Sys, name: &str, file: &str) -> Result<T> {
     let path = format!("{}/{file}", directory(name));
     let text = sys.read(&path).map_err(|e| Error::io("read", &sys.at(&path), e))?;
@@ -202,6 +202,7 @@ pub fn find(sys: &dyn Sys, wanted: &str) -> Result<Device> {
     if wanted.contains('/') {
         let path = absolute(wanted)?;
         names.extend(sys.link_name(&path));
+        names.extend(sys.canonical(&path));
         // A node may have any name.
         if let Ok(Some((major, minor))) = sys.block_device(&path) {
             names.extend(sys.link_name(&format!("/sys/dev/block/{major}:{minor}")));

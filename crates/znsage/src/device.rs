@@ -3,7 +3,7 @@
 
 use crate::counters;
 use crate::error::{reason, Error, Kind, Result};
-use crate::sys::{absolute, Sys};
+use crate::sys::{absolute, FileKind, Sys};
 use crate::zones::{State, Zone};
 use crate::{queue, swaps, units};
 
@@ -24,7 +24,7 @@ pub const SECTOR: u64 = 512;
 #[derive(Debug)]
 pub struct Backing {
     pub path: String,
-    /// The kernel's name, e.g. nvme1n1.
+    /// The kernel's name, e.g. nvme1n1; of a file, its path.
     pub name: String,
     /// Longest append.
     pub append_bytes: u64,
@@ -34,6 +34,19 @@ pub struct Backing {
     pub zones: Option<Zones>,
     /// Capacity of all zones that can be used.
     pub usable_bytes: u64,
+    /// None if it is a device.
+    pub file: Option<FileState>,
+}
+
+/// A swap file, and what `on` does with it first.
+#[derive(Debug)]
+pub struct FileState {
+    /// Make it.
+    pub make: bool,
+    /// It holds data.
+    pub data: bool,
+    /// Remove its data, and holes.
+    pub clear: bool,
 }
 
 /// Zones that can be used.
@@ -46,7 +59,7 @@ pub struct Zones {
     pub bytes: u64,
 }
 
-/// Path and kernel name of a block device.
+/// Path and kernel name of a block device; of a file, twice its path.
 pub fn locate(sys: &dyn Sys, device: &str) -> Result<(String, String)> {
     let path = match device.contains('/') {
         true => absolute(device)?,
@@ -56,8 +69,15 @@ pub fn locate(sys: &dyn Sys, device: &str) -> Result<(String, String)> {
         Error::new(Kind::Device, format!("{path}: {}", reason(&e)))
             .hint("`lsblk -o NAME,SIZE,ZONED` lists the block devices of this machine")
     })?;
-    let (major, minor) =
-        numbers.ok_or_else(|| Error::new(Kind::Device, format!("{path} is not a block device")))?;
+    let Some((major, minor)) = numbers else {
+        return match sys.stat(&path).map(|stat| stat.kind) {
+            Ok(FileKind::Regular) => {
+                let path = sys.canonical(&path).unwrap_or(path);
+                Ok((path.clone(), path))
+            }
+            _ => Err(Error::new(Kind::Device, format!("{path} is not a block device"))),
+        };
+    };
     let link = format!("/sys/dev/block/{major}:{minor}");
     let name = sys.link_name(&link).map_err(|e| Error::io("resolve", &sys.at(&link), e))?;
     Ok((path, name))
@@ -67,6 +87,9 @@ pub fn locate(sys: &dyn Sys, device: &str) -> Result<(String, String)> {
 /// first.
 pub fn inspect(sys: &dyn Sys, device: &str) -> Result<Backing> {
     let (path, name) = locate(sys, device)?;
+    if queue::is_file(&name) {
+        return Err(Error::new(Kind::Device, format!("{path} is not a block device")));
+    }
     let disk = queue::disk_of(sys, &name);
     let append_bytes = check_kind(sys, &path, &name)?;
     check_unused(sys, &path, &name)?;
@@ -74,6 +97,7 @@ pub fn inspect(sys: &dyn Sys, device: &str) -> Result<Backing> {
         return Ok(Backing {
             usable_bytes: size(sys, &name).unwrap_or(0),
             zones: None,
+            file: None,
             narrowed: false,
             append_bytes,
             path,
@@ -94,13 +118,17 @@ pub fn inspect(sys: &dyn Sys, device: &str) -> Result<Backing> {
             bytes: usable.iter().map(|z| z.capacity).max().unwrap_or(0),
         }),
         usable_bytes: usable.iter().map(|z| z.capacity).fold(0, u64::saturating_add),
+        file: None,
         path,
         name,
     })
 }
 
-/// Size of a device in bytes.
+/// Size of a device or file in bytes.
 pub fn size(sys: &dyn Sys, name: &str) -> Option<u64> {
+    if queue::is_file(name) {
+        return Some(sys.stat(name).ok()?.bytes);
+    }
     let text = sys.read(&format!("{}/size", queue::directory(sys, name))).ok()?;
     text.trim().parse::<u64>().ok()?.checked_mul(SECTOR)
 }
@@ -148,13 +176,7 @@ pub fn check_kind(sys: &dyn Sys, path: &str, name: &str) -> Result<u64> {
 /// exclusively.
 fn check_unused(sys: &dyn Sys, path: &str, name: &str) -> Result<()> {
     let busy = |message: String| Error::new(Kind::Busy, message);
-    for device in counters::all(sys)? {
-        if device.backing == name {
-            return Err(busy(format!("{path} is the backing device of {}", device.name)).hint(
-                format!("`znsage off {}` turns it off; `znsage status` shows it", device.name),
-            ));
-        }
-    }
+    check_off(&counters::all(sys)?, path, name)?;
     let mounts = sys.read("/proc/mounts").unwrap_or_default();
     for line in mounts.lines() {
         let mut fields = line.split(' ');
@@ -177,6 +199,20 @@ fn check_unused(sys: &dyn Sys, path: &str, name: &str) -> Result<()> {
             .hint(format!("`fuser -v {path}` and `lsblk {path}` show which")),
         _ => Error::io("open", &sys.at(path), e),
     })
+}
+
+/// Refuses what is below one of the znsage disks `on`.
+pub fn check_off(on: &[counters::Device], path: &str, name: &str) -> Result<()> {
+    match on.iter().find(|device| device.backing == name) {
+        None => Ok(()),
+        Some(device) => {
+            let why = format!("{path} is the backing device of {}", device.name);
+            Err(Error::new(Kind::Busy, why).hint(format!(
+                "`znsage off {}` turns it off; `znsage status` shows it",
+                device.name
+            )))
+        }
+    }
 }
 
 /// How to end a device above. It may be left over: no program needs it any more.

@@ -50,6 +50,7 @@ impl Report {
             "version": 1,
             "device": self.backing.path,
             "bytes": self.backing.usable_bytes,
+            "makes_file": self.makes_file(),
             "holds": self.holds,
             "asks": self.asks,
             "swap_bytes_at_most": self.swap_bytes,
@@ -57,9 +58,14 @@ impl Report {
         })
     }
 
+    fn makes_file(&self) -> bool {
+        self.backing.file.as_ref().is_some_and(|file| file.make)
+    }
+
     pub fn to_text(&self) -> String {
         let path = &self.backing.path;
         let first = match (&self.holds, self.asks) {
+            _ if self.makes_file() => format!("{path}: `on` would make this file"),
             (None, _) => format!("{path}: no data found"),
             (Some(what), true) => format!("{path} has {what}: `on` would ask, then erase it"),
             (Some(what), false) => {

@@ -6,7 +6,7 @@ use crate::contents::Holds;
 use crate::device::{self, Backing};
 use crate::error::{Error, Kind, Result};
 use crate::sys::Sys;
-use crate::{resume, swaps, units};
+use crate::{resume, swapfile, swaps, units};
 
 /// The forward map, 4 bytes a slot, and lists, which take a part of that (engine/census.c).
 const MAP_BYTES: u64 = 5;
@@ -29,7 +29,10 @@ const MOST_SHRINK: u64 = 16;
 
 /// Checks a device with these settings; needs root.
 pub fn examine(sys: &dyn Sys, args: &OnArgs, page: u64) -> Result<(Backing, Holds)> {
-    let backing = device::inspect(sys, &args.device)?;
+    let backing = match swapfile::named(sys, &args.device)? {
+        Some(path) => swapfile::inspect(sys, &path, args)?,
+        None => device::inspect(sys, &args.device)?,
+    };
     resume::check(sys, &backing.path, &backing.name)?;
     check_settings(args, &backing, page)?;
     check_memory(sys, args, &backing, page)?;

@@ -105,12 +105,17 @@ pub fn units(conf: &Conf, program: &str, mounts: &str) -> Vec<Unit> {
 }
 
 fn unit(section: &Section, after: &str, program: &str) -> Unit {
-    let device = section.args.as_ref().map(|args| device_unit(&args.device));
+    let path = section.args.as_ref().map(|args| args.device.as_str());
+    let (device, file) = match path {
+        Some(path) if path.starts_with("/dev/") => (Some(device_unit(path)), None),
+        path => (None, path),
+    };
     // The device starts it when it appears. Without that, nothing waits for it.
-    let target = (!section.nofail).then(|| "swap.target".to_string());
+    let target = (!section.nofail || file.is_some()).then(|| "swap.target".to_string());
+    let order = order(device.as_deref(), file, after);
     Unit {
         name: service::unit(&section.name),
-        text: head(section) + &order(device.as_deref(), after) + &commands(&section.name, program),
+        text: head(section) + &order + &commands(&section.name, program),
         wanted_by: target.into_iter().chain(device).collect(),
     }
 }
@@ -149,13 +154,16 @@ fn head(section: &Section) -> String {
     )
 }
 
-/// The order of swap units: after their device, before services that need memory,
-/// and stopped before file systems are unmounted.
-fn order(device: Option<&str>, after: &str) -> String {
+/// The order of swap units: after their device, or the file system of their file, before
+/// services that need memory, and stopped before file systems are unmounted.
+fn order(device: Option<&str>, file: Option<&str>, after: &str) -> String {
     let mut text = "DefaultDependencies=no\n".to_string();
     // BindsTo= would not start it without the device, so that nothing fails.
     if let Some(device) = device {
         let _ = write!(text, "Wants={device}\nAfter={device}\nStopPropagatedFrom={device}\n");
+    }
+    if let Some(file) = file {
+        let _ = writeln!(text, "RequiresMountsFor={}", word(file));
     }
     // systemd-modules-load may load the module. systemd mounts configfs as soon as
     // it sees the module, so wait for that. The swap units come after those of the

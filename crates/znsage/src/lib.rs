@@ -42,6 +42,7 @@ mod room;
 mod scheduler;
 
 mod contents;
+mod swapfile;
 
 mod record;
 

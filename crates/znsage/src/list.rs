@@ -12,9 +12,9 @@ use crate::device;
 use crate::error::{Error, Kind, Result};
 use crate::examine::examine;
 use crate::queue::{self, limit};
-use crate::record;
 use crate::sys::{require_root, Sys};
 use crate::zones::State;
+use crate::{record, swapfile, units};
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Zones {
@@ -63,6 +63,8 @@ fn problem<S: serde::Serializer>(e: &Option<Error>, to: S) -> std::result::Resul
 #[derive(Debug)]
 pub struct Report<'a> {
     pub devices: Vec<Candidate>,
+    /// Swap space that a new file can have, if there is no device.
+    file: Option<u64>,
     table: &'a TableArgs<ListColumn>,
 }
 
@@ -73,13 +75,16 @@ pub fn run<'a>(sys: &dyn Sys, args: &'a ListArgs, page: u64) -> Result<Report<'a
         let (_, name) = device::locate(sys, wanted)?;
         let kind = queue::attribute(sys, &queue::disk_of(sys, &name), "zoned");
         let kind = kind.unwrap_or_else(|| NO_ZONES.to_string());
-        return Ok(Report { devices: vec![look(sys, name, kind, &on, page)], table });
+        return Ok(Report { devices: vec![look(sys, name, kind, &on, page)], table, file: None });
     }
     let mut devices = zoned(sys, &on, page);
+    let files = on.iter().map(|d| d.backing.clone()).filter(|name| queue::is_file(name));
+    devices.extend(files.map(|name| look(sys, name, NO_ZONES.into(), &on, page)));
     if args.all {
         devices.extend(others(sys, &on, page));
     }
-    Ok(Report { devices, table })
+    let file = if devices.is_empty() { swapfile::most(sys) } else { None };
+    Ok(Report { devices, table, file })
 }
 
 /// All other disks and partitions, by name.
@@ -124,7 +129,7 @@ fn append_max_bytes(sys: &dyn Sys, name: &str) -> Option<u64> {
 }
 
 fn look(sys: &dyn Sys, name: String, kind: String, on: &[Device], page: u64) -> Candidate {
-    let path = format!("/dev/{name}");
+    let path = queue::path(&name);
     let disk = queue::disk_of(sys, &name);
     let attribute = |file: &str| sys.read(&format!("/sys/block/{disk}/{file}")).ok();
     let of_zones = |file: &str| -> Option<u64> {
@@ -227,7 +232,11 @@ impl Report<'_> {
             return text;
         }
         if self.devices.is_empty() {
-            return "no zoned device found; `znsage list --all` shows others\n".to_string();
+            let file = self.file.map_or(String::new(), |size| {
+                let (place, size) = (swapfile::PLACE, units::size(size));
+                format!("`znsage on {place} --size SIZE` makes a swap file, of up to {size}\n")
+            });
+            return format!("no zoned device found; `znsage list --all` shows others\n{file}");
         }
         // The table shows devices that are on.
         for device in self.devices.iter().filter(|d| d.on.is_none()) {

@@ -165,8 +165,13 @@ fn left(sys: &dyn Sys, device: &Device, discards: bool, seen: u64) -> Left {
 }
 
 /// What a device without zones still has.
+///
+/// The file system does not show what the module wrote below a file.
 fn sample(sys: &dyn Sys, device: &Device) -> Option<Sample> {
     let backing = &device.backing;
+    if queue::is_file(backing) {
+        return None;
+    }
     let bytes = device::size(sys, backing)?;
     let zoned = queue::is_zoned(sys, &queue::disk_of(sys, backing));
     (!zoned).then(|| Sample::take(sys, &format!("/dev/{backing}"), bytes).ok()).flatten()
@@ -225,6 +230,10 @@ impl TurnedOff {
         let TurnedOff { name, backing, left, .. } = self;
         let text = match left {
             Left::Discarded => format!("{name} is off, {backing} is discarded\n"),
+            Left::SomeFailed if queue::is_file(backing) => format!(
+                "{name} is off, but some of {backing} could not be discarded\n  \
+                 swapped-out pages may be left there; the kernel log shows why it failed\n"
+            ),
             Left::SomeFailed => format!(
                 "{name} is off, but some of {backing} could not be discarded\n  \
                  swapped-out pages may be left there; `blkdiscard /dev/{backing}` tries again, \
@@ -252,7 +261,16 @@ impl TurnedOff {
                  emptied it\n"
             ),
         };
-        let Some(section) = &self.section else { return text };
+        let Some(section) = &self.section else {
+            return match queue::is_file(backing) {
+                true => {
+                    text + &format!(
+                        "  the file stays, for the next `on`; `rm {backing}` frees its space\n"
+                    )
+                }
+                false => text,
+            };
+        };
         text + &match self.service_stops {
             None => String::new(),
             Some(true) => {

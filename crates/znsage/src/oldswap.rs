@@ -18,7 +18,7 @@ pub struct Mention {
     pub place: String,
     /// UUID=..., LABEL=... or a path.
     pub spec: String,
-    /// The kernel's name of the device; None if there is none.
+    /// The kernel's name of the device, None if there is none; the path of a file.
     pub name: Option<String>,
     pub cure: &'static str,
 }
@@ -31,19 +31,20 @@ pub fn mentions(sys: &dyn Sys) -> Vec<Mention> {
 
 fn mention(sys: &dyn Sys, place: String, spec: &str, cure: &'static str) -> Option<Mention> {
     let name = match path(spec) {
-        // The numbers of a device, or the name of a file.
+        // The numbers of a device.
         None => return None,
-        Some(path) => sys.link_name(&path).ok(),
+        Some(path) if path.starts_with("/dev/") => sys.link_name(&path).ok(),
+        Some(path) => Some(sys.canonical(&path).unwrap_or(path)),
     };
     Some(Mention { place, spec: spec.to_string(), name, cure })
 }
 
-/// The path that udev gives the device.
+/// The path that udev gives the device, or of a file.
 fn path(spec: &str) -> Option<String> {
     let spec = spec.replace('"', "");
     let (kind, value) = match spec.split_once('=') {
         Some(pair) => pair,
-        None => return spec.starts_with("/dev/").then_some(spec),
+        None => return spec.starts_with('/').then_some(spec),
     };
     let directory = match kind {
         "UUID" => "by-uuid",
@@ -125,6 +126,7 @@ mod tests {
             [
                 ("/etc/fstab:3", "UUID=a-b", Some("sda2")),
                 ("/etc/fstab:4", "LABEL=\"x\"", None),
+                ("/etc/fstab:6", "/swapfile", Some("/swapfile")),
                 ("/etc/fstab:7", "/dev/sda2", Some("sda2")),
                 ("/etc/initramfs-tools/conf.d/resume:2", "UUID=a-b", Some("sda2")),
                 ("/proc/cmdline", "LABEL=gone", None),
@@ -132,6 +134,6 @@ mod tests {
         );
         fake.put("/etc/initramfs-tools/conf.d/resume", "RESUME=none\n");
         fake.put("/proc/cmdline", "resume=8:2\n");
-        assert_eq!(mentions(&fake).len(), 3);
+        assert_eq!(mentions(&fake).len(), 4);
     }
 }

@@ -39,6 +39,10 @@ pub struct Report {
     pub encrypt: Option<String>,
     /// The module's attribute `compress`, if there is one.
     pub compress: Option<String>,
+    /// The size of the swap file, if it is new.
+    pub made: Option<u64>,
+    /// Bytes of a swap file where no zone fits.
+    pub left_over: Option<u64>,
     /// What was on the device and is lost.
     pub lost: Option<String>,
     /// There were signatures, and they are wiped.
@@ -153,6 +157,9 @@ fn set_up(
             .map_err(|e| choices::refused(sys, attribute, &value).unwrap_or(e))?;
     }
     check_interrupt(sys)?;
+    if backing.file.as_ref().is_some_and(|file| file.make) {
+        make_file(sys, backing, undo)?;
+    }
     holds.wipe(sys, backing)?;
     attach(sys, args, backing)?;
     undo.push("detach the device", {
@@ -167,7 +174,20 @@ fn set_up(
     }
     check_interrupt(sys)?;
     let report = enable(sys, args, backing, undo)?;
-    Ok(Report { wiped: !holds.signatures.is_empty(), unrecorded, ..report })
+    let made = backing.file.as_ref().filter(|file| file.make).map(|_| backing.usable_bytes);
+    Ok(Report { wiped: !holds.signatures.is_empty(), unrecorded, made, ..report })
+}
+
+fn make_file(sys: &dyn Sys, backing: &Backing, undo: &mut Undo) -> Result<()> {
+    let path = backing.path.clone();
+    match sys.make_file(&path, backing.usable_bytes) {
+        Err(_) if sys.interrupted() => return Err(Error::interrupted()),
+        made => made.map_err(|e| Error::io("make", &sys.at(&path), e))?,
+    }
+    undo.push("remove the file", move |sys| {
+        sys.forget(&path).map_err(|e| Error::io("remove", &sys.at(&path), e))
+    });
+    check_interrupt(sys)
 }
 
 /// Checks for a signal between two steps, never within one.
@@ -223,23 +243,24 @@ fn settings(args: &OnArgs, backing: &Backing, chunk: Option<u64>) -> Vec<(&'stat
 fn attach(sys: &dyn Sys, args: &OnArgs, backing: &Backing) -> Result<()> {
     let seen = sys.kernel_log().last().map_or(0, |l| l.number);
     configfs::power_on(sys, &backing.name).map_err(|e| {
-        let prefix = format!("znsage: {}: ", backing.name);
+        let prefix = format!("znsage: {}: ", configfs::item_name(&backing.name));
         let logged = sys
             .kernel_log()
             .into_iter()
             .filter(|l| l.number > seen)
             .filter_map(|l| l.text.split_once(&prefix).map(|(_, why)| why.to_string()))
             .next_back();
-        refused(&e, args, &backing.path, logged)
+        refused(&e, args, backing, logged)
     })
 }
 
-fn refused(e: &io::Error, args: &OnArgs, path: &str, logged: Option<String>) -> Error {
+fn refused(e: &io::Error, args: &OnArgs, backing: &Backing, logged: Option<String>) -> Error {
+    let path = &backing.path;
     let (kind, hint) = match e.raw_os_error() {
         Some(libc::EBUSY) => (Kind::Busy, "the device is in use"),
         Some(libc::EAGAIN) => (Kind::Busy, "try again when the system is back"),
         Some(libc::ENOTEMPTY) => {
-            (Kind::Data, "--yes takes the device; what is on it is lost")
+            (Kind::Data, "--yes takes it; what is on it is lost")
         }
         Some(libc::EUSERS) => (
             Kind::Busy,
@@ -251,6 +272,10 @@ fn refused(e: &io::Error, args: &OnArgs, path: &str, logged: Option<String>) -> 
         }
         Some(libc::EOPNOTSUPP) => (Kind::Device, "`znsage list --all` shows what can be used"),
         Some(libc::EFBIG) => (Kind::Device, "--size SIZE uses the first part of the device"),
+        Some(libc::EINVAL) if backing.file.is_some() => (
+            Kind::Device,
+            "the settings do not fit the file; or it has holes or shared blocks, which --force removes",
+        ),
         Some(libc::EINVAL) => (Kind::Device, "the settings do not fit the device"),
         Some(libc::ENOSPC) if args.size.is_some() => {
             (Kind::Space, "choose a smaller --size, or omit it")
@@ -338,6 +363,8 @@ fn report(sys: &dyn Sys, device: Device, path: &str) -> Result<Report> {
         keep_slots: sys.exists(&swaps::filler_node(&device.name)),
         encrypt: counters::value(sys, &device.name, "encrypt").ok(),
         compress: counters::value(sys, &device.name, "compress").ok(),
+        made: None,
+        left_over: left_over(sys, &device),
         lost: None,
         wiped: false,
         unrecorded: None,
@@ -346,6 +373,12 @@ fn report(sys: &dyn Sys, device: Device, path: &str) -> Result<Report> {
         discards: counters::discards(sys, &device.name),
         device,
     })
+}
+
+fn left_over(sys: &dyn Sys, device: &Device) -> Option<u64> {
+    let bytes = queue::is_file(&device.backing).then(|| device::size(sys, &device.backing))??;
+    let zones = device.zones.total + device.zones.unused;
+    Some(bytes.saturating_sub(zones.saturating_mul(device.zone_bytes)))
 }
 
 fn wait_for(sys: &dyn Sys, node: &str) -> Result<()> {
@@ -402,6 +435,8 @@ impl Report {
             "keep_slots": self.keep_slots,
             "encrypt": self.encrypt,
             "compress": self.compress,
+            "made_bytes": self.made,
+            "left_over_bytes": self.left_over,
             "lost": self.lost,
             "still_named_by": (!self.named.is_empty()).then(|| self.named.join("\n")),
             "keeps_pages_after_off": self.keeps || !self.discards,
@@ -432,6 +467,13 @@ impl Report {
             (_, n) => format!("swap-out and GC write {} at a time", counted(n, "zone")),
         };
         let mut notes = String::new();
+        if let Some(bytes) = self.made {
+            notes += &format!("{} is new and takes {}\n", self.backing_path, units::size(bytes));
+        }
+        if let Some(bytes) = self.left_over.filter(|bytes| *bytes > 0) {
+            notes +=
+                &format!("{} of the file are left over: no zone fits there\n", units::size(bytes));
+        }
         if let Some(lost) = &self.lost {
             let fate = if self.wiped { "wiped" } else { "lost" };
             notes += &format!("{} had {lost}: {fate}\n", self.backing_path);

@@ -6,7 +6,7 @@ use clap::Parser;
 use serde_json::Value;
 
 pub use crate::bench::{Config, Latency, Phase, Report, Totals};
-pub use crate::sys::{LogLine, Ran, Sys};
+pub use crate::sys::{FileKind, LogLine, Ran, Stat, Sys};
 pub use crate::units::{micros, parse_micros, parse_name, parse_size, size};
 pub use crate::zones::{State, Zone};
 

@@ -5,6 +5,8 @@
 //! (nvme1n1) and a hidden disk for each path (nvme1c0n1). As the longest append
 //! the kernel reports the zone capacity, ignoring the limits of the paths; a
 //! longer append than the path takes fails, and the zone with it.
+//!
+//! A swap file has the path as its name, and the limits of the device of its file system.
 
 use crate::sys::Sys;
 
@@ -13,6 +15,7 @@ const PAGE: u64 = 4096;
 
 /// The disk that a partition is on, by the kernel's names; of a disk, itself.
 pub fn disk_of(sys: &dyn Sys, name: &str) -> String {
+    let name = &below(sys, name);
     let has = |disk: &String| sys.exists(&format!("/sys/block/{disk}/{name}/partition"));
     match sys.exists(&format!("/sys/block/{name}")) {
         true => name.to_string(),
@@ -20,18 +23,45 @@ pub fn disk_of(sys: &dyn Sys, name: &str) -> String {
     }
 }
 
+/// The kernel's name of the block device with these numbers.
+pub fn name_of(sys: &dyn Sys, (major, minor): (u64, u64)) -> Option<String> {
+    sys.link_name(&format!("/sys/dev/block/{major}:{minor}")).ok()
+}
+
+/// The block device that a swap file is on; of a device, itself.
+pub fn below(sys: &dyn Sys, name: &str) -> String {
+    let found = is_file(name).then(|| name_of(sys, sys.stat(name).ok()?.device)).flatten();
+    found.unwrap_or_else(|| name.to_string())
+}
+
+/// Is this the name of a swap file? Those of devices have no slash.
+pub fn is_file(name: &str) -> bool {
+    name.starts_with('/')
+}
+
+/// The path of a device or swap file.
+pub fn path(name: &str) -> String {
+    if is_file(name) {
+        name.to_string()
+    } else {
+        format!("/dev/{name}")
+    }
+}
+
 /// The directory in sysfs of a disk or a partition.
 pub fn directory(sys: &dyn Sys, name: &str) -> String {
+    let name = &below(sys, name);
     match disk_of(sys, name) {
-        disk if disk == name => format!("/sys/block/{name}"),
+        disk if disk == *name => format!("/sys/block/{name}"),
         disk => format!("/sys/block/{disk}/{name}"),
     }
 }
 
 /// Was the disk or partition removed? Its name is not given to another one while it is
-/// in use.
+/// in use. A file system that is unmounted lazily hides its files.
 pub fn is_gone(sys: &dyn Sys, name: &str) -> bool {
-    !sys.exists(&directory(sys, name))
+    let hidden = is_file(name) && sys.stat(name).is_err();
+    !hidden && !sys.exists(&directory(sys, name))
 }
 
 /// Has the disk zones of its own?

@@ -37,8 +37,12 @@ struct Record {
 }
 
 impl Place {
-    /// None if the disk has no serial number, or is gone.
+    /// None if the disk has no serial number, or is gone. A file needs no record: the file
+    /// system knows that nothing was written to it.
     fn of(sys: &dyn Sys, name: &str) -> Option<Place> {
+        if queue::is_file(name) {
+            return None;
+        }
         let disk = queue::disk_of(sys, name);
         let read = |path: String| sys.read(&path).ok().map(|text| text.trim().to_string());
         let serial = SERIALS.iter().find_map(|file| {
@@ -80,7 +84,7 @@ pub fn check_owner(sys: &dyn Sys, backing: &Backing, holds: &Holds) -> Result<()
     match holds.any() {
         Some(what) if !is_own(sys, &backing.name, holds) => {
             Err(Error::new(Kind::Data, format!("{} has {what}", backing.path))
-                .hint("--yes takes the device; what is on it is lost"))
+                .hint("--yes takes it; what is on it is lost"))
         }
         _ => Ok(()),
     }

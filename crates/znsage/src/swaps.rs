@@ -64,11 +64,28 @@ fn parse_area(line: &str) -> Option<Area> {
     // Somebody has removed the node; the area is still in use.
     let path = path.trim_end_matches("\\040(deleted)");
     Some(Area {
-        path: path.to_string(),
+        path: unescaped(path),
         bytes: kib(size)?,
         used_bytes: kib(used)?,
         priority: priority.parse().ok()?,
     })
+}
+
+/// A path as /proc writes it, with spaces and the like in octal.
+pub fn unescaped(text: &str) -> String {
+    let mut parts = text.split('\\');
+    let mut path = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let code = part.get(..3).and_then(|code| u8::from_str_radix(code, 8).ok());
+        match code.filter(u8::is_ascii) {
+            Some(code) => {
+                path.push(code.into());
+                path.push_str(&part[3..]);
+            }
+            None => path.extend(["\\", part]),
+        }
+    }
+    path
 }
 
 /// KiB as bytes; None on overflow.
@@ -178,6 +195,7 @@ mod tests {
         assert_eq!(area.priority, -2);
         let area = parse_area(r"/dev/znsage0\040(deleted) partition 230396 1024 -2").unwrap();
         assert_eq!(area.path, "/dev/znsage0");
+        assert_eq!(parse_area(r"/a\040b\x\134 file 4 0 -2").unwrap().path, r"/a b\x\");
         assert_eq!(parse_area("garbage"), None);
         assert_eq!(parse_area(&format!("/dev/a partition {} 0 -2", u64::MAX)), None);
         assert_eq!((kib("7"), kib(&u64::MAX.to_string())), (Some(7168), None));

@@ -27,6 +27,7 @@ mod scsi;
 mod shapes;
 mod shortage;
 mod statistics;
+mod swapfile;
 mod torture;
 mod trace;
 mod utilization;
@@ -49,6 +50,7 @@ pub fn all() -> Vec<Case> {
         conventional::CASES,
         life::CASES,
         file::CASES,
+        swapfile::CASES,
         compress::CASES,
         filler::CASES,
         full::CASES,

@@ -14,13 +14,14 @@ pub const FILE: &str = "znsage.conf.5";
 
 const EXAMPLE: &str = "\
 [swap]
-device = /dev/disk/by-id/nvme-VENDOR_MODEL_SERIAL
+device = /var/lib/znsage.swap
+size = 16G
 priority = 10
 policy = heat
 ";
 
 const FORMAT: &str = "\
-A section is a device. Its name, of letters, digits, - and _, is that of the service, \
+A section is a device, or a swap file. Its name, of letters, digits, - and _, is that of the service, \
 znsage@NAME.service. Each key is the option of znsage on with that name, and has the same units, \
 limits and default; an empty value restores the default. A comment begins with # or ;, on a line \
 of its own or after the name of a section.";
@@ -42,7 +43,7 @@ pub fn write(directory: &Path) -> io::Result<()> {
     let mut page = Roff::new();
     page.control("TH", ["znsage.conf", SECTION, "", concat!("znsage ", env!("CARGO_PKG_VERSION"))]);
     page.control("SH", ["NAME"]);
-    page.text([roman("znsage.conf - zoned devices that are swap after every start")]);
+    page.text([roman("znsage.conf - devices and files that are swap after every start")]);
     page.control("SH", ["SYNOPSIS"]);
     page.text([roman("/etc/znsage.conf, /etc/znsage.conf.d/*.conf")]);
     page.control("SH", ["DESCRIPTION"]);

@@ -16,15 +16,16 @@ const EXAMPLES: [(&str, &[[&str; 2]]); 16] = [
     (
         "znsage",
         &[
+            ["znsage on /var/lib/znsage.swap --size 16G", "Make a swap file and swap to it."],
             ["znsage list --all", "Which devices can be used for swap?"],
-            ["znsage on /dev/nvme1n1", "Swap to this device."],
             ["znsage off", "Read everything back, and release it."],
         ],
     ),
     (
         "znsage-on",
         &[
-            ["znsage on /dev/nvme1n1", "Swap to this device, with the default settings."],
+            ["znsage on /var/lib/znsage.swap --size 16G", "Make a swap file and swap to it."],
+            ["znsage on /dev/nvme1n1", "Swap to this device."],
             [
                 "znsage on --compress lz4 --encrypt aes-xts /dev/nvme1n1",
                 "Compress and encrypt pages.",

@@ -61,7 +61,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Turn a zoned device into swap and enable it
+    /// Turn a device or a file into swap and enable it
     #[command(
         override_usage = "znsage on [OPTIONS] <DEVICE>\n       znsage on --profile <FILE> [OPTIONS] <DEVICE>\n       znsage on --config <SECTION>"
     )]

@@ -120,10 +120,12 @@ fn given(matches: &ArgMatches) -> Vec<(String, String)> {
 
 #[derive(Debug, Args)]
 pub struct OnArgs {
-    /// A zoned block device, e.g. /dev/nvme1n1, or any other disk or partition
+    /// A disk or partition, with zones or without, e.g. /dev/nvme1n1; or a swap file on
+    /// ext4 or XFS, which is made if it does not exist
     pub device: String,
 
-    /// Swap space, e.g. 8G [default: all that over-provisioning leaves]
+    /// Swap space, e.g. 8G [default: all that over-provisioning leaves].
+    /// A new file is a fifth larger, for garbage collection
     #[arg(long, value_parser = parse_size)]
     pub size: Option<u64>,
 

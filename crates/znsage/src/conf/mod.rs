@@ -299,7 +299,7 @@ fn why(e: &clap::Error, value: &str) -> String {
     }
 }
 
-/// The path of the section's device. Two sections must not have the same.
+/// The path of the section's device or file. Two sections must not have the same.
 fn check_device(
     draft: &Draft,
     devices: &mut BTreeMap<String, String>,
@@ -314,8 +314,8 @@ fn check_device(
     };
     let Some(path) = plain_path(&setting.value) else {
         return fault(
-            format!("device: `{}` is not a path below /dev", ini::shown(&setting.value)),
-            "use for example /dev/disk/by-id/nvme-...; `ls -l /dev/disk/by-id` lists the names",
+            format!("device: `{}` is not an absolute path", ini::shown(&setting.value)),
+            "use a file, or /dev/disk/by-id/nvme-...; `ls -l /dev/disk/by-id` lists the names",
         );
     };
     if device_unit(&path).len() > LONGEST_UNIT {
@@ -326,7 +326,7 @@ fn check_device(
     }
     let force = draft.settings.get("force").and_then(|setting| flag(&setting.value));
     let forced = force == Some(true);
-    if forced && !path.trim_start_matches("/dev/").contains('/') {
+    if forced && path.strip_prefix("/dev/").is_some_and(|name| !name.contains('/')) {
         return fault(
             format!(
                 "device: {path} may be another disk after a reboot, and force = yes empties it"
@@ -343,12 +343,11 @@ fn check_device(
     Ok(path)
 }
 
-/// Normalizes an absolute path below /dev; None for any other.
+/// Normalizes an absolute path; None for any other.
 fn plain_path(text: &str) -> Option<String> {
-    let parts: Vec<&str> =
-        text.strip_prefix("/dev/")?.split('/').filter(|p| !p.is_empty()).collect();
+    let parts: Vec<&str> = text.strip_prefix('/')?.split('/').filter(|p| !p.is_empty()).collect();
     let fits = !parts.is_empty() && !parts.iter().any(|p| matches!(*p, "." | ".."));
-    fits.then(|| format!("/dev/{}", parts.join("/")))
+    fits.then(|| format!("/{}", parts.join("/")))
 }
 
 impl Conf {

@@ -19,11 +19,19 @@ pub fn settings(scene: &Scene) -> Vec<Finding> {
 
 /// None if it has faults.
 fn section(scene: &Scene, section: &Section) -> Option<Finding> {
-    let path = &section.args.as_ref()?.device;
+    let args = section.args.as_ref()?;
+    let path = &args.device;
     let (name, file) = (&section.name, &section.file);
     let unit = service::unit(name);
     let backing = match device::locate(scene.sys, path) {
         Ok((_, backing)) => backing,
+        // `on` makes the file.
+        Err(_) if args.size.is_some() && !path.starts_with("/dev/") => path.clone(),
+        Err(_) if !path.starts_with("/dev/") => {
+            let why = format!("section {name} of {file}: {path} is no file");
+            let cure = "with `size = SIZE`, the service makes it";
+            return Some(Finding::problem("settings", why).hint(cure));
+        }
         Err(e) => return Some(missing(section, format!("section {name} of {file}: {e}"))),
     };
     let used = |name: &str| swaps::area(scene.sys, name).is_some();

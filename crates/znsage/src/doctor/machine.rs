@@ -211,8 +211,8 @@ pub fn devices(scene: &Scene) -> Vec<Finding> {
     let mut found: Vec<Finding> = scene.zoned.iter().map(|d| device(d, bad)).collect();
     if found.is_empty() {
         found.push(Finding::note("device", "this machine has no zoned block device").hint(
-            "`znsage list --all` shows other disks and partitions that can be used; for a trial,\n\
-             `modprobe null_blk nr_devices=1 zoned=1 memory_backed=1 gb=1 zone_size=16` creates one in memory",
+            "`znsage on /var/lib/znsage.swap --size SIZE` swaps to a file;\n\
+             `znsage list --all` shows disks and partitions that can be used",
         ));
     }
     found

@@ -196,7 +196,7 @@ fn scheduler_of(scene: &Scene, d: &Device) -> Finding {
 pub fn health(scene: &Scene) -> Vec<Finding> {
     let unguarded = scene.on.iter().filter_map(|d| guard::missing(scene.sys, &d.name));
     let unguarded = unguarded.map(|(what, hint)| Finding::problem("guard", what).hint(hint));
-    let healths = scene.on.iter().map(|d| gone(scene, d).unwrap_or_else(|| health_of(d)));
+    let healths = scene.on.iter().map(|d| gone(scene, d).unwrap_or_else(|| health_of(scene, d)));
     unguarded.chain(healths).collect()
 }
 
@@ -210,7 +210,7 @@ fn gone(scene: &Scene, d: &Device) -> Option<Finding> {
     })
 }
 
-fn health_of(d: &Device) -> Finding {
+fn health_of(scene: &Scene, d: &Device) -> Finding {
     let troubles = d.troubles();
     if troubles.is_empty() {
         return Finding::ok("health", format!("{}: no errors, no zone retired", d.name));
@@ -218,7 +218,8 @@ fn health_of(d: &Device) -> Finding {
     Finding::problem("health", format!("{}: {}", d.name, troubles.join(", "))).hint(format!(
         "see `dmesg | grep znsage` and `smartctl -a /dev/{}`;\n\
          `znsage off {}` reads the pages back while it can",
-        d.backing, d.name
+        queue::below(scene.sys, &d.backing),
+        d.name
     ))
 }
 

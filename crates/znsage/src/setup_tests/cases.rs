@@ -151,6 +151,10 @@ impl Case {
                 let data = "x".repeat(more.parse().unwrap());
                 fake.put(first, &("\0".repeat(4096) + &data));
             }
+            "files" => add_files(fake),
+            // `file PATH SIZE KEY=NUMBER...`
+            "file" => file(fake, first, more),
+            "room" => fake.room.set((parse_size(first).unwrap(), parse_size(more).unwrap())),
             "dir" => fake.put_dir(first),
             "link" => fake.put_link(first, more),
             "block" => add_block(fake, first, more.parse().unwrap()),
@@ -223,6 +227,24 @@ fn answer_of(answers: &[(String, i32, String)], fake: &Fake, argv: &[&str]) -> R
     }
 }
 
+fn file(fake: &Fake, path: &str, more: &str) {
+    let mut words = more.split(' ');
+    fake.put_file(path, parse_size(words.next().unwrap()).unwrap());
+    let mut files = fake.files.borrow_mut();
+    let stat = files.get_mut(path).unwrap();
+    for word in words {
+        let (key, value) = word.split_once('=').unwrap();
+        match key {
+            "mode" => stat.mode = u32::from_str_radix(value, 8).unwrap(),
+            "owner" => stat.owner = value.parse().unwrap(),
+            "flags" => stat.flags = u32::from_str_radix(value, 16).unwrap(),
+            "data" => stat.data = value == "1",
+            "allocated" => stat.allocated = parse_size(value).unwrap(),
+            _ => panic!("no such key: {key}"),
+        }
+    }
+}
+
 /// `3xwritten`, or `17xempty/1T` for zones of 1 TiB.
 fn zones(word: &str) -> Vec<Zone> {
     let (count, kind) = word.split_once('x').unwrap();
@@ -292,6 +314,7 @@ cases!(
     on,
     on_refusals,
     conventional,
+    files,
     off,
     sections,
     section_faults,

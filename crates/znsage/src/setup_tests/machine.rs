@@ -63,6 +63,15 @@ pub fn add_block(fake: &Fake, path: &str, minor: u64) {
     }
 }
 
+/// A disk with a partition of ext4, which can hold swap files.
+pub fn add_files(fake: &Fake) {
+    fake.put("/sys/block/sda/queue/zoned", "none\n");
+    fake.put("/sys/block/sda/queue/discard_max_bytes", "2147483648\n");
+    fake.put("/sys/block/sda/sda1/partition", "1\n");
+    fake.put_link("/sys/dev/block/8:1", "/sys/block/sda/sda1");
+    fake.put("/proc/self/mountinfo", "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n");
+}
+
 pub const ATTRIBUTES: [(&str, &str); 21] = [
     ("backing", "\n"),
     ("size", "0\n"),
@@ -163,6 +172,12 @@ pub fn attribute(fake: &Fake, path: &str, text: &str) -> io::Result<()> {
         }
         let encrypt = fake.read(&format!("{item}/encrypt"))?;
         fake.put(&format!("{sysfs}/znsage/encrypt"), &encrypt);
+        let backing = fake.read(&format!("{item}/backing"))?;
+        if !backing.starts_with("/dev/") {
+            fake.put(&format!("{sysfs}/znsage/backing"), &backing);
+            let config = item.rsplit('/').next().unwrap_or_default();
+            fake.put(&format!("{sysfs}/znsage/config"), &format!("{config}\n"));
+        }
         let discard = fake.read(&format!("{item}/discard"))?;
         fake.put(&format!("{sysfs}/znsage/discard"), &discard);
         fake.put(node, "");

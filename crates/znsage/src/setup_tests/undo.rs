@@ -11,9 +11,11 @@ use crate::zones::State;
 #[test]
 fn on_undoes_a_failure_or_signal_at_any_step() {
     let guarded = "on --compress lz4 --size 1G --keep-slots /dev/nvme1n1";
-    for line in ["on /dev/nvme1n1", "on --config fast", guarded] {
+    let file = "on /var/lib/znsage.swap --size 64M";
+    for line in ["on /dev/nvme1n1", "on --config fast", guarded, file] {
         let new = || {
             let fake = machine();
+            add_files(&fake);
             fake.put("/etc/znsage.conf", "[fast]\ndevice = /dev/nvme1n1\n");
             fake
         };

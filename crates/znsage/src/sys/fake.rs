@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::{LogLine, Ran, Sys};
+use super::{FileKind, LogLine, Ran, Stat, Sys};
 use crate::zones::Zone;
 
 type PathHook = Box<dyn Fn(&Fake, &str)>;
@@ -24,6 +24,10 @@ pub struct Fake {
     pub env: RefCell<BTreeMap<String, String>>,
     /// Block devices by path.
     pub blocks: RefCell<BTreeMap<String, (u64, u64)>>,
+    /// Swap files by path.
+    pub files: RefCell<BTreeMap<String, Stat>>,
+    /// Of every file system: all bytes, and free ones.
+    pub room: Cell<(u64, u64)>,
     /// The answer to a question; None without a terminal.
     pub answer: RefCell<Option<String>>,
     pub claim_error: Cell<Option<i32>>,
@@ -49,6 +53,8 @@ impl Fake {
             root_user: Cell::new(true),
             env: RefCell::default(),
             blocks: RefCell::default(),
+            files: RefCell::default(),
+            room: Cell::new((100 << 30, 50 << 30)),
             answer: RefCell::default(),
             claim_error: Cell::default(),
             zones: RefCell::default(),
@@ -105,6 +111,13 @@ impl Fake {
         *self.run_hook.borrow_mut() = Some(Box::new(hook));
     }
 
+    /// Creates a regular file that takes this much of the file system.
+    pub fn put_file(&self, path: &str, bytes: u64) {
+        self.put(path, "");
+        let regular = Stat { kind: FileKind::Regular, bytes, allocated: bytes, ..OTHER };
+        self.files.borrow_mut().insert(path.into(), regular);
+    }
+
     /// Every effect whose description contains `what` fails with `errno`.
     pub fn fail_at(&self, what: &str, errno: i32) {
         self.faults.borrow_mut().push((what.to_string(), errno));
@@ -140,6 +153,18 @@ impl Fake {
     }
 }
 
+/// A file of root on the device 8:1.
+const OTHER: Stat = Stat {
+    kind: FileKind::Other,
+    device: (8, 1),
+    owner: 0,
+    mode: 0o600,
+    bytes: 0,
+    allocated: 0,
+    flags: 0,
+    data: false,
+};
+
 impl Sys for Fake {
     fn root(&self) -> &Path {
         self.dir.path()
@@ -162,6 +187,19 @@ impl Sys for Fake {
             return Err(io::Error::from_raw_os_error(libc::ENOENT));
         }
         Ok(self.blocks.borrow().get(path).copied())
+    }
+
+    fn stat(&self, path: &str) -> io::Result<Stat> {
+        match self.files.borrow().get(path) {
+            Some(stat) => Ok(stat.clone()),
+            None if !self.exists(path) => Err(io::Error::from_raw_os_error(libc::ENOENT)),
+            None if self.at(path).is_dir() => Ok(Stat { kind: FileKind::Directory, ..OTHER }),
+            None => Ok(OTHER),
+        }
+    }
+
+    fn room(&self, _directory: &str) -> io::Result<(u64, u64)> {
+        Ok(self.room.get())
     }
 
     fn claim(&self, _path: &str) -> io::Result<()> {
@@ -220,9 +258,23 @@ impl Sys for Fake {
         std::os::unix::fs::symlink(target, full)
     }
 
+    fn make_file(&self, path: &str, bytes: u64) -> io::Result<()> {
+        self.effect(format!("make {path} of {bytes} bytes"))?;
+        self.put_file(path, bytes);
+        Ok(())
+    }
+
+    fn clear_file(&self, path: &str) -> io::Result<()> {
+        self.effect(format!("clear {path}"))?;
+        let bytes = self.stat(path)?.bytes;
+        self.put_file(path, bytes);
+        Ok(())
+    }
+
     fn forget(&self, path: &str) -> io::Result<()> {
         if self.exists(path) {
             self.effect(format!("forget {path}"))?;
+            self.files.borrow_mut().remove(path);
             self.remove(path);
         }
         Ok(())

@@ -4,6 +4,7 @@
 
 #[cfg(test)]
 pub mod fake;
+mod files;
 mod real;
 mod zoned;
 
@@ -48,6 +49,30 @@ impl Ran {
 pub struct LogLine {
     pub number: u64,
     pub text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    Regular,
+    Directory,
+    Other,
+}
+
+/// What a swap file depends on.
+#[derive(Clone, Debug)]
+pub struct Stat {
+    pub kind: FileKind,
+    /// Major and minor number of the file system's device.
+    pub device: (u64, u64),
+    pub owner: u32,
+    pub mode: u32,
+    pub bytes: u64,
+    /// Less than `bytes` if there are holes.
+    pub allocated: u64,
+    /// FS_IMMUTABLE_FL and others of linux/fs.h.
+    pub flags: u32,
+    /// False if all reads as zeros since nothing was ever written.
+    pub data: bool,
 }
 
 pub trait Sys {
@@ -124,6 +149,16 @@ pub trait Sys {
         Ok(name.to_string_lossy().into_owned())
     }
 
+    /// The path without symbolic links.
+    fn canonical(&self, path: &str) -> io::Result<String> {
+        let (root, full) = (self.root().canonicalize()?, self.at(path).canonicalize()?);
+        let below = full.strip_prefix(&root).unwrap_or(&full).to_string_lossy().into_owned();
+        Ok(format!("/{}", below.trim_start_matches('/')))
+    }
+
+    fn stat(&self, path: &str) -> io::Result<Stat>;
+    /// Bytes of the file system of a directory: all, and those that are free.
+    fn room(&self, directory: &str) -> io::Result<(u64, u64)>;
     fn is_root(&self) -> bool;
     /// `uname -r`.
     fn release(&self) -> String;
@@ -147,7 +182,11 @@ pub trait Sys {
     fn save(&self, path: &str, text: &str) -> io::Result<()>;
     /// Creates a symbolic link of the command, with its directory.
     fn link(&self, path: &str, target: &str) -> io::Result<()>;
-    /// Removes such a file, if it exists.
+    /// Makes a swap file, or none.
+    fn make_file(&self, path: &str, bytes: u64) -> io::Result<()>;
+    /// Removes the data and the holes of a swap file.
+    fn clear_file(&self, path: &str) -> io::Result<()>;
+    /// Removes a file of the command, if it exists.
     fn forget(&self, path: &str) -> io::Result<()>;
     fn mkdir(&self, path: &str) -> io::Result<()>;
     fn rmdir(&self, path: &str) -> io::Result<()>;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
 
-use super::{zoned, LogLine, Ran, Sys};
+use super::{files, zoned, LogLine, Ran, Stat, Sys};
 use crate::interrupt;
 use crate::zones::{self, Zone};
 
@@ -56,6 +56,16 @@ impl Sys for Real {
             .file_type()
             .is_block_device()
             .then(|| (nix::sys::stat::major(dev), nix::sys::stat::minor(dev))))
+    }
+
+    fn stat(&self, path: &str) -> io::Result<Stat> {
+        files::stat(path)
+    }
+
+    fn room(&self, directory: &str) -> io::Result<(u64, u64)> {
+        let fs = nix::sys::statvfs::statvfs(directory)?;
+        let bytes = |blocks: u64| blocks.saturating_mul(fs.fragment_size());
+        Ok((bytes(fs.blocks()), bytes(fs.blocks_available())))
     }
 
     fn claim(&self, path: &str) -> io::Result<()> {
@@ -103,6 +113,14 @@ impl Sys for Real {
             fs::create_dir_all(directory)?;
         }
         std::os::unix::fs::symlink(target, path)
+    }
+
+    fn make_file(&self, path: &str, bytes: u64) -> io::Result<()> {
+        files::make(path, bytes)
+    }
+
+    fn clear_file(&self, path: &str) -> io::Result<()> {
+        files::clear(path)
     }
 
     fn forget(&self, path: &str) -> io::Result<()> {
