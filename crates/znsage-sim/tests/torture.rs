@@ -7,7 +7,9 @@ use std::ops::ControlFlow;
 
 use znsage_sim::torture::{self, Campaign, Counts, Sabotage, Summary};
 
-/// Seeds of the fixed range, some 15 s on two CPUs.
+/// The fixed range of seeds, some 25 s on two CPUs. GC loses pages in a few seeds only, of which
+/// this range has some.
+const FIRST: u64 = 2000;
 const SEEDS: u64 = 400;
 /// Seeds within which a mutant must be found.
 const MUTANT: u64 = 300;
@@ -86,7 +88,7 @@ fn got_everywhere(c: &Counts) {
 
 #[test]
 fn a_range_of_seeds() {
-    let sum = campaign(0, SEEDS, cpus(), Sabotage::None);
+    let sum = campaign(FIRST, SEEDS, cpus(), Sabotage::None);
     if let Some(f) = sum.failures.first() {
         let wrong = f.wrong.join("\n  ");
         panic!("seed {}:\n  {wrong}\n{}\nagain: {}", f.seed, f.scenario, torture::replay(f.seed));
