@@ -122,7 +122,7 @@ void census_drop(struct zse_engine *e, struct zse_zone *z)
 	if (z->list == ZSE_NONE)
 		return;
 	count_parts(e, z - e->zones, -1);
-	cs->lists[z->list].zone = ZSE_NONE;
+	WRITE_ONCE(cs->lists[z->list].zone, ZSE_NONE);
 	WRITE_ONCE(z->list, ZSE_NONE);
 	WRITE_ONCE(cs->nr_free, cs->nr_free + 1);
 	WRITE_ONCE(cs->search, true);
@@ -172,7 +172,7 @@ void census_begin(struct zse_engine *e, u32 zone)
 	}
 	spin_lock_irqsave(&e->lock, flags);
 	if (z->state == ZSE_ZONE_VICTIM || z->state == ZSE_ZONE_FULL) {
-		cs->lists[list].zone = zone;
+		WRITE_ONCE(cs->lists[list].zone, zone);
 		cs->lists[list].complete = cs->walked + e->cfg.nr_slots;
 		cs->newest = cs->lists[list].complete;
 		WRITE_ONCE(cs->nr_free, cs->nr_free - 1);

@@ -285,7 +285,7 @@ struct zse_gc {
 
 /* A list of the slots that have the blocks of a zone. */
 struct zse_list {
-	u32 zone;		/* or ZSE_NONE */
+	u32 zone;		/* or ZSE_NONE; read anywhere */
 	u64 complete;		/* when the walk has come so far */
 };
 

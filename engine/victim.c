@@ -127,7 +127,7 @@ static u32 listed_victim(struct zse_engine *e, u32 room)
 	u64 best_score = 0;
 
 	for (i = 0; i < nr; i++) {
-		u32 zone = cs->lists[e->gc.list].zone;
+		u32 zone = READ_ONCE(cs->lists[e->gc.list].zone);
 		bool has;
 		u64 s;
 

@@ -130,8 +130,9 @@ static int virtual_report(const char *name, const struct znsage_backing *b,
 		return -ENOSPC;
 	}
 	if (!sectors)
-		sectors = small_zone(&s, rounddown(default_zone(&s), unit),
-				     unit);
+		sectors = rounddown(default_zone(&s), unit);
+	if (!set->zone_size && b->swap_file)
+		sectors = small_zone(&s, sectors, unit);
 	if (sectors < MIN_ZONE_SECTORS || sectors > MAX_ZONE_SECTORS ||
 	    (u32)sectors % unit || sectors > s.sectors) {
 		znsage_err(name, "zones of %llu bytes: must be a multiple of %lu, at least %u, and at most %u and the device",
