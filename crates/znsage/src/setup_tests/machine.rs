@@ -273,10 +273,15 @@ pub fn unmount_configfs(fake: &Fake) {
 
 /// Runs a command line. Words in quotes are one word.
 pub fn run(fake: &Fake, line: &str) -> Result<Outcome> {
+    run_with_pages(fake, line, PAGE)
+}
+
+/// Such a machine has pages of this size.
+pub fn run_with_pages(fake: &Fake, line: &str, page: u64) -> Result<Outcome> {
     let words = shlex::split(line).expect("quotes are paired");
     let cli = Cli::try_parse_from(std::iter::once("znsage".to_string()).chain(words))
         .map_err(|e| Error::new(Kind::Usage, e.to_string()))?;
-    crate::run(fake, &cli.command, PAGE, cli.json, || ())
+    crate::run(fake, &cli.command, page, cli.json, || ())
 }
 
 pub fn turn_on(fake: &Fake) {

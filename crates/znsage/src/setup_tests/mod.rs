@@ -7,6 +7,7 @@ mod generating;
 mod life;
 mod machine;
 mod metrics;
+mod pages;
 mod printed;
 mod probing;
 pub mod schema;
