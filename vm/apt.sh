@@ -11,7 +11,7 @@ APT=$BUILD/apt
 suites_of() {
 	case $1 in
 		6.1) echo "$RELEASE $RELEASE-updates $RELEASE-security" ;;
-		6.12 | qemu) echo "$RELEASE-backports" ;;
+		6.12 | 6.12-arm64* | qemu) echo "$RELEASE-backports" ;;
 		7.2 | 7.3) echo "trixie-backports" ;;
 		*) die "unknown kernel '$1' (have: ${KERNELS[*]})" ;;
 	esac
@@ -80,6 +80,7 @@ prepare_apt() {
 	# Hooks of this machine (as in container images) concern its own state.
 	printf '#clear %s;\n' APT::Update::Pre-Invoke APT::Update::Post-Invoke \
 		APT::Update::Post-Invoke-Success Acquire::IndexTargets::deb::DEP-11 > "$state/apt.conf"
+	[[ $version != *-arm64* ]] || echo 'APT::Architectures { "amd64"; "arm64"; };' >> "$state/apt.conf"
 
 	archives=$(configured_archives "$RELEASE")
 	[[ -n $archives ]] || die "this machine's apt has no source for Debian $RELEASE" \
