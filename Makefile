@@ -58,9 +58,9 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 export DEBUG
 # One target at a time: a build or virtual machines use all CPUs.
 .NOTPARALLEL:
-.PHONY: help setup kernels kmod upstream bpf tools man completions command install uninstall deb rpm dist test test-all stress checked test-engine test-model test-rust test-figures test-torture test-fuzz test-metrics test-self test-vm test-newest test-debug torture test-cross test-packages test-boot test-remote coverage fuzz try demo figures bench bench-density bench-engine bench-ssd bench-workloads lab lint clean distclean
+.PHONY: help setup kernels kmod upstream bpf tools man completions command install uninstall deb rpm dist test test-all stress checked test-engine test-model test-rust test-figures test-torture test-fuzz test-metrics test-self test-vm test-newest test-debug torture test-cross test-arm64 test-packages test-boot test-remote coverage fuzz try demo figures bench bench-density bench-engine bench-ssd bench-workloads lab lint clean distclean
 
-SCRIPTS := vm/lib.sh vm/debian.sh vm/devices.sh trace/lib.sh dist/lib.sh tests/debian.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* dist/* dist/dkms/* dist/debian/* dist/rpm/* .ci/* bench/* fuzz/* tests/* trace/* engine/tests/* 2>/dev/null)
+SCRIPTS := vm/lib.sh vm/debian.sh vm/devices.sh trace/lib.sh dist/lib.sh tests/debian.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* dist/* dist/dkms/* dist/debian/* dist/rpm/* .ci/* bench/* fuzz/* tests/* tests/arm64/* trace/* engine/tests/* 2>/dev/null)
 ENGINE := $(wildcard engine/*.c port/user/*.c port/user/policy/*.c)
 # Example policies, which are kernel modules and libraries as well.
 SAMPLES := $(wildcard samples/*.c)
@@ -68,7 +68,7 @@ SAMPLES := $(wildcard samples/*.c)
 STRICT := -std=gnu11 -O2 -Wall -Wextra -Wno-unused-parameter -Werror -Iengine -Iport/user -Iinclude -fsyntax-only
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 setup: ## install what this machine lacks; virtme-ng goes into build/venv
 	@vm/setup
@@ -139,7 +139,7 @@ test-all: export MINUTES ?= 3
 test-all: export TIMES ?= 10
 test-all: export ZNSAGE_STEPS ?= 10000000
 test-all: export ZNSAGE_RUNS ?= 600
-test-all: test test-figures test-torture test-fuzz test-metrics test-self test-cross coverage test-packages test-boot test-remote test-newest test-debug ## all tests there are
+test-all: test test-figures test-torture test-fuzz test-metrics test-self test-cross test-arm64 coverage test-packages test-boot test-remote test-newest test-debug ## all tests there are
 
 stress:
 	@vm/setup test
@@ -216,11 +216,17 @@ test-debug: checked ## test-vm on kernels that look for memory errors, deadlocks
 		DEBUG=1 vm/module $$kernel && tests/run $$kernel $(CASES) || status=1; \
 	done; exit $$status
 
+# Fetches Debian's kernels for arm64, and builds one from its source.
+test-arm64: KERNELS := 6.12-arm64 6.12-arm64-16k 6.12-arm64-64k
+test-arm64: ## swap on arm64 with pages of 4, 16 and 64 KiB, in an emulated machine
+	@vm/setup module arm64
+	tests/arm64/run $(KERNELS)
+
 # Not run, only compiled. Fetches the kernel's source.
 test-cross: CROSS := LLVM=1 KBUILD_MODPOST_WARN=1 W=1 KCFLAGS=-Werror
 test-cross: ## the module compiled for arm64 with 64 KiB pages, and for 32 bits, by clang
 	@vm/setup module
-	vm/module 6.12-arm64 ARCH=arm64 $(CROSS)
+	vm/module 6.12-arm64-64k ARCH=arm64 $(CROSS)
 	vm/module 6.12-i386 ARCH=i386 $(CROSS)
 	vm/no-division build/kmod/6.12-i386/znsage.ko
 
