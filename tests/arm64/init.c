@@ -296,7 +296,7 @@ static bool log_is_clean(void)
 	ssize_t len;
 
 	while ((len = read(log_fd, text, sizeof(text) - 1)) > 0) {
-		text[len] = '\0';
+		text[len - 1] = '\0';
 		if ((strtoul(text, NULL, 10) & 7) <= 4 &&
 		    !strstr(text, "hrtimer: interrupt took") &&
 		    !strstr(text, "hogged CPU for"))
