@@ -14,9 +14,24 @@ const GROUP: &str = "/sys/kernel/config/znsage";
 const POWER_OFF_TRIES: u32 = 50;
 const POWER_OFF_PAUSE: Duration = Duration::from_millis(100);
 
-/// Of a device, by name or path, its name; of a file, its path without slashes.
+/// The module's limit for the name of an item, in bytes.
+const LONGEST: usize = 63;
+
+/// Of a device, by name or path, its name; of a file, its path with `-` instead of `/`. If
+/// the path has a `-`, or is too long, the name of the file and a checksum of the path.
 pub fn item_name(device: &str) -> String {
-    device.trim_start_matches("/dev/").trim_start_matches('/').replace('/', "-")
+    let Some(path) = device.trim_start_matches("/dev/").strip_prefix('/') else {
+        return device.trim_start_matches("/dev/").to_string();
+    };
+    if path.len() <= LONGEST && !path.contains('-') {
+        return path.replace('/', "-");
+    }
+    let mut crc = flate2::Crc::new();
+    crc.update(path.as_bytes());
+    let sum = format!("-{:08x}", crc.sum());
+    let file = path.rsplit('/').next().unwrap_or_default();
+    let fits = (0..=LONGEST - sum.len()).rev().find_map(|end| file.get(..end));
+    fits.unwrap_or_default().to_string() + &sum
 }
 
 pub fn item(name: &str) -> String {
@@ -144,4 +159,28 @@ pub fn power_off(sys: &dyn Sys, name: &str) -> Result<()> {
         }
     }
     unreachable!("the loop above returns")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_differ_and_fit() {
+        for (device, name) in [
+            ("nvme1n1", "nvme1n1"),
+            ("/dev/nvme1n1", "nvme1n1"),
+            ("/var/lib/znsage.swap", "var-lib-znsage.swap"),
+            ("/a/b", "a-b"),
+            ("/a-b", "a-b-35c2229e"),
+            ("/a/b-c", "b-c-25e363cb"),
+            ("/a-b/c", "c-bddcc9c2"),
+        ] {
+            assert_eq!(item_name(device), name, "{device}");
+        }
+        let long =
+            |end: &str| item_name(&format!("/{}/{}{end}", "d".repeat(60), "\u{e9}".repeat(50)));
+        assert!(long("a").len() <= LONGEST && long("a") != long("b"), "{}", long("a"));
+        assert_eq!(item_name(&long("a")), long("a"));
+    }
 }

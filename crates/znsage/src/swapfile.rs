@@ -9,13 +9,13 @@ use crate::cli::OnArgs;
 use crate::device::{self, Backing, FileState};
 use crate::error::{Error, Kind, Result};
 use crate::sys::{absolute, FileKind, Stat, Sys};
-use crate::{configfs, counters, queue, swaps, units};
+use crate::{counters, queue, swaps, units};
 
 /// The usual place.
 pub const PLACE: &str = "/var/lib/znsage.swap";
 
-/// The module's limit for the name of a device.
-const LONGEST_NAME: usize = 63;
+/// The module's limit.
+const LONGEST_PATH: usize = 255;
 
 /// A new file leaves a file system this part of its size free, or `MOST_ROOM`.
 const PART_LEFT: u64 = 20;
@@ -105,11 +105,9 @@ pub fn inspect(sys: &dyn Sys, path: &str, args: &OnArgs) -> Result<Backing> {
     let what = if there.is_some() { path } else { directory };
     let stat = sys.stat(what).map_err(|e| Error::io("look at", &sys.at(what), e))?;
     let append_bytes = check_place(sys, path, what, &stat)?;
-    if configfs::item_name(path).len() > LONGEST_NAME {
-        return Err(refuse(format!(
-            "{path}: znsage takes paths of up to {LONGEST_NAME} characters"
-        ))
-        .hint("choose a shorter one"));
+    if path.len() > LONGEST_PATH {
+        return Err(refuse(format!("{path}: znsage takes paths of up to {LONGEST_PATH} bytes"))
+            .hint("choose a shorter one"));
     }
     let held_back = args.over_provisioning;
     let (bytes, state) = match (&there, args.size) {

@@ -225,7 +225,7 @@ pub struct CheckArgs {
 
 #[derive(Debug, Args)]
 pub struct ProbeArgs {
-    /// A block device that is not in use, e.g. /dev/nvme1n1
+    /// A block device that is not in use, e.g. /dev/nvme1n1, or a swap file
     pub device: String,
 
     /// Overwrite the device without asking

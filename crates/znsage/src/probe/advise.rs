@@ -3,6 +3,7 @@
 
 use super::plan::Layout;
 use super::record::{Point, Probe, Setting, Varies, ZoneSize};
+use crate::queue;
 use crate::units::{self, counted};
 
 /// A bandwidth above this share of the best one counts as equal.
@@ -139,7 +140,7 @@ pub fn profile(probe: &Probe) -> String {
     for note in &probe.notes {
         text += &format!("# Note: {}.\n", clean(note));
     }
-    text += &format!("[{}]\n", d.name);
+    text += &format!("[{}]\n", if queue::is_file(&d.name) { "file" } else { &d.name });
     for s in &probe.recommended {
         text += &format!("\n# {}.\n{} = {}\n", clean(&s.reason), s.key, s.value);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `znsage probe`: measures by fio which requests, and how many zones at once, a zoned
-//! device writes well; on one without zones, which size of virtual zones. Destroys all
-//! data on the device and leaves it empty, also after a failure.
+//! device writes well; on one without zones, or in a swap file, which size of virtual zones.
+//! Destroys all data there and leaves it empty, also after a failure.
 
 mod advise;
 mod fio;
@@ -17,14 +17,13 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::cli::ProbeArgs;
+use crate::cli::{OnArgs, ProbeArgs};
 use crate::contents::Holds;
 use crate::device::{self, Backing};
 use crate::error::{Error, Kind, Result};
 use crate::machine::Machine;
-use crate::queue;
 use crate::sys::{require_root, Sys};
-use crate::units;
+use crate::{queue, swapfile, units};
 
 use plan::{Layout, Plan};
 pub use ready::Ready;
@@ -41,7 +40,10 @@ pub struct Report {
 /// Checks everything, and asks the user.
 pub fn prepare(sys: &dyn Sys, args: &ProbeArgs, page: u64) -> Result<Ready> {
     require_root(sys, "measure a device")?;
-    let backing = device::inspect(sys, &args.device)?;
+    let backing = match swapfile::named(sys, &args.device)? {
+        Some(path) => swapfile::inspect(sys, &path, &OnArgs::plain(&path))?,
+        None => device::inspect(sys, &args.device)?,
+    };
     let holds = Holds::look(sys, &backing, args.force)?;
     // The question below is about any other data.
     if let (false, Some(what)) = (args.force, holds.known()) {
@@ -135,7 +137,8 @@ fn with_device_state(e: Error, path: &str, empty: &Result<()>) -> Error {
 fn describe(sys: &dyn Sys, ready: &Ready) -> Device {
     let (backing, layout) = (&ready.backing, &ready.layout);
     let name = &backing.name;
-    let model = sys.read(&format!("/sys/block/{name}/device/model")).ok();
+    let disk = queue::disk_of(sys, name);
+    let model = sys.read(&format!("/sys/block/{disk}/device/model")).ok();
     Device {
         path: backing.path.clone(),
         name: name.clone(),

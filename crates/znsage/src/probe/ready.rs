@@ -24,9 +24,13 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// Empties the device. A device without zones is discarded, if it supports that.
+    /// Empties the device. A device without zones is discarded, if it supports that. In a file,
+    /// nothing is written any more, as the file system sees it.
     pub fn reset(&self, sys: &dyn Sys) -> Result<()> {
         let (path, (start, length)) = (&self.backing.path, self.layout.all());
+        if self.backing.file.is_some() {
+            return sys.clear_file(path).map_err(|e| Error::io("clear", &sys.at(path), e));
+        }
         if self.backing.zones.is_none() {
             return match queue::discards(sys, &self.backing.name) {
                 true => discard(sys, path),

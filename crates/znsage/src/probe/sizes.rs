@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Virtual zones of several sizes, on a device without zones. Zones of each size are
+//! Virtual zones of several sizes, on a device without zones or in a file. Zones of each size are
 //! written over in random order, each from its beginning to its end, as znsage does. An SSD
 //! that erases larger pieces than a zone then copies the neighbours of what was written
 //! over, as soon as it has no spare flash left: so all of it is written before.
@@ -14,6 +14,10 @@ const REQUEST: u64 = 256 << 10;
 const DEPTH: u64 = 8;
 
 pub fn fill(w: &mut Work, _: &mut Probe) -> Result<()> {
+    // A file may have holes, or share blocks.
+    if w.ready.backing.file.is_some() {
+        w.reset()?;
+    }
     let all = w.ready.layout.all();
     let job = Job { depth: DEPTH, limit: Some(all.1), ..Job::new("write", REQUEST, all) };
     w.fio(vec![job]).map(drop)
