@@ -31,6 +31,8 @@ pub struct Report {
     pub device: Device,
     pub backing_path: String,
     pub priority: Option<i64>,
+    /// Where the kernel has swap tiers.
+    pub tier: Option<String>,
     /// What the device certainly holds, if the area promises more.
     pub certain_bytes: Option<u64>,
     /// There is a filler: `--keep-slots`.
@@ -353,9 +355,11 @@ fn enable_area(sys: &dyn Sys, node: String, priority: Option<u16>, undo: &mut Un
 }
 
 fn report(sys: &dyn Sys, device: Device, path: &str) -> Result<Report> {
+    let priority = swaps::area(sys, &device.name).map(|a| a.priority);
     Ok(Report {
         backing_path: path.to_string(),
-        priority: swaps::area(sys, &device.name).map(|a| a.priority),
+        tier: priority.and_then(|priority| swaps::tier(sys, priority)),
+        priority,
         certain_bytes: guard::promises(sys, &device.name)
             .then(|| counters::value(sys, &device.name, "certain_bytes").ok())
             .flatten(),
@@ -432,6 +436,7 @@ impl Report {
         json!({
             "version": 1,
             "priority": self.priority,
+            "tier": self.tier,
             "keep_slots": self.keep_slots,
             "encrypt": self.encrypt,
             "compress": self.compress,
@@ -446,10 +451,10 @@ impl Report {
 
     pub fn to_text(&self) -> String {
         let d = &self.device;
-        let priority = match self.priority {
-            Some(n) => format!(", priority {n}"),
-            None => String::new(),
-        };
+        let mut priority = self.priority.map_or(String::new(), |n| format!(", priority {n}"));
+        if let Some(tier) = &self.tier {
+            priority += &format!(", swap tier {tier}");
+        }
         let encrypted = match self.encrypt.as_deref() {
             None | Some("off") => "",
             Some(_) => ", encrypted",

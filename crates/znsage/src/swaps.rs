@@ -98,6 +98,18 @@ pub fn area(sys: &dyn Sys, name: &str) -> Option<Area> {
     areas(sys).into_iter().find(|a| a.name() == name)
 }
 
+/// The swap tier of areas with this priority, where the kernel has tiers. A line has a name,
+/// an index, the lowest priority and the highest one.
+pub fn tier(sys: &dyn Sys, priority: i64) -> Option<String> {
+    let tiers = sys.read("/sys/kernel/mm/swap/tiers").ok()?;
+    tiers.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let &[name, _, lowest, highest] = words.as_slice() else { return None };
+        let priorities = lowest.parse().ok()?..=highest.parse().ok()?;
+        priorities.contains(&priority).then(|| name.to_string())
+    })
+}
+
 /// Is the node a swap area, or a filler?
 pub fn is_on(sys: &dyn Sys, node: &str) -> bool {
     all(sys).iter().any(|area| area.path == node)
@@ -185,6 +197,18 @@ pub fn disable(sys: &dyn Sys, node: &str, tick: &mut dyn FnMut()) -> Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::fake::Fake;
+
+    #[test]
+    fn tiers_have_ranges_of_priorities() {
+        let fake = Fake::new();
+        assert_eq!(tier(&fake, 1), None);
+        let tiers = "Name  Idx  PrioStart  PrioEnd\nfast  0    50         32767\nslow  1    -1         49\n";
+        fake.put("/sys/kernel/mm/swap/tiers", tiers);
+        for (priority, name) in [(50, "fast"), (49, "slow"), (-1, "slow"), (-2, "")] {
+            assert_eq!(tier(&fake, priority).unwrap_or_default(), name, "{priority}");
+        }
+    }
 
     #[test]
     fn proc_swaps_parses() {

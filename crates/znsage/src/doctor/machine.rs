@@ -69,7 +69,11 @@ pub fn kernel(scene: &Scene) -> Vec<Finding> {
         Finding::problem("kernel", format!("{release} is built without {option}"))
             .hint("boot a kernel with it; Debian's kernels have it")
     });
-    [found].into_iter().chain(lacks).collect()
+    let virtual_swap = config.lines().any(|line| line == "CONFIG_VSWAP=y").then(|| {
+        Finding::note("kernel", format!("{release} has virtual swap, with which znsage is untested"))
+            .hint("znsage does not depend on the numbers in page tables, which differ there; --keep-slots may save nothing")
+    });
+    [found].into_iter().chain(lacks).chain(virtual_swap).collect()
 }
 
 pub fn module(scene: &Scene) -> Vec<Finding> {

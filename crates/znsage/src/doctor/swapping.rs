@@ -9,8 +9,6 @@ use crate::{guard, queue, resume, swaps};
 
 const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
 const ZSWAP: &str = "/sys/module/zswap/parameters";
-/// A kernel with swap tiers has it.
-const TIERS: &str = "/sys/kernel/mm/swap/tiers";
 
 pub fn swappiness(scene: &Scene) -> Vec<Finding> {
     let Ok(text) = scene.sys.read(SWAPPINESS) else {
@@ -69,10 +67,9 @@ pub fn areas(scene: &Scene) -> Vec<Finding> {
     } else if ours.is_empty() {
         found.extend(others.iter().map(before_all));
     }
-    let tiers = scene.sys.read(TIERS).unwrap_or_default();
     found.extend(ours.iter().map(|our| {
-        let tier =
-            tier_of(&tiers, our.priority).map_or(String::new(), |t| format!(", swap tier {t}"));
+        let tier = swaps::tier(scene.sys, our.priority);
+        let tier = tier.map_or(String::new(), |t| format!(", swap tier {t}"));
         Finding::ok("swap", format!("{} has priority {}{tier}", our.path, our.priority))
     }));
     found.extend(ours.iter().flat_map(|our| others.iter().map(|other| compare(our, other))));
@@ -80,17 +77,6 @@ pub fn areas(scene: &Scene) -> Vec<Finding> {
         others.iter().filter(|other| other.priority <= filler.priority).map(|o| below(filler, o))
     }));
     found
-}
-
-/// The name of the tier that has this priority. A line has a name, an index, the lowest
-/// priority and the highest one.
-fn tier_of(tiers: &str, priority: i64) -> Option<&str> {
-    tiers.lines().find_map(|line| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let &[name, _, lowest, highest] = words.as_slice() else { return None };
-        let priorities = lowest.parse().ok()?..=highest.parse().ok()?;
-        priorities.contains(&priority).then_some(name)
-    })
 }
 
 /// Another area, while no znsage device is on.
@@ -221,20 +207,4 @@ fn health_of(scene: &Scene, d: &Device) -> Finding {
         queue::below(scene.sys, &d.backing),
         d.name
     ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tiers_have_ranges_of_priorities() {
-        let tiers = "Name  Idx  PrioStart  PrioEnd\nfast  0    50         32767\nslow  1    -1         49\n";
-        let at = |priority| tier_of(tiers, priority);
-        assert_eq!(
-            [at(50), at(49), at(-1), at(-2)],
-            [Some("fast"), Some("slow"), Some("slow"), None]
-        );
-        assert_eq!(tier_of("", 1), None);
-    }
 }
