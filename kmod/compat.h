@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Differences between the kernels that the module builds for, 6.1 to 7.3. Only
- * this file looks at the version.
+ * this file looks at the version, and at ZNSAGE_HAS_*, which features.c finds
+ * out.
  */
 #ifndef ZNSAGE_COMPAT_H
 #define ZNSAGE_COMPAT_H
@@ -35,7 +36,7 @@ struct znsage_extent {
 /* A block device: opened exclusively, or below the file system of a file. */
 struct znsage_backing {
 	struct block_device *bdev;
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
+#ifdef ZNSAGE_HAS_BDEV_FILE
 	struct file *file;
 #endif
 	struct file *swap_file;		/* see file.c; or NULL */
@@ -46,7 +47,7 @@ struct znsage_backing {
 static inline int znsage_backing_open(struct znsage_backing *b,
 				      const char *path, void *holder)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
+#ifdef ZNSAGE_HAS_BDEV_FILE
 	struct file *file = bdev_file_open_by_path(path, BLK_OPEN_READ |
 						   BLK_OPEN_WRITE, holder,
 						   NULL);
@@ -69,7 +70,7 @@ static inline int znsage_backing_open(struct znsage_backing *b,
 
 static inline void znsage_backing_close(struct znsage_backing *b)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
+#ifdef ZNSAGE_HAS_BDEV_FILE
 	bdev_fput(b->file);
 #else
 	blkdev_put(b->bdev, FMODE_READ | FMODE_WRITE | FMODE_EXCL);
@@ -79,7 +80,7 @@ static inline void znsage_backing_close(struct znsage_backing *b)
 static inline int znsage_zone_reset(struct block_device *bdev, sector_t sector,
 				    sector_t nr)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
+#ifdef ZNSAGE_HAS_ZONE_MGMT_NOIO
 	return blkdev_zone_mgmt(bdev, REQ_OP_ZONE_RESET, sector, nr);
 #else
 	return blkdev_zone_mgmt(bdev, REQ_OP_ZONE_RESET, sector, nr,
@@ -93,7 +94,7 @@ static inline int znsage_zone_reset(struct block_device *bdev, sector_t sector,
  */
 static inline bool znsage_append_is_emulated(struct block_device *bdev)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
+#ifdef ZNSAGE_HAS_EMULATED_APPEND
 	return bdev_emulates_zone_append(bdev);
 #else
 	struct device *parent = disk_to_dev(bdev->bd_disk)->parent;
@@ -127,7 +128,7 @@ static inline u32 znsage_append_sectors(struct block_device *bdev)
  */
 static inline u32 znsage_write_stream_granularity(struct block_device *bdev)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
+#ifdef ZNSAGE_HAS_WRITE_STREAMS
 	return bdev_get_queue(bdev)->limits.write_stream_granularity;
 #else
 	return 0;
@@ -136,7 +137,7 @@ static inline u32 znsage_write_stream_granularity(struct block_device *bdev)
 
 static inline u32 znsage_write_streams(struct block_device *bdev)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
+#ifdef ZNSAGE_HAS_WRITE_STREAMS
 	return min_t(u32, bdev_max_write_streams(bdev), U8_MAX);
 #else
 	return 0;
@@ -145,13 +146,18 @@ static inline u32 znsage_write_streams(struct block_device *bdev)
 
 static inline void znsage_set_write_stream(struct bio *bio, u8 nr)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
+#ifdef ZNSAGE_HAS_WRITE_STREAMS
 	bio->bi_write_stream = nr + 1;
 #endif
 }
 
+/* A kernel that tells of freed slots in another way needs a branch in disk.c. */
+#ifndef ZNSAGE_HAS_SLOT_FREE_NOTIFY
+#error "this kernel has no swap_slot_free_notify: look for a newer znsage"
+#endif
+
 /* block_device_operations.open: (gendisk, mode) since 6.5. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
+#ifdef ZNSAGE_HAS_OPEN_DISK
 #define ZNSAGE_OPEN_ARGS	struct gendisk *disk, blk_mode_t mode
 #define ZNSAGE_OPEN_DISK	disk
 #else
@@ -167,7 +173,7 @@ static inline void znsage_set_write_stream(struct bio *bio, u8 nr)
 #endif
 
 /* Work that stays on its CPU. 7.x warns if it is missing. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
+#ifdef ZNSAGE_HAS_WQ_PERCPU
 #define ZNSAGE_WQ_PERCPU	WQ_PERCPU
 #else
 #define ZNSAGE_WQ_PERCPU	0
@@ -177,7 +183,7 @@ static inline void
 znsage_hrtimer_setup(struct hrtimer *timer,
 		     enum hrtimer_restart (*function)(struct hrtimer *))
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+#ifdef ZNSAGE_HAS_HRTIMER_SETUP
 	hrtimer_setup(timer, function, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
 #else
 	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
@@ -192,7 +198,7 @@ znsage_hrtimer_setup(struct hrtimer *timer,
  */
 static inline unsigned int znsage_freeze(struct gendisk *disk)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)
+#ifdef ZNSAGE_HAS_FREEZE_NOIO
 	return blk_mq_freeze_queue(disk->queue);
 #else
 	unsigned int flags = memalloc_noio_save();
@@ -204,7 +210,7 @@ static inline unsigned int znsage_freeze(struct gendisk *disk)
 
 static inline void znsage_unfreeze(struct gendisk *disk, unsigned int flags)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)
+#ifdef ZNSAGE_HAS_FREEZE_NOIO
 	blk_mq_unfreeze_queue(disk->queue, flags);
 #else
 	blk_mq_unfreeze_queue(disk->queue);
@@ -218,7 +224,7 @@ static inline void znsage_unfreeze(struct gendisk *disk, unsigned int flags)
  */
 static inline unsigned long znsage_io_start(const struct bio *bio, u32 sectors)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+#ifdef ZNSAGE_HAS_IO_ACCT_AT_END
 	return bdev_start_io_acct(bio->bi_bdev, bio_op(bio), jiffies);
 #else
 	return bdev_start_io_acct(bio->bi_bdev, sectors, bio_op(bio), jiffies);
@@ -228,7 +234,7 @@ static inline unsigned long znsage_io_start(const struct bio *bio, u32 sectors)
 static inline void znsage_io_end(const struct bio *bio, u32 sectors,
 				 unsigned long start)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+#ifdef ZNSAGE_HAS_IO_ACCT_AT_END
 	bdev_end_io_acct(bio->bi_bdev, bio_op(bio), sectors, start);
 #else
 	bdev_end_io_acct(bio->bi_bdev, bio_op(bio), start);
@@ -247,7 +253,7 @@ static inline void znsage_io_end(const struct bio *bio, u32 sectors,
  */
 static inline struct gendisk *znsage_alloc_disk(bool stable_writes)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
+#ifdef BLK_FEAT_STABLE_WRITES
 	struct queue_limits lim = {
 		.logical_block_size = PAGE_SIZE,
 		.physical_block_size = PAGE_SIZE,
