@@ -23,10 +23,11 @@ impl Mapped {
         &self.node
     }
 
-    /// Replaces the table; requests in flight finish first.
+    /// Replaces the table; requests in flight finish first. A file system above does not learn
+    /// of it.
     pub fn becomes(&self, table: &str) -> Outcome {
         guest::ok(&["dmsetup", "reload", NAME, "--table", table])?;
-        guest::ok(&["dmsetup", "resume", "--noudevsync", NAME]).map(drop)
+        guest::ok(&["dmsetup", "resume", "--nolockfs", "--noudevsync", NAME]).map(drop)
     }
 
     pub fn remove(self) -> Outcome {

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Swap files: znsage on a regular file of ext4 or XFS. The module alone, by configfs.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
+use std::process::Stdio;
 
 use super::devices::CONVENTIONAL;
+use super::torture::for_minutes;
 use crate::cleanup::MOUNT;
 use crate::device::{load_module, Device, CONFIG};
 use crate::ensure;
 use crate::guest;
 use crate::kmsg::Log;
 use crate::mapper::Mapped;
+use crate::null_blk::NullBlk;
 use crate::outcome::{Context, Outcome};
 
-crate::cases![file: ext4, xfs (each), refused, disk_lost (more)];
+crate::cases![file: ext4, xfs (each), refused, power_cut (more), power_cut_xfs (full),
+    under_torture (more)];
 
 const FILE: &str = "/run/vm-suite/swap";
 const BYTES: u64 = 64 << 20;
@@ -22,17 +26,21 @@ const BYTES: u64 = 64 << 20;
 struct Kind {
     make: &'static str,
     check: &'static str,
+    /// Fails if its journal is empty.
+    dirty: &'static str,
     grow: &'static str,
 }
 
 const EXT4: Kind = Kind {
     make: "mkfs.ext4 -q -F $node 112M",
     check: "e2fsck -fn $node",
+    dirty: "dumpe2fs -h $node | grep needs_recovery",
     grow: "resize2fs $node 128M",
 };
 const XFS: Kind = Kind {
     make: "mkfs.xfs -q -f --unsupported -d size=112m $node",
     check: "xfs_repair -n $node",
+    dirty: "xfs_logprint -t $node | grep DIRTY",
     grow: "xfs_growfs -d .",
 };
 
@@ -251,27 +259,72 @@ fn refused(log: &mut Log) -> Outcome {
     umount()
 }
 
-/// The disk fails while swap is written, as by a power cut. When it is back, the other files
-/// are sound and the file is a file.
-fn disk_lost(log: &mut Log) -> Outcome {
-    for words in ["I/O error", "failed", "corruption", "cannot", "still hold"] {
+/// Files change meanwhile, and the journal with them.
+const ACTIVITY: &str = "
+    n=0
+    while cp random busy && mv busy busy$((n % 4)); do
+        n=$((n + 1))
+        test $((n % 3)) != 0 || sync -f . || break
+    done";
+
+/// From one moment on, nothing reaches the disk any more, while swap and files are written.
+/// When it is back, the journal is replayed, the other files are sound, and `on` takes the
+/// file without a question.
+fn cut(log: &mut Log, kind: &Kind) -> Outcome {
+    for words in ["I/O error", "failed", "orruption", "cannot", "still hold"] {
         log.allow(words);
     }
     let below = guest::device(CONVENTIONAL)?;
     let sectors = guest::ok(&["blockdev", "--getsz", &below])?;
     let table = |target| format!("0 {} {target}", sectors.trim());
-    let disk = Mapped::new(&table(format!("linear {below} 0")))?;
-    let before = fill(disk.node(), &EXT4)?;
+    let linear = table(format!("linear {below} 0"));
+    let disk = Mapped::new(&linear)?;
+    fill(disk.node(), kind)?;
+    let before = sh(disk.node(), "rm rest; sync; md5sum near* random")?;
     let device = attach()?;
-    device.rewrite(8192, 3)?;
-    disk.becomes(&table("error".to_string()))?;
-    let failed = device.rewrite(1024, 1);
-    ensure!(failed.is_err(), "a disk that fails was written");
+    let mut activity = guest::command(&["sh", "-c", &format!("cd {MOUNT}; {ACTIVITY}")])
+        .stderr(Stdio::null())
+        .spawn()
+        .context("sh")?;
+    let (written, failed) = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| device.rewrite(8192, 1000));
+        let much = || device.counter("zone_resets").is_ok_and(|n| n > 16);
+        let written = guest::eventually(60.0, much);
+        let lost = disk.becomes(&table("error".to_string()));
+        (lost.map(|()| written), writer.join().is_ok_and(|ran| ran.is_err()))
+    });
+    ensure!(written?, "znsage has emptied too few zones");
+    ensure!(failed, "a disk that is gone was written");
+    activity.wait().context("sh")?;
     detach(device)?;
     umount()?;
-    disk.becomes(&table(format!("linear {below} 0")))?;
+    disk.becomes(&linear)?;
+    let dirty = guest::run(&["sh", "-c", &format!("node={}; {}", disk.node(), kind.dirty)])?;
+    ensure!(dirty.status == 0, "the journal is empty");
     mount(disk.node())?;
-    File::create(FILE).context("write to the file")?;
-    sound(disk.node(), &EXT4, &before)?;
+    for command in ["on", "off"] {
+        guest::ok(&["znsage", command, FILE])?;
+    }
+    fs::remove_file(FILE).context("remove the file")?;
+    let after = sh(disk.node(), "md5sum near* random")?;
+    ensure!(after == before, "other files have changed: {before} {after}");
+    umount()?;
+    sh(disk.node(), kind.check)?;
     disk.remove()
+}
+
+fn power_cut(log: &mut Log) -> Outcome {
+    cut(log, &EXT4)
+}
+
+fn power_cut_xfs(log: &mut Log) -> Outcome {
+    cut(log, &XFS)
+}
+
+fn under_torture(_: &mut Log) -> Outcome {
+    let node = guest::device(CONVENTIONAL)?;
+    let before = fill(&node, &EXT4)?;
+    let rest = NullBlk::conventional(&[("size", "128")])?;
+    for_minutes(FILE, &rest.node())?;
+    sound(&node, &EXT4, &before)
 }

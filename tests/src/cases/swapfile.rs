@@ -12,9 +12,10 @@ use crate::guest;
 use crate::kmsg::Log;
 use crate::outcome::{Context, Outcome};
 
-crate::cases![swapfile: made_and_used_again, other_file_systems (full)];
+crate::cases![swapfile: made_and_used_again, on_xfs (full), other_file_systems (full)];
 
 const FILE: &str = "/run/vm-suite/swap";
+const PROFILE: &str = "/run/znsage-suite.conf";
 
 /// `on` fails with these words, and makes no file.
 fn refuses(path: &str, words: &str) -> Outcome {
@@ -32,10 +33,19 @@ fn rewrite(device: &Device) -> Outcome {
 }
 
 fn made_and_used_again(_: &mut Log) -> Outcome {
+    made(&["mkfs.ext4", "-q", "-F"], &["e2fsck", "-fn"])
+}
+
+fn on_xfs(_: &mut Log) -> Outcome {
+    made(&["mkfs.xfs", "-q", "-f", "--unsupported"], &["xfs_repair", "-n"])
+}
+
+/// On a new file system, which is checked at the end.
+fn made(make: &[&str], check: &[&str]) -> Outcome {
     let node = guest::device(CONVENTIONAL)?;
     fs::create_dir_all(MOUNT).context(MOUNT)?;
     refuses(FILE, "is on tmpfs, which")?;
-    guest::ok(&["mkfs.ext4", "-q", "-F", &node])?;
+    guest::ok(&[make, &[&node]].concat())?;
     guest::ok(&["mount", &node, MOUNT])?;
     let much = znsage(&["on", FILE, "--size", "1G"])?;
     ensure!(much.status == 16 && !guest::exists(FILE), "1G: {}", much.said());
@@ -70,9 +80,19 @@ fn made_and_used_again(_: &mut Log) -> Outcome {
     let asked = znsage(&["on", FILE])?;
     ensure!(asked.status == 18 && asked.stderr.contains("has data"), "{}", asked.said());
     rewrite(&Device::on(FILE, &["--yes", "--size", "64M", "--policy", "single"])?)?;
+    measured()?;
     guest::ok(&["umount", MOUNT])?;
-    guest::ok(&["e2fsck", "-fn", &node])?;
+    guest::ok(&[check, &[&node]].concat())?;
     guest::ok(&["wipefs", "-aq", &node]).map(drop)
+}
+
+/// `probe` leaves no data in the file.
+fn measured() -> Outcome {
+    let found = znsage_json(&["probe", "--yes", "--quick", "--profile", PROFILE, FILE])?;
+    let sizes = found["zone_sizes"].as_array().ok_or("no sizes of zones")?;
+    let slow = |size: &serde_json::Value| size["latency_us"]["p99"].as_f64() <= Some(0.0);
+    ensure!(!sizes.is_empty() && !sizes.iter().any(slow), "probe: {found}");
+    Device::on(FILE, &["--profile", PROFILE])?.end()
 }
 
 /// Refused before anything is done.

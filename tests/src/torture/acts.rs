@@ -3,7 +3,7 @@
 
 use super::{Torture, PRIORITY};
 use crate::device::{self, Device};
-use crate::devices::{CONVENTIONAL, MAIN, TIGHT};
+use crate::devices::TIGHT;
 use crate::ensure;
 use crate::guest;
 use crate::outcome::{Context, Outcome};
@@ -60,15 +60,8 @@ pub fn choose(random: &mut Random) -> (&'static str, Act) {
     unreachable!("the weights have a sum")
 }
 
-pub fn conventional_on() -> Outcome<String> {
-    let device = guest::device(CONVENTIONAL)?;
-    guest::ok(&["mkswap", &device])?;
-    guest::ok(&["swapon", "--priority", "1", &device])?;
-    Ok(device)
-}
-
-pub fn main_on(options: &[&str]) -> Outcome<Device> {
-    Device::on(&guest::device(MAIN)?, &[&["--priority", PRIORITY], options].concat())
+pub fn main_on(main: &str, options: &[&str]) -> Outcome<Device> {
+    Device::on(main, &[&["--priority", PRIORITY], options].concat())
 }
 
 /// The watermarks of a device that was just turned on.
@@ -176,7 +169,7 @@ fn off_and_on(torture: &mut Torture) -> Outcome {
         torture.without_limits(|| device.finish_sound())?;
     }
     let options = OPTIONS[torture.random.below(OPTIONS.len())];
-    let device = main_on(options).context(options.join(" "))?;
+    let device = main_on(&torture.main, options).context(options.join(" "))?;
     torture.watermarks = usual_watermarks(&device)?;
     torture.device = Some(device);
     Ok(())

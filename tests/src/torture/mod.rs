@@ -20,12 +20,13 @@ use process::{live, Life};
 
 const MIB: usize = 1 << 20;
 const PROCESSES: usize = 4;
-/// The priority of the znsage devices; the conventional area takes the rest.
+/// The priority of the znsage devices.
 const PRIORITY: &str = "10";
 
-/// Runs for `time`, then prints what was done.
-pub fn torture(seed: u64, time: Duration) -> Outcome {
-    let mut torture = Torture::new(seed)?;
+/// Runs for `time`, then prints what was done. znsage is on `main`; the swap area `rest` takes
+/// what does not fit.
+pub fn torture(main: &str, rest: &str, seed: u64, time: Duration) -> Outcome {
+    let mut torture = Torture::new(main, rest, seed)?;
     let outcome = torture.run(time).and_then(|()| torture.finish());
     print!("{} ", torture.story());
     outcome.map_err(|e| format!("seed {seed}: {e}; after {}", torture.last))
@@ -34,14 +35,14 @@ pub fn torture(seed: u64, time: Duration) -> Outcome {
 struct Torture {
     seed: u64,
     random: Random,
+    main: String,
     /// None while it is off.
     device: Option<Device>,
     /// The device's own low and high watermark.
     watermarks: (u64, u64),
     /// A second device, from time to time.
     beside: Option<Device>,
-    /// The swap area that takes over.
-    conventional: String,
+    rest: String,
     subjects: Vec<Subject>,
     born: u64,
     pages_verified: u64,
@@ -64,16 +65,18 @@ impl Subject {
 }
 
 impl Torture {
-    fn new(seed: u64) -> Outcome<Torture> {
-        let conventional = acts::conventional_on()?;
-        let device = acts::main_on(&[])?;
+    fn new(main: &str, rest: &str, seed: u64) -> Outcome<Torture> {
+        guest::ok(&["mkswap", rest])?;
+        guest::ok(&["swapon", "--priority", "1", rest])?;
+        let device = acts::main_on(main, &[])?;
         Ok(Torture {
             seed,
             random: Random::new(seed),
             watermarks: acts::usual_watermarks(&device)?,
             device: Some(device),
             beside: None,
-            conventional,
+            main: main.to_string(),
+            rest: rest.to_string(),
             subjects: Vec::new(),
             born: 0,
             pages_verified: 0,
@@ -161,7 +164,7 @@ impl Torture {
         for device in self.beside.take().into_iter().chain(self.device.take()) {
             device.finish_sound()?;
         }
-        guest::ok(&["swapoff", &self.conventional]).map(drop)
+        guest::ok(&["swapoff", &self.rest]).map(drop)
     }
 
     fn story(&self) -> String {
