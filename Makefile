@@ -219,7 +219,7 @@ test-debug: checked ## test-vm on kernels that look for memory errors, deadlocks
 # Fetches Debian's kernels for arm64, and builds one from its source.
 test-arm64: KERNELS := 6.12-arm64 6.12-arm64-16k 6.12-arm64-64k
 test-arm64: ## swap on arm64 with pages of 4, 16 and 64 KiB, in an emulated machine
-	@vm/setup module arm64
+	@vm/setup module arm64 cross
 	tests/arm64/run $(KERNELS)
 
 # Not run, only compiled. Fetches the kernel's source.
