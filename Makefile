@@ -58,9 +58,9 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 export DEBUG
 # One target at a time: a build or virtual machines use all CPUs.
 .NOTPARALLEL:
-.PHONY: help setup kernels kmod upstream bpf tools man completions command install uninstall deb rpm dist test test-all stress checked test-engine test-model test-rust test-figures test-torture test-fuzz test-metrics test-self test-vm test-newest test-debug torture test-cross test-arm64 test-packages test-boot test-remote coverage fuzz try demo figures bench bench-density bench-engine bench-ssd bench-workloads lab lint clean distclean
+.PHONY: help setup kernels kmod upstream bpf tools man completions command install uninstall deb rpm dist test test-all stress checked test-engine test-model test-rust test-figures test-torture test-fuzz test-metrics test-self test-vm test-newest test-debug torture test-cross test-arm64 test-packages test-boot test-hibernation test-remote coverage fuzz try demo figures bench bench-density bench-engine bench-ssd bench-workloads lab lint clean distclean
 
-SCRIPTS := vm/lib.sh vm/debian.sh vm/devices.sh trace/lib.sh dist/lib.sh tests/debian.sh $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* dist/* dist/dkms/* dist/debian/* dist/rpm/* .ci/* bench/* fuzz/* tests/* tests/arm64/* trace/* engine/tests/* 2>/dev/null)
+SCRIPTS := vm/lib.sh vm/debian.sh vm/devices.sh trace/lib.sh dist/lib.sh tests/debian.sh tests/initramfs/init $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* dist/* dist/dkms/* dist/debian/* dist/rpm/* .ci/* bench/* fuzz/* tests/* tests/arm64/* trace/* engine/tests/* 2>/dev/null)
 ENGINE := $(wildcard engine/*.c port/user/*.c port/user/policy/*.c)
 # Example policies, which are kernel modules and libraries as well.
 SAMPLES := $(wildcard samples/*.c)
@@ -139,7 +139,7 @@ test-all: export MINUTES ?= 3
 test-all: export TIMES ?= 10
 test-all: export ZNSAGE_STEPS ?= 10000000
 test-all: export ZNSAGE_RUNS ?= 600
-test-all: test test-figures test-torture test-fuzz test-metrics test-self test-cross test-arm64 coverage test-packages test-boot test-remote test-newest test-debug ## all tests there are
+test-all: test test-figures test-torture test-fuzz test-metrics test-self test-cross test-arm64 coverage test-packages test-boot test-hibernation test-remote test-newest test-debug ## all tests there are
 
 stress:
 	@vm/setup test
@@ -239,6 +239,11 @@ test-packages: deb rpm ## the packages in a Debian 12 of their own: installed, b
 # Needs root; fetches a Debian. KERNELS=6.12 for one kernel.
 test-boot: deb ## whole machines with systemd: swap after each start, clean stops, mistakes
 	$(call machines,boot)
+
+# KERNELS=7.3 as well. A quarter of an hour for each kernel.
+test-hibernation: ## machines that hibernate with swap in use, and resume
+	@vm/setup vm module rust
+	@for kernel in $(KERNELS); do DEBUG=1 vm/module $$kernel && tests/hibernation $$kernel || exit; done
 
 # One kernel is enough; five minutes.
 test-remote: KERNELS := 6.12

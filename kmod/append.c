@@ -206,25 +206,32 @@ static void trace_append_end(struct znsage_chunk *zc, bool ok, u64 now)
 	zc->since = now;
 }
 
+static void append_later(struct znsage_chunk *zc)
+{
+	struct znsage_device *zd = zc->zd;
+	unsigned long flags;
+
+	spin_lock_irqsave(&zd->lock, flags);
+	list_add_tail(&zc->link, &zd->retries);
+	spin_unlock_irqrestore(&zd->lock, flags);
+	queue_delayed_work(zd->wq, &zd->retry, msecs_to_jiffies(DELAY_MS));
+}
+
 /*
  * Submit an append with a transient status again, later. Returns false if that
  * has gone on for too long. Context: the append's end.
  */
 static bool append_again(struct znsage_chunk *zc)
 {
-	struct znsage_device *zd = zc->zd;
 	u64 now = ktime_get_ns();
-	unsigned long flags;
 
 	if (!zc->retried_since)
 		zc->retried_since = now;
 	if (now - zc->retried_since > RETRY_NS)
 		return false;
 	bio_uninit(&zc->bio);
-	spin_lock_irqsave(&zd->lock, flags);
-	list_add_tail(&zc->link, &zd->retries);
-	spin_unlock_irqrestore(&zd->lock, flags);
-	queue_delayed_work(zd->wq, &zd->retry, msecs_to_jiffies(DELAY_MS));
+	append_later(zc);
+	znsage_change_end(zc->zd);
 	return true;
 }
 
@@ -269,6 +276,7 @@ static void append_end_io(struct bio *bio)
 	/* One that is added now may be overlooked, and waits for the delay. */
 	if (!list_empty(&zd->retries))
 		mod_delayed_work(zd->wq, &zd->retry, 0);
+	znsage_change_end(zd);
 	percpu_ref_put(&zd->ref);
 }
 
@@ -323,6 +331,10 @@ static void append_submit(struct znsage_chunk *zc)
 	struct bio *bio = &zc->bio;
 	u32 i;
 
+	if (unlikely(!znsage_change_begin(zd))) {
+		append_later(zc);
+		return;
+	}
 	bio_init(bio, zd->backing.bdev, zc->vecs, zc->nr_vecs, REQ_OP_WRITE);
 	zd->backend->append(zc, bio);
 	bio->bi_private = zc;

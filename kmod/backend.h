@@ -41,10 +41,12 @@ struct znsage_backend {
 	 */
 	u32 (*landed)(const struct znsage_chunk *zc, const struct bio *bio);
 	/*
-	 * Written pages of a zone; U32_MAX: it is full, or the device does not
-	 * say. Sleeps, but never for memory. NULL: the device does not know.
+	 * Written pages of @nr zones from @zone on; U32_MAX: it is full, or the
+	 * device does not say. Returns false if the device does not say of some.
+	 * Sleeps, but never for memory. NULL: the device does not know.
 	 */
-	u32 (*written)(const struct znsage_device *zd, u32 zone);
+	bool (*written)(const struct znsage_device *zd, u32 zone, u32 nr,
+			u32 *pages);
 	/* Reset and finish a zone without waiting. 0: by @erase; not at all. */
 	blk_opf_t reset, finish;
 	/* Empty the zones in a range. Sleeps; allocates without I/O. */

@@ -248,7 +248,7 @@ struct znsage_device *znsage_attach(const char *name,
 {
 	struct znsage_device *zd;
 	struct zse_stats st;
-	int err = znsage_hibernation_block(name);
+	int err = znsage_restore_block(name);
 
 	if (err)
 		return ERR_PTR(err);
@@ -257,7 +257,7 @@ struct znsage_device *znsage_attach(const char *name,
 	if (err) {
 		if (zd)
 			device_free(zd);
-		znsage_hibernation_unblock();
+		znsage_restore_unblock();
 		return ERR_PTR(err);
 	}
 	znsage_debugfs_add(zd);
@@ -285,6 +285,7 @@ int znsage_detach(struct znsage_device *zd)
 		return err;
 	znsage_debugfs_remove(zd);
 	del_gendisk(zd->disk);
+	flush_work(&zd->wake_work);
 	znsage_policy_end(zd);
 	znsage_quiesce(zd);
 	percpu_ref_kill(&zd->ref);
@@ -299,6 +300,6 @@ int znsage_detach(struct znsage_device *zd)
 	znsage_reset_written(zd);
 	znsage_info(zd->name, "detached");
 	device_free(zd);
-	znsage_hibernation_unblock();
+	znsage_restore_unblock();
 	return 0;
 }

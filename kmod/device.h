@@ -5,12 +5,6 @@
 
 #include "disk.h"
 
-/* hibernation.c */
-int znsage_hibernation_init(void);
-void znsage_hibernation_exit(void);
-int znsage_hibernation_block(const char *name);
-void znsage_hibernation_unblock(void);
-
 /* device.c */
 struct znsage_device *znsage_attach(const char *name,
 				    const struct znsage_settings *set);

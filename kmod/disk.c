@@ -121,6 +121,8 @@ int znsage_make_disk(struct znsage_device *zd, struct gendisk **disk,
 		 suffix);
 	set_capacity(d, slots * ZNSAGE_PAGE_SECTORS);
 	*disk = d;
+	if (fops == &znsage_fops)
+		znsage_hibernation_watch(zd, d);
 	err = device_add_disk(NULL, d, groups);
 	if (err) {
 		put_disk(d);

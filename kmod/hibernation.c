@@ -1,36 +1,168 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * No hibernation while a device is on: it would lose swapped memory. The image
- * has the maps of one moment, but GC goes on until power-off and resets zones
- * that these maps point to, and an attach before the image is read back resets
- * all of them. Attach is refused from the PREPARE notification until
- * hibernation is over, which takes long if user space writes the image. Suspend
- * loses nothing.
+ * Hibernation. The image has the map. So the device below must not change from
+ * the snapshot until power-off, and must be where the map thinks it is once the
+ * image is back.
+ *
+ * The kernel frees memory for the image, which swaps out, freezes kernel
+ * threads, and then suspends all devices, the youngest first, a controller
+ * after its disks. /dev/znsageN is younger than what it is on. When it is
+ * suspended, by freeze(), all I/O still works, so freeze() can stop changes and
+ * wait for those in flight. Tasks that wait for room are sent away, since the
+ * worker stops as well. (A freezable worker would stop earlier, while kernel
+ * threads in reclaim wait for it.)
+ *
+ * From then on only swap-in is done. A write fails, so an image that is to go
+ * to /dev/znsageN does, and hibernation with it. Chunks that are filling, wait
+ * or are to be submitted again stay as they are, in RAM and in the image. All
+ * goes on when the kernel thaws its workqueues: after an error, or after the
+ * image was read back.
+ *
+ * Suspend does nothing of this.
  */
+#include <linux/blkdev.h>
+#include <linux/delay.h>
 #include <linux/notifier.h>
+#include <linux/pm_domain.h>
 #include <linux/suspend.h>
 
-#include "device.h"
+#include "io.h"
+
+/* As the kernel waits for tasks to freeze. */
+#define FREEZE_MS	20000
+/* Zones in one question to the device. */
+#define ZONES_A_LOOK	64
 
 static DEFINE_MUTEX(sleep_lock);
 static u32 nr_on;		/* devices that are on or being attached */
-static bool hibernating;	/* the kernel may take an image */
+static bool restoring;		/* the kernel is about to read an image */
 
+static struct znsage_device *zd_of(struct device *dev)
+{
+	return dev_to_disk(dev)->private_data;
+}
+
+static void wake_work(struct work_struct *work)
+{
+	struct znsage_device *zd = container_of(work, struct znsage_device,
+						wake_work);
+
+	WRITE_ONCE(zd->asleep, false);
+	znsage_kick(zd);
+	queue_work(zd->read_wq, &zd->look_work);
+	queue_work(zd->wait_wq, &zd->erase_work);
+}
+
+/* The snapshot is next. Kernel threads are frozen, and this workqueue. */
+static int freeze(struct device *dev)
+{
+	struct znsage_device *zd = zd_of(dev);
+	u32 i, ms;
+
+	WRITE_ONCE(zd->asleep, true);
+	queue_work(system_freezable_wq, &zd->wake_work);
+	/* Pairs with znsage_change_begin() and the wait for room. */
+	smp_mb();
+	for (i = 0; i < zd->nr_streams; i++)
+		wake_up_all(&zd->chunk_wait[i]);
+	for (ms = 0; atomic_read(&zd->changing) && ms < FREEZE_MS; ms++)
+		usleep_range(1000, 1100);
+	if (!atomic_read(&zd->changing))
+		return 0;
+	znsage_err(zd->name, "hibernation refused: %pg has not finished what was written to it",
+		   zd->backing.bdev);
+	return -EBUSY;
+}
+
+/*
+ * Does the device say of @zone what the map does? After commands that failed,
+ * it may have written more, and GC empties such a zone.
+ */
+static bool as_mapped(struct znsage_device *zd, u32 zone, u32 pages, bool exact)
+{
+	struct zse_zone_info zi;
+
+	zse_get_zone(zd->engine, zone, &zi);
+	if (!exact)
+		return !zi.live || pages >= zi.written;
+	if (pages == U32_MAX)
+		return strcmp(zi.state, "open") && strcmp(zi.state, "empty");
+	return pages == zi.written;
+}
+
+static bool has_changed(struct znsage_device *zd)
+{
+	u32 nr = zse_get_config(zd->engine)->nr_zones, pages[ZONES_A_LOOK];
+	struct zse_stats st;
+	u32 zone, some, i;
+
+	zse_get_stats(zd->engine, &st);
+	for (zone = 0; zone < nr; zone += some) {
+		some = min_t(u32, nr - zone, ZONES_A_LOOK);
+		if (!zd->backend->written(zd, zone, some, pages))
+			return true;
+		for (i = 0; i < some; i++)
+			if (!as_mapped(zd, zone + i, pages[i],
+				       !st.write_errors))
+				return true;
+	}
+	return false;
+}
+
+/*
+ * The image is back, and tasks are still frozen. If the device was used
+ * meanwhile, or has forgotten its zones, none of the pages on it is to be
+ * trusted. Virtual zones have nothing to compare.
+ */
+static int restore(struct device *dev)
+{
+	struct znsage_device *zd = zd_of(dev);
+	struct zse_look look;
+	u32 zone;
+
+	if (!zd->backend->written || !has_changed(zd))
+		return 0;
+	znsage_err(zd->name, "%pg is not as it was at hibernation: all pages on it are lost, and reading them fails",
+		   zd->backing.bdev);
+	for (zone = 0; zone < zse_get_config(zd->engine)->nr_zones; zone++)
+		if (zse_look_begin(zd->engine, zone, &look))
+			zse_look_end(zd->engine, &look, false, 0);
+	return 0;
+}
+
+static struct dev_pm_domain sleep_domain = {
+	.ops = {
+		.freeze = freeze,
+		.restore = restore,
+	},
+};
+
+/* Have freeze() and restore() called for the disk, which is not added yet. */
+void znsage_hibernation_watch(struct znsage_device *zd, struct gendisk *disk)
+{
+	INIT_WORK(&zd->wake_work, wake_work);
+	dev_pm_domain_set(disk_to_dev(disk), &sleep_domain);
+}
+
+/*
+ * An attach has reset the zones that the map in an image points to, so no image
+ * is read back while a device is on.
+ */
 static int sleep_event(struct notifier_block *nb, unsigned long event,
 		       void *unused)
 {
 	int err = 0;
 
 	mutex_lock(&sleep_lock);
-	if (event == PM_HIBERNATION_PREPARE && nr_on) {
+	if (event == PM_RESTORE_PREPARE && nr_on) {
 		znsage_err("hibernation",
-			   "refused, since swapped-out memory would be lost; run `znsage off`, or swapoff and power=0, first (devices on: %u)",
+			   "an image is not read back, since a device is on: resume before `znsage on` (devices on: %u)",
 			   nr_on);
 		err = -EBUSY;
-	} else if (event == PM_HIBERNATION_PREPARE) {
-		hibernating = true;
-	} else if (event == PM_POST_HIBERNATION) {
-		hibernating = false;
+	} else if (event == PM_RESTORE_PREPARE) {
+		restoring = true;
+	} else if (event == PM_POST_RESTORE) {
+		restoring = false;
 	}
 	mutex_unlock(&sleep_lock);
 	return notifier_from_errno(err);
@@ -41,16 +173,16 @@ static struct notifier_block sleep_events = {
 };
 
 /*
- * Refuse hibernation until znsage_hibernation_unblock(), since the device @name
- * is being attached. Returns 0, or -EAGAIN if hibernation has begun. Sleeps.
+ * Read no image back until znsage_restore_unblock(), since the device @name is
+ * being attached. Returns 0, or -EAGAIN if one is being read. Sleeps.
  */
-int znsage_hibernation_block(const char *name)
+int znsage_restore_block(const char *name)
 {
 	int err = 0;
 
 	mutex_lock(&sleep_lock);
-	if (hibernating) {
-		znsage_err(name, "the system is about to hibernate");
+	if (restoring) {
+		znsage_err(name, "the system is about to resume from hibernation");
 		err = -EAGAIN;
 	} else {
 		nr_on++;
@@ -59,24 +191,16 @@ int znsage_hibernation_block(const char *name)
 	return err;
 }
 
-void znsage_hibernation_unblock(void)
+void znsage_restore_unblock(void)
 {
 	mutex_lock(&sleep_lock);
 	nr_on--;
 	mutex_unlock(&sleep_lock);
 }
 
-/*
- * Waits for a hibernation in progress, which was not announced to the module.
- * It does not notice an image that user space has already begun to write.
- */
 int znsage_hibernation_init(void)
 {
-	unsigned int flags = lock_system_sleep();
-	int err = register_pm_notifier(&sleep_events);
-
-	unlock_system_sleep(flags);
-	return err;
+	return register_pm_notifier(&sleep_events);
 }
 
 void znsage_hibernation_exit(void)

@@ -53,4 +53,32 @@ void znsage_zone_state(void *host, u32 zone, const char *from, const char *to);
 void znsage_odd(void *host, u32 zone, enum zse_oddity odd, u32 at, u32 least);
 bool znsage_look(struct znsage_device *zd, u32 zone);
 
+/* hibernation.c */
+void znsage_hibernation_watch(struct znsage_device *zd, struct gendisk *disk);
+int znsage_hibernation_init(void);
+void znsage_hibernation_exit(void);
+int znsage_restore_block(const char *name);
+void znsage_restore_unblock(void);
+
+/*
+ * The caller is about to change what is on the device below, until
+ * znsage_change_end(). Returns false while the system hibernates; the work
+ * items of the device run again afterwards. Context: any.
+ */
+static inline bool znsage_change_begin(struct znsage_device *zd)
+{
+	atomic_inc(&zd->changing);
+	/* Pairs with freeze() in hibernation.c. */
+	smp_mb__after_atomic();
+	if (likely(!READ_ONCE(zd->asleep)))
+		return true;
+	atomic_dec(&zd->changing);
+	return false;
+}
+
+static inline void znsage_change_end(struct znsage_device *zd)
+{
+	atomic_dec(&zd->changing);
+}
+
 #endif /* ZNSAGE_IO_H */

@@ -66,8 +66,8 @@ void znsage_slow_down(struct znsage_device *zd)
 }
 
 /*
- * Wait for room in the stream, behind pending bios. Returns false if the task
- * must not wait.
+ * Wait for room in the stream, behind pending bios, or until the system
+ * hibernates. Returns false if the task must not wait.
  */
 bool znsage_wait_for_room(struct znsage_device *zd, u32 stream)
 {
@@ -82,7 +82,8 @@ bool znsage_wait_for_room(struct znsage_device *zd, u32 stream)
 	for (;;) {
 		prepare_to_wait_exclusive(&zd->chunk_wait[stream], &wait,
 					  TASK_UNINTERRUPTIBLE);
-		if (!znsage_is_starved(zd, stream) && has_room(zd, stream))
+		if ((!znsage_is_starved(zd, stream) && has_room(zd, stream)) ||
+		    READ_ONCE(zd->asleep))
 			break;
 		io_schedule();
 	}

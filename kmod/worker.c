@@ -55,6 +55,13 @@ static struct worker_bio *worker_bio_alloc(struct znsage_device *zd, u32 vecs,
 	return wb;
 }
 
+/* Submit a reset or a finish. Within a change, so that it is not refused. */
+static void change_submit(struct worker_bio *wb)
+{
+	atomic_inc(&wb->zd->changing);
+	submit_bio_noacct(&wb->bio);
+}
+
 static void worker_bio_put(struct worker_bio *wb)
 {
 	struct znsage_device *zd = wb->zd;
@@ -119,10 +126,12 @@ static void look_work(struct work_struct *work)
 	LIST_HEAD(chunks);
 	u32 zone;
 
+	if (!znsage_change_begin(zd))
+		return;
 	list_take_locked(zd, &zd->finish_look, &finishes);
 	list_for_each_entry_safe(wb, next_wb, &finishes, link) {
 		znsage_look(zd, wb->first);
-		submit_bio_noacct(&wb->bio);
+		change_submit(wb);
 	}
 	list_take_locked(zd, &zd->gc_look, &chunks);
 	list_for_each_entry_safe(zc, next, &chunks, link) {
@@ -133,6 +142,7 @@ static void look_work(struct work_struct *work)
 		list_add_locked(zd, &zc->link, &zd->gc_ready);
 		znsage_kick(zd);
 	}
+	znsage_change_end(zd);
 }
 
 /* Drop one of zc->reads. The last one ends the chunk's read. */
@@ -323,6 +333,7 @@ static void zone_end_io(struct bio *bio)
 
 	zone_ended(wb->zd, wb->first, wb->reset,
 		   blk_status_to_errno(bio->bi_status));
+	znsage_change_end(wb->zd);
 	worker_bio_put(wb);
 }
 
@@ -338,10 +349,13 @@ static void erase_work(struct work_struct *work)
 	u32 nr = zse_get_config(zd->engine)->nr_zones, zone;
 
 	for_each_set_bit(zone, zd->to_erase, nr) {
+		if (!znsage_change_begin(zd))
+			return;
 		clear_bit(zone, zd->to_erase);
 		zone_ended(zd, zone, true,
 			   zd->backend->erase(zd, znsage_zone_start(zd, zone),
 					      zd->zone_sectors));
+		znsage_change_end(zd);
 		percpu_ref_put(&zd->ref);
 		cond_resched();
 	}
@@ -370,7 +384,7 @@ static void zone_end(struct znsage_device *zd, u32 zone, bool reset)
 	wb->bio.bi_iter.bi_sector = znsage_zone_start(zd, zone);
 	wb->bio.bi_end_io = zone_end_io;
 	if (reset || !zd->backend->written) {
-		submit_bio_noacct(&wb->bio);
+		change_submit(wb);
 		return;
 	}
 	list_add_locked(zd, &wb->link, &zd->finish_look);
@@ -425,6 +439,8 @@ static void worker(struct work_struct *work)
 	struct zse_op op;
 	u32 done;
 
+	if (!znsage_change_begin(zd))
+		return;
 	do {
 		gc_go_on(zd);
 		znsage_write_pending(zd);
@@ -436,7 +452,8 @@ static void worker(struct work_struct *work)
 			do_op(zd, &op);
 			cond_resched();
 		}
-	} while (done == OPS_A_BATCH);
+	} while (done == OPS_A_BATCH && !READ_ONCE(zd->asleep));
+	znsage_change_end(zd);
 }
 
 /* The caller frees worker_bios, even after an error. */

@@ -433,6 +433,17 @@ static bool pages_are_whole(struct bio *bio)
 	return true;
 }
 
+/* Fail what is left of @bio if the system hibernates. */
+static bool refuse(struct znsage_device *zd, struct bio *bio)
+{
+	if (likely(!READ_ONCE(zd->asleep)))
+		return false;
+	pr_err_ratelimited("znsage: %s: write refused, since the system hibernates; the image cannot go to %s: name another swap area in /sys/power/resume\n",
+			   zd->name, zd->disk->disk_name);
+	bio_io_error(bio);
+	return true;
+}
+
 /* Keep the header of the swap area. Returns true if @bio has ended with it. */
 static bool header_write(struct znsage_device *zd, struct bio *bio)
 {
@@ -463,6 +474,8 @@ void znsage_write(struct znsage_device *zd, struct bio *bio)
 		bio_endio(bio);
 		return;
 	}
+	if (refuse(zd, bio))
+		return;
 	if (!bio->bi_iter.bi_sector && header_write(zd, bio))
 		return;
 	zse_prefetch(zd->engine, bio->bi_iter.bi_sector / ZNSAGE_PAGE_SECTORS,
@@ -488,6 +501,8 @@ void znsage_write(struct znsage_device *zd, struct bio *bio)
 			znsage_kick(zd);
 			break;
 		}
+		if (refuse(zd, bio))
+			break;
 	} while (written != ALL);
 	flush_streams(zd, unplugged);
 }

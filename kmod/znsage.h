@@ -202,6 +202,9 @@ struct znsage_device {
 	atomic_t timer_on;
 	atomic64_t flush;		/* streams whose chunk is to be sent */
 	bool quiescing;			/* the worker sends all, with padding */
+	bool asleep;			/* see hibernation.c */
+	atomic_t changing;		/* see znsage_change_begin() */
+	struct work_struct wake_work;	/* ends @asleep */
 
 	u32 *frames;			/* see owner.c; or NULL */
 	u32 nr_frames;			/* a power of two */

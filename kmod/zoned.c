@@ -225,9 +225,35 @@ static u32 zoned_landed(const struct znsage_chunk *zc, const struct bio *bio)
 	return sectors / ZNSAGE_PAGE_SECTORS;
 }
 
-static int one_zone(struct blk_zone *z, unsigned int idx, void *data)
+/* What is written of zones from @zone to @end goes to @pages. */
+struct look {
+	const struct znsage_device *zd;
+	u32 zone, end;
+	u32 *pages;
+};
+
+static int look_at_zone(struct blk_zone *z, unsigned int idx, void *data)
 {
-	*(struct blk_zone *)data = *z;
+	struct look *look = data;
+
+	/* Zones between these may not be in use. */
+	if (look->zone == look->end ||
+	    z->start != znsage_zone_start(look->zd, look->zone))
+		return 0;
+	look->zone++;
+	switch (z->cond) {
+	case BLK_ZONE_COND_EMPTY:
+		*look->pages = 0;
+		break;
+	case BLK_ZONE_COND_IMP_OPEN:
+	case BLK_ZONE_COND_EXP_OPEN:
+	case BLK_ZONE_COND_CLOSED:
+		*look->pages = (z->wp - z->start) / ZNSAGE_PAGE_SECTORS;
+		break;
+	default:
+		break;
+	}
+	look->pages++;
 	return 0;
 }
 
@@ -235,26 +261,20 @@ static int one_zone(struct blk_zone *z, unsigned int idx, void *data)
  * The caller keeps the zone from being reset, so reclaim may wait for it. So
  * the few pages of the report come from the reserves rather than from reclaim.
  */
-static u32 zoned_written(const struct znsage_device *zd, u32 zone)
+static bool zoned_written(const struct znsage_device *zd, u32 zone, u32 nr,
+			  u32 *pages)
 {
-	sector_t start = znsage_zone_start(zd, zone);
+	struct look look = {
+		.zd = zd, .zone = zone, .end = zone + nr, .pages = pages,
+	};
 	unsigned int flags = memalloc_noreclaim_save();
-	struct blk_zone z = { .cond = BLK_ZONE_COND_FULL };
-	int err = blkdev_report_zones(zd->backing.bdev, start, 1, one_zone, &z);
 
+	memset32(pages, U32_MAX, nr);
+	blkdev_report_zones(zd->backing.bdev, znsage_zone_start(zd, zone),
+			    zd->zone_nr[zone + nr - 1] - zd->zone_nr[zone] + 1,
+			    look_at_zone, &look);
 	memalloc_noreclaim_restore(flags);
-	if (err != 1 || z.start != start)
-		return U32_MAX;
-	switch (z.cond) {
-	case BLK_ZONE_COND_EMPTY:
-		return 0;
-	case BLK_ZONE_COND_IMP_OPEN:
-	case BLK_ZONE_COND_EXP_OPEN:
-	case BLK_ZONE_COND_CLOSED:
-		return (z.wp - start) / ZNSAGE_PAGE_SECTORS;
-	default:
-		return U32_MAX;
-	}
+	return look.zone == look.end;
 }
 
 static int zoned_erase(const struct znsage_device *zd, sector_t sector,

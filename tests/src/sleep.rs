@@ -12,8 +12,7 @@ const TEST: &str = "/sys/power/pm_test";
 /// Seconds until it returns.
 const DELAY: &str = "/sys/module/suspend/parameters/pm_test_delay";
 
-/// While this value lives, the machine wakes up a second after all tasks are frozen. If
-/// hibernation is not refused, the machine survives to report it.
+/// While this value lives, the machine wakes up a second after all tasks are frozen.
 pub struct NoFurther {
     _delay: Setting,
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The device that the kernel resumes from: never a backing device, nor a znsage
-//! disk, which does not exist when the kernel starts. The module itself prevents
-//! hibernation while a device is on.
+//! disk, which does not exist when the kernel starts.
 
 use crate::error::{Error, Kind, Result};
 use crate::sys::Sys;

@@ -118,7 +118,7 @@ fn below(filler: &Area, other: &Area) -> Finding {
     ))
 }
 
-/// The module refuses hibernation while a device is on.
+/// The image goes to another swap area.
 pub fn hibernation(scene: &Scene) -> Vec<Finding> {
     let refused: Vec<Finding> = scene
         .zoned
@@ -132,11 +132,10 @@ pub fn hibernation(scene: &Scene) -> Vec<Finding> {
     let Some(resume) = resume::devices(scene.sys).next() else {
         return vec![Finding::ok("hibernation", "not set up: no device to resume from")];
     };
-    vec![Finding::note(
+    vec![Finding::ok(
         "hibernation",
-        format!("set up ({}), but refused while a znsage device is on", resume.setting),
-    )
-    .hint("run `znsage off` before hibernating; suspend works")]
+        format!("the image goes to {} ({})", resume.name, resume.setting),
+    )]
 }
 
 pub fn scheduler(scene: &Scene) -> Vec<Finding> {
