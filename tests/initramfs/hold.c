@@ -77,13 +77,19 @@ static void answer(char *memory, unsigned long pages, unsigned char *rounds)
 
 static int hold(unsigned long pages)
 {
-	char *memory = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	static char buffers[2][PAGE];
 	unsigned char *rounds = calloc(pages, 1);
 	unsigned long nr;
-	char line[80];
+	char line[80], *memory;
 
-	if (memory == MAP_FAILED || !rounds)
+	/* What is on the device may get lost, but not the program. */
+	setvbuf(stdin, buffers[0], _IOFBF, PAGE);
+	setvbuf(stdout, buffers[1], _IOFBF, PAGE);
+	if (!rounds || mlockall(MCL_CURRENT))
+		return 1;
+	memory = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
 		return 1;
 	madvise(memory, pages * PAGE, MADV_NOHUGEPAGE);
 	for (nr = 0; nr < pages; nr++)
