@@ -148,7 +148,7 @@ def count(judged: list[Judged]) -> str:
 
 def table(judged: list[Judged]) -> str:
     """The claims of a publication as a Markdown table, with the likely reasons below."""
-    rows = ["| claim | place | published | simulated (95 % interval) | verdict |", "| --- | --- | --- | --- | --- |"]
+    rows = ["| claim | published | simulated (95 % interval) | verdict |", "| --- | --- | --- | --- |"]
     reasons: list[str] = []
     for j in judged:
         values = "; ".join((f"{x}: " if x is not None else "") + estimate(value) for x, value in j.points)
@@ -157,6 +157,6 @@ def table(judged: list[Judged]) -> str:
             reasons.append(why)
         note = f" ({reasons.index(why) + 1})" if why else ""
         said = published(j.claim["published"])
-        rows.append(f"| {j.claim['what']} | {j.claim['place']} | {said} | {values} | {j.verdict}{note} |")
+        rows.append(f"| {j.claim['what']} | {said} | {values} | {j.verdict}{note} |")
     notes = [f"{n}. {why}" for n, why in enumerate(reasons, 1)]
     return "\n".join([*rows, "", *notes] if notes else rows) + "\n"

@@ -31,6 +31,7 @@ HEAD = """<!-- SPDX-License-Identifier: GPL-2.0-only -->
 # Published figures, simulated
 
 `make figures` simulates what publications measured, draws it, and judges what they claim. It wrote this page.
+[claims.toml](../../repro/claims.toml) has the place of each claim in its publication and how it is computed;
 [research.md](research.md#a-figure) says how to change a figure.
 
 **{count}** The 95 % interval over the seeds decides, not the mean.
@@ -40,9 +41,9 @@ HEAD = """<!-- SPDX-License-Identifier: GPL-2.0-only -->
 - A claim about several points gets the verdict of its worst point.
 - A value to which a model was fitted is *fitted*: agreement proves nothing.
 
-{scale} Error bars are 95 % intervals. A device alone behaves the same with every seed. What is drawn as an area lies
-between two paces of a block SSD's garbage collection (`device.conventional.gc_pace`): a superblock at once (`burst`, the
-default), or a little with each write (`even`). Real drives lie between. [repro](../../repro) has sizes, warm-up and settings.
+{scale} Error bars are 95 % intervals. A device alone behaves the same with every seed. An area lies between two paces
+of a block SSD's garbage collection (`device.conventional.gc_pace`): a superblock at once (`burst`, the default), or a
+little with each write (`even`). Real drives lie between. [repro](../../repro) has sizes, warm-up and settings.
 """
 SCALE = {
     "full": "Devices have 4 GiB, and as many zones as real ones. There are three seeds.",
