@@ -12,10 +12,10 @@
  *
  * The verifier proves that a program ends, but not soon: it follows a million
  * instructions, and bpf_loop(), iterators and the like repeat some of them at
- * will. Reclaim waits for place(), and GC for survivor(), so these may have
- * none of it (ops_check_member(), get_func_proto()). victim() has a reason to
- * loop. No function may sleep, since all run in an RCU section. The time of all
- * calls has a budget (bpf_calls.c).
+ * will. Reclaim waits for place(), and GC for survivor(), so these two may not
+ * use any of them (ops_check_member(), get_func_proto()). victim() has a reason
+ * to loop. No function may sleep, since all run in an RCU section. The time of
+ * all calls has a budget (bpf_calls.c).
  *
  * This needs kernel 6.12, and the type information (BTF) of the kernel and of
  * the module. Otherwise the module works, but has no policies in BPF.
@@ -142,8 +142,8 @@ static int ops_init_member(const struct btf_type *t,
 /*
  * Does @prog end after a million instructions? The verifier walks all of its
  * paths, but not what may_goto and iterators repeat, and each global function
- * only once. Iterators are functions of the kernel, and no other of these is
- * needed.
+ * only once. Iterators are kfuncs of the kernel, all of which are refused:
+ * policies need none.
  */
 static bool ends_soon(const struct bpf_prog *prog)
 {
@@ -154,12 +154,12 @@ static bool ends_soon(const struct bpf_prog *prog)
 	for (i = 0; i < prog->len; i++, insn++) {
 		if (insn->code == (BPF_JMP | BPF_JCOND))
 			return false;
-		/* With an offset, the function is a module's. */
+		/* An offset says that the kfunc is a module's. */
 		if (insn->code == (BPF_JMP | BPF_CALL) &&
 		    insn->src_reg == BPF_PSEUDO_KFUNC_CALL && !insn->off)
 			return false;
 	}
-	/* The first is the program itself. */
+	/* Function 0 is the program itself. */
 	for (i = 1; i < aux->func_info_cnt; i++)
 		if (aux->func_info_aux[i].linkage != BTF_FUNC_STATIC)
 			return false;

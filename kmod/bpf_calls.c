@@ -10,16 +10,16 @@
 #ifndef NO_BPF
 
 /*
- * A policy is ejected after this many wrong answers, of which one is forgotten
- * each second. Some may be right: the number of streams changes while the
- * program runs.
+ * A policy is ejected after this many wrong answers. One is forgotten each
+ * second, because the number of streams may change while the program runs, and
+ * then a right answer looks wrong.
  */
 #define MAX_WRONG	100
 
 /*
  * What calls may take on average on a CPU: CALL_NS each, for victim() ZONE_NS
- * more for each zone of the device, and of the CPU's time a share of 1 /
- * 2^SHARE_SHIFT. A policy whose calls have taken MAX_DEBT more than that is
+ * more for each zone of the device, and all together 1 / 2^SHARE_SHIFT of the
+ * CPU's time on top. A policy whose calls have taken MAX_DEBT more than that is
  * ejected.
  *
  * CALL_NS is ten times what a call should take, and far more than interrupts,
@@ -147,8 +147,8 @@ u32 znsage_bpf_survivor(struct zse_engine *dev, const struct znsage_zone *z)
 }
 
 /*
- * The engine checks the victim by more rules, which a program cannot know. So
- * only what breaks these is a wrong answer.
+ * Wrong is a zone that does not exist or has more live blocks than @room. The
+ * engine also checks rules that a program cannot know, and does not count those.
  */
 u32 znsage_bpf_victim(struct zse_engine *dev, u32 room)
 {

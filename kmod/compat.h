@@ -123,8 +123,8 @@ static inline u32 znsage_append_sectors(struct block_device *bdev)
 }
 
 /*
- * Write streams of the device (FDP): what one is reclaimed in, 0 without any;
- * their number, of which a partition has none; and the one of @bio, from 0.
+ * Write streams of the device (FDP): the unit in which it reclaims them, or 0;
+ * their number, 0 for a partition; and the stream of @bio, from 0.
  */
 static inline u32 znsage_write_stream_granularity(struct block_device *bdev)
 {

@@ -129,7 +129,7 @@ static bool looks_random(struct page *page)
 	DECLARE_BITMAP(seen, U8_MAX + 1) = { };
 	u32 i;
 
-	/* At another place of each word, which may be a number or a pointer. */
+	/* Not the same byte of each word: words may be numbers or pointers. */
 	for (i = 0; i < SAMPLE; i++)
 		__set_bit(bytes[i * (PAGE_SIZE / SAMPLE) + i % sizeof(u64)],
 			  seen);
@@ -366,7 +366,7 @@ int znsage_compress_start(struct znsage_device *zd, enum znsage_compress how)
 
 	if (how == ZNSAGE_COMPRESS_OFF)
 		return 0;
-	/* A slot has 64 bits in the map then, which CPUs must read at once. */
+	/* Map entries then have 64 bits, which a CPU must read at once. */
 	if (!IS_ENABLED(CONFIG_64BIT)) {
 		znsage_err(zd->name, "compression needs a 64-bit kernel");
 		return -EOPNOTSUPP;

@@ -15,10 +15,10 @@
  * interrupt context, where AES instructions may not be used. Nothing here
  * allocates after attach.
  *
- * The cipher may be asynchronous: in 6.1 to 6.12 on x86, every cipher is that
- * uses AES instructions for more than 16 bytes at a time. In process context
- * they complete at once. Ciphers that allocate memory for a request, or need a
- * device, are not used.
+ * The cipher may be asynchronous: on x86, up to 6.12, every cipher is that uses
+ * AES instructions for more than 16 bytes at a time. In process context these
+ * ciphers complete at once. Ciphers that allocate memory for a request, or need
+ * a device, are not used.
  */
 #include <linux/crypto.h>
 #include <linux/kmod.h>
@@ -74,7 +74,7 @@ static int cipher_run(struct znsage_crypt *crypt, struct scatterlist *from,
 	err = crypto_wait_req(encrypt ? crypto_skcipher_encrypt(c->req) :
 			      crypto_skcipher_decrypt(c->req), &wait);
 	mutex_unlock(&c->lock);
-	/* A full queue of the cipher's: to callers, the device would be full. */
+	/* The cipher's queue is full: to callers, ENOSPC is a full device. */
 	return err == -ENOSPC ? -EIO : err;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What kernels have or lack: not a part of the module. Kbuild compiles this, and
- * ZNSAGE_HAS_NAME is defined for each NAME below whose line compiles. Kernels of
- * distributions have much of later ones, so versions would not tell.
+ * ZNSAGE_HAS_NAME is defined for each NAME below whose line compiles. Versions
+ * would not tell, since distributions backport much.
  */
 #include <linux/blkdev.h>
 #include <linux/blk-mq.h>

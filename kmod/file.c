@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A regular file instead of a block device: the module takes from the file
- * system where the file lies, once, and then writes there without it. The open
- * file keeps the file system mounted and writable. S_SWAPFILE keeps the file
- * where it is: the VFS and the file systems refuse to write, truncate, unlink,
- * clone or move it.
+ * A regular file instead of a block device: the module asks the file system
+ * once where the file lies, and then writes there without it. The open file
+ * keeps the file system mounted and writable. S_SWAPFILE keeps the file where
+ * it is: the VFS and the file systems refuse to write, truncate, unlink, clone
+ * or move it.
  *
- * The file system's swap_activate() tells the extents, as it tells swapon. It
- * fills a private swap_info_struct, of which the callee knows the device below,
- * the number of pages and the tree of extents, in all kernels that the module
- * builds for; the structure is never seen by the swap code. It takes extents
- * that were allocated but not written, as fallocate() leaves them, refuses
- * holes, extents shared with other files and other devices, writes the file's
- * metadata to the device first, and trims extents to whole pages of the device.
- * bmap() knows nothing of all that: an unwritten extent looks like a hole.
+ * The file system's swap_activate() tells the extents, as it tells swapon, in a
+ * private swap_info_struct that the swap code never sees. In all kernels that
+ * the module builds for, it uses only the structure's device, number of pages
+ * and tree of extents. It takes extents that were allocated but not written, as
+ * fallocate() leaves them, refuses holes, extents shared with other files and
+ * other devices, writes the file's metadata to the device first, and trims
+ * extents to whole pages of the device. bmap() does none of that: an unwritten
+ * extent looks like a hole.
  *
  * On ext4 and XFS swap_activate() leaves nothing to undo. Others need
  * swap_deactivate(), have their own I/O for swap, or move blocks of a file.
@@ -65,7 +65,7 @@ static int drain(struct inode *inode)
 	return err ? err : invalidate_inode_pages2(inode->i_mapping);
 }
 
-/* An array of the extents in the tree, of which there are @nr. */
+/* Copy the @nr extents of the tree to an array. */
 static int copy_extents(struct znsage_backing *b, const struct rb_root *root,
 			u32 nr)
 {
@@ -102,7 +102,7 @@ static int take_extents(struct znsage_backing *b, struct inode *inode)
 	err = inode->i_mapping->a_ops->swap_activate(sis, b->swap_file, &span);
 	if (err >= 0)
 		err = copy_extents(b, &sis->swap_extent_root, err);
-	/* Of XFS, it may be the realtime device. */
+	/* On XFS, this may be the realtime device. */
 	b->bdev = sis->bdev;
 	rbtree_postorder_for_each_entry_safe(se, next, &sis->swap_extent_root,
 					     rb_node)

@@ -21,7 +21,7 @@
 
 #include "disk.h"
 
-/* Of the slots beside it. */
+/* The filler's slots, in percent of the device's. */
 #define FILLER_PERCENT	90
 
 /* Only the header is kept. */

@@ -76,8 +76,8 @@ static u32 packed_limit(u32 limit, u32 unit, u32 pack)
 }
 
 /*
- * From here on, blocks are parts of pages: small ones, but their numbers have
- * 32 bits. With 64 in a page, a device may have 256 GiB, with 16, 1 TiB.
+ * From here on, blocks are parts of pages, as small as 32-bit block numbers
+ * allow: with 64 in a page, a device may have 256 GiB; with 16, 1 TiB.
  */
 static void pack_pages(struct zse_config *cfg)
 {

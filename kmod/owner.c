@@ -102,7 +102,7 @@ static u64 cgroup_of(struct folio *folio)
 /*
  * Is the kernel's swap-in reading into @folio? Then the folio is locked and in
  * the swap cache, but not up to date. (Its entry there is not compared with the
- * slot: they are to differ where the kernel has virtual swap.)
+ * slot: with virtual swap they will differ.)
  */
 static bool is_swap_in(struct folio *folio)
 {

@@ -42,7 +42,7 @@ static void buffer_filled(struct znsage_chunk *zc)
 	flush_kernel_vmap_range(zc->buffer, end);
 }
 
-/* One message in 5 s, and none that counts those left out. */
+/* One message in 5 s, without the kernel's count of those left out. */
 static struct ratelimit_state full_said =
 	RATELIMIT_STATE_INIT_FLAGS(full_said, 5 * HZ, 1,
 				   RATELIMIT_MSG_ON_RELEASE);

@@ -140,7 +140,7 @@ static int set_compress(struct znsage_device *zd, const char *buf)
 	return how < 0 ? how : znsage_compress_set(zd, how);
 }
 
-/* The lock is that of a change of the policy, which sets both. */
+/* A change of the policy sets both watermarks, too, under the same lock. */
 static int set_watermark(struct znsage_device *zd, const char *buf, bool is_low)
 {
 	u32 value, low, high;

@@ -16,7 +16,7 @@
 
 #include "backend.h"
 
-/* The default size of a zone, and the part of a small device that it is. */
+/* A zone's default size; of a small device, a zone is this part. */
 #define ZONE_SECTORS		(SZ_256M >> SECTOR_SHIFT)
 #define ZONES_OF_A_DEVICE	256
 /* The smallest zone by default: several chunks. */
@@ -31,8 +31,8 @@
 #define MAX_LEFT_OVER		32
 
 /*
- * Sectors that the device is best written and discarded in multiples of, at
- * least a page.
+ * The device is best written and discarded in multiples of this many sectors,
+ * at least a page.
  */
 static u32 device_unit(struct block_device *bdev)
 {
@@ -64,7 +64,7 @@ static u32 default_zone(const struct source *s)
 
 /*
  * How many zones of @sectors the extents hold; their places go to @starts,
- * unless it is NULL. Zones begin at multiples of the unit if they are some.
+ * unless it is NULL. Zones begin at multiples of the unit if @sectors is one.
  */
 static u64 cut_zones(const struct source *s, u32 sectors, sector_t *starts)
 {
@@ -185,7 +185,7 @@ static int virtual_check(const char *name, struct block_device *bdev,
 	return -ENOTEMPTY;
 }
 
-/* As direct I/O: writeback's limits are not for swap. */
+/* Marked as direct I/O, because limits on writeback are not meant for swap. */
 static void virtual_append(struct znsage_chunk *zc, struct bio *bio)
 {
 	const struct zse_chunk *c = zc->core;
