@@ -148,7 +148,7 @@ u32 znsage_bpf_survivor(struct zse_engine *dev, const struct znsage_zone *z)
 
 /*
  * Wrong is a zone that does not exist or has more live blocks than @room. The
- * engine also checks rules that a program cannot know, and does not count those.
+ * engine also checks what a program cannot know, and does not count that.
  */
 u32 znsage_bpf_victim(struct zse_engine *dev, u32 room)
 {
