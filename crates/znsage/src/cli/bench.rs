@@ -15,7 +15,7 @@ pub enum Pattern {
     Random,
     /// Each thread walks through its share again and again
     Sequential,
-    /// Few pages often, most seldom (exponent 0.99)
+    /// A few pages often, most rarely (exponent 0.99)
     Zipf,
     /// A key-value store with the sizes and the mix of Facebook's ETC pool:
     /// 30 reads of an item for each write, keys equally likely

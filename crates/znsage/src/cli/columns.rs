@@ -147,7 +147,7 @@ impl Column for StatusColumn {
 pub enum ListColumn {
     /// Path of the device
     Device,
-    /// Whether `znsage on` takes it: yes, no, ? (unknown), or the disk it is on as
+    /// Whether `znsage on` takes it: yes, no, ? (unknown); or its disk, if it is on
     Use,
     /// The name that the device reports
     Model,

@@ -84,8 +84,8 @@ pub enum Command {
         #[command(subcommand)]
         command: PolicyCommand,
     },
-    /// Start a guard that was killed again. `on` starts one for an overcommitted device
-    /// (--compress with a large --size), and with --keep-slots
+    /// Start the guard again after it was killed. `on` starts one for an overcommitted
+    /// device (--compress with a large --size), and with --keep-slots
     Guard(GuardArgs),
     /// Walk the maps of live devices and report every violated invariant
     Check(CheckArgs),

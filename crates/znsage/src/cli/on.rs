@@ -203,7 +203,8 @@ pub struct OnArgs {
 
     /// Keep on the device what was read back and is unchanged, so that it need not be
     /// written again. Adds a second swap area, which stays empty: the kernel then
-    /// reports nearly twice as much swap as there is. Without --priority, it gets 0
+    /// reports nearly twice as much swap as there is. Without --priority, the device
+    /// gets 0
     #[arg(long)]
     pub keep_slots: bool,
 
