@@ -349,7 +349,7 @@ static void append_submit(struct znsage_chunk *zc)
 	if (unlikely(append_too_long(zd, bio)))
 		bio_endio(bio);
 	else
-		submit_bio_noacct(bio);
+		znsage_submit(zd, bio);
 }
 
 /*

@@ -297,7 +297,8 @@ int znsage_detach(struct znsage_device *zd)
 	cancel_work_sync(&zd->read_work);
 	cancel_work_sync(&zd->erase_work);
 	put_disk(zd->disk);
-	znsage_reset_written(zd);
+	if (!zd->gone)
+		znsage_reset_written(zd);
 	znsage_info(zd->name, "detached");
 	device_free(zd);
 	znsage_restore_unblock();

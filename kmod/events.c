@@ -53,9 +53,6 @@ void znsage_odd(void *host, u32 zone, enum zse_oddity odd, u32 at, u32 least)
 	const struct znsage_device *zd = host;
 	u32 nr = zd->zone_nr[zone];
 
-	/* restore() in hibernation.c says it for all zones. */
-	if (READ_ONCE(zd->asleep))
-		return;
 	switch (odd) {
 	case ZSE_WAS_RESET:
 		pr_err_ratelimited("znsage: %s: zone %u was reset by another program: it had %u pages, the device says %u. Pages in it are lost: reading them fails\n",
@@ -82,7 +79,8 @@ bool znsage_look(struct znsage_device *zd, u32 zone)
 	struct zse_look look;
 	u32 pages;
 
-	if (!zd->backend->written || !zse_look_begin(zd->engine, zone, &look))
+	if (!zd->backend->written || READ_ONCE(zd->gone) ||
+	    !zse_look_begin(zd->engine, zone, &look))
 		return false;
 	zd->backend->written(zd, zone, 1, &pages);
 	if (zse_look_end(zd->engine, &look, pages == U32_MAX,

@@ -111,22 +111,19 @@ static bool has_changed(struct znsage_device *zd)
 
 /*
  * The image is back, and tasks are still frozen. If the device was used
- * meanwhile, or has forgotten its zones, none of the pages on it is to be
- * trusted. Virtual zones have nothing to compare.
+ * meanwhile, or has forgotten its zones, nothing on it is to be trusted, and it
+ * may belong to others: from now on all I/O to it fails (znsage_submit()), as
+ * if it was unplugged. Virtual zones have nothing to compare.
  */
 static int restore(struct device *dev)
 {
 	struct znsage_device *zd = zd_of(dev);
-	struct zse_look look;
-	u32 zone;
 
 	if (!zd->backend->written || !has_changed(zd))
 		return 0;
-	znsage_err(zd->name, "%pg is not as it was at hibernation: all pages on it are lost, and reading them fails",
+	znsage_err(zd->name, "%pg is not as it was at hibernation: it is not used any more, and reading what was swapped out to it fails; `znsage off` and `znsage on --force` start anew",
 		   zd->backing.bdev);
-	for (zone = 0; zone < zse_get_config(zd->engine)->nr_zones; zone++)
-		if (zse_look_begin(zd->engine, zone, &look))
-			zse_look_end(zd->engine, &look, false, 0);
+	WRITE_ONCE(zd->gone, true);
 	return 0;
 }
 

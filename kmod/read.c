@@ -134,7 +134,7 @@ static void io_submit(struct swap_in *in)
 	io->bi_iter.bi_sector = znsage_block_sector(zd, in->block);
 	io->bi_end_io = io_ended;
 	trace_block_bio_remap(io, disk_devt(zd->disk), in->iter.bi_sector);
-	submit_bio_noacct(io);
+	znsage_submit(zd, io);
 }
 
 /* Repeat a read with the same bio, so that it waits only for the device. */

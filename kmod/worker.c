@@ -59,7 +59,7 @@ static struct worker_bio *worker_bio_alloc(struct znsage_device *zd, u32 vecs,
 static void change_submit(struct worker_bio *wb)
 {
 	atomic_inc(&wb->zd->changing);
-	submit_bio_noacct(&wb->bio);
+	znsage_submit(wb->zd, &wb->bio);
 }
 
 static void worker_bio_put(struct worker_bio *wb)
@@ -227,7 +227,7 @@ static void read_submit(struct worker_bio *wb)
 {
 	atomic_inc(&wb->zc->reads);
 	znsage_charge(wb->zc, &wb->bio);
-	submit_bio_noacct(&wb->bio);
+	znsage_submit(wb->zd, &wb->bio);
 }
 
 static void gc_read_bio(struct znsage_chunk *zc, u32 first, u32 nr, u32 pages)

@@ -433,13 +433,16 @@ static bool pages_are_whole(struct bio *bio)
 	return true;
 }
 
-/* Fail what is left of @bio if the system hibernates. */
+/* Fail what is left of @bio if the device takes no writes. */
 static bool refuse(struct znsage_device *zd, struct bio *bio)
 {
-	if (likely(!READ_ONCE(zd->asleep)))
+	bool asleep = READ_ONCE(zd->asleep);
+
+	if (likely(!asleep && !READ_ONCE(zd->gone)))
 		return false;
-	pr_err_ratelimited("znsage: %s: write refused, since the system hibernates; the image cannot go to %s: name another swap area in /sys/power/resume\n",
-			   zd->name, zd->disk->disk_name);
+	if (asleep)
+		pr_err_ratelimited("znsage: %s: write refused while the system hibernates; for the image, name another swap area than %s in /sys/power/resume\n",
+				   zd->name, zd->disk->disk_name);
 	bio_io_error(bio);
 	return true;
 }

@@ -203,6 +203,7 @@ struct znsage_device {
 	atomic64_t flush;		/* streams whose chunk is to be sent */
 	bool quiescing;			/* the worker sends all, with padding */
 	bool asleep;			/* see hibernation.c */
+	bool gone;			/* others have written the device */
 	atomic_t changing;		/* see znsage_change_begin() */
 	struct work_struct wake_work;	/* ends @asleep */
 
@@ -307,6 +308,15 @@ static inline sector_t znsage_block_sector(const struct znsage_device *zd,
 	return znsage_zone_start(zd, zse_block_zone(zd->engine, block)) +
 	       (sector_t)(zse_block_offset(zd->engine, block) /
 			  zd->page_blocks) * ZNSAGE_PAGE_SECTORS;
+}
+
+/* Submit @bio to the device below. Context: as submit_bio_noacct(). */
+static inline void znsage_submit(struct znsage_device *zd, struct bio *bio)
+{
+	if (unlikely(READ_ONCE(zd->gone)))
+		bio_io_error(bio);
+	else
+		submit_bio_noacct(bio);
 }
 
 /* Count a page of @bio that needs no I/O. */
