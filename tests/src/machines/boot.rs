@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! One machine started three times: first, after a clean stop with swap in use, and after
-//! a power failure with mistakes in the configuration.
+//! One machine started four times: first, after a clean stop with swap in use, after a power
+//! failure with swap in use, also in a file (`file.rs`), and with mistakes in the configuration.
 
 use znsage_guest::ensure;
 use znsage_guest::outcome::Outcome;
 use znsage_tests::document::Document;
 
+use crate::file;
 use crate::machine::{Machine, Parts, Plan, Zoned};
 use crate::story::Story;
 
@@ -27,7 +28,8 @@ const HELD_MIB: u32 = 64;
 
 pub fn run(parts: &Parts) -> Outcome<bool> {
     let mut story = Story::new();
-    let mut machine = Plan::new(parts, "boot").zoned(&SWAP)?.zoned(&LATE)?.start()?;
+    let plan = Plan::new(parts, "boot").zoned(&SWAP)?.zoned(&LATE)?;
+    let mut machine = plan.disk(file::DISK, file::DISK_MIB)?.start()?;
     if let Err(why) = run_all(&mut story, &mut machine) {
         story.check("the test ends", Err::<(), _>(why));
         Story::console(&machine);
@@ -40,6 +42,7 @@ fn run_all(story: &mut Story, machine: &mut Machine) -> Outcome {
     story.check("swap in use", machine.hold("hold", HELD_MIB));
     story.check("it stops to start again", machine.reboot());
     start_after_stop(story, machine)?;
+    file::power_failure(story, machine)?;
     story.check("swap in use", machine.hold("hold", HELD_MIB));
     prepare_mistakes(machine)?;
     story.tell("power failure");
@@ -90,7 +93,7 @@ fn prepare_mistakes(machine: &mut Machine) -> Outcome {
 }
 
 fn start_with_mistakes(story: &mut Story, machine: &mut Machine) -> Outcome {
-    story.check("third start, though swap fails", machine.up());
+    story.check("fourth start, though swap fails", machine.up());
     story.check(
         "a device that holds something is refused",
         failed(
@@ -114,7 +117,7 @@ fn start_with_mistakes(story: &mut Story, machine: &mut Machine) -> Outcome {
     Ok(())
 }
 
-fn none_failed(machine: &mut Machine) -> Outcome<String> {
+pub fn none_failed(machine: &mut Machine) -> Outcome<String> {
     // `running`: all jobs of the start are done, and none failed.
     let state = machine.run("systemctl is-system-running --wait")?.out;
     let failed = machine.ok("systemctl --failed --plain --no-legend")?;
@@ -262,7 +265,7 @@ fn mend(machine: &mut Machine) -> Outcome {
     machine.ok("grep -q '^/dev/znsage1 .*10$' /proc/swaps").map(drop)
 }
 
-/// Checks the console of all three starts.
+/// Checks the console of all starts.
 fn no_complaints(machine: &Machine) -> Outcome {
     let console = std::fs::read(machine.console()).map_err(|e| e.to_string())?;
     let console = String::from_utf8_lossy(&console);

@@ -71,11 +71,13 @@ pub struct Zoned<'a> {
 
 pub struct Machine {
     name: String,
-    pub monitor: Monitor,
-    agent: Agent,
+    command: Command,
+    sockets: [PathBuf; 2],
     console: PathBuf,
+    monitor: Monitor,
+    agent: Agent,
     /// QEMU is dropped before its images.
-    _qemu: Qemu,
+    qemu: Qemu,
     _images: Vec<Image>,
 }
 
@@ -108,6 +110,16 @@ impl<'a> Plan<'a> {
         self
     }
 
+    /// Adds a disk without zones, named by its serial number.
+    pub fn disk(mut self, serial: &str, mib: u64) -> Outcome<Self> {
+        let image = Image::new(self.file(&format!("{serial}.img")), mib << 20)?;
+        let path = image.0.display();
+        let drive = format!("if=none,id={serial},file={path},format=raw,cache=unsafe");
+        let device = format!("virtio-blk-pci,drive={serial},serial={serial}");
+        self.images.push(image);
+        Ok(self.add(&["-drive", &drive, "-device", &device]))
+    }
+
     pub fn zoned(mut self, device: &Zoned) -> Outcome<Self> {
         let Zoned { serial, mib, zone_mib, movable } = *device;
         let image = Image::new(self.file(&format!("{serial}.img")), mib << 20)?;
@@ -135,17 +147,34 @@ impl<'a> Plan<'a> {
     }
 
     /// Starts the machine without waiting until it is up.
-    pub fn start(self) -> Outcome<Machine> {
-        let (monitor, agent, console) =
-            (self.file("qmp"), self.file("agent"), self.file("console"));
-        let socket = |path: &Path| {
-            let _ = fs::remove_file(path);
-            format!("path={},server=on,wait=off", path.display())
-        };
+    pub fn start(mut self) -> Outcome<Machine> {
+        let sockets = [self.file("qmp"), self.file("agent")];
+        let console = self.file("console");
+        let _ = fs::remove_file(&console);
+        let root = Image::copy(&self.parts.disk, self.file("root"))?;
+        let mut command = self.command(&root.0, &sockets, &console)?;
+        self.images.push(root);
+        let (qemu, monitor, agent) = power_on(&mut command, &sockets)?;
+        Ok(Machine {
+            name: self.name.to_string(),
+            command,
+            sockets,
+            console,
+            monitor,
+            agent,
+            qemu,
+            _images: self.images,
+        })
+    }
+
+    fn command(&self, root: &Path, sockets: &[PathBuf; 2], console: &Path) -> Outcome<Command> {
         let log = File::create(self.file("qemu")).context("make a log")?;
         let parts = self.parts;
         let suite = std::env::current_exe().context("where am I")?;
-        let process = Command::new("qemu-system-x86_64")
+        let socket = |path: &Path| format!("path={},server=on,wait=off", path.display());
+        let [monitor, agent] = sockets.each_ref().map(|path| socket(path));
+        let mut command = Command::new("qemu-system-x86_64");
+        command
             .args(["-name", self.name, "-nodefaults", "-display", "none", "-m", "1G", "-smp", "2"])
             .args(["-machine", "q35,sata=off,usb=off,smbus=off,i8042=off,vmport=off"])
             .args(match std::env::var("ACCEL").as_deref() {
@@ -157,13 +186,11 @@ impl<'a> Plan<'a> {
             .arg("-initrd")
             .arg(&parts.initrd)
             .args(["-append", &format!("{KERNEL_LINE}{}", self.line)])
-            .args(["-serial", &format!("file:{}", console.display())])
+            .args(["-chardev", &format!("file,id=console,append=on,path={}", console.display())])
+            .args(["-serial", "chardev:console"])
             .args([
                 "-drive",
-                &format!(
-                    "if=none,id=root,format=raw,snapshot=on,cache=unsafe,file={}",
-                    parts.disk.display()
-                ),
+                &format!("if=none,id=root,format=raw,cache=unsafe,file={}", root.display()),
             ])
             .args(["-device", "virtio-blk-pci,drive=root"])
             .args([
@@ -172,25 +199,25 @@ impl<'a> Plan<'a> {
             ])
             .args(["-device", "virtio-blk-pci,drive=suite"])
             .args(["-device", "virtio-rng-pci", "-device", "virtio-serial-pci"])
-            .args(["-chardev", &format!("socket,id=agent,{}", socket(&agent))])
+            .args(["-chardev", &format!("socket,id=agent,{agent}")])
             .args(["-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0"])
-            .args(["-qmp", &format!("unix:{}", socket(&monitor).replacen("path=", "", 1))])
+            .args(["-qmp", &format!("unix:{}", monitor.replacen("path=", "", 1))])
             .args(&self.arguments)
             .stdin(Stdio::null())
             .stdout(log.try_clone().context("share a log")?)
-            .stderr(log)
-            .spawn()
-            .context("start qemu-system-x86_64")?;
-        let qemu = Qemu(process);
-        Ok(Machine {
-            name: self.name.to_string(),
-            monitor: Monitor::connect(&monitor)?,
-            agent: Agent::connect(&agent)?,
-            console,
-            _qemu: qemu,
-            _images: self.images,
-        })
+            .stderr(log);
+        Ok(command)
     }
+}
+
+/// Starts QEMU, and connects to its monitor and to the agent.
+fn power_on(command: &mut Command, sockets: &[PathBuf; 2]) -> Outcome<(Qemu, Monitor, Agent)> {
+    for socket in sockets {
+        let _ = fs::remove_file(socket);
+    }
+    let qemu = Qemu(command.spawn().context("start qemu-system-x86_64")?);
+    let [monitor, agent] = sockets;
+    Ok((qemu, Monitor::connect(monitor)?, Agent::connect(agent)?))
 }
 
 /// The controller of a zoned device, for QEMU's command line and monitor.
@@ -213,10 +240,20 @@ impl Drop for Qemu {
     }
 }
 
-/// An empty image, removed on drop.
+/// An image of a disk, removed on drop.
 struct Image(PathBuf);
 
 impl Image {
+    fn copy(from: &Path, to: PathBuf) -> Outcome<Image> {
+        let image = Image(to);
+        let mut cp = Command::new("cp");
+        let done = cp.args(["--sparse=always", "--reflink=auto"]).arg(from).arg(&image.0).status();
+        match done.context("cp")?.success() {
+            true => Ok(image),
+            false => Err(format!("cannot copy {}", from.display())),
+        }
+    }
+
     fn new(path: PathBuf, bytes: u64) -> Outcome<Image> {
         let file = File::create(&path).context(path.display())?;
         let image = Image(path);
@@ -326,7 +363,14 @@ impl Machine {
         Ok(start.elapsed())
     }
 
-    /// Resets the machine, as a power failure does.
+    /// Kills QEMU, and starts it again with the same disks.
+    pub fn power_cut(&mut self) -> Outcome {
+        self.qemu.0.kill().and_then(|()| self.qemu.0.wait()).context("kill QEMU")?;
+        (self.qemu, self.monitor, self.agent) = power_on(&mut self.command, &self.sockets)?;
+        Ok(())
+    }
+
+    /// Resets the machine, as a power failure does, but keeps what was plugged and unplugged.
     pub fn reset(&mut self) -> Outcome {
         self.monitor.forget()?;
         self.monitor.order("system_reset", json!({}))?;

@@ -4,6 +4,7 @@
 
 mod agent;
 mod boot;
+mod file;
 mod hold;
 mod lines;
 mod machine;
