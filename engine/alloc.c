@@ -97,9 +97,36 @@ static u32 zone_take_empty(struct zse_engine *e, const struct zse_chunk *c)
 }
 
 /*
+ * The zone with the most room that any stream has open, as zone_open(), for a
+ * stream that has none while only GC's zones are empty. So no stream waits for
+ * GC while others have room. NULL if there is none that may be shared: isolated
+ * streams share none, and after errors the room that GC counts on may be gone.
+ */
+static u32 *zone_borrow(struct zse_engine *e)
+{
+	u32 *best = NULL, room = 0, i, k;
+
+	if (e->shared || e->share.on || e->recovery.nr_failed ||
+	    e->nr_state[ZSE_ZONE_EMPTY] > flow_kept_zones(e))
+		return NULL;
+	for (i = 0; i < e->max_streams; i++) {
+		struct zse_stripe *s = &e->streams[i].stripe;
+
+		for (k = 0; k < s->nr; k++) {
+			if (zone_room(e, s->zone[k]) <= room ||
+			    zone_is_busy(e, s->zone[k]))
+				continue;
+			room = zone_room(e, s->zone[k]);
+			best = &s->zone[k];
+		}
+	}
+	return best;
+}
+
+/*
  * The open zone that @c goes to, as a place in its stripe, where ZSE_NONE is
  * stored when the zone closes: that of its lane, or of another lane if no zone
- * can be opened; else an empty zone. NULL if there is none now. Where a zone
+ * can be opened; else an empty zone, or another stream's. NULL if there is none now. Where a zone
  * takes one append at a time, swap-out takes any idle lane, and opens another
  * zone only if all are busy.
  */
@@ -113,7 +140,7 @@ static u32 *zone_open(struct zse_engine *e, const struct zse_chunk *c)
 	else
 		lane = stripe_usable(e, s, c->lane, c->gc);
 	if (lane == ZSE_NONE)
-		return NULL;
+		return c->gc || stripe_is_open(s) ? NULL : zone_borrow(e);
 	if (s->zone[lane] != ZSE_NONE)
 		return zone_is_busy(e, s->zone[lane]) ? NULL : &s->zone[lane];
 	if (!c->gc && !share_of_zones(e, c->stream))

@@ -32,6 +32,8 @@ bool chunk_assign(struct zse_engine *e, struct zse_chunk *c,
 		if (c->lane == ZSE_NONE)
 			c->lane = stripe_turn(stripe_of(e, c->stream));
 	}
+	if (!c->gc && flow_swap_out_waits(e))
+		return false;
 	if (zone_for_append(e, c) == ZSE_NONE)
 		return false;
 	flow_append_sent(e, c, now);
@@ -71,14 +73,14 @@ void chunk_wait(struct zse_engine *e, struct zse_chunk *c,
 }
 
 /*
- * @c, of swap-out, waits for a zone. That counts if GC has to empty one: not if
- * the device has all open zones that it allows, or if chunks before @c wait
- * only for the worker. With the engine lock.
+ * @c, of swap-out, waits for a zone. That counts if GC has to empty one, or is
+ * behind: not if the device has all open zones that it allows, or if chunks
+ * before @c wait only for the worker. With the engine lock.
  */
 void chunk_stall(struct zse_engine *e, struct zse_chunk *c)
 {
 	lockdep_assert_held(&e->lock);
-	if (zone_has_no_room(e, c)) {
+	if (zone_has_no_room(e, c) || flow_swap_out_waits(e)) {
 		e->counters.stalls++;
 		e->streams[c->stream].stalls++;
 	}

@@ -67,7 +67,8 @@ static bool flow_gc_update(struct zse_engine *e)
 		f->gc_running = true;
 	else if (soon >= f->high)
 		f->gc_running = false;
-	WRITE_ONCE(f->urgent, !list_empty(&e->pool.stalled));
+	WRITE_ONCE(f->urgent, !list_empty(&e->pool.stalled) &&
+		   !flow_swap_out_waits(e));
 	WRITE_ONCE(e->share.gc_only, !f->gc_running && share_wants_gc(e));
 	return flow_gc_may_begin(e) &&
 	       ((f->gc_running && !resets_suffice(e)) ||

@@ -90,6 +90,7 @@ void victim_begin(struct zse_engine *e, u32 zone, u32 class)
 	z->class = class;
 	e->gc.victims[e->gc.nr_victims] = zone;
 	WRITE_ONCE(e->gc.nr_victims, e->gc.nr_victims + 1);
+	flow_gc_begun(e, z);
 	policy_cleaning(e, zone, true);
 }
 

@@ -26,7 +26,9 @@ void flow_default_watermarks(struct zse_engine *e);
 
 /* pace.c; with the engine lock */
 bool flow_gc_may_begin(const struct zse_engine *e);
+void flow_gc_begun(struct zse_engine *e, const struct zse_zone *z);
 bool flow_gc_waits(const struct zse_engine *e);
+bool flow_swap_out_waits(const struct zse_engine *e);
 void flow_swapped_out(struct zse_engine *e, u32 blocks);
 void flow_gc_read(struct zse_engine *e, u32 blocks);
 

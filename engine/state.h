@@ -254,7 +254,9 @@ struct zse_flow {
 	u32 wanted_low;		/* as set; 0: what fits the streams */
 	u32 wanted_high;
 	u32 pace;		/* see zse_set_pace(); read anywhere */
-	u64 credit;		/* blocks that GC may read now */
+	s64 credit;		/* blocks that GC is behind, or ahead of, swap-out */
+	u32 live;		/* blocks of the last victim, when it began */
+	u32 stale;
 	bool gc_on;		/* the host lets GC begin victims */
 	bool gc_running;	/* set below low, cleared at high */
 	u32 urgent;		/* swap-out waits for a zone; read anywhere */

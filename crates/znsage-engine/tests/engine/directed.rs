@@ -414,9 +414,24 @@ fn gc_takes_a_streams_zone_when_its_last_one_failed() {
     // The second stream has a zone with room.
     (0..4).for_each(|slot| assert!(h.write(1, slot)));
     h.end_appends();
-    // The first one writes until it finds no zone: only the reserve is left.
-    // A page in four dies, so that no zone dies as a whole.
-    let all = 4..h.cfg.nr_slots;
+    // The first one has a zone that failed, so it does not write zones of others.
+    (4..8).for_each(|slot| assert!(h.write(0, slot)));
+    let failed = h.appends[0].zone;
+    h.end_appends();
+    h.dev.turn_read_only(failed);
+    let mut next = 8;
+    while !h.e.zone(failed).failed {
+        (next..next + 4).for_each(|slot| assert!(h.write(0, slot)));
+        next += 4;
+        while let Some(append) = h.appends.pop() {
+            let fate = if append.zone == failed { Fate::Refused } else { Fate::Done };
+            h.end_append(append, fate);
+            h.pump();
+        }
+    }
+    // It writes until it finds no zone: only the reserve is left. A page in four dies, so
+    // that no zone dies as a whole.
+    let all = next..h.cfg.nr_slots;
     for slot in all.clone().chain(all.step_by(4)) {
         if h.want.stalls == 0 {
             write(&mut h, slot..slot + 1);
@@ -433,6 +448,23 @@ fn gc_takes_a_streams_zone_when_its_last_one_failed() {
     h.run_idle();
     assert!(h.e.idle());
     assert_eq!((h.failed_chunks, h.e.zone(zone).failed), (0, true));
+    finish(h);
+}
+
+/// While only the reserve is empty, a stream without a zone writes that of another one.
+#[test]
+fn a_stream_without_a_zone_writes_the_zone_of_another() {
+    let mut h = host(|c| {
+        (c.policy, c.nr_cpus) = (Policy::cpu(), 2);
+        c.nr_slots = c.max_slots();
+    });
+    h.e.set_gc(false);
+    (0..4).for_each(|slot| assert!(h.write(1, slot)));
+    h.end_appends();
+    let room = (h.cfg.nr_zones - h.cfg.reserve) * h.cfg.zone_blocks;
+    (4..room).for_each(|i| write(&mut h, i % 300..i % 300 + 1));
+    assert_eq!((h.e.stats().zones_empty, h.want.stalls), (u64::from(h.cfg.reserve), 0));
+    h.e.set_gc(true);
     finish(h);
 }
 
