@@ -202,7 +202,7 @@ pub const METRICS: &[Metric] = &[
     number("znsage_write_window_bytes", Gauge, "write_window", Blocks, "Swapped-out data that may be in flight at once."),
     number("znsage_gc_low_zones", Gauge, "gc_low", One, "Garbage collection begins when fewer zones are empty."),
     number("znsage_gc_high_zones", Gauge, "gc_high", One, "Garbage collection stops when this many zones are empty."),
-    number("znsage_gc_pace_ratio", Gauge, "pace", Percent, "Garbage collection aims to finish a zone when swap-out has used this share of the room left."),
+    number("znsage_gc_pace_ratio", Gauge, "pace", Percent, "Part of a zone that garbage collection keeps free for swap-out, besides half of each other zone that is open."),
     number("znsage_deadline_seconds", Gauge, "deadline_us", Micros, "Longest time that a page waits for its chunk to fill."),
 
     other("znsage_stream_info", Gauge, "stream_table", &["stream", "key", "cgroup"], stream_info,

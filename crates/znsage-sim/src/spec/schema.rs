@@ -330,8 +330,8 @@ pub struct ZnsageSpec {
     pub policy_source: Option<PathBuf>,
     /// How GC chooses a zone.
     pub victim: VictimKind,
-    /// GC finishes by the time this percentage of the room left is used; 0: as fast as
-    /// possible.
+    /// Percent of a zone that GC keeps as room for swap-out, besides half a zone for each
+    /// lane but one; 0: GC works as fast as it can.
     pub pace: u32,
     /// Zones that each stream writes at a time; 0: the default.
     pub stripe: u32,

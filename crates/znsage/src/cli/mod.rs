@@ -39,8 +39,8 @@ Settings:
                  does not: greedy, cost-benefit, age
   gc-low=ZONES   garbage collection starts when fewer zones are empty ...
   gc-high=ZONES  ... and stops at this many
-  pace=PERCENT   garbage collection finishes a victim before swap-out has used
-                 this share of the free space; 0: as fast as it can
+  pace=PERCENT   how much of a zone garbage collection keeps free for swap-out,
+                 as both go on; 0: it works as fast as it can
   deadline=TIME  longest time a page waits for its chunk to fill: 500us, 5ms
   compress=HOW   how pages are compressed from now on: off, lz4, zstd; only on a
                  device that was turned on with --compress

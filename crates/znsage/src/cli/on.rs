@@ -176,8 +176,8 @@ pub struct OnArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
     pub stripe: Option<u32>,
 
-    /// Garbage collection finishes a victim before swap-out has used this share of
-    /// the free space, in percent; 0: as fast as it can
+    /// How much of a zone garbage collection keeps free for swap-out, in percent, as both
+    /// go on; 0: it works as fast as it can
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=100))]
     pub pace: Option<u32>,
 
