@@ -18,6 +18,7 @@ mod policy_source;
 mod recorded;
 mod sweep;
 mod systems;
+mod tails;
 mod torture;
 mod trace;
 mod virtual_zones;
