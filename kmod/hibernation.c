@@ -127,6 +127,20 @@ static int restore(struct device *dev)
 	return 0;
 }
 
+/* Fail what is left of @bio if the device takes no writes. Context: any. */
+bool znsage_refuse(struct znsage_device *zd, struct bio *bio)
+{
+	bool asleep = READ_ONCE(zd->asleep);
+
+	if (likely(!asleep && !READ_ONCE(zd->gone)))
+		return false;
+	if (asleep)
+		pr_err_ratelimited("znsage: %s: write refused while the system hibernates; for the image, name another swap area than %s in /sys/power/resume\n",
+				   zd->name, zd->disk->disk_name);
+	bio_io_error(bio);
+	return true;
+}
+
 static struct dev_pm_domain sleep_domain = {
 	.ops = {
 		.freeze = freeze,

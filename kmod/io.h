@@ -55,6 +55,7 @@ bool znsage_look(struct znsage_device *zd, u32 zone);
 
 /* hibernation.c */
 void znsage_hibernation_watch(struct znsage_device *zd, struct gendisk *disk);
+bool znsage_refuse(struct znsage_device *zd, struct bio *bio);
 int znsage_hibernation_init(void);
 void znsage_hibernation_exit(void);
 int znsage_restore_block(const char *name);

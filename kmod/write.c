@@ -433,20 +433,6 @@ static bool pages_are_whole(struct bio *bio)
 	return true;
 }
 
-/* Fail what is left of @bio if the device takes no writes. */
-static bool refuse(struct znsage_device *zd, struct bio *bio)
-{
-	bool asleep = READ_ONCE(zd->asleep);
-
-	if (likely(!asleep && !READ_ONCE(zd->gone)))
-		return false;
-	if (asleep)
-		pr_err_ratelimited("znsage: %s: write refused while the system hibernates; for the image, name another swap area than %s in /sys/power/resume\n",
-				   zd->name, zd->disk->disk_name);
-	bio_io_error(bio);
-	return true;
-}
-
 /* Keep the header of the swap area. Returns true if @bio has ended with it. */
 static bool header_write(struct znsage_device *zd, struct bio *bio)
 {
@@ -477,7 +463,7 @@ void znsage_write(struct znsage_device *zd, struct bio *bio)
 		bio_endio(bio);
 		return;
 	}
-	if (refuse(zd, bio))
+	if (znsage_refuse(zd, bio))
 		return;
 	if (!bio->bi_iter.bi_sector && header_write(zd, bio))
 		return;
@@ -504,7 +490,7 @@ void znsage_write(struct znsage_device *zd, struct bio *bio)
 			znsage_kick(zd);
 			break;
 		}
-		if (refuse(zd, bio))
+		if (znsage_refuse(zd, bio))
 			break;
 	} while (written != ALL);
 	flush_streams(zd, unplugged);
