@@ -126,9 +126,9 @@ static u32 *zone_borrow(struct zse_engine *e)
 /*
  * The open zone that @c goes to, as a place in its stripe, where ZSE_NONE is
  * stored when the zone closes: that of its lane, or of another lane if no zone
- * can be opened; else an empty zone, or another stream's. NULL if there is none now. Where a zone
- * takes one append at a time, swap-out takes any idle lane, and opens another
- * zone only if all are busy.
+ * can be opened; else an empty zone, or another stream's. NULL if there is none
+ * now. Where a zone takes one append at a time, swap-out takes any idle lane,
+ * and opens another zone only if all are busy.
  */
 static u32 *zone_open(struct zse_engine *e, const struct zse_chunk *c)
 {

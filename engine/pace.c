@@ -70,7 +70,8 @@ static u64 room_to_keep(const struct zse_engine *e)
 /* Blocks that GC is to read for @blocks that swap-out writes. */
 static u64 reads_for(const struct zse_engine *e, u32 blocks)
 {
-	u64 reads = div_u64((u64)e->flow.live * blocks, e->flow.stale);
+	u32 live = e->flow.live, stale = e->cfg.zone_blocks - live;
+	u64 reads = div_u64((u64)live * blocks, stale);
 	u64 keep = room_to_keep(e), room = room_to_come(e);
 
 	if (room < keep / MOST_FASTER)
@@ -90,7 +91,6 @@ void flow_gc_begun(struct zse_engine *e, const struct zse_zone *z)
 
 	lockdep_assert_held(&e->lock);
 	e->flow.live = live < most ? live : most;
-	e->flow.stale = blocks - e->flow.live;
 }
 
 /*
@@ -156,8 +156,8 @@ void flow_gc_read(struct zse_engine *e, u32 blocks)
 /**
  * zse_set_pace() - set how evenly GC works
  * @e:	  engine
- * @pace: percent of a zone that GC keeps as room for swap-out, and half
- *	  of one for each lane but one; 0: GC works as fast as it can, and swap-out
+ * @pace: percent of a zone that GC keeps as room for swap-out, and half of one
+ *	  for each lane but one; 0: GC works as fast as it can, and swap-out
  *	  waits only if there is no zone
  *
  * Return: false, with nothing changed, if @pace is above 100.

@@ -254,9 +254,8 @@ struct zse_flow {
 	u32 wanted_low;		/* as set; 0: what fits the streams */
 	u32 wanted_high;
 	u32 pace;		/* see zse_set_pace(); read anywhere */
-	s64 credit;		/* blocks that GC is behind, or ahead of, swap-out */
-	u32 live;		/* blocks of the last victim, when it began */
-	u32 stale;
+	s64 credit;		/* blocks that GC may read; below 0: is ahead */
+	u32 live;		/* of the last victim, when it began; not all */
 	bool gc_on;		/* the host lets GC begin victims */
 	bool gc_running;	/* set below low, cleared at high */
 	u32 urgent;		/* swap-out waits for a zone; read anywhere */
