@@ -30,6 +30,8 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// Run all combinations of lists of values
     Sweep(SweepArgs),
+    /// Make a trace for `run --trace` of blkparse's text or of an iolog of fio
+    Import(ImportArgs),
     /// Print all keys of a run with their defaults, as a file for --spec
     Spec,
     /// List the built-in devices, or print one of them as a file to copy and edit
@@ -145,6 +147,30 @@ fn shard(text: &str) -> Result<(usize, usize), String> {
         Some((i, n)) if (1..=n).contains(&i) => Ok((i, n)),
         _ => Err("I/N is expected, with I from 1 to N".into()),
     }
+}
+
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// Output of blkparse, or an iolog of fio (version 2 or 3); may be compressed with gzip
+    pub file: PathBuf,
+
+    /// The trace to write; it is compressed if the name ends in .gz
+    pub trace: PathBuf,
+
+    /// Take only requests to this device (MAJOR,MINOR; in iologs, the file's name)
+    #[arg(long, value_name = "NAME")]
+    pub device: Option<String>,
+
+    /// The event of blkparse that counts: Q is a request of the kernel, D one to the
+    /// drive, C a completion, which does not say whose it was
+    #[arg(long, value_name = "LETTER", default_value = "Q", value_parser = action)]
+    pub action: char,
+}
+
+/// Parses an action of blkparse.
+fn action(text: &str) -> Result<char, String> {
+    let letter = text.chars().next().filter(|_| text.len() == 1);
+    letter.filter(|c| "QDC".contains(*c)).ok_or_else(|| "Q, D or C is expected".into())
 }
 
 #[derive(Debug, Args)]

@@ -5,8 +5,10 @@
 
 mod accesses;
 mod file;
+mod import;
 mod survey;
 
 pub use accesses::Accesses;
 pub use file::{Line, Op, Reader, Record, TraceError, Writer, HEADER, MAX_CPUS, MAX_TIME};
+pub use import::{import, Choice, Import};
 pub use survey::{survey, Needs};
