@@ -99,16 +99,16 @@ pub enum Mover {
     Device,
 }
 
-enum Dev {
+pub(crate) enum Dev {
     Zns(ZnsSsd),
     Conventional(ConventionalSsd),
 }
 
 /// Submits a command at a time; returns its completion time.
-type Issue<'a> = Box<dyn FnMut(&mut Dev, Ns) -> Ns + 'a>;
+pub(crate) type Issue<'a> = Box<dyn FnMut(&mut Dev, Ns) -> Ns + 'a>;
 
 /// A thread of a benchmark, with `depth` commands in flight.
-struct Thread<'a> {
+pub(crate) struct Thread<'a> {
     issue: Issue<'a>,
     depth: u32,
     /// Commands left to submit.
@@ -175,7 +175,11 @@ impl fmt::Display for Report {
     }
 }
 
-fn open(device: &str, size: Option<u64>, set: &[(String, String)]) -> Result<Dev, String> {
+pub(crate) fn open(
+    device: &str,
+    size: Option<u64>,
+    set: &[(String, String)],
+) -> Result<Dev, String> {
     let params = Params::load(device, set).map_err(|e| e.to_string())?;
     let text = |e: crate::device::ParamError| e.to_string();
     Ok(match params.interface {
@@ -211,7 +215,7 @@ impl Dev {
     }
 
     /// Writes at block `at` and advances it; returns the completion time.
-    fn write_next(&mut self, now: Ns, at: &mut u64, blocks: u32) -> Ns {
+    pub(crate) fn write_next(&mut self, now: Ns, at: &mut u64, blocks: u32) -> Ns {
         let done = match self {
             Dev::Zns(d) => {
                 let size = u64::from(d.geometry().zone_blocks);
@@ -254,19 +258,19 @@ fn fill_zone(d: &mut ZnsSsd, mut now: Ns, zone: u32) -> Ns {
 }
 
 impl<'a> Thread<'a> {
-    fn new(depth: u32, issue: impl FnMut(&mut Dev, Ns) -> Ns + 'a) -> Self {
+    pub(crate) fn new(depth: u32, issue: impl FnMut(&mut Dev, Ns) -> Ns + 'a) -> Self {
         Thread { issue: Box::new(issue), depth, left: u64::MAX, latencies: Vec::new() }
     }
 
     /// Latencies of commands completed from `from` on.
-    fn since(&self, from: Ns) -> impl Iterator<Item = Ns> + '_ {
+    pub(crate) fn since(&self, from: Ns) -> impl Iterator<Item = Ns> + '_ {
         self.latencies.iter().filter(move |l| l.0 >= from).map(|l| l.1)
     }
 }
 
 /// Runs threads concurrently until `end`, or until all their commands are
 /// submitted.
-fn together(dev: &mut Dev, start: Ns, end: Ns, threads: &mut [Thread]) {
+pub(crate) fn together(dev: &mut Dev, start: Ns, end: Ns, threads: &mut [Thread]) {
     let (mut queue, mut sequence) = (BinaryHeap::new(), 0u64);
     for (i, thread) in threads.iter().enumerate() {
         for _ in 0..thread.depth {

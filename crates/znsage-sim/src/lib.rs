@@ -13,7 +13,7 @@
 //! 3. [`spec`], [`trace`]; [`torture`], which needs only the device
 //! 4. [`workload`], [`system`]
 //! 5. [`sim`], [`mod@result`], [`course`], [`mod@run`]: one run
-//! 6. [`sweep`]: many runs; [`alone`]: a device without a host
+//! 6. [`sweep`]: many runs; [`alone`]: a device without a host; [`calibrate`]
 //! 7. [`cli`]: the command
 //!
 //! Files of a directory form layers too: the types they share are in a
@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 pub mod alone;
+pub mod calibrate;
 pub mod cli;
 pub mod contents;
 mod counters;

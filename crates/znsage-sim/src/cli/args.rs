@@ -30,6 +30,8 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// Run all combinations of lists of values
     Sweep(SweepArgs),
+    /// Make a device file of what `znsage probe` measured, and compare both
+    Calibrate(CalibrateArgs),
     /// Make a trace for `run --trace` of blkparse's text or of an iolog of fio
     Import(ImportArgs),
     /// Print all keys of a run with their defaults, as a file for --spec
@@ -147,6 +149,20 @@ fn shard(text: &str) -> Result<(usize, usize), String> {
         Some((i, n)) if (1..=n).contains(&i) => Ok((i, n)),
         _ => Err("I/N is expected, with I from 1 to N".into()),
     }
+}
+
+#[derive(Debug, Args)]
+pub struct CalibrateArgs {
+    /// What `znsage probe --save` or `znsage --json probe` wrote
+    pub probe: PathBuf,
+
+    /// The device file to write, for `run --device`
+    pub device: PathBuf,
+
+    /// The built-in device that has what the probe does not measure [default: the one whose
+    /// writes are nearest]
+    #[arg(long, value_name = "NAME")]
+    pub base: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -2,6 +2,7 @@
 //! The command `znsage-sim`.
 
 mod args;
+mod calibrate;
 mod import;
 pub mod progress;
 mod run;
@@ -111,6 +112,7 @@ fn perform(command: &Command, json: bool) -> Result<Outcome> {
         Command::Run(args) => run::simulate(args),
         Command::Sweep(args) => sweep::sweep(args),
         Command::Torture(args) => torture::torture(args, json),
+        Command::Calibrate(args) => calibrate::calibrate(args),
         Command::Import(args) => import::import(args),
         Command::Spec => Ok(Outcome::fine(spec::describe(), json!(spec::Spec::default()))),
         Command::Devices { name: None } => Ok(list()),
