@@ -41,7 +41,7 @@ static u32 zones_to_reset(const struct zse_engine *e)
  */
 static bool resets_suffice(const struct zse_engine *e)
 {
-	u32 enough = e->cfg.reserve + e->gc.stripe.nr + e->gc.nr_victims +
+	u32 enough = e->cfg.reserve + e->gc.nr_classed + e->gc.nr_victims +
 		     e->placement.nr_streams * e->streams[0].stripe.nr, nr;
 
 	if (list_empty(&e->pool.stalled) || e->share.on)
@@ -157,7 +157,7 @@ static u32 class_lanes(const struct zse_engine *e, u32 class)
 {
 	u32 nr = 0, i;
 
-	for (i = 0; i < e->gc.stripe.nr; i++)
+	for (i = 0; i < e->gc.nr_classed; i++)
 		nr += e->gc.class[i] == class;
 	return nr;
 }
@@ -167,7 +167,7 @@ static void class_take_lane(struct zse_engine *e, u32 class)
 {
 	u32 i;
 
-	for (i = 0; i < e->gc.stripe.nr; i++) {
+	for (i = 0; i < e->gc.nr_classed; i++) {
 		u32 from = e->gc.class[i];
 
 		if (from == class || e->gc.stripe.zone[i] != ZSE_NONE ||
@@ -187,14 +187,17 @@ static u32 next_lane(struct zse_engine *e, u32 class)
 {
 	u32 lanes = class_lanes(e, class), nth, i;
 
+	for (i = e->gc.nr_classed; i < e->gc.stripe.nr; i++)
+		if (e->gc.stripe.zone[i] != ZSE_NONE)
+			return i;
 	if (lanes < e->gc.lanes || !lanes) {
 		class_take_lane(e, class);
 		lanes = class_lanes(e, class);
 	}
 	if (!lanes)
-		return class % e->gc.stripe.nr;
+		return class % e->gc.nr_classed;
 	nth = e->gc.turn++ % lanes;
-	for (i = 0; i < e->gc.stripe.nr; i++)
+	for (i = 0; i < e->gc.nr_classed; i++)
 		if (e->gc.class[i] == class && !nth--)
 			break;
 	return i;

@@ -104,7 +104,7 @@ static void engine_init(struct zse_engine *e)
 	INIT_LIST_HEAD(&e->pool.stalled);
 	INIT_LIST_HEAD(&e->pool.gc_ready);
 	INIT_LIST_HEAD(&e->pool.failed);
-	stripe_init(&e->gc.stripe, limits_gc_zones(&e->cfg));
+	stripe_init(&e->gc.stripe, 0);
 	e->gc.lanes = zse_gc_lanes(&e->cfg);
 	e->dead = ZSE_NONE;
 	e->dying = ZSE_NONE;

@@ -199,7 +199,7 @@ u32 zse_nr_streams(const struct zse_config *cfg,
 	if (policy->streams == ZNSAGE_LIVES)
 		nr = life_streams(cfg);
 	if (policy->isolates) {
-		gc = limits_gc_zones(cfg);
+		gc = limits_gc_zones(cfg, true);
 		most = most < gc ? most : gc;
 	}
 	if (nr > most)
@@ -334,20 +334,25 @@ u32 zse_gc_chunks(const struct zse_config *cfg)
 
 /*
  * Zones that GC may have open. If there are enough places, these are all its
- * lanes for the class that writes most, and one for each other class.
+ * lanes for the class that writes most, and one for each other class. A policy
+ * that @isolates streams has a class for each; if the device sets no limit,
+ * there is one for each of many_streams().
  */
-u32 limits_gc_zones(const struct zse_config *cfg)
+u32 limits_gc_zones(const struct zse_config *cfg, bool isolates)
 {
 	u32 lanes = zse_gc_lanes(cfg), classes = limits_survivors(cfg);
-	u32 zones = lanes + classes - 1, taken = stream_places(cfg);
+	u32 zones, taken = stream_places(cfg);
 
+	if (isolates && !cfg->max_active && many_streams(cfg) > classes)
+		classes = many_streams(cfg);
+	zones = lanes + classes - 1;
 	if (cfg->max_active && zones + taken + 1 > cfg->max_active)
 		zones = lanes > classes ? lanes : classes;
-	return zones < ZSE_MAX_LANES ? zones : ZSE_MAX_LANES;
+	return zones < ZSE_GC_ZONES ? zones : ZSE_GC_ZONES;
 }
 
 /* The most zones that are not full: the reserve, and open ones. */
 u32 limits_not_full(const struct zse_config *cfg)
 {
-	return cfg->reserve + stream_places(cfg) + limits_gc_zones(cfg);
+	return cfg->reserve + stream_places(cfg) + limits_gc_zones(cfg, true);
 }

@@ -8,7 +8,7 @@
 /* limits.c */
 bool limits_shared(const struct zse_config *cfg);
 u32 limits_survivors(const struct zse_config *cfg);
-u32 limits_gc_zones(const struct zse_config *cfg);
+u32 limits_gc_zones(const struct zse_config *cfg, bool isolates);
 u32 limits_not_full(const struct zse_config *cfg);
 
 /* capacity.c */

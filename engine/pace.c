@@ -54,13 +54,16 @@ static u64 room_to_come(const struct zse_engine *e)
 /*
  * The room that GC is to keep: the pace, and half a zone for each lane of the
  * streams and of GC but one, since open zones are half written on average, and
- * victims half read.
+ * victims half read. Of isolated streams, only some may have zones open, and
+ * survivors.
  */
 static u64 room_to_keep(const struct zse_engine *e)
 {
 	u32 nr = e->placement.nr_streams, more = e->gc.lanes - 1;
 
-	if (!e->shared)
+	if (e->share.on)
+		more += e->nr_state[ZSE_ZONE_OPEN];
+	else if (!e->shared)
 		more += nr * zse_lanes(&e->cfg, nr);
 	/* Half of it is not 0. */
 	return MOST_FASTER + div_u64((u64)e->cfg.zone_blocks *

@@ -214,6 +214,19 @@ void zse_lives_apart(struct zse_engine *e, bool apart)
 	rcu_read_unlock();
 }
 
+/* GC's lanes for the classes of survivors. With the engine lock. */
+static void gc_set_lanes(struct zse_engine *e)
+{
+	u32 nr = limits_gc_zones(&e->cfg, e->share.on), i;
+
+	e->gc.nr_classed = nr;
+	/* GC counts on the room in zones that are open, so no lane goes. */
+	if (nr > e->gc.stripe.nr)
+		WRITE_ONCE(e->gc.stripe.nr, nr);
+	for (i = 0; i < nr; i++)
+		e->gc.class[i] = i % e->placement.nr_survivors;
+}
+
 /**
  * zse_set_policy() - change the policy
  * @e:		  engine
@@ -234,7 +247,7 @@ void zse_set_policy(struct zse_engine *e, const struct znsage_policy *policy,
 		    void *private_data)
 {
 	unsigned long flags;
-	u32 i, nr;
+	u32 nr;
 
 	spin_lock_irqsave(&e->lock, flags);
 	nr = policy_streams(e, policy);
@@ -247,8 +260,7 @@ void zse_set_policy(struct zse_engine *e, const struct znsage_policy *policy,
 	WRITE_ONCE(e->share.on, policy->isolates && nr > 1);
 	WRITE_ONCE(e->placement.nr_survivors,
 		   e->share.on ? nr : limits_survivors(&e->cfg));
-	for (i = 0; i < ZSE_MAX_LANES; i++)
-		e->gc.class[i] = i % e->placement.nr_survivors;
+	gc_set_lanes(e);
 	spin_unlock_irqrestore(&e->lock, flags);
 }
 

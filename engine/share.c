@@ -2,12 +2,14 @@
 /*
  * Shares: what each stream may use while the policy isolates streams.
  *
- * Zones. A stream may have as many zones as its live blocks fill. The zones
- * left over are divided equally among the streams that have zones. A stream
- * that has used up its share waits until GC has cleaned some of its zones,
- * which GC does before other work. So a heavy writer pays for its own GC, and
- * its neighbours find empty zones. If GC can clean none of its zones, the
- * stream may exceed its share: shares never make a page fail.
+ * Zones. A stream may have as many zones as its live blocks fill. Of the zones
+ * left over, half are divided equally among the streams that have zones, and
+ * half by live blocks: among 64 streams, one with half of the pages needs more
+ * room for stale blocks than the others. A stream that has used up its share
+ * waits until GC has cleaned some of its zones, which GC does before other work.
+ * So a heavy writer pays for its own GC, and its neighbours find empty zones. If
+ * GC can clean none of its zones, the stream may exceed its share: shares never
+ * make a page fail.
  *
  * Chunks. The write window is divided in the same way, so that other streams
  * find a chunk while one stream waits.
@@ -98,14 +100,15 @@ bool share_of_zones(struct zse_engine *e, u32 stream)
 {
 	struct zse_stream *st = &e->streams[stream];
 	u32 usable = e->cfg.nr_zones - e->nr_state[ZSE_ZONE_RETIRED];
-	u32 kept = e->flow.high + e->gc.stripe.nr, needed, all, owners, part;
+	u32 kept = e->flow.high + e->gc.stripe.nr, needed, all, owners, left;
 
 	lockdep_assert_held(&e->lock);
 	if (!e->share.on || e->share.suspended)
 		return true;
 	needed = zones_needed(e, stream, &all, &owners);
-	part = usable > all + kept ? (usable - all - kept) / owners : 0;
-	WRITE_ONCE(st->over_share, st->nr_zones >= needed + part);
+	left = usable > all + kept ? usable - all - kept : 0;
+	WRITE_ONCE(st->over_share, st->nr_zones >= needed + (left / owners +
+		   div_u64((u64)left * needed, all ? all : 1)) / 2);
 	return !st->over_share;
 }
 

@@ -17,6 +17,8 @@
 
 #include "engine.h"
 
+/* Most zones that GC has open: one for each stream, and one stream's lanes. */
+#define ZSE_GC_ZONES		(ZSE_MAX_STREAMS + 8)
 /* Retries of a failed append, finish or reset. */
 #define ZSE_MAX_RETRIES		3
 /* GC gives a block up when it fails to read it once more than this. */
@@ -134,7 +136,7 @@ struct zse_zone {
 struct zse_stripe {
 	u32 nr;			/* lanes */
 	u32 next;		/* lane of the next chunk */
-	u32 zone[ZSE_MAX_LANES];	/* open ones, or ZSE_NONE */
+	u32 zone[ZSE_GC_ZONES];	/* open ones, or ZSE_NONE */
 };
 
 /* A source of appends. It begins a cache line: often, each CPU has its own. */
@@ -265,7 +267,12 @@ struct zse_flow {
 struct zse_gc {
 	struct zse_stripe stripe;	/* survivors; if shared, all pages */
 	u32 lanes;		/* to keep zones for; fewer if zones are lost */
-	u32 class[ZSE_MAX_LANES];	/* class of survivors of each lane */
+	/*
+	 * Of @stripe, for the policy's classes. What the lanes after these have
+	 * open since a policy with more, GC fills first.
+	 */
+	u32 nr_classed;
+	u32 class[ZSE_GC_ZONES];	/* class of survivors of each lane */
 	u32 turn;		/* selects the lane of a class's next chunk */
 	u32 unplaced;		/* blocks of its chunks without a zone yet */
 	u32 claimed;		/* packed: blocks being read, dead or live */

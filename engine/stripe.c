@@ -53,7 +53,7 @@ void stripe_init(struct zse_stripe *s, u32 nr)
 	u32 i;
 
 	s->nr = nr;
-	for (i = 0; i < ZSE_MAX_LANES; i++)
+	for (i = 0; i < ZSE_GC_ZONES; i++)
 		s->zone[i] = ZSE_NONE;
 }
 

@@ -256,10 +256,11 @@ void *completer(void *p)
 
 /* ---- swap-out, free, swap-in */
 
-/* Keys, of which policy "keys" has more than streams. */
+/* Keys: more than streams if the policy is "keys" or there are many streams. */
 static u32 place(struct test *t, u32 cpu, u32 slot)
 {
-	bool keys = t->sc->policy && t->sc->policy[0] == 'k';
+	bool keys = t->sc->streams > 3 ||
+		    (t->sc->policy && t->sc->policy[0] == 'k');
 	u32 past = READ_ONCE(t->pages[slot].past);
 	struct znsage_page page = {
 		.cgroup = slot % (keys ? 13 : 3) + 1,

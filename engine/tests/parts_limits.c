@@ -60,7 +60,7 @@ static void test_cpus(void)
 		must(limits_survivors(&cfg) == 5);
 		must(zse_nr_streams(&cfg, heat) == 6);
 		must(zse_nr_streams(&cfg, cgroup) >= 5);
-		must(limits_gc_zones(&cfg) + zse_max_streams(&cfg) < 14);
+		must(limits_gc_zones(&cfg, true) + zse_max_streams(&cfg) < 14);
 	}
 	must(zse_nr_streams(&cfg, zse_builtin_policy("cpu")) == 8);
 	cfg.max_active = 0;
@@ -70,6 +70,34 @@ static void test_cpus(void)
 	must(limits_survivors(&cfg) == 5);
 	must(zse_nr_streams(&cfg, zse_builtin_policy("cpu")) == 1);
 	must(zse_nr_streams(&cfg, heat) == 1);
+}
+
+/*
+ * Isolated streams: what the device opens. If it sets no limit, its zones are
+ * one, and GC has a zone for each. Other policies get no more of GC's.
+ */
+static void test_tenants(void)
+{
+	const struct znsage_policy *cgroup = zse_builtin_policy("cgroup");
+	struct host h;
+	struct zse_config cfg = config(&h);
+	bool wide;
+
+	cfg.zone_blocks = 1 << 16;
+	for (wide = false;; wide = true) {
+		cfg.wide = wide;
+		cfg.nr_zones = 4096;
+		must(zse_nr_streams(&cfg, cgroup) == 64);
+		must(limits_gc_zones(&cfg, true) >= 64);
+		must(limits_gc_zones(&cfg, false) <= 8);
+		cfg.nr_zones = 1024;
+		must(zse_nr_streams(&cfg, cgroup) == 16);
+		if (wide)
+			break;
+	}
+	cfg.max_active = 384;
+	must(zse_nr_streams(&cfg, cgroup) == limits_gc_zones(&cfg, false));
+	must(limits_gc_zones(&cfg, true) == limits_gc_zones(&cfg, false));
 }
 
 /*
@@ -131,6 +159,7 @@ void test_limits(void)
 	test_ranges();
 	test_slots();
 	test_cpus();
+	test_tenants();
 	test_lives();
 	test_lanes();
 }

@@ -186,7 +186,11 @@ impl Host {
             _ => (self.now * 37 % (2 * u64::from(self.cfg.nr_slots))) as u32,
         };
         PageOwner {
-            cgroup: (u64::from(slot / 5 % 11) + 1) % 5,
+            cgroup: match self.cfg.nr_zones {
+                // More than streams.
+                640.. => u64::from(slot / 5 % 23),
+                _ => (u64::from(slot / 5 % 11) + 1) % 5,
+            },
             life,
             usual: self.e.usual_life((self.now * 41 % 256) as u8),
             workingset: slot.is_multiple_of(3),
