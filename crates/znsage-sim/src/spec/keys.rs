@@ -99,13 +99,14 @@ impl Spec {
             }
         };
         among("host.cpus", h.cpus, 1..=MAX_CPUS)?;
-        among("host.threads", h.threads, 1..=1000)?;
+        let most = if self.workload == WorkloadKind::Tenants { 256 } else { 1000 };
+        among("host.threads", h.threads, 1..=most)?;
         among("host.slot-batch", h.slot_batch, 1..=64)?;
         among("host.page-cluster", h.page_cluster, 0..=crate::host::readahead::MAX_CLUSTER)?;
         // The engine allocates them all at the start.
         among("znsage.chunks", self.znsage.chunks, 0..=MAX_CHUNKS)?;
         among("znsage.gc-chunks", self.znsage.gc_chunks, 0..=MAX_CHUNKS)?;
-        let halves = [WorkloadKind::TwoTenants, WorkloadKind::Mixed];
+        let halves = [WorkloadKind::TwoTenants, WorkloadKind::Tenants, WorkloadKind::Mixed];
         if halves.contains(&self.workload) && h.threads < 2 {
             let what = format!("{} needs 2 at least", self.workload.name());
             return refuse("host.threads", what);

@@ -80,6 +80,8 @@ kinds! {
         YcsbB = "ycsb-b",
         /// A reading and a writing cgroup.
         TwoTenants = "two-tenants",
+        /// 16 threads write in a cgroup; each other thread has one of its own, and writes less.
+        Tenants = "tenants",
         /// Programs that touch recorded pages (docs/dev/trace-format.md).
         Recorded = "recorded",
         /// A recorded trace of a swap area (docs/dev/trace-format.md).

@@ -351,13 +351,23 @@ impl Scenario {
     pub fn draw(seed: u64) -> Scenario {
         let mut r = Draw(rng::stream(seed, 0));
         loop {
-            let (unit, of_device, units, capacity) = draw_shape(&mut r);
-            let max_active = r.pick(&[0, 0, 1, 1, 2, 3, 4, 8, 14]);
+            let (unit, of_device, mut units, mut capacity) = draw_shape(&mut r);
+            let mut max_active = r.pick(&[0, 0, 1, 1, 2, 3, 4, 8, 14]);
+            // Many isolated streams take many zones, so small ones.
+            let many = unit <= 4 && Draw(rng::stream(seed, 18)).percent(10);
+            if many {
+                capacity -= unit * units.saturating_sub(8);
+                (units, max_active) = (units.min(8), 0);
+            }
             let max_open = match r.percent(30) {
                 true if max_active > 1 => r.between(1, max_active),
                 _ => max_active,
             };
             let mut cfg = draw_config(&mut r, unit, units, capacity, max_open);
+            if many {
+                cfg.nr_zones = (2 * MOST_BLOCKS / cfg.zone_blocks).min(1500);
+                (cfg.policy, cfg.gc_low, cfg.gc_high) = (policy("cgroup"), 0, 0);
+            }
             // From a separate generator, so that other seeds keep their scenario.
             let mut later = Draw(rng::stream(seed, 5));
             cfg.serial = later.percent(20);

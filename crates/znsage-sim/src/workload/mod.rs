@@ -44,6 +44,9 @@ pub struct Workload {
     pub groups: Vec<u32>,
 }
 
+/// Threads of the cgroup that writes, among many.
+const WRITERS: u32 = 16;
+
 /// First random stream of the threads; 0 is the device's.
 const STREAM: u64 = 1000;
 
@@ -69,6 +72,7 @@ impl Workload {
             WorkloadKind::Trace => unreachable!("a trace is replayed without a workload"),
             WorkloadKind::Recorded => unreachable!("it is made by recorded()"),
             WorkloadKind::TwoTenants => w.tenants(spec),
+            WorkloadKind::Tenants => w.many_tenants(spec),
             WorkloadKind::Etc => w.store(spec, Mix::Etc, spec.load.zipf),
             WorkloadKind::YcsbA | WorkloadKind::YcsbB => {
                 let mix =
@@ -146,6 +150,32 @@ impl Workload {
             };
             let mut part = part(&spec.load, first, pages, t, Order::Uniform, spec.seed);
             part.writes = if reads { 0 } else { u64::MAX };
+            part
+        });
+        self.set_parts(parts.collect());
+    }
+
+    /// The first threads write in a cgroup, which has half of the pages and of the memory. Each
+    /// of the others has a cgroup of its own, and does what the load says.
+    fn many_tenants(&mut self, spec: &Spec) {
+        let writers = WRITERS.min(spec.host.threads - 1);
+        let others = spec.host.threads - writers;
+        let of_others = |all: u32, i| share(all / 2, all - all / 2, i, others);
+        let (pages, frames) = (self.pages, self.groups[0]);
+        self.groups = vec![frames / 2];
+        self.groups.extend((0..others).map(|i| of_others(frames, i).1));
+        self.threads = vec![0; writers as usize];
+        self.threads.extend((1..=others).map(|group| group as u8));
+        let parts = (0..spec.host.threads).map(|t| {
+            let writes = t < writers;
+            let (first, pages) = match writes {
+                true => share(0, pages / 2, t, writers),
+                false => of_others(pages, t - writers),
+            };
+            let mut part = part(&spec.load, first, pages, t, Order::Uniform, spec.seed);
+            if writes {
+                (part.writes, part.think) = (u64::MAX, 0);
+            }
             part
         });
         self.set_parts(parts.collect());
@@ -257,6 +287,20 @@ mod tests {
                 }
             }
             assert!(seen.iter().all(|&n| n == 1), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn many_tenants_have_a_cgroup_each() {
+        let mut spec = Spec { workload: WorkloadKind::Tenants, ..Spec::default() };
+        (spec.host.threads, spec.load.write_ratio) = (WRITERS + 3, 0.0);
+        let mut w = Workload::new(&spec, 300, 1700);
+        assert_eq!(w.groups, [150, 50, 50, 50]);
+        assert_eq!(w.threads[WRITERS as usize - 1..], [0, 1, 2, 3]);
+        for t in 0..WRITERS + 3 {
+            while w.next(t) != Step::Filled {}
+            let Step::Access(a) = w.next(t) else { panic!("filled twice") };
+            assert_eq!((a.write, a.page < 1000), (t < WRITERS, t < WRITERS));
         }
     }
 
