@@ -11,12 +11,13 @@ use crate::ensure;
 use crate::guest;
 use crate::kmsg::Log;
 use crate::memory::Memory;
+use crate::null_blk::NullBlk;
 use crate::outcome::{Context, Outcome};
 use crate::pattern::{self, PAGE};
 use crate::table::Row;
 
 crate::cases![isolation:
-    zones_of_cgroups (each), gone_cgroups (full), nested_cgroups (full),
+    zones_of_cgroups (each), gone_cgroups (full), nested_cgroups (full), many_cgroups (more),
     reader_beside_writer (full), limited (each)];
 
 const MIB: usize = 1 << 20;
@@ -143,6 +144,86 @@ fn nested_cgroups(_: &mut Log) -> Outcome {
     drop(threaded);
     drop(inner);
     device.finish_sound()
+}
+
+const TENANTS: usize = 16;
+
+/// Swaps a little out and in, until `end`.
+fn write_little(link: &mut Link, end: Duration) -> Outcome {
+    let mut memory = Memory::new(MIB)?;
+    memory.huge_pages(false)?;
+    memory.fill(0..MIB / PAGE, 1);
+    memory.page_out()?;
+    link.point()?;
+    let (start, mut key) = (Instant::now(), 1);
+    while start.elapsed() < end {
+        memory.verify(0..32, key)?;
+        key += 1;
+        memory.fill(0..32, key);
+        memory.page_out()?;
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    link.point()?;
+    memory.verify(0..32, key)?;
+    memory.verify(32..MIB / PAGE, 1)
+}
+
+/// A disk sets no limit on open zones: 16 cgroups that write little have a stream each, and so has
+/// one that writes much. The 16 do not wait for zones.
+fn many_cgroups(_: &mut Log) -> Outcome {
+    let end = Duration::from_secs(5);
+    let null = NullBlk::conventional(&[("size", "320")])?;
+    let device = Device::on(&null.node(), &["--policy", "cgroup", "--zone-size", "256K"])?;
+    // Shares of zones are small, so that GC works although the device is nearly empty.
+    let zones = device.counter("zones_total")?;
+    for (file, value) in [("gc_high", zones - 350), ("gc_low", zones - 351)] {
+        guest::write(&device.attribute(file), &value.to_string()).context(file)?;
+    }
+    let mut groups = (0..TENANTS)
+        .map(|i| Group::new(&format!("light-{i}"), 8 << 20))
+        .collect::<Outcome<Vec<Group>>>()?;
+    let mut children = groups
+        .iter()
+        .map(|group| spawn(Some(group), move |link| write_little(link, end)))
+        .collect::<Outcome<Vec<Child>>>()?;
+    groups.push(Group::new("writer", 8 << 20)?);
+    children.push(spawn(Some(&groups[TENANTS]), move |link| {
+        let mut memory = Memory::new(24 * MIB)?;
+        memory.huge_pages(false)?;
+        memory.fill(0..24 * MIB / PAGE, 1);
+        link.point()?;
+        let (start, mut random) = (Instant::now(), pattern::Random::new(3));
+        while start.elapsed() < end {
+            let page = random.below(memory.pages());
+            memory.fill(page..page + 1, 2);
+        }
+        link.point()
+    })?);
+    children.iter_mut().try_for_each(Child::reach)?;
+    children.iter_mut().try_for_each(Child::go_on)?;
+    children.iter_mut().try_for_each(Child::reach)?;
+
+    let sharing = device.counter("keys_sharing")?;
+    ensure!(sharing == 0, "{sharing} cgroups share a stream");
+    let (_, mixed) = keys(&device)?;
+    ensure!(mixed == 0, "{mixed} zones hold pages of several cgroups");
+    let rows = device.table("stream_table")?;
+    for (i, group) in groups.iter().enumerate() {
+        let id = group.id()?;
+        let of_group = |row: &&Row| number(row, "key").is_ok_and(|key| key == id);
+        let row = rows.iter().find(of_group).ok_or(format!("cgroup {id} has no stream"))?;
+        let (stalls, gc) = (number(row, "stalls")?, number(row, "gc_blocks")?);
+        ensure!(i == TENANTS || stalls == 0, "cgroup {id} waited {stalls} times for a zone");
+        if i == TENANTS {
+            print!("GC moved {gc} pages of the writer, which waited {stalls} times ... ");
+            ensure!(gc > 0, "GC had nothing to do");
+        }
+    }
+    for mut child in children {
+        child.go_on()?;
+        child.join()?;
+    }
+    device.end()
 }
 
 /// Reads pages at random for `time`; returns the sorted latencies in microseconds.
