@@ -97,14 +97,26 @@ def functions(results: Results, sweep: str | None) -> dict[str, Any]:
             )
             return np.asarray(100 * (1 - half / all_of_it))
 
+        def reads_per_fault(name: str, u: float) -> np.ndarray:
+            # A block that GC reads is no fault's.
+            reads = of(name, "counts_read_blocks", u) - of(name, "counts_gc_read_blocks", u)
+            return np.asarray(reads / (of(name, "counts_major_faults", u) + of(name, "counts_readahead", u)))
+
         names |= {
             "of": of,
+            "reads_per_fault": reads_per_fault,
             "lost": lost,
             "both": lambda name: of(name, "tenants_0_operations_s") + of(name, "tenants_1_operations_s"),
             "most": lambda values: np.max(values, axis=0),
             "utilizations": sorted(frame["utilization"].unique()),
         }
     return names
+
+
+def sweeps(file: Path) -> list[str]:
+    """Those that claims need."""
+    claims = (c for publication in tomllib.loads(file.read_text())["publication"] for c in publication["claim"])
+    return [c["sweep"] for c in claims if "sweep" in c]
 
 
 def judge_all(file: Path, results: Results) -> Iterator[Judged]:

@@ -153,7 +153,7 @@ def znswap_tenants(r: Results, folder: Path, name: str) -> None:
 
 @figure(
     "Thesis",
-    "Swap-out on small zones over that of ZNSwap on large ones. The thesis says that they are similar. Over "
+    "Swap-out on small zones over that of ZNSwap on large ones. Over "
     "how many dies its drive lays a zone is not published; one and 16 are the ends of a range.",
     "thesis",
 )

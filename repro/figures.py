@@ -30,7 +30,7 @@ SHOWN = [
 HEAD = """<!-- SPDX-License-Identifier: GPL-2.0-only -->
 # Published figures, simulated
 
-`make figures` simulates what publications measured, draws it, and judges what they claim. It wrote this page.
+`make figures` simulates what publications measured, draws it, judges what they claim, and wrote this page.
 [claims.toml](../../repro/claims.toml) has the place of each claim in its publication and how it is computed;
 [research.md](research.md#a-figure) says how to change a figure.
 
@@ -38,12 +38,12 @@ HEAD = """<!-- SPDX-License-Identifier: GPL-2.0-only -->
 
 - A claim is *reproduced* if the whole interval is where the claim says: within 10 % of a number, or inside a range.
 - It is *not reproduced* if none of the interval is there, and *not decided* otherwise.
-- A claim about several points gets the verdict of its worst point.
-- A value to which a model was fitted is *fitted*: agreement proves nothing.
+- Of several points the worst gives the verdict.
+- A model was *fitted* to the value: agreement proves nothing.
 
-{scale} Error bars are 95 % intervals. A device alone behaves the same with every seed. An area lies between two paces
-of a block SSD's garbage collection (`device.conventional.gc_pace`): a superblock at once (`burst`, the default), or a
-little with each write (`even`). Real drives lie between. [repro](../../repro) has sizes, warm-up and settings.
+{scale} Error bars are 95 % intervals. An area lies between two paces of a block SSD's garbage collection
+(`device.conventional.gc_pace`): a superblock at once (`burst`, the default), or a little with each write (`even`).
+Real drives lie between. [repro](../../repro) has sizes, warm-up and settings.
 """
 SCALE = {
     "full": "Devices have 4 GiB, and as many zones as real ones. There are three seeds.",
@@ -80,7 +80,8 @@ def main() -> int:
     results = Results(HERE, args.runs, SCALES[args.scale])
     args.out.mkdir(parents=True, exist_ok=True)
     try:
-        for sweep in dict.fromkeys(s for f in chosen for s in f.sweeps):
+        more = [] if args.only else claims.sweeps(HERE / "claims.toml")
+        for sweep in dict.fromkeys([*(s for f in chosen for s in f.sweeps), *more]):
             results.run(sweep, args.threads)
         for figure in chosen:
             figure.draw(results, args.out)

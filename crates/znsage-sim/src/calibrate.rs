@@ -96,6 +96,13 @@ pub fn calibrate(name: &str, probe: &Probe, base: Option<&str>) -> Result<Calibr
             controller.drain_mb_s"
             .into());
     }
+    if let Some(m) = probe.parallelism.iter().find(|m| !probe.device.can(m)) {
+        let (bytes, zones) = (m.request_bytes, m.zones);
+        return Err(format!(
+            "the device cannot have had writes of {bytes} bytes to {zones} zones at a time: give \
+             the file as `znsage probe` wrote it"
+        ));
+    }
     let mut keys = probe.device.limits();
     let base = match base {
         Some(base) => base,
@@ -112,6 +119,17 @@ pub fn calibrate(name: &str, probe: &Probe, base: Option<&str>) -> Result<Calibr
 }
 
 impl Drive {
+    /// Can it be measured like that, and have this result?
+    fn can(&self, m: &Measured) -> bool {
+        let unit = self.write_unit_bytes.unwrap_or(BLOCK).max(BLOCK);
+        let open = self.max_open_zones.or(self.max_active_zones).unwrap_or(u32::MAX);
+        (1..=self.zone_capacity_bytes).contains(&m.request_bytes)
+            && m.request_bytes.is_multiple_of(unit)
+            && (1..=open.min(self.zones)).contains(&m.zones)
+            && m.mib_per_s > 0.0
+            && m.latency_us.mean > 0.0
+    }
+
     /// What the kernel reports.
     fn limits(&self) -> Vec<Key> {
         let (capacity, of) = (self.zone_capacity_bytes, "[probe]");
@@ -442,13 +460,20 @@ mod tests {
     /// The probe that the command's tests print.
     #[test]
     fn a_recorded_probe_becomes_a_device() {
-        let text = include_str!("../../znsage/tests/printed/json/probe.json");
-        let c = calibrate("mine", &serde_json::from_str(text).unwrap(), None).unwrap();
+        let text_of_zones = include_str!("../../znsage/tests/printed/json/probe.json");
+        let c = calibrate("mine", &serde_json::from_str(text_of_zones).unwrap(), None).unwrap();
         // Its numbers are made up: two zones are twice as fast as one, which no link explains.
         assert!(c.toml.contains("drain_mb_s = 1771 "), "{}", c.toml);
         assert!(off(&c.points) < 0.3, "{c}");
         let text = include_str!("../../znsage/tests/printed/json/probe-conventional.json");
         let e = calibrate("mine", &serde_json::from_str(text).unwrap(), None).unwrap_err();
         assert!(e.contains("copy `znsage-sim devices conventional`"), "{e}");
+        for (key, value) in [("request_bytes", 0), ("request_bytes", 8 << 20), ("zones", 99)] {
+            let mut probe: serde_json::Value = serde_json::from_str(text_of_zones).unwrap();
+            probe["parallelism"][0][key] = value.into();
+            let probe = serde_json::from_value(probe).unwrap();
+            let e = calibrate("mine", &probe, None).unwrap_err();
+            assert!(e.contains("give the file as `znsage probe` wrote it"), "{key}: {e}");
+        }
     }
 }

@@ -167,6 +167,30 @@ fn maps_in_chunks_are_written_and_counted() {
 }
 
 #[test]
+fn faults_read_what_gc_copies_if_they_must() {
+    let reads_per_fault = |from_gc| {
+        let mut spec = small(SystemKind::ZnSage2025);
+        spec.utilization = 80.0;
+        spec.published.fault_from_gc = from_gc;
+        let n = sound(&spec).counts;
+        let reads = n.read_blocks - n.system.gc_read_blocks;
+        reads as f64 / (n.host.major_faults + n.host.readahead) as f64
+    };
+    let (with, without) = (reads_per_fault(true), reads_per_fault(false));
+    assert!(with < without && (without - 1.0).abs() < 1e-3, "{with} {without}");
+}
+
+#[test]
+fn threaded_logging_can_be_off() {
+    let mut spec = small(SystemKind::ZnsPlus);
+    spec.utilization = 80.0;
+    let with = sound(&spec);
+    spec.published.threaded_logging = false;
+    let without = sound(&spec);
+    assert!(with.waf.total < without.waf.total, "{:?} {:?}", with.waf, without.waf);
+}
+
+#[test]
 fn a_write_unit_is_kept_by_padding() {
     for system in [SystemKind::ZnSage, SystemKind::SmallZone, SystemKind::ZnSage2025] {
         let mut spec = small(system);

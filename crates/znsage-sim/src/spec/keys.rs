@@ -23,6 +23,21 @@ impl fmt::Display for SpecError {
 
 impl std::error::Error for SpecError {}
 
+/// A size; 0 stands for none.
+pub(super) mod size_or_none {
+    use serde::{Deserializer, Serializer};
+
+    use crate::device::params::bytes;
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<u64>, D::Error> {
+        bytes(d).map(|n| (n > 0).then_some(n))
+    }
+
+    pub fn serialize<S: Serializer>(size: &Option<u64>, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_u64(size.unwrap_or(0))
+    }
+}
+
 fn refuse<T>(key: &str, what: impl fmt::Display) -> Result<T, SpecError> {
     Err(SpecError { key: key.into(), what: what.to_string() })
 }

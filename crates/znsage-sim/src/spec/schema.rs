@@ -4,7 +4,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::device::params::bytes;
 use crate::host::costs::Costs;
@@ -201,7 +201,7 @@ pub struct Spec {
     pub device: String,
     /// Size of the device in bytes; None: the parameter set's. Serialized as 0 then,
     /// because a missing key means the default.
-    #[serde(deserialize_with = "size_or_none", serialize_with = "size_or_0")]
+    #[serde(with = "super::keys::size_or_none")]
     pub size: Option<u64>,
     /// Values of the parameter set that are replaced.
     pub device_set: Vec<(String, String)>,
@@ -361,15 +361,17 @@ pub struct PublishedSpec {
     /// small-zone: reverse maps in the last page of each chunk instead of RAM.
     pub map_in_chunk: bool,
     /// small-zone, znsage-2025: a partial chunk is flushed after this time, nanoseconds.
-    /// The thesis says "after a time"; as long as znsage's deadline, so that neither pads
-    /// more because of that.
+    /// Not published; as long as znsage's deadline.
     pub flush_after: Ns,
+    /// znsage-2025: while GC copies a page, a fault gets it from GC's memory.
+    pub fault_from_gc: bool,
+    /// zns-plus: `TL_open` and threaded logging, else only compaction in the device.
+    pub threaded_logging: bool,
     /// 10^6 bytes a second that each cgroup may write (`io.max`); 0: no limit.
     pub cgroup_mb_s: u64,
     /// GC writes count against the limit of the cgroup whose pages move.
     pub isolate: bool,
-    /// CPU time of garbage collection for a page: walk to its page table
-    /// entry and rewrite it, nanoseconds. Assumed.
+    /// CPU time of GC to rewrite a page table entry, nanoseconds. Assumed.
     pub remap_cost: Ns,
     /// CPU time of a TRIM command, nanoseconds. Assumed.
     pub trim_cost: Ns,
@@ -378,11 +380,8 @@ pub struct PublishedSpec {
 }
 
 impl Spec {
-    /// May a page in memory keep its slot however full swap is?
-    ///
-    /// ZNSwap's kernel (github.com/acsl-technion/znswap, `vm_swap_full()` in
-    /// include/linux/swap.h) says no swap area is full while ZNS is enabled: its
-    /// collection takes slots of pages in memory itself.
+    /// May a page in memory keep its slot however full swap is? In ZNSwap's kernel
+    /// (`vm_swap_full()` in include/linux/swap.h) no area is full: GC takes such slots.
     pub fn keeps_slots(&self) -> bool {
         let of_znswap = matches!(
             self.system,
@@ -491,6 +490,8 @@ impl Default for PublishedSpec {
             trim_pages: 0,
             map_in_chunk: false,
             flush_after: 5 * MS,
+            fault_from_gc: true,
+            threaded_logging: true,
             cgroup_mb_s: 0,
             isolate: true,
             remap_cost: 600,
@@ -498,12 +499,4 @@ impl Default for PublishedSpec {
             lock_hold: 100,
         }
     }
-}
-
-fn size_or_none<'de, D: Deserializer<'de>>(d: D) -> Result<Option<u64>, D::Error> {
-    bytes(d).map(|n| (n > 0).then_some(n))
-}
-
-fn size_or_0<S: Serializer>(size: &Option<u64>, s: S) -> Result<S::Ok, S::Error> {
-    s.serialize_u64(size.unwrap_or(0))
 }

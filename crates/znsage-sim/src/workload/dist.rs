@@ -3,7 +3,8 @@
 //!
 //! Built on the `libm` crate, because results must be identical bit for bit on
 //! every machine: the standard library takes logarithms and powers from the
-//! local C library.
+//! local C library. So does `rand_distr::Zipf` here: hdrhistogram turns on the
+//! feature `std` of num-traits.
 
 use libm::{exp, expm1, log, log1p, pow};
 

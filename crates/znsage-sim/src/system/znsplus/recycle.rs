@@ -62,6 +62,7 @@ impl ZnsPlus {
             return false;
         };
         let may_log = self.recycler.commands
+            && self.set.threaded_logging
             && self.threaded.len() + self.recycler.opening.len() < LOGS
             && self.open < self.max_open - 1;
         if may_log && self.logging_is_cheaper(h, victim) {

@@ -85,7 +85,13 @@ impl ZoneLog {
                 map_in_chunk: set.map_in_chunk,
                 from_gc: false,
             },
-            _ => Traits { kind, chunk: CHUNK, plugged: false, map_in_chunk: false, from_gc: true },
+            _ => Traits {
+                kind,
+                chunk: CHUNK,
+                plugged: false,
+                map_in_chunk: false,
+                from_gc: set.fault_from_gc,
+            },
         };
         let least = if traits.plugged { 1 } else { traits.chunk };
         if least % unit != 0 || least > g.max_append {
