@@ -30,7 +30,7 @@ SHOWN = [
 HEAD = """<!-- SPDX-License-Identifier: GPL-2.0-only -->
 # Published figures, simulated
 
-`make figures` simulates what publications measured, draws it, judges what they claim, and wrote this page.
+`make figures` simulates what publications measured, draws it, and judges what they claim. It wrote this page.
 [claims.toml](../../repro/claims.toml) has the place of each claim in its publication and how it is computed;
 [research.md](research.md#a-figure) says how to change a figure.
 
@@ -39,7 +39,7 @@ HEAD = """<!-- SPDX-License-Identifier: GPL-2.0-only -->
 - A claim is *reproduced* if the whole interval is where the claim says: within 10 % of a number, or inside a range.
 - It is *not reproduced* if none of the interval is there, and *not decided* otherwise.
 - Of several points the worst gives the verdict.
-- A model was *fitted* to the value: agreement proves nothing.
+- A value to which a model was fitted is *fitted*: agreement proves nothing.
 
 {scale} Error bars are 95 % intervals. An area lies between two paces of a block SSD's garbage collection
 (`device.conventional.gc_pace`): a superblock at once (`burst`, the default), or a little with each write (`even`).

@@ -27,25 +27,26 @@ fn each_page_comes_back_on_every_device() {
     for (device, workload) in [("zn540", "zipf"), ("conventional", "uniform")] {
         for (how, contents) in [("lz4", "memcached"), ("zstd", "gcc"), ("lz4", "noise")] {
             let set = [
+                ("size", "256M"),
                 ("device", device),
                 ("workload", workload),
                 ("znsage.compress", how),
                 ("load.contents", contents),
             ];
             let r = with(&set);
-            assert!(r.counts.host.major_faults > 10_000, "{set:?}: {:?}", r.counts.host);
+            assert!(r.counts.host.major_faults > 5_000, "{set:?}: {:?}", r.counts.host);
             let c = r.contents.expect("the spec says what pages hold");
-            assert!(c.live_pages > 80_000, "{set:?}: {c:?}");
+            assert!(c.live_pages > 40_000, "{set:?}: {c:?}");
             let noise = contents == "noise";
             assert_eq!(c.effective_capacity < 1.0, noise, "{set:?}: {c:?}");
             // GC has little to do where pages shrink.
             let gc = r.counts.system.gc_blocks;
-            assert!(!noise || gc > 10_000, "{set:?}: {:?}", r.counts);
+            assert!(!noise || gc > 5_000, "{set:?}: {:?}", r.counts);
             moved += if noise { 0 } else { gc };
             assert_eq!(r.counts.system.filled_pages > 0, !noise, "{set:?}");
         }
     }
-    assert!(moved > 1_000, "GC moved {moved} pages that shrink");
+    assert!(moved > 500, "GC moved {moved} pages that shrink");
 }
 
 #[test]

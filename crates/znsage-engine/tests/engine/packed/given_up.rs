@@ -27,8 +27,8 @@ fn pages_are_given_up(overwritten: bool) {
         run.raw = 100;
         run.bad.clear();
         run.most_errors = 0;
-        while (0..run.cfg.nr_slots).any(|slot| run.slots[slot as usize] == Slot::Zero) {
-            run.step(0);
+        while run.slots.contains(&Slot::Zero) {
+            write_other(&mut run, &BTreeSet::new());
         }
         run.settle();
         damage(&mut run, overwritten, percent);
