@@ -521,7 +521,7 @@ impl Run {
             }
         }
         // It walks over all maps.
-        if self.now % STEPS_A_CHECK == 0 {
+        if self.now.is_multiple_of(STEPS_A_CHECK) {
             self.check();
         }
     }
