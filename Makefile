@@ -130,7 +130,7 @@ dist: ## the source as an archive, into build/dist
 	dist/archive
 
 # tests/README.md says what is in `make test`, and what `make test-all` adds.
-test: stress test-rust test-vm ## what proves a change: 30 to 40 minutes on two CPUs
+test: stress test-rust test-vm ## what proves a change: 20 to 40 minutes on two CPUs
 
 # Takes hours, needs root, fetches Debian.
 test-all: TIER := all
