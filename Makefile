@@ -151,7 +151,7 @@ stress:
 # again when others ask for other features.
 checked:
 	@vm/setup test rust
-	cargo build --workspace --tests --bin znsage --bin znsage-sim --bin vm-suite
+	cargo build --workspace --lib --tests --bin znsage --bin znsage-sim --bin vm-suite
 
 test-rust: checked ## the crates: engine, model checker, simulator, command, parsers
 	cargo test --workspace
