@@ -26,8 +26,8 @@ const USAGE: &str = "\
 usage: vm-suite [--tier each|quick|more|full] [--list] [NAME...]
 
 Runs the cases whose names contain one of NAME; without NAME, all cases.
-  --tier   each: only the cases for each kernel; quick: these and others for one
-           kernel; more: only those that .ci/run adds; full: only the rest, and those.
+  --tier   each: only those of the quick tier that other kernels run as well; quick: what
+           `make test` runs; more: only those that .ci/run adds; full: only the rest, and those.
            With any, the final ones of `kernel`
   --list   print the names of the cases and their tiers instead";
 

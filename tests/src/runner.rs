@@ -17,11 +17,11 @@ use crate::outcome::Outcome;
 /// The command that a case is part of.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub enum Tier {
-    /// `make test`, on each kernel
+    /// `make test`; `.ci/run` also on an older kernel
     Each,
-    /// `make test`, on one kernel
+    /// `make test`
     Quick,
-    /// `.ci/run`, on one kernel
+    /// `.ci/run`
     More,
     /// `make test-all`
     Full,
