@@ -49,7 +49,8 @@ pub struct Args {
     pub levels: Vec<u64>,
     #[arg(long, value_delimiter = ',', default_value = "random,zipf")]
     pub patterns: Vec<Pattern>,
-    /// SYSTEM, or SYSTEM@MODEL with another conventional drive: stock@conventional-even
+    /// SYSTEM, zswap+SYSTEM behind zswap with lz4, SYSTEM@MODEL with another conventional drive:
+    /// stock@conventional-even
     #[arg(long, value_delimiter = ',', default_value = "stock,discard,virtual,zones")]
     pub systems: Vec<Chosen>,
     /// Real time for each unit of the drive's: an emulated CPU is fast beside a slow drive
@@ -82,7 +83,7 @@ impl Args {
             patterns: vec![Pattern::Random],
             systems: vec![
                 System::Stock.into(),
-                Chosen { system: System::Stock, model: EVEN.into() },
+                Chosen { model: EVEN.into(), ..System::Stock.into() },
                 System::Virtual.into(),
                 System::Zones.into(),
             ],
@@ -125,8 +126,6 @@ pub enum System {
     Virtual,
     /// znsage on a zoned drive of the same flash.
     Zones,
-    /// Linux's own swap behind zswap with lz4.
-    Zswap,
     /// zram with lz4, which writes back to the drive.
     Zram,
     /// znsage on the conventional drive, pages compressed by lz4.
@@ -144,7 +143,6 @@ impl System {
             System::Discard => "stock swap, discards",
             System::Virtual => "znsage, virtual zones",
             System::Zones => "znsage, zoned drive",
-            System::Zswap => "stock swap, zswap lz4",
             System::Zram => "zram lz4, written back",
             System::VirtualLz4 => "znsage, virtual zones, lz4",
             System::ZonesLz4 => "znsage, zoned drive, lz4",
@@ -158,7 +156,7 @@ impl System {
     }
 
     pub fn is_znsage(self) -> bool {
-        !matches!(self, System::Stock | System::Discard | System::Zswap | System::Zram)
+        !matches!(self, System::Stock | System::Discard | System::Zram)
     }
 
     pub fn compresses(self) -> bool {
@@ -166,16 +164,17 @@ impl System {
     }
 }
 
-/// A system, and the conventional drive in place of the usual one.
+/// A system, what is in front of it, and the conventional drive in place of the usual one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chosen {
     pub system: System,
+    pub zswap: bool,
     pub model: String,
 }
 
 impl From<System> for Chosen {
     fn from(system: System) -> Chosen {
-        Chosen { system, model: MODEL.into() }
+        Chosen { system, zswap: false, model: MODEL.into() }
     }
 }
 
@@ -184,7 +183,12 @@ impl FromStr for Chosen {
 
     fn from_str(text: &str) -> std::result::Result<Chosen, String> {
         let (system, model) = text.split_once('@').unwrap_or((text, MODEL));
-        Ok(Chosen { system: System::from_str(system, false)?, model: model.into() })
+        let behind = system.strip_prefix("zswap+");
+        let system = System::from_str(behind.unwrap_or(system), false)?;
+        if behind.is_some() && system == System::Zram {
+            return Err("zram compresses; zswap in front of it is not measured".into());
+        }
+        Ok(Chosen { system, zswap: behind.is_some(), model: model.into() })
     }
 }
 
@@ -193,6 +197,9 @@ impl FromStr for Chosen {
 pub struct OnDrive {
     #[arg(long)]
     pub system: System,
+    /// Is it behind zswap with lz4?
+    #[arg(long)]
+    pub zswap: bool,
     /// The simulator's device, if it is a conventional one.
     #[arg(long)]
     pub model: String,
@@ -209,8 +216,12 @@ pub struct OnDrive {
 
 impl OnDrive {
     pub fn new(system: System) -> OnDrive {
-        let model = MODEL.into();
-        OnDrive { system, model, drive: SIZE_MIB << 20, zone_kib: SUPERBLOCK_KIB, settings: vec![] }
+        OnDrive::of(system.into())
+    }
+
+    fn of(Chosen { system, zswap, model }: Chosen) -> OnDrive {
+        let drive = SIZE_MIB << 20;
+        OnDrive { system, zswap, model, drive, zone_kib: SUPERBLOCK_KIB, settings: vec![] }
     }
 
     /// As the guest's command line has it.
@@ -221,12 +232,18 @@ impl OnDrive {
             format!("--drive={}", self.drive),
             format!("--zone-kib={}", self.zone_kib),
         ];
+        if self.zswap {
+            arguments.push("--zswap".into());
+        }
         arguments.extend(self.settings.iter().map(|setting| format!("--settings={setting}")));
         arguments
     }
 
     fn title(&self) -> String {
         let mut title = self.system.title().to_string();
+        if self.zswap {
+            title += ", behind zswap lz4";
+        }
         if self.model != MODEL {
             title += &format!(", {}", self.model);
         }
@@ -353,10 +370,10 @@ pub fn compare(args: &Args, out: &Path) -> Result<(Vec<Record>, bool)> {
                 let n = systems.len();
                 // The systems take turns in being first.
                 systems.rotate_left(round as usize % n);
-                for Chosen { system, model } in systems {
+                for chosen in systems {
                     let used = (SIZE_MIB << 20) * AREA_PERCENT / 100 * percent / 100;
-                    let mut on = OnDrive { model, ..OnDrive::new(system) };
-                    if system.is_znsage() {
+                    let mut on = OnDrive::of(chosen);
+                    if on.system.is_znsage() {
                         on.settings.clone_from(&args.settings);
                     }
                     eprintln!("[{}, {} {percent} %]", on.title(), pattern.name());
@@ -484,8 +501,11 @@ mod tests {
     #[test]
     fn a_system_may_have_another_drive() {
         assert_eq!("zones".parse(), Ok(Chosen::from(System::Zones)));
-        let other = Chosen { system: System::Stock, model: EVEN.into() };
+        let other = Chosen { model: EVEN.into(), ..System::Stock.into() };
         assert_eq!("stock@conventional-even".parse(), Ok(other));
+        let behind = Chosen { zswap: true, ..System::VirtualLz4.into() };
+        assert_eq!("zswap+virtual-lz4".parse(), Ok(behind));
+        assert!("zswap+zram".parse::<Chosen>().is_err());
         assert!("swap@real-a".parse::<Chosen>().is_err());
     }
 

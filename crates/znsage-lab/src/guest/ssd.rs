@@ -18,8 +18,8 @@ use crate::ssd::{Flash, Measured, OnDrive, System, Turn};
 
 const LIMIT: u64 = 64 << 20;
 const THREADS: u32 = 16;
-/// The part of the limit that zram's compressed pages may use.
-const ZRAM_MEMORY: u64 = 16 << 20;
+/// The part of the limit that the compressed pages of zram or zswap may use.
+const PACKED_MEMORY: u64 = 16 << 20;
 
 /// Of the times that the area is written over before the measurement, the last part is at the
 /// measurement's speed.
@@ -34,9 +34,9 @@ const SECONDS: u32 = 30;
 pub fn run(out: &Path, turn: &Turn) -> Result<()> {
     let (node, drive) = Drive::of(&turn.on)?;
     let swap = on(&turn.on, &node)?;
-    let of_zram = if turn.on.system == System::Zram { ZRAM_MEMORY } else { 0 };
+    let of_zram = if turn.on.system == System::Zram { PACKED_MEMORY } else { 0 };
     let limit = LIMIT - of_zram;
-    let arguments = vec![
+    let mut arguments = vec![
         format!("--memory-limit={limit}"),
         format!("--threads={THREADS}"),
         "--seed=1".to_string(),
@@ -48,6 +48,7 @@ pub fn run(out: &Path, turn: &Turn) -> Result<()> {
         format!("--warmup={PATIENCE_S}"),
         format!("--seconds={SECONDS}"),
     ];
+    arguments.extend(turn.on.zswap.then(|| format!("--zswap-limit={PACKED_MEMORY}")));
     let work = Work { system: swap.system, phase: "ssd", arguments };
     let (measured, series) = drive.watched(&Hurry::of(turn), || measure(&work, out))?;
     let measured = measured?;
@@ -63,16 +64,20 @@ pub fn run(out: &Path, turn: &Turn) -> Result<()> {
 /// Stock swap has the whole drive, with what was written there before.
 pub fn on(drive: &OnDrive, device: &str) -> Result<Swap> {
     let zone = format!("--zone-size={}K", drive.zone_kib);
-    match drive.system {
+    let swap = match drive.system {
         System::Stock => Swap::stock_whole(device, &[]),
         System::Discard => Swap::stock_whole(device, &["--discard"]),
-        System::Zswap => Swap::stock_whole(device, &[])?.behind_zswap(),
-        System::Zram => Swap::zram(device, drive.drive, ZRAM_MEMORY),
+        System::Zram => Swap::zram(device, drive.drive, PACKED_MEMORY),
         System::Virtual => znsage(drive, device, &[&zone]),
         System::VirtualLz4 => znsage(drive, device, &[&zone, "--compress=lz4"]),
         System::Zones => znsage(drive, device, &[]),
         System::ZonesLz4 => znsage(drive, device, &["--compress=lz4"]),
         System::ZonesZstd => znsage(drive, device, &["--compress=zstd"]),
+    }?;
+    if drive.zswap {
+        swap.behind_zswap()
+    } else {
+        Ok(swap)
     }
 }
 
@@ -98,12 +103,14 @@ impl Hurry {
         let drive = turn.on.drive as f64;
         let slow = SLOW_REWRITES * drive;
         // The fill leaves some pages in memory.
-        let fill = if turn.on.system.compresses() { COMPRESSED_FILL } else { FILL };
+        let fill =
+            if turn.on.zswap || turn.on.system.compresses() { COMPRESSED_FILL } else { FILL };
         let pages = (fill * turn.used as f64 + turn.rewrites * drive - slow) as u64 / PAGE;
-        match turn.on.system {
-            // The benchmark counts the writes of the swap area, which is in memory.
-            System::Zram => Hurry::Pages(pages),
-            _ => Hurry::Blocks(pages),
+        // The benchmark counts pages swapped out, which zram and zswap keep in memory for a while.
+        if turn.on.zswap || turn.on.system == System::Zram {
+            Hurry::Pages(pages)
+        } else {
+            Hurry::Blocks(pages)
         }
     }
 

@@ -62,7 +62,7 @@ impl Swap {
         Ok(Swap::of(System::Stock, device))
     }
 
-    /// Puts zswap in front of stock swap.
+    /// Puts zswap in front.
     pub fn behind_zswap(mut self) -> Result<Swap> {
         call("modprobe", &["lz4"])?;
         self.layer = Layer::Zswap;

@@ -23,16 +23,17 @@ pub struct Cgroup<'a> {
 }
 
 impl<'a> Cgroup<'a> {
-    /// Creates the group without limit on swap, and without zswap, so that pages reach
-    /// the device.
-    pub fn create(sys: &'a dyn Sys, limit: u64) -> Result<Self> {
+    /// Creates the group without limit on swap. Of `limit` zswap may use `zswap`; what it keeps
+    /// does not reach the device.
+    pub fn create(sys: &'a dyn Sys, limit: u64, zswap: u64) -> Result<Self> {
         let mount = hierarchy(sys)?;
         remove_orphans(sys, &mount);
         let path = format!("{mount}/{PREFIX}{}", std::process::id());
         sys.mkdir(&path).map_err(|e| refused(sys, &path, e))?;
         let group = Cgroup { sys, path };
         group.set("memory.max", &limit.to_string())?;
-        for (file, value) in [("memory.swap.max", "max"), ("memory.zswap.max", "0")] {
+        let zswap = zswap.to_string();
+        for (file, value) in [("memory.swap.max", "max"), ("memory.zswap.max", &zswap)] {
             if sys.exists(&format!("{}/{file}", group.path)) {
                 group.set(file, value)?;
             }
@@ -154,7 +155,7 @@ mod tests {
             fake.put(&format!("{path}/memory.max"), "max");
             fake.put(&format!("{path}/memory.swap.max"), "0");
         });
-        let group = Cgroup::create(&fake, 1 << 28).unwrap();
+        let group = Cgroup::create(&fake, 1 << 28, 0).unwrap();
         let read = |file: &str| fake.read(&format!("{}/{file}", group.path)).unwrap();
         assert_eq!(read("memory.max"), "268435456");
         assert_eq!(read("memory.swap.max"), "max");
@@ -167,7 +168,7 @@ mod tests {
     #[test]
     fn missing_memory_controller_is_an_environment_error() {
         let fake = tree("cpu io\n");
-        let e = Cgroup::create(&fake, 1 << 28).err().unwrap();
+        let e = Cgroup::create(&fake, 1 << 28, 0).err().unwrap();
         assert_eq!(e.kind, Kind::Environment);
         assert!(e.message.contains("memory controller"));
     }
@@ -176,7 +177,7 @@ mod tests {
     fn partly_set_up_group_is_removed() {
         let fake = tree("memory\n");
         fake.fail_at("memory.max", libc::EIO);
-        assert!(Cgroup::create(&fake, 1 << 28).is_err());
+        assert!(Cgroup::create(&fake, 1 << 28, 0).is_err());
         assert_eq!(fake.list("/sys/fs/cgroup"), ["cgroup.controllers", "cgroup.subtree_control"]);
     }
 
@@ -187,7 +188,7 @@ mod tests {
         fake.put_dir("/sys/fs/cgroup/znsage-bench-1111");
         fake.put_dir("/sys/fs/cgroup/znsage-bench-2222");
         fake.put_dir("/proc/2222");
-        let group = Cgroup::create(&fake, 1 << 28).unwrap();
+        let group = Cgroup::create(&fake, 1 << 28, 0).unwrap();
         assert!(!fake.exists("/sys/fs/cgroup/znsage-bench-1111"));
         assert!(fake.exists("/sys/fs/cgroup/znsage-bench-2222"));
         drop(group);

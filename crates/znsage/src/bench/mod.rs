@@ -84,7 +84,7 @@ pub fn run(sys: &dyn Sys, args: &BenchArgs, page: u64) -> Result<Report> {
         None => None,
     };
     let group = match plan.limit {
-        Some(limit) => Some(Cgroup::create(sys, limit)?),
+        Some(limit) => Some(Cgroup::create(sys, limit, args.zswap_limit)?),
         None => None,
     };
     let worker = Worker::start(&Setup {

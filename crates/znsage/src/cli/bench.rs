@@ -56,6 +56,10 @@ pub struct BenchArgs {
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = parse_limit)]
     pub memory_limit: u64,
 
+    /// Memory within the limit that zswap may use, if it is on
+    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = parse_size)]
+    pub zswap_limit: u64,
+
     /// Threads that access the memory [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::load::{Load, Meter, Outcome, Part};
 use crate::guest::work;
 use crate::result::Result;
-use crate::workloads::model::{Metric, Setting, Sizes};
+use crate::workloads::model::{Metric, Setting, Sizes, ZRAM_MEMORY};
 
 const SIZES: Sizes = Sizes { memory_bytes: 128 << 20, limit_bytes: 64 << 20 };
 
@@ -27,7 +27,7 @@ impl Etc {
 
 fn arguments(setting: Setting) -> Vec<String> {
     let limit = SIZES.limit(setting).map_or("none".to_string(), |bytes| bytes.to_string());
-    vec![
+    let mut arguments = vec![
         "--pattern=etc".to_string(),
         format!("--size={}", SIZES.memory_bytes),
         format!("--memory-limit={limit}"),
@@ -36,7 +36,9 @@ fn arguments(setting: Setting) -> Vec<String> {
         format!("--warmup={WARMUP}"),
         format!("--seconds={SECONDS}"),
         "--verify".to_string(),
-    ]
+    ];
+    arguments.extend((setting == Setting::Zswap).then(|| format!("--zswap-limit={ZRAM_MEMORY}")));
+    arguments
 }
 
 impl Load for Etc {
