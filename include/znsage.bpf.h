@@ -44,19 +44,6 @@ extern bool znsage_get_zone(struct zse_engine *dev, u32 zone,
 static long (*const bpf_loop)(u32 nr, void *step, void *context,
 			      u64 flags) = (void *)181;
 
-/*
- * A policy, called @name. @survivor and @victim are optional: without them the
- * device decides.
- */
-struct znsage_bpf_policy {
-	u32 (*place)(struct zse_engine *dev, const struct znsage_page *page);
-	u32 (*survivor)(struct zse_engine *dev, const struct znsage_zone *zone);
-	u32 (*victim)(struct zse_engine *dev, u32 room);
-	char name[ZNSAGE_POLICY_NAME];
-	u32 streams;
-	u32 isolates;
-} __kernel_type;
-
 /* The number of streams of @dev, at least 1; place() returns less. */
 static __always_inline u32 znsage_streams(struct zse_engine *dev)
 {

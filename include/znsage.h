@@ -151,6 +151,19 @@ struct znsage_policy {
 	void (*detach)(struct zse_engine *dev, void *private_data);
 };
 
+/*
+ * What a policy in BPF fills in: some members of the above, in an order that
+ * stays.
+ */
+struct znsage_bpf_policy {
+	u32 (*place)(struct zse_engine *dev, const struct znsage_page *page);
+	u32 (*survivor)(struct zse_engine *dev, const struct znsage_zone *zone);
+	u32 (*victim)(struct zse_engine *dev, u32 room);
+	char name[ZNSAGE_POLICY_NAME];
+	u32 streams;
+	u32 isolates;
+};
+
 #ifndef __KERNEL__
 /**
  * znsage_register_policy() - register a policy under its name

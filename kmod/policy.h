@@ -41,16 +41,6 @@ const char *znsage_bpf_missing(void);
 
 #ifndef NO_BPF
 
-/* What a program fills in; the members are those of znsage_policy. */
-struct znsage_bpf_policy {
-	u32 (*place)(struct zse_engine *dev, const struct znsage_page *page);
-	u32 (*survivor)(struct zse_engine *dev, const struct znsage_zone *zone);
-	u32 (*victim)(struct zse_engine *dev, u32 room);
-	char name[ZNSAGE_POLICY_NAME];
-	u32 streams;
-	u32 isolates;
-};
-
 struct budget {
 	u64 at;				/* ns: when it was last charged */
 	u64 debt;			/* ns beyond the budget */
