@@ -293,7 +293,7 @@ bench: bench-engine $(if $(filter-out engine%,$(subst $(comma), ,$(FIGURES))),la
 
 # WORKLOADS=redis,sort ROUNDS=1: bench/README.md.
 bench-workloads: lab ## real programs on znsage, stock swap and others: ETC, Redis, gcc, sort
-	@vm/setup workloads
+	@vm/setup workloads figures
 	target/release/znsage-lab workloads --workloads='$(WORKLOADS)' --systems='$(WORKLOAD_SYSTEMS)' --rounds='$(ROUNDS)'
 
 # LEVELS=80 PATTERNS=random SLOWDOWN=32: bench/README.md.

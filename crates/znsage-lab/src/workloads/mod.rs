@@ -19,6 +19,10 @@ use crate::table::{clock, micros, size, thousands, Table};
 use crate::vm::{self, Clock, Vm};
 use model::{select, select_systems, Comparison, Measured, Metric, Run, Setting, Workload};
 
+/// The Python of `vm/setup figures`, which has Pillow and pandas, and the loads in Python.
+pub const PYTHON: &str = "build/venv-figures/bin/python";
+pub const LOADS: &str = "bench/loads.py";
+
 /// A device for each system, and a disk for files.
 const SWAP: &str = "size=512M";
 const ZNS: &str = "size=512M,zone=512K";
@@ -28,7 +32,7 @@ const TIMEOUT: u32 = 3 * 3600;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Names: etc, redis, compile, sort [default: all]
+    /// Names: etc, redis, compile, sort, stress, list, flip, bfs, sandbox [default: all]
     #[arg(long, value_name = "NAME,...")]
     workloads: Vec<String>,
 
@@ -109,6 +113,8 @@ fn programs(workload: Workload) -> &'static [(&'static str, &'static str)] {
         Workload::Redis => &[("redis-server", "redis-server"), ("mkfs.ext4", "e2fsprogs")],
         Workload::Compile => &[("gcc", "gcc"), ("mkfs.ext4", "e2fsprogs")],
         Workload::Sort => &[("sort", "coreutils"), ("mkfs.ext4", "e2fsprogs")],
+        Workload::Stress => &[("stress-ng", "stress-ng"), ("mkfs.ext4", "e2fsprogs")],
+        _ => &[("mkfs.ext4", "e2fsprogs")],
     }
 }
 

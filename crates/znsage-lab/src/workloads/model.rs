@@ -15,14 +15,24 @@ pub enum Workload {
     Redis,
     Compile,
     Sort,
+    Stress,
+    List,
+    Flip,
+    Bfs,
+    Sandbox,
 }
 
 /// Each workload with its name in WORKLOADS=.
-const WORKLOADS: [(Workload, &str); 4] = [
+const WORKLOADS: [(Workload, &str); 9] = [
     (Workload::Etc, "etc"),
     (Workload::Redis, "redis"),
     (Workload::Compile, "compile"),
     (Workload::Sort, "sort"),
+    (Workload::Stress, "stress"),
+    (Workload::List, "list"),
+    (Workload::Flip, "flip"),
+    (Workload::Bfs, "bfs"),
+    (Workload::Sandbox, "sandbox"),
 ];
 
 impl Workload {
@@ -204,7 +214,7 @@ pub mod tests {
     #[test]
     fn whole_names_choose_workloads() {
         let select = |text: &str| select(&[text.to_string()]);
-        assert_eq!(select("").unwrap().len(), 4);
+        assert_eq!(select("").unwrap().len(), WORKLOADS.len());
         assert_eq!(select("sort,redis,sort").unwrap(), [Workload::Redis, Workload::Sort]);
         assert!(select("red").unwrap_err().contains("`red`"));
     }

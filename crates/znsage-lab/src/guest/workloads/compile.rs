@@ -51,7 +51,7 @@ impl Compile {
             .args([Disk::path(OBJECT), Disk::path(ALL)])
             // The compiler's output for the assembler.
             .env("TMPDIR", DISK);
-        group.finish(&mut command, "gcc")
+        group.finish(&mut command, "gcc").map(drop)
     }
 
     /// Compares the object with the one that was compiled in memory.

@@ -56,12 +56,12 @@ impl Group {
         guest::read_number(&self.0.file("memory.peak").to_string_lossy())
     }
 
-    /// Runs a command of the group to its end.
-    pub fn finish(&self, command: &mut Command, name: &str) -> Result<()> {
+    /// Runs a command of the group to its end, and returns its output.
+    pub fn finish(&self, command: &mut Command, name: &str) -> Result<String> {
         let output = command.output().context(format_args!("cannot run {name}"))?;
         self.unharmed()?;
         match output.status.success() {
-            true => Ok(()),
+            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
             false => {
                 let errors = String::from_utf8_lossy(&output.stderr);
                 let first: Vec<&str> = errors.lines().take(3).collect();

@@ -8,6 +8,7 @@ mod load;
 mod random;
 mod redis;
 mod resp;
+mod script;
 mod sort;
 
 use std::path::Path;
@@ -58,6 +59,7 @@ fn one(
         Workload::Redis => Box::new(redis::Redis::start()?),
         Workload::Compile => Box::new(compile::Compile::new(out)?),
         Workload::Sort => Box::new(sort::Sort::new()?),
+        _ => Box::new(script::Script::new(workload)?),
     };
     let parts = load.parts();
     let mut runs: Vec<Vec<Run>> = parts.iter().map(|_| Vec::new()).collect();

@@ -63,7 +63,7 @@ impl Sort {
             .args([BUFFER, "--parallel=1", "--temporary-directory", DISK, "--output"])
             .arg(Disk::path(OUTPUT))
             .arg(Disk::path(INPUT));
-        group.finish(&mut command, "sort")
+        group.finish(&mut command, "sort").map(drop)
     }
 
     fn verify(&self) -> Result<String> {
