@@ -19,7 +19,7 @@ void znsage_write_flush(struct znsage_device *zd);
 void znsage_feed(struct znsage_device *zd, u32 stream);
 void znsage_write_room(struct znsage_device *zd);
 void znsage_slow_down(struct znsage_device *zd);
-bool znsage_wait_for_room(struct znsage_device *zd, u32 stream);
+bool znsage_wait_for_room(struct znsage_device *zd, u32 stream, bool again);
 
 /* append.c */
 void znsage_append_start(struct znsage_device *zd);

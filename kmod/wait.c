@@ -5,7 +5,8 @@
  * reclaim would put all of memory under writeback before it noticed that the
  * device is slow. Chunks come back when appends end or GC has made room;
  * neither needs the submitter. The end of an append wakes one task of each
- * stream, and a task that found room wakes the next one if there is more.
+ * stream, and a task that found room wakes the next one if there is more. A task
+ * that others overtook then waits at the head.
  */
 #include <linux/oom.h>
 #include <linux/sched/signal.h>
@@ -67,9 +68,10 @@ void znsage_slow_down(struct znsage_device *zd)
 
 /*
  * Wait for room in the stream, behind pending bios, or until the system
- * hibernates. Returns false if the task must not wait.
+ * hibernates; @again if it waited before and found none. Returns false if the
+ * task must not wait.
  */
-bool znsage_wait_for_room(struct znsage_device *zd, u32 stream)
+bool znsage_wait_for_room(struct znsage_device *zd, u32 stream, bool again)
 {
 	DEFINE_WAIT(wait);
 	u64 since;
@@ -80,12 +82,18 @@ bool znsage_wait_for_room(struct znsage_device *zd, u32 stream)
 	since = ktime_get_ns();
 	atomic_inc(&zd->nr_waiting);
 	for (;;) {
-		prepare_to_wait_exclusive(&zd->chunk_wait[stream], &wait,
-					  TASK_UNINTERRUPTIBLE);
+		/* Those that are not exclusive are at the head, and all woken. */
+		if (again)
+			prepare_to_wait(&zd->chunk_wait[stream], &wait,
+					TASK_UNINTERRUPTIBLE);
+		else
+			prepare_to_wait_exclusive(&zd->chunk_wait[stream],
+						  &wait, TASK_UNINTERRUPTIBLE);
 		if ((!znsage_is_starved(zd, stream) && has_room(zd, stream)) ||
 		    READ_ONCE(zd->asleep))
 			break;
 		io_schedule();
+		again = true;
 	}
 	finish_wait(&zd->chunk_wait[stream], &wait);
 	atomic_dec(&zd->nr_waiting);

@@ -454,6 +454,7 @@ void znsage_write(struct znsage_device *zd, struct bio *bio)
 	u32 cpu = raw_smp_processor_id(), stream;
 	enum written written;
 	u64 unplugged = 0;
+	bool waited = false;
 	u8 past;
 
 	if (!pages_are_whole(bio)) {
@@ -485,11 +486,12 @@ void znsage_write(struct znsage_device *zd, struct bio *bio)
 		/* The chunks that it waits for may be among these. */
 		flush_streams(zd, unplugged);
 		unplugged = 0;
-		if (!znsage_wait_for_room(zd, stream)) {
+		if (!znsage_wait_for_room(zd, stream, waited)) {
 			pending_add(zd, bio, stream, false);
 			znsage_kick(zd);
 			break;
 		}
+		waited = true;
 		if (znsage_refuse(zd, bio))
 			break;
 	} while (written != ALL);
