@@ -171,6 +171,9 @@ fn write_little(link: &mut Link, end: Duration) -> Outcome {
 /// A disk sets no limit on open zones: 16 cgroups that write little have a stream each, and so has
 /// one that writes much. The 16 do not wait for zones.
 fn many_cgroups(_: &mut Log) -> Outcome {
+    /// On a slow machine, too: two thirds of these pages are swapped out, and GC begins when 350
+    /// zones of 64 pages are written.
+    const AT_LEAST: u64 = 42_000;
     let end = Duration::from_secs(5);
     let null = NullBlk::conventional(&[("size", "320")])?;
     let device = Device::on(&null.node(), &["--policy", "cgroup", "--zone-size", "256K"])?;
@@ -192,10 +195,11 @@ fn many_cgroups(_: &mut Log) -> Outcome {
         memory.huge_pages(false)?;
         memory.fill(0..24 * MIB / PAGE, 1);
         link.point()?;
-        let (start, mut random) = (Instant::now(), pattern::Random::new(3));
-        while start.elapsed() < end {
+        let (start, mut random, mut filled) = (Instant::now(), pattern::Random::new(3), 0);
+        while start.elapsed() < end || filled < AT_LEAST {
             let page = random.below(memory.pages());
             memory.fill(page..page + 1, 2);
+            filled += 1;
         }
         link.point()
     })?);
