@@ -19,7 +19,7 @@ def python_list(scale):
     draw = random.Random(1)
     numbers = [draw.random() for _ in range(int(1_200_000 * scale))]
     total = 0.0
-    for _ in range(int(600_000 * scale)):
+    for _ in range(int(40_000 * scale)):
         at = draw.randrange(len(numbers))
         total += numbers[at]
         numbers[at] = draw.random()
