@@ -58,7 +58,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 export DEBUG
 # One target at a time: a build or virtual machines use all CPUs.
 .NOTPARALLEL:
-.PHONY: help setup kernels kmod upstream bpf tools man completions command install uninstall deb rpm dist test test-all stress checked test-engine test-model test-rust test-figures test-torture test-fuzz test-metrics test-self test-vm test-newest test-debug torture test-cross test-arm64 test-packages test-boot test-hibernation test-remote coverage fuzz try demo figures bench bench-density bench-engine bench-ssd bench-workloads lab lint clean distclean
+.PHONY: help setup kernels kmod upstream bpf tools man completions command install uninstall deb rpm dist test test-all stress checked test-engine test-model test-rust test-figures test-torture test-fuzz test-metrics test-self test-vm test-newest test-debug torture test-cross test-arm64 test-packages test-boot test-hibernation test-remote coverage fuzz try demo figures bench bench-density bench-engine bench-native bench-ssd bench-workloads lab lint clean distclean
 
 SCRIPTS := vm/lib.sh vm/debian.sh vm/devices.sh trace/lib.sh dist/lib.sh tests/debian.sh tests/initramfs/init $(shell grep -lE '^\#!.*(bash|/sh)$$' vm/* dist/* dist/dkms/* dist/debian/* dist/rpm/* .ci/* bench/* fuzz/* tests/* tests/arm64/* trace/* engine/tests/* 2>/dev/null)
 ENGINE := $(wildcard engine/*.c port/user/*.c port/user/policy/*.c)
@@ -309,6 +309,14 @@ bench-density: lab ## how many idle processes fit, on the same SSDs
 	@vm/setup ssd
 	cargo build --release -p znsage-ssd
 	target/release/znsage-lab density --slowdown='$(SLOWDOWN)'
+
+# Builds a kernel first. ROUNDS=1: bench/README.md.
+bench-native: ROUNDS := $(if $(filter file,$(origin ROUNDS)),7,$(ROUNDS))
+bench-native: ## the CPU time of a page in module and kernel, which run as a program under perf
+	@vm/setup kernel native module rust
+	@DEBUG=0 vm/module 7.3-uml ARCH=um
+	cargo build --release -p znsage -p znsage-lab
+	target/release/znsage-lab native --rounds='$(ROUNDS)'
 
 bench-engine:
 	@vm/setup test rust

@@ -18,9 +18,10 @@ suites_of() {
 }
 
 # The Debian that this kernel version is packaged for: the build tools in its headers are
-# linked against the C library of that release.
+# linked against the C library of that release. User-Mode Linux is built on this machine.
 debian_of() {
 	case $1 in
+		*-uml) echo "$RELEASE" ;;
 		7.*) echo trixie ;;
 		*) echo "$RELEASE" ;;
 	esac

@@ -13,6 +13,7 @@ mod files;
 mod guest;
 mod load;
 mod model;
+mod native;
 mod result {
     //! Errors are sentences for the person at the terminal.
     pub use znsage_guest::outcome::{Context, Outcome as Result};
@@ -43,6 +44,8 @@ enum Command {
     Bench(bench::Args),
     /// Count the idle processes that fit on SSDs that collect garbage
     Density(density::Args),
+    /// Sample where the CPU time of a page goes
+    Native(native::Args),
     /// Compare swap on SSDs that collect garbage, which the simulator models
     Ssd(ssd::Args),
     /// Run real programs on stock swap and on znsage
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Command::Demo => demo::run(),
         Command::Bench(args) => bench::run(&args),
         Command::Density(args) => density::run(&args),
+        Command::Native(args) => native::run(&args),
         Command::Ssd(args) => ssd::run(&args),
         Command::Workloads(args) => workloads::run(&args),
         Command::Guest(args) => guest::run(&args).map(|()| true),

@@ -9,7 +9,7 @@ pub const PAGE: u64 = 4096;
 
 pub const MIB: f64 = (1 << 20) as f64;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum System {
     /// Linux's own swap on the conventional device.
@@ -29,7 +29,7 @@ impl System {
 }
 
 /// A line of the file of `--samples`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Sample {
     /// Seconds since the benchmark began.
     pub t: f64,

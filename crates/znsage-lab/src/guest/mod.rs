@@ -7,6 +7,7 @@ mod bound;
 mod compress;
 mod density;
 mod latency;
+mod native;
 mod nvme_tcp;
 mod program;
 mod ssd;
@@ -18,6 +19,7 @@ mod zram;
 
 use std::path::PathBuf;
 
+use crate::model::System;
 use crate::result::Result;
 use crate::vm::started;
 
@@ -44,6 +46,13 @@ enum Job {
     Bench(Wanted),
     /// Measure stock swap and znsage on devices with latency
     Latency(Wanted),
+    /// Measure one system on a device in memory
+    Native {
+        #[arg(long)]
+        out: PathBuf,
+        #[arg(long)]
+        system: System,
+    },
     /// Measure one system on a modelled SSD
     Ssd {
         #[arg(long)]
@@ -79,7 +88,10 @@ enum Job {
 pub fn run(args: &Args) -> Result<()> {
     started(match &args.job {
         Job::Idle { seed } => return density::idle(*seed),
-        Job::Density { out, .. } | Job::Ssd { out, .. } | Job::Workloads { out, .. } => out,
+        Job::Density { out, .. }
+        | Job::Native { out, .. }
+        | Job::Ssd { out, .. }
+        | Job::Workloads { out, .. } => out,
         Job::Bench(wanted) | Job::Latency(wanted) => &wanted.out,
     })?;
     match &args.job {
@@ -87,6 +99,7 @@ pub fn run(args: &Args) -> Result<()> {
         Job::Latency(Wanted { out, figures, rounds }) => latency::run(out, figures, *rounds),
         Job::Density { out, density } => density::run(out, density),
         Job::Idle { .. } => Ok(()),
+        Job::Native { out, system } => native::run(out, *system),
         Job::Ssd { out, turn } => ssd::run(out, turn),
         Job::Workloads { out, workloads, systems, rounds } => {
             workloads::run(out, workloads, systems, *rounds)

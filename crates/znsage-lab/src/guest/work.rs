@@ -35,7 +35,7 @@ pub fn threads(limit: u64, nr: u32) -> Vec<String> {
 pub struct Measured {
     system: System,
     pub report: Report,
-    samples: Vec<Sample>,
+    pub samples: Vec<Sample>,
 }
 
 pub fn measure(work: &Work, raw: &Path) -> Result<Measured> {
