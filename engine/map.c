@@ -137,13 +137,14 @@ void map_clear(struct zse_engine *e)
 }
 
 /**
- * zse_prefetch() - slots are swapped out soon
+ * zse_prefetch() - slots are swapped out or in soon
  * @e:	  engine
  * @slot: the first one
  * @nr:	  slots; @slot + @nr is at most nr_slots
  *
  * The maps do not fit the CPU's caches. So zse_chunk_add() does not wait for
- * memory, and nobody for the stream's lock meanwhile. Context: any.
+ * memory, and nobody for the stream's lock meanwhile. zse_read_begin() and
+ * zse_past() wait for both maps at once. Context: any.
  */
 void zse_prefetch(const struct zse_engine *e, u32 slot, u32 nr)
 {

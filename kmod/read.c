@@ -391,6 +391,8 @@ out:
  */
 void znsage_read(struct znsage_device *zd, struct bio *bio)
 {
+	zse_prefetch(zd->engine, bio->bi_iter.bi_sector / ZNSAGE_PAGE_SECTORS,
+		     bio->bi_iter.bi_size / PAGE_SIZE);
 	read_on(zd, bio, false);
 }
 

@@ -164,7 +164,8 @@ static bool repeats(struct bio *bio, struct bvec_iter iter, u64 *word)
 	bool same;
 
 	*word = page[0];
-	same = *word == page[last] && *word == page[1] &&
+	/* The last word is on another line, which the CPU may have to fetch. */
+	same = *word == page[1] && *word == page[last] &&
 	       !memcmp(page, page + 1, last * sizeof(*page));
 	kunmap_local(page);
 	return same;
