@@ -177,7 +177,7 @@ fn cost(
     hits: &[(f64, u64)],
 ) -> Result<Cost> {
     let mut looks = turn.samples.iter().filter(|s| s.phase == phase);
-    let (first, last) = looks.next().zip(looks.last()).ok_or("the phase was too short")?;
+    let (first, last) = looks.next().zip(looks.next_back()).ok_or("the phase was too short")?;
     let bytes = |s: &Sample| if way == "out" { s.bytes_out } else { s.bytes_in };
     let pages = (bytes(last) - bytes(first)) / PAGE;
     let during = turn.began + first.t..turn.began + last.t;
