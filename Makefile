@@ -151,7 +151,7 @@ stress:
 # again when others ask for other features.
 checked:
 	@vm/setup test rust
-	cargo build --workspace --lib --tests --bin znsage --bin znsage-sim --bin vm-suite
+	cargo build --workspace --lib --tests --bin znsage --bin znsage-sim --bin znsage-torture --bin vm-suite
 
 test-rust: checked ## the crates: engine, model checker, simulator, command, parsers
 	cargo test --workspace
@@ -174,7 +174,7 @@ test-figures: checked ## claims and figures of repro/, without their runs, and t
 
 # SEEDS=N FIRST=N for other seeds.
 test-torture: checked ## the engine under simulated faults, more seeds than in test-rust
-	target/debug/znsage-sim torture --first $(FIRST) --seeds $(SEEDS)
+	target/debug/znsage-torture --first $(FIRST) --seeds $(SEEDS)
 
 # The same inputs each time, to judge a change; `make fuzz` looks for new ones.
 test-fuzz: ## every parser on made-up inputs, five seconds each

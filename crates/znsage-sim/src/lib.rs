@@ -10,7 +10,7 @@
 //!
 //! 1. [`time`], [`rng`], [`stats`], `counters`, [`event`]
 //! 2. [`device`], [`host`]
-//! 3. [`spec`], [`trace`]; [`torture`], which needs only the device
+//! 3. [`spec`], [`trace`]
 //! 4. [`workload`], [`system`]
 //! 5. [`sim`], [`mod@result`], [`course`], [`mod@run`]: one run
 //! 6. [`sweep`]: many runs; [`alone`]: a device without a host; [`calibrate`]
@@ -40,7 +40,6 @@ pub mod stats;
 pub mod sweep;
 pub mod system;
 pub mod time;
-pub mod torture;
 pub mod trace;
 pub mod workload;
 

@@ -19,6 +19,5 @@ mod recorded;
 mod sweep;
 mod systems;
 mod tails;
-mod torture;
 mod trace;
 mod virtual_zones;

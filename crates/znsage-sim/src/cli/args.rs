@@ -46,9 +46,6 @@ pub enum Command {
         /// A built-in device, or the path of a file
         name: String,
     },
-    /// Test the engine with errors, late completions and badly timed frees, one
-    /// random seed after another
-    Torture(TortureArgs),
 }
 
 #[derive(Debug, Args)]
@@ -187,40 +184,4 @@ pub struct ImportArgs {
 fn action(text: &str) -> Result<char, String> {
     let letter = text.chars().next().filter(|_| text.len() == 1);
     letter.filter(|c| "QDC".contains(*c)).ok_or_else(|| "Q, D or C is expected".into())
-}
-
-#[derive(Debug, Args)]
-pub struct TortureArgs {
-    /// How many seeds [default: until interrupted]
-    #[arg(long, value_name = "N")]
-    pub seeds: Option<u64>,
-
-    /// The first seed [default: 0 with --seeds, otherwise the time]
-    #[arg(long, value_name = "N")]
-    pub first: Option<u64>,
-
-    /// Stop after this many seconds
-    #[arg(long, value_name = "N", conflicts_with = "minutes",
-        value_parser = clap::value_parser!(u32).range(1..))]
-    pub seconds: Option<u32>,
-
-    /// Stop after this many minutes
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub minutes: Option<u32>,
-
-    /// Seeds at a time; does not change the result [default: one per CPU]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub threads: Option<u16>,
-
-    /// Continue after a seed has failed
-    #[arg(long)]
-    pub keep_going: bool,
-
-    /// Run only this seed
-    #[arg(long, value_name = "N", conflicts_with_all = ["seeds", "first", "seconds", "minutes"])]
-    pub seed: Option<u64>,
-
-    /// Print every event of the seed
-    #[arg(long, requires = "seed")]
-    pub trace: bool,
 }

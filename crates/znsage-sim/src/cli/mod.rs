@@ -7,7 +7,6 @@ mod import;
 pub mod progress;
 mod run;
 mod sweep;
-mod torture;
 mod units;
 
 use std::fmt;
@@ -27,7 +26,7 @@ use args::{Cli, Command};
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    match perform(&cli.command, cli.json) {
+    match perform(&cli.command) {
         Ok(outcome) => {
             let printed = match cli.json {
                 true => print(&format!("{:#}\n", outcome.json)),
@@ -49,11 +48,14 @@ pub fn grammar() -> clap::Command {
 
 /// The exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Status {
+pub enum Status {
+    /// Done, and nothing wrong.
     Fine = 0,
     /// An invariant was violated, or a run failed.
     Wrong = 1,
+    /// The command line, a file or a device is invalid.
     Usage = 2,
+    /// A file cannot be read or written.
     Io = 3,
 }
 
@@ -90,11 +92,14 @@ impl Outcome {
 }
 
 /// Prints to standard output. A closed pipe (`| head`) is no error.
-fn print(text: &str) -> io::Result<()> {
+///
+/// # Errors
+/// If standard output cannot be written; a message was printed.
+pub fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
-            eprintln!("znsage-sim: cannot write to standard output: {e}");
+            eprintln!("cannot write to standard output: {e}");
             Err(e)
         }
         _ => Ok(()),
@@ -102,16 +107,15 @@ fn print(text: &str) -> io::Result<()> {
 }
 
 /// One per CPU, if nothing else is said.
-fn threads(given: Option<u16>) -> usize {
+pub fn threads(given: Option<u16>) -> usize {
     let cpus = || thread::available_parallelism().map_or(1, usize::from);
     given.map_or_else(cpus, usize::from)
 }
 
-fn perform(command: &Command, json: bool) -> Result<Outcome> {
+fn perform(command: &Command) -> Result<Outcome> {
     match command {
         Command::Run(args) => run::simulate(args),
         Command::Sweep(args) => sweep::sweep(args),
-        Command::Torture(args) => torture::torture(args, json),
         Command::Calibrate(args) => calibrate::calibrate(args),
         Command::Import(args) => import::import(args),
         Command::Spec => Ok(Outcome::fine(spec::describe(), json!(spec::Spec::default()))),
@@ -148,7 +152,7 @@ mod tests {
     pub fn sim(words: &[&str]) -> Result<Outcome> {
         let words = ["znsage-sim"].iter().chain(words);
         let cli = Cli::try_parse_from(words).unwrap();
-        perform(&cli.command, cli.json)
+        perform(&cli.command)
     }
 
     #[test]

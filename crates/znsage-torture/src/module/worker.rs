@@ -4,13 +4,13 @@
 use std::mem;
 
 use znsage_engine::{Entry, Failed, GcRead, Op};
+use znsage_sim::time::{Ns, SEC, US};
 
-use crate::time::{Ns, SEC, US};
-use crate::torture::chunks::{Cmd, GcReading, Stage, TRIES};
-use crate::torture::media::{Ticket, Verb};
-use crate::torture::model::Slot;
-use crate::torture::state::{Ev, Run};
-use crate::torture::types::{trace, Sabotage};
+use crate::chunks::{Cmd, GcReading, Stage, TRIES};
+use crate::media::{Ticket, Verb};
+use crate::model::Slot;
+use crate::state::{Ev, Run};
+use crate::types::{trace, Sabotage};
 
 /// As in kmod/worker.c.
 const READ_OVER: u32 = 8;
@@ -52,7 +52,7 @@ impl Run {
         self.gc_read_put(of);
     }
 
-    pub(in crate::torture) fn gc_part_ended(&mut self, t: &Ticket, of: usize, first: u32, nr: u32) {
+    pub(crate) fn gc_part_ended(&mut self, t: &Ticket, of: usize, first: u32, nr: u32) {
         if self.plan.contents.pack > 0 {
             let (block, blocks) = self.span_part(of, first, nr);
             let slots = self.slots_in(block, blocks);
@@ -249,7 +249,7 @@ impl Run {
         ));
     }
 
-    pub(in crate::torture) fn zone_ended(&mut self, t: &Ticket, cmd: Cmd) {
+    pub(crate) fn zone_ended(&mut self, t: &Ticket, cmd: Cmd) {
         let ok = self.media.complete(t);
         trace!(self, "{} of zone {} ended, {ok}", t.verb.name(), t.zone);
         match cmd {
@@ -317,7 +317,7 @@ impl Run {
         true
     }
 
-    pub(in crate::torture) fn work(&mut self) {
+    pub(crate) fn work(&mut self) {
         let pause = self.plan.pause;
         loop {
             self.m.spins += 1;
@@ -340,7 +340,7 @@ impl Run {
         }
     }
 
-    pub(in crate::torture) fn not_spinning(&mut self) {
+    pub(crate) fn not_spinning(&mut self) {
         self.m.spins = 0;
     }
 }

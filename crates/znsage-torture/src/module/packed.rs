@@ -6,14 +6,14 @@ use std::mem;
 use std::ops::Range;
 
 use znsage_engine::{Entry, Filled, GcRead, Read};
+use znsage_sim::rng::mix;
 
 use super::worker::READ_MAX;
-use crate::rng::mix;
-use crate::torture::chunks::{Cmd, GcReading};
-use crate::torture::content::{Cell, NOTHING};
-use crate::torture::model::Slot;
-use crate::torture::state::Run;
-use crate::torture::types::{trace, Sabotage};
+use crate::chunks::{Cmd, GcReading};
+use crate::content::{Cell, NOTHING};
+use crate::model::Slot;
+use crate::state::Run;
+use crate::types::{trace, Sabotage};
 
 impl Run {
     /// Packs a chunk that was taken from its stream. False: the log has no room for it.
@@ -70,7 +70,7 @@ impl Run {
             let from = (entry.at - range.start) as usize;
             let token =
                 self.plan.contents.unpack(&cells[from..from + entry.len as usize], entry.slot);
-            if token >= crate::torture::content::GARBAGE {
+            if token >= crate::content::GARBAGE {
                 self.wrong.push(format!("chunk {chunk} appends something else than {entry:?}"));
             }
         }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Deterministic simulation testing: a fixed range of seeds finds no error and
-//! reaches every case; deliberate bugs are found; a seed repeats. `znsage-sim
-//! torture` runs more seeds.
+//! reaches every case; deliberate bugs are found; a seed repeats. `znsage-torture`
+//! runs more seeds.
 
 use std::ops::ControlFlow;
 
-use znsage_sim::torture::{self, Campaign, Counts, Sabotage, Summary};
+use znsage_torture::{replay, run, Campaign, Counts, Failure, Sabotage, Summary};
 
 /// The fixed range of seeds, some 15 s on two CPUs. GC loses pages in a few seeds only, of which
 /// this range has some.
@@ -91,7 +91,7 @@ fn a_range_of_seeds() {
     let sum = campaign(FIRST, SEEDS, cpus(), Sabotage::None);
     if let Some(f) = sum.failures.first() {
         let wrong = f.wrong.join("\n  ");
-        panic!("seed {}:\n  {wrong}\n{}\nagain: {}", f.seed, f.scenario, torture::replay(f.seed));
+        panic!("seed {}:\n  {wrong}\n{}\nagain: {}", f.seed, f.scenario, replay(f.seed));
     }
     println!("{} seeds: {:#?}", sum.seeds, sum.counts);
     got_everywhere(&sum.counts);
@@ -111,7 +111,7 @@ fn regression_seeds() {
 
 #[test]
 fn seeds_and_campaigns_repeat() {
-    assert_eq!(torture::run(11, Sabotage::None, None), torture::run(11, Sabotage::None, None));
+    assert_eq!(run(11, Sabotage::None, None), run(11, Sabotage::None, None));
     let one = campaign(20, 24, 1, Sabotage::None);
     assert_eq!(one, campaign(20, 24, 3, Sabotage::None), "threads");
     let mut parts = campaign(20, 10, 1, Sabotage::None).counts;
@@ -149,7 +149,7 @@ fn mutants_of_packed_pages_are_found() {
     ] {
         let seeds = Some(MUTANT);
         let all = Campaign { first: 0, seeds, jobs: cpus(), keep_going: true, sabotage };
-        let packed = |f: &torture::Failure| !f.scenario.contains("pack 0,");
+        let packed = |f: &Failure| !f.scenario.contains("pack 0,");
         let sum = all.run(|sum| match sum.failures.iter().any(packed) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),

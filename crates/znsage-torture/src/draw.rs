@@ -6,11 +6,11 @@
 use std::fmt;
 
 use znsage_engine::{Config, Engine, Policy, Victim, LEAST_PART};
+use znsage_sim::device::{FaultPlan, Params, ZnsSsd};
+use znsage_sim::rng::{self, Rng};
+use znsage_sim::time::{Ns, BLOCK, MS, US};
 
 use super::content::Contents;
-use crate::device::{FaultPlan, Params, ZnsSsd};
-use crate::rng::{self, Rng};
-use crate::time::{Ns, BLOCK, MS, US};
 
 /// Blocks of the largest device; small, so that checking all of them is cheap.
 const MOST_BLOCKS: u32 = 12_288;

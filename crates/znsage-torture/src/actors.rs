@@ -5,6 +5,9 @@
 
 use std::mem;
 
+use znsage_sim::device::ZoneState;
+use znsage_sim::time::US;
+
 use super::bio::{Bio, User};
 use super::chunks::Plug;
 use super::content::Token;
@@ -12,8 +15,6 @@ use super::draw::{policy, POLICIES, VICTIMS};
 use super::pages::{At, Doing, Task};
 use super::state::{Ev, Run};
 use super::types::trace;
-use crate::device::ZoneState;
-use crate::time::US;
 
 /// Pages of a batch of reclaim, and of a step of it.
 const BATCH: u32 = 32;

@@ -4,10 +4,10 @@
 use std::collections::VecDeque;
 
 use znsage_engine::{Append, Config, Finish, GcRead, ReadHold, Reset};
+use znsage_sim::time::Ns;
 
 use super::bio::BioId;
 use super::content::{Cell, Token, NOTHING};
-use crate::time::Ns;
 
 /// Retries of a failed command, as in the engine.
 pub(super) const TRIES: u32 = 3;

@@ -13,7 +13,7 @@ use super::types::{Failure, Outcome, Sabotage, Trace};
 
 /// The command that replays a seed.
 pub fn replay(seed: u64) -> String {
-    format!("znsage-sim torture --seed {seed} --trace")
+    format!("znsage-torture --seed {seed} --trace")
 }
 
 static UNDER_WAY: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());

@@ -7,11 +7,12 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use znsage_sim::device::{FaultKind, FaultPlan, ZnsSsd, ZoneState};
+use znsage_sim::rng::{self, Rng};
+use znsage_sim::time::Ns;
+
 use super::content::{Cell, Contents, Token, GARBAGE, NOTHING};
 use super::draw::Scenario;
-use crate::device::{FaultKind, FaultPlan, ZnsSsd, ZoneState};
-use crate::rng::{self, Rng};
-use crate::time::Ns;
 
 /// The kind of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -200,7 +201,7 @@ impl Media {
         verb: Verb,
         zone: u32,
         pages: u32,
-        is: Result<(u32, Ns), crate::device::Fault>,
+        is: Result<(u32, Ns), znsage_sim::device::Fault>,
     ) -> Ticket {
         let (offset, done, error) = match is {
             Ok((offset, done)) => (offset, done, None),

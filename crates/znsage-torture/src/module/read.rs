@@ -3,16 +3,16 @@
 
 use znsage_engine::{Read, ReadHold};
 
-use crate::torture::bio::BioId;
-use crate::torture::chunks::Cmd;
-use crate::torture::content::{name, Token, ZERO};
-use crate::torture::media::Ticket;
-use crate::torture::model::Slot;
-use crate::torture::state::Run;
-use crate::torture::types::{trace, Sabotage};
+use crate::bio::BioId;
+use crate::chunks::Cmd;
+use crate::content::{name, Token, ZERO};
+use crate::media::Ticket;
+use crate::model::Slot;
+use crate::state::Run;
+use crate::types::{trace, Sabotage};
 
 impl Run {
-    pub(in crate::torture) fn read(&mut self, id: BioId) {
+    pub(crate) fn read(&mut self, id: BioId) {
         let mut kick = false;
         while self.bios[id].at < self.bios[id].slots.len() {
             let (at, slot) = (self.bios[id].at, self.bios[id].slots[self.bios[id].at]);
@@ -110,13 +110,7 @@ impl Run {
         }
     }
 
-    pub(in crate::torture) fn read_ended(
-        &mut self,
-        t: &Ticket,
-        id: BioId,
-        first: usize,
-        hold: ReadHold,
-    ) {
+    pub(crate) fn read_ended(&mut self, t: &Ticket, id: BioId, first: usize, hold: ReadHold) {
         let slots = self.bios[id].slots[first..first + hold.count() as usize].to_vec();
         self.worst("read ends", &slots, Some(t.zone));
         if self.media.complete(t) {

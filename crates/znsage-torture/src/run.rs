@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A run: the event loop, the worst moments, and the checks.
 
+use znsage_sim::device::ZoneState;
+use znsage_sim::time::US;
+
 use super::bio::BioId;
 use super::chunks::Cmd;
 use super::state::{Ev, Run};
 use super::types::trace;
-use crate::device::ZoneState;
-use crate::time::US;
 
 /// Events between two full checks, and between two checks for a hang.
 const CHECK_EVERY: u64 = 2_000;

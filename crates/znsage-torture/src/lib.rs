@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Deterministic simulation testing of the engine: `znsage-sim torture`.
+//! Deterministic simulation testing of the engine.
 //!
 //! A seed determines everything: the shape of the device, settings, load,
 //! errors and their rates, delays of commands. The engine is driven step by
@@ -11,6 +11,7 @@ mod actors;
 mod bio;
 mod campaign;
 mod chunks;
+pub mod cli;
 mod content;
 mod counts;
 mod draw;
@@ -19,6 +20,7 @@ mod media;
 mod model;
 mod module;
 mod pages;
+mod report;
 mod run;
 mod seed;
 mod state;

@@ -4,9 +4,9 @@
 use std::fmt;
 
 use serde::Serialize;
+use znsage_sim::time::Ns;
 
 use super::counts::Counts;
-use crate::time::Ns;
 
 /// Receives trace lines: the time, and what happens.
 pub type Trace = fn(Ns, fmt::Arguments);

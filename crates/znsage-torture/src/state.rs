@@ -5,6 +5,9 @@ use std::fmt;
 
 use slab::Slab;
 use znsage_engine::Engine;
+use znsage_sim::event::Queue;
+use znsage_sim::rng::{self, Rng};
+use znsage_sim::time::Ns;
 
 use super::bio::{Bio, BioId, User};
 use super::chunks::{Cmd, Module};
@@ -15,9 +18,6 @@ use super::media::{Media, Ticket};
 use super::model::Model;
 use super::pages::Kernel;
 use super::types::{Sabotage, Trace};
-use crate::event::Queue;
-use crate::rng::{self, Rng};
-use crate::time::Ns;
 
 /// Most outages of a run: after more read errors GC gives up pages.
 pub(super) const MOST_OUTAGES: u32 = 3;

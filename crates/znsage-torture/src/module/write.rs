@@ -2,14 +2,14 @@
 //! Swap-out, as kmod/write.c.
 
 use znsage_engine::{Append, Filled, PageOwner};
+use znsage_sim::time::Ns;
 
-use crate::time::Ns;
-use crate::torture::bio::{Bio, BioId};
-use crate::torture::chunks::{Cmd, Plug};
-use crate::torture::content::Token;
-use crate::torture::media::Ticket;
-use crate::torture::state::{Ev, Run};
-use crate::torture::types::{trace, Sabotage};
+use crate::bio::{Bio, BioId};
+use crate::chunks::{Cmd, Plug};
+use crate::content::Token;
+use crate::media::Ticket;
+use crate::state::{Ev, Run};
+use crate::types::{trace, Sabotage};
 
 impl Run {
     pub(super) fn parent(&self, chunk: u32, entry: u32) -> usize {
@@ -31,7 +31,7 @@ impl Run {
         }
     }
 
-    pub(in crate::torture) fn append_ended(&mut self, t: &Ticket, append: Append) {
+    pub(crate) fn append_ended(&mut self, t: &Ticket, append: Append) {
         let (id, gc) = (append.id(&self.e), append.gc(&self.e));
         let slots: Vec<u32> = append.entries(&self.e).iter().map(|e| e.slot).collect();
         let moment = if gc { "copy ends" } else { "write ends" };
@@ -150,7 +150,7 @@ impl Run {
         }
     }
 
-    pub(in crate::torture) fn deadline(&mut self) {
+    pub(crate) fn deadline(&mut self) {
         self.m.timer_on = false;
         let (mut filling, mut late) = (false, false);
         for stream in 0..self.plan.cfg.max_streams() {
@@ -289,7 +289,7 @@ impl Run {
     }
 
     /// Handles a write bio. A caller that may wait for a chunk has done so.
-    pub(in crate::torture) fn write(&mut self, id: BioId, cpu: u32, plug: Option<&mut Plug>) {
+    pub(crate) fn write(&mut self, id: BioId, cpu: u32, plug: Option<&mut Plug>) {
         if self.m.starved {
             self.wait_for_chunk(id, false);
             self.kick();
@@ -309,7 +309,7 @@ impl Run {
     }
 
     /// Ends a plug; `deferred` if its task goes to sleep or is within a submission.
-    pub(in crate::torture) fn unplug(&mut self, plug: Plug, deferred: bool) {
+    pub(crate) fn unplug(&mut self, plug: Plug, deferred: bool) {
         let Some(stream) = plug.stream else { return };
         if deferred {
             self.m.flush = true;

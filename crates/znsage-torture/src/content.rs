@@ -6,8 +6,8 @@
 //! cell, its token. A packed one has as many cells as it takes blocks; each says which part
 //! of which page it is, and of which slot, as a record's header does.
 
-use crate::rng::mix;
 use znsage_engine::LEAST_PART;
+use znsage_sim::rng::mix;
 
 /// Content of a page, unique to each write.
 pub(super) type Token = u64;
