@@ -23,6 +23,12 @@ impl fmt::Debug for Policy {
     }
 }
 
+impl Default for Policy {
+    fn default() -> Self {
+        Policy::single()
+    }
+}
+
 impl Policy {
     /// Its name.
     pub fn name(&self) -> &str {
@@ -114,8 +120,9 @@ impl Refusal {
     }
 }
 
-/// Device and settings; see `struct zse_config` in engine.h.
-#[derive(Clone, Debug)]
+/// Device and settings; see `struct zse_config` in engine.h. The default has no zones, and 0
+/// for what has a default or is off.
+#[derive(Clone, Debug, Default)]
 pub struct Config {
     pub nr_zones: u32,
     pub zone_blocks: u32,

@@ -150,16 +150,11 @@ fn draw_config(r: &mut Draw, unit: u32, units: u32, capacity: u32, limit: u32) -
     let most = (MOST_BLOCKS / zone_blocks).clamp(8, 200);
     let nr_zones = r.up_to(8, &[10, 20, 60, 200]).min(most);
     let mut cfg = Config {
-        pack: 0,
         nr_zones,
         zone_blocks,
         finish: capacity != zone_blocks,
         max_active: limit,
-        serial: false,
-        wide: false,
-        nr_slots: 0,
         chunk_pages: r.up_to(1, &[1, 2, 4, 8, 64]).min(units) * unit,
-        batch_pages: 0,
         write_unit: unit,
         nr_chunks: r.up_to(1, &[1, 4, 12, 64]),
         nr_gc_chunks: r.up_to(1, &[1, 2, 8]),
@@ -169,8 +164,7 @@ fn draw_config(r: &mut Draw, unit: u32, units: u32, capacity: u32, limit: u32) -
         victim: r.pick(&VICTIMS),
         pace: r.pick(&[0, 1, 50, 50, 100]),
         stripe: r.pick(&[0, 0, 1, 2, 3, 5]),
-        gc_low: 0,
-        gc_high: 0,
+        ..Config::default()
     };
     if r.percent(15) {
         cfg.finish = true;

@@ -30,8 +30,6 @@ fn config(change: impl FnOnce(&mut Config)) -> Config {
         reserve: 2,
         policy: Policy::builtin("cgroup").expect("the engine has it"),
         max_active: 9,
-        serial: false,
-        wide: false,
         stripe: 3,
         ..plain()
     };

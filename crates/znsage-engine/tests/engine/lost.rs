@@ -16,7 +16,7 @@ use znsage_engine::{
 };
 
 use crate::options::any_victim;
-use crate::rng::Rng;
+use crate::rng::{from_env, Rng};
 
 const RUNS: u64 = 500;
 const STEPS: u32 = 3000;
@@ -101,10 +101,7 @@ fn config(rng: &mut Rng) -> Config {
             finish: rng.percent(30),
             max_active: rng.pick(&[0, 0, 1, 2, 14]),
             serial: rng.percent(20),
-            wide: false,
-            nr_slots: 0,
             chunk_pages: 2 * rng.between(1, 4),
-            batch_pages: 0,
             write_unit: unit,
             nr_chunks: rng.between(2, 8),
             nr_gc_chunks: rng.between(1, 4),
@@ -114,8 +111,7 @@ fn config(rng: &mut Rng) -> Config {
             victim: any_victim(rng),
             pace: rng.pick(&[0, 50]),
             stripe: rng.pick(&[0, 0, 2]),
-            gc_low: 0,
-            gc_high: 0,
+            ..Config::default()
         };
         cfg.nr_slots = cfg.max_slots();
         if cfg.nr_slots > 0 && Engine::new(&cfg).is_ok() {
@@ -511,11 +507,11 @@ impl Run {
 
 #[test]
 fn zones_that_another_program_resets() {
-    if let Ok(seed) = std::env::var("ZNSAGE_SEED") {
-        println!("{:?}", Run::new(seed.parse().expect("a number")).run());
+    if let Some(seed) = from_env("ZNSAGE_SEED") {
+        println!("{:?}", Run::new(seed).run());
         return;
     }
-    let runs = std::env::var("ZNSAGE_RUNS").map_or(RUNS, |r| r.parse().expect("a number"));
+    let runs = from_env("ZNSAGE_RUNS").unwrap_or(RUNS);
     let mut all = Did::default();
     for seed in 0..runs {
         let did = Run::new(seed).run();

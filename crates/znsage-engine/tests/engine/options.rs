@@ -61,10 +61,13 @@ pub struct Options {
     pub hints: bool,
     /// Watermarks are changed and GC switched off and on.
     pub tuning: bool,
+    /// Pages belong to more cgroups than there are streams.
+    pub many_cgroups: bool,
 }
 
-/// Isolation takes zones for several streams, and places for GC's zones.
-fn isolate(r: &mut Rng, cfg: &mut Config) {
+/// Isolation takes zones for several streams, and places for GC's zones. Returns whether there
+/// are many cgroups.
+fn isolate(r: &mut Rng, cfg: &mut Config) -> bool {
     cfg.policy = Policy::builtin("cgroup").expect("the engine has it");
     cfg.nr_zones = r.pick(&[130, 130, 200]);
     cfg.zone_blocks = cfg.zone_blocks.min(r.pick(&[8, 16]) * cfg.write_unit);
@@ -72,26 +75,26 @@ fn isolate(r: &mut Rng, cfg: &mut Config) {
     cfg.chunk_pages = cfg.chunk_pages.min(half);
     (cfg.max_active, cfg.stripe) = (14, 2);
     // Without a limit on open zones, as many streams as zones allow.
-    if cfg.nr_cpus.is_multiple_of(2) {
+    let many = cfg.nr_cpus.is_multiple_of(2);
+    if many {
         (cfg.max_active, cfg.nr_zones) = (0, 640);
     }
+    many
 }
 
-fn draw_config(r: &mut Rng) -> Config {
+/// The configuration, and whether there are many cgroups.
+fn draw_config(r: &mut Rng) -> (Config, bool) {
     let unit = r.pick(&[1, 1, 1, 2, 4]);
     let zone_units = r.up_to(8, &[8, 16, 32, 64]) / unit;
     let nr_zones = r.up_to(6, &[8, 12, 20, 40]);
     let mut cfg = Config {
         nr_zones,
         zone_blocks: zone_units * unit,
-        pack: 0,
         finish: r.percent(20),
         max_active: r.pick(&[0, 0, 1, 1, 2, 3, 4, 14]),
         serial: r.percent(20),
         wide: r.percent(20),
-        nr_slots: 0,
         chunk_pages: r.up_to(1, &[1, 2, 4, 8, 64]).min(zone_units) * unit,
-        batch_pages: 0,
         write_unit: unit,
         nr_chunks: r.up_to(1, &[1, 4, 12, 40]),
         nr_gc_chunks: r.up_to(1, &[1, 2, 6, 24]),
@@ -101,23 +104,20 @@ fn draw_config(r: &mut Rng) -> Config {
         victim: any_victim(r),
         pace: r.pick(&[0, 1, 50, 50, 100]),
         stripe: r.pick(&[0, 0, 1, 2, 3, 5]),
-        gc_low: 0,
-        gc_high: 0,
+        ..Config::default()
     };
-    if r.percent(10) {
-        isolate(r, &mut cfg);
-    }
+    let many = r.percent(10) && isolate(r, &mut cfg);
     if r.percent(30) {
         cfg.gc_low = r.up_to(cfg.least_gc_low(), &[cfg.nr_zones - 2]);
         cfg.gc_high = r.up_to(cfg.gc_low + 1, &[cfg.nr_zones - 1]);
     }
-    cfg
+    (cfg, many)
 }
 
-/// A configuration that the engine accepts.
-fn valid_config(r: &mut Rng) -> Config {
+/// The same, and the engine accepts it.
+fn valid_config(r: &mut Rng) -> (Config, bool) {
     loop {
-        let mut cfg = draw_config(r);
+        let (mut cfg, many) = draw_config(r);
         let most = cfg.max_slots();
         if most == 0 || cfg.gc_high >= cfg.nr_zones {
             continue;
@@ -131,7 +131,7 @@ fn valid_config(r: &mut Rng) -> Config {
         cfg.batch_pages = cfg.chunk_pages;
         let longest = cfg.zone_blocks / cfg.chunk_pages;
         cfg.chunk_pages *= longest.min([1, 1, 2, 4][cfg.nr_slots as usize % 4]);
-        return cfg;
+        return (cfg, many);
     }
 }
 
@@ -175,7 +175,7 @@ impl Weights {
 
 impl Options {
     pub fn draw(r: &mut Rng) -> Self {
-        let cfg = valid_config(r);
+        let (cfg, many_cgroups) = valid_config(r);
         let working_set = match r.below(8) {
             0 => r.between(1, cfg.nr_slots.min(16)),
             1 => r.between(1, cfg.nr_slots),
@@ -189,6 +189,7 @@ impl Options {
             fill: r.percent(70),
             hints: r.percent(50),
             tuning: r.percent(30),
+            many_cgroups,
             cfg,
         }
     }

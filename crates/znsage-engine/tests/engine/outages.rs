@@ -32,8 +32,6 @@ impl Outages {
             nr_gc_chunks: 4,
             policy: Policy::builtin("cgroup").expect("the engine has it"),
             max_active: 9,
-            serial: false,
-            wide: false,
             ..plain()
         };
         change(&mut cfg);

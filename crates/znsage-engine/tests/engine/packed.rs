@@ -15,7 +15,7 @@ use znsage_engine::{
 
 use crate::device::{Device, Fate};
 use crate::options::any_victim;
-use crate::rng::Rng;
+use crate::rng::{from_env, Rng};
 
 mod given_up;
 
@@ -100,9 +100,7 @@ fn config(rng: &mut Rng) -> Config {
             max_active: rng.pick(&[0, 0, 1, 2, 3, 14]),
             serial: rng.percent(20),
             wide: rng.percent(20),
-            nr_slots: 0,
             chunk_pages: rng.between(1, 6),
-            batch_pages: 0,
             write_unit,
             nr_chunks: rng.between(1, 8),
             nr_gc_chunks: rng.between(1, 6),
@@ -112,8 +110,7 @@ fn config(rng: &mut Rng) -> Config {
             victim: any_victim(rng),
             pace: rng.pick(&[0, 50, 100]),
             stripe: rng.pick(&[0, 0, 1, 2]),
-            gc_low: 0,
-            gc_high: 0,
+            ..Config::default()
         };
         cfg.batch_pages = rng.between(1, cfg.chunk_pages);
         // As many as fit if none shrinks, or more.
@@ -590,11 +587,11 @@ impl Run {
 
 #[test]
 fn random_lengths() {
-    if let Some(seed) = std::env::var("ZNSAGE_SEED").ok().and_then(|s| s.parse().ok()) {
+    if let Some(seed) = from_env("ZNSAGE_SEED") {
         Run::new(seed).run();
         return;
     }
-    let runs = std::env::var("ZNSAGE_RUNS").ok().and_then(|n| n.parse().ok()).unwrap_or(RUNS);
+    let runs = from_env("ZNSAGE_RUNS").unwrap_or(RUNS);
     let mut all = Did::default();
     for seed in 0..runs {
         let did = Run::new(seed).run();

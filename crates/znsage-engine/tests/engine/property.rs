@@ -4,14 +4,12 @@
 //! `ZNSAGE_SEED=N` replays one run; `ZNSAGE_STEPS=N` sets the steps of all runs together
 //! (four million by default, ten in `make test-all`).
 
-use std::env;
-
 use znsage_engine::last_words;
 
 use crate::device::Fate;
 use crate::host::{Host, ENDLESS};
 use crate::options::{any_policy, any_victim, Errors, Options, Weights};
-use crate::rng::Rng;
+use crate::rng::{from_env, Rng};
 
 const STEPS: u64 = 4_000_000;
 /// Tests that share the steps and run in parallel.
@@ -53,7 +51,8 @@ impl Run {
         let mut rng = Rng::new(seed);
         let opt = Options::draw(&mut rng);
         last_words::set(&how_to_replay(seed, &opt));
-        let host = Host::new(&opt.cfg);
+        let mut host = Host::new(&opt.cfg);
+        host.many_cgroups = opt.many_cgroups;
         Run { seed, rng, opt, host, filled: 0, held_back: None }
     }
 
@@ -314,12 +313,6 @@ impl Run {
         self.free_all();
         last_words::set("");
     }
-}
-
-fn from_env(name: &str) -> Option<u64> {
-    let text = env::var(name).ok()?;
-    let number = text.parse();
-    Some(number.unwrap_or_else(|_| panic!("{name}={text} is not a number")))
 }
 
 /// Runs seeds share, share + 4, ... until there were enough steps.

@@ -1,32 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What zse_create() refuses, and why; the largest values that it accepts.
 
-use znsage_engine::{Config, Engine, Policy, Refusal, Victim, MAX_BLOCKS, MAX_ENTRIES};
+use znsage_engine::{Config, Engine, Policy, Refusal, MAX_BLOCKS, MAX_ENTRIES};
 
 /// A valid device of 16 zones of 32 blocks.
 pub fn plain() -> Config {
     Config {
         nr_zones: 16,
         zone_blocks: 32,
-        pack: 0,
-        finish: false,
-        max_active: 0,
-        serial: false,
-        wide: false,
         nr_slots: 100,
         chunk_pages: 4,
-        batch_pages: 0,
         write_unit: 1,
         nr_chunks: 4,
         nr_gc_chunks: 2,
         reserve: 1,
         nr_cpus: 1,
-        policy: Policy::single(),
-        victim: Victim::Greedy,
-        pace: 0,
-        stripe: 0,
-        gc_low: 0,
-        gc_high: 0,
+        ..Config::default()
     }
 }
 

@@ -3,6 +3,13 @@
 
 pub struct Rng(u64);
 
+/// A seed, or another number, from the environment.
+pub fn from_env(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    let number = text.parse();
+    Some(number.unwrap_or_else(|_| panic!("{name}={text} is not a number")))
+}
+
 impl Rng {
     pub fn new(seed: u64) -> Self {
         Rng(seed)

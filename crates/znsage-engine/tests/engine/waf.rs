@@ -12,9 +12,7 @@ fn large() -> Config {
     Config {
         nr_zones: 512,
         zone_blocks: 64,
-        pack: 0,
         chunk_pages: 8,
-        batch_pages: 0,
         nr_chunks: 16,
         nr_gc_chunks: 4,
         ..plain()

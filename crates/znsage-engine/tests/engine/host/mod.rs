@@ -68,6 +68,8 @@ pub struct Host {
     pub failed_chunks: u32,
     /// Appends of a part of a chunk.
     pub splits: u32,
+    /// Pages belong to more cgroups than there are streams.
+    pub many_cgroups: bool,
     /// A hint told the host to call next_op().
     pub kick: bool,
     /// The clock that `born` of chunks is taken from.
@@ -121,6 +123,7 @@ impl Host {
             dead: Vec::new(),
             failed_chunks: 0,
             splits: 0,
+            many_cgroups: false,
             kick: false,
             now: 1,
             gc_on: true,
@@ -186,10 +189,9 @@ impl Host {
             _ => (self.now * 37 % (2 * u64::from(self.cfg.nr_slots))) as u32,
         };
         PageOwner {
-            cgroup: match self.cfg.nr_zones {
-                // More than streams.
-                640.. => u64::from(slot / 5 % 23),
-                _ => (u64::from(slot / 5 % 11) + 1) % 5,
+            cgroup: match self.many_cgroups {
+                true => u64::from(slot / 5 % 23),
+                false => (u64::from(slot / 5 % 11) + 1) % 5,
             },
             life,
             usual: self.e.usual_life((self.now * 41 % 256) as u8),

@@ -102,12 +102,10 @@ fn configure<D: ZoneDevice>(
     let mut cfg = Config {
         nr_zones: g.zones,
         zone_blocks: media.zone_blocks,
-        pack: 0,
         finish: media.zone_blocks != g.zone_blocks,
         max_active: media.max_active(),
         serial: g.emulated_append,
         wide: media.dev.is_virtual(),
-        nr_slots: 0,
         // As in the module, a chunk whose size is set does not grow.
         chunk_pages: if set.chunk == 0 { longest } else { chunk },
         batch_pages: chunk,
@@ -122,6 +120,7 @@ fn configure<D: ZoneDevice>(
         stripe: set.stripe,
         gc_low: set.gc_low,
         gc_high: set.gc_high,
+        ..Config::default()
     };
     if packed {
         pack_pages(&mut cfg);
