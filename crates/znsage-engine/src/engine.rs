@@ -2,14 +2,15 @@
 //! The safe wrapper of the engine.
 
 use std::ffi::{c_char, c_void, CStr};
+use std::fmt;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::callbacks::{self, Callbacks};
 use crate::config::{Config, Policy, Refusal, Victim};
 use crate::handed::{
-    Added, Append, AppendEnd, Chunk, Ended, Failed, Filled, Finish, GcRead, Look, Oddity, Op, Read,
-    ReadHold, Reset,
+    Added, Append, AppendEnd, Chunk, Ended, Failed, Filled, GcRead, Look, Oddity, Op, Read,
+    ReadHold, ZoneOp,
 };
 use crate::sys::{
     self, znsage_page as PageOwner, zse_op, zse_run, zse_span, zse_stats, zse_stream_info,
@@ -22,6 +23,12 @@ pub struct Violation {
     pub at: u32,
     pub is: u64,
     pub want: u64,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{} at {}: is {}, should be {}", self.what, self.at, self.is, self.want)
+    }
 }
 
 /// A row of the zone table.
@@ -84,9 +91,10 @@ pub struct Engine {
     /// Marks the values that the engine hands out.
     pub(crate) id: u64,
     nr_zones: u32,
-    zone_blocks: u32,
+    pub(crate) zone_blocks: u32,
+    pub(crate) pack: u32,
     nr_slots: u32,
-    streams: u32,
+    pub(crate) streams: u32,
     /// The policy's data for this device.
     private: *mut c_void,
     policy: Policy,
@@ -128,6 +136,7 @@ impl Engine {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             nr_zones: cfg.nr_zones,
             zone_blocks: cfg.zone_blocks,
+            pack: cfg.pack,
             nr_slots: cfg.nr_slots,
             streams: cfg.max_streams(),
             private: ptr::null_mut(),
@@ -466,16 +475,12 @@ impl Engine {
         unsafe { sys::zse_gc_read_done(self.p(), c) }
     }
 
-    pub fn reset_done(&mut self, reset: Reset, ok: bool) -> bool {
-        self.assert_own(reset.owner);
-        // SAFETY: the zone was being reset.
-        unsafe { sys::zse_reset_done(self.p(), reset.zone, ok) }
-    }
-
-    pub fn finish_done(&mut self, finish: Finish, ok: bool) -> bool {
-        self.assert_own(finish.owner);
-        // SAFETY: the zone was being finished.
-        unsafe { sys::zse_finish_done(self.p(), finish.zone, ok) }
+    /// Ends a reset or a finish.
+    pub fn zone_done(&mut self, op: ZoneOp, ok: bool) -> bool {
+        self.assert_own(op.owner);
+        let done = if op.reset { sys::zse_reset_done } else { sys::zse_finish_done };
+        // SAFETY: the zone was being reset, or finished.
+        unsafe { done(self.p(), op.zone, ok) }
     }
 
     /// The next operation for the host, which calls this until it returns None.
@@ -485,7 +490,7 @@ impl Engine {
         if !unsafe { sys::zse_next_op(self.p(), &mut op, now) } {
             return None;
         }
-        let (zone, owner) = (op.zone, self.id);
+        let zone = op.zone;
         let chunk = || self.chunk(op.chunk).expect("this kind has a chunk");
         Some(match op.kind {
             sys::ZSE_OP_APPEND => Op::Append(self.op_append(&op)),
@@ -497,8 +502,9 @@ impl Engine {
                 from: op.from,
                 blocks: op.blocks,
             }),
-            sys::ZSE_OP_RESET => Op::Reset(Reset { zone, owner }),
-            sys::ZSE_OP_FINISH => Op::Finish(Finish { zone, owner }),
+            kind @ (sys::ZSE_OP_RESET | sys::ZSE_OP_FINISH) => {
+                Op::Zone(ZoneOp { zone, reset: kind == sys::ZSE_OP_RESET, owner: self.id })
+            }
             kind => panic!("unknown operation {kind}"),
         })
     }

@@ -59,31 +59,24 @@ chunk_value! {
     GcRead { nr, zone, from, blocks }
 }
 
-macro_rules! zone_value {
-    ($(#[$doc:meta])* $name:ident) => {
-        $(#[$doc])*
-        #[must_use]
-        #[derive(Debug)]
-        pub struct $name {
-            pub(crate) zone: u32,
-            pub(crate) owner: u64,
-        }
-
-        impl $name {
-            pub fn zone(&self) -> u32 {
-                self.zone
-            }
-        }
-    };
+/// The host resets a zone, or finishes it, and calls `Engine::zone_done()`.
+#[must_use]
+#[derive(Debug)]
+pub struct ZoneOp {
+    pub(crate) zone: u32,
+    pub(crate) reset: bool,
+    pub(crate) owner: u64,
 }
 
-zone_value! {
-    /// The host resets a zone and calls `Engine::reset_done()`.
-    Reset
-}
-zone_value! {
-    /// The host finishes a zone and calls `Engine::finish_done()`.
-    Finish
+impl ZoneOp {
+    pub fn zone(&self) -> u32 {
+        self.zone
+    }
+
+    /// Is it a reset? Else it is a finish.
+    pub fn resets(&self) -> bool {
+        self.reset
+    }
 }
 
 /// An operation for the host.
@@ -93,8 +86,7 @@ pub enum Op {
     Append(Append),
     Fail(Failed),
     Read(GcRead),
-    Reset(Reset),
-    Finish(Finish),
+    Zone(ZoneOp),
 }
 
 /// Where added pages are kept.

@@ -8,11 +8,14 @@
 //! the compiler enforces the rules of engine.h: a chunk has one owner, an append ends
 //! once.
 //!
+//! What its hosts decide as the module does is here, too: `driver.rs`.
+//!
 //! All unsafe code of the engine's users is here.
 
 mod callbacks;
 mod config;
 mod contents;
+mod driver;
 mod engine;
 mod handed;
 pub mod last_words;
@@ -20,10 +23,11 @@ mod source;
 mod sys;
 
 pub use config::{Config, Policy, Refusal, Victim};
+pub use driver::Part;
 pub use engine::{Engine, Violation, ZoneInfo};
 pub use handed::{
-    Added, Append, AppendEnd, Ended, Failed, Filled, Finish, GcRead, Look, Oddity, Op, Read,
-    ReadHold, Reset,
+    Added, Append, AppendEnd, Ended, Failed, Filled, GcRead, Look, Oddity, Op, Read, ReadHold,
+    ZoneOp,
 };
 pub use sys::{znsage_page as PageOwner, zse_entry as Entry, zse_stats as Stats};
 pub use sys::{zse_stream_info as StreamInfo, NONE};

@@ -3,11 +3,11 @@
 
 use std::collections::VecDeque;
 
-use znsage_engine::{Append, Config, Finish, GcRead, ReadHold, Reset};
+use znsage_engine::{Append, Config, GcRead, Part, ReadHold, ZoneOp};
 use znsage_sim::time::Ns;
 
 use super::bio::BioId;
-use super::content::{Cell, Token, NOTHING};
+use super::content::{Cell, NOTHING};
 
 /// Retries of a failed command, as in the engine.
 pub(super) const TRIES: u32 = 3;
@@ -21,15 +21,12 @@ pub(super) enum Cmd {
         first: usize,
         hold: ReadHold,
     },
-    /// A part of a GC chunk's read, from this entry; if pages are packed, from this page
-    /// of its span.
+    /// A part of a GC chunk's read.
     GcRead {
         of: usize,
-        first: u32,
-        nr: u32,
+        part: Part,
     },
-    Reset(Reset),
-    Finish(Finish),
+    Zone(ZoneOp),
 }
 
 /// A GC chunk that is being read.
@@ -64,18 +61,14 @@ pub(super) struct Module {
     pub(super) tries: Vec<u32>,
     /// Failed appends of GC since one of swap-out worked, and when the first one did.
     pub(super) vain: (u32, Ns),
-    /// The buffers of GC's chunks.
-    pub gc_pages: Vec<Token>,
-    /// If pages are packed: what each chunk appends, the spans of GC's chunks, and the
-    /// blocks that each chunk of swap-out takes while it is in flight.
-    pub(super) packed: Vec<Vec<Cell>>,
+    /// The buffers of GC's chunks; if pages are packed, of all chunks.
+    pub(super) data: Vec<Vec<Cell>>,
+    /// If pages are packed: the spans of GC's chunks, and the blocks that each chunk of
+    /// swap-out takes while it is in flight.
     pub(super) spans: Vec<Vec<Cell>>,
     pub(super) charged: Vec<u32>,
     /// Slots whose packed pages GC could not read, and their blocks.
     pub(super) at_risk: Vec<(u32, u32)>,
-    /// The first GC chunk, and pages per chunk.
-    pub(super) first_of_gc: u32,
-    pub(super) chunk_pages: u32,
     pub gc_readings: slab::Slab<GcReading>,
     pub(super) gc_retry: Vec<usize>,
     pub(super) gc_scan: Vec<usize>,
@@ -105,19 +98,11 @@ impl Module {
             parents: vec![(0, 0); cfg.nr_chunks as usize * cb],
             unfinished: vec![0; cfg.nr_zones as usize],
             tries: vec![0; cfg.nr_chunks as usize],
-            gc_pages: vec![NOTHING; cfg.nr_gc_chunks as usize * cb],
-            packed: vec![Vec::new(); chunks],
+            data: vec![vec![NOTHING; cb]; chunks],
             spans: vec![Vec::new(); chunks],
             charged: vec![0; cfg.nr_chunks as usize],
-            first_of_gc: cfg.nr_chunks,
-            chunk_pages: cfg.chunk_pages,
             ..Module::default()
         }
-    }
-
-    /// Index into `gc_pages` of a page of a GC chunk.
-    pub fn gc_page(&self, chunk: u32, page: u32) -> usize {
-        ((chunk - self.first_of_gc) * self.chunk_pages + page) as usize
     }
 
     /// Did all attempts to finish a zone fail?

@@ -140,11 +140,7 @@ impl Model {
 
     /// Checks every slot, counter and invariant of the engine.
     pub fn check(&self, e: &mut Engine, media: &Media) -> Vec<String> {
-        let mut wrong: Vec<String> = e
-            .check()
-            .into_iter()
-            .map(|v| format!("{} at {}: is {}, should be {}", v.what, v.at, v.is, v.want))
-            .collect();
+        let mut wrong: Vec<String> = e.check().iter().map(ToString::to_string).collect();
         let slots = 0..self.slots.len() as u32;
         wrong.extend(slots.filter_map(|slot| self.ask(e, media, slot)));
         let st = e.stats();

@@ -207,8 +207,8 @@ impl Run {
                 match cmd {
                     Cmd::Append(append) => self.append_ended(&ticket, append),
                     Cmd::Read { bio, first, hold } => self.read_ended(&ticket, bio, first, hold),
-                    Cmd::GcRead { of, first, nr } => self.gc_part_ended(&ticket, of, first, nr),
-                    cmd => self.zone_ended(&ticket, cmd),
+                    Cmd::GcRead { of, part } => self.gc_part_ended(&ticket, of, part),
+                    Cmd::Zone(op) => self.zone_ended(&ticket, op),
                 }
             }
             Ev::Work => self.work(),

@@ -274,7 +274,7 @@ fn zone_that_cannot_be_reset_is_retired() {
     h.pump();
     for _ in 0..TRIES {
         let reset = h.resets.pop().unwrap();
-        h.end_reset(reset, false);
+        h.end_zone(reset, false);
         h.pump();
     }
     assert_eq!(h.e.zone(0).state, "retired");
@@ -289,7 +289,7 @@ fn reset_that_fails_once_is_tried_again() {
     (0..32).for_each(|slot| h.free(slot));
     h.pump();
     let reset = h.resets.pop().unwrap();
-    h.end_reset(reset, false);
+    h.end_zone(reset, false);
     h.run_idle();
     assert_eq!(h.e.zone(0).state, "empty");
     finish(h);
@@ -315,7 +315,7 @@ fn zone_that_cannot_be_finished_is_emptied() {
 fn never_finish(h: &mut Host) {
     for _ in 0..TRIES {
         let end = h.finishes.pop().expect("the engine tries again");
-        h.end_finish(end, false);
+        h.end_zone(end, false);
         h.pump();
     }
     assert!(h.finishes.is_empty());

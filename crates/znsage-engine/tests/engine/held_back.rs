@@ -129,7 +129,7 @@ impl Pair {
                 let read = self.h.gc_reads.remove(i);
                 self.h.end_gc_read(read, || false);
             } else if let Some(reset) = self.h.resets.pop() {
-                self.h.end_reset(reset, true);
+                self.h.end_zone(reset, true);
             } else if !self.h.kick {
                 return;
             }

@@ -11,8 +11,8 @@
 use std::collections::HashSet;
 
 use znsage_engine::{
-    last_words, Append, Config, Engine, Filled, Finish, GcRead, Oddity, Op, PageOwner, Policy,
-    Read, ReadHold, Reset, LEAST_PART,
+    last_words, Append, Config, Engine, Filled, GcRead, Oddity, Op, PageOwner, Policy, Read,
+    ReadHold, ZoneOp, LEAST_PART,
 };
 
 use crate::options::any_victim;
@@ -84,8 +84,8 @@ struct Run {
     appends: Vec<Flying>,
     reads: Vec<Reading>,
     gc_reads: Vec<GcRead>,
-    resets: Vec<Reset>,
-    finishes: Vec<Finish>,
+    resets: Vec<ZoneOp>,
+    finishes: Vec<ZoneOp>,
     errors: bool,
     did: Did,
 }
@@ -285,8 +285,8 @@ impl Run {
             match op {
                 Op::Append(append) => self.submit(append),
                 Op::Read(read) => self.gc_reads.push(read),
-                Op::Reset(reset) => self.resets.push(reset),
-                Op::Finish(finish) => self.finishes.push(finish),
+                Op::Zone(op) if op.resets() => self.resets.push(op),
+                Op::Zone(op) => self.finishes.push(op),
                 Op::Fail(failed) => {
                     for (slot, version) in self.pages[failed.id(&self.e) as usize].clone() {
                         let is = &mut self.slots[slot as usize];
@@ -338,14 +338,14 @@ impl Run {
     fn end_reset(&mut self) {
         let reset = self.rng.take(&mut self.resets);
         self.zones[reset.zone() as usize] = Zone::default();
-        self.e.reset_done(reset, true);
+        self.e.zone_done(reset, true);
     }
 
     fn end_finish(&mut self) {
         let finish = self.rng.take(&mut self.finishes);
         self.look(finish.zone());
         self.zones[finish.zone() as usize].finished = true;
-        self.e.finish_done(finish, true);
+        self.e.zone_done(finish, true);
     }
 
     /// Another program resets a zone.

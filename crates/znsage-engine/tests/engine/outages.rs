@@ -70,11 +70,11 @@ impl Outages {
             }
             2 if !h.resets.is_empty() => {
                 let reset = rng.take(&mut h.resets);
-                h.end_reset(reset, !rng.percent(fails.resets));
+                h.end_zone(reset, !rng.percent(fails.resets));
             }
             3 if !h.finishes.is_empty() => {
                 let finish = rng.take(&mut h.finishes);
-                h.end_finish(finish, !rng.percent(fails.finishes));
+                h.end_zone(finish, !rng.percent(fails.finishes));
             }
             _ if h.kick => {
                 h.next_op();

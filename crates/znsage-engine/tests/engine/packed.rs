@@ -9,8 +9,8 @@
 use std::collections::BTreeSet;
 
 use znsage_engine::{
-    last_words, Append, Config, Engine, Failed, Filled, Finish, GcRead, Op, PageOwner, Policy,
-    Read, ReadHold, Reset, LEAST_PART,
+    last_words, Append, Config, Engine, Failed, Filled, GcRead, Op, PageOwner, Policy, Read,
+    ReadHold, ZoneOp, LEAST_PART,
 };
 
 use crate::device::{Device, Fate};
@@ -61,8 +61,8 @@ struct Run {
     packed: Vec<Vec<Option<Block>>>,
     appends: Vec<Append>,
     gc_reads: Vec<GcRead>,
-    resets: Vec<Reset>,
-    finishes: Vec<Finish>,
+    resets: Vec<ZoneOp>,
+    finishes: Vec<ZoneOp>,
     reads: Vec<(ReadHold, Block)>,
     errors: u32,
     /// In 1/1000.
@@ -410,12 +410,12 @@ impl Run {
                 (0..read.blocks).for_each(|at| self.dev.begin_read(base + at));
                 self.gc_reads.push(read);
             }
-            Some(Op::Reset(reset)) => {
+            Some(Op::Zone(reset)) if reset.resets() => {
                 self.see_losses(reset.zone());
                 self.dev.submit_reset(reset.zone());
                 self.resets.push(reset);
             }
-            Some(Op::Finish(finish)) => {
+            Some(Op::Zone(finish)) => {
                 self.dev.submit_finish(finish.zone());
                 self.finishes.push(finish);
             }
@@ -434,7 +434,7 @@ impl Run {
                 self.bad.retain(|page| !zone.contains(page));
                 self.overwritten.retain(|page| !zone.contains(page));
             }
-            self.e.reset_done(reset, ok);
+            self.e.zone_done(reset, ok);
         }
     }
 
@@ -443,7 +443,7 @@ impl Run {
             let finish = self.rng.take(&mut self.finishes);
             let ok = !self.fails();
             self.dev.complete_finish(finish.zone(), ok);
-            self.e.finish_done(finish, ok);
+            self.e.zone_done(finish, ok);
         }
     }
 

@@ -152,7 +152,7 @@ impl Run {
         if !self.host.resets.is_empty() {
             let reset = self.rng.take(&mut self.host.resets);
             let ok = !self.fails(|e| e.reset);
-            self.host.end_reset(reset, ok);
+            self.host.end_zone(reset, ok);
         }
     }
 
@@ -160,7 +160,7 @@ impl Run {
         if !self.host.finishes.is_empty() {
             let finish = self.rng.take(&mut self.host.finishes);
             let ok = !self.fails(|e| e.finish);
-            self.host.end_finish(finish, ok);
+            self.host.end_zone(finish, ok);
         }
     }
 

@@ -81,7 +81,7 @@ fn survivors_and_fresh_pages_share_zones() {
             while let Some(reset) = h.resets.pop() {
                 let [host, gc] = written.remove(&reset.zone()).unwrap_or_default();
                 shared += u32::from(host > 0 && gc > 0);
-                h.end_reset(reset, true);
+                h.end_zone(reset, true);
             }
         }
     }
@@ -189,7 +189,7 @@ fn a_reserve_of_two_survives_the_loss_of_the_open_zone() {
             h.end_gc_read(read, || false);
         }
         while let Some(reset) = h.resets.pop() {
-            h.end_reset(reset, true);
+            h.end_zone(reset, true);
         }
         if h.chunks_left() > 0 {
             h.write(0, rng.below(cfg.nr_slots));

@@ -79,12 +79,11 @@ impl Writer {
         while let Some(op) = self.e.next_op(self.now) {
             match op {
                 Op::Append(append) => self.send(append),
-                Op::Reset(reset) => {
-                    self.written[reset.zone() as usize] = 0;
-                    self.e.reset_done(reset, true);
-                }
-                Op::Finish(finish) => {
-                    self.e.finish_done(finish, true);
+                Op::Zone(op) => {
+                    if op.resets() {
+                        self.written[op.zone() as usize] = 0;
+                    }
+                    self.e.zone_done(op, true);
                 }
                 other => panic!("{other:?}"),
             }

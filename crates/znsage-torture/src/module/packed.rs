@@ -5,15 +5,14 @@
 use std::mem;
 use std::ops::Range;
 
-use znsage_engine::{Entry, Filled, GcRead, Read};
+use znsage_engine::{Entry, Filled, GcRead, Part, Read};
 use znsage_sim::rng::mix;
 
-use super::worker::READ_MAX;
-use crate::chunks::{Cmd, GcReading};
+use crate::chunks::GcReading;
 use crate::content::{Cell, NOTHING};
 use crate::model::Slot;
 use crate::state::Run;
-use crate::types::{trace, Sabotage};
+use crate::types::trace;
 
 impl Run {
     /// Packs a chunk that was taken from its stream. False: the log has no room for it.
@@ -36,7 +35,7 @@ impl Run {
     /// What a chunk appends, up to the end of a page.
     fn put_packed(&mut self, chunk: u32, mut cells: Vec<Cell>) {
         cells.resize(cells.len().next_multiple_of(self.plan.contents.pack as usize), NOTHING);
-        self.m.packed[chunk as usize] = cells;
+        self.m.data[chunk as usize] = cells;
     }
 
     /// The log has no room for a chunk, and its pages fail.
@@ -64,7 +63,7 @@ impl Run {
         range: Range<u32>,
         entries: &[Entry],
     ) -> Vec<Cell> {
-        let packed = &self.m.packed[chunk as usize];
+        let packed = &self.m.data[chunk as usize];
         let cells = packed[range.start as usize..range.end as usize].to_vec();
         for entry in entries {
             let from = (entry.at - range.start) as usize;
@@ -91,50 +90,14 @@ impl Run {
         read.zone * self.plan.cfg.zone_blocks + read.from
     }
 
-    /// Reads a span; `single`: once more, page by page.
-    pub(super) fn span_read(&mut self, of: usize, single: bool) {
-        let pack = self.plan.contents.pack;
-        let r = &mut self.m.gc_readings[of];
-        let pages = r.read.blocks / pack;
-        (r.single, r.failed, r.left) = (single, false, 1);
-        r.unread = vec![false; pages as usize];
-        let (zone, base) = (r.read.zone, self.span_start(&self.m.gc_readings[of].read));
-        let most = if single { 1 } else { READ_MAX };
-        for first in (0..pages).step_by(most as usize) {
-            let nr = most.min(pages - first);
-            self.m.gc_readings[of].left += 1;
-            let t = self.media.read(self.now, base + first * pack, nr * pack);
-            trace!(self, "GC reads {nr} pages of zone {zone} from {}: {:?}", t.offset, t.error);
-            self.submit(t, Cmd::GcRead { of, first, nr });
-        }
-        self.gc_read_put(of);
-    }
-
-    /// The blocks of `nr` pages of a span, from page `first` on.
-    pub(super) fn span_part(&self, of: usize, first: u32, nr: u32) -> (u32, u32) {
-        let pack = self.plan.contents.pack;
-        (self.span_start(&self.m.gc_readings[of].read) + first * pack, nr * pack)
-    }
-
-    /// A part of a span was read, or not.
-    pub(super) fn span_part_ended(&mut self, of: usize, first: u32, nr: u32, ok: bool) {
-        let (block, blocks) = self.span_part(of, first, nr);
-        let r = &mut self.m.gc_readings[of];
-        if ok {
-            let (id, all) = (r.read.id(&self.e) as usize, r.read.blocks as usize);
-            // What could not be read keeps what was there before.
-            self.m.spans[id].resize(all, NOTHING);
-            let (from, at) = (block as usize, (first * self.plan.contents.pack) as usize);
-            let read = &self.media.cells()[from..from + blocks as usize];
-            self.m.spans[id][at..at + read.len()].copy_from_slice(read);
-            return;
-        }
-        self.n.gc_read_errors += 1;
-        let r = &mut self.m.gc_readings[of];
-        r.failed = true;
-        if r.single && self.sabotage != Sabotage::KeepLost {
-            self.m.gc_readings[of].unread[first as usize] = true;
-        }
+    /// A part of a span was read. What could not be read keeps what was there before.
+    pub(super) fn span_part_read(&mut self, of: usize, part: Part) {
+        let read = &self.m.gc_readings[of].read;
+        let span = &mut self.m.spans[read.id(&self.e) as usize];
+        span.resize(read.blocks as usize, NOTHING);
+        let (from, at) = (part.block as usize, (part.first * self.plan.contents.pack) as usize);
+        let cells = &self.media.cells()[from..from + part.blocks as usize];
+        span[at..at + cells.len()].copy_from_slice(cells);
     }
 
     /// Goes on with the spans that were read.

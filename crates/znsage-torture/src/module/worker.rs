@@ -3,7 +3,7 @@
 
 use std::mem;
 
-use znsage_engine::{Entry, Failed, GcRead, Op};
+use znsage_engine::{Entry, Failed, GcRead, Op, Part, ZoneOp};
 use znsage_sim::time::{Ns, SEC, US};
 
 use crate::chunks::{Cmd, GcReading, Stage, TRIES};
@@ -12,72 +12,59 @@ use crate::model::Slot;
 use crate::state::{Ev, Run};
 use crate::types::{trace, Sabotage};
 
-/// As in kmod/worker.c.
-const READ_OVER: u32 = 8;
-pub(super) const READ_MAX: u32 = 256;
 /// As in engine/recover.c.
 const VAIN: Ns = 30 * SEC;
 /// Worker steps without a completion that count as spinning.
 const SPINS: u32 = 100_000;
 
 impl Run {
+    /// Reads what a GC chunk is made of; `single`: once more, block by block.
     fn gc_read(&mut self, of: usize, single: bool) {
-        if self.plan.contents.pack > 0 {
-            return self.span_read(of, single);
-        }
         let r = &mut self.m.gc_readings[of];
         (r.single, r.failed, r.left) = (single, false, 1);
-        let entries = r.read.entries(&self.e).to_vec();
-        let mut first = 0;
-        while first < entries.len() {
-            let from = entries[first].expect;
-            let zone = self.e.locate(from).0;
-            let (mut end, mut blocks) = (first + 1, 1);
-            while !single && end < entries.len() {
-                let step = entries[end].expect.wrapping_sub(entries[end - 1].expect);
-                let far = step > READ_OVER + 1 || blocks + step > READ_MAX;
-                if self.e.locate(entries[end].expect).0 != zone || far {
-                    break;
-                }
-                blocks += step;
-                end += 1;
-            }
+        r.unread = vec![false; (r.read.blocks / self.plan.contents.per_page()) as usize];
+        for part in r.read.parts(&self.e, single) {
             self.m.gc_readings[of].left += 1;
-            let t = self.media.read(self.now, from, blocks);
-            trace!(self, "GC reads {blocks} of zone {zone} from {}: {:?}", t.offset, t.error);
-            let nr = (end - first) as u32;
-            self.submit(t, Cmd::GcRead { of, first: first as u32, nr });
-            first = end;
+            let t = self.media.read(self.now, part.block, part.blocks);
+            trace!(
+                self,
+                "GC reads {} of zone {} from {}: {:?}",
+                t.pages,
+                t.zone,
+                t.offset,
+                t.error
+            );
+            self.submit(t, Cmd::GcRead { of, part });
         }
         self.gc_read_put(of);
     }
 
-    pub(crate) fn gc_part_ended(&mut self, t: &Ticket, of: usize, first: u32, nr: u32) {
-        if self.plan.contents.pack > 0 {
-            let (block, blocks) = self.span_part(of, first, nr);
-            let slots = self.slots_in(block, blocks);
-            self.worst("GC read ends", &slots, Some(t.zone));
-            let ok = self.media.complete(t);
-            self.span_part_ended(of, first, nr, ok);
-            return self.gc_read_put(of);
-        }
-        let range = first as usize..(first + nr) as usize;
-        let entries = self.m.gc_readings[of].read.entries(&self.e)[range].to_vec();
-        let slots: Vec<u32> = entries.iter().map(|e| e.slot).collect();
+    pub(crate) fn gc_part_ended(&mut self, t: &Ticket, of: usize, part: Part) {
+        let packed = self.plan.contents.pack > 0;
+        let read = &self.m.gc_readings[of].read;
+        let id = read.id(&self.e) as usize;
+        let range = part.first as usize..(part.first + part.nr) as usize;
+        let entries = if packed { &[] } else { &read.entries(&self.e)[range] }.to_vec();
+        let slots = match packed {
+            true => self.slots_in(part.block, part.blocks),
+            false => entries.iter().map(|e| e.slot).collect(),
+        };
         self.worst("GC read ends", &slots, Some(t.zone));
-        let id = self.m.gc_readings[of].read.id(&self.e);
-        if self.media.complete(t) {
-            for entry in &entries {
-                let i = self.m.gc_page(id, entry.page);
-                self.m.gc_pages[i] = self.media.page(entry.expect, 1, entry.slot);
+        let ok = self.media.complete(t);
+        self.n.gc_read_errors += u64::from(!ok);
+        let r = &mut self.m.gc_readings[of];
+        r.failed |= !ok;
+        match packed {
+            true if ok => self.span_part_read(of, part),
+            true => r.unread[part.first as usize] = r.single && self.sabotage != Sabotage::KeepLost,
+            false if ok => {
+                for entry in entries {
+                    let page = self.media.page(entry.expect, 1, entry.slot);
+                    self.m.data[id][entry.page as usize] = page;
+                }
             }
-        } else {
-            self.n.gc_read_errors += 1;
-            let r = &mut self.m.gc_readings[of];
-            r.failed = true;
-            if r.single {
-                self.lose(of, first, entries[0].slot);
-            }
+            false if r.single => self.lose(of, part.first, slots[0]),
+            false => (),
         }
         self.gc_read_put(of);
     }
@@ -182,16 +169,15 @@ impl Run {
                 self.append(append);
             }
             Op::Read(read) => self.begin_gc_read(read),
-            Op::Reset(reset) => {
-                self.worst("reset", &[], Some(reset.zone()));
-                let t = self.media.manage(self.now, reset.zone(), Verb::Reset);
-                trace!(self, "reset of zone {}: {:?}", reset.zone(), t.error);
-                self.submit(t, Cmd::Reset(reset));
-            }
-            Op::Finish(finish) => {
-                let t = self.media.manage(self.now, finish.zone(), Verb::Finish);
-                trace!(self, "finish of zone {}: {:?}", finish.zone(), t.error);
-                self.submit(t, Cmd::Finish(finish));
+            Op::Zone(op) => {
+                let zone = op.zone();
+                let verb = if op.resets() { Verb::Reset } else { Verb::Finish };
+                if op.resets() {
+                    self.worst("reset", &[], Some(zone));
+                }
+                let t = self.media.manage(self.now, zone, verb);
+                trace!(self, "{} of zone {zone}: {:?}", verb.name(), t.error);
+                self.submit(t, Cmd::Zone(op));
             }
             Op::Fail(failed) => {
                 let id = failed.id(&self.e);
@@ -249,23 +235,18 @@ impl Run {
         ));
     }
 
-    pub(crate) fn zone_ended(&mut self, t: &Ticket, cmd: Cmd) {
+    pub(crate) fn zone_ended(&mut self, t: &Ticket, op: ZoneOp) {
         let ok = self.media.complete(t);
         trace!(self, "{} of zone {} ended, {ok}", t.verb.name(), t.zone);
-        match cmd {
-            Cmd::Reset(reset) => {
-                self.n.resets += 1;
-                self.n.reset_errors += u64::from(!ok);
-                self.e.reset_done(reset, ok);
-            }
-            Cmd::Finish(finish) => {
-                self.n.finish_errors += u64::from(!ok);
-                let failed = &mut self.m.unfinished[t.zone as usize];
-                *failed = if ok { 0 } else { *failed + 1 };
-                self.e.finish_done(finish, ok);
-            }
-            _ => unreachable!("these two are for zones"),
+        if op.resets() {
+            self.n.resets += 1;
+            self.n.reset_errors += u64::from(!ok);
+        } else {
+            self.n.finish_errors += u64::from(!ok);
+            let failed = &mut self.m.unfinished[t.zone as usize];
+            *failed = if ok { 0 } else { *failed + 1 };
         }
+        self.e.zone_done(op, ok);
         self.kick();
     }
 

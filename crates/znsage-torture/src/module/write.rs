@@ -95,7 +95,7 @@ impl Run {
                 }
                 cells.push(bio.tokens[page as usize]);
             } else if !packed {
-                cells.push(self.m.gc_pages[self.m.gc_page(id, entry.page)]);
+                cells.push(self.m.data[id as usize][entry.page as usize]);
             }
         }
         if packed {
@@ -152,18 +152,11 @@ impl Run {
 
     pub(crate) fn deadline(&mut self) {
         self.m.timer_on = false;
-        let (mut filling, mut late) = (false, false);
-        for stream in 0..self.plan.cfg.max_streams() {
-            let born = self.e.born(stream);
-            filling |= born != 0;
-            late |= born != 0 && born + self.plan.deadline <= self.now;
-        }
-        if late {
+        let Some(born) = self.e.oldest() else { return };
+        if born + self.plan.deadline <= self.now {
             self.kick();
         }
-        if filling {
-            self.deadline_arm();
-        }
+        self.deadline_arm();
     }
 
     pub(super) fn write_flush(&mut self) {

@@ -6,8 +6,8 @@
 use std::collections::{HashSet, VecDeque};
 
 use znsage_engine::{
-    Append, Config, Engine, Entry, Failed, Filled, Finish, GcRead, PageOwner, Policy, Read,
-    ReadHold, Reset, Stats, Victim, DEPTH, NONE,
+    Append, Config, Engine, Entry, Failed, Filled, GcRead, PageOwner, Policy, Read, ReadHold,
+    Stats, Victim, ZoneOp, DEPTH, NONE,
 };
 
 use crate::device::{Device, Fate, Page};
@@ -78,8 +78,8 @@ pub struct Host {
 
     pub appends: Vec<Append>,
     pub gc_reads: Vec<GcRead>,
-    pub resets: Vec<Reset>,
-    pub finishes: Vec<Finish>,
+    pub resets: Vec<ZoneOp>,
+    pub finishes: Vec<ZoneOp>,
     pub reads: Vec<Reading>,
     policy: Policy,
     switched: bool,

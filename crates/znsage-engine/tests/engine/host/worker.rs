@@ -2,7 +2,7 @@
 //! The work of the module's worker and of the device, one operation at a time; or all at
 //! once, for tests that do not depend on the order.
 
-use znsage_engine::{Entry, Finish, GcRead, Op, Reset};
+use znsage_engine::{Entry, GcRead, Op, ZoneOp};
 
 use super::{Host, Slot, ENDLESS};
 use crate::device::Fate;
@@ -30,12 +30,12 @@ impl Host {
                 }
                 self.gc_reads.push(read);
             }
-            Some(Op::Reset(reset)) => {
+            Some(Op::Zone(reset)) if reset.resets() => {
                 assert_eq!(self.live[reset.zone() as usize], 0, "reset of live blocks");
                 self.dev.submit_reset(reset.zone());
                 self.resets.push(reset);
             }
-            Some(Op::Finish(finish)) => {
+            Some(Op::Zone(finish)) => {
                 self.dev.submit_finish(finish.zone());
                 self.finishes.push(finish);
             }
@@ -112,26 +112,20 @@ impl Host {
         }
     }
 
-    pub fn end_reset(&mut self, reset: Reset, ok: bool) {
-        trace!(self, "{reset:?} ok {ok}");
-        self.dev.complete_reset(reset.zone(), ok);
-        if ok {
-            self.want.zone_resets += 1;
-        } else {
-            self.want.write_errors += 1;
-            self.errors += 1;
+    /// A reset or a finish ends.
+    pub fn end_zone(&mut self, op: ZoneOp, ok: bool) {
+        trace!(self, "{op:?} ok {ok}");
+        match op.resets() {
+            true => self.dev.complete_reset(op.zone(), ok),
+            false => self.dev.complete_finish(op.zone(), ok),
         }
-        self.kick |= self.e.reset_done(reset, ok);
-    }
-
-    pub fn end_finish(&mut self, finish: Finish, ok: bool) {
-        trace!(self, "{finish:?} ok {ok}");
-        self.dev.complete_finish(finish.zone(), ok);
         if !ok {
             self.want.write_errors += 1;
             self.errors += 1;
+        } else if op.resets() {
+            self.want.zone_resets += 1;
         }
-        self.kick |= self.e.finish_done(finish, ok);
+        self.kick |= self.e.zone_done(op, ok);
     }
 
     // ---- all at once
@@ -146,7 +140,7 @@ impl Host {
     pub fn end_finishes(&mut self) {
         while let Some(finish) = self.finishes.pop() {
             let ok = !self.away && !self.dev.is_read_only(finish.zone());
-            self.end_finish(finish, ok);
+            self.end_zone(finish, ok);
         }
     }
 
@@ -154,7 +148,7 @@ impl Host {
         while let Some(reset) = self.resets.pop() {
             let zone = reset.zone();
             let fails = self.away || self.dev.is_read_only(zone) || self.dead.contains(&zone);
-            self.end_reset(reset, !fails);
+            self.end_zone(reset, !fails);
         }
     }
 

@@ -2,20 +2,14 @@
 //! Chunks, device commands and completions, the deadline, and the worker's
 //! steps.
 
-use znsage_engine::{Append, Filled, GcRead, Op};
+use znsage_engine::{Append, Filled, GcRead, Op, Part};
 
-use super::state::{
-    Appending, Reading, Znsage, APPENDED, DEADLINE, FINISHED, GC_READ, READ, RESET,
-};
+use super::state::{Appending, Reading, Znsage, APPENDED, DEADLINE, GC_READ, READ, ZONE_ENDED};
 use crate::device::ZoneDevice;
 use crate::event::Event;
 use crate::host::Host;
 use crate::system::turns::{Begun, Write};
 use crate::time::Ns;
-
-// As in the module: kmod/worker.c.
-const READ_OVER: u32 = 8;
-const READ_MAX: u32 = 256;
 
 impl<D: ZoneDevice> Znsage<D> {
     // ---- swap-out
@@ -124,20 +118,12 @@ impl<D: ZoneDevice> Znsage<D> {
 
     pub(super) fn deadline(&mut self, h: &mut Host) {
         self.timer_on = false;
-        let limit = h.now.saturating_sub(self.set.deadline);
-        let born = (0..self.cfg.max_streams()).map(|s| self.e.born(s)).filter(|&b| b != 0);
-        let (mut filling, mut late) = (false, false);
-        for b in born {
-            filling = true;
-            late |= b <= limit;
-        }
-        if late {
+        let Some(born) = self.e.oldest() else { return };
+        if born <= h.now.saturating_sub(self.set.deadline) {
             self.flush = true;
             h.kick();
         }
-        if filling {
-            self.arm(h);
-        }
+        self.arm(h);
     }
 
     /// Appends chunks that waited for appends of their stream.
@@ -207,42 +193,22 @@ impl<D: ZoneDevice> Znsage<D> {
 
     // ---- the worker
 
-    /// Reads the blocks of a GC chunk, with one command across short gaps.
+    /// Reads what a GC chunk is made of.
     fn gc_read(&mut self, h: &mut Host, read: GcRead) {
-        if self.cfg.pack > 0 {
-            return self.span_read(h, read);
-        }
-        let entries = read.entries(&self.e);
-        let (mut first, mut last) = (0, h.now);
-        let mut lost = Vec::new();
-        while first < entries.len() {
-            let from = entries[first].expect;
-            let zone = self.e.locate(from).0;
-            let (mut end, mut nr) = (first + 1, 1);
-            while end < entries.len() {
-                // With a write unit, a chunk may continue into the next victim.
-                if self.e.locate(entries[end].expect).0 != zone {
-                    break;
-                }
-                let step = entries[end].expect - entries[end - 1].expect;
-                if step > READ_OVER + 1 || nr + step > READ_MAX {
-                    break;
-                }
-                nr += step;
-                end += 1;
-            }
-            h.spent += h.costs.read + Ns::from(nr) * h.costs.segment;
-            let offset = self.e.locate(from).1;
-            match self.media.dev.read(h.now, zone, offset, nr) {
+        let (mut last, mut lost) = (h.now, Vec::new());
+        for Part { first, nr, block, blocks } in read.parts(&self.e, false) {
+            let (zone, at) = self.e.locate(block);
+            let (at, blocks) = (at / self.per_block(), blocks / self.per_block());
+            h.spent += h.costs.read + Ns::from(blocks) * h.costs.segment;
+            match self.media.dev.read(h.now, zone, at, blocks) {
                 Ok(done) => last = last.max(done),
                 Err(fault) => {
                     last = last.max(fault.done);
-                    lost.extend(first as u32..end as u32);
+                    lost.extend(first..first + nr);
                 }
             }
-            first = end;
         }
-        h.spent += entries.len() as Ns * self.set.map_cost;
+        h.spent += Ns::from(read.nr) * self.set.map_cost;
         let i = self.gc_reads.insert((read, lost));
         h.queue.push(last, Event::System(GC_READ | i as u64));
     }
@@ -274,25 +240,19 @@ impl<D: ZoneDevice> Znsage<D> {
         match op {
             Op::Append(append) => self.append(h, append, cpu),
             Op::Read(read) => self.gc_read(h, read),
-            Op::Reset(reset) => {
+            Op::Zone(op) => {
                 h.spent += h.costs.write;
-                let (ok, done) = match self.media.dev.reset(h.now, reset.zone()) {
-                    Ok(done) => (true, done),
-                    Err(fault) => (false, fault.done),
+                let end = match op.resets() {
+                    true => self.media.dev.reset(h.now, op.zone()),
+                    false => self.media.dev.finish(h.now, op.zone()),
                 };
-                self.media.cleared(reset.zone());
-                self.packing.cleared(reset.zone());
-                let i = self.resets.insert((reset, ok));
-                h.queue.push(done, Event::System(RESET | i as u64));
-            }
-            Op::Finish(finish) => {
-                h.spent += h.costs.write;
-                let (ok, done) = match self.media.dev.finish(h.now, finish.zone()) {
-                    Ok(done) => (true, done),
-                    Err(fault) => (false, fault.done),
-                };
-                let i = self.finishes.insert((finish, ok));
-                h.queue.push(done, Event::System(FINISHED | i as u64));
+                if op.resets() {
+                    self.media.cleared(op.zone());
+                    self.packing.cleared(op.zone());
+                }
+                let i = self.zone_ops.insert((op, end.is_ok()));
+                let done = end.unwrap_or_else(|fault| fault.done);
+                h.queue.push(done, Event::System(ZONE_ENDED | i as u64));
             }
             Op::Fail(failed) => self.fail(h, failed, cpu),
         }

@@ -12,7 +12,7 @@ use znsage_engine::Read;
 
 use packed::Packing;
 pub use state::Znsage;
-use state::{Placement, Reading, APPENDED, FILLED, FINISHED, GC_READ, READ, RESET, UNPACKED};
+use state::{Placement, Reading, APPENDED, FILLED, GC_READ, READ, UNPACKED, ZONE_ENDED};
 
 use super::media::Zoned;
 use super::{In, Packed, SlotSource, System, SystemCounters, SystemStats, Taken, Wrong};
@@ -56,8 +56,7 @@ impl<D: ZoneDevice> Znsage<D> {
             appends: Slab::new(),
             reads: Slab::new(),
             gc_reads: Slab::new(),
-            resets: Slab::new(),
-            finishes: Slab::new(),
+            zone_ops: Slab::new(),
             slots: Vec::new(),
             pasts: Vec::new(),
             placement: Placement::default(),
@@ -233,15 +232,9 @@ impl<D: ZoneDevice> System for Znsage<D> {
                 self.deliver(h, r);
             }
             GC_READ => self.gc_read_ended(h, i),
-            RESET => {
-                let (reset, ok) = self.resets.remove(i);
-                if self.e.reset_done(reset, ok) {
-                    h.kick();
-                }
-            }
-            FINISHED => {
-                let (finish, ok) = self.finishes.remove(i);
-                if self.e.finish_done(finish, ok) {
+            ZONE_ENDED => {
+                let (op, ok) = self.zone_ops.remove(i);
+                if self.e.zone_done(op, ok) {
                     h.kick();
                 }
             }
@@ -296,10 +289,7 @@ impl<D: ZoneDevice> System for Znsage<D> {
 
     fn check(&self, h: &Host) -> Vec<Wrong> {
         let mut wrong = self.media.shadow.wrong().to_vec();
-        let say = |v: znsage_engine::Violation| {
-            Wrong(format!("{} at {}: is {}, should be {}", v.what, v.at, v.is, v.want))
-        };
-        wrong.extend(self.e.check().into_iter().map(say));
+        wrong.extend(self.e.check().iter().map(|violation| Wrong(violation.to_string())));
         let mut must = |what: &str, is: u64, want: u64| {
             if is != want {
                 wrong.push(Wrong(format!("{what}: is {is}, should be {want}")));

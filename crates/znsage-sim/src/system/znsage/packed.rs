@@ -9,7 +9,7 @@ use std::mem;
 
 use znsage_engine::{Failed, Filled, GcRead};
 
-use super::state::{Appending, Reading, Znsage, GC_READ, UNPACKED};
+use super::state::{Appending, Reading, Znsage, UNPACKED};
 use super::COPY;
 use crate::device::ZoneDevice;
 use crate::event::Event;
@@ -17,9 +17,6 @@ use crate::host::page::NONE;
 use crate::host::task::By;
 use crate::host::Host;
 use crate::time::Ns;
-
-/// As in the module: kmod/worker.c.
-const READ_MAX: u32 = 256;
 
 /// The word that pages repeat. The kernel does not swap out pages of zeros.
 const WORD: u64 = 1;
@@ -181,32 +178,12 @@ impl<D: ZoneDevice> Znsage<D> {
 
     // ---- GC
 
-    /// Reads a span of a victim.
-    pub(super) fn span_read(&mut self, h: &mut Host, read: GcRead) {
-        let pack = self.cfg.pack;
-        let (first, pages) = (read.from / pack, read.blocks / pack);
-        let (mut last, mut lost) = (h.now, Vec::new());
-        for from in (0..pages).step_by(READ_MAX as usize) {
-            let nr = READ_MAX.min(pages - from);
-            h.spent += h.costs.read + Ns::from(nr) * h.costs.segment;
-            match self.media.dev.read(h.now, read.zone, first + from, nr) {
-                Ok(done) => last = last.max(done),
-                Err(fault) => {
-                    last = last.max(fault.done);
-                    lost.extend(from..from + nr);
-                }
-            }
-        }
-        let i = self.gc_reads.insert((read, lost));
-        h.queue.push(last, Event::System(GC_READ | i as u64));
-    }
-
     /// A span was read: GC finds the live pages in it, and copies them.
     pub(super) fn scan(&mut self, h: &mut Host, mut read: GcRead, lost: &[u32]) {
         let (pack, from, id) = (self.cfg.pack, read.from, read.id(&self.e) as usize);
         let records = &self.packing.records[read.zone as usize];
         let mut next = records.partition_point(|r| r.0 < from);
-        // What begins no page is no slot here; the torture has other words there.
+        // What begins no page is no slot here; znsage-torture has other words there.
         let slot = |at: u32| {
             while records.get(next).is_some_and(|r| r.0 < from + at) {
                 next += 1;

@@ -3,7 +3,7 @@
 //! what placement remembers.
 
 use slab::Slab;
-use znsage_engine::{Append, Config, Engine, Finish, GcRead, ReadHold, Reset};
+use znsage_engine::{Append, Config, Engine, GcRead, ReadHold, ZoneOp};
 
 use super::packed::Packing;
 use crate::contents::Contents;
@@ -17,11 +17,10 @@ use crate::workload::oracle::Oracle;
 pub(super) const APPENDED: u64 = 0 << 32;
 pub(super) const READ: u64 = 1 << 32;
 pub(super) const GC_READ: u64 = 2 << 32;
-pub(super) const RESET: u64 = 3 << 32;
-pub(super) const FINISHED: u64 = 4 << 32;
-pub(super) const DEADLINE: u64 = 5 << 32;
-pub(super) const UNPACKED: u64 = 7 << 32;
-pub(super) const FILLED: u64 = 8 << 32;
+pub(super) const ZONE_ENDED: u64 = 3 << 32;
+pub(super) const DEADLINE: u64 = 4 << 32;
+pub(super) const UNPACKED: u64 = 5 << 32;
+pub(super) const FILLED: u64 = 6 << 32;
 
 /// The system.
 pub struct Znsage<D> {
@@ -36,8 +35,8 @@ pub struct Znsage<D> {
     pub(super) appends: Slab<Appending>,
     pub(super) reads: Slab<Reading>,
     pub(super) gc_reads: Slab<(GcRead, Vec<u32>)>,
-    pub(super) resets: Slab<(Reset, bool)>,
-    pub(super) finishes: Slab<(Finish, bool)>,
+    /// Resets and finishes, and whether they work.
+    pub(super) zone_ops: Slab<(ZoneOp, bool)>,
     pub(super) slots: Vec<u32>,
     pub(super) pasts: Vec<u8>,
     pub(super) placement: Placement,
