@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Programs in Python for `make bench-workloads`: loads.py NAME [SCALE].
 
-Prints a line of JSON: what was measured, and a digest of the result, which must not depend on
-where the memory was. SCALE below 1 makes it smaller.
+Prints a line of JSON: what was measured, in microseconds, and a digest of the result, which must
+not depend on where the memory was. SCALE below 1 makes it smaller.
 """
 
 import json
@@ -71,7 +71,7 @@ def sandbox(scale):
     for _ in range(24):
         begun = time.monotonic()
         digest += draw.choice(sandboxes).wake()
-        took.append(time.monotonic() - begun)
+        took.append((time.monotonic() - begun) * 1e6)
     for s in sandboxes:
         s.end()
     took.sort()

@@ -53,8 +53,8 @@ impl Load for Script {
     fn parts(&self) -> Vec<Part> {
         let mut metrics = vec![Metric::new("time", "Time", "s")];
         if self.workload == Workload::Sandbox {
-            metrics.push(Metric::new("median", "Wake-up and work, median", "s"));
-            metrics.push(Metric::new("longest", "Wake-up and work, longest", "s"));
+            metrics.push(Metric::new("median", "Wake-up and work, median", "us"));
+            metrics.push(Metric::new("longest", "Wake-up and work, longest", "us"));
         }
         vec![Part { name: self.workload.name(), title: self.title(), metrics }]
     }
