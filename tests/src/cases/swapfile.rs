@@ -12,7 +12,7 @@ use crate::guest;
 use crate::kmsg::Log;
 use crate::outcome::{Context, Outcome};
 
-crate::cases![swapfile: made_and_used_again, on_xfs (full), other_file_systems (full)];
+crate::cases![swapfile: made_and_used_again (more), on_xfs (full), other_file_systems (full)];
 
 const FILE: &str = "/run/vm-suite/swap";
 const PROFILE: &str = "/run/znsage-suite.conf";
