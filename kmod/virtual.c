@@ -109,11 +109,35 @@ static u32 small_zone(const struct source *s, u32 sectors, u32 unit)
 	return sectors;
 }
 
+/* @nr zones of @sectors each, in order. */
+static int lay_out(const struct source *s, u64 sectors, u32 nr,
+		   struct znsage_geometry *geo)
+{
+	u32 i;
+
+	geo->zone_nr = kvcalloc(nr, sizeof(*geo->zone_nr), GFP_KERNEL);
+	geo->dirty = kvcalloc(BITS_TO_LONGS(nr), sizeof(long), GFP_KERNEL);
+	geo->starts = kvcalloc(nr, sizeof(*geo->starts), GFP_KERNEL);
+	if (!geo->zone_nr || !geo->dirty || !geo->starts)
+		return -ENOMEM;
+	cut_zones(s, sectors, geo->starts);
+	for (i = 0; i < nr; i++)
+		geo->zone_nr[i] = i;
+	/* All is discarded at attach. */
+	bitmap_fill(geo->dirty, nr);
+	geo->nr_all = nr;
+	geo->zone_sectors = sectors;
+	geo->cfg.wide = true;
+	geo->cfg.nr_zones = nr;
+	geo->cfg.zone_blocks = (u32)sectors / ZNSAGE_PAGE_SECTORS;
+	return 0;
+}
+
 static int virtual_report(const char *name, const struct znsage_backing *b,
 			  const struct znsage_settings *set,
 			  struct znsage_geometry *geo)
 {
-	u32 unit = geo->cfg.write_unit * ZNSAGE_PAGE_SECTORS, i;
+	u32 unit = geo->cfg.write_unit * ZNSAGE_PAGE_SECTORS;
 	struct znsage_extent all = { .nr = bdev_nr_sectors(b->bdev) };
 	struct source s = { &all, 1, all.nr, device_unit(b->bdev) };
 	u64 sectors = set->zone_size >> SECTOR_SHIFT, nr;
@@ -155,22 +179,7 @@ static int virtual_report(const char *name, const struct znsage_backing *b,
 			   nr, MAX_ZONES);
 		return -EINVAL;
 	}
-	geo->zone_nr = kvcalloc(nr, sizeof(*geo->zone_nr), GFP_KERNEL);
-	geo->dirty = kvcalloc(BITS_TO_LONGS(nr), sizeof(long), GFP_KERNEL);
-	geo->starts = kvcalloc(nr, sizeof(*geo->starts), GFP_KERNEL);
-	if (!geo->zone_nr || !geo->dirty || !geo->starts)
-		return -ENOMEM;
-	cut_zones(&s, sectors, geo->starts);
-	for (i = 0; i < nr; i++)
-		geo->zone_nr[i] = i;
-	/* All is discarded at attach. */
-	bitmap_fill(geo->dirty, nr);
-	geo->nr_all = nr;
-	geo->zone_sectors = sectors;
-	geo->cfg.wide = true;
-	geo->cfg.nr_zones = nr;
-	geo->cfg.zone_blocks = (u32)sectors / ZNSAGE_PAGE_SECTORS;
-	return 0;
+	return lay_out(&s, sectors, nr, geo);
 }
 
 /* A zoned device shows which zones are empty; this one does not. */
