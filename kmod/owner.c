@@ -144,17 +144,11 @@ static u8 recall(struct znsage_device *zd, struct page *page,
 	return SEEN_PAST(word);
 }
 
-/**
- * znsage_page_owner() - describe a page for policies
- * @zd:	   device
- * @page:  page of a write bio; any page of a large folio
- * @cpu:   CPU that the page counts for
- * @owner: filled in; only with @cpu if the policy does not look at pages
- *
- * Context: process; does not sleep.
- * Return: the page's past, for zse_chunk_add(); 0: unknown.
+/*
+ * Describe a page of a write bio for policies; only by @cpu if the policy does
+ * not look at pages. Returns the page's past; 0: unknown.
  */
-u8 znsage_page_owner(struct znsage_device *zd, struct page *page, u32 cpu,
+static u8 page_owner(struct znsage_device *zd, struct page *page, u32 cpu,
 		     struct znsage_page *owner)
 {
 	struct folio *folio = page_folio(page);
@@ -172,6 +166,56 @@ u8 znsage_page_owner(struct znsage_device *zd, struct page *page, u32 cpu,
 	owner->workingset = folio_test_workingset(folio);
 	owner->active = folio_test_active(folio);
 	return recall(zd, page, owner);
+}
+
+/* Bytes of @bio from @iter on that have one owner. */
+static u32 owned_bytes(struct znsage_device *zd, struct bio *bio,
+		       struct bvec_iter iter)
+{
+	struct bio_vec bv = bio_iter_iovec(bio, iter);
+	struct folio *folio;
+	size_t left;
+
+	if (!(bio->bi_opf & REQ_SWAP) || !READ_ONCE(zd->wants_owners))
+		return iter.bi_size;
+	folio = page_folio(bv.bv_page);
+	left = folio_size(folio) -
+	       folio_page_idx(folio, bv.bv_page) * PAGE_SIZE;
+	return min_t(size_t, left, mp_bvec_iter_len(bio->bi_io_vec, iter));
+}
+
+/**
+ * znsage_place() - choose the streams of pages that are swapped out
+ * @zd:	 device
+ * @bio: write bio
+ * @cpu: CPU that the pages count for
+ * @p:	 set: the next pages of @bio, as many as there is room for
+ *
+ * A folio has one owner. Since 7.3, swap-out puts neighbours on the disk into
+ * one bio, whoever owns them; before, a bio had one folio. All pages of a folio
+ * get the past of the first.
+ *
+ * Context: process; does not sleep.
+ */
+void znsage_place(struct znsage_device *zd, struct bio *bio, u32 cpu,
+		  struct znsage_placed *p)
+{
+	struct bvec_iter iter = bio->bi_iter;
+
+	BUILD_BUG_ON(ZSE_MAX_STREAMS > 64);	/* bits in a plug */
+	p->at = 0;
+	p->nr = 0;
+	while (iter.bi_size && p->nr < ZNSAGE_PLACED) {
+		u32 bytes = owned_bytes(zd, bio, iter);
+		u32 nr = min_t(u32, bytes / PAGE_SIZE, ZNSAGE_PLACED - p->nr);
+		struct znsage_page owner;
+		u8 past = page_owner(zd, bio_iter_page(bio, iter), cpu, &owner);
+
+		memset(&p->stream[p->nr], zse_place(zd->engine, &owner), nr);
+		memset(&p->past[p->nr], past, nr);
+		p->nr += nr;
+		bio_advance_iter(bio, &iter, nr * PAGE_SIZE);
+	}
 }
 
 /*

@@ -198,16 +198,21 @@ static bool fill(struct znsage_device *zd, struct bio *bio,
 	return true;
 }
 
+/* Does the next page go to @stream, too? */
+static bool goes_to(const struct znsage_placed *p, u32 stream)
+{
+	return p->at < p->nr && p->stream[p->at] == stream;
+}
+
 /*
- * Add pages of @bio from @iter on to the stream's chunk, until @rest bytes of
- * the bio are left, the chunk is full, or a page repeats a word. All have the
- * @past of the first, which is not compared again: if its owner has changed it
- * meanwhile, the chunk would stay empty. The bio's last page takes over the
- * bio's own reference, so the bio may be gone once the stream is unlocked.
+ * Add pages of @bio from @iter on to the stream's chunk, until one goes to
+ * another stream, the chunk is full, or a page repeats a word. The bio's last
+ * page takes over the bio's own reference, so the bio may be gone once the
+ * stream is unlocked.
  */
 static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
-			    struct bio *bio, struct bvec_iter *iter, u32 rest,
-			    u8 past)
+			    struct bio *bio, struct bvec_iter *iter,
+			    struct znsage_placed *p)
 {
 	struct znsage_chunk *zc = c->priv;
 	u64 word;
@@ -216,12 +221,11 @@ static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
 		c->born = ktime_get_ns();
 		zc->ticks = jiffies;
 	}
-	/* The first page placed those after it; only its word counts. */
-	znsage_frames_forget(zd, bio_iter_page(bio, *iter));
 	do {
 		struct bio_vec bv = bio_iter_iovec(bio, *iter);
 		u32 slot = iter->bi_sector / ZNSAGE_PAGE_SECTORS;
 
+		znsage_frames_forget(zd, bv.bv_page);
 		/* The slot's tag names the page: copy_written(). */
 		zc->pages[c->nr] = bv.bv_page;
 		zc->parents[c->nr] = bio;
@@ -229,62 +233,33 @@ static void chunk_add_pages(struct znsage_device *zd, struct zse_chunk *c,
 		bio_advance_iter_single(bio, iter, PAGE_SIZE);
 		if (iter->bi_size)
 			bio_inc_remaining(bio);
-		zse_chunk_add(zd->engine, c, slot, past);
-	} while (iter->bi_size > rest && c->nr < c->max &&
+		zse_chunk_add(zd->engine, c, slot, p->past[p->at++]);
+	} while (goes_to(p, c->stream) && c->nr < c->max &&
 		 !repeats(bio, *iter, &word));
-}
-
-/*
- * Bytes at the head of a bio that go to one stream. A folio has one owner.
- * Since 7.3, swap-out puts neighbours on the disk into one bio, whoever owns
- * them; before, a bio had one folio.
- */
-static u32 head_bytes(struct znsage_device *zd, struct bio *bio)
-{
-	struct bio_vec bv = bio_iter_iovec(bio, bio->bi_iter);
-	struct folio *folio;
-	size_t left;
-
-	if (!(bio->bi_opf & REQ_SWAP) || !READ_ONCE(zd->wants_owners))
-		return bio->bi_iter.bi_size;
-	folio = page_folio(bv.bv_page);
-	left = folio_size(folio) -
-	       folio_page_idx(folio, bv.bv_page) * PAGE_SIZE;
-	return min_t(size_t, left,
-		     mp_bvec_iter_len(bio->bi_io_vec, bio->bi_iter));
-}
-
-/* Choose the stream for the pages at the head of a bio. Sets their @past. */
-static u32 place(struct znsage_device *zd, struct bio *bio, u32 cpu, u8 *past)
-{
-	struct bio_vec bv = bio_iter_iovec(bio, bio->bi_iter);
-	struct znsage_page owner;
-
-	BUILD_BUG_ON(ZSE_MAX_STREAMS > 64);	/* bits in a plug */
-	*past = znsage_page_owner(zd, bv.bv_page, cpu, &owner);
-	return zse_place(zd->engine, &owner);
 }
 
 /* How much of a bio was written. */
 enum written {
 	ALL,		/* all; the bio may have been freed */
-	MORE,		/* pages of another owner are left */
+	MORE,		/* pages of another stream are left */
 	NO_CHUNK,	/* chunks ran out; pages are left */
 };
 
-/* Give the head of a bio to a stream and advance the bio past it. */
+/* Give the next pages of a bio to their stream and advance the bio past them. */
 static enum written write_head(struct znsage_device *zd, struct bio *bio,
-			       u32 stream, u8 past)
+			       struct znsage_placed *p)
 {
+	u32 stream = p->stream[p->at];
 	struct bvec_iter iter = bio->bi_iter;
-	u32 rest = iter.bi_size - head_bytes(zd, bio);
 
-	while (iter.bi_size > rest) {
+	while (goes_to(p, stream)) {
 		struct zse_chunk *c;
 		bool first;
 
-		if (fill(zd, bio, &iter))
+		if (fill(zd, bio, &iter)) {
+			p->at++;
 			continue;
+		}
 		c = zse_stream_begin(zd->engine, stream);
 		if (!c) {
 			zse_stream_end(zd->engine, stream);
@@ -292,7 +267,7 @@ static enum written write_head(struct znsage_device *zd, struct bio *bio,
 			return NO_CHUNK;
 		}
 		first = !c->nr;
-		chunk_add_pages(zd, c, bio, &iter, rest, past);
+		chunk_add_pages(zd, c, bio, &iter, p);
 		c = zse_stream_end(zd->engine, stream);
 		if (c)
 			chunk_go(zd, c);
@@ -300,7 +275,7 @@ static enum written write_head(struct znsage_device *zd, struct bio *bio,
 			deadline_arm(zd);
 		znsage_feed(zd, stream);
 	}
-	if (!rest)
+	if (!iter.bi_size)
 		return ALL;
 	bio->bi_iter = iter;
 	return MORE;
@@ -339,19 +314,23 @@ static struct bio *pending_pop(struct znsage_device *zd, u32 stream)
  */
 static u64 pending_resume(struct znsage_device *zd, u32 stream)
 {
+	struct znsage_placed placed = {};
 	struct bio *bio;
 	u64 streams = 0;
 
 	while ((bio = pending_pop(zd, stream))) {
 		enum written written;
 		u32 to;
-		u8 past;
 
 		do {
-			to = place(zd, bio, raw_smp_processor_id(), &past);
+			if (placed.at == placed.nr)
+				znsage_place(zd, bio, raw_smp_processor_id(),
+					     &placed);
+			to = placed.stream[placed.at];
 			streams |= BIT_ULL(to);
-			written = write_head(zd, bio, to, past);
+			written = write_head(zd, bio, &placed);
 		} while (written == MORE);
+		placed.nr = placed.at;
 		if (written == ALL)
 			continue;
 		pending_add(zd, bio, to, to == stream);
@@ -453,10 +432,10 @@ static bool header_write(struct znsage_device *zd, struct bio *bio)
 void znsage_write(struct znsage_device *zd, struct bio *bio)
 {
 	u32 cpu = raw_smp_processor_id(), stream;
+	struct znsage_placed placed = {};
 	enum written written;
 	u64 unplugged = 0;
 	bool waited = false;
-	u8 past;
 
 	if (!pages_are_whole(bio)) {
 		pr_warn_ratelimited("znsage: %s: write of a part of a page refused\n",
@@ -473,12 +452,15 @@ void znsage_write(struct znsage_device *zd, struct bio *bio)
 		     bio->bi_iter.bi_size / PAGE_SIZE);
 	znsage_slow_down(zd);
 	do {
-		cpu = plug_stream(zd, cpu, 0, &unplugged);
-		stream = place(zd, bio, cpu, &past);
+		if (placed.at == placed.nr) {
+			cpu = plug_stream(zd, cpu, 0, &unplugged);
+			znsage_place(zd, bio, cpu, &placed);
+		}
+		stream = placed.stream[placed.at];
 		plug_stream(zd, cpu, BIT_ULL(stream), &unplugged);
 		written = NO_CHUNK;
 		if (!znsage_is_starved(zd, stream))
-			written = write_head(zd, bio, stream, past);
+			written = write_head(zd, bio, &placed);
 		/* If that slept, the plug has ended before the last pages. */
 		if (zd->compressor || zd->crypt)
 			plug_stream(zd, cpu, BIT_ULL(stream), &unplugged);
@@ -487,12 +469,15 @@ void znsage_write(struct znsage_device *zd, struct bio *bio)
 		/* The chunks that it waits for may be among these. */
 		flush_streams(zd, unplugged);
 		unplugged = 0;
-		if (!znsage_wait_for_room(zd, stream, waited)) {
+		if (!znsage_wait_for_room(zd, stream, waited && !placed.at)) {
 			pending_add(zd, bio, stream, false);
 			znsage_kick(zd);
 			break;
 		}
 		waited = true;
+		/* The policy may have changed meanwhile. */
+		placed.at = 0;
+		placed.nr = 0;
 		if (znsage_refuse(zd, bio))
 			break;
 	} while (written != ALL);

@@ -244,8 +244,17 @@ struct znsage_device {
 };
 
 /* owner.c */
-u8 znsage_page_owner(struct znsage_device *zd, struct page *page, u32 cpu,
-		     struct znsage_page *owner);
+#define ZNSAGE_PLACED	32	/* what swap-out puts into a bio since 7.3 */
+/* Where the next pages of a swap-out bio go. */
+struct znsage_placed {
+	u32 nr;				/* pages that were placed */
+	u32 at;				/* the first that was not written */
+	u8 stream[ZNSAGE_PLACED];
+	u8 past[ZNSAGE_PLACED];		/* for zse_chunk_add() */
+};
+
+void znsage_place(struct znsage_device *zd, struct bio *bio, u32 cpu,
+		  struct znsage_placed *p);
 void znsage_frames_alloc(struct znsage_device *zd);
 void znsage_frames_note(struct znsage_device *zd, struct page *page, u32 slot,
 			u32 block);
