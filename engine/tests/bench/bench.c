@@ -3,10 +3,11 @@
  * What swap-out, swap-in and free cost in the engine, by case. Prints a line of JSON
  * for each; crates/znsage-lab runs it, and bench/README.md says what is counted.
  *
- *	bench [--small] [--once] [--pages N] [CASE...]
+ *	bench [--small] [--once] [--stream] [--pages N] [CASE...]
  *
  * --small: a device of small zones, for programs that count instructions
  * --once:  only the pass that is timed, which is measured() alone
+ * --stream: the lock of the first stream takes the place of the engine lock
  * --pages: that the pass swaps out
  * CASE:    its name; without any, all cases
  *
@@ -43,6 +44,7 @@ static const struct bench_case cases[] = {
 	{ 64, 64, false, 0 }, { 32, 64, false, 0 }, { 1, 64, false, 0 },
 	{ 64, 12, true, 0 }, { 32, 12, true, 0 }, { 1, 12, true, 0 },
 	{ 64, 64, true, 0 }, { 32, 64, true, 0 }, { 1, 64, true, 0 },
+	{ 64, 1, false, 0 },
 	{ 64, 12, false, 1 }, { 64, 12, false, 2 }, { 64, 12, false, 4 },
 	{ 1, 12, false, 1 }, { 1, 12, false, 2 }, { 1, 12, false, 4 },
 };
@@ -340,7 +342,7 @@ static void say_lines(struct host *h, const struct bench_case *bc, u64 pages)
 }
 
 struct options {
-	bool small, once;
+	bool small, once, stream;
 	u64 pages;
 };
 
@@ -353,6 +355,8 @@ static void run(const char *name, const struct bench_case *bc,
 	if (bc->threads && lines_can_count())
 		return;
 	h = prepare(bc, o->small);
+	if (o->stream)
+		meter_engine_lock = &h->e->streams[0].lock;
 	printf("{\"case\":\"%s\"", name);
 	if (lines_can_count()) {
 		say_lines(h, bc, o->pages);
@@ -397,6 +401,8 @@ static int parse(int argc, char **argv, struct options *o)
 			o->small = true;
 		} else if (!strcmp(argv[i], "--once")) {
 			o->once = true;
+		} else if (!strcmp(argv[i], "--stream")) {
+			o->stream = true;
 		} else if (!strcmp(argv[i], "--pages") && i + 1 < argc) {
 			o->pages = strtoull(argv[++i], NULL, 10);
 		} else {
