@@ -13,6 +13,7 @@ mod device_zn540;
 mod device_zns;
 mod device_zns_plus;
 mod emulated_append;
+mod open_loop;
 mod policies;
 mod policy_source;
 mod recorded;

@@ -242,6 +242,7 @@ impl<S: System> Sim<S> {
                 self.next_phase();
             }
             match event {
+                Event::Task(task) if !self.h.tasks[task as usize].running => self.h.wake(task),
                 Event::Task(task) => self.step(task, at),
                 Event::System(what) => {
                     self.s.event(&mut self.h, what);
@@ -296,7 +297,11 @@ impl<S: System> Sim<S> {
     fn access(&mut self, task: u32, begun: Ns, mut at: Ns) {
         let ahead = begun + self.limits.lookahead;
         let requests = self.w.has_requests();
+        let measure = self.phase == Phase::Measure;
         while at < ahead {
+            if measure && self.h.tasks[task as usize].op_begun > at {
+                return self.sleep(task, begun, at);
+            }
             let a = match self.w.next(task) {
                 Step::Access(a) => a,
                 Step::Filled => return self.park(task, begun, at),
@@ -315,6 +320,15 @@ impl<S: System> Sim<S> {
             self.accessed(task, at, a.last, requests);
         }
         self.h.go_on(task, begun, at, Next::Run);
+    }
+
+    /// A thread waits for its next request.
+    fn sleep(&mut self, task: u32, begun: Ns, at: Ns) {
+        let t = &mut self.h.tasks[task as usize];
+        t.next = Next::Run;
+        self.h.queue.push(t.op_begun, Event::Task(task));
+        self.h.uses(task, at - begun);
+        self.h.block(task);
     }
 
     /// Frees the slot of a clean page that is being written.
@@ -340,9 +354,10 @@ impl<S: System> Sim<S> {
         let t = &mut self.h.tasks[task as usize];
         self.h.by_group[t.group as usize].operations += 1;
         if requests {
-            let latency = at - std::mem::replace(&mut t.op_begun, at);
+            let arrived = std::mem::replace(&mut t.op_begun, at);
             if self.phase == Phase::Measure {
-                self.latencies.requests.saturating_record(latency);
+                self.latencies.requests.saturating_record(at - arrived);
+                t.op_begun = self.w.gap(task).map_or(at, |gap| arrived + gap);
             }
         }
     }

@@ -162,6 +162,9 @@ impl Spec {
         if self.load.zipf.is_some_and(|s| !(s > 0.0 && s < 10.0)) {
             return refuse("load.zipf", "not above 0 and below 10");
         }
+        if self.load.rate.is_some_and(|rate| !(rate > 0.0 && self.workload.has_requests())) {
+            return refuse("load.rate", "above 0, of etc, ycsb-a or ycsb-b");
+        }
         use WorkloadKind::{Sequential, Uniform, Zipf};
         let known = matches!(self.workload, Uniform | Sequential | Zipf);
         if self.asks_oracle() && !(known && self.load.write_ratio == 1.0) {
@@ -276,6 +279,7 @@ mod tests {
             ("utilization", "120"),
             ("load.write-ratio", "1.5"),
             ("load.zipf", "0"),
+            ("load.rate", "1000"),
             ("znsage.compress", "lz4"),
             ("znsage.size", "1G"),
             ("znsage.chunks", "4000000000"),

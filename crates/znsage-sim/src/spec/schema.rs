@@ -90,6 +90,11 @@ kinds! {
 }
 
 impl WorkloadKind {
+    /// Does it have requests, of several accesses?
+    pub fn has_requests(self) -> bool {
+        matches!(self, WorkloadKind::Etc | WorkloadKind::YcsbA | WorkloadKind::YcsbB)
+    }
+
     /// Is it recorded in a file, `load.trace`? That determines how many pages there are.
     pub fn is_from_file(self) -> bool {
         matches!(self, WorkloadKind::Recorded | WorkloadKind::Trace)
@@ -266,6 +271,10 @@ pub struct Load {
     /// CPU time of a key-value request, including the network stack, nanoseconds.
     /// Assumed.
     pub service: Ns,
+    /// Key-value requests a second that arrive while measuring, however long others take, and
+    /// wait for a thread; latency counts from their arrival. Without a value a thread begins its
+    /// next request when the last has ended, as it does before measuring.
+    pub rate: Option<f64>,
     /// Does a GET write to the item? memcached counts references in it.
     pub get_writes: bool,
     /// The file, for the workloads `trace` and `recorded`.
@@ -440,6 +449,7 @@ impl Default for Load {
             zipf: None,
             think: 0,
             service: 10 * US,
+            rate: None,
             get_writes: true,
             trace: None,
             contents: None,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The workloads: which thread touches which page when.
 //!
-//! All are closed loops: a thread makes its next access when the last one has
-//! completed. First every thread fills its part of the memory, page by page;
-//! then all begin.
+//! They are closed loops: a thread makes its next access when the last one has
+//! completed; requests may arrive at a rate of their own. First every thread
+//! fills its part of the memory, page by page; then all begin.
 
+mod arrivals;
 pub mod dist;
 pub mod oracle;
 pub mod pattern;
@@ -16,7 +17,9 @@ use std::sync::Arc;
 
 use crate::rng;
 use crate::spec::{Load, Spec, WorkloadKind};
+use crate::time::Ns;
 use crate::trace::Accesses;
+use arrivals::Arrivals;
 use dist::{Scatter, Zipf};
 use pattern::{Order, Part};
 use recorded::Program;
@@ -32,6 +35,7 @@ enum Kind {
 /// A workload.
 pub struct Workload {
     kind: Kind,
+    arrivals: Option<Arrivals>,
     /// Pages of all processes.
     pub pages: u32,
     /// Mappings: their pages.
@@ -58,6 +62,7 @@ impl Workload {
         let threads = spec.host.threads;
         let mut w = Workload {
             kind: Kind::Parts(Vec::new()),
+            arrivals: spec.load.rate.map(|rate| Arrivals::new(rate, threads, spec.seed)),
             pages,
             vmas: std::iter::once(0..pages).collect(),
             vma_groups: vec![0],
@@ -90,6 +95,7 @@ impl Workload {
         let program = |i| Program::new(accesses.clone(), i, threads);
         Workload {
             kind: Kind::Recorded((0..threads).map(program).collect()),
+            arrivals: None,
             pages: threads * each,
             vmas: (0..threads).map(|i| i * each..(i + 1) * each).collect(),
             vma_groups: vec![0; threads as usize],
@@ -209,6 +215,12 @@ impl Workload {
             Kind::Store(store) => store.next(thread as usize),
             Kind::Recorded(programs) => programs[thread as usize].next(),
         }
+    }
+
+    /// From the arrival of a thread's request to that of its next one; None if it begins
+    /// when the last has ended.
+    pub fn gap(&mut self, thread: u32) -> Option<Ns> {
+        self.arrivals.as_mut().map(|arrivals| arrivals.gap(thread))
     }
 
     /// Of each page, the accesses of all threads from one of it to the next, on average.
