@@ -106,6 +106,8 @@ def functions(results: Results, sweep: str | None) -> dict[str, Any]:
             "of": of,
             "reads_per_fault": reads_per_fault,
             "lost": lost,
+            "p99": lambda name, rate: of(name, "request_latency_p99_us", **{"load.rate": rate}),
+            "to_zones": lambda name, policy: of(name, "swap_out_mb_s", **{"published.policy": policy}),
             "both": lambda name: of(name, "tenants_0_operations_s") + of(name, "tenants_1_operations_s"),
             "most": lambda values: np.max(values, axis=0),
             "utilizations": sorted(frame["utilization"].unique()),
@@ -130,20 +132,24 @@ def judge_all(file: Path, results: Results) -> Iterator[Judged]:
             yield Judged(publication["name"], claim, points, FITTED if "fitted" in claim else verdict)
 
 
-def number(value: float) -> str:
-    """Three digits.
+def number(value: float, digits: int = 3) -> str:
+    """Three digits, or fewer.
 
     >>> number(1.0049), number(40.66), number(1234.5), number(-0.001)
     ('1', '40.7', '1230', '-0.001')
     """
-    return f"{float(f'{value:.3g}'):.12g}"
+    return f"{float(f'{value:.{digits}g}'):.12g}"
 
 
 def estimate(value: Estimate) -> str:
+    """
+    >>> estimate(Estimate(1.924, 1.892, 1.956)), estimate(Estimate(1.0041, 1.0039, 1.0043))
+    ('1.92±0.032', '1')
+    """
     if np.isinf(value.low):
         return f"{number(value.mean)} (one seed)"
     low, high = number(value.low), number(value.high)
-    return number(value.mean) if low == high else f"{number(value.mean)} ({low} to {high})"
+    return number(value.mean) if low == high else f"{number(value.mean)}±{number(value.high - value.mean, 2)}"
 
 
 def published(value: Any) -> str:
@@ -160,7 +166,7 @@ def count(judged: list[Judged]) -> str:
 
 def table(judged: list[Judged]) -> str:
     """The claims of a publication as a Markdown table, with the likely reasons below."""
-    rows = ["| claim | published | simulated (95 % interval) | verdict |", "| --- | --- | --- | --- |"]
+    rows = ["| claim | published | simulated | verdict |", "| --- | --- | --- | --- |"]
     reasons: list[str] = []
     for j in judged:
         values = "; ".join((f"{x}: " if x is not None else "") + estimate(value) for x, value in j.points)

@@ -75,7 +75,7 @@ def znswap(r: Results, folder: Path, name: str) -> None:
     sheet.save(folder, name, 2)
 
 
-@figure("ZNSwap", "Both relative to the block SSD with Linux 5.12, and what ZNSwap's authors published.", "znswap")
+@figure("ZNSwap", "Both relative to the block SSD with Linux 5.12.", "znswap")
 def znswap_ratio(r: Results, folder: Path, name: str) -> None:
     sheet = Sheet(["Swap-out over the block SSD's", "WAF over the block SSD's"])
     said = {"swap_out_mb_s": [(10, 1.0), (50, 2.0)], "waf_total": [(50, 0.5)]}
@@ -139,6 +139,28 @@ def znswap_etc(r: Results, folder: Path, name: str) -> None:
     sheet.save(folder, name, 5)
 
 
+@figure(
+    "ZNSwap",
+    "ETC at 10 %, requests arriving at their own rate (Poisson), as far as a system answers them.",
+    "znswap-etc-rate",
+)
+def znswap_etc_rate(r: Results, folder: Path, name: str) -> None:
+    def points(system: str) -> list[tuple[float, Estimate]]:
+        rates = sorted(r.frame("znswap-etc-rate")["load.rate"].unique())
+        p99 = {n: r.of("znswap-etc-rate", system, "request_latency_p99_us", **{"load.rate": n}) for n in rates}
+        # Where more come than are answered, latency is a matter of the run's length.
+        return [(rate / 1000, Estimate.of(value)) for rate, value in p99.items() if value.max() < 100_000]
+
+    sheet = Sheet(["p99 of a request"], width=5)
+    burst, even = points("block SSD"), points("block SSD, even")
+    sheet.span(0, "block SSD", [(rate, one, other) for (rate, one), (_, other) in zip(burst, even)])
+    # They may coincide.
+    for system, size in (("ZNSwap", 8), ("znsage", 5)):
+        sheet.line(0, system, points(system), size=size)
+    sheet.label(0, "thousands of requests a second", "us (log scale)", log=True)
+    sheet.save(folder, name, 3)
+
+
 @figure("ZNSwap", "A reading and a writing cgroup at 40 %.", "znswap-tenants")
 def znswap_tenants(r: Results, folder: Path, name: str) -> None:
     sheet = Sheet(["Accesses of a reading and a writing cgroup"], width=5.5)
@@ -155,16 +177,22 @@ def znswap_tenants(r: Results, folder: Path, name: str) -> None:
     "Thesis",
     "Swap-out on small zones over that of ZNSwap on large ones. Over "
     "how many dies its drive lays a zone is not published; one and 16 are the ends of a range.",
-    "thesis",
+    "thesis", "thesis-zones",
 )
 def thesis(r: Results, folder: Path, name: str) -> None:
-    sheet = Sheet(["Swap-out over ZNSwap's on large zones"], width=5)
+    sheet = Sheet(["Swap-out over ZNSwap's on large zones", "Swap-out, 20 % utilization"], width=4)
     for system in r.names("thesis"):
         if system != "ZNSwap, large zones":
             sheet.line(0, system, over(r, "thesis", system, "swap_out_mb_s", "ZNSwap, large zones"))
     sheet.axes[0].axhline(1, color="black", linewidth=0.8)
     sheet.utilization(0, "times", ticks(r, "thesis"))
-    sheet.save(folder, name, 2)
+    # One stream, one for each CPU, one for each thread.
+    zones = {1: "single", 8: "cpu", 16: "process"}
+    for system in r.names("thesis-zones"):
+        rates = {n: r.of("thesis-zones", system, "swap_out_mb_s", **{"published.policy": p}) for n, p in zones.items()}
+        sheet.line(1, system, [(n, Estimate.of(rate)) for n, rate in rates.items()])
+    sheet.label(1, "zones that swap-out writes at once", "MB/s", ticks=list(zones))
+    sheet.save(folder, name, 3)
 
 
 @figure(
@@ -234,11 +262,7 @@ def analysis_isolation(r: Results, folder: Path, name: str) -> None:
     sheet.save(folder, name, 3)
 
 
-@figure(
-    "ZNS analysis",
-    "Bandwidth in each half second while 10 GB are written. The conventional SSD with either pace of its "
-    "garbage collection.",
-)
+@figure("ZNS analysis", "Bandwidth in each half second while 10 GB are written.")
 def analysis_bandwidth(r: Results, folder: Path, name: str) -> None:
     sheet = Sheet(["60 % full", "90 % full"])
     for panel, fill in enumerate([60, 90]):
@@ -255,12 +279,13 @@ FLASH = {"TLC": "zns-plus-tlc", "MLC": "zns-plus-mlc", "Z-NAND": "zns-plus-znand
 @figure("ZNS+", "Half of the units of 16 KiB in a zone move to another one, by the host or in the device.")
 def zns_plus_copy(r: Results, folder: Path, name: str) -> None:
     sheet = Sheet(["Copy bandwidth (log scale)", "Time saved in the device"])
-    said = {"by the host": [79.5, 84.5, 104.0], "ZNS+, in the device": [96.5, 148.0, 242.4]}
-    for series, by in (("by the host", "host"), ("ZNS+, in the device", "device")):
-        at = [i + (0.1 if by == "device" else -0.1) for i in range(len(FLASH))]
+    said = {"host": [79.5, 84.5, 104.0], "device": [96.5, 148.0, 242.4], "cached": [113.4, 154.6, 218.9]}
+    series = {"host": "by the host", "device": "ZNS+, in the device", "cached": "IZC-H, cached units by the host"}
+    for by, shift, marker in (("host", -0.15, "x"), ("device", 0, "+"), ("cached", 0.15, "1")):
+        at = [i + shift for i in range(len(FLASH))]
         points = [(x, Estimate.of(r.moved(d, by, "mb_s"))) for x, d in zip(at, FLASH.values())]
-        sheet.line(0, series, points, joined=False)
-        sheet.published(0, list(zip(at, said[series])), by, "x" if by == "host" else "+")
+        sheet.line(0, series[by], points, joined=False)
+        sheet.published(0, list(zip(at, said[by])), by, marker)
     sheet.label(0, "flash", "MB/s", log=True)
     sheet.axes[0].set_xticks(range(3), FLASH)
     sheet.axes[0].margins(x=0.15)
@@ -319,8 +344,8 @@ AREAS = [
 
 @figure(
     "Where znsage pays",
-    "Swap-out of znsage over stock swap's on the same conventional SSD, by the part of it that is swapped to, by other "
-    "data on it, which lie still, and by its spare flash. 80 % of the area is used if nothing else is said.",
+    "Swap-out of znsage over stock swap's on the same conventional SSD, by the part that is swapped to (80 % of it used, "
+    "if nothing else is said), by other data, which lie still, and by spare flash.",
     "where",
 )
 def where(r: Results, folder: Path, name: str) -> None:

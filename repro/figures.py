@@ -24,8 +24,8 @@ from results import Results
 SCALES = {"full": {}, "quick": {"size": "2G"}}
 # The figures of docs/dev/figures.md, which tell most.
 SHOWN = [
-    "znswap", "znswap-ratio", "znswap-p99", "znswap-etc", "course", "thesis", "znsage-2025", "analysis-bandwidth",
-    "zns-plus", "where",
+    "znswap", "znswap-ratio", "znswap-p99", "znswap-etc", "znswap-etc-rate", "course", "thesis", "znsage-2025",
+    "analysis-bandwidth", "zns-plus", "where",
 ]
 HEAD = """<!-- SPDX-License-Identifier: GPL-2.0-only -->
 # Published figures, simulated
@@ -34,7 +34,7 @@ HEAD = """<!-- SPDX-License-Identifier: GPL-2.0-only -->
 [claims.toml](../../repro/claims.toml) has the place of each claim in its publication and how it is computed;
 [research.md](research.md#a-figure) says how to change a figure.
 
-**{count}** The 95 % interval over the seeds decides, not the mean.
+**{count}** The 95 % interval over the seeds (±) decides, not the mean.
 
 - A claim is *reproduced* if the whole interval is where the claim says: within 10 % of a number, or inside a range.
 - It is *not reproduced* if none of the interval is there, and *not decided* otherwise.

@@ -42,6 +42,7 @@ SYSTEMS = {
     "conventional": Look("#707070", "s", "xxxx"),
     "by the host": Look("#707070", "s", "xxxx"),
     "ZNS+": Look("#33bbee", "*", "----"),
+    "IZC-H": Look("#33bbee", "P", "...."),
     "ZNS": Look("#009988", "D", "\\\\\\\\"),
     "ZNSwap": Look("#009988", "D", "\\\\\\\\"),
     "small-zone ZNSwap": Look("#ee3377", "v", "++++"),
@@ -170,6 +171,7 @@ class Sheet:
         if log:
             axis.set_yscale("log")
             axis.yaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda v, _: f"{v:g}"))
+            axis.yaxis.set_minor_formatter(mpl.ticker.LogFormatter())
         else:
             axis.set_ylim(bottom=0)
 

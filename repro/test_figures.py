@@ -48,7 +48,7 @@ class Made(results.Results):
     def device(self, name: str) -> dict[str, Any]:
         size = [1, 2, 4, 8, 16, 32]
         latency = [{"reads": r, "blocks": b, "us": 10.0} for r in (False, True) for b in size]
-        compaction = [{"by": by, "ms": 1.0, "mb_s": 80.0, "copyback_percent": 80.0} for by in ("host", "device")]
+        compaction = [{"by": by, "ms": 1.0, "mb_s": 80.0, "copyback_percent": 80.0} for by in ("host", "device", "cached")]
         return {
             "latency": latency, "beside": [{"others": n, "per_s": 100 - n} for n in range(3)],
             "steady": [{"fill": f, "mb_s": [1.0, 2.0]} for f in (60, 90)], "compaction": compaction,
