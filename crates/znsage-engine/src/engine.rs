@@ -645,7 +645,9 @@ impl Engine {
     /// Checks all invariants.
     pub fn check(&self) -> Vec<Violation> {
         let mut found = Vec::new();
-        let mut bits = [0; 64];
+        // A bit for each block: with fewer, the engine walks its map more than once.
+        let blocks = u64::from(self.nr_zones) * u64::from(self.zone_blocks);
+        let mut bits = vec![0; blocks.div_ceil(32) as usize];
         let (arg, words) = ((&raw mut found).cast(), bits.len() as u32);
         // SAFETY: collect() gets the Vec, and only during the calls, as the bits.
         let nr = unsafe {
