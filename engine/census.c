@@ -40,7 +40,11 @@ static void note(struct zse_engine *e, u32 slot, u32 block)
 				zse_block_offset(e, block)] = slot;
 }
 
-/* Walk slots [@from, @to). */
+/*
+ * Walk slots [@from, @to). Most have a block, and few of these are in a zone
+ * with a list, so there is one branch that a CPU foresees: what is no block
+ * counts as the first one beyond the device.
+ */
 static void walk_slots(struct zse_engine *e, u32 from, u32 to)
 {
 	u32 nr_blocks = e->nr_blocks, shift = e->census.shift, slot;
@@ -49,8 +53,9 @@ static void walk_slots(struct zse_engine *e, u32 from, u32 to)
 
 	for (slot = from; slot < to; slot++) {
 		u32 block = READ_ONCE(fwd[slot]);
+		u32 part = (block < nr_blocks ? block : nr_blocks) >> shift;
 
-		if (block < nr_blocks && READ_ONCE(parts[block >> shift]))
+		if (READ_ONCE(parts[part]) && block < nr_blocks)
 			note(e, slot, block);
 	}
 }

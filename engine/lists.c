@@ -51,7 +51,7 @@ bool census_alloc(struct zse_engine *e)
 	if (!nr)
 		return true;
 	cs->shift = part_shift(&e->cfg);
-	parts = ((e->nr_blocks - 1) >> cs->shift) + 1;
+	parts = (e->nr_blocks >> cs->shift) + 1;
 	cs->slots = zport_alloc(sizeof(u32) * nr * e->cfg.zone_blocks);
 	cs->lists = zport_alloc(sizeof(*cs->lists) * nr);
 	cs->parts = zport_alloc(parts);
