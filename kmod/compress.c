@@ -235,6 +235,18 @@ static int expand(struct cpu_compressor *c, u32 how, const void *from,
 }
 
 /**
+ * znsage_is_stored() - has a record the page as it is?
+ * @zd:	  device that compresses
+ * @from: what should be the record; znsage_decompress() tells if it is one
+ *
+ * Context: any. Return: true: znsage_decompress() does not sleep.
+ */
+bool znsage_is_stored(const struct znsage_device *zd, const void *from)
+{
+	return !zd->crypt && record_bytes(from) == PAGE_SIZE;
+}
+
+/**
  * znsage_decompress() - get the page out of a record
  * @zd:	  device that compresses
  * @from: record, in the kernel's direct map
@@ -242,7 +254,8 @@ static int expand(struct cpu_compressor *c, u32 how, const void *from,
  * @slot: whose record it must be
  * @page: gets the page; after an error, its contents are undefined
  *
- * Context: process; may sleep, but not for memory or I/O.
+ * Context: process; may sleep, but not for memory or I/O. Any if
+ * znsage_is_stored().
  * Return: 0, or -EIO if it is not the record of the slot.
  */
 int znsage_decompress(struct znsage_device *zd, const void *from, u32 room,
@@ -256,6 +269,10 @@ int znsage_decompress(struct znsage_device *zd, const void *from, u32 room,
 
 	if (!is_record(zd, r, room, slot))
 		return -EIO;
+	if (znsage_is_stored(zd, r)) {
+		memcpy_to_page(page, 0, data, PAGE_SIZE);
+		return 0;
+	}
 	bytes = record_bytes(r);
 	stored = stored_bytes(zd, bytes);
 	mutex_lock(&c->lock);

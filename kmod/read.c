@@ -14,7 +14,8 @@
  *
  * A work item decrypts pages in place. A compressed page is a record in one
  * page of the device, or in two; these are read into two pages of a pool, and
- * the work item decompresses the record into the bio's page. A task inside
+ * the work item decompresses the record into the bio's page. A page that
+ * did not shrink is copied at once, without a task. A task inside
  * submit_bio() must not wait for the pool: the bios that would give its pages
  * back may still be on its current->bio_list. It leaves the bio to another work
  * item, which may.
@@ -85,26 +86,41 @@ static void swap_in_end(struct swap_in *in, blk_status_t status)
 	percpu_ref_put(&zd->ref);
 }
 
+static const void *record_of(const struct swap_in *in)
+{
+	u32 page_blocks = in->zd->page_blocks;
+
+	return page_address(in->record) +
+	       in->block % page_blocks * (PAGE_SIZE / page_blocks);
+}
+
 /* Decompress the record into the bio's page, which is whole for swap-in. */
 static blk_status_t unpack(struct swap_in *in)
 {
 	struct bio_vec bv = bio_iter_iovec(in->bio, in->iter);
 	u32 slot = in->iter.bi_sector / ZNSAGE_PAGE_SECTORS;
 	struct znsage_device *zd = in->zd;
-	u32 block = PAGE_SIZE / zd->page_blocks;
 	int err;
 
 	if (bv.bv_len < PAGE_SIZE)
 		return BLK_STS_NOTSUPP;
-	err = znsage_decompress(zd, page_address(in->record) +
-				in->block % zd->page_blocks * block,
-				in->len * block, slot, bv.bv_page);
+	err = znsage_decompress(zd, record_of(in),
+				in->len * (PAGE_SIZE / zd->page_blocks), slot,
+				bv.bv_page);
 	flush_dcache_page(bv.bv_page);
 	if (!err)
 		return BLK_STS_OK;
 	pr_err_ratelimited("znsage: %s: slot %u: bad record (header or checksum)\n",
 			   zd->name, slot);
 	return BLK_STS_IOERR;
+}
+
+/* Must a task decrypt or decompress what was read? */
+static bool needs_task(const struct swap_in *in)
+{
+	if (!in->record)
+		return in->zd->crypt;
+	return !znsage_is_stored(in->zd, record_of(in));
 }
 
 static void content_work(struct work_struct *work)
@@ -164,7 +180,9 @@ static void io_ended(struct bio *io)
 	blk_status_t status = io->bi_status;
 	bool again = !in->again && may_be_neighbour(status);
 
-	if (!again && (status || !(in->record || in->zd->crypt))) {
+	if (!again && (status || !needs_task(in))) {
+		if (!status && in->record)
+			status = unpack(in);
 		swap_in_end(in, status);
 		return;
 	}

@@ -277,6 +277,7 @@ void znsage_compress_end(struct znsage_device *zd);
 const char *znsage_compress_name(const struct znsage_device *zd);
 int znsage_compress(struct znsage_device *zd, struct page *page, u32 slot,
 		    void *to, u32 *blocks);
+bool znsage_is_stored(const struct znsage_device *zd, const void *from);
 int znsage_decompress(struct znsage_device *zd, const void *from, u32 room,
 		      u32 slot, struct page *page);
 
