@@ -18,9 +18,10 @@ TIER ?= quick
 CASES ?=
 # Seconds for each scenario of the engine's stress test.
 STRESS_SECONDS ?= 1
-# What `make bench` measures, and how many rounds.
+# What `make bench` measures, how many rounds, and loops that use the CPU meanwhile.
 FIGURES ?= all
 ROUNDS ?= 3
+BUSY ?= 0
 # What `make bench-workloads` runs, and on what, beside stock swap.
 WORKLOADS ?= all
 WORKLOAD_SYSTEMS ?= znsage
@@ -289,7 +290,8 @@ figures: ## published figures, simulated, drawn and judged, into build/figures (
 # FIGURES=seq,latency ROUNDS=5: bench/README.md. The engine's figures need no kernel.
 bench: bench-engine $(if $(filter-out engine%,$(subst $(comma), ,$(FIGURES))),lab) ## measure what docs/dev/results.md claims; KERNELS are for the latency figures
 	$(if $(filter all latency%,$(subst $(comma), ,$(FIGURES))),@for kernel in $(KERNELS); do DEBUG=0 vm/module $$kernel; done)
-	target/release/znsage-lab bench --figures='$(FIGURES)' --rounds='$(ROUNDS)' --kernels='$(KERNELS)'
+	@[ '$(BUSY)' = 0 ] || vm/setup workloads
+	target/release/znsage-lab bench --figures='$(FIGURES)' --rounds='$(ROUNDS)' --busy='$(BUSY)' --kernels='$(KERNELS)'
 
 # WORKLOADS=redis,sort ROUNDS=1: bench/README.md.
 bench-workloads: lab ## real programs on znsage, stock swap and others: ETC, Redis, gcc, sort

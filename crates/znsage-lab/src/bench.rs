@@ -33,6 +33,10 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
 
+    /// Loops of stress-ng that use the guest's CPU meanwhile
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    busy: u32,
+
     /// Kernels to measure the devices with latency on
     #[arg(long, value_name = "VERSION,...", default_value = "6.1,6.12")]
     kernels: String,
@@ -64,7 +68,7 @@ pub fn run(args: &Args) -> Result<bool> {
         let chosen = at(Place::Nvme(clock));
         if !chosen.is_empty() {
             let devices = vec![CONVENTIONAL];
-            let vm = vm("bench", vm::KERNEL, clock, &chosen, args.rounds, out);
+            let vm = vm("bench", vm::KERNEL, clock, &chosen, args, out);
             let harvest = vm::collect(&Vm { conventional: devices, zns: ZNS.to_vec(), ..vm })?;
             measured.merge(harvest.document);
             others = others.into_iter().chain(harvest.others).reduce(f64::max);
@@ -87,7 +91,7 @@ pub fn run(args: &Args) -> Result<bool> {
     let kernels = args.kernels.split([',', ' ']).filter(|k| !k.is_empty() && !chosen.is_empty());
     let mut latency = Vec::new();
     for kernel in kernels {
-        let (found, load) = with_latency(kernel, &chosen, args.rounds, out);
+        let (found, load) = with_latency(kernel, &chosen, args, out);
         let about = |problem: &String| format!("{kernel}, {problem}");
         measured.problems.extend(found.problems.iter().map(about));
         latency.push((kernel.to_string(), found));
@@ -128,10 +132,10 @@ pub fn run(args: &Args) -> Result<bool> {
 fn with_latency(
     kernel: &str,
     figures: &[Figure],
-    rounds: u32,
+    args: &Args,
     out: &Path,
 ) -> (Measurements, Option<f64>) {
-    match vm::collect(&vm("latency", kernel, Clock::Instructions, figures, rounds, out)) {
+    match vm::collect(&vm("latency", kernel, Clock::Instructions, figures, args, out)) {
         Ok(harvest) => (harvest.document, harvest.others),
         Err(why) => (Measurements { problems: vec![why], ..Measurements::default() }, None),
     }
@@ -143,7 +147,7 @@ fn vm<'a>(
     kernel: &'a str,
     clock: Clock,
     figures: &[Figure],
-    rounds: u32,
+    args: &Args,
     out: &'a Path,
 ) -> Vm<'a> {
     let names: Vec<String> = figures.iter().map(|f| f.name.clone()).collect();
@@ -154,7 +158,11 @@ fn vm<'a>(
         conventional: Vec::new(),
         zns: Vec::new(),
         job,
-        arguments: vec![format!("--figures={}", names.join(",")), format!("--rounds={rounds}")],
+        arguments: vec![
+            format!("--figures={}", names.join(",")),
+            format!("--rounds={}", args.rounds),
+            format!("--busy={}", args.busy),
+        ],
         out,
         timeout: TIMEOUT,
     }

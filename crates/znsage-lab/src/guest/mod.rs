@@ -18,9 +18,10 @@ mod workloads;
 mod zram;
 
 use std::path::PathBuf;
+use std::process::{Child, Command};
 
 use crate::model::System;
-use crate::result::Result;
+use crate::result::{Context, Result};
 use crate::vm::started;
 
 #[derive(clap::Args)]
@@ -38,6 +39,32 @@ struct Wanted {
     figures: Vec<String>,
     #[arg(long)]
     rounds: u32,
+    #[arg(long)]
+    busy: u32,
+}
+
+/// Loops that use the CPU, until it is dropped.
+struct Busy(Option<Child>);
+
+impl Busy {
+    fn new(loops: u32) -> Result<Busy> {
+        let mut command = Command::new("stress-ng");
+        command.args(["--quiet", "--cpu", &loops.to_string()]);
+        Ok(Busy(match loops {
+            0 => None,
+            _ => Some(command.spawn().context("stress-ng")?),
+        }))
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            // It ends its loops.
+            let _ = Command::new("kill").arg(child.id().to_string()).status();
+            let _ = child.wait();
+        }
+    }
 }
 
 #[derive(clap::Subcommand)]
@@ -95,8 +122,14 @@ pub fn run(args: &Args) -> Result<()> {
         Job::Bench(wanted) | Job::Latency(wanted) => &wanted.out,
     })?;
     match &args.job {
-        Job::Bench(Wanted { out, figures, rounds }) => bench::run(out, figures, *rounds),
-        Job::Latency(Wanted { out, figures, rounds }) => latency::run(out, figures, *rounds),
+        Job::Bench(Wanted { out, figures, rounds, busy }) => {
+            let _busy = Busy::new(*busy)?;
+            bench::run(out, figures, *rounds)
+        }
+        Job::Latency(Wanted { out, figures, rounds, busy }) => {
+            let _busy = Busy::new(*busy)?;
+            latency::run(out, figures, *rounds)
+        }
         Job::Density { out, density } => density::run(out, density),
         Job::Idle { .. } => Ok(()),
         Job::Native { out, system } => native::run(out, *system),
