@@ -344,8 +344,8 @@ AREAS = [
 
 @figure(
     "Where znsage pays",
-    "Swap-out of znsage over stock swap's on the same conventional SSD, by the part that is swapped to (80 % of it used, "
-    "if nothing else is said), by other data, which lie still, and by spare flash.",
+    "Swap-out of znsage over stock swap's on the same conventional SSD, by the part that is swapped to, by other data, "
+    "which lie still, and by spare flash. Unless said, 80 % of that part is used.",
     "where",
 )
 def where(r: Results, folder: Path, name: str) -> None:
