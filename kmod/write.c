@@ -464,8 +464,10 @@ void znsage_write(struct znsage_device *zd, struct bio *bio)
 		/* If that slept, the plug has ended before the last pages. */
 		if (zd->compressor || zd->crypt)
 			plug_stream(zd, cpu, BIT_ULL(stream), &unplugged);
-		if (written != NO_CHUNK)
+		if (written != NO_CHUNK) {
+			waited = false;
 			continue;
+		}
 		/* The chunks that it waits for may be among these. */
 		flush_streams(zd, unplugged);
 		unplugged = 0;
