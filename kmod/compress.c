@@ -1,37 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Compression of pages, by the kernel's crypto API (acomp). Each page becomes a
- * record: a header, then the compressed page, or the page as it is if
+ * Compression of pages, by the kernel's lz4 or zstd. Each page
+ * becomes a record: a header, then the compressed page, or the page as it is if
  * compression gains nothing. Swap-in needs only the record, and GC moves
  * records as they are. With encryption, what follows the header is ciphertext.
  *
  * The header begins with the slot, where GC looks for it (engine/packed.c), and
  * has a checksum, which turns corruption on the way into an I/O error. It names
- * the algorithm, which may change while the device runs. An algorithm once used
- * stays until detach, for its records.
+ * the algorithm, which may change while the device runs. The memory of an
+ * algorithm once used stays until detach, for its records.
  *
- * Each CPU has a compressor with room for a page that grows. Attach allocates
- * them; I/O allocates nothing. Asynchronous compressors, which work on a
- * device, may need memory and are not used.
+ * Each CPU has memory for an algorithm. Attach allocates it; I/O allocates
+ * nothing.
  */
 #include <linux/bitmap.h>
 #include <linux/cpumask.h>
-#include <linux/crypto.h>
 #include <linux/highmem.h>
-#include <linux/scatterlist.h>
 #include <linux/slab.h>
 #include <linux/xxhash.h>
-#include <crypto/acompress.h>
 
 #include "znsage.h"
+#include "algorithm.h"
 
 const char *const znsage_compress_names[ZNSAGE_NR_COMPRESS] = {
 	[ZNSAGE_COMPRESS_OFF] = "off",
 	[ZNSAGE_COMPRESS_LZ4] = "lz4",
 	[ZNSAGE_COMPRESS_ZSTD] = "zstd",
 };
-
-MODULE_SOFTDEP("post: lz4 zstd");
 
 /* The header. */
 struct record {
@@ -48,17 +43,13 @@ static u32 record_bytes(const struct record *r)
 	return le16_to_cpu(r->bytes) ?: PAGE_SIZE;
 }
 
-/* Up to 6.8, a compressor may write twice as much as it is told. */
-#define OUT_BYTES	(2 * PAGE_SIZE)
-
 /* State to compress a page, one for each CPU. */
 struct cpu_compressor {
 	struct mutex lock;		/* the user may sleep and migrate */
 	bool grew;			/* the last page did not shrink */
-	u8 *out;			/* OUT_BYTES */
-	/* Of each algorithm; NULL if it was never chosen. */
-	struct crypto_acomp *tfm[ZNSAGE_NR_COMPRESS];
-	struct acomp_req *req[ZNSAGE_NR_COMPRESS];
+	u8 *plain;			/* a page before encryption, aligned */
+	/* Memory of each algorithm; NULL if it was never chosen. */
+	void *work[ZNSAGE_NR_COMPRESS];
 };
 
 /* How a device compresses. */
@@ -79,32 +70,6 @@ static u32 record_sum(const struct record *r, const void *page, u32 bytes)
 		   (u32)le16_to_cpu(r->bytes) << 16 | le16_to_cpu(r->how);
 
 	return (u32)xxh64(page, bytes, seed);
-}
-
-/*
- * Compress @page into @buffer, of @bytes, or decompress @bytes of @buffer to
- * it. Returns the number of bytes that come out, or an errno.
- */
-static int run(struct acomp_req *req, struct page *page, const void *buffer,
-	       u32 bytes, bool compress)
-{
-	struct scatterlist whole, packed;
-	DECLARE_CRYPTO_WAIT(wait);
-	int err;
-
-	sg_init_table(&whole, 1);
-	sg_set_page(&whole, page, PAGE_SIZE, 0);
-	sg_init_one(&packed, buffer, bytes);
-	acomp_request_set_callback(req, 0, crypto_req_done, &wait);
-	if (compress)
-		acomp_request_set_params(req, &whole, &packed, PAGE_SIZE,
-					 PAGE_SIZE);
-	else
-		acomp_request_set_params(req, &packed, &whole, bytes,
-					 PAGE_SIZE);
-	err = crypto_wait_req(compress ? crypto_acomp_compress(req) :
-			      crypto_acomp_decompress(req), &wait);
-	return err ? err : (int)req->dlen;
 }
 
 /* Bytes after the header: those of the page, or more if it is encrypted. */
@@ -138,26 +103,26 @@ static bool looks_random(struct page *page)
 }
 
 /*
- * Compress the page into c->out. Returns the number of bytes; PAGE_SIZE, and
- * nothing there, if @how is off or that gains nothing. Pages that do not shrink
- * come in runs: after one, a page that looks the same is not tried. With the
- * compressor's lock.
+ * Compress the page to @to, so that at least a block is won. Returns the number
+ * of bytes; PAGE_SIZE, and nothing of use there, if @how is off or that fails.
+ * Pages that do not shrink come in runs: after one, a page that looks the same
+ * is not tried. With the compressor's lock.
  */
 static u32 shrink(struct znsage_device *zd, struct cpu_compressor *c,
-		  enum znsage_compress how, struct page *page)
+		  enum znsage_compress how, struct page *page, void *to)
 {
 	u32 most = PAGE_SIZE - PAGE_SIZE / zd->page_blocks -
 		   sizeof(struct record);
+	const void *from;
 	int got;
 
 	if (how == ZNSAGE_COMPRESS_OFF || (c->grew && looks_random(page)))
 		return PAGE_SIZE;
-	got = run(c->req[how], page, c->out, OUT_BYTES, true);
-	c->grew = got <= 0 || got > most;
-	if (c->grew)
-		return PAGE_SIZE;
-	memset(c->out + got, 0, ZNSAGE_CRYPT_LEAST);
-	return got;
+	from = kmap_local_page(page);
+	got = znsage_algorithms[how].compress(c->work[how], to, most, from);
+	kunmap_local(from);
+	c->grew = got <= 0;
+	return c->grew ? PAGE_SIZE : got;
 }
 
 /**
@@ -180,18 +145,19 @@ int znsage_compress(struct znsage_device *zd, struct page *page, u32 slot,
 	struct cpu_compressor *c = raw_cpu_ptr(zd->compressor->cpus);
 	u32 block = PAGE_SIZE / zd->page_blocks, bytes, stored;
 	struct record *r = to;
+	u8 *data = zd->crypt ? c->plain : (u8 *)(r + 1);
 	int err = 0;
 
 	mutex_lock(&c->lock);
-	bytes = shrink(zd, c, how, page);
+	bytes = shrink(zd, c, how, page, data);
 	stored = stored_bytes(zd, bytes);
 	if (bytes == PAGE_SIZE)
-		memcpy_from_page(zd->crypt ? c->out : (void *)(r + 1), page, 0,
-				 PAGE_SIZE);
-	if (zd->crypt)
-		err = znsage_crypt_bytes(zd, c->out, stored, slot, true);
-	if (zd->crypt || bytes < PAGE_SIZE)
-		memcpy(r + 1, c->out, stored);
+		memcpy_from_page(data, page, 0, PAGE_SIZE);
+	if (zd->crypt) {
+		memset(data + bytes, 0, stored - bytes);
+		err = znsage_crypt_bytes(zd, data, stored, slot, true);
+		memcpy(r + 1, data, stored);
+	}
 	mutex_unlock(&c->lock);
 	*r = (struct record){
 		.slot = cpu_to_le32(slot),
@@ -219,31 +185,47 @@ static bool is_record(const struct znsage_device *zd, const struct record *r,
 }
 
 /*
- * Decompress @bytes at @from, made by @how, to @page. Returns the number of
- * bytes there, or an errno. With the compressor's lock.
+ * Decompress @bytes at @from, made by @how, to @page. With the compressor's
+ * lock, unless the algorithm is quick. Returns 0, or -EIO.
  */
-static int expand(struct cpu_compressor *c, u32 how, const void *from,
+static int expand(const struct cpu_compressor *c, u32 how, const void *from,
 		  u32 bytes, struct page *page)
 {
+	void *to;
+	int got;
+
 	if (bytes == PAGE_SIZE) {
 		memcpy_to_page(page, 0, from, PAGE_SIZE);
-		return PAGE_SIZE;
+		return 0;
 	}
-	if (how >= ZNSAGE_NR_COMPRESS || !c->req[how])
+	if (how >= ZNSAGE_NR_COMPRESS || !c->work[how])
 		return -EIO;
-	return run(c->req[how], page, from, bytes, false);
+	to = kmap_local_page(page);
+	got = znsage_algorithms[how].decompress(c->work[how], to, from,
+						bytes);
+	kunmap_local(to);
+	return got == PAGE_SIZE ? 0 : -EIO;
 }
 
 /**
- * znsage_is_stored() - has a record the page as it is?
+ * znsage_decompress_needs_task() - must a task get the page out of a record?
  * @zd:	  device that compresses
  * @from: what should be the record; znsage_decompress() tells if it is one
  *
- * Context: any. Return: true: znsage_decompress() does not sleep.
+ * A switch to a task costs more than lz4 takes for a page.
+ *
+ * Context: any. Return: false: znsage_decompress() does not sleep.
  */
-bool znsage_is_stored(const struct znsage_device *zd, const void *from)
+bool znsage_decompress_needs_task(const struct znsage_device *zd,
+				  const void *from)
 {
-	return !zd->crypt && record_bytes(from) == PAGE_SIZE;
+	const struct record *r = from;
+	u32 how = le16_to_cpu(r->how);
+
+	if (zd->crypt)
+		return true;
+	return record_bytes(r) < PAGE_SIZE && how < ZNSAGE_NR_COMPRESS &&
+	       !znsage_algorithms[how].quick;
 }
 
 /**
@@ -254,8 +236,8 @@ bool znsage_is_stored(const struct znsage_device *zd, const void *from)
  * @slot: whose record it must be
  * @page: gets the page; after an error, its contents are undefined
  *
- * Context: process; may sleep, but not for memory or I/O. Any if
- * znsage_is_stored().
+ * Context: process; may sleep, but not for memory or I/O. Any if not
+ * znsage_decompress_needs_task().
  * Return: 0, or -EIO if it is not the record of the slot.
  */
 int znsage_decompress(struct znsage_device *zd, const void *from, u32 room,
@@ -263,17 +245,13 @@ int znsage_decompress(struct znsage_device *zd, const void *from, u32 room,
 {
 	struct cpu_compressor *c = raw_cpu_ptr(zd->compressor->cpus);
 	const struct record *r = from;
-	const void *data = r + 1;
-	u32 bytes, stored;
-	int got = 0;
+	u32 how = le16_to_cpu(r->how), bytes = record_bytes(r), stored;
+	int err = 0;
 
 	if (!is_record(zd, r, room, slot))
 		return -EIO;
-	if (znsage_is_stored(zd, r)) {
-		memcpy_to_page(page, 0, data, PAGE_SIZE);
-		return 0;
-	}
-	bytes = record_bytes(r);
+	if (!znsage_decompress_needs_task(zd, r))
+		return expand(c, how, r + 1, bytes, page);
 	stored = stored_bytes(zd, bytes);
 	mutex_lock(&c->lock);
 	if (zd->crypt) {
@@ -281,15 +259,14 @@ int znsage_decompress(struct znsage_device *zd, const void *from, u32 room,
 		 * Where a record ends up is not aligned. Some ciphers need
 		 * that, and the crypto API then allocates memory for a copy.
 		 */
-		memcpy(c->out, data, stored);
-		data = c->out;
-		got = znsage_crypt_bytes(zd, c->out, stored, slot, false);
+		memcpy(c->plain, r + 1, stored);
+		err = znsage_crypt_bytes(zd, c->plain, stored, slot, false);
 	}
-	if (!got)
-		got = expand(c, le16_to_cpu(r->how), data, bytes, page);
+	if (!err)
+		err = expand(c, how, zd->crypt ? c->plain : (void *)(r + 1),
+			     bytes, page);
 	mutex_unlock(&c->lock);
-	cond_resched();
-	return got == PAGE_SIZE ? 0 : -EIO;
+	return err;
 }
 
 static void remove_all(struct znsage_compressor *zc, enum znsage_compress how)
@@ -299,39 +276,30 @@ static void remove_all(struct znsage_compressor *zc, enum znsage_compress how)
 	for_each_possible_cpu(cpu) {
 		struct cpu_compressor *c = per_cpu_ptr(zc->cpus, cpu);
 
-		if (c->req[how])
-			acomp_request_free(c->req[how]);
-		if (c->tfm[how])
-			crypto_free_acomp(c->tfm[how]);
-		c->req[how] = NULL;
-		c->tfm[how] = NULL;
+		kvfree(c->work[how]);
+		c->work[how] = NULL;
 	}
 }
 
-/* Make each CPU's compressor for an algorithm that is new, or none. */
+/* Give each CPU the memory of an algorithm that is new, or none. */
 static int add_all(struct znsage_compressor *zc, enum znsage_compress how)
 {
-	int cpu, err = 0;
+	const struct znsage_algorithm *a = &znsage_algorithms[how];
+	int cpu;
 
+	if (!a->compress)
+		return -ENOPKG;
 	for_each_possible_cpu(cpu) {
-		struct cpu_compressor *c = per_cpu_ptr(zc->cpus, cpu);
-		struct crypto_acomp *tfm;
+		void *work = kvmalloc_node(a->work_bytes(), GFP_KERNEL,
+					   cpu_to_node(cpu));
 
-		tfm = crypto_alloc_acomp_node(znsage_compress_names[how], 0,
-					      CRYPTO_ALG_ASYNC,
-					      cpu_to_node(cpu));
-		err = PTR_ERR_OR_ZERO(tfm);
-		if (err)
-			break;
-		c->tfm[how] = tfm;
-		c->req[how] = acomp_request_alloc(tfm);
-		err = c->req[how] ? 0 : -ENOMEM;
-		if (err)
-			break;
+		per_cpu_ptr(zc->cpus, cpu)->work[how] = work;
+		if (!work || (a->begin && !a->begin(work))) {
+			remove_all(zc, how);
+			return -ENOMEM;
+		}
 	}
-	if (err)
-		remove_all(zc, how);
-	return err;
+	return 0;
 }
 
 /**
@@ -339,7 +307,7 @@ static int add_all(struct znsage_compressor *zc, enum znsage_compress how)
  * @zd:	 device
  * @how: algorithm, or ZNSAGE_COMPRESS_OFF: store pages as they are
  *
- * Context: sleeps; may load modules.
+ * Context: sleeps.
  * Return: 0, or an errno with a message: -EOPNOTSUPP if the device was attached
  * without compression.
  */
@@ -357,7 +325,7 @@ int znsage_compress_set(struct znsage_device *zd, enum znsage_compress how)
 	mutex_lock(&zc->lock);
 	/* All CPUs have it, or none. */
 	if (how != ZNSAGE_COMPRESS_OFF &&
-	    !per_cpu_ptr(zc->cpus, cpumask_first(cpu_possible_mask))->req[how])
+	    !per_cpu_ptr(zc->cpus, cpumask_first(cpu_possible_mask))->work[how])
 		err = add_all(zc, how);
 	if (!err) {
 		/* Pairs with znsage_compress(), which uses its compressors. */
@@ -366,9 +334,9 @@ int znsage_compress_set(struct znsage_device *zd, enum znsage_compress how)
 	mutex_unlock(&zc->lock);
 	if (!err || err == -ENOMEM)
 		return err;
-	znsage_err(zd->name, "the kernel cannot compress by %s (%d)",
-		   znsage_compress_names[how], err);
-	return -ENOPKG;
+	znsage_err(zd->name, "the kernel cannot compress by %s",
+		   znsage_compress_names[how]);
+	return err;
 }
 
 /*
@@ -398,8 +366,9 @@ int znsage_compress_start(struct znsage_device *zd, enum znsage_compress how)
 	for_each_possible_cpu(cpu) {
 		c = per_cpu_ptr(zd->compressor->cpus, cpu);
 		mutex_init(&c->lock);
-		c->out = kmalloc_node(OUT_BYTES, GFP_KERNEL, cpu_to_node(cpu));
-		if (!c->out)
+		c->plain = zd->crypt ? kmalloc_node(PAGE_SIZE, GFP_KERNEL,
+						    cpu_to_node(cpu)) : NULL;
+		if (zd->crypt && !c->plain)
 			return -ENOMEM;
 	}
 	return znsage_compress_set(zd, how);
@@ -424,7 +393,7 @@ void znsage_compress_end(struct znsage_device *zd)
 		remove_all(zc, how);
 	for_each_possible_cpu(cpu)
 		if (zc->cpus)
-			kfree(per_cpu_ptr(zc->cpus, cpu)->out);
+			kfree(per_cpu_ptr(zc->cpus, cpu)->plain);
 	free_percpu(zc->cpus);
 	kfree(zc);
 	zd->compressor = NULL;

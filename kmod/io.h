@@ -38,6 +38,8 @@ int znsage_pack(struct znsage_chunk *zc);
 void znsage_packed_scan(struct znsage_chunk *zc);
 
 /* read.c */
+int znsage_read_init(void);
+void znsage_read_exit(void);
 int znsage_read_start(struct znsage_device *zd);
 void znsage_read_end(struct znsage_device *zd);
 void znsage_read(struct znsage_device *zd, struct bio *bio);

@@ -16,17 +16,24 @@ static int __init znsage_init(void)
 	pr_warn("znsage: this kernel is newer than " ZNSAGE_NEWEST_TESTED ", the newest that znsage was tested on: look for a newer znsage\n");
 #endif
 	znsage_debugfs_init();
+	err = znsage_read_init();
+	if (err)
+		goto no_read;
 	err = znsage_hibernation_init();
 	if (err)
-		goto out;
+		goto no_hibernation;
 	err = znsage_config_register();
-	if (!err) {
-		/* Last, since a program can be attached from here on. */
-		znsage_bpf_init();
-		return 0;
-	}
+	if (err)
+		goto no_config;
+	/* Last, since a program can be attached from here on. */
+	znsage_bpf_init();
+	return 0;
+
+no_config:
 	znsage_hibernation_exit();
-out:
+no_hibernation:
+	znsage_read_exit();
+no_read:
 	znsage_debugfs_exit();
 	return err;
 }
@@ -35,6 +42,7 @@ static void __exit znsage_exit(void)
 {
 	znsage_config_unregister();
 	znsage_hibernation_exit();
+	znsage_read_exit();
 	znsage_debugfs_exit();
 }
 

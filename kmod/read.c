@@ -14,13 +14,14 @@
  *
  * A work item decrypts pages in place. A compressed page is a record in one
  * page of the device, or in two; these are read into two pages of a pool, and
- * the work item decompresses the record into the bio's page. A page that
- * did not shrink is copied at once, without a task. A task inside
+ * the work item decompresses the record into the bio's page. What needs no task
+ * is done when the read ends: lz4, and pages that did not shrink. A task inside
  * submit_bio() must not wait for the pool: the bios that would give its pages
  * back may still be on its current->bio_list. It leaves the bio to another work
  * item, which may.
  */
 #include <linux/highmem.h>
+#include <linux/slab.h>
 #include <trace/events/block.h>
 
 #include "trace.h"
@@ -31,6 +32,8 @@
 /* Pages of the device that a record lies in, at most. */
 #define RECORD_PAGES	2
 
+static struct kmem_cache *record_cache;
+
 /* A read of the device: a run of blocks, or a record. */
 struct swap_in {
 	struct znsage_device *zd;	/* with a ref */
@@ -39,7 +42,7 @@ struct swap_in {
 	u32 block;			/* the first; its zone has a reader */
 	u32 nr;				/* pages */
 	u32 len;			/* blocks of the record */
-	struct page *record;		/* what it is read into, or NULL */
+	void *record;			/* RECORD_PAGES, or NULL */
 	u64 start;			/* ns; 0: not timed */
 	unsigned long ticks;		/* from znsage_io_start() */
 	bool again;			/* the first try failed */
@@ -90,8 +93,7 @@ static const void *record_of(const struct swap_in *in)
 {
 	u32 page_blocks = in->zd->page_blocks;
 
-	return page_address(in->record) +
-	       in->block % page_blocks * (PAGE_SIZE / page_blocks);
+	return in->record + in->block % page_blocks * (PAGE_SIZE / page_blocks);
 }
 
 /* Decompress the record into the bio's page, which is whole for swap-in. */
@@ -120,7 +122,7 @@ static bool needs_task(const struct swap_in *in)
 {
 	if (!in->record)
 		return in->zd->crypt;
-	return !znsage_is_stored(in->zd, record_of(in));
+	return znsage_decompress_needs_task(in->zd, record_of(in));
 }
 
 static void content_work(struct work_struct *work)
@@ -140,7 +142,7 @@ static void io_submit(struct swap_in *in)
 	struct bio *io = &in->io;
 
 	if (in->record) {
-		__bio_add_page(io, in->record, PAGE_SIZE *
+		__bio_add_page(io, virt_to_page(in->record), PAGE_SIZE *
 			       DIV_ROUND_UP(first + in->len, zd->page_blocks),
 			       0);
 	} else {
@@ -225,8 +227,8 @@ static struct swap_in *swap_in_alloc(struct znsage_device *zd, struct bio *bio,
 		       (bio->bi_opf & (REQ_SYNC | REQ_RAHEAD | REQ_PRIO));
 	gfp_t gfp = wait ? GFP_NOIO : GFP_NOWAIT | __GFP_NOWARN;
 	struct block_device *bdev = zd->backing.bdev;
-	struct page *record = NULL;
 	struct swap_in *in;
+	void *record = NULL;
 	struct bio *io;
 
 	if (zd->compressor) {
@@ -432,6 +434,27 @@ static void later_work(struct work_struct *work)
 	} while (bio);
 }
 
+static void record_new(void *record)
+{
+}
+
+/*
+ * With a constructor, even an empty one, init_on_alloc does not clear pages
+ * that a read fills.
+ */
+int __init znsage_read_init(void)
+{
+	record_cache = kmem_cache_create("znsage_record",
+					 RECORD_PAGES * PAGE_SIZE, PAGE_SIZE,
+					 0, record_new);
+	return record_cache ? 0 : -ENOMEM;
+}
+
+void znsage_read_exit(void)
+{
+	kmem_cache_destroy(record_cache);
+}
+
 /* Allocate what swap-in needs; znsage_read_end() frees it in any case. */
 int znsage_read_start(struct znsage_device *zd)
 {
@@ -444,7 +467,7 @@ int znsage_read_start(struct znsage_device *zd)
 					   BIOSET_NEED_RESCUER);
 	if (err || !zd->compressor)
 		return err;
-	return mempool_init_page_pool(&zd->records, READS, ilog2(RECORD_PAGES));
+	return mempool_init_slab_pool(&zd->records, READS, record_cache);
 }
 
 void znsage_read_end(struct znsage_device *zd)

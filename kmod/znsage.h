@@ -211,7 +211,7 @@ struct znsage_device {
 	u32 nr_frames;			/* a power of two */
 	struct znsage_crypt *crypt;	/* NULL: pages are not encrypted */
 	struct znsage_compressor *compressor;	/* NULL: not compressed */
-	mempool_t records;	/* pairs of pages that a record is read into */
+	mempool_t records;	/* memory that a record is read into */
 	u64 full_since;			/* ns: the last refusal, or 0 */
 	struct bio_list read_later;	/* bios without memory; under @lock */
 	struct work_struct read_work;	/* goes on with these */
@@ -277,7 +277,8 @@ void znsage_compress_end(struct znsage_device *zd);
 const char *znsage_compress_name(const struct znsage_device *zd);
 int znsage_compress(struct znsage_device *zd, struct page *page, u32 slot,
 		    void *to, u32 *blocks);
-bool znsage_is_stored(const struct znsage_device *zd, const void *from);
+bool znsage_decompress_needs_task(const struct znsage_device *zd,
+				  const void *from);
 int znsage_decompress(struct znsage_device *zd, const void *from, u32 room,
 		      u32 slot, struct page *page);
 

@@ -33,7 +33,12 @@ pub fn module_path() -> Outcome<String> {
 
 pub fn load_module() -> Outcome {
     if !guest::exists("/sys/module/znsage") {
-        guest::ok(&["insmod", &module_path()?])?;
+        let path = module_path()?;
+        let depends = guest::ok(&["modinfo", "-F", "depends", &path])?;
+        for module in depends.trim().split(',').filter(|name| !name.is_empty()) {
+            guest::ok(&["modprobe", module])?;
+        }
+        guest::ok(&["insmod", &path])?;
     }
     Ok(())
 }

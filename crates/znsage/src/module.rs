@@ -77,6 +77,13 @@ fn record(image: &[u8], key: &str) -> Option<String> {
     String::from_utf8(word.to_vec()).ok()
 }
 
+/// The modules that a module file needs loaded before.
+fn dependencies(sys: &dyn Sys, path: &str) -> Vec<String> {
+    let list = sys.read_bytes(path).ok().and_then(|image| record(&image, "depends"));
+    let names = list.iter().flat_map(|l| l.split(',')).filter(|name| !name.is_empty());
+    names.map(str::to_string).collect()
+}
+
 /// The version of the module; None if it has none.
 pub fn version(sys: &dyn Sys, source: &Source) -> Option<String> {
     let text = match source {
@@ -120,9 +127,10 @@ pub fn load(sys: &dyn Sys, source: &Source) -> Result<()> {
     let argv: &[&str] = match source {
         Source::Loaded => return Ok(()),
         Source::File(path) => {
-            // insmod does not load dependencies. If configfs is built in, modprobe
-            // may fail.
-            let _ = sys.run(&["modprobe", "configfs"], &mut || ());
+            // insmod does not load dependencies, and tells if one is missing.
+            for name in dependencies(sys, path) {
+                let _ = sys.run(&["modprobe", &name], &mut || ());
+            }
             &["insmod", path]
         }
         Source::Installed => &["modprobe", "znsage"],
