@@ -24,7 +24,7 @@
 /* GC gives a block up when it fails to read it once more than this. */
 #define ZSE_MAX_UNREAD		6
 /* The best zones of a walk. */
-#define ZSE_BEST		64
+#define ZSE_BEST		128
 /* Most shards of the counters that swap-in and swap_slot_free_notify touch. */
 #define ZSE_MAX_SHARDS		64
 /* Bytes of a CPU's cache line, or a part of one. */
@@ -287,6 +287,8 @@ struct zse_gc {
 	/* Of the last walk of many zones, best first; and where it was in lists. */
 	u32 best[ZSE_BEST];
 	u64 best_score[ZSE_BEST];
+	u32 vain_room;		/* a walk found no victim for it; 0: it did */
+	u64 vain_clock;		/* when that was */
 	u32 nr_best;
 	u32 list;
 };

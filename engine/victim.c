@@ -16,8 +16,10 @@ const char *const zse_victim_names[ZSE_NR_VICTIMS] = {
 	[ZSE_VICTIM_AGE] = "age",
 };
 
-/* Zones walked for each victim, about, however many there are. */
-#define WALKED_ZONES	2048
+/* From so many zones on, a walk of them keeps more than one victim, */
+#define MANY_ZONES	2048
+/* one for this many. */
+#define WALKED_ZONES	1024
 /* Lists looked at for a victim, at most. */
 #define MOST_LISTS	256
 
@@ -76,11 +78,14 @@ u32 victim_blocks(const struct zse_engine *e, const struct zse_zone *z)
 bool victim_will_do(const struct zse_engine *e, u32 zone, u32 room)
 {
 	const struct zse_zone *z = &e->zones[zone];
+	u32 blocks;
 
-	return zone < e->cfg.nr_zones && READ_ONCE(z->state) == ZSE_ZONE_FULL &&
-	       !zone_is_deferred(e, z) && share_may_clean(e, z) &&
-	       victim_blocks(e, z) < e->cfg.zone_blocks &&
-	       victim_blocks(e, z) <= share_of_room(e, z, room);
+	if (zone >= e->cfg.nr_zones || READ_ONCE(z->state) != ZSE_ZONE_FULL ||
+	    zone_is_deferred(e, z) || !share_may_clean(e, z))
+		return false;
+	blocks = victim_blocks(e, z);
+	return blocks < e->cfg.zone_blocks &&
+	       blocks <= share_of_room(e, z, room);
 }
 
 /*
@@ -202,6 +207,21 @@ static void keep_best(struct zse_engine *e, u32 nr)
 }
 
 /*
+ * Was a walk in vain, and would the next one be, probably? GC has no more room
+ * than then, and swap-out has written no more than a few zones. While swap-out
+ * waits, GC tries everything.
+ */
+static bool walk_is_vain(const struct zse_engine *e, u32 nr, u32 room)
+{
+	const struct zse_gc *gc = &e->gc;
+
+	return room <= gc->vain_room && !READ_ONCE(e->flow.urgent) &&
+	       !READ_ONCE(e->share.gc_only) &&
+	       READ_ONCE(e->clock) - gc->vain_clock <
+	       (u64)nr * e->cfg.zone_blocks;
+}
+
+/*
  * The best zone without a list. A walk of very many zones takes long, so it
  * keeps more than one; what is kept can only get better.
  */
@@ -210,13 +230,17 @@ static u32 unlisted_victim(struct zse_engine *e, u32 room)
 	struct zse_gc *gc = &e->gc;
 	u32 nr = e->cfg.nr_zones / WALKED_ZONES, best;
 
-	if (!nr)
+	if (e->cfg.nr_zones < MANY_ZONES)
 		return best_of(e, NULL, e->cfg.nr_zones, room);
+	if (nr > ZSE_BEST)
+		nr = ZSE_BEST;
 	best = best_of(e, gc->best, gc->nr_best, room);
-	if (best == ZSE_NONE) {
-		keep_best(e, nr < ZSE_BEST ? nr : ZSE_BEST);
-		best = best_of(e, gc->best, gc->nr_best, room);
-	}
+	if (best != ZSE_NONE || walk_is_vain(e, nr, room))
+		return best;
+	keep_best(e, nr);
+	best = best_of(e, gc->best, gc->nr_best, room);
+	gc->vain_room = best == ZSE_NONE ? room : 0;
+	gc->vain_clock = READ_ONCE(e->clock);
 	return best;
 }
 

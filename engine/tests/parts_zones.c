@@ -203,8 +203,8 @@ static void test_victims_of_many_zones(void)
 {
 	static struct host h;
 	struct zse_zone *z;
-	static const u32 best[] = { 77, 1077, 500, 2077, 3077, 4077 };
-	u32 i, zone, kept = MOST_ZONES / 2048;
+	static const u32 best[] = { 77, 1077, 2077, 3077, 500, 4077 };
+	u32 i, zone, kept = MOST_ZONES / 1024;
 
 	host_of_many_zones(&h, MOST_ZONES, "single");
 	z = h.e->zones;
@@ -220,6 +220,23 @@ static void test_victims_of_many_zones(void)
 		if (!i)
 			atomic_set(&z[500].live, 2);
 	}
+	/* After a walk in vain, the next one waits for room, or for stale blocks. */
+	must(victim_by_rule(h.e, 1, true) == ZSE_NONE);
+	atomic_set(&z[5].live, 1);
+	must(victim_by_rule(h.e, 1, true) == ZSE_NONE);
+	must(victim_by_rule(h.e, 2, true) == 5);
+	must(victim_by_rule(h.e, 1, true) == 5);
+	z[5].state = ZSE_ZONE_VICTIM;
+	must(victim_by_rule(h.e, 1, true) == ZSE_NONE);
+	atomic_set(&z[6].live, 1);
+	h.e->flow.urgent = true;
+	must(victim_by_rule(h.e, 1, true) == 6);
+	h.e->flow.urgent = false;
+	z[6].state = ZSE_ZONE_VICTIM;
+	must(victim_by_rule(h.e, 1, true) == ZSE_NONE);
+	atomic_set(&z[7].live, 1);
+	h.e->clock += (u64)kept * h.e->cfg.zone_blocks;
+	must(victim_by_rule(h.e, 1, true) == 7);
 	/* A failed zone comes first, wherever it is. */
 	z[4000].health = ZSE_FAILED;
 	h.e->recovery.nr_failed = 1;
