@@ -312,13 +312,13 @@ bench-density: lab ## how many idle processes fit, on the same SSDs
 	cargo build --release -p znsage-ssd
 	target/release/znsage-lab density --slowdown='$(SLOWDOWN)'
 
-# Builds a kernel first. ROUNDS=1: bench/README.md.
+# Builds a kernel first. ROUNDS=1 FULL=80: bench/README.md.
 bench-native: ROUNDS := $(if $(filter file,$(origin ROUNDS)),7,$(ROUNDS))
 bench-native: ## the CPU time of a page in module and kernel, which run as a program under perf
 	@vm/setup kernel native module rust
 	@DEBUG=0 vm/module 7.3-uml ARCH=um
 	cargo build --release -p znsage -p znsage-lab
-	target/release/znsage-lab native --rounds='$(ROUNDS)'
+	target/release/znsage-lab native --rounds='$(ROUNDS)' $(if $(FULL),--full='$(FULL)')
 
 bench-engine:
 	@vm/setup test rust

@@ -127,8 +127,8 @@ const FIGURES: [(Place, How, &[Row]); 9] = [
         &[
             ("engine-takes", "Engine lock, takes an append", AtMost(1.01)),
             ("engine-lines", "Cache lines written under it, an append", AtMost(10.3)),
-            ("engine-64", "Engine, instructions a page in appends of 64", AtMost(286.0)),
-            ("engine-1", "Engine, instructions a page in appends of 1", AtMost(1257.0)),
+            ("engine-64", "Engine, instructions a page in appends of 64", AtMost(343.0)),
+            ("engine-1", "Engine, instructions a page in appends of 1", AtMost(1426.0)),
             ("engine-threads", "Engine beside GC, threads / one, ns a page", AtMost(1.5)),
         ],
     ),

@@ -33,6 +33,9 @@ pub struct Args {
     /// Repetitions; the medians count
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
+    /// Read and write, with so much of the swap area in use [default: read only, half of it]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(1..=95))]
+    full: Option<u64>,
 }
 
 /// What the guest writes.
@@ -86,7 +89,7 @@ pub fn run(args: &Args) -> Result<bool> {
         systems.rotate_left(round as usize % 2);
         for system in systems {
             eprintln!("[round {} of {}] {}", round + 1, args.rounds, system.name());
-            costs.extend(turn(system, &block)?);
+            costs.extend(turn(system, args.full, &block)?);
         }
     }
     write_json(&Path::new(OUT).join("result.json"), &costs)?;
@@ -108,7 +111,7 @@ fn block_layer() -> Result<HashSet<String>> {
 }
 
 /// Boots the kernel under perf; the guest runs one benchmark.
-fn turn(system: System, block: &HashSet<String>) -> Result<Vec<Cost>> {
+fn turn(system: System, full: Option<u64>, block: &HashSet<String>) -> Result<Vec<Cost>> {
     let here = std::env::current_dir().context("where am I")?;
     let out = here.join(OUT).join("raw");
     // Results of an earlier run.
@@ -135,6 +138,7 @@ fn turn(system: System, block: &HashSet<String>) -> Result<Vec<Cost>> {
         .arg(std::env::current_exe().context("where am I")?)
         .args(["guest", "native", "--system", &format!("{system:?}").to_lowercase(), "--out"])
         .arg(&out)
+        .args(full.map(|percent| format!("--full={percent}")))
         .stdin(Stdio::null())
         .stdout(console.try_clone().context("the console")?)
         .stderr(console)

@@ -79,6 +79,8 @@ enum Job {
         out: PathBuf,
         #[arg(long)]
         system: System,
+        #[arg(long)]
+        full: Option<u64>,
     },
     /// Measure one system on a modelled SSD
     Ssd {
@@ -132,7 +134,7 @@ pub fn run(args: &Args) -> Result<()> {
         }
         Job::Density { out, density } => density::run(out, density),
         Job::Idle { .. } => Ok(()),
-        Job::Native { out, system } => native::run(out, *system),
+        Job::Native { out, system, full } => native::run(out, *system, *full),
         Job::Ssd { out, turn } => ssd::run(out, turn),
         Job::Workloads { out, workloads, systems, rounds } => {
             workloads::run(out, workloads, systems, *rounds)
