@@ -289,6 +289,7 @@ struct zse_gc {
 	u64 best_score[ZSE_BEST];
 	u32 vain_room;		/* a walk found no victim for it; 0: it did */
 	u64 vain_clock;		/* when that was */
+	u32 vain_tries;		/* without a walk since, while swap-out waits */
 	u32 nr_best;
 	u32 list;
 };

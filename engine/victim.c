@@ -209,15 +209,18 @@ static void keep_best(struct zse_engine *e, u32 nr)
 /*
  * Was a walk in vain, and would the next one be, probably? GC has no more room
  * than then, and swap-out has written no more than a few zones. While swap-out
- * waits, GC tries everything.
+ * waits, its clock stands still. GC then walks at one try of @nr; at each if it
+ * has no chunk in use, whose end brings the next try.
  */
-static bool walk_is_vain(const struct zse_engine *e, u32 nr, u32 room)
+static bool walk_is_vain(struct zse_engine *e, u32 nr, u32 room)
 {
-	const struct zse_gc *gc = &e->gc;
+	struct zse_gc *gc = &e->gc;
 
-	return room <= gc->vain_room && !READ_ONCE(e->flow.urgent) &&
-	       !READ_ONCE(e->share.gc_only) &&
-	       READ_ONCE(e->clock) - gc->vain_clock <
+	if (room > gc->vain_room || READ_ONCE(e->share.gc_only))
+		return false;
+	if (READ_ONCE(e->flow.urgent))
+		return READ_ONCE(e->pool.gc_used) && ++gc->vain_tries < nr;
+	return READ_ONCE(e->clock) - gc->vain_clock <
 	       (u64)nr * e->cfg.zone_blocks;
 }
 
@@ -241,6 +244,7 @@ static u32 unlisted_victim(struct zse_engine *e, u32 room)
 	best = best_of(e, gc->best, gc->nr_best, room);
 	gc->vain_room = best == ZSE_NONE ? room : 0;
 	gc->vain_clock = READ_ONCE(e->clock);
+	gc->vain_tries = 0;
 	return best;
 }
 
