@@ -8,7 +8,6 @@
 #include <linux/zstd.h>
 
 #include "znsage.h"
-#include "algorithm.h"
 
 #if IS_ENABLED(CONFIG_LZ4_COMPRESS) && IS_ENABLED(CONFIG_LZ4_DECOMPRESS)
 #define HAS_LZ4

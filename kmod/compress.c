@@ -20,7 +20,6 @@
 #include <linux/xxhash.h>
 
 #include "znsage.h"
-#include "algorithm.h"
 
 const char *const znsage_compress_names[ZNSAGE_NR_COMPRESS] = {
 	[ZNSAGE_COMPRESS_OFF] = "off",
