@@ -18,8 +18,10 @@ const char *const zse_victim_names[ZSE_NR_VICTIMS] = {
 
 /* From so many zones on, a walk of them keeps more than one victim, */
 #define MANY_ZONES	2048
-/* one for this many. */
+/* one for this many; */
 #define WALKED_ZONES	1024
+/* and walks that find none look at this many for each page swapped out. */
+#define WALKED_A_PAGE	8
 /* Lists looked at for a victim, at most. */
 #define MOST_LISTS	256
 
@@ -208,9 +210,9 @@ static void keep_best(struct zse_engine *e, u32 nr)
 
 /*
  * Was a walk in vain, and would the next one be, probably? GC has no more room
- * than then, and swap-out has written no more than a few zones. While swap-out
- * waits, its clock stands still. GC then walks at one try of @nr; at each if it
- * has no chunk in use, whose end brings the next try.
+ * than then, and swap-out has written few pages. While swap-out waits, its
+ * clock stands still. GC then walks at one try of @nr; at each if it has no
+ * chunk in use, whose end brings the next try.
  */
 static bool walk_is_vain(struct zse_engine *e, u32 nr, u32 room)
 {
@@ -221,7 +223,7 @@ static bool walk_is_vain(struct zse_engine *e, u32 nr, u32 room)
 	if (READ_ONCE(e->flow.urgent))
 		return READ_ONCE(e->pool.gc_used) && ++gc->vain_tries < nr;
 	return READ_ONCE(e->clock) - gc->vain_clock <
-	       (u64)nr * e->cfg.zone_blocks;
+	       e->cfg.nr_zones / WALKED_A_PAGE;
 }
 
 /*

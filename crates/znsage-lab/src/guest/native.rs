@@ -16,14 +16,14 @@ use crate::result::{Context, Result};
 
 const ZONE_MIB: &str = "4";
 const LIMIT: u64 = 64 << 20;
-/// The device if it is to be full, and else: memory then takes less than half, so that pages
-/// that are only read stay on it.
-const DEVICE_MIB: [&str; 2] = ["512", "2048"];
+const FULL_DEVICE_MIB: &str = "512";
+const DEVICE_MIB: &str = "2048";
+/// Less than half of the device, so that pages that are only read stay on it.
 const SIZE_MIB: u64 = 900;
 const SECONDS: u32 = 6;
 
 pub fn run(out: &Path, system: System, full: Option<u64>) -> Result<()> {
-    let size = DEVICE_MIB[usize::from(full.is_none())];
+    let size = if full.is_some() { FULL_DEVICE_MIB } else { DEVICE_MIB };
     let zoned = NullBlk::zoned(&[("size", size), ("zone_size", ZONE_MIB)])?;
     let Status { size_bytes, .. } = swap::offered(&zoned.node())?;
     let device;
